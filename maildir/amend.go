@@ -58,7 +58,7 @@ func (p *Project) Amendable(ctx context.Context, id string) (*Amendable, error) 
 
 // readShown reads the file that a message is shown from.
 func (p *Project) readShown(row *index.MessageRow) (data []byte, m *format.Message, err error) {
-	if data, _, err = p.tree.Read(row.Path, p.tree.MaxFile()); err != nil {
+	if data, _, err = p.Tree.Read(row.Path, p.Tree.MaxFile()); err != nil {
 		return nil, nil, err
 	}
 	m, err = format.ParseMessage(row.ID, data)
@@ -91,7 +91,7 @@ func (p *Project) Amend(ctx context.Context, a Amendment) (*Amended, error) {
 		return nil
 	}
 	defer p.noteSeen(ctx, a.Agent)
-	if err := p.writer.Do(ctx, tx); err != nil {
+	if err := p.Writer.Do(ctx, tx); err != nil {
 		return nil, err
 	}
 	return done, nil
@@ -135,7 +135,7 @@ func (p *Project) planAmendment(g *writer.Group, tx *writer.Tx, a *Amendment) (*
 
 // planCopies plans that all files of a message say what it is to say that say now what sum is of.
 func (p *Project) planCopies(g *writer.Group, tx *writer.Tx, sum *copyDigest, to *Amended) error {
-	files, err := p.store.index.Files(g.Ctx, p.slug, to.ID)
+	files, err := p.store.index.Files(g.Ctx, p.Slug, to.ID)
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (p *Project) planCopies(g *writer.Group, tx *writer.Tx, sum *copyDigest, to
 		default:
 			continue
 		}
-		old, _, err := p.tree.Read(path, p.tree.MaxFile())
+		old, _, err := p.Tree.Read(path, p.Tree.MaxFile())
 		if tree.FaultOf(err) == tree.FaultGone {
 			return g.Behind(path)
 		}

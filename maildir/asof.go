@@ -25,7 +25,7 @@ func (p *Project) InboxAsOf(ctx context.Context, q index.InboxQuery, at history.
 	}
 	q.Limit = pageSize(q.Limit)
 	folder := strings.Join([]string{format.AgentsDir, q.Agent, format.InboxDir}, "/")
-	err = p.history.AsOf(ctx, at, folder, func(_ history.Commit, files []history.OldFile) error {
+	err = p.History.AsOf(ctx, at, folder, func(_ history.Commit, files []history.OldFile) error {
 		if len(files) == 0 {
 			page = &InboxPage{}
 			return p.needAgent(ctx, refusal.Agent, q.Agent)
@@ -146,7 +146,7 @@ func (p *Project) oldDelivery(agent string, c *oldCopy) (d *index.Delivery, text
 	}
 	d = &index.Delivery{
 		MessageRow: index.MessageRow{
-			Project:   p.slug,
+			Project:   p.Slug,
 			Message:   *m,
 			Path:      c.Path,
 			BodyBytes: int64(len(m.Body)),

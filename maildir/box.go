@@ -36,7 +36,7 @@ func (p *Project) OpenBox(ctx context.Context, name string, by Caller) (*Box, er
 // List lists copies by file name, last first, which is newest first for ids that we make. What is
 // not valid is not among them and takes no place on a page.
 func (b *Box) List(ctx context.Context, q index.BoxQuery) ([]index.BoxRow, error) {
-	q.Project, q.Agent = b.p.slug, b.Name
+	q.Project, q.Agent = b.p.Slug, b.Name
 	if b.by.UID == b.Owner { // root may look at what is another's
 		defer b.p.noteSeen(ctx, b.Name)
 	}
@@ -115,7 +115,7 @@ func (b *Box) Read(ctx context.Context, q LetterQuery) (*Letter, error) {
 		return nil, err
 	}
 	l := &Letter{BoxRow: rows[0]}
-	st, err := b.p.tree.Stat(l.CopyPath)
+	st, err := b.p.Tree.Stat(l.CopyPath)
 	if err == nil && q.Room != nil && st.Size > int64(q.Room.Small) {
 		if err := q.Room.Reserve(ctx, 2*st.Size); err != nil { // the file, and the text in it
 			return nil, err
@@ -131,7 +131,7 @@ func (b *Box) Read(ctx context.Context, q LetterQuery) (*Letter, error) {
 	if !sent {
 		l.Trust = b.p.trust(m, b.Name)
 	}
-	l.Voucher, _ = b.p.store.VerifiedIn(&index.MessageRow{Project: b.p.slug, Message: *m})
+	l.Voucher, _ = b.p.store.VerifiedIn(&index.MessageRow{Project: b.p.Slug, Message: *m})
 	l.References = b.references(ctx, m)
 	return l, l.piece(data, q)
 }
@@ -169,7 +169,7 @@ func (l *Letter) piece(data []byte, q LetterQuery) error {
 }
 
 func (b *Box) missing(id string) error {
-	if err := b.p.needRead(); err != nil {
+	if err := b.p.Sure(); err != nil {
 		return err
 	}
 	return &Error{What: refusal.NotInMailbox, Name: id, Other: b.Name}
@@ -178,7 +178,7 @@ func (b *Box) missing(id string) error {
 // readMessage reads and parses a message file. Errors: as of os.Open; a *tree.FormatError where the
 // file is not valid.
 func (p *Project) readMessage(path, id string) (*format.Message, []byte, error) {
-	data, _, err := p.tree.Read(path, p.tree.MaxFile())
+	data, _, err := p.Tree.Read(path, p.Tree.MaxFile())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -201,7 +201,7 @@ func (b *Box) Send(ctx context.Context, d Draft) (*Sent, error) {
 // message is not there, ErrUnavailable when those whom the reply would go to are not.
 func (b *Box) Reply(ctx context.Context, d ReplyDraft) (*Sent, error) {
 	d.ReplyTo = b.p.store.Domain().IDNamed(d.ReplyTo)
-	got, err := b.p.store.index.Delivery(ctx, b.p.slug, b.Name, d.ReplyTo, index.WithoutBody, nil)
+	got, err := b.p.store.index.Delivery(ctx, b.p.Slug, b.Name, d.ReplyTo, index.WithoutBody, nil)
 	if err == nil && got == nil {
 		err = b.missing(d.ReplyTo)
 	}
@@ -244,7 +244,7 @@ const (
 // knows the id of another's message learns nothing of it, its thread least of all.
 func (b *Box) held(ctx context.Context, id string) (*index.BoxRow, error) {
 	for _, sent := range []bool{false, true} {
-		rows, err := b.p.store.index.Box(ctx, index.BoxQuery{Project: b.p.slug, Agent: b.Name, Sent: sent, ID: id, Limit: 1})
+		rows, err := b.p.store.index.Box(ctx, index.BoxQuery{Project: b.p.Slug, Agent: b.Name, Sent: sent, ID: id, Limit: 1})
 		if err != nil {
 			return nil, err
 		}
@@ -275,7 +275,7 @@ func (b *Box) join(ctx context.Context, d *Draft) error {
 		}
 	}
 	oldest := format.Cut(before[len(before)-1], format.MaxThread) // whoever answers the same meets here
-	m, err := b.p.store.index.Message(ctx, b.p.slug, oldest, index.WithoutBody, nil)
+	m, err := b.p.store.index.Message(ctx, b.p.Slug, oldest, index.WithoutBody, nil)
 	if err == nil && m == nil { // else it is the thread of a message of others
 		d.ThreadID = oldest
 	}

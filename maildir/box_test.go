@@ -44,7 +44,7 @@ func TestOwners(t *testing.T) {
 	if _, err := p.CreateMailbox(t.Context(), "ann", maildir.Caller{UID: 500}); err != nil {
 		t.Fatal(err)
 	}
-	owners := `{"` + p.Slug() + `/bob": 501, "` + p.Slug() + `/lost": -1}`
+	owners := `{"` + p.Slug + `/bob": 501, "` + p.Slug + `/lost": -1}`
 	if err := os.WriteFile(filepath.Join(s.Root(), "owners.json"), []byte(owners), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestTrust(t *testing.T) {
 	} {
 		m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, BCC: []string{"Cat"}, Subject: "s", Body: "text", Origin: format.Origin{Auth: tt.auth}})
 		if tt.spoil != nil {
-			tt.spoil(t, p.Tree().Dir(), m)
+			tt.spoil(t, p.Tree.Dir(), m)
 			if err := p.Rescan(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -157,8 +157,8 @@ func TestGuestAttachments(t *testing.T) {
 		}
 	}
 	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "s", Body: "secret"})
-	canonical := copyOf(p.Tree().Dir(), "messages", m)
-	inTree, err := filepath.Rel(p.Tree().Dir(), canonical)
+	canonical := copyOf(p.Tree.Dir(), "messages", m)
+	inTree, err := filepath.Rel(p.Tree.Dir(), canonical)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,7 +71,7 @@ func (p *Project) grant(ctx context.Context, r *claim.Request) (*claim.Result, e
 		return p.planClaims(g, tx, res, r)
 	}
 	defer p.noteSeen(ctx, r.Agent)
-	if err := p.writer.Do(ctx, tx); err != nil {
+	if err := p.Writer.Do(ctx, tx); err != nil {
 		return nil, err
 	}
 	return res, nil
@@ -159,7 +159,7 @@ func (p *Project) planClaims(g *writer.Group, tx *writer.Tx, res *claim.Result, 
 // planClaim plans the claim's file, over an older one of the same agent and pattern where there is
 // one; keys that are not ours stay as they stood.
 func (p *Project) planClaim(g *writer.Group, tx *writer.Tx, c claim.Row) error {
-	old, _, err := p.tree.Read(c.Path, format.MaxSmall)
+	old, _, err := p.Tree.Read(c.Path, format.MaxSmall)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		tx.Create(c.Path, format.FormatClaim(c.Claim, nil))
@@ -213,7 +213,7 @@ func (p *Project) ReleaseFrom(ctx context.Context, agent, folder string, pattern
 		return err
 	}
 	defer p.noteSeen(ctx, agent)
-	if err := p.writer.Do(ctx, tx); err != nil {
+	if err := p.Writer.Do(ctx, tx); err != nil {
 		return nil, err
 	}
 	return res, nil
@@ -270,7 +270,7 @@ func (p *Project) lookAtClaims(ctx context.Context, f func(l *claim.Leases) erro
 	}
 	isFile, done := p.code.Look(p.human)
 	view := claim.View{Now: p.store.cfg.Now(), Fold: fold, IsFile: isFile}
-	err = p.leases.Look(ctx, p.store.index, p.slug, view, f)
+	err = p.leases.Look(ctx, p.store.index, p.Slug, view, f)
 	if fault := done(); err == nil {
 		err = refusal.Disk(fault)
 	}
@@ -308,7 +308,7 @@ func (p *Project) sweepClaims() *writer.Tx {
 // stands reports whether the claim's files still say when it ends and whether it was released as
 // the index does.
 func (p *Project) stands(c *claim.Row) bool {
-	data, _, err := p.tree.Read(c.Path, format.MaxSmall)
+	data, _, err := p.Tree.Read(c.Path, format.MaxSmall)
 	if err != nil {
 		return false
 	}
@@ -316,6 +316,6 @@ func (p *Project) stands(c *claim.Row) bool {
 	if err != nil || now.Expires.UnixMicro() != c.Expires.UnixMicro() {
 		return false
 	}
-	_, err = p.tree.Stat(format.ReleasedMark(c.Path))
+	_, err = p.Tree.Stat(format.ReleasedMark(c.Path))
 	return tree.FaultOf(err) != tree.FaultMachine && c.Released == (err == nil)
 }

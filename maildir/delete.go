@@ -32,7 +32,7 @@ func (p *Project) Delete(ctx context.Context, agent, id string) (*Deleted, error
 		return err
 	}
 	defer p.noteSeen(ctx, agent)
-	if err := p.writer.Do(ctx, tx); err != nil {
+	if err := p.Writer.Do(ctx, tx); err != nil {
 		return nil, err
 	}
 	return gone, nil
@@ -50,7 +50,7 @@ func (p *Project) planDeletion(g *writer.Group, tx *writer.Tx, id string) (*Dele
 		return nil, err
 	}
 	gone := &Deleted{MessageRow: *m}
-	if gone.Files, err = p.store.index.Files(g.Ctx, p.slug, id); err != nil {
+	if gone.Files, err = p.store.index.Files(g.Ctx, p.Slug, id); err != nil {
 		return nil, err
 	}
 	if err := g.Remove(tx, gone.Files...); err != nil {

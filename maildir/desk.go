@@ -95,13 +95,13 @@ func (p *Project) NewAgent(ctx context.Context, name string, r Registration) err
 // it; or, of the last format.ShortDays days, a beginning of what stands behind the day. The id of a
 // thread, and what no id begins with, is returned as it is. Errors: ErrConflict where several do.
 func (p *Project) FullID(ctx context.Context, short string) (string, error) {
-	threads, err := p.store.index.Names(ctx, p.slug, format.KindOther, short, 1)
+	threads, err := p.store.index.Names(ctx, p.Slug, format.KindOther, short, 1)
 	if err != nil || slices.Contains(threads, short) {
 		return short, err
 	}
 	var found []string
 	for _, prefix := range idPrefixes(short, p.store.cfg.Now().UTC()) {
-		ids, err := p.store.index.Names(ctx, p.slug, format.KindCanonical, prefix, maxListed)
+		ids, err := p.store.index.Names(ctx, p.Slug, format.KindCanonical, prefix, maxListed)
 		if err != nil {
 			return "", err
 		}
@@ -120,11 +120,11 @@ func (p *Project) formerID(ctx context.Context, short string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	m, err := p.store.index.Message(ctx, p.slug, id, index.WithoutBody, nil)
+	m, err := p.store.index.Message(ctx, p.Slug, id, index.WithoutBody, nil)
 	if err != nil || m != nil {
 		return id, err
 	}
-	found, err := p.history.NamedDone(ctx, idPrefixes(short, p.store.cfg.Now().UTC()))
+	found, err := p.History.NamedDone(ctx, idPrefixes(short, p.store.cfg.Now().UTC()))
 	switch {
 	case err != nil || slices.Contains(found, short):
 		return short, err
@@ -170,5 +170,5 @@ func idPrefixes(short string, now time.Time) []string {
 
 // Counts of an agent's mail; zero for a name that no agent has.
 func (p *Project) Counts(ctx context.Context, agent string) (index.Counts, error) {
-	return p.store.index.Counts(ctx, p.slug, agent)
+	return p.store.index.Counts(ctx, p.Slug, agent)
 }

@@ -31,10 +31,10 @@
 // # One door in
 //
 // A verb plans files; the project's one writer stages them, makes them durable, renames them into
-// place, has the index ingest their paths, and hands the operation to the history (package writer;
-// writing.go is what it asks of a project). Somebody else's edit comes through the watcher to the
-// same Ingest (edits.go). The index is given names of files and nothing else, so the two ways in
-// cannot disagree.
+// place, has the index ingest their paths, and hands the operation to the history (package writer).
+// Somebody else's edit comes through the watcher to the same Ingest. The index is given names of files
+// and nothing else, so the two ways in cannot disagree. Package store does both for one tree;
+// writing.go and edits.go are what the mail is told of it.
 //
 // # Invariants
 //

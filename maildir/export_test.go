@@ -9,29 +9,22 @@ import (
 
 // Later is the number of operations that wait for others to end.
 func Later(p *Project) int {
-	_, waiting := p.writer.Backlog()
+	_, waiting := p.Writer.Backlog()
 	return waiting
 }
 
 // Queued is the number of operations that nobody has looked at yet.
 func Queued(p *Project) int {
-	queued, _ := p.writer.Backlog()
+	queued, _ := p.Writer.Backlog()
 	return queued
-}
-
-// Compared is the number of comparisons that are to be answered when their edits are ingested.
-func Compared(p *Project) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.compared)
 }
 
 // SweepStaging has leftovers removed, as it is done every hour.
 func SweepStaging(ctx context.Context, p *Project) error {
 	done := make(chan struct{})
-	p.writer.Aside(func(context.Context, *tree.Changer) {
+	p.Writer.Aside(func(context.Context, *tree.Changer) {
 		defer close(done)
-		p.writer.SweepStaging()
+		p.Writer.SweepStaging()
 	})
 	select {
 	case <-done:
@@ -42,7 +35,7 @@ func SweepStaging(ctx context.Context, p *Project) error {
 }
 
 // Sweep has ended claims removed, as it is done every hour.
-func Sweep(p *Project) { p.writer.Later(p.sweepClaims()) }
+func Sweep(p *Project) { p.Writer.Later(p.sweepClaims()) }
 
 // Sessions lists the sessions that go on, by when they began.
 func Sessions(p *Project) []session.State { return p.sessions.Live() }

@@ -79,7 +79,7 @@ func (f *feed) agent(slug, name string) <-chan struct{} {
 const anyAgent = ""
 
 // Changed returns a channel that is closed at the next change of the project.
-func (p *Project) Changed() <-chan struct{} { return p.store.feed.agent(p.slug, anyAgent) }
+func (p *Project) Changed() <-chan struct{} { return p.store.feed.agent(p.Slug, anyAgent) }
 
 // Changes returns what was recorded after the mark, at most limit changes, oldest first, of every
 // project.
@@ -89,7 +89,7 @@ func (s *Store) Changes(ctx context.Context, after int64, limit int) ([]index.Ch
 
 // NewestChanges returns what was recorded of the project last, newest first, at most limit changes.
 func (p *Project) NewestChanges(ctx context.Context, limit int) ([]index.Change, error) {
-	return p.store.index.NewestChanges(ctx, p.slug, limit)
+	return p.store.index.NewestChanges(ctx, p.Slug, limit)
 }
 
 // WaitChanges waits until something is recorded after the mark and returns it, at most limit

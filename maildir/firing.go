@@ -164,7 +164,7 @@ func (s *Store) Fire(ctx context.Context, f hook.Firing, l *hook.Log) (run *hook
 	}
 	return &hook.Run{
 		Firing:    f,
-		File:      filepath.Join(p.tree.Dir(), filepath.FromSlash(f.Path)),
+		File:      filepath.Join(p.Tree.Dir(), filepath.FromSlash(f.Path)),
 		Data:      data,
 		MessageID: s.Domain().MessageID(m.ID),
 		From:      s.Domain().Of(m.From),

@@ -57,7 +57,7 @@ func (p *Project) Free(ctx context.Context, f Freeing) (*format.Message, error) 
 		return nil
 	}
 	defer p.noteSeen(ctx, f.Agent)
-	if err := p.writer.Do(ctx, tx); err != nil {
+	if err := p.Writer.Do(ctx, tx); err != nil {
 		return nil, err
 	}
 	return notice, nil
@@ -66,7 +66,7 @@ func (p *Project) Free(ctx context.Context, f Freeing) (*format.Message, error) 
 // ReleasedBy is who released another's claim, by the path of its mark; "" where its holder did, or
 // nobody knows.
 func (p *Project) ReleasedBy(mark string) string {
-	data, _, err := p.tree.Read(mark, format.MaxSmall)
+	data, _, err := p.Tree.Read(mark, format.MaxSmall)
 	if err != nil {
 		return ""
 	}

@@ -32,7 +32,7 @@ func TestAgentGoneWhileLookedUp(t *testing.T) {
 		looked <- err
 	}()
 	<-found.reached
-	if err := os.RemoveAll(filepath.Join(p.Tree().Dir(), "agents/Bob")); err != nil {
+	if err := os.RemoveAll(filepath.Join(p.Tree.Dir(), "agents/Bob")); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Rescan(t.Context()); err != nil {

@@ -50,10 +50,12 @@ func (h *halts) pass(name string) {
 // watched is an index of which a test may stop or fail some calls; nil: not.
 type watched struct {
 	index.Index
-	looked   func(agent string) // when an agent was looked up, before its answer
-	ingest   func(paths []string)
-	compare  func()                     // before a comparison with the tree
-	ingested func(paths []string) error // in place of ingesting what the server wrote, where it is an error
+	looked  func(agent string) // when an agent was looked up, before its answer
+	ingest  func(paths []string)
+	compare func() // before a comparison with the tree
+	// differing gets a value when a comparison has found what differs; nil: nobody waits.
+	differing chan struct{}
+	ingested  func(paths []string) error // in place of ingesting what the server wrote, where it is an error
 }
 
 func (w *watched) Reconcile(ctx context.Context, project string, progress func(int)) (index.Ingested, error) {
@@ -61,6 +63,15 @@ func (w *watched) Reconcile(ctx context.Context, project string, progress func(i
 		w.compare()
 	}
 	return w.Index.Reconcile(ctx, project, progress)
+}
+
+func (w *watched) Differing(ctx context.Context, project string) ([]string, error) {
+	paths, err := w.Index.Differing(ctx, project)
+	select {
+	case w.differing <- struct{}{}:
+	default:
+	}
+	return paths, err
 }
 
 func (w *watched) Agent(ctx context.Context, project, name string) (*index.AgentRow, error) {

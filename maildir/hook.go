@@ -31,9 +31,9 @@ func (b *Box) CreateHook(ctx context.Context, h hook.Hook) (*hook.Hook, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.Project, h.Mailbox, h.Owner, h.Created, h.After = b.p.slug, b.Name, &b.Owner, s.clock.Time(), last
+	h.Project, h.Mailbox, h.Owner, h.Created, h.After = b.p.Slug, b.Name, &b.Owner, s.clock.Time(), last
 	return s.hooks.Create(h, func(o *hook.Hook) bool {
-		return o.Project == b.p.slug && b.p.owner(owners, o.Mailbox) == b.Owner
+		return o.Project == b.p.Slug && b.p.owner(owners, o.Mailbox) == b.Owner
 	})
 }
 
@@ -53,7 +53,7 @@ func (p *Project) Hooks(ctx context.Context, mailbox string, by Caller) ([]hook.
 		return nil, err
 	}
 	return p.store.hooks.Select(func(h *hook.Hook) bool {
-		return h.Project == p.slug && (mailbox == "" || h.Mailbox == mailbox) && by.owns(p.owner(owners, h.Mailbox))
+		return h.Project == p.Slug && (mailbox == "" || h.Mailbox == mailbox) && by.owns(p.owner(owners, h.Mailbox))
 	})
 }
 
@@ -65,7 +65,7 @@ func (p *Project) DeleteHook(_ context.Context, name string, by Caller) error {
 	if err != nil {
 		return err
 	}
-	mayDelete := func(h *hook.Hook) bool { return h.Project == p.slug && by.owns(p.owner(owners, h.Mailbox)) }
+	mayDelete := func(h *hook.Hook) bool { return h.Project == p.Slug && by.owns(p.owner(owners, h.Mailbox)) }
 	isOwn := func(h *hook.Hook) bool { return p.owner(owners, h.Mailbox) == by.UID }
 	return p.store.hooks.Delete(name, mayDelete, isOwn)
 }

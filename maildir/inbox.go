@@ -73,11 +73,11 @@ func (p *Project) Inbox(ctx context.Context, q index.InboxQuery, markRead bool, 
 		p.noteSeen(ctx, q.Agent) // also while it waits
 		defer p.noteSeen(ctx, q.Agent)
 	}
-	q.Project, q.Limit, q.ID = p.slug, pageSize(q.Limit), p.store.Domain().IDNamed(q.ID)
+	q.Project, q.Limit, q.ID = p.Slug, pageSize(q.Limit), p.store.Domain().IDNamed(q.ID)
 	timeout := time.NewTimer(min(wait, MaxWait))
 	defer timeout.Stop()
 	for {
-		bell := p.store.feed.agent(p.slug, q.Agent)
+		bell := p.store.feed.agent(p.Slug, q.Agent)
 		page, err := p.page(ctx, q)
 		if err != nil {
 			return nil, err
@@ -143,12 +143,12 @@ func (p *Project) pageOfOne(ctx context.Context, q index.InboxQuery) (*InboxPage
 	err = q.Room.Attempt(ctx, func() error {
 		page.Messages = []index.Delivery{*d}
 		_, err := q.Room.Take(&page.Messages[0].MessageRow, func(offset, n int64) (string, error) {
-			return p.store.index.Body(ctx, p.slug, d.ID, offset, n)
+			return p.store.index.Body(ctx, p.Slug, d.ID, offset, n)
 		})
 		return err
 	})
 	if err == nil {
-		page.Counts, err = p.store.index.Counts(ctx, p.slug, q.Agent)
+		page.Counts, err = p.store.index.Counts(ctx, p.Slug, q.Agent)
 	}
 	return page, err
 }
@@ -156,15 +156,15 @@ func (p *Project) pageOfOne(ctx context.Context, q index.InboxQuery) (*InboxPage
 // oneOf reads, without its body, a message that lies in the agent's inbox or that the agent sent. id may
 // be the key that its sender gave it, which postal shows as its id.
 func (p *Project) oneOf(ctx context.Context, agent, id string) (*index.Delivery, error) {
-	d, err := p.store.index.Delivery(ctx, p.slug, agent, id, index.WithoutBody, nil)
+	d, err := p.store.index.Delivery(ctx, p.Slug, agent, id, index.WithoutBody, nil)
 	if err == nil && d == nil {
-		keyed, kerr := p.store.index.IDKeyed(ctx, p.slug, agent, id)
+		keyed, kerr := p.store.index.IDKeyed(ctx, p.Slug, agent, id)
 		if kerr != nil {
 			return nil, kerr
 		}
 		if keyed != "" {
 			id = keyed
-			d, err = p.store.index.Delivery(ctx, p.slug, agent, id, index.WithoutBody, nil)
+			d, err = p.store.index.Delivery(ctx, p.Slug, agent, id, index.WithoutBody, nil)
 		}
 	}
 	if err == nil && d == nil {
@@ -207,7 +207,7 @@ func (p *Project) pageOfThread(ctx context.Context, q index.InboxQuery) (*InboxP
 		d.MessageRow = *m
 		page.Messages = append(page.Messages, d)
 	}
-	page.Counts, err = p.store.index.Counts(ctx, p.slug, q.Agent)
+	page.Counts, err = p.store.index.Counts(ctx, p.Slug, q.Agent)
 	return page, err
 }
 
@@ -243,7 +243,7 @@ func (p *Project) pageAwaiting(ctx context.Context, q index.InboxQuery) (*InboxP
 	if n := len(page.Messages); n > 0 && n < len(rows) {
 		page.Next = page.Messages[n-1].Cursor
 	}
-	page.Counts, err = p.store.index.Counts(ctx, p.slug, q.Agent)
+	page.Counts, err = p.store.index.Counts(ctx, p.Slug, q.Agent)
 	return page, err
 }
 
@@ -251,14 +251,14 @@ func (p *Project) pageAwaiting(ctx context.Context, q index.InboxQuery) (*InboxP
 func (p *Project) takeDelivery(ctx context.Context, q index.InboxQuery, d *index.Delivery) (ok bool, err error) {
 	var body func(offset, n int64) (string, error)
 	if q.Bodies {
-		body = func(offset, n int64) (string, error) { return p.store.index.Body(ctx, p.slug, d.ID, offset, n) }
+		body = func(offset, n int64) (string, error) { return p.store.index.Body(ctx, p.Slug, d.ID, offset, n) }
 	}
 	return q.Room.Take(&d.MessageRow, body)
 }
 
 // sent reads, without its body, a message that the agent sent. Errors: ErrNotFound.
 func (p *Project) sent(ctx context.Context, agent, id string) (*index.Delivery, error) {
-	m, err := p.store.index.Message(ctx, p.slug, id, index.WithoutBody, nil)
+	m, err := p.store.index.Message(ctx, p.Slug, id, index.WithoutBody, nil)
 	if err == nil && (m == nil || m.From != agent) {
 		err = p.noDelivery(ctx, agent, id)
 	}
@@ -278,7 +278,7 @@ func (p *Project) delivery(g *writer.Group, agent, id string) (*index.Delivery, 
 	if err := p.needAgent(g.Ctx, refusal.Agent, agent); err != nil {
 		return nil, err
 	}
-	d, err := p.store.index.Delivery(g.Ctx, p.slug, agent, id, index.WithoutBody, nil)
+	d, err := p.store.index.Delivery(g.Ctx, p.Slug, agent, id, index.WithoutBody, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -291,7 +291,7 @@ func (p *Project) delivery(g *writer.Group, agent, id string) (*index.Delivery, 
 // OldestUnread is when the oldest unread message of an agent was created; zero where there is none.
 func (p *Project) OldestUnread(ctx context.Context, agent string) (at time.Time, err error) {
 	const one = 1
-	oldest, err := p.store.index.OldestUnread(ctx, p.slug, agent, one)
+	oldest, err := p.store.index.OldestUnread(ctx, p.Slug, agent, one)
 	if len(oldest) > 0 {
 		at = oldest[0].Created
 	}
@@ -300,7 +300,7 @@ func (p *Project) OldestUnread(ctx context.Context, agent string) (at time.Time,
 
 // Delivery reads one agent's copy, without its body. Errors: ErrNotFound.
 func (p *Project) Delivery(ctx context.Context, agent, id string) (*index.Delivery, error) {
-	d, err := p.store.index.Delivery(ctx, p.slug, agent, id, index.WithoutBody, nil)
+	d, err := p.store.index.Delivery(ctx, p.Slug, agent, id, index.WithoutBody, nil)
 	if err == nil && d == nil {
 		err = p.noDelivery(ctx, agent, id)
 	}

@@ -72,7 +72,7 @@ func TestPopAgainstTouch(t *testing.T) {
 	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "one", Body: "b"})
 	two := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "two", Body: "b"})
 	first := inbox(t, p, "Bob").Messages[1]
-	touch := filepath.Join(p.Tree().Dir(), format.ReadMark(first.CopyPath))
+	touch := filepath.Join(p.Tree.Dir(), format.ReadMark(first.CopyPath))
 	if err := os.WriteFile(touch, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func TestLongPoll(t *testing.T) {
 		t.Fatalf("%+v", page)
 	}
 	c = wait()
-	dir := filepath.Join(p.Tree().Dir(), "agents/Bob/inbox/by/hand")
+	dir := filepath.Join(p.Tree.Dir(), "agents/Bob/inbox/by/hand")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +268,7 @@ func TestBadMarks(t *testing.T) {
 		send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: fmt.Sprint(i), Body: "b"})
 	}
 	bad := inbox(t, p, "Bob").Messages[1]
-	if err := os.Mkdir(filepath.Join(p.Tree().Dir(), format.ReadMark(bad.CopyPath)), 0o700); err != nil {
+	if err := os.Mkdir(filepath.Join(p.Tree.Dir(), format.ReadMark(bad.CopyPath)), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	page, err := p.Inbox(t.Context(), index.InboxQuery{Agent: "Bob"}, true, 0)
@@ -459,7 +459,7 @@ func TestSeenNobody(t *testing.T) {
 		}
 	}
 	send(t, p, maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "one", Body: "b"})
-	seen := filepath.Join(p.Tree().Dir(), format.SeenDir)
+	seen := filepath.Join(p.Tree.Dir(), format.SeenDir)
 	until(t, "it is noted who was there", func() bool { left, _ := os.ReadDir(seen); return len(left) > 0 })
 	left, err := os.ReadDir(seen)
 	if err != nil || len(left) != 1 || left[0].Name() != "Ann" {

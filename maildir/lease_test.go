@@ -42,7 +42,7 @@ func TestLeaseEnds(t *testing.T) {
 		if granted := len(r.Granted) > 0; granted != step.granted {
 			t.Errorf("%s, %s: granted %v", step.ahead, step.agent, granted)
 		}
-		data, err := os.ReadFile(filepath.Join(p.Tree().Dir(), append(r.Granted, heldBy(r)...)[0].Path))
+		data, err := os.ReadFile(filepath.Join(p.Tree.Dir(), append(r.Granted, heldBy(r)...)[0].Path))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -43,7 +43,7 @@ func (p *Project) Log(ctx context.Context, q LogQuery, each func(*history.Entry)
 	}
 	h.Progress = q.Progress
 	told := 0
-	err = p.history.Walk(ctx, h, func(r *history.Revision) error {
+	err = p.History.Walk(ctx, h, func(r *history.Revision) error {
 		for _, e := range r.Entries() {
 			if !show(&e) {
 				continue
@@ -102,14 +102,14 @@ func touches(e *history.Entry) bool { return len(e.Files) > 0 }
 // is none.
 func (p *Project) namedLog(ctx context.Context, q LogQuery) (h history.Query, err error) {
 	of := q.Of
-	a, err := p.store.index.Agent(ctx, p.slug, of)
+	a, err := p.store.index.Agent(ctx, p.Slug, of)
 	if err != nil {
 		return h, err
 	}
 	if a != nil {
 		return history.OfAgent(of), nil
 	}
-	m, err := p.store.index.Message(ctx, p.slug, of, index.WithoutBody, nil)
+	m, err := p.store.index.Message(ctx, p.Slug, of, index.WithoutBody, nil)
 	if err != nil {
 		return h, err
 	}
@@ -122,7 +122,7 @@ func (p *Project) namedLog(ctx context.Context, q LogQuery) (h history.Query, er
 // threadLog is the query for a thread: its messages in the tree, and those that were removed from it.
 // The zero value: there was never one.
 func (p *Project) threadLog(ctx context.Context, thread string, progress func(int, time.Time)) (h history.Query, err error) {
-	rows, err := p.store.index.Thread(ctx, index.ThreadQuery{Project: p.slug, Thread: thread})
+	rows, err := p.store.index.Thread(ctx, index.ThreadQuery{Project: p.Slug, Thread: thread})
 	if err != nil {
 		return h, err
 	}
@@ -132,7 +132,7 @@ func (p *Project) threadLog(ctx context.Context, thread string, progress func(in
 	}
 	q := history.OfRemoved()
 	q.Progress = progress
-	err = p.history.Walk(ctx, q, func(r *history.Revision) error {
+	err = p.History.Walk(ctx, q, func(r *history.Revision) error {
 		for _, f := range r.Files {
 			if f.Op != history.Removed {
 				continue

@@ -61,7 +61,7 @@ func TestLogOpen(t *testing.T) {
 func TestLogDoor(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
-	byPage, byCLI := maildir.Through(t.Context(), format.DoorPage), maildir.Through(t.Context(), format.DoorCLI)
+	byPage, byCLI := format.Through(t.Context(), format.DoorPage), format.Through(t.Context(), format.DoorCLI)
 	sent, err := p.Send(byCLI, maildir.Draft{From: "Ann", To: []string{"Bob"}, Body: "text"})
 	if err == nil {
 		_, err = p.Acknowledge(byPage, "Bob", sent.ID)
@@ -114,7 +114,7 @@ func TestLogOf(t *testing.T) {
 		}
 	}
 	for _, pattern := range []string{"messages/*/*/*/", "agents/*/*box/*/*/*/"} {
-		files, err := filepath.Glob(filepath.Join(p.Tree().Dir(), pattern+two.ID+"*"))
+		files, err := filepath.Glob(filepath.Join(p.Tree.Dir(), pattern+two.ID+"*"))
 		if err != nil {
 			t.Fatal(err)
 		}

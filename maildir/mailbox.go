@@ -55,7 +55,7 @@ type Mailbox struct {
 
 // Mailboxes lists by name those that the caller owns; root sees all.
 func (p *Project) Mailboxes(ctx context.Context, by Caller) ([]Mailbox, error) {
-	rows, err := p.store.index.Agents(ctx, p.slug)
+	rows, err := p.store.index.Agents(ctx, p.Slug)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (p *Project) Mailboxes(ctx context.Context, by Caller) ([]Mailbox, error) {
 }
 
 func (p *Project) mailbox(a *index.AgentRow, owners map[string]int) Mailbox {
-	dir := filepath.Join(p.tree.Dir(), format.AgentsDir, a.Name)
+	dir := filepath.Join(p.Tree.Dir(), format.AgentsDir, a.Name)
 	return Mailbox{
 		Name:       a.Name,
 		InboxPath:  filepath.Join(dir, format.InboxDir),
@@ -86,7 +86,7 @@ func (p *Project) mailbox(a *index.AgentRow, owners map[string]int) Mailbox {
 
 // owner is the uid of the user whom an agent belongs to; NoOwner where that is nobody.
 func (p *Project) owner(owners map[string]int, agent string) int {
-	if uid, ok := owners[p.slug+"/"+agent]; ok {
+	if uid, ok := owners[p.Slug+"/"+agent]; ok {
 		return max(uid, NoOwner)
 	}
 	return p.store.cfg.User()
@@ -121,7 +121,7 @@ func (p *Project) CreateMailbox(ctx context.Context, name string, by Caller) (*M
 		tx.Create(format.ProfilePath(name), format.FormatProfile(format.Profile{Name: name, Inception: g.Now}))
 		return p.give(name, by.UID)
 	}
-	if err := p.writer.Do(ctx, tx); err != nil {
+	if err := p.Writer.Do(ctx, tx); err != nil {
 		return nil, err
 	}
 	return p.Mailbox(ctx, name, by)
@@ -173,7 +173,7 @@ func (s *Store) mayOwnMore(ctx context.Context, by Caller) error {
 // owned one of that name before, and drops the hooks of the former owner. It is called while the
 // agent is not there, so nobody is granted anything too early.
 func (p *Project) give(name string, uid int) error {
-	key := p.slug + "/" + name
+	key := p.Slug + "/" + name
 	owners, err := p.store.owners.loadOwners()
 	if err != nil {
 		return err
@@ -184,7 +184,7 @@ func (p *Project) give(name string, uid int) error {
 		now = p.store.cfg.User()
 	}
 	if before != now {
-		if err := p.store.hooks.DeleteMailbox(p.slug, name); err != nil { // first: a hook without an owner runs as the mailbox's
+		if err := p.store.hooks.DeleteMailbox(p.Slug, name); err != nil { // first: a hook without an owner runs as the mailbox's
 			return err
 		}
 	}
@@ -217,7 +217,7 @@ func (p *Project) mayUse(existing, name string, by Caller) error {
 
 // Mailbox finds one by its name. Errors: ErrNotFound, ErrDenied when it is not the caller's.
 func (p *Project) Mailbox(ctx context.Context, name string, by Caller) (*Mailbox, error) {
-	row, err := p.store.index.Agent(ctx, p.slug, name)
+	row, err := p.store.index.Agent(ctx, p.Slug, name)
 	if err != nil {
 		return nil, err
 	}
@@ -258,7 +258,7 @@ func (p *Project) DeleteMailbox(ctx context.Context, name string, force bool, by
 				Counts: []int{m.Total, m.Sent},
 			}
 		}
-		err := p.tree.Walk(g.Ctx, format.AgentsDir+"/"+name, func(path string, d fs.DirEntry) error {
+		err := p.Tree.Walk(g.Ctx, format.AgentsDir+"/"+name, func(path string, d fs.DirEntry) error {
 			if d.Type().IsRegular() {
 				paths = append(paths, path)
 			}
@@ -269,7 +269,7 @@ func (p *Project) DeleteMailbox(ctx context.Context, name string, force bool, by
 		}
 		return g.Remove(tx, paths...)
 	}
-	if err := p.writer.Do(ctx, tx); err != nil {
+	if err := p.Writer.Do(ctx, tx); err != nil {
 		return m, err
 	}
 	return m, p.disown(ctx, name)
@@ -280,12 +280,12 @@ func (p *Project) DeleteMailbox(ctx context.Context, name string, force bool, by
 func (p *Project) disown(ctx context.Context, name string) error {
 	tx := &writer.Tx{Op: writer.Op{Verb: "delete-mailbox", Agent: name}, Facts: []string{nameFact(name)}}
 	tx.Plan = func(g *writer.Group) error { // writes nothing
-		if row, err := p.store.index.Agent(g.Ctx, p.slug, name); err != nil || row != nil {
+		if row, err := p.store.index.Agent(g.Ctx, p.Slug, name); err != nil || row != nil {
 			return err
 		}
-		return errors.Join(p.store.hooks.DeleteMailbox(p.slug, name), p.store.owners.set(p.slug+"/"+name, NoOwner))
+		return errors.Join(p.store.hooks.DeleteMailbox(p.Slug, name), p.store.owners.set(p.Slug+"/"+name, NoOwner))
 	}
-	err := p.writer.Do(context.WithoutCancel(ctx), tx)
+	err := p.Writer.Do(context.WithoutCancel(ctx), tx)
 	if errors.Is(err, writer.ErrStopped) { // the mailbox is deleted all the same, and making an agent sets its owner anew
 		return nil
 	}

@@ -58,7 +58,7 @@ func TestGuestMailboxesAreBounded(t *testing.T) {
 // removeAgent removes an agent's folder as a person does, and waits until that is indexed.
 func removeAgent(t testing.TB, p *maildir.Project, name string) {
 	t.Helper()
-	if err := os.RemoveAll(filepath.Join(p.Tree().Dir(), "agents", name)); err != nil {
+	if err := os.RemoveAll(filepath.Join(p.Tree.Dir(), "agents", name)); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Rescan(t.Context()); err != nil {

@@ -53,7 +53,7 @@ func (p *Project) unread(ctx context.Context, agent, id string) error {
 		return nil
 	}
 	defer p.noteSeen(ctx, agent)
-	return p.writer.Do(ctx, tx)
+	return p.Writer.Do(ctx, tx)
 }
 
 // Acknowledge marks a delivery acknowledged, and read; the first time stays. It returns the
@@ -94,7 +94,7 @@ func (p *Project) markPage(ctx context.Context, agent string, page *InboxPage) e
 	}
 	for i := range page.Messages {
 		was := &page.Messages[i]
-		d, err := p.store.index.Delivery(ctx, p.slug, agent, was.ID, index.WithoutBody, nil)
+		d, err := p.store.index.Delivery(ctx, p.Slug, agent, was.ID, index.WithoutBody, nil)
 		if err != nil {
 			return err
 		}
@@ -103,7 +103,7 @@ func (p *Project) markPage(ctx context.Context, agent string, page *InboxPage) e
 		}
 	}
 	var err error
-	page.Counts, err = p.store.index.Counts(ctx, p.slug, agent)
+	page.Counts, err = p.store.index.Counts(ctx, p.Slug, agent)
 	return err
 }
 
@@ -137,7 +137,7 @@ func (p *Project) mark(ctx context.Context, m marking) error {
 		return nil
 	}
 	defer p.noteSeen(ctx, m.agent)
-	return p.writer.Do(ctx, tx)
+	return p.Writer.Do(ctx, tx)
 }
 
 // planMarks plans the marks that a delivery lacks. Errors: as of freeFor; Group.Behind too when
@@ -188,7 +188,7 @@ func (p *Project) freeFor(g *writer.Group, path string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err == nil && st.Mode.IsRegular():
-		_, _, err := p.tree.Read(path, format.MaxSmall)
+		_, _, err := p.Tree.Read(path, format.MaxSmall)
 		switch tree.FaultOf(err) {
 		case tree.FaultFile:
 			return &Error{What: refusal.MarkBlocked, Other: path, Why: tree.PlainFileError(err)}
@@ -208,7 +208,7 @@ func (p *Project) freeFor(g *writer.Group, path string) error {
 func (p *Project) stampMark(c index.Change) *writer.Tx {
 	tx := &writer.Tx{Op: writer.Op{Verb: "stamp", ID: c.ID, Summary: c.Path}, Facts: []string{markFact(c.Agent)}}
 	tx.Plan = func(g *writer.Group) error {
-		if st, err := p.tree.Stat(c.Path); err != nil || st.Size > 0 || !st.Mode.IsRegular() {
+		if st, err := p.Tree.Stat(c.Path); err != nil || st.Size > 0 || !st.Mode.IsRegular() {
 			return nil
 		}
 		if err := g.Replace(tx, c.Path, format.FormatMark(g.Now)); err != nil {

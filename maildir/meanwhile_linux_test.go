@@ -22,7 +22,7 @@ import (
 // putByHand writes a file of the tree as a person does.
 func putByHand(t *testing.T, p *maildir.Project, path, text string) {
 	t.Helper()
-	putBelow(t, p.Tree().Dir(), path, text)
+	putBelow(t, p.Tree.Dir(), path, text)
 }
 
 func putBelow(t *testing.T, dir, path, text string) {
@@ -45,7 +45,7 @@ func cloneByHand(t *testing.T, s *storetest.Store, path, text string) (slug stri
 
 func removeByHand(t *testing.T, p *maildir.Project, path string) {
 	t.Helper()
-	if err := os.Remove(filepath.Join(p.Tree().Dir(), filepath.FromSlash(path))); err != nil {
+	if err := os.Remove(filepath.Join(p.Tree.Dir(), filepath.FromSlash(path))); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -115,14 +115,14 @@ func TestEditOfADeletedMailbox(t *testing.T) {
 	if _, err := p.DeleteMailbox(t.Context(), "Bob", true, maildir.Caller{Root: true}); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Flush(t.Context()); err != nil {
+	if err := p.History.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command("git", "-C", p.Tree().Dir(), "log", "-p", "--", draft).Output()
+	out, err := exec.Command("git", "-C", p.Tree.Dir(), "log", "-p", "--", draft).Output()
 	if err != nil || !strings.Contains(string(out), "+second thoughts") {
 		t.Errorf("the edit is not in the history: %v\n%s", err, out)
 	}
-	if _, err := p.Tree().Stat(draft); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := p.Tree.Stat(draft); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the draft is still there: %v", err)
 	}
 }
@@ -153,7 +153,7 @@ func TestMarkRemovedBeforeStamp(t *testing.T) {
 	if err := p.Rescan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	await(t, func() bool { return p.Stalled() == 0 && maildir.Later(p) == 0 })
+	await(t, func() bool { return p.Writer.Stalled() == 0 && maildir.Later(p) == 0 })
 	if err := p.Rescan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -179,10 +179,10 @@ func TestFirstContactOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Flush(t.Context()); err != nil {
+	if err := p.History.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command("git", "-C", p.Tree().Dir(), "log", "--format=%B").CombinedOutput()
+	out, err := exec.Command("git", "-C", p.Tree.Dir(), "log", "--format=%B").CombinedOutput()
 	if n := strings.Count(string(out), "project: "); err != nil || n != 1 {
 		t.Errorf("%d times in the history (%v): %s", n, err, out)
 	}
@@ -375,7 +375,7 @@ func TestEditWakes(t *testing.T) {
 		came <- err
 	}()
 	time.Sleep(50 * time.Millisecond) // it waits
-	name := filepath.Join(p.Tree().Dir(), filepath.FromSlash(path))
+	name := filepath.Join(p.Tree.Dir(), filepath.FromSlash(path))
 	old, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)

@@ -44,7 +44,7 @@ func (p *Project) SetSeat(agent string, at Seat) {
 // CallsAs returns the program that the agent was registered as, "" where that cannot be told, and the
 // pane that it last called from.
 func (p *Project) CallsAs(ctx context.Context, agent string) (program string, from Seat) {
-	if row, err := p.store.index.Agent(ctx, p.slug, agent); err == nil && row != nil {
+	if row, err := p.store.index.Agent(ctx, p.Slug, agent); err == nil && row != nil {
 		program = row.Program
 	}
 	return program, p.notices.Of(agent).Seat
@@ -65,11 +65,11 @@ type Notice struct {
 // everything, or knows.
 func (p *Project) Notice(ctx context.Context, agent string) (*Notice, error) {
 	away := p.notices.Of(agent).Away // before its status is asked for: should that change later, this does
-	row, err := p.store.index.Agent(ctx, p.slug, agent)
+	row, err := p.store.index.Agent(ctx, p.Slug, agent)
 	if err != nil || row == nil || row.Status != format.Ready || row.Unread == 0 {
 		return nil, err
 	}
-	page, err := p.page(ctx, index.InboxQuery{Project: p.slug, Agent: agent, UnreadOnly: true, Limit: notice.Most})
+	page, err := p.page(ctx, index.InboxQuery{Project: p.Slug, Agent: agent, UnreadOnly: true, Limit: notice.Most})
 	if err != nil {
 		return nil, err
 	}
@@ -135,12 +135,12 @@ func (p *Project) SetPresence(ctx context.Context, agent, status string) error {
 		if err := p.needAgent(g.Ctx, refusal.Agent, agent); err != nil {
 			return err
 		}
-		row, err := p.store.index.Agent(g.Ctx, p.slug, agent)
+		row, err := p.store.index.Agent(g.Ctx, p.Slug, agent)
 		if err != nil {
 			return err
 		}
 		if row != nil && row.Status == status {
-			data, _, err := p.tree.Read(format.StatusPath(agent), format.MaxSmall)
+			data, _, err := p.Tree.Read(format.StatusPath(agent), format.MaxSmall)
 			if says, bad := format.ParseStatus(data); err == nil && bad == nil && says == status {
 				return nil
 			}
@@ -149,7 +149,7 @@ func (p *Project) SetPresence(ctx context.Context, agent, status string) error {
 		return g.Replace(tx, format.StatusPath(agent), []byte(status+"\n"))
 	}
 	defer p.noteSeen(ctx, agent)
-	return p.writer.Do(ctx, tx)
+	return p.Writer.Do(ctx, tx)
 }
 
 // noteStatus starts the notices of those anew whose status is not ready any more. It asks the
@@ -160,7 +160,7 @@ func (p *Project) noteStatus(changes []index.Change) {
 			continue
 		}
 		// No caller's context: the changes are in the index, and nobody notes them a second time.
-		row, err := p.store.index.Agent(context.Background(), p.slug, c.Agent)
+		row, err := p.store.index.Agent(context.Background(), p.Slug, c.Agent)
 		if err != nil || row == nil || row.Status != format.Ready {
 			p.notices.Forget(c.Agent)
 		}

@@ -58,7 +58,7 @@ func TestNotice(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	file := func(name string) string { return filepath.Join(p.Tree().Dir(), name) }
+	file := func(name string) string { return filepath.Join(p.Tree.Dir(), name) }
 	for i, step := range []struct {
 		do   string
 		want int // messages to be told of then

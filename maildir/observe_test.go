@@ -10,6 +10,7 @@ import (
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
 	"mailtree/maildir/refusal"
+	"mailtree/maildir/writer"
 )
 
 // TestObserve: each operation is told once, with its line for people and how it ended.
@@ -17,7 +18,7 @@ func TestObserve(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var told []string
-	observe := func(op maildir.Op, took time.Duration, err error) {
+	observe := func(op writer.Op, took time.Duration, err error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if took <= 0 {

@@ -71,7 +71,7 @@ func (p *Project) noteSaved(paths []string, changes []index.Change) {
 
 // waitFor has a file looked at when it is due, where it is one.
 func (p *Project) waitFor(path string, due time.Time) {
-	if st, err := p.tree.Stat(path); err == nil && st.Mode.IsRegular() {
+	if st, err := p.Tree.Stat(path); err == nil && st.Mode.IsRegular() {
 		p.fresh.wait(path, st, due)
 	}
 }
@@ -79,9 +79,9 @@ func (p *Project) waitFor(path string, due time.Time) {
 // handleSaved runs beside the writer and handles the files that others saved once each is finished.
 // It begins with what lies in the outboxes: the server may have ended before it sent that.
 func (p *Project) handleSaved(ctx context.Context) {
-	problems, err := p.store.index.Problems(ctx, p.slug, index.AllProblems)
+	problems, err := p.store.index.Problems(ctx, p.Slug, index.AllProblems)
 	if err != nil && ctx.Err() == nil {
-		p.store.cfg.Log.Error("files in outboxes are not sent before they are saved again", "project", p.slug, "error", err)
+		p.store.cfg.Log.Error("files in outboxes are not sent before they are saved again", "project", p.Slug, "error", err)
 	}
 	due := time.Now().Add(settleTime)
 	for _, bad := range problems {
@@ -119,9 +119,9 @@ func (p *Project) handleSaved(ctx context.Context) {
 
 // isAway reports whether another branch than the mail's is checked out, and logs when that begins.
 func (p *Project) isAway(was *bool) bool {
-	away := p.history.State().Mode == history.Detached
+	away := p.History.State().Mode == history.Detached
 	if away && !*was {
-		p.store.cfg.Log.Warn("what lies in outboxes is not sent until the mail's branch is checked out again", "project", p.slug)
+		p.store.cfg.Log.Warn("what lies in outboxes is not sent until the mail's branch is checked out again", "project", p.Slug)
 	}
 	*was = away
 	return away
@@ -137,7 +137,7 @@ func (p *Project) preserveSaved(ctx context.Context, due []settlingFile) {
 		}
 	}
 	if len(paths) > 1 {
-		_ = p.history.Preserve(ctx, paths)
+		_ = p.History.Preserve(ctx, paths)
 	}
 }
 
@@ -147,14 +147,14 @@ const trySavedAgain = 10 * time.Second
 
 // handle sends a saved file, or tells of an edited copy, if nobody has changed it since.
 func (p *Project) handle(ctx context.Context, f settlingFile) {
-	st, err := p.tree.Stat(f.path)
+	st, err := p.Tree.Stat(f.path)
 	switch {
 	case tree.FaultOf(err) == tree.FaultMachine:
 		p.fresh.wait(f.path, f.stat, time.Now().Add(trySavedAgain))
 		return
 	case err != nil || !st.Mode.IsRegular() || ctx.Err() != nil:
 		return
-	case st != f.stat || p.tree.BeingWritten(f.path):
+	case st != f.stat || p.Tree.BeingWritten(f.path):
 		p.fresh.wait(f.path, st, time.Now().Add(settleTime))
 		return
 	}
@@ -168,7 +168,7 @@ func (p *Project) handle(ctx context.Context, f settlingFile) {
 	case errors.Is(err, errSavedAnew):
 		p.waitFor(f.path, time.Now().Add(settleTime))
 	default:
-		p.store.cfg.Log.Warn("a saved file could not be handled; that is tried again", "project", p.slug, "path", f.path, "error", err)
+		p.store.cfg.Log.Warn("a saved file could not be handled; that is tried again", "project", p.Slug, "path", f.path, "error", err)
 		p.fresh.wait(f.path, st, time.Now().Add(trySavedAgain))
 	}
 }
@@ -179,7 +179,7 @@ func (p *Project) sendSaved(ctx context.Context, f settlingFile) error {
 	if format.ServerName(format.Locate(f.path).Agent) { // the index tells of it as a problem
 		return nil
 	}
-	data, st, err := p.tree.Read(f.path, p.tree.MaxFile())
+	data, st, err := p.Tree.Read(f.path, p.Tree.MaxFile())
 	switch {
 	case tree.FaultOf(err) == tree.FaultMachine:
 		return err
@@ -196,7 +196,7 @@ func (p *Project) sendSaved(ctx context.Context, f settlingFile) error {
 	}
 	var sent *Sent
 	if err == nil {
-		sent, err = p.send(writer.Through(ctx, d.Door), verb, *d)
+		sent, err = p.send(format.Through(ctx, d.Door), verb, *d)
 		err = p.withoutBlind(d, err)
 	}
 	if err == nil && sent.Again {
@@ -242,7 +242,7 @@ func passes(err error) bool {
 // copy of one that was sent. Errors: ErrInvalid, ErrConflict, those of Reply.
 func (p *Project) savedDraft(ctx context.Context, path string, data []byte) (verb string, d *Draft, err error) {
 	at := format.Locate(path)
-	sent, err := p.store.index.Message(ctx, p.slug, at.ID, index.WithoutBody, nil)
+	sent, err := p.store.index.Message(ctx, p.Slug, at.ID, index.WithoutBody, nil)
 	if err != nil {
 		return "", nil, err
 	}
@@ -323,7 +323,7 @@ func (p *Project) NewDraft(ctx context.Context, agent string, to []string) (file
 		path := ""
 		for n := 1; ; n++ {
 			path = format.DraftPath(agent, g.Now, n)
-			if _, err := p.tree.Stat(path); tree.FaultOf(err) == tree.FaultGone {
+			if _, err := p.Tree.Stat(path); tree.FaultOf(err) == tree.FaultGone {
 				break
 			} else if err != nil {
 				return err
@@ -331,16 +331,16 @@ func (p *Project) NewDraft(ctx context.Context, agent string, to []string) (file
 		}
 		tx.Summary = agent + " " + path
 		tx.Create(path, format.FormatDraft(to))
-		file = filepath.Join(p.tree.Dir(), filepath.FromSlash(path))
+		file = filepath.Join(p.Tree.Dir(), filepath.FromSlash(path))
 		return nil
 	}
 	defer p.noteSeen(ctx, agent)
-	if err := p.writer.Do(ctx, tx); err != nil {
+	if err := p.Writer.Do(ctx, tx); err != nil {
 		return "", "", err
 	}
 	outbox = format.AgentsDir + "/" + agent + "/" + format.OutboxDir
-	c := p.tree.Changer(p.store.limits.Folders)
+	c := p.Tree.Changer(p.store.limits.Folders())
 	defer c.Close()
 	err = c.MakeDir(outbox) // where there is none, `mv` would make the draft a file of that name
-	return file, filepath.Join(p.tree.Dir(), filepath.FromSlash(outbox)), err
+	return file, filepath.Join(p.Tree.Dir(), filepath.FromSlash(outbox)), err
 }

@@ -30,7 +30,7 @@ func newAuthor(t *testing.T, cfg storetest.Config) author {
 }
 
 func (a author) path(rel string) string {
-	name := filepath.Join(a.p.Tree().Dir(), filepath.FromSlash(rel))
+	name := filepath.Join(a.p.Tree.Dir(), filepath.FromSlash(rel))
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		a.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestSaveHalf(t *testing.T) {
 		began := time.Now()
 		a.save(path, minimal[:len(minimal)-6])
 		until(a, "the half is seen", func() bool {
-			problems, err := maildir.StoreOf(a.p).Problems(t.Context(), a.p.Slug(), 9)
+			problems, err := maildir.StoreOf(a.p).Problems(t.Context(), a.p.Slug, 9)
 			return err == nil && len(problems) > 0
 		})
 		a.save(path, minimal)
@@ -269,7 +269,7 @@ func TestSaveBlind(t *testing.T) {
 			t.Errorf("Ann is told %s", m.Body)
 		}
 	}
-	problems, err := maildir.StoreOf(a.p).Problems(t.Context(), a.p.Slug(), len(headers)+1)
+	problems, err := maildir.StoreOf(a.p).Problems(t.Context(), a.p.Slug, len(headers)+1)
 	if err != nil || len(problems) != len(headers) {
 		t.Errorf("problems are %+v: %v", problems, err)
 	}
@@ -278,14 +278,14 @@ func TestSaveBlind(t *testing.T) {
 			t.Errorf("the problem of %s is %s", p.Path, p.Reason)
 		}
 	}
-	if err := a.p.Flush(t.Context()); err != nil {
+	if err := a.p.History.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
 		{"grep", "-h", "", "--", ":!agents/Ann/outbox", ":!agents/Zoe"},
 		{"log", "--format=%B"},
 	} {
-		out, err := exec.Command("git", append([]string{"-C", a.p.Tree().Dir()}, args...)...).Output()
+		out, err := exec.Command("git", append([]string{"-C", a.p.Tree.Dir()}, args...)...).Output()
 		out = regexp.MustCompile(`"seal": ".*"`).ReplaceAll(out, nil) // of random letters
 		if found := regexp.MustCompile(`(?i)zoey|zoo|everyone`).Find(out); err != nil || found != nil {
 			t.Errorf("git %s names %s: %v\n%s", args[0], found, err, out)

@@ -20,7 +20,7 @@ func TestSlowPlanHoldsNobody(t *testing.T) {
 	if _, err := p.Claim(t.Context(), claim); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Flush(t.Context()); err != nil {
+	if err := p.History.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	preserve := git.at(isStep("preserve"))

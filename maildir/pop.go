@@ -38,7 +38,7 @@ func (p *Project) PopWait(ctx context.Context, q PopQuery) (*index.Delivery, err
 	timeout := time.NewTimer(wait)
 	defer timeout.Stop()
 	for {
-		bell := p.store.feed.agent(p.slug, q.Agent)
+		bell := p.store.feed.agent(p.Slug, q.Agent)
 		d, err := p.popWithin(ctx, q.Agent, q.Room)
 		if d != nil || err != nil || wait <= 0 {
 			return d, err
@@ -90,7 +90,7 @@ func (p *Project) popOnce(ctx context.Context, agent string, room *index.Room) (
 		tx.Create(format.ReadMark(d.CopyPath), format.FormatMark(g.Now))
 		return nil
 	}
-	if err := p.writer.Do(ctx, tx); err != nil {
+	if err := p.Writer.Do(ctx, tx); err != nil {
 		return nil, err
 	}
 	return got, nil
@@ -101,7 +101,7 @@ func (p *Project) popOnce(ctx context.Context, agent string, room *index.Room) (
 // those of the index.
 func (p *Project) readPopped(g *writer.Group, d *index.Delivery, room *index.Room) (*index.Delivery, error) {
 	room.Empty() // of an earlier plan of the same pop
-	whole, err := p.store.index.Delivery(g.Ctx, p.slug, d.Agent, d.ID, index.WithBody, room)
+	whole, err := p.store.index.Delivery(g.Ctx, p.Slug, d.Agent, d.ID, index.WithBody, room)
 	switch {
 	case err != nil:
 		return nil, err
@@ -143,7 +143,7 @@ func (p *Project) oldest(g *writer.Group, agent string) (*index.Delivery, error)
 	}
 	n := k.next[agent]
 	if n == len(k.unread[agent]) { // more than before, or there are no more
-		rows, err := p.store.index.OldestUnread(g.Ctx, p.slug, agent, 1+8*n)
+		rows, err := p.store.index.OldestUnread(g.Ctx, p.Slug, agent, 1+8*n)
 		if err != nil || len(rows) <= n {
 			return nil, err
 		}

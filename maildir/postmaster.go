@@ -50,7 +50,7 @@ func (c *adviceCount) count(agent string, now time.Time) int {
 // advise delivers what Postmaster has to tell, unless it has told that before. Errors: those of the
 // writer.
 func (p *Project) advise(ctx context.Context, a advice) error {
-	told, err := p.store.index.Keyed(ctx, p.slug, format.Postmaster, a.about)
+	told, err := p.store.index.Keyed(ctx, p.Slug, format.Postmaster, a.about)
 	if err != nil || len(told) > 0 {
 		return err
 	}
@@ -64,7 +64,7 @@ func (p *Project) advise(ctx context.Context, a advice) error {
 	}
 	tx := &writer.Tx{Op: writer.Op{Verb: "send", Agent: format.Postmaster}, Facts: []string{keyFact(format.Postmaster, a.about)}}
 	tx.Plan = func(g *writer.Group) error {
-		told, err := p.store.index.Keyed(g.Ctx, p.slug, format.Postmaster, a.about)
+		told, err := p.store.index.Keyed(g.Ctx, p.Slug, format.Postmaster, a.about)
 		if err != nil || len(told) > 0 {
 			return err
 		}
@@ -79,7 +79,7 @@ func (p *Project) advise(ctx context.Context, a advice) error {
 			Body:       a.body,
 		}, nil)
 	}
-	return p.writer.Do(ctx, tx)
+	return p.Writer.Do(ctx, tx)
 }
 
 const moreAdvice = "More of your files in the mail tree need mending than I write of one by one. Those that cannot be sent lie in your " +
@@ -149,12 +149,12 @@ func (p *Project) tellUnsent(ctx context.Context, path string, data []byte, why 
 // See docs/tree.md, "Copies".
 func (p *Project) tellOfEdit(ctx context.Context, path string) error {
 	at := format.Locate(path)
-	m, err := p.store.index.Message(ctx, p.slug, at.ID, index.WithoutBody, nil)
+	m, err := p.store.index.Message(ctx, p.Slug, at.ID, index.WithoutBody, nil)
 	if err != nil || m == nil || format.Locate(m.Path).Kind != format.KindCanonical {
 		return err
 	}
 	sum := func(path string) (*[32]byte, error) {
-		data, _, err := p.tree.Read(path, p.tree.MaxFile())
+		data, _, err := p.Tree.Read(path, p.Tree.MaxFile())
 		return copySum(at.ID, data), tree.MachineFault(err)
 	}
 	copied, err := sum(path)

@@ -14,33 +14,27 @@ import (
 	"mailtree/maildir/attachment"
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
-	"mailtree/maildir/history"
 	"mailtree/maildir/notice"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/repo"
 	"mailtree/maildir/session"
+	"mailtree/maildir/store"
 	"mailtree/maildir/storedir"
 	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
 )
 
-// Project is one project of a store: a tree, its one writer and its history. Safe for concurrent
-// use.
+// Project is one project of a store: a tree that is kept, and the mail in it. Safe for concurrent use.
 type Project struct {
+	*store.Keeper
 	store   *Store
-	slug    string
 	human   string
 	created time.Time
-	tree    *tree.Tree
-	writer  *writer.Writer
-	history history.Log
 
 	life    life
-	doubt   chan struct{} // rings the one who compares: events were lost, or somebody asks
 	leases  *claim.Leases
 	code    repo.Codebase
 	notices *notice.Book
-	faults  faults
 	pops    pops
 	fresh   settling
 	days    dayFolders
@@ -50,20 +44,13 @@ type Project struct {
 	binding  sync.Mutex // held while a session becomes an agent
 	waiters  waiters
 
-	mu       sync.Mutex
-	edited   map[string]bool // reported by the watcher, not yet ingested
-	asked    bool            // the writer is asked to have edited ingested
-	rescan   []chan error    // those who wait for a comparison of the whole tree
-	compared []chan error    // those whose comparison is in edited
-	agents   map[string]bool // names known to exist
-	left     uint64          // how often names were taken out of agents
-	seen     map[string]*sighting
-	sighted  chan struct{} // rings keepNotes
-	told     chan struct{} // rings keepNotes
+	mu      sync.Mutex
+	agents  map[string]bool // names known to exist
+	left    uint64          // how often names were taken out of agents
+	seen    map[string]*sighting
+	sighted chan struct{} // rings keepNotes
+	told    chan struct{} // rings keepNotes
 }
-
-// Slug is the project's folder name.
-func (p *Project) Slug() string { return p.slug }
 
 // HumanKey is the absolute path that the project is named by; "" where project.json does not say.
 func (p *Project) HumanKey() string { return p.human }
@@ -71,25 +58,16 @@ func (p *Project) HumanKey() string { return p.human }
 // Created is when the project was made; zero where project.json does not say.
 func (p *Project) Created() time.Time { return p.created }
 
-// Tree is the project's work tree.
-func (p *Project) Tree() *tree.Tree { return p.tree }
-
 // Attachment reads a file that mail brought along, by its SHA-1 in hex. Errors: those of
 // attachment.Read.
 func (p *Project) Attachment(sum string, limit int64) (*attachment.Stored, error) {
-	return attachment.Read(p.tree, p.name(), sum, limit)
+	return attachment.Read(p.Tree, p.name(), sum, limit)
 }
 
 // OpenAttachment is Attachment for a file that is read piece by piece; the caller closes it.
 func (p *Project) OpenAttachment(sum string, limit int64) (*attachment.Opened, error) {
-	return attachment.Open(p.tree, p.name(), sum, limit)
+	return attachment.Open(p.Tree, p.name(), sum, limit)
 }
-
-// HistoryState says how the project's audit stands.
-func (p *Project) HistoryState() history.State { return p.history.State() }
-
-// Flush commits everything that was written or noticed so far. Errors: ErrUnavailable.
-func (p *Project) Flush(ctx context.Context) error { return p.history.Flush(ctx) }
 
 // Project finds a project by its human key or slug. Config.Scope says which project a path inside a
 // work tree means. Errors: ErrNotFound, ErrInvalid for a key that is neither; with near names, and
@@ -198,7 +176,7 @@ func (s *Store) EnsureProject(ctx context.Context, key string) (*Project, error)
 		return nil, refusal.Disk(err)
 	}
 	if p, err = s.addNext(context.WithoutCancel(ctx), slug); err == nil && made { // it is on disk, and belongs into the history
-		p.history.Record([]Op{{Verb: "project", Summary: p.name(), At: s.cfg.Now(), Paths: ownFiles}}, nil)
+		p.History.Record([]writer.Op{{Verb: "project", Summary: p.name(), At: s.cfg.Now(), Paths: store.OwnFiles}}, nil)
 	}
 	return p, err
 }
@@ -327,8 +305,8 @@ func (s *Store) makeProject(human, slug string) (made bool, err error) {
 	}
 	files := map[string][]byte{
 		format.ProjectFile:   format.FormatProject(human, slug, s.cfg.Now()),
-		format.GitIgnore:     gitFile(format.GitIgnore, nil),
-		format.GitAttributes: gitFile(format.GitAttributes, nil),
+		format.GitIgnore:     store.GitFile(format.GitIgnore, nil),
+		format.GitAttributes: store.GitFile(format.GitAttributes, nil),
 	}
 	for name, data := range files {
 		if err := tree.WriteFile(filepath.Join(repo, name), data); err != nil {
@@ -394,72 +372,52 @@ func (s *Store) loadProject(slug string) (*Project, error) {
 	}
 	t.Fail = s.cfg.Fail
 	defer t.Close() // from now on it is open while somebody uses it
+	log := s.cfg.Log.With("project", slug)
 	p := &Project{
 		store:   s,
-		slug:    slug,
-		tree:    t,
 		life:    life{folder: fi, removed: make(chan struct{}), ended: make(chan struct{})},
-		doubt:   make(chan struct{}, 1),
 		leases:  claim.NewLeases(),
 		fresh:   newSettling(),
-		edited:  map[string]bool{},
 		agents:  map[string]bool{},
 		seen:    map[string]*sighting{},
 		sighted: make(chan struct{}, 1),
 		told:    make(chan struct{}, 1),
 
-		sessions: session.NewBook(t, s.cfg.Now, s.cfg.Log.With("project", slug)),
+		sessions: session.NewBook(t, s.cfg.Now, log),
 	}
-	p.notices = notice.NewBook(t, s.cfg.Log.With("project", slug), func() { ring(p.told) })
+	p.notices = notice.NewBook(t, log, func() { ring(p.told) })
 	if data, _, err := t.Read(format.ProjectFile, format.MaxSmall); err == nil {
 		if p.human, p.created, err = format.ParseProject(data); err != nil {
-			s.cfg.Log.Warn("project.json is not valid; the project is known by its slug only", "project", slug, "error", err)
+			log.Warn("project.json is not valid; the project is known by its slug only", "error", err)
 		}
 	}
-	return p, p.recover()
-}
-
-// recover makes the tree whole after a crash and opens writer and history.
-func (p *Project) recover() (err error) {
-	cfg := p.store.cfg
-	p.writer, err = writer.Open(writer.Config{
-		Tree:     p.tree,
-		Owner:    owner{p},
-		Limits:   p.store.limits,
-		Key:      p.store.key.Seed(),
-		Now:      cfg.Now,
-		Log:      cfg.Log.With("project", p.slug),
-		Patience: cfg.Patience,
-		Step:     cfg.Step,
-		Observe:  cfg.Observe,
+	p.Keeper, err = store.Open(store.Config{
+		Slug:   slug,
+		Tree:   t,
+		Mail:   mail{p},
+		Limits: s.limits,
+		Log:    log,
+		Now:    s.cfg.Now,
+		Writer: writer.Config{
+			Key:      s.key.Seed(),
+			Patience: s.cfg.Patience,
+			Step:     s.cfg.Step,
+			Observe:  s.cfg.Observe,
+		},
+		OpenHistory: s.cfg.OpenHistory,
 	})
-	if err != nil {
-		return err
-	}
-	if p.history, err = cfg.OpenHistory(p); err != nil {
-		return err
-	}
-	p.writer.Resume()
-	return nil
+	return p, err
 }
 
 // attach makes the index know the project and brings it level.
 func (p *Project) attach(ctx context.Context) error {
-	if err := p.store.index.Attach(ctx, p.slug, p.tree); err != nil {
-		return err
-	}
 	var progress func(int)
 	if f := p.store.cfg.Progress; f != nil {
-		progress = func(n int) { f(p.slug, n) }
+		progress = func(n int) { f(p.Slug, n) }
 	}
-	in, err := p.store.index.Reconcile(ctx, p.slug, progress)
-	if err != nil {
-		return err
+	changes, err := p.Attach(ctx, p.store.index, progress)
+	if err == nil {
+		p.noteStatus(changes)
 	}
-	p.noteUnread(nil, in.Unread)
-	p.noteStatus(in.Changes)
-	p.noteEdits(in.Changes)
-	p.completeGitFiles(ctx)
-	p.history.Edited(ownFiles)
-	return nil
+	return err
 }

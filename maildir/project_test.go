@@ -38,7 +38,7 @@ func TestVerified(t *testing.T) {
 	if auth, ok := s.Verified(&row.Message); !ok || auth.String() != "token" {
 		t.Errorf("auth %q, verified %v", auth, ok)
 	}
-	file := filepath.Join(p.Tree().Dir(), row.Path)
+	file := filepath.Join(p.Tree.Dir(), row.Path)
 	data, _ := os.ReadFile(file)
 	if err := os.WriteFile(file, []byte(strings.Replace(string(data), "text", "test", 1)), 0o600); err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func TestAttachments(t *testing.T) {
 	}
 	for range 2 {
 		m := send(t, p, d)
-		data, err := os.ReadFile(filepath.Join(p.Tree().Dir(), m.Attachments[0].Path))
+		data, err := os.ReadFile(filepath.Join(p.Tree.Dir(), m.Attachments[0].Path))
 		if err != nil || string(data) != "flow" || m.Attachments[0].Bytes != 4 || m.Attachments[0].Name != "flow.txt" {
 			t.Errorf("%q %v %+v", data, err, m.Attachments)
 		}
@@ -159,7 +159,7 @@ func TestAttachmentsOfLinkedWorkTree(t *testing.T) {
 			}
 			continue
 		}
-		if data, err := os.ReadFile(filepath.Join(p.Tree().Dir(), m.Attachments[0].Path)); err != nil || string(data) != tt.want {
+		if data, err := os.ReadFile(filepath.Join(p.Tree.Dir(), m.Attachments[0].Path)); err != nil || string(data) != tt.want {
 			t.Errorf("%q in %q: %q %v; want %q", tt.name, tt.dir, data, err, tt.want)
 		}
 	}
@@ -339,8 +339,8 @@ func TestFirstContact(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := s.Project(t.Context(), maildir.DefaultProject); again != p || err != nil || p.HumanKey() != "" || p.Slug() != "default" {
-		t.Errorf("default project: %v, %v, %q, %q", again, err, p.HumanKey(), p.Slug())
+	if again, err := s.Project(t.Context(), maildir.DefaultProject); again != p || err != nil || p.HumanKey() != "" || p.Slug != "default" {
+		t.Errorf("default project: %v, %v, %q, %q", again, err, p.HumanKey(), p.Slug)
 	}
 	if problems, err := s.Problems(t.Context(), "", 1); len(problems) > 0 || err != nil {
 		t.Errorf("problems: %v, %v", problems, err)

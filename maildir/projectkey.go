@@ -59,7 +59,7 @@ func (s *Store) resolve(key string) (human, slug string, err error) {
 func (s *Store) projectNames() ([]storedir.ProjectName, error) {
 	var all []storedir.ProjectName
 	for _, p := range s.Projects() {
-		all = append(all, storedir.ProjectName{Slug: p.slug, HumanKey: p.human, Created: p.created})
+		all = append(all, storedir.ProjectName{Slug: p.Slug, HumanKey: p.human, Created: p.created})
 	}
 	return all, nil
 }

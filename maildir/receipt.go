@@ -32,7 +32,7 @@ func (p *Project) deliveredAt(m *index.MessageRow) time.Time {
 // addReceipts adds to a message the receipts of its recipients, in the order of its header. Those
 // of blind copies are for its sender alone, and so are their names (Invariant I7).
 func (p *Project) addReceipts(ctx context.Context, m *index.MessageRow, forSender bool) error {
-	holders, err := p.store.index.Receipts(ctx, p.slug, m.ID)
+	holders, err := p.store.index.Receipts(ctx, p.Slug, m.ID)
 	if err == nil {
 		p.putReceipts(m, holders[m.ID], forSender)
 	}

@@ -57,7 +57,7 @@ func TestReceipts(t *testing.T) {
 			t.Errorf("%s is shown %q, and receipts (-want +got)\n%s", name, d.Body, diff)
 		}
 	}
-	if err := p.Flush(t.Context()); err != nil {
+	if err := p.History.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string][]index.Receipt{"Cat": open[1:], "Dan": nil} {

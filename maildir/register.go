@@ -80,7 +80,7 @@ func (p *Project) register(ctx context.Context, r Registration, name string) (ma
 		tx.Create(format.ProfilePath(name), format.FormatProfile(made.Profile))
 		return nil
 	}
-	if err := p.writer.Do(ctx, tx); err != nil || made == nil {
+	if err := p.Writer.Do(ctx, tx); err != nil || made == nil {
 		return nil, err
 	}
 	p.noteSeen(ctx, name)
@@ -95,7 +95,7 @@ func (p *Project) inSession(ctx context.Context, r Registration) (*Registered, e
 		if s.Agent != strings.TrimSpace(r.NameHint) || !strings.Contains(strings.ToLower(r.Program), s.Client) {
 			continue
 		}
-		row, err := p.store.index.Agent(ctx, p.slug, s.Agent)
+		row, err := p.store.index.Agent(ctx, p.Slug, s.Agent)
 		if err != nil || row == nil {
 			return nil, err
 		}
@@ -149,14 +149,14 @@ func (p *Project) EnsureAgent(ctx context.Context, name string, r Registration) 
 		}))
 		return nil
 	}
-	return p.writer.Do(ctx, tx)
+	return p.Writer.Do(ctx, tx)
 }
 
 // nameHolder returns the name of the agent that is called so in any case, spelled as the agent spells it. It
 // returns "" if there is no such agent.
 func (p *Project) nameHolder(ctx context.Context, name string) (holder string, err error) {
 	const spellings = 10 // of one name: people make folders
-	names, err := p.store.index.Names(ctx, p.slug, format.KindProfile, name, spellings)
+	names, err := p.store.index.Names(ctx, p.Slug, format.KindProfile, name, spellings)
 	for _, n := range names {
 		if n == name || holder == "" && strings.EqualFold(n, name) {
 			holder = n
@@ -262,7 +262,7 @@ const whoisMail = 10
 
 // Whois looks an agent up. Errors: ErrNotFound with near names.
 func (p *Project) Whois(ctx context.Context, name string) (*AgentInfo, error) {
-	row, err := p.store.index.Agent(ctx, p.slug, name)
+	row, err := p.store.index.Agent(ctx, p.Slug, name)
 	if err != nil {
 		return nil, err
 	}
@@ -274,14 +274,14 @@ func (p *Project) Whois(ctx context.Context, name string) (*AgentInfo, error) {
 	if info.Claims, err = p.claimsOf(ctx, name); err != nil {
 		return nil, err
 	}
-	page, err := p.page(ctx, index.InboxQuery{Project: p.slug, Agent: name, Limit: whoisMail})
+	page, err := p.page(ctx, index.InboxQuery{Project: p.Slug, Agent: name, Limit: whoisMail})
 	if err != nil {
 		return nil, err
 	}
 	blind := func(d index.Delivery) bool { return d.Kind == "bcc" } // Invariant I7
 	info.Mail = slices.DeleteFunc(page.Messages, blind)
-	if info.Commits, err = p.history.Authored(ctx, name, 4*whoisCommits); err != nil {
-		p.store.cfg.Log.Warn("whois shows no commits", "project", p.slug, "agent", name, "error", err)
+	if info.Commits, err = p.History.Authored(ctx, name, 4*whoisCommits); err != nil {
+		p.store.cfg.Log.Warn("whois shows no commits", "project", p.Slug, "agent", name, "error", err)
 	}
 	info.Commits = slices.DeleteFunc(info.Commits, marksMail)
 	info.Commits = info.Commits[:min(len(info.Commits), whoisCommits)]
@@ -301,12 +301,12 @@ const activeFor = 7 * 24 * time.Hour
 
 // Agents lists all agents by name, without Program, Model, Task and LastActive.
 func (p *Project) Agents(ctx context.Context) ([]index.AgentRow, error) {
-	return p.store.index.Agents(ctx, p.slug)
+	return p.store.index.Agents(ctx, p.Slug)
 }
 
 // LastRead tells when each agent read mail last; agents that never did are not among them.
 func (p *Project) LastRead(ctx context.Context) (map[string]time.Time, error) {
-	return p.store.index.LastRead(ctx, p.slug)
+	return p.store.index.LastRead(ctx, p.Slug)
 }
 
 // AgentsQuery selects agents, by name.
@@ -333,7 +333,7 @@ func (p *Project) EachAgent(ctx context.Context, q AgentsQuery) (end bool, err e
 		claims[c.Agent] = append(claims[c.Agent], c)
 	}
 	for {
-		rows, err := p.store.index.AgentsAfter(ctx, p.slug, q.After, agentsRead)
+		rows, err := p.store.index.AgentsAfter(ctx, p.Slug, q.After, agentsRead)
 		if err != nil {
 			return false, err
 		}
@@ -373,7 +373,7 @@ func (p *Project) hasAgent(ctx context.Context, name string) (bool, error) {
 	if !format.ValidName(name) {
 		return false, nil
 	}
-	row, err := p.store.index.Agent(ctx, p.slug, name)
+	row, err := p.store.index.Agent(ctx, p.Slug, name)
 	if err != nil || row == nil {
 		return false, err
 	}
@@ -390,7 +390,7 @@ func (p *Project) name() string {
 	if p.human != "" {
 		return p.human
 	}
-	return p.slug
+	return p.Slug
 }
 
 // noteSeen notes that agent did something now, in memory; keepNotes writes it. A name that no agent has
@@ -451,8 +451,8 @@ func (p *Project) writeSeen() {
 	}
 	p.mu.Unlock()
 	for name, last := range unwritten {
-		if err := p.tree.Touch(format.SeenDir+"/"+name, last); err != nil && !errors.Is(err, fs.ErrPermission) {
-			p.store.cfg.Log.Debug("last activity not noted", "project", p.slug, "agent", name, "error", err)
+		if err := p.Tree.Touch(format.SeenDir+"/"+name, last); err != nil && !errors.Is(err, fs.ErrPermission) {
+			p.store.cfg.Log.Debug("last activity not noted", "project", p.Slug, "agent", name, "error", err)
 		}
 	}
 }
@@ -463,7 +463,7 @@ func (p *Project) addSeen(a *index.AgentRow) {
 			a.LastActive = t
 		}
 	}
-	if st, err := p.tree.Stat(format.SeenDir + "/" + a.Name); err == nil {
+	if st, err := p.Tree.Stat(format.SeenDir + "/" + a.Name); err == nil {
 		later(time.Unix(0, st.MTime))
 	}
 	p.mu.Lock()

@@ -20,7 +20,7 @@ type life struct {
 // isRemoved reports whether the project's folder is gone, or is another one by now. Where the
 // machine cannot tell, it is not.
 func (p *Project) isRemoved() bool {
-	fi, err := os.Lstat(p.tree.Dir())
+	fi, err := os.Lstat(p.Tree.Dir())
 	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(fi, p.life.folder)
 }
 
@@ -33,22 +33,22 @@ func (s *Store) endProject(ctx context.Context, p *Project) {
 	}
 	defer s.endAdding()
 	s.mu.Lock()
-	if s.projects[p.slug] != p {
+	if s.projects[p.Slug] != p {
 		s.mu.Unlock()
 		return
 	}
-	delete(s.projects, p.slug)
+	delete(s.projects, p.Slug)
 	clear(s.meant)
 	stop := p.life.stop
 	s.mu.Unlock()
-	s.cfg.Log.Warn("the project's folder was removed: the project is gone", "project", p.slug, "folder", p.tree.Dir())
+	s.cfg.Log.Warn("the project's folder was removed: the project is gone", "project", p.Slug, "folder", p.Tree.Dir())
 	close(p.life.removed)
 	if stop != nil {
 		stop()
 		<-p.life.ended
 	}
-	if err := s.index.Detach(context.WithoutCancel(ctx), p.slug); err != nil {
-		s.cfg.Log.Error("rows of a project that is gone are still in the index; the next start drops them", "project", p.slug, "error", err)
+	if err := s.index.Detach(context.WithoutCancel(ctx), p.Slug); err != nil {
+		s.cfg.Log.Error("rows of a project that is gone are still in the index; the next start drops them", "project", p.Slug, "error", err)
 	}
 	s.feed.ring(nil)
 }

@@ -24,7 +24,7 @@ func TestProjectRemoved(t *testing.T) {
 		send(t, p, maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "one", Body: "b"})
 		waits := waitFor(t, p, "Bob")
 		until(t, "the folder is removed", func() bool { // a commit that is under way may put a file into it
-			return os.RemoveAll(filepath.Dir(p.Tree().Dir())) == nil
+			return os.RemoveAll(filepath.Dir(p.Tree.Dir())) == nil
 		})
 		removed := time.Now()
 		for range cap(waits) {
@@ -55,10 +55,10 @@ func TestProjectMovedBack(t *testing.T) {
 	const key = "/abs/path/shop"
 	p := projectOf(t, s, key)
 	send(t, p, maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "one", Body: "b"})
-	if err := p.Flush(t.Context()); err != nil {
+	if err := p.History.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	dir, away := filepath.Dir(p.Tree().Dir()), filepath.Join(t.TempDir(), "away")
+	dir, away := filepath.Dir(p.Tree.Dir()), filepath.Join(t.TempDir(), "away")
 	for range 2 {
 		if err := os.Rename(dir, away); err != nil {
 			t.Fatal(err)

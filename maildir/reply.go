@@ -69,7 +69,7 @@ func (p *Project) replyDraft(ctx context.Context, d ReplyDraft) (*Draft, error) 
 		if orig.From != d.From {
 			ok, err := p.hasAgent(ctx, orig.From)
 			if err == nil && !ok {
-				err = p.needRead()
+				err = p.Sure()
 			}
 			if err != nil {
 				return nil, err

@@ -55,7 +55,7 @@ func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, err
 	limit := pageSize(r.Limit)
 	found, err := p.store.index.Search(ctx, index.SearchQuery{
 		Query:   read,
-		Project: p.slug,
+		Project: p.Slug,
 		Rank:    r.Rank,
 		Limit:   limit + 1,
 		Cursor:  r.Cursor,
@@ -132,7 +132,7 @@ func (p *Project) AddBodies(ctx context.Context, page *SearchPage, room *index.R
 	err := room.Attempt(ctx, func() error {
 		for n = 0; n < len(page.Hits); n++ {
 			m := &page.Hits[n].MessageRow
-			ok, err := room.Take(m, func(offset, size int64) (string, error) { return p.store.index.Body(ctx, p.slug, m.ID, offset, size) })
+			ok, err := room.Take(m, func(offset, size int64) (string, error) { return p.store.index.Body(ctx, p.Slug, m.ID, offset, size) })
 			if !ok {
 				return err
 			}

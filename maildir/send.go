@@ -88,7 +88,7 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 		brought.Files = append(brought.Files, attachment.Alternative(d.HTML))
 	}
 	for i := range brought.Files {
-		if err := brought.Files[i].Look(p.tree); err != nil {
+		if err := brought.Files[i].Look(p.Tree); err != nil {
 			return nil, refusal.Disk(err)
 		}
 	}
@@ -124,7 +124,7 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 		return p.planMessage(g, tx, &sent.Message, brought.Files)
 	}
 	defer p.noteSeen(ctx, d.From)
-	if err := p.writer.Do(ctx, tx); err != nil {
+	if err := p.Writer.Do(ctx, tx); err != nil {
 		return nil, err
 	}
 	return sent, nil
@@ -137,7 +137,7 @@ func (p *Project) gather(ctx context.Context, d *Draft) (*attachment.Brought, er
 		Body:     d.Body,
 		TextOnly: d.TextOnly,
 		Images:   d.Images,
-		Tree:     p.tree,
+		Tree:     p.Tree,
 		CodeBase: p.human,
 		WorkDir:  d.WorkDir,
 	}
@@ -268,7 +268,7 @@ func (p *Project) needParties(ctx context.Context, d *Draft) error {
 // group deliver.
 func (p *Project) needRoom(g *writer.Group, names []string) error {
 	for _, n := range names {
-		counts, err := p.store.index.Counts(g.Ctx, p.slug, n)
+		counts, err := p.store.index.Counts(g.Ctx, p.Slug, n)
 		if err != nil {
 			return err
 		}
@@ -329,7 +329,7 @@ func (d *Draft) message(project string, files []attachment.File) format.Message 
 // message where its content is the same, ErrConflict where it is not, nil where there is none. See
 // docs/tools.md, "Sending".
 func (p *Project) sentBefore(ctx context.Context, m *format.Message) (*format.Message, error) {
-	rows, err := p.store.index.Keyed(ctx, p.slug, m.From, m.Key)
+	rows, err := p.store.index.Keyed(ctx, p.Slug, m.From, m.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -387,13 +387,13 @@ func (p *Project) planMessage(g *writer.Group, tx *writer.Tx, m *format.Message,
 		return err
 	}
 	for i := range files {
-		if err := files[i].Plan(tx, g, p.tree); err != nil {
+		if err := files[i].Plan(tx, g, p.Tree); err != nil {
 			return err
 		}
 	}
 	sum := tree.SHA256(plain)
 	add := func(path string, data []byte) {
-		w := &tree.Write{Path: p.days.place(p.tree, path), Data: data, Sum: sum}
+		w := &tree.Write{Path: p.days.place(p.Tree, path), Data: data, Sum: sum}
 		if len(m.BCC) > 0 {
 			w.Sum = tree.SHA256(data)
 		}
@@ -426,12 +426,12 @@ func summaryOf(m *format.Message) string {
 }
 
 func (p *Project) checkSize(file []byte) error {
-	if int64(len(file)) > p.tree.MaxFile() {
+	if int64(len(file)) > p.Tree.MaxFile() {
 		return &Error{
 			What: refusal.TooLarge("The message has {count} bytes, over the limit of {limit}: send large text as an attachment or in " +
 				"parts."),
 			Counts: []int{len(file)},
-			Limit:  int(p.tree.MaxFile()),
+			Limit:  int(p.Tree.MaxFile()),
 		}
 	}
 	header, _, err := format.SplitMessage(file)

@@ -87,7 +87,7 @@ func (p *Project) EndSession(ctx context.Context, k SessionKey) {
 	})
 	if ended { // Gemini CLI says it three times
 		p.leave(ctx, s.Agent)
-		p.store.feed.ringAgent(p.slug, s.Agent) // whoever waits to wake it ends
+		p.store.feed.ringAgent(p.Slug, s.Agent) // whoever waits to wake it ends
 	}
 }
 
@@ -131,7 +131,7 @@ func (p *Project) leave(ctx context.Context, agent string) {
 		}
 	}
 	if err := p.SetPresence(ctx, agent, format.Offline); err != nil {
-		p.store.cfg.Log.Warn("presence not set", "project", p.slug, "agent", agent, "error", err)
+		p.store.cfg.Log.Warn("presence not set", "project", p.Slug, "agent", agent, "error", err)
 	}
 }
 
@@ -145,7 +145,7 @@ func (p *Project) SessionCut(k SessionKey) {
 // SessionWorks notes whether a turn is under way in a session, or it waits for a prompt.
 func (p *Project) SessionWorks(k SessionKey, working bool) {
 	if s, ok := p.sessions.Change(k, func(s *session.State) { s.Working = working }); ok && !working {
-		p.store.feed.ringAgent(p.slug, s.Agent)
+		p.store.feed.ringAgent(p.Slug, s.Agent)
 	}
 }
 
@@ -180,11 +180,11 @@ func (p *Project) TellSession(ctx context.Context, k SessionKey) (n session.News
 		return n, nil
 	}
 	p.noteSeen(ctx, s.Agent)
-	row, err := p.store.index.Agent(ctx, p.slug, s.Agent)
+	row, err := p.store.index.Agent(ctx, p.Slug, s.Agent)
 	if err != nil || row == nil || row.Unread == 0 {
 		return n, err
 	}
-	page, err := p.page(ctx, index.InboxQuery{Project: p.slug, Agent: s.Agent, UnreadOnly: true, Limit: session.Most})
+	page, err := p.page(ctx, index.InboxQuery{Project: p.Slug, Agent: s.Agent, UnreadOnly: true, Limit: session.Most})
 	if err != nil {
 		return n, err
 	}

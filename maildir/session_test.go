@@ -141,7 +141,7 @@ func TestSessionOfRemovedAgent(t *testing.T) {
 	if err != nil || !p.IntroduceSession(v.SessionKey) {
 		t.Fatal(was, err)
 	}
-	if err := os.RemoveAll(filepath.Join(p.Tree().Dir(), "agents", was)); err != nil {
+	if err := os.RemoveAll(filepath.Join(p.Tree.Dir(), "agents", was)); err != nil {
 		t.Fatal(err)
 	}
 	var is string

@@ -72,7 +72,7 @@ func (p *Project) AwaitNews(ctx context.Context, k SessionKey, settle time.Durat
 	begins := time.Now().Add(BeginPatience)
 	for settled := false; ; {
 		s, _ := p.sessions.Of(k)
-		bell := p.store.feed.agent(p.slug, s.Agent)
+		bell := p.store.feed.agent(p.Slug, s.Agent)
 		s, ok := p.sessions.Of(k) // after the bell, or a change would be missed
 		if !ok || !s.Live(p.store.cfg.Now()) {
 			if time.Now().After(begins) {
@@ -138,11 +138,11 @@ func (p *Project) untold(ctx context.Context, s *session.State) ([]session.Unrea
 
 // unreadOf lists the newest unread messages of an agent, newest first.
 func (p *Project) unreadOf(ctx context.Context, agent string) (unread []session.Unread, err error) {
-	row, err := p.store.index.Agent(ctx, p.slug, agent)
+	row, err := p.store.index.Agent(ctx, p.Slug, agent)
 	if err != nil || row == nil || row.Unread == 0 {
 		return nil, err
 	}
-	page, err := p.page(ctx, index.InboxQuery{Project: p.slug, Agent: agent, UnreadOnly: true, Limit: session.Most})
+	page, err := p.page(ctx, index.InboxQuery{Project: p.Slug, Agent: agent, UnreadOnly: true, Limit: session.Most})
 	if err != nil {
 		return nil, err
 	}

@@ -58,7 +58,7 @@ func (p *Project) Since(ctx context.Context, since time.Time) (*News, error) {
 func (p *Project) messagesSince(ctx context.Context, since time.Time, most int) (hits []index.Hit, more bool, err error) {
 	found, err := p.store.index.Search(ctx, index.SearchQuery{
 		Query:   query.Query{After: since},
-		Project: p.slug,
+		Project: p.Slug,
 		Limit:   most + 1,
 	})
 	hits = found.Hits
@@ -132,7 +132,7 @@ const (
 func (p *Project) Questions(ctx context.Context, agent string) (open []index.Delivery, err error) {
 	since := p.store.cfg.Now().Add(-askedFor)
 	page, err := p.page(ctx, index.InboxQuery{
-		Project: p.slug,
+		Project: p.Slug,
 		Agent:   agent,
 		Since:   since,
 		Limit:   questionsRead,
@@ -151,7 +151,7 @@ func (p *Project) Questions(ctx context.Context, agent string) (open []index.Del
 				Thread: cmp.Or(d.ThreadID, d.ID),
 				After:  d.Created,
 			},
-			Project: p.slug,
+			Project: p.Slug,
 			Limit:   1,
 		})
 		if err != nil {

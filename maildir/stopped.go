@@ -22,7 +22,7 @@ const stoppedFor = 24 * time.Hour
 // Stops lists whom claims have stopped within a day, the newest first, while one of these claims
 // holds: of each agent the newest commit, edit, push and claim.
 func (p *Project) Stops(ctx context.Context) (all []Stop, err error) {
-	noted := claim.ReadStopped(ctx, p.tree)
+	noted := claim.ReadStopped(ctx, p.Tree)
 	if len(noted) == 0 {
 		return nil, nil
 	}
@@ -58,5 +58,5 @@ func (p *Project) noteConflicts(agent string, conflicts []claim.Conflict) {
 		}
 		by[i].Paths = append(by[i].Paths, c.Pattern)
 	}
-	claim.NoteStopped(p.tree, p.store.cfg.Now(), agent, claim.DoingClaim, by)
+	claim.NoteStopped(p.Tree, p.store.cfg.Now(), agent, claim.DoingClaim, by)
 }

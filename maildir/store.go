@@ -28,6 +28,7 @@ import (
 	"mailtree/maildir/keys"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/repo"
+	"mailtree/maildir/store"
 	"mailtree/maildir/storedir"
 	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
@@ -43,7 +44,7 @@ type Config struct {
 	// closes it after Close.
 	OpenIndex func(ctx context.Context, trees map[string]*tree.Tree) (index.Index, error)
 	// OpenHistory opens the audit of a project's tree, making the repository where there is none.
-	OpenHistory func(p *Project) (history.Log, error)
+	OpenHistory func(k *store.Keeper) (history.Log, error)
 
 	MaxFile      int64                           // bytes of a message file; 0: tree.MaxFile
 	MaxFanout    int64                           // bytes of a message file times its recipients; 0: MaxFanout
@@ -62,7 +63,7 @@ type Config struct {
 	Refine func(ctx context.Context, thread []byte) (string, error)
 	// Observe is called after each operation that writes, in the goroutine of its caller: how long
 	// it took and its error. An operation without paths had nothing to do. nil: not at all.
-	Observe func(op Op, took time.Duration, err error)
+	Observe func(op writer.Op, took time.Duration, err error)
 
 	Now  func() time.Time     // nil: time.Now
 	Rand io.Reader            // nil: crypto/rand
@@ -73,22 +74,20 @@ type Config struct {
 
 // Store is the one owner of a store folder. Safe for concurrent use.
 type Store struct {
-	cfg       Config
-	lock      *storedir.Lock
-	index     index.Index
-	key       ed25519.PrivateKey // of the seals
-	keys      *keys.Ring
-	token     string
-	feed      *feed
-	owners    owners
-	hooks     *hook.List
-	tracked   repo.Tracked
-	intake    *attachment.Intake
-	limits    *writer.Limits
-	comparing chan struct{} // tokens of those who compare a whole tree
-	looking   chan struct{} // tokens of those who ingest what others changed
-	clock     *clock.Clock
-	opened    time.Time // before everything that this server sends
+	cfg     Config
+	lock    *storedir.Lock
+	index   index.Index
+	key     ed25519.PrivateKey // of the seals
+	keys    *keys.Ring
+	token   string
+	feed    *feed
+	owners  owners
+	hooks   *hook.List
+	tracked repo.Tracked
+	intake  *attachment.Intake
+	limits  *store.Limits
+	clock   *clock.Clock
+	opened  time.Time // before everything that this server sends
 
 	adding   chan struct{} // full while a project is opened
 	seating  sync.Mutex    // held while an agent takes its seat
@@ -138,8 +137,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		owners:   newOwners(cfg.Root),
 		hooks:    hook.NewList(cfg.Root),
 	}
-	s.comparing, s.looking = make(chan struct{}, atOnce), make(chan struct{}, atOnce)
-	s.limits = writer.NewLimits(cmp.Or(cfg.Files, 512))
+	s.limits = store.NewLimits(cmp.Or(cfg.Files, 512))
 	s.opened = s.clock.Time()
 	if err := s.open(ctx); err != nil {
 		s.Close()
@@ -161,7 +159,7 @@ func (s *Store) open(ctx context.Context) error {
 	}
 	trees := map[string]*tree.Tree{}
 	for slug, p := range s.projects {
-		trees[slug] = p.tree
+		trees[slug] = p.Tree
 	}
 	if s.index, err = s.cfg.OpenIndex(ctx, trees); err != nil {
 		return fmt.Errorf("open the index: %w", err)
@@ -171,8 +169,8 @@ func (s *Store) open(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return err
 			}
-			s.cfg.Log.Error("project not compared with its files; that is tried again", "project", p.slug, "error", err)
-			p.scan()
+			s.cfg.Log.Error("project not compared with its files; that is tried again", "project", p.Slug, "error", err)
+			p.Edited(nil, true)
 		}
 	}
 	return nil
@@ -231,7 +229,7 @@ func (s *Store) findProjects() error {
 			s.leftOut[slug] = err
 			continue
 		}
-		s.projects[p.slug] = p
+		s.projects[p.Slug] = p
 	}
 	return nil
 }
@@ -282,7 +280,7 @@ func (s *Store) Stats(ctx context.Context) (index.Stats, error) { return s.index
 
 // CountProblems counts the files of the project that are not valid.
 func (p *Project) CountProblems(ctx context.Context) (int, error) {
-	return p.store.index.CountProblems(ctx, p.slug)
+	return p.store.index.CountProblems(ctx, p.Slug)
 }
 
 // Problems lists the first files that are not valid, of one project (slug) or all ("").
@@ -295,7 +293,7 @@ func (s *Store) Projects() []*Project {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := slices.Collect(maps.Values(s.projects))
-	slices.SortFunc(all, func(a, b *Project) int { return strings.Compare(a.slug, b.slug) })
+	slices.SortFunc(all, func(a, b *Project) int { return strings.Compare(a.Slug, b.Slug) })
 	return all
 }
 
@@ -321,7 +319,7 @@ func (s *Store) ProjectOf(ctx context.Context, what format.Kind, name string) (*
 	}
 	if len(slugs) == 0 {
 		for _, p := range s.Projects() {
-			if err := p.needRead(); err != nil {
+			if err := p.Sure(); err != nil {
 				return nil, err
 			}
 		}
@@ -343,7 +341,7 @@ func (s *Store) ProjectOf(ctx context.Context, what format.Kind, name string) (*
 
 func (s *Store) projectWithAttachment(sum string) (*Project, error) {
 	for _, p := range s.Projects() {
-		path, err := attachment.Find(p.tree, sum)
+		path, err := attachment.Find(p.Tree, sum)
 		if path != "" || err != nil {
 			return p, err
 		}
@@ -363,7 +361,7 @@ func (s *Store) Complete(ctx context.Context, what format.Kind, project, prefix 
 		if err != nil {
 			return nil
 		}
-		slug = p.slug
+		slug = p.Slug
 	}
 	names, err := s.index.Names(ctx, slug, what, prefix, limit)
 	if err != nil {
@@ -375,7 +373,7 @@ func (s *Store) Complete(ctx context.Context, what format.Kind, project, prefix 
 func (s *Store) completeProject(prefix string, limit int) []string {
 	var out []string
 	for _, p := range s.Projects() {
-		for _, n := range []string{p.human, p.slug} {
+		for _, n := range []string{p.human, p.Slug} {
 			if n != "" && strings.HasPrefix(strings.ToLower(n), strings.ToLower(prefix)) && len(out) < limit {
 				out = append(out, n)
 				break

@@ -40,7 +40,7 @@ func (p *Project) Summarize(ctx context.Context, thread string, examples bool) (
 	if older := len(rows) - summary.MaxMessages; older > 0 {
 		after = rows[older-1].Cursor
 	}
-	short, err := p.store.index.ShortBodies(ctx, p.slug, thread, after)
+	short, err := p.store.index.ShortBodies(ctx, p.Slug, thread, after)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (p *Project) Summarize(ctx context.Context, thread string, examples bool) (
 		if text, ok := short[id]; ok {
 			return text, nil
 		}
-		return p.store.index.Body(ctx, p.slug, id, 0, summary.MaxBody)
+		return p.store.index.Body(ctx, p.Slug, id, 0, summary.MaxBody)
 	}
 	s, err := summary.Of(ctx, messages, body, examples)
 	if err != nil {

@@ -45,14 +45,14 @@ func TestJournalOfFailedUndo(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := errors.Join(<-claimBeside(t, p, "first"), p.Flush(t.Context())); err != nil {
+			if err := errors.Join(<-claimBeside(t, p, "first"), p.History.Flush(t.Context())); err != nil {
 				t.Fatal(err)
 			}
 
 			renamed := h.at(isStep("sync renamed"))
 			renewed := claimBeside(t, p, "second")
 			<-renamed.reached
-			if err := c.harm(p.Tree().Dir(), away); err != nil {
+			if err := c.harm(p.Tree.Dir(), away); err != nil {
 				t.Fatal(err)
 			}
 			mend := breakSync(m)
@@ -61,18 +61,18 @@ func TestJournalOfFailedUndo(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			mend()
-			if err := c.mend(p.Tree().Dir(), away); err != nil {
+			if err := c.mend(p.Tree.Dir(), away); err != nil {
 				t.Fatal(err)
 			}
-			ageAll(t, filepath.Join(p.Tree().Dir(), ".mailtree/tmp"))
+			ageAll(t, filepath.Join(p.Tree.Dir(), ".mailtree/tmp"))
 			if err := maildir.SweepStaging(t.Context(), p); err != nil { // keeps what the journal's operation needs
 				t.Fatal(err)
 			}
 			send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "kept", Body: "b"})
-			if err := p.Flush(t.Context()); err != nil {
+			if err := p.History.Flush(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if data, err := os.ReadFile(filepath.Join(p.Tree().Dir(), ".mailtree/journal")); err != nil || strings.Count(string(data), `"verb":"renew"`) != 1 {
+			if data, err := os.ReadFile(filepath.Join(p.Tree.Dir(), ".mailtree/journal")); err != nil || strings.Count(string(data), `"verb":"renew"`) != 1 {
 				t.Errorf("the journal: %v\n%s", err, data)
 			}
 			s.Stop()
@@ -86,7 +86,7 @@ func TestJournalOfFailedUndo(t *testing.T) {
 			if page := inbox(t, p, "Bob"); page.Total != 1 {
 				t.Errorf("inbox: %+v", page)
 			}
-			if data, err := os.ReadFile(filepath.Join(p.Tree().Dir(), ".mailtree/journal")); err != nil || len(data) > 0 {
+			if data, err := os.ReadFile(filepath.Join(p.Tree.Dir(), ".mailtree/journal")); err != nil || len(data) > 0 {
 				t.Errorf("the journal of the next start: %v\n%s", err, data)
 			}
 		})

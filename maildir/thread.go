@@ -27,7 +27,7 @@ func (p *Project) MessageWithin(ctx context.Context, id string, room *index.Room
 	var m index.MessageRow
 	err = room.Attempt(ctx, func() error {
 		m = *head
-		_, err := room.Take(&m, func(offset, n int64) (string, error) { return p.store.index.Body(ctx, p.slug, id, offset, n) })
+		_, err := room.Take(&m, func(offset, n int64) (string, error) { return p.store.index.Body(ctx, p.Slug, id, offset, n) })
 		return err
 	})
 	return &m, err
@@ -46,7 +46,7 @@ func (p *Project) messageHead(ctx context.Context, id string) (*index.MessageRow
 // headNamed reads the message that a field names, without its body. Errors: ErrNotFound.
 func (p *Project) headNamed(ctx context.Context, field refusal.Field, id string) (*index.MessageRow, error) {
 	id = p.store.Domain().IDNamed(id)
-	m, err := p.store.index.Message(ctx, p.slug, id, index.WithoutBody, nil)
+	m, err := p.store.index.Message(ctx, p.Slug, id, index.WithoutBody, nil)
 	if err == nil && m == nil {
 		err = p.noMessage(ctx, field, id)
 	}
@@ -78,7 +78,7 @@ func (p *Project) ThreadPage(ctx context.Context, q index.ThreadQuery) (*ThreadP
 		return nil, err
 	}
 	if q.Newest {
-		heads, err := p.store.index.Thread(ctx, index.ThreadQuery{Project: p.slug, Thread: thread})
+		heads, err := p.store.index.Thread(ctx, index.ThreadQuery{Project: p.Slug, Thread: thread})
 		if err != nil {
 			return nil, err
 		}
@@ -86,7 +86,7 @@ func (p *Project) ThreadPage(ctx context.Context, q index.ThreadQuery) (*ThreadP
 			q.After = heads[n-1].Cursor
 		}
 	}
-	q.Project, q.Thread, q.Limit = p.slug, thread, limit+1
+	q.Project, q.Thread, q.Limit = p.Slug, thread, limit+1
 	page := &ThreadPage{Thread: thread, Note: note}
 	err = q.Room.Attempt(ctx, func() (err error) {
 		page.Messages, err = p.store.index.Thread(ctx, q)
@@ -113,7 +113,7 @@ func (p *Project) addHolders(ctx context.Context, page *ThreadPage, q *index.Thr
 		ids[i] = page.Messages[i].ID
 	}
 	if q.Receipts {
-		holders, err := p.store.index.Receipts(ctx, p.slug, ids...)
+		holders, err := p.store.index.Receipts(ctx, p.Slug, ids...)
 		if err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ func (p *Project) addHolders(ctx context.Context, page *ThreadPage, q *index.Thr
 	if q.Agent == "" {
 		return nil
 	}
-	own, err := p.store.index.Deliveries(ctx, p.slug, q.Agent, ids)
+	own, err := p.store.index.Deliveries(ctx, p.Slug, q.Agent, ids)
 	page.Own = make(map[string]*index.Delivery, len(own))
 	for i := range own {
 		page.Own[own[i].ID] = &own[i]
@@ -137,11 +137,11 @@ func (p *Project) addHolders(ctx context.Context, page *ThreadPage, q *index.Thr
 // note then says; nil otherwise. A message whose own id names a thread is that thread.
 func (p *Project) threadNamed(ctx context.Context, name string) (thread string, note *Error, err error) {
 	id := p.store.Domain().IDNamed(name)
-	m, err := p.store.index.Message(ctx, p.slug, id, index.WithoutBody, nil)
+	m, err := p.store.index.Message(ctx, p.Slug, id, index.WithoutBody, nil)
 	if err != nil || m == nil || m.ThreadID == name {
 		return name, nil, err
 	}
-	rows, err := p.store.index.Thread(ctx, index.ThreadQuery{Project: p.slug, Thread: id, Limit: 2})
+	rows, err := p.store.index.Thread(ctx, index.ThreadQuery{Project: p.Slug, Thread: id, Limit: 2})
 	if err != nil || m.ThreadID == "" || len(rows) > 1 {
 		return id, nil, err
 	}
@@ -156,7 +156,7 @@ func (p *Project) threadNamed(ctx context.Context, name string) (thread string, 
 // Thread lists a whole thread, as ThreadPage does. Errors: ErrNotFound.
 // See docs/tools.md, "Reading".
 func (p *Project) Thread(ctx context.Context, id string, bodies bool) ([]index.MessageRow, error) {
-	rows, err := p.store.index.Thread(ctx, index.ThreadQuery{Project: p.slug, Thread: id, Bodies: bodies})
+	rows, err := p.store.index.Thread(ctx, index.ThreadQuery{Project: p.Slug, Thread: id, Bodies: bodies})
 	if err == nil && len(rows) == 0 {
 		err = p.noThread(ctx, id)
 	}

@@ -22,7 +22,7 @@ func (p *Project) claimsOfDone(done *history.Done) (all []format.Claim, err erro
 			if v.Is == nil { // the claim's own file is among the changes
 				continue
 			}
-			data, _, err = p.tree.Read(format.ClaimOfMark(v.Path), format.MaxSmall)
+			data, _, err = p.Tree.Read(format.ClaimOfMark(v.Path), format.MaxSmall)
 			if tree.FaultOf(err) == tree.FaultGone {
 				return nil, &Error{What: refusal.ChangedSince, Other: format.ClaimOfMark(v.Path), Why: Deed(done.Verb)}
 			}

@@ -81,10 +81,10 @@ func (p *Project) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 		u.ID = id
 	}
 	// A start after a crash finishes what is in no commit: a deletion would take again what was restored.
-	if err := p.history.Flush(ctx); err != nil {
+	if err := p.History.Flush(ctx); err != nil {
 		return nil, err
 	}
-	done, err := p.history.LastDone(ctx, u.Agent, u.ID, func(verb string) bool {
+	done, err := p.History.LastDone(ctx, u.Agent, u.ID, func(verb string) bool {
 		_, ok := undoable[verb]
 		return ok && (u.Verb == "" || u.Verb == verb)
 	})
@@ -126,7 +126,7 @@ func (p *Project) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 		return err
 	}
 	defer p.noteSeen(ctx, u.Agent)
-	if err := p.writer.Do(ctx, tx); err != nil {
+	if err := p.Writer.Do(ctx, tx); err != nil {
 		return nil, err
 	}
 	return undone, nil
@@ -209,7 +209,7 @@ func (p *Project) planRestore(g *writer.Group, tx *writer.Tx, done *history.Done
 
 // contentNow reads a file; nil where there is none.
 func (p *Project) contentNow(path string) ([]byte, error) {
-	data, _, err := p.tree.Read(path, p.tree.MaxFile()+format.MaxHeader)
+	data, _, err := p.Tree.Read(path, p.Tree.MaxFile()+format.MaxHeader)
 	switch {
 	case tree.FaultOf(err) == tree.FaultGone:
 		return nil, nil

@@ -87,7 +87,7 @@ func TestUndoSendChanged(t *testing.T) {
 		}
 	}
 	id, path := sent()
-	file := filepath.Join(p.Tree().Dir(), path)
+	file := filepath.Join(p.Tree.Dir(), path)
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func TestUndoSendChanged(t *testing.T) {
 	refused(id, filepath.Join("agents/Ann/outbox", strings.TrimPrefix(path, "messages/")))
 
 	id, path = sent()
-	if err := os.Remove(filepath.Join(p.Tree().Dir(), "agents/Bob/inbox", strings.TrimPrefix(path, "messages/"))); err != nil {
+	if err := os.Remove(filepath.Join(p.Tree.Dir(), "agents/Bob/inbox", strings.TrimPrefix(path, "messages/"))); err != nil {
 		t.Fatal(err)
 	}
 	if u := undo(t, p, "Ann", id); u.Verb != "send" || len(filesOf(t, p, id)) > 0 {
@@ -131,7 +131,7 @@ func TestUndoClaim(t *testing.T) {
 		if err != nil || len(r.Conflicts) > 0 {
 			t.Fatal(r, err)
 		}
-		if err := p.Flush(t.Context()); err != nil { // so that each is a commit
+		if err := p.History.Flush(t.Context()); err != nil { // so that each is a commit
 			t.Fatal(err)
 		}
 	}
@@ -179,10 +179,10 @@ func TestUndoClaim(t *testing.T) {
 func TestUndoClaims(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann")
-	lock := filepath.Join(p.Tree().Dir(), ".git", "index.lock") // a git command that takes its time: many wait for one round
+	lock := filepath.Join(p.Tree.Dir(), ".git", "index.lock") // a git command that takes its time: many wait for one round
 	refused := false
 	for round := 0; !refused && round < 5; round++ { // the last ones may come to a round of their own
-		if err := p.Flush(t.Context()); err != nil {
+		if err := p.History.Flush(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(lock, nil, 0o600); err != nil {
@@ -241,7 +241,7 @@ func TestUndoMarks(t *testing.T) {
 	if d, err = p.Delivery(t.Context(), "Bob", all[8]); err != nil || !d.Archived {
 		t.Errorf("%+v, %v", d, err)
 	}
-	mark := filepath.Join(p.Tree().Dir(), format.ArchivedMark(d.CopyPath))
+	mark := filepath.Join(p.Tree.Dir(), format.ArchivedMark(d.CopyPath))
 	if err := os.WriteFile(mark, []byte("2025-10-23T15:22:14Z\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

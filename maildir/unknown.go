@@ -32,8 +32,8 @@ func (s *Store) unknownProject(e *Error) *Error {
 	shown := map[string]string{} // how a project is shown, by the names that it is known under
 	for _, p := range s.Projects() {
 		base := path.Base(p.name())
-		all, bases = append(all, p.name()), append(bases, base, p.slug)
-		shown[base], shown[p.slug] = p.name(), p.name()
+		all, bases = append(all, p.name()), append(bases, base, p.Slug)
+		shown[base], shown[p.Slug] = p.name(), p.name()
 	}
 	slices.Sort(all)
 	for _, name := range format.Near(path.Base(e.Name), bases) {
@@ -50,7 +50,7 @@ func (p *Project) unknownAgent(ctx context.Context, field refusal.Field, names .
 	if err != nil {
 		return err
 	}
-	rows, err := p.store.index.Agents(ctx, p.slug)
+	rows, err := p.store.index.Agents(ctx, p.Slug)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (p *Project) unknownAgent(ctx context.Context, field refusal.Field, names .
 // noAgent is unknownAgent for those who are not to learn what names there are. Errors: of what
 // keeps one from telling.
 func (p *Project) noAgent(field refusal.Field, names []string) (*Error, error) {
-	if err := p.needRead(); err != nil {
+	if err := p.Sure(); err != nil {
 		return nil, err
 	}
 	for _, n := range names {
@@ -119,7 +119,7 @@ func (p *Project) noBroadcast(ctx context.Context, from string, unknown []string
 	if i < 0 {
 		return nil
 	}
-	rows, err := p.store.index.Agents(ctx, p.slug)
+	rows, err := p.store.index.Agents(ctx, p.Slug)
 	if err != nil {
 		return err
 	}
@@ -145,10 +145,10 @@ func (p *Project) noBroadcast(ctx context.Context, from string, unknown []string
 // noMessage refuses the id of a message that the project does not have. It names the ids that are
 // like it, and other projects that have it.
 func (p *Project) noMessage(ctx context.Context, field refusal.Field, id string) error {
-	if err := p.needRead(); err != nil {
+	if err := p.Sure(); err != nil {
 		return err
 	}
-	rows, err := p.store.index.Thread(ctx, index.ThreadQuery{Project: p.slug, Thread: id, Limit: 1})
+	rows, err := p.store.index.Thread(ctx, index.ThreadQuery{Project: p.Slug, Thread: id, Limit: 1})
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (p *Project) noMessage(ctx context.Context, field refusal.Field, id string)
 }
 
 func (p *Project) noThread(ctx context.Context, id string) error {
-	if err := p.needRead(); err != nil {
+	if err := p.Sure(); err != nil {
 		return err
 	}
 	return p.missing(ctx, format.KindOther, &Error{
@@ -186,7 +186,7 @@ func (p *Project) missing(ctx context.Context, kind format.Kind, e *Error) error
 	name := e.Name
 	if within := clock.FindID(name); within != "" && kind == format.KindCanonical && within != name {
 		name = within
-		m, err := p.store.index.Message(ctx, p.slug, within, index.WithoutBody, nil)
+		m, err := p.store.index.Message(ctx, p.Slug, within, index.WithoutBody, nil)
 		if err != nil {
 			return err
 		}
@@ -204,7 +204,7 @@ func (p *Project) missing(ctx context.Context, kind format.Kind, e *Error) error
 		begins = []int{len(name), len(name) * 3 / 4, len(name) / 2} // all ids of a day begin alike
 	}
 	for i := 0; i < len(begins) && len(e.In)+len(e.Near) == 0; i++ {
-		names, err := p.store.index.Names(ctx, p.slug, kind, format.Cut(name, begins[i]), 100)
+		names, err := p.store.index.Names(ctx, p.Slug, kind, format.Cut(name, begins[i]), 100)
 		if err != nil {
 			return err
 		}
@@ -229,10 +229,10 @@ func (s *Store) projectsWith(ctx context.Context, what format.Kind, name string)
 // noDelivery refuses the id of a message that is not in an agent's inbox: nobody's, of another
 // project, of the agent's own outbox, or in the inboxes of others.
 func (p *Project) noDelivery(ctx context.Context, agent, id string) error {
-	if err := p.needRead(); err != nil {
+	if err := p.Sure(); err != nil {
 		return err
 	}
-	m, err := p.store.index.Message(ctx, p.slug, id, index.WithoutBody, nil)
+	m, err := p.store.index.Message(ctx, p.Slug, id, index.WithoutBody, nil)
 	if err != nil {
 		return err
 	}

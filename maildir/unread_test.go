@@ -45,7 +45,7 @@ func (m *machine) breakAt(path string, fault error) {
 // put makes a file of the tree by rename, as an editor does.
 func put(t testing.TB, p *maildir.Project, path, data string) {
 	t.Helper()
-	at := filepath.Join(p.Tree().Dir(), path)
+	at := filepath.Join(p.Tree.Dir(), path)
 	staged := filepath.Join(t.TempDir(), "staged")
 	if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o700), os.WriteFile(staged, []byte(data), 0o600), os.Rename(staged, at)); err != nil {
 		t.Fatal(err)
@@ -276,12 +276,12 @@ func interrupted(t *testing.T) (root, repo string) {
 		}
 	}}
 	p := project(t, cfg, "Ann", "Bob")
-	if err := p.Flush(t.Context()); err != nil { // else the copy meets the files of a commit under way
+	if err := p.History.Flush(t.Context()); err != nil { // else the copy meets the files of a commit under way
 		t.Fatal(err)
 	}
 	mu.Lock()
 	armed = true
 	mu.Unlock()
 	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
-	return copied, filepath.Join(copied, "projects", p.Slug(), "repo")
+	return copied, filepath.Join(copied, "projects", p.Slug, "repo")
 }

@@ -42,7 +42,7 @@ func (u *Unwoken) String() string {
 
 // Unwoken lists by name the agents whose mail lies so for UnwokenAfter.
 func (p *Project) Unwoken(ctx context.Context) (all []Unwoken, err error) {
-	rows, err := p.store.index.Agents(ctx, p.slug)
+	rows, err := p.store.index.Agents(ctx, p.Slug)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (p *Project) AgentUnwoken(ctx context.Context, agent string) (*Unwoken, err
 // looksItself reports whether an agent that never was a session looks for its mail by itself, or is
 // told: it is a person, or was here within UnwokenAfter, or sits in a tmux window.
 func (p *Project) looksItself(ctx context.Context, agent string) (bool, error) {
-	row, err := p.store.index.Agent(ctx, p.slug, agent)
+	row, err := p.store.index.Agent(ctx, p.Slug, agent)
 	if err != nil || row == nil {
 		return true, err
 	}

@@ -110,19 +110,19 @@ func TestSendToAll(t *testing.T) {
 func TestBCCIsPrivate(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Hidden")
-	if err := p.Flush(t.Context()); err != nil { // the registrations name it, and may
+	if err := p.History.Flush(t.Context()); err != nil { // the registrations name it, and may
 		t.Fatal(err)
 	}
 	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, BCC: []string{"Hidden"}, Subject: "s", Body: "b"})
 	if _, err := p.Reply(t.Context(), maildir.ReplyDraft{From: "Bob", ReplyTo: m.ID, Body: "r"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Flush(t.Context()); err != nil {
+	if err := p.History.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	var named []string
-	err := p.Tree().Walk(t.Context(), "", func(path string, _ fs.DirEntry) error {
-		data, err := os.ReadFile(filepath.Join(p.Tree().Dir(), path))
+	err := p.Tree.Walk(t.Context(), "", func(path string, _ fs.DirEntry) error {
+		data, err := os.ReadFile(filepath.Join(p.Tree.Dir(), path))
 		if strings.Contains(string(data), "Hidden") && !strings.HasPrefix(path, "agents/Hidden/") {
 			named = append(named, path)
 		}
@@ -134,7 +134,7 @@ func TestBCCIsPrivate(t *testing.T) {
 	if len(named) != 1 || !strings.HasPrefix(named[0], "agents/Ann/outbox/") {
 		t.Errorf("Hidden is named in %v", named)
 	}
-	log, err := exec.Command("git", "-C", p.Tree().Dir(), "log", "--format=%an %ae %s %b", "--grep", m.ID).Output()
+	log, err := exec.Command("git", "-C", p.Tree.Dir(), "log", "--format=%an %ae %s %b", "--grep", m.ID).Output()
 	if err != nil || len(log) == 0 || strings.Contains(string(log), "Hidden") {
 		t.Errorf("git log: %v %s", err, log)
 	}

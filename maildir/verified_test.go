@@ -35,7 +35,7 @@ func TestMachineSeal(t *testing.T) {
 	if _, err := here.Register(t.Context(), maildir.Registration{NameHint: "Bob"}); err != nil {
 		t.Fatal(err)
 	}
-	data, err := os.ReadFile(copyOf(there.Tree().Dir(), "agents/Bob/inbox", m))
+	data, err := os.ReadFile(copyOf(there.Tree.Dir(), "agents/Bob/inbox", m))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestSealOfOtherProject(t *testing.T) {
 		both = append(both, p)
 	}
 	m := send(t, both[0], maildir.Draft{From: "Bob", To: []string{"Bob"}, Subject: "s", Body: "text"})
-	data, err := os.ReadFile(copyOf(both[0].Tree().Dir(), "agents/Bob/inbox", m))
+	data, err := os.ReadFile(copyOf(both[0].Tree.Dir(), "agents/Bob/inbox", m))
 	if err != nil {
 		t.Fatal(err)
 	}

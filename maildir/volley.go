@@ -32,7 +32,7 @@ func (p *Project) volley(ctx context.Context, agent string, unread []session.Unr
 		}
 	}
 	rows, err := p.store.index.Thread(ctx, index.ThreadQuery{
-		Project: p.slug,
+		Project: p.Slug,
 		Thread:  thread,
 		Since:   p.store.cfg.Now().Add(-volleyTime),
 	})

@@ -60,7 +60,7 @@ func (s *Store) Watch(ctx context.Context, of *Project, after int64, told func(*
 			return err
 		}
 		for _, c := range changes {
-			if after = c.Seq; of != nil && c.Project != of.slug {
+			if after = c.Seq; of != nil && c.Project != of.Slug {
 				continue
 			}
 			p, err := s.knownSoon(ctx, c.Project)
@@ -87,7 +87,7 @@ func (s *Store) Watch(ctx context.Context, of *Project, after int64, told func(*
 // happening is what a change of a file means to people; nil for what only repeats another change.
 func (p *Project) happening(ctx context.Context, c index.Change) (*Happening, error) {
 	h := &Happening{
-		Project: p.slug,
+		Project: p.Slug,
 		Seq:     c.Seq,
 		At:      c.At,
 		Agent:   c.Agent,
@@ -123,7 +123,7 @@ func (p *Project) happening(ctx context.Context, c index.Change) (*Happening, er
 // happeningOf fills in what is told of a status, or of a claim as it is now.
 func (p *Project) happeningOf(ctx context.Context, c index.Change, h *Happening) (*Happening, error) {
 	if c.Kind == format.KindStatus {
-		row, err := p.store.index.Agent(ctx, p.slug, c.Agent)
+		row, err := p.store.index.Agent(ctx, p.Slug, c.Agent)
 		if row != nil {
 			h.Text = row.Status
 		}
@@ -134,7 +134,7 @@ func (p *Project) happeningOf(ctx context.Context, c index.Change, h *Happening)
 	if c.Kind == format.KindReleased {
 		path = format.ClaimOfMark(path)
 	}
-	rows, err := p.store.index.ClaimsAt(ctx, p.slug, []string{path})
+	rows, err := p.store.index.ClaimsAt(ctx, p.Slug, []string{path})
 	if err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ func (s *Server) complete(ctx context.Context, ask *CompleteAsk) (found Completi
 		if err != nil {
 			return found, err
 		}
-		slug = p.Slug()
+		slug = p.Slug
 		switch ask.What {
 		case CompleteClaims:
 			found.Words, err = claimedBy(ctx, p, ask)

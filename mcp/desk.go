@@ -27,7 +27,7 @@ func (s *Server) desk(ctx context.Context, ask *DeskAsk) (d Desk, err error) {
 	if p, err = s.cfg.Store.ProjectNamed(ctx, ask.Project); err != nil {
 		return d, err
 	}
-	d.Slug, d.HumanKey = p.Slug(), p.HumanKey()
+	d.Slug, d.HumanKey = p.Slug, p.HumanKey()
 	if ask.Person != "" {
 		if d.Person, d.Made, err = p.Person(ctx, ask.Person); err != nil {
 			return d, err

@@ -20,7 +20,7 @@ type MadeProject struct {
 
 // Made says what the project that a key means is called.
 func Made(p *maildir.Project, key string) MadeProject {
-	return MadeProject{Slug: p.Slug(), HumanKey: p.HumanKey(), Note: p.MakingNote(key)}
+	return MadeProject{Slug: p.Slug, HumanKey: p.HumanKey(), Note: p.MakingNote(key)}
 }
 
 func (s *Server) newProject(ctx context.Context, ask *NewProject) (made MadeProject, err error) {

@@ -70,7 +70,7 @@ func (s *Server) makeLink(r *http.Request, ask *LinkAsk) (made PageLink, err err
 		if err != nil {
 			return made, err
 		}
-		slug = p.Slug()
+		slug = p.Slug
 	}
 	auth := tool.PeerAuth(tool.CallerOf(r.Context()).UID)
 	made.URL = s.cfg.URL + s.cfg.Page.Link(ask.Person, auth, slug)

@@ -38,7 +38,7 @@ func (s *Server) problems(ctx context.Context, ask *ProblemsAsk) (answer Problem
 	}
 	trees := map[string]string{}
 	for _, p := range s.cfg.Store.Projects() {
-		trees[p.Slug()] = p.Tree().Dir()
+		trees[p.Slug] = p.Tree.Dir()
 	}
 	for _, p := range all {
 		answer.Problems = append(answer.Problems, shapeProblem(p, trees[p.Project]))

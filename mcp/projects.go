@@ -27,7 +27,7 @@ type ProjectLine struct {
 func (s *Server) listProjects(ctx context.Context, ask *ProjectsAsk) (out Projects, err error) {
 	out.Projects = []ProjectLine{}
 	for _, p := range s.cfg.Store.Projects() {
-		line := ProjectLine{Slug: p.Slug(), HumanKey: p.HumanKey(), Created: tool.Stamp(p.Created())}
+		line := ProjectLine{Slug: p.Slug, HumanKey: p.HumanKey(), Created: tool.Stamp(p.Created())}
 		if ask.Person != "" {
 			counts, err := p.Counts(ctx, ask.Person)
 			if err != nil {

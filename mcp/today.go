@@ -63,7 +63,7 @@ func (s *Server) today(ctx context.Context, ask *TodayAsk) (out Today, err error
 
 func shapeDay(p *maildir.Project, d *maildir.Day) Today {
 	out := Today{
-		Project:  p.Slug(),
+		Project:  p.Slug,
 		Since:    tool.Stamp(d.Since),
 		More:     d.More,
 		Messages: []DayMessage{},

@@ -74,7 +74,7 @@ func (h *Page) nudge(v *view) (to string, err error) {
 	agent := v.r.PathValue("agent")
 	text := agent + " was not woken: it has no unread mail, or its client waits for mail and tells of it by itself."
 	tried := false
-	err = h.cfg.Nudge(v.ctx(), v.p.Slug(), agent, func(how, why string) {
+	err = h.cfg.Nudge(v.ctx(), v.p.Slug, agent, func(how, why string) {
 		switch { // of several sessions one that was woken counts
 		case why == "":
 			text, tried = agent+" was told of its mail"+hows[how]+".", true

@@ -92,7 +92,7 @@ func TestHistoryUndo(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
 	b.press(s.base+"/compose", s.base+"/send", "to", "Bob", "subject", "Plan", "body", "b") // pat is an agent then
-	saved, err := s.p.Send(maildir.Through(t.Context(), format.DoorFile), maildir.Draft{From: "pat", To: []string{"Bob"}, Body: "b"})
+	saved, err := s.p.Send(format.Through(t.Context(), format.DoorFile), maildir.Draft{From: "pat", To: []string{"Bob"}, Body: "b"})
 	if err != nil {
 		t.Fatal(err)
 	}

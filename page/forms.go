@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"sync"
 
-	"mailtree/maildir"
 	"mailtree/maildir/format"
 )
 
@@ -82,7 +81,7 @@ func (h *Page) write(do func(*view) (to string, err error)) func(*view) error {
 			return nil
 		}
 		// A second click is told how it ends, also where the first has gone.
-		v.r = v.r.WithContext(maildir.Through(context.WithoutCancel(v.r.Context()), format.DoorPage))
+		v.r = v.r.WithContext(format.Through(context.WithoutCancel(v.r.Context()), format.DoorPage))
 		form := v.r.PostForm
 		if !hmac.Equal([]byte(form.Get("csrf")), []byte(v.CSRF())) {
 			return errNoWrite

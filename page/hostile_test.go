@@ -80,7 +80,7 @@ func TestHostile(t *testing.T) {
 // TestForeignFiles: a file that somebody else has put into the tree shows as inert as mail.
 func TestForeignFiles(t *testing.T) {
 	s := open(t, page.Config{})
-	file := filepath.Join(s.p.Tree().Dir(), "messages", "2026", "11", "<img src=x onerror=alert(1)>.md")
+	file := filepath.Join(s.p.Tree.Dir(), "messages", "2026", "11", "<img src=x onerror=alert(1)>.md")
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -71,7 +71,7 @@ func (v *view) LinkTo(m index.MessageRow) string { return v.linkTo(&m) }
 func (h *Page) projects(v *view) error {
 	all := h.cfg.Store.Projects()
 	if len(all) == 1 {
-		return v.goTo(inProject(all[0].Slug()))
+		return v.goTo(inProject(all[0].Slug))
 	}
 	v.Title = "Projects"
 	type row struct {

@@ -227,7 +227,7 @@ func (h *Page) problemsView(v *view) error {
 	if err := v.in("problems", "Problems"); err != nil {
 		return err
 	}
-	all, err := h.cfg.Store.Problems(v.ctx(), v.p.Slug(), 500)
+	all, err := h.cfg.Store.Problems(v.ctx(), v.p.Slug, 500)
 	if err != nil {
 		return err
 	}

@@ -158,7 +158,7 @@ func (s *story) mark(as func(context.Context, string, string) (*index.Delivery, 
 
 // foreign saves a file that is no mail.
 func (s *story) foreign(path, text string) {
-	file := filepath.Join(s.p.Tree().Dir(), path)
+	file := filepath.Join(s.p.Tree.Dir(), path)
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		s.Fatal(err)
 	}

@@ -57,7 +57,7 @@ func bare(t *testing.T, cfg page.Config) *site {
 	s.page = page.New(cfg)
 	server := httptest.NewServer(s.page)
 	t.Cleanup(server.Close)
-	s.url, s.base = server.URL, "/p/"+s.p.Slug()
+	s.url, s.base = server.URL, "/p/"+s.p.Slug
 	return s
 }
 
@@ -259,7 +259,7 @@ func TestRefusals(t *testing.T) {
 // TestSession: a link holds once; a closed page shows nothing without a session.
 func TestSession(t *testing.T) {
 	s := open(t, page.Config{Closed: true})
-	link := s.page.Link("pat", "uid:1000", s.p.Slug())
+	link := s.page.Link("pat", "uid:1000", s.p.Slug)
 	b := s.browser()
 	if res, text := b.get(s.base + "/"); res.StatusCode != http.StatusForbidden || strings.Contains(text, "Waiting for you") {
 		t.Errorf("without a session: %s\n%s", res.Status, text)

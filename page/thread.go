@@ -127,7 +127,7 @@ func (h *Page) raw(v *view) error {
 	if !v.Signed && format.Locate(m.Path).Kind != format.KindCanonical {
 		return errNoView
 	}
-	file, st, err := v.p.Tree().Open(m.Path)
+	file, st, err := v.p.Tree.Open(m.Path)
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ type view struct {
 type projectShown struct{ Slug, Name, Path string }
 
 func shownProject(p *maildir.Project) *projectShown {
-	s := &projectShown{Slug: p.Slug(), Name: p.Slug(), Path: p.HumanKey()}
+	s := &projectShown{Slug: p.Slug, Name: p.Slug, Path: p.HumanKey()}
 	if s.Path != "" {
 		s.Name = path.Base(s.Path)
 	}

@@ -53,7 +53,7 @@ func TestWaiting(t *testing.T) {
 	}
 	waits(false, "claim stopped")
 
-	bad := filepath.Join(s.p.Tree().Dir(), "claims", "bad.json")
+	bad := filepath.Join(s.p.Tree.Dir(), "claims", "bad.json")
 	if err := os.WriteFile(bad, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestSince(t *testing.T) {
 	if _, err := s.p.Release(t.Context(), "Bob", nil); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(s.p.Tree().Dir(), format.CanonicalPath(first.ID, first.Created))
+	file := filepath.Join(s.p.Tree.Dir(), format.CanonicalPath(first.ID, first.Created))
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

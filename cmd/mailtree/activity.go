@@ -6,8 +6,8 @@ import (
 	"os"
 	"time"
 
-	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/writer"
 )
 
 // activity shows who does what, a line for each operation: its time, its verb, and what git log will
@@ -27,7 +27,7 @@ const clearLine = "\r\033[K"
 
 // observe shows an operation that did something: see maildir.Config.Observe. A line is one write,
 // so lines of several goroutines do not mix.
-func (a *activity) observe(op maildir.Op, _ time.Duration, err error) {
+func (a *activity) observe(op writer.Op, _ time.Duration, err error) {
 	if a == nil || err != nil || len(op.Paths) == 0 {
 		return
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"mailtree/maildir"
+	"mailtree/maildir/writer"
 )
 
 // TestActivity: an operation that did something is one line, whatever its sender wrote into it.
@@ -19,14 +19,14 @@ func TestActivity(t *testing.T) {
 	a := &activity{out: &out, now: func() time.Time { return at }}
 	paths := []string{"messages/x.md"}
 	for _, o := range []struct {
-		op  maildir.Op
+		op  writer.Op
 		err error
 	}{
-		{maildir.Op{Verb: "send", Summary: "Ann -> Bob: Plan", Paths: paths}, nil},
-		{maildir.Op{Verb: "send", Summary: "Ann -> Bob: \x1b[2Jgone\nnext", Paths: paths}, nil},
-		{maildir.Op{Verb: "read", Summary: "Ann msg_1"}, nil}, // it was read
-		{maildir.Op{Verb: "claim", Paths: paths}, errors.New("refused")},
-		{maildir.Op{Verb: "acknowledge", Summary: strings.Repeat("é", maxActivity), Paths: paths}, nil},
+		{writer.Op{Verb: "send", Summary: "Ann -> Bob: Plan", Paths: paths}, nil},
+		{writer.Op{Verb: "send", Summary: "Ann -> Bob: \x1b[2Jgone\nnext", Paths: paths}, nil},
+		{writer.Op{Verb: "read", Summary: "Ann msg_1"}, nil}, // it was read
+		{writer.Op{Verb: "claim", Paths: paths}, errors.New("refused")},
+		{writer.Op{Verb: "acknowledge", Summary: strings.Repeat("é", maxActivity), Paths: paths}, nil},
 	} {
 		a.observe(o.op, time.Second, o.err)
 	}

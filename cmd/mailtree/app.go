@@ -17,9 +17,11 @@ import (
 	"mailtree/maildir/history"
 	"mailtree/maildir/index"
 	"mailtree/maildir/media/cwebp"
+	"mailtree/maildir/store"
 	"mailtree/maildir/storedir"
 	"mailtree/maildir/summary/command"
 	"mailtree/maildir/tree"
+	"mailtree/maildir/writer"
 	"mailtree/mcp/socket"
 	"mailtree/watcher"
 	"mailtree/watcher/hook"
@@ -43,7 +45,7 @@ type app struct {
 }
 
 // observe counts an operation and shows it: see maildir.Config.Observe.
-func (a *app) observe(op maildir.Op, took time.Duration, err error) {
+func (a *app) observe(op writer.Op, took time.Duration, err error) {
 	a.metrics.observe(op, took, err)
 	a.shown.observe(op, took, err)
 }
@@ -71,8 +73,8 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 		Log:          log,
 		Progress:     progress,
 		Step:         cfg.step,
-		OpenHistory: func(p *maildir.Project) (history.Log, error) {
-			return openHistory(cfg, log, p, share)
+		OpenHistory: func(k *store.Keeper) (history.Log, error) {
+			return openHistory(cfg, log, k, share)
 		},
 		OpenIndex: func(ctx context.Context, trees map[string]*tree.Tree) (index.Index, error) {
 			// Listen as soon as the lock is held: a program that finds the lock taken also finds
@@ -117,17 +119,17 @@ func descriptors() int {
 	return int(min(uint64(l.Cur), 1<<20))
 }
 
-func openHistory(cfg *config, log *slog.Logger, p *maildir.Project, share *gitlog.Share) (history.Log, error) {
-	dir := p.Tree().Dir()
+func openHistory(cfg *config, log *slog.Logger, k *store.Keeper, share *gitlog.Share) (history.Log, error) {
+	dir := k.Tree.Dir()
 	if err := gitlog.Init(dir); err != nil {
 		return nil, err
 	}
 	return gitlog.Open(gitlog.Config{
 		Dir:      dir,
-		Log:      log.With("project", p.Slug()),
+		Log:      log.With("project", k.Slug),
 		Domain:   cfg.MailDomain,
 		External: cfg.CommitExternal,
-		UnderWay: p.Writes,
+		UnderWay: k.Writer.Writes,
 		Share:    share,
 	})
 }

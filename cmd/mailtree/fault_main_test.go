@@ -203,7 +203,7 @@ func (f *faultProgram) do(ctx context.Context, verb string, q url.Values) (strin
 	case "both":
 		return "", f.both(p, q.Get("agent"), q.Get("id"))
 	case "flush":
-		return "", p.Flush(ctx)
+		return "", p.History.Flush(ctx)
 	case "compare":
 		return "", p.Rescan(ctx)
 	}

@@ -159,9 +159,9 @@ func (h *health) problems(ctx context.Context) (first []problem) {
 }
 
 func (a *app) projectHealth(ctx context.Context, p *maildir.Project) (d projectHealth, commit time.Time) {
-	hs := p.HistoryState()
+	hs := p.History.State()
 	d = projectHealth{
-		Project:       p.Slug(),
+		Project:       p.Slug,
 		HumanKey:      p.HumanKey(),
 		History:       hs.Mode,
 		HistoryReason: hs.Reason,
@@ -170,15 +170,15 @@ func (a *app) projectHealth(ctx context.Context, p *maildir.Project) (d projectH
 	if !hs.LastCommit.IsZero() {
 		d.LastCommit = format.FormatTime(hs.LastCommit)
 	}
-	if wait := p.Stalled(); wait > stalled {
+	if wait := p.Writer.Stalled(); wait > stalled {
 		d.Disk = fmt.Sprintf("The disk has not answered for %s: operations wait.", wait.Round(time.Second))
 	}
-	if err := p.Failing(); err != nil {
+	if err := p.Writer.Failing(); err != nil {
 		d.Disk = "The last operation failed: " + words.Explain(err)
 	}
 	unwoken, err := p.Unwoken(ctx)
 	if err != nil {
-		a.log.Debug("who could not be woken is not known", "project", p.Slug(), "error", err)
+		a.log.Debug("who could not be woken is not known", "project", p.Slug, "error", err)
 	}
 	for i := range unwoken[:min(len(unwoken), maxWaiting)] {
 		u := &unwoken[i]

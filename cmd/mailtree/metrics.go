@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"mailtree/maildir"
 	"mailtree/maildir/refusal"
+	"mailtree/maildir/writer"
 	mcpserver "mailtree/mcp"
 )
 
@@ -46,7 +46,7 @@ func newMetrics() *metrics {
 }
 
 // observe counts an operation: see maildir.Config.Observe.
-func (m *metrics) observe(op maildir.Op, took time.Duration, err error) {
+func (m *metrics) observe(op writer.Op, took time.Duration, err error) {
 	outcome := "ok"
 	if err != nil {
 		outcome = refusal.Code(err)

@@ -84,19 +84,6 @@ type Origin struct {
 // PlainText is the MediaType of a body that is not to be read as markdown.
 const PlainText = "text/plain"
 
-// The doors of a server: through what it gets mail.
-const (
-	DoorHTTP    = "http"    // MCP over TCP
-	DoorStdio   = "stdio"   // MCP over the store's socket, which is where the bridge of `mailtree stdio` comes
-	DoorCLI     = "cli"     // a command line
-	DoorPage    = "page"    // a web page
-	DoorGateway = "gateway" // from another domain
-	DoorFile    = "file"    // a file saved in the sender's outbox
-)
-
-// doors are all of them, as the sentence about another one lists them.
-var doors = []string{DoorHTTP, DoorStdio, DoorCLI, DoorPage, DoorGateway, DoorFile}
-
 // Recipients returns to, cc and bcc in that order.
 func (m *Message) Recipients() []string {
 	all := make([]string, 0, len(m.To)+len(m.CC)+len(m.BCC))

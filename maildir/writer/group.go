@@ -55,7 +55,7 @@ func (g *Group) plan(tx *Tx) {
 	tx.At, tx.Writes, tx.Paths = g.Now, nil, nil
 	tx.unsaved = map[string]string{}
 	err = tx.Plan(g)
-	tx.Door = doorOf(tx.ctx)
+	tx.Door = format.DoorOf(tx.ctx)
 	var behind *behindError
 	switch {
 	case errors.As(err, &behind):

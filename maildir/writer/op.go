@@ -14,7 +14,7 @@ type Op struct {
 	Verb    string // register, send, reply, read, unread, acknowledge, pop, claim, renew, release, presence, project …
 	Agent   string // who did it; "" for the server itself
 	ID      string // message id, where there is one
-	Door    string // through which it came, as of Through; "" for the server's own
+	Door    string // through which it came, as of format.Through; "" for the server's own
 	Summary string // one line for people: "GreenCastle -> BlueLake: Plan for /api/users"; never names a bcc recipient
 	At      time.Time
 	Paths   []string // files written or removed, relative to the tree
@@ -29,22 +29,6 @@ type Op struct {
 	// one of Revised; else it is left out.
 	Recovered bool
 	Revised   []string // of a recovered operation: what it replaced or removed and is still as it left it
-}
-
-type doorKey struct{}
-
-// Through says that the operations of ctx come through a door, one of format.Door….
-func Through(ctx context.Context, door string) context.Context {
-	return context.WithValue(ctx, doorKey{}, door)
-}
-
-// doorOf is the door of the operations of ctx; "" where nobody said, and for no ctx.
-func doorOf(ctx context.Context) string {
-	if ctx == nil {
-		return ""
-	}
-	door, _ := ctx.Value(doorKey{}).(string)
-	return door
 }
 
 // each returns the operation once for every message id, or as it is where it concerns at most one.

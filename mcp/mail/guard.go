@@ -45,7 +45,7 @@ func (t *Toolset) installGuard() tool.Tool {
 		if err != nil {
 			return nil, err
 		}
-		done, err := guard.Install(ctx, at, guard.Setup{Store: t.store.Root(), Project: p.Slug(), Program: exe})
+		done, err := guard.Install(ctx, at, guard.Setup{Store: t.store.Root(), Project: p.Slug, Program: exe})
 		return shapeDone(done, note), err
 	})
 }

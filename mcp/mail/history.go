@@ -39,7 +39,7 @@ const olderNote = "there is more, which is older: `mailtree log ID` shows it"
 // readHistory reads the newest of what was done with a message. It tells of no blind copy (Invariant
 // I7): any agent may ask.
 func (t *Toolset) readHistory(ctx context.Context, p *maildir.Project, r ref) (any, error) {
-	out := historyResource{Project: p.Slug(), ID: r.name, History: []historyShape{}}
+	out := historyResource{Project: p.Slug, ID: r.name, History: []historyShape{}}
 	q := maildir.LogQuery{Of: r.name, Limit: maxHistory + 1, Open: true}
 	err := p.Log(ctx, q, func(e *history.Entry) error {
 		s := historyShape{
@@ -60,7 +60,7 @@ func (t *Toolset) readHistory(ctx context.Context, p *maildir.Project, r ref) (a
 	if err != nil {
 		return nil, err
 	}
-	rest := historyResource{Project: p.Slug(), ID: r.name, Note: olderNote}
+	rest := historyResource{Project: p.Slug, ID: r.name, Note: olderNote}
 	n, err := tool.Fit(ctx, t.budget, tool.InResource, rest, out.History[:min(maxHistory, len(out.History))])
 	if n < len(out.History) {
 		out.History, out.Note = out.History[:n], olderNote

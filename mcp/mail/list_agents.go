@@ -60,7 +60,7 @@ func (t *Toolset) listAgents() tool.Tool {
 		if err != nil {
 			return nil, err
 		}
-		out := directoryShape{Project: p.Slug(), Agents: []listedShape{}, Note: note}
+		out := directoryShape{Project: p.Slug, Agents: []listedShape{}, Note: note}
 		rest := out
 		rest.Next = strings.Repeat("x", maxNameBytes)
 		list := t.budget.Listing(ctx, tool.InTool, rest)
@@ -88,15 +88,15 @@ func (t *Toolset) listProjects(ctx context.Context, after string) (any, error) {
 	out := directoryShape{Agents: []listedShape{}}
 	list := t.budget.Listing(ctx, tool.InTool, directoryShape{Next: strings.Repeat("x", maxNameBytes)})
 	for _, p := range t.store.Projects() {
-		if p.Slug() <= after {
+		if p.Slug <= after {
 			continue
 		}
-		key := cmp.Or(p.HumanKey(), p.Slug())
+		key := cmp.Or(p.HumanKey(), p.Slug)
 		if !list.Add(key) {
 			out.Next = after
 			break
 		}
-		out.Projects, after = append(out.Projects, key), p.Slug()
+		out.Projects, after = append(out.Projects, key), p.Slug
 	}
 	return out, list.Err()
 }

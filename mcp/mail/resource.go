@@ -292,7 +292,7 @@ func (t *Toolset) listRecent(ctx context.Context, next mcp.MethodHandler, req mc
 	}
 	add := func(kind, name, title string, p *maildir.Project) {
 		list.Resources = append(list.Resources, &mcp.Resource{
-			URI:      "resource://" + kind + "/" + url.PathEscape(name) + "?project=" + p.Slug(),
+			URI:      "resource://" + kind + "/" + url.PathEscape(name) + "?project=" + p.Slug,
 			Name:     kind + " " + name,
 			Title:    title,
 			MIMEType: "application/json",
@@ -399,7 +399,7 @@ func (t *Toolset) readInbox(ctx context.Context, p *maildir.Project, r ref) (any
 func (t *Toolset) readMessage(ctx context.Context, p *maildir.Project, r ref) (any, error) {
 	v := t.viewOf(ctx, p, "")
 	shape := func(m *index.MessageRow) any { return v.withoutBody(m) }
-	room := t.budget.Room(ctx, tool.InResource, messageResource{Project: p.Slug()}, shape)
+	room := t.budget.Room(ctx, tool.InResource, messageResource{Project: p.Slug}, shape)
 	room.Offset = r.offset
 	m, err := p.MessageWithin(ctx, r.name, room)
 	if err != nil {
@@ -407,12 +407,12 @@ func (t *Toolset) readMessage(ctx context.Context, p *maildir.Project, r ref) (a
 	}
 	s := v.shapeHead(m)
 	s.addBody(m)
-	return messageResource{p.Slug(), s}, nil
+	return messageResource{p.Slug, s}, nil
 }
 
 func (t *Toolset) readThread(ctx context.Context, p *maildir.Project, r ref) (any, error) {
 	v := t.viewOf(ctx, p, "")
-	rest := threadResource{Project: p.Slug(), ThreadID: r.name, Next: cursor(math.MaxInt64)}
+	rest := threadResource{Project: p.Slug, ThreadID: r.name, Next: cursor(math.MaxInt64)}
 	q := index.ThreadQuery{
 		Thread: r.name,
 		Bodies: r.query.Bodies,
@@ -424,7 +424,7 @@ func (t *Toolset) readThread(ctx context.Context, p *maildir.Project, r ref) (an
 		return nil, err
 	}
 	out := threadResource{
-		Project:  p.Slug(),
+		Project:  p.Slug,
 		ThreadID: page.Thread,
 		Messages: make([]messageShape, len(page.Messages)),
 		Next:     cursor(page.Next),
@@ -467,11 +467,11 @@ func (t *Toolset) readClaims(ctx context.Context, p *maildir.Project, r ref) (an
 	}
 	before := int(min(r.query.Before, int64(len(live))))
 	live = live[before:]
-	out := claimsResource{Project: p.Slug(), Claims: make([]heldClaim, len(live))}
+	out := claimsResource{Project: p.Slug, Claims: make([]heldClaim, len(live))}
 	for i, c := range shapeClaims(live) {
 		out.Claims[i] = heldClaim{live[i].Agent, c}
 	}
-	rest := claimsResource{Project: p.Slug(), Next: cursor(math.MaxInt64)}
+	rest := claimsResource{Project: p.Slug, Next: cursor(math.MaxInt64)}
 	n, err := tool.Fit(ctx, t.budget, tool.InResource, rest, out.Claims)
 	if n < len(live) {
 		out.Claims, out.Next = out.Claims[:n], cursor(int64(before+n))

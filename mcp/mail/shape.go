@@ -38,7 +38,7 @@ func shapeProfile(p *maildir.Project, a *index.AgentRow) profileShape {
 		LastActive: tool.Stamp(a.LastActive),
 		Status:     a.Status,
 		Asks:       p.Asks(a.Name),
-		Project:    p.Slug(),
+		Project:    p.Slug,
 		HumanKey:   p.HumanKey(),
 	}
 }
@@ -64,7 +64,7 @@ type view struct {
 func (t *Toolset) viewOf(ctx context.Context, p *maildir.Project, note string) *view {
 	v := &view{Toolset: t, p: p, note: note}
 	if tool.CallerOf(ctx).Here {
-		v.files = p.Tree().Dir()
+		v.files = p.Tree.Dir()
 	}
 	return v
 }
@@ -274,7 +274,7 @@ type inboxShape struct {
 // inboxRoom is the room for messages of an agent's inbox.
 func (v *view) inboxRoom(ctx context.Context, form tool.Form, agent string) *index.Room {
 	rest := inboxShape{
-		Project: v.p.Slug(),
+		Project: v.p.Slug,
 		Agent:   agent,
 		Unread:  math.MaxInt,
 		Total:   math.MaxInt,
@@ -303,7 +303,7 @@ func (v *view) deliveryRoom(ctx context.Context, form tool.Form, rest any) *inde
 
 func (v *view) shapeInbox(agent string, page *maildir.InboxPage, bodies bool) inboxShape {
 	s := inboxShape{
-		Project:  v.p.Slug(),
+		Project:  v.p.Slug,
 		Agent:    agent,
 		Messages: make([]deliveryShape, len(page.Messages)),
 		Unread:   page.Unread,

@@ -97,7 +97,7 @@ func (t *Toolset) slug(ctx context.Context, r ref) string {
 	if err != nil {
 		return ""
 	}
-	return p.Slug()
+	return p.Slug
 }
 
 // settleSubscription records the project of a subscription, once it is known.

@@ -182,7 +182,7 @@ func TestSubscribeToProjectBeingMade(t *testing.T) {
 	go func() { done <- session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: uri}) }()
 	time.Sleep(200 * time.Millisecond) // it waits to be entered
 	q := agentIn(t, ts.store, "/q")
-	ts.projects[q.Slug()] = true // its first change was told, and nobody waited for it
+	ts.projects[q.Slug] = true // its first change was told, and nobody waited for it
 	ts.mu.Unlock()
 	if err := <-done; err != nil {
 		t.Fatal(err)
@@ -196,7 +196,7 @@ func TestSubscribeToProjectBeingMade(t *testing.T) {
 func TestSubscribeToRemovedProject(t *testing.T) {
 	t.Parallel()
 	ts, p := newProject(t, "/p")
-	if err := p.Flush(t.Context()); err != nil { // a commit that is under way may put a file into the folder
+	if err := p.History.Flush(t.Context()); err != nil { // a commit that is under way may put a file into the folder
 		t.Fatal(err)
 	}
 	run(t, ts)
@@ -206,7 +206,7 @@ func TestSubscribeToRemovedProject(t *testing.T) {
 	if err := session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: uri}); err != nil {
 		t.Fatal(err)
 	}
-	await(t, func() bool { return os.RemoveAll(filepath.Dir(p.Tree().Dir())) == nil })
+	await(t, func() bool { return os.RemoveAll(filepath.Dir(p.Tree.Dir())) == nil })
 	hears(t, told, uri)
 	await(t, func() bool { _, err := ts.store.Project(t.Context(), "/p"); return err != nil })
 	send(t, agentIn(t, ts.store, "/p"))

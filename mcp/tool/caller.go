@@ -68,7 +68,7 @@ type callerKey struct{}
 
 // WithCaller puts the caller into ctx, and the caller's door for the history.
 func WithCaller(ctx context.Context, c Caller) context.Context {
-	return context.WithValue(maildir.Through(ctx, c.Door), callerKey{}, c)
+	return context.WithValue(format.Through(ctx, c.Door), callerKey{}, c)
 }
 
 // CallerOf is who makes the call; Unknown where nobody said.

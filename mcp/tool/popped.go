@@ -53,9 +53,9 @@ func attachmentList(p *maildir.Project, m *index.MessageRow) string {
 	list := "Attachments:"
 	for i, a := range m.Attachments {
 		name := cmp.Or(a.Name, path.Base(a.Path))
-		line := "\n- " + format.Printable(name) + ": " + format.Printable(filepath.Join(p.Tree().Dir(), a.Path))
+		line := "\n- " + format.Printable(name) + ": " + format.Printable(filepath.Join(p.Tree.Dir(), a.Path))
 		if len(list)+len(line) > maxAttachmentList {
-			return list + fmt.Sprintf("\n- %d more, named in %s", len(m.Attachments)-i, filepath.Join(p.Tree().Dir(), m.Path))
+			return list + fmt.Sprintf("\n- %d more, named in %s", len(m.Attachments)-i, filepath.Join(p.Tree.Dir(), m.Path))
 		}
 		list += line
 	}
@@ -64,7 +64,7 @@ func attachmentList(p *maildir.Project, m *index.MessageRow) string {
 
 // cutLine is the line that ends a cut body: it says where the rest is.
 func cutLine(p *maildir.Project, d *index.Delivery) string {
-	return fmt.Sprintf("\n[cut here: the rest of the %d bytes of %s is in %s]", d.BodyBytes, d.ID, filepath.Join(p.Tree().Dir(), d.CopyPath))
+	return fmt.Sprintf("\n[cut here: the rest of the %d bytes of %s is in %s]", d.BodyBytes, d.ID, filepath.Join(p.Tree.Dir(), d.CopyPath))
 }
 
 // maxCutLine is longer than any cutLine: no path is longer than 4,096 bytes.

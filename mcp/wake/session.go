@@ -15,7 +15,7 @@ func (n *Waker) wakeSessions(ctx context.Context, by By, p *maildir.Project, age
 	sleepers, err := by.sleepers(ctx, p, agent)
 	for i := range sleepers {
 		s := &sleepers[i]
-		o := Outcome{Project: p.Slug(), Agent: agent, New: s.New}
+		o := Outcome{Project: p.Slug, Agent: agent, New: s.New}
 		if s.Works {
 			o.Why = "it works"
 			all = append(all, o)

@@ -84,7 +84,7 @@ func TestNudge(t *testing.T) {
 	nudge := func() (got string) {
 		t.Helper()
 		by := wake.By{Types: true, Again: true}
-		d.check(d.n.Nudge(t.Context(), by, d.p.Slug(), "Bob", func(o wake.Outcome) { got += o.How + ": " + o.Why }))
+		d.check(d.n.Nudge(t.Context(), by, d.p.Slug, "Bob", func(o wake.Outcome) { got += o.How + ": " + o.Why }))
 		return got
 	}
 	if got := nudge(); got != "" {

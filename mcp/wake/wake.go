@@ -166,7 +166,7 @@ func (n *Waker) everybody(ctx context.Context) (map[whom]bool, error) {
 			return nil, err
 		}
 		for _, a := range agents {
-			all[whom{p.Slug(), a.Name}] = true
+			all[whom{p.Slug, a.Name}] = true
 		}
 	}
 	return all, nil

@@ -87,7 +87,7 @@ func (d *desk) status(s string) {
 // echo sets the status by hand, and waits until that is seen.
 func (d *desk) echo(s string) {
 	d.t.Helper()
-	d.check(os.WriteFile(filepath.Join(d.p.Tree().Dir(), "agents/Bob/status"), []byte(s+"\n"), 0o600))
+	d.check(os.WriteFile(filepath.Join(d.p.Tree.Dir(), "agents/Bob/status"), []byte(s+"\n"), 0o600))
 	d.await(func() bool {
 		info, err := d.p.Whois(d.t.Context(), "Bob")
 		d.check(err)

@@ -21,7 +21,7 @@ func (n *Waker) tellReady(ctx context.Context, by By, p *maildir.Project, agent 
 	if news == nil {
 		return nil, err
 	}
-	o, text := Outcome{Project: p.Slug(), Agent: agent, New: news.New}, notice(ctx, p, agent)
+	o, text := Outcome{Project: p.Slug, Agent: agent, New: news.New}, notice(ctx, p, agent)
 	s, pane, err := n.findWindow(ctx, by.Tmux, p, news)
 	if err == nil {
 		err = s.Free(ctx, pane, text)

@@ -179,7 +179,7 @@ func (b *bench) file(name string) string {
 // save writes a file into the tree as an editor would.
 func (b *bench) save(path, text string) {
 	b.t.Helper()
-	file := filepath.Join(b.p.Tree().Dir(), path)
+	file := filepath.Join(b.p.Tree.Dir(), path)
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		b.t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func TestRun(t *testing.T) {
 	b.hook("bob", hooks.Hook{Name: "tell", Cmd: []string{cmd, "a b", "$HOME; `id`", ""}})
 	b.start(hook.Config{})
 	id := b.send("token", "Plan; $(touch x)")
-	if diff := cmp.Diff([]run{{Hook: b.p.Slug() + "/bob/tell", Message: id, Exit: 3, Output: "a b\n$HOME; `id`\n\n"}},
+	if diff := cmp.Diff([]run{{Hook: b.p.Slug + "/bob/tell", Message: id, Exit: 3, Output: "a b\n$HOME; `id`\n\n"}},
 		times(b.ended(1))); diff != "" {
 		t.Error(diff)
 	}
@@ -43,7 +43,7 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(b.p.Tree().Dir(), "agents/bob/inbox", m.Created.Format("2006/01/02"), id+".md")
+	file := filepath.Join(b.p.Tree.Dir(), "agents/bob/inbox", m.Created.Format("2006/01/02"), id+".md")
 	want := map[string]string{
 		"HOOK_NAME": "tell", "EVENT": "on_receive", "MAILBOX": "bob", "FROM": "ann@mailtree.local", "TO": "bob@mailtree.local",
 		"SUBJECT":  "Plan; $(touch x)",
@@ -119,7 +119,7 @@ func TestPull(t *testing.T) {
 	b.hook("bob", hooks.Hook{Name: "wary", Cmd: []string{"/bin/true"}})
 	b.hook("bob", hooks.Hook{Name: "trusting", Cmd: []string{"/bin/true"}, FireOnUntrusted: true})
 	b.start(hook.Config{Workers: 1})
-	if err := b.p.Flush(t.Context()); err != nil {
+	if err := b.p.History.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	clone := filepath.Join(t.TempDir(), "clone")
@@ -131,7 +131,7 @@ func TestPull(t *testing.T) {
 			t.Fatalf("git %v: %v\n%s", args, err, out)
 		}
 	}
-	git(".", "clone", "-q", b.p.Tree().Dir(), clone)
+	git(".", "clone", "-q", b.p.Tree.Dir(), clone)
 	file := filepath.Join(clone, "agents/bob/inbox/pulled.md")
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		t.Fatal(err)
@@ -141,15 +141,15 @@ func TestPull(t *testing.T) {
 	}
 	git(clone, "add", ".")
 	git(clone, "commit", "-q", "-m", "mail")
-	git(b.p.Tree().Dir(), "pull", "-q", "--no-rebase", clone, "HEAD")
+	git(b.p.Tree.Dir(), "pull", "-q", "--no-rebase", clone, "HEAD")
 	b.until("the mail has come", func() bool {
-		row, err := b.Index.Message(t.Context(), b.p.Slug(), "pulled", index.WithoutBody, nil)
+		row, err := b.Index.Message(t.Context(), b.p.Slug, "pulled", index.WithoutBody, nil)
 		return err == nil && row != nil
 	})
 	last := b.send("token", "last")
 	var got []string
 	for _, r := range b.ended(3) {
-		got = append(got, strings.TrimPrefix(r.Hook, b.p.Slug()+"/bob/")+" "+r.Message)
+		got = append(got, strings.TrimPrefix(r.Hook, b.p.Slug+"/bob/")+" "+r.Message)
 	}
 	slices.Sort(got)
 	if diff := cmp.Diff([]string{"trusting " + last, "trusting pulled", "wary " + last}, got); diff != "" {
@@ -319,7 +319,7 @@ func TestInputAndOutput(t *testing.T) {
 	want := map[string]run{"deaf": {}, "loud": {Output: strings.Repeat("b", 65535) + "\n"}, "father": {},
 		"missing": {Exit: -1, End: "it could not be started: fork/exec " + b.dir + "/nothere: no such file or directory"}}
 	for _, r := range b.ended(4) {
-		name := strings.TrimPrefix(r.Hook, b.p.Slug()+"/bob/")
+		name := strings.TrimPrefix(r.Hook, b.p.Slug+"/bob/")
 		w := want[name]
 		w.Hook, w.Message = r.Hook, m.ID
 		if diff := cmp.Diff([]run{w}, times([]run{r})); diff != "" {
@@ -363,7 +363,7 @@ func TestAsOwner(t *testing.T) {
 		t.Errorf("%q, want %q\n%q", got[0].Output, daemon, got[1].Output)
 	}
 	if err := os.WriteFile(filepath.Join(b.Root(), "owners.json"),
-		[]byte(`{"`+b.p.Slug()+`/daemon": 0, "`+b.p.Slug()+`/stranger": 12345}`), 0o600); err != nil {
+		[]byte(`{"`+b.p.Slug+`/daemon": 0, "`+b.p.Slug+`/stranger": 12345}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	send("daemon")
@@ -380,9 +380,9 @@ func TestAsOwner(t *testing.T) {
 func TestNotAsOther(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true, User: func() int { return 500 }})
-	hooks := `[{"project": "` + b.p.Slug() +
+	hooks := `[{"project": "` + b.p.Slug +
 		`", "mailbox": "bob", "name": "x", "event": "on_receive", "cmd": ["/bin/true"], "created": "2026-01-01T00:00:00Z"}]`
-	owners := `{"` + b.p.Slug() + `/bob": 501}`
+	owners := `{"` + b.p.Slug + `/bob": 501}`
 	for name, text := range map[string]string{"hooks.json": hooks, "owners.json": owners} {
 		if err := os.WriteFile(filepath.Join(b.Root(), name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -39,7 +39,7 @@ func TestOlder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	here := filepath.Join(b.p.Tree().Dir(), "agents/bob/inbox", m.Created.Format("2006/01/02"), older+".md")
+	here := filepath.Join(b.p.Tree.Dir(), "agents/bob/inbox", m.Created.Format("2006/01/02"), older+".md")
 	away := filepath.Join(b.dir, "away")
 	for _, move := range [][2]string{{here, away}, {away, here}} {
 		if err := os.Rename(move[0], move[1]); err != nil {
@@ -50,7 +50,7 @@ func TestOlder(t *testing.T) {
 	last := b.send("token", "last")
 	var got []string
 	for _, r := range b.ended(6) {
-		got = append(got, strings.TrimPrefix(r.Hook, b.p.Slug()+"/bob/")+" "+r.Message)
+		got = append(got, strings.TrimPrefix(r.Hook, b.p.Slug+"/bob/")+" "+r.Message)
 	}
 	want := []string{"first " + older, "second late", "first " + newer, "second " + newer, "first " + last, "second " + last}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -66,7 +66,7 @@ func TestByHand(t *testing.T) {
 	file := filepath.Join(b.Root(), "hooks.json")
 	cmd := b.waiting("wait")
 	if err := os.WriteFile(file, fmt.Appendf(nil, `[{"project":%q,"mailbox":"bob","name":"mine","event":"on_receive","cmd":[%q]}]`,
-		b.p.Slug(), cmd), 0o600); err != nil {
+		b.p.Slug, cmd), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	b.start(hook.Config{Workers: 1})

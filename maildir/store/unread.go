@@ -1,4 +1,4 @@
-package maildir
+package store
 
 import (
 	"errors"
@@ -24,18 +24,18 @@ type faults struct {
 
 // Unread lists what a fault of the machine keeps the index from looking at, by path; it is tried
 // again by itself.
-func (p *Project) Unread() (all []tree.Unread) {
-	p.faults.mu.Lock()
-	defer p.faults.mu.Unlock()
-	for _, path := range slices.Sorted(maps.Keys(p.faults.paths)) {
-		all = append(all, tree.Unread{Path: path, Err: p.faults.paths[path]})
+func (k *Keeper) Unread() (all []tree.Unread) {
+	k.faults.mu.Lock()
+	defer k.faults.mu.Unlock()
+	for _, path := range slices.Sorted(maps.Keys(k.faults.paths)) {
+		all = append(all, tree.Unread{Path: path, Err: k.faults.paths[path]})
 	}
 	return all
 }
 
 // noteUnread takes what an ingest of the paths asked could not look at.
-func (p *Project) noteUnread(asked []string, left []tree.Unread) {
-	u := &p.faults
+func (k *Keeper) noteUnread(asked []string, left []tree.Unread) {
+	u := &k.faults
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if len(u.paths)+len(left) == 0 {
@@ -48,29 +48,29 @@ func (p *Project) noteUnread(asked []string, left []tree.Unread) {
 	for _, l := range left {
 		u.paths[l.Path] = l.Err
 		if before[l.Path] == nil {
-			p.store.cfg.Log.Warn("not looked at; that is tried again", "project", p.slug, "path", l.Path, "error", l.Err)
+			k.Log.Warn("not looked at; that is tried again", "path", l.Path, "error", l.Err)
 		}
 	}
 	if u.timer == nil {
-		u.timer = time.AfterFunc(retryTime, p.retryUnread)
+		u.timer = time.AfterFunc(retryTime, k.retryUnread)
 	}
 }
 
 // retryUnread has what could not be looked at looked at again.
-func (p *Project) retryUnread() {
-	p.faults.mu.Lock()
-	due := slices.Collect(maps.Keys(p.faults.paths))
-	p.faults.timer = nil
+func (k *Keeper) retryUnread() {
+	k.faults.mu.Lock()
+	due := slices.Collect(maps.Keys(k.faults.paths))
+	k.faults.timer = nil
 	select {
-	case <-p.writer.Stopped():
+	case <-k.Writer.Stopped():
 		due = nil
 	default:
 	}
 	if len(due) > 0 {
-		p.faults.timer = time.AfterFunc(retryTime, p.retryUnread)
+		k.faults.timer = time.AfterFunc(retryTime, k.retryUnread)
 	}
-	p.faults.mu.Unlock()
-	p.Edited(due, onlyThere)
+	k.faults.mu.Unlock()
+	k.Edited(due, onlyThere)
 }
 
 // within reports whether a path is one of those, or lies below one.
@@ -86,17 +86,17 @@ func within(at string, paths []string) bool {
 	}
 }
 
-// needRead refuses a decision by the whole tree while something in it cannot be looked at. Errors:
+// Sure refuses a decision by the whole tree while something in it cannot be looked at. Errors:
 // ErrUnavailable.
-func (p *Project) needRead() error {
-	if all := p.Unread(); len(all) > 0 {
+func (k *Keeper) Sure() error {
+	if all := k.Unread(); len(all) > 0 {
 		return unreadError(all[0])
 	}
 	return nil
 }
 
 func unreadError(u tree.Unread) error {
-	return &Error{
+	return &refusal.Error{
 		What:  refusal.PathUnread,
 		Other: u.Path,
 		Why:   plainCause(u.Err),

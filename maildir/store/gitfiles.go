@@ -1,4 +1,4 @@
-package maildir
+package store
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 
 	"mailtree/maildir/format"
 	"mailtree/maildir/tree"
+	"mailtree/maildir/writer"
 )
 
 // gitFiles are the files that say how Git treats a tree, each with the lines that it needs. Git
@@ -25,12 +26,12 @@ var gitFiles = map[string][]string{
 	format.GitAttributes: {"* -text", "*.read merge=union", "*.ack merge=union", "*.archived merge=union", "*.released merge=union"},
 }
 
-// ownFiles are what every project has from the start, beside its mail.
-var ownFiles = []string{format.ProjectFile, format.GitIgnore, format.GitAttributes}
+// OwnFiles are what every project has from the start, beside its mail.
+var OwnFiles = []string{format.ProjectFile, format.GitIgnore, format.GitAttributes}
 
-// gitFile is what a file of gitFiles must hold, when it holds that. The lines that it lacks come
+// GitFile is what a file of gitFiles must hold, when it holds that. The lines that it lacks come
 // first: of two that contradict each other Git believes the later, and a person's are meant.
-func gitFile(name string, has []byte) []byte {
+func GitFile(name string, has []byte) []byte {
 	lacks := slices.DeleteFunc(slices.Clone(gitFiles[name]), func(line string) bool {
 		return slices.Contains(strings.Split(string(has), "\n"), line)
 	})
@@ -42,24 +43,24 @@ func gitFile(name string, has []byte) []byte {
 
 // completeGitFiles adds the lines to the files of gitFiles that a project of an older version lacks.
 // The project is not served yet. What it may not change it leaves alone until the next start.
-func (p *Project) completeGitFiles(ctx context.Context) {
-	if p.history.State().Mode != "committing" {
+func (k *Keeper) completeGitFiles(ctx context.Context) {
+	if k.History.State().Mode != "committing" {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(gitFiles)) {
-		has, _, err := p.tree.Read(name, format.MaxSmall)
-		if err == nil && bytes.Equal(has, gitFile(name, has)) || p.history.Preserve(ctx, []string{name}) != nil {
+		has, _, err := k.Tree.Read(name, format.MaxSmall)
+		if err == nil && bytes.Equal(has, GitFile(name, has)) || k.History.Preserve(ctx, []string{name}) != nil {
 			continue
 		}
-		has, _, err = p.tree.Read(name, format.MaxSmall)
+		has, _, err = k.Tree.Read(name, format.MaxSmall)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if err := tree.WriteFile(filepath.Join(p.tree.Dir(), name), gitFile(name, has)); err != nil {
-			p.store.cfg.Log.Warn("a file lacks lines that Git needs; that is tried again at the next start", "project", p.slug,
+		if err := tree.WriteFile(filepath.Join(k.Tree.Dir(), name), GitFile(name, has)); err != nil {
+			k.Log.Warn("a file lacks lines that Git needs; that is tried again at the next start",
 				"path", name, "error", err)
 			continue
 		}
-		p.history.Record([]Op{{Verb: "project", Summary: "lines for Git", At: p.store.cfg.Now(), Paths: []string{name}}}, nil)
+		k.History.Record([]writer.Op{{Verb: "project", Summary: "lines for Git", At: k.Now(), Paths: []string{name}}}, nil)
 	}
 }

@@ -1,0 +1,288 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/index"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/tree"
+	"mailtree/maildir/writer"
+)
+
+// What Edited is told to scan.
+const (
+	onlyThere = false // the paths
+	anywhere  = true  // the whole tree
+)
+
+// Edited tells the project that files changed that it may not have changed itself: the watcher's
+// batches. The paths are relative to the tree; a folder stands for all below it. scan says that
+// events were lost and the whole tree must be compared. It returns at once; the paths are ingested
+// between two groups. Safe for concurrent use.
+func (k *Keeper) Edited(paths []string, scan bool) {
+	k.mu.Lock()
+	k.askIngest(paths)
+	k.mu.Unlock()
+	if scan {
+		k.askCompare()
+	}
+}
+
+// askIngest has the paths ingested, soon, with all that is in edited. k.mu is held.
+func (k *Keeper) askIngest(paths []string) {
+	for _, path := range paths {
+		k.edited[path] = true
+	}
+	if !k.asked {
+		k.asked = true
+		k.Writer.Aside(k.ingestEdited)
+	}
+}
+
+// askCompare rings the one who compares.
+func (k *Keeper) askCompare() {
+	select {
+	case k.doubt <- struct{}{}:
+	default:
+	}
+}
+
+// scan asks for a comparison of the whole tree.
+func (k *Keeper) scan() { k.Edited(nil, anywhere) }
+
+// Rescan compares the whole tree with the index and returns when that is level. Errors: ctx's,
+// ErrUnavailable; that too where a fault of the machine kept a file from being looked at.
+func (k *Keeper) Rescan(ctx context.Context) error {
+	done := make(chan error, 1)
+	k.mu.Lock()
+	k.rescan = append(k.rescan, done)
+	k.mu.Unlock()
+	k.askCompare()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-k.Writer.Stopped():
+		return writer.ErrStopped
+	}
+}
+
+// ingestEdited ingests what others changed, or a part of it, between two groups.
+func (k *Keeper) ingestEdited(ctx context.Context, c *tree.Changer) {
+	e := k.takeEdits(c)
+	err := k.ingestAlike(ctx, e.alike)
+	if err == nil {
+		err = k.ingestOthers(ctx, e.paths)
+	}
+	if err == nil && len(e.level) > 0 {
+		err = k.Sure()
+	}
+	for _, done := range e.level {
+		done <- refusal.Disk(err)
+	}
+}
+
+// ingestAlike ingests files whose state says that nothing has changed: somebody has written into them in the
+// moment in which the server had put them there, and set their time back.
+func (k *Keeper) ingestAlike(ctx context.Context, paths []string) error {
+	written := map[string]tree.Written{}
+	for _, path := range paths {
+		data, st, err := k.Tree.Read(path, k.Tree.MaxFile())
+		if err == nil {
+			st.MTime = st.CTime // which proves nothing
+			written[path] = tree.Written{Data: data, Stat: st}
+		}
+	}
+	if len(written) == 0 {
+		return nil
+	}
+	in, err := k.index.IngestWritten(ctx, k.Slug, slices.Collect(maps.Keys(written)), written)
+	if err == nil {
+		k.Mail.Noticed(in.Changes)
+		k.noteEdits(in.Changes)
+	}
+	return err
+}
+
+// edits is what others changed, to be ingested at once.
+type edits struct {
+	paths []string
+	alike []string     // files of the server that others have changed, with the state that the server's had
+	level []chan error // those who wait for a comparison of the tree that is ingested with these
+}
+
+// mostEdits is how many edits are ingested at once, so that nobody waits long.
+const mostEdits = 256
+
+// takeEdits returns what was reported since the last time, a part of it when that is much. The server's
+// own files, found as they were when they were ingested, are left out.
+func (k *Keeper) takeEdits(c *tree.Changer) (e edits) {
+	k.mu.Lock()
+	reported, level := k.edited, k.compared
+	k.edited, k.compared, k.asked = map[string]bool{}, nil, false
+	k.mu.Unlock()
+	all := slices.Collect(maps.Keys(reported))
+	var later []string
+	if len(all) > mostEdits {
+		all, later = firstEdits(all)
+	}
+	for _, path := range all {
+		st, err := c.Stat(path)
+		sum := ""
+		if err == nil {
+			sum = k.Writer.OwnSum(path, st)
+		}
+		if sum == "" {
+			e.paths = append(e.paths, path)
+		} else if same, err := k.Tree.HasSHA256(path, sum); same {
+			k.noteUnread([]string{path}, nil)
+		} else if e.paths = append(e.paths, path); err == nil {
+			e.alike = append(e.alike, path)
+		}
+	}
+	slices.Sort(e.paths)
+	if len(later) == 0 {
+		e.level = level
+		return e
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.compared = append(level, k.compared...)
+	k.askIngest(later)
+	return e
+}
+
+// firstEdits cuts paths in two: some, and the others. The files of one message stay together.
+func firstEdits(paths []string) (some, others []string) {
+	type edit struct{ id, path string }
+	all := make([]edit, len(paths))
+	for i, p := range paths {
+		all[i] = edit{format.Locate(p).ID, p}
+	}
+	slices.SortFunc(all, func(a, b edit) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.path, b.path)) })
+	for i, e := range all {
+		if i < mostEdits || e.id != "" && e.id == all[mostEdits-1].id {
+			some = append(some, e.path)
+		} else {
+			others = append(others, e.path)
+		}
+	}
+	return some, others
+}
+
+// ingestOthers ingests what others changed; where that fails the tree is compared as a whole later.
+func (k *Keeper) ingestOthers(ctx context.Context, paths []string) error {
+	if len(paths) == 0 {
+		return nil
+	}
+	_, err := k.ingest(ctx, paths)
+	if err != nil {
+		k.Log.Error("edits not indexed; the tree is compared as a whole later", "error", err)
+		time.AfterFunc(retryTime, k.askCompare)
+	}
+	return err
+}
+
+const retryTime = 2 * time.Second
+
+// compare runs beside the writer. Every hour, and when somebody asks for it, it looks for what
+// differs between tree and index, and reports that as edits, and tells the holders of claims that
+// do not hold; every hour it has ended claims removed too.
+func (k *Keeper) compare(ctx context.Context) {
+	hourly := time.NewTicker(time.Hour)
+	defer hourly.Stop()
+	for {
+		select {
+		case <-k.doubt:
+		case <-hourly.C:
+			k.Mail.Hourly()
+		case <-ctx.Done():
+			return
+		}
+		k.mu.Lock()
+		waiting := k.rescan
+		k.rescan = nil
+		k.mu.Unlock()
+		paths, err := k.differing(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			k.Log.Error("tree not compared; that is tried again", "error", err)
+			time.AfterFunc(retryTime, k.askCompare)
+			for _, done := range waiting {
+				done <- refusal.Disk(err)
+			}
+			continue
+		}
+		for _, u := range k.Unread() {
+			paths = append(paths, u.Path)
+		}
+		k.mu.Lock()
+		k.compared = append(k.compared, waiting...)
+		k.askIngest(paths)
+		k.mu.Unlock()
+		if err := k.Mail.Compared(ctx); err != nil && ctx.Err() == nil {
+			k.Log.Warn("holders of claims that do not hold were not told", "error", err)
+		}
+	}
+}
+
+// differing returns the paths at which tree and index differ.
+func (k *Keeper) differing(ctx context.Context) ([]string, error) {
+	select {
+	case k.Limits.comparing <- struct{}{}:
+		defer func() { <-k.Limits.comparing }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if err := k.index.Attach(ctx, k.Slug, k.Tree); err != nil { // it may have failed at the start
+		return nil, err
+	}
+	return k.index.Differing(ctx, k.Slug)
+}
+
+// atOnce is how many projects are compared at once, and as many others are looked at: a start, or a
+// script of a person's, has all of them do so, each with descriptors of its own. More than the
+// processors would make nothing faster.
+const atOnce = 4
+
+// ingest brings the index level with paths that somebody else may have changed, and returns what could
+// not be looked at.
+func (k *Keeper) ingest(ctx context.Context, paths []string) ([]tree.Unread, error) {
+	k.Limits.looking <- struct{}{}
+	defer func() { <-k.Limits.looking }()
+	defer k.Tree.Hold()()
+	in, err := k.index.Ingest(ctx, k.Slug, paths)
+	if err != nil {
+		return nil, err
+	}
+	k.noteUnread(paths, in.Unread)
+	k.Mail.Noticed(in.Changes)
+	k.noteEdits(in.Changes)
+	for _, own := range []string{format.GitIgnore, format.GitAttributes} { // no mail, but they belong into the audit
+		if slices.Contains(paths, own) {
+			k.History.Edited([]string{own})
+		}
+	}
+	k.Mail.Saved(paths, in.Changes)
+	return in.Unread, nil
+}
+
+// noteEdits hands what changed to the history.
+func (k *Keeper) noteEdits(changes []index.Change) {
+	if len(changes) == 0 {
+		return
+	}
+	paths := make([]string, len(changes))
+	for i, c := range changes {
+		paths[i] = c.Path
+	}
+	k.History.Edited(paths)
+}

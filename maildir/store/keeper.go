@@ -1,0 +1,159 @@
+// Package store keeps one tree: it makes the tree whole after a crash, writes to it, has every operation in the history, and keeps
+// the index level with what the server and others write. It knows no mail: what a change means is the business of Mail.
+package store
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"mailtree/maildir/history"
+	"mailtree/maildir/index"
+	"mailtree/maildir/tree"
+	"mailtree/maildir/writer"
+)
+
+// Config says what a Keeper keeps, and with what.
+type Config struct {
+	Slug   string // of the project whose tree it is
+	Tree   *tree.Tree
+	Mail   Mail
+	Limits *Limits // shared by the keepers of a store
+	Log    *slog.Logger
+	Now    func() time.Time
+	Writer writer.Config // Key, Patience, Step and Observe; Open fills in the rest
+	// OpenHistory opens the audit of the keeper's tree, making the repository where there is none. The keeper has its writer by then.
+	OpenHistory func(k *Keeper) (history.Log, error)
+}
+
+// Mail is told of what becomes of the tree.
+type Mail interface {
+	// Noticed tells what the index took in.
+	Noticed(changes []index.Change)
+	// Saved tells of paths that others may have changed, with what the index took in of them.
+	Saved(paths []string, changes []index.Change)
+	// Compared is called after each comparison of the whole tree; an error of it is logged.
+	Compared(ctx context.Context) error
+	// Hourly is called every hour.
+	Hourly()
+	// Failed tells of an operation that was under way and was taken back.
+	Failed(op *writer.Op)
+}
+
+// Limits are shared by the keepers of a store. NewLimits makes them.
+type Limits struct {
+	writer    *writer.Limits
+	comparing chan struct{} // tokens of those who compare a whole tree
+	looking   chan struct{} // tokens of those who ingest what others changed
+}
+
+// NewLimits returns the limits of a store whose operations under way may hold so many descriptors.
+func NewLimits(files int) *Limits {
+	return &Limits{writer.NewLimits(files), make(chan struct{}, atOnce), make(chan struct{}, atOnce)}
+}
+
+// Folders is how many folders one who looks holds open.
+func (l *Limits) Folders() int { return l.writer.Folders }
+
+// Keeper keeps one tree. Safe for concurrent use.
+type Keeper struct {
+	Config
+	Writer  *writer.Writer
+	History history.Log
+
+	index  index.Index
+	doubt  chan struct{} // rings the one who compares: events were lost, or somebody asks
+	faults faults
+
+	mu       sync.Mutex
+	edited   map[string]bool // reported by the watcher, not yet ingested
+	asked    bool            // the writer is asked to have edited ingested
+	rescan   []chan error    // those who wait for a comparison of the whole tree
+	compared []chan error    // those whose comparison is in edited
+}
+
+// Open makes the tree whole after a crash, and opens its writer and its history. It starts nothing. Errors: those of the file system
+// and of OpenHistory.
+func Open(cfg Config) (*Keeper, error) {
+	k := &Keeper{Config: cfg, doubt: make(chan struct{}, 1), edited: map[string]bool{}}
+	w := cfg.Writer
+	w.Tree, w.Owner, w.Limits, w.Now, w.Log = cfg.Tree, owner{k}, cfg.Limits.writer, cfg.Now, cfg.Log
+	var err error
+	if k.Writer, err = writer.Open(w); err != nil {
+		return nil, err
+	}
+	if k.History, err = cfg.OpenHistory(k); err != nil {
+		return nil, err
+	}
+	k.Writer.Resume()
+	return k, nil
+}
+
+// Attach gives the keeper its index before Run, brings that level with the tree, and returns what changed, of which Mail is not told.
+// progress may be nil; it is called with the number of files seen so far. Errors: those of the index; the keeper has it then too.
+func (k *Keeper) Attach(ctx context.Context, to index.Index, progress func(files int)) ([]index.Change, error) {
+	k.index = to
+	if err := k.index.Attach(ctx, k.Slug, k.Tree); err != nil {
+		return nil, err
+	}
+	in, err := k.index.Reconcile(ctx, k.Slug, progress)
+	if err != nil {
+		return nil, err
+	}
+	k.noteUnread(nil, in.Unread)
+	k.noteEdits(in.Changes)
+	k.completeGitFiles(ctx)
+	k.History.Edited(OwnFiles)
+	return in.Changes, nil
+}
+
+// Run has the tree at work: its writer, its history, and the comparison of tree and index. It returns when ctx has ended, everything
+// accepted is answered, and the history is level.
+func (k *Keeper) Run(ctx context.Context) {
+	recording, stopRecording := context.WithCancel(context.WithoutCancel(ctx)) // the history ends last: it commits what the writer leaves
+	var beside sync.WaitGroup
+	beside.Go(func() {
+		if err := k.History.Run(recording); err != nil {
+			k.Log.Error("history stopped", "error", err)
+		}
+	})
+	beside.Go(func() { k.compare(ctx) })
+	k.Writer.Run(ctx)
+	stopRecording()
+	beside.Wait()
+}
+
+// owner is a keeper as its writer sees it (writer.Owner).
+type owner struct{ *Keeper }
+
+// Ingest brings the index level with the files of a group. See writer.Owner.
+func (o owner) Ingest(ctx context.Context, paths []string, written map[string]tree.Written) error {
+	in, err := o.index.IngestWritten(ctx, o.Slug, paths, written)
+	if err != nil {
+		return err
+	}
+	o.noteUnread(paths, in.Unread)
+	o.Mail.Noticed(in.Changes)
+	return nil
+}
+
+// Level brings the index level with paths. See writer.Owner.
+func (o owner) Level(ctx context.Context, paths []string) error {
+	unread, err := o.ingest(ctx, paths)
+	if err == nil && len(unread) > 0 {
+		err = unreadError(unread[0])
+	}
+	return err
+}
+
+// Record takes operations into the history. See writer.Owner.
+func (o owner) Record(ops []writer.Op, done func()) { o.History.Record(ops, done) }
+
+// Preserve has the content of paths in the history. See writer.Owner.
+func (o owner) Preserve(ctx context.Context, paths []string) error {
+	return o.History.Preserve(ctx, paths)
+}
+
+// Failed tells of an operation that was taken back. See writer.Owner.
+func (o owner) Failed(op *writer.Op) { o.Mail.Failed(op) }
