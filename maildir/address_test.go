@@ -7,6 +7,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 )
 
@@ -31,15 +32,15 @@ text
 	const elsewhere = `"ann@example.org" in project /abs/path/shop: a name with a domain is somebody elsewhere`
 	for verb, do := range map[string]func() error{
 		"send to": func() error {
-			_, err := p.Send(t.Context(), maildir.Draft{From: "Bob", To: []string{"Bob", "ann@example.org"}, Body: "b"})
+			_, err := p.Box("Bob", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Bob", "ann@example.org"}, Body: "b"})
 			return err
 		},
 		"send from": func() error {
-			_, err := p.Send(t.Context(), maildir.Draft{From: "ann@example.org", To: []string{"Bob"}, Body: "b"})
+			_, err := p.Box("ann@example.org", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Bob"}, Body: "b"})
 			return err
 		},
 		"inbox": func() error {
-			_, err := p.Inbox(t.Context(), index.InboxQuery{Agent: "ann@example.org"}, false, 0)
+			_, err := p.Box("ann@example.org", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, false, 0)
 			return err
 		},
 		"whois": func() error { _, err := p.Whois(t.Context(), "ann@example.org"); return err },
@@ -48,7 +49,7 @@ text
 			t.Errorf("%s: %v", verb, err)
 		}
 	}
-	if _, err := p.Reply(t.Context(), maildir.ReplyDraft{From: "Bob", ReplyTo: "x1", Body: "b"}); !errors.Is(err, maildir.ErrNotFound) ||
+	if _, err := p.Box("Bob", format.Origin{}).Reply(t.Context(), "x1", maildir.Draft{Body: "b"}); !errors.Is(err, maildir.ErrNotFound) ||
 		!strings.Contains(err.Error(), `was written by "ann@example.org", who is not an agent of project`) {
 		t.Errorf("reply: %v", err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // TestWrittenInto: what somebody writes into a file in the moment in which the server puts it there, and sets
@@ -19,7 +20,7 @@ func TestWrittenInto(t *testing.T) {
 	renamed := h.at(isStep("sync renamed"))
 	sent := make(chan error, 1)
 	go func() {
-		_, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "the xtext of Ann"})
+		_, err := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "the xtext of Ann"})
 		sent <- err
 	}()
 	<-renamed.reached

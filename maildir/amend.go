@@ -24,11 +24,9 @@ type Amendable struct {
 
 // Amendment is what a message is to say from now on.
 type Amendment struct {
-	Agent   string // who changes it
 	ID      string
 	Text    string // as of Amendable, changed
 	Version string // as of Amendable; "": whatever the message says now
-	format.Origin
 }
 
 // Amended is a message that was changed.
@@ -70,39 +68,38 @@ func (p *Project) readShown(row *index.MessageRow) (data []byte, m *format.Messa
 // seal: its author did not write that. Who had read it is told, and so is its author. It is for the
 // store's owner, as Delete is. Errors: ErrNotFound; ErrInvalid for a text that cannot be read;
 // ErrConflict where the message is no longer of that version.
-func (p *Project) Amend(ctx context.Context, a Amendment) (*Amended, error) {
-	a.ID = p.store.Domain().IDNamed(a.ID)
+func (b *Box) Amend(ctx context.Context, a Amendment) (*Amended, error) {
+	a.ID = b.p.store.Domain().IDNamed(a.ID)
 	var done *Amended
 	tx := &writer.Tx{Alone: true}
 	tx.Plan = func(g *writer.Group) (err error) {
-		if err := p.needAgent(g.Ctx, refusal.Agent, a.Agent); err != nil {
+		if err := b.p.needAgent(g.Ctx, refusal.Agent, b.agent); err != nil {
 			return err
 		}
-		if done, err = p.planAmendment(g, tx, &a); err != nil {
+		if done, err = b.planAmendment(g, tx, &a); err != nil {
 			return err
 		}
 		tx.Op = writer.Op{
 			Verb:    VerbAmend,
-			Agent:   a.Agent,
+			Agent:   b.agent,
 			ID:      a.ID,
 			Summary: summaryOf(&done.Message),
 			At:      g.Now,
 		}
 		return nil
 	}
-	defer p.noteSeen(ctx, a.Agent)
-	if err := p.Writer.Do(ctx, tx); err != nil {
+	if err := b.perform(ctx, tx); err != nil {
 		return nil, err
 	}
 	return done, nil
 }
 
-func (p *Project) planAmendment(g *writer.Group, tx *writer.Tx, a *Amendment) (*Amended, error) {
-	row, err := p.messageHead(g.Ctx, a.ID)
+func (b *Box) planAmendment(g *writer.Group, tx *writer.Tx, a *Amendment) (*Amended, error) {
+	row, err := b.p.messageHead(g.Ctx, a.ID)
 	if err != nil {
 		return nil, err
 	}
-	shown, m, err := p.readShown(row)
+	shown, m, err := b.p.readShown(row)
 	switch {
 	case tree.FaultOf(err) == tree.FaultGone:
 		return nil, g.Behind(row.Path)
@@ -120,16 +117,13 @@ func (p *Project) planAmendment(g *writer.Group, tx *writer.Tx, a *Amendment) (*
 		return done, nil
 	}
 	done.Origin = format.Origin{}
-	if m.From == a.Agent {
-		done.Project, done.Origin = p.name(), a.Origin
+	if m.From == b.agent {
+		done.Project, done.Origin = b.p.name(), b.origin
 	}
-	if err := p.planCopies(g, tx, copySum(a.ID, shown), done); err != nil {
+	if err := b.p.planCopies(g, tx, copySum(a.ID, shown), done); err != nil {
 		return nil, err
 	}
-	done.Readers, err = p.planTelling(g, tx, row, &format.Message{
-		From:   a.Agent,
-		Origin: a.Origin,
-	})
+	done.Readers, err = b.planTelling(g, tx, row)
 	return done, err
 }
 
@@ -185,33 +179,35 @@ func (p *Project) amendedFile(id string, old []byte, m format.Message) ([]byte, 
 	return file, err
 }
 
-// planTelling plans a notice of by.From's to everybody who has read a message, and to its author,
+// planTelling plans a notice of the agent's to everybody who has read a message, and to its author,
 // that it says something else now, and returns their names. They do not learn of each other: some
 // may have got it blind (Invariant I7).
-func (p *Project) planTelling(g *writer.Group, tx *writer.Tx, row *index.MessageRow, by *format.Message) ([]string, error) {
+func (b *Box) planTelling(g *writer.Group, tx *writer.Tx, row *index.MessageRow) ([]string, error) {
 	const forSender = true
-	if err := p.addReceipts(g.Ctx, row, forSender); err != nil {
+	if err := b.p.addReceipts(g.Ctx, row, forSender); err != nil {
 		return nil, err
 	}
 	told := row.Readers()
-	if is, err := p.hasAgent(g.Ctx, row.From); err != nil {
+	if is, err := b.p.hasAgent(g.Ctx, row.From); err != nil {
 		return nil, err
 	} else if is {
 		told = append(told, row.From)
 	}
-	told = slices.DeleteFunc(told, func(name string) bool { return name == by.From })
-	by.Subject = "Changed: " + format.Cut(row.Subject, format.MaxSubject-20)
-	by.Body = fmt.Sprintf("%s has changed the message %s, which you know:\n\n    %s\n\nRead it again: what it says now counts.\n",
-		by.From, row.ID, format.Printable(row.Subject))
-	return told, p.planNotice(g, tx, row, told, by)
+	told = slices.DeleteFunc(told, func(name string) bool { return name == b.agent })
+	return told, b.planNotice(g, tx, row, told, &format.Message{
+		Subject: "Changed: " + format.Cut(row.Subject, format.MaxSubject-20),
+		Body: fmt.Sprintf("%s has changed the message %s, which you know:\n\n    %s\n\nRead it again: what it says now counts.\n",
+			b.agent, row.ID, format.Printable(row.Subject)),
+	})
 }
 
-// planNotice plans a message about another one to each of those, as a blind copy.
-func (p *Project) planNotice(g *writer.Group, tx *writer.Tx, about *index.MessageRow, to []string, notice *format.Message) error {
+// planNotice plans a message of the agent's about another one to each of those, as a blind copy.
+func (b *Box) planNotice(g *writer.Group, tx *writer.Tx, about *index.MessageRow, to []string, notice *format.Message) error {
 	if len(to) == 0 {
 		return nil
 	}
-	notice.Project, notice.ThreadID, notice.InReplyTo = p.name(), about.ThreadID, about.ID
+	notice.From, notice.Origin = b.agent, b.origin
+	notice.Project, notice.ThreadID, notice.InReplyTo = b.p.name(), about.ThreadID, about.ID
 	notice.Importance, notice.BCC = about.Importance, to
-	return p.planMessage(g, tx, notice, nil)
+	return b.p.planMessage(g, tx, notice, nil)
 }

@@ -22,20 +22,18 @@ func TestAmend(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})
 	p := projectIn(t, s.Store, "Ann", "Bob", "Cat", "Dan")
-	m := send(t, p, maildir.Draft{
-		From:    "Ann",
+	m := sendFrom(t, p.Box("Ann", format.Origin{Auth: "uid:1", Door: "http"}), maildir.Draft{
 		To:      []string{"Bob", "Cat"},
 		BCC:     []string{"Dan"},
 		Subject: "Old",
 		Body:    "zebra",
-		Origin:  format.Origin{Auth: "uid:1", Door: "http"},
 	})
 	for _, agent := range []string{"Bob", "Dan"} {
-		if _, err := p.Acknowledge(t.Context(), agent, m.ID); err != nil {
+		if _, err := p.Box(agent, format.Origin{}).Acknowledge(t.Context(), m.ID); err != nil {
 			t.Fatal(err)
 		}
 	}
-	edited, err := p.Delivery(t.Context(), "Cat", m.ID)
+	edited, err := p.Box("Cat", format.Origin{}).Delivery(t.Context(), m.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,13 +48,11 @@ func TestAmend(t *testing.T) {
 		t.Fatal(now, err)
 	}
 	change := maildir.Amendment{
-		Agent:   "Ann",
 		ID:      m.ID,
 		Text:    strings.ReplaceAll(strings.ReplaceAll(now.Text, "zebra", "camel"), "Old", "New"),
 		Version: now.Version,
-		Origin:  format.Origin{Auth: "uid:2", Door: "cli"},
 	}
-	a, err := p.Amend(t.Context(), change)
+	a, err := p.Box("Ann", format.Origin{Auth: "uid:2", Door: "cli"}).Amend(t.Context(), change)
 	if err != nil || !slices.Equal(a.Readers, []string{"Bob", "Dan"}) || !slices.Equal(a.Left, []string{edited.CopyPath}) {
 		t.Fatalf("%+v, %v", a, err)
 	}
@@ -71,7 +67,7 @@ func TestAmend(t *testing.T) {
 			t.Errorf("%s was changed:\n%s", path, is)
 		}
 	}
-	if got, err := p.Delivery(t.Context(), "Dan", m.ID); err != nil || got.Subject != "New" || !slices.Equal(got.BCC, []string{"Dan"}) {
+	if got, err := p.Box("Dan", format.Origin{}).Delivery(t.Context(), m.ID); err != nil || got.Subject != "New" || !slices.Equal(got.BCC, []string{"Dan"}) {
 		t.Errorf("%+v, %v", got, err)
 	} else if _, ok := s.VerifiedIn(&got.MessageRow); !ok {
 		t.Error("it is not verified")
@@ -85,11 +81,11 @@ func TestAmend(t *testing.T) {
 		}
 	}
 	var e *maildir.Error
-	if _, err := p.Amend(t.Context(), change); !errors.As(err, &e) || e.What != refusal.AmendedSince {
+	if _, err := p.Box("Ann", format.Origin{}).Amend(t.Context(), change); !errors.As(err, &e) || e.What != refusal.AmendedSince {
 		t.Errorf("of an older version: %v", err)
 	}
 	change.Version = ""
-	if a, err := p.Amend(t.Context(), change); err != nil || !a.Same {
+	if a, err := p.Box("Ann", format.Origin{Auth: "uid:2", Door: "cli"}).Amend(t.Context(), change); err != nil || !a.Same {
 		t.Errorf("again: %+v, %v", a, err)
 	}
 	if u := undo(t, p, "Ann", m.ID); u.Verb != maildir.VerbAmend || len(u.Readers) != 2 {
@@ -107,12 +103,12 @@ func TestAmendAnothers(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})
 	p := projectIn(t, s.Store, "Ann", "Bob")
-	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "zebra"})
-	a, err := p.Amend(t.Context(), maildir.Amendment{Agent: "Bob", ID: m.ID, Text: "---json\n{}\n---\ncamel", Origin: format.Origin{Auth: "uid:2"}})
+	m := sendFrom(t, p.Box("Ann", format.Origin{Auth: "uid:1", Door: "http"}), maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "zebra"})
+	a, err := p.Box("Bob", format.Origin{Auth: "uid:2"}).Amend(t.Context(), maildir.Amendment{ID: m.ID, Text: "---json\n{}\n---\ncamel"})
 	if err != nil || !slices.Equal(a.Readers, []string{"Ann"}) {
 		t.Fatalf("%+v, %v", a, err)
 	}
-	got, err := p.Delivery(t.Context(), "Bob", m.ID)
+	got, err := p.Box("Bob", format.Origin{}).Delivery(t.Context(), m.ID)
 	if err != nil || got.Subject != "s" || got.Auth != "" {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -120,7 +116,7 @@ func TestAmendAnothers(t *testing.T) {
 		t.Error("it is verified")
 	}
 	for _, text := range []string{"camel", "---json\n{\"from\": \"Bob\"}\n---\nx", "---json\n{\"importance\": \"x\"}\n---\nx", "---json\n{}\n---\n"} {
-		if _, err := p.Amend(t.Context(), maildir.Amendment{Agent: "Bob", ID: m.ID, Text: text}); !errors.Is(err, maildir.ErrInvalid) {
+		if _, err := p.Box("Bob", format.Origin{}).Amend(t.Context(), maildir.Amendment{ID: m.ID, Text: text}); !errors.Is(err, maildir.ErrInvalid) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

@@ -17,15 +17,15 @@ import (
 func TestArchive(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
-	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "zebra", Body: "b", AckRequired: true, ThreadID: "T"})
-	d, err := p.Archive(t.Context(), "Bob", m.ID)
+	m := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "zebra", Body: "b", AckRequired: true, ThreadID: "T"})
+	d, err := p.Box("Bob", format.Origin{}).Archive(t.Context(), m.ID)
 	if err != nil || !d.Archived || !d.Read || d.Acked {
 		t.Fatalf("archived: %+v, %v", d, err)
 	}
 	if page := inbox(t, p, "Bob"); len(page.Messages) != 0 || page.Total != 1 || page.Archived != 1 || page.Unread != 0 {
 		t.Errorf("inbox: %+v", page)
 	}
-	if got, err := p.Pop(t.Context(), "Bob"); got != nil || err != nil {
+	if got, err := p.Box("Bob", format.Origin{}).Pop(t.Context()); got != nil || err != nil {
 		t.Errorf("popped %+v, %v", got, err)
 	}
 	for what, q := range map[string]index.InboxQuery{
@@ -34,7 +34,7 @@ func TestArchive(t *testing.T) {
 		"its thread":  {Agent: "Bob", Thread: "T"},
 		"to be acked": {Agent: "Bob", AwaitingAck: true},
 	} {
-		page, err := p.Inbox(t.Context(), q, false, 0)
+		page, err := p.Box(q.Agent, format.Origin{}).Inbox(t.Context(), q, false, 0)
 		if err != nil || len(page.Messages) != 1 || !page.Messages[0].Archived {
 			t.Errorf("%s: %+v, %v", what, page, err)
 		}
@@ -42,24 +42,24 @@ func TestArchive(t *testing.T) {
 	if got := find(t, p, "zebra"); len(got) != 1 {
 		t.Errorf("found %+v", got)
 	}
-	if d, err = p.Acknowledge(t.Context(), "Bob", m.ID); err != nil || !d.Acked || !d.Archived {
+	if d, err = p.Box("Bob", format.Origin{}).Acknowledge(t.Context(), m.ID); err != nil || !d.Acked || !d.Archived {
 		t.Errorf("acknowledged: %+v, %v", d, err)
 	}
-	if d, err = p.Archive(t.Context(), "Bob", m.ID); err != nil || !d.Archived {
+	if d, err = p.Box("Bob", format.Origin{}).Archive(t.Context(), m.ID); err != nil || !d.Archived {
 		t.Errorf("archived again: %+v, %v", d, err)
 	}
-	other := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "other", Body: "b"})
-	if _, err := p.Archive(t.Context(), "Bob", other.ID); err != nil {
+	other := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "other", Body: "b"})
+	if _, err := p.Box("Bob", format.Origin{}).Archive(t.Context(), other.ID); err != nil {
 		t.Fatal(err)
 	}
 	const read = true
-	if d, err = p.SetRead(t.Context(), "Bob", other.ID, !read); err != nil || d.Read || d.Archived {
+	if d, err = p.Box("Bob", format.Origin{}).SetRead(t.Context(), other.ID, !read); err != nil || d.Read || d.Archived {
 		t.Errorf("unread: %+v, %v", d, err)
 	}
 	if page := inbox(t, p, "Bob"); len(page.Messages) != 1 || page.Unread != 1 || page.Archived != 1 {
 		t.Errorf("inbox with one unread: %+v", page)
 	}
-	if _, err := p.Archive(t.Context(), "Ann", m.ID); !errors.Is(err, maildir.ErrInvalid) {
+	if _, err := p.Box("Ann", format.Origin{}).Archive(t.Context(), m.ID); !errors.Is(err, maildir.ErrInvalid) {
 		t.Errorf("archived from another's inbox: %v", err)
 	}
 }
@@ -68,8 +68,8 @@ func TestArchive(t *testing.T) {
 func TestArchiveByHand(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
-	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
-	d, err := p.Delivery(t.Context(), "Bob", m.ID)
+	m := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
+	d, err := p.Box("Bob", format.Origin{}).Delivery(t.Context(), m.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestArchiveByHand(t *testing.T) {
 	if err := p.Rescan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if d, err = p.Delivery(t.Context(), "Bob", m.ID); err != nil || !d.Archived || !d.Read {
+	if d, err = p.Box("Bob", format.Origin{}).Delivery(t.Context(), m.ID); err != nil || !d.Archived || !d.Read {
 		t.Errorf("%+v, %v", d, err)
 	}
 }

@@ -14,25 +14,25 @@ import (
 
 // InboxAsOf lists an agent's inbox as it lay in the history at a moment, with the marks of then, last
 // first by path, which is newest first where we made the path. The agent may be gone by now. Of the
-// query Agent, Since, UrgentOnly, UnreadOnly, Archived, Bodies, Limit, Room and Before count; cursors
+// query Since, UrgentOnly, UnreadOnly, Archived, Bodies, Limit, Room and Before count; cursors
 // are those of pages of the same moment. A copy that is not valid is on no page, but is counted, so
 // that a page costs the same however large the inbox is. Errors: ErrNotFound for the agent and for a
 // moment that is not in the history; ErrInvalid for a commit of which several have the name; those
 // of q.Room.Reserve.
-func (p *Project) InboxAsOf(ctx context.Context, q index.InboxQuery, at history.Moment) (page *InboxPage, err error) {
-	if format.CheckName(q.Agent) != "" {
-		return nil, p.unknownAgent(ctx, refusal.Agent, q.Agent)
+func (b *Box) InboxAsOf(ctx context.Context, q index.InboxQuery, at history.Moment) (page *InboxPage, err error) {
+	if format.CheckName(b.agent) != "" {
+		return nil, b.p.unknownAgent(ctx, refusal.Agent, b.agent)
 	}
-	q.Limit = pageSize(q.Limit)
-	folder := strings.Join([]string{format.AgentsDir, q.Agent, format.InboxDir}, "/")
-	err = p.History.AsOf(ctx, at, folder, func(_ history.Commit, files []history.OldFile) error {
+	q.Agent, q.Limit = b.agent, pageSize(q.Limit)
+	folder := strings.Join([]string{format.AgentsDir, b.agent, format.InboxDir}, "/")
+	err = b.p.History.AsOf(ctx, at, folder, func(_ history.Commit, files []history.OldFile) error {
 		if len(files) == 0 {
 			page = &InboxPage{}
-			return p.needAgent(ctx, refusal.Agent, q.Agent)
+			return b.p.needAgent(ctx, refusal.Agent, b.agent)
 		}
 		old := oldCopies(files)
 		return q.Room.Attempt(ctx, func() error {
-			page, err = p.pageAsOf(ctx, q, old)
+			page, err = b.p.pageAsOf(ctx, q, old)
 			return err
 		})
 	})

@@ -11,6 +11,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/history"
 	"mailtree/maildir/index"
 )
@@ -38,8 +39,7 @@ func TestInboxAsOf(t *testing.T) {
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
 	var ids []string
 	for i, importance := range []string{"normal", "high", "normal", "normal", "low"} {
-		m := send(t, p, maildir.Draft{
-			From:       "Ann",
+		m := send(t, p, "Ann", maildir.Draft{
 			To:         []string{"Bob"},
 			Subject:    fmt.Sprint(i),
 			Body:       "text " + fmt.Sprint(i),
@@ -49,21 +49,23 @@ func TestInboxAsOf(t *testing.T) {
 	}
 	unmarked := moment(t, p)
 	for _, mark := range []func() (*index.Delivery, error){
-		func() (*index.Delivery, error) { return p.SetRead(t.Context(), "Bob", ids[0], true) },
-		func() (*index.Delivery, error) { return p.Acknowledge(t.Context(), "Bob", ids[1]) },
-		func() (*index.Delivery, error) { return p.Archive(t.Context(), "Bob", ids[2]) },
+		func() (*index.Delivery, error) {
+			return p.Box("Bob", format.Origin{}).SetRead(t.Context(), ids[0], true)
+		},
+		func() (*index.Delivery, error) { return p.Box("Bob", format.Origin{}).Acknowledge(t.Context(), ids[1]) },
+		func() (*index.Delivery, error) { return p.Box("Bob", format.Origin{}).Archive(t.Context(), ids[2]) },
 	} {
 		if _, err := mark(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	now, err := p.Inbox(t.Context(), index.InboxQuery{Agent: "Bob", Archived: true}, false, 0)
+	now, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{Archived: true}, false, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	marked := moment(t, p)
 	for _, id := range ids {
-		if _, err := p.Delete(t.Context(), "Ann", id); err != nil {
+		if _, err := p.Box("Ann", format.Origin{}).Delete(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -87,7 +89,7 @@ func TestInboxAsOf(t *testing.T) {
 	asOf := func(at history.Moment, q index.InboxQuery) *maildir.InboxPage {
 		t.Helper()
 		q.Agent = "Bob"
-		page, err := p.InboxAsOf(t.Context(), q, at)
+		page, err := p.Box(q.Agent, format.Origin{}).InboxAsOf(t.Context(), q, at)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +135,7 @@ func TestInboxAsOf(t *testing.T) {
 		t.Errorf("pages: %q", got)
 	}
 	for _, q := range []string{"Nobody", "..", "Bob/inbox"} {
-		if _, err := p.InboxAsOf(t.Context(), index.InboxQuery{Agent: q}, marked); !errors.Is(err, maildir.ErrNotFound) {
+		if _, err := p.Box(q, format.Origin{}).InboxAsOf(t.Context(), index.InboxQuery{}, marked); !errors.Is(err, maildir.ErrNotFound) {
 			t.Errorf("%s: %v", q, err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
 	"mailtree/maildir/attachment"
+	"mailtree/maildir/format"
 )
 
 // contentPath is where the tree keeps a text file that is sent along.
@@ -56,8 +57,8 @@ func TestPlantedAttachment(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			d := maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: what, Body: "b", Attachments: []string{"mine.txt"}}
-			_, err = p.Send(t.Context(), d)
+			d := maildir.Draft{To: []string{"Bob"}, Subject: what, Body: "b", Attachments: []string{"mine.txt"}}
+			_, err = p.Box("Ann", format.Origin{}).Send(t.Context(), d)
 			if !errors.Is(err, maildir.ErrConflict) || !strings.Contains(err.Error(), c.why) || !strings.Contains(err.Error(), contentPath(what)) {
 				t.Errorf("got %v", err)
 			}
@@ -68,7 +69,7 @@ func TestPlantedAttachment(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 2 {
-				sent := send(t, p, d)
+				sent := send(t, p, "Ann", d)
 				if data, err := os.ReadFile(filepath.Join(tree, sent.Attachments[0].Path)); err != nil || string(data) != what {
 					t.Errorf("%q, %v", data, err)
 				}
@@ -93,7 +94,7 @@ func TestPlantedShard(t *testing.T) {
 		if err := plant(); err != nil {
 			t.Fatal(err)
 		}
-		_, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "s", Body: "b", Attachments: []string{"mine.txt"}})
+		_, err := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Ann"}, Subject: "s", Body: "b", Attachments: []string{"mine.txt"}})
 		if !errors.Is(err, maildir.ErrConflict) {
 			t.Errorf("got %v", err)
 		}
@@ -116,7 +117,7 @@ func TestAttachmentPlantedMeanwhile(t *testing.T) {
 	rename := h.at(func(step string) bool { return step == "rename "+contentPath("mine") })
 	answer := make(chan error, 1)
 	go func() {
-		_, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b", Attachments: []string{"mine.txt"}})
+		_, err := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b", Attachments: []string{"mine.txt"}})
 		answer <- err
 	}()
 	<-rename.reached
@@ -141,17 +142,17 @@ func TestForwardedAttachment(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(tree, "mine.txt"), []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	first := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b", Attachments: []string{"mine.txt"}})
+	first := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b", Attachments: []string{"mine.txt"}})
 	at := first.Attachments[0].Path
 	for _, name := range []string{at, filepath.Join(tree, at)} {
-		forward := maildir.Draft{From: "Bob", To: []string{"Ann"}, Subject: "s", Body: "b", Attachments: []string{name}}
-		if sent := send(t, p, forward); sent.Attachments[0].Path != at {
+		forward := maildir.Draft{To: []string{"Ann"}, Subject: "s", Body: "b", Attachments: []string{name}}
+		if sent := send(t, p, "Bob", forward); sent.Attachments[0].Path != at {
 			t.Errorf("%+v", sent.Attachments)
 		}
 		if err := os.WriteFile(filepath.Join(tree, at), []byte("else"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.Send(t.Context(), forward); !errors.Is(err, maildir.ErrConflict) || !strings.Contains(err.Error(), "other bytes") {
+		if _, err := p.Box("Bob", format.Origin{}).Send(t.Context(), forward); !errors.Is(err, maildir.ErrConflict) || !strings.Contains(err.Error(), "other bytes") {
 			t.Errorf("%s: got %v", name, err)
 		}
 		if err := os.WriteFile(filepath.Join(tree, at), []byte("mine"), 0o600); err != nil {
@@ -170,7 +171,7 @@ func TestAttachedTwice(t *testing.T) {
 		}
 	}
 	for _, files := range [][]string{{"one.txt", "two.txt"}, {"one.txt, two.txt"}, {"one.txt\ntwo.txt"}} {
-		sent := send(t, p, maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "s", Body: "b", Attachments: files})
+		sent := send(t, p, "Ann", maildir.Draft{To: []string{"Ann"}, Subject: "s", Body: "b", Attachments: files})
 		if l := sent.Attachments; len(l) != 2 || l[0].Path != l[1].Path || l[0].Name != "one.txt" || l[1].Name != "two.txt" {
 			t.Errorf("%q: %+v", files, l)
 		}
@@ -185,22 +186,22 @@ func TestAttachmentWithComma(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(p.Tree.Dir(), "a, b.txt"), []byte("one"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	draft := maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "s", Body: "b", Attachments: []string{"a, b.txt"}}
-	if l := send(t, p, draft).Attachments; len(l) != 1 || l[0].Name != "a, b.txt" {
+	draft := maildir.Draft{To: []string{"Ann"}, Subject: "s", Body: "b", Attachments: []string{"a, b.txt"}}
+	if l := send(t, p, "Ann", draft).Attachments; len(l) != 1 || l[0].Name != "a, b.txt" {
 		t.Errorf("%+v", l)
 	}
 	for list, want := range map[string]int{"project.json,": 1, " , project.json, project.json\n": 2, "project.json; project.json;": 2} {
 		draft.Attachments = []string{list}
-		if l := send(t, p, draft).Attachments; len(l) != want {
+		if l := send(t, p, "Ann", draft).Attachments; len(l) != want {
 			t.Errorf("%q: %+v", list, l)
 		}
 	}
 	draft.Attachments = []string{"project.json, c.txt"}
-	if _, err := p.Send(t.Context(), draft); !errors.Is(err, maildir.ErrNotFound) || !strings.Contains(err.Error(), `"c.txt"`) {
+	if _, err := p.Box("Ann", format.Origin{}).Send(t.Context(), draft); !errors.Is(err, maildir.ErrNotFound) || !strings.Contains(err.Error(), `"c.txt"`) {
 		t.Errorf("got %v", err)
 	}
 	draft.Attachments = []string{strings.Repeat("project.json,", 51)}
-	if _, err := p.Send(t.Context(), draft); !errors.Is(err, maildir.ErrTooLarge) {
+	if _, err := p.Box("Ann", format.Origin{}).Send(t.Context(), draft); !errors.Is(err, maildir.ErrTooLarge) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -222,7 +223,7 @@ func TestAttachmentTooLarge(t *testing.T) {
 		{[]string{"one", "two"}, `The file "two" has 901 bytes, and with it this message would bring along more than ` +
 			`the limit of 1500 bytes: send it in another one.`},
 	} {
-		_, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "s", Body: "b", Attachments: tt.files})
+		_, err := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Ann"}, Subject: "s", Body: "b", Attachments: tt.files})
 		if !errors.Is(err, maildir.ErrTooLarge) || err.Error() != tt.want {
 			t.Errorf("%s: got %v, want %s", tt.files, err, tt.want)
 		}

@@ -28,7 +28,7 @@ func BenchmarkSend(b *testing.B) {
 	for _, n := range []int{1, 8, 64} {
 		b.Run(fmt.Sprintf("clients=%d", n), func(b *testing.B) {
 			parallel(b, n, func(i int64) error {
-				_, err := p.Send(b.Context(), maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: fmt.Sprint("Message ", i), Body: benchBody})
+				_, err := p.Box("Ann", format.Origin{}).Send(b.Context(), maildir.Draft{To: []string{"Bob"}, Subject: fmt.Sprint("Message ", i), Body: benchBody})
 				return err
 			})
 		})
@@ -41,12 +41,12 @@ func BenchmarkPop(b *testing.B) {
 	for _, n := range []int{1, 8, 64} {
 		b.Run(fmt.Sprintf("clients=%d", n), func(b *testing.B) {
 			parallel(b, 64, func(i int64) error {
-				_, err := p.Send(b.Context(), maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: fmt.Sprint("Message ", i), Body: benchBody})
+				_, err := p.Box("Ann", format.Origin{}).Send(b.Context(), maildir.Draft{To: []string{"Bob"}, Subject: fmt.Sprint("Message ", i), Body: benchBody})
 				return err
 			})
 			b.ResetTimer()
 			parallel(b, n, func(int64) error {
-				d, err := p.Pop(b.Context(), "Bob")
+				d, err := p.Box("Bob", format.Origin{}).Pop(b.Context())
 				if err == nil && d == nil {
 					err = fmt.Errorf("mailbox empty")
 				}

@@ -13,34 +13,52 @@ import (
 	"mailtree/maildir/index"
 	"mailtree/maildir/keys"
 	"mailtree/maildir/refusal"
+	"mailtree/maildir/writer"
 )
 
-// Box is a mailbox opened by somebody who may use it: its verbs ask no further who calls. Safe for
+// Box is the mail of one agent. Its verbs are what that agent does: the agent, and how who works for it came, are named once. Safe for
 // concurrent use.
 type Box struct {
+	p      *Project
+	agent  string
+	origin format.Origin
+}
+
+// Box is the mail of that agent, for one who came so. That there is such an agent is asked by each verb.
+func (p *Project) Box(agent string, origin format.Origin) *Box { return &Box{p, agent, origin} }
+
+// perform has an operation of the agent written, and notes that the agent was here.
+func (b *Box) perform(ctx context.Context, tx *writer.Tx) error {
+	defer b.p.noteSeen(ctx, b.agent)
+	return b.p.Writer.Do(ctx, tx)
+}
+
+// OpenBox is a mailbox opened by somebody who may use it: its verbs ask no further who calls. Safe for
+// concurrent use.
+type OpenBox struct {
 	Mailbox
-	p  *Project
-	by Caller
+	box *Box
+	by  Caller
 }
 
 // OpenBox opens a mailbox. Errors: ErrNotFound; ErrDenied when it is not the caller's.
 // See docs/email.md, "Mailboxes and users".
-func (p *Project) OpenBox(ctx context.Context, name string, by Caller) (*Box, error) {
+func (p *Project) OpenBox(ctx context.Context, name string, by Caller, origin format.Origin) (*OpenBox, error) {
 	m, err := p.Mailbox(ctx, name, by)
 	if err != nil {
 		return nil, err
 	}
-	return &Box{*m, p, by}, nil
+	return &OpenBox{*m, p.Box(m.Name, origin), by}, nil
 }
 
 // List lists copies by file name, last first, which is newest first for ids that we make. What is
 // not valid is not among them and takes no place on a page.
-func (b *Box) List(ctx context.Context, q index.BoxQuery) ([]index.BoxRow, error) {
-	q.Project, q.Agent = b.p.Slug, b.Name
+func (b *OpenBox) List(ctx context.Context, q index.BoxQuery) ([]index.BoxRow, error) {
+	q.Project, q.Agent = b.box.p.Slug, b.Name
 	if b.by.UID == b.Owner { // root may look at what is another's
-		defer b.p.noteSeen(ctx, b.Name)
+		defer b.box.p.noteSeen(ctx, b.Name)
 	}
-	return b.p.store.index.Box(ctx, q)
+	return b.box.p.store.index.Box(ctx, q)
 }
 
 // Whether a message that was sent has come to everybody.
@@ -51,8 +69,8 @@ const (
 
 // Delivery says whether a row of the outbox has come to everybody, and since when; the zero time
 // where that is not known. It is computed: no header says it.
-func (b *Box) Delivery(r *index.BoxRow) (status string, at time.Time) {
-	if _, ok := b.p.store.verifiedHere(&r.Message); ok {
+func (b *OpenBox) Delivery(r *index.BoxRow) (status string, at time.Time) {
+	if _, ok := b.box.p.store.verifiedHere(&r.Message); ok {
 		return Delivered, r.Created // all copies or none
 	}
 	all := r.Recipients()
@@ -105,8 +123,8 @@ type LetterQuery struct {
 
 // Read reads the owner's copy of one message; it marks nothing. Errors: ErrNotFound; ErrInvalid for
 // the room's Offset; those of Room.Reserve.
-func (b *Box) Read(ctx context.Context, q LetterQuery) (*Letter, error) {
-	id, sent := b.p.store.Domain().IDNamed(q.ID), q.Sent
+func (b *OpenBox) Read(ctx context.Context, q LetterQuery) (*Letter, error) {
+	id, sent := b.box.p.store.Domain().IDNamed(q.ID), q.Sent
 	rows, err := b.List(ctx, index.BoxQuery{ID: id, Sent: sent, Limit: 1})
 	if err == nil && len(rows) == 0 {
 		err = b.missing(id)
@@ -115,13 +133,13 @@ func (b *Box) Read(ctx context.Context, q LetterQuery) (*Letter, error) {
 		return nil, err
 	}
 	l := &Letter{BoxRow: rows[0]}
-	st, err := b.p.Tree.Stat(l.CopyPath)
+	st, err := b.box.p.Tree.Stat(l.CopyPath)
 	if err == nil && q.Room != nil && st.Size > int64(q.Room.Small) {
 		if err := q.Room.Reserve(ctx, 2*st.Size); err != nil { // the file, and the text in it
 			return nil, err
 		}
 	}
-	m, data, err := b.p.readMessage(l.CopyPath, id)
+	m, data, err := b.box.p.readMessage(l.CopyPath, id)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, b.missing(id)
 	}
@@ -129,9 +147,9 @@ func (b *Box) Read(ctx context.Context, q LetterQuery) (*Letter, error) {
 		return nil, refusal.Disk(err)
 	}
 	if !sent {
-		l.Trust = b.p.trust(m, b.Name)
+		l.Trust = b.box.p.trust(m, b.Name)
 	}
-	l.Voucher, _ = b.p.store.VerifiedIn(&index.MessageRow{Project: b.p.Slug, Message: *m})
+	l.Voucher, _ = b.box.p.store.VerifiedIn(&index.MessageRow{Project: b.box.p.Slug, Message: *m})
 	l.References = b.references(ctx, m)
 	return l, l.piece(data, q)
 }
@@ -168,8 +186,8 @@ func (l *Letter) piece(data []byte, q LetterQuery) error {
 	return nil
 }
 
-func (b *Box) missing(id string) error {
-	if err := b.p.Sure(); err != nil {
+func (b *OpenBox) missing(id string) error {
+	if err := b.box.p.Sure(); err != nil {
 		return err
 	}
 	return &Error{What: refusal.NotInMailbox, Name: id, Other: b.Name}
@@ -188,28 +206,27 @@ func (p *Project) readMessage(path, id string) (*format.Message, []byte, error) 
 
 // Send sends from the mailbox. InReplyTo and References may name messages of any domain; the
 // message joins the thread of the first that this mailbox holds, InReplyTo before the newest
-// reference. Without InReplyTo, References are ignored. Errors: as Project.Send.
-func (b *Box) Send(ctx context.Context, d Draft) (*Sent, error) {
-	d.From, d.by = b.Name, &b.by
+// reference. Without InReplyTo, References are ignored. Errors: as Box.Send.
+func (b *OpenBox) Send(ctx context.Context, d Draft) (*Sent, error) {
+	d.by = &b.by
 	if err := b.join(ctx, &d); err != nil {
 		return nil, err
 	}
-	return b.p.Send(ctx, d)
+	return b.box.Send(ctx, d)
 }
 
-// Reply answers a message in the mailbox's inbox. Errors: as Project.Reply; ErrNotFound when the
+// Reply answers a message in the mailbox's inbox. Errors: as Box.Reply; ErrNotFound when the
 // message is not there, ErrUnavailable when those whom the reply would go to are not.
-func (b *Box) Reply(ctx context.Context, d ReplyDraft) (*Sent, error) {
-	d.ReplyTo = b.p.store.Domain().IDNamed(d.ReplyTo)
-	got, err := b.p.store.index.Delivery(ctx, b.p.Slug, b.Name, d.ReplyTo, index.WithoutBody, nil)
+func (b *OpenBox) Reply(ctx context.Context, id string, d Draft) (*Sent, error) {
+	id = b.box.p.store.Domain().IDNamed(id)
+	got, err := b.box.p.store.index.Delivery(ctx, b.box.p.Slug, b.Name, id, index.WithoutBody, nil)
 	if err == nil && got == nil {
-		err = b.missing(d.ReplyTo)
+		err = b.missing(id)
 	}
 	if err != nil {
 		return nil, err
 	}
-	d.From = b.Name
-	sent, err := b.p.Reply(ctx, d)
+	sent, err := b.box.Reply(ctx, id, d)
 	var gone *Error
 	if errors.As(err, &gone) && errors.Is(err, ErrNotFound) {
 		again := *gone
@@ -220,9 +237,9 @@ func (b *Box) Reply(ctx context.Context, d ReplyDraft) (*Sent, error) {
 }
 
 // SetRead marks a message of the inbox read or unread; the first time stays. Errors: as of
-// Project.SetRead.
-func (b *Box) SetRead(ctx context.Context, id string, read bool) error {
-	_, err := b.p.SetRead(ctx, b.Name, id, read)
+// Box.SetRead.
+func (b *OpenBox) SetRead(ctx context.Context, id string, read bool) error {
+	_, err := b.box.SetRead(ctx, id, read)
 	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrInvalid) { // what else there is, is not the owner's to know
 		err = b.missing(id)
 	}
@@ -230,8 +247,8 @@ func (b *Box) SetRead(ctx context.Context, id string, read bool) error {
 }
 
 // Delete removes the mailbox: see Project.DeleteMailbox.
-func (b *Box) Delete(ctx context.Context, force bool) (*Mailbox, error) {
-	return b.p.DeleteMailbox(ctx, b.Name, force, b.by)
+func (b *OpenBox) Delete(ctx context.Context, force bool) (*Mailbox, error) {
+	return b.box.p.DeleteMailbox(ctx, b.Name, force, b.by)
 }
 
 // Bounds of the chain of messages before one.
@@ -242,9 +259,9 @@ const (
 
 // held finds a message in the mailbox's inbox or outbox; nil when it is in neither. Whoever merely
 // knows the id of another's message learns nothing of it, its thread least of all.
-func (b *Box) held(ctx context.Context, id string) (*index.BoxRow, error) {
+func (b *OpenBox) held(ctx context.Context, id string) (*index.BoxRow, error) {
 	for _, sent := range []bool{false, true} {
-		rows, err := b.p.store.index.Box(ctx, index.BoxQuery{Project: b.p.Slug, Agent: b.Name, Sent: sent, ID: id, Limit: 1})
+		rows, err := b.box.p.store.index.Box(ctx, index.BoxQuery{Project: b.box.p.Slug, Agent: b.Name, Sent: sent, ID: id, Limit: 1})
 		if err != nil {
 			return nil, err
 		}
@@ -256,7 +273,7 @@ func (b *Box) held(ctx context.Context, id string) (*index.BoxRow, error) {
 }
 
 // join puts a draft into the thread that it answers in.
-func (b *Box) join(ctx context.Context, d *Draft) error {
+func (b *OpenBox) join(ctx context.Context, d *Draft) error {
 	if d.InReplyTo == "" {
 		d.References = nil
 		return nil
@@ -275,7 +292,7 @@ func (b *Box) join(ctx context.Context, d *Draft) error {
 		}
 	}
 	oldest := format.Cut(before[len(before)-1], format.MaxThread) // whoever answers the same meets here
-	m, err := b.p.store.index.Message(ctx, b.p.Slug, oldest, index.WithoutBody, nil)
+	m, err := b.box.p.store.index.Message(ctx, b.box.p.Slug, oldest, index.WithoutBody, nil)
 	if err == nil && m == nil { // else it is the thread of a message of others
 		d.ThreadID = oldest
 	}
@@ -284,7 +301,7 @@ func (b *Box) join(ctx context.Context, d *Draft) error {
 
 // references follows a message back to the beginning of its thread. What this mailbox does not hold
 // ends the chain.
-func (b *Box) references(ctx context.Context, m *format.Message) []string {
+func (b *OpenBox) references(ctx context.Context, m *format.Message) []string {
 	chain := []string{}
 	for m != nil && m.InReplyTo != "" && !slices.Contains(chain, m.InReplyTo) && len(chain) < maxReferences {
 		chain = slices.Insert(chain, 0, m.InReplyTo)

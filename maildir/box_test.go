@@ -18,9 +18,9 @@ func ownedBy(uid int) storetest.Config {
 	return storetest.Config{User: func() int { return uid }}
 }
 
-func openBox(t testing.TB, p *maildir.Project, name string, uid int) *maildir.Box {
+func openBox(t testing.TB, p *maildir.Project, name string, uid int) *maildir.OpenBox {
 	t.Helper()
-	b, err := p.OpenBox(t.Context(), name, maildir.Caller{UID: uid, Root: uid == 0})
+	b, err := p.OpenBox(t.Context(), name, maildir.Caller{UID: uid, Root: uid == 0}, format.Origin{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestTrust(t *testing.T) {
 			}
 		}, maildir.Untrusted, "token"},
 	} {
-		m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, BCC: []string{"Cat"}, Subject: "s", Body: "text", Origin: format.Origin{Auth: tt.auth}})
+		m := sendFrom(t, p.Box("Ann", format.Origin{Auth: tt.auth}), maildir.Draft{To: []string{"Bob"}, BCC: []string{"Cat"}, Subject: "s", Body: "text"})
 		if tt.spoil != nil {
 			tt.spoil(t, p.Tree.Dir(), m)
 			if err := p.Rescan(t.Context()); err != nil {
@@ -156,7 +156,7 @@ func TestGuestAttachments(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "s", Body: "secret"})
+	m := send(t, p, "Ann", maildir.Draft{To: []string{"Ann"}, Subject: "s", Body: "secret"})
 	canonical := copyOf(p.Tree.Dir(), "messages", m)
 	inTree, err := filepath.Rel(p.Tree.Dir(), canonical)
 	if err != nil {
@@ -174,7 +174,7 @@ func TestGuestAttachments(t *testing.T) {
 		if tt.uid == me+1 {
 			box = "Ann"
 		}
-		b, err := p.OpenBox(t.Context(), box, maildir.Caller{UID: tt.uid})
+		b, err := p.OpenBox(t.Context(), box, maildir.Caller{UID: tt.uid}, format.Origin{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -211,7 +211,7 @@ func TestDeleteMailbox(t *testing.T) {
 	if _, err := b.CreateHook(t.Context(), hook.Hook{Event: hook.OnReceive, Cmd: []string{"/bin/true"}, Timeout: 1}); err != nil {
 		t.Fatal(err)
 	}
-	m := send(t, p, maildir.Draft{From: "ann", To: []string{"ann"}, Subject: "s", Body: "b"})
+	m := send(t, p, "ann", maildir.Draft{To: []string{"ann"}, Subject: "s", Body: "b"})
 	if was, err := b.Delete(t.Context(), false); !errors.Is(err, maildir.ErrConflict) || was.Total != 1 || was.Sent != 1 {
 		t.Errorf("%+v %v", was, err)
 	}
@@ -238,12 +238,12 @@ func TestReplyToAnothersMessage(t *testing.T) {
 	if _, err := p.CreateMailbox(t.Context(), "eve", maildir.Caller{UID: guest}); err != nil {
 		t.Fatal(err)
 	}
-	named := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b", ThreadID: "SECRET-1"})
-	answer, err := p.Reply(t.Context(), maildir.ReplyDraft{From: "Bob", ReplyTo: named.ID, Body: "b"})
+	named := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b", ThreadID: "SECRET-1"})
+	answer, err := p.Box("Bob", format.Origin{}).Reply(t.Context(), named.ID, maildir.Draft{Body: "b"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	alone := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
+	alone := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
 	for _, tt := range []struct {
 		name, box, id string
 		refs          []string
@@ -281,7 +281,7 @@ func TestReplyToAnothersMessage(t *testing.T) {
 		}
 	}
 	b := openBox(t, p, "eve", guest)
-	if _, err := b.Reply(t.Context(), maildir.ReplyDraft{ReplyTo: answer.ID, Body: "b"}); !errors.Is(err, maildir.ErrNotFound) {
+	if _, err := b.Reply(t.Context(), answer.ID, maildir.Draft{Body: "b"}); !errors.Is(err, maildir.ErrNotFound) {
 		t.Errorf("a reply to another's message: %v", err)
 	}
 }

@@ -30,35 +30,36 @@ const (
 // Claim grants, renews or refuses all the patterns together. A conflict is an answer, not an error.
 // Errors: ErrNotFound for the agent, ErrInvalid.
 // See docs/guard.md, "Making a claim".
-func (p *Project) Claim(ctx context.Context, r claim.Request) (*claim.Result, error) {
-	moved, err := p.checkClaim(&r)
+func (b *Box) Claim(ctx context.Context, r claim.Request) (*claim.Result, error) {
+	r.Agent = b.agent
+	moved, err := b.p.checkClaim(&r)
 	if err != nil {
 		return nil, err
 	}
-	res, err := p.grant(ctx, &r)
+	res, err := b.grant(ctx, &r)
 	if err != nil {
 		return nil, err
 	}
 	res.Moved = moved
 	if len(res.Conflicts) > 0 && !r.DryRun {
-		p.noteConflicts(r.Agent, res.Conflicts)
+		b.p.noteConflicts(b.agent, res.Conflicts)
 	}
 	if len(res.Granted) > 0 {
-		res.Matches = p.matches(r.Patterns)
+		res.Matches = b.p.matches(r.Patterns)
 	}
 	return res, nil
 }
 
 // grant is Claim for a request whose patterns are clean and which is within the limits.
-func (p *Project) grant(ctx context.Context, r *claim.Request) (*claim.Result, error) {
+func (b *Box) grant(ctx context.Context, r *claim.Request) (*claim.Result, error) {
 	var res *claim.Result
-	tx := &writer.Tx{Op: writer.Op{Verb: "claim", Agent: r.Agent}, Facts: []string{claimsFact}, Sure: true}
+	tx := &writer.Tx{Op: writer.Op{Verb: "claim", Agent: b.agent}, Facts: []string{claimsFact}, Sure: true}
 	tx.Plan = func(g *writer.Group) error {
 		res = &claim.Result{}
-		if err := p.needAgent(g.Ctx, refusal.Agent, r.Agent); err != nil {
+		if err := b.p.needAgent(g.Ctx, refusal.Agent, b.agent); err != nil {
 			return err
 		}
-		err := p.lookAtClaims(g.Ctx, func(l *claim.Leases) (err error) {
+		err := b.p.lookAtClaims(g.Ctx, func(l *claim.Leases) (err error) {
 			if res.Conflicts, res.More, err = l.Conflicts(r); len(res.Conflicts) == 0 {
 				res.Expires = g.Now.Add(r.TTL).Truncate(time.Microsecond)
 				res.Granted, res.Renewed = l.Grants(r, g.Now, res.Expires)
@@ -68,10 +69,9 @@ func (p *Project) grant(ctx context.Context, r *claim.Request) (*claim.Result, e
 		if err != nil || r.DryRun || len(res.Conflicts) > 0 {
 			return err
 		}
-		return p.planClaims(g, tx, res, r)
+		return b.p.planClaims(g, tx, res, r)
 	}
-	defer p.noteSeen(ctx, r.Agent)
-	if err := p.Writer.Do(ctx, tx); err != nil {
+	if err := b.perform(ctx, tx); err != nil {
 		return nil, err
 	}
 	return res, nil
@@ -181,17 +181,17 @@ func (p *Project) planClaim(g *writer.Group, tx *writer.Tx, c claim.Row) error {
 
 // Release gives back the agent's live claims on exactly these patterns, or all of its claims when
 // there are none given. A pattern that is not held is no error. Errors: ErrNotFound for the agent.
-func (p *Project) Release(ctx context.Context, agent string, patterns []string) (*claim.Release, error) {
-	return p.ReleaseFrom(ctx, agent, "", patterns)
+func (b *Box) Release(ctx context.Context, patterns []string) (*claim.Release, error) {
+	return b.ReleaseFrom(ctx, "", patterns)
 }
 
 // ReleaseFrom is Release of patterns as Claim takes them with that folder in the request. Errors:
 // as Release.
-func (p *Project) ReleaseFrom(ctx context.Context, agent, folder string, patterns []string) (*claim.Release, error) {
+func (b *Box) ReleaseFrom(ctx context.Context, folder string, patterns []string) (*claim.Release, error) {
 	var res *claim.Release
-	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbRelease, Agent: agent}, Facts: []string{claimsFact}, Sure: true}
+	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbRelease, Agent: b.agent}, Facts: []string{claimsFact}, Sure: true}
 	mended := map[string][]string{}
-	err := p.mending(folder, func(m *claim.Mending) error {
+	err := b.p.mending(folder, func(m *claim.Mending) error {
 		for _, pat := range patterns {
 			mended[pat], _ = m.Patterns([]string{pat}) // none where it could not be claimed
 		}
@@ -201,19 +201,18 @@ func (p *Project) ReleaseFrom(ctx context.Context, agent, folder string, pattern
 		return nil, err
 	}
 	tx.Plan = func(g *writer.Group) error {
-		if err := p.needAgent(g.Ctx, refusal.Agent, agent); err != nil {
+		if err := b.p.needAgent(g.Ctx, refusal.Agent, b.agent); err != nil {
 			return err
 		}
-		held, err := p.claimsOf(g.Ctx, agent)
+		held, err := b.p.claimsOf(g.Ctx, b.agent)
 		if err != nil {
 			return err
 		}
 		res = claim.NewRelease(held, patterns, mended)
-		tx.Summary, err = agent+" "+listed(res.Released), p.planRelease(g, tx, res.Released, format.FormatMark(g.Now))
+		tx.Summary, err = b.agent+" "+listed(res.Released), b.p.planRelease(g, tx, res.Released, format.FormatMark(g.Now))
 		return err
 	}
-	defer p.noteSeen(ctx, agent)
-	if err := p.Writer.Do(ctx, tx); err != nil {
+	if err := b.perform(ctx, tx); err != nil {
 		return nil, err
 	}
 	return res, nil

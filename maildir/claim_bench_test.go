@@ -52,7 +52,7 @@ func BenchmarkClaim(b *testing.B) {
 		}
 		b.Run(fmt.Sprintf("live=%d/conflicts", n), func(b *testing.B) {
 			for b.Loop() {
-				if _, err := p.Claim(b.Context(), claim.Request{Agent: "Ann", Patterns: []string{"**/own.c"}, DryRun: true}); err != nil {
+				if _, err := p.Box("Ann", format.Origin{}).Claim(b.Context(), claim.Request{Patterns: []string{"**/own.c"}, DryRun: true}); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -68,7 +68,7 @@ func BenchmarkClaim(b *testing.B) {
 			b.Run(fmt.Sprintf("live=%d/%s", n, c.what), func(b *testing.B) {
 				i := 0
 				for b.Loop() {
-					r, err := p.Claim(b.Context(), claim.Request{Agent: "Ann", Patterns: []string{fmt.Sprintf(c.pattern, i)}})
+					r, err := p.Box("Ann", format.Origin{}).Claim(b.Context(), claim.Request{Patterns: []string{fmt.Sprintf(c.pattern, i)}})
 					if err != nil || len(r.Granted) != 1 {
 						b.Fatal("not granted", err)
 					}

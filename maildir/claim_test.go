@@ -77,7 +77,7 @@ func TestClaimsNeverBothWin(t *testing.T) {
 	var all sync.WaitGroup
 	var won atomic.Int64
 	claim := func(n string, patterns ...string) bool {
-		r, err := p.Claim(t.Context(), claim.Request{Agent: n, Patterns: patterns})
+		r, err := p.Box(n, format.Origin{}).Claim(t.Context(), claim.Request{Patterns: patterns})
 		if err != nil {
 			t.Error(err)
 			return false
@@ -92,7 +92,7 @@ func TestClaimsNeverBothWin(t *testing.T) {
 			for k := range some {
 				claim(n, some[(i+k)%len(some)])
 				if (i+k)%3 == 0 {
-					if _, err := p.Release(t.Context(), n, []string{some[(i+k)%len(some)]}); err != nil {
+					if _, err := p.Box(n, format.Origin{}).Release(t.Context(), []string{some[(i+k)%len(some)]}); err != nil {
 						t.Error(err)
 					}
 				}
@@ -119,7 +119,7 @@ func TestClaimLife(t *testing.T) {
 	cl := func(agent string, r claim.Request) *claim.Result {
 		t.Helper()
 		r.Agent = agent
-		res, err := p.Claim(t.Context(), r)
+		res, err := p.Box(r.Agent, format.Origin{}).Claim(t.Context(), r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +158,7 @@ func TestClaimLife(t *testing.T) {
 	if err != nil || !strings.Contains(string(out), `+  "note": {"by":  "hand"}`) {
 		t.Errorf("the edit is not in the history before the renewal: %v\n%s", err, out)
 	}
-	released, err := p.Release(t.Context(), "Bob", nil)
+	released, err := p.Box("Bob", format.Origin{}).Release(t.Context(), nil)
 	if err != nil || len(released.Released) != 1 {
 		t.Errorf("%v %v", released, err)
 	}
@@ -180,7 +180,7 @@ func TestSweep(t *testing.T) {
 	p := project(t, storetest.Config{Now: now, NoWatcher: true}, "Ann")
 	claim := func(pattern string, ttl time.Duration) string {
 		t.Helper()
-		r, err := p.Claim(t.Context(), claim.Request{Agent: "Ann", Patterns: []string{pattern}, TTL: ttl})
+		r, err := p.Box("Ann", format.Origin{}).Claim(t.Context(), claim.Request{Patterns: []string{pattern}, TTL: ttl})
 		if err != nil || len(r.Granted) != 1 {
 			t.Fatalf("%+v %v", r, err)
 		}
@@ -188,7 +188,7 @@ func TestSweep(t *testing.T) {
 	}
 	ended, extended := claim("ended", time.Hour), claim("extended", time.Hour)
 	released, unreleased := claim("released", 30*24*time.Hour), claim("unreleased", 30*24*time.Hour)
-	if r, err := p.Release(t.Context(), "Ann", []string{"released", "unreleased"}); err != nil || len(r.Released) != 2 {
+	if r, err := p.Box("Ann", format.Origin{}).Release(t.Context(), []string{"released", "unreleased"}); err != nil || len(r.Released) != 2 {
 		t.Fatalf("%+v %v", r, err)
 	}
 	jump.Store(int64(8 * 24 * time.Hour))
@@ -228,14 +228,14 @@ func TestRenewOnOtherBranch(t *testing.T) {
 	}
 	git("checkout", "-q", "-b", "side")
 	for range 3 {
-		if _, err := p.Claim(t.Context(), claim.Request{Agent: "Ann", Patterns: []string{"x"}}); err != nil {
+		if _, err := p.Box("Ann", format.Origin{}).Claim(t.Context(), claim.Request{Patterns: []string{"x"}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := p.Release(t.Context(), "Ann", nil); err != nil {
+	if _, err := p.Box("Ann", format.Origin{}).Release(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := p.Claim(t.Context(), claim.Request{Agent: "Ann", Patterns: []string{"x"}}); err != nil || len(r.Granted) != 1 {
+	if r, err := p.Box("Ann", format.Origin{}).Claim(t.Context(), claim.Request{Patterns: []string{"x"}}); err != nil || len(r.Granted) != 1 {
 		t.Fatalf("%+v %v", r, err)
 	}
 	git("checkout", "-q", "main")

@@ -11,6 +11,7 @@ import (
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
 	"mailtree/maildir/claim"
+	"mailtree/maildir/format"
 )
 
 // TestCodebaseFault: what the machine does not let be read of the code base decides nothing. No other project is chosen for
@@ -36,7 +37,7 @@ func TestCodebaseFault(t *testing.T) {
 		}
 	}
 	claim := func(agent, path string) (*claim.Result, error) {
-		return p.Claim(t.Context(), claim.Request{Agent: agent, Patterns: []string{path}, TTL: time.Hour})
+		return p.Box(agent, format.Origin{}).Claim(t.Context(), claim.Request{Patterns: []string{path}, TTL: time.Hour})
 	}
 	if _, err := claim("Ann", "docs/readme"); err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ func TestCheckCopies(t *testing.T) {
 	for _, subject := range []string{
 		"as delivered", "inbox header", "inbox body", "outbox header", "canonical", "gone", "all gone but Cid's", "laid out",
 	} {
-		m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, BCC: []string{"Cid"}, Subject: subject, Body: "text"})
+		m := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, BCC: []string{"Cid"}, Subject: subject, Body: "text"})
 		paths[subject+" canonical"] = format.CanonicalPath(m.ID, m.Created)
 		paths[subject+" outbox"] = format.OutboxPath("Ann", m.ID, m.Created)
 		paths[subject+" Bob"] = format.InboxPath("Bob", m.ID, m.Created)

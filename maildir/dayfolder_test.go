@@ -41,7 +41,7 @@ func TestDayFolders(t *testing.T) {
 		}
 		a := author{t, p}
 		for _, want := range step.want {
-			m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "New", Body: "b"})
+			m := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "New", Body: "b"})
 			if got := want + "/" + m.ID + ".md"; !a.exists(got) {
 				t.Errorf("there is no %s", got)
 			}

@@ -18,21 +18,20 @@ type Deleted struct {
 // Delete removes a message for everybody: the canonical file, the copies and their marks, in one
 // operation of the agent's. What was attached stays: other messages may have it too. It is for the
 // store's owner: who asks is not held against who wrote it. Errors: ErrNotFound.
-func (p *Project) Delete(ctx context.Context, agent, id string) (*Deleted, error) {
-	id = p.store.Domain().IDNamed(id)
+func (b *Box) Delete(ctx context.Context, id string) (*Deleted, error) {
+	id = b.p.store.Domain().IDNamed(id)
 	var gone *Deleted
-	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbDelete, Agent: agent, ID: id}, Alone: true}
+	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbDelete, Agent: b.agent, ID: id}, Alone: true}
 	tx.Plan = func(g *writer.Group) (err error) {
-		if err := p.needAgent(g.Ctx, refusal.Agent, agent); err != nil {
+		if err := b.p.needAgent(g.Ctx, refusal.Agent, b.agent); err != nil {
 			return err
 		}
-		if gone, err = p.planDeletion(g, tx, id); err == nil {
+		if gone, err = b.p.planDeletion(g, tx, id); err == nil {
 			tx.Summary = summaryOf(&gone.Message)
 		}
 		return err
 	}
-	defer p.noteSeen(ctx, agent)
-	if err := p.Writer.Do(ctx, tx); err != nil {
+	if err := b.perform(ctx, tx); err != nil {
 		return nil, err
 	}
 	return gone, nil

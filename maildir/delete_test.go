@@ -13,6 +13,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // filesOf lists the files of a message that are on disk.
@@ -35,14 +36,14 @@ func filesOf(t testing.TB, p *maildir.Project, id string) (all []string) {
 func TestDelete(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Cat", "Dan")
-	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob", "Cat"}, BCC: []string{"Dan"}, Subject: "zebra", Body: "b"})
-	kept := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "zebra kept", Body: "b"})
+	m := send(t, p, "Ann", maildir.Draft{To: []string{"Bob", "Cat"}, BCC: []string{"Dan"}, Subject: "zebra", Body: "b"})
+	kept := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "zebra kept", Body: "b"})
 	for _, agent := range []string{"Bob", "Dan"} {
-		if _, err := p.Acknowledge(t.Context(), agent, m.ID); err != nil {
+		if _, err := p.Box(agent, format.Origin{}).Acknowledge(t.Context(), m.ID); err != nil {
 			t.Fatal(err)
 		}
 	}
-	d, err := p.Delivery(t.Context(), "Bob", m.ID)
+	d, err := p.Box("Bob", format.Origin{}).Delivery(t.Context(), m.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +58,7 @@ func TestDelete(t *testing.T) {
 	if err := p.Rescan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	gone, err := p.Delete(t.Context(), "Ann", m.ID)
+	gone, err := p.Box("Ann", format.Origin{}).Delete(t.Context(), m.ID)
 	if err != nil || !slices.Equal(gone.Readers(), []string{"Bob", "Dan"}) || len(gone.Files) != 10 {
 		t.Fatalf("%+v, %v", gone, err)
 	}
@@ -81,7 +82,7 @@ func TestDelete(t *testing.T) {
 			t.Errorf("git %v:\n%s", args, out)
 		}
 	}
-	if _, err := p.Delete(t.Context(), "Ann", m.ID); !errors.Is(err, maildir.ErrNotFound) {
+	if _, err := p.Box("Ann", format.Origin{}).Delete(t.Context(), m.ID); !errors.Is(err, maildir.ErrNotFound) {
 		t.Errorf("deleted again: %v", err)
 	}
 }
@@ -93,12 +94,12 @@ func TestDeleteWhileRead(t *testing.T) {
 	const rounds = 20
 	p := project(t, storetest.Config{}, "Ann", "Bob")
 	for i := range rounds {
-		m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: fmt.Sprint(i), Body: "b"})
+		m := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: fmt.Sprint(i), Body: "b"})
 		var all sync.WaitGroup
 		for _, do := range []func() error{
-			func() error { _, err := p.Pop(t.Context(), "Bob"); return err },
-			func() error { _, err := p.Archive(t.Context(), "Bob", m.ID); return err },
-			func() error { _, err := p.Acknowledge(t.Context(), "Bob", m.ID); return err },
+			func() error { _, err := p.Box("Bob", format.Origin{}).Pop(t.Context()); return err },
+			func() error { _, err := p.Box("Bob", format.Origin{}).Archive(t.Context(), m.ID); return err },
+			func() error { _, err := p.Box("Bob", format.Origin{}).Acknowledge(t.Context(), m.ID); return err },
 		} {
 			all.Go(func() {
 				if err := do(); err != nil && !errors.Is(err, maildir.ErrNotFound) {
@@ -106,7 +107,7 @@ func TestDeleteWhileRead(t *testing.T) {
 				}
 			})
 		}
-		if _, err := p.Delete(t.Context(), "Ann", m.ID); err != nil {
+		if _, err := p.Box("Ann", format.Origin{}).Delete(t.Context(), m.ID); err != nil {
 			t.Error(err)
 		}
 		all.Wait()

@@ -168,7 +168,7 @@ func idPrefixes(short string, now time.Time) []string {
 	return all
 }
 
-// Counts of an agent's mail; zero for a name that no agent has.
-func (p *Project) Counts(ctx context.Context, agent string) (index.Counts, error) {
-	return p.store.index.Counts(ctx, p.Slug, agent)
+// Counts of the agent's mail; zero for a name that no agent has.
+func (b *Box) Counts(ctx context.Context) (index.Counts, error) {
+	return b.p.store.index.Counts(ctx, b.p.Slug, b.agent)
 }

@@ -12,6 +12,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // mount gives the test a small file system of its own, or skips where only root may.
@@ -34,14 +35,14 @@ func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := mount(t)
 	p := project(t, storetest.Config{Root: filepath.Join(dir, "store")}, "Ann", "Bob")
-	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "kept", Body: "b"})
+	send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "kept", Body: "b"})
 	if err := p.History.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	filler := filepath.Join(dir, "filler")
 	fill(t, filler)
 	body := strings.Repeat("x", 200_000)
-	_, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "lost", Body: body})
+	_, err := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Bob"}, Subject: "lost", Body: body})
 	if !errors.Is(err, maildir.ErrUnavailable) || !strings.Contains(err.Error(), "disk is full") {
 		t.Fatalf("got %v", err)
 	}
@@ -51,7 +52,7 @@ func TestFullDisk(t *testing.T) {
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
-	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "after", Body: body})
+	send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "after", Body: body})
 	if page := inbox(t, p, "Bob"); page.Total != 2 || page.Messages[0].Subject != "after" {
 		t.Errorf("%+v", page)
 	}

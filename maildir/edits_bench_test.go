@@ -99,7 +99,7 @@ func sendAt(b *testing.B, p *maildir.Project, rate int) (stop func()) {
 			<-tick.C
 			for ; sent < int(time.Since(began).Seconds()*float64(rate)); sent++ { // a ticker drops what it cannot deliver
 				all.Go(func() {
-					if _, err := p.Send(context.Background(), maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "load", Body: benchBody}); err != nil {
+					if _, err := p.Box("Ann", format.Origin{}).Send(context.Background(), maildir.Draft{To: []string{"Bob"}, Subject: "load", Body: benchBody}); err != nil {
 						b.Error(err)
 					}
 				})

@@ -64,7 +64,7 @@ func TestFloodOfEdits(t *testing.T) {
 	p.Edited(flood, false)
 	<-start.reached
 	close(start.goOn)
-	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
+	send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
 	mu.Lock()
 	answered = true
 	mu.Unlock()

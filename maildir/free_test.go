@@ -8,6 +8,7 @@ import (
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
 	"mailtree/maildir/claim"
+	"mailtree/maildir/format"
 	"mailtree/maildir/history"
 )
 
@@ -17,13 +18,12 @@ func TestFree(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{}).Store
 	p := projectIn(t, s, "Ann", "Bob")
-	if _, err := p.Claim(t.Context(), claim.Request{Agent: "Bob", Patterns: []string{"a.go", "b.go"}}); err != nil {
+	if _, err := p.Box("Bob", format.Origin{}).Claim(t.Context(), claim.Request{Patterns: []string{"a.go", "b.go"}}); err != nil {
 		t.Fatal(err)
 	}
 	free := func() string {
 		t.Helper()
-		m, err := p.Free(t.Context(), maildir.Freeing{
-			Agent:   "Ann",
+		m, err := p.Box("Ann", format.Origin{}).Free(t.Context(), maildir.Freeing{
 			Holder:  "Bob",
 			Pattern: "a.go",
 			Reason:  "I need it.",
@@ -43,7 +43,7 @@ func TestFree(t *testing.T) {
 	}); err != nil || last != "Ann release "+notice {
 		t.Errorf("the history says %q, %v", last, err)
 	}
-	m, err := p.Free(t.Context(), maildir.Freeing{Agent: "Ann", Holder: "Bob", Pattern: "a.go"})
+	m, err := p.Box("Ann", format.Origin{}).Free(t.Context(), maildir.Freeing{Holder: "Bob", Pattern: "a.go"})
 	if m != nil || err != nil {
 		t.Errorf("once more: %+v, %v", m, err)
 	}
@@ -57,7 +57,7 @@ func TestFree(t *testing.T) {
 	}
 
 	notice = free()
-	if d, err := p.Pop(t.Context(), "Bob"); err != nil || d.ID != notice {
+	if d, err := p.Box("Bob", format.Origin{}).Pop(t.Context()); err != nil || d.ID != notice {
 		t.Fatal(d, err)
 	}
 	if u = undo(t, p, "Ann", notice); !slices.Equal(u.Readers, []string{"Bob"}) {
@@ -67,7 +67,7 @@ func TestFree(t *testing.T) {
 	if got := inbox(t, p, "Bob").Messages; len(got) != 1 || got[0].Subject != "Withdrawn: Your claim of a.go is released" {
 		t.Errorf("Bob has %+v", got)
 	}
-	if _, err := p.Undo(t.Context(), maildir.Undoing{Agent: "Ann"}); !errors.Is(err, maildir.ErrNotFound) {
+	if _, err := p.Box("Ann", format.Origin{}).Undo(t.Context(), maildir.Undoing{}); !errors.Is(err, maildir.ErrNotFound) {
 		t.Errorf("and before: %v", err)
 	}
 
@@ -92,13 +92,13 @@ func TestClaimAgain(t *testing.T) {
 	p := projectIn(t, s, "Ann")
 	hold := func(path string) {
 		t.Helper()
-		if _, err := p.Claim(t.Context(), claim.Request{Agent: "Ann", Patterns: []string{path}}); err != nil {
+		if _, err := p.Box("Ann", format.Origin{}).Claim(t.Context(), claim.Request{Patterns: []string{path}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	release := func() {
 		t.Helper()
-		if _, err := p.Release(t.Context(), "Ann", []string{"a.go"}); err != nil {
+		if _, err := p.Box("Ann", format.Origin{}).Release(t.Context(), []string{"a.go"}); err != nil {
 			t.Fatal(err)
 		}
 	}

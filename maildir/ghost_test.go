@@ -28,7 +28,7 @@ func TestAgentGoneWhileLookedUp(t *testing.T) {
 	found := h.at(func(name string) bool { return name == "Bob" })
 	looked := make(chan error, 1)
 	go func() {
-		_, err := p.Inbox(t.Context(), index.InboxQuery{Agent: "Bob"}, false, 0)
+		_, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, false, 0)
 		looked <- err
 	}()
 	<-found.reached
@@ -40,7 +40,7 @@ func TestAgentGoneWhileLookedUp(t *testing.T) {
 	}
 	close(found.goOn)
 	<-looked
-	_, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "to nobody", Body: "b"})
+	_, err := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Bob"}, Subject: "to nobody", Body: "b"})
 	if !errors.Is(err, maildir.ErrNotFound) {
 		t.Errorf("sent to an agent that is gone: %v", err)
 	}
@@ -51,7 +51,7 @@ func TestAgentGoneWhileLookedUp(t *testing.T) {
 func TestDeleteMailboxUnderWay(t *testing.T) {
 	t.Parallel()
 	sent := func(p *maildir.Project) error {
-		_, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
+		_, err := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
 		return err
 	}
 	deleted := func(p *maildir.Project) error {

@@ -7,6 +7,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // together queues the calls while the writer is at a step, so that one group would take them all, and
@@ -49,7 +50,7 @@ func TestGroupDecidesOnce(t *testing.T) {
 			return err
 		})
 		keyed = append(keyed, func() error {
-			s, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b", Key: "k"})
+			s, err := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b", Key: "k"})
 			if err == nil {
 				ids <- s.ID
 			}
@@ -57,7 +58,7 @@ func TestGroupDecidesOnce(t *testing.T) {
 		})
 		for _, half := range []int{0, 1} {
 			bounded = append(bounded, func() error {
-				_, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Cy"}, Body: fmt.Sprint(half, i), Bounded: true})
+				_, err := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Cy"}, Body: fmt.Sprint(half, i), Bounded: true})
 				return err
 			})
 		}
@@ -86,7 +87,7 @@ func TestGroupDecidesOnce(t *testing.T) {
 	popped := make(chan string, n)
 	for range n {
 		pops = append(pops, func() error {
-			d, err := p.Pop(t.Context(), "Cy")
+			d, err := p.Box("Cy", format.Origin{}).Pop(t.Context())
 			if err == nil && d == nil {
 				err = errors.New("nothing popped")
 			}

@@ -11,11 +11,11 @@ import (
 // rest), Timeout and FireOnUntrusted. The same again changes nothing. It returns the hook as it
 // stands. Errors: ErrInvalid, ErrTooLarge, ErrExist when the owner has another hook of that name,
 // ErrUnavailable where the server cannot run commands as the mailbox's owner.
-func (b *Box) CreateHook(ctx context.Context, h hook.Hook) (*hook.Hook, error) {
+func (b *OpenBox) CreateHook(ctx context.Context, h hook.Hook) (*hook.Hook, error) {
 	if err := h.CheckDraft(); err != nil {
 		return nil, err
 	}
-	s := b.p.store
+	s := b.box.p.store
 	if !s.runsAs(b.Owner) {
 		return nil, &Error{
 			What: refusal.Unavailable("Hooks run as the owner of the mailbox (uid {count}), which this server cannot do: it runs as uid " +
@@ -31,9 +31,9 @@ func (b *Box) CreateHook(ctx context.Context, h hook.Hook) (*hook.Hook, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.Project, h.Mailbox, h.Owner, h.Created, h.After = b.p.Slug, b.Name, &b.Owner, s.clock.Time(), last
+	h.Project, h.Mailbox, h.Owner, h.Created, h.After = b.box.p.Slug, b.Name, &b.Owner, s.clock.Time(), last
 	return s.hooks.Create(h, func(o *hook.Hook) bool {
-		return o.Project == b.p.Slug && b.p.owner(owners, o.Mailbox) == b.Owner
+		return o.Project == b.box.p.Slug && b.box.p.owner(owners, o.Mailbox) == b.Owner
 	})
 }
 

@@ -22,6 +22,7 @@ import (
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
 	"mailtree/maildir/attachment"
+	"mailtree/maildir/format"
 )
 
 // picture is a PNG image whose WebP is smaller: of 160 kB with noise, of some 100 bytes without.
@@ -106,7 +107,7 @@ func TestBodyImages(t *testing.T) {
 		{"![f](../../../token) ![f](/etc/passwd) ![f](.git/config)", attachment.Images{},
 			"![f](../../../token) ![f](/etc/passwd) ![f](.git/config)"},
 	} {
-		sent := send(t, p, maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "s", Body: tt.body, Images: &tt.images})
+		sent := send(t, p, "Ann", maildir.Draft{To: []string{"Ann"}, Subject: "s", Body: tt.body, Images: &tt.images})
 		got := regexp.MustCompile(`has \d+ bytes`).ReplaceAllString(shown(sent), "has N bytes")
 		if got != tt.want && !(strings.Contains(tt.body, "passwd") && strings.HasPrefix(got, tt.want) && len(sent.Notes) == 3) {
 			t.Errorf("%.60s %+v\ngot  %s\nwant %s", tt.body, tt.images, got, tt.want)
@@ -120,7 +121,7 @@ func TestBodyImages(t *testing.T) {
 	if stored, _ := filepath.Glob(filepath.Join(p.Tree.Dir(), "attachments/*/*")); len(stored) != 5 {
 		t.Errorf("stored %q: once however often sent", stored)
 	}
-	plain := send(t, p, maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "s", Body: "![f](large.png)"})
+	plain := send(t, p, "Ann", maildir.Draft{To: []string{"Ann"}, Subject: "s", Body: "![f](large.png)"})
 	if plain.Body != "![f](large.png)" || len(plain.Attachments) != 0 {
 		t.Errorf("a draft without Images: %+v", plain)
 	}
@@ -154,7 +155,7 @@ func TestImageTooLarge(t *testing.T) {
 		{wide, pixels(3000, 3000), `The image "data:image/png;base64,…" was not made WebP: ` +
 			`it has 9000000 pixels, over the limit of 2097152.`},
 	} {
-		sent := send(t, tt.p, maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "s", Body: tt.body, Images: &attachment.Images{}})
+		sent := send(t, tt.p, "Ann", maildir.Draft{To: []string{"Ann"}, Subject: "s", Body: tt.body, Images: &attachment.Images{}})
 		if len(sent.Notes) != 1 || sent.Notes[0].Error() != tt.want {
 			t.Errorf("got  %q\nwant %s", sent.Notes, tt.want)
 		}
@@ -180,8 +181,7 @@ func TestImagePolicy(t *testing.T) {
 	} {
 		p := project(t, storetest.Config{NoWatcher: true, Attachments: attachment.Settings{Images: tt.policy}}, "Ann")
 		writeFile(t, p, "x.png", data)
-		sent := send(t, p, maildir.Draft{
-			From:        "Ann",
+		sent := send(t, p, "Ann", maildir.Draft{
 			To:          []string{"Ann"},
 			Subject:     "s",
 			Body:        "![](x.png)",
@@ -241,8 +241,7 @@ func TestPhoto(t *testing.T) {
 		}
 		p := project(t, storetest.Config{NoWatcher: true, Attachments: attachment.Settings{CodePhoto: code}}, "Ann")
 		writeFile(t, p, "x.jpg", data)
-		sent := send(t, p, maildir.Draft{
-			From:    "Ann",
+		sent := send(t, p, "Ann", maildir.Draft{
 			To:      []string{"Ann"},
 			Subject: "s",
 			Body:    "![](x.jpg)",
@@ -274,12 +273,12 @@ func TestImageForwarded(t *testing.T) {
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
 	writeFile(t, p, "x.png", picture(t, false))
 	file := &attachment.Images{Embed: attachment.ImagesFile}
-	d := maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "![](x.png)", Images: file, Key: "k"}
-	first := send(t, p, d)
-	if again := send(t, p, d); !again.Again || again.ID != first.ID {
+	d := maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "![](x.png)", Images: file, Key: "k"}
+	first := send(t, p, "Ann", d)
+	if again := send(t, p, "Ann", d); !again.Again || again.ID != first.ID {
 		t.Errorf("sent again: %+v", again)
 	}
-	reply, err := p.Reply(t.Context(), maildir.ReplyDraft{From: "Bob", ReplyTo: first.ID, Body: first.Body, Images: &attachment.Images{}})
+	reply, err := p.Box("Bob", format.Origin{}).Reply(t.Context(), first.ID, maildir.Draft{Body: first.Body, Images: &attachment.Images{}})
 	if err != nil || reply.Body != first.Body || len(reply.Attachments) != 1 || reply.Attachments[0].Path != first.Attachments[0].Path {
 		t.Errorf("forwarded: %+v, %v", reply, err)
 	}
@@ -291,7 +290,7 @@ func TestReadAttachment(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann")
 	writeFile(t, p, "a.txt", []byte("text"))
-	sent := send(t, p, maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "s", Body: "b", Attachments: []string{"a.txt"}}).Attachments[0]
+	sent := send(t, p, "Ann", maildir.Draft{To: []string{"Ann"}, Subject: "s", Body: "b", Attachments: []string{"a.txt"}}).Attachments[0]
 	got, err := p.Attachment(strings.ToUpper(sent.SHA1), 4)
 	if err != nil || string(got.Data) != "text" || got.Path != sent.Path || got.MediaType != "text/plain" {
 		t.Errorf("%+v, %v", got, err)

@@ -65,31 +65,31 @@ func pageSize(n int) int {
 // q.AwaitingAck what waits for an acknowledgement: then there is no waiting. A page ends with
 // q.Room; of what it left out nothing is marked. Errors: ErrNotFound for the agent, q.ID and
 // q.Thread; those of q.Waiting.Admit and q.Room.Reserve.
-func (p *Project) Inbox(ctx context.Context, q index.InboxQuery, markRead bool, wait time.Duration) (*InboxPage, error) {
-	if err := p.needAgent(ctx, refusal.Agent, q.Agent); err != nil {
+func (b *Box) Inbox(ctx context.Context, q index.InboxQuery, markRead bool, wait time.Duration) (*InboxPage, error) {
+	if err := b.p.needAgent(ctx, refusal.Agent, b.agent); err != nil {
 		return nil, err
 	}
 	if !q.Peek {
-		p.noteSeen(ctx, q.Agent) // also while it waits
-		defer p.noteSeen(ctx, q.Agent)
+		b.p.noteSeen(ctx, b.agent) // also while it waits
+		defer b.p.noteSeen(ctx, b.agent)
 	}
-	q.Project, q.Limit, q.ID = p.Slug, pageSize(q.Limit), p.store.Domain().IDNamed(q.ID)
+	q.Project, q.Agent, q.Limit, q.ID = b.p.Slug, b.agent, pageSize(q.Limit), b.p.store.Domain().IDNamed(q.ID)
 	timeout := time.NewTimer(min(wait, MaxWait))
 	defer timeout.Stop()
 	for {
-		bell := p.store.feed.agent(p.Slug, q.Agent)
-		page, err := p.page(ctx, q)
+		bell := b.p.store.feed.agent(b.p.Slug, b.agent)
+		page, err := b.p.page(ctx, q)
 		if err != nil {
 			return nil, err
 		}
 		if wait <= 0 || q.ID != "" || q.Thread != "" || q.AwaitingAck || page.news(q) {
 			if markRead {
-				err = p.markPage(ctx, q.Agent, page)
+				err = b.markPage(ctx, page)
 			}
 			return page, err
 		}
 		q.Room.GiveBack()
-		again, err := p.awaitBell(ctx, &q.Waiting, bell, timeout.C)
+		again, err := b.p.awaitBell(ctx, &q.Waiting, bell, timeout.C)
 		if err != nil {
 			return nil, err
 		}
@@ -289,9 +289,9 @@ func (p *Project) delivery(g *writer.Group, agent, id string) (*index.Delivery, 
 }
 
 // OldestUnread is when the oldest unread message of an agent was created; zero where there is none.
-func (p *Project) OldestUnread(ctx context.Context, agent string) (at time.Time, err error) {
+func (b *Box) OldestUnread(ctx context.Context) (at time.Time, err error) {
 	const one = 1
-	oldest, err := p.store.index.OldestUnread(ctx, p.Slug, agent, one)
+	oldest, err := b.p.store.index.OldestUnread(ctx, b.p.Slug, b.agent, one)
 	if len(oldest) > 0 {
 		at = oldest[0].Created
 	}
@@ -299,10 +299,10 @@ func (p *Project) OldestUnread(ctx context.Context, agent string) (at time.Time,
 }
 
 // Delivery reads one agent's copy, without its body. Errors: ErrNotFound.
-func (p *Project) Delivery(ctx context.Context, agent, id string) (*index.Delivery, error) {
-	d, err := p.store.index.Delivery(ctx, p.Slug, agent, id, index.WithoutBody, nil)
+func (b *Box) Delivery(ctx context.Context, id string) (*index.Delivery, error) {
+	d, err := b.p.store.index.Delivery(ctx, b.p.Slug, b.agent, id, index.WithoutBody, nil)
 	if err == nil && d == nil {
-		err = p.noDelivery(ctx, agent, id)
+		err = b.p.noDelivery(ctx, b.agent, id)
 	}
 	return d, err
 }

@@ -29,7 +29,7 @@ func TestPopOnce(t *testing.T) {
 	for i := range 4 {
 		sent.Go(func() {
 			for j := range total / 4 {
-				send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: fmt.Sprintf("%d-%d", i, j), Body: "b"})
+				send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: fmt.Sprintf("%d-%d", i, j), Body: "b"})
 			}
 		})
 	}
@@ -40,7 +40,7 @@ func TestPopOnce(t *testing.T) {
 		all.Go(func() {
 			last := ""
 			for n.Load() < total && t.Context().Err() == nil {
-				d, err := p.Pop(t.Context(), "Bob")
+				d, err := p.Box("Bob", format.Origin{}).Pop(t.Context())
 				if err != nil {
 					t.Error(err)
 					return
@@ -61,7 +61,7 @@ func TestPopOnce(t *testing.T) {
 	}
 	sent.Wait()
 	all.Wait()
-	if d, err := p.Pop(t.Context(), "Bob"); d != nil || err != nil || n.Load() != total {
+	if d, err := p.Box("Bob", format.Origin{}).Pop(t.Context()); d != nil || err != nil || n.Load() != total {
 		t.Errorf("%d popped of %d, then %v, %v", n.Load(), total, d, err)
 	}
 }
@@ -69,14 +69,14 @@ func TestPopOnce(t *testing.T) {
 func TestPopAgainstTouch(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
-	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "one", Body: "b"})
-	two := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "two", Body: "b"})
+	send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "one", Body: "b"})
+	two := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "two", Body: "b"})
 	first := inbox(t, p, "Bob").Messages[1]
 	touch := filepath.Join(p.Tree.Dir(), format.ReadMark(first.CopyPath))
 	if err := os.WriteFile(touch, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d, err := p.Pop(t.Context(), "Bob")
+	d, err := p.Box("Bob", format.Origin{}).Pop(t.Context())
 	if err != nil || d == nil || d.ID != two.ID {
 		t.Fatalf("got %v, %v, want the second", d, err)
 	}
@@ -85,13 +85,13 @@ func TestPopAgainstTouch(t *testing.T) {
 func TestPopCancelled(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
-	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "one", Body: "b"})
+	send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "one", Body: "b"})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if d, err := p.Pop(ctx, "Bob"); !errors.Is(err, context.Canceled) || d != nil {
+	if d, err := p.Box("Bob", format.Origin{}).Pop(ctx); !errors.Is(err, context.Canceled) || d != nil {
 		t.Fatalf("%v %v", d, err)
 	}
-	if d, err := p.Pop(t.Context(), "Bob"); err != nil || d == nil {
+	if d, err := p.Box("Bob", format.Origin{}).Pop(t.Context()); err != nil || d == nil {
 		t.Fatalf("%v %v", d, err)
 	}
 }
@@ -99,25 +99,25 @@ func TestPopCancelled(t *testing.T) {
 func TestMarks(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
-	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "one", Body: "b"})
-	first, err := p.Acknowledge(t.Context(), "Bob", m.ID)
+	m := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "one", Body: "b"})
+	first, err := p.Box("Bob", format.Origin{}).Acknowledge(t.Context(), m.ID)
 	if err != nil || !first.Read || !first.Acked || first.AckedAt.IsZero() {
 		t.Fatalf("%+v %v", first, err)
 	}
-	again, err := p.Acknowledge(t.Context(), "Bob", m.ID)
+	again, err := p.Box("Bob", format.Origin{}).Acknowledge(t.Context(), m.ID)
 	if err != nil || !again.AckedAt.Equal(first.AckedAt) || !again.ReadAt.Equal(first.ReadAt) {
 		t.Errorf("the first time did not stay: %+v %v", again, err)
 	}
-	if d, err := p.SetRead(t.Context(), "Bob", m.ID, false); !errors.Is(err, maildir.ErrConflict) {
+	if d, err := p.Box("Bob", format.Origin{}).SetRead(t.Context(), m.ID, false); !errors.Is(err, maildir.ErrConflict) {
 		t.Errorf("an acknowledged message was marked unread: %+v %v", d, err)
 	}
-	m = send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "two", Body: "b"})
+	m = send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "two", Body: "b"})
 	for _, read := range []bool{true, false, true} {
-		if d, err := p.SetRead(t.Context(), "Bob", m.ID, read); err != nil || d.Read != read {
+		if d, err := p.Box("Bob", format.Origin{}).SetRead(t.Context(), m.ID, read); err != nil || d.Read != read {
 			t.Errorf("%+v %v", d, err)
 		}
 	}
-	if _, err := p.Acknowledge(t.Context(), "Ann", m.ID); !errors.Is(err, maildir.ErrInvalid) {
+	if _, err := p.Box("Ann", format.Origin{}).Acknowledge(t.Context(), m.ID); !errors.Is(err, maildir.ErrInvalid) {
 		t.Errorf("got %v, want invalid: it is her own", err)
 	}
 }
@@ -126,7 +126,7 @@ func TestMarks(t *testing.T) {
 func TestAckAlone(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
-	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "one", Body: "b"})
+	m := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "one", Body: "b"})
 	ack := format.AckMark(inbox(t, p, "Bob").Messages[0].CopyPath)
 	put(t, p, ack, "2025-10-23T15:22:14Z\n")
 	p.Edited([]string{ack}, false)
@@ -134,16 +134,16 @@ func TestAckAlone(t *testing.T) {
 	if page := inbox(t, p, "Bob"); page.Unread != 0 || !page.Messages[0].Read || page.Messages[0].ReadAt != page.Messages[0].AckedAt {
 		t.Errorf("%d unread, %+v", page.Unread, page.Messages[0])
 	}
-	if d, err := p.Pop(t.Context(), "Bob"); d != nil || err != nil {
+	if d, err := p.Box("Bob", format.Origin{}).Pop(t.Context()); d != nil || err != nil {
 		t.Errorf("popped %+v, %v", d, err)
 	}
-	if d, err := p.SetRead(t.Context(), "Bob", m.ID, true); err != nil || !d.Read {
+	if d, err := p.Box("Bob", format.Origin{}).SetRead(t.Context(), m.ID, true); err != nil || !d.Read {
 		t.Errorf("%+v %v", d, err)
 	}
-	if d, err := p.Acknowledge(t.Context(), "Bob", m.ID); err != nil || !d.Acked {
+	if d, err := p.Box("Bob", format.Origin{}).Acknowledge(t.Context(), m.ID); err != nil || !d.Acked {
 		t.Errorf("%+v %v", d, err)
 	}
-	if d, err := p.SetRead(t.Context(), "Bob", m.ID, false); !errors.Is(err, maildir.ErrConflict) {
+	if d, err := p.Box("Bob", format.Origin{}).SetRead(t.Context(), m.ID, false); !errors.Is(err, maildir.ErrConflict) {
 		t.Errorf("an acknowledged message was marked unread: %+v %v", d, err)
 	}
 }
@@ -154,7 +154,7 @@ func TestLongPoll(t *testing.T) {
 	wait := func() chan *maildir.InboxPage {
 		c := make(chan *maildir.InboxPage, 1)
 		go func() {
-			page, err := p.Inbox(t.Context(), index.InboxQuery{Agent: "Bob", UnreadOnly: true}, true, maildir.MaxWait)
+			page, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{UnreadOnly: true}, true, maildir.MaxWait)
 			if err != nil {
 				t.Error(err)
 			}
@@ -163,7 +163,7 @@ func TestLongPoll(t *testing.T) {
 		return c
 	}
 	c := wait()
-	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "by tool", Body: "b"})
+	send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "by tool", Body: "b"})
 	if page := <-c; page == nil || len(page.Messages) != 1 {
 		t.Fatalf("%+v", page)
 	}
@@ -179,7 +179,7 @@ func TestLongPoll(t *testing.T) {
 	if page := <-c; page == nil || len(page.Messages) != 1 || page.Messages[0].ID != "h1" {
 		t.Fatalf("%+v", page)
 	}
-	page, err := p.Inbox(t.Context(), index.InboxQuery{Agent: "Bob", UnreadOnly: true}, false, time.Millisecond)
+	page, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{UnreadOnly: true}, false, time.Millisecond)
 	if err != nil || len(page.Messages) != 0 || page.Total != 2 || page.Unread != 0 {
 		t.Errorf("%+v %v", page, err)
 	}
@@ -193,9 +193,9 @@ func TestInboxOfOneMoment(t *testing.T) {
 	go func() {
 		defer close(ended)
 		for i := range 50 {
-			_, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: fmt.Sprint(i), Body: "b"})
+			_, err := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Bob"}, Subject: fmt.Sprint(i), Body: "b"})
 			if err == nil {
-				_, err = p.Pop(t.Context(), "Bob")
+				_, err = p.Box("Bob", format.Origin{}).Pop(t.Context())
 			}
 			if err != nil {
 				t.Error(err)
@@ -208,7 +208,7 @@ func TestInboxOfOneMoment(t *testing.T) {
 			going = false
 		default:
 		}
-		page, err := p.Inbox(t.Context(), index.InboxQuery{Agent: "Bob", UnreadOnly: true}, false, 0)
+		page, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{UnreadOnly: true}, false, 0)
 		if err != nil || len(page.Messages) != page.Unread {
 			t.Errorf("%+v (%v)", page, err)
 			break
@@ -221,12 +221,12 @@ func TestPages(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
 	for i := range 25 {
-		send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: fmt.Sprint(i), Body: "common"})
+		send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: fmt.Sprint(i), Body: "common"})
 	}
 	var seen []string
 	q := index.InboxQuery{Agent: "Bob", Limit: 10}
 	for range 4 {
-		page, err := p.Inbox(t.Context(), q, false, 0)
+		page, err := p.Box(q.Agent, format.Origin{}).Inbox(t.Context(), q, false, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -265,23 +265,23 @@ func TestBadMarks(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
 	for i := range 3 {
-		send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: fmt.Sprint(i), Body: "b"})
+		send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: fmt.Sprint(i), Body: "b"})
 	}
 	bad := inbox(t, p, "Bob").Messages[1]
 	if err := os.Mkdir(filepath.Join(p.Tree.Dir(), format.ReadMark(bad.CopyPath)), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	page, err := p.Inbox(t.Context(), index.InboxQuery{Agent: "Bob"}, true, 0)
+	page, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, true, 0)
 	if err != nil || len(page.Messages) != 3 {
 		t.Fatalf("%+v %v", page, err)
 	}
 	if page := inbox(t, p, "Bob"); page.Unread != 1 || page.Messages[1].Read {
 		t.Errorf("%+v", page)
 	}
-	if d, err := p.Pop(t.Context(), "Bob"); d != nil || err != nil {
+	if d, err := p.Box("Bob", format.Origin{}).Pop(t.Context()); d != nil || err != nil {
 		t.Errorf("%v %v", d, err)
 	}
-	if _, err := p.Acknowledge(t.Context(), "Bob", bad.ID); !errors.Is(err, maildir.ErrConflict) || !strings.Contains(err.Error(), ".read") {
+	if _, err := p.Box("Bob", format.Origin{}).Acknowledge(t.Context(), bad.ID); !errors.Is(err, maildir.ErrConflict) || !strings.Contains(err.Error(), ".read") {
 		t.Errorf("%v", err)
 	}
 }
@@ -294,7 +294,7 @@ func TestPopWait(t *testing.T) {
 	const n = 8
 	got := make(chan string, 2*n)
 	wait := func(ctx context.Context, until <-chan struct{}) error {
-		d, err := p.PopWait(ctx, maildir.PopQuery{Agent: "Bob", Wait: maildir.MaxWait, Waiting: index.Waiting{Until: until}})
+		d, err := p.Box("Bob", format.Origin{}).PopWait(ctx, maildir.PopQuery{Wait: maildir.MaxWait, Waiting: index.Waiting{Until: until}})
 		if d != nil {
 			got <- d.ID
 		}
@@ -310,7 +310,7 @@ func TestPopWait(t *testing.T) {
 	}
 	sent := map[string]bool{}
 	for i := range n {
-		sent[send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: fmt.Sprint(i), Body: "b"}).ID] = true
+		sent[send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: fmt.Sprint(i), Body: "b"}).ID] = true
 	}
 	waiting.Wait()
 	for range n {
@@ -336,14 +336,14 @@ func TestPopWait(t *testing.T) {
 	close(stopping)
 	end()
 	waiting.Wait()
-	if d, err := p.PopWait(ctx, maildir.PopQuery{Agent: "Bob", Wait: time.Millisecond}); d != nil || err != nil {
+	if d, err := p.Box("Bob", format.Origin{}).PopWait(ctx, maildir.PopQuery{Wait: time.Millisecond}); d != nil || err != nil {
 		t.Errorf("%v %v", d, err)
 	}
-	if _, err := p.PopWait(ctx, maildir.PopQuery{Agent: "Nobody", Wait: maildir.MaxWait}); !errors.Is(err, maildir.ErrNotFound) {
+	if _, err := p.Box("Nobody", format.Origin{}).PopWait(ctx, maildir.PopQuery{Wait: maildir.MaxWait}); !errors.Is(err, maildir.ErrNotFound) {
 		t.Errorf("got %v, want not found", err)
 	}
-	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "late", Body: "b"})
-	if d, err := p.Pop(ctx, "Bob"); err != nil || d == nil || d.ID != m.ID {
+	m := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "late", Body: "b"})
+	if d, err := p.Box("Bob", format.Origin{}).Pop(ctx); err != nil || d == nil || d.ID != m.ID {
 		t.Errorf("%v %v", d, err)
 	}
 }
@@ -355,26 +355,26 @@ func TestRoomToWait(t *testing.T) {
 	full := errors.New("full")
 	no := index.Waiting{Admit: func() error { return full }}
 	query := index.InboxQuery{Agent: "Bob", Waiting: no}
-	if _, err := p.PopWait(t.Context(), maildir.PopQuery{Agent: "Bob", Wait: time.Millisecond, Waiting: no}); !errors.Is(err, full) {
+	if _, err := p.Box("Bob", format.Origin{}).PopWait(t.Context(), maildir.PopQuery{Wait: time.Millisecond, Waiting: no}); !errors.Is(err, full) {
 		t.Errorf("a pop that has to wait: %v", err)
 	}
-	if _, err := p.Inbox(t.Context(), query, false, time.Millisecond); !errors.Is(err, full) {
+	if _, err := p.Box(query.Agent, format.Origin{}).Inbox(t.Context(), query, false, time.Millisecond); !errors.Is(err, full) {
 		t.Errorf("a list that has to wait: %v", err)
 	}
-	if d, err := p.PopWait(t.Context(), maildir.PopQuery{Agent: "Bob", Waiting: no}); d != nil || err != nil {
+	if d, err := p.Box("Bob", format.Origin{}).PopWait(t.Context(), maildir.PopQuery{Waiting: no}); d != nil || err != nil {
 		t.Errorf("a pop that does not wait: %v, %v", d, err)
 	}
-	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
-	if page, err := p.Inbox(t.Context(), query, false, time.Minute); err != nil || page.Unread != 1 {
+	send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
+	if page, err := p.Box(query.Agent, format.Origin{}).Inbox(t.Context(), query, false, time.Minute); err != nil || page.Unread != 1 {
 		t.Errorf("a list that finds mail: %v, %v", page, err)
 	}
-	if d, err := p.PopWait(t.Context(), maildir.PopQuery{Agent: "Bob", Wait: time.Minute, Waiting: no}); err != nil || d == nil {
+	if d, err := p.Box("Bob", format.Origin{}).PopWait(t.Context(), maildir.PopQuery{Wait: time.Minute, Waiting: no}); err != nil || d == nil {
 		t.Errorf("a pop that finds mail: %v, %v", d, err)
 	}
 	asked := 0
-	d, err := p.PopWait(t.Context(), maildir.PopQuery{Agent: "Bob", Wait: time.Minute, Waiting: index.Waiting{Admit: func() error {
+	d, err := p.Box("Bob", format.Origin{}).PopWait(t.Context(), maildir.PopQuery{Wait: time.Minute, Waiting: index.Waiting{Admit: func() error {
 		asked++
-		send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
+		send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
 		return nil
 	}}})
 	if err != nil || d == nil || asked != 1 {
@@ -392,7 +392,7 @@ func TestClockSetBack(t *testing.T) {
 	p := project(t, storetest.Config{NoWatcher: true, Now: now}, "Ann", "Bob")
 	post := func(subject string) {
 		t.Helper()
-		sent := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: subject, Body: "b"})
+		sent := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: subject, Body: "b"})
 		if off := now().Sub(sent.Created); off.Abs() > time.Minute {
 			t.Errorf("%s is dated %s, %s off the clock", subject, sent.Created, off)
 		}
@@ -401,7 +401,7 @@ func TestClockSetBack(t *testing.T) {
 	q := index.InboxQuery{Agent: "Bob", Limit: 1}
 	page := func() {
 		t.Helper()
-		got, err := p.Inbox(t.Context(), q, false, 0)
+		got, err := p.Box(q.Agent, format.Origin{}).Inbox(t.Context(), q, false, 0)
 		if err != nil || len(got.Messages) != 1 {
 			t.Fatalf("%+v, %v", got, err)
 		}
@@ -422,7 +422,7 @@ func TestClockSetBack(t *testing.T) {
 		t.Error(diff)
 	}
 	var popped []string
-	for d, err := p.Pop(t.Context(), "Bob"); d != nil; d, err = p.Pop(t.Context(), "Bob") {
+	for d, err := p.Box("Bob", format.Origin{}).Pop(t.Context()); d != nil; d, err = p.Box("Bob", format.Origin{}).Pop(t.Context()) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -440,25 +440,25 @@ func TestSeenNobody(t *testing.T) {
 	ctx := t.Context()
 	for verb, call := range map[string]func(name string) error{
 		"send": func(n string) error {
-			_, err := p.Send(ctx, maildir.Draft{From: n, To: []string{"Ann"}, Body: "b"})
+			_, err := p.Box(n, format.Origin{}).Send(ctx, maildir.Draft{To: []string{"Ann"}, Body: "b"})
 			return err
 		},
-		"pop":         func(n string) error { _, err := p.Pop(ctx, n); return err },
-		"read":        func(n string) error { _, err := p.SetRead(ctx, n, "m", true); return err },
-		"unread":      func(n string) error { _, err := p.SetRead(ctx, n, "m", false); return err },
-		"acknowledge": func(n string) error { _, err := p.Acknowledge(ctx, n, "m"); return err },
+		"pop":         func(n string) error { _, err := p.Box(n, format.Origin{}).Pop(ctx); return err },
+		"read":        func(n string) error { _, err := p.Box(n, format.Origin{}).SetRead(ctx, "m", true); return err },
+		"unread":      func(n string) error { _, err := p.Box(n, format.Origin{}).SetRead(ctx, "m", false); return err },
+		"acknowledge": func(n string) error { _, err := p.Box(n, format.Origin{}).Acknowledge(ctx, "m"); return err },
 		"presence":    func(n string) error { return p.SetPresence(ctx, n, format.Ready) },
 		"claim": func(n string) error {
-			_, err := p.Claim(ctx, claim.Request{Agent: n, Patterns: []string{"a"}})
+			_, err := p.Box(n, format.Origin{}).Claim(ctx, claim.Request{Patterns: []string{"a"}})
 			return err
 		},
-		"release": func(n string) error { _, err := p.Release(ctx, n, nil); return err },
+		"release": func(n string) error { _, err := p.Box(n, format.Origin{}).Release(ctx, nil); return err },
 	} {
 		if err := call("Nobody-" + verb); !errors.Is(err, maildir.ErrNotFound) {
 			t.Errorf("%s: got %v, want not found", verb, err)
 		}
 	}
-	send(t, p, maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "one", Body: "b"})
+	send(t, p, "Ann", maildir.Draft{To: []string{"Ann"}, Subject: "one", Body: "b"})
 	seen := filepath.Join(p.Tree.Dir(), format.SeenDir)
 	until(t, "it is noted who was there", func() bool { left, _ := os.ReadDir(seen); return len(left) > 0 })
 	left, err := os.ReadDir(seen)

@@ -35,7 +35,7 @@ func TestLeaseEnds(t *testing.T) {
 		{240 * time.Hour, "Ann", true},
 	} {
 		ahead.Store(int64(step.ahead))
-		r, err := p.Claim(t.Context(), claim.Request{Agent: step.agent, Patterns: []string{"x"}})
+		r, err := p.Box(step.agent, format.Origin{}).Claim(t.Context(), claim.Request{Patterns: []string{"x"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +83,7 @@ func TestIgnoreCase(t *testing.T) {
 	}
 	claim := func(agent string, dry, want bool, patterns ...string) *claim.Result {
 		t.Helper()
-		r, err := p.Claim(t.Context(), claim.Request{Agent: agent, Patterns: patterns, DryRun: dry})
+		r, err := p.Box(agent, format.Origin{}).Claim(t.Context(), claim.Request{Patterns: patterns, DryRun: dry})
 		if err != nil || (len(r.Granted) > 0) != want {
 			t.Fatalf("%s %v: %+v %v", agent, patterns, r, err)
 		}
@@ -100,7 +100,7 @@ func TestIgnoreCase(t *testing.T) {
 	if second := claim("Ann", false, true, "SRC").Granted[0]; second.Path == first.Path {
 		t.Error("another spelling renewed the claim")
 	}
-	if released, err := p.Release(t.Context(), "Ann", []string{"SRC"}); err != nil || len(released.Released) != 1 || released.Released[0].Pattern != "SRC" {
+	if released, err := p.Box("Ann", format.Origin{}).Release(t.Context(), []string{"SRC"}); err != nil || len(released.Released) != 1 || released.Released[0].Pattern != "SRC" {
 		t.Errorf("%v %v", released, err)
 	}
 	git("config", "core.ignorecase", "false")
@@ -146,17 +146,17 @@ func TestClaimOfAFile(t *testing.T) {
 		{"link", "**/*.go", false},
 	} {
 		for _, pair := range [][2]string{{c.held, c.asked}, {c.asked, c.held}} {
-			if _, err := p.Claim(t.Context(), claim.Request{Agent: "Ann", Patterns: pair[:1]}); err != nil {
+			if _, err := p.Box("Ann", format.Origin{}).Claim(t.Context(), claim.Request{Patterns: pair[:1]}); err != nil {
 				t.Fatal(err)
 			}
-			r, err := p.Claim(t.Context(), claim.Request{Agent: "Bob", Patterns: pair[1:], DryRun: true})
+			r, err := p.Box("Bob", format.Origin{}).Claim(t.Context(), claim.Request{Patterns: pair[1:], DryRun: true})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if got := len(r.Conflicts) > 0; got != c.overlap {
 				t.Errorf("%s beside %s: %v", pair[1], pair[0], got)
 			}
-			if _, err := p.Release(t.Context(), "Ann", nil); err != nil {
+			if _, err := p.Box("Ann", format.Origin{}).Release(t.Context(), nil); err != nil {
 				t.Fatal(err)
 			}
 		}

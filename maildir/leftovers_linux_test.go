@@ -14,13 +14,14 @@ import (
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
 	"mailtree/maildir/claim"
+	"mailtree/maildir/format"
 )
 
 // claimBeside has Ann claim or renew a.go beside what the test does, and tells how that ended.
 func claimBeside(t *testing.T, p *maildir.Project, reason string) <-chan error {
 	answer := make(chan error, 1)
 	go func() {
-		_, err := p.Claim(t.Context(), claim.Request{Agent: "Ann", Patterns: []string{"a.go"}, Reason: reason})
+		_, err := p.Box("Ann", format.Origin{}).Claim(t.Context(), claim.Request{Patterns: []string{"a.go"}, Reason: reason})
 		answer <- err
 	}()
 	return answer

@@ -37,9 +37,9 @@ func logOf(t *testing.T, p *maildir.Project, q maildir.LogQuery) string {
 func TestLogOpen(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob", "Dan")
-	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, BCC: []string{"Dan"}, Body: "text"})
+	m := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, BCC: []string{"Dan"}, Body: "text"})
 	for _, name := range []string{"Dan", "Bob"} {
-		if _, err := p.Acknowledge(t.Context(), name, m.ID); err != nil {
+		if _, err := p.Box(name, format.Origin{}).Acknowledge(t.Context(), m.ID); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -62,15 +62,15 @@ func TestLogDoor(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
 	byPage, byCLI := format.Through(t.Context(), format.DoorPage), format.Through(t.Context(), format.DoorCLI)
-	sent, err := p.Send(byCLI, maildir.Draft{From: "Ann", To: []string{"Bob"}, Body: "text"})
+	sent, err := p.Box("Ann", format.Origin{}).Send(byCLI, maildir.Draft{To: []string{"Bob"}, Body: "text"})
 	if err == nil {
-		_, err = p.Acknowledge(byPage, "Bob", sent.ID)
+		_, err = p.Box("Bob", format.Origin{}).Acknowledge(byPage, sent.ID)
 	}
 	if err == nil {
-		_, err = p.Delete(byCLI, "Ann", sent.ID)
+		_, err = p.Box("Ann", format.Origin{}).Delete(byCLI, sent.ID)
 	}
 	if err == nil {
-		_, err = p.Undo(byPage, maildir.Undoing{Agent: "Ann"})
+		_, err = p.Box("Ann", format.Origin{}).Undo(byPage, maildir.Undoing{})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -89,8 +89,8 @@ func TestLogDoor(t *testing.T) {
 func TestLogOf(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
-	one := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Body: "one", ThreadID: "T-1"})
-	two := send(t, p, maildir.Draft{From: "Bob", To: []string{"Ann"}, Body: "two", ThreadID: "T-1"})
+	one := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Body: "one", ThreadID: "T-1"})
+	two := send(t, p, "Bob", maildir.Draft{To: []string{"Ann"}, Body: "two", ThreadID: "T-1"})
 	for of, want := range map[string]int{
 		"T-1":                           2,
 		one.ID:                          1,
@@ -136,12 +136,12 @@ func TestLogThread(t *testing.T) {
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
 	var ids []string
 	for _, body := range []string{"one", "two", "three"} {
-		m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: body, Body: body, ThreadID: "T-1"})
+		m := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: body, Body: body, ThreadID: "T-1"})
 		ids = append(ids, m.ID)
 	}
-	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Body: "apart", ThreadID: "T-2"})
+	send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Body: "apart", ThreadID: "T-2"})
 	for left := range ids {
-		if _, err := p.Delete(t.Context(), "Ann", ids[left]); err != nil {
+		if _, err := p.Box("Ann", format.Origin{}).Delete(t.Context(), ids[left]); err != nil {
 			t.Fatal(err)
 		}
 		got := logOf(t, p, maildir.LogQuery{Of: "T-1"})

@@ -9,6 +9,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/hook"
 )
 
@@ -100,8 +101,8 @@ func TestOwnerOfAnAgentMadeAnew(t *testing.T) {
 			if err := tt.make(p); err != nil {
 				t.Fatal(err)
 			}
-			m := send(t, p, maildir.Draft{From: "Ann", To: []string{"eve"}, Subject: "s", Body: "secret"})
-			if _, err := p.OpenBox(t.Context(), "eve", maildir.Caller{UID: guest}); !errors.Is(err, maildir.ErrDenied) {
+			m := send(t, p, "Ann", maildir.Draft{To: []string{"eve"}, Subject: "s", Body: "secret"})
+			if _, err := p.OpenBox(t.Context(), "eve", maildir.Caller{UID: guest}, format.Origin{}); !errors.Is(err, maildir.ErrDenied) {
 				t.Errorf("the former owner opens it: %v", err)
 			}
 			if _, err := p.DeleteMailbox(t.Context(), "eve", true, maildir.Caller{UID: guest}); !errors.Is(err, maildir.ErrDenied) {

@@ -17,24 +17,24 @@ import (
 // Errors: ErrNotFound for the agent or when the message is not in its inbox; ErrConflict for unread
 // where it is acknowledged.
 // See docs/tools.md, "Reading".
-func (p *Project) SetRead(ctx context.Context, agent, id string, read bool) (*index.Delivery, error) {
-	id = p.store.Domain().IDNamed(id)
+func (b *Box) SetRead(ctx context.Context, id string, read bool) (*index.Delivery, error) {
+	id = b.p.store.Domain().IDNamed(id)
 	var err error
 	if read {
-		err = p.mark(ctx, marking{verb: "read", agent: agent, ids: []string{id}})
+		err = b.mark(ctx, marking{verb: "read", ids: []string{id}})
 	} else {
-		err = p.unread(ctx, agent, id)
+		err = b.unread(ctx, id)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return p.Delivery(ctx, agent, id)
+	return b.Delivery(ctx, id)
 }
 
-func (p *Project) unread(ctx context.Context, agent, id string) error {
-	tx := &writer.Tx{Op: writer.Op{Verb: "unread", Agent: agent, ID: id, Summary: agent + " " + id}, Facts: []string{markFact(agent)}}
+func (b *Box) unread(ctx context.Context, id string) error {
+	tx := &writer.Tx{Op: writer.Op{Verb: "unread", Agent: b.agent, ID: id, Summary: b.agent + " " + id}, Facts: []string{markFact(b.agent)}}
 	tx.Plan = func(g *writer.Group) error {
-		d, err := p.delivery(g, agent, id)
+		d, err := b.p.delivery(g, b.agent, id)
 		if err != nil {
 			return err
 		}
@@ -47,39 +47,38 @@ func (p *Project) unread(ctx context.Context, agent, id string) error {
 		if d.Read {
 			return g.Remove(tx, format.ReadMark(d.CopyPath), format.ArchivedMark(d.CopyPath))
 		}
-		if err := p.freeFor(g, format.ReadMark(d.CopyPath)); !errors.Is(err, ErrConflict) { // what is in a mark's place and is none
+		if err := b.p.freeFor(g, format.ReadMark(d.CopyPath)); !errors.Is(err, ErrConflict) { // what is in a mark's place and is none
 			return err
 		}
 		return nil
 	}
-	defer p.noteSeen(ctx, agent)
-	return p.Writer.Do(ctx, tx)
+	return b.perform(ctx, tx)
 }
 
 // Acknowledge marks a delivery acknowledged, and read; the first time stays. It returns the
 // delivery as it then stands. Errors: ErrNotFound for the agent or when the message is not in its
 // inbox. See docs/tools.md, "Reading".
-func (p *Project) Acknowledge(ctx context.Context, agent, id string) (*index.Delivery, error) {
-	id = p.store.Domain().IDNamed(id)
-	if err := p.mark(ctx, marking{verb: "acknowledge", agent: agent, ids: []string{id}}); err != nil {
+func (b *Box) Acknowledge(ctx context.Context, id string) (*index.Delivery, error) {
+	id = b.p.store.Domain().IDNamed(id)
+	if err := b.mark(ctx, marking{verb: "acknowledge", ids: []string{id}}); err != nil {
 		return nil, err
 	}
-	return p.Delivery(ctx, agent, id)
+	return b.Delivery(ctx, id)
 }
 
 // Archive marks a delivery archived, and read; the first time stays. Lists of the inbox leave it out
 // from now on. It returns the delivery as it then stands. Errors: ErrNotFound for the agent or when
 // the message is not in its inbox. See docs/tree.md, "Marks".
-func (p *Project) Archive(ctx context.Context, agent, id string) (*index.Delivery, error) {
-	id = p.store.Domain().IDNamed(id)
-	if err := p.mark(ctx, marking{verb: "archive", agent: agent, ids: []string{id}}); err != nil {
+func (b *Box) Archive(ctx context.Context, id string) (*index.Delivery, error) {
+	id = b.p.store.Domain().IDNamed(id)
+	if err := b.mark(ctx, marking{verb: "archive", ids: []string{id}}); err != nil {
 		return nil, err
 	}
-	return p.Delivery(ctx, agent, id)
+	return b.Delivery(ctx, id)
 }
 
 // markPage marks what is on a page as read, and shows it as it then stands.
-func (p *Project) markPage(ctx context.Context, agent string, page *InboxPage) error {
+func (b *Box) markPage(ctx context.Context, page *InboxPage) error {
 	var ids []string
 	for _, d := range page.Messages {
 		if !d.Read {
@@ -89,12 +88,12 @@ func (p *Project) markPage(ctx context.Context, agent string, page *InboxPage) e
 	if len(ids) == 0 {
 		return nil
 	}
-	if err := p.mark(ctx, marking{verb: "read", agent: agent, ids: ids, page: true}); err != nil {
+	if err := b.mark(ctx, marking{verb: "read", ids: ids, page: true}); err != nil {
 		return err
 	}
 	for i := range page.Messages {
 		was := &page.Messages[i]
-		d, err := p.store.index.Delivery(ctx, p.Slug, agent, was.ID, index.WithoutBody, nil)
+		d, err := b.p.store.index.Delivery(ctx, b.p.Slug, b.agent, was.ID, index.WithoutBody, nil)
 		if err != nil {
 			return err
 		}
@@ -103,32 +102,31 @@ func (p *Project) markPage(ctx context.Context, agent string, page *InboxPage) e
 		}
 	}
 	var err error
-	page.Counts, err = p.store.index.Counts(ctx, p.Slug, agent)
+	page.Counts, err = b.p.store.index.Counts(ctx, b.p.Slug, b.agent)
 	return err
 }
 
 // marking is deliveries of one agent that are to be marked.
 type marking struct {
-	verb  string // "read"; "acknowledge" and "archive", which read too
-	agent string
-	ids   []string
-	page  bool // one that is gone meanwhile, or cannot be marked, stops no other
+	verb string // "read"; "acknowledge" and "archive", which read too
+	ids  []string
+	page bool // one that is gone meanwhile, or cannot be marked, stops no other
 }
 
 // mark creates the missing marks of deliveries in one operation.
-func (p *Project) mark(ctx context.Context, m marking) error {
-	tx := &writer.Tx{Op: writer.Op{Verb: m.verb, Agent: m.agent}, Facts: []string{markFact(m.agent)}, IDs: m.ids}
+func (b *Box) mark(ctx context.Context, m marking) error {
+	tx := &writer.Tx{Op: writer.Op{Verb: m.verb, Agent: b.agent}, Facts: []string{markFact(b.agent)}, IDs: m.ids}
 	if len(m.ids) == 1 {
-		tx.ID, tx.Summary = m.ids[0], m.agent+" "+m.ids[0]
+		tx.ID, tx.Summary = m.ids[0], b.agent+" "+m.ids[0]
 	}
 	tx.Plan = func(g *writer.Group) error {
 		for _, id := range m.ids {
-			d, err := p.delivery(g, m.agent, id)
+			d, err := b.p.delivery(g, b.agent, id)
 			if m.page && (errors.Is(err, ErrNotFound) || errors.Is(err, ErrInvalid)) { // it was taken away meanwhile
 				continue
 			}
 			if err == nil {
-				err = p.planMarks(g, tx, m, d)
+				err = b.p.planMarks(g, tx, m, d)
 			}
 			if err != nil {
 				return err
@@ -136,8 +134,7 @@ func (p *Project) mark(ctx context.Context, m marking) error {
 		}
 		return nil
 	}
-	defer p.noteSeen(ctx, m.agent)
-	return p.Writer.Do(ctx, tx)
+	return b.perform(ctx, tx)
 }
 
 // planMarks plans the marks that a delivery lacks. Errors: as of freeFor; Group.Behind too when

@@ -143,7 +143,7 @@ func TestMarkRemovedBeforeStamp(t *testing.T) {
 	t.Parallel()
 	s := &stepper{}
 	p := project(t, storetest.Config{Step: s.step}, "Ann", "Bob")
-	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
+	send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
 	mark := format.ReadMark(inbox(t, p, "Bob").Messages[0].CopyPath)
 	s.stopAt("sync staged")
 	putByHand(t, p, mark, "")
@@ -196,7 +196,7 @@ func TestPageMarkedWhileMailGoes(t *testing.T) {
 		var h halts
 		p := project(t, storetest.Config{NoWatcher: true, Step: h.pass}, "Ann", "Bob")
 		for range n {
-			send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
+			send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
 		}
 		first := inbox(t, p, "Bob").Messages[0].CopyPath
 		planning := h.at(func(name string) bool { return strings.HasPrefix(name, "stage ") })
@@ -204,7 +204,7 @@ func TestPageMarkedWhileMailGoes(t *testing.T) {
 		<-planning.reached
 		read := make(chan error, 1)
 		go func() {
-			page, err := p.Inbox(t.Context(), index.InboxQuery{Agent: "Bob"}, true, 0)
+			page, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, true, 0)
 			if err == nil && len(page.Messages) != n {
 				err = errors.New("not all on the page")
 			}
@@ -228,7 +228,7 @@ func TestPageMarkedWhileMailGoes(t *testing.T) {
 func TestMarksAheadOfTheIndex(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
-	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
+	m := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
 	mark := format.ReadMark(inbox(t, p, "Bob").Messages[0].CopyPath)
 	level := func() {
 		t.Helper()
@@ -236,19 +236,19 @@ func TestMarksAheadOfTheIndex(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := p.SetRead(t.Context(), "Bob", m.ID, true); err != nil {
+	if _, err := p.Box("Bob", format.Origin{}).SetRead(t.Context(), m.ID, true); err != nil {
 		t.Fatal(err)
 	}
 	removeByHand(t, p, mark)
-	d, err := p.SetRead(t.Context(), "Bob", m.ID, true)
+	d, err := p.Box("Bob", format.Origin{}).SetRead(t.Context(), m.ID, true)
 	if level(); err != nil || !d.Read || inbox(t, p, "Bob").Unread != 0 {
 		t.Errorf("marked read behind a removal: %+v %v", d, err)
 	}
-	if _, err := p.SetRead(t.Context(), "Bob", m.ID, false); err != nil {
+	if _, err := p.Box("Bob", format.Origin{}).SetRead(t.Context(), m.ID, false); err != nil {
 		t.Fatal(err)
 	}
 	putByHand(t, p, mark, "2026-01-01T00:00:00Z\n")
-	d, err = p.SetRead(t.Context(), "Bob", m.ID, false)
+	d, err = p.Box("Bob", format.Origin{}).SetRead(t.Context(), m.ID, false)
 	if level(); err != nil || d.Read || inbox(t, p, "Bob").Unread != 1 {
 		t.Errorf("marked unread behind a mark: %+v %v", d, err)
 	}
@@ -269,17 +269,17 @@ func TestMarkThatIsNone(t *testing.T) {
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
 	var first *index.Delivery
 	for _, subject := range []string{"first", "second", "third"} {
-		send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: subject, Body: "b"})
+		send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: subject, Body: "b"})
 		if first == nil {
 			first = &inbox(t, p, "Bob").Messages[0]
 		}
 	}
 	putByHand(t, p, format.ReadMark(first.CopyPath), strings.Repeat("x", format.MaxSmall+1))
 	for _, level := range []bool{false, true} {
-		if d, err := p.SetRead(t.Context(), "Bob", first.ID, false); err != nil || d.Read {
+		if d, err := p.Box("Bob", format.Origin{}).SetRead(t.Context(), first.ID, false); err != nil || d.Read {
 			t.Errorf("unread: %+v %v", d, err)
 		}
-		if _, err := p.SetRead(t.Context(), "Bob", first.ID, true); !errors.Is(err, maildir.ErrConflict) {
+		if _, err := p.Box("Bob", format.Origin{}).SetRead(t.Context(), first.ID, true); !errors.Is(err, maildir.ErrConflict) {
 			t.Errorf("read: %v", err)
 		}
 		if level {
@@ -289,10 +289,10 @@ func TestMarkThatIsNone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if d, err := p.Pop(t.Context(), "Bob"); err != nil || d == nil || d.Subject != "second" {
+	if d, err := p.Box("Bob", format.Origin{}).Pop(t.Context()); err != nil || d == nil || d.Subject != "second" {
 		t.Errorf("popped: %+v %v", d, err)
 	}
-	if _, err := p.Inbox(t.Context(), index.InboxQuery{Agent: "Bob"}, true, 0); err != nil {
+	if _, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, true, 0); err != nil {
 		t.Error(err)
 	}
 	if got := inbox(t, p, "Bob"); got.Unread != 1 {
@@ -306,13 +306,13 @@ func TestPopAfterFailure(t *testing.T) {
 	s := &stepper{}
 	m := &machine{}
 	p := project(t, storetest.Config{Fail: m.fail, NoWatcher: true, Step: s.step}, "Ann", "Bob")
-	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
+	send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
 	s.stopAt("sync staged")
 	first := popLater(t, p, "Bob")
 	<-s.reached
 	waiting := make(chan popped, 1)
 	go func() {
-		d, err := p.PopWait(t.Context(), maildir.PopQuery{Agent: "Bob", Wait: maildir.MaxWait})
+		d, err := p.Box("Bob", format.Origin{}).PopWait(t.Context(), maildir.PopQuery{Wait: maildir.MaxWait})
 		if d == nil {
 			d = &index.Delivery{}
 		}
@@ -362,13 +362,13 @@ func TestMailboxBeingMade(t *testing.T) {
 func TestEditWakes(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
-	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
+	m := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
 	path := inbox(t, p, "Bob").Messages[0].Path
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	came := make(chan error, 1)
 	go func() {
-		page, err := p.Inbox(ctx, index.InboxQuery{Agent: "Bob", UrgentOnly: true}, false, maildir.MaxWait)
+		page, err := p.Box("Bob", format.Origin{}).Inbox(ctx, index.InboxQuery{UrgentOnly: true}, false, maildir.MaxWait)
 		if err == nil && (len(page.Messages) != 1 || page.Messages[0].ID != m.ID) {
 			err = errors.New("nothing on the page")
 		}
@@ -391,7 +391,7 @@ func TestSeatOfTwo(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
 	for _, n := range []string{"Ann", "Bob"} {
-		send(t, p, maildir.Draft{From: "Ann", To: []string{n}, Subject: "s", Body: "b"})
+		send(t, p, "Ann", maildir.Draft{To: []string{n}, Subject: "s", Body: "b"})
 		if err := p.SetPresence(t.Context(), n, format.Ready); err != nil {
 			t.Fatal(err)
 		}

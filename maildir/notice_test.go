@@ -94,7 +94,7 @@ func TestNotice(t *testing.T) {
 		var err error
 		switch step.do {
 		case "send":
-			send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Body: fmt.Sprint(i)})
+			send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Body: fmt.Sprint(i)})
 		case "ready", "work", "offline":
 			err = p.SetPresence(t.Context(), "Bob", step.do)
 		case "echo work", "echo ready", "echo busy":
@@ -107,9 +107,9 @@ func TestNotice(t *testing.T) {
 			n, _ := p.Notice(t.Context(), "Bob")
 			p.Told(n)
 		case "pop":
-			_, err = p.Pop(t.Context(), "Bob")
+			_, err = p.Box("Bob", format.Origin{}).Pop(t.Context())
 		case "unread":
-			_, err = p.SetRead(t.Context(), "Bob", inbox(t, p, "Bob").Messages[2].ID, false)
+			_, err = p.Box("Bob", format.Origin{}).SetRead(t.Context(), inbox(t, p, "Bob").Messages[2].ID, false)
 		case "restart":
 			s.Stop()
 			s = storetest.Open(t, storetest.Config{Root: root})
@@ -128,7 +128,7 @@ func TestNotice(t *testing.T) {
 			s = storetest.Open(t, storetest.Config{Root: root})
 			p = open()
 		case "all":
-			_, err = p.Inbox(t.Context(), index.InboxQuery{Agent: "Bob"}, true, 0)
+			_, err = p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, true, 0)
 		}
 		if err != nil {
 			t.Fatalf("%d %s: %v", i, step.do, err)
@@ -153,7 +153,7 @@ func TestNoticeMany(t *testing.T) {
 	for i := range 7 {
 		all.Go(func() {
 			for j := i; j < many; j += 7 {
-				send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Body: "b"})
+				send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Body: "b"})
 			}
 		})
 	}
@@ -167,7 +167,7 @@ func TestNoticeMany(t *testing.T) {
 	}
 	p.Told(n)
 	for _, d := range inbox(t, p, "Bob").Messages[:10] { // the newest: older ones come into the state's view
-		if _, err := p.SetRead(t.Context(), "Bob", d.ID, true); err != nil {
+		if _, err := p.Box("Bob", format.Origin{}).SetRead(t.Context(), d.ID, true); err != nil {
 			t.Fatal(err)
 		}
 		if got := noticed(t, p); got != 0 {
@@ -197,7 +197,7 @@ func TestSeat(t *testing.T) {
 				}
 				n, err := p.Notice(t.Context(), name)
 				if err == nil && n == nil {
-					send(t, p, maildir.Draft{From: "Ann", To: []string{name}, Body: "b"})
+					send(t, p, "Ann", maildir.Draft{To: []string{name}, Body: "b"})
 					n, err = p.Notice(t.Context(), name)
 				}
 				if err != nil {
@@ -296,7 +296,7 @@ func TestNoticeMeanwhile(t *testing.T) {
 		}
 	}
 	status(format.Ready)
-	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Body: "b"})
+	send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Body: "b"})
 	n, err := p.Notice(t.Context(), "Bob")
 	if err != nil || n == nil {
 		t.Fatal(n, err)

@@ -9,6 +9,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/writer"
 )
@@ -34,8 +35,8 @@ func TestObserve(t *testing.T) {
 	mu.Lock()
 	told = nil
 	mu.Unlock()
-	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "one"})
-	if _, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Cid"}, Subject: "two"}); err == nil {
+	send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "one"})
+	if _, err := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Cid"}, Subject: "two"}); err == nil {
 		t.Error("sent to nobody")
 	}
 	if err := p.SetPresence(t.Context(), "Ann", "ready"); err != nil {

@@ -196,7 +196,7 @@ func (p *Project) sendSaved(ctx context.Context, f settlingFile) error {
 	}
 	var sent *Sent
 	if err == nil {
-		sent, err = p.send(format.Through(ctx, d.Door), verb, *d)
+		sent, err = p.send(format.Through(ctx, format.DoorFile), verb, *d)
 		err = p.withoutBlind(d, err)
 	}
 	if err == nil && sent.Again {
@@ -275,7 +275,7 @@ func (p *Project) savedDraft(ctx context.Context, path string, data []byte) (ver
 	}
 	sum := tree.SHA256(data)
 	verb, d = "send", &Draft{
-		From:        at.Agent,
+		from:        at.Agent,
 		To:          u.To,
 		CC:          u.CC,
 		BCC:         u.BCC,
@@ -285,62 +285,47 @@ func (p *Project) savedDraft(ctx context.Context, path string, data []byte) (ver
 	}
 	if u.InReplyTo != "" {
 		verb = "reply"
-		if d, err = p.replyDraft(ctx, d.replyTo(u.InReplyTo)); err != nil {
+		if err = p.makeReply(ctx, u.InReplyTo, d); err != nil {
 			return "", nil, err
 		}
 	}
 	d.Subject, d.ThreadID = cmp.Or(u.Subject, d.Subject), cmp.Or(u.ThreadID, d.ThreadID)
 	d.References, d.Attachments, d.TextOnly = u.References, u.Attach, u.MediaType == format.PlainText
-	d.Key, d.Door = cmp.Or(u.Key, "saved "+sum[:32]), format.DoorFile
+	d.Key, d.origin.Door = cmp.Or(u.Key, "saved "+sum[:32]), format.DoorFile
 	d.saved = &saved{path, sum}
 	return verb, d, nil
-}
-
-// replyTo is the draft as a reply to a message.
-func (d *Draft) replyTo(id string) ReplyDraft {
-	return ReplyDraft{
-		From:        d.From,
-		ReplyTo:     id,
-		Body:        d.Body,
-		To:          d.To,
-		CC:          d.CC,
-		BCC:         d.BCC,
-		Importance:  d.Importance,
-		AckRequired: d.AckRequired,
-	}
 }
 
 // NewDraft makes a file among the drafts of an agent, for a message to those, and returns where on
 // the disk it lies, and the folder in which it would be sent. It has no text yet. Errors:
 // ErrNotFound for an unknown agent, the sender or one of those.
 // See docs/tree.md, "Sending by saving".
-func (p *Project) NewDraft(ctx context.Context, agent string, to []string) (file, outbox string, err error) {
-	if err := p.needParties(ctx, &Draft{From: agent, To: to}); err != nil {
+func (b *Box) NewDraft(ctx context.Context, to []string) (file, outbox string, err error) {
+	if err := b.p.needParties(ctx, &Draft{from: b.agent, To: to}); err != nil {
 		return "", "", err
 	}
-	tx := &writer.Tx{Op: writer.Op{Verb: "draft", Agent: agent}, Facts: []string{"drafts " + agent}}
+	tx := &writer.Tx{Op: writer.Op{Verb: "draft", Agent: b.agent}, Facts: []string{"drafts " + b.agent}}
 	tx.Plan = func(g *writer.Group) error {
 		path := ""
 		for n := 1; ; n++ {
-			path = format.DraftPath(agent, g.Now, n)
-			if _, err := p.Tree.Stat(path); tree.FaultOf(err) == tree.FaultGone {
+			path = format.DraftPath(b.agent, g.Now, n)
+			if _, err := b.p.Tree.Stat(path); tree.FaultOf(err) == tree.FaultGone {
 				break
 			} else if err != nil {
 				return err
 			}
 		}
-		tx.Summary = agent + " " + path
+		tx.Summary = b.agent + " " + path
 		tx.Create(path, format.FormatDraft(to))
-		file = filepath.Join(p.Tree.Dir(), filepath.FromSlash(path))
+		file = filepath.Join(b.p.Tree.Dir(), filepath.FromSlash(path))
 		return nil
 	}
-	defer p.noteSeen(ctx, agent)
-	if err := p.Writer.Do(ctx, tx); err != nil {
+	if err := b.perform(ctx, tx); err != nil {
 		return "", "", err
 	}
-	outbox = format.AgentsDir + "/" + agent + "/" + format.OutboxDir
-	c := p.Tree.Changer(p.store.limits.Folders())
+	outbox = format.AgentsDir + "/" + b.agent + "/" + format.OutboxDir
+	c := b.p.Tree.Changer(b.p.store.limits.Folders())
 	defer c.Close()
 	err = c.MakeDir(outbox) // where there is none, `mv` would make the draft a file of that name
-	return file, filepath.Join(p.Tree.Dir(), filepath.FromSlash(outbox)), err
+	return file, filepath.Join(b.p.Tree.Dir(), filepath.FromSlash(outbox)), err
 }

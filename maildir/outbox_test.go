@@ -296,7 +296,7 @@ func TestSaveBlind(t *testing.T) {
 // TestSaveReply: a file that names what it answers is a reply.
 func TestSaveReply(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
-	asked := send(t, a.p, maildir.Draft{From: "Bob", To: []string{"Ann"}, Subject: "Where?", Body: "?"})
+	asked := send(t, a.p, "Bob", maildir.Draft{To: []string{"Ann"}, Subject: "Where?", Body: "?"})
 	a.save("agents/Ann/outbox/re.md", "---json\n{\"in_reply_to\": \""+asked.ID+"\"}\n---\nHere.\n")
 	a.await("Bob", "Ann", "Re: Where?")
 	if m := inbox(t, a.p, "Bob").Messages[0]; m.InReplyTo != asked.ID || m.ThreadID != asked.ID {
@@ -308,7 +308,7 @@ func TestSaveReply(t *testing.T) {
 // its name or another.
 func TestSaveOfSent(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
-	m := send(t, a.p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "One", Body: "text"})
+	m := send(t, a.p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "One", Body: "text"})
 	copied := format.OutboxPath("Ann", m.ID, m.Created)
 	data, err := os.ReadFile(a.path(copied))
 	if err != nil {
@@ -373,7 +373,7 @@ func TestManyUnsent(t *testing.T) {
 // one that was edited like its message.
 func TestEditedCopy(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
-	m := send(t, a.p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "One", Body: "text"})
+	m := send(t, a.p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "One", Body: "text"})
 	copied, canonical := format.InboxPath("Bob", m.ID, m.Created), format.CanonicalPath(m.ID, m.Created)
 	data, err := os.ReadFile(a.path(copied))
 	if err != nil {

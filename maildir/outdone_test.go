@@ -19,7 +19,7 @@ func TestOutdone(t *testing.T) {
 	var jump atomic.Int64
 	p := project(t, storetest.Config{Now: func() time.Time { return time.Now().Add(time.Duration(jump.Load())) }}, "Ann", "Bob")
 	grant := func(agent string) {
-		res, err := p.Claim(t.Context(), claim.Request{Agent: agent, Patterns: []string{"app/api"}, TTL: time.Hour})
+		res, err := p.Box(agent, format.Origin{}).Claim(t.Context(), claim.Request{Patterns: []string{"app/api"}, TTL: time.Hour})
 		if err != nil || len(res.Granted) != 1 {
 			t.Fatalf("%s: %+v, %v", agent, res, err)
 		}
@@ -33,7 +33,7 @@ func TestOutdone(t *testing.T) {
 			t.Fatal(err)
 		}
 		const leaveUnread = false
-		page, err := p.Inbox(t.Context(), index.InboxQuery{Agent: "Bob", Limit: 10}, leaveUnread, 0)
+		page, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{Limit: 10}, leaveUnread, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
 	"mailtree/maildir/claim"
+	"mailtree/maildir/format"
 	"mailtree/maildir/tree"
 )
 
@@ -52,7 +53,7 @@ func (s *stepper) stopAt(name string) {
 func sendLater(t *testing.T, p *maildir.Project, subject string) <-chan error {
 	answer := make(chan error, 1)
 	go func() {
-		_, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: subject, Body: "b"})
+		_, err := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Bob"}, Subject: subject, Body: "b"})
 		answer <- err
 	}()
 	return answer
@@ -79,7 +80,7 @@ func TestFailedSync(t *testing.T) {
 				t.Errorf("it failed, but Failing says %v", err)
 			}
 			mend()
-			send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "kept", Body: "b"})
+			send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "kept", Body: "b"})
 			if err := p.Writer.Failing(); err != nil {
 				t.Errorf("mended, but Failing says %v", err)
 			}
@@ -106,12 +107,12 @@ func TestSaveBeforeRename(t *testing.T) {
 			t.Parallel()
 			s := &stepper{}
 			p := project(t, storetest.Config{Step: s.step}, "Ann", "Bob")
-			m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
-			if _, err := p.SetRead(t.Context(), "Bob", m.ID, true); err != nil {
+			m := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
+			if _, err := p.Box("Bob", format.Origin{}).SetRead(t.Context(), m.ID, true); err != nil {
 				t.Fatal(err)
 			}
 			claim := claim.Request{Agent: "Ann", Patterns: []string{"a.go"}}
-			if _, err := p.Claim(t.Context(), claim); err != nil {
+			if _, err := p.Box(claim.Agent, format.Origin{}).Claim(t.Context(), claim); err != nil {
 				t.Fatal(err)
 			}
 			if err := p.History.Flush(t.Context()); err != nil {
@@ -122,9 +123,9 @@ func TestSaveBeforeRename(t *testing.T) {
 			go func() {
 				var err error
 				if act == "renew" {
-					_, err = p.Claim(t.Context(), claim)
+					_, err = p.Box(claim.Agent, format.Origin{}).Claim(t.Context(), claim)
 				} else {
-					_, err = p.SetRead(t.Context(), "Bob", m.ID, false)
+					_, err = p.Box("Bob", format.Origin{}).SetRead(t.Context(), m.ID, false)
 				}
 				done <- err
 			}()
@@ -184,7 +185,7 @@ func TestStuckDisk(t *testing.T) {
 		await(t, func() bool { return p.Writer.Stalled() == 0 })
 		await(t, func() bool { // a busy machine may take its time too
 			tries++
-			_, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "after " + at, Body: "b"})
+			_, err := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Bob"}, Subject: "after " + at, Body: "b"})
 			if err != nil && !errors.Is(err, maildir.ErrUnavailable) {
 				t.Fatal(err)
 			}

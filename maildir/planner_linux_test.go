@@ -7,6 +7,7 @@ import (
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
 	"mailtree/maildir/claim"
+	"mailtree/maildir/format"
 	"mailtree/maildir/history"
 )
 
@@ -17,7 +18,7 @@ func TestSlowPlanHoldsNobody(t *testing.T) {
 	history := func(x history.Log) history.Log { return slowHistory{x, func() { git.pass("preserve") }} }
 	p := project(t, storetest.Config{NoWatcher: true, History: history}, "Ann", "Bob")
 	claim := claim.Request{Agent: "Ann", Patterns: []string{"a.go"}}
-	if _, err := p.Claim(t.Context(), claim); err != nil {
+	if _, err := p.Box(claim.Agent, format.Origin{}).Claim(t.Context(), claim); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.History.Flush(t.Context()); err != nil {
@@ -26,7 +27,7 @@ func TestSlowPlanHoldsNobody(t *testing.T) {
 	preserve := git.at(isStep("preserve"))
 	renewed := make(chan error, 1)
 	go func() {
-		_, err := p.Claim(t.Context(), claim)
+		_, err := p.Box(claim.Agent, format.Origin{}).Claim(t.Context(), claim)
 		renewed <- err
 	}()
 	<-preserve.reached
@@ -36,7 +37,7 @@ func TestSlowPlanHoldsNobody(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
+	send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
 }
 
 // slowHistory is a history that a test may stop before it preserves something.

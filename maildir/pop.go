@@ -14,13 +14,12 @@ import (
 // Pop hands out the oldest unread delivery, marked read durably; nil when there is none. Never the
 // same twice, between processes either: creating the mark exclusively decides. Errors: ErrNotFound
 // for the agent. See docs/tools.md, "Reading".
-func (p *Project) Pop(ctx context.Context, agent string) (*index.Delivery, error) {
-	return p.popWithin(ctx, agent, nil)
+func (b *Box) Pop(ctx context.Context) (*index.Delivery, error) {
+	return b.popWithin(ctx, nil)
 }
 
-// PopQuery says whose mail is popped, and how long to wait for it.
+// PopQuery says how long to wait for mail to pop.
 type PopQuery struct {
-	Agent   string
 	Wait    time.Duration // at most MaxWait
 	Waiting index.Waiting
 	Room    *index.Room // for its body; nil: all of it
@@ -30,21 +29,21 @@ type PopQuery struct {
 // after that time. When ctx ends first, its error, and nothing is popped that was not on its way.
 // Of many who wait for one agent, each delivery goes to one. Errors: as Pop; those of
 // q.Waiting.Admit and q.Room.Reserve. See docs/tools.md, "Reading".
-func (p *Project) PopWait(ctx context.Context, q PopQuery) (*index.Delivery, error) {
-	if err := p.needAgent(ctx, refusal.Agent, q.Agent); err != nil {
+func (b *Box) PopWait(ctx context.Context, q PopQuery) (*index.Delivery, error) {
+	if err := b.p.needAgent(ctx, refusal.Agent, b.agent); err != nil {
 		return nil, err
 	}
 	wait := min(q.Wait, MaxWait)
 	timeout := time.NewTimer(wait)
 	defer timeout.Stop()
 	for {
-		bell := p.store.feed.agent(p.Slug, q.Agent)
-		d, err := p.popWithin(ctx, q.Agent, q.Room)
+		bell := b.p.store.feed.agent(b.p.Slug, b.agent)
+		d, err := b.popWithin(ctx, q.Room)
 		if d != nil || err != nil || wait <= 0 {
 			return d, err
 		}
 		q.Room.GiveBack()
-		again, err := p.awaitBell(ctx, &q.Waiting, bell, timeout.C)
+		again, err := b.p.awaitBell(ctx, &q.Waiting, bell, timeout.C)
 		if err != nil {
 			return nil, err
 		}
@@ -58,10 +57,10 @@ func (p *Project) PopWait(ctx context.Context, q PopQuery) (*index.Delivery, err
 var errNoRoom = errors.New("no room reserved for the body")
 
 // popWithin is Pop with as much of the body as there is room for.
-func (p *Project) popWithin(ctx context.Context, agent string, room *index.Room) (got *index.Delivery, err error) {
-	defer p.noteSeen(ctx, agent)
+func (b *Box) popWithin(ctx context.Context, room *index.Room) (got *index.Delivery, err error) {
+	defer b.p.noteSeen(ctx, b.agent)
 	err = room.Attempt(ctx, func() error {
-		got, err = p.popOnce(ctx, agent, room)
+		got, err = b.popOnce(ctx, room)
 		if errors.Is(err, errNoRoom) {
 			return nil // attempt reserves and comes back
 		}
@@ -70,27 +69,27 @@ func (p *Project) popWithin(ctx context.Context, agent string, room *index.Room)
 	return got, err
 }
 
-func (p *Project) popOnce(ctx context.Context, agent string, room *index.Room) (*index.Delivery, error) {
+func (b *Box) popOnce(ctx context.Context, room *index.Room) (*index.Delivery, error) {
 	var got *index.Delivery
-	tx := &writer.Tx{Op: writer.Op{Verb: "pop", Agent: agent}}
+	tx := &writer.Tx{Op: writer.Op{Verb: "pop", Agent: b.agent}}
 	tx.Plan = func(g *writer.Group) error {
 		got = nil
-		if err := p.needAgent(g.Ctx, refusal.Agent, agent); err != nil {
+		if err := b.p.needAgent(g.Ctx, refusal.Agent, b.agent); err != nil {
 			return err
 		}
-		d, err := p.poppable(g, agent)
+		d, err := b.p.poppable(g, b.agent)
 		if err != nil || d == nil {
 			return err
 		}
-		if d, err = p.readPopped(g, d, room); err != nil {
+		if d, err = b.p.readPopped(g, d, room); err != nil {
 			return err
 		}
 		d.Read, d.ReadAt = true, g.Now.Truncate(time.Microsecond)
-		got, tx.ID, tx.Summary = d, d.ID, agent+" "+d.ID
+		got, tx.ID, tx.Summary = d, d.ID, b.agent+" "+d.ID
 		tx.Create(format.ReadMark(d.CopyPath), format.FormatMark(g.Now))
 		return nil
 	}
-	if err := p.Writer.Do(ctx, tx); err != nil {
+	if err := b.p.Writer.Do(ctx, tx); err != nil {
 		return nil, err
 	}
 	return got, nil

@@ -9,6 +9,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 	"mailtree/maildir/tree"
 )
@@ -23,7 +24,7 @@ type popped struct {
 func popLater(t *testing.T, p *maildir.Project, agent string) <-chan popped {
 	answer := make(chan popped, 1)
 	go func() {
-		d, err := p.Pop(t.Context(), agent)
+		d, err := p.Box(agent, format.Origin{}).Pop(t.Context())
 		if d == nil {
 			answer <- popped{"", err}
 		} else {
@@ -46,7 +47,7 @@ func isStep(step string) func(name string) bool {
 func sendToAnn(t *testing.T, p *maildir.Project) <-chan error {
 	answer := make(chan error, 1)
 	go func() {
-		_, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "aside", Body: "b"})
+		_, err := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Ann"}, Subject: "aside", Body: "b"})
 		answer <- err
 	}()
 	return answer
@@ -108,7 +109,7 @@ func TestPopAfterFailedPop(t *testing.T) {
 				}}
 			}
 			p := project(t, storetest.Config{NoWatcher: true, Step: h.pass, Index: index}, "Ann", "Bob")
-			send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "one", Body: "b"})
+			send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "one", Body: "b"})
 			fail(t, p, &h, failing)
 			if a := <-popLater(t, p, "Bob"); a != (popped{"one", nil}) {
 				t.Errorf("the next pop: %+v", a)

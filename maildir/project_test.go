@@ -30,7 +30,7 @@ func TestVerified(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "text", Origin: format.Origin{Auth: "token"}})
+	m := sendFrom(t, p.Box("Ann", format.Origin{Auth: "token"}), maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "text"})
 	row, err := p.Message(t.Context(), m.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -77,15 +77,15 @@ func TestAttachments(t *testing.T) {
 	if _, err := p.Register(t.Context(), maildir.Registration{NameHint: "Ann"}); err != nil {
 		t.Fatal(err)
 	}
-	d := maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "s", Body: "b", Attachments: []string{"docs/flow.txt"}}
-	if _, err := p.Send(t.Context(), d); !errors.Is(err, maildir.ErrNotFound) {
+	d := maildir.Draft{To: []string{"Ann"}, Subject: "s", Body: "b", Attachments: []string{"docs/flow.txt"}}
+	if _, err := p.Box("Ann", format.Origin{}).Send(t.Context(), d); !errors.Is(err, maildir.ErrNotFound) {
 		t.Errorf("a folder that is no Git work tree was read: %v", err)
 	}
 	if err := os.Mkdir(filepath.Join(code, ".git"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		m := send(t, p, d)
+		m := send(t, p, "Ann", d)
 		data, err := os.ReadFile(filepath.Join(p.Tree.Dir(), m.Attachments[0].Path))
 		if err != nil || string(data) != "flow" || m.Attachments[0].Bytes != 4 || m.Attachments[0].Name != "flow.txt" {
 			t.Errorf("%q %v %+v", data, err, m.Attachments)
@@ -93,7 +93,7 @@ func TestAttachments(t *testing.T) {
 	}
 	for _, bad := range []string{".env", "sub/.hidden/x", "link", "/etc/passwd", "../x", ".git/config", "docs", "", filepath.Join(code, ".env")} {
 		d.Attachments = []string{bad}
-		if _, err := p.Send(t.Context(), d); err == nil || refusal.Code(err) == "internal" {
+		if _, err := p.Box("Ann", format.Origin{}).Send(t.Context(), d); err == nil || refusal.Code(err) == "internal" {
 			t.Errorf("attachment %q: %v", bad, err)
 		}
 	}
@@ -152,7 +152,7 @@ func TestAttachmentsOfLinkedWorkTree(t *testing.T) {
 		{liar, liar + "/secret", ""},
 		{"sub", "x", "main"},
 	} {
-		m, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "s", Body: "b", Attachments: []string{tt.name}, WorkDir: tt.dir})
+		m, err := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Ann"}, Subject: "s", Body: "b", Attachments: []string{tt.name}, WorkDir: tt.dir})
 		if tt.want == "" || err != nil {
 			if tt.want != "" || !errors.Is(err, maildir.ErrNotFound) {
 				t.Errorf("%q in %q: %v", tt.name, tt.dir, err)
@@ -198,7 +198,7 @@ func TestCancelledAtFirst(t *testing.T) {
 	if err := p.EnsureAgent(t.Context(), "Ann", maildir.Registration{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "s"}); err != nil {
+	if _, err := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Ann"}, Subject: "s"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Rescan(t.Context()); err != nil {
@@ -312,7 +312,7 @@ func TestMailboxes(t *testing.T) {
 			t.Errorf("%+v sees %v, %v", by, l, err)
 		}
 	}
-	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"task-42"}, Subject: "s", Body: "b"})
+	m := send(t, p, "Ann", maildir.Draft{To: []string{"task-42"}, Subject: "s", Body: "b"})
 	if _, err := p.DeleteMailbox(t.Context(), "task-42", true, other); !errors.Is(err, maildir.ErrDenied) {
 		t.Errorf("%v", err)
 	}

@@ -76,12 +76,11 @@ type ReplyQuery struct {
 	Room    *index.Room // for its body; nil: all of it
 }
 
-// AwaitReply waits until a reply to a message lies in its sender's inbox, and returns the newest;
+// AwaitReply waits until a reply to a message of the agent's lies in its inbox, and returns the newest;
 // it stays unread. nil: none came. Errors: those of q.Waiting.Admit and q.Room.Reserve; ctx's.
-func (p *Project) AwaitReply(ctx context.Context, m *Sent, q ReplyQuery) (*index.Delivery, error) {
+func (b *Box) AwaitReply(ctx context.Context, m *Sent, q ReplyQuery) (*index.Delivery, error) {
 	const markRead = false
-	page, err := p.Inbox(ctx, index.InboxQuery{
-		Agent:   m.From,
+	page, err := b.Inbox(ctx, index.InboxQuery{
 		Since:   m.Created, // older ones cannot answer it
 		ReplyTo: m.ID,
 		Bodies:  true,

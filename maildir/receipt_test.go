@@ -8,6 +8,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 )
 
@@ -16,14 +17,13 @@ import (
 func TestReceipts(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob", "Cat", "Dan")
-	m := send(t, p, maildir.Draft{
-		From: "Ann",
+	m := send(t, p, "Ann", maildir.Draft{
 		To:   []string{"Bob"},
 		CC:   []string{"Cat"},
 		BCC:  []string{"Dan"},
 		Body: "text",
 	})
-	ack, err := p.Acknowledge(t.Context(), "Cat", m.ID)
+	ack, err := p.Box("Cat", format.Origin{}).Acknowledge(t.Context(), m.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestReceipts(t *testing.T) {
 		t.Errorf("everybody is shown %v as bcc, and receipts (-want +got)\n%s", row.BCC, diff)
 	}
 	for _, name := range []string{"Ann", "Bob"} {
-		page, err := p.Inbox(t.Context(), index.InboxQuery{Agent: name, ID: m.ID}, false, 0)
+		page, err := p.Box(name, format.Origin{}).Inbox(t.Context(), index.InboxQuery{ID: m.ID}, false, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,15 +85,14 @@ func TestAwaiting(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob", "Cat")
 	ask := func(from string, to ...string) string {
-		return send(t, p, maildir.Draft{
-			From:        from,
+		return send(t, p, from, maildir.Draft{
 			To:          to,
 			Body:        "text",
 			AckRequired: true,
 		}).ID
 	}
 	list := func(agent string) (got []string) {
-		page, err := p.Inbox(t.Context(), index.InboxQuery{Agent: agent, AwaitingAck: true}, false, 0)
+		page, err := p.Box(agent, format.Origin{}).Inbox(t.Context(), index.InboxQuery{AwaitingAck: true}, false, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +101,7 @@ func TestAwaiting(t *testing.T) {
 		}
 		return got
 	}
-	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Body: "asks for nothing"})
+	send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Body: "asks for nothing"})
 	both, own := ask("Ann", "Bob", "Cat"), ask("Bob", "Bob")
 	expect := func(agent string, want ...string) {
 		t.Helper()
@@ -114,7 +113,7 @@ func TestAwaiting(t *testing.T) {
 	expect("Bob", "to "+own, "to "+both)
 	for _, name := range []string{"Bob", "Cat"} {
 		expect("Ann", "sent "+both)
-		if _, err := p.Acknowledge(t.Context(), name, both); err != nil {
+		if _, err := p.Box(name, format.Origin{}).Acknowledge(t.Context(), both); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -129,8 +128,7 @@ func TestThreadInInbox(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob", "Cat")
 	for _, way := range [][2]string{{"Ann", "Bob"}, {"Bob", "Ann"}, {"Bob", "Cat"}} {
-		send(t, p, maildir.Draft{
-			From:     way[0],
+		send(t, p, way[0], maildir.Draft{
 			To:       []string{way[1]},
 			Body:     way[0] + " to " + way[1],
 			ThreadID: "T-1",
@@ -144,7 +142,7 @@ func TestThreadInInbox(t *testing.T) {
 	}
 	var got []string
 	for {
-		page, err := p.Inbox(t.Context(), q, true, 0)
+		page, err := p.Box(q.Agent, format.Origin{}).Inbox(t.Context(), q, true, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +165,7 @@ func TestThreadInInbox(t *testing.T) {
 func TestAwaitReply(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
-	asked := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Body: "question"})
+	asked := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Body: "question"})
 	waits := make(chan struct{})
 	type answer struct {
 		d   *index.Delivery
@@ -175,22 +173,22 @@ func TestAwaitReply(t *testing.T) {
 	}
 	answered := make(chan answer, 1)
 	go func() {
-		d, err := p.AwaitReply(t.Context(), asked, maildir.ReplyQuery{
+		d, err := p.Box(asked.From, format.Origin{}).AwaitReply(t.Context(), asked, maildir.ReplyQuery{
 			Wait:    maildir.MaxWait,
 			Waiting: index.Waiting{Admit: func() error { close(waits); return nil }},
 		})
 		answered <- answer{d, err}
 	}()
 	<-waits
-	send(t, p, maildir.Draft{From: "Bob", To: []string{"Ann"}, Body: "something else"})
-	reply, err := p.Reply(t.Context(), maildir.ReplyDraft{From: "Bob", ReplyTo: asked.ID, Body: "answer"})
+	send(t, p, "Bob", maildir.Draft{To: []string{"Ann"}, Body: "something else"})
+	reply, err := p.Box("Bob", format.Origin{}).Reply(t.Context(), asked.ID, maildir.Draft{Body: "answer"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := <-answered; got.err != nil || got.d == nil || got.d.ID != reply.ID || got.d.Body != "answer" || got.d.Read {
 		t.Errorf("got %+v, %v", got.d, got.err)
 	}
-	if d, err := p.AwaitReply(t.Context(), reply, maildir.ReplyQuery{Wait: 1}); d != nil || err != nil {
+	if d, err := p.Box(reply.From, format.Origin{}).AwaitReply(t.Context(), reply, maildir.ReplyQuery{Wait: 1}); d != nil || err != nil {
 		t.Errorf("where no reply comes: %+v, %v", d, err)
 	}
 }

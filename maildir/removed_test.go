@@ -10,6 +10,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 )
 
@@ -21,7 +22,7 @@ func TestProjectRemoved(t *testing.T) {
 	const key = "/abs/path/shop"
 	p := projectOf(t, s, key)
 	for round := range 3 {
-		send(t, p, maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "one", Body: "b"})
+		send(t, p, "Ann", maildir.Draft{To: []string{"Ann"}, Subject: "one", Body: "b"})
 		waits := waitFor(t, p, "Bob")
 		until(t, "the folder is removed", func() bool { // a commit that is under way may put a file into it
 			return os.RemoveAll(filepath.Dir(p.Tree.Dir())) == nil
@@ -54,7 +55,7 @@ func TestProjectMovedBack(t *testing.T) {
 	s := storetest.Open(t, storetest.Config{})
 	const key = "/abs/path/shop"
 	p := projectOf(t, s, key)
-	send(t, p, maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "one", Body: "b"})
+	send(t, p, "Ann", maildir.Draft{To: []string{"Ann"}, Subject: "one", Body: "b"})
 	if err := p.History.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +71,7 @@ func TestProjectMovedBack(t *testing.T) {
 		until(t, "the project is back", func() bool { _, err := s.Project(t.Context(), key); return err == nil })
 	}
 	p = projectOf(t, s, key)
-	send(t, p, maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "two", Body: "b"})
+	send(t, p, "Ann", maildir.Draft{To: []string{"Ann"}, Subject: "two", Body: "b"})
 	if page := inbox(t, p, "Ann"); page.Total != 2 {
 		t.Errorf("%d messages, want 2", page.Total)
 	}
@@ -98,11 +99,11 @@ func waitFor(t *testing.T, p *maildir.Project, agent string) chan error {
 	waiting := index.Waiting{Admit: func() error { began <- true; return nil }}
 	calls := []func(ctx context.Context) error{
 		func(ctx context.Context) error {
-			_, err := p.PopWait(ctx, maildir.PopQuery{Agent: agent, Wait: maildir.MaxWait, Waiting: waiting})
+			_, err := p.Box(agent, format.Origin{}).PopWait(ctx, maildir.PopQuery{Wait: maildir.MaxWait, Waiting: waiting})
 			return err
 		},
 		func(ctx context.Context) error {
-			_, err := p.Inbox(ctx, index.InboxQuery{Agent: agent, Waiting: waiting}, false, maildir.MaxWait)
+			_, err := p.Box(agent, format.Origin{}).Inbox(ctx, index.InboxQuery{Waiting: waiting}, false, maildir.MaxWait)
 			return err
 		},
 	}

@@ -10,6 +10,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 )
 
@@ -52,12 +53,12 @@ func TestInboxWithin(t *testing.T) {
 	p := project(t, storetest.Config{}, "Ann", "Bob")
 	bodies := sizedBodies(500, 400, 20_000, 0, 10, 300, 9_000, 900, 12_000)
 	for i, b := range bodies {
-		send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: fmt.Sprint(i), Body: b})
+		send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: fmt.Sprint(i), Body: b})
 	}
 	reserved, left, pages := 0, len(bodies), 0
 	q := index.InboxQuery{Agent: "Bob", Bodies: true, Limit: 5, Room: room(1000, 10_000, &reserved)}
 	for more := true; more; pages++ {
-		page, err := p.Inbox(t.Context(), q, true, 0)
+		page, err := p.Box(q.Agent, format.Origin{}).Inbox(t.Context(), q, true, 0)
 		if err != nil || len(page.Messages) == 0 {
 			t.Fatalf("page %d: %d messages, %v", pages, len(page.Messages), err)
 		}
@@ -91,11 +92,11 @@ func TestSmallPagesReserveNothing(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
 	for _, b := range sizedBodies(300, 300) {
-		send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: b})
+		send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: b})
 	}
 	for small, want := range map[int]int{800: 0, 799: 1} {
 		reserved := 0
-		page, err := p.Inbox(t.Context(), index.InboxQuery{Agent: "Bob", Bodies: true, Room: room(small, 10_000, &reserved)}, false, 0)
+		page, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{Bodies: true, Room: room(small, 10_000, &reserved)}, false, 0)
 		if err != nil || len(page.Messages) != 2 || page.Next != 0 || reserved != want {
 			t.Errorf("in %d bytes: %d messages, next %d, %d reservations, %v", small, len(page.Messages), page.Next, reserved, err)
 		}
@@ -115,12 +116,12 @@ func TestPiecesOfABody(t *testing.T) {
 		"ends with a cut": strings.Repeat("x", 99) + "😀",
 		"empty":           "",
 	} {
-		m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: name, Body: body})
+		m := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: name, Body: body})
 		read := func(offset int64, large int) (*index.MessageRow, error) {
 			reserved := 0
 			r := room(0, large+rowBytes, &reserved)
 			r.Offset = offset
-			page, err := p.Inbox(t.Context(), index.InboxQuery{Agent: "Bob", ID: m.ID, Bodies: true, Room: r}, false, 0)
+			page, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{ID: m.ID, Bodies: true, Room: r}, false, 0)
 			if err != nil {
 				return nil, err
 			}
@@ -175,13 +176,13 @@ func TestPopWithin(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
 	for _, b := range sizedBodies(20_000, 50) {
-		send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: b})
+		send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: b})
 	}
 	reserved := 0
 	r := room(1000, 5000+rowBytes, &reserved)
 	refused := errors.New("no memory")
 	r.Reserve = func(context.Context, int64) error { return refused }
-	if d, err := p.PopWait(t.Context(), maildir.PopQuery{Agent: "Bob", Room: r}); d != nil || !errors.Is(err, refused) {
+	if d, err := p.Box("Bob", format.Origin{}).PopWait(t.Context(), maildir.PopQuery{Room: r}); d != nil || !errors.Is(err, refused) {
 		t.Errorf("without memory: %+v %v", d, err)
 	}
 	if c := inbox(t, p, "Bob"); c.Unread != 2 {
@@ -189,12 +190,12 @@ func TestPopWithin(t *testing.T) {
 	}
 	r = room(1000, 5000+rowBytes, &reserved)
 	for i, want := range []string{strings.Repeat("a", 5000), strings.Repeat("b", 50)} {
-		d, err := p.PopWait(t.Context(), maildir.PopQuery{Agent: "Bob", Room: r})
+		d, err := p.Box("Bob", format.Origin{}).PopWait(t.Context(), maildir.PopQuery{Room: r})
 		if err != nil || d == nil || d.Body != want || (d.BodyNext > 0) != (i == 0) {
 			t.Fatalf("pop %d: %+v %v", i, d, err)
 		}
 	}
-	if d, err := p.PopWait(t.Context(), maildir.PopQuery{Agent: "Bob", Room: r}); d != nil || err != nil || reserved != 1 {
+	if d, err := p.Box("Bob", format.Origin{}).PopWait(t.Context(), maildir.PopQuery{Room: r}); d != nil || err != nil || reserved != 1 {
 		t.Errorf("at the end: %+v %v, %d reservations", d, err, reserved)
 	}
 }
@@ -205,7 +206,7 @@ func TestThreadPages(t *testing.T) {
 	p := project(t, storetest.Config{}, "Ann", "Bob")
 	bodies := sizedBodies(100, 20_000, 10, 3000, 3000, 5)
 	for i, b := range bodies {
-		send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: fmt.Sprint(i), Body: b, ThreadID: "T"})
+		send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: fmt.Sprint(i), Body: b, ThreadID: "T"})
 	}
 	reserved, seen := 0, 0
 	q := index.ThreadQuery{Thread: "T", Bodies: true, Limit: 2, Room: room(1000, 5000, &reserved)}
@@ -234,7 +235,7 @@ func TestThreadPages(t *testing.T) {
 func TestLetterInPieces(t *testing.T) {
 	t.Parallel()
 	p := project(t, ownedBy(500), "Ann", "Bob")
-	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: strings.Repeat("aä€😀", 1000)})
+	m := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: strings.Repeat("aä€😀", 1000)})
 	b := openBox(t, p, "Bob", 500)
 	whole, err := b.Read(t.Context(), maildir.LetterQuery{ID: m.ID})
 	if err != nil {
@@ -273,7 +274,7 @@ func TestSearchBodies(t *testing.T) {
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann")
 	bodies := sizedBodies(500, 20_000, 9_000, 300)
 	for _, b := range bodies {
-		send(t, p, maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "found", Body: b})
+		send(t, p, "Ann", maildir.Draft{To: []string{"Ann"}, Subject: "found", Body: b})
 	}
 	reserved, got, cursor := 0, "", ""
 	for more := true; more; more = cursor != "" {

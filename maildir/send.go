@@ -18,7 +18,6 @@ import (
 
 // Draft is a message to send.
 type Draft struct {
-	From          string
 	To, CC, BCC   []string
 	Subject, Body string
 	Importance    string // "": normal
@@ -29,13 +28,15 @@ type Draft struct {
 	WorkDir       string   // absolute folder that the sender works in, which tells the work tree; "" or any other: the main one
 	Key           string   // idempotency key
 	Bounded       bool     // refuse where a recipient has Config.MailboxDepth unread messages
-	format.Origin
 	Variants
 	Images *attachment.Images // what becomes of images in the body; nil: it is sent as it is
 
 	References []string // ids before InReplyTo, oldest first, where the sender names them
-	by         *Caller  // whose rights count where files are attached; nil: the store's own
-	saved      *saved   // the file that it was read from, which goes where it is sent; nil: none
+
+	from   string
+	origin format.Origin
+	by     *Caller // whose rights count where files are attached; nil: the store's own
+	saved  *saved  // the file that it was read from, which goes where it is sent; nil: none
 }
 
 // Variants say in what formats a body is sent. The zero value is markdown alone.
@@ -65,15 +66,18 @@ type Sent struct {
 // ErrInvalid, ErrTooLarge, ErrConflict (the key was used for other content), ErrUnavailable (disk
 // full, read-only …, or a draft that is Bounded finds a mailbox full; one that its key had
 // delivered before does not). See docs/tools.md, "Sending".
-func (p *Project) Send(ctx context.Context, d Draft) (*Sent, error) { return p.send(ctx, "send", d) }
+func (b *Box) Send(ctx context.Context, d Draft) (*Sent, error) {
+	d.from, d.origin = b.agent, b.origin
+	return b.p.send(ctx, "send", d)
+}
 
 func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error) {
-	if format.ServerName(d.From) {
+	if format.ServerName(d.from) {
 		return nil, &Error{
 			What: refusal.Invalid("{field} {name} is a name under which the server itself speaks: nothing is sent under it. Use an agent " +
 				"of another name."),
 			Field: refusal.From,
-			Name:  d.From,
+			Name:  d.from,
 		}
 	}
 	if err := d.check(); err != nil {
@@ -93,9 +97,9 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 		}
 	}
 	var sent *Sent
-	tx := &writer.Tx{Op: writer.Op{Verb: verb, Agent: d.From}}
+	tx := &writer.Tx{Op: writer.Op{Verb: verb, Agent: d.from}}
 	if d.Key != "" {
-		tx.Facts, tx.Sure = []string{keyFact(d.From, d.Key)}, true // the key may stand in a file that is not known
+		tx.Facts, tx.Sure = []string{keyFact(d.from, d.Key)}, true // the key may stand in a file that is not known
 	}
 	tx.Plan = func(g *writer.Group) error {
 		sent = &Sent{Notes: brought.Notes}
@@ -123,7 +127,7 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 		}
 		return p.planMessage(g, tx, &sent.Message, brought.Files)
 	}
-	defer p.noteSeen(ctx, d.From)
+	defer p.noteSeen(ctx, d.from)
 	if err := p.Writer.Do(ctx, tx); err != nil {
 		return nil, err
 	}
@@ -194,7 +198,7 @@ func (d *Draft) check() error {
 		{refusal.Subject, d.Subject, format.MaxSubject},
 		{refusal.Thread, d.ThreadID, format.MaxThread},
 		{refusal.Key, d.Key, 256},
-		{refusal.From, d.From, 256},
+		{refusal.From, d.from, 256},
 		{refusal.InReplyTo, d.InReplyTo, maxReference},
 		{refusal.References, strings.Join(d.References, " "), maxReference * maxReferences},
 	} {
@@ -225,7 +229,7 @@ func checkText(field refusal.Field, s string, limit int) error {
 
 // needParties refuses an unknown sender, and names every unknown recipient.
 func (p *Project) needParties(ctx context.Context, d *Draft) error {
-	if err := p.needAgent(ctx, refusal.From, d.From); err != nil {
+	if err := p.needAgent(ctx, refusal.From, d.from); err != nil {
 		return err
 	}
 	var unknown []string
@@ -258,7 +262,7 @@ func (p *Project) needParties(ctx context.Context, d *Draft) error {
 		}
 		return e
 	}
-	if err := p.noBroadcast(ctx, d.From, unknown); err != nil {
+	if err := p.noBroadcast(ctx, d.from, unknown); err != nil {
 		return err
 	}
 	return p.unknownAgent(ctx, field, unknown...)
@@ -294,7 +298,7 @@ func (d *Draft) message(project string, files []attachment.File) format.Message 
 	m := format.Message{
 		ThreadID:    d.ThreadID,
 		Project:     project,
-		From:        d.From,
+		From:        d.from,
 		To:          d.To,
 		CC:          d.CC,
 		BCC:         d.BCC,
@@ -304,7 +308,7 @@ func (d *Draft) message(project string, files []attachment.File) format.Message 
 		InReplyTo:   d.InReplyTo,
 		References:  d.References,
 		Key:         d.Key,
-		Origin:      d.Origin,
+		Origin:      d.origin,
 		Body:        d.Body,
 	}
 	if m.Importance == "" {

@@ -61,7 +61,7 @@ func TestSessionsAtOnce(t *testing.T) {
 			t.Fatalf("round %d: %v", round, agents)
 		}
 	}
-	sent, err := p.Send(t.Context(), maildir.Draft{From: agents[1], To: []string{agents[0]}, Subject: "s", Body: "b"})
+	sent, err := p.Box(agents[1], format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{agents[0]}, Subject: "s", Body: "b"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestSessionsAtOnce(t *testing.T) {
 	for _, n := range told {
 		sum += n
 	}
-	page, err := p.Inbox(t.Context(), index.InboxQuery{Agent: agents[1], ID: sent.ID}, false, 0)
+	page, err := p.Box(agents[1], format.Origin{}).Inbox(t.Context(), index.InboxQuery{ID: sent.ID}, false, 0)
 	if err != nil || len(page.Messages) != 1 || len(page.Messages[0].Receipts) != 1 {
 		t.Fatalf("%v, %v", page, err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 	"mailtree/maildir/session"
 )
@@ -30,7 +31,7 @@ func sleeping(t *testing.T, cfg storetest.Config) (*maildir.Project, maildir.Ses
 
 func toBob(t *testing.T, p *maildir.Project) string {
 	t.Helper()
-	return send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"}).ID
+	return send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"}).ID
 }
 
 // news is what AwaitNews returned.
@@ -229,7 +230,7 @@ func TestSleepers(t *testing.T) {
 	if got := sleepers(); got != nil || unwoken() != 1 {
 		t.Errorf("after its end: %v, %d reported", got, unwoken())
 	}
-	if _, err := p.Inbox(t.Context(), index.InboxQuery{Agent: "Bob"}, true, 0); err != nil || unwoken() != 0 {
+	if _, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, true, 0); err != nil || unwoken() != 0 {
 		t.Errorf("after it was read: %d reported, %v", unwoken(), err)
 	}
 }

@@ -129,11 +129,11 @@ const (
 // Questions lists what an agent was asked, has read, and has not answered: the newest messages of
 // its inbox that are to it and a question, after which it has written nothing in their threads. What
 // is acknowledged or archived is none, nor what is older than two weeks.
-func (p *Project) Questions(ctx context.Context, agent string) (open []index.Delivery, err error) {
-	since := p.store.cfg.Now().Add(-askedFor)
-	page, err := p.page(ctx, index.InboxQuery{
-		Project: p.Slug,
-		Agent:   agent,
+func (b *Box) Questions(ctx context.Context) (open []index.Delivery, err error) {
+	since := b.p.store.cfg.Now().Add(-askedFor)
+	page, err := b.p.page(ctx, index.InboxQuery{
+		Project: b.p.Slug,
+		Agent:   b.agent,
 		Since:   since,
 		Limit:   questionsRead,
 	})
@@ -142,16 +142,16 @@ func (p *Project) Questions(ctx context.Context, agent string) (open []index.Del
 	}
 	for i := range page.Messages {
 		d := &page.Messages[i]
-		if d.Kind != "to" || !d.Read || d.Acked || !d.IsQuestion() || d.From == agent {
+		if d.Kind != "to" || !d.Read || d.Acked || !d.IsQuestion() || d.From == b.agent {
 			continue
 		}
-		answers, err := p.store.index.Search(ctx, index.SearchQuery{
+		answers, err := b.p.store.index.Search(ctx, index.SearchQuery{
 			Query: query.Query{
-				Expr:   query.Filter{Key: query.From, Value: agent},
+				Expr:   query.Filter{Key: query.From, Value: b.agent},
 				Thread: cmp.Or(d.ThreadID, d.ID),
 				After:  d.Created,
 			},
-			Project: p.Slug,
+			Project: b.p.Slug,
 			Limit:   1,
 		})
 		if err != nil {

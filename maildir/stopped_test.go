@@ -8,6 +8,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir/claim"
+	"mailtree/maildir/format"
 )
 
 // TestStops: a claim that was refused stops an agent while what stood in its way holds, for a day.
@@ -18,7 +19,7 @@ func TestStops(t *testing.T) {
 	claims := func(agent string, r claim.Request) {
 		t.Helper()
 		r.Agent = agent
-		if _, err := p.Claim(t.Context(), r); err != nil {
+		if _, err := p.Box(r.Agent, format.Origin{}).Claim(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -45,7 +46,7 @@ func TestStops(t *testing.T) {
 	stops("")
 	claims("Bob", claim.Request{Patterns: []string{"app/a", "app/b", "doc/x", "free"}})
 	stops("Bob claim app[app/a app/b] doc[doc/x]")
-	if _, err := p.Release(t.Context(), "Ann", []string{"app"}); err != nil {
+	if _, err := p.Box("Ann", format.Origin{}).Release(t.Context(), []string{"app"}); err != nil {
 		t.Fatal(err)
 	}
 	stops("Bob claim doc[doc/x]")

@@ -12,7 +12,7 @@ import (
 func BenchmarkSummarize(b *testing.B) {
 	p := project(b, storetest.Config{}, "Ann", "Bob")
 	for i := range 1000 {
-		send(b, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", ThreadID: "T", Body: fmt.Sprintf("Table %d is copied to "+
+		send(b, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", ThreadID: "T", Body: fmt.Sprintf("Table %d is copied to "+
 			"`new_%d`, see tools/copy.go:%d.\n\n- [x] verify table %d\n- [ ] @Bob drops table %d\n\nDecision: table %d stays "+
 			"until Friday.\n\nDo we keep the index of table %d?", i, i, i, i, i, i, i)})
 	}

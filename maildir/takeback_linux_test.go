@@ -68,7 +68,7 @@ func TestJournalOfFailedUndo(t *testing.T) {
 			if err := maildir.SweepStaging(t.Context(), p); err != nil { // keeps what the journal's operation needs
 				t.Fatal(err)
 			}
-			send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "kept", Body: "b"})
+			send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "kept", Body: "b"})
 			if err := p.History.Flush(t.Context()); err != nil {
 				t.Fatal(err)
 			}

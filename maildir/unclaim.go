@@ -45,13 +45,13 @@ func (p *Project) claimsOfDone(done *history.Done) (all []format.Claim, err erro
 // planUnclaiming plans that claims are as they were before an operation on them: released, with the
 // lease of before, or claimed again. The message that told the holder of a release is withdrawn.
 // Errors: ErrConflict where one that was released is another's by now, or would be over.
-func (p *Project) planUnclaiming(g *writer.Group, tx *writer.Tx, u *Undoing, undone *Undone) error {
+func (b *Box) planUnclaiming(g *writer.Group, tx *writer.Tx, undone *Undone) error {
 	if undone.ID != "" {
-		if err := p.planWithdrawal(g, tx, u, undone); err != nil {
+		if err := b.planWithdrawal(g, tx, undone); err != nil {
 			return err
 		}
 	}
-	claims, err := p.claimsOfDone(&undone.Done)
+	claims, err := b.p.claimsOfDone(&undone.Done)
 	if err != nil {
 		return err
 	}
@@ -60,11 +60,11 @@ func (p *Project) planUnclaiming(g *writer.Group, tx *writer.Tx, u *Undoing, und
 	}
 	slices.Sort(undone.Patterns)
 	if undone.Verb == history.VerbRelease {
-		if err := p.needFree(g, claims); err != nil {
+		if err := b.p.needFree(g, claims); err != nil {
 			return err
 		}
 	}
-	return p.planRestore(g, tx, &undone.Done)
+	return b.p.planRestore(g, tx, &undone.Done)
 }
 
 // needFree refuses claims that cannot hold now: another agent has claimed the paths, or the lease is

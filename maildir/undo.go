@@ -49,10 +49,8 @@ var texts = []format.Kind{format.KindCanonical, format.KindInbox, format.KindOut
 
 // Undoing says what is taken back.
 type Undoing struct {
-	Agent         string // whose operation
-	ID            string // the newest on this message, which may be shortened; "": on any
-	Verb          string // the newest that is called so; "": whatever it is called
-	format.Origin        // of the notice
+	ID   string // the newest on this message, which may be shortened; "": on any
+	Verb string // the newest that is called so; "": whatever it is called
 }
 
 // Undone is what was taken back.
@@ -69,22 +67,22 @@ type Undone struct {
 // Errors: ErrNotFound where there is none, or no such message; ErrConflict where a file has changed
 // since, where another agent has the paths by now, and where it cannot be told from others in its
 // commit.
-func (p *Project) Undo(ctx context.Context, u Undoing) (*Undone, error) {
-	if err := p.needAgent(ctx, refusal.Agent, u.Agent); err != nil {
+func (b *Box) Undo(ctx context.Context, u Undoing) (*Undone, error) {
+	if err := b.p.needAgent(ctx, refusal.Agent, b.agent); err != nil {
 		return nil, err
 	}
 	if u.ID != "" {
-		id, err := p.formerID(ctx, u.ID)
+		id, err := b.p.formerID(ctx, u.ID)
 		if err != nil {
 			return nil, err
 		}
 		u.ID = id
 	}
 	// A start after a crash finishes what is in no commit: a deletion would take again what was restored.
-	if err := p.History.Flush(ctx); err != nil {
+	if err := b.p.History.Flush(ctx); err != nil {
 		return nil, err
 	}
-	done, err := p.History.LastDone(ctx, u.Agent, u.ID, func(verb string) bool {
+	done, err := b.p.History.LastDone(ctx, b.agent, u.ID, func(verb string) bool {
 		_, ok := undoable[verb]
 		return ok && (u.Verb == "" || u.Verb == verb)
 	})
@@ -97,10 +95,10 @@ func (p *Project) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 				"nothing here that is not undone yet."),
 			Field: refusal.Message,
 			Name:  u.ID,
-			Other: u.Agent,
+			Other: b.agent,
 		}
 	case len(done.Changes) == 0:
-		return nil, &Error{What: refusal.NotUndone, Other: u.Agent, Why: Deed(done.Verb)}
+		return nil, &Error{What: refusal.NotUndone, Other: b.agent, Why: Deed(done.Verb)}
 	}
 	undone := &Undone{Done: *done}
 	tx := &writer.Tx{Alone: true, Sure: true}
@@ -108,25 +106,24 @@ func (p *Project) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 		undone.Readers, undone.Patterns = nil, nil
 		switch done.Verb {
 		case "send", "reply":
-			err = p.planWithdrawal(g, tx, &u, undone)
+			err = b.planWithdrawal(g, tx, undone)
 		case "claim", "renew", history.VerbRelease:
-			err = p.planUnclaiming(g, tx, &u, undone)
+			err = b.planUnclaiming(g, tx, undone)
 		case VerbAmend:
-			err = p.planUnamending(g, tx, &u, undone)
+			err = b.planUnamending(g, tx, undone)
 		default:
-			err = p.planRestore(g, tx, done)
+			err = b.p.planRestore(g, tx, done)
 		}
 		tx.Op = writer.Op{
 			Verb:    history.UndoPrefix + done.Verb,
-			Agent:   u.Agent,
+			Agent:   b.agent,
 			ID:      done.ID,
-			Summary: u.Agent + " " + cmp.Or(strings.Join(undone.Patterns, ", "), done.ID),
+			Summary: b.agent + " " + cmp.Or(strings.Join(undone.Patterns, ", "), done.ID),
 			At:      g.Now,
 		}
 		return err
 	}
-	defer p.noteSeen(ctx, u.Agent)
-	if err := p.Writer.Do(ctx, tx); err != nil {
+	if err := b.perform(ctx, tx); err != nil {
 		return nil, err
 	}
 	return undone, nil
@@ -135,8 +132,8 @@ func (p *Project) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 // planWithdrawal plans the removal of a message, and a notice to those who have read it. They do
 // not learn of each other: some may have got it blind (Invariant I7). Errors: ErrConflict where
 // somebody has changed what a file of it says.
-func (p *Project) planWithdrawal(g *writer.Group, tx *writer.Tx, u *Undoing, undone *Undone) error {
-	gone, err := p.planDeletion(g, tx, undone.ID)
+func (b *Box) planWithdrawal(g *writer.Group, tx *writer.Tx, undone *Undone) error {
+	gone, err := b.p.planDeletion(g, tx, undone.ID)
 	if err != nil {
 		return err
 	}
@@ -144,7 +141,7 @@ func (p *Project) planWithdrawal(g *writer.Group, tx *writer.Tx, u *Undoing, und
 		if !slices.Contains(texts, format.Locate(v.Path).Kind) {
 			continue
 		}
-		is, err := p.contentNow(v.Path)
+		is, err := b.p.contentNow(v.Path)
 		if err != nil {
 			return err
 		}
@@ -153,29 +150,24 @@ func (p *Project) planWithdrawal(g *writer.Group, tx *writer.Tx, u *Undoing, und
 		}
 	}
 	undone.Readers = gone.Readers()
-	return p.planNotice(g, tx, &gone.MessageRow, undone.Readers, &format.Message{
-		From:    u.Agent,
+	return b.planNotice(g, tx, &gone.MessageRow, undone.Readers, &format.Message{
 		Subject: "Withdrawn: " + format.Cut(gone.Subject, format.MaxSubject-20),
-		Origin:  u.Origin,
 		Body: fmt.Sprintf("%s has withdrawn the message %s, which you have read:\n\n    %s\n\nIt is no longer in the mail. Do not rely "+
-			"on what it says.\n", u.Agent, gone.ID, format.Printable(gone.Subject)),
+			"on what it says.\n", b.agent, gone.ID, format.Printable(gone.Subject)),
 	})
 }
 
 // planUnamending plans that a message says again what it said, and a notice to those who have read it
 // meanwhile or before.
-func (p *Project) planUnamending(g *writer.Group, tx *writer.Tx, u *Undoing, undone *Undone) error {
-	row, err := p.messageHead(g.Ctx, undone.ID)
+func (b *Box) planUnamending(g *writer.Group, tx *writer.Tx, undone *Undone) error {
+	row, err := b.p.messageHead(g.Ctx, undone.ID)
 	if err != nil {
 		return err
 	}
-	if err := p.planRestore(g, tx, &undone.Done); err != nil {
+	if err := b.p.planRestore(g, tx, &undone.Done); err != nil {
 		return err
 	}
-	undone.Readers, err = p.planTelling(g, tx, row, &format.Message{
-		From:   u.Agent,
-		Origin: u.Origin,
-	})
+	undone.Readers, err = b.planTelling(g, tx, row)
 	return err
 }
 

@@ -19,7 +19,7 @@ import (
 
 func undo(t testing.TB, p *maildir.Project, agent, id string) *maildir.Undone {
 	t.Helper()
-	u, err := p.Undo(t.Context(), maildir.Undoing{Agent: agent, ID: id})
+	u, err := p.Box(agent, format.Origin{}).Undo(t.Context(), maildir.Undoing{ID: id})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,12 +30,12 @@ func undo(t testing.TB, p *maildir.Project, agent, id string) *maildir.Undone {
 func TestUndoSend(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Cat", "Dan")
-	kept := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "kept", Body: "b"})
-	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob", "Cat"}, BCC: []string{"Dan"}, Subject: "Wrong", Body: "b"})
-	if _, err := p.Acknowledge(t.Context(), "Bob", m.ID); err != nil {
+	kept := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "kept", Body: "b"})
+	m := send(t, p, "Ann", maildir.Draft{To: []string{"Bob", "Cat"}, BCC: []string{"Dan"}, Subject: "Wrong", Body: "b"})
+	if _, err := p.Box("Bob", format.Origin{}).Acknowledge(t.Context(), m.ID); err != nil {
 		t.Fatal(err)
 	}
-	if d, err := p.Pop(t.Context(), "Dan"); err != nil || d.ID != m.ID {
+	if d, err := p.Box("Dan", format.Origin{}).Pop(t.Context()); err != nil || d.ID != m.ID {
 		t.Fatal(d, err)
 	}
 	u := undo(t, p, "Ann", "")
@@ -60,7 +60,7 @@ func TestUndoSend(t *testing.T) {
 	if u = undo(t, p, "Ann", ""); u.ID != kept.ID || len(u.Readers) > 0 {
 		t.Errorf("again: %+v", u)
 	}
-	if _, err := p.Undo(t.Context(), maildir.Undoing{Agent: "Ann"}); !errors.Is(err, maildir.ErrNotFound) {
+	if _, err := p.Box("Ann", format.Origin{}).Undo(t.Context(), maildir.Undoing{}); !errors.Is(err, maildir.ErrNotFound) {
 		t.Errorf("once more: %v", err)
 	}
 }
@@ -71,13 +71,13 @@ func TestUndoSendChanged(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
 	sent := func() (id, path string) {
-		m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
+		m := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
 		return m.ID, format.CanonicalPath(m.ID, m.Created)
 	}
 	refused := func(id, path string) {
 		t.Helper()
 		before := filesOf(t, p, id)
-		u, err := p.Undo(t.Context(), maildir.Undoing{Agent: "Ann", ID: id})
+		u, err := p.Box("Ann", format.Origin{}).Undo(t.Context(), maildir.Undoing{ID: id})
 		var e *maildir.Error
 		if !errors.As(err, &e) || e.What != refusal.ChangedSince || e.Other != path || e.Why != "send" {
 			t.Errorf("undone: %+v, %v", u, err)
@@ -105,7 +105,7 @@ func TestUndoSendChanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Amend(t.Context(), maildir.Amendment{Agent: "Bob", ID: id, Text: now.Text + "more\n"}); err != nil {
+	if _, err := p.Box("Bob", format.Origin{}).Amend(t.Context(), maildir.Amendment{ID: id, Text: now.Text + "more\n"}); err != nil {
 		t.Fatal(err)
 	}
 	refused(id, filepath.Join("agents/Ann/outbox", strings.TrimPrefix(path, "messages/")))
@@ -124,10 +124,10 @@ func TestUndoSendChanged(t *testing.T) {
 func TestUndoClaim(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
-	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
+	m := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
 	claimFor := func(agent string, ttl time.Duration, patterns ...string) {
 		t.Helper()
-		r, err := p.Claim(t.Context(), claim.Request{Agent: agent, Patterns: patterns, TTL: ttl})
+		r, err := p.Box(agent, format.Origin{}).Claim(t.Context(), claim.Request{Patterns: patterns, TTL: ttl})
 		if err != nil || len(r.Conflicts) > 0 {
 			t.Fatal(r, err)
 		}
@@ -137,7 +137,7 @@ func TestUndoClaim(t *testing.T) {
 	}
 	release := func(patterns ...string) {
 		t.Helper()
-		if _, err := p.Release(t.Context(), "Ann", patterns); err != nil {
+		if _, err := p.Box("Ann", format.Origin{}).Release(t.Context(), patterns); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -164,7 +164,7 @@ func TestUndoClaim(t *testing.T) {
 	release("old.go")
 	claimFor("Bob", time.Hour, "*.go")
 	var e *maildir.Error
-	_, err := p.Undo(t.Context(), maildir.Undoing{Agent: "Ann"})
+	_, err := p.Box("Ann", format.Origin{}).Undo(t.Context(), maildir.Undoing{})
 	if !errors.As(err, &e) || e.What != refusal.ClaimTaken || e.Other != "Bob" {
 		t.Errorf("of another's: %v", err)
 	}
@@ -189,14 +189,14 @@ func TestUndoClaims(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range 40 { // more than have a commit each
-			if _, err := p.Claim(t.Context(), claim.Request{Agent: "Ann", Patterns: []string{fmt.Sprint(round, "/", i)}}); err != nil {
+			if _, err := p.Box("Ann", format.Origin{}).Claim(t.Context(), claim.Request{Patterns: []string{fmt.Sprint(round, "/", i)}}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if err := os.Remove(lock); err != nil {
 			t.Fatal(err)
 		}
-		_, err := p.Undo(t.Context(), maildir.Undoing{Agent: "Ann"})
+		_, err := p.Box("Ann", format.Origin{}).Undo(t.Context(), maildir.Undoing{})
 		var e *maildir.Error
 		refused = errors.As(err, &e) && e.What == refusal.NotUndone && e.Why == "claim"
 		if err != nil && !refused {
@@ -215,16 +215,16 @@ func TestUndoMarks(t *testing.T) {
 	p := project(t, storetest.Config{}, "Ann", "Bob")
 	var all []string
 	for range 40 { // more than have a commit each
-		m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
+		m := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
 		all = append(all, m.ID)
 	}
 	for _, id := range all {
-		if _, err := p.Archive(t.Context(), "Bob", id); err != nil {
+		if _, err := p.Box("Bob", format.Origin{}).Archive(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
 	}
 	u := undo(t, p, "Bob", all[7])
-	d, err := p.Delivery(t.Context(), "Bob", all[7])
+	d, err := p.Box("Bob", format.Origin{}).Delivery(t.Context(), all[7])
 	if u.Verb != "archive" || err != nil || d.Archived || d.Read {
 		t.Errorf("%+v, %+v, %v", u, d, err)
 	}
@@ -232,13 +232,13 @@ func TestUndoMarks(t *testing.T) {
 		t.Errorf("%+v", page.Counts)
 	}
 	before := filesOf(t, p, all[8])
-	if _, err := p.Delete(t.Context(), "Bob", all[8]); err != nil {
+	if _, err := p.Box("Bob", format.Origin{}).Delete(t.Context(), all[8]); err != nil {
 		t.Fatal(err)
 	}
 	if u = undo(t, p, "Bob", all[8][len("msg_20060102_"):]); u.Verb != "delete" || !slices.Equal(filesOf(t, p, all[8]), before) {
 		t.Errorf("%+v restores %v, not %v", u, filesOf(t, p, all[8]), before)
 	}
-	if d, err = p.Delivery(t.Context(), "Bob", all[8]); err != nil || !d.Archived {
+	if d, err = p.Box("Bob", format.Origin{}).Delivery(t.Context(), all[8]); err != nil || !d.Archived {
 		t.Errorf("%+v, %v", d, err)
 	}
 	mark := filepath.Join(p.Tree.Dir(), format.ArchivedMark(d.CopyPath))
@@ -248,7 +248,7 @@ func TestUndoMarks(t *testing.T) {
 	if err := p.Rescan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Undo(t.Context(), maildir.Undoing{Agent: "Bob", ID: all[8]}); !errors.Is(err, maildir.ErrConflict) {
+	if _, err := p.Box("Bob", format.Origin{}).Undo(t.Context(), maildir.Undoing{ID: all[8]}); !errors.Is(err, maildir.ErrConflict) {
 		t.Errorf("a mark that was edited: %v", err)
 	}
 }

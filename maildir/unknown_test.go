@@ -26,7 +26,7 @@ func TestUnknownOfMany(t *testing.T) {
 	p := project(t, storetest.Config{}, names...)
 	refused := func(to string) (e *maildir.Error) {
 		t.Helper()
-		_, err := p.Send(t.Context(), maildir.Draft{From: "GreenCastle", To: []string{to}, Body: "b"})
+		_, err := p.Box("GreenCastle", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{to}, Body: "b"})
 		if !errors.As(err, &e) {
 			t.Fatalf("%s: %v", to, err)
 		}
@@ -49,7 +49,7 @@ func TestAllIsAName(t *testing.T) {
 	if err := p.Rescan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if m := send(t, p, maildir.Draft{From: "Ann", To: []string{"all"}, Body: "b"}); !slices.Equal(m.To, []string{"all"}) {
+	if m := send(t, p, "Ann", maildir.Draft{To: []string{"all"}, Body: "b"}); !slices.Equal(m.To, []string{"all"}) {
 		t.Errorf("sent to %q", m.To)
 	}
 }
@@ -59,8 +59,8 @@ func TestAllIsAName(t *testing.T) {
 func TestThreadOfReply(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
-	first := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Body: "b"})
-	reply, err := p.Reply(t.Context(), maildir.ReplyDraft{From: "Bob", ReplyTo: first.ID, Body: "r"})
+	first := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Body: "b"})
+	reply, err := p.Box("Bob", format.Origin{}).Reply(t.Context(), first.ID, maildir.Draft{Body: "r"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestThreadOfReply(t *testing.T) {
 		}
 		q.After = page.Next
 	}
-	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Body: "b", ThreadID: reply.ID})
+	send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Body: "b", ThreadID: reply.ID})
 	page, err := p.ThreadPage(t.Context(), index.ThreadQuery{Thread: reply.ID})
 	if err != nil || page.Thread != reply.ID || page.Note != nil || len(page.Messages) != 2 {
 		t.Errorf("%+v, %v, want the thread of its own", page, err)

@@ -77,7 +77,7 @@ func TestUnreadDecisions(t *testing.T) {
 	}{
 		{"recipient", "agents/Eve/profile.json", `{"program": "x", "inception": "2026-01-01T00:00:00Z"}`,
 			func(ctx context.Context, p *maildir.Project) error {
-				_, err := p.Send(ctx, maildir.Draft{From: "Ann", To: []string{"Eve"}, Body: "b"})
+				_, err := p.Box("Ann", format.Origin{}).Send(ctx, maildir.Draft{To: []string{"Eve"}, Body: "b"})
 				return err
 			}, noError},
 		{"whois", "agents/Eve/profile.json", `{"program": "x", "inception": "2026-01-01T00:00:00Z"}`,
@@ -96,12 +96,12 @@ func TestUnreadDecisions(t *testing.T) {
 			}, noError},
 		{"acknowledge", "agents/Bob/inbox/m1.md", mail("m1", "Ann", ""),
 			func(ctx context.Context, p *maildir.Project) error {
-				_, err := p.Acknowledge(ctx, "Bob", "m1")
+				_, err := p.Box("Bob", format.Origin{}).Acknowledge(ctx, "m1")
 				return err
 			}, noError},
 		{"acknowledge below a folder", "agents/Bob/inbox", mail("m1", "Ann", ""),
 			func(ctx context.Context, p *maildir.Project) error {
-				_, err := p.Acknowledge(ctx, "Bob", "m1")
+				_, err := p.Box("Bob", format.Origin{}).Acknowledge(ctx, "m1")
 				return err
 			}, noError},
 		{"message", "messages/m1.md", mail("m1", "Ann", ""),
@@ -110,7 +110,7 @@ func TestUnreadDecisions(t *testing.T) {
 			func(ctx context.Context, p *maildir.Project) error { _, err := p.Thread(ctx, "m1", false); return err }, noError},
 		{"claim", "claims/by-hand.json", cl,
 			func(ctx context.Context, p *maildir.Project) error {
-				r, err := p.Claim(ctx, claim.Request{Agent: "Bob", Patterns: []string{"app/x.go"}})
+				r, err := p.Box("Bob", format.Origin{}).Claim(ctx, claim.Request{Patterns: []string{"app/x.go"}})
 				if err == nil && len(r.Granted) > 0 {
 					return errors.New("granted")
 				}
@@ -118,7 +118,7 @@ func TestUnreadDecisions(t *testing.T) {
 			}, noError},
 		{"release", "claims/by-hand.json", cl,
 			func(ctx context.Context, p *maildir.Project) error {
-				r, err := p.Release(ctx, "Ann", nil)
+				r, err := p.Box("Ann", format.Origin{}).Release(ctx, nil)
 				if err == nil && len(r.Released) == 0 {
 					return errors.New("nothing was released")
 				}
@@ -126,7 +126,7 @@ func TestUnreadDecisions(t *testing.T) {
 			}, noError},
 		{"key", "agents/Ann/outbox/m1.md", mail("m1", "Ann", "k1"),
 			func(ctx context.Context, p *maildir.Project) error {
-				s, err := p.Send(ctx, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "body\n", Key: "k1"}) // other content: the file names no project
+				s, err := p.Box("Ann", format.Origin{}).Send(ctx, maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "body\n", Key: "k1"}) // other content: the file names no project
 				if err == nil {
 					return fmt.Errorf("sent again as %s", s.ID)
 				}
@@ -175,8 +175,8 @@ func TestUnreadOwnFiles(t *testing.T) {
 	t.Parallel()
 	m := &machine{}
 	p := project(t, storetest.Config{Fail: m.fail}, "Ann", "Bob")
-	sent := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "one two"})
-	if _, err := p.Claim(t.Context(), claim.Request{Agent: "Ann", Patterns: []string{"app/*.go"}}); err != nil {
+	sent := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "one two"})
+	if _, err := p.Box("Ann", format.Origin{}).Claim(t.Context(), claim.Request{Patterns: []string{"app/*.go"}}); err != nil {
 		t.Fatal(err)
 	}
 	copyPath := inbox(t, p, "Bob").Messages[0].CopyPath
@@ -191,11 +191,11 @@ func TestUnreadOwnFiles(t *testing.T) {
 			path string
 			do   func() error
 		}{
-			{copyPath, func() error { _, err := p.Acknowledge(t.Context(), "Bob", sent.ID); return err }},
-			{copyPath, func() error { _, err := p.Pop(t.Context(), "Bob"); return err }},
-			{mark, func() error { _, err := p.Acknowledge(t.Context(), "Bob", sent.ID); return err }},
+			{copyPath, func() error { _, err := p.Box("Bob", format.Origin{}).Acknowledge(t.Context(), sent.ID); return err }},
+			{copyPath, func() error { _, err := p.Box("Bob", format.Origin{}).Pop(t.Context()); return err }},
+			{mark, func() error { _, err := p.Box("Bob", format.Origin{}).Acknowledge(t.Context(), sent.ID); return err }},
 			{claims[0].Path, func() error {
-				_, err := p.Claim(t.Context(), claim.Request{Agent: "Ann", Patterns: []string{"app/*.go"}})
+				_, err := p.Box("Ann", format.Origin{}).Claim(t.Context(), claim.Request{Patterns: []string{"app/*.go"}})
 				return err
 			}},
 		} {
@@ -207,7 +207,7 @@ func TestUnreadOwnFiles(t *testing.T) {
 			if n := len(inbox(t, p, "Bob").Messages); n != 1 {
 				t.Fatalf("%s, %v: %d messages in the inbox", c.path, fault, n)
 			}
-			r, err := p.Claim(t.Context(), claim.Request{Agent: "Bob", Patterns: []string{"app/x.go"}})
+			r, err := p.Box("Bob", format.Origin{}).Claim(t.Context(), claim.Request{Patterns: []string{"app/x.go"}})
 			if err == nil && len(r.Conflicts) != 1 || err != nil && !errors.Is(err, maildir.ErrUnavailable) {
 				t.Errorf("%s, %v: a second agent's claim: %+v, %v", c.path, fault, r, err)
 			}
@@ -216,11 +216,11 @@ func TestUnreadOwnFiles(t *testing.T) {
 	}
 	until(t, "everything is looked at again", func() bool { return len(p.Unread()) == 0 })
 	for _, read := range []bool{true, false} {
-		if _, err := p.SetRead(t.Context(), "Bob", sent.ID, read); err != nil {
+		if _, err := p.Box("Bob", format.Origin{}).SetRead(t.Context(), sent.ID, read); err != nil {
 			t.Error(err)
 		}
 	}
-	if _, err := p.Acknowledge(t.Context(), "Bob", sent.ID); err != nil {
+	if _, err := p.Box("Bob", format.Origin{}).Acknowledge(t.Context(), sent.ID); err != nil {
 		t.Error(err)
 	}
 }
@@ -282,6 +282,6 @@ func interrupted(t *testing.T) (root, repo string) {
 	mu.Lock()
 	armed = true
 	mu.Unlock()
-	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
+	send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
 	return copied, filepath.Join(copied, "projects", p.Slug, "repo")
 }

@@ -8,6 +8,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 )
 
@@ -22,7 +23,7 @@ func TestUnwokenNever(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.SetSeat("Cy", maildir.Seat{Tmux: "/tmp/tmux,1,0", Pane: "%1"})
-	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob", "Cy", pat}, Subject: "s", Body: "b"})
+	send(t, p, "Ann", maildir.Draft{To: []string{"Bob", "Cy", pat}, Subject: "s", Body: "b"})
 	named := func() (names []string) {
 		all, err := p.Unwoken(t.Context())
 		if err != nil {
@@ -41,7 +42,7 @@ func TestUnwokenNever(t *testing.T) {
 	if all := named(); len(all) != 1 || !strings.HasPrefix(all[0], want) {
 		t.Errorf("after 16 minutes: %s, want %s", all, want)
 	}
-	if _, err := p.Inbox(t.Context(), index.InboxQuery{Agent: "Bob"}, false, 0); err != nil {
+	if _, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, false, 0); err != nil {
 		t.Fatal(err)
 	}
 	if all := named(); len(all) > 0 {

@@ -53,9 +53,15 @@ func projectIn(t testing.TB, s *maildir.Store, names ...string) *maildir.Project
 	return p
 }
 
-func send(t testing.TB, p *maildir.Project, d maildir.Draft) *maildir.Sent {
+func send(t testing.TB, p *maildir.Project, from string, d maildir.Draft) *maildir.Sent {
 	t.Helper()
-	sent, err := p.Send(t.Context(), d)
+	return sendFrom(t, p.Box(from, format.Origin{}), d)
+}
+
+// sendFrom is send from a box.
+func sendFrom(t testing.TB, b *maildir.Box, d maildir.Draft) *maildir.Sent {
+	t.Helper()
+	sent, err := b.Send(t.Context(), d)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +70,7 @@ func send(t testing.TB, p *maildir.Project, d maildir.Draft) *maildir.Sent {
 
 func inbox(t testing.TB, p *maildir.Project, agent string) *maildir.InboxPage {
 	t.Helper()
-	page, err := p.Inbox(t.Context(), index.InboxQuery{Agent: agent, Bodies: true, Limit: 200}, false, 0)
+	page, err := p.Box(agent, format.Origin{}).Inbox(t.Context(), index.InboxQuery{Bodies: true, Limit: 200}, false, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,8 +82,7 @@ func inbox(t testing.TB, p *maildir.Project, agent string) *maildir.InboxPage {
 func TestSendToAll(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Cat", "Dan")
-	m := send(t, p, maildir.Draft{
-		From:        "Ann",
+	m := send(t, p, "Ann", maildir.Draft{
 		To:          []string{"Bob", "Bob"},
 		CC:          []string{"Cat", "Bob"},
 		BCC:         []string{"Dan", "Cat"},
@@ -113,8 +118,8 @@ func TestBCCIsPrivate(t *testing.T) {
 	if err := p.History.Flush(t.Context()); err != nil { // the registrations name it, and may
 		t.Fatal(err)
 	}
-	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, BCC: []string{"Hidden"}, Subject: "s", Body: "b"})
-	if _, err := p.Reply(t.Context(), maildir.ReplyDraft{From: "Bob", ReplyTo: m.ID, Body: "r"}); err != nil {
+	m := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, BCC: []string{"Hidden"}, Subject: "s", Body: "b"})
+	if _, err := p.Box("Bob", format.Origin{}).Reply(t.Context(), m.ID, maildir.Draft{Body: "r"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.History.Flush(t.Context()); err != nil {
@@ -165,7 +170,7 @@ func TestConcurrentSends(t *testing.T) {
 	for c := range clients {
 		all.Go(func() {
 			for i := range each {
-				m, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: fmt.Sprint(c, i), Body: "b"})
+				m, err := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Bob"}, Subject: fmt.Sprint(c, i), Body: "b"})
 				if err != nil {
 					t.Error(err)
 					return
@@ -205,26 +210,26 @@ func TestConcurrentSends(t *testing.T) {
 func TestReply(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Cat")
-	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, CC: []string{"Cat"}, Subject: "Plan", Body: "b", Importance: "high"})
-	r, err := p.Reply(t.Context(), maildir.ReplyDraft{From: "Bob", ReplyTo: m.ID, Body: "r"})
+	m := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, CC: []string{"Cat"}, Subject: "Plan", Body: "b", Importance: "high"})
+	r, err := p.Box("Bob", format.Origin{}).Reply(t.Context(), m.ID, maildir.Draft{Body: "r"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff([]string{"Ann"}, r.To); d != "" || r.Subject != "Re: Plan" || r.ThreadID != m.ID || r.InReplyTo != m.ID || r.Importance != "normal" {
 		t.Errorf("%+v", r.Message)
 	}
-	asked, err := p.Reply(t.Context(), maildir.ReplyDraft{From: "Bob", ReplyTo: m.ID, Body: "ack it", AckRequired: true})
+	asked, err := p.Box("Bob", format.Origin{}).Reply(t.Context(), m.ID, maildir.Draft{Body: "ack it", AckRequired: true})
 	if err != nil || asked.Importance != "high" {
 		t.Errorf("a reply that asks for acknowledgement of a high original: %+v, %v", asked, err)
 	}
-	own, err := p.Reply(t.Context(), maildir.ReplyDraft{From: "Ann", ReplyTo: m.ID, Body: "more"})
+	own, err := p.Box("Ann", format.Origin{}).Reply(t.Context(), m.ID, maildir.Draft{Body: "more"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff([][]string{{"Bob"}, {"Cat"}}, [][]string{own.To, own.CC}); d != "" {
 		t.Error(d)
 	}
-	rr, err := p.Reply(t.Context(), maildir.ReplyDraft{From: "Ann", ReplyTo: r.ID, Body: "rr"})
+	rr, err := p.Box("Ann", format.Origin{}).Reply(t.Context(), r.ID, maildir.Draft{Body: "rr"})
 	if err != nil || rr.Subject != "Re: Plan" || rr.ThreadID != m.ID {
 		t.Errorf("%+v %v", rr, err)
 	}
@@ -243,7 +248,7 @@ func TestKeyConcurrently(t *testing.T) {
 	var ids sync.Map
 	for range 12 {
 		all.Go(func() {
-			m, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Bob"}, BCC: []string{"Cat"}, Subject: "s", Body: "b", Key: "k"})
+			m, err := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Bob"}, BCC: []string{"Cat"}, Subject: "s", Body: "b", Key: "k"})
 			if err != nil {
 				t.Error(err)
 				return
@@ -257,22 +262,21 @@ func TestKeyConcurrently(t *testing.T) {
 	if page := inbox(t, p, "Bob"); n != 1 || page.Total != 1 {
 		t.Errorf("%d ids, %d deliveries", n, page.Total)
 	}
-	if m, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b", Key: "k"}); err != nil || m.Again {
+	if m, err := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b", Key: "k"}); err != nil || m.Again {
 		t.Errorf("other recipients are another message: %+v %v", m, err)
 	}
-	taken := maildir.Draft{From: "Ann", To: []string{"Cat", "Bob"}, Subject: "other", Body: "b", Key: "k"}
-	if _, err := p.Send(t.Context(), taken); !errors.Is(err, maildir.ErrConflict) {
+	taken := maildir.Draft{To: []string{"Cat", "Bob"}, Subject: "other", Body: "b", Key: "k"}
+	if _, err := p.Box("Ann", format.Origin{}).Send(t.Context(), taken); !errors.Is(err, maildir.ErrConflict) {
 		t.Errorf("got %v, want conflict", err)
 	}
-	same := maildir.Draft{From: "Ann", To: []string{"Bob"}, BCC: []string{"Cat"}, Subject: "s", Body: "b", Key: "k"}
-	other := same
-	other.Auth, other.Door = "uid:1000", format.DoorStdio
-	if m := send(t, p, other); !m.Again {
+	same := maildir.Draft{To: []string{"Bob"}, BCC: []string{"Cat"}, Subject: "s", Body: "b", Key: "k"}
+	other := p.Box("Ann", format.Origin{Auth: "uid:1000", Door: format.DoorStdio})
+	if m := sendFrom(t, other, same); !m.Again {
 		t.Error("the same mail through another door is another message")
 	}
 	text := same
 	text.TextOnly = true
-	if _, err := p.Send(t.Context(), text); !errors.Is(err, maildir.ErrConflict) {
+	if _, err := p.Box("Ann", format.Origin{}).Send(t.Context(), text); !errors.Is(err, maildir.ErrConflict) {
 		t.Errorf("got %v, want conflict: the text is no markdown now", err)
 	}
 }
@@ -316,10 +320,10 @@ func TestFanout(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{Fanout: 10_000, NoWatcher: true}, "Ann", "Bob", "Cat", "Dan")
 	big := strings.Repeat("x", 4_000)
-	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: strings.Repeat("x", 9_000)})
-	first := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob", "Cat"}, Subject: "s", Body: big, Key: "k"})
-	_, sent := p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Bob"}, CC: []string{"Cat"}, BCC: []string{"Dan"}, Subject: "s", Body: big})
-	_, replied := p.Reply(t.Context(), maildir.ReplyDraft{From: "Bob", ReplyTo: first.ID, To: []string{"Ann", "Cat", "Dan"}, Body: big})
+	send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: strings.Repeat("x", 9_000)})
+	first := send(t, p, "Ann", maildir.Draft{To: []string{"Bob", "Cat"}, Subject: "s", Body: big, Key: "k"})
+	_, sent := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Bob"}, CC: []string{"Cat"}, BCC: []string{"Dan"}, Subject: "s", Body: big})
+	_, replied := p.Box("Bob", format.Origin{}).Reply(t.Context(), first.ID, maildir.Draft{To: []string{"Ann", "Cat", "Dan"}, Body: big})
 	for _, err := range []error{sent, replied} {
 		if !errors.Is(err, maildir.ErrTooLarge) {
 			t.Fatalf("got %v", err)
@@ -341,7 +345,7 @@ func TestMailboxDepth(t *testing.T) {
 	const depth = 5
 	p := project(t, storetest.Config{Depth: depth}, "Ann", "Bob", "Cat")
 	draft := func(key string, to ...string) maildir.Draft {
-		return maildir.Draft{From: "Ann", To: to, Subject: "s", Body: key, Key: key, Bounded: true}
+		return maildir.Draft{To: to, Subject: "s", Body: key, Key: key, Bounded: true}
 	}
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -349,7 +353,7 @@ func TestMailboxDepth(t *testing.T) {
 	for i := range 8 * depth {
 		all.Go(func() {
 			key := fmt.Sprint(i)
-			_, err := p.Send(t.Context(), draft(key, "Bob"))
+			_, err := p.Box("Ann", format.Origin{}).Send(t.Context(), draft(key, "Bob"))
 			mu.Lock()
 			defer mu.Unlock()
 			if err == nil {
@@ -363,20 +367,20 @@ func TestMailboxDepth(t *testing.T) {
 	if page := inbox(t, p, "Bob"); len(kept) != depth || page.Unread != depth {
 		t.Fatalf("%d sent, %d unread, want %d", len(kept), page.Unread, depth)
 	}
-	if m, err := p.Send(t.Context(), draft(kept[0], "Bob")); err != nil || !m.Again {
+	if m, err := p.Box("Ann", format.Origin{}).Send(t.Context(), draft(kept[0], "Bob")); err != nil || !m.Again {
 		t.Errorf("sent again: %+v %v", m, err)
 	}
-	if _, err := p.Send(t.Context(), draft("both", "Cat", "Bob")); !errors.Is(err, maildir.ErrUnavailable) {
+	if _, err := p.Box("Ann", format.Origin{}).Send(t.Context(), draft("both", "Cat", "Bob")); !errors.Is(err, maildir.ErrUnavailable) {
 		t.Errorf("got %v, want unavailable", err)
 	}
 	if page := inbox(t, p, "Cat"); page.Total != 0 {
 		t.Errorf("half delivered: %+v", page)
 	}
-	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "not bounded", Body: "b"})
+	send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "not bounded", Body: "b"})
 	for range 2 {
-		if _, err := p.Pop(t.Context(), "Bob"); err != nil {
+		if _, err := p.Box("Bob", format.Origin{}).Pop(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	send(t, p, draft("room again", "Bob"))
+	send(t, p, "Ann", draft("room again", "Bob"))
 }

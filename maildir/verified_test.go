@@ -15,13 +15,8 @@ import (
 func TestMachineSeal(t *testing.T) {
 	t.Parallel()
 	there := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
-	m := send(t, there, maildir.Draft{
-		From:    "Ann",
-		To:      []string{"Bob"},
-		Subject: "s",
-		Body:    "text",
-		Origin:  format.Origin{Auth: "uid:1000", Door: format.DoorPage}, // where a person sits is for that machine to say
-	})
+	by := format.Origin{Auth: "uid:1000", Door: format.DoorPage} // where a person sits is for that machine to say
+	m := sendFrom(t, there.Box("Ann", by), maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "text"})
 	key, err := keys.Own(maildir.StoreOf(there).Root())
 	if err != nil {
 		t.Fatal(err)
@@ -83,12 +78,8 @@ func TestPerson(t *testing.T) {
 		{"none", format.DoorPage, false, keys.SelfAsserted},
 		{"dmarc:example.org", format.DoorGateway, false, "dmarc example.org"},
 	} {
-		m := send(t, p, maildir.Draft{
-			From:   "Ann",
-			To:     []string{"Ann"},
-			Body:   "text",
-			Origin: format.Origin{Auth: tt.auth, Door: tt.door, Terminal: tt.terminal},
-		})
+		by := format.Origin{Auth: tt.auth, Door: tt.door, Terminal: tt.terminal}
+		m := sendFrom(t, p.Box("Ann", by), maildir.Draft{To: []string{"Ann"}, Body: "text"})
 		d := inbox(t, p, "Ann").Messages[0]
 		if by, ok := maildir.StoreOf(p).Verified(&d.Message); !ok || d.ID != m.ID || by.String() != tt.want {
 			t.Errorf("%s through %q, terminal %v: verified %v by %q, want %q", tt.auth, tt.door, tt.terminal, ok, by, tt.want)
@@ -111,7 +102,7 @@ func TestSealOfOtherProject(t *testing.T) {
 		}
 		both = append(both, p)
 	}
-	m := send(t, both[0], maildir.Draft{From: "Bob", To: []string{"Bob"}, Subject: "s", Body: "text"})
+	m := send(t, both[0], "Bob", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "text"})
 	data, err := os.ReadFile(copyOf(both[0].Tree.Dir(), "agents/Bob/inbox", m))
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ func TestVolley(t *testing.T) {
 	p, k := sleeping(t, storetest.Config{Now: now})
 	between := func(from, to string, n int) {
 		for i := range n {
-			send(t, p, maildir.Draft{From: from, To: []string{to}, Subject: fmt.Sprint("Thanks ", i), Body: "b", ThreadID: "thanks"})
+			send(t, p, from, maildir.Draft{To: []string{to}, Subject: fmt.Sprint("Thanks ", i), Body: "b", ThreadID: "thanks"})
 		}
 	}
 	rests := func() bool {
@@ -57,7 +57,7 @@ func TestVolley(t *testing.T) {
 	if _, err := p.Register(t.Context(), maildir.Registration{NameHint: "Cy"}); err != nil {
 		t.Fatal(err)
 	}
-	send(t, p, maildir.Draft{From: "Cy", To: []string{"Bob"}, Subject: "The build is red", Body: "b"})
+	send(t, p, "Cy", maildir.Draft{To: []string{"Bob"}, Subject: "The build is red", Body: "b"})
 	if got := <-came; got.n.New != 2 || got.n.Volley != 0 {
 		t.Errorf("%+v: %s", got, got.n)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/mcp/protocol"
 	"mailtree/mcp/tool"
 )
@@ -143,8 +144,7 @@ func TestCutMailSaysWhere(t *testing.T) {
 	for _, size := range []int{100, 2_000_000, 300_000, 300_000} {
 		var m *maildir.Sent
 		if err == nil {
-			m, err = p.Send(t.Context(), maildir.Draft{
-				From:    "Bob",
+			m, err = p.Box("Bob", format.Origin{}).Send(t.Context(), maildir.Draft{
 				To:      []string{"Bob"},
 				Subject: "s",
 				Body:    hostileText(size),
@@ -158,7 +158,7 @@ func TestCutMailSaysWhere(t *testing.T) {
 	for i, tt := range []struct{ toolset, tool, key string }{
 		{"postal", "check_mail", "content"}, {"agentmail", "receive", "message"}, {"postal", "check_mail", "content"}, {"agentmail", "receive", "message"},
 	} {
-		d, err := p.Delivery(t.Context(), "Bob", c.ids[i])
+		d, err := p.Box("Bob", format.Origin{}).Delivery(t.Context(), c.ids[i])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,7 +183,7 @@ func TestCutMailSaysWhere(t *testing.T) {
 		if !cut || !strings.HasPrefix("s\n\n"+m.Body, text) || len(text) < 20_000 {
 			t.Errorf("%s: %d of %d bytes, ending %q", tt.tool, len(got), len(m.Body), got[max(0, len(got)-300):])
 		}
-		if d, err := p.Delivery(t.Context(), "Bob", c.ids[i]); err != nil || !d.Read {
+		if d, err := p.Box("Bob", format.Origin{}).Delivery(t.Context(), c.ids[i]); err != nil || !d.Read {
 			t.Errorf("%s is not read: %v", c.ids[i], err)
 		}
 	}
@@ -293,8 +293,7 @@ func TestAnswersWait(t *testing.T) {
 		err = p.EnsureAgent(t.Context(), "Bob", maildir.Registration{})
 	}
 	if err == nil {
-		_, err = p.Send(t.Context(), maildir.Draft{
-			From:    "Bob",
+		_, err = p.Box("Bob", format.Origin{}).Send(t.Context(), maildir.Draft{
 			To:      []string{"Bob"},
 			Subject: "s",
 			Body:    strings.Repeat("x", 500_000),

@@ -8,6 +8,7 @@ import (
 	"mailtree/maildir"
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
+	"mailtree/mcp/tool"
 )
 
 // CompleteAsk is the body of POST /mailtree/complete: what a person has begun to type.
@@ -87,7 +88,7 @@ func claimedBy(ctx context.Context, p *maildir.Project, ask *CompleteAsk) (words
 func newestOf(ctx context.Context, p *maildir.Project, ask *CompleteAsk) (words []Completion) {
 	q := index.InboxQuery{Agent: ask.Person, Limit: maxCompletions, Peek: true}
 	const markRead, wait = false, 0
-	page, err := p.Inbox(ctx, q, markRead, wait)
+	page, err := tool.Box(ctx, p, q.Agent).Inbox(ctx, q, markRead, wait)
 	if err != nil { // the person is no agent here yet
 		return nil
 	}

@@ -69,7 +69,6 @@ func newCrowd(t *testing.T) *crowd {
 	}
 	for i, size := range []int{100, 2_000_000, 100_000, 100_000, 100_000, 10, 300_000} {
 		d := maildir.Draft{
-			From:     "Ann",
 			To:       []string{"Bob"},
 			Subject:  text(format.MaxSubject),
 			Body:     fmt.Sprintf("%d %s", i, hostileText(size)),
@@ -78,7 +77,7 @@ func newCrowd(t *testing.T) *crowd {
 		if size <= 100 {
 			d.To = to
 		}
-		sent, err := p.Send(t.Context(), d)
+		sent, err := p.Box("Ann", format.Origin{}).Send(t.Context(), d)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,8 +88,7 @@ func newCrowd(t *testing.T) *crowd {
 		for j := range 30 {
 			body += fmt.Sprintf("- [ ] %d %d %s\n- DECISION: %d %s\n- why %d?\n", i, j, hostileText(250), j, hostileText(250), j)
 		}
-		if _, err := p.Send(t.Context(), maildir.Draft{
-			From:     "Ann",
+		if _, err := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{
 			To:       to,
 			Subject:  text(format.MaxSubject),
 			Body:     body,
@@ -100,12 +98,12 @@ func newCrowd(t *testing.T) *crowd {
 		}
 	}
 	for i := range 8 {
-		if _, err := p.Claim(t.Context(), claim.Request{Agent: "Ann", Patterns: patterns(i), Reason: text(1024)}); err != nil {
+		if _, err := p.Box("Ann", format.Origin{}).Claim(t.Context(), claim.Request{Patterns: patterns(i), Reason: text(1024)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i := range 64 {
-		b, err := p.OpenBox(t.Context(), "Bob", maildir.Caller{Root: true})
+		b, err := p.OpenBox(t.Context(), "Bob", maildir.Caller{Root: true}, format.Origin{})
 		if err == nil {
 			_, err = b.CreateHook(t.Context(), hook.Hook{
 				Event:   hook.OnReceive,

@@ -34,7 +34,7 @@ type Deleted struct {
 }
 
 func (s *Server) archiveMessage(ctx context.Context, p *maildir.Project, ask *MessageAsk) (any, error) {
-	d, err := p.Archive(ctx, ask.Agent, ask.ID)
+	d, err := tool.Box(ctx, p, ask.Agent).Archive(ctx, ask.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func (s *Server) archiveMessage(ctx context.Context, p *maildir.Project, ask *Me
 }
 
 func (s *Server) deleteMessage(ctx context.Context, p *maildir.Project, ask *MessageAsk) (any, error) {
-	d, err := p.Delete(ctx, ask.Agent, ask.ID)
+	d, err := tool.Box(ctx, p, ask.Agent).Delete(ctx, ask.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -66,10 +66,8 @@ type Undone struct {
 
 func (s *Server) undo(ctx context.Context, p *maildir.Project, ask *MessageAsk) (any, error) {
 	by := tool.CallerOf(ctx)
-	u, err := p.Undo(ctx, maildir.Undoing{
-		Agent:  ask.Agent,
-		ID:     ask.ID,
-		Origin: by.Origin,
+	u, err := p.Box(ask.Agent, by.Origin).Undo(ctx, maildir.Undoing{
+		ID: ask.ID,
 	})
 	if err != nil {
 		return nil, err
@@ -110,12 +108,10 @@ type Amended struct {
 
 func (s *Server) amend(ctx context.Context, p *maildir.Project, ask *MessageAsk) (any, error) {
 	by := tool.CallerOf(ctx)
-	a, err := p.Amend(ctx, maildir.Amendment{
-		Agent:   ask.Agent,
+	a, err := p.Box(ask.Agent, by.Origin).Amend(ctx, maildir.Amendment{
 		ID:      ask.ID,
 		Text:    ask.Text,
 		Version: ask.Version,
-		Origin:  by.Origin,
 	})
 	if err != nil {
 		return nil, err

@@ -52,6 +52,6 @@ func (s *Server) newDraft(ctx context.Context, ask *NewDraft) (made MadeDraft, e
 	if err != nil {
 		return made, err
 	}
-	made.File, made.Outbox, err = p.NewDraft(ctx, ask.Agent, tool.Listed(ask.To))
+	made.File, made.Outbox, err = tool.Box(ctx, p, ask.Agent).NewDraft(ctx, tool.Listed(ask.To))
 	return made, err
 }

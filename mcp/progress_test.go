@@ -12,6 +12,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 	"mailtree/mcp/protocol"
 	"mailtree/mcp/tool"
@@ -81,7 +82,7 @@ func TestProgress(t *testing.T) {
 			}
 			last = n.Params.Progress
 		}
-		if _, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "at last"}); err != nil {
+		if _, err := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Ann"}, Subject: "at last"}); err != nil {
 			t.Fatal(err)
 		}
 		data, ok := next()
@@ -95,7 +96,7 @@ func TestProgress(t *testing.T) {
 			t.Errorf("%s: after the answer %q", name, data)
 		}
 		await(t, func() bool { return s.streams.used.Load() == 0 })
-		if _, err := p.Inbox(t.Context(), index.InboxQuery{Agent: "Ann"}, true, 0); err != nil {
+		if _, err := p.Box("Ann", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, true, 0); err != nil {
 			t.Fatal(err)
 		}
 	}

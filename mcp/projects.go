@@ -29,7 +29,7 @@ func (s *Server) listProjects(ctx context.Context, ask *ProjectsAsk) (out Projec
 	for _, p := range s.cfg.Store.Projects() {
 		line := ProjectLine{Slug: p.Slug, HumanKey: p.HumanKey(), Created: tool.Stamp(p.Created())}
 		if ask.Person != "" {
-			counts, err := p.Counts(ctx, ask.Person)
+			counts, err := tool.Box(ctx, p, ask.Person).Counts(ctx)
 			if err != nil {
 				return out, err
 			}

@@ -10,6 +10,7 @@ import (
 	"mailtree/fixtures/bulk"
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/page"
 )
 
@@ -54,8 +55,7 @@ func recent(b *testing.B, s *maildir.Store) {
 		b.Fatal(err)
 	}
 	for i := range 300 {
-		_, err := p.Send(b.Context(), maildir.Draft{
-			From:        fmt.Sprintf("Agent%02d", i%8),
+		_, err := p.Box(fmt.Sprintf("Agent%02d", i%8), format.Origin{}).Send(b.Context(), maildir.Draft{
 			To:          []string{fmt.Sprintf("Agent%02d", (i+1)%8)},
 			Subject:     fmt.Sprint("Report ", i),
 			Body:        "The plan for the users table and its migration.",

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/page"
 )
 
@@ -18,11 +19,11 @@ func TestBounds(t *testing.T) {
 	body := strings.Repeat("<&>\"' long lines ", 20_000)
 	var last *maildir.Sent
 	for i := range 55 {
-		d := maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: fmt.Sprint("Part ", i), Body: "short", ThreadID: "long"}
+		d := maildir.Draft{To: []string{"pat"}, Subject: fmt.Sprint("Part ", i), Body: "short", ThreadID: "long"}
 		if i >= 40 {
 			d.Body, d.TextOnly = body, true
 		}
-		last = s.send(d)
+		last = s.send("Ann", d)
 	}
 	b := s.browser()
 	for path, marks := range map[string]struct{ cut, none string }{
@@ -52,7 +53,7 @@ func TestBounds(t *testing.T) {
 // of.
 func TestFragmentOfFiles(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
-	sent := s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "s", Body: "b"})
+	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "s", Body: "b"})
 	for path, want := range map[string]int{
 		"/message/" + sent.ID + "/raw":     http.StatusOK,
 		"/file/" + strings.Repeat("0", 40): http.StatusNotFound,
@@ -78,7 +79,7 @@ func TestFragmentOfFiles(t *testing.T) {
 // TestActivityBeside: a busy project leaves the activity of another one as it is.
 func TestActivityBeside(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
-	s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "The quiet one", Body: "b"})
+	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "The quiet one", Body: "b"})
 	busy, err := s.store.EnsureProject(t.Context(), "/code/busy")
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +92,7 @@ func TestActivityBeside(t *testing.T) {
 		}
 	}
 	for range 30 { // more changes than the activity reads
-		if _, err := busy.Send(t.Context(), maildir.Draft{From: all[0], To: all, Subject: "s", Body: "b"}); err != nil {
+		if _, err := busy.Box(all[0], format.Origin{}).Send(t.Context(), maildir.Draft{To: all, Subject: "s", Body: "b"}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 
 	"mailtree/maildir"
 	"mailtree/maildir/claim"
+	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 	"mailtree/page"
 )
@@ -108,18 +109,18 @@ func said(element, text string) chromedp.Action {
 // TestBrowserLive: mail shows when it comes, and moves, selects and types over nothing.
 func TestBrowserLive(t *testing.T) {
 	s := open(t, page.Config{})
-	first := s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "First", Body: strings.Repeat("Is this live?\n\n", 60)})
+	first := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "First", Body: strings.Repeat("Is this live?\n\n", 60)})
 	b := s.tab()
 	b.enter()
-	s.send(maildir.Draft{From: "Bob", To: []string{"pat"}, Subject: "Second", Body: "b"})
+	s.send("Bob", maildir.Draft{To: []string{"pat"}, Subject: "Second", Body: "b"})
 	b.must("see mail arrive", said("a", "Second"))
 
 	b.visit("/thread/" + first.ID)
 	b.must("begin a reply", chromedp.SendKeys(`#reply-body`, "My draft"))
 	b.must("select in it", chromedp.Evaluate(`document.getElementById("reply-body").setSelectionRange(3, 8)`, nil),
 		chromedp.Evaluate(`scrollTo(0, 300); window.before = scrollY`, nil))
-	answer := maildir.Draft{From: "Bob", To: []string{"Ann"}, Subject: "Re: First", Body: "Another's answer", ThreadID: first.ID}
-	s.send(answer)
+	answer := maildir.Draft{To: []string{"Ann"}, Subject: "Re: First", Body: "Another's answer", ThreadID: first.ID}
+	s.send("Bob", answer)
 	b.must("see the answer of another beside the draft", said("article", "Another's answer"))
 	b.expect("My draft", `document.getElementById("reply-body").value`)
 	b.expect("draft", `(e => e.value.slice(e.selectionStart, e.selectionEnd))(document.activeElement)`)
@@ -127,7 +128,7 @@ func TestBrowserLive(t *testing.T) {
 
 	b.must("select what is read", chromedp.Evaluate(`getSelection().selectAllChildren(document.querySelector("article .body p"))`, nil))
 	answer.Body = "A third"
-	s.send(answer)
+	s.send("Bob", answer)
 	b.must("hear of an answer", said(`*[@id="stale"]`, "1 new."))
 	b.expect("Is this live?", `getSelection().toString()`)
 	b.must("ask for it", chromedp.Click(`#stale button`), said("article", "A third"))
@@ -138,7 +139,7 @@ func TestBrowserLive(t *testing.T) {
 func TestBrowserTimes(t *testing.T) {
 	var ahead atomic.Int64
 	s := open(t, page.Config{Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
-	first := s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "First", Body: "b"})
+	first := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "First", Body: "b"})
 	b := s.tab()
 	b.must("let a minute last 0.6 s", chromedp.ActionFunc(func(ctx context.Context) error {
 		_, err := cdp.AddScriptToEvaluateOnNewDocument(`(real => { setInterval = (f, ms) => real(f, ms / 100) })(setInterval)`).Do(ctx)
@@ -147,7 +148,7 @@ func TestBrowserTimes(t *testing.T) {
 	b.enter()
 	ahead.Store(int64(5 * time.Minute))
 	b.await(`document.querySelector("main li time").textContent === "5m"`)
-	s.send(maildir.Draft{From: "Bob", To: []string{"pat"}, Subject: "Second", Body: "b"})
+	s.send("Bob", maildir.Draft{To: []string{"pat"}, Subject: "Second", Body: "b"})
 	b.must("see mail arrive", said("a", "Second"))
 	b.expect("Second", `[...document.querySelectorAll(".fresh .what")].map(e => e.textContent.trim()).join()`)
 
@@ -175,7 +176,7 @@ func TestBrowserTabs(t *testing.T) {
 		b.visit("/")
 	}
 	b.must("leave it", chromedp.Evaluate(hide("hidden"), nil))
-	s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "First", Body: "a"})
+	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "First", Body: "a"})
 	b.must("come back", chromedp.Evaluate(hide("visible"), nil), said("a", "First"))
 }
 
@@ -189,7 +190,7 @@ func hide(state string) string {
 // goes once it was sent; the page says when the server is away.
 func TestBrowserDraft(t *testing.T) {
 	s := open(t, page.Config{})
-	asked := s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "Which?", Body: "a?"})
+	asked := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Which?", Body: "a?"})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -227,8 +228,8 @@ func TestBrowserDraft(t *testing.T) {
 // in a field.
 func TestBrowserKeys(t *testing.T) {
 	s := open(t, page.Config{})
-	s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "First", Body: "a"})
-	s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "Second", Body: "b"})
+	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "First", Body: "a"})
+	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Second", Body: "b"})
 	b := s.tab()
 	b.enter()
 	focus := `(document.activeElement.textContent.match(/First|Second/) || [""])[0]`
@@ -254,7 +255,7 @@ func TestBrowserKeys(t *testing.T) {
 	b.must("press /", press("/"))
 	b.expect("find", `document.activeElement.id`)
 	b.must("press g i", chromedp.Blur(`#find`), press("g"), press("i"), said("h1", "Inbox"))
-	if d, err := s.p.Inbox(t.Context(), index.InboxQuery{Agent: "pat", UnreadOnly: true, Peek: true}, false, 0); err != nil || d.Unread != 1 {
+	if d, err := s.p.Box("pat", format.Origin{}).Inbox(t.Context(), index.InboxQuery{UnreadOnly: true, Peek: true}, false, 0); err != nil || d.Unread != 1 {
 		t.Errorf("the inbox is %+v, %v", d, err)
 	}
 }
@@ -262,9 +263,9 @@ func TestBrowserKeys(t *testing.T) {
 // TestBrowserNoScript: whoever runs no script can do everything.
 func TestBrowserNoScript(t *testing.T) {
 	s := open(t, page.Config{})
-	asked := s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "Which index?", Body: "a?", AckRequired: true})
+	asked := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Which index?", Body: "a?", AckRequired: true})
 	held := claim.Request{Agent: "Bob", Patterns: []string{"app/*.go"}, Reason: "migrations"}
-	if _, err := s.p.Claim(t.Context(), held); err != nil {
+	if _, err := s.p.Box(held.Agent, format.Origin{}).Claim(t.Context(), held); err != nil {
 		t.Fatal(err)
 	}
 	b := s.tab()
@@ -285,12 +286,12 @@ func TestBrowserNoScript(t *testing.T) {
 	b.must("release", chromedp.Click(`//nav//a[contains(., "Claims")]`), chromedp.Click(`//main//summary[contains(., "Release")]`),
 		chromedp.SendKeys(`input[name=note]`, "I need it."), chromedp.Click(`//button[contains(., "Release")]`), said("p", "Nobody has claimed"))
 	for name, want := range map[string]string{"Ann": "By name.\n", "Bob": "I need it."} {
-		inbox, err := s.p.Inbox(t.Context(), index.InboxQuery{Agent: name, Bodies: true}, false, 0)
+		inbox, err := s.p.Box(name, format.Origin{}).Inbox(t.Context(), index.InboxQuery{Bodies: true}, false, 0)
 		if err != nil || len(inbox.Messages) == 0 || strings.TrimSpace(inbox.Messages[0].Body) != strings.TrimSpace(want) {
 			t.Errorf("%s has %+v, %v", name, inbox, err)
 		}
 	}
-	if d, err := s.p.Delivery(t.Context(), "pat", asked.ID); err != nil || !d.Acked {
+	if d, err := s.p.Box("pat", format.Origin{}).Delivery(t.Context(), asked.ID); err != nil || !d.Acked {
 		t.Errorf("the delivery is %+v, %v", d, err)
 	}
 }
@@ -302,7 +303,7 @@ func TestBrowserHostile(t *testing.T) {
 	var views []string
 	for _, text := range hostile {
 		subject := strings.Map(oneLine, text)
-		sent := s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: subject, Body: text + "\n\n> " + text})
+		sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: subject, Body: text + "\n\n> " + text})
 		views = append(views, "/thread/"+sent.ID, "/compose?to="+escape(text)+"&body="+escape(text))
 	}
 	for i, text := range hostile {
@@ -311,7 +312,7 @@ func TestBrowserHostile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.p.Claim(t.Context(), claimOf("Ann", "a/<script>alert(1)</script>.go")); err != nil {
+	if _, err := s.p.Box(claimOf("Ann", "a/<script>alert(1)</script>.go").Agent, format.Origin{}).Claim(t.Context(), claimOf("Ann", "a/<script>alert(1)</script>.go")); err != nil {
 		t.Fatal(err)
 	}
 	b := s.tab()

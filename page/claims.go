@@ -100,15 +100,13 @@ func (h *Page) release(v *view) (to string, err error) {
 	form := v.r.PostForm
 	agent, pattern := form.Get("agent"), form.Get("path")
 	if agent == v.Me {
-		_, err = v.p.Release(v.ctx(), agent, []string{pattern})
+		_, err = v.box().Release(v.ctx(), []string{pattern})
 		return saying(v.at("claims"), "released", pattern, nil), err
 	}
-	notice, err := v.p.Free(v.ctx(), maildir.Freeing{
-		Agent:   v.Me,
+	notice, err := v.box().Free(v.ctx(), maildir.Freeing{
 		Holder:  agent,
 		Pattern: pattern,
 		Reason:  form.Get("note"),
-		Origin:  v.origin(),
 	})
 	if err != nil || notice == nil {
 		return v.at("claims"), err
@@ -118,7 +116,7 @@ func (h *Page) release(v *view) (to string, err error) {
 
 // unrelease takes back that the person has released a claim of their own.
 func (h *Page) unrelease(v *view) (to string, err error) {
-	undone, err := v.p.Undo(v.ctx(), maildir.Undoing{Agent: v.Me, Verb: history.VerbRelease})
+	undone, err := v.box().Undo(v.ctx(), maildir.Undoing{Verb: history.VerbRelease})
 	if err != nil {
 		return "", err
 	}

@@ -98,18 +98,14 @@ func (h *Page) send(v *view) (to string, err error) {
 	original := form.Get("reply_to")
 	var sent *maildir.Sent
 	if original != "" {
-		sent, err = v.p.Reply(v.ctx(), maildir.ReplyDraft{
-			From:        v.Me,
-			ReplyTo:     original,
+		sent, err = v.box().Reply(v.ctx(), original, maildir.Draft{
 			Body:        body,
 			To:          names(form.Get("to")),
 			AckRequired: form.Get("ack") != "",
 			Key:         form.Get("key"),
-			Origin:      v.origin(),
 		})
 	} else {
-		sent, err = v.p.Send(v.ctx(), maildir.Draft{
-			From:        v.Me,
+		sent, err = v.box().Send(v.ctx(), maildir.Draft{
 			To:          names(form.Get("to")),
 			CC:          names(form.Get("cc")),
 			Subject:     form.Get("subject"),
@@ -117,7 +113,6 @@ func (h *Page) send(v *view) (to string, err error) {
 			Importance:  form.Get("importance"),
 			AckRequired: form.Get("ack") != "",
 			Key:         form.Get("key"),
-			Origin:      v.origin(),
 		})
 	}
 	if err != nil {
@@ -132,7 +127,7 @@ func (h *Page) send(v *view) (to string, err error) {
 // readOriginal marks what was answered as read, where it lies in the person's inbox.
 func (v *view) readOriginal(id string) {
 	const read = true
-	if _, err := v.p.SetRead(v.ctx(), v.Me, id, read); err != nil {
+	if _, err := v.box().SetRead(v.ctx(), id, read); err != nil {
 		v.page.cfg.Log.Debug("page: what was answered stays unread", "id", id, "error", err)
 	}
 }
@@ -150,14 +145,14 @@ func (h *Page) mark(v *view) (to string, err error) {
 	id, as := v.r.PathValue("id"), v.r.PostForm.Get("as")
 	switch as {
 	case "acknowledged":
-		_, err = v.p.Acknowledge(v.ctx(), v.Me, id)
+		_, err = v.box().Acknowledge(v.ctx(), id)
 	case "read", "unread":
-		_, err = v.p.SetRead(v.ctx(), v.Me, id, as == "read")
+		_, err = v.box().SetRead(v.ctx(), id, as == "read")
 	case "archived":
-		_, err = v.p.Archive(v.ctx(), v.Me, id)
+		_, err = v.box().Archive(v.ctx(), id)
 	case "deleted":
 		var gone *maildir.Deleted
-		if gone, err = v.p.Delete(v.ctx(), v.Me, id); err == nil {
+		if gone, err = v.box().Delete(v.ctx(), id); err == nil {
 			return saying(v.at("inbox"), as, id, gone.Readers()), nil
 		}
 	default:
@@ -175,10 +170,8 @@ func (h *Page) mark(v *view) (to string, err error) {
 // undo takes back what the person has done last to a message.
 func (h *Page) undo(v *view) (to string, err error) {
 	id := v.r.PathValue("id")
-	undone, err := v.p.Undo(v.ctx(), maildir.Undoing{
-		Agent:  v.Me,
-		ID:     id,
-		Origin: v.origin(),
+	undone, err := v.box().Undo(v.ctx(), maildir.Undoing{
+		ID: id,
 	})
 	if err != nil {
 		return "", err

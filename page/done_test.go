@@ -37,7 +37,7 @@ func (b *browser) press(view, action string, fields ...string) string {
 func TestUndo(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
-	asked := s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "Which index?", Body: "a?"})
+	asked := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Which index?", Body: "a?"})
 	thread, message := s.base+"/thread/"+asked.ID, s.base+"/message/"+asked.ID
 
 	contains(t, b.press(thread, message+"/mark", "as", "archived"), "Archived.", "Undo</button>", "With archived 1")
@@ -45,7 +45,7 @@ func TestUndo(t *testing.T) {
 	history := b.see(message + "/history")
 	contains(t, history, "archived it", "sent it", "Undo what you did last", "a?\n</span>")
 	contains(t, b.press(message+"/history", message+"/undo"), "Undone.")
-	if d, err := s.p.Delivery(t.Context(), "pat", asked.ID); err != nil || d.Archived || d.Read {
+	if d, err := s.p.Box("pat", format.Origin{}).Delivery(t.Context(), asked.ID); err != nil || d.Archived || d.Read {
 		t.Errorf("after the undo: %+v, %v", d, err)
 	}
 	if text := b.see(message + "/history"); strings.Contains(text, "Undo what you did last") {
@@ -54,7 +54,7 @@ func TestUndo(t *testing.T) {
 
 	text := b.press(s.base+"/compose", s.base+"/send", "to", "Bob", "subject", "Plan", "body", "b")
 	contains(t, text, "Sent.", "Undo</button>")
-	inbox, err := s.p.Inbox(t.Context(), index.InboxQuery{Agent: "Bob"}, true, 0)
+	inbox, err := s.p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, true, 0)
 	if err != nil || len(inbox.Messages) != 1 {
 		t.Fatalf("Bob has %+v, %v", inbox, err)
 	}
@@ -74,14 +74,14 @@ func TestUndoRelease(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
 	b.press(s.base+"/compose", s.base+"/send", "to", "Bob", "subject", "Plan", "body", "b") // pat is an agent then
-	if _, err := s.p.Claim(t.Context(), claimOf("pat", "app/api/*.py")); err != nil {
+	if _, err := s.p.Box(claimOf("pat", "app/api/*.py").Agent, format.Origin{}).Claim(t.Context(), claimOf("pat", "app/api/*.py")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.p.Undo(t.Context(), maildir.Undoing{Agent: "pat", Verb: history.VerbRelease}); !errors.Is(err, maildir.ErrNotFound) {
+	if _, err := s.p.Box("pat", format.Origin{}).Undo(t.Context(), maildir.Undoing{Verb: history.VerbRelease}); !errors.Is(err, maildir.ErrNotFound) {
 		t.Errorf("pat has released nothing: %v", err)
 	}
 	contains(t, b.press(s.base+"/claims", s.base+"/claims/release"), "Released.", `claims/undo"`, "Nobody has claimed a file.")
-	s.send(maildir.Draft{From: "pat", To: []string{"Bob"}, Subject: "Later", Body: "b"})
+	s.send("pat", maildir.Draft{To: []string{"Bob"}, Subject: "Later", Body: "b"})
 	contains(t, b.press(s.base+"/compose", s.base+"/claims/undo"), "Undone.", "app/api/*.py")
 	contains(t, b.see(s.base+"/threads"), "Later")
 }
@@ -92,7 +92,7 @@ func TestHistoryUndo(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
 	b.press(s.base+"/compose", s.base+"/send", "to", "Bob", "subject", "Plan", "body", "b") // pat is an agent then
-	saved, err := s.p.Send(format.Through(t.Context(), format.DoorFile), maildir.Draft{From: "pat", To: []string{"Bob"}, Body: "b"})
+	saved, err := s.p.Box("pat", format.Origin{}).Send(format.Through(t.Context(), format.DoorFile), maildir.Draft{To: []string{"Bob"}, Body: "b"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,8 +105,8 @@ func TestHistoryUndo(t *testing.T) {
 // TestHistoryOpen: who has no session is not told who got a blind copy.
 func TestHistoryOpen(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
-	sent := s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, BCC: []string{"Bob"}, Subject: "s", Body: "b"})
-	if _, err := s.p.Acknowledge(t.Context(), "Bob", sent.ID); err != nil {
+	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, BCC: []string{"Bob"}, Subject: "s", Body: "b"})
+	if _, err := s.p.Box("Bob", format.Origin{}).Acknowledge(t.Context(), sent.ID); err != nil {
 		t.Fatal(err)
 	}
 	activity := s.base + "/activity?agent=Bob"
@@ -126,7 +126,7 @@ func TestHistoryOpen(t *testing.T) {
 func TestOnce(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
-	asked := s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "s", Body: "b"})
+	asked := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "s", Body: "b"})
 	for _, as := range []string{"read", "archived"} {
 		b.press(s.base+"/thread/"+asked.ID, s.base+"/message/"+asked.ID+"/mark", "as", as)
 	}
@@ -143,7 +143,7 @@ func TestOnce(t *testing.T) {
 	if to[0] != to[1] || to[1] != to[2] {
 		t.Errorf("they are answered %q", to)
 	}
-	if d, err := s.p.Delivery(t.Context(), "pat", asked.ID); err != nil || d.Archived || !d.Read {
+	if d, err := s.p.Box("pat", format.Origin{}).Delivery(t.Context(), asked.ID); err != nil || d.Archived || !d.Read {
 		t.Errorf("three clicks undid: %+v, %v", d, err)
 	}
 	form.Set("to", "Bob")
@@ -170,7 +170,7 @@ func TestNudge(t *testing.T) {
 	if _, err := s.p.BeginSession(t.Context(), maildir.Visit{SessionKey: k, Dir: "/code/backend", Agent: "Bob", Tmux: "/tmp/x,1,1", Pane: "%1"}); err != nil {
 		t.Fatal(err)
 	}
-	s.send(maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
+	s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
 	s.p.NoteWake(k, session.Wake{Outcome: session.Nobody, Why: "its window is busy"})
 	b := s.person()
 	contains(t, b.see(s.base+"/agents"), "gemini, in tmux", "nobody to wake: its window is busy",
@@ -191,16 +191,13 @@ func TestNudge(t *testing.T) {
 // message as read, too; so is a reading alone.
 func TestActivityMarks(t *testing.T) {
 	s := open(t, page.Config{})
-	for subject, do := range map[string]func(context.Context, string, string) (*index.Delivery, error){
-		"acked": s.p.Acknowledge, "put away": s.p.Archive, "seen": nil,
+	bob := s.p.Box("Bob", format.Origin{})
+	for subject, do := range map[string]func(context.Context, string) (*index.Delivery, error){
+		"acked": bob.Acknowledge, "put away": bob.Archive,
+		"seen": func(ctx context.Context, id string) (*index.Delivery, error) { return bob.SetRead(ctx, id, true) },
 	} {
-		sent := s.send(maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: subject, Body: "b"})
-		if do == nil {
-			do = func(ctx context.Context, agent, id string) (*index.Delivery, error) {
-				return s.p.SetRead(ctx, agent, id, true)
-			}
-		}
-		if _, err := do(t.Context(), "Bob", sent.ID); err != nil {
+		sent := s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: subject, Body: "b"})
+		if _, err := do(t.Context(), sent.ID); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -215,10 +212,10 @@ func TestActivityMarks(t *testing.T) {
 // tells who did it; the one who wrote the message is not said to.
 func TestActivityGone(t *testing.T) {
 	s := open(t, page.Config{})
-	sent := s.send(maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "Plan", Body: "b"})
+	sent := s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: "Plan", Body: "b"})
 	b := s.browser()
 	contains(t, b.see(s.base+"/activity"), "Plan", s.base+"/thread/"+sent.ID+"#"+sent.ID)
-	if _, err := s.p.Delete(t.Context(), "Bob", sent.ID); err != nil {
+	if _, err := s.p.Box("Bob", format.Origin{}).Delete(t.Context(), sent.ID); err != nil {
 		t.Fatal(err)
 	}
 	text := b.see(s.base + "/activity")

@@ -54,12 +54,12 @@ var hostile = []string{
 func TestHostile(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
-	if _, err := s.p.Claim(t.Context(), claimOf("Ann", "a/*.go")); err != nil {
+	if _, err := s.p.Box(claimOf("Ann", "a/*.go").Agent, format.Origin{}).Claim(t.Context(), claimOf("Ann", "a/*.go")); err != nil {
 		t.Fatal(err)
 	}
 	for i, text := range hostile {
 		subject := strings.Map(oneLine, text)
-		sent := s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: subject, Body: text + "\n\n> " + text, Importance: format.High})
+		sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: subject, Body: text + "\n\n> " + text, Importance: format.High})
 		thread := b.see(s.base + "/thread/" + sent.ID)
 		inert(t, text, thread)
 		if i == 0 {

@@ -14,7 +14,7 @@ import (
 func (v *view) myInbox(q index.InboxQuery) (*maildir.InboxPage, error) {
 	const leaveUnread = false
 	q.Agent, q.Peek = v.Me, true
-	page, err := v.p.Inbox(v.ctx(), q, leaveUnread, 0)
+	page, err := v.p.Box(q.Agent, v.origin()).Inbox(v.ctx(), q, leaveUnread, 0)
 	if v.Me == "" || errors.Is(err, maildir.ErrNotFound) {
 		return &maildir.InboxPage{}, nil
 	}
@@ -80,7 +80,7 @@ func (h *Page) projects(v *view) error {
 	}
 	var rows []row
 	for _, p := range all {
-		mine, err := p.Counts(v.ctx(), v.Me) // none where the person is no agent there
+		mine, err := p.Box(v.Me, v.origin()).Counts(v.ctx()) // none where the person is no agent there
 		if err != nil {
 			return err
 		}

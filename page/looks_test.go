@@ -1,7 +1,6 @@
 package page_test
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,7 +14,7 @@ import (
 
 	"mailtree/maildir"
 	"mailtree/maildir/claim"
-	"mailtree/maildir/index"
+	"mailtree/maildir/format"
 	"mailtree/page"
 )
 
@@ -73,8 +72,7 @@ func tell(t *testing.T) *story {
 
 // early is what happened in the first two hours.
 func (s *story) early() {
-	plan := s.send(maildir.Draft{
-		From:     "GreenCastle",
+	plan := s.send("GreenCastle", maildir.Draft{
 		To:       []string{"BlueLake", "RedStone"},
 		CC:       []string{"pat"},
 		Subject:  "Plan for /api/users",
@@ -86,16 +84,15 @@ func (s *story) early() {
 	})
 	s.claim("GreenCastle", 4*time.Hour, "migrations", "app/api/*.py", "db/migrations/**")
 	s.clock.pass(25 * time.Minute)
-	s.mark(s.p.Acknowledge, "BlueLake", plan.ID)
+	s.acknowledge("BlueLake", plan.ID)
 	answer := s.reply("BlueLake", plan.ID, "Good. The menu shows the last ten; I need `seen_at` and the name, nothing else.")
-	s.mark(s.p.Acknowledge, "RedStone", plan.ID)
-	s.mark(s.p.Acknowledge, "pat", plan.ID)
+	s.acknowledge("RedStone", plan.ID)
+	s.acknowledge("pat", plan.ID)
 	s.clock.pass(30 * time.Minute)
 	s.reply("GreenCastle", answer, "> I need `seen_at` and the name, nothing else.\n\nThen the answer has exactly those two and an id.")
 	s.claim("BlueLake", 2*time.Hour, "account menu", "web/src/navbar/*.tsx")
 	s.clock.pass(15 * time.Minute)
-	s.send(maildir.Draft{
-		From:        "pat",
+	s.send("pat", maildir.Draft{
 		To:          []string{"RedStone"},
 		Subject:     "Which tests are flaky?",
 		Body:        "Please list them with how often each fails, before you change any.",
@@ -106,11 +103,10 @@ func (s *story) early() {
 
 // late is what happened in the last hour and a half.
 func (s *story) late() {
-	s.send(maildir.Draft{From: "BlueLake", To: []string{"RedStone"}, Subject: "Navbar tests need a browser", Body: "Skip them for now?"})
+	s.send("BlueLake", maildir.Draft{To: []string{"RedStone"}, Subject: "Navbar tests need a browser", Body: "Skip them for now?"})
 	s.clock.pass(50 * time.Minute)
 	s.claim("RedStone", 3*time.Hour, "flaky tests", "tests/api/**")
-	s.send(maildir.Draft{
-		From:       "BlueLake",
+	s.send("BlueLake", maildir.Draft{
 		To:         []string{"pat"},
 		Subject:    "Account menu is ready to look at",
 		Body:       "It is on the branch `account-menu`. The narrow view is new.",
@@ -124,8 +120,7 @@ func (s *story) late() {
 
 // ask is the question that waits for pat.
 func (s *story) ask() {
-	s.asked = s.send(maildir.Draft{
-		From:    "GreenCastle",
+	s.asked = s.send("GreenCastle", maildir.Draft{
 		To:      []string{"pat"},
 		Subject: "Which index for users?",
 		Body: "Both answer the query; the second is 40 MB smaller and 3 ms slower.\n\n" +
@@ -135,7 +130,7 @@ func (s *story) ask() {
 }
 
 func (s *story) reply(from, to, body string) string {
-	sent, err := s.p.Reply(s.Context(), maildir.ReplyDraft{From: from, ReplyTo: to, Body: body})
+	sent, err := s.p.Box(from, format.Origin{}).Reply(s.Context(), to, maildir.Draft{Body: body})
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -143,15 +138,15 @@ func (s *story) reply(from, to, body string) string {
 }
 
 func (s *story) claim(agent string, ttl time.Duration, why string, patterns ...string) {
-	r, err := s.p.Claim(s.Context(), claim.Request{Agent: agent, Patterns: patterns, TTL: ttl, Reason: why})
+	r, err := s.p.Box(agent, format.Origin{}).Claim(s.Context(), claim.Request{Patterns: patterns, TTL: ttl, Reason: why})
 	if err != nil || len(r.Conflicts) > 0 {
 		s.Fatal(r, err)
 	}
 }
 
-// mark marks a message of an agent's inbox.
-func (s *story) mark(as func(context.Context, string, string) (*index.Delivery, error), agent, id string) {
-	if _, err := as(s.Context(), agent, id); err != nil {
+// acknowledge has an agent acknowledge a message.
+func (s *story) acknowledge(agent, id string) {
+	if _, err := s.p.Box(agent, format.Origin{}).Acknowledge(s.Context(), id); err != nil {
 		s.Fatal(err)
 	}
 }

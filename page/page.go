@@ -276,6 +276,9 @@ func (v *view) goTo(path string) error {
 
 func (v *view) ctx() context.Context { return v.r.Context() }
 
+// box is the mail of the person in the project of the view.
+func (v *view) box() *maildir.Box { return v.p.Box(v.Me, v.origin()) }
+
 // origin is how what the person writes reached the server.
 func (v *view) origin() format.Origin {
 	return format.Origin{Auth: v.session.Auth, Door: format.DoorPage}

@@ -13,6 +13,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 	"mailtree/page"
 )
@@ -61,9 +62,9 @@ func bare(t *testing.T, cfg page.Config) *site {
 	return s
 }
 
-func (s *site) send(d maildir.Draft) *maildir.Sent {
+func (s *site) send(from string, d maildir.Draft) *maildir.Sent {
 	s.Helper()
-	sent, err := s.p.Send(s.Context(), d)
+	sent, err := s.p.Box(from, format.Origin{}).Send(s.Context(), d)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -166,10 +167,10 @@ func contains(t *testing.T, text string, wanted ...string) {
 // elsewhere.
 func TestViews(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
-	sent := s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "Which index?", Body: "By *name*?", AckRequired: true})
+	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Which index?", Body: "By *name*?", AckRequired: true})
 	held := claimOf("Bob", "app/api/*.py")
 	held.TTL = 2*time.Hour - time.Minute
-	if _, err := s.p.Claim(t.Context(), held); err != nil {
+	if _, err := s.p.Box(held.Agent, format.Origin{}).Claim(t.Context(), held); err != nil {
 		t.Fatal(err)
 	}
 	b := s.browser()
@@ -217,8 +218,8 @@ func TestThreadNames(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
 	for _, name := range []string{".", "..", "../claims", "a/b", "100%", "%2e", "?", "#1"} {
-		s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "one of " + name, Body: "b", ThreadID: name})
-		sent := s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "two of " + name, Body: "b", ThreadID: name})
+		s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "one of " + name, Body: "b", ThreadID: name})
+		sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "two of " + name, Body: "b", ThreadID: name})
 		res, _ := b.get(s.base + "/message/" + sent.ID)
 		at, _, _ := strings.Cut(res.Header.Get("Location"), "#")
 		both := []string{"one of " + name, "two of " + name}
@@ -288,7 +289,7 @@ func TestSession(t *testing.T) {
 // TestReply: a person answers; a second click sends nothing; who vouches is a person.
 func TestReply(t *testing.T) {
 	s := open(t, page.Config{})
-	asked := s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "Which index?", Body: "a?"})
+	asked := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Which index?", Body: "a?"})
 	b := s.person()
 	thread := s.base + "/thread/" + asked.ID
 	form := b.form(thread)
@@ -320,21 +321,21 @@ func TestWrites(t *testing.T) {
 	if res, text := b.post(s.base+"/send", form); res.StatusCode != http.StatusSeeOther {
 		t.Fatalf("%s\n%s", res.Status, text)
 	}
-	inbox, err := s.p.Inbox(t.Context(), index.InboxQuery{Agent: "Bob"}, false, 0)
+	inbox, err := s.p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, false, 0)
 	if err != nil || len(inbox.Messages) != 1 || inbox.Messages[0].From != "pat" || !inbox.Messages[0].AckRequired {
 		t.Fatalf("Bob has %+v, %v", inbox, err)
 	}
 	contains(t, b.see(s.base+"/"), "has not acknowledged")
 
-	asked := s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "Yes?", Body: "a?", AckRequired: true})
+	asked := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Yes?", Body: "a?", AckRequired: true})
 	form = b.form(s.base + "/thread/" + asked.ID)
 	form.Set("as", "acknowledged")
 	b.post(s.base+"/message/"+asked.ID+"/mark", form)
-	if d, err := s.p.Delivery(t.Context(), "pat", asked.ID); err != nil || !d.Acked || !d.Read {
+	if d, err := s.p.Box("pat", format.Origin{}).Delivery(t.Context(), asked.ID); err != nil || !d.Acked || !d.Read {
 		t.Errorf("the delivery is %+v, %v", d, err)
 	}
 
-	if _, err := s.p.Claim(t.Context(), claimOf("Bob", "app/api/*.py")); err != nil {
+	if _, err := s.p.Box(claimOf("Bob", "app/api/*.py").Agent, format.Origin{}).Claim(t.Context(), claimOf("Bob", "app/api/*.py")); err != nil {
 		t.Fatal(err)
 	}
 	text := b.press(s.base+"/claims", s.base+"/claims/release", "note", "I need it.")
@@ -342,7 +343,7 @@ func TestWrites(t *testing.T) {
 	if claims, err := s.p.Claims(t.Context(), false); err != nil || len(claims) != 0 {
 		t.Errorf("the claims are %v, %v", claims, err)
 	}
-	inbox, err = s.p.Inbox(t.Context(), index.InboxQuery{Agent: "Bob", Bodies: true}, false, 0)
+	inbox, err = s.p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{Bodies: true}, false, 0)
 	if err != nil || inbox.Messages[0].Body != "I need it." {
 		t.Errorf("Bob is told %+v, %v", inbox, err)
 	}
@@ -427,13 +428,13 @@ func TestFormAgain(t *testing.T) {
 	}
 	contains(t, text, "the message has no text", `value="Plan"`)
 
-	asked := s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "Which index?", Body: "a?"})
+	asked := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Which index?", Body: "a?"})
 	form = b.form(s.base + "/thread/" + asked.ID)
 	form.Set("body", " ")
 	_, text = b.post(s.base+"/send", form)
 	contains(t, text, "the message has no text", "Reply to", "Which index?", `value="`+asked.ID+`"`)
 	form.Set("body", "My answer")
-	if _, err := s.p.Delete(t.Context(), "Ann", asked.ID); err != nil {
+	if _, err := s.p.Box("Ann", format.Origin{}).Delete(t.Context(), asked.ID); err != nil {
 		t.Fatal(err)
 	}
 	_, text = b.post(s.base+"/send", form)

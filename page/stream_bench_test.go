@@ -15,6 +15,7 @@ import (
 	"mailtree/fixtures/bulk"
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/page"
 )
 
@@ -110,8 +111,7 @@ func (x *crowd) round() round {
 				}
 				time.Sleep(time.Until(due))
 				at := time.Now()
-				_, err := x.p.Send(x.Context(), maildir.Draft{
-					From:    "Agent00",
+				_, err := x.p.Box("Agent00", format.Origin{}).Send(x.Context(), maildir.Draft{
 					To:      []string{"Agent01"},
 					Subject: "Report",
 					Body:    "The plan for the users table and its migration.",

@@ -28,7 +28,7 @@ func TestStream(t *testing.T) {
 	lines := bufio.NewScanner(res.Body)
 	for lines.Scan() && !strings.HasPrefix(lines.Text(), "retry:") { // the stream has begun
 	}
-	s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "New", Body: "b"})
+	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "New", Body: "b"})
 	for lines.Scan() {
 		if lines.Text() == "event: change" {
 			return
@@ -40,7 +40,7 @@ func TestStream(t *testing.T) {
 // TestFragment: the script gets the part that it swaps, without the head.
 func TestFragment(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
-	s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "New", Body: "b"})
+	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "New", Body: "b"})
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+s.base+"/inbox", nil)
 	if err != nil {
 		t.Fatal(err)

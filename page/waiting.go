@@ -118,7 +118,7 @@ func (v *view) waitingQuestions() (all []item, err error) {
 	if v.Me == "" {
 		return nil, nil
 	}
-	open, err := v.p.Questions(v.ctx(), v.Me)
+	open, err := v.box().Questions(v.ctx())
 	for i := range open {
 		if d := &open[i]; !d.AckRequired { // else it is among those
 			all = append(all, v.mailItem("ask", d, d.From, "asks for an answer"))

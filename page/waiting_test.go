@@ -31,24 +31,24 @@ func TestWaiting(t *testing.T) {
 			}
 		}
 	}
-	asked := s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "Which index?", Body: "b"})
+	asked := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Which index?", Body: "b"})
 	waits(true, "Which index?", "asks for an answer")
 	const read = true
-	if _, err := s.p.SetRead(t.Context(), "pat", asked.ID, read); err != nil {
+	if _, err := s.p.Box("pat", format.Origin{}).SetRead(t.Context(), asked.ID, read); err != nil {
 		t.Fatal(err)
 	}
 	waits(true, "Which index?", "asks for an answer")
-	s.send(maildir.Draft{From: "pat", To: []string{"Ann"}, Subject: "Re: Which index?", Body: "b", ThreadID: asked.ID})
+	s.send("pat", maildir.Draft{To: []string{"Ann"}, Subject: "Re: Which index?", Body: "b", ThreadID: asked.ID})
 	waits(false, "asks for an answer")
 
 	for _, who := range []string{"Bob", "Ann"} {
-		if _, err := s.p.Claim(t.Context(), claimOf(who, "app/api/*.py")); err != nil {
+		if _, err := s.p.Box(claimOf(who, "app/api/*.py").Agent, format.Origin{}).Claim(t.Context(), claimOf(who, "app/api/*.py")); err != nil {
 			t.Fatal(err)
 		}
 	}
 	waits(true, "claim stopped: app/api/*.py is held by Bob")
 	contains(t, b.see(s.base+"/claims"), "stopped <bdi class=\"name\">Ann</bdi>’s claim of <code>app/api/*.py</code>")
-	if _, err := s.p.Release(t.Context(), "Bob", nil); err != nil {
+	if _, err := s.p.Box("Bob", format.Origin{}).Release(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	waits(false, "claim stopped")
@@ -87,13 +87,13 @@ func TestMenu(t *testing.T) {
 		}
 	}
 	has(b.see(s.base+"/problems"), "Agents 3")
-	sent := s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "s", Body: "b"})
+	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "s", Body: "b"})
 	has(b.see(s.base+"/problems"), "Waiting 1", "Inbox 1", "Agents 3")
 	thread := s.base + "/thread/" + sent.ID
 	has(b.press(thread, s.base+"/message/"+sent.ID+"/mark", "as", "read"), "Agents 3")
 	has(b.press(thread, s.base+"/message/"+sent.ID+"/mark", "as", "unread"), "Waiting 1", "Inbox 1", "Agents 3")
 
-	if _, err := s.p.Claim(t.Context(), claimOf("Bob", "app/api/*.py")); err != nil {
+	if _, err := s.p.Box(claimOf("Bob", "app/api/*.py").Agent, format.Origin{}).Claim(t.Context(), claimOf("Bob", "app/api/*.py")); err != nil {
 		t.Fatal(err)
 	}
 	has(b.see(s.base+"/problems"), "Waiting 1", "Inbox 1", "Agents 3", "Claims 1")
@@ -101,13 +101,13 @@ func TestMenu(t *testing.T) {
 
 	const most = 50 // of them are listed
 	for range most {
-		s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "s", Body: "b"})
+		s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "s", Body: "b"})
 	}
 	text := b.see(s.base + "/")
 	contains(t, text, "1 more unread")
 	has(text, "Waiting 51", "Inbox 51", "Agents 3")
 
-	s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "s", Body: "b"})
+	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "s", Body: "b"})
 	has(b.part("/agents", longPast), "Waiting 51", "Inbox 51", "Agents 3")
 	has(b.part("/agents", "1"), "Waiting 52", "Inbox 52", "Agents 3")
 }
@@ -137,12 +137,12 @@ func TestSince(t *testing.T) {
 	hasNews(false) // nobody has looked before
 	jump.Store(int64(2*time.Minute - time.Hour))
 	hasNews(false) // nobody was away
-	first := s.send(maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
-	s.send(maildir.Draft{From: "Bob", To: []string{"Ann"}, Subject: "Re: s", Body: "b", ThreadID: first.ID})
-	if _, err := s.p.Claim(t.Context(), claimOf("Bob", "app")); err != nil {
+	first := s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
+	s.send("Bob", maildir.Draft{To: []string{"Ann"}, Subject: "Re: s", Body: "b", ThreadID: first.ID})
+	if _, err := s.p.Box(claimOf("Bob", "app").Agent, format.Origin{}).Claim(t.Context(), claimOf("Bob", "app")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.p.Release(t.Context(), "Bob", nil); err != nil {
+	if _, err := s.p.Box("Bob", format.Origin{}).Release(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(s.p.Tree.Dir(), format.CanonicalPath(first.ID, first.Created))

@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	mcpserver "mailtree/mcp"
 )
 
@@ -183,22 +184,22 @@ func (f *faultProgram) do(ctx context.Context, verb string, q url.Values) (strin
 	}
 	switch verb {
 	case "pop":
-		d, err := p.Pop(ctx, q.Get("agent"))
+		d, err := p.Box(q.Get("agent"), format.Origin{}).Pop(ctx)
 		if err != nil || d == nil {
 			return "", err
 		}
 		return d.ID, nil
 	case "read", "unread":
-		_, err := p.SetRead(ctx, q.Get("agent"), q.Get("id"), verb == "read")
+		_, err := p.Box(q.Get("agent"), format.Origin{}).SetRead(ctx, q.Get("id"), verb == "read")
 		return "", err
 	case "delete":
-		_, err := p.Delete(ctx, q.Get("agent"), q.Get("id"))
+		_, err := p.Box(q.Get("agent"), format.Origin{}).Delete(ctx, q.Get("id"))
 		return "", err
 	case "undo":
-		_, err := p.Undo(ctx, maildir.Undoing{Agent: q.Get("agent"), ID: q.Get("id")})
+		_, err := p.Box(q.Get("agent"), format.Origin{}).Undo(ctx, maildir.Undoing{ID: q.Get("id")})
 		return "", err
 	case "amend":
-		_, err := p.Amend(ctx, maildir.Amendment{Agent: q.Get("agent"), ID: q.Get("id"), Text: q.Get("text")})
+		_, err := p.Box(q.Get("agent"), format.Origin{}).Amend(ctx, maildir.Amendment{ID: q.Get("id"), Text: q.Get("text")})
 		return "", err
 	case "both":
 		return "", f.both(p, q.Get("agent"), q.Get("id"))
@@ -219,8 +220,8 @@ func (f *faultProgram) both(p *maildir.Project, agent, id string) error {
 	errs := make([]error, 3)
 	for i, do := range []func() error{
 		func() error { _, err := p.Register(ctx, maildir.Registration{Program: "p", Model: "m"}); return err },
-		func() error { _, err := p.Pop(ctx, agent); return err },
-		func() error { _, err := p.Acknowledge(ctx, agent, id); return err },
+		func() error { _, err := p.Box(agent, format.Origin{}).Pop(ctx); return err },
+		func() error { _, err := p.Box(agent, format.Origin{}).Acknowledge(ctx, id); return err },
 	} {
 		all.Go(func() { errs[i] = do() })
 		time.Sleep(5 * time.Millisecond) // nothing tells from outside that an operation has queued

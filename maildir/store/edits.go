@@ -52,9 +52,6 @@ func (k *Keeper) askCompare() {
 	}
 }
 
-// scan asks for a comparison of the whole tree.
-func (k *Keeper) scan() { k.Edited(nil, anywhere) }
-
 // Rescan compares the whole tree with the index and returns when that is level. Errors: ctx's,
 // ErrUnavailable; that too where a fault of the machine kept a file from being looked at.
 func (k *Keeper) Rescan(ctx context.Context) error {

@@ -21,6 +21,7 @@ import (
 	"mailtree/fixtures/storetest"
 	"mailtree/fixtures/tmuxtest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
 	"mailtree/mcp/tool"
@@ -201,7 +202,7 @@ func TestBody(t *testing.T) {
 		if err := json.Unmarshal([]byte(w.answer(bob, "receive", `{}`)), &got); err != nil || got.Message != body || got.From != "ann" {
 			t.Errorf("%q came as %q from %s (%v)", body, got.Message, got.From, err)
 		}
-		d, err := w.project(maildir.DefaultProject).Delivery(t.Context(), "bob", got.ID)
+		d, err := w.project(maildir.DefaultProject).Box("bob", format.Origin{}).Delivery(t.Context(), got.ID)
 		if err != nil || d.Auth != "uid:7" || d.Seal == "" || !d.Read {
 			t.Errorf("%+v %v", d, err)
 		}
@@ -304,21 +305,20 @@ func TestToolsetsShare(t *testing.T) {
 		{"BlueLake", "send", `{"recipient":"GreenCastle","message":"# Plan\n\nthe plan"}`, `{"message_id":"ID"}`},
 		{"GreenCastle", "receive", `{}`, `{"from":"BlueLake","id":"ID","auth":"uid 7 (program)","message":"# Plan\n\nthe plan"}`},
 	})
-	box, err := p.Inbox(t.Context(), index.InboxQuery{Agent: "GreenCastle"}, false, 0)
+	box, err := p.Box("GreenCastle", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, false, 0)
 	if err != nil || len(box.Messages) != 1 || box.Messages[0].Subject != "Plan" || !box.Messages[0].Read {
 		t.Errorf("inbox: %+v %v", box, err)
 	}
-	if _, err := p.Reply(t.Context(), maildir.ReplyDraft{From: "GreenCastle", ReplyTo: box.Messages[0].ID, Body: "yes"}); err != nil {
+	if _, err := p.Box("GreenCastle", format.Origin{}).Reply(t.Context(), box.Messages[0].ID, maildir.Draft{Body: "yes"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Send(t.Context(), maildir.Draft{From: "GreenCastle", To: []string{"BlueLake"}, Subject: "Deploy now"}); err != nil {
+	if _, err := p.Box("GreenCastle", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"BlueLake"}, Subject: "Deploy now"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(p.Tree.Dir(), "a.txt"), []byte("text"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	sent, err := p.Send(t.Context(), maildir.Draft{
-		From:        "GreenCastle",
+	sent, err := p.Box("GreenCastle", format.Origin{}).Send(t.Context(), maildir.Draft{
 		To:          []string{"BlueLake"},
 		Subject:     "Log",
 		Body:        "see there",

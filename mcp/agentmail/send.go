@@ -35,12 +35,7 @@ func (t *toolset) send() tool.Tool {
 		if r.Recipient == nil {
 			return nil, tool.Missing[sendRequest]("recipient")
 		}
-		d := maildir.Draft{
-			To:     []string{*r.Recipient},
-			Body:   r.Message,
-			Origin: tool.CallerOf(ctx).Origin,
-		}
-		return t.deliver(ctx, d)
+		return t.deliver(ctx, *r.Recipient, r.Message)
 	})
 }
 
@@ -54,21 +49,19 @@ func checkSize(message string) error {
 	return nil
 }
 
-// deliver sends the draft to the recipient that it names, and registers one that is a tmux window
-// to which nobody has written yet.
-func (t *toolset) deliver(ctx context.Context, d maildir.Draft) (any, error) {
+// deliver sends a text to a recipient, and registers one that is a tmux window to which nobody has written yet.
+func (t *toolset) deliver(ctx context.Context, to, text string) (any, error) {
 	w, p, err := t.meet(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := t.reach(ctx, p, w, d.To[0]); err != nil {
+	if err := t.reach(ctx, p, w, to); err != nil {
 		return nil, err
 	}
-	if err := p.EnsureAgent(ctx, d.To[0], registration()); err != nil {
+	if err := p.EnsureAgent(ctx, to, registration()); err != nil {
 		return nil, err
 	}
-	d.From = w.name
-	sent, err := p.Send(ctx, d)
+	sent, err := tool.Box(ctx, p, w.name).Send(ctx, maildir.Draft{To: []string{to}, Body: text})
 	if err != nil {
 		return nil, err
 	}

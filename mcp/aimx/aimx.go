@@ -84,12 +84,12 @@ func (t *toolset) known(name string, next run) run {
 
 // box opens a mailbox. A mailbox that does not exist is refused like another user's, to all but root, so that nobody
 // learns which names are taken.
-func (t *toolset) box(ctx context.Context, name string) (*maildir.Box, error) {
+func (t *toolset) box(ctx context.Context, name string) (*maildir.OpenBox, error) {
 	c := tool.CallerOf(ctx)
 	p, err := t.store.ProjectFor(ctx, c.ProjectKey(), c.User())
-	var b *maildir.Box
+	var b *maildir.OpenBox
 	if err == nil {
-		b, err = p.OpenBox(ctx, name, c.User())
+		b, err = p.OpenBox(ctx, name, c.User(), c.Origin)
 	}
 	if errors.Is(err, maildir.ErrNotFound) {
 		what := refusal.MailboxNotYours

@@ -78,7 +78,7 @@ func noteOf(auth string, next int) string {
 	return note
 }
 
-func (t *toolset) shapeLetter(b *maildir.Box, l *maildir.Letter, outbox bool) letterShape {
+func (t *toolset) shapeLetter(b *maildir.OpenBox, l *maildir.Letter, outbox bool) letterShape {
 	s := letterShape{Content: string(l.Data), MessageID: t.store.Domain().MessageID(l.ID), Trusted: l.Trust, Auth: l.Voucher.String()}
 	if l.InReplyTo != "" {
 		s.InReplyTo = t.store.Domain().MessageID(l.InReplyTo)

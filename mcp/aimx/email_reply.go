@@ -25,17 +25,11 @@ func (t *toolset) emailReply() tool.Tool {
 		if err := cmp.Or(r.ID.usable(), r.variants.exclusive()); err != nil {
 			return nil, err
 		}
-		d := maildir.ReplyDraft{
-			ReplyTo:  string(r.ID),
-			Body:     r.Body,
-			Variants: maildir.Variants(r.variants),
-			Origin:   tool.CallerOf(ctx).Origin,
-		}
 		b, err := t.box(ctx, r.Mailbox)
 		if err != nil {
 			return nil, err
 		}
-		m, err := b.Reply(ctx, d)
+		m, err := b.Reply(ctx, string(r.ID), maildir.Draft{Body: r.Body, Variants: maildir.Variants(r.variants)})
 		if err != nil {
 			return nil, err
 		}

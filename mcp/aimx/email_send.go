@@ -42,7 +42,6 @@ func (t *toolset) emailSend() tool.Tool {
 			Body:        r.Body,
 			Variants:    maildir.Variants(r.variants),
 			Attachments: r.Attachments,
-			Origin:      tool.CallerOf(ctx).Origin,
 			WorkDir:     tool.CallerOf(ctx).WorkDir(""),
 		}
 		if err := t.answers(r, &d); err != nil {

@@ -54,7 +54,7 @@ func (t *toolset) hookCreate() tool.Tool {
 
 // hookBox is box, but tells every caller when a mailbox does not exist, as the contract demands for
 // hooks.
-func (t *toolset) hookBox(ctx context.Context, name string) (*maildir.Box, error) {
+func (t *toolset) hookBox(ctx context.Context, name string) (*maildir.OpenBox, error) {
 	b, err := t.box(ctx, name)
 	if !errors.Is(err, maildir.ErrDenied) {
 		return b, err

@@ -29,7 +29,7 @@ func (t *Toolset) acknowledgeMessage() tool.Tool {
 		if err != nil {
 			return nil, err
 		}
-		d, err := p.Acknowledge(ctx, r.Agent, r.ID)
+		d, err := tool.Box(ctx, p, r.Agent).Acknowledge(ctx, r.ID)
 		if err != nil {
 			return nil, err
 		}

@@ -65,7 +65,7 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 		if r.Offset != nil {
 			q.Room.Offset = int64(*r.Offset)
 		}
-		page, err := p.Inbox(ctx, q, r.Mark, r.Wait.For)
+		page, err := tool.Box(ctx, p, q.Agent).Inbox(ctx, q, r.Mark, r.Wait.For)
 		if err != nil {
 			return nil, err
 		}

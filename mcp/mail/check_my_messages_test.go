@@ -6,6 +6,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 	"mailtree/mcp/tool"
 )
@@ -34,8 +35,7 @@ func TestStopWhileMarked(t *testing.T) {
 	if err := p.EnsureAgent(t.Context(), "Blue", maildir.Registration{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Send(t.Context(), maildir.Draft{
-		From:    "Blue",
+	if _, err := p.Box("Blue", format.Origin{}).Send(t.Context(), maildir.Draft{
 		To:      []string{"Blue"},
 		Subject: "s",
 		Body:    "b",

@@ -50,8 +50,7 @@ func (t *Toolset) claimPaths() tool.Tool {
 		if err != nil {
 			return nil, err
 		}
-		res, err := p.Claim(ctx, claim.Request{
-			Agent:    r.Agent,
+		res, err := tool.Box(ctx, p, r.Agent).Claim(ctx, claim.Request{
 			Patterns: r.Paths,
 			Folder:   p.KeyFolder(r.Project),
 			Shared:   !r.Exclusive,

@@ -32,7 +32,7 @@ func (t *Toolset) releaseClaims() tool.Tool {
 		if err != nil {
 			return nil, err
 		}
-		res, err := p.ReleaseFrom(ctx, r.Agent, p.KeyFolder(r.Project), r.Paths)
+		res, err := tool.Box(ctx, p, r.Agent).ReleaseFrom(ctx, p.KeyFolder(r.Project), r.Paths)
 		if err != nil {
 			return nil, err
 		}

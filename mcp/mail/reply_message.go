@@ -34,9 +34,7 @@ func (t *Toolset) replyMessage() tool.Tool {
 		if err != nil {
 			return nil, err
 		}
-		sent, err := p.Reply(ctx, maildir.ReplyDraft{
-			From:        r.From,
-			ReplyTo:     r.ReplyTo,
+		sent, err := tool.Box(ctx, p, r.From).Reply(ctx, r.ReplyTo, maildir.Draft{
 			Body:        r.Body,
 			To:          r.To,
 			CC:          r.CC,
@@ -45,9 +43,9 @@ func (t *Toolset) replyMessage() tool.Tool {
 			AckRequired: r.AckRequired,
 			Attachments: r.Attachments,
 			Key:         r.Key,
-			Origin:      tool.CallerOf(ctx).Origin,
-			WorkDir:     tool.CallerOf(ctx).WorkDir(r.Project),
-			Images:      &attachment.Images{},
+
+			WorkDir: tool.CallerOf(ctx).WorkDir(r.Project),
+			Images:  &attachment.Images{},
 		})
 		if err != nil {
 			return nil, err

@@ -385,10 +385,10 @@ func (t *Toolset) readInbox(ctx context.Context, p *maildir.Project, r ref) (any
 	var page *maildir.InboxPage
 	var err error
 	if r.asOf != nil {
-		page, err = p.InboxAsOf(ctx, r.query, *r.asOf)
+		page, err = tool.Box(ctx, p, r.query.Agent).InboxAsOf(ctx, r.query, *r.asOf)
 	} else {
 		const markRead, wait = false, 0
-		page, err = p.Inbox(ctx, r.query, markRead, wait)
+		page, err = tool.Box(ctx, p, r.query.Agent).Inbox(ctx, r.query, markRead, wait)
 	}
 	if err != nil {
 		return nil, err

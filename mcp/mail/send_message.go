@@ -35,7 +35,6 @@ func (t *Toolset) sendMessage() tool.Tool {
 		Out:   sentShape{},
 	}, func(ctx context.Context, r *sendRequest) (any, error) {
 		d := maildir.Draft{
-			From:        r.From,
 			To:          r.To,
 			CC:          r.CC,
 			BCC:         r.BCC,
@@ -46,7 +45,6 @@ func (t *Toolset) sendMessage() tool.Tool {
 			ThreadID:    r.ThreadID,
 			Attachments: r.Attachments,
 			Key:         r.Key,
-			Origin:      tool.CallerOf(ctx).Origin,
 			WorkDir:     tool.CallerOf(ctx).WorkDir(r.Project),
 			Images:      r.images(),
 		}
@@ -54,7 +52,7 @@ func (t *Toolset) sendMessage() tool.Tool {
 		if err != nil {
 			return nil, err
 		}
-		sent, err := p.Send(ctx, d)
+		sent, err := tool.Box(ctx, p, r.From).Send(ctx, d)
 		if err != nil {
 			return nil, err
 		}

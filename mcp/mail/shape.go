@@ -372,7 +372,7 @@ func (v *view) answerSent(ctx context.Context, m *maildir.Sent, wait time.Durati
 	if wait <= 0 {
 		return s
 	}
-	d, err := v.p.AwaitReply(ctx, m, maildir.ReplyQuery{
+	d, err := tool.Box(ctx, v.p, m.From).AwaitReply(ctx, m, maildir.ReplyQuery{
 		Wait:    wait,
 		Waiting: tool.Waiting(ctx, v.stopping),
 		Room:    v.deliveryRoom(ctx, tool.InTool, s),

@@ -234,7 +234,7 @@ func agentIn(t *testing.T, st *maildir.Store, key string) *maildir.Project {
 
 func send(t *testing.T, p *maildir.Project) {
 	t.Helper()
-	if _, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Ann"}, Body: "b"}); err != nil {
+	if _, err := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Ann"}, Body: "b"}); err != nil {
 		t.Fatal(err)
 	}
 }

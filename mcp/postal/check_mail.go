@@ -34,8 +34,7 @@ func (t *Toolset) checkMail() tool.Tool {
 			return nil, err
 		}
 		room := t.cfg.Budget.OneText(ctx, p, func(m *index.MessageRow, text string) any { return t.shapeMail(m, text) })
-		d, err := p.PopWait(ctx, maildir.PopQuery{
-			Agent:   me,
+		d, err := tool.Box(ctx, p, me).PopWait(ctx, maildir.PopQuery{
 			Wait:    r.Wait.For,
 			Waiting: tool.Waiting(ctx, t.cfg.Stopping),
 			Room:    room,

@@ -30,14 +30,12 @@ func (t *Toolset) sendToAgent() tool.Tool {
 			Body:    r.Text,
 			Key:     r.ID,
 			Bounded: true,
-			Origin:  tool.CallerOf(ctx).Origin,
 		}
 		p, me, err := t.meet(ctx, d.To...)
 		if err != nil {
 			return nil, err
 		}
-		d.From = me
-		sent, err := p.Send(ctx, d)
+		sent, err := tool.Box(ctx, p, me).Send(ctx, d)
 		if err != nil {
 			return nil, err
 		}

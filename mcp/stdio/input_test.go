@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 )
 
@@ -44,7 +45,7 @@ func TestEOF(t *testing.T) {
 			}
 			await(t, func() bool { return w.posts.Load() == 0 }) // the server has seen that the bridge is gone
 		}
-		if _, err := w.project().Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "at last"}); err != nil {
+		if _, err := w.project().Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Ann"}, Subject: "at last"}); err != nil {
 			t.Fatal(err)
 		}
 		if tt.waits {
@@ -54,7 +55,7 @@ func TestEOF(t *testing.T) {
 			}
 			continue
 		}
-		if page, err := w.project().Inbox(t.Context(), index.InboxQuery{Agent: "Ann", Limit: 10}, false, 0); err != nil || page.Unread != 1 {
+		if page, err := w.project().Box("Ann", format.Origin{}).Inbox(t.Context(), index.InboxQuery{Limit: 10}, false, 0); err != nil || page.Unread != 1 {
 			t.Errorf("%s: %d unread, %v", name, page.Unread, err)
 		}
 	}
@@ -98,10 +99,10 @@ func TestUnread(t *testing.T) {
 			t.Fatalf("%s: the bridge goes on", name)
 		}
 		await(t, func() bool { return w.posts.Load() == 0 })
-		if _, err := w.project().Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "s"}); err != nil {
+		if _, err := w.project().Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Ann"}, Subject: "s"}); err != nil {
 			t.Fatal(err)
 		}
-		if page, err := w.project().Inbox(t.Context(), index.InboxQuery{Agent: "Ann", Limit: 10}, false, 0); err != nil || page.Unread != 1 {
+		if page, err := w.project().Box("Ann", format.Origin{}).Inbox(t.Context(), index.InboxQuery{Limit: 10}, false, 0); err != nil || page.Unread != 1 {
 			t.Errorf("%s: %d unread, %v", name, page.Unread, err)
 		}
 	}

@@ -61,6 +61,11 @@ func (c Caller) User() maildir.Caller { return maildir.Caller{UID: c.UID, Root: 
 // PeerAuth is the Auth of a caller known by peer credentials.
 func PeerAuth(uid int) string { return "uid:" + strconv.Itoa(uid) }
 
+// Box is the mail of an agent of a project, for the caller of ctx.
+func Box(ctx context.Context, p *maildir.Project, agent string) *maildir.Box {
+	return p.Box(agent, CallerOf(ctx).Origin)
+}
+
 // Unknown is a caller of whom nothing is known.
 func Unknown() Caller { return Caller{Origin: format.Origin{Auth: "none"}, UID: NoUID} }
 

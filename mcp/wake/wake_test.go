@@ -16,6 +16,7 @@ import (
 	"mailtree/fixtures/storetest"
 	"mailtree/fixtures/tmuxtest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 	"mailtree/mcp/wake"
 )
@@ -70,8 +71,7 @@ func (d *desk) check(err error) {
 
 func (d *desk) send(body string) {
 	d.t.Helper()
-	_, err := d.p.Send(d.t.Context(), maildir.Draft{
-		From:    "Ann",
+	_, err := d.p.Box("Ann", format.Origin{}).Send(d.t.Context(), maildir.Draft{
 		To:      []string{"Bob"},
 		Subject: "$(touch x)\u200b",
 		Body:    body,
@@ -113,7 +113,7 @@ func (d *desk) pass(session string) (got string) {
 
 func (d *desk) unread() int {
 	d.t.Helper()
-	page, err := d.p.Inbox(d.t.Context(), index.InboxQuery{Agent: "Bob", Peek: true}, false, 0)
+	page, err := d.p.Box("Bob", format.Origin{}).Inbox(d.t.Context(), index.InboxQuery{Peek: true}, false, 0)
 	d.check(err)
 	return page.Unread
 }
@@ -137,7 +137,7 @@ func TestNoticeNamesTool(t *testing.T) {
 			d.p.SetSeat(name, maildir.Seat{Tmux: w.Tmux, Pane: w.Pane})
 		}
 		d.check(d.p.SetPresence(t.Context(), name, "ready"))
-		_, err := d.p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{name}, Subject: "s", Body: "b"})
+		_, err := d.p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{name}, Subject: "s", Body: "b"})
 		d.check(err)
 		if got := d.pass(w.Tmux); got != name+": " {
 			t.Errorf("%s: %q", name, got)
@@ -188,7 +188,7 @@ func TestPass(t *testing.T) {
 
 func (d *desk) read() {
 	d.t.Helper()
-	_, err := d.p.Inbox(d.t.Context(), index.InboxQuery{Agent: "Bob"}, true, 0)
+	_, err := d.p.Box("Bob", format.Origin{}).Inbox(d.t.Context(), index.InboxQuery{}, true, 0)
 	d.check(err)
 }
 

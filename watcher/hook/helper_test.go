@@ -76,7 +76,7 @@ func (b *bench) start(cfg hook.Config) (stop func()) {
 // hook adds a hook to a mailbox.
 func (b *bench) hook(mailbox string, h hooks.Hook) {
 	b.t.Helper()
-	box, err := b.p.OpenBox(b.t.Context(), mailbox, maildir.Caller{Root: true})
+	box, err := b.p.OpenBox(b.t.Context(), mailbox, maildir.Caller{Root: true}, format.Origin{})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func (b *bench) goOn() {
 
 func (b *bench) send(auth, subject string) string {
 	b.t.Helper()
-	m, err := b.p.Send(b.t.Context(), maildir.Draft{From: "ann", To: []string{"bob"}, Subject: subject, Body: "text", Origin: format.Origin{Auth: auth}})
+	m, err := b.p.Box("ann", format.Origin{Auth: auth}).Send(b.t.Context(), maildir.Draft{To: []string{"bob"}, Subject: subject, Body: "text"})
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -173,7 +173,7 @@ func TestSlow(t *testing.T) {
 	for i := range 20 {
 		b.send("token", fmt.Sprint(i))
 	}
-	if _, err := b.p.Send(t.Context(), maildir.Draft{From: "ann", To: []string{"cat"}, Subject: "s", Body: "b", Origin: format.Origin{Auth: "token"}}); err != nil {
+	if _, err := b.p.Box("ann", format.Origin{Auth: "token"}).Send(t.Context(), maildir.Draft{To: []string{"cat"}, Subject: "s", Body: "b"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := b.ended(1); len(got) != 1 || !strings.HasSuffix(got[0].Hook, "/cat/quick") {
@@ -311,8 +311,8 @@ func TestInputAndOutput(t *testing.T) {
 	b.hook("bob", hooks.Hook{Name: "father", Cmd: []string{b.script("father", "sleep 1000 & echo $! > DIR/child\n")}})
 	b.hook("bob", hooks.Hook{Name: "missing", Cmd: []string{filepath.Join(b.dir, "nothere")}})
 	b.start(hook.Config{})
-	m, err := b.p.Send(t.Context(), maildir.Draft{From: "ann", To: []string{"bob"}, Subject: "s",
-		Body: strings.Repeat("x", 300_000), Origin: format.Origin{Auth: "token"}})
+	m, err := b.p.Box("ann", format.Origin{Auth: "token"}).Send(t.Context(), maildir.Draft{To: []string{"bob"}, Subject: "s",
+		Body: strings.Repeat("x", 300_000)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -347,7 +347,7 @@ func TestAsOwner(t *testing.T) {
 	}
 	b.start(hook.Config{Workers: 1})
 	send := func(to string) {
-		if _, err := b.p.Send(t.Context(), maildir.Draft{From: "ann", To: []string{to}, Subject: "s", Body: "b", Origin: format.Origin{Auth: "token"}}); err != nil {
+		if _, err := b.p.Box("ann", format.Origin{Auth: "token"}).Send(t.Context(), maildir.Draft{To: []string{to}, Subject: "s", Body: "b"}); err != nil {
 			t.Fatal(err)
 		}
 	}
