@@ -26,7 +26,13 @@ type Client struct {
 func NewClient(dial func(ctx context.Context) (net.Conn, error), caller tool.Caller) *Client {
 	return &Client{
 		http: http.Client{Transport: &http.Transport{
-			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				c, err := dial(ctx)
+				if err != nil {
+					return nil, &dialError{err}
+				}
+				return c, nil
+			},
 		}},
 		hello: string(tool.Encode(caller)),
 	}
@@ -34,6 +40,28 @@ func NewClient(dial func(ctx context.Context) (net.Conn, error), caller tool.Cal
 
 // Close closes the connections that are not in use.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// dialError is an error of dial, in its words.
+type dialError struct{ error }
+
+func (e *dialError) Unwrap() error { return e.error }
+
+// Greet returns nil when the server answers. Errors: dial's; a *LostError where the server took the
+// connection and closed it.
+func (c *Client) Greet(ctx context.Context) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodHead, "http://mailtree/", nil)
+	if err != nil {
+		return err
+	}
+	res, err := c.do(r)
+	if unreached := (*dialError)(nil); err != nil && !errors.As(err, &unreached) {
+		return &LostError{err}
+	}
+	if err != nil {
+		return err
+	}
+	return res.Body.Close()
+}
 
 // LostError says that the server ended while it was asked.
 type LostError struct{ cause error }
@@ -133,7 +161,7 @@ func (c *Client) rpc(ctx context.Context, method string, params, result any) err
 
 // Ask has the server do a verb of its socket, POST /mailtree/<verb>. Errors are as of Call.
 func (c *Client) Ask(ctx context.Context, verb string, ask, answer any) error {
-	res, err := c.postVerb(ctx, verb, ask)
+	res, err := c.postTo(ctx, "/mailtree/"+verb, ask)
 	if err != nil {
 		return err
 	}
@@ -141,10 +169,11 @@ func (c *Client) Ask(ctx context.Context, verb string, ask, answer any) error {
 	return lost(json.NewDecoder(res.Body).Decode(answer))
 }
 
-// Stream has the server do a verb that answers JSON lines for as long as ctx lasts. each is called
-// with every one of them. It returns nil when the server ends the answer.
-func (c *Client) Stream(ctx context.Context, verb string, ask any, each func(line json.RawMessage) error) error {
-	res, err := c.postVerb(ctx, verb, ask)
+// Stream posts ask to a path of the server's socket that answers JSON lines for as long as ctx lasts.
+// each is called with every one of them. It returns nil when the server ends the answer. Errors:
+// each's; as of Call.
+func (c *Client) Stream(ctx context.Context, path string, ask any, each func(line json.RawMessage) error) error {
+	res, err := c.postTo(ctx, path, ask)
 	if err != nil {
 		return err
 	}
@@ -152,10 +181,10 @@ func (c *Client) Stream(ctx context.Context, verb string, ask any, each func(lin
 	for lines := json.NewDecoder(res.Body); ; {
 		var line json.RawMessage
 		switch err := lines.Decode(&line); {
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return err
+			return lost(err)
 		}
 		if err := each(line); err != nil {
 			return err
@@ -163,9 +192,9 @@ func (c *Client) Stream(ctx context.Context, verb string, ask any, each func(lin
 	}
 }
 
-// postVerb asks for a verb of the socket. The caller closes the body of an answer, which is no refusal.
-func (c *Client) postVerb(ctx context.Context, verb string, ask any) (*http.Response, error) {
-	res, err := c.post(ctx, "/mailtree/"+verb, ask)
+// postTo posts to a path of the socket. The caller closes the body of an answer, which is no refusal.
+func (c *Client) postTo(ctx context.Context, path string, ask any) (*http.Response, error) {
+	res, err := c.post(ctx, path, ask)
 	if err == nil && res.StatusCode != http.StatusOK {
 		err = refusedBy(res)
 		res.Body.Close()

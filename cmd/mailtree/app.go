@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os/exec"
@@ -163,9 +162,6 @@ func openIndex(
 // its sockets only once it can write its log, because a client that finds it earlier loses it at
 // once.
 func (a *app) listen(ctx context.Context) error {
-	if a.cfg.alone {
-		return nil
-	}
 	if a.cfg.background {
 		f, err := storedir.OpenLog(a.cfg.Store)
 		if err != nil {
@@ -208,23 +204,6 @@ func (a *app) close() error {
 		err = cerr
 	}
 	return err
-}
-
-// alone opens the store for one thing that a command does to it where no server runs. Errors:
-// maildir.ErrConflict where another process has the store; do's.
-func (p *program) alone(ctx context.Context, do func(ctx context.Context, store *maildir.Store) error) error {
-	cfg := *p.cfg
-	cfg.alone = true
-	a, err := openApp(ctx, &cfg, slog.New(slog.DiscardHandler), nil)
-	if err != nil {
-		return err
-	}
-	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	ran := make(chan error, 1)
-	go func() { ran <- a.store.Run(running) }()
-	err = do(ctx, a.store)
-	stop()
-	return errors.Join(err, <-ran, a.close())
 }
 
 // watch tells the store what others change in its trees, until ctx ends.

@@ -28,44 +28,50 @@ import (
 // docs/clients.md, "Over stdio".
 const patience = 2 * time.Second
 
-// socketPath returns where this user finds the server. SOCKET wins where it is set, for that server
-// may be another user's.
-func (c *config) socketPath() string {
-	if c.Socket != "" {
-		return c.Socket
-	}
-	return storedir.SocketPath(c.Store)
+// dialServer connects to the store's server, and starts none. The error wraps fs.ErrNotExist or
+// ECONNREFUSED where none runs.
+func (c *config) dialServer(ctx context.Context) (net.Conn, error) {
+	return socket.Dial(ctx, storedir.SocketPath(c.Store))
 }
 
-// dial connects to the server. With start it starts a server in the background where none runs; two
-// callers that do so at once reach the same server. Errors say what to do.
-func (p *program) dial(ctx context.Context, start bool, idle time.Duration) (net.Conn, error) {
-	path := p.cfg.socketPath()
+// dial connects to the store's server. Where none runs it starts one in the background; two callers
+// that do so at once reach the same server. Errors say what to do.
+func (p *program) dial(ctx context.Context) (net.Conn, error) {
+	c, err := p.cfg.dialServer(ctx)
+	if isNoServer(err) {
+		return p.startServer(ctx)
+	}
+	return c, err
+}
+
+// isNoServer reports whether the error of a connection means that nobody listens there.
+func isNoServer(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
+}
+
+// dialOpen connects to the server that listens on SOCKET, which may be another user's: none is
+// started. Errors say what to do.
+func (p *program) dialOpen(ctx context.Context) (net.Conn, error) {
+	path := p.cfg.Socket
 	c, err := socket.Dial(ctx, path)
 	switch {
-	case err == nil || !start:
-		return c, err
 	case errors.Is(err, fs.ErrPermission):
 		return nil, fmt.Errorf("the socket %s is not open to you: its server's SOCKET would be", path)
-	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ECONNREFUSED):
-		return nil, err
-	case p.cfg.Socket != "":
+	case isNoServer(err):
 		return nil, fmt.Errorf("no server listens on %s: start `mailtree serve` with that SOCKET, or take SOCKET out of "+
 			"the environment to use a store of your own", path)
 	}
-	return p.startServer(ctx, path, idle)
+	return c, err
 }
 
 // findServer connects to the running server. Where somebody has just taken the lock, it waits for
 // the socket.
 func (p *program) findServer(ctx context.Context) (net.Conn, error) {
 	for end := time.Now().Add(patience); ; {
-		c, err := socket.Dial(ctx, p.cfg.socketPath())
+		c, err := p.cfg.dialServer(ctx)
 		switch {
 		case err == nil || ctx.Err() != nil:
 			return c, err
-		case p.cfg.Socket != "":
-			return nil, fmt.Errorf("no server listens on %s (SOCKET): %w", p.cfg.Socket, err)
 		case !storedir.Held(p.cfg.Store):
 			return nil, fmt.Errorf("no server runs for the store %s: start `mailtree serve`, or leave out --no-start", p.cfg.Store)
 		case time.Now().After(end):
@@ -86,7 +92,7 @@ const startTries = 3
 
 // startServer starts a server and waits for its socket, or for the socket of a server that was
 // faster.
-func (p *program) startServer(ctx context.Context, path string, idle time.Duration) (net.Conn, error) {
+func (p *program) startServer(ctx context.Context) (net.Conn, error) {
 	var said *bytes.Buffer
 	var ended chan struct{} // nil: none is starting
 	var deadline <-chan time.Time
@@ -101,12 +107,12 @@ func (p *program) startServer(ctx context.Context, path string, idle time.Durati
 		default:
 			var err error
 			said, deadline = &bytes.Buffer{}, nil
-			if ended, err = p.spawn(idle, said); err != nil {
+			if ended, err = p.spawn(said); err != nil {
 				return nil, err
 			}
 			tries++
 		}
-		if c, err := socket.Dial(ctx, path); err == nil {
+		if c, err := p.cfg.dialServer(ctx); err == nil {
 			return c, nil
 		}
 		select {
@@ -124,7 +130,7 @@ func (p *program) startServer(ctx context.Context, path string, idle time.Durati
 // spawn starts `mailtree serve --background` in a session of its own, with the settings of this
 // program and nothing of the folder that it runs in. When ended is closed, said holds what the
 // server printed before it had the store.
-func (p *program) spawn(idle time.Duration, said *bytes.Buffer) (ended chan struct{}, err error) {
+func (p *program) spawn(said *bytes.Buffer) (ended chan struct{}, err error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("the server cannot be started: %w", err)
@@ -136,7 +142,7 @@ func (p *program) spawn(idle time.Duration, said *bytes.Buffer) (ended chan stru
 	defer w.Close()
 	cmd := &exec.Cmd{
 		Path:        exe,
-		Args:        []string{"mailtree", "serve", "--background", "--idle", idle.String()},
+		Args:        []string{"mailtree", "serve", "--background"},
 		Dir:         "/",
 		Env:         p.environment(),
 		Stderr:      w,
@@ -156,9 +162,10 @@ func (p *program) spawn(idle time.Duration, said *bytes.Buffer) (ended chan stru
 	return ended, nil
 }
 
-// environment returns the environment with every setting as it is here and all paths made absolute.
+// environment returns the environment of a server in the background: every setting as it is here,
+// with all paths made absolute. It leaves out SOCKET, where another user's server may listen.
 func (p *program) environment() []string {
-	env := slices.Clone(p.env)
+	env := slices.DeleteFunc(slices.Clone(p.env), func(v string) bool { return strings.HasPrefix(v, "SOCKET=") })
 	for _, s := range p.cfg.settings {
 		switch {
 		case s.Name == "MCP_MAIL_STORE":
@@ -204,17 +211,13 @@ func detach(store string) error {
 
 // overSocket sends a request to the server on the store's own socket.
 func overSocket(ctx context.Context, cfg *config, method, path string, body io.Reader) (*http.Response, error) {
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return dialServer(ctx, cfg) }
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return cfg.dialServer(ctx) }
 	c := http.Client{Timeout: grace, Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}
 	r, err := http.NewRequestWithContext(ctx, method, "http://mailtree"+path, body)
 	if err != nil {
 		return nil, err
 	}
 	return c.Do(r)
-}
-
-func dialServer(ctx context.Context, cfg *config) (net.Conn, error) {
-	return socket.Dial(ctx, storedir.SocketPath(cfg.Store))
 }
 
 // errNoServer means that nothing listens on the store's socket.
@@ -231,10 +234,10 @@ func askServer(ctx context.Context, cfg *config, verb string, ask, answer any) e
 // askForLong has the store's server do one of its /mailtree verbs, however long that takes. Errors:
 // errNoServer; as of cli.Client.Ask.
 func askForLong(ctx context.Context, cfg *config, verb string, ask, answer any) error {
-	c := cli.NewClient(func(ctx context.Context) (net.Conn, error) { return dialServer(ctx, cfg) }, tool.Caller{})
+	c := cli.NewClient(cfg.dialServer, tool.Caller{})
 	defer c.Close()
 	err := c.Ask(ctx, verb, ask, answer)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+	if isNoServer(err) {
 		return errNoServer
 	}
 	return err

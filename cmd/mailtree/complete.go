@@ -4,7 +4,6 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
-	"net"
 	"os"
 	"strings"
 	"time"
@@ -12,9 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailtree/cli"
-	"mailtree/maildir/storedir"
 	mcpserver "mailtree/mcp"
-	"mailtree/mcp/socket"
 )
 
 // completing is how long a shell waits for completions.
@@ -129,9 +126,8 @@ func (p *program) complete(c *cobra.Command, what, begun string) ([]cobra.Comple
 	if cfg == nil || cfg.Store == "" {
 		return nil, none
 	}
-	dial := func(ctx context.Context) (net.Conn, error) { return socket.Dial(ctx, storedir.SocketPath(cfg.Store)) }
 	var found mcpserver.Completions
-	err = p.asClient(ctx, dial, func(ctx context.Context, s *cli.Client) error {
+	err = p.asCommand(ctx, cfg.dialServer, func(ctx context.Context, s *cli.Client) error {
 		return s.Ask(ctx, "complete", mcpserver.CompleteAsk{Project: project, Person: person, What: what, Begun: begun}, &found)
 	})
 	if err != nil {

@@ -45,6 +45,7 @@ type config struct {
 	MailboxDepth   int // unread messages
 	Attachments    attachment.Settings
 	CommitExternal bool
+	Idle           time.Duration // how long a server in the background stays when nobody is connected
 	Poll           time.Duration // how often the trees are compared; 0: file events tell of changes
 	MailDomain     string
 	SummaryCommand string // a line for the shell; "" none
@@ -54,7 +55,6 @@ type config struct {
 	MailGateway string // has no effect yet
 
 	background bool // no TCP port, log in the store, ends when nobody uses it
-	alone      bool // no socket: the process has the store for a moment, and serves nobody
 
 	step func(name string) // set by a test that kills the program at that step; nil otherwise
 }
@@ -123,7 +123,7 @@ func settings() []setting {
 		{
 			Name:    "SOCKET",
 			Flag:    "socket",
-			of:      "serve stdio nudge config",
+			of:      "serve stdio config",
 			Default: "",
 			Help:    "a Unix socket outside the store for other users of this machine, who get the aimx tools; HTTP then needs the token",
 		},
@@ -174,6 +174,7 @@ func settings() []setting {
 			Default: "events",
 			Help:    "events: the system tells of edits; poll, or poll:30s: look for them every 2 or 30 seconds, where it does not",
 		},
+		{Name: "IDLE", Default: "5m", Help: "how long a server in the background stays when nobody is connected"},
 		{
 			Name:    "SUMMARY_COMMAND",
 			Default: "",
@@ -293,6 +294,9 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	c.CommitExternal = choice("COMMIT_EXTERNAL", "on", "off") == "on"
 	if c.Poll, err = pollInterval(v["WATCH"]); err != nil {
 		bad("WATCH", "events, poll, or poll and a time from 1s to 1h, such as poll:30s")
+	}
+	if c.Idle, err = time.ParseDuration(v["IDLE"]); err != nil || c.Idle <= 0 {
+		bad("IDLE", "a time such as 5m")
 	}
 	c.MailGateway = v["MAIL_GATEWAY"]
 	c.SummaryCommand = v["SUMMARY_COMMAND"]

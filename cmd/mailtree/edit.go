@@ -38,7 +38,7 @@ func editCommand(p *program) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		// The store is free while the person writes, also where no server runs.
+		// Ask anew: the server may have ended while the person wrote.
 		return changed.settle(p.atDesk(ctx, f, mine, nil, func(ctx context.Context, d *deskWork) error {
 			ask := mcpserver.MessageAsk{
 				Project: d.Slug,

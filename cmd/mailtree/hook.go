@@ -15,10 +15,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailtree/clients/event"
-	"mailtree/maildir"
 	"mailtree/maildir/session"
 	"mailtree/maildir/storedir"
 	mcpserver "mailtree/mcp"
+	"mailtree/mcp/tool"
 )
 
 func hookCommand(p *program) *cobra.Command {
@@ -27,10 +27,11 @@ func hookCommand(p *program) *cobra.Command {
 		Use:   "hook CLIENT",
 		Short: "Tell the agent in a client of its mail: what the client runs at its events",
 		Long: "Tell the agent in a client of its mail. `mailtree setup` has the client run this at its events, with what\n" +
-			"has happened on standard input. It starts no server, and a turn never fails because of it: whatever goes\n" +
-			"wrong, the exit status is 0. Before a file is edited it refuses what another agent has claimed: CLAIM_MODE\n" +
-			"in the environment is block, warn or off. With --wait it waits until mail comes for the session while that\n" +
-			"is idle, and ends as its client wants it for a turn to begin: for Claude Code with the exit status 2.",
+			"has happened on standard input. Where no server runs, one is started for a session that begins in a project, and\n" +
+			"at no other event. A turn never fails because of it: whatever goes wrong, the exit status is 0. Before a file is\n" +
+			"edited it refuses what another agent has claimed: CLAIM_MODE in the environment is block, warn or off. With --wait\n" +
+			"it waits until mail comes for the session while that is idle, and ends as its client wants it for a turn to begin:\n" +
+			"for Claude Code with the exit status 2.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return harmless(errors.New("hook: name one client"))
@@ -62,13 +63,9 @@ func harmless(err error) error {
 // maxEvent is how much of an event is read. Those after a tool hold what it printed.
 const maxEvent = 64 << 20
 
-// How long a hook takes at most: where a server runs, less than the five seconds that
-// `mailtree setup` gives it, for what the server has told of and nobody prints is lost; where it has
-// the store itself, less than a bridge waits for a process that has it.
-const (
-	hookPatience  = 4 * time.Second
-	alonePatience = patience / 2
-)
+// hookPatience is how long a hook takes at most: less than the five seconds that `mailtree setup`
+// gives it, for what the server has told of and nobody prints is lost.
+const hookPatience = 4 * time.Second
 
 // hook reads an event and answers it. What goes wrong is a line for people who debug: the client has
 // others.
@@ -153,8 +150,8 @@ func (p *program) parseEvent(client string) (event.Event, error) {
 // byteOrderMark is what some programs begin a text with.
 const byteOrderMark = "\xef\xbb\xbf"
 
-// tellServer tells the server what has happened. Where none runs, a session that begins becomes an
-// agent in this process, and nothing else is done.
+// tellServer tells the server what has happened. Where none runs, one is started in the background
+// for a session that begins in a project, and nothing is told otherwise.
 func (p *program) tellServer(ctx context.Context, e event.Event) (told mcpserver.HookAnswer, err error) {
 	ask := mcpserver.HookEvent{
 		Kind:    string(e.Kind),
@@ -183,12 +180,12 @@ func (p *program) tellServer(ctx context.Context, e event.Event) (told mcpserver
 		return told, err
 	}
 	t.Close() // it is ours
-	ctx, cancel := context.WithTimeout(ctx, alonePatience)
-	defer cancel()
-	err = p.alone(ctx, func(ctx context.Context, store *maildir.Store) (err error) {
-		told, err = ask.Answer(ctx, store)
-		return err
-	})
+	c, err := p.reach(ctx, p.dial, tool.Caller{})
+	if err != nil {
+		return told, err
+	}
+	defer c.Close()
+	err = c.Ask(ctx, "hook", ask, &told)
 	return told, err
 }
 

@@ -41,7 +41,7 @@ func logCommand(p *program) *cobra.Command {
 // while there is nothing.
 func (p *program) showLog(ctx context.Context, d *deskWork, s *cli.Screen, ask mcpserver.LogAsk) error {
 	told, progress := 0, cli.IsTerminal(p.std.err)
-	err := d.Stream(ctx, "log", ask, func(text json.RawMessage) error {
+	err := d.Stream(ctx, "/mailtree/log", ask, func(text json.RawMessage) error {
 		var line mcpserver.LogLine
 		if err := json.Unmarshal(text, &line); err != nil {
 			return err

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailtree/cli"
-	"mailtree/maildir"
 	mcpserver "mailtree/mcp"
 )
 
@@ -117,22 +115,13 @@ func (p *program) projectHere(ctx context.Context) error {
 	return nil
 }
 
-// ensureProject makes the project of a path, "" for this folder, where there is none: through the
-// server, or in this process where none runs.
+// ensureProject makes the project of a path, "" for this folder, where there is none.
 func (p *program) ensureProject(ctx context.Context, path string) (made mcpserver.MadeProject, err error) {
 	if path, err = absolute(cmp.Or(path, "."), os.UserHomeDir); err != nil {
 		return made, err
 	}
-	err = askServer(ctx, p.cfg, "project", mcpserver.NewProject{Key: path}, &made)
-	if !errors.Is(err, errNoServer) {
-		return made, err
-	}
-	err = p.alone(ctx, func(ctx context.Context, store *maildir.Store) error {
-		of, err := store.EnsureProject(ctx, path)
-		if err == nil {
-			made = mcpserver.Made(of, path)
-		}
-		return err
+	err = p.asCommand(ctx, p.dial, func(ctx context.Context, c *cli.Client) error {
+		return c.Ask(ctx, "project", mcpserver.NewProject{Key: path}, &made)
 	})
 	return made, err
 }

@@ -5,23 +5,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"net"
-	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"mailtree/cli"
 	mcpserver "mailtree/mcp"
-	"mailtree/mcp/protocol"
 	"mailtree/mcp/tool"
 	"mailtree/mcp/wake"
 )
 
 func nudgeCommand(p *program) *cobra.Command {
 	var watch bool
-	var idle time.Duration
 	c := &cobra.Command{
 		Use:   "nudge",
 		Short: "Tell agents in tmux windows of new mail",
@@ -29,109 +25,52 @@ func nudgeCommand(p *program) *cobra.Command {
 			"of, once for each message. With --watch until interrupted. Prints whom it told, and who could not be told. Works\n" +
 			"through the server of the store; where none runs, one is started in the background.",
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return p.nudge(c.Context(), watch, idle) },
+		RunE: func(c *cobra.Command, _ []string) error { return p.nudge(c.Context(), watch) },
 	}
 	c.Flags().BoolVar(&watch, "watch", false, "go on until interrupted")
-	c.Flags().DurationVar(&idle, "idle", 5*time.Minute, "how long a server that is started here stays when nobody is connected")
-	_ = c.Flags().MarkHidden("idle")
 	return c
 }
 
 // nudge asks the server to tell agents of their mail, and prints whom it told. With watch it goes
 // on, also with the next server when one has ended.
-func (p *program) nudge(ctx context.Context, watch bool, idle time.Duration) error {
-	for {
-		err := p.nudgeOnce(ctx, watch, idle)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if !errors.Is(err, errServerEnded) {
-			return err
-		}
-		select { // somebody may start another server
-		case <-time.After(patience):
-		case <-ctx.Done():
-			return nil
-		}
+func (p *program) nudge(ctx context.Context, watch bool) error {
+	said := 0
+	each := func(line json.RawMessage) error {
+		said++
+		return p.sayNudge(line)
 	}
-}
-
-var errServerEnded = errors.New("the server has ended")
-
-func (p *program) nudgeOnce(ctx context.Context, watch bool, idle time.Duration) error {
-	url := "http://mailtree/nudge"
 	if watch {
-		url += "?watch=1"
+		return p.follow(ctx, "/nudge?watch=1", struct{}{}, each)
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
-	if err != nil {
-		return err
-	}
-	caller, err := hello(p.env, stdioOptions{})
-	if err != nil {
-		return err
-	}
-	r.Header.Set(protocol.HelloHeader, string(tool.Encode(caller)))
-	var unreached error
-	const start = true // a server, where none runs
-	dial := func(ctx context.Context, _, _ string) (c net.Conn, err error) {
-		c, err = p.dial(ctx, start, idle)
-		unreached = err
-		return c, err
-	}
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}
-	res, err := client.Do(r)
-	for range nudgeTries {
-		if err == nil || ctx.Err() != nil || unreached != nil {
-			break
-		}
-		select { // the server took the connection and is ending: wait until it has
-		case <-time.After(100 * time.Millisecond):
-		case <-ctx.Done():
-		}
-		res, err = client.Do(r) // asks the next server: a message is announced once, however often anybody asks
-	}
-	if err != nil {
-		return errors.Unwrap(err) // the cause within the *url.Error
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("the server answers %s: is it of this version, and yours?", res.Status)
-	}
-	said, err := p.sayNudges(res.Body)
+	err := p.asCommand(ctx, p.dial, func(ctx context.Context, c *cli.Client) error {
+		return c.Stream(ctx, "/nudge", struct{}{}, each)
+	})
 	switch {
-	case watch && (err == nil || errors.Is(err, io.ErrUnexpectedEOF)):
-		return errServerEnded
+	case ctx.Err() != nil:
+		return nil
 	case err == nil && said == 0:
 		fmt.Fprintln(p.std.out, "nobody to tell: no agent is ready and has mail that it was not told of")
 	}
 	return err
 }
 
-// nudgeTries is how often nudge asks another server when one in the background ends at that very
-// moment.
-const nudgeTries = 5
-
-// sayNudges prints the answer and returns how many agents it names.
-func (p *program) sayNudges(answer io.Reader) (said int, err error) {
-	for lines := json.NewDecoder(answer); ; said++ {
-		var o struct {
-			wake.Outcome
-			mcpserver.NudgeError
-		}
-		switch err := lines.Decode(&o); {
-		case errors.Is(err, io.EOF):
-			return said, nil
-		case err != nil:
-			return said, err
-		case o.Error != "":
-			return said, errors.New(o.Error)
-		case o.Why != "":
-			fmt.Fprintf(p.std.out, "%s (%s): %s not told: %s\n", o.Agent, o.Project, count(o.New, "new message"), o.Why)
-		default:
-			fmt.Fprintf(p.std.out, "%s (%s): told of %s\n", o.Agent, o.Project, count(o.New, "new message"))
-		}
+// sayNudge prints one line of the answer: an agent, and whether it was told.
+func (p *program) sayNudge(line json.RawMessage) error {
+	var o struct {
+		wake.Outcome
+		mcpserver.NudgeError
 	}
+	switch err := json.Unmarshal(line, &o); {
+	case err != nil:
+		return err
+	case o.Error != "":
+		return errors.New(o.Error)
+	case o.Why != "":
+		fmt.Fprintf(p.std.out, "%s (%s): %s not told: %s\n", o.Agent, o.Project, count(o.New, "new message"), o.Why)
+	default:
+		fmt.Fprintf(p.std.out, "%s (%s): told of %s\n", o.Agent, o.Project, count(o.New, "new message"))
+	}
+	return nil
 }
 
 // waker wakes agents for their mail: once for a caller on the socket, and as long as the server

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"io/fs"
@@ -103,15 +104,29 @@ func setupScript(env *testscript.Env) error {
 	env.Values[serverKey{}] = s
 	t := env.T().(testing.TB)
 	env.Values[desktopKey{}] = &desktop{t: t, windows: map[string]*tmuxtest.Window{}}
-	vars := env.Vars
 	env.Defer(func() {
 		if s.cmd != nil { // so the invariants were not looked at; `stop` is testscript's own and skips the rest
 			t.Errorf("the script is over, but its server runs: end it with halt")
 		}
 		s.end(t, syscall.SIGINT)
 	})
-	env.Defer(func() { _ = vars })
+	env.Setenv("IDLE", "300ms") // of servers that commands start
+	env.Defer(func() { endLeft(t, env.WorkDir) })
 	return nil
+}
+
+// endLeft stops the servers in the background that commands have left in the stores below dir.
+func endLeft(t testing.TB, dir string) {
+	filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if store := filepath.Dir(path); err == nil && filepath.Base(path) == "server.sock" && storedir.Held(store) {
+			var said bytes.Buffer
+			code := run(context.Background(), []string{"stop", "--store", store}, nil, stdio{out: &said, err: &said})
+			if code != 0 && storedir.Held(store) {
+				t.Errorf("a server that was left could not be stopped: %s", &said)
+			}
+		}
+		return nil
+	})
 }
 
 func (s *server) end(t testing.TB, sig syscall.Signal) {
@@ -217,7 +232,7 @@ func scriptEnv(ts *testscript.TestScript) []string {
 	var env []string
 	for _, k := range []string{"HOME", "PATH", "MCP_MAIL_STORE", "GIT_CONFIG_NOSYSTEM", "TMPDIR", "AUTH", "LOG_LEVEL",
 		"COMMIT_EXTERNAL", "MAX_MESSAGE_BYTES", "MAX_FANOUT_BYTES", "MAX_PROJECTS", "PROJECT_SCOPE", "MAILBOX_DEPTH", "ATTACHMENT_ROOTS",
-		"SOCKET", "NUDGE", "SUMMARY_COMMAND", "WATCH", "GORACE"} {
+		"SOCKET", "NUDGE", "SUMMARY_COMMAND", "WATCH", "IDLE", "GORACE"} {
 		if v := ts.Getenv(k); v != "" {
 			env = append(env, k+"="+v)
 		}
@@ -293,8 +308,8 @@ func cmdBridges(ts *testscript.TestScript, neg bool, args []string) {
 	outs, errs := make([]bytes.Buffer, n), make([]error, n)
 	var wg sync.WaitGroup
 	for i := range n {
-		cmd := exec.Command(exe, "stdio", "--idle", "1h")
-		cmd.Dir, cmd.Env = ts.MkAbs("."), scriptEnv(ts)
+		cmd := exec.Command(exe, "stdio")
+		cmd.Dir, cmd.Env = ts.MkAbs("."), append(scriptEnv(ts), "IDLE=1h")
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(ts.ReadFile(args[1])), &outs[i], &outs[i]
 		wg.Go(func() { errs[i] = cmd.Run() })
 	}

@@ -31,7 +31,6 @@ const grace = 5 * time.Second
 const hookGrace = 4 * grace
 
 func serveCommand(p *program) *cobra.Command {
-	var idle time.Duration
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the server",
@@ -40,20 +39,17 @@ func serveCommand(p *program) *cobra.Command {
 			"started in the background makes room for it. On a terminal it prints a line for each operation.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return serve(c.Context(), p, idle)
+			return serve(c.Context(), p)
 		},
 	}
-	// `mailtree stdio` starts its server with these flags.
 	c.Flags().BoolVar(&p.background, "background", false,
 		"no HTTP, log to server.log in the store, end when nobody has been connected for a while")
-	c.Flags().DurationVar(&idle, "idle", 5*time.Minute, "with --background: how long nobody must have been connected")
 	_ = c.Flags().MarkHidden("background")
-	_ = c.Flags().MarkHidden("idle")
 	return c
 }
 
 // serve opens the store and runs its server until the server ends.
-func serve(ctx context.Context, p *program, idle time.Duration) error {
+func serve(ctx context.Context, p *program) error {
 	keepInherited()
 	log := p.cfg.logger(p.std)
 	if p.cfg.MailGateway != "" {
@@ -79,13 +75,13 @@ func serve(ctx context.Context, p *program, idle time.Duration) error {
 	if f := terminal(p.std); f != nil && !p.background {
 		a.shown = &activity{out: f, now: time.Now}
 	}
-	return a.run(ctx, p, idle, listeners)
+	return a.run(ctx, p, listeners)
 }
 
 // run serves the open store on its sockets and on the given listeners: one of TCP, or none for a
 // server in the background. It starts every goroutine of the program but those of libraries, and
 // returns when all have ended.
-func (a *app) run(ctx context.Context, p *program, idle time.Duration, listeners []net.Listener) error {
+func (a *app) run(ctx context.Context, p *program, listeners []net.Listener) error {
 	log := a.log
 	ctx, end := context.WithCancelCause(ctx)
 	yield := func() { end(nil) }
@@ -133,7 +129,7 @@ func (a *app) run(ctx context.Context, p *program, idle time.Duration, listeners
 		serving.Go(func() { served <- srv.Serve(listeners[i]) })
 	}
 	idled := make(chan struct{})
-	go func() { defer close(idled); a.stopIdle(ctx, idle, yield) }()
+	go func() { defer close(idled); a.stopIdle(ctx, yield) }()
 	guarded := make(chan struct{})
 	go func() { defer close(guarded); a.guardFiles(ctx, end) }()
 	var err error
@@ -141,7 +137,7 @@ func (a *app) run(ctx context.Context, p *program, idle time.Duration, listeners
 		if err = detach(p.cfg.Store); err != nil {
 			yield()
 		}
-		log.Info("serving in the background", "version", version(), "store", p.cfg.Store, "pid", os.Getpid(), "idle", idle)
+		log.Info("serving in the background", "version", version(), "store", p.cfg.Store, "pid", os.Getpid(), "idle", p.cfg.Idle)
 	} else {
 		welcome(ctx, p, a, cfg.URL)
 	}
@@ -276,7 +272,7 @@ func takeStore(ctx context.Context, p *program, log *slog.Logger) (a *app, err e
 
 // serves reports whether a server of the store answers.
 func serves(ctx context.Context, cfg *config) bool {
-	c, err := socket.Dial(ctx, storedir.SocketPath(cfg.Store))
+	c, err := cfg.dialServer(ctx)
 	if err == nil {
 		c.Close()
 	}
@@ -284,8 +280,8 @@ func serves(ctx context.Context, cfg *config) bool {
 }
 
 // stopIdle stops a server in the background that nobody uses any more.
-func (a *app) stopIdle(ctx context.Context, idle time.Duration, stop func()) {
-	if a.cfg.background && a.sockets[0].AwaitIdle(ctx, idle) == nil {
+func (a *app) stopIdle(ctx context.Context, stop func()) {
+	if a.cfg.background && a.sockets[0].AwaitIdle(ctx, a.cfg.Idle) == nil {
 		a.log.Info("nobody is connected any more")
 		stop()
 	}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -36,15 +35,12 @@ func stdioCommand(p *program) *cobra.Command {
 	f.StringVar(&o.project, "project", "",
 		"the project to work in, an absolute path or a slug (default: the Git work tree that this runs in; for postal the project default)")
 	f.BoolVar(&o.noStart, "no-start", false, "start no server; end where none runs")
-	f.DurationVar(&o.idle, "idle", 5*time.Minute, "how long a server that is started here stays when nobody is connected")
-	_ = f.MarkHidden("idle")
 	return c
 }
 
 type stdioOptions struct {
 	toolset, as, project string
 	noStart              bool
-	idle                 time.Duration
 }
 
 func (p *program) stdio(ctx context.Context, o stdioOptions) error {
@@ -62,10 +58,15 @@ func (p *program) stdio(ctx context.Context, o stdioOptions) error {
 		Hello:   caller,
 		Log:     p.cfg.logger(p.std),
 		Dial: func(ctx context.Context, start bool) (net.Conn, error) {
-			if start && o.noStart {
+			switch {
+			case p.cfg.Socket != "":
+				return p.dialOpen(ctx)
+			case !start:
+				return p.cfg.dialServer(ctx)
+			case o.noStart:
 				return p.findServer(ctx)
 			}
-			return p.dial(ctx, start, o.idle)
+			return p.dial(ctx)
 		},
 	})
 }

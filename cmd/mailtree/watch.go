@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"net"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,16 +19,13 @@ func watchCommand(p *program) *cobra.Command {
 		Use:   "watch",
 		Short: "Follow what happens in a project, one line for each event",
 		Long: "Follow what happens in a project, with --all in every one, until interrupted, one line for each event: mail,\n" +
-			"read, ack, claim, release, status, register, edit. Where no server runs, one is started in the background; where\n" +
-			"one ends, the next is followed from there on.",
+			"read, ack, claim, release, status, register, edit. Where a server ends, the next one is followed from there on.",
 		Args: cobra.NoArgs,
 	}
 	f := p.addDeskFlags(c)
 	c.Flags().BoolVar(&lines, "lines", false, "for programs: each event as JSON on a line; the first has only a \"seq\": it has begun there")
 	all := c.Flags().Bool("all", false, "in every project")
 	after := c.Flags().Int64("after", 0, "go on behind the event of this \"seq\" of --lines")
-	idle := c.Flags().Duration("idle", 5*time.Minute, "how long a server that is started here stays when nobody is connected")
-	_ = c.Flags().MarkHidden("idle")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		w := &watching{screen: cli.NewScreen(p.std.out, p.variable), lines: lines || f.json}
 		if !*all {
@@ -40,7 +37,7 @@ func watchCommand(p *program) *cobra.Command {
 		if c.Flags().Changed("after") {
 			w.ask.After = after
 		}
-		return p.watch(c.Context(), w, *idle)
+		return p.follow(c.Context(), "/mailtree/watch", &w.ask, w.show)
 	}
 	return c
 }
@@ -52,18 +49,14 @@ type watching struct {
 	lines  bool
 }
 
-// watch follows one server after the other until ctx ends.
-func (p *program) watch(ctx context.Context, w *watching, idle time.Duration) error {
-	const start = true // a server, where none runs
-	dial := func(ctx context.Context) (net.Conn, error) { return p.dial(ctx, start, idle) }
+// follow has one server after the other answer JSON lines at path, until ctx ends, and calls each with
+// every line. Errors: each's; as of program.dial and cli.Client.Stream.
+func (p *program) follow(ctx context.Context, path string, ask any, each func(line json.RawMessage) error) error {
 	for ctx.Err() == nil {
-		err := p.asClient(ctx, dial, func(ctx context.Context, c *cli.Client) error {
-			return c.Stream(ctx, "watch", &w.ask, w.show)
+		err := p.asCommand(ctx, p.dial, func(ctx context.Context, c *cli.Client) error {
+			return c.Stream(ctx, path, ask, each)
 		})
-		if ctx.Err() != nil {
-			break
-		}
-		if err != nil {
+		if lost := (*cli.LostError)(nil); err != nil && !errors.As(err, &lost) && ctx.Err() == nil {
 			return err
 		}
 		select { // somebody may start another server

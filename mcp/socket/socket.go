@@ -60,7 +60,7 @@ type Conn struct {
 	net.Conn
 	UID  int
 	gone sync.Once
-	from *Listener // nil: a Pipe
+	from *Listener
 }
 
 // Listen makes the socket. The caller holds the store's lock where the path is in the store, and
@@ -266,9 +266,7 @@ func (l *Listener) leavePeer(uid int) {
 
 // Close closes the connection.
 func (c *Conn) Close() error {
-	if c.from != nil {
-		c.gone.Do(func() { c.from.leavePeer(c.UID) })
-	}
+	c.gone.Do(func() { c.from.leavePeer(c.UID) })
 	return c.Conn.Close()
 }
 

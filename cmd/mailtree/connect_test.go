@@ -11,9 +11,9 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// TestNudgeMeetsEnd: a server in the background that ends lets nobody in for a moment; the next one
-// is asked.
-func TestNudgeMeetsEnd(t *testing.T) {
+// TestCommandMeetsEnd: a server in the background that ends lets nobody in for a moment; a command
+// asks the next one.
+func TestCommandMeetsEnd(t *testing.T) {
 	t.Parallel()
 	store := t.TempDir()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", storedir.SocketPath(store))
@@ -32,7 +32,7 @@ func TestNudgeMeetsEnd(t *testing.T) {
 	}()
 	var out bytes.Buffer
 	p := &program{std: stdio{out: &out}, cfg: &config{Store: store}}
-	if err := p.nudgeOnce(t.Context(), false, time.Minute); err != nil || !strings.HasPrefix(out.String(), "nobody to tell") {
+	if err := p.nudge(t.Context(), false); err != nil || !strings.HasPrefix(out.String(), "nobody to tell") {
 		t.Errorf("%v %q", err, &out)
 	}
 }
