@@ -195,7 +195,7 @@ func (c *Client) Stream(ctx context.Context, path string, ask any, each func(lin
 // postTo posts to a path of the socket. The caller closes the body of an answer, which is no refusal.
 func (c *Client) postTo(ctx context.Context, path string, ask any) (*http.Response, error) {
 	res, err := c.post(ctx, path, ask)
-	if err == nil && res.StatusCode != http.StatusOK {
+	if err == nil && res.StatusCode >= http.StatusMultipleChoices {
 		err = refusedBy(res)
 		res.Body.Close()
 	}

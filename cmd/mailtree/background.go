@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"slices"
@@ -17,6 +15,7 @@ import (
 	"time"
 
 	"mailtree/cli"
+	"mailtree/maildir"
 	"mailtree/maildir/storedir"
 	"mailtree/mcp/socket"
 	"mailtree/mcp/tool"
@@ -209,17 +208,6 @@ func detach(store string) error {
 	return nil
 }
 
-// overSocket sends a request to the server on the store's own socket.
-func overSocket(ctx context.Context, cfg *config, method, path string, body io.Reader) (*http.Response, error) {
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return cfg.dialServer(ctx) }
-	c := http.Client{Timeout: grace, Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}
-	r, err := http.NewRequestWithContext(ctx, method, "http://mailtree"+path, body)
-	if err != nil {
-		return nil, err
-	}
-	return c.Do(r)
-}
-
 // errNoServer means that nothing listens on the store's socket.
 var errNoServer = errors.New("no server runs")
 
@@ -246,10 +234,35 @@ func askForLong(ctx context.Context, cfg *config, verb string, ask, answer any) 
 // askToYield asks the server that holds the store whether it ends for another one. Both results are
 // false where that server has just ended.
 func askToYield(ctx context.Context, cfg *config) (yields, stays bool) {
-	res, err := overSocket(ctx, cfg, http.MethodPost, "/yield", nil)
-	if err != nil {
-		return false, false
+	ctx, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	c := cli.NewClient(cfg.dialServer, tool.Caller{})
+	defer c.Close()
+	err := c.Stream(ctx, "/yield", struct{}{}, nil)
+	refused := (*cli.Refusal)(nil)
+	return err == nil, errors.As(err, &refused)
+}
+
+// taking calls take, which takes the store's lock, again while another process has that lock. It asks a
+// server in the background to make room, and waits a little for another command to end, and for a
+// holder that does not answer yet. Errors: take's.
+func (p *program) taking(ctx context.Context, take func() error) error {
+	end := time.Now().Add(patience)
+	err := take()
+	for ; errors.Is(err, maildir.ErrConflict) && time.Now().Before(end) && ctx.Err() == nil; err = take() {
+		if serves(ctx, p.cfg) {
+			if p.background {
+				break
+			}
+			yields, stays := askToYield(ctx, p.cfg)
+			if stays {
+				break
+			}
+			if yields {
+				end = time.Now().Add(2 * grace)
+			}
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
-	res.Body.Close()
-	return res.StatusCode == http.StatusAccepted, res.StatusCode != http.StatusAccepted
+	return err
 }

@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
-	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -18,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mailtree/cli"
 	"mailtree/maildir"
 	"mailtree/maildir/attachment"
 	"mailtree/maildir/claim"
@@ -26,6 +25,7 @@ import (
 	"mailtree/maildir/index"
 	"mailtree/maildir/storedir"
 	"mailtree/maildir/tree"
+	"mailtree/mcp/tool"
 )
 
 func doctorCommand(p *program) *cobra.Command {
@@ -150,13 +150,12 @@ func (d *doctor) examine(ctx context.Context) {
 // server asks the running server, over its socket.
 func (d *doctor) server(ctx context.Context) {
 	holder := storedir.Holder(d.p.cfg.Store)
+	ctx, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	c := cli.NewClient(d.p.cfg.dialServer, tool.Caller{})
+	defer c.Close()
 	var r healthReport
-	res, err := overSocket(ctx, d.p.cfg, http.MethodGet, "/health", nil)
-	if err == nil {
-		defer res.Body.Close()
-		err = json.NewDecoder(res.Body).Decode(&r)
-	}
-	if err != nil {
+	if err := c.Get(ctx, "/health", &r); err != nil {
 		d.note("server: process %s has the store, but does not answer on %s; another mailtree command does not, a server "+
 			"does once it has started", holder, storedir.SocketPath(d.p.cfg.Store))
 		return

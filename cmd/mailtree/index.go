@@ -32,8 +32,8 @@ func indexCommand(p *program) *cobra.Command {
 			Use:   "rebuild",
 			Short: "Build the index anew from the files",
 			Args:  cobra.NoArgs,
-			Long: "Build the index anew from the files, in a new file that then takes the old one's place. No server may run:\n" +
-				"a running one keeps the index level by itself.",
+			Long: "Build the index anew from the files, in a new file that then takes the old one's place. A server in the\n" +
+				"background makes room for it. No other may run: it keeps the index level by itself.",
 			RunE: func(c *cobra.Command, _ []string) error { return rebuild(c.Context(), p) },
 		},
 		&cobra.Command{
@@ -168,7 +168,11 @@ func rebuild(ctx context.Context, p *program) error {
 	if _, err := os.Stat(p.cfg.Store); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w at %s: `mailtree serve` makes it", errNoStore, p.cfg.Store)
 	}
-	lock, err := storedir.Take(p.cfg.Store)
+	var lock *storedir.Lock
+	err := p.taking(ctx, func() (err error) {
+		lock, err = storedir.Take(p.cfg.Store)
+		return err
+	})
 	if errors.Is(err, maildir.ErrConflict) {
 		if !serves(ctx, p.cfg) {
 			return p.notServed()

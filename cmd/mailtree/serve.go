@@ -16,7 +16,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mailtree/maildir"
 	"mailtree/maildir/storedir"
 	mcpserver "mailtree/mcp"
 	"mailtree/mcp/socket"
@@ -180,7 +179,7 @@ func (a *app) run(ctx context.Context, p *program, listeners []net.Listener) err
 	return err
 }
 
-// serverConfig is what every server of the store serves, for a moment or for long.
+// serverConfig is what every server of the store serves.
 func (a *app) serverConfig() mcpserver.Config {
 	return mcpserver.Config{
 		Store:        a.store,
@@ -242,28 +241,13 @@ func (a *app) renewSockets(ctx context.Context, blocked map[*socket.Listener]boo
 	}
 }
 
-// takeStore opens the store. It asks a server in the background that holds the store to make room.
-// It waits a little for another command to end, and for a holder that does not answer yet. See
-// docs/clients.md, "Over stdio".
+// takeStore opens the store, when nobody else has it any more: see taking.
 func takeStore(ctx context.Context, p *program, log *slog.Logger) (a *app, err error) {
 	progress := progressLine(p.std, "reading")
-	a, err = openApp(ctx, p.cfg, log, progress)
-	for end := time.Now().Add(patience); errors.Is(err, maildir.ErrConflict) && time.Now().Before(end) && ctx.Err() == nil; {
-		if serves(ctx, p.cfg) {
-			if p.background {
-				break
-			}
-			yields, stays := askToYield(ctx, p.cfg)
-			if stays {
-				break
-			}
-			if yields {
-				end = time.Now().Add(2 * grace)
-			}
-		}
-		time.Sleep(10 * time.Millisecond)
+	err = p.taking(ctx, func() (err error) {
 		a, err = openApp(ctx, p.cfg, log, progress)
-	}
+		return err
+	})
 	if progress != nil {
 		fmt.Fprint(p.std.err, clearLine)
 	}
