@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -102,7 +103,8 @@ func (p *program) startServer(ctx context.Context) (net.Conn, error) {
 			deadline = time.After(patience)
 		case held:
 		case tries == startTries:
-			return nil, fmt.Errorf("the server could not be started: %s", lastLine(said.String()))
+			return nil, fmt.Errorf("the server could not be started: %s",
+				cmp.Or(lastLine(said.String()), "it ended and said nothing: see what `mailtree serve` does"))
 		default:
 			var err error
 			said, deadline = &bytes.Buffer{}, nil
@@ -132,7 +134,7 @@ func (p *program) startServer(ctx context.Context) (net.Conn, error) {
 func (p *program) spawn(said *bytes.Buffer) (ended chan struct{}, err error) {
 	exe, err := os.Executable()
 	if err != nil {
-		return nil, fmt.Errorf("the server cannot be started: %w", err)
+		return nil, cannotRun(err)
 	}
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -149,7 +151,7 @@ func (p *program) spawn(said *bytes.Buffer) (ended chan struct{}, err error) {
 	}
 	if err := cmd.Start(); err != nil {
 		r.Close()
-		return nil, fmt.Errorf("the server cannot be started: %w", err)
+		return nil, cannotRun(err)
 	}
 	ended = make(chan struct{})
 	go func() { // reads until the server has taken the store and closed the pipe; the server lives on
@@ -159,6 +161,11 @@ func (p *program) spawn(said *bytes.Buffer) (ended chan struct{}, err error) {
 		cmd.Wait()
 	}()
 	return ended, nil
+}
+
+// cannotRun is the error of a program that the system does not run once more.
+func cannotRun(err error) error {
+	return fmt.Errorf("the server could not be started: %w. Was mailtree moved or replaced while it ran? Run it again", err)
 }
 
 // environment returns the environment of a server in the background: every setting as it is here,
