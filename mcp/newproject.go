@@ -1,10 +1,6 @@
 package mcp
 
-import (
-	"context"
-
-	"mailtree/maildir"
-)
+import "context"
 
 // NewProject is the body of POST /mailtree/project: which project there is to be.
 type NewProject struct {
@@ -18,15 +14,10 @@ type MadeProject struct {
 	Note     string `json:"note,omitempty"` // what whoever made it may not expect
 }
 
-// Made says what the project that a key means is called.
-func Made(p *maildir.Project, key string) MadeProject {
-	return MadeProject{Slug: p.Slug, HumanKey: p.HumanKey(), Note: p.MakingNote(key)}
-}
-
 func (s *Server) newProject(ctx context.Context, ask *NewProject) (made MadeProject, err error) {
 	p, err := s.cfg.Store.EnsureProject(ctx, ask.Key)
 	if err != nil {
 		return made, err
 	}
-	return Made(p, ask.Key), nil
+	return MadeProject{Slug: p.Slug, HumanKey: p.HumanKey(), Note: p.MakingNote(ask.Key)}, nil
 }
