@@ -129,21 +129,3 @@ func TestCheckEdit(t *testing.T) {
 		t.Errorf("the claim has expired: %q, %q", deny, warn)
 	}
 }
-
-// TestEditUnchecked: where the claims cannot be read the edit goes on with a notice, unless the
-// environment asks for the opposite.
-func TestEditUnchecked(t *testing.T) {
-	t.Parallel()
-	store, dir := editScene(t)
-	if err := os.Symlink("/proc/self/mem", filepath.Join(dir, "code/sub/.git/commondir")); err != nil { // reading it is EIO
-		t.Fatal(err)
-	}
-	e := Edit{Store: store, Agent: session("BlueLake"), Paths: []string{dir + "/code/sub/a.md"}, Now: noon}
-	if deny, warn := CheckEdit(e); deny != "" || !strings.Contains(warn, "NOT CHECKED") || !strings.Contains(warn, "The edit goes on") {
-		t.Errorf("deny %q, warn %q", deny, warn)
-	}
-	e.Env = []string{"CLAIM_MODE=block"}
-	if deny, warn := CheckEdit(e); warn != "" || !strings.Contains(deny, "CLAIM_MODE is block, so the edit stops here") {
-		t.Errorf("deny %q, warn %q", deny, warn)
-	}
-}

@@ -2,20 +2,20 @@ package maildir_test
 
 import (
 	"errors"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"mailtree/fixtures/storetest"
+	"mailtree/fixtures/trap"
 	"mailtree/maildir"
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
 )
 
 // TestCodebaseFault: what the machine does not let be read of the code base decides nothing. No other project is chosen for
-// a linked work tree, and no claim is granted as if case counted. Reading /proc/self/mem from its beginning is EIO.
+// a linked work tree, and no claim is granted as if case counted.
 func TestCodebaseFault(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
@@ -49,15 +49,11 @@ func TestCodebaseFault(t *testing.T) {
 			return err
 		},
 	} {
-		if err := errors.Join(os.Rename(file, file+".kept"), os.Symlink("/proc/self/mem", file)); err != nil {
-			t.Fatal(err)
-		}
+		back := trap.Unreadable(t, file)
 		if err := ask(); !errors.Is(err, maildir.ErrUnavailable) {
 			t.Errorf("%s cannot be read: %v", filepath.Base(file), err)
 		}
-		if err := os.Rename(file+".kept", file); err != nil {
-			t.Fatal(err)
-		}
+		back()
 	}
 	if q, err := s.EnsureProject(t.Context(), linked); err != nil || q != p {
 		t.Errorf("the project of the linked work tree: %v", err)

@@ -62,13 +62,13 @@ func (s *Server) hookEvent(w http.ResponseWriter, r *http.Request) {
 	if !s.readVerb(w, r, &e) {
 		return
 	}
-	a, err := e.answer(r.Context(), s.cfg.Store)
+	a, err := e.happened(r.Context(), s.cfg.Store)
 	s.answerVerb(w, r, a, err)
 }
 
-// answer notes in the store what has happened, and returns what is to be told. Errors: those of the
+// happened notes in the store what has happened, and returns what is to be told. Errors: those of the
 // store.
-func (e *HookEvent) answer(ctx context.Context, store *maildir.Store) (a HookAnswer, err error) {
+func (e *HookEvent) happened(ctx context.Context, store *maildir.Store) (a HookAnswer, err error) {
 	v := e.visit()
 	if !v.Valid() || e.Dir == "" {
 		return a, errors.New("a hook names no session, or no folder")

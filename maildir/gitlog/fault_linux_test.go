@@ -3,26 +3,14 @@ package gitlog
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
 
+	"mailtree/fixtures/trap"
 	"mailtree/maildir/writer"
 )
-
-// unreadable puts something in the place of a file that cannot be read although nothing is wrong
-// with it: reading /proc/self/mem from its beginning is EIO. back puts the file back.
-func (t *repoTree) unreadable(path string) (back func()) {
-	t.Helper()
-	file := t.path(path)
-	t.check(errors.Join(os.Rename(file, file+".kept"), os.Symlink("/proc/self/mem", file)))
-	return func() {
-		t.Helper()
-		t.check(os.Rename(file+".kept", file))
-	}
-}
 
 // TestFault: a file of Git's that cannot be read for the moment is not taken for one that is not
 // there.
@@ -37,7 +25,7 @@ func TestFault(t *testing.T) {
 			tr.write("secret", "x")
 			tr.log.Edited([]string{"kept", "secret"})
 			head := tr.git("rev-parse", "HEAD")
-			back := tr.unreadable(name)
+			back := trap.Unreadable(t, tr.path(name))
 			if err := tr.log.Flush(context.Background()); err == nil {
 				t.Error("it was committed")
 			}
@@ -77,7 +65,7 @@ func TestFaultOfOurLocks(t *testing.T) {
 				tr.write(name, k.New+"\n")
 				tr.write(".git/HEAD.lock", "")
 			}
-			back := tr.unreadable(name)
+			back := trap.Unreadable(t, tr.path(name))
 			tr.log, err = Open(Config{Dir: tr.dir})
 			tr.check(err)
 			if _, err := os.Lstat(tr.path(".git/" + markFile)); err != nil {

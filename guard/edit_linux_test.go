@@ -1,0 +1,25 @@
+package guard
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mailtree/fixtures/trap"
+)
+
+// TestEditUnchecked: where the claims cannot be read the edit goes on with a notice, unless the
+// environment asks for the opposite.
+func TestEditUnchecked(t *testing.T) {
+	t.Parallel()
+	store, dir := editScene(t)
+	trap.Unreadable(t, filepath.Join(dir, "code/sub/.git/commondir"))
+	e := Edit{Store: store, Agent: session("BlueLake"), Paths: []string{dir + "/code/sub/a.md"}, Now: noon}
+	if deny, warn := CheckEdit(e); deny != "" || !strings.Contains(warn, "NOT CHECKED") || !strings.Contains(warn, "The edit goes on") {
+		t.Errorf("deny %q, warn %q", deny, warn)
+	}
+	e.Env = []string{"CLAIM_MODE=block"}
+	if deny, warn := CheckEdit(e); warn != "" || !strings.Contains(deny, "CLAIM_MODE is block, so the edit stops here") {
+		t.Errorf("deny %q, warn %q", deny, warn)
+	}
+}
