@@ -413,7 +413,7 @@ func (f *hooksFolder) remove(name string) (string, error) {
 	return full + " is removed.", errors.Join(f.root.Remove(name), f.sync())
 }
 
-// Program returns the path by which a hook should call this program: the one on the PATH where that
+// Program returns the path by which a hook or a service should call this program: the one on the PATH where that
 // is this program, because it stays when a newer version replaces the program; else the file
 // itself.
 func Program() (string, error) {

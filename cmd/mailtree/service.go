@@ -3,12 +3,12 @@ package main
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 
 	"github.com/spf13/cobra"
 
+	"mailtree/guard"
 	"mailtree/service"
 )
 
@@ -52,7 +52,7 @@ func (p *program) service() (*service.Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	exe, err := installed()
+	exe, err := guard.Program()
 	if err != nil {
 		return nil, err
 	}
@@ -74,23 +74,4 @@ func (p *program) service() (*service.Service, error) {
 		Program:    exe,
 		Env:        env,
 	})
-}
-
-// installed is the path of this program: as it stands in PATH, which outlives an upgrade, else where
-// it lies.
-func installed() (string, error) {
-	exe, err := os.Executable()
-	if err != nil {
-		return "", err
-	}
-	found, err := exec.LookPath("mailtree")
-	if err != nil {
-		return exe, nil //nolint:nilerr // it is not in PATH
-	}
-	a, errA := os.Stat(exe)
-	b, errB := os.Stat(found)
-	if errA == nil && errB == nil && os.SameFile(a, b) {
-		return filepath.Abs(found)
-	}
-	return exe, nil
 }
