@@ -37,11 +37,8 @@ func (c *config) dialServer(ctx context.Context) (net.Conn, error) {
 // dial connects to the store's server. Where none runs it starts one in the background; two callers
 // that do so at once reach the same server. Errors say what to do.
 func (p *program) dial(ctx context.Context) (net.Conn, error) {
-	c, err := p.cfg.dialServer(ctx)
-	if isNoServer(err) {
-		return p.startServer(ctx)
-	}
-	return c, err
+	const start = true
+	return p.awaitServer(ctx, start)
 }
 
 // isNoServer reports whether the error of a connection means that nobody listens there.
@@ -64,44 +61,33 @@ func (p *program) dialOpen(ctx context.Context) (net.Conn, error) {
 	return c, err
 }
 
-// findServer connects to the running server. Where somebody has just taken the lock, it waits for
-// the socket.
-func (p *program) findServer(ctx context.Context) (net.Conn, error) {
-	for end := time.Now().Add(patience); ; {
-		c, err := p.cfg.dialServer(ctx)
-		switch {
-		case err == nil || ctx.Err() != nil:
-			return c, err
-		case !storedir.Held(p.cfg.Store):
-			return nil, fmt.Errorf("no server runs for the store %s: start `mailtree serve`, or leave out --no-start", p.cfg.Store)
-		case time.Now().After(end):
-			return nil, p.notServed()
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-}
-
 func (p *program) notServed() error {
 	return fmt.Errorf("process %s uses the store %s and does not serve it: try again when it has ended",
 		storedir.Holder(p.cfg.Store), p.cfg.Store)
 }
 
-// startTries is how often dial starts a server: the one that holds the store may end at that very
+// startTries is how often awaitServer starts a server: the one that holds the store may end at that very
 // moment.
 const startTries = 3
 
-// startServer starts a server and waits for its socket, or for the socket of a server that was
-// faster.
-func (p *program) startServer(ctx context.Context) (net.Conn, error) {
+// awaitServer connects to the store's server. Where somebody has just taken the lock, it waits for the
+// socket. With start it starts a server where nobody has the lock, and waits for its socket, or for the
+// socket of a server that was faster.
+func (p *program) awaitServer(ctx context.Context, start bool) (net.Conn, error) {
 	var said *bytes.Buffer
 	var ended chan struct{} // nil: none is starting
 	var deadline <-chan time.Time
 	for tries := 0; ; {
+		if c, err := p.cfg.dialServer(ctx); !isNoServer(err) {
+			return c, err
+		}
 		switch held := storedir.Held(p.cfg.Store); {
 		case ended != nil:
 		case held && deadline == nil:
 			deadline = time.After(patience)
 		case held:
+		case !start:
+			return nil, fmt.Errorf("no server runs for the store %s: start `mailtree serve`, or leave out --no-start", p.cfg.Store)
 		case tries == startTries:
 			return nil, fmt.Errorf("the server could not be started: %s",
 				cmp.Or(lastLine(said.String()), "it ended and said nothing: see what `mailtree serve` does"))
@@ -112,9 +98,6 @@ func (p *program) startServer(ctx context.Context) (net.Conn, error) {
 				return nil, err
 			}
 			tries++
-		}
-		if c, err := p.cfg.dialServer(ctx); err == nil {
-			return c, nil
 		}
 		select {
 		case <-ctx.Done():

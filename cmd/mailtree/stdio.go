@@ -63,10 +63,8 @@ func (p *program) stdio(ctx context.Context, o stdioOptions) error {
 				return p.dialOpen(ctx)
 			case !start:
 				return p.cfg.dialServer(ctx)
-			case o.noStart:
-				return p.findServer(ctx)
 			}
-			return p.dial(ctx)
+			return p.awaitServer(ctx, !o.noStart)
 		},
 	})
 }
