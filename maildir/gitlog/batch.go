@@ -194,22 +194,20 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 	if p.seen, err = p.repo.checkIndex(); err != nil { // first, as it may be in a state to be left alone
 		return false, err
 	}
-	plan, err := l.build(p.repo, p.at, b)
+	objects := &importer{repo: p.repo, given: map[hash]bool{}}
+	defer objects.discard()
+	plan, err := l.build(p.repo, p.at, b, objects)
 	if err != nil {
 		return false, err
 	}
 	defer plan.close()
-	objects := &importer{repo: p.repo, given: map[hash]bool{}}
-	defer objects.discard()
 	if len(b.ops) == 0 && !b.force {
 		l.leaveOutBusy(plan)
 	}
 	p.step("built")
-	if err := plan.giveRead(objects); err != nil {
-		return false, err
-	}
 	parts, err := plan.divide(b)
 	if err != nil || len(parts) == 0 {
+		l.Edited(plan.apart)
 		return false, err
 	}
 	var index hash
@@ -259,14 +257,19 @@ func (l *Log) leaveOutBusy(p *plan) {
 	}
 }
 
-// build loads the batch's paths.
-func (l *Log) build(repo *repository, at head, b batch) (*plan, error) {
-	plan, err := newPlan(repo, at.commit)
+// build loads the batch's paths. Of edits it asks git status, but where force says that they count in any case.
+func (l *Log) build(repo *repository, at head, b batch, to *importer) (*plan, error) {
+	paths := b.edits
+	if len(paths) > 0 && !b.force {
+		var err error
+		if paths, err = repo.differences(paths...); err != nil {
+			return nil, err
+		}
+	}
+	plan, err := newPlan(repo, at.commit, to)
 	if err != nil {
 		return nil, err
 	}
-	paths := b.edits
-	plan.ignores = len(b.edits) > 0 && !b.force
 	for _, op := range b.ops {
 		paths = append(paths, op.Paths...)
 		for _, path := range op.Paths {
@@ -274,9 +277,8 @@ func (l *Log) build(repo *repository, at head, b batch) (*plan, error) {
 		}
 	}
 	maps.DeleteFunc(plan.written, func(path string, op operation) bool { _, known := op.Written[path]; return !known })
-	if err = plan.name(paths); err == nil {
-		err = plan.load(l.cfg.Log)
-	}
+	plan.name(paths)
+	err = plan.load(l.cfg.Log)
 	if err != nil {
 		plan.close()
 		return nil, err
@@ -320,7 +322,7 @@ func (l *Log) unsaved(ctx context.Context, paths []string, mem *memory) ([]*chan
 		}
 		l.mu.Unlock()
 	}
-	plan, err := l.build(repo, at, batch{edits: paths, force: true})
+	plan, err := l.build(repo, at, batch{edits: paths, force: true}, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package gitlog
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -13,20 +14,13 @@ import (
 // operations that the journal has recovered are committed and the repository is in a state to commit
 // to. done is false where ctx has ended it.
 func (l *Log) catchUp(ctx context.Context, before uint64) (done bool) {
-	var last []string
-	for failures := 0; ; {
-		found, more, err := l.missed(ctx, before)
+	for failures := 0; ; failures++ {
+		found, err := l.missed(ctx, before)
 		switch {
 		case ctx.Err() != nil:
 			return false
 		case err == nil:
-			if l.found(ctx, found) != nil {
-				return false
-			}
-			if !more || slices.Equal(found, last) { // of the same again there is nothing to commit
-				return true
-			}
-			last, failures = found, 0
+			return l.found(ctx, found) == nil
 		case failures == 0 && !errors.Is(err, errLater):
 			_, reason := modeOf(err)
 			l.cfg.Log.Info("edits made while the server was not running are looked for later", "reason", reason)
@@ -34,14 +28,13 @@ func (l *Log) catchUp(ctx context.Context, before uint64) (done bool) {
 		if pause(ctx, min(shortestRetry<<min(failures, 10), longestRetry)) != nil {
 			return false
 		}
-		failures++
 	}
 }
 
 // lastLook goes on with catchUp when the server ends, at once: nobody records operations any more.
 // What it cannot do is for the next start.
 func (l *Log) lastLook(ctx context.Context, before uint64) error {
-	found, _, err := l.missed(ctx, before)
+	found, err := l.missed(ctx, before)
 	if err != nil {
 		return nil
 	}
@@ -74,20 +67,17 @@ func (l *Log) found(ctx context.Context, paths []string) error {
 // recordTime is more than an operation takes from its first file to Record.
 const recordTime = 2 * time.Second
 
-// mostFound bounds what is handed over at once: the rest follows when that is committed.
-const mostFound = 50000
-
-// missed compares the tree with the index; more says that there are more than mostFound differences.
-func (l *Log) missed(ctx context.Context, before uint64) (found []string, more bool, err error) {
+// missed compares the tree with the index.
+func (l *Log) missed(ctx context.Context, before uint64) ([]string, error) {
 	l.mu.Lock()
-	later := l.finished < before || len(l.edits)+len(l.flight) >= mostFound
+	later := l.finished < before
 	l.mu.Unlock()
 	if later {
-		return nil, false, errLater
+		return nil, errLater
 	}
 	done, err := await(ctx, l.cfg.Share.aside)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	defer done()
 	err = l.exclusive(ctx, func() error {
@@ -98,26 +88,23 @@ func (l *Log) missed(ctx context.Context, before uint64) (found []string, more b
 		return err
 	})
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	repo, err := l.openRepository(ctx, newMemory())
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	defer repo.Close()
-	found, err = repo.differences()
-	if errors.Is(err, errFull) {
-		return found, true, nil
-	}
-	return found, false, err
+	return repo.differences()
 }
 
-var errFull = errors.New("enough for one commit")
+// mostNamed is how many paths git status is asked for by name: it compares each file with each of them.
+const mostNamed = 100
 
 // differences are the paths at which the tree is not as the index says, and the files that are not in it
-// and not ignored: those below folders, where any are named. Nested repositories are not entered. Errors:
-// errFull after mostFound of them.
-func (r *repository) differences(folders ...string) (found []string, err error) {
+// and not ignored: those at or below the named ones, where there are any. A named file that is as
+// the index says is told too, as somebody may have staged it. Nested repositories are not entered.
+func (r *repository) differences(names ...string) (found []string, err error) {
 	if err := r.copyExclude(); err != nil {
 		return nil, err
 	}
@@ -126,33 +113,47 @@ func (r *repository) differences(folders ...string) (found []string, err error) 
 		return nil, err
 	}
 	defer w.Close()
-	args := []string{"status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules", "--"}
-	if slices.Contains(folders, "") {
-		folders = nil
-	}
-	err = r.stream(nil, func(record []byte) error {
-		path := changedPath(record)
-		if path == "" || !committable(path) {
-			return nil
-		}
-		if record[0] == '?' {
-			if st, err := w.Stat(path); err == nil && !isKept(path, st) {
-				return nil
+	wanted, missing := map[string]bool{}, map[string]bool{}
+	for _, name := range names {
+		if name = named(name); name == "" || committable(name) {
+			wanted[name] = true
+			if _, err := w.Stat(orDot(name)); isGone(err) {
+				missing[name] = true
 			}
 		}
-		if found = append(found, path); len(found) == mostFound {
-			return errFull
+	}
+	switch {
+	case len(names) == 0:
+		wanted[""] = true
+	case len(wanted) == 0:
+		return nil, nil
+	}
+	args := []string{"status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules", "--"}
+	if !wanted[""] && len(wanted) <= mostNamed {
+		args = slices.AppendSeq(args, maps.Keys(wanted))
+	}
+	err = r.stream(nil, func(record []byte) error { // "XY PATH"; X means nothing, as our commands see no commit
+		if len(record) < 4 || record[len(record)-1] == '/' { // of a nested repository
+			return nil
 		}
+		path, staged := string(record[3:]), record[1] == ' '
+		if !committable(path) || !isWithin(path, wanted) || staged && !wanted[path] {
+			return nil
+		}
+		st, err := w.Stat(path)
+		delete(missing, path)
+		if staged && isGone(err) || record[0] == '?' && err == nil && !isKept(path, st) { // gone by a sparse checkout
+			return nil
+		}
+		found = append(found, path)
 		return nil
-	}, append(args, folders...)...)
-	return found, err
+	}, args...)
+	return slices.AppendSeq(found, maps.Keys(missing)), err
 }
 
-// changedPath is the path of a line of git status, "XY PATH", where the work tree differs from the index; "" where it
-// does not, or where a nested repository lies.
-func changedPath(record []byte) string {
-	if len(record) < 4 || record[1] == ' ' || record[len(record)-1] == '/' {
-		return ""
+// isWithin reports whether a path or a folder above it is wanted.
+func isWithin(path string, wanted map[string]bool) bool {
+	for ; path != "" && !wanted[path]; path, _ = splitPath(path) {
 	}
-	return string(record[3:])
+	return wanted[path]
 }

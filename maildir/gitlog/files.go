@@ -3,7 +3,6 @@ package gitlog
 import (
 	"bytes"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 
@@ -48,50 +47,22 @@ func readLink(files *tree.Tree, path string) ([]byte, error) {
 	return []byte(text), err
 }
 
-// readBlob looks at the file or link at path: its mode as Git writes it, and the hash of its content.
-func readBlob(files *tree.Tree, path string, st tree.FileStat) (e entry, err error) {
+// readBlob reads the file or link at path, gives it to the importer where there is one, and returns its name.
+func readBlob(files *tree.Tree, path string, st tree.FileStat, to *importer) (hash, error) {
 	if isLink(st) {
 		text, err := readLink(files, path)
-		return entry{modeLink, blobHash(text)}, err
+		if err != nil {
+			return hash{}, err
+		}
+		return to.blob(int64(len(text)), bytes.NewReader(text))
 	}
 	f, st, err := files.OpenFile(path, os.O_RDONLY)
 	if err != nil {
-		return entry{}, err
+		return hash{}, err
 	}
 	defer f.Close()
 	if st.Size > maxBlob {
-		return entry{}, &tree.SizeError{Size: st.Size, Limit: maxBlob}
+		return hash{}, &tree.SizeError{Size: st.Size, Limit: maxBlob}
 	}
-	sum := blobSum(st.Size)
-	n, err := io.Copy(sum, io.LimitReader(f, st.Size))
-	if err == nil && n != st.Size {
-		err = errChanging
-	}
-	return entry{fileMode(st), hash(sum.Sum(nil))}, err
-}
-
-// fileMode is the mode of a regular file as Git writes it.
-func fileMode(st tree.FileStat) uint32 {
-	if st.Mode&0o100 != 0 {
-		return modeExec
-	}
-	return modeFile
-}
-
-// giveChange gives the content of a change to the importer and reports whether it is still what was seen.
-// An error is the importer's, or transient.
-func giveChange(files *tree.Tree, c *change, to *importer) (same bool, err error) {
-	if c.new.Mode == modeLink {
-		text, err := readLink(files, c.path)
-		if err != nil {
-			return false, nil
-		}
-		return to.blob(c.new.Hash, int64(len(text)), bytes.NewReader(text))
-	}
-	f, st, err := files.OpenFile(c.path, os.O_RDONLY)
-	if err != nil {
-		return false, ifTransient(err)
-	}
-	defer f.Close()
-	return to.blob(c.new.Hash, st.Size, f)
+	return to.blob(st.Size, f)
 }

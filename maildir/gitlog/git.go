@@ -124,10 +124,7 @@ func (r *repository) command(ctx context.Context, args ...string) (*exec.Cmd, er
 	c := gitCommand(ctx, program, r.path(ownFolder), args...)
 	c.Dir = r.dir
 	c.Env = append(c.Env, "GIT_OBJECT_DIRECTORY="+r.path("objects"), "GIT_WORK_TREE="+r.dir,
-		"GIT_INDEX_FILE="+r.path("index"), "GIT_OPTIONAL_LOCKS=0")
-	if args[0] != "check-ignore" { // which takes no patterns, and refuses to be told so
-		c.Env = append(c.Env, "GIT_LITERAL_PATHSPECS=1")
-	}
+		"GIT_INDEX_FILE="+r.path("index"), "GIT_OPTIONAL_LOCKS=0", "GIT_LITERAL_PATHSPECS=1")
 	return c, nil
 }
 

@@ -3,7 +3,6 @@ package gitlog
 import (
 	"errors"
 	"io/fs"
-	"os/exec"
 	"strings"
 	"unicode"
 
@@ -42,35 +41,6 @@ func isGitFolder(name string) bool {
 func dangerousLink(path string) bool {
 	name := strings.ToLower(path[strings.LastIndexByte(path, '/')+1:])
 	return strings.HasPrefix(name, ".git") || strings.HasPrefix(name, ".mailmap")
-}
-
-// ignored tells which of some untracked paths are left out: by a pattern for it or for a folder above it in
-// .gitignore files or .git/info/exclude, as they are now, or because it lies in a nested repository.
-func (p *plan) ignored(paths []string) (map[string]bool, error) {
-	out, nested := map[string]bool{}, map[string]bool{}
-	for _, path := range paths {
-		for dir, _ := splitPath(path); dir != ""; dir, _ = splitPath(dir) {
-			if _, known := nested[dir]; !known {
-				_, err := p.files.Stat(dir + "/.git")
-				if transient(err) {
-					return nil, err
-				}
-				nested[dir] = err == nil
-			}
-			out[path] = out[path] || nested[dir]
-		}
-	}
-	if err := p.repo.copyExclude(); err != nil || len(paths) == 0 {
-		return out, err
-	}
-	err := p.repo.stream(strings.NewReader(strings.Join(paths, "\x00")), func(path []byte) error {
-		out[string(path)] = true
-		return nil
-	}, "check-ignore", "-z", "--stdin", "--no-index")
-	if failed, none := (*gitError)(nil), (*exec.ExitError)(nil); errors.As(err, &failed) && errors.As(err, &none) && none.ExitCode() == 1 {
-		err = unread(failed.said)
-	}
-	return out, err
 }
 
 // unread is an error where Git says that it could not look at something that it may look at.

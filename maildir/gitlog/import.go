@@ -2,6 +2,7 @@ package gitlog
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -32,7 +33,7 @@ type importer struct {
 	sent bool      // a commit was given
 	from time.Time // when the program was started
 
-	given map[hash]bool // the blobs
+	given map[hash]bool // the blobs of operations: a message's copies have the same bytes
 }
 
 // start starts the program where it does not run yet.
@@ -66,25 +67,30 @@ func (i *importer) start() error {
 	return nil
 }
 
-// blob gives the first size bytes of in as a blob, once, and reports whether it has the wanted name.
-func (i *importer) blob(want hash, size int64, in io.Reader) (bool, error) {
-	if i.given[want] { // a message's copies have the same bytes
-		return true, nil
+// blob gives size bytes of in as a blob and returns its name. A nil importer only names it. Where in has fewer
+// bytes the error is errChanging or in's, and nobody names what was given.
+func (i *importer) blob(size int64, in io.Reader) (hash, error) {
+	sum := blobSum(size)
+	if i == nil {
+		n, err := io.Copy(sum, io.LimitReader(in, size))
+		if err == nil && n < size {
+			err = errChanging
+		}
+		return hash(sum.Sum(nil)), err
 	}
 	if err := i.start(); err != nil {
-		return false, err
+		return hash{}, err
 	}
 	fmt.Fprintf(i.in, "blob\ndata %d\n", size)
-	sum := blobSum(size)
 	n, err := io.Copy(io.MultiWriter(i.in, sum), io.LimitReader(in, size))
 	if n < size { // the program wants what it was promised
 		if _, err := io.CopyN(i.in, zeros{}, size-n); err != nil {
-			return false, err
+			return hash{}, err
 		}
+		err = cmp.Or(err, errChanging)
 	}
 	i.in.WriteByte('\n')
-	i.given[want] = err == nil && hash(sum.Sum(nil)) == want
-	return i.given[want], nil
+	return hash(sum.Sum(nil)), err
 }
 
 type zeros struct{}

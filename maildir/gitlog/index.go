@@ -225,8 +225,8 @@ func (c *change) putStat(files *tree.Tree, entry []byte) bool {
 		return false
 	}
 	if !c.calm { // another change may bear the same time
-		is, err := readBlob(files, c.path, c.seen)
-		if err != nil || is.Hash != c.new.Hash || !isCalm(c.seen) {
+		is, err := readBlob(files, c.path, c.seen, nil)
+		if err != nil || is != c.new.Hash || !isCalm(c.seen) {
 			return false
 		}
 	}
@@ -276,17 +276,5 @@ func (r *repository) staged(at hash, wanted func(path []byte) bool) (map[string]
 	for _, c := range changes {
 		found[c.path] = c.new
 	}
-	return found, err
-}
-
-// sparse tells which paths of the index are meant to be missing on disk.
-func (r *repository) sparse() (map[string]bool, error) {
-	found := map[string]bool{}
-	err := r.stream(nil, func(record []byte) error {
-		if path, ok := bytes.CutPrefix(record, []byte("S ")); ok {
-			found[string(path)] = true
-		}
-		return nil
-	}, "ls-files", "-z", "-t")
 	return found, err
 }

@@ -19,7 +19,7 @@ type change struct {
 	old, new entry         // in HEAD, in the newest commit
 	seen     tree.FileStat // of the file on disk, where its content is that of new
 	calm     bool          // it had been so for long enough to tell by its time whether it has changed since
-	data     []byte        // of new, where an operation has told it; else the file is read again
+	data     []byte        // of new, where an operation has told it; else the importer has it
 	gone     bool          // nothing is there on disk
 	skipped  string        // why the file on disk cannot be committed; then new is old
 }
@@ -36,75 +36,43 @@ func (c *change) differs() bool { return c.new != c.old }
 // wrote there, else what is on disk now.
 type plan struct {
 	repo    *repository
-	base    hash            // HEAD
-	missing map[string]bool // paths that are meant to be missing on disk; nil: not asked yet
+	base    hash // HEAD
 	files   *tree.Tree
-	ignores bool                 // .gitignore counts
+	to      *importer            // is given the files that are read; nil: nobody is
 	written map[string]operation // the last that names a path, where it tells what it made of that
-	apart   []string             // paths that somebody else changed after an operation had written them
+	apart   []string             // paths for another commit, such as of what somebody else has made since of an operation's file
 	folders map[string]bool      // that hold the paths
 	sizes   map[string]int       // of the folders in HEAD, as tree objects
 	changes map[string]*change
 }
 
-func newPlan(r *repository, base hash) (*plan, error) {
+func newPlan(r *repository, base hash, to *importer) (*plan, error) {
 	files, err := tree.Open(r.dir, maxBlob)
 	if err != nil {
 		return nil, err
 	}
-	return &plan{repo: r, base: base, files: files,
+	return &plan{repo: r, base: base, files: files, to: to,
 		written: map[string]operation{}, changes: map[string]*change{}, folders: map[string]bool{}}, nil
 }
 
 func (p *plan) close() { p.files.Close() }
 
-// name takes paths into the plan; a folder stands for the changes below it that git status tells. Paths
-// that Git cannot have (in .git, with "..") and the run-time folder are left out.
-func (p *plan) name(paths []string) error {
-	var folders, missing []string
+// mostPaths bounds a plan of edits: the rest follows when that is committed.
+const mostPaths = 50000
+
+// name takes paths into the plan. Paths that Git cannot have (in .git, with "..") and the run-time folder
+// are left out.
+func (p *plan) name(paths []string) {
 	for _, path := range paths {
-		if path = named(path); path != "" && !committable(path) {
-			continue
-		}
-		if _, ok := p.written[path]; ok {
-			p.add(path)
-			continue
-		}
-		st, err := p.files.Stat(orDot(path))
+		path = named(path)
 		switch {
-		case transient(err):
-			return err
-		case err == nil && st.Mode.IsDir():
-			folders = append(folders, path)
-		case isGone(err): // a folder that is gone, maybe
-			missing = append(missing, path)
+		case !committable(path):
+		case len(p.changes) == mostPaths && p.changes[path] == nil:
+			p.apart = append(p.apart, path)
 		default:
 			p.add(path)
 		}
 	}
-	have, _, err := p.repo.entries(p.base, missing...)
-	if err != nil {
-		return err
-	}
-	for _, path := range missing {
-		if have[path].IsTree() {
-			folders = append(folders, path)
-		} else {
-			p.add(path)
-		}
-	}
-	if len(folders) == 0 {
-		return nil
-	}
-	found, err := p.repo.differences(folders...)
-	for _, path := range found {
-		p.add(path)
-	}
-	if errors.Is(err, errFull) {
-		p.apart = append(p.apart, folders...) // the rest comes with another commit
-		err = nil
-	}
-	return err
 }
 
 // named is a path as the plan names it; "" is the tree itself.
@@ -139,27 +107,13 @@ func (p *plan) load(log *slog.Logger) error {
 		return err
 	}
 	p.sizes = sizes
-	var ignored map[string]bool
-	if p.ignores {
-		var untracked []string
-		for path := range p.changes {
-			if _, err := p.files.Stat(path); err == nil && have[path].Mode == 0 {
-				untracked = append(untracked, path)
-			}
-		}
-		if ignored, err = p.ignored(untracked); err != nil {
-			return err
-		}
-	}
 	for _, c := range p.sorted() {
 		c.old = have[c.path]
 		load := p.loadOne
 		if _, ok := p.written[c.path]; ok {
 			load = p.loadWritten
 		}
-		if ignored[c.path] {
-			c.skipped = "ignored"
-		} else if err := load(c); err != nil {
+		if err := load(c); err != nil {
 			return err
 		}
 		if c.skipped != "" && c.old.Mode == 0 && log != nil {
@@ -178,82 +132,51 @@ func (p *plan) sorted() []*change {
 	return all
 }
 
+// loadOne reads what is on disk.
 func (p *plan) loadOne(c *change) error {
-	c.new = c.old
 	st, err := p.files.Stat(c.path)
+	made := entry{}
 	switch {
-	case isGone(err):
-		return p.loadGone(c)
-	case err == nil && st.Mode.IsDir():
-		if c.old.IsFile() {
-			c.new = entry{}
+	case err != nil:
+	case st.Mode.IsDir():
+		if !c.old.IsFile() {
+			made = c.old
 		}
-		return nil
-	case err == nil && !st.Mode.IsRegular() && !isLink(st):
-		c.skipped = "not a regular file"
-		return nil
-	case err == nil && isLink(st) && dangerousLink(c.path):
-		c.skipped = "a link with a name that means something to Git"
-		return nil
-	}
-	var e entry
-	if err == nil {
+	case !isKept(c.path, st):
+		err = errors.New("is nothing that Git can have")
+	default:
+		made.Mode = p.modeOf(c, st)
+		made.Hash, err = readBlob(p.files, c.path, st, p.to)
 		c.see(st)
-		e, err = readBlob(p.files, c.path, st)
 	}
 	switch {
-	case err == nil:
-		if !p.repo.config.fileMode && e.Mode != modeLink {
-			e.Mode = modeFile
-			if c.old.Mode == modeExec {
-				e.Mode = modeExec
-			}
-		}
-		c.new = e
-	case isGone(err):
-		return p.loadGone(c)
 	case transient(err):
 		return err
-	default:
-		c.skipped = err.Error()
+	case isGone(err):
+		c.gone = true
+		if !c.old.IsFile() {
+			made = c.old
+		}
+	case err != nil:
+		made, c.skipped = c.old, err.Error()
 	}
+	c.new = made
 	return nil
 }
 
-// loadGone is loadOne where nothing is on disk: because of a sparse checkout, maybe.
-func (p *plan) loadGone(c *change) (err error) {
-	c.gone = true
-	if !c.old.IsFile() {
-		return nil
+// modeOf is the mode of a file or link in that state as Git writes it.
+func (p *plan) modeOf(c *change, st tree.FileStat) uint32 {
+	executable := st.Mode&0o100 != 0
+	if !p.repo.config.fileMode {
+		executable = c.old.Mode == modeExec
 	}
-	if p.missing == nil {
-		if p.missing, err = p.repo.sparse(); err != nil {
-			return err
-		}
+	switch {
+	case isLink(st):
+		return modeLink
+	case executable:
+		return modeExec
 	}
-	if !p.missing[c.path] {
-		c.new = entry{}
-	}
-	return nil
-}
-
-// giveRead gives the files that were read, again, to the importer. What was changed since it was
-// looked at stays as HEAD has it, and is an edit of its own.
-func (p *plan) giveRead(to *importer) error {
-	for _, c := range p.differing() {
-		if c.data != nil || !c.new.IsFile() || to.given[c.new.Hash] {
-			continue
-		}
-		same, err := giveChange(p.files, c, to)
-		if err != nil {
-			return err
-		}
-		if !same {
-			c.new = c.old
-			p.apart = append(p.apart, c.path)
-		}
-	}
-	return nil
+	return modeFile
 }
 
 // transient reports an error of the system that says nothing about the file but about the moment

@@ -31,12 +31,13 @@ type version struct {
 func (l *Log) importParts(p *publication, plan *plan, parts []part, to *importer) (c commitFor, err error) {
 	for _, part := range parts {
 		for _, v := range part.makes {
-			if v.data == nil || !v.is.IsFile() {
+			if !v.is.IsFile() || v.data == nil || to.given[v.is.Hash] {
 				continue
 			}
-			if _, err := to.blob(v.is.Hash, int64(len(v.data)), bytes.NewReader(v.data)); err != nil {
+			if _, err := to.blob(int64(len(v.data)), bytes.NewReader(v.data)); err != nil {
 				return c, err
 			}
+			to.given[v.is.Hash] = true
 		}
 		if c, err = l.commitOf(plan, part); err == nil {
 			err = to.commit(p.at.commit, c, part.makes)

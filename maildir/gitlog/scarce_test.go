@@ -49,7 +49,7 @@ func missedWithFew(dir string) {
 		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
 			panic(err)
 		}
-		found, _, err := l.missed(context.Background(), 0)
+		found, err := l.missed(context.Background(), 0)
 		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &full); err != nil {
 			panic(err)
 		}

@@ -17,7 +17,7 @@ func (p *plan) loadWritten(c *change) error {
 	if w.Gone {
 		return p.loadRemoved(c, op.base)
 	}
-	made := entry{Mode: p.modeOf(c, w)}
+	made := entry{Mode: p.modeOf(c, w.Stat)}
 	same, err := p.isStill(c, w, made.Mode)
 	if err != nil {
 		return err
@@ -29,9 +29,7 @@ func (p *plan) loadWritten(c *change) error {
 		}
 	}
 	made.Hash = blobHash(w.Data)
-	if c.new, c.data = made, w.Data; c.data == nil {
-		c.data = []byte{} // it is not read again
-	}
+	c.new, c.data = made, w.Data
 	return nil
 }
 
@@ -90,15 +88,7 @@ func (p *plan) replaced(c *change, op operation) (is entry, ok bool, err error) 
 	if err != nil || taken || w.Gone {
 		return entry{}, err == nil && !taken, err
 	}
-	return entry{Mode: p.modeOf(c, w), Hash: blobHash(w.Data)}, true, nil
-}
-
-// modeOf is the mode of a file that an operation has written.
-func (p *plan) modeOf(c *change, w tree.Written) uint32 {
-	if w.Stat.Mode&0o100 != 0 || !p.repo.config.fileMode && c.old.Mode == modeExec {
-		return modeExec
-	}
-	return modeFile
+	return entry{Mode: p.modeOf(c, w.Stat), Hash: blobHash(w.Data)}, true, nil
 }
 
 // isStill tells whether the file at the path of a change is as an operation wrote it. It is not read where its stat
@@ -107,7 +97,7 @@ func (p *plan) modeOf(c *change, w tree.Written) uint32 {
 // of the clock. An error is transient.
 func (p *plan) isStill(c *change, is tree.Written, mode uint32) (bool, error) {
 	st, err := p.files.Stat(c.path)
-	if err != nil || !st.Mode.IsRegular() || st.Size != int64(len(is.Data)) || p.repo.config.fileMode && fileMode(st) != mode {
+	if err != nil || !st.Mode.IsRegular() || st.Size != int64(len(is.Data)) || p.modeOf(c, st) != mode {
 		return false, ifTransient(err)
 	}
 	c.see(st)
