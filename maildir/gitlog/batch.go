@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -28,9 +29,8 @@ type operation struct {
 func (l *Log) commitOps(ctx context.Context) error {
 	l.mu.Lock()
 	records := l.nextRecords()
-	idle := len(records) == 0 && len(l.unsettled) == 0
 	l.mu.Unlock()
-	if idle {
+	if len(records) == 0 {
 		return nil
 	}
 	var b batch
@@ -40,20 +40,23 @@ func (l *Log) commitOps(ctx context.Context) error {
 		}
 	}
 	err := l.commitBatch(ctx, b)
-	made := err == nil || isMade(err)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !made {
-		return err
-	}
-	for _, r := range records {
-		if r.done != nil {
-			l.unsettled = append(l.unsettled, r.done)
+	switch {
+	case err == nil:
+		for _, r := range records {
+			if r.done != nil {
+				l.told = append(l.told, r.done)
+			}
 		}
-	}
-	l.pop(len(records), time.Now())
-	if err == nil {
-		l.told, l.unsettled = append(l.told, l.unsettled...), nil
+		l.pop(len(records), time.Now())
+	case isMade(err): // they wait until it is known to be durable, and are not committed again
+		for i := range records {
+			l.records[i].ops = slices.Clone(records[i].ops)
+			for j := range records[i].ops {
+				l.records[i].ops[j].Recovered = true
+			}
+		}
 	}
 	return err
 }
@@ -73,7 +76,7 @@ func (l *Log) commitEdits(ctx context.Context) error {
 	err := l.commitBatch(ctx, batch{edits: paths})
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.endEdits(err == nil || isMade(err), time.Now())
+	l.endEdits(err == nil, time.Now())
 	return err
 }
 
@@ -132,24 +135,26 @@ func (l *Log) commit(ctx context.Context, b batch) (err error) {
 	return &hold{mode: "waiting", cause: err, reason: "The mail's branch keeps moving while the server wants to commit: it is tried again."}
 }
 
-// attempt builds the commits on what HEAD is now and publishes them. A batch that makes no
-// difference needs none, but an operation is told in any case.
+// attempt builds the commits on what HEAD is now, and the index that goes with them, and publishes both.
 func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
-	repo, at, err := l.openReady(ctx)
+	repo, err := l.openRepaired(ctx)
 	if err != nil {
 		return err
 	}
 	defer repo.Close()
-	if len(b.ops)+len(b.edits) == 0 {
-		return nil
+	p := &publication{repo: repo, step: l.step}
+	if err = repo.busy(); err == nil {
+		p.at, err = l.branch(repo)
 	}
-	if err := errors.Join(repo.checkObjects(), repo.makeOwn()); err != nil { // before two ask for it at once
+	if err == nil {
+		err = errors.Join(repo.checkObjects(), repo.makeOwn()) // before two ask for it at once
+	}
+	switch {
+	case err != nil:
 		return err
-	}
-	p := &publication{repo: repo, at: at, step: l.step}
-	if firm {
+	case firm:
 		err = p.reserve(ctx)
-	} else {
+	default:
 		err = repo.rest(ctx)
 	}
 	var made bool
@@ -162,36 +167,19 @@ func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
 	return err
 }
 
-// openReady opens the repository where it is a time to commit, and sees to it that there is an index and that it has
-// our last commits. errMoved: somebody has written the index meanwhile. The caller holds the turn, and closes it.
-func (l *Log) openReady(ctx context.Context) (*repository, head, error) {
-	repo, err := l.openRepaired(ctx)
-	if err != nil {
-		return nil, head{}, err
-	}
-	var at head
-	if err = repo.busy(); err == nil {
-		at, err = l.branch(repo)
-	}
-	if err == nil {
-		err = repo.haveIndex(at)
-	}
-	if err == nil {
-		err = l.followOwn(repo, at)
-	}
-	if err != nil {
-		repo.Close()
-	}
-	return repo, at, err
-}
-
-// publish builds the commits of a batch on what HEAD is now and moves the branch; made is false
-// when it did not move.
+// publish builds the commits of a batch on what HEAD is now, and moves branch and index; made is false when
+// they did not move. A batch that makes no difference needs no commit, but an operation is told in any case.
+// An index that is missing, or that somebody has written back, is mended with it.
 func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, err error) {
 	if p.at, err = l.branch(p.repo); err != nil {
 		return false, err
 	}
 	if p.seen, err = p.repo.checkIndex(); err != nil { // first, as it may be in a state to be left alone
+		return false, err
+	}
+	p.commit = p.at.commit
+	mend, err := l.undone(p)
+	if err != nil {
 		return false, err
 	}
 	objects := &importer{repo: p.repo, given: map[hash]bool{}}
@@ -206,40 +194,58 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 	}
 	p.step("built")
 	parts, err := plan.divide(b)
-	if err != nil || len(parts) == 0 {
+	if err != nil {
+		return false, err
+	}
+	missing := !p.seen.exists && !p.commit.IsZero()
+	if len(parts) == 0 && len(mend) == 0 && !missing {
+		l.mem.level = state{p.seen, p.commit}
 		l.Edited(plan.apart)
+		return false, nil
+	}
+	index, err := l.makeObjects(p, plan, parts, mend, objects)
+	if err != nil {
 		return false, err
 	}
-	var index hash
-	var staging errgroup.Group
-	staging.Go(func() (err error) {
-		index, err = p.repo.makeIndex(p.repo.path(indexStage), p.at.commit, plan.differing())
-		return err
-	})
-	newest, err := l.importParts(p, plan, parts, objects)
-	if err == nil {
-		p.commit, err = objects.finish()
-	}
-	if err = errors.Join(err, staging.Wait()); err != nil {
-		return false, err
-	}
-	p.mark.By, p.mark.At, p.mark.Log = newest.Committer, newest.Made, newest.reflog(p.at.commit.IsZero() && len(parts) == 1)
-	l.grow(packWeight)
 	p.step("objects")
-	l.mu.Lock()
-	l.landing = true
-	l.mu.Unlock()
 	err = p.run(ctx, index)
 	made = err == nil || isMade(err)
 	if made {
-		l.mem.keepOwn(plan.differing())
-		l.mu.Lock()
-		l.last, l.known = l.cfg.Now(), p.commit
-		l.look = time.Now().Add(healTime)
-		l.mu.Unlock()
-		l.Edited(plan.apart)
+		l.landed(p, plan)
 	}
 	return made, err
+}
+
+// makeObjects makes the commits, and beside them the index. It returns that one's checksum.
+func (l *Log) makeObjects(p *publication, plan *plan, parts []part, mend []*change, to *importer) (index hash, err error) {
+	mend = slices.DeleteFunc(mend, func(c *change) bool { return plan.changes[c.path] != nil && plan.changes[c.path].differs() })
+	var staging errgroup.Group
+	staging.Go(func() (err error) {
+		index, err = p.repo.makeIndex(p.repo.path(indexStage), p.at.commit, append(mend, plan.differing()...))
+		return err
+	})
+	newest, err := l.importParts(p, plan, parts, to)
+	if err == nil && len(parts) > 0 {
+		p.commit, err = to.finish()
+		p.mark.By, p.mark.At, p.mark.Log = newest.Committer, newest.Made, newest.reflog(p.at.commit.IsZero() && len(parts) == 1)
+		l.grow(packWeight)
+	}
+	return index, errors.Join(err, staging.Wait())
+}
+
+// landed notes that branch and index have moved.
+func (l *Log) landed(p *publication, plan *plan) {
+	l.mem.level = state{p.put, p.commit}
+	l.Edited(plan.apart)
+	if p.commit == p.at.commit {
+		l.cfg.Log.Info("git index brought level with the branch")
+		return
+	}
+	l.mem.keepOwn(plan.differing())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last, l.known = l.cfg.Now(), p.commit
+	l.look = time.Now().Add(healTime)
 }
 
 // leaveOutBusy takes out of a plan of edits what may be an operation's work by now: what was read
@@ -286,27 +292,10 @@ func (l *Log) build(repo *repository, at head, b batch, to *importer) (*plan, er
 	return plan, nil
 }
 
-// isSaved reports that a commit which is durable has the present content of each of the paths. It
-// needs no turn.
-func (l *Log) isSaved(ctx context.Context, paths []string) bool {
-	done, err := await(ctx, l.cfg.Share.looks)
-	if err != nil {
-		return false
-	}
-	unsaved, err := l.unsaved(ctx, paths, newMemory()) // l.mem is guarded by the turn
-	done()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return err == nil && len(unsaved) == 0 && !l.landing
-}
-
 // unsaved returns those of the paths whose present content is not HEAD's, and notes that HEAD,
-// where it is the mail's branch: what is recorded from now on is newer.
-func (l *Log) unsaved(ctx context.Context, paths []string, mem *memory) ([]*change, error) {
-	l.mu.Lock()
-	known := l.known
-	l.mu.Unlock()
-	repo, err := l.openRepository(ctx, mem)
+// where it is the mail's branch: what is recorded from now on is newer. The caller holds the turn.
+func (l *Log) unsaved(ctx context.Context, paths []string) ([]*change, error) {
+	repo, err := l.openRepaired(ctx) // which makes durable what is not known to be so
 	if err != nil {
 		return nil, err
 	}
@@ -317,9 +306,7 @@ func (l *Log) unsaved(ctx context.Context, paths []string, mem *memory) ([]*chan
 	}
 	if mails, err := repo.recorded(); err == nil && (mails == "" || mails == at.branch) {
 		l.mu.Lock()
-		if l.known == known { // else somebody knows a newer one
-			l.known = at.commit
-		}
+		l.known = at.commit
 		l.mu.Unlock()
 	}
 	plan, err := l.build(repo, at, batch{edits: paths, force: true}, nil)

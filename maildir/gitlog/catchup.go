@@ -80,14 +80,7 @@ func (l *Log) missed(ctx context.Context, before uint64) ([]string, error) {
 		return nil, err
 	}
 	defer done()
-	err = l.exclusive(ctx, func() error {
-		repo, _, err := l.openReady(ctx)
-		if err == nil {
-			repo.Close()
-		}
-		return err
-	})
-	if err != nil {
+	if err = l.exclusive(ctx, func() error { return l.heal(ctx) }); err != nil {
 		return nil, err
 	}
 	repo, err := l.openRepository(ctx, newMemory())

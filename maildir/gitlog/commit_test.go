@@ -174,38 +174,6 @@ func TestEdits(t *testing.T) {
 	tr.sound()
 }
 
-// TestPreserveMeanwhile: of what is in a commit nobody waits for the next one, unless it is not durable
-// yet.
-func TestPreserveMeanwhile(t *testing.T) {
-	t.Parallel()
-	tr := newTree(t, Config{External: true})
-	tr.send("m1", "m1")
-	tr.flush()
-	tr.write("m2", "by hand\n")
-	tr.log.turn <- struct{}{}
-	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-	defer cancel()
-	tr.check(tr.log.Preserve(ctx, []string{"m1", "missing"}))
-	if err := tr.log.Preserve(ctx, []string{"m1", "m2"}); !errors.Is(err, refusal.ErrUnavailable) {
-		t.Errorf("what is in none: %v", err)
-	}
-	<-tr.log.turn
-	moved := 0
-	tr.log.step = func(step string) {
-		if step == "ref moved" {
-			moved++
-			if tr.log.isSaved(context.Background(), []string{"m3"}) {
-				t.Error("saved while the commit is not durable")
-			}
-		}
-	}
-	tr.send("m3", "m3")
-	tr.flush()
-	if moved != 1 || !tr.log.isSaved(context.Background(), []string{"m3"}) {
-		t.Errorf("not saved; %d commits", moved)
-	}
-}
-
 func TestPreserve(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})

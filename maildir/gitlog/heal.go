@@ -41,110 +41,62 @@ type state struct {
 func (s state) sameState(t state) bool { return s.head == t.head && s.index.sameIndex(t.index) }
 
 // heal finishes a move that was interrupted and looks whether the last commits still stand in index and branch,
-// as every commit does before it begins (openReady). The caller holds the turn.
+// as every commit does (publish). The caller holds the turn.
 func (l *Log) heal(ctx context.Context) error { return l.commit(ctx, batch{}) }
 
-// followOwn brings the index level with the branch where somebody has written an index back that he
-// had read before our last commits: `git commit -a`, `git stash pop` and others read the index
-// before they lock it, and lockAfter may be too short for them. A person's next commit from such an
-// index takes the new mail away; what it took is handed over as edits, as catchUp does when it
-// finds the same at a start. errMoved: somebody has written the index meanwhile.
-func (l *Log) followOwn(repo *repository, at head) error {
-	if len(l.mem.own) == 0 {
-		return nil
+// undone tells what the index lacks of our last commits, where somebody has written an index back that he
+// had read before them: `git commit -a`, `git stash pop` and others read the index before they lock it, and
+// lockAfter may be too short for them. A person's next commit from such an index takes the new mail away; what it
+// took is handed over as edits, as catchUp does when it finds the same at a start.
+//
+// A commit is undone where nothing of it is there: none of the paths that it added, or where it added none, none of
+// all its paths. `git commit -a` brings the others back by itself, and who unstages files by hand seldom
+// unstages exactly those.
+func (l *Log) undone(p *publication) (inIndex []*change, err error) {
+	if level := (state{p.seen, p.at.commit}).sameState(l.mem.level); level || !p.seen.exists {
+		return nil, nil
 	}
-	index, err := repo.seeIndex()
-	if err != nil {
-		return err
-	}
-	now := state{index, at.commit}
-	if !index.exists || now.sameState(l.mem.level) {
-		return nil
-	}
-	if _, err := repo.checkIndex(); err != nil {
-		return err
-	}
-	found, err := repo.undone(at.commit, l.mem.own)
-	if err != nil {
-		return err
-	}
-	l.Edited(found.inHead)
-	if len(found.inIndex) == 0 {
-		l.mem.level = now
-		return nil
-	}
-	err = repo.restage(at, index, found.inIndex)
-	if err == nil {
-		l.cfg.Log.Info("git index brought level with the branch", "files", len(found.inIndex))
-	}
-	return err
-}
-
-// undoing is what somebody has undone of our last commits.
-type undoing struct {
-	inHead  []string
-	inIndex []*change
-}
-
-// undone looks for our last commits in HEAD and in the index. A commit is undone where nothing of
-// it is there: none of the paths that it added, or where it added none, none of all its paths. `git
-// commit -a` brings the others back by itself, and who unstages files by hand seldom unstages
-// exactly those.
-func (r *repository) undone(at hash, own []ownCommit) (found undoing, err error) {
-	of, before := traces(own)
-	other, err := r.staged(at, func(path []byte) bool { return before[string(path)] != nil })
-	if err != nil {
-		return found, err
-	}
-	head, _, err := r.entries(at, slices.Collect(maps.Keys(before))...)
-	if err != nil {
-		return found, err
-	}
-	inHead := func(c *change) bool { return isUndone(c, head[c.path], before) }
-	inIndex := func(c *change) bool {
-		now, ok := other[c.path]
-		if !ok {
-			now = head[c.path]
+	before := map[string][]entry{} // what was at the paths before each of the commits
+	var commits [][]*change        // each path with the last that changed it
+	for _, own := range slices.Backward(l.mem.own) {
+		commits = append(commits, slices.DeleteFunc(slices.Clone(own.changes), func(c *change) bool { return before[c.path] != nil }))
+		for _, c := range own.changes {
+			before[c.path] = append(before[c.path], c.old)
 		}
-		return isUndone(c, now, before)
 	}
-	for _, changes := range of {
+	if len(before) == 0 {
+		return nil, nil
+	}
+	staged, err := p.repo.staged(p.at.commit, func(path []byte) bool { return before[string(path)] != nil })
+	if err != nil {
+		return nil, err
+	}
+	head, _, err := p.repo.entries(p.at.commit, slices.Collect(maps.Keys(before))...)
+	if err != nil {
+		return nil, err
+	}
+	isOld := func(c *change, now entry) bool { return now != c.new && slices.Contains(before[c.path], now) }
+	stands := func(c *change) bool { return !isOld(c, head[c.path]) }
+	isStaged := func(c *change) bool {
+		now, ok := staged[c.path]
+		return ok && !isOld(c, now) || !ok && stands(c)
+	}
+	var dropped []string
+	for _, changes := range commits {
 		telling := slices.DeleteFunc(slices.Clone(changes), func(c *change) bool { return c.old.Mode != 0 })
 		if len(telling) == 0 {
 			telling = changes
 		}
-		switch {
-		case allOf(telling, inHead):
-			found.inHead = append(found.inHead, pathsOf(changes)...)
-		case allOf(telling, inIndex):
-			level := func(c *change) bool { return !inIndex(c) || inHead(c) }
-			found.inIndex = append(found.inIndex, slices.DeleteFunc(changes, level)...)
+		if !slices.ContainsFunc(telling, stands) {
+			for _, c := range changes {
+				dropped = append(dropped, c.path)
+			}
+		} else if !slices.ContainsFunc(telling, isStaged) {
+			inIndex = append(inIndex, slices.DeleteFunc(changes, func(c *change) bool { return isStaged(c) || !stands(c) })...)
 		}
 	}
-	return found, nil
-}
-
-// traces returns the changes of the commits, each path with the last one that changed it, and what
-// was at the paths before each of them.
-func traces(own []ownCommit) (of [][]*change, before map[string][]entry) {
-	before = map[string][]entry{}
-	for _, c := range slices.Backward(own) {
-		of = append(of, slices.DeleteFunc(slices.Clone(c.changes), func(c *change) bool { return before[c.path] != nil }))
-		for _, c := range c.changes {
-			before[c.path] = append(before[c.path], c.old)
-		}
-	}
-	return of, before
-}
-
-// isUndone reports that at the path of a change is what was there before.
-func isUndone(c *change, now entry, before map[string][]entry) bool {
-	return now != c.new && slices.Contains(before[c.path], now)
-}
-
-// allOf reports that there are changes and that yes holds for all of them.
-func allOf(changes []*change, yes func(*change) bool) bool {
-	return len(changes) > 0 && !slices.ContainsFunc(changes, func(c *change) bool { return !yes(c) })
+	l.Edited(dropped)
+	return inIndex, nil
 }
 
 // settled tells when to look at the last commits again, and forgets those that nothing can undo any

@@ -106,7 +106,7 @@ func (r *repository) checkIndex() (seen, error) {
 		return s, err
 	}
 	defer f.Close()
-	if s.sameIndex(r.mem.sound) {
+	if s.sameIndex(r.mem.level.index) {
 		return s, nil
 	}
 	sum := sha1.New()
@@ -128,7 +128,6 @@ func (r *repository) checkIndex() (seen, error) {
 		return s, waiting("The mail's Git index has conflicts that are not resolved: new mail is safe but not committed. " +
 			"Resolve them with git add and git commit, or drop them with git reset.")
 	}
-	r.mem.sound = s
 	return s, nil
 }
 
@@ -238,15 +237,6 @@ func (c *change) putStat(files *tree.Tree, entry []byte) bool {
 		binary.BigEndian.PutUint32(entry[28+4*i:], n)
 	}
 	return true
-}
-
-// haveIndex makes an index of the last commit where there is none. The caller holds the turn. Errors: a *hold.
-func (r *repository) haveIndex(at head) error {
-	s, err := r.checkIndex()
-	if err != nil || s.exists || at.commit.IsZero() {
-		return err
-	}
-	return r.restage(at, s, nil)
 }
 
 // nameIndex gives .git/index another name, under which Git makes the next one beside it. Where there is no

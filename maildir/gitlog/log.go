@@ -41,12 +41,12 @@ type Config struct {
 
 // Share bounds how many of several Logs work at once. Each opens some twenty files while it works,
 // and at a start all of them look for what they missed.
-type Share struct{ commits, aside, looks chan struct{} }
+type Share struct{ commits, aside chan struct{} }
 
-// NewShare lets n Logs commit at once, n look whether something is committed, and n others compare trees
-// or put packs together, which may take minutes.
+// NewShare lets n Logs commit at once, and n others compare trees or put packs together, which may take
+// minutes.
 func NewShare(n int) *Share {
-	return &Share{commits: make(chan struct{}, n), aside: make(chan struct{}, n), looks: make(chan struct{}, n)}
+	return &Share{commits: make(chan struct{}, n), aside: make(chan struct{}, n)}
 }
 
 // await takes one of the tokens; the caller calls done. Without tokens there is no limit. Errors:
@@ -142,7 +142,10 @@ func (l *Log) open() error {
 			l.last = c.made
 		}
 	}
-	return l.followOwn(repo, at)
+	if len(l.mem.own) > 0 { // repaired
+		return l.heal(context.Background())
+	}
+	return nil
 }
 
 // Look says how the audit of the work tree at dir stands, without changing anything: the Mode and
@@ -336,7 +339,7 @@ func (l *Log) exclusive(ctx context.Context, fn func() error) error {
 	done()
 	l.mu.Lock()
 	told := l.told
-	l.told, l.landing = nil, false
+	l.told = nil
 	l.mu.Unlock()
 	<-l.turn
 	for _, done := range told {
@@ -372,13 +375,10 @@ func (l *Log) Flush(ctx context.Context) error {
 	}))
 }
 
-// Preserve implements history.Log. For what a commit has it does not wait until others are made.
+// Preserve implements history.Log.
 func (l *Log) Preserve(ctx context.Context, paths []string) error {
-	if l.isSaved(ctx, paths) {
-		return nil
-	}
 	return unavailable(l.exclusive(ctx, func() error {
-		unsaved, err := l.unsaved(ctx, paths, l.mem)
+		unsaved, err := l.unsaved(ctx, paths)
 		if err != nil || len(unsaved) == 0 {
 			return err
 		}
@@ -387,7 +387,7 @@ func (l *Log) Preserve(ctx context.Context, paths []string) error {
 				return err
 			}
 		}
-		if unsaved, err = l.unsaved(ctx, paths, l.mem); err != nil || len(unsaved) == 0 {
+		if unsaved, err = l.unsaved(ctx, paths); err != nil || len(unsaved) == 0 {
 			return err
 		}
 		if !l.cfg.External {
@@ -397,7 +397,7 @@ func (l *Log) Preserve(ctx context.Context, paths []string) error {
 		if err := l.commitBatch(ctx, batch{edits: paths, force: true}); err != nil {
 			return err
 		}
-		if unsaved, err = l.unsaved(ctx, paths, l.mem); err != nil || len(unsaved) == 0 {
+		if unsaved, err = l.unsaved(ctx, paths); err != nil || len(unsaved) == 0 {
 			return err
 		}
 		return waiting("The file cannot be committed, so it is left alone: %s %s.",

@@ -35,7 +35,8 @@ type publication struct {
 	at     head // what the commit was built on
 	commit hash
 	mark   mark
-	seen   seen // the index that ours was made from
+	seen   seen // the index that ours was made from,
+	put    seen // and ours, in its place
 	locked bool // index.lock is ours
 	move   *refMove
 	step   func(string)
@@ -207,7 +208,7 @@ func pause(ctx context.Context, d time.Duration) error {
 func (r *repository) rest(ctx context.Context) error {
 	for range 4 {
 		s, err := r.seeIndex()
-		if err != nil || !s.exists || s.sameIndex(r.mem.sound) || time.Since(s.mtime) > restTime || time.Since(s.mtime) < 0 {
+		if err != nil || !s.exists || s.sameIndex(r.mem.level.index) || time.Since(s.mtime) > restTime || time.Since(s.mtime) < 0 {
 			return err
 		}
 		if err := pause(ctx, restTime/2); err != nil {
@@ -264,15 +265,8 @@ func (p *publication) finish() error {
 		return errors.Join(errHalf, err)
 	}
 	p.step("ref moved")
-	was := state{p.seen, p.at.commit}
-	now, _ := r.seeIndex()
-	r.mem.sound = now
-	if len(r.mem.own) == 0 || was.sameState(r.mem.level) {
-		r.mem.level = state{now, p.commit}
-	} else {
-		r.mem.level = state{}
-	}
-	time.Sleep(lockAfter + time.Duration(now.count)*lockPerEntry)
+	p.put, _ = r.seeIndex()
+	time.Sleep(lockAfter + time.Duration(p.put.count)*lockPerEntry)
 	if err := os.Remove(r.path("index.lock")); err != nil {
 		return errors.Join(errHalf, err)
 	}

@@ -24,10 +24,8 @@ type queue struct {
 	retry     time.Time // after a failure
 	look      time.Time // when to see whether the last commit stands; zero: not
 	failures  int
-	unsettled []func() // their commit is made but not known to be durable
 	told      []func() // to be called once the turn is over
 	held      int      // bytes of their contents
-	landing   bool     // the newest commit of the branch, or soon, is not known to be durable
 }
 
 type record struct {
@@ -124,9 +122,6 @@ func (q *queue) due(cfg Config) (at time.Time, pending bool) {
 	}
 	if len(q.edits) > 0 {
 		take(q.restUntil(cfg))
-	}
-	if len(q.unsettled) > 0 {
-		take(q.retry)
 	}
 	if !q.look.IsZero() {
 		take(q.look)

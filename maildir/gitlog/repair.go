@@ -1,7 +1,6 @@
 package gitlog
 
 import (
-	"errors"
 	"os"
 	"slices"
 
@@ -112,29 +111,5 @@ func (r *repository) repairRef(m *mark) error {
 		err = move.commit()
 	}
 	move.abort()
-	return err
-}
-
-func pathsOf(all []*change) (paths []string) {
-	for _, c := range all {
-		paths = append(paths, c.path)
-	}
-	return paths
-}
-
-// restage puts an index with the changes into place, and leaves the branch where it is. errMoved: somebody
-// has moved the branch or written the index meanwhile.
-func (r *repository) restage(at head, was seen, changes []*change) error {
-	index, err := r.makeIndex(r.path(indexStage), at.commit, changes)
-	if err != nil {
-		return err
-	}
-	p := &publication{repo: r, at: at, commit: at.commit, seen: was, step: func(string) {}}
-	switch err = p.run(r.ctx, index); {
-	case isMade(err): // which tells of a commit elsewhere
-		err = errors.New(err.Error())
-	case err != nil:
-		p.abandon()
-	}
 	return err
 }

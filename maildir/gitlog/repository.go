@@ -66,8 +66,7 @@ func (l *Log) openRepository(ctx context.Context, mem *memory) (*repository, err
 
 // memory is what is kept from batch to batch, bounded.
 type memory struct {
-	sound seen        // an index that was found to be whole and without conflicts, as a rule as we left it
-	level state       // index and HEAD as they were when our last commits were found in both
+	level state       // index and HEAD as we left them, or found them sound and with our last commits
 	own   []ownCommit // our last commits, oldest first, until they are known to stand
 }
 
