@@ -2,7 +2,6 @@ package indexer
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -154,30 +153,14 @@ func (b *batch) content(t *letter) (changed bool, err error) {
 	return false, nil
 }
 
-// loadLetters reads the rows of all files of the messages, and the messages.
+// loadLetters reads the messages as the tables hold them.
 func (b *batch) loadLetters(byID map[string]*letter) error {
 	if b.new || len(byID) == 0 {
 		return nil
 	}
-	const files = fileColumns + "json_each(?2) j CROSS JOIN files f ON f.pid = ?1 AND f.name = j.value CROSS JOIN folders o USING (fol)"
 	const messages = "SELECT m.id, m.row, m.created, m.thread, m.sender, " + messagePath + ", m.importance IN ('high', 'urgent'), m.ack " +
-		"FROM json_each(?2) j CROSS JOIN messages m ON m.pid = ?1 AND m.id = j.value"
-	ids := slices.Collect(maps.Keys(byID))
-	var names []string
-	for _, id := range ids {
-		names = append(names, format.MessageFiles(id)...)
-	}
-	list, err := json.Marshal(names)
-	if err != nil {
-		return err
-	}
-	if err := b.loadRows(files, b.p.pid, string(list)); err != nil {
-		return err
-	}
-	if list, err = json.Marshal(ids); err != nil {
-		return err
-	}
-	return b.w.each(messages, []any{b.p.pid, string(list)}, func(scan scanner) error {
+		"FROM json_each(?2) j CROSS JOIN messages m ON m.pid = ?1 AND m.id = " + given
+	return b.w.each(messages, []any{b.p.pid, listed(slices.Collect(maps.Keys(byID)))}, func(scan scanner) error {
 		var id string
 		s := &stored{}
 		err := scan(&id, &s.row, &s.created, &s.thread, &s.sender, &s.src, &s.urgent, &s.asks)

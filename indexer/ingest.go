@@ -60,10 +60,11 @@ type batch struct {
 	l   *looker
 	new bool // the index has no rows of these files nor of their messages, so the batch reads none
 
-	known map[string]*file // rows as they stand in the tables, by path
-	seen  map[string]*look // everything looked at, by path
-	order []*look          // the looks that differ from known, in the order they came
-	stats []*look          // the looks that found the same content under other stamps
+	known  map[string]*file // rows as they stand in the tables, by path
+	loaded map[string]bool  // ids of the messages of which known has all files
+	seen   map[string]*look // everything looked at, by path
+	order  []*look          // the looks that differ from known, in the order they came
+	stats  []*look          // the looks that found the same content under other stamps
 	// unread are the paths that a fault of the machine kept the batch from looking at: their rows
 	// do not change.
 	unread map[string]error
@@ -82,6 +83,7 @@ func (x *Index) batch(p *project) *batch {
 		w:       x.w,
 		l:       newLooker(p.tree, x.cfg.Now),
 		known:   map[string]*file{},
+		loaded:  map[string]bool{},
 		seen:    map[string]*look{},
 		unread:  map[string]error{},
 		folders: map[string]int64{},
@@ -106,6 +108,8 @@ func (b *batch) ingest(ctx context.Context, paths []string) error {
 			return err
 		}
 	}
+	// What the caller has just written was no folder.
+	clean = slices.DeleteFunc(clean, func(p string) bool { _, ok := b.l.given[p]; return ok })
 	if err := b.visitGone(clean); err != nil {
 		return err
 	}
@@ -150,6 +154,9 @@ func (b *batch) visit(ctx context.Context, p string) error {
 func (b *batch) visitGone(paths []string) error {
 	const below = "SELECT o.fol, o.files FROM json_each(?2) j CROSS JOIN folders o ON o.pid = ?1 AND o.path >= " + given +
 		" AND o.path < " + given + " || '0' WHERE o.path = " + given + " OR substr(o.path, length(" + given + ") + 1, 1) = '/'"
+	if len(paths) == 0 {
+		return nil
+	}
 	text, args := below, []any{b.p.pid, listed(paths)}
 	if slices.Contains(paths, ".") {
 		text, args = "SELECT fol, files FROM folders WHERE pid = ?1", args[:1]
@@ -165,8 +172,10 @@ func (b *batch) visitGone(paths []string) error {
 	if err != nil || len(unmet) == 0 {
 		return err
 	}
-	for _, f := range b.known {
-		unmet[f.fol]--
+	for p := range b.seen {
+		if f := b.known[p]; f != nil {
+			unmet[f.fol]--
+		}
 	}
 	maps.DeleteFunc(unmet, func(_ int64, files int) bool { return files <= 0 })
 	if len(unmet) == 0 {
@@ -180,10 +189,17 @@ func (b *batch) visitGone(paths []string) error {
 		b.p.pid, string(list)); err != nil {
 		return err
 	}
-	for _, p := range slices.Sorted(maps.Keys(b.known)) {
+	paths = nil
+	for p, f := range b.known {
+		if unmet[f.fol] > 0 {
+			paths = append(paths, p)
+		}
+	}
+	slices.Sort(paths)
+	for _, p := range paths {
 		b.look(p)
 	}
-	return nil
+	return b.loadKnown(paths)
 }
 
 // given is SQL for a name of a list: see listed.
@@ -272,30 +288,35 @@ func (b *batch) leaveOut(id string, err error) {
 	b.stats = slices.DeleteFunc(b.stats, isOf)
 }
 
-// loadKnown reads the rows of files.
+// loadKnown reads the rows of files, and of all files of the messages that they belong to.
 func (b *batch) loadKnown(paths []string) error {
 	if b.new {
 		return nil
 	}
-	var dirs []string
-	for _, p := range paths {
-		dirs = append(dirs, path.Dir(p))
-	}
-	slices.Sort(dirs)
-	if err := b.loadNumbers(folderNumbers, slices.Compact(dirs), b.folders); err != nil {
-		return err
-	}
+	var names []string // of messages
 	var pairs strings.Builder
 	for _, p := range paths {
-		if fol := b.folders[path.Dir(p)]; fol != 0 && b.known[p] == nil {
-			fmt.Fprintf(&pairs, `,["%x",%d]`, path.Base(p), fol)
+		switch id := locate(p).ID; {
+		case id == "" && b.known[p] == nil:
+			fmt.Fprintf(&pairs, `,["%x","%x"]`, path.Dir(p), path.Base(p))
+		case id != "" && !b.loaded[id]:
+			b.loaded[id] = true
+			names = append(names, format.MessageFiles(id)...)
+		}
+	}
+	if len(names) > 0 {
+		err := b.loadRows(fileColumns+"json_each(?2) j CROSS JOIN files f ON f.pid = ?1 AND f.name = "+given+
+			" CROSS JOIN folders o USING (fol)", b.p.pid, listed(names))
+		if err != nil {
+			return err
 		}
 	}
 	if pairs.Len() == 0 {
 		return nil
 	}
-	return b.loadRows(fileColumns+"json_each(?2) j CROSS JOIN files f ON f.pid = ?1 AND f.name = CAST(unhex(j.value ->> 0) AS TEXT) "+
-		"AND f.fol = j.value ->> 1 CROSS JOIN folders o USING (fol)", b.p.pid, "["+pairs.String()[1:]+"]")
+	return b.loadRows(fileColumns+"json_each(?2) j CROSS JOIN folders o ON o.pid = ?1 AND o.path = CAST(unhex(j.value ->> 0) AS TEXT) "+
+		"CROSS JOIN files f ON f.pid = ?1 AND f.name = CAST(unhex(j.value ->> 1) AS TEXT) AND f.fol = o.fol",
+		b.p.pid, "["+pairs.String()[1:]+"]")
 }
 
 // loadRows adds rows to known, keeping those that are there.
