@@ -345,27 +345,35 @@ func (w *writer) unsearchable(rows []int64) error {
 		"FROM json_each(?) j CROSS JOIN messages m ON m.row = j.value", string(list))
 }
 
-func (w *writer) insertDelivery(aid int64, t *letter, b box) error {
-	read, ack := b.read != nil, b.ack != nil
-	var readAt, ackAt any
-	if read {
-		readAt = micros(b.read.at)
-	}
-	if ack {
-		ackAt = micros(b.ack.at)
-	}
-	return w.deliver(aid, t.row, b.copy.fol, b.copy.fact, t.urgent, t.asks, read, readAt, ack, ackAt, b.archived != nil)
+// delivery is a row of deliveries: what an agent's inbox has of a message, or the sender's copy.
+type delivery struct {
+	aid  int64
+	of   *letter
+	box  box
+	sent bool
 }
 
-// insertSent stores the sender's copy. Its box is the agent's number with a minus.
-func (w *writer) insertSent(aid int64, t *letter) error {
-	const no, yes = false, true
-	return w.deliver(-aid, t.row, t.outbox.fol, t.outbox.fact, no, no, yes, nil, no, nil, no)
+// insertDeliveries stores deliveries. The box of a sender's copy is the agent's number with a minus.
+func (w *writer) insertDeliveries(all []delivery) error {
+	return w.insertAll("INSERT OR FAIL INTO deliveries VALUES ", 11, len(all), func(args []any, i int) []any {
+		d := all[i]
+		if t := d.of; d.sent {
+			const no, yes = false, true
+			return append(args, -d.aid, t.row, t.outbox.fol, t.outbox.fact, no, no, yes, nil, no, nil, no)
+		}
+		read, readAt := marked(d.box.read)
+		ack, ackAt := marked(d.box.ack)
+		return append(args, d.aid, d.of.row, d.box.copy.fol, d.box.copy.fact, d.of.urgent, d.of.asks, read, readAt, ack, ackAt,
+			d.box.archived != nil)
+	})
 }
 
-// deliver inserts a row of deliveries, with its columns in the order of the schema.
-func (w *writer) deliver(columns ...any) error {
-	return w.do("INSERT INTO deliveries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", columns...)
+// marked tells of a mark whether it is there and since when.
+func marked(mark *file) (is bool, at any) {
+	if mark == nil {
+		return false, nil
+	}
+	return true, micros(mark.at)
 }
 
 // deleteDeliveries deletes what an agent's inbox and outbox have of a message.

@@ -80,6 +80,7 @@ func (b *batch) loadNumbers(text string, names []string, into map[string]int64) 
 // deliveries writes the rows of deliveries: of each holder whose files changed the old ones go, and
 // what derive says comes.
 func (b *batch) deliveries(letters []*letter) error {
+	var all []delivery
 	for _, t := range letters {
 		for agent := range t.holders {
 			aid := b.aids[agent]
@@ -89,18 +90,14 @@ func (b *batch) deliveries(letters []*letter) error {
 				}
 			}
 			if is, ok := t.boxes[agent]; ok {
-				if err := b.w.insertDelivery(aid, t, is); err != nil {
-					return err
-				}
+				all = append(all, delivery{aid: aid, of: t, box: is})
 			}
 			if t.outbox != nil && t.outbox.agent == agent {
-				if err := b.w.insertSent(aid, t); err != nil {
-					return err
-				}
+				all = append(all, delivery{aid: aid, of: t, sent: true})
 			}
 		}
 	}
-	return nil
+	return b.w.insertDeliveries(all)
 }
 
 // claims writes the rows of claims; the mark beside each file tells its release.
