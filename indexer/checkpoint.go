@@ -10,11 +10,12 @@ import (
 
 // SQLite takes its own checkpoint inside the commit that finds a thousand pages in the log, and
 // syncs twice while every caller waits for that commit. So a goroutine takes checkpoints beside the
-// writer, and the writer waits for one only where the log grows faster than that.
+// writer, and the writer waits for one only where the log grows faster than that. They are rare:
+// pages that many messages change are then copied once for all of these.
 const (
-	checkpointFiles  = 1024     // files ingested between two checkpoints
+	checkpointFiles  = 4096     // files ingested between two checkpoints
 	transactionFiles = 8        // as how many files a transaction counts
-	checkpointPages  = 16 << 10 // pages in the log (32 MiB) at which the writer waits
+	checkpointPages  = 32 << 10 // pages in the log (64 MiB) at which the writer waits
 )
 
 // checkpoints counts what was written since the last one began.

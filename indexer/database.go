@@ -53,7 +53,7 @@ func open(ctx context.Context, path string, existing bool) (db *sql.DB, fresh bo
 		}
 	}
 	db, err = sql.Open("sqlite", dsn(path, "busy_timeout(10000)", "synchronous(normal)", "temp_store(memory)",
-		fmt.Sprintf("cache_size(-%d)", writeCache), "journal_size_limit(33554432)", "wal_autocheckpoint(0)"))
+		fmt.Sprintf("cache_size(-%d)", writeCache), "journal_size_limit(67108864)", "wal_autocheckpoint(0)"))
 	if err != nil {
 		return nil, false, err
 	}
