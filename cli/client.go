@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"syscall"
 
 	"mailtree/mcp/protocol"
@@ -75,7 +76,8 @@ func (e *LostError) Unwrap() error { return e.cause }
 
 // lost is the error of a connection, a *LostError where the server ended.
 func lost(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
+		errors.Is(err, syscall.EPIPE) {
 		return &LostError{err}
 	}
 	return err
@@ -159,6 +161,9 @@ func (c *Client) rpc(ctx context.Context, method string, params, result any) err
 	return json.Unmarshal(answer.Result, result)
 }
 
+// Of is a verb of the socket that is asked of a project: a key, a slug, or the last element of a path.
+func Of(project, verb string) string { return verb + "?project=" + url.QueryEscape(project) }
+
 // Ask has the server do a verb of its socket, POST /mailtree/<verb>. Errors are as of Call.
 func (c *Client) Ask(ctx context.Context, verb string, ask, answer any) error {
 	res, err := c.postTo(ctx, "/mailtree/"+verb, ask)
@@ -169,11 +174,11 @@ func (c *Client) Ask(ctx context.Context, verb string, ask, answer any) error {
 	return lost(json.NewDecoder(res.Body).Decode(answer))
 }
 
-// Stream posts ask to a path of the server's socket that answers JSON lines for as long as ctx lasts.
-// each is called with every one of them. It returns nil when the server ends the answer. Errors:
-// each's; as of Call.
-func (c *Client) Stream(ctx context.Context, path string, ask any, each func(line json.RawMessage) error) error {
-	res, err := c.postTo(ctx, path, ask)
+// Stream has the server do a verb that answers JSON lines for as long as ctx lasts. each is called
+// with every one of them. It returns nil when the server ends the answer. Errors: each's; as of Call, of
+// the line that ends an answer early too.
+func (c *Client) Stream(ctx context.Context, verb string, ask any, each func(line json.RawMessage) error) error {
+	res, err := c.postTo(ctx, "/mailtree/"+verb, ask)
 	if err != nil {
 		return err
 	}
@@ -186,10 +191,23 @@ func (c *Client) Stream(ctx context.Context, path string, ask any, each func(lin
 		case err != nil:
 			return lost(err)
 		}
+		var ended struct{ Error string }
+		if json.Unmarshal(line, &ended) == nil && ended.Error != "" {
+			return &Refusal{Text: ended.Error}
+		}
 		if err := each(line); err != nil {
 			return err
 		}
 	}
+}
+
+// Yield asks the server to end for another one. Errors: a Refusal where it stays; as of Call.
+func (c *Client) Yield(ctx context.Context) error {
+	res, err := c.postTo(ctx, "/yield", struct{}{})
+	if err != nil {
+		return err
+	}
+	return res.Body.Close()
 }
 
 // postTo posts to a path of the socket. The caller closes the body of an answer, which is no refusal.

@@ -17,9 +17,9 @@ const VerbAmend = "amend"
 
 // Amendable is what a person may change in a message that was sent.
 type Amendable struct {
-	ID      string
-	Text    string // see format.Amendable
-	Version string // of the message that Text was made of
+	ID      string `json:"message_id"`
+	Text    string `json:"text"`    // see format.Amendable
+	Version string `json:"version"` // of the message that Text was made of
 }
 
 // Amendment is what a message is to say from now on.

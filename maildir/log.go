@@ -20,13 +20,14 @@ type LogQuery struct {
 	// Of is an agent (what it did, and what others edited in its folder), a message, which may be
 	// shortened, or a thread (what was done with it), or a path of the tree; "": everything.
 	Of    string
-	Limit int // entries; 0: all
+	Limit int  // entries; 0: all
+	Patch bool // with the lines that differ
 
 	// Open leaves out what would tell who got a blind copy: of a message, for those who may not know
 	// (Invariant I7).
 	Open bool
 
-	Progress func(looked int, back time.Time) // as of history.Query
+	Progress func(looked int, back time.Time) `json:"-"` // as of history.Query
 }
 
 // Log calls each for what the history tells, newest first, until all is told, each returns an error
@@ -48,7 +49,7 @@ func (p *Project) Log(ctx context.Context, q LogQuery, each func(*history.Entry)
 			if !show(&e) {
 				continue
 			}
-			if err := each(&e); err != nil {
+			if err := q.tell(&e, each); err != nil {
 				return err
 			}
 			if told++; told == q.Limit {
@@ -61,6 +62,18 @@ func (p *Project) Log(ctx context.Context, q LogQuery, each func(*history.Entry)
 		return nil
 	}
 	return err
+}
+
+// tell calls each with an entry, which has what is asked for.
+func (q *LogQuery) tell(e *history.Entry, each func(*history.Entry) error) (err error) {
+	for i := range e.Files {
+		if f := &e.Files[i]; q.Patch {
+			if f.Lines, err = f.Patch(); err != nil {
+				return err
+			}
+		}
+	}
+	return each(e)
 }
 
 // logged is the query of the history for an agent, a message, a thread or a path, and which of the

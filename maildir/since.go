@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 	"mailtree/maildir/query"
@@ -78,44 +77,79 @@ func (p *Project) editsSince(ctx context.Context, since time.Time) (n int, err e
 
 // Day is what happened in a project since a moment.
 type Day struct {
-	Since    time.Time
-	Messages []index.MessageRow // newest first, without bodies, at most maxDay
-	More     bool               // there were more messages
-	Agents   []index.AgentRow   // who did something, the last one first
-	Claims   []claim.Row        // that were made and hold still, by creation
+	Project  string       `json:"project"` // slug
+	Since    format.Stamp `json:"since_ts"`
+	Messages []DayMessage `json:"messages"`       // newest first, at most maxDay
+	More     bool         `json:"more,omitempty"` // there were more messages
+	Agents   []DayAgent   `json:"agents"`         // who did something, the last one first
+	Claims   []DayClaim   `json:"claims"`         // that were made and hold still, by creation
+}
+
+// DayMessage is a message that was sent.
+type DayMessage struct {
+	ID       string       `json:"id"`
+	ThreadID string       `json:"thread_id,omitempty"`
+	From     string       `json:"from"`
+	To       []string     `json:"to"`
+	Subject  string       `json:"subject"`
+	Created  format.Stamp `json:"created"`
+}
+
+// DayAgent is an agent that did something.
+type DayAgent struct {
+	Name       string       `json:"name"`
+	LastActive format.Stamp `json:"last_active_ts"`
+	Unread     int          `json:"unread"`
+}
+
+// DayClaim is a claim that was made and holds still.
+type DayClaim struct {
+	Agent   string       `json:"agent"`
+	Pattern string       `json:"path"`
+	Reason  string       `json:"reason"`
+	Expires format.Stamp `json:"expires_ts"`
 }
 
 // maxDay is how many messages of a day are told.
 const maxDay = 500
 
-// Today tells what happened since a moment, such as the last midnight of the one who asks.
+// Today tells what happened since a moment, such as the last midnight of the one who asks. No list is
+// nil.
 func (p *Project) Today(ctx context.Context, since time.Time) (*Day, error) {
 	hits, more, err := p.messagesSince(ctx, since, maxDay)
 	if err != nil {
 		return nil, err
 	}
-	d := &Day{Since: since, More: more}
-	for _, h := range hits {
-		d.Messages = append(d.Messages, h.MessageRow)
+	d := &Day{
+		Project:  p.Slug,
+		Since:    format.At(since),
+		Messages: []DayMessage{},
+		More:     more,
+		Agents:   []DayAgent{},
+		Claims:   []DayClaim{},
+	}
+	for _, m := range hits {
+		to := append([]string{}, m.To...)
+		d.Messages = append(d.Messages, DayMessage{m.ID, m.ThreadID, m.From, to, m.Subject, format.At(m.Created)})
 	}
 	const active = true
 	_, err = p.EachAgent(ctx, AgentsQuery{Active: active, Take: func(a *AgentInfo) bool {
 		if !a.LastActive.Before(since) {
-			d.Agents = append(d.Agents, a.AgentRow)
+			d.Agents = append(d.Agents, DayAgent{a.Name, format.At(a.LastActive), a.Unread})
 		}
 		return true
 	}})
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(d.Agents, func(a, b index.AgentRow) int {
-		return cmp.Or(b.LastActive.Compare(a.LastActive), cmp.Compare(a.Name, b.Name))
+	slices.SortFunc(d.Agents, func(a, b DayAgent) int {
+		return cmp.Or(b.LastActive.Compare(a.LastActive.Time), cmp.Compare(a.Name, b.Name))
 	})
 	const all = false
 	live, err := p.Claims(ctx, all)
 	for _, c := range live {
 		if !c.Created.Before(since) {
-			d.Claims = append(d.Claims, c)
+			d.Claims = append(d.Claims, DayClaim{c.Agent, c.Pattern, c.Reason, format.At(c.Expires)})
 		}
 	}
 	return d, err

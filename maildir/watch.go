@@ -14,14 +14,14 @@ import (
 
 // Happening is one thing that happened in a project, as people follow it.
 type Happening struct {
-	Project string // slug
-	Seq     int64  // the mark behind it: see Watch
-	At      time.Time
-	What    string // HappenedMail and its like
-	Agent   string // who did it; "" where that is not known
-	ID      string // of the message that it is about; "" for none
-	Thread  string
-	Text    string // a line that says the rest: recipients and subject, a path, a status
+	Seq     int64        `json:"seq"`               // the mark behind it: see Watch
+	Project string       `json:"project,omitempty"` // slug
+	At      format.Stamp `json:"at,omitzero"`
+	What    string       `json:"what,omitempty"`  // HappenedMail and its like
+	Agent   string       `json:"agent,omitempty"` // who did it; "" where that is not known
+	ID      string       `json:"id,omitempty"`    // of the message that it is about; "" for none
+	Thread  string       `json:"thread_id,omitempty"`
+	Text    string       `json:"text,omitempty"` // a line that says the rest: recipients and subject, a path, a status
 }
 
 // What happens.
@@ -89,7 +89,7 @@ func (p *Project) happening(ctx context.Context, c index.Change) (*Happening, er
 	h := &Happening{
 		Project: p.Slug,
 		Seq:     c.Seq,
-		At:      c.At,
+		At:      format.At(c.At),
 		Agent:   c.Agent,
 		ID:      c.ID,
 		Thread:  c.Thread,

@@ -13,10 +13,9 @@ import (
 
 // CompleteAsk is the body of POST /mailtree/complete: what a person has begun to type.
 type CompleteAsk struct {
-	Project string `json:"project"`          // as of DeskAsk
-	Person  string `json:"person,omitempty"` // whose messages come first
-	What    string `json:"what"`             // CompleteAgents and its like
-	Begun   string `json:"begun"`
+	Person string `json:"person,omitempty"` // whose messages come first
+	What   string `json:"what"`             // CompleteAgents and its like
+	Begun  string `json:"begun"`
 }
 
 // What can be completed.
@@ -42,13 +41,9 @@ type Completion struct {
 // maxCompletions is how many words a shell is shown.
 const maxCompletions = 50
 
-func (s *Server) complete(ctx context.Context, ask *CompleteAsk) (found Completions, err error) {
+func (s *Server) complete(ctx context.Context, p *maildir.Project, ask *CompleteAsk) (found Completions, err error) {
 	kind, slug := format.KindProject, ""
 	if ask.What != CompleteProjects {
-		p, err := s.cfg.Store.ProjectNamed(ctx, ask.Project)
-		if err != nil {
-			return found, err
-		}
 		slug = p.Slug
 		switch ask.What {
 		case CompleteClaims:

@@ -6,11 +6,10 @@ import (
 	"mailtree/maildir"
 )
 
-// DeskAsk is the body of POST /mailtree/desk: what a person at a command line means.
+// DeskAsk is the body of POST /mailtree/desk: what a person at a command line means in the project.
 type DeskAsk struct {
-	Project string   `json:"project"`          // a key, a slug, or the last element of a path
-	Person  string   `json:"person,omitempty"` // whose command it is; "": nobody's
-	IDs     []string `json:"ids,omitempty"`    // of messages, shortened, or of threads
+	Person string   `json:"person,omitempty"` // whose command it is; "": nobody's
+	IDs    []string `json:"ids,omitempty"`    // of messages, shortened, or of threads
 }
 
 // Desk is what there is of that. The person's agent is made where it is missing.
@@ -22,11 +21,7 @@ type Desk struct {
 	IDs      []string `json:"ids,omitempty"`  // in full
 }
 
-func (s *Server) desk(ctx context.Context, ask *DeskAsk) (d Desk, err error) {
-	var p *maildir.Project
-	if p, err = s.cfg.Store.ProjectNamed(ctx, ask.Project); err != nil {
-		return d, err
-	}
+func (s *Server) desk(ctx context.Context, p *maildir.Project, ask *DeskAsk) (d Desk, err error) {
 	d.Slug, d.HumanKey = p.Slug, p.HumanKey()
 	if ask.Person != "" {
 		if d.Person, d.Made, err = p.Person(ctx, ask.Person); err != nil {

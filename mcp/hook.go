@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 
 	"mailtree/maildir"
@@ -12,29 +11,9 @@ import (
 
 // HookEvent is the body of POST /mailtree/hook: what a client has told its hook.
 type HookEvent struct {
-	Kind    string `json:"kind"` // HookStart and its like
-	Client  string `json:"client"`
-	Session string `json:"session"`
-	Dir     string `json:"dir"` // that the client was started in
-	Model   string `json:"model,omitempty"`
-	Agent   string `json:"agent,omitempty"` // who the session is to be; "": the server decides
-	Tmux    string `json:"tmux,omitempty"`
-	Pane    string `json:"pane,omitempty"`
-	Process string `json:"process,omitempty"` // the client's, as of session.ClientProcess
-	Deaf    bool   `json:"deaf,omitempty"`    // nothing reaches the model now
-}
-
-// visit is what the event says of its session.
-func (e *HookEvent) visit() maildir.Visit {
-	return maildir.Visit{
-		SessionKey: maildir.SessionKey{Client: e.Client, ID: e.Session},
-		Dir:        e.Dir,
-		Model:      e.Model,
-		Agent:      e.Agent,
-		Tmux:       e.Tmux,
-		Pane:       e.Pane,
-		Process:    e.Process,
-	}
+	Kind string `json:"kind"` // HookStart and its like
+	maildir.Visit
+	Deaf bool `json:"deaf,omitempty"` // nothing reaches the model now
 }
 
 // The kinds of HookEvent: a session begins or loses its context, a prompt comes, tools have run,
@@ -56,20 +35,14 @@ type HookAnswer struct {
 	Tell  string `json:"tell,omitempty"`  // to the model
 }
 
-// hookEvent notes what has happened in a client's session, and answers what is to be told there.
-func (s *Server) hookEvent(w http.ResponseWriter, r *http.Request) {
-	var e HookEvent
-	if !s.readVerb(w, r, &e) {
-		return
-	}
-	a, err := e.happened(r.Context(), s.cfg.Store)
-	s.answerVerb(w, r, a, err)
+func (s *Server) hookEvent(ctx context.Context, _ *maildir.Project, e *HookEvent) (HookAnswer, error) {
+	return e.happened(ctx, s.cfg.Store)
 }
 
 // happened notes in the store what has happened, and returns what is to be told. Errors: those of the
 // store.
 func (e *HookEvent) happened(ctx context.Context, store *maildir.Store) (a HookAnswer, err error) {
-	v := e.visit()
+	v := e.Visit
 	if !v.Valid() || e.Dir == "" {
 		return a, errors.New("a hook names no session, or no folder")
 	}

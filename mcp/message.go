@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"context"
-	"net/http"
 
 	"mailtree/maildir"
 	"mailtree/mcp/tool"
@@ -10,9 +9,8 @@ import (
 
 // MessageAsk is the body of POST /mailtree/archive and its like: what a person does to a message.
 type MessageAsk struct {
-	Project string `json:"project"` // slug
-	Agent   string `json:"agent"`   // the person's
-	ID      string `json:"id,omitempty"`
+	Agent string `json:"agent"` // the person's
+	ID    string `json:"id,omitempty"`
 
 	Text    string `json:"text,omitempty"`    // of POST /mailtree/amend: see maildir.Amendable
 	Version string `json:"version,omitempty"` // as Text
@@ -33,20 +31,20 @@ type Deleted struct {
 	Files   []string `json:"files"`   // that are gone, by path in the tree
 }
 
-func (s *Server) archiveMessage(ctx context.Context, p *maildir.Project, ask *MessageAsk) (any, error) {
+func (s *Server) archiveMessage(ctx context.Context, p *maildir.Project, ask *MessageAsk) (*Archived, error) {
 	d, err := tool.Box(ctx, p, ask.Agent).Archive(ctx, ask.ID)
 	if err != nil {
 		return nil, err
 	}
-	return Archived{d.ID, d.Subject}, nil
+	return &Archived{d.ID, d.Subject}, nil
 }
 
-func (s *Server) deleteMessage(ctx context.Context, p *maildir.Project, ask *MessageAsk) (any, error) {
+func (s *Server) deleteMessage(ctx context.Context, p *maildir.Project, ask *MessageAsk) (*Deleted, error) {
 	d, err := tool.Box(ctx, p, ask.Agent).Delete(ctx, ask.ID)
 	if err != nil {
 		return nil, err
 	}
-	return Deleted{
+	return &Deleted{
 		ID:      d.ID,
 		From:    d.From,
 		Subject: d.Subject,
@@ -64,15 +62,12 @@ type Undone struct {
 	Paths     []string `json:"paths,omitempty"` // of an operation on claims
 }
 
-func (s *Server) undo(ctx context.Context, p *maildir.Project, ask *MessageAsk) (any, error) {
-	by := tool.CallerOf(ctx)
-	u, err := p.Box(ask.Agent, by.Origin).Undo(ctx, maildir.Undoing{
-		ID: ask.ID,
-	})
+func (s *Server) undo(ctx context.Context, p *maildir.Project, ask *MessageAsk) (*Undone, error) {
+	u, err := tool.Box(ctx, p, ask.Agent).Undo(ctx, maildir.Undoing{ID: ask.ID})
 	if err != nil {
 		return nil, err
 	}
-	return Undone{
+	return &Undone{
 		ID:        u.ID,
 		Operation: maildir.Deed(u.Verb),
 		At:        tool.Stamp(u.At),
@@ -81,19 +76,8 @@ func (s *Server) undo(ctx context.Context, p *maildir.Project, ask *MessageAsk) 
 	}, nil
 }
 
-// Amendable is the answer of POST /mailtree/amendable.
-type Amendable struct {
-	ID      string `json:"message_id"`
-	Text    string `json:"text"`
-	Version string `json:"version"`
-}
-
-func (s *Server) amendable(ctx context.Context, p *maildir.Project, ask *MessageAsk) (any, error) {
-	a, err := p.Amendable(ctx, ask.ID)
-	if err != nil {
-		return nil, err
-	}
-	return Amendable{a.ID, a.Text, a.Version}, nil
+func (s *Server) amendable(ctx context.Context, p *maildir.Project, ask *MessageAsk) (*maildir.Amendable, error) {
+	return p.Amendable(ctx, ask.ID)
 }
 
 // Amended is the answer of POST /mailtree/amend.
@@ -106,9 +90,8 @@ type Amended struct {
 	Left    []string `json:"left,omitempty"` // copies that somebody had edited, by path in the tree
 }
 
-func (s *Server) amend(ctx context.Context, p *maildir.Project, ask *MessageAsk) (any, error) {
-	by := tool.CallerOf(ctx)
-	a, err := p.Box(ask.Agent, by.Origin).Amend(ctx, maildir.Amendment{
+func (s *Server) amend(ctx context.Context, p *maildir.Project, ask *MessageAsk) (*Amended, error) {
+	a, err := tool.Box(ctx, p, ask.Agent).Amend(ctx, maildir.Amendment{
 		ID:      ask.ID,
 		Text:    ask.Text,
 		Version: ask.Version,
@@ -116,7 +99,7 @@ func (s *Server) amend(ctx context.Context, p *maildir.Project, ask *MessageAsk)
 	if err != nil {
 		return nil, err
 	}
-	return Amended{
+	return &Amended{
 		ID:      a.ID,
 		Subject: a.Subject,
 		Same:    a.Same,
@@ -124,15 +107,4 @@ func (s *Server) amend(ctx context.Context, p *maildir.Project, ask *MessageAsk)
 		ReadBy:  tool.Listed(a.Readers),
 		Left:    a.Left,
 	}, nil
-}
-
-// onMessage is the handler of a verb on a message.
-func (s *Server) onMessage(do func(context.Context, *maildir.Project, *MessageAsk) (any, error)) http.Handler {
-	return verb(s, func(ctx context.Context, ask *MessageAsk) (any, error) {
-		p, err := s.cfg.Store.Project(ctx, ask.Project)
-		if err != nil {
-			return nil, err
-		}
-		return do(ctx, p, ask)
-	})
 }

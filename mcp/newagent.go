@@ -9,11 +9,8 @@ import (
 
 // NewAgent is the body of POST /mailtree/agent: which agent there is to be, of exactly that name.
 type NewAgent struct {
-	Project string `json:"project"` // slug
-	Name    string `json:"name"`
-	Program string `json:"program,omitempty"`
-	Model   string `json:"model,omitempty"`
-	Task    string `json:"task_description,omitempty"`
+	Name string `json:"name"`
+	maildir.Registration
 }
 
 // MadeAgent is the answer.
@@ -22,23 +19,14 @@ type MadeAgent struct {
 	Project string `json:"project"` // slug
 }
 
-func (s *Server) newAgent(ctx context.Context, ask *NewAgent) (made MadeAgent, err error) {
-	p, err := s.cfg.Store.Project(ctx, ask.Project)
-	if err != nil {
-		return made, err
-	}
-	return MadeAgent{ask.Name, ask.Project}, p.NewAgent(ctx, ask.Name, maildir.Registration{
-		Program: ask.Program,
-		Model:   ask.Model,
-		Task:    ask.Task,
-	})
+func (s *Server) newAgent(ctx context.Context, p *maildir.Project, ask *NewAgent) (made MadeAgent, err error) {
+	return MadeAgent{ask.Name, p.Slug}, p.NewAgent(ctx, ask.Name, ask.Registration)
 }
 
 // NewDraft is the body of POST /mailtree/draft: whose draft there is to be, and to whom.
 type NewDraft struct {
-	Project string   `json:"project"` // slug
-	Agent   string   `json:"agent"`
-	To      []string `json:"to,omitempty"`
+	Agent string   `json:"agent"`
+	To    []string `json:"to,omitempty"`
 }
 
 // MadeDraft is the answer.
@@ -47,11 +35,7 @@ type MadeDraft struct {
 	Outbox string `json:"outbox"` // the folder in which it is sent
 }
 
-func (s *Server) newDraft(ctx context.Context, ask *NewDraft) (made MadeDraft, err error) {
-	p, err := s.cfg.Store.Project(ctx, ask.Project)
-	if err != nil {
-		return made, err
-	}
+func (s *Server) newDraft(ctx context.Context, p *maildir.Project, ask *NewDraft) (made MadeDraft, err error) {
 	made.File, made.Outbox, err = tool.Box(ctx, p, ask.Agent).NewDraft(ctx, tool.Listed(ask.To))
 	return made, err
 }

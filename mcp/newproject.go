@@ -1,6 +1,10 @@
 package mcp
 
-import "context"
+import (
+	"context"
+
+	"mailtree/maildir"
+)
 
 // NewProject is the body of POST /mailtree/project: which project there is to be.
 type NewProject struct {
@@ -14,7 +18,7 @@ type MadeProject struct {
 	Note     string `json:"note,omitempty"` // what whoever made it may not expect
 }
 
-func (s *Server) newProject(ctx context.Context, ask *NewProject) (made MadeProject, err error) {
+func (s *Server) newProject(ctx context.Context, _ *maildir.Project, ask *NewProject) (made MadeProject, err error) {
 	p, err := s.cfg.Store.EnsureProject(ctx, ask.Key)
 	if err != nil {
 		return made, err

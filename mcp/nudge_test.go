@@ -34,10 +34,10 @@ func TestNudge(t *testing.T) {
 	}})
 	const hello = "\nMailtree-Hello: " + `{"tmux":"/tmp/s,1,0"}`
 	want := []asked{
-		{"POST /nudge" + hello, "", 200, "{\"tmux\":\"/tmp/s,1,0\"}\n{\"agent\":\"<bob>\"}\n"},
-		{"POST /nudge", "", 200, "{\"tmux\":\"\"}\n{\"error\":\"Internal error: see the server's log.\"}\n"},
-		{"GET /nudge" + hello, "", 404, ""},
-		{"POST /nudge?watch=1\nOrigin: https://evil.example", "", 403, ""},
+		{"POST /mailtree/nudge" + hello, "", 200, "{\"tmux\":\"/tmp/s,1,0\"}\n{\"agent\":\"<bob>\"}\n"},
+		{"POST /mailtree/nudge", "", 200, "{\"tmux\":\"\"}\n{\"error\":\"a fault\"}\n"},
+		{"GET /mailtree/nudge" + hello, "", 404, ""},
+		{"POST /mailtree/nudge\nOrigin: https://evil.example", "", 403, ""},
 	}
 	checkAnswers(t, ask(path, append([]asked(nil), want...)...), want)
 	c, err := socket.Dial(t.Context(), path)
@@ -45,7 +45,7 @@ func TestNudge(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := io.WriteString(c, "POST /nudge?watch=1 HTTP/1.0\r\nHost: x"+strings.ReplaceAll(hello, "\n", "\r\n")+"\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(c, "POST /mailtree/nudge HTTP/1.0\r\nHost: x\r\nContent-Length: 14"+strings.ReplaceAll(hello, "\n", "\r\n")+"\r\n\r\n"+`{"watch":true}`); err != nil {
 		t.Fatal(err)
 	}
 	lines := bufio.NewReader(c)
@@ -67,15 +67,15 @@ func TestNudge(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	}})
-	want = []asked{{"POST /nudge" + hello, "", 200, "{\"error\":\"the server ended before it had looked at everybody: ask again\"}\n"}}
+	want = []asked{{"POST /mailtree/nudge" + hello, "", 200, "{\"error\":\"the server ended before it had looked at everybody: ask again\"}\n"}}
 	checkAnswers(t, ask(cut, asked{
-		Head:   "POST /nudge" + hello,
+		Head:   "POST /mailtree/nudge" + hello,
 		Body:   "",
 		Status: 0,
 		Answer: "",
 	}), want)
 	without := filepath.Join(t.TempDir(), "s.sock")
 	serveSocket(t, without, false, Config{})
-	want = []asked{{"POST /nudge" + hello, "", 404, ""}}
+	want = []asked{{"POST /mailtree/nudge" + hello, "", 404, ""}}
 	checkAnswers(t, ask(without, want[0]), want)
 }

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"strings"
 
-	"mailtree/mcp/protocol"
+	"mailtree/maildir"
 	"mailtree/mcp/tool"
 )
 
@@ -38,10 +38,10 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// LinkAsk is the body of POST /mailtree/link: who wants to open the page, and of which project.
+// LinkAsk is the body of POST /mailtree/link: who wants to open the page, of the project or the first
+// one.
 type LinkAsk struct {
-	Person  string `json:"person"`
-	Project string `json:"project,omitempty"` // as in DeskAsk; "": the first page
+	Person string `json:"person"`
 }
 
 // PageLink opens the page, once.
@@ -49,30 +49,15 @@ type PageLink struct {
 	URL string `json:"url"`
 }
 
-func (s *Server) link(w http.ResponseWriter, r *http.Request) {
-	var ask LinkAsk
-	if !s.readVerb(w, r, &ask) {
-		return
-	}
+func (s *Server) link(ctx context.Context, p *maildir.Project, ask *LinkAsk) (made PageLink, err error) {
 	if s.cfg.Page == nil || s.cfg.URL == "" {
-		writeError(w, http.StatusConflict, nil, protocol.CodeRequest,
+		return made, tool.Refused(maildir.ErrConflict,
 			"the server runs in the background, where it has no page: run `mailtree serve`, and this again")
-		return
 	}
-	made, err := s.makeLink(r, &ask)
-	s.answerVerb(w, r, made, err)
-}
-
-func (s *Server) makeLink(r *http.Request, ask *LinkAsk) (made PageLink, err error) {
 	slug := ""
-	if ask.Project != "" {
-		p, err := s.cfg.Store.ProjectNamed(r.Context(), ask.Project)
-		if err != nil {
-			return made, err
-		}
+	if p != nil {
 		slug = p.Slug
 	}
-	auth := tool.PeerAuth(tool.CallerOf(r.Context()).UID)
-	made.URL = s.cfg.URL + s.cfg.Page.Link(ask.Person, auth, slug)
+	made.URL = s.cfg.URL + s.cfg.Page.Link(ask.Person, tool.PeerAuth(tool.CallerOf(ctx).UID), slug)
 	return made, nil
 }

@@ -22,8 +22,8 @@ import (
 //	/toolset/<name>/hold   GET: an answer that lasts until the client or the server goes:
 //	                       how a bridge keeps the server, and notices its end
 //	/health, /metrics      as over TCP
-//	/nudge                 POST: tell agents of new mail in their tmux windows (nudge.go)
-//	/mailtree/<verb>       POST, JSON: what a command of the same version asks for (each in a file of its name)
+//	/mailtree/<verb>       POST, JSON: what a command of the same version asks for, perhaps of ?project=<a key,
+//	                       a slug, or the last element of a path> (each in a file of its name)
 //	/yield                 POST: a server in the background makes room for one in the foreground
 //
 // The caller is the peer's user, looked up for every connection. The server's own user and root may
@@ -57,30 +57,42 @@ func (s *Server) socketHandler() http.Handler {
 	mux.Handle("/toolset/{name}/", http.HandlerFunc(s.noToolset))
 	mux.Handle("GET /health", s.ownOnly(http.HandlerFunc(s.health)))
 	mux.Handle("GET /metrics", s.ownOnly(http.HandlerFunc(s.metrics)))
-	mux.Handle("POST /nudge", s.ownOnly(http.HandlerFunc(s.nudge)))
-	mux.Handle("POST /mailtree/hook", s.ownOnly(http.HandlerFunc(s.hookEvent)))
-	mux.Handle("POST /mailtree/wait", s.ownOnly(http.HandlerFunc(s.wait)))
-	mux.Handle("POST /mailtree/project", verb(s, s.newProject))
-	mux.Handle("POST /mailtree/agent", verb(s, s.newAgent))
-	mux.Handle("POST /mailtree/draft", verb(s, s.newDraft))
-	mux.Handle("POST /mailtree/log", s.ownOnly(http.HandlerFunc(s.logHistory)))
-	mux.Handle("POST /mailtree/desk", verb(s, s.desk))
-	mux.Handle("POST /mailtree/problems", verb(s, s.problems))
-	mux.Handle("POST /mailtree/complete", verb(s, s.complete))
-	mux.Handle("POST /mailtree/link", s.ownOnly(http.HandlerFunc(s.link)))
-	mux.Handle("POST /mailtree/today", verb(s, s.today))
-	mux.Handle("POST /mailtree/projects", verb(s, s.listProjects))
-	mux.Handle("POST /mailtree/watch", s.ownOnly(http.HandlerFunc(s.watch)))
-	mux.Handle("POST /mailtree/waiting", verb(s, s.waiting))
-	mux.Handle("POST /mailtree/archive", s.onMessage(s.archiveMessage))
-	mux.Handle("POST /mailtree/delete", s.onMessage(s.deleteMessage))
-	mux.Handle("POST /mailtree/amendable", s.onMessage(s.amendable))
-	mux.Handle("POST /mailtree/amend", s.onMessage(s.amend))
-	mux.Handle("POST /mailtree/undo", s.onMessage(s.undo))
-	mux.Handle("POST /mailtree/stop", s.ownOnly(http.HandlerFunc(s.stopServer)))
+	for name, h := range s.verbs() {
+		mux.Handle("POST /mailtree/"+name, h)
+	}
 	mux.Handle("POST /yield", s.ownOnly(http.HandlerFunc(s.yield)))
 	mux.HandleFunc("/", notFound)
 	return s.recover(s.logged(s.peer(s.checkOrigin(mux))))
+}
+
+// verbs are what commands ask for, by name.
+func (s *Server) verbs() map[string]http.Handler {
+	all := map[string]http.Handler{
+		"agent":     verb(s, s.newAgent),
+		"amend":     verb(s, s.amend),
+		"amendable": verb(s, s.amendable),
+		"archive":   verb(s, s.archiveMessage),
+		"complete":  verb(s, s.complete),
+		"delete":    verb(s, s.deleteMessage),
+		"desk":      verb(s, s.desk),
+		"draft":     verb(s, s.newDraft),
+		"hook":      verb(s, s.hookEvent),
+		"link":      verb(s, s.link),
+		"log":       streamVerb(s, s.logHistory),
+		"problems":  verb(s, s.problems),
+		"project":   verb(s, s.newProject),
+		"projects":  verb(s, s.listProjects),
+		"stop":      s.ownOnly(http.HandlerFunc(s.stopServer)),
+		"today":     verb(s, s.today),
+		"undo":      verb(s, s.undo),
+		"wait":      streamVerb(s, s.wait),
+		"waiting":   verb(s, s.waiting),
+		"watch":     streamVerb(s, s.watch),
+	}
+	if s.cfg.Nudge != nil {
+		all["nudge"] = streamVerb(s, s.nudge)
+	}
+	return all
 }
 
 // peer finds out which user calls.

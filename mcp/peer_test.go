@@ -195,7 +195,7 @@ func TestOtherUser(t *testing.T) {
 		{"GET /toolset/mail/hold", "", 403, ""},
 		{"GET /health", "", 403, ""},
 		{"POST /yield", "", 403, ""},
-		{"POST /nudge", "", 403, ""},
+		{"POST /mailtree/watch", "", 403, ""},
 		{"POST /toolset/open/mcp", initialize, 200, ""},
 	}
 	data, err := json.Marshal(want)

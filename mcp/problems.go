@@ -4,54 +4,35 @@ import (
 	"context"
 	"path/filepath"
 
+	"mailtree/maildir"
 	"mailtree/maildir/format"
 )
 
-// ProblemsAsk is the body of POST /mailtree/problems: whose problems. Slug "" is every project.
-type ProblemsAsk struct {
-	Slug string `json:"slug,omitempty"`
-}
-
 // Problems are files that are not valid, by path.
 type Problems struct {
-	Problems []Problem `json:"problems"`
-	More     bool      `json:"more"` // there are more than these
-}
-
-// Problem is a file that is not valid.
-type Problem struct {
-	Project string `json:"project"` // slug
-	Path    string `json:"path"`    // in the project's tree
-	File    string `json:"file"`    // the same, absolute
-	Line    int    `json:"line"`    // 0 where a line makes no sense
-	Text    string `json:"text"`    // what is wrong, and how to mend it
+	Problems []format.Problem `json:"problems"`
+	More     bool             `json:"more"` // there are more than these
 }
 
 // mostProblems is how many POST /mailtree/problems lists.
 const mostProblems = 1000
 
-func (s *Server) problems(ctx context.Context, ask *ProblemsAsk) (answer Problems, err error) {
-	answer.Problems = []Problem{}
-	all, err := s.cfg.Store.Problems(ctx, ask.Slug, mostProblems+1)
-	if len(all) > mostProblems {
-		all, answer.More = all[:mostProblems], true
+// problems lists those of the project, without one those of every project.
+func (s *Server) problems(ctx context.Context, of *maildir.Project, _ *struct{}) (answer Problems, err error) {
+	slug := ""
+	if of != nil {
+		slug = of.Slug
 	}
+	all, err := s.cfg.Store.Problems(ctx, slug, mostProblems+1)
+	answer.More = len(all) > mostProblems
+	answer.Problems = append([]format.Problem{}, all[:min(len(all), mostProblems)]...)
 	trees := map[string]string{}
 	for _, p := range s.cfg.Store.Projects() {
 		trees[p.Slug] = p.Tree.Dir()
 	}
-	for _, p := range all {
-		answer.Problems = append(answer.Problems, shapeProblem(p, trees[p.Project]))
+	for i := range answer.Problems {
+		p := &answer.Problems[i]
+		p.File = filepath.Join(trees[p.Project], p.Path)
 	}
 	return answer, err
-}
-
-func shapeProblem(p format.Problem, dir string) Problem {
-	return Problem{
-		Project: p.Project,
-		Path:    p.Path,
-		File:    filepath.Join(dir, p.Path),
-		Line:    p.Line,
-		Text:    p.Reason,
-	}
 }

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 
+	"mailtree/maildir"
 	"mailtree/mcp/tool"
 )
 
@@ -24,7 +25,7 @@ type ProjectLine struct {
 	Unread   int    `json:"unread"` // of the person; 0 also where they are no agent there
 }
 
-func (s *Server) listProjects(ctx context.Context, ask *ProjectsAsk) (out Projects, err error) {
+func (s *Server) listProjects(ctx context.Context, _ *maildir.Project, ask *ProjectsAsk) (out Projects, err error) {
 	out.Projects = []ProjectLine{}
 	for _, p := range s.cfg.Store.Projects() {
 		line := ProjectLine{Slug: p.Slug, HumanKey: p.HumanKey(), Created: tool.Stamp(p.Created())}

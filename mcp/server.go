@@ -59,7 +59,7 @@ type Config struct {
 	Token        string // bearer token; "" when there is none to compare with
 	RequireToken bool   // refuse requests without it (AUTH=token, or Host is not loopback)
 
-	// Nudge is what POST /nudge on the socket does for its caller: it tells agents of new mail,
+	// Nudge is what POST /mailtree/nudge on the socket does for its caller: it tells agents of new mail,
 	// once or as long as ctx lasts, and told hears of each. nil: there is no such thing.
 	Nudge func(ctx context.Context, by tool.Caller, watch bool, told func(any)) error
 	// Explain words the refusals of POST /mailtree/… on the socket; nil: as they are.

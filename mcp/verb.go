@@ -17,26 +17,66 @@ import (
 // escaped.
 const maxVerb = 64 << 20
 
-// verb is the handler of a POST /mailtree/… of the user who runs the server: do answers what its
-// body asks.
-func verb[Ask, Answer any](s *Server, do func(context.Context, *Ask) (Answer, error)) http.Handler {
+// verb is the handler of a POST /mailtree/…?project=… of the user who runs the server: do answers what
+// its body asks of the project, which is nil where none is named.
+func verb[Ask, Answer any](s *Server, do func(context.Context, *maildir.Project, *Ask) (Answer, error)) http.Handler {
 	return s.ownOnly(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var ask Ask
-		if !s.readVerb(w, r, &ask) {
-			return
+		p, ask, err := readVerb[Ask](s, w, r)
+		var answer Answer
+		if err == nil {
+			answer, err = do(r.Context(), p, ask)
 		}
-		answer, err := do(r.Context(), &ask)
 		s.answerVerb(w, r, answer, err)
 	}))
 }
 
-// readVerb reads the body of a POST /mailtree/…; false where it has answered already.
-func (s *Server) readVerb(w http.ResponseWriter, r *http.Request, v any) bool {
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxVerb)).Decode(v); err != nil && !errors.Is(err, io.EOF) {
-		writeError(w, http.StatusBadRequest, nil, protocol.CodeRequest, "the body is not what a command of this version sends")
-		return false
+// streamVerb is a verb whose answer lasts: each value that do says is a line of JSON, which is sent at once.
+// An error is the last line, {"error": …}, where nothing was said before a refusal; it is nothing where
+// the client has gone, or the server stops.
+func streamVerb[Ask any](s *Server, do func(ctx context.Context, p *maildir.Project, ask *Ask, say func(any) error) error) http.Handler {
+	return s.ownOnly(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p, ask, err := readVerb[Ask](s, w, r)
+		if err != nil {
+			s.answerVerb(w, r, nil, err)
+			return
+		}
+		s.lasting(w, r, func(ctx context.Context, a *answer) {
+			said := false
+			say := func(v any) error {
+				said = true
+				a.Header().Set("Content-Type", "application/x-ndjson")
+				if _, err := a.Write(append(tool.Encode(v), '\n')); err != nil {
+					return err
+				}
+				return a.FlushError()
+			}
+			switch err := do(ctx, p, ask, say); {
+			case err == nil || ctx.Err() != nil:
+			case said:
+				s.log.Warn("refused", "path", r.URL.Path, "error", err)
+				_ = say(failure{s.cfg.Explain(err)})
+			default:
+				s.answerVerb(a, r, nil, err)
+			}
+		})
+	}))
+}
+
+// failure is the last line of a stream that ends early.
+type failure struct {
+	Error string `json:"error"`
+}
+
+// readVerb reads what a POST /mailtree/… asks, and of which project.
+func readVerb[Ask any](s *Server, w http.ResponseWriter, r *http.Request) (p *maildir.Project, ask *Ask, err error) {
+	ask = new(Ask)
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxVerb)).Decode(ask); err != nil && !errors.Is(err, io.EOF) {
+		return nil, nil, tool.Invalid("the body is not what a command of this version sends")
 	}
-	return true
+	if name := r.URL.Query().Get("project"); name != "" {
+		p, err = s.cfg.Store.ProjectNamed(r.Context(), name)
+	}
+	return p, ask, err
 }
 
 // answerVerb answers a POST /mailtree/… with v, or refuses it.

@@ -1,11 +1,10 @@
 package mcp
 
-import "context"
+import (
+	"context"
 
-// WaitingAsk is the body of POST /mailtree/waiting.
-type WaitingAsk struct {
-	Project string `json:"project"` // as of DeskAsk
-}
+	"mailtree/maildir"
+)
 
 // Waiting is what a project waits for besides the mail of the one who asks.
 type Waiting struct {
@@ -13,12 +12,7 @@ type Waiting struct {
 	Problems int      `json:"problems"` // files that are not valid
 }
 
-func (s *Server) waiting(ctx context.Context, ask *WaitingAsk) (out Waiting, err error) {
-	p, err := s.cfg.Store.ProjectNamed(ctx, ask.Project)
-	if err != nil {
-		return out, err
-	}
-	out.Unwoken = []string{}
+func (s *Server) waiting(ctx context.Context, p *maildir.Project, _ *struct{}) (out Waiting, err error) {
 	asleep, err := p.Unwoken(ctx)
 	if err != nil {
 		return out, err

@@ -83,5 +83,5 @@ func (p *program) eachMessage(c *cobra.Command, do func(ctx context.Context, d *
 // askAbout has the server do a verb of its socket to a message, as the person, and prints the answer as
 // call does.
 func askAbout[T any](ctx context.Context, d *deskWork, verb, id string, show func(answer *T) error) error {
-	return askVerb(ctx, d, verb, mcpserver.MessageAsk{Project: d.Slug, Agent: d.Person, ID: id}, show)
+	return askVerb(ctx, d, verb, mcpserver.MessageAsk{Agent: d.Person, ID: id}, show)
 }

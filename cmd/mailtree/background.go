@@ -228,7 +228,7 @@ func askToYield(ctx context.Context, cfg *config) (yields, stays bool) {
 	defer cancel()
 	c := cli.NewClient(cfg.dialServer, tool.Caller{})
 	defer c.Close()
-	err := c.Stream(ctx, "/yield", struct{}{}, nil)
+	err := c.Yield(ctx)
 	refused := (*cli.Refusal)(nil)
 	return err == nil, errors.As(err, &refused)
 }

@@ -128,7 +128,7 @@ func (p *program) complete(c *cobra.Command, what, begun string) ([]cobra.Comple
 	}
 	var found mcpserver.Completions
 	err = p.asCommand(ctx, cfg.dialServer, func(ctx context.Context, s *cli.Client) error {
-		return s.Ask(ctx, "complete", mcpserver.CompleteAsk{Project: project, Person: person, What: what, Begun: begun}, &found)
+		return s.Ask(ctx, cli.Of(project, "complete"), mcpserver.CompleteAsk{Person: person, What: what, Begun: begun}, &found)
 	})
 	if err != nil {
 		return nil, none

@@ -80,8 +80,8 @@ func (p *program) atDesk(
 	ctx context.Context, f *deskFlags, who whose, ids []string, do func(ctx context.Context, d *deskWork) error,
 ) error {
 	ask := mcpserver.DeskAsk{IDs: ids}
-	var err error
-	if ask.Project, err = p.projectKey(f.project); err != nil {
+	project, err := p.projectKey(f.project)
+	if err != nil {
 		return err
 	}
 	if who == mine {
@@ -91,7 +91,7 @@ func (p *program) atDesk(
 	}
 	return p.withServer(ctx, func(ctx context.Context, c *cli.Client) error {
 		d := &deskWork{Client: c, Screen: cli.NewScreen(p.std.out, p.variable), json: f.json}
-		if err := c.Ask(ctx, "desk", ask, &d.Desk); err != nil {
+		if err := c.Ask(ctx, cli.Of(project, "desk"), ask, &d.Desk); err != nil {
 			return err
 		}
 		if d.Made {
@@ -140,10 +140,10 @@ func call[T any](ctx context.Context, d *deskWork, tool string, args any, show f
 	return present(d, raw, show)
 }
 
-// askVerb has the server do a verb of its socket, and prints the answer as call does.
+// askVerb has the server do a verb of its socket in the project, and prints the answer as call does.
 func askVerb[T any](ctx context.Context, d *deskWork, verb string, ask any, show func(answer *T) error) error {
 	var raw json.RawMessage
-	if err := d.Ask(ctx, verb, ask, &raw); err != nil {
+	if err := d.Ask(ctx, cli.Of(d.Slug, verb), ask, &raw); err != nil {
 		return err
 	}
 	return present(d, raw, show)

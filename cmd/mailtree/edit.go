@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailtree/cli"
+	"mailtree/maildir"
 	mcpserver "mailtree/mcp"
 )
 
@@ -24,12 +25,12 @@ func editCommand(p *program) *cobra.Command {
 	show := c.Flags().Bool("print", false, "print what can be changed, and change nothing")
 	c.RunE = func(c *cobra.Command, ids []string) error {
 		ctx := c.Context()
-		var now mcpserver.Amendable
+		var now maildir.Amendable
 		err := p.atDesk(ctx, f, mine, ids, func(ctx context.Context, d *deskWork) error {
 			if *show {
-				return askAbout(ctx, d, "amendable", d.IDs[0], func(a *mcpserver.Amendable) error { return showAmendable(d, a) })
+				return askAbout(ctx, d, "amendable", d.IDs[0], func(a *maildir.Amendable) error { return showAmendable(d, a) })
 			}
-			return d.Ask(ctx, "amendable", mcpserver.MessageAsk{Project: d.Slug, Agent: d.Person, ID: d.IDs[0]}, &now)
+			return d.Ask(ctx, cli.Of(d.Slug, "amendable"), mcpserver.MessageAsk{Agent: d.Person, ID: d.IDs[0]}, &now)
 		})
 		if err != nil || *show {
 			return err
@@ -41,7 +42,6 @@ func editCommand(p *program) *cobra.Command {
 		// Ask anew: the server may have ended while the person wrote.
 		return changed.settle(p.atDesk(ctx, f, mine, nil, func(ctx context.Context, d *deskWork) error {
 			ask := mcpserver.MessageAsk{
-				Project: d.Slug,
 				Agent:   d.Person,
 				ID:      now.ID,
 				Text:    changed.text,
@@ -54,7 +54,7 @@ func editCommand(p *program) *cobra.Command {
 }
 
 // showAmendable prints what can be changed: byte for byte where no terminal obeys it.
-func showAmendable(d *deskWork, a *mcpserver.Amendable) error {
+func showAmendable(d *deskWork, a *maildir.Amendable) error {
 	if d.Width > 0 {
 		a.Text = cli.Text(a.Text)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailtree/clients/event"
+	"mailtree/maildir"
 	"mailtree/maildir/session"
 	"mailtree/maildir/storedir"
 	mcpserver "mailtree/mcp"
@@ -154,16 +155,17 @@ const byteOrderMark = "\xef\xbb\xbf"
 // for a session that begins in a project, and nothing is told otherwise.
 func (p *program) tellServer(ctx context.Context, e event.Event) (told mcpserver.HookAnswer, err error) {
 	ask := mcpserver.HookEvent{
-		Kind:    string(e.Kind),
-		Client:  e.Client,
-		Session: e.Session,
-		Dir:     e.Root,
-		Model:   e.Model,
-		Agent:   p.variable("AGENT_NAME"),
-		Tmux:    p.variable("TMUX"),
-		Pane:    p.variable("TMUX_PANE"),
-		Process: string(session.ClientProcess()),
-		Deaf:    e.Deaf,
+		Kind: string(e.Kind),
+		Visit: maildir.Visit{
+			SessionKey: session.Key{Client: e.Client, ID: e.Session},
+			Dir:        e.Root,
+			Model:      e.Model,
+			Agent:      p.variable("AGENT_NAME"),
+			Tmux:       p.variable("TMUX"),
+			Pane:       p.variable("TMUX_PANE"),
+			Process:    string(session.ClientProcess()),
+		},
+		Deaf: e.Deaf,
 	}
 	if e.Subagent { // its own model is told nothing
 		ask.Kind = mcpserver.HookSubagent

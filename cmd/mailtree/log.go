@@ -12,11 +12,12 @@ import (
 
 	"mailtree/cli"
 	"mailtree/maildir"
+	"mailtree/maildir/history"
 	mcpserver "mailtree/mcp"
 )
 
 func logCommand(p *program) *cobra.Command {
-	var ask mcpserver.LogAsk
+	var ask maildir.LogQuery
 	c := &cobra.Command{
 		Use:   "log [AGENT|THREAD|MESSAGE|PATH]",
 		Short: "Show who did what, and when",
@@ -30,7 +31,7 @@ func logCommand(p *program) *cobra.Command {
 	limit := c.Flags().UintP("limit", "n", 0, "at most this many entries (0: all)")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return p.atDesk(c.Context(), f, nobodys, nil, func(ctx context.Context, d *deskWork) error {
-			ask.Project, ask.Of, ask.Limit = d.Slug, strings.Join(args, ""), int(min(*limit, math.MaxInt32))
+			ask.Of, ask.Limit = strings.Join(args, ""), int(min(*limit, math.MaxInt32))
 			return d.Paged(ctx, func(s *cli.Screen) error { return p.showLog(ctx, d, s, ask) })
 		})
 	}
@@ -39,19 +40,16 @@ func logCommand(p *program) *cobra.Command {
 
 // showLog prints the history as it comes, and on the terminal of errors how far back it has looked
 // while there is nothing.
-func (p *program) showLog(ctx context.Context, d *deskWork, s *cli.Screen, ask mcpserver.LogAsk) error {
+func (p *program) showLog(ctx context.Context, d *deskWork, s *cli.Screen, ask maildir.LogQuery) error {
 	told, progress := 0, cli.IsTerminal(p.std.err)
-	err := d.Stream(ctx, "/mailtree/log", ask, func(text json.RawMessage) error {
+	err := d.Stream(ctx, cli.Of(d.Slug, "log"), ask, func(text json.RawMessage) error {
 		var line mcpserver.LogLine
 		if err := json.Unmarshal(text, &line); err != nil {
 			return err
 		}
-		switch {
-		case line.Error != "":
-			return errors.New(line.Error)
-		case line.LogEntry == nil:
+		if line.Entry == nil {
 			if progress && told == 0 {
-				fmt.Fprintf(p.std.err, "%slooking: %d commits, back to %s", clearLine, line.Looked, cli.Exact(line.Back))
+				fmt.Fprintf(p.std.err, "%slooking: %d commits, back to %s", clearLine, line.Looked, cli.Exact(line.Back.String()))
 			}
 			return nil
 		}
@@ -62,7 +60,7 @@ func (p *program) showLog(ctx context.Context, d *deskWork, s *cli.Screen, ask m
 		if d.json {
 			return s.JSON(text)
 		}
-		return showEntry(s, line.LogEntry)
+		return showEntry(s, line.Entry)
 	})
 	if err == nil && told == 0 {
 		err = &exitError{exitNothing, errors.New("the history has nothing of that")}
@@ -70,7 +68,7 @@ func (p *program) showLog(ctx context.Context, d *deskWork, s *cli.Screen, ask m
 	return err
 }
 
-func showEntry(s *cli.Screen, e *mcpserver.LogEntry) error {
+func showEntry(s *cli.Screen, e *history.Entry) error {
 	who := e.Who
 	if who == "" {
 		who = "the server"
@@ -80,7 +78,7 @@ func showEntry(s *cli.Screen, e *mcpserver.LogEntry) error {
 		how = " (" + e.Door + ")"
 	}
 	commit := e.Commit[:min(10, len(e.Commit))]
-	s.Printf("%s  %s  %s %s%s\n", s.Faint(commit), cli.Exact(e.At), s.Bold(cli.Line(who)), cli.Line(maildir.Deed(e.Verb)), how)
+	s.Printf("%s  %s  %s %s%s\n", s.Faint(commit), cli.Exact(e.At.String()), s.Bold(cli.Line(who)), cli.Line(maildir.Deed(e.Verb)), how)
 	if about := strings.TrimSpace(strings.TrimPrefix(e.Summary, e.Who+" "+e.ID)); about != "" {
 		s.Printf("    %s\n", cli.Line(about))
 	}
@@ -89,11 +87,11 @@ func showEntry(s *cli.Screen, e *mcpserver.LogEntry) error {
 	}
 	var err error
 	for _, f := range e.Files {
-		if f.Patch != "" {
-			s.Printf("\n%s", cli.Text(f.Patch))
+		if f.Lines != "" {
+			s.Printf("\n%s", cli.Text(f.Lines))
 			continue
 		}
-		_, err = fmt.Fprintf(s.Out, "    %-7s %s\n", f.Change, cli.Line(f.Path))
+		_, err = fmt.Fprintf(s.Out, "    %-7s %s\n", f.Op, cli.Line(f.Path))
 	}
 	s.Printf("\n")
 	return err

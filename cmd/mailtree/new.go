@@ -63,7 +63,7 @@ func newAgentCommand(p *program) *cobra.Command {
 	c.Flags().StringVar(&ask.Task, "task", "", "what it works on")
 	c.RunE = func(c *cobra.Command, names []string) error {
 		return p.atDesk(c.Context(), f, nobodys, nil, func(ctx context.Context, d *deskWork) error {
-			ask.Project, ask.Name = d.Slug, names[0]
+			ask.Name = names[0]
 			return askVerb(ctx, d, "agent", ask, func(a *mcpserver.MadeAgent) error {
 				d.Printf("agent %s in project %s\n", cli.Line(a.Name), a.Project)
 				return nil
@@ -84,7 +84,7 @@ func newDraftCommand(p *program) *cobra.Command {
 	f := p.addDeskFlags(c)
 	c.RunE = func(c *cobra.Command, to []string) error {
 		return p.atDesk(c.Context(), f, mine, nil, func(ctx context.Context, d *deskWork) error {
-			ask := mcpserver.NewDraft{Project: d.Slug, Agent: d.Person, To: to}
+			ask := mcpserver.NewDraft{Agent: d.Person, To: to}
 			return askVerb(ctx, d, "draft", ask, func(a *mcpserver.MadeDraft) error {
 				d.Printf("%s\n", a.File)
 				if d.Width > 0 {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -40,10 +39,10 @@ func (p *program) nudge(ctx context.Context, watch bool) error {
 		return p.sayNudge(line)
 	}
 	if watch {
-		return p.follow(ctx, "/nudge?watch=1", struct{}{}, each)
+		return p.follow(ctx, "nudge", mcpserver.NudgeAsk{Watch: true}, each)
 	}
 	err := p.asCommand(ctx, p.dial, func(ctx context.Context, c *cli.Client) error {
-		return c.Stream(ctx, "/nudge", struct{}{}, each)
+		return c.Stream(ctx, "nudge", mcpserver.NudgeAsk{}, each)
 	})
 	switch {
 	case ctx.Err() != nil:
@@ -56,18 +55,13 @@ func (p *program) nudge(ctx context.Context, watch bool) error {
 
 // sayNudge prints one line of the answer: an agent, and whether it was told.
 func (p *program) sayNudge(line json.RawMessage) error {
-	var o struct {
-		wake.Outcome
-		mcpserver.NudgeError
-	}
-	switch err := json.Unmarshal(line, &o); {
-	case err != nil:
+	var o wake.Outcome
+	if err := json.Unmarshal(line, &o); err != nil {
 		return err
-	case o.Error != "":
-		return errors.New(o.Error)
-	case o.Why != "":
+	}
+	if o.Why != "" {
 		fmt.Fprintf(p.std.out, "%s (%s): %s not told: %s\n", o.Agent, o.Project, count(o.New, "new message"), o.Why)
-	default:
+	} else {
 		fmt.Fprintf(p.std.out, "%s (%s): told of %s\n", o.Agent, o.Project, count(o.New, "new message"))
 	}
 	return nil

@@ -51,12 +51,12 @@ func (p *program) pageLink(ctx context.Context, project string) (made mcpserver.
 	if ask.Person, err = p.me(); err != nil {
 		return made, err
 	}
-	if ask.Project, err = p.projectKey(project); err != nil {
+	key, err := p.projectKey(project)
+	if err != nil {
 		return made, err
 	}
-	err = askServer(ctx, p.cfg, "link", ask, &made)
+	err = askServer(ctx, p.cfg, cli.Of(key, "link"), ask, &made)
 	if refused := (&cli.Refusal{}); project == "" && errors.As(err, &refused) && refused.NotFound() {
-		ask.Project = ""
 		err = askServer(ctx, p.cfg, "link", ask, &made)
 	}
 	if errors.Is(err, errNoServer) {

@@ -25,24 +25,24 @@ func problemsCommand(p *program) *cobra.Command {
 		if *all {
 			return p.withServer(c.Context(), func(ctx context.Context, client *cli.Client) error {
 				d := &deskWork{Client: client, Screen: cli.NewScreen(p.std.out, p.variable), json: f.json}
-				return listProblems(ctx, d, mcpserver.ProblemsAsk{})
+				return listProblems(ctx, d, "problems")
 			})
 		}
 		return p.atDesk(c.Context(), f, nobodys, nil, func(ctx context.Context, d *deskWork) error {
-			return listProblems(ctx, d, mcpserver.ProblemsAsk{Slug: d.Slug})
+			return listProblems(ctx, d, cli.Of(d.Slug, "problems"))
 		})
 	}
 	return c
 }
 
-func listProblems(ctx context.Context, d *deskWork, ask mcpserver.ProblemsAsk) error {
+func listProblems(ctx context.Context, d *deskWork, verb string) error {
 	var raw json.RawMessage
-	if err := d.Ask(ctx, "problems", ask, &raw); err != nil {
+	if err := d.Ask(ctx, verb, struct{}{}, &raw); err != nil {
 		return err
 	}
 	return present(d, raw, func(found *mcpserver.Problems) error {
 		for _, p := range found.Problems {
-			d.Printf("%s: %s\n", cli.Line(placeOf(p.File, p.Line)), cli.Line(p.Text))
+			d.Printf("%s: %s\n", cli.Line(placeOf(p.File, p.Line)), cli.Line(p.Reason))
 		}
 		switch {
 		case found.More:

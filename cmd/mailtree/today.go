@@ -2,14 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"mailtree/cli"
-	mcpserver "mailtree/mcp"
+	"mailtree/maildir"
 )
 
 func todayCommand(p *program) *cobra.Command {
@@ -22,12 +21,8 @@ func todayCommand(p *program) *cobra.Command {
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		return p.atDesk(c.Context(), f, nobodys, nil, func(ctx context.Context, d *deskWork) error {
 			year, month, day := d.Now().Date()
-			ask := mcpserver.TodayAsk{Project: d.Slug, Since: time.Date(year, month, day, 0, 0, 0, 0, time.Local)}
-			var raw json.RawMessage
-			if err := d.Ask(ctx, "today", ask, &raw); err != nil {
-				return err
-			}
-			return present(d, raw, func(t *mcpserver.Today) error {
+			since := time.Date(year, month, day, 0, 0, 0, 0, time.Local)
+			return askVerb(ctx, d, "today", since, func(t *maildir.Day) error {
 				return d.Paged(ctx, func(s *cli.Screen) error { return showToday(s, t) })
 			})
 		})
@@ -35,7 +30,7 @@ func todayCommand(p *program) *cobra.Command {
 	return c
 }
 
-func showToday(s *cli.Screen, t *mcpserver.Today) error {
+func showToday(s *cli.Screen, t *maildir.Day) error {
 	threads := map[string]bool{}
 	for _, m := range t.Messages {
 		if m.ThreadID != "" {
@@ -47,16 +42,16 @@ func showToday(s *cli.Screen, t *mcpserver.Today) error {
 	rows := make([]cli.Row, len(t.Messages))
 	for i, m := range t.Messages {
 		rows[i] = cli.Row{Cells: []string{
-			s.ShortID(m.ID), s.Ago(m.Created), fromTo(m.From, m.To), cli.Line(m.Subject),
+			s.ShortID(m.ID), s.Ago(m.Created.String()), fromTo(m.From, m.To), cli.Line(m.Subject),
 		}}
 	}
 	s.Table(rows)
 	rows = nil
 	for _, a := range t.Agents {
-		rows = append(rows, cli.Row{Cells: []string{cli.Line(a.Name), s.Ago(a.LastActive), some(a.Unread, "unread")}})
+		rows = append(rows, cli.Row{Cells: []string{cli.Line(a.Name), s.Ago(a.LastActive.String()), some(a.Unread, "unread")}})
 	}
 	for _, c := range t.Claims {
-		rows = append(rows, cli.Row{Cells: []string{cli.Line(c.Agent), "", "claimed " + cli.Line(c.Path) + reason(c.Reason)}})
+		rows = append(rows, cli.Row{Cells: []string{cli.Line(c.Agent), "", "claimed " + cli.Line(c.Pattern) + reason(c.Reason)}})
 	}
 	s.Table(rows)
 	return nil

@@ -38,7 +38,7 @@ func (p *program) hookWait(ctx context.Context, client string) error {
 	watched := make(chan struct{})
 	defer func() { cancel(); <-watched }()
 	go func() { defer close(watched); above.endWith(ctx, cancel) }()
-	text := p.awaitWake(ctx, mcpserver.WaitAsk{Client: client, Session: e.Session, Dir: e.Root})
+	text := p.awaitWake(ctx, maildir.Visit{SessionKey: session.Key{Client: client, ID: e.Session}, Dir: e.Root})
 	if text == "" || ctx.Err() != nil {
 		return nil
 	}
@@ -72,16 +72,16 @@ func (p parents) endWith(ctx context.Context, end func()) {
 }
 
 // awaitWake asks one server after the other; "" where there is nobody to wake any more.
-func (p *program) awaitWake(ctx context.Context, ask mcpserver.WaitAsk) string {
+func (p *program) awaitWake(ctx context.Context, v maildir.Visit) string {
 	noted, begins := false, time.Now().Add(maildir.BeginPatience)
 	for ctx.Err() == nil {
 		var a mcpserver.WaitAnswer
-		err := askForLong(ctx, p.cfg, "wait", ask, &a)
+		err := askForLong(ctx, p.cfg, "wait", v, &a)
 		if err == nil && (a.Over || a.Tell != "") {
 			return a.Tell
 		}
 		alone := errors.Is(err, errNoServer)
-		waits := alone && p.waitsAlone(ask, noted)
+		waits := alone && p.waitsAlone(v, noted)
 		if alone && !waits && (noted || time.Now().After(begins)) {
 			return ""
 		}
@@ -96,18 +96,17 @@ func (p *program) awaitWake(ctx context.Context, ask mcpserver.WaitAsk) string {
 
 // waitsAlone reports, where no server can, whether this process is still the one to wait for a
 // session. Unless that is noted already it replaces whoever was.
-func (p *program) waitsAlone(ask mcpserver.WaitAsk, noted bool) bool {
-	t, _, err := storedir.OpenProject(p.cfg.Store, ask.Dir, p.cfg.Scope)
+func (p *program) waitsAlone(v maildir.Visit, noted bool) bool {
+	t, _, err := storedir.OpenProject(p.cfg.Store, v.Dir, p.cfg.Scope)
 	if err != nil {
 		return errors.Is(err, refusal.ErrUnavailable)
 	}
 	defer t.Close()
-	k := session.Key{Client: ask.Client, ID: ask.Session}
-	if s, ok := session.Read(t, k); !ok || !s.Ended.IsZero() {
+	if s, ok := session.Read(t, v.SessionKey); !ok || !s.Ended.IsZero() {
 		return false
 	}
 	if noted {
-		return session.Waits(t, k, os.Getpid())
+		return session.Waits(t, v.SessionKey, os.Getpid())
 	}
-	return session.NoteWaiter(t, k, os.Getpid()) == nil
+	return session.NoteWaiter(t, v.SessionKey, os.Getpid()) == nil
 }

@@ -53,7 +53,7 @@ func (p *program) waits(ctx context.Context, d *deskWork) error {
 		return err
 	}
 	var rest mcpserver.Waiting
-	if err := d.Ask(ctx, "waiting", mcpserver.WaitingAsk{Project: d.Slug}, &rest); err != nil {
+	if err := d.Ask(ctx, cli.Of(d.Slug, "waiting"), struct{}{}, &rest); err != nil {
 		return err
 	}
 	rows, first := waitingRows(d, &unread, &owed)

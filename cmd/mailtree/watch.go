@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailtree/cli"
+	"mailtree/maildir"
 	mcpserver "mailtree/mcp"
 )
 
@@ -27,34 +28,36 @@ func watchCommand(p *program) *cobra.Command {
 	all := c.Flags().Bool("all", false, "in every project")
 	after := c.Flags().Int64("after", 0, "go on behind the event of this \"seq\" of --lines")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		w := &watching{screen: cli.NewScreen(p.std.out, p.variable), lines: lines || f.json}
+		w := &watching{verb: "watch", screen: cli.NewScreen(p.std.out, p.variable), lines: lines || f.json}
 		if !*all {
-			var err error
-			if w.ask.Project, err = p.projectKey(f.project); err != nil {
+			project, err := p.projectKey(f.project)
+			if err != nil {
 				return err
 			}
+			w.verb = cli.Of(project, "watch")
 		}
 		if c.Flags().Changed("after") {
 			w.ask.After = after
 		}
-		return p.follow(c.Context(), "/mailtree/watch", &w.ask, w.show)
+		return p.follow(c.Context(), w.verb, &w.ask, w.show)
 	}
 	return c
 }
 
 // watching is how far one has followed.
 type watching struct {
+	verb   string
 	ask    mcpserver.WatchAsk
 	screen *cli.Screen
 	lines  bool
 }
 
-// follow has one server after the other answer JSON lines at path, until ctx ends, and calls each with
+// follow has one server after the other answer a verb with JSON lines, until ctx ends, and calls each with
 // every line. Errors: each's; as of program.dial and cli.Client.Stream.
-func (p *program) follow(ctx context.Context, path string, ask any, each func(line json.RawMessage) error) error {
+func (p *program) follow(ctx context.Context, verb string, ask any, each func(line json.RawMessage) error) error {
 	for ctx.Err() == nil {
 		err := p.asCommand(ctx, p.dial, func(ctx context.Context, c *cli.Client) error {
-			return c.Stream(ctx, path, ask, each)
+			return c.Stream(ctx, verb, ask, each)
 		})
 		if lost := (*cli.LostError)(nil); err != nil && !errors.As(err, &lost) && ctx.Err() == nil {
 			return err
@@ -70,7 +73,7 @@ func (p *program) follow(ctx context.Context, path string, ask any, each func(li
 // show prints an event, and notes that it is known. The first line of an answer only says where the
 // watching has begun.
 func (w *watching) show(line json.RawMessage) error {
-	var h mcpserver.Happening
+	var h maildir.Happening
 	if err := json.Unmarshal(line, &h); err != nil {
 		return err
 	}
@@ -82,14 +85,13 @@ func (w *watching) show(line json.RawMessage) error {
 	case h.What == "":
 		return nil
 	}
-	at, _ := time.Parse(time.RFC3339Nano, h.At)
 	text := h.Text
 	if h.ID != "" {
 		text = w.screen.ShortID(h.ID) + "  " + text
 	}
-	cells := []string{at.Local().Format(time.TimeOnly), fmt.Sprintf("%-8s", h.What)}
-	if h.Slug != "" {
-		cells = append(cells, h.Slug)
+	cells := []string{h.At.Local().Format(time.TimeOnly), fmt.Sprintf("%-8s", h.What)}
+	if h.Project != "" {
+		cells = append(cells, h.Project)
 	}
 	w.screen.Table([]cli.Row{{Cells: append(cells, cli.Line(h.Agent), cli.Line(text))}})
 	return nil

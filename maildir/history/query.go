@@ -40,14 +40,15 @@ type RecordedOp struct {
 
 // FileChange is what a commit did to one file.
 type FileChange struct {
-	Path string
-	Op   string // Added, Changed, Removed
+	Path  string `json:"path"`
+	Op    string `json:"change"`          // Added, Changed, Removed
+	Lines string `json:"patch,omitempty"` // those of Patch, of an entry that is told with them
 
 	// Content reads the file: as the commit left it, or as it was before the commit removed it.
 	// Patch is the lines that differ, as Git shows them. Both can be called until the function that
 	// was given the Revision returns.
-	Content func() ([]byte, error)
-	Patch   func() (string, error)
+	Content func() ([]byte, error) `json:"-"`
+	Patch   func() (string, error) `json:"-"`
 }
 
 // The values of FileChange.Op.
@@ -143,14 +144,14 @@ func DayOf(name string) time.Time {
 
 // Entry is one operation, or the edits that somebody made at once.
 type Entry struct {
-	Commit  string // "": it is still to be made, as a rule within a second
-	At      time.Time
-	Verb    string // of an operation; VerbEdit, VerbCommit
-	Who     string // the agent; the author of a commit; "" for the server itself
-	ID      string // of the message, where there is one
-	Summary string // one line for people
-	Door    string // that it came through: format.Door…, or DoorGit; "" for the server's own
-	Files   []FileChange
+	At      format.Stamp `json:"at"`
+	Commit  string       `json:"commit"`            // "": it is still to be made, as a rule within a second
+	Verb    string       `json:"verb"`              // of an operation; VerbEdit, VerbCommit
+	Who     string       `json:"who,omitempty"`     // the agent; the author of a commit; "" for the server itself
+	ID      string       `json:"id,omitempty"`      // of the message, where there is one
+	Summary string       `json:"summary,omitempty"` // one line for people
+	Door    string       `json:"door,omitempty"`    // that it came through: format.Door…, or DoorGit; "" for the server's own
+	Files   []FileChange `json:"files,omitempty"`
 }
 
 // IsOperation reports whether somebody did it through the server, so that it may be undone.
@@ -176,7 +177,7 @@ const DoorGit = "git"
 
 // Entries are the entries of a commit, the last operation first.
 func (r *Revision) Entries() []Entry {
-	base := Entry{Commit: r.Hash, At: r.At}
+	base := Entry{Commit: r.Hash, At: format.At(r.At)}
 	if len(r.Ops) == 0 {
 		base.Verb, base.Who, base.Door, base.Files = VerbCommit, r.Author, DoorGit, r.Files
 		base.Summary = r.Subject

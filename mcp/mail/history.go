@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/history"
 	"mailtree/mcp/tool"
 )
@@ -19,17 +20,13 @@ type (
 		Note    string         `json:"note,omitempty"`
 	}
 	historyShape struct {
-		At      string             `json:"at"`
-		Verb    string             `json:"verb"`
-		Who     string             `json:"who,omitempty"`
-		Door    string             `json:"door,omitempty"`
-		Summary string             `json:"summary,omitempty"`
-		Commit  string             `json:"commit"`
-		Files   []historyFileShape `json:"files"`
-	}
-	historyFileShape struct {
-		Path   string `json:"path"`
-		Change string `json:"change"`
+		At      format.Stamp         `json:"at"`
+		Verb    string               `json:"verb"`
+		Who     string               `json:"who,omitempty"`
+		Door    string               `json:"door,omitempty"`
+		Summary string               `json:"summary,omitempty"`
+		Commit  string               `json:"commit"`
+		Files   []history.FileChange `json:"files"`
 	}
 )
 
@@ -42,19 +39,15 @@ func (t *Toolset) readHistory(ctx context.Context, p *maildir.Project, r ref) (a
 	out := historyResource{Project: p.Slug, ID: r.name, History: []historyShape{}}
 	q := maildir.LogQuery{Of: r.name, Limit: maxHistory + 1, Open: true}
 	err := p.Log(ctx, q, func(e *history.Entry) error {
-		s := historyShape{
-			At:      tool.Stamp(e.At),
+		out.History = append(out.History, historyShape{
+			At:      e.At,
 			Verb:    e.Verb,
 			Who:     e.Who,
 			Door:    e.Door,
 			Summary: e.Summary,
 			Commit:  e.Commit,
-			Files:   []historyFileShape{},
-		}
-		for _, f := range e.Files {
-			s.Files = append(s.Files, historyFileShape{f.Path, f.Op})
-		}
-		out.History = append(out.History, s)
+			Files:   tool.Listed(e.Files),
+		})
 		return nil
 	})
 	if err != nil {
