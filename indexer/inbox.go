@@ -35,7 +35,7 @@ const (
 func deliveries(ctx context.Context, from reader, slug, agent, text string, args ...any) ([]index.Delivery, error) {
 	return list(ctx, from, text, args, func(scan scanner, d *index.Delivery) error {
 		d.Agent = agent
-		err := scanMessage(slug, scan, &d.MessageRow, &d.CopyPath, &d.Kind, &d.Read, instant{&d.ReadAt}, &d.Acked, instant{&d.AckedAt},
+		err := scanMessage(slug, scan, &d.MessageRow, &d.CopyPath, &d.Kind, &d.Read, instant{&d.ReadAt.Time}, &d.Acked, instant{&d.AckedAt.Time},
 			&d.Archived)
 		if d.Kind == "bcc" {
 			d.BCC = []string{agent}
@@ -113,7 +113,7 @@ func (x *Index) Receipts(ctx context.Context, slug string, ids ...string) (map[s
 	err = x.each(ctx, text, []any{x.pid(slug), string(list)}, func(scan scanner) error {
 		r := index.Receipt{Delivered: true}
 		var id string
-		err := scan(&id, &r.Agent, &r.Kind, &r.Read, instant{&r.ReadAt}, &r.Acked, instant{&r.AckedAt})
+		err := scan(&id, &r.Agent, &r.Kind, &r.Read, instant{&r.ReadAt.Time}, &r.Acked, instant{&r.AckedAt.Time})
 		all[id] = append(all[id], r)
 		return err
 	})

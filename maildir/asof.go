@@ -154,17 +154,14 @@ func (p *Project) oldDelivery(agent string, c *oldCopy) (d *index.Delivery, text
 		Agent:    agent,
 		Kind:     m.KindFor(agent),
 		CopyPath: c.Path,
-		Marks: index.Marks{
-			Read:     c.wasRead() != nil,
-			Acked:    c.ack != nil,
-			Archived: c.archived != nil,
-		},
+		Marks:    index.Marks{Read: c.wasRead() != nil, Acked: c.ack != nil},
+		Archived: c.archived != nil,
 	}
 	if d.Body, d.BCC = "", nil; d.Kind == "bcc" {
 		d.BCC = []string{agent}
 	}
-	if d.ReadAt, err = markTime(c.wasRead()); err == nil {
-		d.AckedAt, err = markTime(c.ack)
+	if d.ReadAt.Time, err = markTime(c.wasRead()); err == nil {
+		d.AckedAt.Time, err = markTime(c.ack)
 	}
 	return d, m.Body, err
 }

@@ -77,7 +77,7 @@ func TestInboxAsOf(t *testing.T) {
 				name string
 				is   bool
 				at   time.Time
-			}{{"read", d.Read, d.ReadAt}, {"acked", d.Acked, d.AckedAt}, {"archived", d.Archived, time.Time{}}} {
+			}{{"read", d.Read, d.ReadAt.Time}, {"acked", d.Acked, d.AckedAt.Time}, {"archived", d.Archived, time.Time{}}} {
 				if m.is {
 					text += fmt.Sprint(" ", m.name, " ", m.at.UnixMicro())
 				}

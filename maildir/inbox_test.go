@@ -105,7 +105,7 @@ func TestMarks(t *testing.T) {
 		t.Fatalf("%+v %v", first, err)
 	}
 	again, err := p.Box("Bob", format.Origin{}).Acknowledge(t.Context(), m.ID)
-	if err != nil || !again.AckedAt.Equal(first.AckedAt) || !again.ReadAt.Equal(first.ReadAt) {
+	if err != nil || !again.AckedAt.Equal(first.AckedAt.Time) || !again.ReadAt.Equal(first.ReadAt.Time) {
 		t.Errorf("the first time did not stay: %+v %v", again, err)
 	}
 	if d, err := p.Box("Bob", format.Origin{}).SetRead(t.Context(), m.ID, false); !errors.Is(err, maildir.ErrConflict) {

@@ -84,7 +84,7 @@ func (b *Box) popOnce(ctx context.Context, room *index.Room) (*index.Delivery, e
 		if d, err = b.p.readPopped(g, d, room); err != nil {
 			return err
 		}
-		d.Read, d.ReadAt = true, g.Now.Truncate(time.Microsecond)
+		d.Read, d.ReadAt = true, format.At(g.Now.Truncate(time.Microsecond))
 		got, tx.ID, tx.Summary = d, d.ID, b.agent+" "+d.ID
 		tx.Create(format.ReadMark(d.CopyPath), format.FormatMark(g.Now))
 		return nil

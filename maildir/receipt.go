@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 )
 
@@ -15,18 +16,18 @@ func (p *Project) ReceiptOf(d *index.Delivery) index.Receipt {
 		Kind:        d.Kind,
 		Delivered:   true,
 		DeliveredAt: p.deliveredAt(&d.MessageRow),
-		AnnouncedAt: p.sessions.Announced(d.Agent, d.ID),
+		AnnouncedAt: format.At(p.sessions.Announced(d.Agent, d.ID)),
 		Marks:       d.Marks,
 	}
 }
 
 // deliveredAt is when this server delivered a message, to everybody at once; zero where another
 // did, or somebody by hand.
-func (p *Project) deliveredAt(m *index.MessageRow) time.Time {
+func (p *Project) deliveredAt(m *index.MessageRow) (at format.Stamp) {
 	if _, ok := p.store.verifiedHere(&m.Message); !ok || m.Message.Project != p.name() {
-		return time.Time{}
+		return at
 	}
-	return m.Created
+	return format.At(m.Created)
 }
 
 // addReceipts adds to a message the receipts of its recipients, in the order of its header. Those
@@ -47,7 +48,7 @@ func (p *Project) putReceipts(m *index.MessageRow, holders []index.Receipt, forS
 		r := index.Receipt{Agent: name, Kind: kind}
 		if i := slices.IndexFunc(holders, func(h index.Receipt) bool { return h.Agent == name }); i >= 0 {
 			r.Delivered, r.DeliveredAt, r.Marks = true, at, holders[i].Marks
-			r.AnnouncedAt = p.sessions.Announced(name, m.ID)
+			r.AnnouncedAt = format.At(p.sessions.Announced(name, m.ID))
 		}
 		m.Receipts = append(m.Receipts, r)
 	}

@@ -32,7 +32,7 @@ func TestReceipts(t *testing.T) {
 			Agent:       name,
 			Kind:        kind,
 			Delivered:   true,
-			DeliveredAt: m.Created,
+			DeliveredAt: format.At(m.Created),
 			Marks:       marks,
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailtree/cli"
+	"mailtree/maildir/index"
 	"mailtree/mcp/mail"
 )
 
@@ -80,13 +81,13 @@ func reason(text string) string {
 }
 
 // howFar is the last of what a recipient did with a message.
-func howFar(r *mail.Receipt) string {
+func howFar(r *index.Receipt) string {
 	switch {
 	case r.Acked:
 		return "acknowledged"
 	case r.Read:
 		return "read"
-	case r.AnnouncedAt != "":
+	case !r.AnnouncedAt.IsZero():
 		return "told of it"
 	case r.Delivered:
 		return "delivered"

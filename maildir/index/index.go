@@ -223,6 +223,7 @@ type Delivery struct {
 	Kind       string // to, cc, bcc; KindSent, KindThread
 	CopyPath   string // the inbox copy; "" where there is none
 	Marks
+	Archived bool // out of the inbox's lists
 }
 
 // The Kind of what an agent is shown although it has no copy. It counts as read.
@@ -233,20 +234,19 @@ const (
 
 // Marks are what a recipient did with its copy.
 type Marks struct {
-	Read     bool
-	ReadAt   time.Time // zero: unread, or marked by hand without a time
-	Acked    bool
-	AckedAt  time.Time
-	Archived bool // out of the inbox's lists; of a Delivery alone
+	Read    bool         `json:"read"`
+	ReadAt  format.Stamp `json:"read_ts,omitzero"` // zero: unread, or marked by hand without a time
+	Acked   bool         `json:"acknowledged"`
+	AckedAt format.Stamp `json:"ack_ts,omitzero"`
 }
 
 // Receipt says how far one recipient is with a message.
 type Receipt struct {
-	Agent       string
-	Kind        string    // to, cc, bcc
-	Delivered   bool      // its copy is there
-	DeliveredAt time.Time // zero: it is not there, or this server did not write it
-	AnnouncedAt time.Time // zero: no session of the agent was told of it, or that is forgotten
+	Agent       string       `json:"agent"`
+	Kind        string       `json:"kind"`                  // to, cc, bcc
+	Delivered   bool         `json:"delivered"`             // its copy is there
+	DeliveredAt format.Stamp `json:"delivered_ts,omitzero"` // zero: it is not there, or this server did not write it
+	AnnouncedAt format.Stamp `json:"announced_ts,omitzero"` // zero: no session of the agent was told of it, or that is forgotten
 	Marks
 }
 

@@ -3,12 +3,13 @@ package mail
 import (
 	"context"
 
+	"mailtree/maildir/index"
 	"mailtree/mcp/tool"
 )
 
 type ackShape struct {
 	ID string `json:"message_id"`
-	marksShape
+	index.Marks
 	Note string `json:"note,omitempty"`
 }
 
@@ -33,6 +34,6 @@ func (t *Toolset) acknowledgeMessage() tool.Tool {
 		if err != nil {
 			return nil, err
 		}
-		return ackShape{d.ID, shapeMarks(d.Marks), note}, nil
+		return ackShape{d.ID, d.Marks, note}, nil
 	})
 }

@@ -13,7 +13,6 @@ type (
 	Claimed   = claimedShape
 	Released  = releasedShape
 	Acked     = ackShape
-	Receipt   = receiptShape
 
 	MessageResource = messageResource
 	ThreadResource  = threadResource

@@ -12,6 +12,7 @@ import (
 	"mailtree/maildir"
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 	"mailtree/maildir/summary"
 	"mailtree/mcp/tool"
 	"mailtree/mcp/tool/tooltest"
@@ -100,12 +101,8 @@ func TestShapes(t *testing.T) {
 		BodyBytes:  2,
 		NextOffset: 1,
 	}
-	marks := marksShape{
-		Read:   true,
-		ReadAt: "r",
-		Acked:  true,
-		AckAt:  "a",
-	}
+	at := format.At(now)
+	marks := index.Marks{Read: true, ReadAt: at, Acked: true, AckedAt: at}
 	full := messageShape{
 		ID:          "id",
 		ThreadID:    "th",
@@ -127,7 +124,7 @@ func TestShapes(t *testing.T) {
 		Attachments: (&view{files: "/store"}).shapeAttachments([]format.Attachment{{Type: "file", Name: "n"}}),
 		Omitted:     1,
 		bodyShape:   whole,
-		Receipts:    []receiptShape{{"B", "to", true, "d", "a", marks}},
+		Receipts:    []index.Receipt{{Agent: "B", Kind: "to", Delivered: true, DeliveredAt: at, AnnouncedAt: at, Marks: marks}},
 		MoreReceipt: 1,
 	}
 	claims := []claim.Row{{Claim: format.Claim{

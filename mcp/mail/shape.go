@@ -44,13 +44,8 @@ func shapeProfile(p *maildir.Project, a *index.AgentRow) profileShape {
 }
 
 type attachmentShape struct {
-	Type      string `json:"type"`
-	MediaType string `json:"media_type"`
-	Path      string `json:"path"`
-	Bytes     int64  `json:"bytes"`
-	SHA1      string `json:"sha1"`
-	Name      string `json:"name,omitempty"`
-	File      string `json:"file,omitempty" jsonschema:"where you can open it"`
+	format.Attachment
+	File string `json:"file,omitempty" jsonschema:"where you can open it"`
 }
 
 // view shows the mail of a project to one caller.
@@ -72,14 +67,7 @@ func (t *Toolset) viewOf(ctx context.Context, p *maildir.Project, note string) *
 func (v *view) shapeAttachments(l []format.Attachment) []attachmentShape {
 	out := make([]attachmentShape, len(l))
 	for i, a := range l {
-		out[i] = attachmentShape{
-			Type:      a.Type,
-			MediaType: a.MediaType,
-			Path:      a.Path,
-			Bytes:     a.Bytes,
-			SHA1:      a.SHA1,
-			Name:      a.Name,
-		}
+		out[i].Attachment = a
 		if v.files != "" && format.AttachmentSum(a.Path) != "" { // a header written by hand may name any path
 			out[i].File = filepath.Join(v.files, a.Path)
 		}
@@ -109,8 +97,8 @@ type messageShape struct {
 	Attachments []attachmentShape `json:"attachments"`
 	Omitted     int               `json:"attachments_omitted,omitempty"`
 	bodyShape
-	Receipts    []receiptShape `json:"receipts,omitempty"`
-	MoreReceipt int            `json:"more_receipts,omitempty"`
+	Receipts    []index.Receipt `json:"receipts,omitempty"`
+	MoreReceipt int             `json:"more_receipts,omitempty"`
 }
 
 // bodyShape is a body, or the part of it that was read; nothing where none was asked for.
@@ -119,44 +107,6 @@ type bodyShape struct {
 	Truncated  bool    `json:"body_truncated,omitempty" jsonschema:"it goes on at next_offset"`
 	BodyBytes  int64   `json:"body_bytes,omitempty"`
 	NextOffset int64   `json:"next_offset,omitempty"`
-}
-
-// marksShape says what a recipient did with a message.
-type marksShape struct {
-	Read   bool   `json:"read"`
-	ReadAt string `json:"read_ts,omitempty"`
-	Acked  bool   `json:"acknowledged"`
-	AckAt  string `json:"ack_ts,omitempty"`
-}
-
-// receiptShape says how far one recipient is with a message.
-type receiptShape struct {
-	Agent       string `json:"agent"`
-	Kind        string `json:"kind"`
-	Delivered   bool   `json:"delivered"`
-	DeliveredAt string `json:"delivered_ts,omitempty"`
-	AnnouncedAt string `json:"announced_ts,omitempty"`
-	marksShape
-}
-
-func shapeReceipt(r index.Receipt) receiptShape {
-	return receiptShape{
-		Agent:       r.Agent,
-		Kind:        r.Kind,
-		Delivered:   r.Delivered,
-		DeliveredAt: tool.Stamp(r.DeliveredAt),
-		AnnouncedAt: tool.Stamp(r.AnnouncedAt),
-		marksShape:  shapeMarks(r.Marks),
-	}
-}
-
-func shapeMarks(m index.Marks) marksShape {
-	return marksShape{
-		Read:   m.Read,
-		ReadAt: tool.Stamp(m.ReadAt),
-		Acked:  m.Acked,
-		AckAt:  tool.Stamp(m.AckedAt),
-	}
 }
 
 // Bounds of what a hand-made header may have without end; a message that was sent is far below.
@@ -201,9 +151,7 @@ func (v *view) shapeHead(m *index.MessageRow) messageShape {
 	if len(m.Attachments) > 0 && len(tool.Encode(s.Attachments)) > maxAttachmentBytes {
 		s.Attachments, s.Omitted = []attachmentShape{}, len(m.Attachments)
 	}
-	for _, r := range m.Receipts[:min(len(m.Receipts), maxReceipts)] {
-		s.Receipts = append(s.Receipts, shapeReceipt(r))
-	}
+	s.Receipts = m.Receipts[:min(len(m.Receipts), maxReceipts)]
 	s.MoreReceipt = len(m.Receipts) - len(s.Receipts)
 	return s
 }
@@ -257,7 +205,7 @@ func emptyBody() bodyShape {
 type deliveryShape struct {
 	messageShape
 	Kind string `json:"kind" jsonschema:"to, cc, bcc; sent by you; thread: neither"`
-	marksShape
+	index.Marks
 	Archived bool `json:"archived,omitempty"`
 }
 
@@ -287,16 +235,12 @@ func (v *view) inboxRoom(ctx context.Context, form tool.Form, agent string) *ind
 // deliveryRoom is the room for deliveries beside rest.
 func (v *view) deliveryRoom(ctx context.Context, form tool.Form, rest any) *index.Room {
 	return v.budget.Room(ctx, form, rest, func(m *index.MessageRow) any {
+		at := format.At(m.Created)
 		return deliveryShape{
 			messageShape: v.withoutBody(m),
 			Kind:         index.KindSent,
-			marksShape: marksShape{
-				Read:   true,
-				ReadAt: tool.Stamp(m.Created),
-				Acked:  true,
-				AckAt:  tool.Stamp(m.Created),
-			},
-			Archived: true,
+			Marks:        index.Marks{Read: true, ReadAt: at, Acked: true, AckedAt: at},
+			Archived:     true,
 		}
 	})
 }
@@ -321,7 +265,7 @@ func (v *view) shapeDelivery(d *index.Delivery, bodies bool) deliveryShape {
 	return deliveryShape{
 		messageShape: v.shapeMessage(&d.MessageRow, bodies),
 		Kind:         d.Kind,
-		marksShape:   shapeMarks(d.Marks),
+		Marks:        d.Marks,
 		Archived:     d.Archived,
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"mailtree/maildir/index"
 	"mailtree/mcp/tool"
 )
 
@@ -20,9 +21,9 @@ type whoisShape struct {
 
 // heldShape says how far an agent is with a message in its inbox.
 type heldShape struct {
-	ID      string       `json:"message_id"`
-	From    string       `json:"from"`
-	Receipt receiptShape `json:"receipt"`
+	ID      string        `json:"message_id"`
+	From    string        `json:"from"`
+	Receipt index.Receipt `json:"receipt"`
 }
 
 type whoisRequest struct {
@@ -66,7 +67,7 @@ func (t *Toolset) whois() tool.Tool {
 		}
 		for i := range w.Mail {
 			d := &w.Mail[i]
-			out.Mail = append(out.Mail, heldShape{d.ID, d.From, shapeReceipt(p.ReceiptOf(d))})
+			out.Mail = append(out.Mail, heldShape{d.ID, d.From, p.ReceiptOf(d)})
 		}
 		rest := out
 		rest.Claims = nil

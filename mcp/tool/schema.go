@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"mailtree/maildir/format"
 )
 
 // OutputSchema is the schema of what a tool answers, inferred from the struct: json tags name the
@@ -24,6 +26,9 @@ func OutputSchema(answer any) json.RawMessage {
 // place: a reference in words, because not every client follows a $ref.
 type outputs struct{ seen []described }
 
+// stamps says that a time is a string.
+var stamps = map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[format.Stamp](): {Type: "string"}}
+
 // described is an object that has been described, with the schemas of its fields as they were
 // inferred.
 type described struct {
@@ -34,7 +39,7 @@ type described struct {
 type place struct{ tool, field string }
 
 func (o *outputs) schema(tool string, answer any) json.RawMessage {
-	s, err := jsonschema.ForType(reflect.TypeOf(answer), &jsonschema.ForOptions{})
+	s, err := jsonschema.ForType(reflect.TypeOf(answer), &jsonschema.ForOptions{TypeSchemas: stamps})
 	if err != nil {
 		panic(fmt.Errorf("the answer %T of %s has no schema: %w", answer, tool, err))
 	}
