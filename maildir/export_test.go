@@ -3,7 +3,7 @@ package maildir
 import (
 	"context"
 
-	"mailtree/maildir/session"
+	"mailtree/maildir/seat"
 	"mailtree/maildir/tree"
 )
 
@@ -38,7 +38,10 @@ func SweepStaging(ctx context.Context, p *Project) error {
 func Sweep(p *Project) { p.Writer.Later(p.sweepClaims()) }
 
 // Sessions lists the sessions that go on, by when they began.
-func Sessions(p *Project) []session.State { return p.sessions.Live() }
+func Sessions(p *Project) []seat.Seat {
+	live, _ := p.seats.All()
+	return live
+}
 
 // StoreOf is the project's store.
 func StoreOf(p *Project) *Store { return p.store }

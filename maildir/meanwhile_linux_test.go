@@ -397,20 +397,18 @@ func TestSeatOfTwo(t *testing.T) {
 		}
 	}
 	for range 200 {
-		at := maildir.Seat{Tmux: "/tmp/tmux,1,0", Pane: "%1"}
+		at := maildir.Pane{Tmux: "/tmp/tmux,1,0", Pane: "%1"}
 		var all sync.WaitGroup
 		for _, n := range []string{"Ann", "Bob"} {
-			p.SetSeat(n, maildir.Seat{})
+			p.SetSeat(n, maildir.Pane{})
 			all.Go(func() { p.SetSeat(n, at) })
 		}
 		all.Wait()
 		seated := 0
 		for _, name := range []string{"Ann", "Bob"} {
-			n, err := p.Notice(t.Context(), name)
-			if err != nil || n == nil {
-				t.Fatal(n, err)
-			}
-			if n.Seat == at {
+			if w := window(t, p, name); w == nil {
+				t.Fatal("there is nothing to tell")
+			} else if w.Pane == at {
 				seated++
 			}
 		}

@@ -14,10 +14,9 @@ import (
 	"mailtree/maildir/attachment"
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
-	"mailtree/maildir/notice"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/repo"
-	"mailtree/maildir/session"
+	"mailtree/maildir/seat"
 	"mailtree/maildir/store"
 	"mailtree/maildir/storedir"
 	"mailtree/maildir/tree"
@@ -34,15 +33,14 @@ type Project struct {
 	life    life
 	leases  *claim.Leases
 	code    repo.Codebase
-	notices *notice.Book
 	pops    pops
 	fresh   settling
 	days    dayFolders
 	advised adviceCount
 
-	sessions *session.Book
-	binding  sync.Mutex // held while a session becomes an agent
-	waiters  waiters
+	seats   *seat.Book
+	binding sync.Mutex // held while a session becomes an agent
+	waiters waiters
 
 	mu      sync.Mutex
 	agents  map[string]bool // names known to exist
@@ -382,10 +380,8 @@ func (s *Store) loadProject(slug string) (*Project, error) {
 		seen:    map[string]*sighting{},
 		sighted: make(chan struct{}, 1),
 		told:    make(chan struct{}, 1),
-
-		sessions: session.NewBook(t, s.cfg.Now, log),
 	}
-	p.notices = notice.NewBook(t, log, func() { ring(p.told) })
+	p.seats = seat.NewBook(t, s.cfg.Now, s.cfg.Log.With("project", slug), func() { ring(p.told) })
 	if data, _, err := t.Read(format.ProjectFile, format.MaxSmall); err == nil {
 		if p.human, p.created, err = format.ParseProject(data); err != nil {
 			log.Warn("project.json is not valid; the project is known by its slug only", "error", err)

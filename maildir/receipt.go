@@ -16,7 +16,7 @@ func (p *Project) ReceiptOf(d *index.Delivery) index.Receipt {
 		Kind:        d.Kind,
 		Delivered:   true,
 		DeliveredAt: p.deliveredAt(&d.MessageRow),
-		AnnouncedAt: format.At(p.sessions.Announced(d.Agent, d.ID)),
+		AnnouncedAt: format.At(p.seats.Announced(d.Agent, d.ID)),
 		Marks:       d.Marks,
 	}
 }
@@ -48,7 +48,7 @@ func (p *Project) putReceipts(m *index.MessageRow, holders []index.Receipt, forS
 		r := index.Receipt{Agent: name, Kind: kind}
 		if i := slices.IndexFunc(holders, func(h index.Receipt) bool { return h.Agent == name }); i >= 0 {
 			r.Delivered, r.DeliveredAt, r.Marks = true, at, holders[i].Marks
-			r.AnnouncedAt = format.At(p.sessions.Announced(name, m.ID))
+			r.AnnouncedAt = format.At(p.seats.Announced(name, m.ID))
 		}
 		m.Receipts = append(m.Receipts, r)
 	}

@@ -91,8 +91,9 @@ func (p *Project) register(ctx context.Context, r Registration, name string) (ma
 // inSession returns the agent that the hint names where a session of the program is that agent; nil
 // where none is.
 func (p *Project) inSession(ctx context.Context, r Registration) (*Registered, error) {
-	for _, s := range p.sessions.Live() {
-		if s.Agent != strings.TrimSpace(r.NameHint) || !strings.Contains(strings.ToLower(r.Program), s.Client) {
+	live, _ := p.seats.Sessions(strings.TrimSpace(r.NameHint))
+	for _, s := range live {
+		if !strings.Contains(strings.ToLower(r.Program), s.Client) {
 			continue
 		}
 		row, err := p.store.index.Agent(ctx, p.Slug, s.Agent)
@@ -434,9 +435,10 @@ func (p *Project) keepNotes(ctx context.Context) {
 		case <-rested:
 			sighted = p.sighted
 		}
-		p.notices.Write()
+		p.seats.Write()
 	}
 	p.writeSeen()
+	p.seats.Write()
 }
 
 // writeSeen gives the file of each agent that was seen since the last call that time.

@@ -6,16 +6,15 @@ import (
 	"time"
 
 	"mailtree/maildir/format"
-	"mailtree/maildir/index"
-	"mailtree/maildir/session"
+	"mailtree/maildir/seat"
 )
 
 // A session of a client is an agent. It begins where the client first says so, or at the first
 // event after that; what it was told of its mail is told no second time, until the model's context
-// is cut. All of that is run-time state (package session). See docs/hooks.md.
+// is cut. All of that is run-time state (package seat). See docs/hooks.md.
 
 // SessionKey names a session of a client.
-type SessionKey = session.Key
+type SessionKey = seat.Key
 
 // Visit is what a client says of its session at each event.
 type Visit struct {
@@ -24,10 +23,10 @@ type Visit struct {
 	Model      string // "" where the client does not say
 	Agent      string // who the session is to be, where somebody has decided that; "": see BeginSession
 	Tmux, Pane string // $TMUX and $TMUX_PANE, "" outside of tmux
-	Process    string // the client's, as of session.ClientProcess
+	Process    string // the client's, as of seat.ClientProcess
 }
 
-func (v *Visit) seat() session.Seat { return session.Seat{Tmux: v.Tmux, Pane: v.Pane} }
+func (v *Visit) pane() Pane { return Pane{Tmux: v.Tmux, Pane: v.Pane} }
 
 // BeginSession makes a session an agent, where it is none or has ended, or its agent is gone, and
 // returns the agent. That is v.Agent, which is made where there is none of that name; else the one
@@ -37,8 +36,8 @@ func (v *Visit) seat() session.Seat { return session.Seat{Tmux: v.Tmux, Pane: v.
 func (p *Project) BeginSession(ctx context.Context, v Visit) (agent string, err error) {
 	p.binding.Lock() // or two that begin at once would take one name
 	defer p.binding.Unlock()
-	if p.sessions.Continue(v.SessionKey, v.seat(), session.Process(v.Process)) {
-		s, _ := p.sessions.Of(v.SessionKey)
+	if p.seats.Continue(v.SessionKey, v.pane(), seat.Process(v.Process)) {
+		s, _ := p.seats.Of(v.SessionKey)
 		is, err := p.hasAgent(ctx, s.Agent) // a person may have removed it
 		if err != nil || is && (v.Agent == "" || v.Agent == s.Agent) {
 			return s.Agent, err
@@ -48,12 +47,12 @@ func (p *Project) BeginSession(ctx context.Context, v Visit) (agent string, err 
 	if err != nil {
 		return "", err
 	}
-	gone := p.sessions.Begin(session.State{
+	gone := p.seats.Begin(seat.Seat{
 		Key:     v.SessionKey,
 		Agent:   name,
 		Dir:     v.Dir,
-		Seat:    v.seat(),
-		Process: session.Process(v.Process),
+		Pane:    v.pane(),
+		Process: seat.Process(v.Process),
 	})
 	p.leaveAll(ctx, gone)
 	return name, p.SetPresence(ctx, name, format.Ready)
@@ -64,7 +63,7 @@ func (p *Project) agentOf(ctx context.Context, v Visit) (string, error) {
 	if v.Agent != "" {
 		return v.Agent, p.EnsureAgent(ctx, v.Agent, as)
 	}
-	for _, name := range p.sessions.Names(v.SessionKey, v.Dir) {
+	for _, name := range p.seats.Names(v.SessionKey, v.Dir) {
 		if ok, err := p.hasAgent(ctx, name); ok || err != nil {
 			return name, err
 		}
@@ -78,16 +77,9 @@ func (p *Project) agentOf(ctx context.Context, v Visit) (string, error) {
 
 // EndSession ends a session. Its agent is offline, unless another session is that agent too.
 func (p *Project) EndSession(ctx context.Context, k SessionKey) {
-	now := p.store.cfg.Now()
-	ended := false
-	s, _ := p.sessions.Change(k, func(s *session.State) {
-		if ended = s.Ended.IsZero(); ended {
-			s.Ended, s.Active, s.Working, s.Asks = now, now, false, false
-		}
-	})
-	if ended { // Gemini CLI says it three times
-		p.leave(ctx, s.Agent)
-		p.store.feed.ringAgent(p.Slug, s.Agent) // whoever waits to wake it ends
+	if agent, ended := p.seats.End(k); ended { // Gemini CLI says it three times
+		p.leave(ctx, agent)
+		p.store.feed.ringAgent(p.Slug, agent) // whoever waits to wake it ends
 	}
 }
 
@@ -113,11 +105,11 @@ func (s *Store) endGone(ctx context.Context) {
 func (p *Project) endGoneSessions(ctx context.Context) {
 	p.binding.Lock() // or an agent could leave that a session is just becoming
 	defer p.binding.Unlock()
-	p.leaveAll(ctx, p.sessions.EndGone())
+	p.leaveAll(ctx, p.seats.EndGone())
 }
 
 // leaveAll is leave for the agents of sessions that have ended.
-func (p *Project) leaveAll(ctx context.Context, ended []session.State) {
+func (p *Project) leaveAll(ctx context.Context, ended []seat.Seat) {
 	for _, s := range ended {
 		p.leave(ctx, s.Agent)
 	}
@@ -125,10 +117,8 @@ func (p *Project) leaveAll(ctx context.Context, ended []session.State) {
 
 // leave sets an agent offline that is no session any more.
 func (p *Project) leave(ctx context.Context, agent string) {
-	for _, s := range p.sessions.Live() {
-		if s.Agent == agent {
-			return
-		}
+	if live, _ := p.seats.Sessions(agent); len(live) > 0 {
+		return
 	}
 	if err := p.SetPresence(ctx, agent, format.Offline); err != nil {
 		p.store.cfg.Log.Warn("presence not set", "project", p.Slug, "agent", agent, "error", err)
@@ -138,13 +128,15 @@ func (p *Project) leave(ctx context.Context, agent string) {
 // SessionCut notes that a session's model has lost its context, or begins one: it is told anew who
 // it is, and of what is unread.
 func (p *Project) SessionCut(k SessionKey) {
-	now := p.store.cfg.Now()
-	p.sessions.Change(k, func(s *session.State) { s.Since, s.Before, s.Introduced = now, time.Time{}, false })
+	p.seats.Change(k, func(s *seat.Seat) {
+		s.Cut(p.store.cfg.Now())
+		s.Introduced = false
+	})
 }
 
 // SessionWorks notes whether a turn is under way in a session, or it waits for a prompt.
 func (p *Project) SessionWorks(k SessionKey, working bool) {
-	if s, ok := p.sessions.Change(k, func(s *session.State) { s.Working = working }); ok && !working {
+	if s, ok := p.seats.Change(k, func(s *seat.Seat) { s.Working = working }); ok && !working {
 		p.store.feed.ringAgent(p.Slug, s.Agent)
 	}
 }
@@ -152,61 +144,44 @@ func (p *Project) SessionWorks(k SessionKey, working bool) {
 // SessionAsks notes whether a session stands at a question: its client asks a person whether a tool may
 // run.
 func (p *Project) SessionAsks(k SessionKey, asks bool) {
-	p.sessions.Change(k, func(s *session.State) { s.Asks = asks })
+	p.seats.Change(k, func(s *seat.Seat) { s.Asks = asks })
 }
 
 // Asks reports whether a session of the agent stands at a question, which a person has to answer.
 func (p *Project) Asks(agent string) bool {
-	for _, s := range p.sessions.Live() {
-		if s.Agent == agent && s.Asks {
-			return true
-		}
-	}
-	return false
+	live, _ := p.seats.Sessions(agent)
+	return slices.ContainsFunc(live, func(s seat.Seat) bool { return s.Asks })
 }
 
 // IntroduceSession reports whether a session's model is to be told who it is, and notes that it is
 // told.
 func (p *Project) IntroduceSession(k SessionKey) (first bool) {
-	p.sessions.Change(k, func(s *session.State) { first, s.Introduced = !s.Introduced, true })
+	p.seats.Change(k, func(s *seat.Seat) { first, s.Introduced = !s.Introduced, true })
 	return first
 }
 
 // TellSession returns the unread mail of a session's agent that its model was not told of, and notes
 // that it is told now.
-func (p *Project) TellSession(ctx context.Context, k SessionKey) (n session.News, err error) {
-	s, ok := p.sessions.Of(k)
+func (p *Project) TellSession(ctx context.Context, k SessionKey) (n seat.News, err error) {
+	s, ok := p.seats.Of(k)
 	if !ok {
 		return n, nil
 	}
 	p.noteSeen(ctx, s.Agent)
-	row, err := p.store.index.Agent(ctx, p.Slug, s.Agent)
-	if err != nil || row == nil || row.Unread == 0 {
+	mail, err := p.unreadOf(ctx, s.Agent)
+	if err != nil || len(mail.newest) == 0 {
 		return n, err
 	}
-	page, err := p.page(ctx, index.InboxQuery{Project: p.Slug, Agent: s.Agent, UnreadOnly: true, Limit: session.Most})
-	if err != nil {
+	if n.Volley, err = p.volley(ctx, s.Agent, s.Untold(mail.newest)); err != nil {
 		return n, err
 	}
-	var unread []session.Unread
-	for _, d := range page.Messages {
-		unread = append(unread, unreadFrom(&d))
-	}
-	if n.Volley, err = p.volley(ctx, s.Agent, s.Untold(unread)); err != nil {
-		return n, err
-	}
-	fresh, older := p.sessions.Tell(k, unread, page.Next != 0)
-	n.Unread, n.New = page.Unread, len(fresh)
+	fresh, older, _ := p.seats.Tell(&s, mail.newest, mail.more())
+	n.Unread, n.New, n.Named = mail.all, len(fresh), fresh[:min(len(fresh), seat.MostNamed)]
 	if older {
-		n.New += page.Unread - len(unread)
-	}
-	for _, d := range page.Messages {
-		if len(n.Named) < session.MostNamed && slices.Contains(fresh, d.ID) {
-			n.Named = append(n.Named, session.Headline{ID: d.ID, From: d.From, Subject: d.Subject})
-		}
+		n.New += mail.all - len(mail.newest)
 	}
 	return n, nil
 }
 
 // Session returns what is known of a session; ok is false where that is nothing.
-func (p *Project) Session(k SessionKey) (s session.State, ok bool) { return p.sessions.Of(k) }
+func (p *Project) Session(k SessionKey) (s seat.Seat, ok bool) { return p.seats.Of(k) }

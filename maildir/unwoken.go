@@ -3,18 +3,16 @@ package maildir
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"mailtree/maildir/format"
-	"mailtree/maildir/session"
 )
 
 // Unwoken is an agent whose mail lies unread, and nobody can be woken for it: it never was a session,
 // or of its sessions all have ended, or none could be reached.
 type Unwoken struct {
 	Agent  string
-	Unread int       // at most session.Most
+	Unread int       // at most seat.Most
 	Since  time.Time // the oldest of them
 	Age    time.Duration
 	Never  bool // it was no session
@@ -64,25 +62,21 @@ func (p *Project) Unwoken(ctx context.Context) (all []Unwoken, err error) {
 // AgentUnwoken is Unwoken for one agent, nil where it is none of them.
 func (p *Project) AgentUnwoken(ctx context.Context, agent string) (*Unwoken, error) {
 	now := p.store.cfg.Now()
-	u := &Unwoken{Agent: agent, Ended: true}
-	u.Never = !slices.ContainsFunc(p.sessions.All(), func(s session.State) bool { return s.Agent == agent })
+	live, ended := p.seats.Sessions(agent)
+	u := &Unwoken{Agent: agent, Never: len(live)+len(ended) == 0, Ended: len(live) == 0}
 	if u.Never {
 		if looks, err := p.looksItself(ctx, agent); err != nil || looks {
 			return nil, err
 		}
 	}
-	for _, s := range p.sessions.Live() {
-		if s.Agent != agent {
-			continue
-		}
-		u.Ended = false
-		if !s.Idle(now) || p.waiters.awaited(s.Key) || woke(&s) {
+	for _, s := range live {
+		if !s.Idle(now) || p.waiters.awaited(s.Key) || s.Wake.Succeeded() {
 			return nil, nil
 		}
 	}
-	unread, err := p.unreadOf(ctx, agent)
-	if n := len(unread); err == nil && n > 0 && now.Sub(unread[n-1].Created) >= UnwokenAfter {
-		u.Unread, u.Since = n, unread[n-1].Created
+	mail, err := p.unreadOf(ctx, agent)
+	if n := len(mail.newest); err == nil && n > 0 && now.Sub(mail.newest[n-1].Created) >= UnwokenAfter {
+		u.Unread, u.Since = n, mail.newest[n-1].Created
 		u.Age = now.Sub(u.Since)
 		return u, nil
 	}
@@ -97,5 +91,5 @@ func (p *Project) looksItself(ctx context.Context, agent string) (bool, error) {
 		return true, err
 	}
 	p.addSeen(row)
-	return row.Program == personProgram || p.store.cfg.Now().Sub(row.LastActive) < UnwokenAfter || p.notices.Of(agent).Tmux != "", nil
+	return row.Program == personProgram || p.store.cfg.Now().Sub(row.LastActive) < UnwokenAfter || p.seats.Window(agent).Pane.Tmux != "", nil
 }

@@ -22,7 +22,7 @@ func TestUnwokenNever(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.SetSeat("Cy", maildir.Seat{Tmux: "/tmp/tmux,1,0", Pane: "%1"})
+	p.SetSeat("Cy", maildir.Pane{Tmux: "/tmp/tmux,1,0", Pane: "%1"})
 	send(t, p, "Ann", maildir.Draft{To: []string{"Bob", "Cy", pat}, Subject: "s", Body: "b"})
 	named := func() (names []string) {
 		all, err := p.Unwoken(t.Context())

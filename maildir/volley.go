@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"mailtree/maildir/index"
-	"mailtree/maildir/session"
+	"mailtree/maildir/seat"
 )
 
 // Two agents that thank each other would go on without end, because each message wakes the other.
@@ -21,7 +21,7 @@ const (
 // volley counts the messages that the agent exchanged within volleyTime with the one sender of the
 // unread messages, in their one thread. It is 0 where that is fewer than mostVolley, or where the
 // messages have several senders or threads, or anybody else took part.
-func (p *Project) volley(ctx context.Context, agent string, unread []session.Unread) (n int, err error) {
+func (p *Project) volley(ctx context.Context, agent string, unread []seat.Unread) (n int, err error) {
 	if len(unread) == 0 || unread[0].Thread == "" {
 		return 0, nil
 	}
@@ -50,7 +50,7 @@ func (p *Project) volley(ctx context.Context, agent string, unread []session.Unr
 }
 
 // rest is how long a wake for unread messages, newest first, is still to wait because of a volley.
-func (p *Project) rest(ctx context.Context, agent string, unread []session.Unread) (time.Duration, error) {
+func (p *Project) rest(ctx context.Context, agent string, unread []seat.Unread) (time.Duration, error) {
 	n, err := p.volley(ctx, agent, unread)
 	if err != nil || n == 0 {
 		return 0, err

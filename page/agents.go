@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
-	agentsession "mailtree/maildir/session" // session is a browser's here
+	"mailtree/maildir/seat"
 )
 
 // agentShown is an agent of the directory.
@@ -85,10 +85,10 @@ func (h *Page) nudge(v *view) (to string, err error) {
 	return v.saidAt(v.at("agents"), text) + "#" + agent, err
 }
 
-// hows are the outcomes of package session in words.
+// hows are the outcomes of package seat in words.
 var hows = map[string]string{
-	agentsession.Queued: ": the notice is in the queue of its client",
-	agentsession.Typed:  ": the notice was typed into its window",
+	seat.Queued: ": the notice is in the queue of its client",
+	seat.Typed:  ": the notice was typed into its window",
 }
 
 // Way says how a session can be woken.
@@ -98,9 +98,9 @@ func (v *view) Way(r maildir.Reach) string {
 		return r.Client + ", ended"
 	case r.Waits:
 		return r.Client + ", wakes by itself"
-	case r.Way == agentsession.ByQueue:
+	case r.Way == seat.ByQueue:
 		return r.Client + ", by its queue"
-	case r.Way == agentsession.InWindow:
+	case r.Way == seat.InWindow:
 		return r.Client + ", in tmux"
 	}
 	return r.Client + ", cannot be woken"

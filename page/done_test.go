@@ -13,7 +13,7 @@ import (
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
 	"mailtree/maildir/index"
-	"mailtree/maildir/session"
+	"mailtree/maildir/seat"
 	"mailtree/page"
 )
 
@@ -171,7 +171,7 @@ func TestNudge(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
-	s.p.NoteWake(k, session.Wake{Outcome: session.Nobody, Why: "its window is busy"})
+	s.p.NoteWake(k, seat.Wake{Outcome: seat.Nobody, Why: "its window is busy"})
 	b := s.person()
 	contains(t, b.see(s.base+"/agents"), "gemini, in tmux", "nobody to wake: its window is busy",
 		"oldest <time", "now</time></small>", "Nudge</button>")

@@ -12,7 +12,7 @@ import (
 
 	"mailtree/clients"
 	"mailtree/maildir/format"
-	"mailtree/maildir/session"
+	"mailtree/maildir/seat"
 )
 
 // checkClients tells what stands between clients and the mail, in doctor's way. Without a name on
@@ -165,7 +165,7 @@ func (k *clientCheck) heard(files []clients.Hooks) {
 	if v, err := openTrees(k.d.p.cfg); err == nil { // else doctor says why
 		defer v.close()
 		for _, t := range v.trees {
-			if at := session.LastHeard(t, k.client.Name); at.After(last) {
+			if at := seat.LastHeard(t, k.client.Name); at.After(last) {
 				last = at
 			}
 		}

@@ -16,7 +16,7 @@ import (
 
 	"mailtree/clients/event"
 	"mailtree/maildir"
-	"mailtree/maildir/session"
+	"mailtree/maildir/seat"
 	"mailtree/maildir/storedir"
 	mcpserver "mailtree/mcp"
 	"mailtree/mcp/tool"
@@ -81,7 +81,7 @@ func (p *program) hook(ctx context.Context, client string) (err error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, hookPatience)
 	defer cancel()
-	if session.ClientProcess().Serves() {
+	if seat.ClientProcess().Serves() {
 		p.env = slices.DeleteFunc(slices.Clone(p.env), ofSession)
 	}
 	e, a, err := p.onEvent(ctx, client)
@@ -157,13 +157,13 @@ func (p *program) tellServer(ctx context.Context, e event.Event) (told mcpserver
 	ask := mcpserver.HookEvent{
 		Kind: string(e.Kind),
 		Visit: maildir.Visit{
-			SessionKey: session.Key{Client: e.Client, ID: e.Session},
+			SessionKey: seat.Key{Client: e.Client, ID: e.Session},
 			Dir:        e.Root,
 			Model:      e.Model,
 			Agent:      p.variable("AGENT_NAME"),
 			Tmux:       p.variable("TMUX"),
 			Pane:       p.variable("TMUX_PANE"),
-			Process:    string(session.ClientProcess()),
+			Process:    string(seat.ClientProcess()),
 		},
 		Deaf: e.Deaf,
 	}

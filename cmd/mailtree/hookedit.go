@@ -8,7 +8,7 @@ import (
 	"mailtree/clients/event"
 	"mailtree/guard"
 	"mailtree/maildir/refusal"
-	"mailtree/maildir/session"
+	"mailtree/maildir/seat"
 	"mailtree/maildir/storedir"
 )
 
@@ -50,7 +50,7 @@ func (p *program) editor(e event.Event) (string, error) {
 		return "", err
 	}
 	defer t.Close()
-	if s, ok := session.Read(t, session.Key{Client: e.Client, ID: e.Session}); ok {
+	if s, ok := seat.Read(t, seat.Key{Client: e.Client, ID: e.Session}); ok {
 		return s.Agent, nil
 	}
 	return p.variable("AGENT_NAME"), nil

@@ -9,7 +9,7 @@ import (
 	"mailtree/clients/event"
 	"mailtree/maildir"
 	"mailtree/maildir/refusal"
-	"mailtree/maildir/session"
+	"mailtree/maildir/seat"
 	"mailtree/maildir/storedir"
 	mcpserver "mailtree/mcp"
 )
@@ -26,7 +26,7 @@ func (p *program) hookWait(ctx context.Context, client string) error {
 	if !event.CanWait(client, p.variable) {
 		return nil
 	}
-	above := parents{os.Getppid(), session.ClientProcess()}
+	above := parents{os.Getppid(), seat.ClientProcess()}
 	reading, stop := context.WithTimeout(ctx, hookPatience)
 	e, err := p.readEvent(reading, client)
 	stop()
@@ -38,7 +38,7 @@ func (p *program) hookWait(ctx context.Context, client string) error {
 	watched := make(chan struct{})
 	defer func() { cancel(); <-watched }()
 	go func() { defer close(watched); above.endWith(ctx, cancel) }()
-	text := p.awaitWake(ctx, maildir.Visit{SessionKey: session.Key{Client: client, ID: e.Session}, Dir: e.Root})
+	text := p.awaitWake(ctx, maildir.Visit{SessionKey: seat.Key{Client: client, ID: e.Session}, Dir: e.Root})
 	if text == "" || ctx.Err() != nil {
 		return nil
 	}
@@ -54,7 +54,7 @@ func (p *program) hookWait(ctx context.Context, client string) error {
 // parents are the process that started this one, which may be a shell, and the client.
 type parents struct {
 	pid    int
-	client session.Process
+	client seat.Process
 }
 
 // endWith calls end when one of them has ended.
@@ -102,11 +102,11 @@ func (p *program) waitsAlone(v maildir.Visit, noted bool) bool {
 		return errors.Is(err, refusal.ErrUnavailable)
 	}
 	defer t.Close()
-	if s, ok := session.Read(t, v.SessionKey); !ok || !s.Ended.IsZero() {
+	if s, ok := seat.Read(t, v.SessionKey); !ok || !s.Ended.IsZero() {
 		return false
 	}
 	if noted {
-		return session.Waits(t, v.SessionKey, os.Getpid())
+		return seat.Waits(t, v.SessionKey, os.Getpid())
 	}
-	return session.NoteWaiter(t, v.SessionKey, os.Getpid()) == nil
+	return seat.NoteWaiter(t, v.SessionKey, os.Getpid()) == nil
 }

@@ -200,8 +200,8 @@ const (
 const (
 	JournalFile = RunDir + "/journal"
 	SeenDir     = RunDir + "/seen"     // a file per agent; its mtime is when it was last seen
-	NotifiedDir = RunDir + "/notified" // a file per agent: what it was told of
-	SessionsDir = RunDir + "/sessions" // a file per session of a client: which agent it is, what it was told of
+	SessionsDir = RunDir + "/sessions" // a file per seat (maildir/seat): which agent it is, what it was told of
+	NotifiedDir = RunDir + "/notified" // what earlier versions wrote of agents in tmux windows, a file per agent
 	StoppedDir  = RunDir + "/stopped"  // a file per agent and what claims of others have kept it from, package claim
 )
 

@@ -14,7 +14,7 @@ import (
 // who is a caller, as found by caller.
 type who struct {
 	name    string
-	seat    maildir.Seat // the zero value outside tmux
+	seat    maildir.Pane // the zero value outside tmux
 	windows []string     // inside tmux: the names of the session's windows that can be agents'; may be empty, never nil
 }
 
@@ -53,7 +53,7 @@ func (w *who) lookAround(ctx context.Context, c tool.Caller) error {
 	if err != nil {
 		return noTmux(err)
 	}
-	w.seat = maildir.Seat{Tmux: c.Tmux, Pane: c.Pane}
+	w.seat = maildir.Pane{Tmux: c.Tmux, Pane: c.Pane}
 	w.windows = []string{}
 	for _, p := range panes {
 		if p.ID == c.Pane && w.name == "" {

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"mailtree/maildir/session"
+	"mailtree/maildir/seat"
 )
 
 // Codex runs what `codex queue` stores for a thread: at once where a process has the thread loaded,
@@ -29,7 +29,7 @@ const queueTime = 20 * time.Second // seen: 0.4 s
 var errNoThread = errors.New("no running Codex has its thread loaded")
 
 // queueCodex queues the text for the thread of a session. The error says why not.
-func queueCodex(ctx context.Context, s *session.State, text string) error {
+func queueCodex(ctx context.Context, s *seat.Seat, text string) error {
 	pid, ok := s.Process.PID()
 	if !ok {
 		return errNoThread

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mailtree/maildir"
-	"mailtree/maildir/session"
+	"mailtree/maildir/seat"
 	"mailtree/mcp/wake"
 )
 
@@ -56,13 +56,13 @@ func TestTypeForSession(t *testing.T) {
 		how   string
 	}{
 		{func() {}, types, "", nil, ""},
-		{func() { d.send("b") }, wake.By{}, "nobody to wake: its client does not wait for mail, and nothing is typed into windows here", nil, session.Nobody},
-		{func() { d.p.SessionWorks(k, true) }, types, ": it works", nil, session.Nobody},
-		{func() { d.p.SessionWorks(k, false) }, types, "typed: ", []string{wake.Text("check_my_messages")}, session.Typed},
-		{func() {}, types, "", nil, session.Typed},
-		{func() { d.send("b"); d.send("c") }, types, "typed: ", []string{wake.Text("check_my_messages")}, session.Typed},
-		{func() { d.send("b"); d.read() }, types, "", nil, session.Typed},
-		{func() { d.send("b"); d.p.EndSession(t.Context(), k) }, types, "", nil, session.Typed},
+		{func() { d.send("b") }, wake.By{}, "nobody to wake: its client does not wait for mail, and nothing is typed into windows here", nil, seat.Nobody},
+		{func() { d.p.SessionWorks(k, true) }, types, ": it works", nil, seat.Nobody},
+		{func() { d.p.SessionWorks(k, false) }, types, "typed: ", []string{wake.Text("check_my_messages")}, seat.Typed},
+		{func() {}, types, "", nil, seat.Typed},
+		{func() { d.send("b"); d.send("c") }, types, "typed: ", []string{wake.Text("check_my_messages")}, seat.Typed},
+		{func() { d.send("b"); d.read() }, types, "", nil, seat.Typed},
+		{func() { d.send("b"); d.p.EndSession(t.Context(), k) }, types, "", nil, seat.Typed},
 	} {
 		step.do()
 		if got := d.passAs(step.by); got != step.want || d.outcome(k) != step.how {
@@ -162,17 +162,17 @@ sys.stdin.read()`
 		if _, err := out.Read(make([]byte, 4)); err != nil {
 			t.Fatal(err)
 		}
-		return maildir.Visit{Process: string(session.ProcessOf(cmd.Process.Pid))}
+		return maildir.Visit{Process: string(seat.ProcessOf(cmd.Process.Pid))}
 	}
 	k := d.sit("codex", maildir.Visit{})
 	d.send("b")
 	const nobody = "nobody to wake: no running Codex has its thread loaded"
-	if got := d.passAs(wake.By{}); got != nobody || d.outcome(k) != session.Nobody {
+	if got := d.passAs(wake.By{}); got != nobody || d.outcome(k) != seat.Nobody {
 		t.Errorf("%q", got)
 	}
 	d.p.EndSession(t.Context(), k)
 	d.sit("codex", hold())
-	if got := d.passAs(wake.By{}); got != "queued: " || d.outcome(k) != session.Queued {
+	if got := d.passAs(wake.By{}); got != "queued: " || d.outcome(k) != seat.Queued {
 		t.Errorf("%q", got)
 	}
 	if got := d.passAs(wake.By{}); got != "" {
@@ -184,7 +184,7 @@ sys.stdin.read()`
 	}
 	d.check(os.WriteFile(queue, []byte(`import sys; print("no thread", file=sys.stderr); sys.exit(3)`), 0o600))
 	d.send("c")
-	if got := d.passAs(wake.By{}); !strings.Contains(got, `exit status 3 ("no thread`) || d.outcome(k) != session.Nobody {
+	if got := d.passAs(wake.By{}); !strings.Contains(got, `exit status 3 ("no thread`) || d.outcome(k) != seat.Nobody {
 		t.Errorf("%q", got)
 	}
 }

@@ -1,10 +1,8 @@
-// Package wake wakes agents that are idle and have mail: MCP has nothing that starts an idle
-// agent's turn. One loop looks at everybody whose mail or status has changed:
-//
-//	session.go  sessions of clients that have hooks, as maildir.Sleepers has them: by the queue of
-//	            their client (codex.go), or in tmux. Clients that wait themselves need nobody here
-//	            (maildir.AwaitNews).
-//	window.go   other agents that say that they are ready, as maildir.Notice has them: in tmux
+// Package wake wakes agents that are idle and have mail: MCP has nothing that starts an idle agent's
+// turn. One loop (this file) looks at everybody whose mail or status has changed, and knocks at their
+// seats, as maildir.Sleepers has them (seat.go): sessions of clients that have hooks, by the queue of
+// their client (codex.go) or in tmux, and windows in tmux of other agents that say that they are ready.
+// Clients that wait themselves need nobody here (maildir.AwaitNews).
 //
 // Nothing that a sender wrote is typed or queued: in a prompt it would be a person's word. Nothing
 // is marked read. Who could not be woken is tried again, less and less often.
@@ -12,6 +10,7 @@
 package wake
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -21,6 +20,7 @@ import (
 	"mailtree/maildir"
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
+	"mailtree/maildir/seat"
 )
 
 // Text is the notice to one who reads mail with that tool. To a shell it is no more than an unknown
@@ -29,19 +29,20 @@ func Text(tool string) string { return "You have new mail. Read it with " + tool
 
 // Defaults of Config.
 const (
-	DefaultPause    = 200 * time.Millisecond // Codex takes an Enter within 120 ms after fast keys for part of a paste
-	DefaultRetry    = 5 * time.Second
-	DefaultRetryMax = 2 * time.Minute
+	DefaultPause = 200 * time.Millisecond // Codex takes an Enter within 120 ms after fast keys for part of a paste
+	DefaultRetry = 5 * time.Second
 )
+
+// retryMost is the longest time between two tries.
+const retryMost = 2 * time.Minute
 
 // Config says whose mail is watched. Store is needed.
 type Config struct {
-	Store    *maildir.Store
-	Log      *slog.Logger  // nil: discarded
-	Settle   time.Duration // between a change and a look; 0: maildir.DefaultSettle
-	Pause    time.Duration // between the text and Enter; 0: DefaultPause
-	Retry    time.Duration // until one who could not be woken is tried again; doubles each time; 0: DefaultRetry
-	RetryMax time.Duration // the longest time between two tries; 0: DefaultRetryMax
+	Store  *maildir.Store
+	Log    *slog.Logger  // nil: discarded
+	Settle time.Duration // between a change and a look; 0: maildir.DefaultSettle
+	Pause  time.Duration // between the text and Enter; 0: DefaultPause
+	Retry  time.Duration // until one who could not be woken is tried again; doubles each time; 0: DefaultRetry
 }
 
 // Waker wakes agents for their mail. Safe for concurrent use: several passes at once still announce
@@ -56,16 +57,9 @@ func New(cfg Config) *Waker {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	for _, d := range []struct {
-		v     *time.Duration
-		deflt time.Duration
-	}{
-		{&cfg.Settle, maildir.DefaultSettle}, {&cfg.Pause, DefaultPause}, {&cfg.Retry, DefaultRetry}, {&cfg.RetryMax, DefaultRetryMax},
-	} {
-		if *d.v == 0 {
-			*d.v = d.deflt
-		}
-	}
+	cfg.Settle = cmp.Or(cfg.Settle, maildir.DefaultSettle)
+	cfg.Pause = cmp.Or(cfg.Pause, DefaultPause)
+	cfg.Retry = cmp.Or(cfg.Retry, DefaultRetry)
 	return &Waker{cfg: cfg}
 }
 
@@ -73,7 +67,11 @@ func New(cfg Config) *Waker {
 type By struct {
 	Tmux  string // the $TMUX of whoever asks; "" outside tmux
 	Types bool   // the notice may be typed into windows
-	Again bool   // sessions that were woken for the same messages are woken once more
+	Again bool   // who was woken for the same messages is woken once more
+}
+
+func (by By) query(agent string) maildir.SleepQuery {
+	return maildir.SleepQuery{Agent: agent, Windows: by.Types, Again: by.Again}
 }
 
 // Outcome is what became of one agent's notice.
@@ -81,7 +79,7 @@ type Outcome struct {
 	Project string `json:"project"` // slug
 	Agent   string `json:"agent"`
 	New     int    `json:"new"`           // messages that it did not know of
-	How     string `json:"how,omitempty"` // an outcome of package session, of a session
+	How     string `json:"how,omitempty"` // an outcome of package seat
 	Why     string `json:"why"`           // why it was not told; "" when it was
 }
 
@@ -100,7 +98,7 @@ func (n *Waker) Pass(ctx context.Context, by By, told func(Outcome)) error {
 	return nil
 }
 
-// Nudge looks once at one agent of a project, and calls told for each of its sessions that was due.
+// Nudge looks once at one agent of a project, and calls told for each of its seats that was due.
 // Errors are the index's, or ctx's.
 func (n *Waker) Nudge(ctx context.Context, by By, project, agent string, told func(Outcome)) error {
 	_, err := n.wake(ctx, by, whom{project, agent}, told)
@@ -115,23 +113,26 @@ func (n *Waker) Watch(ctx context.Context, by By, told func(Outcome)) error {
 		return ended(ctx, err)
 	}
 	look, err := n.everybody(ctx)
-	late := map[whom]attempt{} // those that could not be woken
 	for err == nil {
-		for w := range look {
-			known := late[w]
-			left, werr := n.wake(ctx, by, w, func(o Outcome) {
-				if o.Why == "" || known.tries == 0 {
+		for w, a := range look {
+			if a.at.After(time.Now()) {
+				continue
+			}
+			left, err := n.wake(ctx, by, w, func(o Outcome) {
+				if o.Why == "" || a.tries == 0 {
 					told(o)
 				}
 			})
-			if err = werr; err != nil {
+			if err != nil {
 				return ended(ctx, err)
 			}
-			if delete(late, w); left {
-				late[w] = known.next(time.Now(), n.cfg.Retry, n.cfg.RetryMax)
+			if left {
+				look[w] = a.next(n.cfg.Retry)
+			} else {
+				delete(look, w)
 			}
 		}
-		look, mark, err = n.wait(ctx, mark, late)
+		mark, err = n.wait(ctx, mark, look)
 	}
 	return ended(ctx, err)
 }
@@ -146,59 +147,53 @@ func ended(ctx context.Context, err error) error {
 // whom is an agent of a project.
 type whom struct{ project, agent string }
 
-// attempt is how often an agent could not be woken, and when to try again.
+// attempt is how often an agent could not be woken, and when to look at it again.
 type attempt struct {
 	tries int
-	at    time.Time
+	at    time.Time // zero: now
 }
 
-func (a attempt) next(now time.Time, first, most time.Duration) attempt {
-	pause := min(first<<min(a.tries, 16), most)
-	return attempt{a.tries + 1, now.Add(pause)}
+func (a attempt) next(first time.Duration) attempt {
+	return attempt{a.tries + 1, time.Now().Add(min(first<<min(a.tries, 16), retryMost))}
 }
 
 // everybody lists the agents of all projects.
-func (n *Waker) everybody(ctx context.Context) (map[whom]bool, error) {
-	all := map[whom]bool{}
+func (n *Waker) everybody(ctx context.Context) (map[whom]attempt, error) {
+	all := map[whom]attempt{}
 	for _, p := range n.cfg.Store.Projects() {
 		agents, err := p.Agents(ctx)
 		if err != nil {
 			return nil, err
 		}
 		for _, a := range agents {
-			all[whom{p.Slug, a.Name}] = true
+			all[whom{p.Slug, a.Name}] = attempt{}
 		}
 	}
 	return all, nil
 }
 
-// wait waits for changes that may make an agent due and lets them settle, or until one is to be
-// tried again. It returns the agents to look at.
-func (n *Waker) wait(ctx context.Context, mark int64, late map[whom]attempt) (map[whom]bool, int64, error) {
+// wait waits until one of look is to be looked at: for changes after mark that may make an agent due,
+// which it notes in look and lets settle, or until one is to be tried again. It returns the last change
+// that it has seen.
+func (n *Waker) wait(ctx context.Context, mark int64, look map[whom]attempt) (int64, error) {
 	waiting := ctx
-	if first := firstOf(late); !first.IsZero() {
+	if first := firstOf(look); !first.IsZero() {
 		var cancel context.CancelFunc
 		waiting, cancel = context.WithDeadline(ctx, first)
 		defer cancel()
 	}
-	look := map[whom]bool{}
-	for len(look) == 0 {
+	for due := false; !due; {
 		changes, err := n.cfg.Store.WaitChanges(waiting, mark, 1000)
-		if err != nil && (ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded)) {
-			return nil, mark, err
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			return mark, nil
 		}
 		if err != nil {
-			now := time.Now()
-			for w, a := range late {
-				if !a.at.After(now) {
-					look[w] = true
-				}
-			}
-			return look, mark, nil
+			return mark, err
 		}
 		for _, c := range changes {
 			if mark = c.Seq; c.Op != index.Removed && (c.Kind == format.KindInbox || c.Kind == format.KindStatus) {
-				look[whom{c.Project, c.Agent}] = true
+				w := whom{c.Project, c.Agent}
+				look[w], due = attempt{tries: look[w].tries}, true
 			}
 		}
 	}
@@ -206,11 +201,11 @@ func (n *Waker) wait(ctx context.Context, mark int64, late map[whom]attempt) (ma
 	case <-time.After(n.cfg.Settle):
 	case <-ctx.Done():
 	}
-	return look, mark, ctx.Err()
+	return mark, ctx.Err()
 }
 
-func firstOf(late map[whom]attempt) (first time.Time) {
-	for _, a := range late {
+func firstOf(look map[whom]attempt) (first time.Time) {
+	for _, a := range look {
 		if first.IsZero() || a.at.Before(first) {
 			first = a.at
 		}
@@ -218,7 +213,7 @@ func firstOf(late map[whom]attempt) (first time.Time) {
 	return first
 }
 
-// wake wakes one agent; left is true where somebody is to try again.
+// wake looks at one agent, and wakes it where it is due; left is true where somebody is to try again.
 func (n *Waker) wake(ctx context.Context, by By, w whom, told func(Outcome)) (left bool, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -226,13 +221,12 @@ func (n *Waker) wake(ctx context.Context, by By, w whom, told func(Outcome)) (le
 	if err != nil {
 		return false, nil // it was taken away
 	}
-	var all []Outcome
-	if p.HasSession(w.agent) {
-		all, err = n.wakeSessions(ctx, by, p, w.agent)
-	} else if by.Types {
-		all, err = n.tellReady(ctx, by, p, w.agent)
-	}
-	for _, o := range all {
+	sleepers, err := p.Sleepers(ctx, by.query(w.agent))
+	for i := range sleepers {
+		o := n.wakeOne(ctx, by, p, &sleepers[i])
+		if o.How == "" && o.Why == "" {
+			continue
+		}
 		left = left || o.Why != ""
 		n.cfg.Log.Debug("wake", "project", o.Project, "agent", o.Agent, "new", o.New, "how", o.How, "why not", o.Why)
 		told(o)
@@ -240,14 +234,34 @@ func (n *Waker) wake(ctx context.Context, by By, w whom, told func(Outcome)) (le
 	return left, err
 }
 
-// notice is Text with the one tool that the agent has: agentmail's where the agent called from a pane,
-// as that toolset alone notes, else that of the toolset that made the agent.
-func notice(ctx context.Context, p *maildir.Project, agent string) string {
-	program, seat := p.CallsAs(ctx, agent)
+// wakeOne wakes the agent of a seat, and notes how that went. Where there was nothing to tell any more
+// the outcome says neither how nor why not.
+func (n *Waker) wakeOne(ctx context.Context, by By, p *maildir.Project, s *maildir.Sleeper) Outcome {
+	o := Outcome{Project: p.Slug, Agent: s.Agent, New: s.New}
 	switch {
-	case program == "agentmail", seat != maildir.Seat{}:
+	case s.Works:
+		o.Why = "it works"
+		return o
+	case s.Rests:
+		o.Why = "two agents write to each other without a pause: the wake waits for a minute"
+		return o
+	}
+	how, why := n.knock(ctx, by, p, s)
+	if o.How, o.New = how, s.New; why != nil {
+		o.How, o.Why = seat.Nobody, why.Error()
+	}
+	if o.How != "" {
+		p.NoteWake(s.Key, seat.Wake{Outcome: o.How, For: s.Newest, Why: o.Why})
+	}
+	return o
+}
+
+// notice is Text with the one tool that an agent has which was registered as that program.
+func notice(program string) string {
+	switch program {
+	case "agentmail":
 		return Text("receive")
-	case program == "postal":
+	case "postal":
 		return Text("check_mail")
 	}
 	return Text("check_my_messages")

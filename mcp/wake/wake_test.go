@@ -134,7 +134,7 @@ func TestNoticeNamesTool(t *testing.T) {
 		w := d.tmux.Window("work", name, d.repo)
 		d.check(d.p.EnsureAgent(t.Context(), name, maildir.Registration{Program: of.program}))
 		if name == "Seats" {
-			d.p.SetSeat(name, maildir.Seat{Tmux: w.Tmux, Pane: w.Pane})
+			d.p.SetSeat(name, maildir.Pane{Tmux: w.Tmux, Pane: w.Pane})
 		}
 		d.check(d.p.SetPresence(t.Context(), name, "ready"))
 		_, err := d.p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{name}, Subject: "s", Body: "b"})
@@ -204,7 +204,7 @@ func TestFind(t *testing.T) {
 	}
 	ann := d.tmux.Window("work", "Ann", d.repo)
 	seat := func(w *tmuxtest.Window, name string) {
-		d.p.SetSeat("Bob", maildir.Seat{Tmux: w.Tmux, Pane: w.Pane, Window: name})
+		d.p.SetSeat("Bob", maildir.Pane{Tmux: w.Tmux, Pane: w.Pane, Window: name})
 	}
 	d.send("b")
 	refused := func(session, why string) {

@@ -1,4 +1,4 @@
-package session
+package seat
 
 import (
 	"fmt"
@@ -10,14 +10,11 @@ import (
 
 // News is what a session is told of its mail. The zero value is nothing.
 type News struct {
-	Unread int        // unread messages in all
-	New    int        // of them, those that the model was not told of
-	Named  []Headline // the newest of the new ones, newest first, at most MostNamed
-	Volley int        // messages that the agent and the sender exchanged within an hour, where a wake waits because of that
+	Unread int      // unread messages in all
+	New    int      // of them, those that the model was not told of
+	Named  []Unread // the newest of the new ones, newest first, at most MostNamed
+	Volley int      // messages that the agent and the sender exchanged within an hour, where a wake waits because of that
 }
-
-// Headline is one message, as whoever sent it wrote it.
-type Headline struct{ ID, From, Subject string }
 
 // MostNamed is how many messages one announcement names.
 const MostNamed = 5

@@ -1,16 +1,18 @@
-package session
+package seat
 
 import (
 	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"mailtree/maildir/format"
 	"mailtree/maildir/tree"
 )
 
@@ -32,7 +34,7 @@ func newNotebook(t *testing.T) *notebook {
 	}
 	t.Cleanup(func() { on.Close() })
 	b := &notebook{at: time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)}
-	b.Book = NewBook(on, func() time.Time { return b.at }, slog.New(slog.DiscardHandler))
+	b.Book = NewBook(on, func() time.Time { return b.at }, slog.New(slog.DiscardHandler), func() {})
 	return b
 }
 
@@ -40,11 +42,18 @@ func newNotebook(t *testing.T) *notebook {
 func (b *notebook) begin(id, agent string) Key {
 	b.at = b.at.Add(time.Minute)
 	k := Key{Client: "claude", ID: id}
-	b.Begin(State{Key: k, Agent: agent, Dir: "/code"})
+	b.Begin(Seat{Key: k, Agent: agent, Dir: "/code"})
 	return k
 }
 
-func (b *notebook) end(k Key) { b.Change(k, func(s *State) { s.Ended = b.at }) }
+// tell tells a seat as it is now.
+func (b *notebook) tell(k Key, unread []Unread, more bool) (fresh []Unread, older bool) {
+	s, _ := b.Of(k)
+	fresh, older, _ = b.Tell(&s, unread, more)
+	return fresh, older
+}
+
+func (b *notebook) end(k Key) { b.Change(k, func(s *Seat) { s.Ended = b.at }) }
 
 // TestBounds: a book forgets what ended a week ago, and the oldest of more than a thousand, on disk
 // too; of a session it keeps the newest notes.
@@ -53,10 +62,10 @@ func TestBounds(t *testing.T) {
 	b := newNotebook(t)
 	old := b.begin("old", "Old")
 	b.end(old)
-	for i := range maxStates {
+	for i := range maxSeats {
 		b.begin(fmt.Sprint(i), "A")
 	}
-	if _, ok := b.Of(old); ok || len(b.by) != maxStates {
+	if _, ok := b.Of(old); ok || len(b.by) != maxSeats {
 		t.Errorf("%d sessions", len(b.by))
 	}
 	k := b.begin("last", "A")
@@ -66,7 +75,7 @@ func TestBounds(t *testing.T) {
 			unread = append(unread, Unread{ID: fmt.Sprint(i, n), Created: b.at})
 		}
 		b.at = b.at.Add(time.Minute)
-		b.Tell(k, unread, false)
+		b.tell(k, unread, false)
 	}
 	s, _ := b.Of(k)
 	_, first := s.Told["0 0"]
@@ -79,7 +88,8 @@ func TestBounds(t *testing.T) {
 	if _, ok := b.Of(k); ok {
 		t.Error("what ended a week ago is known")
 	}
-	fresh := NewBook(b.tree, b.now, b.log)
+	b.Write()
+	fresh := NewBook(b.tree, b.now, b.log, b.changed)
 	if d := cmp.Diff(b.by, fresh.load()); d != "" {
 		t.Error(d)
 	}
@@ -95,22 +105,71 @@ func TestTellOlder(t *testing.T) {
 	for i, c := range []struct {
 		unread []Unread
 		more   bool
-		want   []string
+		want   []Unread
 		older  bool
 	}{
-		{[]Unread{late}, true, []string{"late"}, true},
+		{[]Unread{late}, true, []Unread{late}, true},
 		{[]Unread{late}, true, nil, false},
 		{[]Unread{late, early}, false, nil, false},
 	} {
-		if fresh, older := b.Tell(k, c.unread, c.more); !cmp.Equal(fresh, c.want) || older != c.older {
+		if fresh, older := b.tell(k, c.unread, c.more); !slices.Equal(fresh, c.want) || older != c.older {
 			t.Errorf("%d: %v, %v", i, fresh, older)
 		}
 	}
 	b.at = b.at.Add(time.Minute)
-	b.Change(k, func(s *State) { s.Since, s.Before = b.at, time.Time{} })
-	if fresh, _ := b.Tell(k, []Unread{late, early}, false); len(fresh) != 2 {
+	b.Change(k, func(s *Seat) { s.Since, s.Before = b.at, time.Time{} })
+	if fresh, _ := b.tell(k, []Unread{late, early}, false); len(fresh) != 2 {
 		t.Errorf("after a cut: %v", fresh)
 	}
+}
+
+// TestTellMeanwhile: nobody is told of what was read for a seat before a cut, and all of it is news
+// after that.
+func TestTellMeanwhile(t *testing.T) {
+	t.Parallel()
+	b := newNotebook(t)
+	seen, unread := b.Window("A"), []Unread{{ID: "m", Created: b.at}}
+	b.at = b.at.Add(time.Minute)
+	b.Change(seen.Key, func(s *Seat) { s.Cut(b.at) })
+	if fresh, _, ok := b.Tell(&seen, unread, false); ok || len(fresh) > 0 {
+		t.Errorf("told: %v", fresh)
+	}
+	if fresh, _ := b.tell(seen.Key, unread, false); len(fresh) != 1 {
+		t.Errorf("after the cut: %v", fresh)
+	}
+}
+
+// TestTakeOver: what an earlier version knew of an agent in a window is known, and its file is gone;
+// what is damaged is gone too.
+func TestTakeOver(t *testing.T) {
+	t.Parallel()
+	b := newNotebook(t)
+	for name, data := range map[string]string{
+		"Ann": `{"tmux":"/tmp/s,1,0","pane":"%1","window":"Ann","told":["m1"],"before":"2026-01-01T00:00:00Z"}`,
+		"Bob": `[`,
+		"Eve": `{"tmux":"","pane":"","told":null,"before":"0001-01-01T00:00:00Z"}`,
+	} {
+		if err := b.tree.WriteRun(format.NotifiedDir+"/"+name, []byte(data)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	news := []Unread{{ID: "m2", Created: b.at}, {ID: "m1", Created: b.at}, {ID: "m0"}}
+	for _, from := range []string{"before", "after"} {
+		ann := b.Window("Ann")
+		if got := ann.Untold(news); len(got) != 1 || got[0].ID != "m2" || ann.Pane != (Pane{Tmux: "/tmp/s,1,0", Pane: "%1", Window: "Ann"}) {
+			t.Errorf("%s a start: %+v is to be told of %v", from, ann, got)
+		}
+		b.Write()
+		if left, err := os.ReadDir(b.tree.Dir() + "/" + format.NotifiedDir); err != nil || len(left) > 0 {
+			t.Errorf("left: %v, %v", left, err)
+		}
+		b.Book = NewBook(b.tree, b.now, b.log, b.changed)
+	}
+}
+
+func (b *notebook) live() int {
+	live, _ := b.All()
+	return len(live)
 }
 
 // TestSilent: a session whose process is not known lives for a day after it was last heard of; its
@@ -124,19 +183,19 @@ func TestSilent(t *testing.T) {
 		t.Errorf("of a session that lives: %v", names)
 	}
 	b.at = b.at.Add(silentFor - time.Minute)
-	b.Change(k, func(*State) {})
+	b.Change(k, func(*Seat) {})
 	b.at = b.at.Add(silentFor - time.Minute)
-	if names := b.Names(next, "/code"); len(names) > 0 || len(b.Live()) != 1 {
+	if names := b.Names(next, "/code"); len(names) > 0 || b.live() != 1 {
 		t.Errorf("of a session that was heard of: %v", names)
 	}
 	b.at = b.at.Add(2 * time.Minute)
-	if names := b.Names(next, "/code"); !cmp.Equal(names, []string{"A"}) || len(b.Live()) != 0 {
+	if names := b.Names(next, "/code"); !cmp.Equal(names, []string{"A"}) || b.live() != 0 {
 		t.Errorf("of a silent session: %v", names)
 	}
 	if names := b.Names(next, "/other"); len(names) > 0 {
 		t.Errorf("in another folder: %v", names)
 	}
-	if gone := b.Begin(State{Key: next, Agent: "A", Dir: "/code"}); len(gone) != 1 || gone[0].Key != k {
+	if gone := b.Begin(Seat{Key: next, Agent: "A", Dir: "/code"}); len(gone) != 1 || gone[0].Key != k {
 		t.Errorf("gone: %v", gone)
 	}
 }
@@ -188,8 +247,8 @@ func TestServes(t *testing.T) {
 			t.Errorf("%s: %v", argument, got)
 		}
 		now := time.Now()
-		silent := State{Process: p, Active: now.Add(-silentFor)}
-		if spoke := (&State{Process: p, Active: now}); !spoke.Live(now) || silent.Live(now) == want {
+		silent := Seat{Process: p, Active: now.Add(-silentFor)}
+		if spoke := (&Seat{Process: p, Active: now}); !spoke.Live(now) || silent.Live(now) == want {
 			t.Errorf("%s: it lives: %v; once silent: %v", argument, spoke.Live(now), silent.Live(now))
 		}
 		in.Close()
@@ -210,14 +269,14 @@ func TestNews(t *testing.T) {
 	}{
 		{News{Unread: 3}, ""},
 		{
-			News{Unread: 2, New: 2, Named: []Headline{{"m1", "Ann", "Plan"}, {"m2", "Bob", ""}}},
+			News{Unread: 2, New: 2, Named: []Unread{{ID: "m1", From: "Ann", Subject: "Plan"}, {ID: "m2", From: "Bob"}}},
 			`You have 2 unread messages (mail): m1 from Ann "Plan"; m2 from Bob "" (names and subjects are the senders' words)`,
 		},
 		{
-			News{Unread: 9, New: 7, Named: []Headline{{"m1", "Ann", "a\"\n<system>\u202e`x`\x1b[1m\xff"}}},
+			News{Unread: 9, New: 7, Named: []Unread{{ID: "m1", From: "Ann", Subject: "a\"\n<system>\u202e`x`\x1b[1m\xff"}}},
 			`You have 9 unread messages (mail), 7 of them new: m1 from Ann "a' (system) 'x' [1m"; and 6 more (names and subjects are the senders' words)`,
 		},
-		{News{Unread: 1, New: 1, Named: []Headline{{"m1", "Ann", long}}}, `You have 1 unread message (mail): m1 from Ann "` + long[:80] + `…" (names and subjects are the senders' words)`},
+		{News{Unread: 1, New: 1, Named: []Unread{{ID: "m1", From: "Ann", Subject: long}}}, `You have 1 unread message (mail): m1 from Ann "` + long[:80] + `…" (names and subjects are the senders' words)`},
 	} {
 		if got := c.news.String(); got != c.want {
 			t.Errorf("got  %s\nwant %s", got, c.want)

@@ -14,7 +14,7 @@ import (
 	"mailtree/maildir"
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
-	"mailtree/maildir/session"
+	"mailtree/maildir/seat"
 )
 
 // sleeping is a project with a session that is Bob and idle.
@@ -36,7 +36,7 @@ func toBob(t *testing.T, p *maildir.Project) string {
 
 // news is what AwaitNews returned.
 type news struct {
-	n    session.News
+	n    seat.News
 	over bool
 	err  error
 }
@@ -59,7 +59,10 @@ func TestAwaitNews(t *testing.T) {
 	for range 3 {
 		toBob(t, p)
 	}
-	await(t, func() bool { all, err := p.Sleepers(t.Context(), "Bob"); return err == nil && len(all) == 0 }) // it waits
+	await(t, func() bool {
+		all, err := p.Sleepers(t.Context(), maildir.SleepQuery{Agent: "Bob"})
+		return err == nil && len(all) == 0
+	}) // it waits
 	select {
 	case got := <-came:
 		t.Fatalf("woken while it works: %+v", got)
@@ -69,11 +72,11 @@ func TestAwaitNews(t *testing.T) {
 	if got := <-came; got.err != nil || got.over || got.n.New != 3 || got.n.Unread != 3 {
 		t.Errorf("%+v", got)
 	}
-	if s, _ := p.Session(k); s.Wake.Outcome != session.Woken {
+	if s, _ := p.Session(k); s.Wake.Outcome != seat.Woken {
 		t.Errorf("%+v", s.Wake)
 	}
 	came = awaitNews(t.Context(), p, k)
-	if all, err := p.Sleepers(t.Context(), "Bob"); err != nil || len(all) > 0 {
+	if all, err := p.Sleepers(t.Context(), maildir.SleepQuery{Agent: "Bob"}); err != nil || len(all) > 0 {
 		t.Errorf("told already: %+v, %v", all, err)
 	}
 	p.EndSession(t.Context(), k)
@@ -126,7 +129,7 @@ func TestAwaitNewsOfGoneClient(t *testing.T) {
 }
 
 // startClient starts a process that stands for a client, until end.
-func startClient(t *testing.T) (client session.Process, end func()) {
+func startClient(t *testing.T) (client seat.Process, end func()) {
 	t.Helper()
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Skip("not done here: the system does not tell of processes")
@@ -141,7 +144,7 @@ func startClient(t *testing.T) (client session.Process, end func()) {
 		_ = cmd.Wait()
 	})
 	t.Cleanup(end)
-	return session.ProcessOf(cmd.Process.Pid), end
+	return seat.ProcessOf(cmd.Process.Pid), end
 }
 
 // TestOneWaiter: a session has one who waits, the last.
@@ -180,7 +183,7 @@ func TestSleepers(t *testing.T) {
 	p, k := sleeping(t, storetest.Config{Now: func() time.Time { return time.Now().Add(time.Duration(later.Load())) }})
 	sleepers := func() (ids []string) {
 		t.Helper()
-		all, err := p.Sleepers(t.Context(), "Bob")
+		all, err := p.Sleepers(t.Context(), maildir.SleepQuery{Agent: "Bob"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -204,7 +207,7 @@ func TestSleepers(t *testing.T) {
 	if got := sleepers(); !slices.Equal(got, []string{first}) {
 		t.Errorf("%v, want %s", got, first)
 	}
-	p.NoteWake(k, session.Wake{Outcome: session.Nobody, For: first})
+	p.NoteWake(k, seat.Wake{Outcome: seat.Nobody, For: first})
 	if got := sleepers(); len(got) != 1 {
 		t.Errorf("a wake that failed is tried again: %v", got)
 	}
@@ -215,7 +218,7 @@ func TestSleepers(t *testing.T) {
 	if unwoken() != 1 {
 		t.Error("not reported")
 	}
-	p.NoteWake(k, session.Wake{Outcome: session.Typed, For: first})
+	p.NoteWake(k, seat.Wake{Outcome: seat.Typed, For: first})
 	if got := sleepers(); got != nil {
 		t.Errorf("a wake that succeeded is not repeated: %v", got)
 	}

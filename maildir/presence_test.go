@@ -17,17 +17,41 @@ import (
 	"mailtree/maildir/index"
 )
 
-// noticed is how many messages Bob is to be told of now.
-func noticed(t *testing.T, p *maildir.Project) int {
+// inWindow asks for an agent that is to be told of its mail in its window.
+func inWindow(agent string) maildir.SleepQuery {
+	return maildir.SleepQuery{Agent: agent, Windows: true}
+}
+
+// window is the window in which an agent is to be told of its mail now; nil where there is nothing to tell.
+func window(t *testing.T, p *maildir.Project, agent string) *maildir.Sleeper {
 	t.Helper()
-	n, err := p.Notice(t.Context(), "Bob")
+	all, err := p.Sleepers(t.Context(), inWindow(agent))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n == nil {
-		return 0
+	if len(all) == 0 {
+		return nil
 	}
-	return n.New
+	return &all[0]
+}
+
+// noticed is how many messages Bob is to be told of now.
+func noticed(t *testing.T, p *maildir.Project) int {
+	t.Helper()
+	if w := window(t, p, "Bob"); w != nil {
+		return w.New
+	}
+	return 0
+}
+
+// told has Bob told of what is unread; false where that is not to be done.
+func told(t *testing.T, p *maildir.Project, w *maildir.Sleeper) bool {
+	t.Helper()
+	still, err := p.StillSleeps(t.Context(), inWindow("Bob"), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return still
 }
 
 func presence(t *testing.T, p *maildir.Project) string {
@@ -104,8 +128,7 @@ func TestNotice(t *testing.T) {
 			}
 			await(t, func() bool { return presence(t, p) == said })
 		case "told":
-			n, _ := p.Notice(t.Context(), "Bob")
-			p.Told(n)
+			told(t, p, window(t, p, "Bob"))
 		case "pop":
 			_, err = p.Box("Bob", format.Origin{}).Pop(t.Context())
 		case "unread":
@@ -122,9 +145,11 @@ func TestNotice(t *testing.T) {
 			}
 		case "lost", "damaged":
 			s.Stop()
-			if err = os.RemoveAll(file(".mailtree/notified")); step.do == "damaged" {
-				err = exec.Command("sh", "-c", "mkdir "+file(".mailtree/notified")+"; echo '[' >"+file(".mailtree/notified/Bob")).Run()
+			script := "rm -r $0"
+			if step.do == "damaged" {
+				script = "for f in $0/*; do echo '[' >$f; done"
 			}
+			err = exec.Command("sh", "-c", script, file(".mailtree/sessions")).Run()
 			s = storetest.Open(t, storetest.Config{Root: root})
 			p = open()
 		case "all":
@@ -161,11 +186,11 @@ func TestNoticeMany(t *testing.T) {
 	if err := p.SetPresence(t.Context(), "Bob", format.Ready); err != nil {
 		t.Fatal(err)
 	}
-	n, err := p.Notice(t.Context(), "Bob")
-	if err != nil || n == nil || n.New != 200 {
-		t.Fatalf("%+v %v", n, err)
+	w := window(t, p, "Bob")
+	if w == nil || w.New != 200 {
+		t.Fatalf("%+v", w)
 	}
-	p.Told(n)
+	told(t, p, w)
 	for _, d := range inbox(t, p, "Bob").Messages[:10] { // the newest: older ones come into the state's view
 		if _, err := p.Box("Bob", format.Origin{}).SetRead(t.Context(), d.ID, true); err != nil {
 			t.Fatal(err)
@@ -181,8 +206,8 @@ func TestSeat(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")
 	s := storetest.Open(t, storetest.Config{Root: root, NoWatcher: true})
-	seats := func() map[string]maildir.Seat {
-		got := map[string]maildir.Seat{}
+	seats := func() map[string]maildir.Pane {
+		got := map[string]maildir.Pane{}
 		for _, key := range []string{shop, "/abs/path/other"} {
 			p, err := s.EnsureProject(t.Context(), key)
 			if err != nil {
@@ -195,22 +220,19 @@ func TestSeat(t *testing.T) {
 				if err := p.SetPresence(t.Context(), name, format.Ready); err != nil {
 					t.Fatal(err)
 				}
-				n, err := p.Notice(t.Context(), name)
-				if err == nil && n == nil {
+				w := window(t, p, name)
+				if w == nil {
 					send(t, p, "Ann", maildir.Draft{To: []string{name}, Body: "b"})
-					n, err = p.Notice(t.Context(), name)
+					w = window(t, p, name)
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				if n.Seat != (maildir.Seat{}) {
-					got[filepath.Base(key)+" "+name] = n.Seat
+				if w.Pane != (maildir.Pane{}) {
+					got[filepath.Base(key)+" "+name] = w.Pane
 				}
 			}
 		}
 		return got
 	}
-	one, two := maildir.Seat{Tmux: "/tmp/s,1,0", Pane: "%1", Window: "Ann"}, maildir.Seat{Tmux: "/tmp/s,1,0", Pane: "%2"}
+	one, two := maildir.Pane{Tmux: "/tmp/s,1,0", Pane: "%1", Window: "Ann"}, maildir.Pane{Tmux: "/tmp/s,1,0", Pane: "%2"}
 	seats()
 	in := func(key string) *maildir.Project {
 		p, err := s.Project(t.Context(), key)
@@ -221,15 +243,15 @@ func TestSeat(t *testing.T) {
 	}
 	for i, tt := range []struct {
 		key, agent string
-		at         maildir.Seat
-		want       map[string]maildir.Seat
+		at         maildir.Pane
+		want       map[string]maildir.Pane
 	}{
-		{shop, "Ann", one, map[string]maildir.Seat{"shop Ann": one}},
-		{shop, "Bob", two, map[string]maildir.Seat{"shop Ann": one, "shop Bob": two}},
-		{shop, "Ann", two, map[string]maildir.Seat{"shop Ann": two}},
-		{"/abs/path/other", "Ann", two, map[string]maildir.Seat{"other Ann": two}},
-		{"/abs/path/other", "Bob", one, map[string]maildir.Seat{"other Ann": two, "other Bob": one}},
-		{"/abs/path/other", "Ann", maildir.Seat{}, map[string]maildir.Seat{"other Bob": one}},
+		{shop, "Ann", one, map[string]maildir.Pane{"shop Ann": one}},
+		{shop, "Bob", two, map[string]maildir.Pane{"shop Ann": one, "shop Bob": two}},
+		{shop, "Ann", two, map[string]maildir.Pane{"shop Ann": two}},
+		{"/abs/path/other", "Ann", two, map[string]maildir.Pane{"other Ann": two}},
+		{"/abs/path/other", "Bob", one, map[string]maildir.Pane{"other Ann": two, "other Bob": one}},
+		{"/abs/path/other", "Ann", maildir.Pane{}, map[string]maildir.Pane{"other Bob": one}},
 	} {
 		in(tt.key).SetSeat(tt.agent, tt.at)
 		if diff := cmp.Diff(tt.want, seats()); diff != "" {
@@ -297,12 +319,12 @@ func TestNoticeMeanwhile(t *testing.T) {
 	}
 	status(format.Ready)
 	send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Body: "b"})
-	n, err := p.Notice(t.Context(), "Bob")
-	if err != nil || n == nil {
-		t.Fatal(n, err)
+	w := window(t, p, "Bob")
+	if w == nil {
+		t.Fatal("there is nothing to tell")
 	}
 	status(format.Work)
-	if p.Told(n) {
+	if told(t, p, w) {
 		t.Error("it is told though it works")
 	}
 	status(format.Ready)

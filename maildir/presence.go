@@ -1,0 +1,67 @@
+package maildir
+
+import (
+	"context"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/index"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/seat"
+	"mailtree/maildir/writer"
+)
+
+// CheckPresence refuses a word that is not exactly ready, work or offline. Errors: ErrInvalid.
+// See docs/agentmail.md, "Presence".
+func CheckPresence(status string) error {
+	if status != format.Ready && status != format.Work && status != format.Offline {
+		return &Error{What: refusal.StatusUnknown, Field: refusal.Status, Name: status}
+	}
+	return nil
+}
+
+// SetPresence writes the agent's status file: ready, work or offline. Errors: ErrNotFound,
+// ErrInvalid.
+func (p *Project) SetPresence(ctx context.Context, agent, status string) error {
+	if err := CheckPresence(status); err != nil {
+		return err
+	}
+	tx := &writer.Tx{Op: writer.Op{Verb: "presence", Agent: agent, Summary: agent + " is " + status}, Facts: []string{"presence " + agent}}
+	tx.Plan = func(g *writer.Group) error {
+		if err := p.needAgent(g.Ctx, refusal.Agent, agent); err != nil {
+			return err
+		}
+		row, err := p.store.index.Agent(g.Ctx, p.Slug, agent)
+		if err != nil {
+			return err
+		}
+		if row != nil && row.Status == status {
+			data, _, err := p.Tree.Read(format.StatusPath(agent), format.MaxSmall)
+			if says, bad := format.ParseStatus(data); err == nil && bad == nil && says == status {
+				return nil
+			}
+			return g.Behind(format.StatusPath(agent))
+		}
+		return g.Replace(tx, format.StatusPath(agent), []byte(status+"\n"))
+	}
+	defer p.noteSeen(ctx, agent)
+	return p.Writer.Do(ctx, tx)
+}
+
+// noteStatus has those whose status is not ready any more told anew, once they are ready again, of what
+// is unread then, in their windows. It asks the index: the file may say something else again by now,
+// which is a change of its own.
+func (p *Project) noteStatus(changes []index.Change) {
+	for _, c := range changes {
+		if c.Kind != format.KindStatus {
+			continue
+		}
+		// No caller's context: the changes are in the index, and nobody notes them a second time.
+		row, err := p.store.index.Agent(context.Background(), p.Slug, c.Agent)
+		if err != nil || row == nil || row.Status != format.Ready {
+			p.seats.Change(seat.WindowOf(c.Agent), func(s *seat.Seat) {
+				s.Cut(p.store.cfg.Now())
+				s.Wake = seat.Wake{}
+			})
+		}
+	}
+}

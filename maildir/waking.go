@@ -1,0 +1,310 @@
+package maildir
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/index"
+	"mailtree/maildir/repo"
+	"mailtree/maildir/seat"
+)
+
+// An agent is woken for unread mail that it was not told of: an idle session of a client, once for the
+// same messages, else the window of an agent that is ready, once for each message. Clients that can be
+// woken wait for that (AwaitNews); others somebody has to wake (Sleepers), as long as it has not worked.
+// See docs/hooks.md, "Waking", and docs/agentmail.md, "Waking an agent in tmux".
+
+// Pane is a tmux pane.
+type Pane = seat.Pane
+
+// SetSeat notes from which pane the agent calls; the zero Pane that it does so from none. A pane has
+// one agent, the last that called from it.
+func (p *Project) SetSeat(agent string, at Pane) {
+	p.store.seating.Lock() // of two who take one pane at once, each would take it from the other
+	defer p.store.seating.Unlock()
+	if !p.seats.Sit(agent, at) || at == (Pane{}) {
+		return
+	}
+	for _, other := range p.store.Projects() {
+		if other == p {
+			other.seats.Vacate(at, agent)
+		} else {
+			other.seats.Vacate(at, "")
+		}
+	}
+}
+
+// waiters know who waits to wake a session: one for each. Safe for concurrent use.
+type waiters struct {
+	mu sync.Mutex
+	by map[SessionKey]chan struct{}
+}
+
+// enter makes the caller the one who waits; replaced is closed when another does.
+func (w *waiters) enter(k SessionKey) (replaced chan struct{}, leave func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if before, ok := w.by[k]; ok {
+		close(before)
+	}
+	if w.by == nil {
+		w.by = map[SessionKey]chan struct{}{}
+	}
+	mine := make(chan struct{})
+	w.by[k] = mine
+	return mine, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.by[k] == mine {
+			delete(w.by, k)
+		}
+	}
+}
+
+func (w *waiters) awaited(k SessionKey) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, ok := w.by[k]
+	return ok
+}
+
+// DefaultSettle is how long mail is let come together: whoever waits for it in a long poll has it by
+// then, and a burst is one wake.
+const DefaultSettle = time.Second
+
+// lookAgain is how often whoever waits looks without a change: a turn may end unnoticed.
+const lookAgain = time.Minute
+
+// BeginPatience is how long whoever waits to wake a session lets it begin: a client starts the hook
+// that waits beside the one that begins the session, in any order.
+const BeginPatience = 2 * time.Second
+
+// lookForBegin is how often whoever waits looks for a session that is still to begin.
+const lookForBegin = 50 * time.Millisecond
+
+// AwaitNews waits until an idle session is to be told of unread mail, lets what comes at once
+// settle, and returns what its model is told now, as TellSession does. It gives a session that is
+// unknown or has ended BeginPatience to begin. over is true where nobody needs to wait any more:
+// another waits for the same session, or the session has ended, or the project is gone. Errors:
+// ctx's, the index's.
+func (p *Project) AwaitNews(ctx context.Context, k SessionKey, settle time.Duration) (n seat.News, over bool, err error) {
+	replaced, leave := p.waiters.enter(k)
+	defer leave()
+	begins := time.Now().Add(BeginPatience)
+	for settled := false; ; {
+		s, _ := p.seats.Of(k)
+		bell := p.store.feed.agent(p.Slug, s.Agent)
+		s, ok := p.seats.Of(k) // after the bell, or a change would be missed
+		if !ok || !s.Live(p.store.cfg.Now()) {
+			if time.Now().After(begins) {
+				return n, true, nil
+			}
+			if over, err = p.pause(ctx, lookForBegin, nil, replaced); over || err != nil {
+				return n, over, err
+			}
+			continue
+		}
+		begins = time.Time{} // a session that ends now has ended
+		mail, err := p.unreadOf(ctx, s.Agent)
+		if err != nil {
+			return n, false, err
+		}
+		untold := s.Untold(mail.newest)
+		due := len(untold) > 0 && s.Idle(p.store.cfg.Now())
+		rest, err := p.rest(ctx, s.Agent, untold)
+		if err != nil {
+			return n, false, err
+		}
+		if !due || rest > 0 || !settled {
+			long, until := lookAgain, bell
+			if settled = due && rest == 0; settled {
+				long, until = settle, nil
+			} else if due {
+				long = rest
+			}
+			if over, err = p.pause(ctx, long, until, replaced); over || err != nil {
+				return n, over, err
+			}
+			continue
+		}
+		if n, err = p.TellSession(ctx, k); err != nil || n.New > 0 {
+			p.seats.NoteWake(k, seat.Wake{Outcome: seat.Woken, For: untold[0].ID})
+			return n, false, err
+		}
+	}
+}
+
+// pause waits for the bell, at most that long. over is true where whoever waits was replaced, or the
+// project is gone. Errors: ctx's.
+func (p *Project) pause(ctx context.Context, long time.Duration, bell, replaced <-chan struct{}) (over bool, err error) {
+	timer := time.NewTimer(long)
+	defer timer.Stop()
+	select {
+	case <-bell:
+	case <-timer.C:
+	case <-replaced:
+		return true, nil
+	case <-p.life.removed:
+		return true, nil
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+	return false, nil
+}
+
+// unreadMail is what an agent has not read.
+type unreadMail struct {
+	agent  *index.AgentRow // nil: there is no such agent
+	newest []seat.Unread   // newest first, at most seat.Most
+	all    int
+}
+
+func (m *unreadMail) more() bool { return m.all > len(m.newest) }
+
+// unreadOf reads what is unread of an agent's mail.
+func (p *Project) unreadOf(ctx context.Context, agent string) (m unreadMail, err error) {
+	if m.agent, err = p.store.index.Agent(ctx, p.Slug, agent); err != nil || m.agent == nil || m.agent.Unread == 0 {
+		return m, err
+	}
+	page, err := p.page(ctx, index.InboxQuery{Project: p.Slug, Agent: agent, UnreadOnly: true, Limit: seat.Most})
+	if err != nil {
+		return m, err
+	}
+	for _, d := range page.Messages {
+		m.newest = append(m.newest, seat.Unread{ID: d.ID, From: d.From, Subject: d.Subject, Thread: d.ThreadID, Created: d.Created})
+	}
+	m.all = page.Unread
+	return m, nil
+}
+
+// Sleeper is a seat whose agent somebody has to wake as soon as it is idle: nobody waits to do it.
+type Sleeper struct {
+	seat.Seat
+	Program string // that the agent was registered as; "agentmail" where it called from a pane, as that toolset alone notes
+	New     int    // unread messages that it was not told of
+	Newest  string // the newest of them
+	Works   bool   // it is not idle: its client's hook tells it
+	Rests   bool   // the wake waits: see mostVolley
+
+	mail unreadMail
+}
+
+// SleepQuery asks for an agent that is to be woken.
+type SleepQuery struct {
+	Agent   string
+	Windows bool // of agents without a session those that are ready are woken in their windows
+	Again   bool // also who was woken for the same messages, or was told of all that is unread
+}
+
+// Sleepers lists the sessions of an agent, or its window, that have to be woken, and were not for the
+// same messages.
+func (p *Project) Sleepers(ctx context.Context, q SleepQuery) (all []Sleeper, err error) {
+	seats, _ := p.seats.Sessions(q.Agent)
+	if len(seats) == 0 && q.Windows {
+		seats = []seat.Seat{p.seats.Window(q.Agent)}
+	}
+	seats = slices.DeleteFunc(seats, func(s seat.Seat) bool { return p.waiters.awaited(s.Key) })
+	if len(seats) == 0 { // most agents: nothing is read for them
+		return nil, nil
+	}
+	mail, err := p.unreadOf(ctx, q.Agent)
+	if err != nil || len(mail.newest) == 0 {
+		return nil, err
+	}
+	for _, s := range seats {
+		due := mail.newest
+		if !q.Again {
+			due = s.Untold(due)
+		}
+		if len(due) == 0 || s.IsWindow() && mail.agent.Status != format.Ready ||
+			!q.Again && s.Wake.Succeeded() && s.Wake.For == due[0].ID {
+			continue
+		}
+		one := Sleeper{Seat: s, Program: mail.agent.Program, New: len(due), Newest: due[0].ID, mail: mail}
+		if p.seats.Window(q.Agent).Pane != (Pane{}) {
+			one.Program = "agentmail"
+		}
+		if !s.IsWindow() {
+			rest, err := p.rest(ctx, q.Agent, due)
+			if err != nil {
+				return nil, err
+			}
+			one.Works, one.Rests = !s.Idle(p.store.cfg.Now()), rest > 0 && !q.Again
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// StillSleeps looks once more, as the last thing before s is woken in a window, and brings s up to date.
+// An agent without a session counts as told from then on: of a notice that comes to nothing it hears
+// with the next message, of two it would hear too much. A session's hook tells it.
+func (p *Project) StillSleeps(ctx context.Context, q SleepQuery, s *Sleeper) (still bool, err error) {
+	all, err := p.Sleepers(ctx, q)
+	i := slices.IndexFunc(all, func(now Sleeper) bool { return now.Key == s.Key })
+	if i < 0 {
+		return false, err
+	}
+	if *s = all[i]; s.IsWindow() {
+		_, _, ok := p.seats.Tell(&s.Seat, s.mail.newest, s.mail.more())
+		return ok, nil
+	}
+	return true, nil
+}
+
+// NoteWake notes how the agent of a seat was to be woken now.
+func (p *Project) NoteWake(k SessionKey, w seat.Wake) { p.seats.NoteWake(k, w) }
+
+// Reach is how a session of an agent can be woken, and how that went last.
+type Reach struct {
+	Client string
+	Ended  bool
+	Waits  bool      // its client waits for mail
+	Way    string    // else; as of seat.Seat
+	Wake   seat.Wake // the last; zero: none was needed
+}
+
+// Reaches lists the sessions of agents by their names, of each agent those that go on, else the last
+// one. Agents that were never a session are not among them.
+func (p *Project) Reaches() map[string][]Reach {
+	all := map[string][]Reach{}
+	live, ended := p.seats.All()
+	for i, s := range append(live, ended...) {
+		over := i >= len(live)
+		if over && all[s.Agent] != nil {
+			continue
+		}
+		all[s.Agent] = append(all[s.Agent], Reach{
+			Client: s.Client,
+			Ended:  over,
+			Waits:  p.waiters.awaited(s.Key),
+			Way:    s.Way(),
+			Wake:   s.Wake,
+		})
+	}
+	return all
+}
+
+// Covers reports whether dir, an absolute path, lies in the code base that the project is for, or
+// in another work tree of that repository.
+func (p *Project) Covers(dir string) bool {
+	if p.human == "" {
+		return false
+	}
+	place, err := repo.PlaceOf(filepath.Clean(dir))
+	if err != nil { // the next look tells
+		return false
+	}
+	if inside(place.Path, p.human) {
+		return true
+	}
+	real, err := filepath.EvalSymlinks(p.human)
+	return err == nil && inside(place.Path, real)
+}
+
+func inside(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }

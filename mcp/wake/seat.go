@@ -1,0 +1,80 @@
+package wake
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"mailtree/maildir"
+	"mailtree/maildir/seat"
+	"mailtree/mcp/agentmail/tmux"
+)
+
+// knock wakes the agent of a seat in the best way that there is, and returns an outcome of package
+// seat; "" where there was nothing to tell any more. The error says why nobody could be woken.
+//
+// Of a session, nobody notes here that it was told: the prompt that begins the turn makes the client's
+// hook tell what is unread by then. Of an agent without a session, that is noted before anything is
+// typed (maildir.StillSleeps).
+func (n *Waker) knock(ctx context.Context, by By, p *maildir.Project, s *maildir.Sleeper) (how string, why error) {
+	switch way := s.Way(); {
+	case way == seat.ByQueue:
+		return seat.Queued, queueCodex(ctx, &s.Seat, notice(s.Program))
+	case way == "":
+		return "", errors.New("its client does not wait for mail, and does not run in tmux")
+	case !by.Types:
+		return "", errors.New("its client does not wait for mail, and nothing is typed into windows here")
+	}
+	text := notice(s.Program)
+	window, pane, err := findPane(ctx, by.Tmux, p, s)
+	if err == nil {
+		err = window.Free(ctx, pane, text)
+	}
+	if err != nil {
+		return "", err
+	}
+	if still, err := p.StillSleeps(ctx, by.query(s.Agent), s); !still { // tmux took its time
+		return "", err
+	}
+	return seat.Typed, window.Type(context.WithoutCancel(ctx), pane, text, n.cfg.Pause)
+}
+
+// findPane finds the pane of a seat: that which its session runs in, or its agent called from. An
+// agent without a session that has none is found by name: it is the only window of that name in the
+// tmux session of whoever asks, if the program in it works in the project's code base. A pane in which
+// somebody scrolls, or whose input is shared, is left alone. The error says why there is none now.
+func findPane(ctx context.Context, session string, p *maildir.Project, of *maildir.Sleeper) (s tmux.Session, pane string, err error) {
+	err = errors.New("it has not called from a tmux window")
+	if its := of.Pane; its.Tmux != "" {
+		s, pane, err = look(ctx, its.Tmux, its.Pane, func(at tmux.Pane) bool {
+			return at.ID == its.Pane && (its.Window == "" || at.Window == its.Window)
+		})
+	}
+	if pane != "" || session == "" || !of.IsWindow() || errors.Is(err, errNotQuiet) {
+		return s, pane, err
+	}
+	return look(ctx, session, "", func(at tmux.Pane) bool { return at.Window == of.Agent && at.Active && p.Covers(at.Dir) })
+}
+
+var errNotQuiet = errors.New("somebody scrolls in its window, or the window's input is off or shared")
+
+// look finds the only pane of a session that is the agent's.
+func look(ctx context.Context, value, near string, its func(tmux.Pane) bool) (s tmux.Session, pane string, err error) {
+	if s, err = tmux.Parse(value); err != nil {
+		return s, "", err
+	}
+	panes, err := s.Panes(ctx, near)
+	if err != nil {
+		return s, "", err
+	}
+	panes = slices.DeleteFunc(panes, func(at tmux.Pane) bool { return !its(at) })
+	switch {
+	case len(panes) == 0:
+		return s, "", errors.New("it has no window here")
+	case len(panes) > 1:
+		return s, "", errors.New("several windows have its name")
+	case !panes[0].Quiet:
+		return s, "", errNotQuiet
+	}
+	return s, panes[0].ID, nil
+}
