@@ -36,8 +36,7 @@ func (v *Visit) pane() Pane { return Pane{Tmux: v.Tmux, Pane: v.Pane} }
 func (p *Project) BeginSession(ctx context.Context, v Visit) (agent string, err error) {
 	p.binding.Lock() // or two that begin at once would take one name
 	defer p.binding.Unlock()
-	if p.seats.Continue(v.SessionKey, v.pane(), seat.Process(v.Process)) {
-		s, _ := p.seats.Of(v.SessionKey)
+	if s, ok := p.seats.Continue(v.SessionKey, v.pane(), seat.Process(v.Process)); ok {
 		is, err := p.hasAgent(ctx, s.Agent) // a person may have removed it
 		if err != nil || is && (v.Agent == "" || v.Agent == s.Agent) {
 			return s.Agent, err

@@ -29,7 +29,7 @@ func TestVolley(t *testing.T) {
 		if err != nil || len(all) != 1 {
 			t.Fatalf("%+v, %v", all, err)
 		}
-		return all[0].Rests
+		return all[0].Rest > 0
 	}
 	between("Bob", "Ann", 20)
 	between("Ann", "Bob", 9)

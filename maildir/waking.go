@@ -110,31 +110,26 @@ func (p *Project) AwaitNews(ctx context.Context, k SessionKey, settle time.Durat
 			continue
 		}
 		begins = time.Time{} // a session that ends now has ended
-		mail, err := p.unreadOf(ctx, s.Agent)
+		one, err := p.sleeper(ctx, s, false)
 		if err != nil {
 			return n, false, err
 		}
-		untold := s.Untold(mail.newest)
-		due := len(untold) > 0 && s.Idle(p.store.cfg.Now())
-		rest, err := p.rest(ctx, s.Agent, untold)
-		if err != nil {
-			return n, false, err
-		}
-		if !due || rest > 0 || !settled {
-			long, until := lookAgain, bell
-			if settled = due && rest == 0; settled {
-				long, until = settle, nil
-			} else if due {
-				long = rest
+		long, until := lookAgain, bell
+		switch {
+		case one.New == 0 || one.Works:
+		case one.Rest > 0:
+			long = one.Rest
+		case !settled:
+			long, until = settle, nil
+		default:
+			if n, err = p.TellSession(ctx, k); err != nil || n.New > 0 {
+				p.NoteWake(k, seat.Wake{Outcome: seat.Woken, For: one.Newest})
+				return n, false, err
 			}
-			if over, err = p.pause(ctx, long, until, replaced); over || err != nil {
-				return n, over, err
-			}
-			continue
 		}
-		if n, err = p.TellSession(ctx, k); err != nil || n.New > 0 {
-			p.seats.NoteWake(k, seat.Wake{Outcome: seat.Woken, For: untold[0].ID})
-			return n, false, err
+		settled = until == nil
+		if over, err = p.pause(ctx, long, until, replaced); over || err != nil {
+			return n, over, err
 		}
 	}
 }
@@ -185,11 +180,11 @@ func (p *Project) unreadOf(ctx context.Context, agent string) (m unreadMail, err
 // Sleeper is a seat whose agent somebody has to wake as soon as it is idle: nobody waits to do it.
 type Sleeper struct {
 	seat.Seat
-	Program string // that the agent was registered as; "agentmail" where it called from a pane, as that toolset alone notes
-	New     int    // unread messages that it was not told of
-	Newest  string // the newest of them
-	Works   bool   // it is not idle: its client's hook tells it
-	Rests   bool   // the wake waits: see mostVolley
+	Program string        // that the agent was registered as; "agentmail" where it called from a pane, as that toolset alone notes
+	New     int           // unread messages that it was not told of
+	Newest  string        // the newest of them
+	Works   bool          // it is not idle: its client's hook tells it
+	Rest    time.Duration // how long the wake still waits: see mostVolley
 
 	mail unreadMail
 }
@@ -208,37 +203,43 @@ func (p *Project) Sleepers(ctx context.Context, q SleepQuery) (all []Sleeper, er
 	if len(seats) == 0 && q.Windows {
 		seats = []seat.Seat{p.seats.Window(q.Agent)}
 	}
-	seats = slices.DeleteFunc(seats, func(s seat.Seat) bool { return p.waiters.awaited(s.Key) })
-	if len(seats) == 0 { // most agents: nothing is read for them
-		return nil, nil
-	}
-	mail, err := p.unreadOf(ctx, q.Agent)
-	if err != nil || len(mail.newest) == 0 {
-		return nil, err
-	}
 	for _, s := range seats {
-		due := mail.newest
-		if !q.Again {
-			due = s.Untold(due)
-		}
-		if len(due) == 0 || s.IsWindow() && mail.agent.Status != format.Ready ||
-			!q.Again && s.Wake.Succeeded() && s.Wake.For == due[0].ID {
+		if p.waiters.awaited(s.Key) {
 			continue
 		}
-		one := Sleeper{Seat: s, Program: mail.agent.Program, New: len(due), Newest: due[0].ID, mail: mail}
-		if p.seats.Window(q.Agent).Pane != (Pane{}) {
-			one.Program = "agentmail"
+		one, err := p.sleeper(ctx, s, q.Again)
+		if err != nil {
+			return nil, err
 		}
-		if !s.IsWindow() {
-			rest, err := p.rest(ctx, q.Agent, due)
-			if err != nil {
-				return nil, err
-			}
-			one.Works, one.Rests = !s.Idle(p.store.cfg.Now()), rest > 0 && !q.Again
+		if one.New > 0 && (q.Again || !s.Wake.Succeeded() || s.Wake.For != one.Newest) {
+			all = append(all, one)
 		}
-		all = append(all, one)
 	}
 	return all, nil
+}
+
+// sleeper looks what the agent of a seat is to be told of there, with again also what it was told of.
+// New is 0 where that is nothing.
+func (p *Project) sleeper(ctx context.Context, s seat.Seat, again bool) (one Sleeper, err error) {
+	one = Sleeper{Seat: s, Works: !s.Idle(p.store.cfg.Now())}
+	if one.mail, err = p.unreadOf(ctx, s.Agent); err != nil || len(one.mail.newest) == 0 {
+		return one, err
+	}
+	agent, due := one.mail.agent, one.mail.newest
+	if !again {
+		due = s.Untold(due)
+	}
+	if len(due) == 0 || s.IsWindow() && agent.Status != format.Ready {
+		return one, nil
+	}
+	one.New, one.Newest, one.Program = len(due), due[0].ID, agent.Program
+	if p.seats.Window(s.Agent).Pane != (Pane{}) {
+		one.Program = "agentmail"
+	}
+	if !again && !s.IsWindow() {
+		one.Rest, err = p.rest(ctx, s.Agent, due)
+	}
+	return one, err
 }
 
 // StillSleeps looks once more, as the last thing before s is woken in a window, and brings s up to date.

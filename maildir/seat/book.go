@@ -138,16 +138,16 @@ func (b *Book) Names(k Key, dir string) (names []string) {
 	})
 }
 
-// Continue notes where a session that goes on runs now; false where it is not known or has ended:
-// then it begins anew. One whose process is gone goes on while no other session has begun since:
+// Continue notes where a session that goes on runs now, and returns it; false where it is not known or
+// has ended: then it begins anew. One whose process is gone goes on while no other session has begun since:
 // the process may have been a helper of the client.
-func (b *Book) Continue(k Key, at Pane, by Process) (goesOn bool) {
-	b.Change(k, func(s *Seat) {
+func (b *Book) Continue(k Key, at Pane, by Process) (s Seat, goesOn bool) {
+	s, _ = b.Change(k, func(s *Seat) {
 		if goesOn = s.Ended.IsZero(); goesOn && by != "" {
 			s.Pane, s.Process = at, by
 		}
 	})
-	return goesOn
+	return s, goesOn
 }
 
 // Begin puts a session into the book that begins or goes on, and drops those that ended long ago.

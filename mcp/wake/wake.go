@@ -86,13 +86,31 @@ type Outcome struct {
 // Pass looks once at every agent, and calls told for each that was due. Errors are the index's, or
 // ctx's.
 func (n *Waker) Pass(ctx context.Context, by By, told func(Outcome)) error {
-	all, err := n.everybody(ctx)
+	look, err := n.everybody(ctx)
 	if err != nil {
 		return err
 	}
-	for w := range all {
-		if _, err := n.wake(ctx, by, w, told); err != nil {
+	return n.pass(ctx, by, look, told)
+}
+
+// pass looks at those of look whose time has come, and leaves in it whom it could not wake.
+func (n *Waker) pass(ctx context.Context, by By, look map[whom]attempt, told func(Outcome)) error {
+	for w, a := range look {
+		if a.at.After(time.Now()) {
+			continue
+		}
+		left, err := n.wake(ctx, by, w, func(o Outcome) {
+			if o.Why == "" || a.tries == 0 {
+				told(o)
+			}
+		})
+		switch {
+		case err != nil:
 			return err
+		case left:
+			look[w] = a.next(n.cfg.Retry)
+		default:
+			delete(look, w)
 		}
 	}
 	return nil
@@ -109,35 +127,15 @@ func (n *Waker) Nudge(ctx context.Context, by By, project, agent string, told fu
 // It tries an agent again that it could not wake, and calls told for it the first time only.
 func (n *Waker) Watch(ctx context.Context, by By, told func(Outcome)) error {
 	mark, err := n.cfg.Store.LastChange(ctx)
-	if err != nil {
-		return ended(ctx, err)
+	var look map[whom]attempt
+	if err == nil {
+		look, err = n.everybody(ctx)
 	}
-	look, err := n.everybody(ctx)
 	for err == nil {
-		for w, a := range look {
-			if a.at.After(time.Now()) {
-				continue
-			}
-			left, err := n.wake(ctx, by, w, func(o Outcome) {
-				if o.Why == "" || a.tries == 0 {
-					told(o)
-				}
-			})
-			if err != nil {
-				return ended(ctx, err)
-			}
-			if left {
-				look[w] = a.next(n.cfg.Retry)
-			} else {
-				delete(look, w)
-			}
+		if err = n.pass(ctx, by, look, told); err == nil {
+			mark, err = n.wait(ctx, mark, look)
 		}
-		mark, err = n.wait(ctx, mark, look)
 	}
-	return ended(ctx, err)
-}
-
-func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -242,7 +240,7 @@ func (n *Waker) wakeOne(ctx context.Context, by By, p *maildir.Project, s *maild
 	case s.Works:
 		o.Why = "it works"
 		return o
-	case s.Rests:
+	case s.Rest > 0:
 		o.Why = "two agents write to each other without a pause: the wake waits for a minute"
 		return o
 	}
