@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,25 +82,13 @@ func serve(ctx context.Context, p *program) error {
 // server in the background. It starts every goroutine of the program but those of libraries, and
 // returns when all have ended.
 func (a *app) run(ctx context.Context, p *program, listeners []net.Listener) error {
-	log := a.log
 	ctx, end := context.WithCancelCause(ctx)
 	yield := func() { end(nil) }
 	defer yield()
-	health := &health{app: a, began: time.Now()}
-	cfg := a.serverConfig()
-	cfg.Health = func(ctx context.Context) any { return health.report(ctx) }
 	waker := newWaker(p, a)
-	if len(listeners) > 0 {
-		cfg.URL = serverURL(p.cfg, listeners[0].Addr().(*net.TCPAddr).Port)
-		cfg.Page = newPage(p, a, waker)
-	}
-	cfg.Nudge = waker.serve
-	cfg.Stop = yield
-	if p.background {
-		cfg.Yield = yield
-	}
+	cfg := a.serverConfig(p, waker, listeners, yield)
 	m := mcpserver.New(cfg)
-	a.metrics.health, a.metrics.usage = health, m.Usage
+	a.metrics.usage = m.Usage
 	servers := []*http.Server{m.HTTPServer("")}[:len(listeners)]
 	for _, l := range a.sockets {
 		listeners, servers = append(listeners, l), append(servers, m.SocketServer())
@@ -110,89 +99,105 @@ func (a *app) run(ctx context.Context, p *program, listeners []net.Listener) err
 	lasting := context.WithoutCancel(ctx)
 	storing, stopStore := context.WithCancel(lasting)
 	defer stopStore()
-	stored, pumped, served := make(chan error, 1), make(chan error, 1), make(chan error, len(servers))
-	go func() { stored <- a.store.Run(storing) }()
-	watched := make(chan error, 1)
-	go func() { watched <- a.watch(storing) }()
+	var store, callers, serving sync.WaitGroup
+	var storeErr error
+	store.Go(func() { storeErr = a.store.Run(storing) })
+	store.Go(func() { _ = a.watch(storing) })
 	hooked := make(chan struct{})
 	hooking, stopHooks := context.WithCancel(lasting)
 	defer stopHooks()
 	go func() { defer close(hooked); a.hooks.Run(hooking) }()
-	pumping, stopPump := context.WithCancel(lasting)
-	defer stopPump()
-	go func() { pumped <- m.Run(pumping) }()
-	woken := make(chan struct{})
-	go func() { defer close(woken); waker.run(pumping) }()
-	var serving sync.WaitGroup
+	calling, stopCallers := context.WithCancel(lasting)
+	defer stopCallers()
+	callers.Go(func() { _ = m.Run(calling) })
+	callers.Go(func() { waker.run(calling) })
+	callers.Go(func() { a.stopIdle(ctx, yield) })
+	callers.Go(func() { a.guardFiles(ctx, end) })
+	served := make(chan error, len(servers))
 	for i, srv := range servers {
 		serving.Go(func() { served <- srv.Serve(listeners[i]) })
 	}
-	idled := make(chan struct{})
-	go func() { defer close(idled); a.stopIdle(ctx, yield) }()
-	guarded := make(chan struct{})
-	go func() { defer close(guarded); a.guardFiles(ctx, end) }()
-	var err error
-	if p.background {
-		if err = detach(p.cfg.Store); err != nil {
-			yield()
-		}
-		log.Info("serving in the background", "version", version(), "store", p.cfg.Store, "pid", os.Getpid(), "idle", p.cfg.Idle)
-	} else {
-		welcome(ctx, p, a, cfg.URL)
+	err := a.announce(ctx, p, cfg.URL)
+	if err != nil {
+		yield()
 	}
 
 	select {
 	case <-ctx.Done():
-		log.Info("stopping")
+		a.log.Info("stopping")
 	case err = <-served:
-		log.Error("HTTP server ended", "error", err)
+		a.log.Error("HTTP server ended", "error", err)
 		yield()
 	}
 	stopHooks()
-	stopPump()
-	<-pumped
-	<-woken
-	<-idled
-	<-guarded
+	stopCallers()
+	callers.Wait()
 	shutdown(lasting, servers)
 	serving.Wait()                // or it would accept what comes to the next server on this port
 	if !ends(hooked, hookGrace) { // what they hold they keep: the process has to end
-		log.Error("the hooks do not end: the server ends without them", "waited", hookGrace)
+		a.log.Error("the hooks do not end: the server ends without them", "waited", hookGrace)
 	}
 	stopStore()
-	<-watched
-	if rerr := <-stored; err == nil {
-		err = rerr
+	store.Wait()
+	return a.reason(context.Cause(ctx), cmp.Or(err, storeErr))
+}
+
+// announce says that the server runs: to the person who started it, or in the log of a server in the
+// background, which its output becomes.
+func (a *app) announce(ctx context.Context, p *program, url string) error {
+	if !p.background {
+		welcome(ctx, p, a, url)
+		return nil
 	}
-	if errors.Is(err, http.ErrServerClosed) {
-		err = nil
-	}
-	if cause := context.Cause(ctx); errors.Is(cause, errIndexGone) || errors.Is(cause, errStoreGone) {
-		if err != nil {
-			log.Warn("the server ended with an error", "error", err)
-		}
-		if !storedir.IsStore(a.cfg.Store) { // the index went first, the rest has followed
-			cause = errStoreGone
-		}
-		return cause
-	}
+	err := detach(p.cfg.Store)
+	a.log.Info("serving in the background", "version", version(), "store", p.cfg.Store, "pid", os.Getpid(), "idle", p.cfg.Idle)
 	return err
 }
 
-// serverConfig is what every server of the store serves.
-func (a *app) serverConfig() mcpserver.Config {
-	return mcpserver.Config{
+// reason is the error of a server that has ended: its own, or the cause for which it ended by itself.
+func (a *app) reason(cause, err error) error {
+	if errors.Is(err, http.ErrServerClosed) {
+		err = nil
+	}
+	if !errors.Is(cause, errIndexGone) && !errors.Is(cause, errStoreGone) {
+		return err
+	}
+	if err != nil {
+		a.log.Warn("the server ended with an error", "error", err)
+	}
+	if !storedir.IsStore(a.cfg.Store) { // the index went first, the rest has followed
+		return errStoreGone
+	}
+	return cause
+}
+
+// serverConfig is what the server serves, and how it is stopped.
+func (a *app) serverConfig(p *program, waker *waker, listeners []net.Listener, stop func()) mcpserver.Config {
+	health := &health{app: a, began: time.Now()}
+	a.metrics.health = health
+	cfg := mcpserver.Config{
 		Store:        a.store,
 		Version:      version(),
 		Host:         a.cfg.Host,
 		Token:        a.store.Token(),
 		RequireToken: a.cfg.RequireToken,
+		Health:       func(ctx context.Context) any { return health.report(ctx) },
 		Metrics:      a.metrics.handler(),
 		Called:       a.metrics.called,
+		Nudge:        waker.serve,
+		Stop:         stop,
 		Explain:      words.Explain,
 		Log:          a.log,
 		MaxAnswer:    a.cfg.MaxAnswer,
 	}
+	if len(listeners) > 0 {
+		cfg.URL = serverURL(p.cfg, listeners[0].Addr().(*net.TCPAddr).Port)
+		cfg.Page = newPage(p, a, waker)
+	}
+	if p.background {
+		cfg.Yield = stop
+	}
+	return cfg
 }
 
 // Reasons for which a server ends by itself.
