@@ -54,41 +54,34 @@ func kindName() string {
 	return b.String() + " END"
 }
 
-// line is one row of the dump, with its sort key.
-type line struct {
-	table        int
-	project, key string
-	text         string
-}
-
 // Dump writes the content of the index, one JSON array a line with the table's name first, byte for
 // byte the same for equal trees whatever their history. It reads one state of the index while
 // writers go on.
 func (x *Index) Dump(ctx context.Context, w io.Writer) error {
 	b := bufio.NewWriter(w)
-	for l, err := range x.lines(ctx) {
+	for text, err := range x.lines(ctx) {
 		if err != nil {
 			return fmt.Errorf("dump: %w", err)
 		}
-		b.WriteString(l.text)
+		b.WriteString(text)
 		b.WriteByte('\n')
 	}
 	return b.Flush()
 }
 
 // lines yields the rows of the dump in order; an error ends it.
-func (x *Index) lines(ctx context.Context) iter.Seq2[line, error] {
-	return func(yield func(line, error) bool) {
+func (x *Index) lines(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
 		conn, done, err := x.snapshot(ctx)
 		if err != nil {
-			yield(line{}, err)
+			yield("", err)
 			return
 		}
 		defer done()
-		for i, t := range dumped {
-			if more, err := t.lines(ctx, conn, i, yield); err != nil || !more {
+		for _, t := range dumped {
+			if more, err := t.lines(ctx, conn, yield); err != nil || !more {
 				if err != nil {
-					yield(line{}, fmt.Errorf("%s: %w", t.name, err))
+					yield("", fmt.Errorf("%s: %w", t.name, err))
 				}
 				return
 			}
@@ -96,18 +89,18 @@ func (x *Index) lines(ctx context.Context) iter.Seq2[line, error] {
 	}
 }
 
-func (t *table) lines(ctx context.Context, conn *sql.Conn, number int, yield func(line, error) bool) (more bool, err error) {
+func (t *table) lines(ctx context.Context, conn *sql.Conn, yield func(string, error) bool) (more bool, err error) {
 	rows, err := conn.QueryContext(ctx, t.query+" ORDER BY 1, 2")
 	if err != nil {
 		return false, err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		l := line{table: number}
-		if err := rows.Scan(&l.project, &l.key, &l.text); err != nil {
+		var project, key, text string
+		if err := rows.Scan(&project, &key, &text); err != nil {
 			return false, err
 		}
-		if !yield(l, nil) {
+		if !yield(text, nil) {
 			return false, nil
 		}
 	}

@@ -3,17 +3,16 @@ package indexer
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"hash/maphash"
 	"iter"
-	"strings"
 
 	"mailtree/maildir/tree"
 )
 
 // Report says how a live index compares with one built from the trees.
 type Report struct {
-	Rows        int      // compared
+	Rows        int      // of the live index
 	Differences []string // "- row of the live index", "+ row of the rebuilt one"; at most maxDifferences
 }
 
@@ -50,44 +49,43 @@ func (r *Report) differ(text string) {
 	}
 }
 
-// compare merges two dumps.
-func (r *Report) compare(live, fresh iter.Seq2[line, error]) error {
-	nextA, stopA := iter.Pull2(live)
-	defer stopA()
-	nextB, stopB := iter.Pull2(fresh)
-	defer stopB()
-	a, errA, okA := nextA()
-	b, errB, okB := nextB()
-	for okA || okB {
-		if err := errors.Join(errA, errB); err != nil {
-			return err
+// compare compares two dumps. It keeps hashes of lines, and reads the dumps again where some differ.
+func (r *Report) compare(live, fresh iter.Seq2[string, error]) error {
+	seed := maphash.MakeSeed()
+	more := map[uint64]int{} // how many more lines of a hash the live index has
+	pass := func(lines iter.Seq2[string, error], see func(text string, hash uint64)) error {
+		for text, err := range lines {
+			if err != nil {
+				return err
+			}
+			see(text, maphash.String(seed, text))
 		}
-		order := 0
-		switch {
-		case !okB:
-			order = -1
-		case !okA:
-			order = 1
-		default:
-			order = a.compare(b)
-		}
-		if order < 0 || order == 0 && a.text != b.text {
-			r.differ("- " + a.text)
-		}
-		if order > 0 || order == 0 && a.text != b.text {
-			r.differ("+ " + b.text)
-		}
-		r.Rows++
-		if order <= 0 {
-			a, errA, okA = nextA()
-		}
-		if order >= 0 {
-			b, errB, okB = nextB()
-		}
+		return nil
 	}
-	return nil
-}
-
-func (l line) compare(m line) int {
-	return cmp.Or(cmp.Compare(l.table, m.table), strings.Compare(l.project, m.project), strings.Compare(l.key, m.key))
+	err := pass(live, func(_ string, hash uint64) {
+		r.Rows++
+		more[hash]++
+	})
+	if err != nil {
+		return err
+	}
+	err = pass(fresh, func(_ string, hash uint64) {
+		if more[hash]--; more[hash] == 0 {
+			delete(more, hash)
+		}
+	})
+	if err != nil || len(more) == 0 {
+		return err
+	}
+	return cmp.Or(
+		pass(live, func(text string, hash uint64) {
+			if more[hash] > 0 {
+				r.differ("- " + text)
+			}
+		}),
+		pass(fresh, func(text string, hash uint64) {
+			if more[hash] < 0 {
+				r.differ("+ " + text)
+			}
+		}))
 }
