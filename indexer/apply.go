@@ -7,14 +7,13 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"strings"
 
 	"mailtree/maildir/format"
 )
 
 // stored is a message as the tables hold it.
 type stored struct {
-	row, created   int64
+	row            int64
 	thread, sender string
 	src            string // the path of the file that its content comes from
 	urgent, asks   bool
@@ -158,61 +157,44 @@ func (b *batch) loadLetters(byID map[string]*letter) error {
 	if b.new || len(byID) == 0 {
 		return nil
 	}
-	const messages = "SELECT m.id, m.row, m.created, m.thread, m.sender, " + messagePath + ", m.importance IN ('high', 'urgent'), m.ack " +
+	const messages = "SELECT m.id, m.row, m.thread, m.sender, " + messagePath + ", m.importance IN ('high', 'urgent'), m.ack " +
 		"FROM json_each(?2) j CROSS JOIN messages m ON m.pid = ?1 AND m.id = " + given
 	return b.w.each(messages, []any{b.p.pid, listed(slices.Collect(maps.Keys(byID)))}, func(scan scanner) error {
 		var id string
 		s := &stored{}
-		err := scan(&id, &s.row, &s.created, &s.thread, &s.sender, &s.src, &s.urgent, &s.asks)
+		err := scan(&id, &s.row, &s.thread, &s.sender, &s.src, &s.urgent, &s.asks)
 		byID[id].stored = s
 		return err
 	})
 }
 
-// files writes the rows of files.
+// files writes the rows of files: first those that come and change, so that a folder or an agent with
+// other files than before stays.
 func (b *batch) files([]*letter) error {
-	for _, lk := range b.stats {
-		if err := b.w.restat(b.p.pid, b.known[lk.path].fol, lk.file); err != nil {
-			return err
+	var put []*file
+	for _, lk := range slices.Concat(b.stats, b.order) {
+		f := lk.file
+		if f == nil {
+			continue
 		}
-	}
-	var added []*file
-	for _, lk := range b.order {
-		k, f := b.known[lk.path], lk.file
-		switch {
-		case f == nil:
-			b.count(k, -1)
-			if err := b.w.deleteFile(b.p.pid, k); err != nil {
-				return err
-			}
-		case k != nil: // a path has one kind and one agent for ever
+		if k := b.known[lk.path]; k != nil {
 			f.fol = k.fol
-			if err := b.w.updateFile(b.p.pid, f); err != nil {
-				return err
-			}
-		default:
+		} else {
 			f.fol = b.folders[path.Dir(f.path)]
-			b.count(f, +1)
-			added = append(added, f)
 		}
+		put = append(put, f)
 	}
-	if err := b.w.insertFiles(b.p.pid, added, b.aid); err != nil {
+	if err := b.w.putFiles(b.p.pid, put, b.aid); err != nil {
 		return err
 	}
-	for fol, n := range b.filed {
-		if err := b.w.countFolder(fol, n); err != nil {
-			return err
+	for _, lk := range b.order {
+		if lk.file == nil {
+			if err := b.w.deleteFile(b.p.pid, b.known[lk.path]); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
-}
-
-// count notes that a folder and an agent have a file more or less.
-func (b *batch) count(f *file, n int) {
-	b.filed[f.fol] += n
-	if name := f.makesAgent(); name != "" {
-		b.held[name] += n
-	}
 }
 
 // problems writes why files do not count: for a reason of their own, or because another file has
@@ -287,7 +269,6 @@ func (b *batch) messages(letters []*letter) error {
 			return err
 		}
 	}
-	slices.SortStableFunc(in, keepersFirst)
 	for _, t := range in {
 		if err := b.insert(t); err != nil {
 			return err
@@ -302,34 +283,12 @@ func (b *batch) messages(letters []*letter) error {
 	return nil
 }
 
-// keepersFirst orders messages that keep their row before those that need a free one, then by time.
-func keepersFirst(a, b *letter) int {
-	if ka, kb := a.keeps(), b.keeps(); ka != kb {
-		if ka {
-			return -1
-		}
-		return 1
-	}
-	if c := a.msg.Created.Compare(b.msg.Created); c != 0 {
-		return c
-	}
-	return strings.Compare(a.id, b.id)
-}
-
-// keeps reports whether new content stays at its row.
-func (t *letter) keeps() bool {
-	return t.stored != nil && t.msg != nil && t.stored.created == t.msg.Created.UnixMicro()
-}
-
 func (b *batch) insert(t *letter) error {
 	t.words = facets(b.p.pid, t.msg)
 	t.asks = t.msg.AckRequired
 	t.urgent = t.msg.Importance == format.High || t.msg.Importance == format.Urgent
 	for try := 0; ; try++ {
 		t.row = place(t.msg.Created.UnixMicro(), t.id, try)
-		if try == 0 && t.keeps() {
-			t.row = t.stored.row
-		}
 		ok, err := b.w.insertMessage(b.p.pid, t.row, t.msg, t.source.fol, t.words)
 		if ok || err != nil {
 			return err

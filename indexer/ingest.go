@@ -71,8 +71,6 @@ type batch struct {
 
 	folders map[string]int64 // numbers of folders by path
 	aids    map[string]int64 // numbers of agents by name
-	filed   map[int64]int    // how many more files each folder has
-	held    map[string]int   // how many more files make each agent exist
 	changes []index.Change
 }
 
@@ -88,8 +86,6 @@ func (x *Index) batch(p *project) *batch {
 		unread:  map[string]error{},
 		folders: map[string]int64{},
 		aids:    map[string]int64{},
-		filed:   map[int64]int{},
-		held:    map[string]int{},
 	}
 }
 

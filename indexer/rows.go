@@ -166,7 +166,7 @@ const removedProject = 0
 // addChanges records changes and gives each its mark.
 func (w *writer) addChanges(pid int64, all []index.Change) error {
 	before := w.seq
-	err := w.insertAll("INSERT OR FAIL INTO changes (seq, pid, path, kind, op, agent, thread, at) VALUES ", 8, len(all),
+	err := w.insertAll("INSERT OR FAIL INTO changes (seq, pid, path, kind, op, agent, thread, at) VALUES ", "", 8, len(all),
 		func(args []any, i int) []any {
 			c := &all[i]
 			w.seq++
@@ -179,10 +179,12 @@ func (w *writer) addChanges(pid int64, all []index.Change) error {
 	return w.do("DELETE FROM changes WHERE seq <= ?", w.seq-keepChanges)
 }
 
-// insertFiles stores files that have no rows yet; agent tells the number of the agent that exists
-// because of a file, 0 for none.
-func (w *writer) insertFiles(pid int64, all []*file, agent func(*file) int64) error {
-	return w.insertAll("INSERT OR FAIL INTO files (pid, name, fol, kind, aid, stamp, hash, valid, bad, at, fact) VALUES ", 11, len(all),
+// putFiles stores files, in place of their rows where there are any; agent tells the number of the agent that
+// exists because of a file, 0 for none.
+func (w *writer) putFiles(pid int64, all []*file, agent func(*file) int64) error {
+	return w.insertAll("INSERT OR FAIL INTO files (pid, name, fol, kind, aid, stamp, hash, valid, bad, at, fact) VALUES ",
+		" ON CONFLICT DO UPDATE SET stamp = excluded.stamp, hash = excluded.hash, valid = excluded.valid, bad = excluded.bad, "+
+			"at = excluded.at, fact = excluded.fact", 11, len(all),
 		func(args []any, i int) []any {
 			f := all[i]
 			return append(args, pid, path.Base(f.path), f.fol, int(f.kind), agent(f), f.stamp, nullBlob(f.hash), f.valid,
@@ -191,12 +193,12 @@ func (w *writer) insertFiles(pid int64, all []*file, agent func(*file) int64) er
 }
 
 // insertAll inserts n rows of so many columns, up to sixteen by one statement: half the cost of a
-// small row is the call. row appends the values of a row to args.
+// small row is the call. row appends the values of a row to args; clause follows the rows.
 //
 // text says OR FAIL, which keeps the rows inserted before a fault; the transaction rolls them back.
 // With the default, ABORT, a statement of several rows takes a savepoint, at which FTS5 flushes its
 // buffer.
-func (w *writer) insertAll(text string, columns, n int, row func(args []any, i int) []any) error {
+func (w *writer) insertAll(text, clause string, columns, n int, row func(args []any, i int) []any) error {
 	args := make([]any, 0, 16*columns)
 	for i := 0; i < n; {
 		to := i + 1
@@ -211,7 +213,7 @@ func (w *writer) insertAll(text string, columns, n int, row func(args []any, i i
 			args = row(args, k)
 		}
 		one := "(" + strings.Repeat("?, ", columns-1) + "?)"
-		if err := w.do(text+strings.Repeat(one+", ", to-i-1)+one, args...); err != nil {
+		if err := w.do(text+strings.Repeat(one+", ", to-i-1)+one+clause, args...); err != nil {
 			return err
 		}
 		i = to
@@ -219,55 +221,8 @@ func (w *writer) insertAll(text string, columns, n int, row func(args []any, i i
 	return nil
 }
 
-func (w *writer) updateFile(pid int64, f *file) error {
-	return w.do("UPDATE files SET stamp = ?, hash = ?, valid = ?, bad = ?, at = ?, fact = ? WHERE pid = ? AND name = ? AND fol = ?",
-		f.stamp, nullBlob(f.hash), f.valid, f.reason != "", micros(f.at), f.fact, pid, path.Base(f.path), f.fol)
-}
-
-// restat stores the new stamps of an unchanged file.
-func (w *writer) restat(pid, fol int64, f *file) error {
-	return w.do("UPDATE files SET stamp = ? WHERE pid = ? AND name = ? AND fol = ?", f.stamp, pid, path.Base(f.path), fol)
-}
-
 func (w *writer) deleteFile(pid int64, f *file) error {
 	return w.do("DELETE FROM files WHERE pid = ? AND name = ? AND fol = ?", pid, path.Base(f.path), f.fol)
-}
-
-func (w *writer) insertFolder(pid int64, dir string) (fol int64, err error) {
-	return w.insertNamed("INSERT INTO folders (pid, path) VALUES (?, ?)", pid, dir)
-}
-
-func (w *writer) insertAgent(pid int64, name string) (aid int64, err error) {
-	return w.insertNamed("INSERT INTO agents (pid, name) VALUES (?, ?)", pid, name)
-}
-
-func (w *writer) insertNamed(text string, pid int64, name string) (number int64, err error) {
-	res, err := w.exec(text, pid, name)
-	if err != nil {
-		return 0, err
-	}
-	return res.LastInsertId()
-}
-
-// countFolder adds to the number of files in a folder, and deletes a folder that has none.
-func (w *writer) countFolder(fol int64, n int) error {
-	return w.countFiles("UPDATE folders SET files = files + ? WHERE fol = ?", "DELETE FROM folders WHERE fol = ? AND files = 0", fol, n)
-}
-
-// countAgent adds to the number of files that make an agent exist, and deletes an agent that has none.
-func (w *writer) countAgent(aid int64, n int) error {
-	return w.countFiles("UPDATE agents SET files = files + ? WHERE aid = ?", "DELETE FROM agents WHERE aid = ? AND files = 0", aid, n)
-}
-
-func (w *writer) countFiles(add, drop string, number int64, n int) error {
-	if n == 0 {
-		return nil
-	}
-	err := w.do(add, n, number)
-	if err == nil && n < 0 {
-		err = w.do(drop, number)
-	}
-	return err
 }
 
 func (w *writer) insertProblem(pid int64, path, reason string, line int) error {
@@ -355,7 +310,7 @@ type delivery struct {
 
 // insertDeliveries stores deliveries. The box of a sender's copy is the agent's number with a minus.
 func (w *writer) insertDeliveries(all []delivery) error {
-	return w.insertAll("INSERT OR FAIL INTO deliveries VALUES ", 11, len(all), func(args []any, i int) []any {
+	return w.insertAll("INSERT OR FAIL INTO deliveries VALUES ", "", 11, len(all), func(args []any, i int) []any {
 		d := all[i]
 		if t := d.of; d.sent {
 			const no, yes = false, true

@@ -140,6 +140,16 @@ CREATE TABLE changes (
   at     INTEGER NOT NULL
 );
 
+CREATE TRIGGER file_added AFTER INSERT ON files BEGIN
+  UPDATE folders SET files = files + 1 WHERE fol = new.fol;
+  UPDATE agents SET files = files + 1 WHERE aid = new.aid;
+END;
+CREATE TRIGGER file_gone AFTER DELETE ON files BEGIN
+  UPDATE folders SET files = files - 1 WHERE fol = old.fol;
+  DELETE FROM folders WHERE fol = old.fol AND files = 0;
+  UPDATE agents SET files = files - 1 WHERE aid = old.aid;
+  DELETE FROM agents WHERE aid = old.aid AND files = 0;
+END;
 CREATE TRIGGER message_added AFTER INSERT ON messages BEGIN
   UPDATE projects SET messages = messages + 1 WHERE pid = new.pid;
 END;

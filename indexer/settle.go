@@ -29,52 +29,54 @@ func (b *batch) numberFirst(letters []*letter) error {
 			}
 		}
 	}
-	if err := b.numberAll(folderNumbers, slices.Sorted(maps.Keys(dirs)), b.folders, b.w.insertFolder); err != nil {
+	if err := b.number(folderNumbers, slices.Sorted(maps.Keys(dirs)), b.folders); err != nil {
 		return err
 	}
-	return b.numberAll(agentNumbers, slices.Sorted(maps.Keys(names)), b.aids, b.w.insertAgent)
+	return b.number(agentNumbers, slices.Sorted(maps.Keys(names)), b.aids)
 }
 
 // aid is the number of the agent that exists because of a file; 0 where none does.
 func (b *batch) aid(f *file) int64 { return b.aids[f.makesAgent()] }
 
-// Queries for loadNumbers.
-const (
-	folderNumbers = "SELECT o.path, o.fol FROM json_each(?2) j CROSS JOIN folders o ON o.pid = ?1 AND o.path = " + given
-	agentNumbers  = "SELECT a.name, a.aid FROM json_each(?2) j CROSS JOIN agents a ON a.pid = ?1 AND a.name = " + given
+// numbered is a table of names with numbers.
+type numbered struct{ read, insert string }
+
+var (
+	folderNumbers = numbered{
+		"SELECT o.path, o.fol FROM json_each(?2) j CROSS JOIN folders o ON o.pid = ?1 AND o.path = " + given,
+		"INSERT INTO folders (pid, path) SELECT ?1, " + given + " FROM json_each(?2) j",
+	}
+	agentNumbers = numbered{
+		"SELECT a.name, a.aid FROM json_each(?2) j CROSS JOIN agents a ON a.pid = ?1 AND a.name = " + given,
+		"INSERT INTO agents (pid, name) SELECT ?1, " + given + " FROM json_each(?2) j",
+	}
 )
 
-// numberAll reads the numbers of the rows with these names, and inserts the rows that are missing.
-func (b *batch) numberAll(text string, names []string, into map[string]int64, insert func(pid int64, name string) (int64, error)) error {
-	if err := b.loadNumbers(text, names, into); err != nil {
-		return err
-	}
-	for _, name := range names {
-		if into[name] != 0 {
-			continue
+// number reads the numbers of the rows with these names, and inserts the rows that are missing.
+func (b *batch) number(t numbered, names []string, into map[string]int64) error {
+	for _, insert := range []bool{false, true} {
+		missing := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return into[name] != 0 })
+		if len(missing) == 0 {
+			break
 		}
-		number, err := insert(b.p.pid, name)
+		args := []any{b.p.pid, listed(missing)}
+		if insert {
+			if err := b.w.do(t.insert, args...); err != nil {
+				return err
+			}
+		}
+		err := b.w.each(t.read, args, func(scan scanner) error {
+			var name string
+			var number int64
+			err := scan(&name, &number)
+			into[name] = number
+			return err
+		})
 		if err != nil {
 			return err
 		}
-		into[name] = number
 	}
 	return nil
-}
-
-// loadNumbers reads the numbers of the rows with these names.
-func (b *batch) loadNumbers(text string, names []string, into map[string]int64) error {
-	unknown := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return into[name] != 0 })
-	if len(unknown) == 0 {
-		return nil
-	}
-	return b.w.each(text, []any{b.p.pid, listed(unknown)}, func(scan scanner) error {
-		var name string
-		var number int64
-		err := scan(&name, &number)
-		into[name] = number
-		return err
-	})
 }
 
 // deliveries writes the rows of deliveries: of each holder whose files changed the old ones go, and
@@ -128,7 +130,7 @@ func (b *batch) claims([]*letter) error {
 	return nil
 }
 
-// agents writes profiles and presence, and deletes agents without files.
+// agents writes profiles and presence.
 func (b *batch) agents([]*letter) error {
 	for _, lk := range b.order {
 		pl := locate(lk.path)
@@ -149,11 +151,6 @@ func (b *batch) agents([]*letter) error {
 			err = b.w.setStatus(aid, "")
 		}
 		if err != nil {
-			return err
-		}
-	}
-	for name, n := range b.held {
-		if err := b.w.countAgent(b.aids[name], n); err != nil {
 			return err
 		}
 	}
