@@ -28,8 +28,8 @@
 //	            sender "GreenCastle", tos "BlueLake Ann", ccs "", created (µs), importance
 //	            "high", ack 1, in_reply_to, refs (JSON or ""), message_id, media_type,
 //	            attachments (JSON or ""), html, key, auth, door "http", terminal 0, seal, digest,
-//	            fol 4 (the folder of the file with its content), facets "ƿp1x ƿf1x47… ƿr1x42… ƿi1x68…
-//	            ƿt1x54…", subject, body
+//	            fol 4 (the folder of the file with its content), facets "ƿp47… ƿf11… ƿt80…
+//	            ƿr42… ƿi68…", subject, body
 //	search      FTS5 over subject, body and facets of messages; facets (rowid.go) make project,
 //	            sender, recipient, importance and thread part of one full-text query
 //	deliveries  box 3 (the agent's inbox; -3: its outbox), row 4066…, fol 7 (the folder of the

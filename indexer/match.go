@@ -12,20 +12,18 @@ import (
 
 // match is a query in FTS5's language.
 type match struct {
-	whole    string // words and filters
-	rootless string // without the filter on thread
-	user     string // the words alone; "" where there are none to find
-	prefix   bool   // it may take long: see hasSlowPrefix
+	whole  string // words and filters
+	user   string // the words alone; "" where there are none to find
+	prefix bool   // it may take long: see hasSlowPrefix
 }
 
 func expression(pid int64, q index.SearchQuery) match {
 	f := fts{pid}
-	m := match{rootless: f.scoped(q.Expr)}
-	m.whole = m.rootless
+	m := match{whole: f.scoped(q.Expr)}
 	if q.Thread != "" {
-		thread := f.facet("t", q.Thread)
-		if m.whole = thread; q.Expr != nil {
-			m.whole = thread + " AND " + f.render(query.And{q.Expr})
+		m.whole = f.facet("t", q.Thread)
+		if q.Expr != nil {
+			m.whole += " AND " + f.render(query.And{q.Expr})
 		}
 	}
 	words := query.Map(q.Expr, func(query.Filter) query.Expr { return nil })

@@ -1,6 +1,9 @@
 package indexer
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
 	"hash/fnv"
 	"strconv"
 	"strings"
@@ -37,39 +40,31 @@ func place(us int64, id string, try int) int64 {
 }
 
 // facets are the words of a message in the full-text index that stand for its project, sender,
-// recipients, thread, and importance unless normal, so that one full-text query covers them. They
-// begin with a letter that no living language uses and end in hex digits, so that no word or prefix
-// of a user matches them. They name no recipient of a blind copy.
+// recipients, importance unless normal, its thread, and the thread that its own id names, so that one
+// full-text query covers them. They begin with a letter that no living language uses and end in a
+// hash, so that no word or prefix of a user matches them. They name no recipient of a blind copy.
 func facets(pid int64, m *format.Message) string {
-	var b strings.Builder
-	b.WriteString(facet(pid, "p", ""))
-	b.WriteString(" " + facet(pid, "f", m.From))
+	all := []string{facet(pid, "p", ""), facet(pid, "f", m.From), facet(pid, "t", m.ID)}
 	for _, n := range m.To {
-		b.WriteString(" " + facet(pid, "r", n))
+		all = append(all, facet(pid, "r", n))
 	}
 	for _, n := range m.CC {
-		b.WriteString(" " + facet(pid, "r", n) + " " + facet(pid, "c", n))
+		all = append(all, facet(pid, "r", n), facet(pid, "c", n))
 	}
 	if m.Importance != format.Normal {
-		b.WriteString(" " + facet(pid, "i", m.Importance))
+		all = append(all, facet(pid, "i", m.Importance))
 	}
-	if m.ThreadID != "" {
-		b.WriteString(" " + facet(pid, "t", m.ThreadID))
+	if m.ThreadID != "" && m.ThreadID != m.ID {
+		all = append(all, facet(pid, "t", m.ThreadID))
 	}
-	return b.String()
+	return strings.Join(all, " ")
 }
 
 // facet is one such word: its kind (p project, f from, r recipient, c recipient of a carbon copy, i
-// importance, t thread), the project, the name.
+// importance, t thread), and a hash of the project and the name that nobody finds another name for.
 func facet(pid int64, about, name string) string {
-	const digits = "0123456789abcdef"
-	b := make([]byte, 0, 24+2*len(name))
-	b = append(append(b, "ƿ"...), about...)
-	b = append(strconv.AppendInt(b, pid, 10), 'x')
-	for i := range len(name) {
-		b = append(b, digits[name[i]>>4], digits[name[i]&15])
-	}
-	return string(b)
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s", about, pid, name))
+	return "ƿ" + about + strconv.FormatUint(binary.BigEndian.Uint64(sum[:]), 36)
 }
 
 func joinNames(names []string) string { return strings.Join(names, " ") }

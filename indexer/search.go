@@ -52,19 +52,15 @@ const (
 
 	newestMatches = "WHERE search MATCH ?1 AND search.rowid >= ?2 AND search.rowid < ?3 ORDER BY search.rowid DESC LIMIT ?4 + 0) h " +
 		"CROSS JOIN messages m ON m.row = h.r WHERE m.created >= ?5 AND m.created < ?6 ORDER BY m.row DESC"
-	rootText = "SELECT row FROM messages WHERE pid = ? AND id = ? AND row >= ? AND row < ?"
 )
 
-// The queries of a ranked search. rankText puts the newest matches, the root of the thread among
-// them, into order: best first, and behind them those that match by filters alone, newest first.
-// pageText reads the rows of one page with their snippets.
+// The queries of a ranked search. rankText puts the newest matches into order: best first, and
+// behind them those that match by filters alone, newest first. pageText reads the rows of one page with their snippets.
 const (
 	rankText = "WITH w(r) AS MATERIALIZED (SELECT h.r FROM (SELECT rowid AS r FROM search WHERE search MATCH ?1 AND rowid >= ?2 " +
-		"AND rowid < ?3 ORDER BY rowid DESC LIMIT ?4 + 0) h CROSS JOIN messages m ON m.row = h.r WHERE m.created >= ?5 AND m.created < ?6 " +
-		"UNION SELECT m.row FROM messages m CROSS JOIN search ON search.rowid = m.row WHERE m.pid = ?7 AND m.id = ?8 " +
-		"AND m.created >= ?5 AND m.created < ?6 AND search MATCH ?9) " +
+		"AND rowid < ?3 ORDER BY rowid DESC LIMIT ?4 + 0) h CROSS JOIN messages m ON m.row = h.r WHERE m.created >= ?5 AND m.created < ?6) " +
 		"SELECT w.r FROM w LEFT JOIN (SELECT rowid AS r, bm25(search, 4.0, 1.0, 0.0) AS score FROM search " +
-		"WHERE search MATCH ?10 AND rowid BETWEEN (SELECT min(r) FROM w) AND (SELECT max(r) FROM w) AND +rowid IN (SELECT r FROM w) " +
+		"WHERE search MATCH ?7 AND rowid BETWEEN (SELECT min(r) FROM w) AND (SELECT max(r) FROM w) AND +rowid IN (SELECT r FROM w) " +
 		"LIMIT -1) s ON s.r = w.r ORDER BY s.score IS NULL, s.score, w.r DESC"
 	pageText = "SELECT " + hitColumns + " FROM (SELECT search.rowid AS r, " + snippets +
 		"WHERE search MATCH ?1 AND search.rowid BETWEEN ?2 AND ?3 AND +search.rowid IN (SELECT value FROM json_each(?4)) " +
@@ -143,29 +139,10 @@ func (x *Index) newest(ctx context.Context, q index.SearchQuery, e match) ([]ind
 		text = listText
 	}
 	found, err := hits(ctx, x, q.Project, text, e.whole, s.from, s.before, limit, s.after, s.until)
-	if err == nil && q.Thread != "" {
-		found, err = x.withRoot(ctx, q, e, s, text, found)
-	}
-	found = found[:min(limit, len(found))]
 	for i := range found {
 		found[i].Next = strconv.FormatInt(found[i].Cursor, 10)
 	}
 	return found, err
-}
-
-// withRoot adds the message whose id is the thread, where it matches.
-func (x *Index) withRoot(
-	ctx context.Context, q index.SearchQuery, e match, s span, text string, found []index.Hit,
-) ([]index.Hit, error) {
-	var root int64
-	err := one(ctx, x, rootText, []any{x.pid(q.Project), q.Thread, s.from, s.before}, &root)
-	if err != nil || root == 0 {
-		return found, err
-	}
-	first, err := hits(ctx, x, q.Project, text, e.rootless, root, root+1, 1, s.after, s.until)
-	found = append(found, first...)
-	slices.SortFunc(found, func(a, b index.Hit) int { return cmp.Compare(b.Cursor, a.Cursor) })
-	return slices.CompactFunc(found, func(a, b index.Hit) bool { return a.Cursor == b.Cursor }), err
 }
 
 // ranked puts the newest matches into order by bm25 over subject and body. The filters on project
@@ -186,15 +163,14 @@ func (x *Index) ranked(ctx context.Context, q index.SearchQuery, e match) (index
 	}
 	defer v.close()
 	s := spanOf(q)
-	all, err := column[int64](ctx, v, rankText, e.whole, s.from, s.before, rankWindow, s.after, s.until, x.pid(q.Project), q.Thread,
-		e.rootless, e.user)
+	all, err := column[int64](ctx, v, rankText, e.whole, s.from, s.before, rankWindow, s.after, s.until, e.user)
 	found.Ranked = len(all)
 	page := all[min(shown, len(all)):min(shown+pageSize(q.Limit), len(all))]
 	if err != nil || len(page) == 0 {
 		return found, err
 	}
 	list, _ := json.Marshal(page) // numbers alone
-	found.Hits, err = hits(ctx, v, q.Project, pageText, e.rootless, slices.Min(page), slices.Max(page), string(list))
+	found.Hits, err = hits(ctx, v, q.Project, pageText, e.whole, slices.Min(page), slices.Max(page), string(list))
 	slices.SortFunc(found.Hits, func(a, b index.Hit) int {
 		return cmp.Compare(slices.Index(page, a.Cursor), slices.Index(page, b.Cursor))
 	})
