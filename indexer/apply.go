@@ -2,7 +2,6 @@ package indexer
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -103,15 +102,11 @@ func (b *batch) letters() ([]*letter, error) {
 				}
 			}
 		}
-		changed, err := b.content(t)
-		var unread *unreadError
-		switch {
-		case errors.As(err, &unread):
-			b.leaveOut(id, unread.fault)
-			return b.letters()
-		case err != nil:
+		found, err := b.content(t)
+		if err != nil {
 			return nil, err
-		case changed:
+		}
+		if !found {
 			return b.letters()
 		}
 		all = append(all, t)
@@ -119,37 +114,33 @@ func (b *batch) letters() ([]*letter, error) {
 	return all, nil
 }
 
-// unreadError says that a fault of the machine kept a batch from reading the content of a message.
-type unreadError struct{ fault error }
-
-func (e *unreadError) Error() string { return "content not read: " + e.fault.Error() }
-
-// content finds the content of a message where the tables do not hold it. It reports changed where
-// the file has other bytes meanwhile. Errors: *unreadError.
-func (b *batch) content(t *letter) (changed bool, err error) {
+// content finds the content of a message where the tables do not hold it. It reports false where the
+// looks of the batch are others now: the file has other bytes meanwhile, or cannot be read.
+func (b *batch) content(t *letter) (found bool, err error) {
 	s := t.source
 	if s == nil {
-		return false, nil
+		return true, nil
 	}
 	if t.stored != nil {
 		if old := b.known[t.stored.src]; old != nil && string(old.hash) == string(s.hash) {
-			return false, nil
+			return true, nil
 		}
 	}
 	if t.msg = b.l.content(s); t.msg != nil {
-		return false, nil
+		return true, nil
 	}
 	lk := b.again(s.path)
-	if lk.unread != nil {
-		return false, &unreadError{lk.unread}
-	}
-	if !lk.same {
-		return true, nil
+	switch {
+	case lk.unread != nil:
+		b.leaveOut(t.id, lk.unread)
+		return false, nil
+	case !lk.same:
+		return false, nil
 	}
 	if t.msg = b.l.content(s); t.msg == nil {
 		return false, fmt.Errorf("%s was read as %x and has no message in it", s.path, s.hash)
 	}
-	return false, nil
+	return true, nil
 }
 
 // loadLetters reads the messages as the tables hold them.

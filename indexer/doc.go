@@ -19,7 +19,7 @@
 //	            files 12 (its rows in files)
 //	files       pid 1, name "msg_….md", fol 7, kind 6 (format.Kind), aid 3 (the agent that exists
 //	            because of the file; 0: none), stamp (a hash of its state; even: read again), hash
-//	            (SHA-256; NULL where the content means nothing), valid 1, bad 0 (1: has a problem
+//	            (half a SHA-256; NULL where the content means nothing), valid 1, bad 0 (1: has a problem
 //	            of its own), at NULL (a mark's time, µs), fact "cc" (inbox: kind of the delivery;
 //	            outbox: the bcc names)
 //	agents      aid 3, pid 1, name "BlueLake", files 29 (that make it exist), total 20, unread

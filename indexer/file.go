@@ -21,7 +21,7 @@ type file struct {
 	agent  string
 	id     string    // of messages, copies and marks; "" elsewhere and where the place is bad
 	stamp  int64     // see stampOf
-	hash   []byte    // SHA-256 of the content; nil where none is kept
+	hash   []byte    // digest of the content; nil where none is kept
 	valid  bool      // it counts
 	at     time.Time // the time in a mark; zero: none
 	fact   string    // inbox: to, cc or bcc; outbox: the bcc names, blank separated

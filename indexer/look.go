@@ -30,14 +30,21 @@ type look struct {
 type looker struct {
 	tree   *tree.Tree
 	now    func() time.Time
-	given  map[string]tree.Written     // what the caller has just written, by path
-	sums   map[*byte][sha256.Size]byte // of the slices in given
-	dirs   map[string]bool             // is it a folder that is reached without links
+	given  map[string]tree.Written // what the caller has just written, by path
+	dirs   map[string]bool         // is it a folder that is reached without links
 	parsed map[parseKey]parse
 }
 
+// digest stands for the bytes of a file: half of their SHA-256.
+type digest [sha256.Size / 2]byte
+
+func digestOf(data []byte) digest {
+	sum := sha256.Sum256(data)
+	return digest(sum[:])
+}
+
 type parseKey struct {
-	sum [sha256.Size]byte
+	sum digest
 	id  string
 }
 
@@ -50,7 +57,6 @@ func newLooker(tree *tree.Tree, now func() time.Time) *looker {
 	return &looker{
 		tree:   tree,
 		now:    now,
-		sums:   map[*byte][sha256.Size]byte{},
 		dirs:   map[string]bool{},
 		parsed: map[parseKey]parse{},
 	}
@@ -76,7 +82,7 @@ func (l *looker) at(p string, known *file) *look {
 		// Who has written into it since its rename has left an mtime that is not before the rename's ctime, or has
 		// set it back, which is looked for when the watcher reports the file (maildir, takeEdits).
 		f.stamp = stampOf(f.kind, w.Stat, w.Stat.MTime < w.Stat.CTime)
-		return l.made(f, w.Data, l.sum(w.Data))
+		return l.made(f, w.Data)
 	}
 	unread := !hasContent(pl.Kind) || pl.Bad != ""
 	if known != nil || unread {
@@ -123,12 +129,12 @@ func (l *looker) read(f *file, now int64) *look {
 		return l.failed(f, err)
 	}
 	f.read(st, now)
-	return l.made(f, data, sha256.Sum256(data))
+	return l.made(f, data)
 }
 
 // made returns the look at a file with these bytes.
-func (l *looker) made(f *file, data []byte, sum [sha256.Size]byte) *look {
-	lk := &look{path: f.path, file: f}
+func (l *looker) made(f *file, data []byte) *look {
+	lk, sum := &look{path: f.path, file: f}, digestOf(data)
 	f.hash, f.valid = sum[:], true
 	if err := lk.parse(l, data, sum); err != nil {
 		var bad *tree.FormatError
@@ -141,19 +147,9 @@ func (l *looker) made(f *file, data []byte, sum [sha256.Size]byte) *look {
 	return lk
 }
 
-// sum hashes bytes that the caller has given, each slice once.
-func (l *looker) sum(data []byte) [sha256.Size]byte {
-	sum, ok := l.sums[&data[0]]
-	if !ok {
-		sum = sha256.Sum256(data)
-		l.sums[&data[0]] = sum
-	}
-	return sum
-}
-
 // parse reads from the bytes what the rows need.
 // See docs/tree.md, "Problems".
-func (lk *look) parse(l *looker, data []byte, sum [sha256.Size]byte) (err error) {
+func (lk *look) parse(l *looker, data []byte, sum digest) (err error) {
 	f := lk.file
 	switch f.kind {
 	case format.KindCanonical, format.KindInbox, format.KindOutbox:
@@ -201,7 +197,7 @@ func unsentInstead(f *file, data []byte, err error) error {
 }
 
 // message parses equal bytes once.
-func (l *looker) message(id string, data []byte, sum [sha256.Size]byte) (*format.Message, error) {
+func (l *looker) message(id string, data []byte, sum digest) (*format.Message, error) {
 	k := parseKey{sum, id}
 	p, ok := l.parsed[k]
 	if !ok {
@@ -213,7 +209,7 @@ func (l *looker) message(id string, data []byte, sum [sha256.Size]byte) (*format
 
 // content finds the message in f's bytes among those read in this batch.
 func (l *looker) content(f *file) *format.Message {
-	return l.parsed[parseKey{[sha256.Size]byte(f.hash), f.id}].msg
+	return l.parsed[parseKey{digest(f.hash), f.id}].msg
 }
 
 // failed returns the look at a file that could not be opened or read. A fault of the file itself is
