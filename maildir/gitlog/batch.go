@@ -50,7 +50,7 @@ func (l *Log) commitOps(ctx context.Context) error {
 			}
 		}
 		l.pop(len(records), time.Now())
-	case isMade(err): // they wait until it is known to be durable, and are not committed again
+	case errors.Is(err, errMade): // they wait until it is known to be durable, and are not committed again
 		for i := range records {
 			l.records[i].ops = slices.Clone(records[i].ops)
 			for j := range records[i].ops {
@@ -60,9 +60,6 @@ func (l *Log) commitOps(ctx context.Context) error {
 	}
 	return err
 }
-
-// isMade reports that the commit is in the branch although something after it failed.
-func isMade(err error) bool { return errors.Is(err, errHalf) || errors.Is(err, errUnsynced) }
 
 // commitEdits commits all edits that were handed over so far. The caller holds the turn.
 func (l *Log) commitEdits(ctx context.Context) error {
@@ -128,7 +125,7 @@ const (
 func (l *Log) commit(ctx context.Context, b batch) (err error) {
 	for try := range tries {
 		err = l.attempt(ctx, b, try >= l.gentle)
-		if !errors.Is(err, errMoved) || isMade(err) {
+		if !errors.Is(err, errMoved) || errors.Is(err, errMade) {
 			return err
 		}
 	}
@@ -137,6 +134,8 @@ func (l *Log) commit(ctx context.Context, b batch) (err error) {
 
 // attempt builds the commits on what HEAD is now, and the index that goes with them, and publishes both.
 func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
+	ctx, cancel := context.WithTimeout(ctx, lookLimit) // a git command that waits for something is ended, and tried again
+	defer cancel()
 	repo, err := l.openRepaired(ctx)
 	if err != nil {
 		return err
@@ -147,7 +146,7 @@ func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
 		p.at, err = l.branch(repo)
 	}
 	if err == nil {
-		err = errors.Join(repo.checkObjects(), repo.makeOwn()) // before two ask for it at once
+		err = repo.makeOwn() // before two ask for it at once
 	}
 	switch {
 	case err != nil:
@@ -209,7 +208,7 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 	}
 	p.step("objects")
 	err = p.run(ctx, index)
-	made = err == nil || isMade(err)
+	made = err == nil || errors.Is(err, errMade)
 	if made {
 		l.landed(p, plan)
 	}

@@ -138,7 +138,7 @@ func BenchmarkTidy(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		have, err := repo.sweep(time.Now())
+		have, err := repo.sweep()
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -157,7 +157,7 @@ func BenchmarkTidy(b *testing.B) {
 	}
 	measure("before")
 	start := time.Now()
-	if _, err := l.repack(context.Background()); err != nil {
+	if err := l.repack(context.Background()); err != nil {
 		b.Fatal(err)
 	}
 	b.Logf("put together in %v", time.Since(start))

@@ -215,7 +215,7 @@ func TestFilesOfGitThatAreNone(t *testing.T) {
 	for name, want := range map[string]string{
 		".git": "off", ".git/HEAD": "off", ".git/config": "waiting", ".git/index": "waiting", ".git/refs/heads/main": "waiting",
 		".git/packed-refs": "waiting", ".git/logs/HEAD": "", ".git/info/exclude": "", ".git/" + branchFile: "waiting", ".git/" + markFile: "",
-		".git/objects/info/alternates": "", ".git/index.lock": "",
+		".git/index.lock": "",
 	} {
 		for kind, make := range map[string]func(string) error{
 			"FIFO":   func(f string) error { return syscall.Mkfifo(f, 0o600) },

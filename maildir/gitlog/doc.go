@@ -43,9 +43,9 @@
 //     on the graph.
 //   - Files of Git's configuration are read, never obeyed: no hook, filter or program of theirs runs
 //     (ownFolder).
-//   - Nothing of ours is in the work tree, where a pull of a hostile repository could plant it, and
-//     nothing that lies at the place of a file of Git's (a FIFO, a folder, far too much) makes us
-//     wait: State tells it.
+//   - Nothing of ours is in the work tree, where a pull of a hostile repository could plant it. What lies at
+//     the place of a file of Git's that we read (a FIFO, a folder, far too much) does not make us wait: State
+//     tells it. Among Git's objects it makes a command wait, which is ended after a time.
 //
 // # Commit layout
 //

@@ -18,8 +18,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"mailtree/maildir/tree"
 )
 
 // ownFolder, in .git, is what our git commands see as their repository: it has a configuration and
@@ -113,9 +111,6 @@ func (r *repository) putOwn(name, text string) error {
 func (r *repository) command(ctx context.Context, args ...string) (*exec.Cmd, error) {
 	program, err := r.program()
 	if err != nil {
-		return nil, err
-	}
-	if err := r.checkObjects(); err != nil {
 		return nil, err
 	}
 	if err := r.makeOwn(); err != nil {
@@ -247,32 +242,6 @@ func gitCommand(ctx context.Context, program, dir string, args ...string) *exec.
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGTERM) }
 	c.WaitDelay = 2 * time.Second
 	return c
-}
-
-// checkObjects refuses what would keep a program waiting that opens the files of the object store as
-// they are. It looks once.
-func (r *repository) checkObjects() error {
-	if r.checked {
-		return nil
-	}
-	if _, err := readSmall(r.path("objects/info/alternates")); errors.Is(err, errNotFile) {
-		return notFile("objects/info/alternates")
-	}
-	files, err := os.ReadDir(r.path("objects/pack"))
-	if err = tree.IgnoreGone(err); err != nil {
-		return err
-	}
-	for _, f := range files {
-		name := "objects/pack/" + f.Name()
-		if f.Type().IsRegular() {
-			continue
-		}
-		if fi, err := os.Stat(r.path(name)); err == nil && !fi.Mode().IsRegular() && !fi.IsDir() {
-			return notFile(name)
-		}
-	}
-	r.checked = true
-	return nil
 }
 
 // programs are the git programs that were asked for their version: path and time to the error.

@@ -1,10 +1,8 @@
 package gitlog
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
-	"golang.org/x/sys/unix"
 
 	"mailtree/maildir/history"
 	"mailtree/maildir/tree"
@@ -104,30 +101,17 @@ func (r *repository) ref(name string) (hash, error) {
 		}
 		return plumbing.NewHash(text), nil
 	}
-	if errors.Is(err, errNotFile) && !isFolder(r.path(name)) {
-		return hash{}, notFile(name)
-	}
-	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errNotFile) {
+	if !errors.Is(err, fs.ErrNotExist) && !isFolder(r.path(name)) {
 		return hash{}, err
 	}
-	f, err := openRegular(r.path("packed-refs"), maxFile)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return hash{}, nil
-	case errors.Is(err, errNotFile):
-		return hash{}, notFile("packed-refs")
-	case err != nil:
-		return hash{}, err
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		hex, ref, ok := strings.Cut(lines.Text(), " ")
+	packed, _, err := tree.ReadPlain(r.path("packed-refs"), maxPacked)
+	for line := range strings.Lines(string(packed)) {
+		hex, ref, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		if ok && ref == name && plumbing.IsHash(hex) {
 			return plumbing.NewHash(hex), nil
 		}
 	}
-	return hash{}, lines.Err()
+	return hash{}, tree.IgnoreGone(err)
 }
 
 func isFolder(path string) bool {
@@ -145,47 +129,16 @@ func noHead(err error) error {
 	return h
 }
 
-// notFile says that there is something else, or far too much, where Git has a file.
-func notFile(name string) *hold {
-	return waiting("The mail is not committed: .git/%s is not a regular file, or far too large. "+
-		"Restore it; the mail keeps working.", name)
-}
-
 const (
-	maxSmall = 1 << 20   // of a file that is a line or a page
-	maxFile  = 256 << 20 // of the index and of packed-refs: more than a million files
+	maxSmall  = 1 << 20   // bytes of a file that is a line or a page
+	maxPacked = 256 << 20 // and of packed-refs
 )
 
-var errNotFile = errors.New("not a regular file, or too large")
-
-// openRegular opens a file of Git's without waiting: anything may have been put in its place.
-// errNotFile where it is no regular file or has more than limit bytes.
-func openRegular(path string, limit int64) (*os.File, error) {
-	f, st, err := tree.OpenPlain(path, os.O_RDONLY)
-	if bad := (*tree.FormatError)(nil); errors.As(err, &bad) || errors.Is(err, unix.ELOOP) || err == nil && st.Size > limit {
-		if f != nil {
-			f.Close()
-		}
-		return nil, &fs.PathError{Op: "open", Path: path, Err: errNotFile}
-	}
-	return f, err
-}
-
-// readRegular reads what openRegular opens.
-func readRegular(path string, limit int64) ([]byte, error) {
-	f, err := openRegular(path, limit)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(b)) > limit {
-		err = &fs.PathError{Op: "read", Path: path, Err: errNotFile}
-	}
+// readSmall reads a file of Git's or of ours. It waits for nothing.
+func readSmall(path string) ([]byte, error) {
+	b, _, err := tree.ReadPlain(path, maxSmall)
 	return b, err
 }
-
-func readSmall(path string) ([]byte, error) { return readRegular(path, maxSmall) }
 
 // recorded is the branch that the mail is committed to; "" where none is noted, or a power cut has
 // torn the note.
@@ -194,8 +147,6 @@ func (r *repository) recorded() (string, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", nil
-	case errors.Is(err, errNotFile):
-		return "", notFile(branchFile)
 	case err != nil:
 		return "", err
 	}

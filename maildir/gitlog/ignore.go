@@ -2,11 +2,11 @@ package gitlog
 
 import (
 	"errors"
-	"io/fs"
 	"strings"
 	"unicode"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/tree"
 )
 
 // committable reports whether Git may have that path at all. Names that some system takes for .git
@@ -53,16 +53,10 @@ func unread(said string) error {
 	return nil
 }
 
-const maxIgnore = 1 << 20
-
-// copyExclude gives our commands the patterns of .git/info/exclude, which Git itself would open as it
-// is. Where it is no file there are none.
+// copyExclude gives our commands the patterns of .git/info/exclude: they see a folder of ours.
 func (r *repository) copyExclude() error {
-	b, err := readRegular(r.path("info/exclude"), maxIgnore)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errNotFile) {
-		return err
-	}
-	if err := r.makeOwn(); err != nil {
+	b, err := readSmall(r.path("info/exclude"))
+	if err = errors.Join(tree.IgnoreGone(err), r.makeOwn()); err != nil {
 		return err
 	}
 	return r.putOwn("info/exclude", string(b))

@@ -45,9 +45,6 @@ func (i *importer) start() error {
 	if err != nil {
 		return err
 	}
-	if err := i.repo.checkObjects(); err != nil {
-		return err
-	}
 	// Only a fast-import of ours writes nextRef, and the store has one server: what is locked was killed.
 	if err := tree.IgnoreGone(os.Remove(i.repo.path(nextRef + ".lock"))); err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,16 +50,14 @@ const maxIndex = 2 << 30 // bytes of an index: some fifteen million files
 
 // openIndex opens an index and looks at its head and its end; nil where there is none.
 func openIndex(path string) (*os.File, seen, error) {
-	f, err := openRegular(path, maxIndex)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, seen{}, nil
-	case errors.Is(err, errNotFile):
-		return nil, seen{}, specialIndex()
-	case err != nil:
-		return nil, seen{}, err
+	f, st, err := tree.OpenPlain(path, os.O_RDONLY)
+	if err != nil {
+		return nil, seen{}, tree.IgnoreGone(err)
 	}
 	s, err := lookAt(f)
+	if err == nil && st.Size > maxIndex {
+		err = &tree.SizeError{Size: st.Size, Limit: maxIndex}
+	}
 	if err != nil {
 		f.Close()
 	}
@@ -87,10 +84,6 @@ func lookAt(f *os.File) (seen, error) {
 	return s, err
 }
 
-func specialIndex() *hold {
-	return waiting("The mail's .git/index is not a regular file, or far too large. Remove it: it is made anew from the last commit.")
-}
-
 func damagedIndex(why error) *hold {
 	h := waiting("The mail's Git index cannot be read (%s). "+
 		"Remove .git/index in the mail's folder: it is made anew from the last commit.", oneLine(why.Error(), 200))
@@ -110,11 +103,10 @@ func (r *repository) checkIndex() (seen, error) {
 		return s, nil
 	}
 	sum := sha1.New()
-	n, err := io.Copy(sum, io.LimitReader(f, s.size-int64(len(s.sum))))
-	if err != nil {
+	if _, err := io.Copy(sum, io.LimitReader(f, s.size-int64(len(s.sum)))); err != nil {
 		return s, err
 	}
-	if !s.sum.IsZero() && (n < 12 || !bytes.Equal(sum.Sum(nil), s.sum[:])) {
+	if !s.sum.IsZero() && hash(sum.Sum(nil)) != s.sum {
 		return s, damagedIndex(errors.New("its checksum is wrong"))
 	}
 	conflicts, err := r.run(nil, nil, "ls-files", "-z", "--unmerged")

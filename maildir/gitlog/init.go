@@ -1,7 +1,6 @@
 package gitlog
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -26,18 +25,12 @@ const newConfig = `[core]
 `
 
 // Init makes the repository of the mail tree dir where there is none: branch main, no commit. A
-// kill leaves none or a whole one. In a repository that is there, only gc.auto=0 is set where it
-// has no value. It needs no git program. The error says why none could be made; what is wrong with
-// one that is there, Open says.
+// kill leaves none or a whole one. It needs no git program. The error says why none could be made; what is
+// wrong with one that is there, Open says.
 func Init(dir string) error {
 	git := filepath.Join(dir, ".git")
-	fi, err := os.Lstat(git)
-	switch {
-	case err == nil && fi.IsDir():
-		adopt(git)
+	if _, err := os.Lstat(git); !errors.Is(err, fs.ErrNotExist) {
 		return nil
-	case !errors.Is(err, fs.ErrNotExist):
-		return nil // Open says why it cannot be used
 	}
 	tmp, err := nursery(dir)
 	if err != nil {
@@ -85,20 +78,4 @@ func nursery(dir string) (string, error) {
 		return "", err
 	}
 	return tmp, os.Mkdir(tmp, 0o755)
-}
-
-// adopt switches Git's automatic gc off in a repository that somebody else made, where that has no setting
-// of it. Errors are a matter for the next start.
-func adopt(git string) {
-	text, err := readSmall(filepath.Join(git, "config"))
-	if err != nil {
-		return
-	}
-	program, err := findGit()
-	if err != nil {
-		return
-	}
-	if c, err := parseConfig(text); err == nil && !c.Section("gc").HasOption("auto") {
-		_ = gitCommand(context.Background(), program, os.TempDir(), "config", "--file", filepath.Join(git, "config"), "gc.auto", "0").Run()
-	}
 }

@@ -126,7 +126,9 @@ func Open(cfg Config) (*Log, error) {
 }
 
 func (l *Log) open() error {
-	repo, err := l.openRepaired(context.Background())
+	ctx, cancel := context.WithTimeout(context.Background(), commandLimit)
+	defer cancel()
+	repo, err := l.openRepaired(ctx)
 	if err != nil {
 		return err
 	}
@@ -143,7 +145,7 @@ func (l *Log) open() error {
 		}
 	}
 	if len(l.mem.own) > 0 { // repaired
-		return l.heal(context.Background())
+		return l.heal(ctx)
 	}
 	return nil
 }

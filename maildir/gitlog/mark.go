@@ -51,7 +51,7 @@ func (r *repository) readMark() (*mark, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err != nil && !errors.Is(err, errNotFile) {
+	if err != nil {
 		return nil, err
 	}
 	m := &mark{}

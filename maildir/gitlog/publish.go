@@ -38,18 +38,18 @@ type publication struct {
 	seen   seen // the index that ours was made from,
 	put    seen // and ours, in its place
 	locked bool // index.lock is ours
-	move   *refMove
+	ref    *refLock
 	step   func(string)
 }
 
 var (
-	errMoved    = errors.New("the branch moved meanwhile")
-	errUnsynced = errors.New("the commit is made but not known to be durable")
+	errMoved = errors.New("the branch moved meanwhile")
+	errMade  = errors.New("the commit is made but not known to be durable, or Git's locks could not be given back")
 )
 
-// run publishes; after an error that is not isMade the caller must abandon. errMoved: somebody else
-// was first, build anew. *hold: a lock is not to be had. errUnsynced and errHalf: the commit is
-// made, what follows it is not.
+// run publishes; after an error that is not errMade the caller must abandon. errMoved: somebody else
+// was first, build anew. *hold: a lock is not to be had. errMade: the index has moved, and perhaps the branch;
+// repair finishes what follows before anything else.
 func (p *publication) run(ctx context.Context, index hash) error {
 	if err := p.prepare(index); err != nil {
 		return err
@@ -73,12 +73,6 @@ func (p *publication) prepare(index hash) error {
 		return err
 	}
 	p.step("staged")
-	if p.commit != p.at.commit {
-		var err error
-		if p.move, err = r.startMove(m); err != nil {
-			return err
-		}
-	}
 	return r.syncStaged()
 }
 
@@ -110,8 +104,11 @@ func (p *publication) lock(ctx context.Context) error {
 	if err := p.unchanged(); err != nil {
 		return err
 	}
-	if err := p.move.prepare(); err != nil {
-		return err
+	if p.commit != p.at.commit {
+		var err error
+		if p.ref, err = p.repo.lockRef(&p.mark); err != nil {
+			return err
+		}
 	}
 	p.step("ref locked")
 	return p.sameHead()
@@ -250,10 +247,6 @@ func (r *repository) lockedBy(name string) error {
 	return waiting("The mail waits for a git command that holds .git/%s. It is committed when that command ends.", name)
 }
 
-// errHalf: the index has moved, the branch or the lock did not follow; repair finishes that before
-// anything else.
-var errHalf = errors.New("the commit is made but Git's locks could not be given back")
-
 // finish is step 5.
 func (p *publication) finish() error {
 	r := p.repo
@@ -261,18 +254,18 @@ func (p *publication) finish() error {
 		return err
 	}
 	p.step("index moved")
-	if err := p.move.commit(); err != nil {
-		return errors.Join(errHalf, err)
+	if err := p.ref.move(); err != nil {
+		return errors.Join(errMade, err)
 	}
 	p.step("ref moved")
 	p.put, _ = r.seeIndex()
 	time.Sleep(lockAfter + time.Duration(p.put.count)*lockPerEntry)
 	if err := os.Remove(r.path("index.lock")); err != nil {
-		return errors.Join(errHalf, err)
+		return errors.Join(errMade, err)
 	}
 	p.step("unlocked")
 	if err := syncAll(r.git, "index", "logs/HEAD", "logs/"+p.at.branch, p.at.branch); err != nil {
-		return errors.Join(errUnsynced, err)
+		return errors.Join(errMade, err)
 	}
 	p.step("durable")
 	_ = r.unstage() // the commit is made and the locks may be somebody else's by now: what stays is found by repair
@@ -289,7 +282,7 @@ const (
 // abandon gives back the locks and leaves everything as it was. While a lock cannot be removed the
 // mark stays, for repair.
 func (p *publication) abandon() {
-	p.move.abort()
+	_ = p.ref.close()
 	var err error
 	if p.locked {
 		err = tree.IgnoreGone(os.Remove(p.repo.path("index.lock")))
@@ -299,99 +292,73 @@ func (p *publication) abandon() {
 	}
 }
 
-// refMove moves a branch by `git update-ref`, in two steps, and writes the reflogs of the branch and of
-// HEAD. A nil one does nothing.
-type refMove struct {
-	repo     *repository
-	branch   string
-	old, new string
+// refLock is a git update-ref that has locked HEAD and a branch. It writes the reflogs of both. A nil one has locked
+// nothing.
+type refLock struct {
 	talk
 	cancel context.CancelFunc
 	said   bytes.Buffer
 }
 
-// startMove starts the program, which takes no lock yet, for the move that a mark tells.
-func (r *repository) startMove(k *mark) (*refMove, error) {
+// lockRef locks HEAD and the branch for the move that a mark tells. errMoved: the branch has another value by now.
+// *hold: somebody else has a lock.
+func (r *repository) lockRef(k *mark) (*refLock, error) {
 	program, err := r.program()
 	if err != nil {
 		return nil, err
-	}
-	for _, name := range []string{"logs/HEAD", "logs/" + k.Branch} { // git would wait for a FIFO
-		if fi, err := os.Lstat(r.path(name)); err == nil && !fi.Mode().IsRegular() && !fi.IsDir() {
-			return nil, notFile(name)
-		}
 	}
 	ctx, cancel := context.WithTimeout(r.ctx, commandLimit)
 	c := gitCommand(ctx, program, r.git, "-c", refPatience, "update-ref", "--stdin", "-m", k.Log)
 	name, mail, _ := strings.Cut(strings.TrimSuffix(k.By, ">"), " <")
 	c.Env = append(c.Env, "GIT_COMMITTER_NAME="+name, "GIT_COMMITTER_EMAIL="+mail, "GIT_COMMITTER_DATE=@"+gitTime(k.At))
-	m := &refMove{repo: r, branch: k.Branch, old: k.Old, new: k.New, cancel: cancel}
-	c.Stderr = &m.said
-	if m.talk, err = startTalk(c); err != nil {
+	l := &refLock{cancel: cancel}
+	c.Stderr = &l.said
+	if l.talk, err = startTalk(c); err != nil {
 		cancel()
 		return nil, err
 	}
-	return m, nil
-}
-
-// prepare locks HEAD and the branch. errMoved: the branch has another value by now. *hold: somebody
-// else has a lock.
-func (m *refMove) prepare() error {
-	if m == nil {
-		return nil
-	}
-	err := m.say("start\nupdate "+m.branch+" "+m.new+" "+m.old+"\nprepare\n", "prepare: ok")
+	err = l.say("start\nupdate "+k.Branch+" "+k.New+" "+k.Old+"\nprepare\n", "prepare: ok")
 	if err == nil {
-		return nil
+		return l, nil
 	}
-	said := m.said.String()
-	for _, name := range []string{m.branch, "HEAD"} {
+	said := l.said.String()
+	for _, name := range []string{k.Branch, "HEAD"} {
 		if strings.Contains(said, name+".lock'") && strings.Contains(said, "File exists") {
-			return m.repo.lockedBy(name + ".lock")
+			return nil, r.lockedBy(name + ".lock")
 		}
 	}
 	if strings.Contains(said, " but expected ") || strings.Contains(said, "already exists") {
-		return errMoved
+		err = errMoved
 	}
-	return err
+	return nil, err
 }
 
-// commit moves the branch.
-func (m *refMove) commit() error {
-	if m == nil {
+// move moves the branch and gives the locks back.
+func (l *refLock) move() error {
+	if l == nil {
 		return nil
 	}
-	err := m.say("commit\n", "commit: ok")
-	if err == nil {
-		err = m.close()
-	}
-	return err
+	return errors.Join(l.say("commit\n", "commit: ok"), l.close())
 }
 
 // say gives commands and waits for the answer. After an error the program has ended.
-func (m *refMove) say(commands, answer string) error {
-	_, err := io.WriteString(m.ask, commands)
+func (l *refLock) say(commands, answer string) error {
+	_, err := io.WriteString(l.ask, commands)
 	for line := ""; err == nil && line != answer+"\n"; {
-		line, err = m.tell.ReadString('\n')
+		line, err = l.tell.ReadString('\n')
 	}
 	if err != nil {
-		failed := m.close()
-		err = &gitError{args: []string{"update-ref"}, said: m.said.String(), err: errors.Join(err, failed)}
+		failed := l.close()
+		err = &gitError{args: []string{"update-ref"}, said: l.said.String(), err: errors.Join(err, failed)}
 	}
 	return err
 }
 
-func (m *refMove) close() error {
-	if m.cmd == nil {
+// close ends the program, which gives the locks back.
+func (l *refLock) close() error {
+	if l == nil || l.cmd == nil {
 		return nil
 	}
-	defer m.cancel()
-	return m.hangUp()
-}
-
-// abort gives the locks back.
-func (m *refMove) abort() {
-	if m != nil {
-		_ = m.close()
-	}
+	defer l.cancel()
+	return l.hangUp()
 }

@@ -76,8 +76,8 @@ func (r *repository) repairRef(m *mark) error {
 	if m.New == m.Old { // it was to stay, so that a lock of it is a person's
 		return nil
 	}
-	lock := r.path(m.Branch + ".lock")
-	b, err := readSmall(lock)
+	file := r.path(m.Branch + ".lock")
+	b, err := readSmall(file)
 	if transient(err) {
 		return err
 	}
@@ -88,7 +88,7 @@ func (r *repository) repairRef(m *mark) error {
 				return err
 			}
 		}
-		if err := tree.IgnoreGone(os.Remove(lock)); err != nil {
+		if err := tree.IgnoreGone(os.Remove(file)); err != nil {
 			return err
 		}
 	}
@@ -103,13 +103,9 @@ func (r *repository) repairRef(m *mark) error {
 	if held, err := m.holds(r); err != nil || !held {
 		return err
 	}
-	move, err := r.startMove(m)
+	ref, err := r.lockRef(m)
 	if err != nil {
 		return err
 	}
-	if err = move.prepare(); err == nil {
-		err = move.commit()
-	}
-	move.abort()
-	return err
+	return ref.move()
 }

@@ -19,7 +19,6 @@ type repository struct {
 	mem     *memory
 	objects talk // with git cat-file
 	owns    bool // ownFolder is made
-	checked bool // as of checkObjects
 	low     bool // its commands take long, at low priority, and make durable what they write
 }
 
@@ -50,9 +49,6 @@ func (l *Log) openRepository(ctx context.Context, mem *memory) (*repository, err
 		return nil, noHead(err)
 	}
 	config, err := readSmall(r.path("config"))
-	if errors.Is(err, errNotFile) {
-		return nil, notFile("config")
-	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // it may say that we cannot write this repository
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package gitlog
 
 import (
 	"bytes"
-	"slices"
 )
 
 // A round is the batch that one move of the branch brings. Up to singles of its operations have a
@@ -61,7 +60,7 @@ func (l *Log) commitOf(p *plan, has part) (c commitFor, err error) {
 		return c, nil
 	}
 	c.Author, c.Message = l.server(), editMessage(p.differing())
-	id, err := p.repo.config.person()
+	id, err := p.repo.person()
 	if id != "" {
 		c.Author = id
 	}
@@ -74,13 +73,7 @@ func (p *plan) divide(b batch) ([]part, error) {
 		return p.editParts(), nil
 	}
 	r := p.roundOf(b.ops)
-	switch {
-	case len(r.ops) == 0:
-		return nil, nil
-	case len(r.ops) <= singles && r.treeBytes() < singleTrees:
-		return r.divideSingly()
-	}
-	return r.share(r.byAgent()), nil
+	return r.share(len(r.ops) <= singles && r.treeBytes() < singleTrees)
 }
 
 // editParts is one part of all that differs from HEAD, if anything does.
@@ -124,32 +117,37 @@ func (p *plan) roundOf(ops []operation) round {
 	return r
 }
 
-// byAgent tells which part an operation goes to where each agent has one.
-func (r round) byAgent() (to []int) {
-	parts := map[string]int{}
-	for _, op := range r.ops {
-		if _, ok := parts[op.Agent]; !ok {
-			parts[op.Agent] = len(parts)
-		}
-		to = append(to, parts[op.Agent])
-	}
-	return to
-}
-
-// share makes the parts of a round, the i-th operation in part to[i]. A path goes to the last that
-// names it.
-func (r round) share(to []int) []part {
-	parts := make([]part, slices.Max(to)+1)
+// share makes the parts of a round: one of each operation, or one of each agent. A path goes to the last that names
+// it. A single operation has what it made of a path even where a later one has changed it again.
+func (r round) share(singly bool) (parts []part, err error) {
+	of := map[string]int{}
 	for i, op := range r.ops {
-		its := &parts[to[i]]
+		to, ok := of[op.Agent]
+		if singly || !ok {
+			to = len(parts)
+			of[op.Agent] = to
+			parts = append(parts, part{})
+		}
+		its := &parts[to]
 		its.ops = append(its.ops, op)
 		for _, path := range op.Paths {
-			if c := r.changes[named(path)]; c != nil && r.last[c.path] == i {
+			c := r.changes[named(path)]
+			switch {
+			case c == nil:
+			case r.last[c.path] == i:
 				its.makes = append(its.makes, version{c, c.new, c.data})
+			case singly:
+				is, ok, err := r.replaced(c, op)
+				if err != nil {
+					return nil, err
+				}
+				if ok {
+					its.makes = append(its.makes, version{c, is, op.Written[c.path].Data})
+				}
 			}
 		}
 	}
-	return parts
+	return parts, nil
 }
 
 // treeBytes is the size of the folders that single commits of the operations change.
@@ -165,30 +163,4 @@ func (r round) treeBytes() (bytes int) {
 		}
 	}
 	return bytes
-}
-
-// divideSingly makes a part of each operation. It has what that operation made of a path even where
-// a later one has changed it again.
-func (r round) divideSingly() ([]part, error) {
-	var own []int
-	for i := range r.ops {
-		own = append(own, i)
-	}
-	parts := r.share(own)
-	for i, op := range r.ops {
-		for _, path := range op.Paths {
-			c := r.changes[named(path)]
-			if c == nil || r.last[c.path] == i {
-				continue
-			}
-			is, ok, err := r.replaced(c, op)
-			if err != nil {
-				return nil, err
-			}
-			if ok {
-				parts[i].makes = append(parts[i].makes, version{c, is, op.Written[c.path].Data})
-			}
-		}
-	}
-	return parts, nil
 }

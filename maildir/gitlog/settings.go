@@ -3,9 +3,10 @@ package gitlog
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
+	"os/exec"
 	"strconv"
 	"strings"
 
@@ -16,10 +17,8 @@ import (
 // command.
 type settings struct {
 	fileMode bool   // the executable bit on disk means something
-	ours     bool   // gc.auto is 0: packs are put together by us, or by nobody
+	ours     bool   // gc.auto is 0 or not set: packs are put together by us, or by nobody
 	format   string // why the repository cannot be written; "" when it can
-	name     string // user.name
-	mail     string // user.email
 }
 
 func readSettings(b []byte) settings {
@@ -39,10 +38,8 @@ func readSettings(b []byte) settings {
 	case ext.Option("refstorage") != "" && !strings.EqualFold(ext.Option("refstorage"), "files"):
 		s.format = "another store of refs (" + oneLine(ext.Option("refstorage"), 40) + ")"
 	}
-	n, err := strconv.Atoi(c.Section("gc").Option("auto"))
+	n, err := strconv.Atoi(cmp.Or(c.Section("gc").Option("auto"), "0"))
 	s.ours = err == nil && n == 0 && ext.Option("partialclone") == "" && !isTrue(ext.Option("preciousobjects"), false)
-	user := c.Section("user")
-	s.name, s.mail = user.Option("name"), user.Option("email")
 	return s
 }
 
@@ -66,36 +63,25 @@ func parseConfig(b []byte) (c *config.Config, err error) {
 	return c, config.NewDecoder(bytes.NewReader(b)).Decode(c)
 }
 
-// person is the identity that Git would give to a commit made by hand here: the repository's, else
-// the user's own. "" where none is configured. An error is transient.
-func (s settings) person() (id string, err error) {
-	name, mail := s.name, s.mail
-	for _, file := range userConfigs() {
-		b, err := readSmall(file)
-		if transient(err) {
-			return "", err
-		}
-		user := readSettings(b) // of a file that is none, nothing
-		name, mail = cmp.Or(name, user.name), cmp.Or(mail, user.mail)
+// person is the identity that Git would give to a commit made by hand here. "" where none is configured.
+func (r *repository) person() (id string, err error) {
+	program, err := r.program()
+	if err != nil {
+		return "", err
 	}
-	if identityPart(name) == "" {
+	c := gitCommand(r.ctx, program, r.git, "config", "--null", "--get-regexp", `^user\.(name|email)$`)
+	c.Env = append(os.Environ(), "GIT_DIR="+r.git) // a person's own configuration counts
+	out, err := c.Output()
+	if failed := (*exec.ExitError)(nil); errors.As(err, &failed) && failed.ExitCode() == 1 {
 		return "", nil
 	}
-	return identity(name, mail), nil
-}
-
-// userConfigs lists the user's configuration files, the strongest first.
-func userConfigs() []string {
-	if f, ok := os.LookupEnv("GIT_CONFIG_GLOBAL"); ok {
-		return []string{f}
+	is := map[string]string{} // the last counts
+	for record := range strings.SplitSeq(string(out), "\x00") {
+		key, value, _ := strings.Cut(record, "\n")
+		is[key] = value
 	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return nil
+	if identityPart(is["user.name"]) == "" {
+		return "", err
 	}
-	xdg := os.Getenv("XDG_CONFIG_HOME")
-	if xdg == "" {
-		xdg = filepath.Join(home, ".config")
-	}
-	return []string{filepath.Join(home, ".gitconfig"), filepath.Join(xdg, "git", "config")}
+	return identity(is["user.name"], is["user.email"]), err
 }

@@ -2,10 +2,9 @@ package gitlog
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 )
@@ -17,8 +16,7 @@ import (
 // nothing that is not in the new pack, so it needs no lock: a commit of ours or of a person may run
 // beside it (git-repack(1)).
 //
-// Only in repositories that have gc.auto=0, which Init sets where there is no value: elsewhere Git
-// does it. Afterwards `git commit-graph write --changed-paths` notes of each commit what it touched, so
+// Not in repositories whose gc.auto has another value than 0: there Git does it. Afterwards `git commit-graph write --changed-paths` notes of each commit what it touched, so
 // that a log of a path reads few of them. Both see ownFolder.
 
 const (
@@ -82,53 +80,39 @@ func (l *Log) tidy(ctx context.Context) {
 	l.mu.Lock()
 	l.pile.size = 0 // what is written meanwhile counts for the next time
 	l.mu.Unlock()
-	before, err := l.repack(ctx)
+	err = l.repack(ctx)
 	if err == nil || ctx.Err() != nil {
 		return
 	}
 	l.mu.Lock()
-	l.pile.size, l.pile.notYet = l.pile.size+before.weight(), time.Now().Add(tidyRetry)
+	l.pile.size, l.pile.notYet = max(l.pile.size, l.cfg.Piled), time.Now().Add(tidyRetry)
 	l.mu.Unlock()
 	l.cfg.Log.Info("packs of the mail's repository are put together later", "reason", oneLine(err.Error(), 500))
 }
 
 // repack does it where there is reason to. An error is one to try again after.
-func (l *Log) repack(ctx context.Context) (before litter, err error) {
+func (l *Log) repack(ctx context.Context) error {
 	repo, err := l.openRepository(ctx, newMemory())
 	if err != nil {
-		return before, err
+		return err
 	}
 	defer repo.Close()
-	if before, err = repo.sweep(time.Now()); err != nil {
-		return before, err
+	before, err := repo.sweep()
+	if err != nil || !repo.config.ours || before.weight() < l.cfg.Piled {
+		return err
 	}
-	if !repo.config.ours || before.weight() < l.cfg.Piled {
-		return before, nil
-	}
-	if err := repo.quiet(); err != nil {
-		return before, err
+	if err := repo.busy(); err != nil {
+		return err
 	}
 	start := time.Now()
 	if err := repo.pack(); err != nil {
-		return before, err
+		return err
 	}
-	after, err := repo.sweep(time.Now())
+	after, err := repo.sweep()
 	l.cfg.Log.Info("packs of the mail's repository put together", "loose", before.loose, "packs", before.packs,
 		"packs now", after.packs, "took", time.Since(start).Round(time.Millisecond))
-	return before, err
+	return err
 }
-
-// quiet reports why this is no moment to put packs together. A person's git gc keeps its process id in a file.
-func (r *repository) quiet() error {
-	fi, err := os.Lstat(r.path("gc.pid"))
-	if transient(err) || err == nil && time.Since(fi.ModTime()).Abs() < staleGC {
-		return errors.New("git gc runs")
-	}
-	return r.busy()
-}
-
-// staleGC is more than a gc of the mail takes, and less than git's own limit of twelve hours.
-const staleGC = time.Hour
 
 // pack puts packs together and brings the commit graph level with HEAD, at low priority.
 func (r *repository) pack() error {
@@ -150,45 +134,21 @@ type litter struct{ loose, packs int }
 
 func (l litter) weight() int { return l.loose + packWeight*l.packs }
 
-// sweep counts loose objects and the packs that may be put together, and removes temporary files
-// that a killed program has left, of ours or of Git's.
-func (r *repository) sweep(now time.Time) (found litter, err error) {
-	old := func(d fs.DirEntry) bool {
-		fi, err := d.Info()
-		return err == nil && d.Type().IsRegular() && now.Sub(fi.ModTime()) > leftover
-	}
-	for _, dir := range append([]string{"", "pack"}, shards()...) {
-		files, err := os.ReadDir(r.path("objects/" + dir))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return found, err
-		}
-		for _, f := range files {
-			name := f.Name()
-			switch {
-			case strings.HasPrefix(name, "tmp_") || strings.HasPrefix(name, ".tmp-"):
-				if old(f) {
-					_ = os.Remove(r.path("objects/" + dir + "/" + name)) // the next time, if not now
-				}
-			case len(dir) == 2 && len(name) == 2*len(hash{})-2:
-				if !f.Type().IsRegular() { // git would wait for a FIFO
-					return found, notFile("objects/" + dir + "/" + name)
-				}
-				found.loose++
-			case dir == "pack" && strings.HasSuffix(name, ".pack"):
-				found.packs++
+// sweep counts loose objects and packs, and removes temporary packs that a killed program has left, of ours or of
+// Git's.
+func (r *repository) sweep() (found litter, err error) {
+	for _, pattern := range []string{"tmp_*", ".tmp-*"} {
+		files, _ := filepath.Glob(r.path("objects/pack/" + pattern))
+		for _, file := range files {
+			if fi, err := os.Lstat(file); err == nil && time.Since(fi.ModTime()) > leftover {
+				_ = os.Remove(file) // the next time, if not now
 			}
 		}
 	}
-	return found, r.checkObjects()
-}
-
-// shards are the folders of loose objects.
-func shards() (all []string) {
-	for i := range 256 {
-		all = append(all, fmt.Sprintf("%02x", i))
+	said, err := r.run(nil, nil, "count-objects", "-v")
+	for line := range strings.Lines(string(said)) {
+		_, _ = fmt.Sscanf(line, "count: %d", &found.loose)
+		_, _ = fmt.Sscanf(line, "packs: %d", &found.packs)
 	}
-	return all
+	return found, err
 }

@@ -1,9 +1,9 @@
 package gitlog
 
 import (
-	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -273,37 +273,25 @@ func (c *commit) told() history.Commit {
 var errFound = errors.New("found")
 
 // commitAt finds the commit of a moment.
-func (r *repository) commitAt(at history.Moment) (*commit, error) {
-	unknown := &refusal.Error{
-		What:  refusal.NotFound("The history has no commit {name} {arg}: give a name as the history shows it, or a time."),
-		Field: refusal.Moment,
-		Name:  at.Commit,
-	}
-	if plumbing.IsHash(at.Commit) {
-		c, err := r.commit(plumbing.NewHash(at.Commit))
-		if err != nil {
-			return nil, unknown
-		}
-		return c, nil
+func (r *repository) commitAt(at history.Moment) (found *commit, err error) {
+	if at.Commit != "" {
+		return r.commitNamed(at.Commit)
 	}
 	head, err := r.head()
 	if err != nil {
 		return nil, err
 	}
-	found, several, first, err := r.findCommit(head.commit, at)
-	switch {
-	case err != nil:
+	keep := func(c *commit) error { found = c; return nil }
+	err = r.eachCommit(head.commit, keep, "-n", "1", fmt.Sprintf("--before=@%d +0000", max(at.At.Unix(), 0)))
+	if err != nil || found != nil {
+		return found, err
+	}
+	if err = r.eachCommit(head.commit, keep, "--max-parents=0"); err != nil {
 		return nil, err
-	case several:
-		return nil, &refusal.Error{
-			What:  refusal.Invalid("Several commits begin with {name} {arg}: give more of the name."),
-			Field: refusal.Moment,
-			Name:  at.Commit,
-		}
-	case !found.IsZero():
-		return r.commit(found)
-	case at.Commit != "":
-		return nil, unknown
+	}
+	var first time.Time
+	if found != nil {
+		first = found.made
 	}
 	return nil, &refusal.Error{
 		What:  refusal.NotFound("{field} is {=name}, and the history begins at {=other}: give a time from then on."),
@@ -313,27 +301,19 @@ func (r *repository) commitAt(at history.Moment) (*commit, error) {
 	}
 }
 
-// findCommit finds the newest commit of a moment among those at and before tip, and whether there are
-// several that a name may stand for. first is the time of the oldest.
-func (r *repository) findCommit(tip hash, at history.Moment) (found hash, several bool, first time.Time, err error) {
-	if tip.IsZero() {
-		return found, false, first, nil
+// commitNamed finds a commit by the beginning of its name.
+func (r *repository) commitNamed(name string) (*commit, error) {
+	sum, err := r.run(nil, nil, "rev-parse", "--verify", "--end-of-options", name+"^{commit}")
+	if err == nil {
+		return r.commit(plumbing.NewHash(strings.TrimSpace(string(sum))))
 	}
-	err = r.stream(nil, func(record []byte) error {
-		name, made, _ := bytes.Cut(record, []byte(" "))
-		first = unixTime(string(made))
-		switch {
-		case at.Commit == "" && !first.After(at.At):
-			found = plumbing.NewHash(string(name))
-			return errFound
-		case at.Commit == "" || !bytes.HasPrefix(name, []byte(strings.ToLower(at.Commit))):
-			return nil
-		case !found.IsZero():
-			several = true
-			return errFound
-		}
-		found = plumbing.NewHash(string(name))
-		return nil
-	}, "log", "-z", "--format=tformat:%H %ct", tip.String())
-	return found, several, first, err
+	failed := (*gitError)(nil)
+	if !errors.As(err, &failed) {
+		return nil, err
+	}
+	what := refusal.NotFound("The history has no commit {name} {arg}: give a name as the history shows it, or a time.")
+	if strings.Contains(failed.said, "ambiguous") {
+		what = refusal.Invalid("Several commits begin with {name} {arg}: give more of the name.")
+	}
+	return nil, &refusal.Error{What: what, Field: refusal.Moment, Name: name}
 }
