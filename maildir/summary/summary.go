@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"mailtree/maildir/format"
 	"mailtree/maildir/markdown"
 )
 
@@ -20,22 +21,25 @@ type Message struct {
 
 // Summary of a thread; every item carries the id of the message it comes from. Lists are never nil.
 type Summary struct {
-	Subject      string
-	Participants []string // senders in order of appearance, then recipients
-	Messages     int
-	First, Last  time.Time
-	KeyPoints    []Item
-	Decisions    []Item
-	OpenActions  []Item
-	DoneActions  []Item
-	Questions    []Item // without an answer
-	Code         []Item // code spans, each where it was first written
-	Examples     []Item // with examples: an excerpt of each of the newest three messages
-	Truncated    bool   // the thread or a body was over a limit
+	Thread       string       `json:"thread_id"` // where Project.Summarize fills it in
+	Subject      string       `json:"subject"`
+	Participants []string     `json:"participants"` // senders in order of appearance, then recipients
+	Messages     int          `json:"messages"`
+	First        format.Stamp `json:"first_ts,omitzero"`
+	Last         format.Stamp `json:"last_ts,omitzero"`
+	KeyPoints    []Item       `json:"key_points"`
+	Decisions    []Item       `json:"decisions"`
+	OpenActions  []Item       `json:"open_actions"`
+	DoneActions  []Item       `json:"done_actions"`
+	Questions    []Item       `json:"questions"` // without an answer
+	Code         []string     `json:"code_refs"` // code spans, in the order in which they were first written
+	Examples     []Item       `json:"examples"`  // with examples: an excerpt of each of the newest three messages
 
-	Text   string // made by a command of the user's own; "": there is none, or it failed
-	Thread string // its id, where Project.Summarize fills it in
-	Note   error  // why Text failed, and which thread it is where a message of it was named
+	Text      string `json:"text,omitempty"` // made by a command of the user's own; "": there is none, or it failed
+	Note      error  `json:"-"`              // why Text failed, and which thread it is where a message of it was named
+	Truncated bool   `json:"-"`              // the thread or a body was over a limit
+
+	code []Item
 }
 
 // Item is one line of a summary.
@@ -65,8 +69,8 @@ func Of(ctx context.Context, messages []Message, body func(id string) (string, e
 		Subject:      messages[0].Subject,
 		Participants: participants(messages),
 		Messages:     len(messages),
-		First:        messages[0].Created,
-		Last:         messages[len(messages)-1].Created,
+		First:        format.At(messages[0].Created),
+		Last:         format.At(messages[len(messages)-1].Created),
 	}
 	if len(messages) > MaxMessages {
 		messages, s.Truncated = messages[len(messages)-MaxMessages:], true
@@ -82,11 +86,15 @@ func Of(ctx context.Context, messages []Message, body func(id string) (string, e
 			*l = []Item{}
 		}
 	}
+	s.Code = make([]string, len(s.code))
+	for i, c := range s.code {
+		s.Code[i] = c.Text
+	}
 	return s, nil
 }
 
 func (s *Summary) lists() []*[]Item {
-	return []*[]Item{&s.KeyPoints, &s.Decisions, &s.OpenActions, &s.DoneActions, &s.Questions, &s.Code, &s.Examples}
+	return []*[]Item{&s.KeyPoints, &s.Decisions, &s.OpenActions, &s.DoneActions, &s.Questions, &s.code, &s.Examples}
 }
 
 // read takes what the bodies say, and the excerpts of the newest messages.
@@ -109,13 +117,13 @@ func read(ctx context.Context, messages []Message, body func(id string) (string,
 	for i, m := range messages {
 		s.KeyPoints = append(s.KeyPoints, items(m, all[i].points)...)
 		s.Decisions = append(s.Decisions, items(m, all[i].decisions)...)
-		s.Code = append(s.Code, items(m, all[i].code)...)
+		s.code = append(s.code, items(m, all[i].code)...)
 		if len(all[i].questions) > 0 && !answered(messages[i:]) {
 			s.Questions = append(s.Questions, items(m, all[i].questions)...)
 		}
 	}
 	s.OpenActions, s.DoneActions = actions(messages, all)
-	for _, l := range []*[]Item{&s.KeyPoints, &s.Decisions, &s.Questions, &s.Code} {
+	for _, l := range []*[]Item{&s.KeyPoints, &s.Decisions, &s.Questions, &s.code} {
 		*l = once(*l)
 	}
 	return nil

@@ -80,7 +80,7 @@ func show(s *Summary) string {
 		items []Item
 	}{
 		{"key points", s.KeyPoints}, {"decisions", s.Decisions}, {"open", s.OpenActions}, {"done", s.DoneActions},
-		{"questions", s.Questions}, {"code", s.Code},
+		{"questions", s.Questions}, {"code", s.code},
 	} {
 		if len(l.items) > 0 {
 			b.WriteString(l.name + ":\n")

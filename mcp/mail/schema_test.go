@@ -188,13 +188,13 @@ func TestShapes(t *testing.T) {
 			releasedShape{Released: shapeClaims(nil)},
 		},
 		"search_messages": {hitsShape{[]hitShape{{"id", "t", "A", []string{"B"}, "s", "c", "low", "token", "sn", whole}}, "n", 1, "note"}, hitsShape{Hits: []hitShape{{To: []string{}}}}, ts.shapeHits(&maildir.SearchPage{}, "")},
-		"summarize_thread": {summaryShape{
-			ThreadID:     "t",
+		"summarize_thread": {summaryShape{Summary: summary.Summary{
+			Thread:       "t",
 			Subject:      "s",
 			Participants: []string{"A"},
 			Messages:     1,
-			First:        "f",
-			Last:         "l",
+			First:        at,
+			Last:         at,
 			KeyPoints:    items,
 			Decisions:    items,
 			OpenActions:  items,
@@ -203,9 +203,7 @@ func TestShapes(t *testing.T) {
 			Code:         []string{"c"},
 			Examples:     items,
 			Text:         "x",
-			Note:         "n",
-			Truncated:    true,
-		}},
+		}, Note: "n", Truncated: true}},
 		"install_precommit_guard":   {doneShape{[]string{"s"}, "note"}},
 		"uninstall_precommit_guard": {shapeDone(nil, "")},
 	} {

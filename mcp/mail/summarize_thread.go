@@ -8,22 +8,9 @@ import (
 )
 
 type summaryShape struct {
-	ThreadID     string         `json:"thread_id"`
-	Subject      string         `json:"subject"`
-	Participants []string       `json:"participants"`
-	Messages     int            `json:"messages"`
-	First        string         `json:"first_ts,omitempty"`
-	Last         string         `json:"last_ts,omitempty"`
-	KeyPoints    []summary.Item `json:"key_points"`
-	Decisions    []summary.Item `json:"decisions"`
-	OpenActions  []summary.Item `json:"open_actions"`
-	DoneActions  []summary.Item `json:"done_actions"`
-	Questions    []summary.Item `json:"questions"`
-	Code         []string       `json:"code_refs"`
-	Examples     []summary.Item `json:"examples"`
-	Text         string         `json:"text,omitempty"`
-	Note         string         `json:"note,omitempty"`
-	Truncated    bool           `json:"truncated,omitempty"`
+	summary.Summary
+	Note      string `json:"note,omitempty"`
+	Truncated bool   `json:"truncated,omitempty"`
 }
 
 type summaryRequest struct {
@@ -50,36 +37,10 @@ func (t *Toolset) summarizeThread() tool.Tool {
 		if err != nil {
 			return nil, err
 		}
-		out := summaryShape{
-			ThreadID:     s.Thread,
-			Subject:      s.Subject,
-			Participants: tool.Listed(s.Participants),
-			Messages:     s.Messages,
-			First:        tool.Stamp(s.First),
-			Last:         tool.Stamp(s.Last),
-			KeyPoints:    tool.Listed(s.KeyPoints),
-			Decisions:    tool.Listed(s.Decisions),
-			OpenActions:  tool.Listed(s.OpenActions),
-			DoneActions:  tool.Listed(s.DoneActions),
-			Questions:    tool.Listed(s.Questions),
-			Code:         codeOf(s.Code),
-			Examples:     tool.Listed(s.Examples),
-			Text:         s.Text,
-			Note:         notes(note, t.Note(ctx, s.Note)),
-			Truncated:    s.Truncated,
-		}
+		out := summaryShape{*s, notes(note, t.Note(ctx, s.Note)), s.Truncated}
 		t.shorten(&out)
 		return out, nil
 	})
-}
-
-// codeOf returns the spans alone: a search for one finds its messages.
-func codeOf(l []summary.Item) []string {
-	out := make([]string, len(l))
-	for i, x := range l {
-		out[i] = x.Text
-	}
-	return out
 }
 
 // parsing is the memory, in bytes, that reading the longest body takes.
