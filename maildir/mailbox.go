@@ -46,11 +46,12 @@ func (s *Store) guest(by Caller) bool { return !by.Root && by.UID != s.cfg.User(
 
 // Mailbox is one agent's mailbox.
 type Mailbox struct {
-	Name                  string
-	InboxPath, OutboxPath string // absolute folders
+	Name       string `json:"name"`
+	InboxPath  string `json:"inbox_path" jsonschema:"folder of the inbox"` // absolute
+	OutboxPath string `json:"sent_path" jsonschema:"folder of what was sent"`
 	index.Counts
-	Owner      int  // uid, or NoOwner
-	Registered bool // has a valid profile
+	Owner      int  `json:"-"` // uid, or NoOwner
+	Registered bool `json:"registered" jsonschema:"false for a folder without a valid profile"`
 }
 
 // Mailboxes lists by name those that the caller owns; root sees all.

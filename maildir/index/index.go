@@ -168,9 +168,10 @@ type AgentRow struct {
 
 // Counts of one agent's inbox.
 type Counts struct {
-	Total, Unread int
-	Archived      int // of Total: lists leave them out
-	Sent          int // its outbox copies
+	Total    int `json:"total" jsonschema:"emails in the inbox"`
+	Unread   int `json:"unread" jsonschema:"of them unread"`
+	Archived int `json:"-"` // of Total: lists leave them out
+	Sent     int `json:"sent_count"`
 }
 
 // MessageRow is a message as the index keeps it.

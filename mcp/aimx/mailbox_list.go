@@ -9,19 +9,9 @@ import (
 	"mailtree/mcp/tool"
 )
 
-type mailboxShape struct {
-	Name       string `json:"name"`
-	InboxPath  string `json:"inbox_path" jsonschema:"folder of the inbox"`
-	SentPath   string `json:"sent_path" jsonschema:"folder of what was sent"`
-	Total      int    `json:"total" jsonschema:"emails in the inbox"`
-	Unread     int    `json:"unread" jsonschema:"of them unread"`
-	Sent       int    `json:"sent_count"`
-	Registered bool   `json:"registered" jsonschema:"false for a folder without a valid profile"`
-}
-
 type mailboxesShape struct {
-	Mailboxes []mailboxShape `json:"mailboxes" jsonschema:"by name"`
-	Next      int            `json:"next_offset,omitempty" jsonschema:"pass as offset for more; absent at the end"`
+	Mailboxes []maildir.Mailbox `json:"mailboxes" jsonschema:"by name"`
+	Next      int               `json:"next_offset,omitempty" jsonschema:"pass as offset for more; absent at the end"`
 }
 
 func (t *toolset) mailboxList() tool.Tool {
@@ -40,27 +30,11 @@ func (t *toolset) mailboxList() tool.Tool {
 		if err != nil && !errors.Is(err, maildir.ErrNotFound) {
 			return nil, err
 		}
-		page, next, err := tool.Page(ctx, t.budget, mailboxesShape{Next: math.MaxInt}, shapeMailboxes(all), r.Offset)
+		page, next, err := tool.Page(ctx, t.budget, mailboxesShape{Next: math.MaxInt}, tool.Listed(all), r.Offset)
 		return listed(page, next), err
 	})
 }
 
-func shapeMailboxes(all []maildir.Mailbox) []mailboxShape {
-	rows := make([]mailboxShape, len(all))
-	for i, m := range all {
-		rows[i] = mailboxShape{
-			Name:       m.Name,
-			InboxPath:  m.InboxPath,
-			SentPath:   m.OutboxPath,
-			Total:      m.Total,
-			Unread:     m.Unread,
-			Sent:       m.Sent,
-			Registered: m.Registered,
-		}
-	}
-	return rows
-}
-
-func listed(rows []mailboxShape, next int) tool.Result {
+func listed(rows []maildir.Mailbox, next int) tool.Result {
 	return tool.Result{Text: string(tool.Encode(rows)), Value: mailboxesShape{rows, next}, Note: goesOn(next)}
 }

@@ -56,7 +56,7 @@ func TestDenied(t *testing.T) {
 func TestShapes(t *testing.T) {
 	all, yes := newToolset(tool.Config{}).tools(), true
 	for name, values := range map[string][]any{
-		"mailbox_list":   {listed(shapeMailboxes(nil), 0), listed(shapeMailboxes(make([]maildir.Mailbox, 1)), 1)},
+		"mailbox_list":   {listed([]maildir.Mailbox{}, 0), listed(make([]maildir.Mailbox, 1), 1)},
 		"mailbox_create": {addressShape{"a@b"}},
 		"mailbox_delete": {done("x")},
 		"email_list":     {emails([]rowShape{}, 0), emails([]rowShape{{"i", "f", "t", "s", "d", "self-asserted", &yes, ""}, {"i", "f", "t", "s", "d", "self-asserted", nil, "delivered"}}, 2)},
