@@ -49,14 +49,14 @@ func readMessage(ctx context.Context, d *deskWork, id string, peek bool) error {
 	}
 	return present(d, raw, func(in *mail.Inbox) error {
 		for i := range in.Messages {
-			m := in.Messages[i].AsMessage()
+			m := &in.Messages[i].Message
 			next := func(offset int64) (*mail.Message, error) {
 				args["body_offset"] = offset
 				var more mail.Inbox
 				if err := d.Call(ctx, "check_my_messages", args, &more); err != nil || len(more.Messages) == 0 {
 					return nil, err
 				}
-				return more.Messages[0].AsMessage(), nil
+				return &more.Messages[0].Message, nil
 			}
 			if err := pageMessage(ctx, d, m, next); err != nil {
 				return err
@@ -74,10 +74,10 @@ func readOther(ctx context.Context, d *deskWork, id string) error {
 		return err
 	}
 	return present(d, raw, func(m *mail.MessageResource) error {
-		return pageMessage(ctx, d, m.AsMessage(), func(offset int64) (*mail.Message, error) {
+		return pageMessage(ctx, d, &m.Message, func(offset int64) (*mail.Message, error) {
 			var more mail.MessageResource
 			err := d.Read(ctx, uri+"&body_offset="+strconv.FormatInt(offset, 10), &more)
-			return more.AsMessage(), err
+			return &more.Message, err
 		})
 	})
 }

@@ -7,7 +7,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-type ackShape struct {
+// Acked is the answer of acknowledge_message.
+type Acked struct {
 	ID string `json:"message_id"`
 	index.Marks
 	Note string `json:"note,omitempty"`
@@ -24,7 +25,7 @@ func (t *Toolset) acknowledgeMessage() tool.Tool {
 		Name:  "acknowledge_message",
 		Hints: tool.Marks(),
 		About: "Acknowledge a message in your inbox, which marks it read too.",
-		Out:   ackShape{},
+		Out:   Acked{},
 	}, func(ctx context.Context, r *ackRequest) (any, error) {
 		p, note, err := t.project(ctx, r.Project)
 		if err != nil {
@@ -34,6 +35,6 @@ func (t *Toolset) acknowledgeMessage() tool.Tool {
 		if err != nil {
 			return nil, err
 		}
-		return ackShape{d.ID, d.Marks, note}, nil
+		return Acked{d.ID, d.Marks, note}, nil
 	})
 }

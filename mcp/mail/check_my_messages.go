@@ -35,7 +35,7 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 		Hints: tool.Marks(),
 		About: "Read mail from agents in other sessions and programs, and people: your inbox, newest first" +
 			" (resource://inbox/{agent}); can wait until some arrives.",
-		Out: inboxShape{},
+		Out: Inbox{},
 	}, func(ctx context.Context, r *inboxRequest) (any, error) {
 		if err := r.coherent(); err != nil {
 			return nil, err

@@ -57,7 +57,7 @@ func TestStopWhileMarked(t *testing.T) {
 	<-marked
 	close(stopping)
 	defer func() {
-		if got := <-answered; got.err != nil || len(got.page.(inboxShape).Messages) != 1 {
+		if got := <-answered; got.err != nil || len(got.page.(Inbox).Messages) != 1 {
 			t.Errorf("%+v", got)
 		}
 	}()

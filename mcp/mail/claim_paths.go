@@ -20,7 +20,8 @@ type conflictShape struct {
 	Expires   string `json:"expires_ts"`
 }
 
-type claimedShape struct {
+// Claimed is the answer of claim_paths.
+type Claimed struct {
 	Granted   []claimShape    `json:"granted"`
 	Conflicts []conflictShape `json:"conflicts"`
 	Expires   string          `json:"expires_ts,omitempty"`
@@ -44,7 +45,7 @@ func (t *Toolset) claimPaths() tool.Tool {
 		Hints: tool.Adds(),
 		About: "Lock or reserve files or globs before you edit them, as an advisory lease; a conflict with another's claim" +
 			" (resource://claims/{project}) grants none.",
-		Out: claimedShape{},
+		Out: Claimed{},
 	}, func(ctx context.Context, r *claimRequest) (any, error) {
 		p, note, err := t.project(ctx, r.Project)
 		if err != nil {
@@ -81,8 +82,8 @@ func movedNote(moved []claim.Moved) string {
 	return strings.TrimSpace(b.String())
 }
 
-func shapeClaimed(r *claim.Result) claimedShape {
-	out := claimedShape{
+func shapeClaimed(r *claim.Result) Claimed {
+	out := Claimed{
 		Granted:   shapeClaims(r.Granted),
 		Conflicts: make([]conflictShape, len(r.Conflicts)),
 		Expires:   tool.Stamp(r.Expires),
@@ -108,8 +109,8 @@ func shapeClaimed(r *claim.Result) claimedShape {
 
 // fitClaimed drops what does not fit into the answer. The answer cannot be refused any more: the
 // claims are made. One of the lists is empty.
-func (t *Toolset) fitClaimed(ctx context.Context, out claimedShape) claimedShape {
-	rest := claimedShape{Expires: out.Expires, More: math.MaxInt, Note: out.Note}
+func (t *Toolset) fitClaimed(ctx context.Context, out Claimed) Claimed {
+	rest := Claimed{Expires: out.Expires, More: math.MaxInt, Note: out.Note}
 	granted, _ := tool.Fit(ctx, t.budget, tool.InTool, rest, out.Granted)
 	conflicts, _ := tool.Fit(ctx, t.budget, tool.InTool, rest, out.Conflicts)
 	out.More += len(out.Granted) - granted + len(out.Conflicts) - conflicts

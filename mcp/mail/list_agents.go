@@ -15,16 +15,17 @@ const maxNameBytes = 64
 // maxListedClaims is how many claims of each agent the directory shows.
 const maxListedClaims = 20
 
-type listedShape struct {
+// Listed is an agent of a Directory.
+type Listed struct {
 	profileShape
 	Unread int          `json:"unread"`
 	Claims []claimShape `json:"claims"`
 	More   int          `json:"more_claims,omitempty"`
 }
 
-func shapeListed(p *maildir.Project, a *maildir.AgentInfo) listedShape {
+func shapeListed(p *maildir.Project, a *maildir.AgentInfo) Listed {
 	shown := a.Claims[:min(len(a.Claims), maxListedClaims)]
-	return listedShape{
+	return Listed{
 		profileShape: shapeProfile(p, &a.AgentRow),
 		Unread:       a.Unread,
 		Claims:       shapeClaims(shown),
@@ -32,12 +33,13 @@ func shapeListed(p *maildir.Project, a *maildir.AgentInfo) listedShape {
 	}
 }
 
-type directoryShape struct {
-	Project  string        `json:"project,omitempty"`
-	Agents   []listedShape `json:"agents"`
-	Projects []string      `json:"projects,omitempty"`
-	Next     string        `json:"next_cursor,omitempty"`
-	Note     string        `json:"note,omitempty"`
+// Directory is the answer of list_agents: agents, or projects.
+type Directory struct {
+	Project  string   `json:"project,omitempty"`
+	Agents   []Listed `json:"agents"`
+	Projects []string `json:"projects,omitempty"`
+	Next     string   `json:"next_cursor,omitempty"`
+	Note     string   `json:"note,omitempty"`
 }
 
 type agentsRequest struct {
@@ -51,7 +53,7 @@ func (t *Toolset) listAgents() tool.Tool {
 		Name:  "list_agents",
 		Hints: tool.Reads(),
 		About: "List agents in other sessions and programs, and people: whom in a project you can mail.",
-		Out:   directoryShape{},
+		Out:   Directory{},
 	}, func(ctx context.Context, r *agentsRequest) (any, error) {
 		if r.Project == "" {
 			return t.listProjects(ctx, r.After)
@@ -60,7 +62,7 @@ func (t *Toolset) listAgents() tool.Tool {
 		if err != nil {
 			return nil, err
 		}
-		out := directoryShape{Project: p.Slug, Agents: []listedShape{}, Note: note}
+		out := Directory{Project: p.Slug, Agents: []Listed{}, Note: note}
 		rest := out
 		rest.Next = strings.Repeat("x", maxNameBytes)
 		list := t.budget.Listing(ctx, tool.InTool, rest)
@@ -85,8 +87,8 @@ func (t *Toolset) listAgents() tool.Tool {
 
 // listProjects lists the projects after a slug, each as project_key takes it.
 func (t *Toolset) listProjects(ctx context.Context, after string) (any, error) {
-	out := directoryShape{Agents: []listedShape{}}
-	list := t.budget.Listing(ctx, tool.InTool, directoryShape{Next: strings.Repeat("x", maxNameBytes)})
+	out := Directory{Agents: []Listed{}}
+	list := t.budget.Listing(ctx, tool.InTool, Directory{Next: strings.Repeat("x", maxNameBytes)})
 	for _, p := range t.store.Projects() {
 		if p.Slug <= after {
 			continue

@@ -7,7 +7,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-type releasedShape struct {
+// Released is the answer of release_claims.
+type Released struct {
 	Released []claimShape `json:"released"`
 	Count    int          `json:"count" jsonschema:"of all of them"`
 	NotHeld  []string     `json:"not_held,omitempty"`
@@ -26,7 +27,7 @@ func (t *Toolset) releaseClaims() tool.Tool {
 		Name:  "release_claims",
 		Hints: tool.Removes(),
 		About: "Unlock files: give back your claims on the given paths, or all of them.",
-		Out:   releasedShape{},
+		Out:   Released{},
 	}, func(ctx context.Context, r *releaseRequest) (any, error) {
 		p, note, err := t.project(ctx, r.Project)
 		if err != nil {
@@ -36,7 +37,7 @@ func (t *Toolset) releaseClaims() tool.Tool {
 		if err != nil {
 			return nil, err
 		}
-		return t.fitReleased(ctx, releasedShape{
+		return t.fitReleased(ctx, Released{
 			Released: shapeClaims(res.Released),
 			Count:    len(res.Released),
 			NotHeld:  res.NotHeld,
@@ -55,8 +56,8 @@ func patterns(claims []claim.Row) []string {
 }
 
 // fitReleased drops what does not fit into the answer. The claims are released in any case.
-func (t *Toolset) fitReleased(ctx context.Context, out releasedShape) releasedShape {
-	rest := releasedShape{Count: out.Count, Note: out.Note}
+func (t *Toolset) fitReleased(ctx context.Context, out Released) Released {
+	rest := Released{Count: out.Count, Note: out.Note}
 	n, _ := tool.Fit(ctx, t.budget, tool.InTool, rest, out.Released)
 	rest.Released = out.Released[:n]
 	n, _ = tool.Fit(ctx, t.budget, tool.InTool, rest, out.NotHeld)

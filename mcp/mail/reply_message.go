@@ -28,7 +28,7 @@ func (t *Toolset) replyMessage() tool.Tool {
 		Name:  "reply_message",
 		Hints: tool.Adds(),
 		About: "Reply to a message in its thread; without recipients the reply goes to its sender.",
-		Out:   sentShape{},
+		Out:   Sent{},
 	}, func(ctx context.Context, r *replyRequest) (any, error) {
 		p, note, err := t.project(ctx, r.Project)
 		if err != nil {

@@ -231,18 +231,21 @@ func parseMoment(v string) (*history.Moment, error) {
 type (
 	uriKey struct{}
 
-	messageResource struct {
+	// MessageResource is resource://message.
+	MessageResource struct {
 		Project string `json:"project"`
-		messageShape
+		Message
 	}
-	threadResource struct {
-		Project  string         `json:"project"`
-		ThreadID string         `json:"thread_id"`
-		Messages []messageShape `json:"messages"`
-		Next     string         `json:"next_cursor,omitempty"`
-		Note     string         `json:"note,omitempty"`
+	// ThreadResource is resource://thread.
+	ThreadResource struct {
+		Project  string    `json:"project"`
+		ThreadID string    `json:"thread_id"`
+		Messages []Message `json:"messages"`
+		Next     string    `json:"next_cursor,omitempty"`
+		Note     string    `json:"note,omitempty"`
 	}
-	claimsResource struct {
+	// ClaimsResource is resource://claims.
+	ClaimsResource struct {
 		Project string      `json:"project"`
 		Claims  []heldClaim `json:"claims"`
 		Next    string      `json:"next_cursor,omitempty"`
@@ -399,7 +402,7 @@ func (t *Toolset) readInbox(ctx context.Context, p *maildir.Project, r ref) (any
 func (t *Toolset) readMessage(ctx context.Context, p *maildir.Project, r ref) (any, error) {
 	v := t.viewOf(ctx, p, "")
 	shape := func(m *index.MessageRow) any { return v.withoutBody(m) }
-	room := t.budget.Room(ctx, tool.InResource, messageResource{Project: p.Slug}, shape)
+	room := t.budget.Room(ctx, tool.InResource, MessageResource{Project: p.Slug}, shape)
 	room.Offset = r.offset
 	m, err := p.MessageWithin(ctx, r.name, room)
 	if err != nil {
@@ -407,12 +410,12 @@ func (t *Toolset) readMessage(ctx context.Context, p *maildir.Project, r ref) (a
 	}
 	s := v.shapeHead(m)
 	s.addBody(m)
-	return messageResource{p.Slug, s}, nil
+	return MessageResource{p.Slug, s}, nil
 }
 
 func (t *Toolset) readThread(ctx context.Context, p *maildir.Project, r ref) (any, error) {
 	v := t.viewOf(ctx, p, "")
-	rest := threadResource{Project: p.Slug, ThreadID: r.name, Next: cursor(math.MaxInt64)}
+	rest := ThreadResource{Project: p.Slug, ThreadID: r.name, Next: cursor(math.MaxInt64)}
 	q := index.ThreadQuery{
 		Thread: r.name,
 		Bodies: r.query.Bodies,
@@ -423,10 +426,10 @@ func (t *Toolset) readThread(ctx context.Context, p *maildir.Project, r ref) (an
 	if err != nil {
 		return nil, err
 	}
-	out := threadResource{
+	out := ThreadResource{
 		Project:  p.Slug,
 		ThreadID: page.Thread,
-		Messages: make([]messageShape, len(page.Messages)),
+		Messages: make([]Message, len(page.Messages)),
 		Next:     cursor(page.Next),
 		Note:     say(page.Note),
 	}
@@ -467,11 +470,11 @@ func (t *Toolset) readClaims(ctx context.Context, p *maildir.Project, r ref) (an
 	}
 	before := int(min(r.query.Before, int64(len(live))))
 	live = live[before:]
-	out := claimsResource{Project: p.Slug, Claims: make([]heldClaim, len(live))}
+	out := ClaimsResource{Project: p.Slug, Claims: make([]heldClaim, len(live))}
 	for i, c := range shapeClaims(live) {
 		out.Claims[i] = heldClaim{live[i].Agent, c}
 	}
-	rest := claimsResource{Project: p.Slug, Next: cursor(math.MaxInt64)}
+	rest := ClaimsResource{Project: p.Slug, Next: cursor(math.MaxInt64)}
 	n, err := tool.Fit(ctx, t.budget, tool.InResource, rest, out.Claims)
 	if n < len(live) {
 		out.Claims, out.Next = out.Claims[:n], cursor(int64(before+n))

@@ -103,7 +103,7 @@ func TestShapes(t *testing.T) {
 	}
 	at := format.At(now)
 	marks := index.Marks{Read: true, ReadAt: at, Acked: true, AckedAt: at}
-	full := messageShape{
+	full := Message{
 		ID:          "id",
 		ThreadID:    "th",
 		From:        "A",
@@ -149,7 +149,7 @@ func TestShapes(t *testing.T) {
 	}
 	for name, values := range map[string][]any{
 		"create_agent": {createdShape{profile, "note"}, createdShape{}},
-		"whois": {whoisShape{
+		"whois": {Whois{
 			profileShape: profile,
 			Unread:       1,
 			Total:        2,
@@ -157,9 +157,9 @@ func TestShapes(t *testing.T) {
 			More:         1,
 			Commit:       []string{"c"},
 			Mail:         []heldShape{{"id", "A", full.Receipts[0]}},
-		}, whoisShape{Claims: shapeClaims(nil), Commit: []string{}}},
-		"list_agents": {directoryShape{"p", []listedShape{{profile, 3, shapeClaims(claims), 1}}, []string{"/p"}, "A", "note"}, directoryShape{Agents: []listedShape{}}},
-		"send_message": {sentShape{
+		}, Whois{Claims: shapeClaims(nil), Commit: []string{}}},
+		"list_agents": {Directory{"p", []Listed{{profile, 3, shapeClaims(claims), 1}}, []string{"/p"}, "A", "note"}, Directory{Agents: []Listed{}}},
+		"send_message": {Sent{
 			ID:          "id",
 			Created:     "c",
 			ThreadID:    "t",
@@ -168,26 +168,26 @@ func TestShapes(t *testing.T) {
 			Attachments: full.Attachments,
 			AlreadySent: true,
 			Notes:       []string{"n"},
-			Reply:       &deliveryShape{full, "to", marks, true},
+			Reply:       &Delivery{full, "to", marks, true},
 		},
 			(&view{}).shapeSent(&maildir.Sent{})},
 		"reply_message": {(&view{}).shapeSent(&maildir.Sent{Again: true})},
-		"check_my_messages": {inboxShape{
+		"check_my_messages": {Inbox{
 			Project:  "p",
 			Agent:    "A",
-			Messages: []deliveryShape{{full, "to", marks, true}},
+			Messages: []Delivery{{full, "to", marks, true}},
 			Unread:   1,
 			Total:    2,
 			Next:     "3",
 		}, ts.shapeInboxOf(&maildir.InboxPage{})},
-		"acknowledge_message": {ackShape{"id", marks, "note"}, ackShape{}},
+		"acknowledge_message": {Acked{"id", marks, "note"}, Acked{}},
 		"claim_paths": {shapeClaimed(&claim.Result{Granted: claims, Matches: map[string]int{claims[0].Pattern: 1}, Expires: now}),
 			shapeClaimed(&claim.Result{Conflicts: []claim.Conflict{{Pattern: "a", Held: claims[0]}}, More: 1})},
 		"release_claims": {
-			releasedShape{Released: shapeClaims(claims), Count: 1, NotHeld: []string{"a"}, Held: []string{"b"}},
-			releasedShape{Released: shapeClaims(nil)},
+			Released{Released: shapeClaims(claims), Count: 1, NotHeld: []string{"a"}, Held: []string{"b"}},
+			Released{Released: shapeClaims(nil)},
 		},
-		"search_messages": {hitsShape{[]hitShape{{"id", "t", "A", []string{"B"}, "s", "c", "low", "token", "sn", whole}}, "n", 1, "note"}, hitsShape{Hits: []hitShape{{To: []string{}}}}, ts.shapeHits(&maildir.SearchPage{}, "")},
+		"search_messages": {Hits{[]hitShape{{"id", "t", "A", []string{"B"}, "s", "c", "low", "token", "sn", whole}}, "n", 1, "note"}, Hits{Hits: []hitShape{{To: []string{}}}}, ts.shapeHits(&maildir.SearchPage{}, "")},
 		"summarize_thread": {summaryShape{Summary: summary.Summary{
 			Thread:       "t",
 			Subject:      "s",
@@ -232,6 +232,6 @@ func TestNewest(t *testing.T) {
 }
 
 // shapeInboxOf shapes a page without a project.
-func (t *Toolset) shapeInboxOf(page *maildir.InboxPage) inboxShape {
-	return inboxShape{Messages: make([]deliveryShape, len(page.Messages)), Next: cursor(page.Next)}
+func (t *Toolset) shapeInboxOf(page *maildir.InboxPage) Inbox {
+	return Inbox{Messages: make([]Delivery, len(page.Messages)), Next: cursor(page.Next)}
 }

@@ -22,7 +22,8 @@ type hitShape struct {
 	bodyShape
 }
 
-type hitsShape struct {
+// Hits is the answer of search_messages.
+type Hits struct {
 	Hits   []hitShape `json:"hits"`
 	Next   string     `json:"next_cursor,omitempty"`
 	Ranked int        `json:"ranked_newest,omitempty"`
@@ -43,7 +44,7 @@ func (t *Toolset) searchMessages() tool.Tool {
 		Name:  "search_messages",
 		Hints: tool.Reads(),
 		About: "Search subjects and bodies of all messages of a project (one: resource://message/{id}).",
-		Out:   hitsShape{},
+		Out:   Hits{},
 	}, func(ctx context.Context, r *searchRequest) (any, error) {
 		p, note, err := t.project(ctx, r.Project)
 		if err != nil {
@@ -61,7 +62,7 @@ func (t *Toolset) searchMessages() tool.Tool {
 			return t.addBodies(ctx, p, page, note)
 		}
 		out := t.shapeHits(page, note)
-		n, err := tool.Fit(ctx, t.budget, tool.InTool, hitsShape{Next: cursor(math.MaxInt64), Ranked: page.Ranked, Note: out.Note}, out.Hits)
+		n, err := tool.Fit(ctx, t.budget, tool.InTool, Hits{Next: cursor(math.MaxInt64), Ranked: page.Ranked, Note: out.Note}, out.Hits)
 		page.Cut(n)
 		out.Hits, out.Next = out.Hits[:n], page.Next
 		return out, err
@@ -71,8 +72,8 @@ func (t *Toolset) searchMessages() tool.Tool {
 // searching is the memory, in bytes, that a search needs for the longest body that it reads.
 const searching = 8 << 20
 
-func (t *Toolset) shapeHits(page *maildir.SearchPage, note string) hitsShape {
-	out := hitsShape{
+func (t *Toolset) shapeHits(page *maildir.SearchPage, note string) Hits {
+	out := Hits{
 		Hits:   make([]hitShape, len(page.Hits)),
 		Next:   page.Next,
 		Ranked: page.Ranked,

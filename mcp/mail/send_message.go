@@ -32,7 +32,7 @@ func (t *Toolset) sendMessage() tool.Tool {
 		Name:  "send_message",
 		Hints: tool.Adds(),
 		About: "Mail agents in other sessions and programs, and people: a markdown message, delivered to all or to none.",
-		Out:   sentShape{},
+		Out:   Sent{},
 	}, func(ctx context.Context, r *sendRequest) (any, error) {
 		d := maildir.Draft{
 			To:          r.To,

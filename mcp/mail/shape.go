@@ -75,8 +75,8 @@ func (v *view) shapeAttachments(l []format.Attachment) []attachmentShape {
 	return out
 }
 
-// messageShape is a message as everybody may see it.
-type messageShape struct {
+// Message is a message as everybody may see it.
+type Message struct {
 	ID          string            `json:"id"`
 	ThreadID    string            `json:"thread_id,omitempty"`
 	From        string            `json:"from"`
@@ -117,7 +117,7 @@ const (
 	maxReceipts        = 100
 )
 
-func (v *view) shapeMessage(m *index.MessageRow, bodies bool) messageShape {
+func (v *view) shapeMessage(m *index.MessageRow, bodies bool) Message {
 	s := v.shapeHead(m)
 	if bodies {
 		s.addBody(m)
@@ -126,9 +126,9 @@ func (v *view) shapeMessage(m *index.MessageRow, bodies bool) messageShape {
 }
 
 // shapeHead is the shape of a message without its body.
-func (v *view) shapeHead(m *index.MessageRow) messageShape {
+func (v *view) shapeHead(m *index.MessageRow) Message {
 	voucher, verified := v.store.VerifiedIn(m)
-	s := messageShape{
+	s := Message{
 		ID:          m.ID,
 		ThreadID:    m.ThreadID,
 		From:        m.From,
@@ -184,7 +184,7 @@ func (s *bodyShape) addBody(m *index.MessageRow) {
 
 // withoutBody is the largest shape that a message can have apart from the text of its body: an
 // answer keeps that much room for it.
-func (v *view) withoutBody(m *index.MessageRow) messageShape {
+func (v *view) withoutBody(m *index.MessageRow) Message {
 	s := v.shapeHead(m)
 	s.bodyShape = emptyBody()
 	return s
@@ -201,27 +201,28 @@ func emptyBody() bodyShape {
 	}
 }
 
-// deliveryShape is a message as it lies in one inbox.
-type deliveryShape struct {
-	messageShape
+// Delivery is a message as it lies in one inbox.
+type Delivery struct {
+	Message
 	Kind string `json:"kind" jsonschema:"to, cc, bcc; sent by you; thread: neither"`
 	index.Marks
 	Archived bool `json:"archived,omitempty"`
 }
 
-type inboxShape struct {
-	Project  string          `json:"project"`
-	Agent    string          `json:"agent"`
-	Messages []deliveryShape `json:"messages"`
-	Unread   int             `json:"unread"`
-	Total    int             `json:"total"`
-	Next     string          `json:"next_cursor,omitempty"`
-	Note     string          `json:"note,omitempty"`
+// Inbox is the answer of check_my_messages, and of resource://inbox.
+type Inbox struct {
+	Project  string     `json:"project"`
+	Agent    string     `json:"agent"`
+	Messages []Delivery `json:"messages"`
+	Unread   int        `json:"unread"`
+	Total    int        `json:"total"`
+	Next     string     `json:"next_cursor,omitempty"`
+	Note     string     `json:"note,omitempty"`
 }
 
 // inboxRoom is the room for messages of an agent's inbox.
 func (v *view) inboxRoom(ctx context.Context, form tool.Form, agent string) *index.Room {
-	rest := inboxShape{
+	rest := Inbox{
 		Project: v.p.Slug,
 		Agent:   agent,
 		Unread:  math.MaxInt,
@@ -236,20 +237,20 @@ func (v *view) inboxRoom(ctx context.Context, form tool.Form, agent string) *ind
 func (v *view) deliveryRoom(ctx context.Context, form tool.Form, rest any) *index.Room {
 	return v.budget.Room(ctx, form, rest, func(m *index.MessageRow) any {
 		at := format.At(m.Created)
-		return deliveryShape{
-			messageShape: v.withoutBody(m),
-			Kind:         index.KindSent,
-			Marks:        index.Marks{Read: true, ReadAt: at, Acked: true, AckedAt: at},
-			Archived:     true,
+		return Delivery{
+			Message:  v.withoutBody(m),
+			Kind:     index.KindSent,
+			Marks:    index.Marks{Read: true, ReadAt: at, Acked: true, AckedAt: at},
+			Archived: true,
 		}
 	})
 }
 
-func (v *view) shapeInbox(agent string, page *maildir.InboxPage, bodies bool) inboxShape {
-	s := inboxShape{
+func (v *view) shapeInbox(agent string, page *maildir.InboxPage, bodies bool) Inbox {
+	s := Inbox{
 		Project:  v.p.Slug,
 		Agent:    agent,
-		Messages: make([]deliveryShape, len(page.Messages)),
+		Messages: make([]Delivery, len(page.Messages)),
 		Unread:   page.Unread,
 		Total:    page.Total,
 		Next:     cursor(page.Next),
@@ -261,12 +262,12 @@ func (v *view) shapeInbox(agent string, page *maildir.InboxPage, bodies bool) in
 	return s
 }
 
-func (v *view) shapeDelivery(d *index.Delivery, bodies bool) deliveryShape {
-	return deliveryShape{
-		messageShape: v.shapeMessage(&d.MessageRow, bodies),
-		Kind:         d.Kind,
-		Marks:        d.Marks,
-		Archived:     d.Archived,
+func (v *view) shapeDelivery(d *index.Delivery, bodies bool) Delivery {
+	return Delivery{
+		Message:  v.shapeMessage(&d.MessageRow, bodies),
+		Kind:     d.Kind,
+		Marks:    d.Marks,
+		Archived: d.Archived,
 	}
 }
 
@@ -276,8 +277,8 @@ type recipientsShape struct {
 	BCC []string `json:"bcc"`
 }
 
-// sentShape is for the sender alone: it names bcc recipients.
-type sentShape struct {
+// Sent is for the sender alone: it names bcc recipients.
+type Sent struct {
 	ID          string            `json:"id"`
 	Created     string            `json:"created"`
 	ThreadID    string            `json:"thread_id,omitempty"`
@@ -286,10 +287,10 @@ type sentShape struct {
 	Attachments []attachmentShape `json:"attachments"`
 	AlreadySent bool              `json:"already_sent,omitempty"`
 	Notes       []string          `json:"notes,omitempty"`
-	Reply       *deliveryShape    `json:"reply,omitempty"`
+	Reply       *Delivery         `json:"reply,omitempty"`
 }
 
-func (v *view) shapeSent(m *maildir.Sent) sentShape {
+func (v *view) shapeSent(m *maildir.Sent) Sent {
 	var said []string
 	if v.note != "" {
 		said = append(said, v.note)
@@ -297,7 +298,7 @@ func (v *view) shapeSent(m *maildir.Sent) sentShape {
 	for _, n := range m.Notes {
 		said = append(said, words.Say(n))
 	}
-	return sentShape{
+	return Sent{
 		ID:          m.ID,
 		Created:     tool.Stamp(m.Created),
 		ThreadID:    m.ThreadID,
@@ -311,7 +312,7 @@ func (v *view) shapeSent(m *maildir.Sent) sentShape {
 
 // answerSent is the answer to a message that was sent, with a reply where one comes in time. The
 // message is sent whatever keeps the call from waiting.
-func (v *view) answerSent(ctx context.Context, m *maildir.Sent, wait time.Duration) sentShape {
+func (v *view) answerSent(ctx context.Context, m *maildir.Sent, wait time.Duration) Sent {
 	s := v.shapeSent(m)
 	if wait <= 0 {
 		return s

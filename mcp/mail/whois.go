@@ -8,7 +8,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-type whoisShape struct {
+// Whois is the answer of whois.
+type Whois struct {
 	profileShape
 	Unread int          `json:"unread"`
 	Total  int          `json:"total"`
@@ -36,7 +37,7 @@ func (t *Toolset) whois() tool.Tool {
 		Name:  "whois",
 		Hints: tool.Reads(),
 		About: "Look up one agent: profile, last activity, unread count, claims, commits, how far it is with its mail.",
-		Out:   whoisShape{},
+		Out:   Whois{},
 	}, func(ctx context.Context, r *whoisRequest) (any, error) {
 		p, note, err := t.project(ctx, r.Project)
 		if err != nil {
@@ -46,7 +47,7 @@ func (t *Toolset) whois() tool.Tool {
 		if err != nil {
 			return nil, err
 		}
-		out := whoisShape{
+		out := Whois{
 			profileShape: shapeProfile(p, &w.AgentRow),
 			Unread:       w.Unread,
 			Total:        w.Total,
