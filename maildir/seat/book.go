@@ -18,8 +18,8 @@ import (
 
 // Bounds of a book. A session that ended is remembered for its name, which the next one takes.
 const (
-	keepEnded = 7 * 24 * time.Hour
-	maxSeats  = 1000
+	keepEnded   = 7 * 24 * time.Hour
+	maxSessions = 1000
 )
 
 // Book holds the seats of a project. Safe for concurrent use. Its files are written behind, by Write,
@@ -271,21 +271,25 @@ func (b *Book) Announced(agent, id string) (at time.Time) {
 	return at
 }
 
-// prune drops the sessions that ended long ago, and the oldest seats where there are too many.
+// prune drops the sessions that ended long ago, and the oldest where there are too many. Of windows there
+// are no more than agents.
 func (b *Book) prune(now time.Time) {
 	var all []Seat
-	for _, s := range b.by {
+	for k, s := range b.by {
+		if k.IsWindow() {
+			continue
+		}
 		if !s.Ended.IsZero() && now.Sub(s.Ended) > keepEnded {
-			b.drop(s.Key)
+			b.drop(k)
 			continue
 		}
 		all = append(all, s)
 	}
-	if len(all) <= maxSeats {
+	if len(all) <= maxSessions {
 		return
 	}
 	slices.SortFunc(all, func(x, y Seat) int { return y.Active.Compare(x.Active) })
-	for _, s := range all[maxSeats:] {
+	for _, s := range all[maxSessions:] {
 		b.drop(s.Key)
 	}
 }

@@ -60,12 +60,13 @@ func (b *notebook) end(k Key) { b.Change(k, func(s *Seat) { s.Ended = b.at }) }
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	b := newNotebook(t)
+	b.Sit("Cy", Pane{Tmux: "/tmp/s,1,0", Pane: "%1"})
 	old := b.begin("old", "Old")
 	b.end(old)
-	for i := range maxSeats {
+	for i := range maxSessions {
 		b.begin(fmt.Sprint(i), "A")
 	}
-	if _, ok := b.Of(old); ok || len(b.by) != maxSeats {
+	if _, ok := b.Of(old); ok || len(b.by) != maxSessions+1 || b.Window("Cy").Pane == (Pane{}) {
 		t.Errorf("%d sessions", len(b.by))
 	}
 	k := b.begin("last", "A")
