@@ -143,7 +143,7 @@ func openIndex(
 	}
 	x, err := indexer.Open(ctx, indexer.Config{Path: path, Log: log})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w. Is its disk full? `mailtree doctor` looks further", err)
 	}
 	if !x.Fresh() || len(trees) == 0 {
 		return x, x.Retain(ctx, trees)

@@ -117,7 +117,8 @@ func (l *Listener) listen(ctx context.Context) error {
 	defer done()
 	ln, err := (&net.ListenConfig{}).Listen(ctx, "unix", short)
 	if err != nil {
-		return fmt.Errorf("the socket %s cannot be made: %w", l.cfg.Path, plain(err))
+		return fmt.Errorf("the socket %s cannot be made: %w. Make room where its file system is full; where that has no sockets, "+
+			"choose a folder on another one", l.cfg.Path, plain(err))
 	}
 	ln.(*net.UnixListener).SetUnlinkOnClose(false) // it knows the short name only
 	mode := fs.FileMode(0o600)
