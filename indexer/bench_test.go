@@ -107,9 +107,9 @@ func benchIngest(b *testing.B, group int, written bool) {
 		used, began := bulk.CPU(), time.Now()
 		at := paths[3*group*i : 3*group*(i+1)]
 		if written {
-			_, err = x.IngestWritten(b.Context(), "bench", at, files)
+			_, err = x.Ingest(b.Context(), "bench", at, files)
 		} else {
-			_, err = x.Ingest(b.Context(), "bench", at)
+			_, err = x.Ingest(b.Context(), "bench", at, nil)
 		}
 		each, cpu = append(each, time.Since(began)), cpu+bulk.CPU()-used
 		b.StopTimer()

@@ -18,23 +18,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Ingest brings the rows that come from the files at paths level with the tree: see index.Index.
-func (x *Index) Ingest(ctx context.Context, slug string, paths []string) (index.Ingested, error) {
-	return x.ingest(ctx, slug, func(b *batch) error { return b.ingest(ctx, paths) })
-}
-
-// IngestWritten is Ingest for a caller that has just written files at paths and hands over their
-// bytes: see index.Index. It makes the rows that Ingest would make. What somebody else writes there
-// meanwhile the watcher reports, which leads to another look.
-func (x *Index) IngestWritten(ctx context.Context, slug string, paths []string, written map[string]tree.Written,
-) (index.Ingested, error) {
-	return x.ingest(ctx, slug, func(b *batch) error {
-		b.l.given = written
-		return b.ingest(ctx, paths)
-	})
-}
-
-func (x *Index) ingest(ctx context.Context, slug string, do func(b *batch) error) (index.Ingested, error) {
+// Ingest brings the rows that come from the files at paths level with the tree: see index.Index. What
+// somebody else writes to a path in written meanwhile the watcher reports, which leads to another look.
+func (x *Index) Ingest(ctx context.Context, slug string, paths []string, written map[string]tree.Written) (index.Ingested, error) {
 	p := x.project(slug)
 	if p == nil {
 		return index.Ingested{}, fmt.Errorf("ingest: project %q is not attached", slug)
@@ -45,7 +31,8 @@ func (x *Index) ingest(ctx context.Context, slug string, do func(b *batch) error
 		return index.Ingested{}, err
 	}
 	b := x.batch(p)
-	if err := x.w.transaction(func() error { return do(b) }); err != nil {
+	b.l.given = written
+	if err := x.w.transaction(func() error { return b.ingest(ctx, paths) }); err != nil {
 		return index.Ingested{}, fmt.Errorf("ingest: %w", err)
 	}
 	x.checkpoint(len(b.order))

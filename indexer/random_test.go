@@ -278,7 +278,7 @@ func (w *world) ingestMade(x *Index) {
 	} else {
 		delete(w.hurt, w.madeAt)
 	}
-	if _, err := x.IngestWritten(w.t.Context(), "p", []string{w.madeAt, w.madeAt}, map[string]tree.Written{w.madeAt: f}); err != nil {
+	if _, err := x.Ingest(w.t.Context(), "p", []string{w.madeAt, w.madeAt}, map[string]tree.Written{w.madeAt: f}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -312,7 +312,7 @@ func attach(t testing.TB, x *Index, slug string, tree *tree.Tree) {
 
 func ingest(t testing.TB, x *Index, slug string, paths ...string) []index.Change {
 	t.Helper()
-	in, err := x.Ingest(t.Context(), slug, paths)
+	in, err := x.Ingest(t.Context(), slug, paths, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

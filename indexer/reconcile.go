@@ -37,7 +37,7 @@ func (x *Index) Reconcile(ctx context.Context, slug string, progress func(done i
 		return all, fmt.Errorf("reconcile: %w", err)
 	}
 	for part := range chunks(paths) {
-		one, err := x.Ingest(ctx, slug, part)
+		one, err := x.Ingest(ctx, slug, part, nil)
 		if err != nil {
 			return all, err
 		}

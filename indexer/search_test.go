@@ -219,7 +219,7 @@ func TestRankedWhileEdited(t *testing.T) {
 			m := format.Message{ID: "m29", From: "Ann", To: []string{"Bob"}, Subject: "about", Body: word, Importance: format.Normal,
 				Created: testStart}
 			putFile(t, d.dir, "messages/m29.md", string(format.FormatMessage(&m)))
-			if _, err := d.Ingest(t.Context(), "p", []string{"messages/m29.md"}); err != nil {
+			if _, err := d.Ingest(t.Context(), "p", []string{"messages/m29.md"}, nil); err != nil {
 				t.Error(err)
 			}
 		}

@@ -104,7 +104,7 @@ func playUnread(t *testing.T, files map[string]string, p string, fault syscall.E
 
 	before := dump(t, x)
 	tr.Fail = fail // everything is known
-	in, err = x.Ingest(t.Context(), "p", append(slices.Sorted(maps.Keys(files)), p))
+	in, err = x.Ingest(t.Context(), "p", append(slices.Sorted(maps.Keys(files)), p), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func playUnread(t *testing.T, files map[string]string, p string, fault syscall.E
 	}
 	putFile(t, dir, "agents/Cid/status", "work\n")
 	tr.Fail = fail
-	in, err = x.Ingest(t.Context(), "p", append(slices.Sorted(maps.Keys(files)), "agents/Cid/status"))
+	in, err = x.Ingest(t.Context(), "p", append(slices.Sorted(maps.Keys(files)), "agents/Cid/status"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestUnreadContent(t *testing.T) {
 		}
 		return nil
 	}
-	in, err := x.Ingest(t.Context(), "p", []string{canonical, "messages/m2.md"})
+	in, err := x.Ingest(t.Context(), "p", []string{canonical, "messages/m2.md"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func TestUnlistedFolder(t *testing.T) {
 		}
 		return nil
 	}
-	in, err := x.Ingest(t.Context(), "p", []string{"claims"})
+	in, err := x.Ingest(t.Context(), "p", []string{"claims"}, nil)
 	if err != nil || len(in.Changes) > 0 || len(in.Unread) != 1 || in.Unread[0].Path != "claims" {
 		t.Fatalf("%+v, %v", in, err)
 	}

@@ -37,7 +37,7 @@ func TestWrittenIsProven(t *testing.T) {
 		t.Fatal(err)
 	}
 	written := map[string]tree.Written{path: {Data: []byte(data), Stat: st}}
-	if _, err := x.IngestWritten(t.Context(), "p", []string{path}, written); err != nil {
+	if _, err := x.Ingest(t.Context(), "p", []string{path}, written); err != nil {
 		t.Fatal(err)
 	}
 	if differing() {
@@ -60,7 +60,7 @@ func TestWrittenIsProven(t *testing.T) {
 	}
 	st.MTime = st.CTime // as of one that was staged in the same tick of the clock
 	written[path] = tree.Written{Data: []byte(data), Stat: st}
-	if _, err := x.IngestWritten(t.Context(), "p", []string{path}, written); err != nil {
+	if _, err := x.Ingest(t.Context(), "p", []string{path}, written); err != nil {
 		t.Fatal(err)
 	}
 	if !differing() {

@@ -82,18 +82,14 @@ func (w *watched) Agent(ctx context.Context, project, name string) (*index.Agent
 	return row, err
 }
 
-func (w *watched) Ingest(ctx context.Context, project string, paths []string) (index.Ingested, error) {
-	if w.ingest != nil {
+func (w *watched) Ingest(ctx context.Context, project string, paths []string, written map[string]tree.Written) (index.Ingested, error) {
+	if w.ingest != nil && written == nil {
 		w.ingest(paths)
 	}
-	return w.Index.Ingest(ctx, project, paths)
-}
-
-func (w *watched) IngestWritten(ctx context.Context, project string, paths []string, written map[string]tree.Written) (index.Ingested, error) {
-	if w.ingested != nil {
+	if w.ingested != nil && written != nil {
 		if err := w.ingested(paths); err != nil {
 			return index.Ingested{}, err
 		}
 	}
-	return w.Index.IngestWritten(ctx, project, paths, written)
+	return w.Index.Ingest(ctx, project, paths, written)
 }

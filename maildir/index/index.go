@@ -37,12 +37,10 @@ type Index interface {
 	// were level already. A path that is, or was, a folder stands for every file below it. A file
 	// that cannot be read is a problem, not an error; one that a fault of the machine kept from
 	// being looked at keeps its rows and is named in Unread.
-	Ingest(ctx context.Context, project string, paths []string) (Ingested, error)
-
-	// IngestWritten is Ingest for one who has just put files at paths: of those in written, content
-	// and state are taken from there, and the next look reads those whose times do not prove that nobody
-	// else wrote there. Copies that share their bytes should share the slice.
-	IngestWritten(ctx context.Context, project string, paths []string, written map[string]tree.Written) (Ingested, error)
+	//
+	// written, which may be nil, has what the caller has just put at paths: content and state are taken
+	// from there, and the next look reads those whose times do not prove that nobody else wrote there.
+	Ingest(ctx context.Context, project string, paths []string, written map[string]tree.Written) (Ingested, error)
 
 	// Reconcile compares the whole tree with the rows (size, times, inode; content where these
 	// differ or are too fresh to trust) and ingests what differs. progress may be nil; it is called

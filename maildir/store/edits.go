@@ -99,7 +99,7 @@ func (k *Keeper) ingestAlike(ctx context.Context, paths []string) error {
 	if len(written) == 0 {
 		return nil
 	}
-	in, err := k.index.IngestWritten(ctx, k.Slug, slices.Collect(maps.Keys(written)), written)
+	in, err := k.index.Ingest(ctx, k.Slug, slices.Collect(maps.Keys(written)), written)
 	if err == nil {
 		k.Mail.Noticed(in.Changes)
 		k.noteEdits(in.Changes)
@@ -256,7 +256,7 @@ func (k *Keeper) ingest(ctx context.Context, paths []string) ([]tree.Unread, err
 	k.Limits.looking <- struct{}{}
 	defer func() { <-k.Limits.looking }()
 	defer k.Tree.Hold()()
-	in, err := k.index.Ingest(ctx, k.Slug, paths)
+	in, err := k.index.Ingest(ctx, k.Slug, paths, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -129,7 +129,7 @@ type owner struct{ *Keeper }
 
 // Ingest brings the index level with the files of a group. See writer.Owner.
 func (o owner) Ingest(ctx context.Context, paths []string, written map[string]tree.Written) error {
-	in, err := o.index.IngestWritten(ctx, o.Slug, paths, written)
+	in, err := o.index.Ingest(ctx, o.Slug, paths, written)
 	if err != nil {
 		return err
 	}
