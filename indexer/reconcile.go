@@ -55,7 +55,8 @@ func (x *Index) Differing(ctx context.Context, slug string) ([]string, error) {
 	return x.differing(ctx, p, nil)
 }
 
-// met is a file that a walk found: its path and its stamp, 0 where that cannot be had.
+// met is a file that a walk found, or a folder that it could not list: its path and its stamp, 0 where that
+// cannot be had.
 type met struct {
 	path  string
 	stamp int64
@@ -97,16 +98,8 @@ func (x *Index) differing(ctx context.Context, p *project, progress func(int)) (
 			progress(done)
 		}
 	}
-	err = walkErr
-	var unlisted *tree.UnlistedError
-	if errors.As(err, &unlisted) {
-		for _, f := range unlisted.Folders {
-			paths = append(paths, f.Path)
-		}
-		err = nil
-	}
-	if err != nil {
-		return nil, err
+	if walkErr != nil {
+		return nil, walkErr
 	}
 	if len(rows) > 0 { // their files are gone
 		const all = "SELECT " + filePath + " FROM files f JOIN folders o USING (fol) WHERE f.pid = ?"
@@ -130,52 +123,36 @@ func walkStamps(ctx context.Context, t *tree.Tree, to chan<- []met) error {
 		return err
 	}
 	var walks errgroup.Group
-	var mu sync.Mutex
-	var unlisted []tree.Unread
 	for _, top := range tops {
 		name := top.Name()
 		switch kind := format.Locate(name).Kind; {
 		case top.IsDir() && !strings.HasPrefix(name, "."):
-			walks.Go(func() error {
-				err := walkTop(ctx, t, name, to)
-				var faults *tree.UnlistedError
-				if !errors.As(err, &faults) {
-					return err
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				unlisted = append(unlisted, faults.Folders...)
-				return nil
-			})
+			walks.Go(func() error { return walkTop(ctx, t, name, to) })
 		case !top.IsDir() && kind != format.KindIgnored:
 			f := met{path: name}
 			if st, err := t.Stat(name); err == nil {
 				f.stamp = stampOf(kind, st, true)
 			}
-			select {
-			case to <- []met{f}:
-			case <-ctx.Done():
+			if err := send(ctx, to, []met{f}); err != nil {
+				return cmp.Or(walks.Wait(), err)
 			}
 		}
 	}
-	if err := walks.Wait(); err != nil || len(unlisted) == 0 {
-		return err
-	}
-	return &tree.UnlistedError{Folders: unlisted}
+	return walks.Wait()
 }
 
-// walkTop is walkStamps for a folder at the root.
+func send(ctx context.Context, to chan<- []met, part []met) error {
+	select {
+	case to <- part:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// walkTop is walkStamps for a folder at the root. It sends the folders that cannot be listed too.
 func walkTop(ctx context.Context, t *tree.Tree, top string, to chan<- []met) error {
 	var part []met
-	send := func() error {
-		select {
-		case to <- part:
-			part = make([]met, 0, chunk)
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 	err := t.Walk(ctx, top, func(path string, d fs.DirEntry) error {
 		kind := format.Locate(path).Kind
 		if kind == format.KindIgnored {
@@ -188,9 +165,18 @@ func walkTop(ctx context.Context, t *tree.Tree, top string, to chan<- []met) err
 		if part = append(part, f); len(part) < chunk {
 			return nil
 		}
-		return send()
+		full := part
+		part = make([]met, 0, chunk)
+		return send(ctx, to, full)
 	})
-	return cmp.Or(send(), err)
+	var unlisted *tree.UnlistedError
+	if errors.As(err, &unlisted) {
+		for _, f := range unlisted.Folders {
+			part = append(part, met{path: f.Path})
+		}
+		err = nil
+	}
+	return cmp.Or(send(ctx, to, part), err)
 }
 
 // stamps reads the stamps of the rows of a project by hashes of their paths.
