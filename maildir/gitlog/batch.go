@@ -198,7 +198,7 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 	}
 	missing := !p.seen.exists && !p.commit.IsZero()
 	if len(parts) == 0 && len(mend) == 0 && !missing {
-		l.mem.level = state{p.seen, p.commit}
+		l.settle(state{p.seen, p.commit}, keepTime/3)
 		l.Edited(plan.apart)
 		return false, nil
 	}
@@ -234,17 +234,17 @@ func (l *Log) makeObjects(p *publication, plan *plan, parts []part, mend []*chan
 
 // landed notes that branch and index have moved.
 func (l *Log) landed(p *publication, plan *plan) {
-	l.mem.level = state{p.put, p.commit}
 	l.Edited(plan.apart)
 	if p.commit == p.at.commit {
+		l.settle(state{p.put, p.commit}, keepTime/3)
 		l.cfg.Log.Info("git index brought level with the branch")
 		return
 	}
 	l.mem.keepOwn(plan.differing())
+	l.settle(state{p.put, p.commit}, healTime)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last, l.known = l.cfg.Now(), p.commit
-	l.look = time.Now().Add(healTime)
 }
 
 // leaveOutBusy takes out of a plan of edits what may be an operation's work by now: what was read
@@ -314,15 +314,6 @@ func (l *Log) unsaved(ctx context.Context, paths []string) ([]*change, error) {
 	}
 	defer plan.close()
 	var all []*change
-	for _, path := range paths {
-		_, err := plan.files.Stat(orDot(path))
-		if transient(err) {
-			return nil, err
-		}
-		if err == nil && !committable(path) {
-			all = append(all, &change{path: path, skipped: "is nothing that Git can have"})
-		}
-	}
 	for _, c := range plan.sorted() {
 		if c.skipped != "" || c.differs() && !c.gone && c.new.Mode != 0 {
 			all = append(all, c)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"time"
 
 	"mailtree/maildir/tree"
 )
@@ -20,7 +19,9 @@ func (l *Log) catchUp(ctx context.Context, before uint64) (done bool) {
 		case ctx.Err() != nil:
 			return false
 		case err == nil:
-			return l.found(ctx, found) == nil
+			l.cfg.Log.Info("changes that no commit has were looked for", "paths", len(found))
+			l.Edited(found)
+			return true
 		case failures == 0 && !errors.Is(err, errLater):
 			_, reason := modeOf(err)
 			l.cfg.Log.Info("edits made while the server was not running are looked for later", "reason", reason)
@@ -31,41 +32,8 @@ func (l *Log) catchUp(ctx context.Context, before uint64) (done bool) {
 	}
 }
 
-// lastLook goes on with catchUp when the server ends, at once: nobody records operations any more.
-// What it cannot do is for the next start.
-func (l *Log) lastLook(ctx context.Context, before uint64) error {
-	found, err := l.missed(ctx, before)
-	if err != nil {
-		return nil
-	}
-	l.Edited(found)
-	return l.Flush(ctx)
-}
-
-// errLater: what was recorded or found before is still to be committed.
+// errLater: what was recorded before is still to be committed.
 var errLater = errors.New("there is still work in the queue")
-
-// found is Edited, but it leaves an operation that has just written one of the paths the time to be
-// recorded, and the quiet time begins anew, however long other edits have been waiting.
-func (l *Log) found(ctx context.Context, paths []string) error {
-	if len(paths) == 0 {
-		return nil
-	}
-	if err := pause(ctx, l.recordTime); err != nil {
-		return err
-	}
-	l.mu.Lock()
-	now := time.Now()
-	l.edited(paths, now)
-	l.firstEdit = now
-	l.mu.Unlock()
-	l.ring()
-	l.cfg.Log.Info("changes that no commit has were found and are committed", "paths", len(paths))
-	return nil
-}
-
-// recordTime is more than an operation takes from its first file to Record.
-const recordTime = 2 * time.Second
 
 // missed compares the tree with the index.
 func (l *Log) missed(ctx context.Context, before uint64) ([]string, error) {
@@ -110,7 +78,7 @@ func (r *repository) differences(names ...string) (found []string, err error) {
 	for _, name := range names {
 		if name = named(name); name == "" || committable(name) {
 			wanted[name] = true
-			if _, err := w.Stat(orDot(name)); isGone(err) {
+			if _, err := w.Stat(name); name != "" && isGone(err) {
 				missing[name] = true
 			}
 		}

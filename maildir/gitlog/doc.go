@@ -96,6 +96,6 @@
 //	mailtree-git                  what our git commands see as their repository (ownFolder)
 //
 // They are not in .mailtree, whose content somebody else may have put into the repository. A .git
-// that is taken away and put back brings them along. Only a new repository grows below .mailtree,
-// before it is renamed (Init).
+// that is taken away and put back brings them along. Only a new repository grows in .git.new, before it is
+// renamed (Init).
 package gitlog

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -65,11 +65,8 @@ func (r *repository) makeOwn() error {
 	home := r.path(ownFolder)
 	names, err := os.ReadDir(home)
 	for _, d := range names {
-		switch name := d.Name(); {
-		case name == "HEAD" || name == "config":
-		case (name == "refs" || name == "info") && d.IsDir():
-		case strings.HasPrefix(name, "sharedindex.") && d.Type()&fs.ModeSymlink != 0:
-		default:
+		name := d.Name()
+		if !slices.Contains([]string{"HEAD", "config", "refs", "info"}, name) && !strings.HasPrefix(name, "sharedindex.") {
 			err = fs.ErrExist
 		}
 	}
@@ -95,16 +92,11 @@ func (r *repository) makeOwn() error {
 
 // putOwn puts a file into ownFolder, whole, where its text is another.
 func (r *repository) putOwn(name, text string) error {
-	file := r.path(ownFolder + "/" + name)
-	if b, err := readSmall(file); err == nil && string(b) == text {
+	name = ownFolder + "/" + name
+	if b, err := readSmall(r.path(name)); err == nil && string(b) == text {
 		return nil
 	}
-	tmp := r.path("mailtree-own-" + rand.Text())
-	err := writeNew(tmp, []byte(text), 0o600)
-	if err == nil {
-		err = os.Rename(tmp, file)
-	}
-	return err
+	return r.writeWhole(name, []byte(text))
 }
 
 // command is a git command in ownFolder.

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestRoundObeysNobody: a round, a comparison and a search run no program that the repository names, be it
@@ -38,7 +37,6 @@ func TestRoundObeysNobody(t *testing.T) {
 	tr.flush()
 	tr.write("later", "two\r\n")
 	tr.reopen(Config{External: true})
-	tr.log.recordTime = time.Millisecond
 	tr.caughtUp()
 	if n := len(tr.walk(everything())); n < 4 {
 		t.Errorf("%d commits", n)

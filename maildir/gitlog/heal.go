@@ -24,7 +24,6 @@ func (m *memory) keepOwn(changes []*change) {
 	for _, c := range changes {
 		c.data = nil
 	}
-	m.forgetOld()
 	m.own = append(m.own, ownCommit{changes, time.Now()})
 }
 
@@ -99,12 +98,14 @@ func (l *Log) undone(p *publication) (inIndex []*change, err error) {
 	return inIndex, nil
 }
 
-// settled tells when to look at the last commits again, and forgets those that nothing can undo any
-// more; zero: there is none left.
-func (l *Log) settled() (next time.Time) {
+// settle notes a round that has looked at the last commits, and when to look again: after how long, where there are
+// any that something may still undo.
+func (l *Log) settle(level state, after time.Duration) {
+	l.mem.level = level
 	l.mem.forgetOld()
-	if len(l.mem.own) > 0 {
-		return time.Now().Add(keepTime / 3)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.look = (time.Time{}); len(l.mem.own) > 0 {
+		l.look = time.Now().Add(after)
 	}
-	return time.Time{}
 }

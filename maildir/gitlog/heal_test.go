@@ -213,7 +213,7 @@ func TestUnstagedByHandStaysSo(t *testing.T) {
 			for i := range tr.log.mem.own { // they have stood for long
 				tr.log.mem.own[i].at = time.Now().Add(-keepTime)
 			}
-			tr.log.settled()
+			tr.log.settle(tr.log.mem.level, healTime)
 			status := tr.git("diff", "--cached", "--name-status")
 			tr.log.cfg.External = false
 			tr.send("m9", "messages/m9")
@@ -244,6 +244,7 @@ func TestOwnIsBounded(t *testing.T) {
 	m := newMemory()
 	m.own = []ownCommit{{at: time.Now().Add(-keepTime)}, {at: time.Now()}}
 	m.keepOwn(nil)
+	(&Log{mem: m}).settle(state{}, healTime)
 	if len(m.own) != 2 {
 		t.Errorf("%d commits", len(m.own))
 	}

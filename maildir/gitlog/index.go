@@ -212,14 +212,8 @@ const maxEntry = 8 << 10
 // is.
 func (c *change) putStat(files *tree.Tree, entry []byte) bool {
 	fi, err := os.Lstat(filepath.Join(files.Dir(), c.path))
-	if err != nil || tree.StatOfInfo(fi) != c.seen {
+	if err != nil || tree.StatOfInfo(fi) != c.seen || !c.calm {
 		return false
-	}
-	if !c.calm { // another change may bear the same time
-		is, err := readBlob(files, c.path, c.seen, nil)
-		if err != nil || is != c.new.Hash || !isCalm(c.seen) {
-			return false
-		}
 	}
 	st := fi.Sys().(*syscall.Stat_t)
 	for i, n := range []int64{c.seen.CTime / 1e9, c.seen.CTime % 1e9, c.seen.MTime / 1e9, c.seen.MTime % 1e9, int64(st.Dev), int64(st.Ino)} {
@@ -244,7 +238,7 @@ func (r *repository) nameIndex(file string) error {
 		return err
 	}
 	f.Close()
-	return link(r.path("index"), file)
+	return os.Link(r.path("index"), file)
 }
 
 // staged tells what the index has where that is not what a commit has, of the wanted paths.

@@ -32,8 +32,8 @@ func Init(dir string) error {
 	if _, err := os.Lstat(git); !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	tmp, err := nursery(dir)
-	if err != nil {
+	tmp := git + ".new"
+	if err := os.RemoveAll(tmp); err != nil {
 		return err
 	}
 	var names []string
@@ -61,21 +61,4 @@ func Init(dir string) error {
 		return err
 	}
 	return syncAll(dir, ".git")
-}
-
-// nursery makes the folder in which the repository grows: below .mailtree, which Git ignores,
-// unless that is not really a folder of this tree.
-func nursery(dir string) (string, error) {
-	run := filepath.Join(dir, format.RunDir)
-	if err := os.Mkdir(run, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", err
-	}
-	tmp := filepath.Join(run, "git.new")
-	if !isFolder(run) {
-		tmp = filepath.Join(dir, ".git.new")
-	}
-	if err := os.RemoveAll(tmp); err != nil {
-		return "", err
-	}
-	return tmp, os.Mkdir(tmp, 0o755)
 }

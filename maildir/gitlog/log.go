@@ -74,8 +74,7 @@ type Log struct {
 	mem    *memory                // guarded by turn
 	step   func(string)           // tests stop here
 
-	gentle     int           // see there
-	recordTime time.Duration // the same
+	gentle int // see there
 
 	mu sync.Mutex
 	queue
@@ -109,7 +108,7 @@ func Open(cfg Config) (*Log, error) {
 	cfg.Piled = cmp.Or(cfg.Piled, 1000)
 	cfg.Share = cmp.Or(cfg.Share, &Share{})
 	l := &Log{cfg: cfg, turn: make(chan struct{}, 1), wake: make(chan struct{}, 1), litter: make(chan struct{}, 1),
-		mem: newMemory(), step: func(string) {}, gentle: gentle, recordTime: recordTime}
+		mem: newMemory(), step: func(string) {}, gentle: gentle}
 	l.git = findGit
 	l.edits = map[string]struct{}{}
 	files, err := tree.Open(cfg.Dir, 0)
@@ -244,8 +243,11 @@ func (l *Log) Run(ctx context.Context) error {
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastChance)
 	defer cancel()
 	err := l.Flush(end)
-	if err == nil && !done {
-		err = l.lastLook(end, before)
+	if err == nil && !done { // what cannot be done by now is for the next start
+		if found, missed := l.missed(end, before); missed == nil {
+			l.Edited(found)
+			err = l.Flush(end)
+		}
 	}
 	if err != nil {
 		l.cfg.Log.Warn("not everything could be committed before the end", "pending", l.State().Pending, "error", err)
@@ -307,19 +309,16 @@ func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 // lookBack heals the last commits when the time for it has come.
 func (l *Log) lookBack(ctx context.Context) error {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.look.IsZero() || time.Now().Before(l.look) {
+	due := !l.look.IsZero() && !time.Now().Before(l.look)
+	l.mu.Unlock()
+	if !due {
 		return nil
 	}
-	l.look = time.Time{}
-	l.mu.Unlock()
 	err := l.heal(ctx)
-	l.mu.Lock()
-	if l.look.IsZero() {
-		l.look = l.settled()
-	}
 	if err != nil {
+		l.mu.Lock()
 		l.failed(time.Now())
+		l.mu.Unlock()
 	}
 	return err
 }

@@ -61,15 +61,6 @@ func (r *repository) readMark() (*mark, error) {
 	return m, nil
 }
 
-// stage writes a file below its temporary name in .git. The old one is unlinked, not written over:
-// it may be another name of a file in use.
-func (r *repository) stage(name string, data []byte, mode fs.FileMode) error {
-	if err := tree.IgnoreGone(os.Remove(r.path(name))); err != nil {
-		return err
-	}
-	return writeNew(r.path(name), data, mode)
-}
-
 // stageLock writes what becomes index.lock, after the mark knows it. It is no index: it only keeps
 // others out.
 func (r *repository) stageLock(m *mark) error {
@@ -78,7 +69,7 @@ func (r *repository) stageLock(m *mark) error {
 	if err := r.writeMark(m); err != nil {
 		return err
 	}
-	return r.stage(lockStage, []byte(m.Lock), 0o666)
+	return r.writeWhole(lockStage, []byte(m.Lock))
 }
 
 // syncStaged makes durable what must be so before a lock is taken.
@@ -105,15 +96,12 @@ func (m *mark) holds(r *repository) (bool, error) {
 
 // writeWhole puts a file of ours in .git into place whole; its durability is the caller's.
 func (r *repository) writeWhole(name string, data []byte) error {
-	path := r.path(name)
-	tmp := path + ".new"
-	if err := tree.IgnoreGone(os.Remove(tmp)); err != nil {
-		return err
+	tmp := r.path("mailtree-new-" + rand.Text()) // others may write the same
+	err := writeNew(tmp, data, 0o600)
+	if err == nil {
+		err = os.Rename(tmp, r.path(name))
 	}
-	if err := writeNew(tmp, data, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(tmp, path)
+	return err
 }
 
 // writeNew writes a file that must not exist.

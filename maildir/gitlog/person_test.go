@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"os/exec"
 	"slices"
 	"strings"
@@ -313,13 +314,14 @@ func TestUnusableRepository(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
 	// No repository.
-	tr.check(os.Rename(tr.path(".git"), tr.path(".mailtree/away")))
+	away := filepath.Join(t.TempDir(), "away")
+	tr.check(os.Rename(tr.path(".git"), away))
 	tr.send("m6", "messages/m6")
 	if err := tr.log.Flush(context.Background()); !errors.Is(err, refusal.ErrUnavailable) {
 		t.Errorf("Flush: %v", err)
 	}
 	tr.state("off", ".git folder is missing")
-	tr.check(os.Rename(tr.path(".mailtree/away"), tr.path(".git")))
+	tr.check(os.Rename(away, tr.path(".git")))
 	tr.goesOn()
 	// A damaged index.
 	tr.write(".git/index", "DIRC nonsense nonsense nonsense nonsense")

@@ -83,13 +83,6 @@ func named(path string) string {
 	return path
 }
 
-func orDot(path string) string {
-	if path == "" {
-		return "."
-	}
-	return path
-}
-
 func (p *plan) add(path string) {
 	if p.changes[path] != nil {
 		return

@@ -142,7 +142,7 @@ func (p *publication) unchanged() error {
 func (p *publication) lockIndex(ctx context.Context) error {
 	deadline := time.Now().Add(lockPatience)
 	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
-		err := link(p.repo.path(lockStage), p.repo.path("index.lock"))
+		err := os.Link(p.repo.path(lockStage), p.repo.path("index.lock"))
 		if p.locked = err == nil; p.locked {
 			return nil
 		}
@@ -162,30 +162,6 @@ const (
 	lockPatience = 2 * time.Second
 	refPatience  = "core.filesRefLockTimeout=200" // milliseconds
 )
-
-// link gives from the name to, which must not exist. Where the file system has no links the lock is
-// made as Git makes it: then a kill at this very point leaves a lock that a person must remove.
-func link(from, to string) error {
-	err := os.Link(from, to)
-	if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, errors.ErrUnsupported) {
-		return err
-	}
-	fi, err := os.Stat(from)
-	if err != nil {
-		return err
-	}
-	data, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	if err = writeNew(to, data, 0o666); err == nil {
-		err = os.Chtimes(to, time.Time{}, fi.ModTime()) // by which Git tells which entries of an index may be of an older content
-	}
-	if err != nil && !errors.Is(err, fs.ErrExist) {
-		os.Remove(to)
-	}
-	return err
-}
 
 // pause waits; ctx's error when that ends first.
 func pause(ctx context.Context, d time.Duration) error {

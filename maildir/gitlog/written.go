@@ -14,10 +14,13 @@ func (p *plan) loadWritten(c *change) error {
 	if c.new = c.old; p.folders[c.path] {
 		return p.loadOne(c)
 	}
-	if w.Gone {
-		return p.loadRemoved(c, op.base)
+	if w.Gone && c.old.Mode == modeModule {
+		return nil
 	}
-	made := entry{Mode: p.modeOf(c, w.Stat)}
+	made := entry{}
+	if !w.Gone {
+		made = entry{p.modeOf(c, w.Stat), blobHash(w.Data)}
+	}
 	same, err := p.isStill(c, w, made.Mode)
 	if err != nil {
 		return err
@@ -28,28 +31,7 @@ func (p *plan) loadWritten(c *change) error {
 			return err
 		}
 	}
-	made.Hash = blobHash(w.Data)
 	c.new, c.data = made, w.Data
-	return nil
-}
-
-// loadRemoved is loadWritten for a path that an operation has removed: what is there by now
-// somebody has made since.
-func (p *plan) loadRemoved(c *change, base hash) error {
-	if c.old.Mode == modeModule {
-		return nil
-	}
-	_, err := p.files.Stat(c.path)
-	if transient(err) {
-		return err
-	}
-	if c.gone = isGone(err); !c.gone {
-		p.apart = append(p.apart, c.path)
-		if taken, err := p.taken(c, base); taken || err != nil {
-			return err
-		}
-	}
-	c.new = entry{}
 	return nil
 }
 
@@ -91,12 +73,16 @@ func (p *plan) replaced(c *change, op operation) (is entry, ok bool, err error) 
 	return entry{Mode: p.modeOf(c, w.Stat), Hash: blobHash(w.Data)}, true, nil
 }
 
-// isStill tells whether the file at the path of a change is as an operation wrote it. It is not read where its stat
+// isStill tells whether the file at the path of a change is as an operation wrote it, or gone. It is not read where its stat
 // data says so, ctime included: an edit can set the mtime back. The rename into place has changed
 // the ctime, so that only one that differs from the mtime tells a later change within the same step
 // of the clock. An error is transient.
 func (p *plan) isStill(c *change, is tree.Written, mode uint32) (bool, error) {
 	st, err := p.files.Stat(c.path)
+	if is.Gone {
+		c.gone = isGone(err)
+		return c.gone, ifTransient(err)
+	}
 	if err != nil || !st.Mode.IsRegular() || st.Size != int64(len(is.Data)) || p.modeOf(c, st) != mode {
 		return false, ifTransient(err)
 	}
