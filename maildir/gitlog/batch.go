@@ -39,26 +39,29 @@ func (l *Log) commitOps(ctx context.Context) error {
 			b.ops = append(b.ops, operation{op, r.base})
 		}
 	}
-	err := l.commitBatch(ctx, b)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch {
-	case err == nil:
-		for _, r := range records {
-			if r.done != nil {
-				l.told = append(l.told, r.done)
-			}
-		}
-		l.pop(len(records), time.Now())
+	switch err := l.commitBatch(ctx, b); {
 	case errors.Is(err, errMade): // they wait until it is known to be durable, and are not committed again
+		l.mu.Lock()
+		defer l.mu.Unlock()
 		for i := range records {
 			l.records[i].ops = slices.Clone(records[i].ops)
 			for j := range records[i].ops {
 				l.records[i].ops[j].Recovered = true
 			}
 		}
+		return err
+	case err != nil:
+		return err
 	}
-	return err
+	for _, r := range records {
+		if r.done != nil {
+			r.done()
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pop(len(records), time.Now())
+	return nil
 }
 
 // commitEdits commits all edits that were handed over so far. The caller holds the turn.
@@ -217,7 +220,7 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 
 // makeObjects makes the commits, and beside them the index. It returns that one's checksum.
 func (l *Log) makeObjects(p *publication, plan *plan, parts []part, mend []*change, to *importer) (index hash, err error) {
-	mend = slices.DeleteFunc(mend, func(c *change) bool { return plan.changes[c.path] != nil && plan.changes[c.path].differs() })
+	mend = slices.DeleteFunc(mend, func(c *change) bool { return plan.differsAt(c.path) })
 	var staging errgroup.Group
 	staging.Go(func() (err error) {
 		index, err = p.repo.makeIndex(p.repo.path(indexStage), p.at.commit, append(mend, plan.differing()...))
@@ -226,7 +229,7 @@ func (l *Log) makeObjects(p *publication, plan *plan, parts []part, mend []*chan
 	newest, err := l.importParts(p, plan, parts, to)
 	if err == nil && len(parts) > 0 {
 		p.commit, err = to.finish()
-		p.mark.By, p.mark.At, p.mark.Log = newest.Committer, newest.Made, newest.reflog(p.at.commit.IsZero() && len(parts) == 1)
+		p.mark.By, p.mark.At, p.mark.Log = newest.Committer, newest.Made, newest.reflog()
 		l.grow(packWeight)
 	}
 	return index, errors.Join(err, staging.Wait())

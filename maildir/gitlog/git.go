@@ -236,7 +236,7 @@ func gitCommand(ctx context.Context, program, dir string, args ...string) *exec.
 	return c
 }
 
-// programs are the git programs that were asked for their version: path and time to the error.
+// programs are the paths of git programs that are of a version that is recent.
 var programs sync.Map
 
 // findGit finds the program, of version 2.38 or newer. The error is a *hold.
@@ -245,12 +245,7 @@ func findGit() (string, error) {
 	if err != nil {
 		return "", noProgram()
 	}
-	fi, err := os.Stat(program)
-	if err != nil {
-		return "", noProgram()
-	}
-	key := program + fi.ModTime().String()
-	if _, known := programs.Load(key); known {
+	if _, known := programs.Load(program); known {
 		return program, nil
 	}
 	out, err := gitCommand(context.Background(), program, os.TempDir(), "version").Output()
@@ -261,7 +256,7 @@ func findGit() (string, error) {
 		return "", notAudited("the git program on the server's PATH is of version %s. "+
 			"Install Git 2.38 or newer; the mail keeps working.", oneLine(text, 40))
 	}
-	programs.Store(key, true)
+	programs.Store(program, true)
 	return program, nil
 }
 

@@ -187,7 +187,7 @@ func (l *Log) branch(repo *repository) (head, error) {
 }
 
 // Record implements history.Log. done is called by whoever made the commit: Run, or a call of
-// Flush or Preserve, after it and without any lock held.
+// Flush or Preserve. It calls nothing of the Log.
 func (l *Log) Record(ops []writer.Op, done func()) {
 	l.mu.Lock()
 	first := len(l.records) == 0
@@ -323,30 +323,20 @@ func (l *Log) lookBack(ctx context.Context) error {
 	return err
 }
 
-// exclusive runs fn while no other commit is made, then tells those whose operations are committed
-// by it.
+// exclusive runs fn while no other commit is made.
 func (l *Log) exclusive(ctx context.Context, fn func() error) error {
 	select {
 	case l.turn <- struct{}{}:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	defer func() { <-l.turn }()
 	done, err := await(ctx, l.cfg.Share.commits)
 	if err != nil {
-		<-l.turn
 		return err
 	}
-	err = fn()
-	done()
-	l.mu.Lock()
-	told := l.told
-	l.told = nil
-	l.mu.Unlock()
-	<-l.turn
-	for _, done := range told {
-		done()
-	}
-	return err
+	defer done()
+	return fn()
 }
 
 // Flush implements history.Log. Errors wrap refusal.ErrUnavailable.

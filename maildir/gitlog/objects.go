@@ -251,13 +251,9 @@ type commitFor struct {
 }
 
 // reflog is what a reflog line says of the commit.
-func (c commitFor) reflog(initial bool) string {
-	what := "commit"
-	if initial {
-		what = "commit (initial)"
-	}
+func (c commitFor) reflog() string {
 	subject, _, _ := strings.Cut(c.Message, "\n")
-	return what + ": " + subject
+	return "commit: " + subject
 }
 
 // gitTime is a time as commits and reflogs write it. Git knows none before 1970.

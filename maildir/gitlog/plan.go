@@ -192,18 +192,10 @@ func (p *plan) differing() []*change {
 	return slices.DeleteFunc(all, func(c *change) bool { return !c.differs() })
 }
 
-// adds reports whether any of the paths is on disk but not in HEAD.
-func (p *plan) adds(paths []string) bool {
-	return slices.ContainsFunc(paths, func(path string) bool {
-		c := p.changes[path]
-		return c != nil && c.old == (entry{}) && c.differs()
-	})
+// differsAt reports whether a path differs.
+func (p *plan) differsAt(path string) bool {
+	return p.changes[path] != nil && p.changes[path].differs()
 }
 
-// touches reports whether any of the paths, or a path below it, differs.
-func (p *plan) touches(paths []string) bool {
-	return slices.ContainsFunc(paths, func(path string) bool {
-		c := p.changes[path]
-		return c != nil && c.differs()
-	})
-}
+// addsAt reports whether a path is on disk but not in HEAD.
+func (p *plan) addsAt(path string) bool { return p.differsAt(path) && p.changes[path].old == (entry{}) }

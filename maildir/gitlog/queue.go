@@ -24,8 +24,7 @@ type queue struct {
 	retry     time.Time // after a failure
 	look      time.Time // when to see whether the last commit stands; zero: not
 	failures  int
-	told      []func() // to be called once the turn is over
-	held      int      // bytes of their contents
+	held      int // bytes of their contents
 }
 
 type record struct {

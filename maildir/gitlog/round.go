@@ -2,6 +2,7 @@ package gitlog
 
 import (
 	"bytes"
+	"slices"
 )
 
 // A round is the batch that one move of the branch brings. Up to singles of its operations have a
@@ -100,7 +101,7 @@ type round struct {
 func (p *plan) roundOf(ops []operation) round {
 	r := round{plan: p, last: map[string]int{}}
 	for _, op := range ops {
-		if op.Recovered && !p.adds(op.Paths) && !p.touches(op.Revised) {
+		if op.Recovered && !slices.ContainsFunc(op.Paths, p.addsAt) && !slices.ContainsFunc(op.Revised, p.differsAt) {
 			continue
 		}
 		for _, path := range op.Paths {
