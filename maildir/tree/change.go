@@ -14,20 +14,21 @@ import (
 	"time"
 )
 
-// This file and its twins for each system are the only ones that change the tree. A change is
-// staged below TmpDir, made durable, and put into place by one rename, so that a reader sees the
-// old file or the new one. See docs/durability.md, "How one operation is written".
+// This file and change_*.go (one for each system) are the only files that change the tree. A change is
+// staged below TmpDir, made durable, and put in place by one rename, so a reader sees either the old file
+// or the new file. See docs/durability.md, "How one operation is written".
 
-// TmpDir is the folder of the tree where files are staged: untracked, and on the same file system.
+// TmpDir is the folder of the tree where files are staged. It is untracked and on the same file system as
+// the tree.
 const TmpDir = ".mailtree/tmp"
 
-// Action is what a write does to its path.
+// Action says what a write does to its path.
 type Action uint8
 
 const (
-	Create  Action = iota // the path must not exist: exclusive creation decides who was first
-	Replace               // the path may exist: it is exchanged whole
-	Remove                // the path is taken away
+	Create  Action = iota // the path must not exist: exclusive creation decides which writer was first
+	Replace               // the path may exist: its file is exchanged whole
+	Remove                // the file at the path is removed
 )
 
 // Write is one file of an operation.
@@ -35,24 +36,23 @@ type Write struct {
 	Path   string
 	Action Action
 	Data   []byte
-	Sum    string   // SHA-256 of data, hex; of a remove, of what is there
-	Was    string   // of a replace: SHA-256 of what was there when it was planned, and is in the history; "": nothing
-	Staged string   // name below tmp, once staged
-	Stat   FileStat // of the staged file
-	Done   bool     // in its place
-	There  bool     // of a replace or remove: not where there is nothing any more
-	Gone   bool     // a remove that found nothing, or a replace that found nothing to keep
+	Sum    string   // SHA-256 of Data in hex; for a removal, of the file that is removed
+	Was    string   // for a replace: SHA-256 of the file at the path when the write was planned, if the history has that file; else ""
+	Staged string   // name below TmpDir, set once staged
+	Stat   FileStat // state of the staged file
+	Done   bool     // the write is in place
+	There  bool     // for a replace or a removal: fail if the path has no file any more
+	Gone   bool     // a removal found no file, or a replace found no old file
 }
 
-// Changer changes a tree for one group: it keeps the tree and the folders that the group works in
-// open until close, so that a person may move them before the next one. The tree is open from
-// before the first file is staged until the last one is synced: syncfs tells a descriptor what
-// could not be written since that was opened. For one goroutine at a time; the zero value but for
-// the tree.
+// Changer changes a tree for one group of operations. It keeps the tree and the folders that the group
+// works in open until Close; a person may move them between groups. The tree stays open from before the
+// first file is staged until after the last file is synced, because syncfs reports only the write errors
+// since its descriptor was opened. A Changer is for one goroutine at a time. Only its tree must be set.
 type Changer struct {
 	tree *Tree
 	held bool
-	most int // folders open at once
+	most int // the most folders to hold open at once
 	folders
 }
 
@@ -66,7 +66,7 @@ func (c *Changer) holdTree() error {
 	return err
 }
 
-// Close gives up the tree and the folders; the changer can be used again.
+// Close closes the tree and the folders. The changer can be used again.
 func (c *Changer) Close() {
 	c.forgetFolders()
 	if c.held {
@@ -75,21 +75,21 @@ func (c *Changer) Close() {
 	}
 }
 
-// MostFolders is how many folders one changer holds open at most: more makes nothing faster.
+// MostFolders is the most folders that one changer holds open. More folders make nothing faster.
 const MostFolders = 256
 
-// Changer returns a changer of the tree that holds at most that many folders open, 0 for
+// Changer returns a changer of the tree that holds at most the given number of folders open; 0 means
 // MostFolders.
 func (t *Tree) Changer(folders int) *Changer {
 	return &Changer{tree: t, most: cmp.Or(folders, MostFolders)}
 }
 
-// ErrChanged says that somebody wrote at the path between planning and rename. It wraps
-// fs.ErrExist: plan again.
+// ErrChanged says that another program wrote to the path between planning and rename. It wraps fs.ErrExist:
+// the caller plans again.
 var ErrChanged = fmt.Errorf("somebody wrote there meanwhile: %w", fs.ErrExist)
 
-// Stage writes w's bytes below tmp under that name and makes the folders that its path needs; a
-// removal only notes the name. Nothing is durable yet.
+// Stage writes the data of w to a file below TmpDir with the given name and makes the folders that w.Path
+// needs. For a removal, Stage only records the name. Nothing is durable yet.
 func (c *Changer) Stage(w *Write, name string) (err error) {
 	if err := c.holdTree(); err != nil {
 		return err
@@ -106,8 +106,9 @@ func (c *Changer) Stage(w *Write, name string) (err error) {
 	return err
 }
 
-// Publish puts a staged write into its place. Errors: fs.ErrExist when create found something
-// there; ErrChanged, and then it is in place all the same, until Undo.
+// Publish puts a staged write in place. It returns fs.ErrExist if a create found a file at the path. It
+// returns ErrChanged if the old file was not the planned one; the write is in place all the same until
+// Undo.
 func (c *Changer) Publish(w *Write) error {
 	err := c.holdTree()
 	if err != nil {
@@ -129,13 +130,13 @@ func (c *Changer) Publish(w *Write) error {
 		}
 	}
 	w.Done = err == nil
-	if w.Done && !w.Gone && w.Action != Create && !c.tree.holds(from, w.before()) { // what was renamed away is in no history
+	if w.Done && !w.Gone && w.Action != Create && !c.tree.holds(from, w.before()) { // the file that was renamed away is in no history
 		return ErrChanged
 	}
 	return err
 }
 
-// before is the SHA-256 of what lay at the path when w was planned.
+// before returns the SHA-256 that the file at the path had when w was planned.
 func (w *Write) before() string {
 	if w.Action == Remove {
 		return w.Sum
@@ -143,8 +144,8 @@ func (w *Write) before() string {
 	return w.Was
 }
 
-// Undo takes back what stage and publish did, as far as it was done. What somebody wrote there
-// since is left alone.
+// Undo takes back what Stage and Publish did, as far as they got. If another program has written to the
+// path since, Undo leaves its file alone.
 func (c *Changer) Undo(w *Write) error {
 	if err := c.holdTree(); err != nil {
 		return err
@@ -179,15 +180,15 @@ func (c *Changer) Undo(w *Write) error {
 	return IgnoreGone(c.remove(to))
 }
 
-// Tidy removes what a finished write left below tmp: the file that was replaced or removed.
+// Tidy removes the file below TmpDir that a finished write replaced or removed.
 func (c *Changer) Tidy(w *Write) {
 	if w.Action != Create && !w.Gone && c.holdTree() == nil {
 		c.remove(TmpDir + "/" + w.Staged)
 	}
 }
 
-// Touch sets the time of an untracked run-time file, making it where it is missing. Errors: a
-// *FormatError for what is no regular file.
+// Touch sets the modification time of an untracked run-time file and creates the file if it is missing. It
+// returns a *FormatError if p is not a regular file.
 func (t *Tree) Touch(p string, now time.Time) error {
 	return t.withRoot(func(root *os.Root) error {
 		if st, err := t.Stat(p); err == nil && !st.Mode.IsRegular() {
@@ -205,7 +206,7 @@ func (t *Tree) Touch(p string, now time.Time) error {
 	})
 }
 
-// IgnoreGone returns err, but nil where it says that nothing is there.
+// IgnoreGone returns nil if err says that the file does not exist, else err.
 func IgnoreGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -213,8 +214,8 @@ func IgnoreGone(err error) error {
 	return err
 }
 
-// WriteFile puts a file outside any tree (the store's own key, token) into place durably: 0600,
-// whole or absent.
+// WriteFile durably writes a file outside any tree (such as the store's key or token) with mode 0600. A
+// reader sees the whole file or none.
 func WriteFile(name string, data []byte) error { return ReplaceFile(name, data, 0o600) }
 
 // ReplaceFile is WriteFile with another mode.
@@ -239,9 +240,9 @@ func ReplaceFile(name string, data []byte, mode fs.FileMode) error {
 	return SyncDir(path.Dir(name))
 }
 
-// WriteRun puts a file of the untracked run-time state at p, whole or the old one for every reader;
-// other processes may do the same. It is not durable. Nothing is made where no store was opened:
-// there is no place to stage it then, which is fs.ErrNotExist.
+// WriteRun writes the file p of the untracked run-time state. Every reader sees the whole new file or the
+// old file, also while other processes write it. The file is not durable. WriteRun returns fs.ErrNotExist
+// if no store was ever opened here, because then there is no TmpDir.
 func (t *Tree) WriteRun(p string, data []byte) error {
 	return t.withRoot(func(root *os.Root) error {
 		if st, err := t.Stat(TmpDir); err != nil || !st.Mode.IsDir() {
@@ -266,12 +267,12 @@ func (t *Tree) WriteRun(p string, data []byte) error {
 	})
 }
 
-// RemoveRun removes a file of the untracked run-time state; where none is there it does nothing.
+// RemoveRun removes a file of the untracked run-time state. It returns nil if the file does not exist.
 func (t *Tree) RemoveRun(p string) error {
 	return t.withRoot(func(root *os.Root) error { return IgnoreGone(root.Remove(p)) })
 }
 
-// SyncDir makes durable which names a folder outside any tree has.
+// SyncDir makes the entries of a folder outside any tree durable.
 func SyncDir(name string) error {
 	d, err := os.Open(name)
 	if err != nil {
@@ -281,7 +282,7 @@ func SyncDir(name string) error {
 	return d.Sync()
 }
 
-// SyncFolder makes durable which names the folder at p has.
+// SyncFolder makes the entries of the folder p durable.
 func (t *Tree) SyncFolder(p string) error {
 	return t.withRoot(func(root *os.Root) error {
 		d, err := root.Open(p)
@@ -293,8 +294,8 @@ func (t *Tree) SyncFolder(p string) error {
 	})
 }
 
-// Exists reports whether anything lies at p; false also where its folder may not be searched. The
-// error is a fault of the machine.
+// Exists reports whether something lies at p. It also reports false if p's folder may not be searched. It
+// returns an error only for a fault of the machine.
 func (t *Tree) Exists(p string) (bool, error) {
 	_, err := t.Stat(p)
 	if FaultOf(err) == FaultMachine {
@@ -303,21 +304,21 @@ func (t *Tree) Exists(p string) (bool, error) {
 	return err == nil, nil
 }
 
-// holds is HasSHA256 where a fault of the machine counts as no.
+// holds is HasSHA256, except that a fault of the machine counts as no.
 func (t *Tree) holds(p, sum string) bool {
 	is, err := t.HasSHA256(p, sum)
 	return is && err == nil
 }
 
-// SHA256 is the SHA-256 of data in hex, as Write.Sum and HasSHA256 have it.
+// SHA256 returns the SHA-256 of data in hex, in the form of Write.Sum and HasSHA256.
 func SHA256(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
 
-// HasSHA256 reports whether the file at p has that SHA-256, in hex. What is gone, has become
-// something else or may not be read has not. The error is a fault of the machine: then it cannot be
-// told.
+// HasSHA256 reports whether the file at p has the given SHA-256 (in hex). It reports false if the file is
+// gone, is not a regular file, or may not be read. It returns an error for a fault of the machine, which
+// leaves the question open.
 func (t *Tree) HasSHA256(p, sum string) (bool, error) {
 	f, st, err := t.Open(p)
 	if err == nil {
@@ -333,7 +334,8 @@ func (t *Tree) HasSHA256(p, sum string) (bool, error) {
 	return false, MachineFault(err)
 }
 
-// EmptyTmp removes everything below tmp. Errors: of all that could not be removed.
+// EmptyTmp removes everything below TmpDir. It returns the joined errors of all entries that could not be
+// removed.
 func (t *Tree) EmptyTmp() error {
 	entries, err := t.List(TmpDir)
 	for _, e := range entries {
@@ -342,7 +344,7 @@ func (t *Tree) EmptyTmp() error {
 	return err
 }
 
-// RemoveStaged removes what lies below tmp by that name, a folder with all that is in it.
+// RemoveStaged removes the named file or folder below TmpDir, a folder with its content.
 func (t *Tree) RemoveStaged(name string) error {
 	return t.withRoot(func(root *os.Root) error { return root.RemoveAll(TmpDir + "/" + name) })
 }

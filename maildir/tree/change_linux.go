@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sync makes everything written to the tree's file system so far durable: one syncfs, which also
-// reports write-back errors. The paths are for systems without it.
+// Sync makes everything durable that was written to the tree's file system so far. It calls syncfs once,
+// which also reports write-back errors. It ignores the paths, which only systems without syncfs need.
 func (t *Tree) Sync(_ []string) error {
 	if t.Fail != nil {
 		if err := t.Fail(SyncCall); err != nil {
@@ -28,11 +28,11 @@ func (t *Tree) Sync(_ []string) error {
 	}
 }
 
-// folders are descriptors of folders, by path.
+// folders holds the descriptors of open folders by path.
 type folders map[string]int
 
-// folder returns a folder of the tree, opened once. Errors: fs.ErrNotExist, a *FormatError behind a
-// link.
+// folder returns the descriptor of a folder of the tree and opens it on first use. It returns
+// fs.ErrNotExist if the folder does not exist and a *FormatError if the folder lies behind a link.
 func (c *Changer) folder(dir string) (int, error) {
 	if fd, ok := c.folders[dir]; ok {
 		return fd, nil
@@ -57,14 +57,14 @@ func (c *Changer) forgetFolders() {
 	clear(c.folders)
 }
 
-// trim forgets the folders when there are many; nothing may be using one.
+// trim closes all folders if too many are open. No folder may be in use.
 func (c *Changer) trim() {
 	if len(c.folders) >= c.most {
 		c.forgetFolders()
 	}
 }
 
-// Stat looks at p, which lies in one of the folders or is to be looked up.
+// Stat returns the state of p. It looks p up in its parent folder, which it keeps open.
 func (c *Changer) Stat(p string) (FileStat, error) {
 	if c.tree.Fail != nil {
 		if err := c.tree.Fail(p); err != nil {
@@ -83,7 +83,7 @@ func (c *Changer) Stat(p string) (FileStat, error) {
 	return statFrom(&s), nil
 }
 
-// MakeDir makes a folder and its parents, and refuses one behind a symbolic link.
+// MakeDir makes a folder and its parents. It refuses a folder behind a symbolic link.
 func (c *Changer) MakeDir(dir string) error {
 	_, err := c.folder(dir)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -107,7 +107,7 @@ func (c *Changer) MakeDir(dir string) error {
 	return err
 }
 
-// writeStaged makes a new file below tmp with that content, and says how it was found then.
+// writeStaged creates a file below TmpDir with the given content and returns the state of the file.
 func (c *Changer) writeStaged(name string, data []byte) (FileStat, error) {
 	if err := c.MakeDir(TmpDir); err != nil {
 		return FileStat{}, err
@@ -138,13 +138,13 @@ func (c *Changer) writeStaged(name string, data []byte) (FileStat, error) {
 	return st, err
 }
 
-// renameNew renames from to to; fs.ErrExist when to is there already.
+// renameNew renames from to to. It returns fs.ErrExist if to exists.
 func (c *Changer) renameNew(from, to string) error { return c.rename2(from, to, unix.RENAME_NOREPLACE) }
 
-// exchange swaps the two files in one step; fs.ErrNotExist when to is missing.
+// exchange swaps the two files in one step. It returns fs.ErrNotExist if to is missing.
 func (c *Changer) exchange(from, to string) error { return c.rename2(from, to, unix.RENAME_EXCHANGE) }
 
-// rename renames from to to, whatever is there.
+// rename renames from to to and replaces any file at to.
 func (c *Changer) rename(from, to string) error { return c.rename2(from, to, 0) }
 
 // remove removes a file.

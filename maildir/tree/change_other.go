@@ -9,7 +9,8 @@ import (
 	"path"
 )
 
-// Sync makes the files at paths, and every folder above them, durable one by one: no syncfs here.
+// Sync makes the files at paths, and every folder above them, durable one by one, because this system has
+// no syncfs.
 func (t *Tree) Sync(paths []string) error {
 	if t.Fail != nil {
 		if err := t.Fail(SyncCall); err != nil {
@@ -46,18 +47,18 @@ func (t *Tree) syncOne(p string) error {
 	return f.Sync()
 }
 
-// folders are not kept open here.
+// folders is empty: this system keeps no folders open.
 type folders struct{}
 
 func (c *Changer) forgetFolders() {}
 
-// trim has nothing to forget here.
+// trim does nothing: no folders are open.
 func (c *Changer) trim() {}
 
-// Stat looks at p.
+// Stat returns the state of p.
 func (c *Changer) Stat(p string) (FileStat, error) { return c.tree.Stat(p) }
 
-// MakeDir makes a folder and its parents, and refuses one behind a symbolic link.
+// MakeDir makes a folder and its parents. It refuses a folder behind a symbolic link.
 func (c *Changer) MakeDir(dir string) error {
 	if err := c.holdTree(); err != nil {
 		return err
@@ -72,7 +73,7 @@ func (c *Changer) MakeDir(dir string) error {
 	return err
 }
 
-// writeStaged makes a new file below tmp with that content, and says how it was found then.
+// writeStaged creates a file below TmpDir with the given content and returns the state of the file.
 func (c *Changer) writeStaged(name string, data []byte) (st FileStat, err error) {
 	if err := c.MakeDir(TmpDir); err != nil {
 		return st, err
@@ -93,13 +94,13 @@ func (c *Changer) writeStaged(name string, data []byte) (st FileStat, err error)
 	return st, err
 }
 
-// rename renames from to to, whatever is there.
+// rename renames from to to and replaces any file at to.
 func (c *Changer) rename(from, to string) error { return c.tree.sys.root.Rename(from, to) }
 
 // remove removes a file.
 func (c *Changer) remove(p string) error { return c.tree.sys.root.Remove(p) }
 
-// renameNew renames from to to; fs.ErrExist when to is there already.
+// renameNew renames from to to. It returns fs.ErrExist if to exists.
 func (c *Changer) renameNew(from, to string) error {
 	if err := c.tree.sys.root.Link(from, to); err != nil {
 		return err
@@ -107,7 +108,7 @@ func (c *Changer) renameNew(from, to string) error {
 	return c.tree.sys.root.Remove(from)
 }
 
-// exchange swaps the two files, to in one step; fs.ErrNotExist when to is missing.
+// exchange swaps the two files; to is replaced in one step. It returns fs.ErrNotExist if to is missing.
 func (c *Changer) exchange(from, to string) error {
 	old := from + ".old"
 	if err := c.tree.sys.root.Link(to, old); err != nil {

@@ -8,23 +8,23 @@ import (
 	"syscall"
 )
 
-// Fault says what a failed file call tells about the file that it was made for. Whoever asks "is it
-// there?" asks FaultOf: only FaultGone means no.
+// Fault classifies the error of a file call by what it says about the file. Only FaultGone means that the
+// file does not exist.
 type Fault uint8
 
 const (
 	NoFault      Fault = iota // there was no error
-	FaultGone                 // nothing is at the path, or it leads through a symbolic link
-	FaultFile                 // the file's own: it may not be opened, or is not what belongs there. It hides only itself
-	FaultMachine              // the machine's or the process's, for now: it tells nothing about the file. Ask again later
+	FaultGone                 // nothing is at the path, or the path leads through a symbolic link
+	FaultFile                 // the file itself is at fault: it may not be opened or is not a regular file. Only this file is affected
+	FaultMachine              // the machine or the process is at fault for now. The error says nothing about the file; try again later
 )
 
-// opFstat names a look at what is open already. Where it fails, that tells nothing about the file: it could
-// be opened.
+// opFstat is the Op of an error of a stat call on an open file. The file could be opened, so such an error
+// says nothing about the file.
 const opFstat = "fstat"
 
-// FaultOf classifies the error of a file call. An errno that it does not know is the machine's
-// fault: to take a file for gone because of it would lose mail, to try again costs a moment.
+// FaultOf classifies the error of a file call. An unknown errno counts as the machine's fault: treating the
+// file as gone would lose mail, and another try costs little.
 func FaultOf(err error) Fault {
 	if err == nil {
 		return NoFault
@@ -56,10 +56,10 @@ func faultOfErrno(no syscall.Errno) Fault {
 	return FaultMachine
 }
 
-// FormatError says why a file of the tree is not valid: it becomes a row of problems.
-// See docs/tree.md, "Problems".
+// FormatError says why a file of the tree is not valid. It becomes a row of the problems table. See
+// docs/tree.md, "Problems".
 type FormatError struct {
-	Line   int // 1-based line of the file; 0 where a line makes no sense
+	Line   int // 1-based line of the file; 0 if the error has no line
 	Reason string
 }
 
@@ -71,7 +71,7 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("line %d: %s", e.Line, e.Reason)
 }
 
-// MachineFault is err where that is the machine's fault, else nil: nothing that counts is there.
+// MachineFault returns err if it is a fault of the machine, else nil.
 func MachineFault(err error) error {
 	if FaultOf(err) == FaultMachine {
 		return err
@@ -79,7 +79,7 @@ func MachineFault(err error) error {
 	return nil
 }
 
-// SizeError says that a file has more bytes than a read may take. It is a FormatError.
+// SizeError says that a file is larger than the read's limit, in bytes. It wraps a FormatError.
 type SizeError struct{ Size, Limit int64 }
 
 // Error returns "N bytes, over the limit of N".
@@ -87,10 +87,10 @@ func (e *SizeError) Error() string {
 	return fmt.Sprintf("%d bytes, over the limit of %d", e.Size, e.Limit)
 }
 
-// Unwrap returns the FormatError that it is.
+// Unwrap returns the error as a FormatError.
 func (e *SizeError) Unwrap() error { return &FormatError{0, e.Error()} }
 
-// PlainFileError says what is wrong with a file that cannot be read, without its path.
+// PlainFileError says in words for people why a file cannot be read. The text does not name the path.
 func PlainFileError(err error) string {
 	var bad *FormatError
 	if errors.As(err, &bad) {
@@ -102,7 +102,7 @@ func PlainFileError(err error) string {
 	return "it cannot be read"
 }
 
-// PlainFault says why a file cannot be read, without its path.
+// PlainFault is PlainFileError that also covers faults of the machine.
 func PlainFault(err error) string {
 	var no syscall.Errno
 	if FaultOf(err) == FaultMachine && errors.As(err, &no) {

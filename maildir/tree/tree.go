@@ -1,15 +1,15 @@
-// Package tree is one folder opened safely: whoever reads or changes files below a root that others
-// write to as well uses it. No symbolic link is followed, no path leads out, nothing but a regular
-// file is opened, and no open waits for the other end of a pipe.
+// Package tree safely reads and changes the files below a root that other programs write to as well. It
+// follows no symbolic link, lets no path lead out of the root, opens only regular files, and never waits
+// for the other end of a pipe.
 //
 //   - Tree reads: Read, Stat, Walk, List, OpenFile.
-//   - Changer changes: it stages files below TmpDir, Tree.Sync makes them durable, Publish puts each into its place by one
-//     rename, Undo takes that back.
-//   - FaultOf says what a failed call tells about the file: gone, the file's own fault, or the machine's.
-//     Where a comment names no error, the call returns those of the file system.
-//   - ReadPlain and OpenPlain open single files that lie in no tree.
+//   - Changer changes: it stages files below TmpDir, Tree.Sync makes them durable, Publish puts each file
+//     in place by one rename, and Undo takes that back.
+//   - FaultOf says what a failed call tells about the file: the file is gone, the file itself is at fault, or
+//     the machine is at fault. If a comment names no error, the call returns those of the file system.
+//   - ReadPlain and OpenPlain open single files outside any tree.
 //
-// The package knows nothing of mail: what a path means is decided elsewhere.
+// The package knows nothing of mail: other packages give the paths their meaning.
 package tree
 
 import (
@@ -29,33 +29,33 @@ import (
 	"time"
 )
 
-// Tree is the work tree of one project. Every read of the tree goes through it: links are never
-// followed, nothing but regular files is opened, no read blocks, and no path leads out (invariant
-// I8, and docs/durability.md, "Why it is done this way"). Safe for concurrent use.
+// Tree is the work tree of one project. Every read of the tree goes through it: it follows no links, opens
+// only regular files, never blocks, and lets no path lead out (invariant I8, and docs/durability.md, "Why
+// it is done this way"). A Tree is safe for concurrent use.
 //
-// A tree holds descriptors of its folder only while it is used: a store may have more projects than
-// the process may have descriptors. Each use takes the folder that lies at dir at that moment.
+// A Tree holds descriptors of its folder only while it is used, because a store may have more projects than
+// a process may have descriptors. Each use opens the folder that lies at dir at that moment.
 type Tree struct {
 	dir     string
-	noLink  bool // dir itself is to be no symbolic link
+	noLink  bool // dir itself must not be a symbolic link
 	maxFile int64
 
-	// Fail, where it is not nil, is asked before each file or folder is opened or looked at, and
-	// with SyncCall before each sync: its error is that call's. For fault tests, which set it
-	// before anybody uses the tree.
+	// Fail is for fault tests. If it is not nil, the tree calls it with the path before it opens or stats a
+	// file or folder, and with SyncCall before each sync; the call then fails with Fail's error. A test
+	// sets it before it uses the tree.
 	Fail func(p string) error
 
 	mu     sync.Mutex
-	users  int    // those who hold the folder now
-	pinned bool   // Open is one of them, until Close
-	sys    system // the folder, while there are users
+	users  int    // how many users hold the folder open now
+	pinned bool   // Open counts as a user until Close
+	sys    system // the open folder, while users > 0
 }
 
-// SyncCall is what Tree.Fail is asked with before a sync.
+// SyncCall is the argument of Tree.Fail before a sync.
 const SyncCall = "(sync)"
 
-// FileStat is what tells whether a file changed since it was read. Times are nanoseconds since
-// 1970.
+// FileStat is the state of a file. Two equal FileStats mean that the file did not change between them,
+// except within Racy of a change. Times are nanoseconds since 1970.
 type FileStat struct {
 	Mode         fs.FileMode
 	Size         int64
@@ -63,20 +63,20 @@ type FileStat struct {
 	Inode        uint64
 }
 
-// Racy is the time after a file's change within which its stamp proves nothing: two ticks of the
-// coarsest kernel clock in use (100 Hz).
+// Racy is how long after a change of a file its FileStat proves nothing: two ticks of the coarsest kernel
+// clock in use (100 Hz).
 const Racy = 20 * time.Millisecond
 
-// MaxFile is the default limit of a message file in bytes; Open takes another.
+// MaxFile is the default limit of a message file in bytes.
 const MaxFile = 8 << 20
 
-// Open opens the folder dir, which must exist, and holds it until Close. maxFile is the limit of a
-// message file in bytes, 0 for MaxFile. Errors: those of opening the folder.
+// Open opens the folder dir, which must exist, and holds it open until Close. maxFile is the limit of a
+// message file in bytes; 0 means MaxFile. Open returns the error of opening the folder.
 func Open(dir string, maxFile int64) (*Tree, error) {
 	return (&Tree{dir: dir, maxFile: maxFile}).pin()
 }
 
-// OpenNoLink is Open for a folder that must not be a symbolic link itself.
+// OpenNoLink is Open, except that it refuses a dir that is itself a symbolic link.
 func OpenNoLink(dir string, maxFile int64) (*Tree, error) {
 	return (&Tree{dir: dir, noLink: true, maxFile: maxFile}).pin()
 }
@@ -96,8 +96,8 @@ func (t *Tree) pin() (*Tree, error) {
 	return t, nil
 }
 
-// Close gives the folder's descriptors up, and always returns nil. The tree can be used after it:
-// each use opens the folder for as long as it takes.
+// Close closes the descriptors of the folder. It always returns nil. The tree can be used afterwards: each
+// use then opens the folder for as long as it takes.
 func (t *Tree) Close() error {
 	t.mu.Lock()
 	pinned := t.pinned
@@ -109,8 +109,8 @@ func (t *Tree) Close() error {
 	return nil
 }
 
-// Hold keeps the folder open until release is called, so that the uses between do not each open it.
-// It is a matter of speed only: where the folder cannot be opened, each use says so.
+// Hold keeps the folder open until release is called, so that the uses in between need not open it again.
+// It only saves time: if the folder cannot be opened, Hold reports nothing and each use returns the error.
 func (t *Tree) Hold() (release func()) {
 	if t.hold() != nil {
 		return func() {}
@@ -118,9 +118,8 @@ func (t *Tree) Hold() (release func()) {
 	return t.release
 }
 
-// hold opens the folder, where no other user has it open; the caller calls release. Errors:
-// fs.ErrNotExist where there is no folder any more; EMFILE and the like, which FaultOf calls the
-// machine's.
+// hold opens the folder if no other user has it open. The caller calls release. It returns fs.ErrNotExist
+// if the folder does not exist, and errors such as EMFILE, which FaultOf classifies as the machine's fault.
 func (t *Tree) hold() (err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -141,14 +140,15 @@ func (t *Tree) release() {
 	}
 }
 
-// Dir is the absolute path of the work tree.
+// Dir returns the absolute path of the work tree.
 func (t *Tree) Dir() string { return t.dir }
 
-// MaxFile is the limit of a message file in bytes.
+// MaxFile returns the limit of a message file in bytes.
 func (t *Tree) MaxFile() int64 { return t.maxFile }
 
-// Read returns the whole file at p and its state when it was opened. Errors: as of os.Open; a
-// *FormatError where p is not a regular file, lies behind a link, or is larger than limit bytes.
+// Read returns the whole file at p and the state that the file had when it was opened. It returns the
+// errors of os.Open, and a *FormatError if p is not a regular file, lies behind a link, or has more than
+// limit bytes.
 func (t *Tree) Read(p string, limit int64) ([]byte, FileStat, error) {
 	f, st, err := t.Open(p)
 	if err != nil {
@@ -161,7 +161,7 @@ func (t *Tree) Read(p string, limit int64) ([]byte, FileStat, error) {
 	if st.Size > limit {
 		return nil, st, &SizeError{st.Size, limit}
 	}
-	data := make([]byte, st.Size+1) // one more than there should be, to notice growth
+	data := make([]byte, st.Size+1) // one byte more, to notice a file that grew
 	n, err := io.ReadFull(f, data)
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return data[:n], st, nil
@@ -169,12 +169,12 @@ func (t *Tree) Read(p string, limit int64) ([]byte, FileStat, error) {
 	if err != nil {
 		return nil, st, err
 	}
-	rest, err := io.ReadAll(io.LimitReader(f, limit-st.Size)) // grew while it was read: what is missing comes with its own event
+	rest, err := io.ReadAll(io.LimitReader(f, limit-st.Size)) // the file grew during the read; later bytes come with their own watch event
 	return append(data, rest...), st, err
 }
 
-// SameBytes reports whether the file at p holds exactly data. It reads no further than the first
-// difference. Errors: as of Read.
+// SameBytes reports whether the file at p holds exactly data. It stops reading at the first difference. It
+// returns the same errors as Read.
 func (t *Tree) SameBytes(p string, data []byte) (bool, error) {
 	f, st, err := t.Open(p)
 	if err != nil {
@@ -202,8 +202,8 @@ func (t *Tree) SameBytes(p string, data []byte) (bool, error) {
 	}
 }
 
-// SHA1 returns the SHA-1, in hex, of the file at p, which has at most limit bytes. Errors: as of
-// Read.
+// SHA1 returns the SHA-1 in hex of the file at p, which may have at most limit bytes. It returns the same
+// errors as Read.
 func (t *Tree) SHA1(p string, limit int64) (string, error) {
 	f, st, err := t.Open(p)
 	if err != nil {
@@ -217,15 +217,15 @@ func (t *Tree) SHA1(p string, limit int64) (string, error) {
 		return "", &SizeError{st.Size, limit}
 	}
 	sum := sha1.New()
-	if _, err := io.Copy(sum, io.LimitReader(f, limit+1)); err != nil { // it may grow meanwhile
+	if _, err := io.Copy(sum, io.LimitReader(f, limit+1)); err != nil { // the file may grow meanwhile
 		return "", err
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// ReadOwned reads the file at p where it is that user's, and asks that of the file that it opened.
-// Errors: fs.ErrNotExist also for another user's file, for what is no regular file and for more
-// than limit bytes.
+// ReadOwned reads the file at p if it belongs to the user uid. It checks the owner of the opened file. It
+// returns fs.ErrNotExist also if the file belongs to another user, is not a regular file, or has more than
+// limit bytes.
 func (t *Tree) ReadOwned(p string, limit int64, uid int) ([]byte, error) {
 	f, _, err := t.OpenFile(p, os.O_RDONLY)
 	if err != nil {
@@ -242,7 +242,8 @@ func (t *Tree) ReadOwned(p string, limit int64, uid int) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, limit))
 }
 
-// Rename puts the file at from in the place of to. It is not durable before Sync or SyncFolder.
+// Rename moves the file at from to to and replaces any file there. The rename is durable only after Sync or
+// SyncFolder.
 func (t *Tree) Rename(from, to string) error {
 	return t.withRoot(func(root *os.Root) error { return root.Rename(from, to) })
 }
@@ -260,11 +261,11 @@ func (t *Tree) withRoot(do func(root *os.Root) error) error {
 	return do(root)
 }
 
-// Walk calls fn for every file below the folder under ("" or "." for all), links and devices
-// included, in lexical order; folders that are hidden (.git, .mailtree) are left out, folders
-// behind links are not entered. What vanishes meanwhile, or may not be read, is left out. It ends
-// early with fn's error or ctx's. Where a fault of the machine kept folders from being listed it
-// walks all others and returns an *UnlistedError.
+// Walk calls fn for every file below the folder under ("" or "." for the whole tree) in lexical order,
+// links and devices included. It skips hidden folders (.git, .mailtree) and does not enter folders behind
+// links. It also skips entries that vanish meanwhile or may not be read. It stops early with fn's error or
+// ctx's error. If a fault of the machine keeps it from listing some folders, it walks all other folders and
+// returns an *UnlistedError.
 func (t *Tree) Walk(ctx context.Context, under string, fn func(p string, d fs.DirEntry) error) error {
 	if under == "" {
 		under = "."
@@ -278,8 +279,8 @@ func (t *Tree) Walk(ctx context.Context, under string, fn func(p string, d fs.Di
 	return err
 }
 
-// UnlistedError names the folders that a Walk could not list because of a fault of the machine;
-// there is at least one.
+// UnlistedError names the folders, at least one, that a Walk could not list because of a fault of the
+// machine.
 type UnlistedError struct{ Folders []Unread }
 
 // Error names the first folder and why it could not be listed.
@@ -302,7 +303,7 @@ func (t *Tree) walk(ctx context.Context, under string, fn func(p string, d fs.Di
 	case FaultMachine:
 		*faults = append(*faults, Unread{under, err})
 		return nil
-	default: // gone, something else by now, or not to be read
+	default: // the folder is gone, is no folder any more, or may not be read
 		return nil
 	}
 	for _, d := range entries {
@@ -326,19 +327,19 @@ func (t *Tree) walk(ctx context.Context, under string, fn func(p string, d fs.Di
 	return nil
 }
 
-// walked is an entry that a Walk found, in a folder that is open until the Walk leaves it.
+// walked is an entry that Walk found in a folder; the folder stays open until Walk leaves it.
 type walked struct {
 	fs.DirEntry
 	folder *os.File
 }
 
-// StatOf looks at what a Walk has just found, without following a link.
+// StatOf returns the state of an entry that Walk has just found. It does not follow links.
 func StatOf(d fs.DirEntry) (FileStat, error) {
 	w := d.(walked)
 	return statIn(w.folder, w.DirEntry)
 }
 
-// NotRegular says what lies where a regular file belongs.
+// NotRegular returns an error that names the kind of file found where a regular file belongs.
 func NotRegular(m fs.FileMode) *FormatError {
 	what := "not a regular file"
 	switch {
@@ -356,8 +357,8 @@ func NotRegular(m fs.FileMode) *FormatError {
 	return &FormatError{0, what}
 }
 
-// behindLink is the error for a path that leads through a symbolic link: a *FormatError, and ELOOP
-// to FaultOf.
+// behindLink returns the error for a path that leads through a symbolic link. It wraps a *FormatError and
+// ELOOP.
 func behindLink() error { return linkError{} }
 
 type linkError struct{}
@@ -366,8 +367,8 @@ func (linkError) Error() string { return "lies behind a symbolic link: links are
 
 func (e linkError) Unwrap() []error { return []error{&FormatError{0, e.Error()}, syscall.ELOOP} }
 
-// List returns the entries of a folder by name, hidden ones too; after an error those that were
-// read.
+// List returns the entries of a folder sorted by name, hidden entries included. With an error it returns
+// the entries read so far.
 func (t *Tree) List(dir string) ([]fs.DirEntry, error) {
 	f, err := t.openFolder(dir)
 	if err != nil {
@@ -384,7 +385,7 @@ func sortedEntries(f *os.File) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
-// Unread is a file or folder that a fault of the machine (FaultMachine) kept from being looked at.
+// Unread is a file or folder that could not be read because of a fault of the machine (FaultMachine).
 // Unlike a Problem it says nothing about the file.
 type Unread struct {
 	Path string

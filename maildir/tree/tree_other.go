@@ -14,7 +14,8 @@ import (
 // system holds the tree's folder.
 type system struct{ root *os.Root }
 
-// openSystem opens the folder. Errors: fs.ErrNotExist; ENOTDIR for a symbolic link that must not be one.
+// openSystem opens the folder. It returns fs.ErrNotExist if the folder does not exist, and ENOTDIR if the
+// folder is a symbolic link and noLink is set.
 func (t *Tree) openSystem() (err error) {
 	if t.noLink {
 		fi, err := os.Lstat(t.dir)
@@ -33,8 +34,8 @@ func (t *Tree) checkSystem() error        { return nil }
 func (t *Tree) closeSystem()              { t.sys.root.Close() }
 func (t *Tree) rooted() (*os.Root, error) { return t.sys.root, nil }
 
-// Stat looks at p without following any link. An error is as of os.Lstat, or a *FormatError behind
-// a link.
+// Stat returns the state of p without following links. It returns the errors of os.Lstat, and a
+// *FormatError if p lies behind a link.
 func (t *Tree) Stat(p string) (FileStat, error) {
 	if err := t.hold(); err != nil {
 		return FileStat{}, err
@@ -50,9 +51,9 @@ func (t *Tree) Stat(p string) (FileStat, error) {
 	return StatOfInfo(fi), nil
 }
 
-// Open opens p for reading without following any link and without blocking on a FIFO. The caller
-// closes it, and asks the FileStat whether it is a regular file. Errors: a *FormatError for what
-// cannot be opened because it is none.
+// Open opens p for reading. It follows no link and does not block on a FIFO. The caller closes the file and
+// checks in the FileStat whether the file is regular. Open returns a *FormatError if p cannot be opened
+// because it is not a regular file.
 func (t *Tree) Open(p string) (io.ReadCloser, FileStat, error) {
 	if err := t.hold(); err != nil {
 		return nil, FileStat{}, err
@@ -76,9 +77,9 @@ func (t *Tree) Open(p string) (io.ReadCloser, FileStat, error) {
 	return f, StatOfInfo(fi), nil
 }
 
-// OpenFile opens the regular file at p with the flags of os.OpenFile, O_CREATE for its owner alone.
-// No element of p may be a symbolic link. The caller closes the file. Errors: as of os.OpenFile; a
-// *FormatError where p is something else.
+// OpenFile opens the regular file at p with the flags of os.OpenFile; O_CREATE creates it with mode 0600.
+// No element of p may be a symbolic link. The caller closes the file. OpenFile returns the errors of
+// os.OpenFile, and a *FormatError if p is not a regular file.
 func (t *Tree) OpenFile(p string, flags int) (*os.File, FileStat, error) {
 	if err := t.hold(); err != nil {
 		return nil, FileStat{}, err
@@ -108,11 +109,10 @@ func (t *Tree) OpenFile(p string, flags int) (*os.File, FileStat, error) {
 	return f, st, nil
 }
 
-// BeingWritten reports whether somebody has the file at p open for writing. No system but Linux
-// tells.
+// BeingWritten always reports false: this system cannot tell whether a process has a file open for writing.
 func (t *Tree) BeingWritten(string) bool { return false }
 
-// linkless refuses a folder that is reached through a symbolic link.
+// linkless returns an error if the folder is reached through a symbolic link.
 func (t *Tree) linkless(dir string) error {
 	if dir == "." {
 		return nil
@@ -144,7 +144,7 @@ func (t *Tree) openFolder(dir string) (*os.File, error) {
 	return t.sys.root.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
 }
 
-// statIn looks at an entry of a folder.
+// statIn returns the state of an entry of a folder.
 func statIn(_ *os.File, d fs.DirEntry) (FileStat, error) {
 	fi, err := d.Info()
 	if err != nil {

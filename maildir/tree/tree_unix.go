@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// StatOfInfo turns what os.Stat found into a FileStat.
+// StatOfInfo converts the result of os.Stat to a FileStat.
 func StatOfInfo(fi fs.FileInfo) FileStat {
 	st := FileStat{Mode: fi.Mode(), Size: fi.Size(), MTime: fi.ModTime().UnixNano()}
 	if s, ok := fi.Sys().(*syscall.Stat_t); ok {

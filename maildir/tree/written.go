@@ -1,8 +1,8 @@
 package tree
 
-// Written is what an operation made of one of its paths.
+// Written is the state in which an operation left one of its paths.
 type Written struct {
 	Data []byte
-	Stat FileStat // of the file in its place; one from before its rename, or the zero value, has it read and compared
+	Stat FileStat // of the file in its place; if it is zero or from before the rename, the file is read and compared
 	Gone bool     // the operation removed the file
 }
