@@ -5,25 +5,26 @@ import (
 	"time"
 )
 
-// failing remembers how the newest group or staging went.
+// failing remembers the result of the newest group or staging.
 type failing struct {
 	mu   sync.Mutex
 	now  error // nil after a success
 	told time.Time
 }
 
-// failingFor is how long a failure is told of where nothing was written since: in a project where
-// nobody writes no success would ever end it.
+// failingFor is how long a failure is reported. Without it, a failure in a project that writes nothing more
+// would be reported for ever, because only a success ends it.
 const failingFor = time.Minute
 
-// tell notes how the newest group or staging went.
+// tell records the result of the newest group or staging.
 func (f *failing) tell(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.now, f.told = err, time.Now()
 }
 
-// newest is how the newest group or staging failed, if that is not long ago; nil where it did not.
+// newest returns the error of the newest group or staging. It returns nil if that succeeded or is older
+// than failingFor.
 func (f *failing) newest() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

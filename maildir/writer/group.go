@@ -14,30 +14,30 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// MaxGroup is the most operations of one group.
+// MaxGroup is the most operations that one group may have.
 const MaxGroup = 256
 
-// maxTries is how often one operation is planned that found the tree ahead of the index.
+// maxTries is how many times an operation is planned while the tree is ahead of the index.
 const maxTries = 8
 
-// Group is one group commit. While it is planned, the index has everything that was written before it, and
-// nothing of it; what others of the group write, Writes and Coming tell.
+// Group is one group commit. While a group is planned, the index holds everything written before the group
+// and nothing of the group itself. Writes and Coming tell what the group's operations write.
 type Group struct {
-	Ctx    context.Context // for what a plan asks of others; it does not end with a caller
-	Now    time.Time       // when the present plan began, in UTC
-	Number uint64          // no other group of this tree has had it
+	Ctx    context.Context // for a plan's own calls; it does not end when a caller's context ends
+	Now    time.Time       // when the current plan began, in UTC
+	Number uint64          // unique among the groups of this tree
 
 	w      *Writer
 	c      *tree.Changer
 	txs    []*Tx
-	facts  map[string]bool // that operations of the group decide on
-	alone  bool            // its one operation wants no other
+	facts  map[string]bool // facts that operations of the group decide on
+	alone  bool            // the group holds one operation that must be alone
 	staged int
-	unsure bool // something could not be taken back: the journal keeps the group for the next start
+	unsure bool // an operation could not be taken back: the journal keeps the group for the next start
 }
 
-// plan decides what an operation writes and stages it. What does not go with another operation of the
-// group is planned first in the next one.
+// plan decides what an operation writes, and stages it. An operation that conflicts with another operation
+// of the group is planned first in the next group.
 func (g *Group) plan(tx *Tx) {
 	err := tx.gone()
 	if err == nil && tx.Sure {
@@ -71,7 +71,7 @@ func (g *Group) plan(tx *Tx) {
 	}
 }
 
-// enter stages an operation that was planned and makes it one of the group.
+// enter stages a planned operation and adds it to the group.
 func (g *Group) enter(tx *Tx) {
 	g.w.noteGroup(tx)
 	if err := g.stage(tx); err != nil {
@@ -86,10 +86,10 @@ func (g *Group) enter(tx *Tx) {
 	g.txs = append(g.txs, tx)
 }
 
-// Writes reports whether an operation of the group writes a file.
+// Writes reports whether an operation of the group writes the file at path.
 func (g *Group) Writes(path string) bool { return g.w.Writes(path) }
 
-// Coming counts the messages that operations of the group put below a folder.
+// Coming counts the messages that operations of the group write below a folder.
 func (g *Group) Coming(folder string) (n int) {
 	for _, tx := range g.txs {
 		for _, f := range tx.Writes {
@@ -106,12 +106,12 @@ type behindError struct{ path string }
 
 func (*behindError) Error() string { return "the tree is ahead of the index" }
 
-// Behind is the error of a plan that found the tree ahead of the index at a path: that is ingested, and
-// then the operation is planned again.
+// Behind returns the error of a plan that found the tree ahead of the index at path. The writer then
+// ingests that path and plans the operation again.
 func (g *Group) Behind(path string) error { return &behindError{path} }
 
-// Present checks that what the index says lies at path does. Errors: Behind, where it does not or cannot
-// be looked at.
+// Present checks that a file which the index lists exists at path. It returns Behind if the file does not
+// exist or cannot be checked.
 func (g *Group) Present(path string) error {
 	if _, err := g.c.Stat(path); err != nil {
 		return g.Behind(path)
@@ -119,10 +119,10 @@ func (g *Group) Present(path string) error {
 	return nil
 }
 
-// Stat looks at a file. Errors: those of the file system.
+// Stat returns the state of a file. It returns the errors of the file system.
 func (g *Group) Stat(path string) (tree.FileStat, error) { return g.c.Stat(path) }
 
-// retry has the operation planned again, some times, once the index is level with the paths.
+// retry plans the operation again, at most maxTries times, once the index is level with the paths.
 func (g *Group) retry(tx *Tx, paths ...string) {
 	if tx.isTired() {
 		g.w.Owner.Edited(paths, false)
@@ -132,7 +132,8 @@ func (g *Group) retry(tx *Tx, paths ...string) {
 	g.w.Later(tx)
 }
 
-// isTired counts how often the operation was planned, and refuses it where that was too often.
+// isTired counts how often the operation was planned. After maxTries it refuses the operation and reports
+// true.
 func (tx *Tx) isTired() bool {
 	if tx.tries++; tx.tries < maxTries {
 		return false
@@ -148,7 +149,7 @@ func (g *Group) stage(tx *Tx) error {
 		tx.Paths = append(tx.Paths, f.Path)
 		g.step("stage " + f.Path)
 		if err := g.c.Stage(f, stageName(g.Number, g.staged)); err != nil {
-			g.undo(tx, err) // no journal knows of it
+			g.undo(tx, err) // no journal record names it
 			return err
 		}
 		g.staged++
@@ -156,8 +157,8 @@ func (g *Group) stage(tx *Tx) error {
 	return nil
 }
 
-// undo takes an operation that failed with err back, and returns err; or refusal.Unsure where that
-// failed too.
+// undo takes back an operation that failed with err. It returns err, or refusal.Unsure if undoing failed
+// too.
 func (g *Group) undo(tx *Tx, err error) error {
 	for _, f := range tx.Writes {
 		if uerr := g.c.Undo(f); uerr != nil {
@@ -169,15 +170,15 @@ func (g *Group) undo(tx *Tx, err error) error {
 	return err
 }
 
-// step tells a fault test where the writer is.
+// step tells a fault test which step the writer has reached.
 func (g *Group) step(name string) {
 	if f := g.w.Step; f != nil {
 		f(name)
 	}
 }
 
-// write makes the group's files durable, puts them into place, makes that durable, ingests them, tells
-// the audit and answers. After an error the caller takes the group back.
+// write makes the group's files durable, puts them in place, makes that durable, ingests the files, tells
+// the audit, and answers. After an error the caller takes the group back.
 func (g *Group) write() error {
 	w := g.w
 	g.step("journal")
@@ -218,15 +219,16 @@ func (g *Group) write() error {
 		}
 	}
 	g.step("record")
-	number, forget := g.Number, !g.unsure // not g, which has its callers' requests
+	number, forget := g.Number, !g.unsure // copies, because g holds its callers' requests
 	w.Owner.Record(g.told(), func() { w.committed(number, forget) })
 	g.step("answer")
 	g.end()
 	return nil
 }
 
-// publish renames. An operation of which a file cannot be put into place is taken back as a whole;
-// where the cause is what somebody made or removed meanwhile, it is planned again.
+// publish renames the staged files into place. If one file of an operation cannot be put in place, publish
+// takes the whole operation back. If the cause is a file that another program created or removed meanwhile,
+// the operation is planned again.
 func (g *Group) publish() {
 	kept := g.txs[:0]
 	for _, tx := range g.txs {
@@ -258,10 +260,9 @@ func (g *Group) publishTx(tx *Tx) error {
 	return nil
 }
 
-// findWritten looks at the group's files before they are ingested, and returns those that are still
-// as they were staged, by path. What is changed later is not what findWritten saw. A file that a
-// fault of the machine keeps from being looked at counts as it was put there: the index takes no
-// row for proven that it was given, and the watcher's report has it looked at again.
+// findWritten checks the group's files before they are ingested. It returns by path the files that are
+// still as they were staged. A file that cannot be checked because of a fault of the machine counts as
+// unchanged: the index checks each row that came from the writer again when the watcher reports the file.
 func (g *Group) findWritten() map[string]tree.Written {
 	found := map[string]tree.Written{}
 	for _, tx := range g.txs {
@@ -283,7 +284,7 @@ func (g *Group) findWritten() map[string]tree.Written {
 	return found
 }
 
-// told is the group as the audit is told of it.
+// told returns the group's operations in the form that the audit takes.
 func (g *Group) told() (ops []Op) {
 	for _, tx := range g.txs {
 		tx.Written = map[string]tree.Written{}
@@ -295,8 +296,8 @@ func (g *Group) told() (ops []Op) {
 	return ops
 }
 
-// dropInJournal says in the journal, durably, that operations that failed with err are to be taken
-// back, before they are. It returns err; or refusal.Unsure where that failed too.
+// dropInJournal durably notes in the journal that operations that failed with err are about to be taken
+// back. It returns err, or refusal.Unsure if the note failed too.
 func (g *Group) dropInJournal(err error, txs ...*Tx) error {
 	places := make([]int, len(txs))
 	for i, tx := range txs {
@@ -310,14 +311,14 @@ func (g *Group) dropInJournal(err error, txs ...*Tx) error {
 	return err
 }
 
-// forget has the journal forget the group, unless the next start has something to do for it.
+// forget removes the group from the journal, unless the next start must finish it.
 func (g *Group) forget() {
 	if !g.unsure {
 		g.w.journal.done(g.Number)
 	}
 }
 
-// fail takes every operation of the group back and ends it.
+// fail takes back every operation of the group and ends the group.
 func (g *Group) fail(err error) {
 	err = g.dropInJournal(err, g.txs...)
 	g.w.failing.tell(err)
@@ -336,7 +337,7 @@ func (g *Group) end() {
 	}
 }
 
-// answer answers an operation of the group.
+// answer answers an operation of the group. An error goes to Owner.Failed as well.
 func (g *Group) answer(tx *Tx, err error) {
 	if err != nil {
 		g.w.Owner.Failed(&tx.Op)

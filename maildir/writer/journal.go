@@ -23,35 +23,36 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// The journal says, durably before the first rename of a group, what the group is about to do; a
-// record is kept until the group's operations are in a commit. After a crash it makes each
-// operation whole or absent and hands those without a commit to the history again (invariants I3
-// and I6; docs/durability.md, "Three notes, and who reads each at a start"). One line per record:
-// an HMAC of the JSON under the store's key, a blank, the JSON, a blank, and a flag for each
-// operation, which is overwritten when the operation is to be taken back: that needs no room on a
-// full disk. A torn last line is a record that was never durable; a line with another HMAC is none
-// of ours: the file lies in a work tree, and a `git pull` could bring one (I8).
+// The journal says what a group is about to do, durably before the group's first rename. A record is kept
+// until the group's operations are in a commit. After a crash the journal makes each operation whole or
+// absent, and hands operations without a commit to the history again (invariants I3 and I6;
+// docs/durability.md, "Three notes, and who reads each at a start").
+//
+// Each record is one line: an HMAC of the JSON under the store's key, a blank, the JSON, a blank, and one
+// flag for each operation. To take an operation back, its flag is overwritten, which needs no room on a
+// full disk. A torn last line is a record that was never durable. A line with a wrong HMAC was not written
+// by this store: the file lies in a work tree, and a `git pull` could bring one (I8).
 
-// journalLimit is when a journal that never runs empty is written anew with what is outstanding
-// only.
+// journalLimit is the size in bytes above which a journal that never runs empty is rewritten with only its
+// outstanding records.
 const journalLimit = 4 << 20
 
-// journal is safe for concurrent use. It opens its file for each use: an idle project holds no
+// journal is safe for concurrent use. It opens its file for each use, so an idle project holds no
 // descriptor.
 type journal struct {
 	tree *tree.Tree
 	key  []byte
 
 	mu   sync.Mutex
-	node uint64 // inode of the file: somebody may remove or replace it
+	node uint64 // inode of the file, to notice that the file was removed or replaced
 	size int64
-	open map[uint64]*openRecord // not yet committed, by group
+	open map[uint64]*openRecord // records not yet committed, by group
 }
 
 type openRecord struct {
 	line  []byte
-	flags int   // where they begin in line
-	at    int64 // where the line begins in the file
+	flags int   // offset of the flags in line
+	at    int64 // offset of line in the file
 }
 
 // The flags of an operation.
@@ -63,15 +64,15 @@ const (
 type journalRecord struct {
 	Group uint64      `json:"group"`
 	Ops   []journalOp `json:"ops,omitempty"`
-	Done  []uint64    `json:"done,omitempty"` // groups that are in a commit: nothing to be done
-	flags string      // of the operations
+	Done  []uint64    `json:"done,omitempty"` // groups that are in a commit and need no recovery
+	flags string      // one flag for each operation
 }
 
 type journalOp struct {
 	Verb    string         `json:"verb"`
 	Agent   string         `json:"agent,omitempty"`
 	ID      string         `json:"id,omitempty"`
-	IDs     []string       `json:"ids,omitempty"` // of an operation on several messages
+	IDs     []string       `json:"ids,omitempty"` // for an operation on several messages
 	Door    string         `json:"door,omitempty"`
 	Summary string         `json:"summary,omitempty"`
 	At      time.Time      `json:"at"`
@@ -83,7 +84,7 @@ type journalEntry struct {
 	Action tree.Action `json:"action"`
 	Sum    string      `json:"sha256,omitempty"`
 	Staged string      `json:"staged"`
-	Was    string      `json:"was,omitempty"` // of a replace: what was there before
+	Was    string      `json:"was,omitempty"` // for a replace: SHA-256 of the old file
 }
 
 func openJournal(t *tree.Tree, key []byte) (*journal, error) {
@@ -91,7 +92,7 @@ func openJournal(t *tree.Tree, key []byte) (*journal, error) {
 	return j, j.begin()
 }
 
-// begin takes the file at the journal's place, making it where it is missing.
+// begin opens the journal file and creates it if it is missing.
 func (j *journal) begin() error {
 	c := j.tree.Changer(0)
 	defer c.Close()
@@ -107,7 +108,7 @@ func (j *journal) begin() error {
 	return j.endLine(f)
 }
 
-// openAt opens the file at the journal's place; the caller closes it.
+// openAt opens the journal file. The caller closes it.
 func (j *journal) openAt(flags int) (*os.File, tree.FileStat, error) {
 	f, st, err := j.tree.OpenFile(format.JournalFile, os.O_RDWR|flags)
 	if why := (*tree.FormatError)(nil); errors.As(err, &why) {
@@ -116,8 +117,8 @@ func (j *journal) openAt(flags int) (*os.File, tree.FileStat, error) {
 	return f, st, err
 }
 
-// openPresent opens the file at the journal's place; the caller closes it. Where somebody removed or
-// replaced it, what is outstanding is written again.
+// openPresent opens the journal file. If the file was removed or replaced, openPresent first writes the
+// outstanding records to a new file. The caller closes the file.
 func (j *journal) openPresent() (*os.File, error) {
 	f, st, err := j.openAt(0)
 	if err == nil && st.Inode == j.node {
@@ -128,7 +129,7 @@ func (j *journal) openPresent() (*os.File, error) {
 	case err == nil:
 		f.Close()
 	case !errors.Is(err, fs.ErrNotExist) && !errors.As(err, &behind):
-		return nil, err // it says nothing about the file
+		return nil, err // the error says nothing about the file
 	}
 	c := j.tree.Changer(0)
 	defer c.Close()
@@ -145,7 +146,7 @@ func (j *journal) openPresent() (*os.File, error) {
 	return f, err
 }
 
-// endLine ends a torn last line, so that the next record has a line of its own.
+// endLine ends a torn last line so that the next record starts on a line of its own.
 func (j *journal) endLine(f *os.File) error {
 	last := []byte{'\n'}
 	if j.size > 0 {
@@ -160,7 +161,7 @@ func (j *journal) endLine(f *os.File) error {
 	return err
 }
 
-// write appends to the file and returns where; on an error the file is cut back to where it was.
+// write appends data to the file and returns its offset. On an error it truncates the file to its old size.
 func (j *journal) write(f *os.File, data []byte) (at int64, err error) {
 	at = j.size
 	n, err := f.WriteAt(data, at)
@@ -174,7 +175,7 @@ func (j *journal) write(f *os.File, data []byte) (at int64, err error) {
 	return at, nil
 }
 
-// append adds a record; the caller makes it durable. On error the file is cut back to where it was.
+// append adds a record. The caller makes it durable. On an error the file is truncated to its old size.
 func (j *journal) append(r journalRecord) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -198,13 +199,13 @@ func (j *journal) add(r journalRecord) error {
 	return err
 }
 
-// dropOps says, durably, that these operations of a group are to be taken back. Places are those in
-// its record.
+// dropOps durably marks operations of a group as to be taken back. places are the indexes of the operations
+// in the group's record.
 func (j *journal) dropOps(group uint64, places []int) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	o := j.open[group]
-	if o == nil { // it is in no journal
+	if o == nil { // the group has no record
 		return nil
 	}
 	for _, n := range places {
@@ -222,8 +223,8 @@ func (j *journal) dropOps(group uint64, places []int) error {
 	return f.Sync()
 }
 
-// done forgets groups that are committed, or that failed as a whole, and shortens the file when it
-// pays. What it says is not durable: to do such a group again changes nothing.
+// done forgets groups that are committed or that failed as a whole. It shortens the file when that pays.
+// The change is not durable: recovering such a group again changes nothing.
 func (j *journal) done(groups ...uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -241,7 +242,7 @@ func (j *journal) done(groups ...uint64) {
 	}
 }
 
-// empty cuts the file to nothing, where it can be opened: what it holds is done.
+// empty truncates the file if it can be opened, because all its records are done.
 func (j *journal) empty() {
 	defer j.tree.Hold()()
 	f, err := j.openPresent()
@@ -254,7 +255,7 @@ func (j *journal) empty() {
 	}
 }
 
-// restart makes records all that the journal holds, durably.
+// restart durably replaces the journal's content with records.
 func (j *journal) restart(records []journalRecord) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -289,8 +290,8 @@ func (j *journal) outstanding() (n int64) {
 	return n
 }
 
-// rewrite puts a journal of only the outstanding records, by group, in the place of the present
-// one, durably. After an error the old one stands, or the new one is not known to be durable.
+// rewrite durably replaces the journal with a file that holds only the outstanding records, ordered by
+// group. After an error the old file is still there, or the new file may not be durable.
 func (j *journal) rewrite() error {
 	const fresh = format.JournalFile + ".new"
 	defer j.tree.Hold()()
@@ -324,7 +325,7 @@ func (j *journal) rewrite() error {
 	return j.tree.SyncFolder(format.RunDir)
 }
 
-// journalMAC proves that this store wrote the record js.
+// journalMAC returns the HMAC that proves that this store wrote the record js.
 func journalMAC(key, js []byte) string {
 	h := hmac.New(sha256.New, key)
 	h.Write([]byte("mailtree journal\n"))
@@ -332,7 +333,7 @@ func journalMAC(key, js []byte) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// readJournal returns the records of this store in order.
+// readJournal returns this store's records in order.
 func readJournal(r io.Reader, key []byte) []journalRecord {
 	var all []journalRecord
 	b := bufio.NewReader(r)
@@ -358,7 +359,7 @@ func readJournal(r io.Reader, key []byte) []journalRecord {
 	}
 }
 
-// sane reports whether every path of the record is one that the server writes.
+// sane reports whether the server writes files at every path of the record.
 func (r journalRecord) sane() bool {
 	for _, op := range r.Ops {
 		for _, f := range op.Files {

@@ -7,10 +7,10 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Run writes one group after the other until ctx has ended and everything accepted is answered.
+// Run writes one group after another until ctx has ended and every accepted operation is answered.
 func (w *Writer) Run(ctx context.Context) {
 	defer close(w.stopped)
-	work := context.WithoutCancel(ctx) // goes on when the server is told to stop
+	work := context.WithoutCancel(ctx) // work goes on when the server is told to stop
 	hourly := time.NewTicker(time.Hour)
 	defer hourly.Stop()
 	for end := ctx.Done(); end != nil || !w.drained(); {
@@ -27,9 +27,9 @@ func (w *Writer) Run(ctx context.Context) {
 	}
 }
 
-// turn writes a group, and calls what Aside was given. The folders that the group had open serve those too:
-// the watcher has mostly told of the group's files by then. turn waits until there are not too many turns under
-// way in the store.
+// turn writes a group and then calls the functions given to Aside. They share the group's open folders,
+// because the watcher has usually reported the group's files by then. turn first waits until the store has
+// few enough turns in progress.
 func (w *Writer) turn(ctx context.Context, txs ...*Tx) {
 	w.Limits.groups <- struct{}{}
 	defer func() { <-w.Limits.groups }()
@@ -41,20 +41,20 @@ func (w *Writer) turn(ctx context.Context, txs ...*Tx) {
 	}
 }
 
-// drained reports whether everything accepted has been answered.
+// drained reports whether every accepted operation has been answered.
 func (w *Writer) drained() bool {
 	queued, waiting := w.Backlog()
 	return queued+waiting == 0
 }
 
-// Backlog is how many operations nobody has looked at yet, and how many are planned once more.
+// Backlog returns how many operations are queued and how many wait to be planned again.
 func (w *Writer) Backlog() (queued, waiting int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.queue), len(w.again) + w.saves
 }
 
-// Later has an operation planned with the next group, for which nobody need wait.
+// Later plans an operation with the next group. The caller need not wait for it.
 func (w *Writer) Later(tx *Tx) {
 	w.mu.Lock()
 	w.again = append(w.again, tx)
@@ -62,7 +62,7 @@ func (w *Writer) Later(tx *Tx) {
 	w.poke()
 }
 
-// Aside has f called by Run between two groups, soon. It may look at files with the changer.
+// Aside has Run call f soon, between two groups. f may look at files with the changer.
 func (w *Writer) Aside(f func(ctx context.Context, c *tree.Changer)) {
 	w.mu.Lock()
 	w.asides = append(w.asides, f)
@@ -77,8 +77,8 @@ func (w *Writer) takeAside() (all []func(context.Context, *tree.Changer)) {
 	return all
 }
 
-// takeLater returns what is to be planned in the next group, once the index is level with what earlier
-// plans found it behind at.
+// takeLater returns the operations to plan in the next group, after it has brought the index level with the
+// paths at which earlier plans found it behind.
 func (w *Writer) takeLater(ctx context.Context) (all []*Tx) {
 	w.mu.Lock()
 	again := w.again
@@ -99,7 +99,7 @@ func (w *Writer) takeLater(ctx context.Context) (all []*Tx) {
 	return all
 }
 
-// poke has Run look at what waits in again and asides.
+// poke wakes Run so that it handles again and asides.
 func (w *Writer) poke() {
 	select {
 	case w.wake <- struct{}{}:
@@ -107,7 +107,7 @@ func (w *Writer) poke() {
 	}
 }
 
-// writeGroup writes the operations as one group, with what else is queued.
+// writeGroup writes the operations, and further queued operations, as one group.
 func (w *Writer) writeGroup(ctx context.Context, c *tree.Changer, txs []*Tx) {
 	if len(txs) == 0 {
 		return
@@ -118,7 +118,7 @@ func (w *Writer) writeGroup(ctx context.Context, c *tree.Changer, txs []*Tx) {
 		g.plan(tx)
 	}
 	queued := true
-	for n := len(txs); queued && !g.alone && n < MaxGroup; n++ { // not only what writes: callers come back at once
+	for n := len(txs); queued && !g.alone && n < MaxGroup; n++ { // counts all operations, also those that write nothing, because their callers come back at once
 		select {
 		case tx := <-w.queue:
 			g.plan(tx)
@@ -133,14 +133,14 @@ func (w *Writer) writeGroup(ctx context.Context, c *tree.Changer, txs []*Tx) {
 	}
 }
 
-// echoes knows how the files were found that the server wrote itself and has indexed since, so that the
-// watcher's word of them needs no look into the index. It forgets after some seconds. Run alone uses it.
+// echoes remembers for some seconds the state of each file that the server itself wrote and indexed, so
+// that the watcher's report about it needs no index query. Only Run uses it.
 type echoes struct {
 	young, old map[string]echo
 	turned     time.Time
 }
 
-// echo is how a file was found, and the SHA-256 of what the server had put there, in hex.
+// echo is the state of a file and the SHA-256, in hex, of what the server wrote there.
 type echo struct {
 	stat tree.FileStat
 	sum  string
@@ -155,9 +155,9 @@ func (e *echoes) add(path string, is echo, now time.Time) {
 	e.young[path] = is
 }
 
-// OwnSum returns, once, the SHA-256 in hex of what the writer has put at path some seconds ago, where st is how
-// the file was found when it was ingested: if the file still has it, what the watcher says of it is no edit. ""
-// for any other file. It is for what Aside calls.
+// OwnSum returns, once, the SHA-256 in hex of the file that the writer put at path some seconds ago, if the
+// writer found it in the state st after its rename. If the file still has that SHA-256, the watcher's
+// report is no edit. OwnSum returns "" for any other file. Only functions given to Aside may call it.
 func (w *Writer) OwnSum(path string, st tree.FileStat) string {
 	for _, m := range []map[string]echo{w.echoes.young, w.echoes.old} {
 		if own, ok := m[path]; ok {

@@ -9,29 +9,30 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Op is one operation as the audit tells it.
+// Op is one operation as the audit sees it.
 type Op struct {
 	Verb    string // register, send, reply, read, unread, acknowledge, pop, claim, renew, release, presence, project …
-	Agent   string // who did it; "" for the server itself
-	ID      string // message id, where there is one
-	Door    string // through which it came, as of format.Through; "" for the server's own
+	Agent   string // the agent who made it; "" for the server itself
+	ID      string // message id, if the operation has one
+	Door    string // the door it came through, as in format.Through; "" for the server itself
 	Summary string // one line for people: "GreenCastle -> BlueLake: Plan for /api/users"; never names a bcc recipient
 	At      time.Time
 	Paths   []string // files written or removed, relative to the tree
 
-	// Written is what became of the files that were written or removed, by path. What is missing
-	// here is taken as it is on disk, and so is everything while contents of more than 32 MiB wait
-	// for a commit (invariant I6).
+	// Written is the result for each file written or removed, by path. If a path is missing here, the audit
+	// reads the file on disk; so it does for all paths while contents of more than 32 MiB wait for a commit
+	// (invariant I6).
 	Written map[string]tree.Written
 
-	// Recovered says that the operation stems from the journal of an interrupted run: it may be in
-	// a commit already. It is not, where HEAD lacks one of its paths, or holds another version of
-	// one of Revised; else it is left out.
+	// Recovered says that the operation comes from the journal of an interrupted run and may be in a commit
+	// already. If HEAD lacks one of its paths, or holds another version of a path in Revised, the operation
+	// is not in a commit; else it is skipped.
 	Recovered bool
-	Revised   []string // of a recovered operation: what it replaced or removed and is still as it left it
+	Revised   []string // for a recovered operation: paths that it replaced or removed and that nobody has changed since
 }
 
-// each returns the operation once for every message id, or as it is where it concerns at most one.
+// each returns one copy of the operation for each message id, or the operation itself if it has at most one
+// id.
 func (o Op) each(ids []string) []Op {
 	if len(ids) < 2 {
 		return []Op{o}
@@ -47,39 +48,39 @@ func (o Op) each(ids []string) []Op {
 	return all
 }
 
-// Tx is one operation on its way through the writer: a transaction of files, which are all written
-// or none.
+// Tx is an operation of the writer: a transaction whose files are all written or none.
 type Tx struct {
 	Op
-	IDs   []string // of an operation on several messages: the history has a line for each
-	Facts []string // what it decides on: no two operations of a group decide on the same
-	Alone bool     // it decides on what others write anywhere: no other operation is in its group
-	Sure  bool     // it is refused (Owner.Sure) while something in the tree cannot be looked at
+	IDs   []string // for an operation on several messages: the history has a line for each
+	Facts []string // facts that it decides on: no two operations of a group decide on the same fact
+	Alone bool     // it decides on anything that other operations write: its group holds no other operation
+	Sure  bool     // it is refused (Owner.Sure) while some file in the tree cannot be looked at
 
-	// Plan decides what the operation writes. It runs in the goroutine of Run, perhaps several
-	// times, each time with nothing written. It calls Create, Group.Replace and Group.Remove; one
-	// that calls none of them and returns no error is an operation that had nothing to do. An error
-	// of Group.Behind asks for another planning.
+	// Plan decides what the operation writes. It runs in the goroutine of Run, possibly several times; each
+	// time nothing has been written. It calls Create, Group.Replace and Group.Remove. If it calls none of
+	// them and returns no error, the operation has nothing to do. If it returns an error of Group.Behind,
+	// it is called again later.
 	Plan func(g *Group) error
 
-	Writes []*tree.Write // what the operation writes, by its plan
+	Writes []*tree.Write // the files that Plan decided to write
 
-	ctx     context.Context // of the caller; nil for the owner's own
-	behind  []string        // where an earlier plan found the tree ahead of the index
+	ctx     context.Context // of the caller; nil for the owner's own operations
+	behind  []string        // paths where an earlier plan found the tree ahead of the index
 	tries   int
-	unsaved map[string]string // what its plan would replace and is not known to be in the audit: the SHA-256 by path
-	saved   map[string]string // the same of what is
-	place   int               // in the journal record
+	unsaved map[string]string // SHA-256 by path of files that the plan would replace and that may be missing in the audit
+	saved   map[string]string // SHA-256 by path of files that the plan would replace and that are in the audit
+	place   int               // index in the journal record
 	err     error
-	done    chan struct{} // closed with the answer; nil where nobody waits
+	done    chan struct{} // closed with the answer; nil if no caller waits
 }
 
-// Create plans a file that must not exist yet.
+// Create plans a new file; the path must not exist.
 func (tx *Tx) Create(path string, data []byte) {
 	tx.Writes = append(tx.Writes, &tree.Write{Path: path, Data: data, Sum: tree.SHA256(data)})
 }
 
-// gone is why nobody waits for the operation any more; nil where somebody does, or nobody ever did.
+// gone returns why the caller stopped waiting for the operation. It returns nil if the caller still waits
+// or if there is no caller.
 func (tx *Tx) gone() error {
 	if tx.ctx == nil {
 		return nil

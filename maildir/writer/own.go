@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Replace plans a file that may exist. What somebody else wrote there is in the audit first
-// (invariant I5). Errors: as of preserve.
+// Replace plans a write to a path that may exist. If another program wrote the old file, the audit gets the
+// old file first (invariant I5). It returns the errors of preserve.
 func (g *Group) Replace(tx *Tx, path string, data []byte) error {
 	was, err := g.preserve(tx, path)
 	if err != nil {
@@ -29,8 +29,8 @@ func (g *Group) Replace(tx *Tx, path string, data []byte) error {
 	return nil
 }
 
-// Remove plans the removal of files, where they are there; what somebody else wrote there is in the audit
-// first (invariant I5). Errors: as of preserve.
+// Remove plans the removal of the files that exist among paths. If another program wrote a file, the audit
+// gets that file first (invariant I5). It returns the errors of preserve.
 func (g *Group) Remove(tx *Tx, paths ...string) error {
 	for _, path := range paths {
 		was, err := g.preserve(tx, path)
@@ -44,9 +44,9 @@ func (g *Group) Remove(tx *Tx, paths ...string) error {
 	return nil
 }
 
-// Take is Remove for the file that has the SHA-256 sum, and for no other: false where nothing lies
-// at path, or something else. What is written or taken away there before the group is published has
-// the operation planned again. Errors: as of Remove.
+// Take is Remove for one file with the SHA-256 sum. It reports false if nothing or another file lies at
+// path. If the file changes before the group is published, the operation is planned again. It returns the
+// errors of Remove.
 func (g *Group) Take(tx *Tx, path, sum string) (bool, error) {
 	was, err := g.preserve(tx, path)
 	if err != nil || was != sum {
@@ -61,10 +61,10 @@ func (g *Group) Take(tx *Tx, path, sum string) (bool, error) {
 	return true, nil
 }
 
-// preserve returns the SHA-256 of what lies at path, "" where nothing does, and notes what is not known to
-// be in the audit: the operation is planned again once it is (save). What the writer itself wrote there and
-// is not committed yet needs no preserving: its own next version replaces it. What somebody writes there
-// later publish finds. Errors: those of reading a file.
+// preserve returns the SHA-256 of the file at path, or "" if there is none. If the file may be missing in
+// the audit, preserve notes it, and save plans the operation again once the file is in the audit. A file
+// that the writer itself wrote and has not committed yet needs no preserving, because the operation's new
+// version replaces it. Publish notices later changes. preserve returns the errors of reading a file.
 func (g *Group) preserve(tx *Tx, path string) (was string, err error) {
 	w := g.w
 	if was, err = w.sumOf(path); err != nil || was == "" {
@@ -79,8 +79,8 @@ func (g *Group) preserve(tx *Tx, path string) (was string, err error) {
 	return was, nil
 }
 
-// save has what the operation would replace in the audit and then the operation planned again. Run goes
-// on meanwhile.
+// save puts the files that the operation would replace into the audit and then plans the operation again.
+// Run goes on meanwhile.
 func (w *Writer) save(ctx context.Context, tx *Tx) {
 	if tx.isTired() {
 		return
@@ -93,7 +93,7 @@ func (w *Writer) save(ctx context.Context, tx *Tx) {
 	w.mu.Unlock()
 	go func() {
 		err := w.Owner.Preserve(ctx, slices.Sorted(maps.Keys(tx.unsaved)))
-		for path, sum := range tx.unsaved { // which of two versions is in the audit is not known
+		for path, sum := range tx.unsaved { // if the file changed, which version the audit has is unknown
 			if now, rerr := w.sumOf(path); err == nil && rerr == nil && now == sum {
 				tx.saved[path] = sum
 			}
@@ -111,7 +111,7 @@ func (w *Writer) save(ctx context.Context, tx *Tx) {
 	}()
 }
 
-// sumOf is the SHA-256 of the file at path, "" where there is none.
+// sumOf returns the SHA-256 of the file at path, or "" if there is none.
 func (w *Writer) sumOf(path string) (string, error) {
 	data, _, err := w.Tree.Read(path, w.Tree.MaxFile()+format.MaxHeader)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -123,13 +123,13 @@ func (w *Writer) sumOf(path string) (string, error) {
 	return tree.SHA256(data), nil
 }
 
-// ownWrite is the content that a group not yet committed gave a path.
+// ownWrite is the content that an uncommitted group wrote to a path.
 type ownWrite struct {
 	sum   string
 	group uint64
 }
 
-// keepOwn notes what the group wrote, but for messages: they are seldom replaced.
+// keepOwn records what the group wrote, except messages, which are seldom replaced.
 func (g *Group) keepOwn() {
 	g.w.mu.Lock()
 	defer g.w.mu.Unlock()
@@ -142,8 +142,8 @@ func (g *Group) keepOwn() {
 	}
 }
 
-// committed forgets what a group wrote that is in a commit, and has the journal forget the group unless the
-// next start has something to do for it. The audit calls it, from a goroutine of its own or of one who flushes.
+// committed forgets the files of a committed group and removes the group from the journal unless the next
+// start must finish it. The audit calls it from a goroutine of its own or of a caller that flushes.
 func (w *Writer) committed(group uint64, forget bool) {
 	if forget {
 		w.journal.done(group)

@@ -12,13 +12,12 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// What a start does with what a crash left behind, from the journal (invariants I3 and I6). See
-// docs/durability.md, "Three notes, and who reads each at a start".
+// Recovery after a crash, from the journal (invariants I3 and I6). See docs/durability.md, "Three notes,
+// and who reads each at a start".
 
-// recoverTree finishes or drops what a crash left behind: each operation of the journal is
-// afterwards whole or absent, and tmp is empty. It returns the journal, which holds those that are
-// whole and not known to be in a commit, and these by group, for the history to commit those it has
-// not.
+// recoverTree finishes or drops what a crash left behind. Afterwards each operation of the journal is whole
+// or absent, and TmpDir is empty. It returns a journal that holds the whole operations that may not be in a
+// commit, and the same operations by group, so that the history can commit the missing ones.
 func recoverTree(t *tree.Tree, key []byte, log *slog.Logger) (*journal, []recoveredGroup, error) {
 	c := t.Changer(0)
 	defer c.Close()
@@ -54,7 +53,7 @@ func recoverTree(t *tree.Tree, key []byte, log *slog.Logger) (*journal, []recove
 			return nil, nil, err
 		}
 	}
-	for _, r := range left { // a later group may have replaced what an earlier one wrote
+	for _, r := range left { // a later group may have replaced files of an earlier one
 		g := recoveredGroup{number: r.Group}
 		for _, op := range r.Ops {
 			ops, err := recoveredOps(t, op)
@@ -69,7 +68,7 @@ func recoverTree(t *tree.Tree, key []byte, log *slog.Logger) (*journal, []recove
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := j.restart(left); err != nil { // the old one stays: the next start does the same again
+	if err := j.restart(left); err != nil { // the old journal stays, and the next start recovers it again
 		log.Warn("the journal of an interrupted run is kept as it was", "error", err)
 	}
 	if err := t.EmptyTmp(); err != nil {
@@ -78,13 +77,13 @@ func recoverTree(t *tree.Tree, key []byte, log *slog.Logger) (*journal, []recove
 	return j, whole, nil
 }
 
-// recoveredGroup is what a journal had to say of a group: its operations that are whole.
+// recoveredGroup holds a group's operations that are whole after recovery.
 type recoveredGroup struct {
 	number uint64
 	ops    []Op
 }
 
-// recoverGroup makes each operation of a group whole or absent, and returns those that are whole.
+// recoverGroup makes each operation of a group whole or absent and returns the whole ones.
 func recoverGroup(t *tree.Tree, c *tree.Changer, r journalRecord, log *slog.Logger) (kept []journalOp, err error) {
 	for n, op := range r.Ops {
 		whole, err := recoverOp(t, c, op, r.flags[n] == dropped)
@@ -99,7 +98,7 @@ func recoverGroup(t *tree.Tree, c *tree.Changer, r journalRecord, log *slog.Logg
 	return kept, nil
 }
 
-// recovered is the operation as the history is told of it again.
+// recoveredOps returns the operation in the form that the audit takes.
 func recoveredOps(t *tree.Tree, op journalOp) ([]Op, error) {
 	o := Op{
 		Verb:      op.Verb,
@@ -127,7 +126,7 @@ func recoveredOps(t *tree.Tree, op journalOp) ([]Op, error) {
 	return o.each(op.IDs), nil
 }
 
-// loadJournal returns the groups that the journal has not seen the end of, in order.
+// loadJournal returns, in order, the groups that the journal does not mark as done.
 func loadJournal(t *tree.Tree, key []byte) ([]journalRecord, error) {
 	f, st, err := t.Open(format.JournalFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -160,9 +159,9 @@ func outstanding(records []journalRecord) []journalRecord {
 	return slices.DeleteFunc(all, func(r journalRecord) bool { return len(r.Ops) == 0 })
 }
 
-// recoverOp finishes one operation when every file of it that is not in its place is intact in
-// staging, and drops it when one is not: renames begin only once all are durable. A file in its
-// place with other bytes has been changed by somebody since: that is theirs.
+// recoverOp finishes an operation if every file that is not in place is intact in staging. Otherwise it
+// drops the operation, because renames begin only once all files are durable. If a file in place has other
+// bytes, another program has changed it since, and it stays.
 func recoverOp(t *tree.Tree, c *tree.Changer, op journalOp, drop bool) (whole bool, err error) {
 	if drop {
 		for _, f := range op.Files {
@@ -188,7 +187,7 @@ func recoverOp(t *tree.Tree, c *tree.Changer, op journalOp, drop bool) (whole bo
 			}
 		case at.intact:
 			ready = append(ready, tree.Write{Path: f.Path, Action: f.Action, Sum: f.Sum, Was: f.Was, Staged: f.Staged})
-		case at.placed && !at.asBefore: // in its place, perhaps changed by somebody since
+		case at.placed && !at.asBefore: // in place, perhaps changed by another program since
 			placed++
 		case !at.staged:
 			lost++
@@ -196,7 +195,7 @@ func recoverOp(t *tree.Tree, c *tree.Changer, op journalOp, drop bool) (whole bo
 			damaged++
 		}
 	}
-	if damaged > 0 || lost > 0 && placed == 0 { // not all of it became durable, so nothing of it was renamed
+	if damaged > 0 || lost > 0 && placed == 0 { // not all files became durable, so none was renamed
 		return false, nil
 	}
 	for i := range ready {
@@ -204,7 +203,7 @@ func recoverOp(t *tree.Tree, c *tree.Changer, op journalOp, drop bool) (whole bo
 			return false, err
 		}
 		err := c.Publish(&ready[i])
-		if errors.Is(err, tree.ErrChanged) { // what somebody wrote since is theirs
+		if errors.Is(err, tree.ErrChanged) { // keep what another program wrote since
 			err = c.Undo(&ready[i])
 		}
 		if err != nil && !errors.Is(err, fs.ErrExist) {
@@ -214,7 +213,8 @@ func recoverOp(t *tree.Tree, c *tree.Changer, op journalOp, drop bool) (whole bo
 	return true, nil
 }
 
-// takeBack undoes what was done to a file of a dropped operation, unless somebody changed it since.
+// takeBack undoes the change to a file of a dropped operation, unless another program has changed the file
+// since.
 func takeBack(t *tree.Tree, c *tree.Changer, f journalEntry) error {
 	w := tree.Write{Path: f.Path, Action: f.Action, Sum: f.Sum, Was: f.Was, Staged: f.Staged, Done: true}
 	at, err := standingOf(t, f)
@@ -224,22 +224,22 @@ func takeBack(t *tree.Tree, c *tree.Changer, f journalEntry) error {
 	case f.Action == tree.Remove && (!at.staged || at.placed), f.Action != tree.Remove && !at.asAfter:
 		return nil
 	case f.Action != tree.Remove:
-		w.Gone = !at.staged // there was nothing before it
+		w.Gone = !at.staged // no file was there before
 	}
 	return tree.IgnoreGone(c.Undo(&w))
 }
 
-// standing is how a file of the journal stands after a crash.
+// standing is the state of a file of the journal after a crash.
 type standing struct {
-	staged   bool // something lies below tmp for it: the new file, or what was replaced or removed
-	intact   bool // that is the new file, whole
-	placed   bool // something lies at its path
-	asBefore bool // that is what the operation was to replace or remove
-	asAfter  bool // that is what the operation was to put there
+	staged   bool // a staged file exists: the new file, or the file that was replaced or removed
+	intact   bool // the staged file is the whole new file
+	placed   bool // a file exists at the path
+	asBefore bool // the file at the path is the one that the operation was to replace or remove
+	asAfter  bool // the file at the path is the new file
 }
 
-// standing looks at a file of the journal. The error is a fault of the machine: what it would hide
-// must not be taken for gone, or half an operation would stay.
+// standingOf determines the state of a file of the journal. It returns an error for a fault of the machine:
+// taking an unreadable file for gone could leave half an operation.
 func standingOf(t *tree.Tree, f journalEntry) (at standing, err error) {
 	before := f.Was
 	if f.Action == tree.Remove {

@@ -8,14 +8,14 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// leftoverAge is how long a file that nobody is known to need stays in staging: another process,
-// such as a guard, may be about to put it into its place.
+// leftoverAge is how long an unknown file stays in staging. Another process, such as a guard, may be about
+// to put it in place.
 const leftoverAge = time.Hour
 
-// SweepStaging removes what was left below tmp: what could not be unlinked on a failing disk, what an
-// operation replaced that was not taken back because a person has changed the file since, and what a
-// process that was killed was writing there. Files of groups in the journal stay, which the next start
-// may need. Run calls it every hour; it is for what Aside calls.
+// SweepStaging removes old leftovers below TmpDir: files that could not be unlinked on a failing disk, old
+// files whose replacement was not taken back because a person has changed it since, and files of processes
+// that were killed. Files of groups in the journal stay, because the next start may need them. Run calls
+// SweepStaging every hour. Only Run and functions given to Aside may call it.
 func (w *Writer) SweepStaging() {
 	entries, err := w.Tree.List(tree.TmpDir)
 	if err != nil {
@@ -33,12 +33,12 @@ func (w *Writer) SweepStaging() {
 	}
 }
 
-// stageName is the name below tmp of the n-th file that a group stages.
+// stageName returns the name below TmpDir of the n-th file that a group stages.
 func stageName(group uint64, n int) string {
 	return strconv.FormatUint(group, 36) + "-" + strconv.Itoa(n)
 }
 
-// groupOf is the number of the group that staged a file of that name; 0 where no group did.
+// groupOf returns the number of the group that staged the file of that name, or 0 if no group did.
 func groupOf(name string) uint64 {
 	number, _, _ := strings.Cut(name, "-")
 	n, err := strconv.ParseUint(number, 36, 64)
@@ -48,8 +48,8 @@ func groupOf(name string) uint64 {
 	return n
 }
 
-// holds reports whether the group has a record: it is not in a commit yet, or something of it could
-// not be taken back.
+// holds reports whether the group has a record: it is not yet in a commit, or it could not be taken back
+// completely.
 func (j *journal) holds(group uint64) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -1,19 +1,20 @@
 // Package writer is the group commit of one tree: it plans operations, makes their files durable
 // together, puts them into place, and hands them to the index and the audit.
 //
-// Operations (Tx) are written in groups, one group after the other, by one goroutine: it plans and
-// stages what is queued, makes it durable, renames it into place, makes that durable, ingests it in one
-// transaction, tells the audit and answers. What is queued meanwhile is the next group, so groups grow
-// under load by themselves, and a lone caller waits for nobody. A plan may trust the index, which has all
-// that was written before the group. Of two operations that decide on the same fact (Tx.Facts), or write
-// the same file, the second is planned first in the next group. Edits that others made are ingested
-// between groups (Aside), so that nobody indexes half of one. What takes long is not done by that
-// goroutine: an operation that replaces what somebody else wrote leaves the group until that is in the
-// audit (save). The journal says durably what a group is about to do, so that after a crash each
-// operation is whole or absent.
+// One goroutine writes operations (Tx) in groups, one group after another. It plans and stages the queued
+// operations, makes their files durable, renames them into place, makes that durable, ingests them in one
+// transaction, tells the audit, and answers. Operations queued meanwhile form the next group, so groups
+// grow under load by themselves, and a lone caller never waits for others.
 //
-// A Writer knows no mailbox: what it needs of the project whose tree it writes is the interface
-// Owner. docs/durability.md, "How one operation is written", tells the whole way.
+// A plan may trust the index, which holds everything written before the group. If two operations decide on
+// the same fact (Tx.Facts) or write the same file, the second one is planned first in the next group. Edits
+// by other programs are ingested between groups (Aside), so a half-ingested edit is never seen. The
+// goroutine does nothing that takes long: an operation that replaces another program's file leaves the
+// group until that file is in the audit (save). The journal durably says what a group is about to do, so
+// that after a crash each operation is whole or absent.
+//
+// A Writer knows no mailboxes: it reaches the project whose tree it writes through the interface Owner.
+// docs/durability.md, "How one operation is written", tells the whole way.
 package writer
 
 import (
@@ -27,7 +28,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Config is what a Writer works with.
+// Config configures a Writer.
 type Config struct {
 	Tree     *tree.Tree
 	Owner    Owner
@@ -36,80 +37,80 @@ type Config struct {
 	Now      func() time.Time
 	Log      *slog.Logger
 	Patience time.Duration     // how long a caller waits for the disk
-	Step     func(name string) // called before and after whatever a crash may fall between; nil: not at all (fault tests)
+	Step     func(name string) // for fault tests: called around each point at which a crash may fall; may be nil
 
-	// Observe is called with what Do did, by its goroutine: the operation, how long it took and the
-	// error that Do returns. Of one that was not answered op has no more than the caller gave. nil:
-	// nobody wants to know.
+	// Observe is called in the goroutine of Do with the operation, how long Do took, and the error that Do
+	// returns. If the operation was not answered, op holds only what the caller set. Observe may be nil.
 	Observe func(op Op, took time.Duration, err error)
 }
 
-// Owner is what a Writer needs of the project whose tree it writes.
+// Owner is the project whose tree a Writer writes.
 type Owner interface {
-	// Ingest brings the index level with the files of a group, which the writer found in their
-	// places as written says; what is missing there the index looks at itself.
+	// Ingest brings the index level with the files of a group. written holds the states in which the writer
+	// found the files in place; the index reads files that written lacks.
 	Ingest(ctx context.Context, paths []string, written map[string]tree.Written) error
 
-	// Level brings the index level with paths that somebody else changed. An error says that one
+	// Level brings the index level with paths that other programs changed. It returns an error if a path
 	// could not be looked at.
 	Level(ctx context.Context, paths []string) error
 
-	// Sure refuses a decision that what cannot be looked at just now may forbid; nil where everything
-	// can be.
+	// Sure returns a refusal if some file cannot be looked at just now and might forbid the decision, else
+	// nil.
 	Sure() error
 
-	// Record takes operations that are durable and ingested into the audit. It calls done once they
-	// are in a commit.
+	// Record puts operations that are durable and ingested into the audit. It calls done once they are in a
+	// commit.
 	Record(ops []Op, done func())
 
-	// Preserve returns once the present content of each path that exists is in the audit. After an
-	// error the files must be left alone.
+	// Preserve returns once the current content of each existing path is in the audit. After an error the
+	// files must be left alone.
 	Preserve(ctx context.Context, paths []string) error
 
-	// Edited says that somebody else may have changed files at paths and, with scan, anywhere.
+	// Edited says that other programs may have changed the files at paths, or with scan any file.
 	Edited(paths []string, scan bool)
 
-	// Failed tells of an operation that was under way and was taken back.
+	// Failed tells that an operation in progress was taken back.
 	Failed(op *Op)
 }
 
-// Limits divides descriptors among the groups of a store.
+// Limits divides the file descriptors among the groups of a store.
 type Limits struct {
-	groups  chan struct{} // a token for each turn under way
-	Folders int           // how many folders one group, or one who looks, holds open
+	groups  chan struct{} // one token for each turn in progress
+	Folders int           // how many folders one group or reader may hold open
 }
 
-// NewLimits returns the limits of a store that may have so many files open. Half of them are left
-// to those who read. One project has one group under way.
+// NewLimits returns the limits of a store that may have the given number of files open. Half of them are
+// left to readers. A project has at most one group in progress.
 func NewLimits(files int) *Limits {
 	folders := min(max(files/64, 8), tree.MostFolders)
 	return &Limits{make(chan struct{}, min(max(files/2/(folders+4), 4), 64)), folders}
 }
 
-// Writer writes one tree. Safe for concurrent use.
+// Writer writes one tree. It is safe for concurrent use.
 type Writer struct {
 	Config
 	journal   *journal
 	recovered []recoveredGroup
 
-	queue   chan *Tx      // to be planned
+	queue   chan *Tx      // operations to be planned
 	stopped chan struct{} // closed when Run has ended
-	wake    chan struct{} // something waits in again or asides
+	wake    chan struct{} // again or asides has entries
 	number  atomic.Uint64 // of the newest group
 	failing failing
 	echoes  echoes
 
 	mu      sync.Mutex
-	again   []*Tx                                  // to be planned in the next group
-	asides  []func(context.Context, *tree.Changer) // to be called when the present group has ended
-	saves   int                                    // operations that wait until what they replace is in the audit
-	own     map[string]ownWrite                    // what groups not yet committed wrote
-	writing map[string]bool                        // files of the present group
-	began   time.Time                              // when the first operation of the present group was planned; zero: there is none
+	again   []*Tx                                  // operations to be planned in the next group
+	asides  []func(context.Context, *tree.Changer) // functions to be called when the current group has ended
+	saves   int                                    // operations that wait until the files they replace are in the audit
+	own     map[string]ownWrite                    // what uncommitted groups wrote, by path
+	writing map[string]bool                        // files of the current group
+	began   time.Time                              // when the first operation of the current group was planned; zero if there is no group
 }
 
-// Open makes the tree whole after a crash and opens its journal. It writes nothing else until Run
-// runs; Resume tells the audit what an interrupted run has left. Errors: those of the file system.
+// Open makes the tree whole after a crash and opens its journal. The Writer writes nothing more before Run.
+// Resume tells the audit about the operations of an interrupted run. Open returns the errors of the file
+// system.
 func Open(cfg Config) (*Writer, error) {
 	j, groups, err := recoverTree(cfg.Tree, cfg.Key, cfg.Log)
 	if err != nil {
@@ -125,7 +126,7 @@ func Open(cfg Config) (*Writer, error) {
 		own:       map[string]ownWrite{},
 		writing:   map[string]bool{},
 	}
-	newest := uint64(cfg.Now().UnixMicro()) // no number of an earlier run comes again
+	newest := uint64(cfg.Now().UnixMicro()) // numbers of earlier runs are never used again
 	for _, g := range groups {
 		newest = max(newest, g.number)
 	}
@@ -133,7 +134,7 @@ func Open(cfg Config) (*Writer, error) {
 	return w, nil
 }
 
-// Resume hands the audit what an interrupted run had done and perhaps not committed.
+// Resume tells the audit about the operations of an interrupted run that may not be committed.
 func (w *Writer) Resume() {
 	for _, g := range w.recovered {
 		w.Owner.Record(g.ops, func() { w.committed(g.number, true) })
@@ -146,15 +147,15 @@ var errStuck = &refusal.Error{
 		"before you try it again (a message with an idempotency key can be sent again, it is delivered once)."),
 }
 
-// ErrStopped refuses what comes when the writer is told to stop, or has ended.
+// ErrStopped refuses operations once the writer is told to stop or has ended.
 var ErrStopped error = &refusal.Error{
 	What: refusal.Unavailable("The server is stopping; nothing was changed. Try again when it is back."),
 }
 
-// Do hands an operation to the writer and waits for its answer. When it returns nil the files are
-// durable and indexed. When ctx ends first, or the disk does not answer for Config.Patience, the
-// operation may still happen, unless it was not planned yet. Errors: those of tx.Plan; refusals for
-// the faults of the disk; ErrStopped.
+// Do hands an operation to the writer and waits for its answer. If Do returns nil, the files are durable
+// and indexed. If ctx ends first, or the disk does not answer for Config.Patience, the operation may still
+// happen unless it was not planned yet. Do returns the errors of tx.Plan, refusals for faults of the disk,
+// and ErrStopped.
 func (w *Writer) Do(ctx context.Context, tx *Tx) error {
 	if w.Observe == nil {
 		return w.do(ctx, tx)
@@ -164,13 +165,13 @@ func (w *Writer) Do(ctx context.Context, tx *Tx) error {
 	select {
 	case <-tx.done:
 		op = tx.Op
-	default: // it may still be worked on
+	default: // the writer may still be using tx
 	}
 	w.Observe(op, time.Since(began), err)
 	return err
 }
 
-// do is Do, unobserved.
+// do is Do without Observe.
 func (w *Writer) do(ctx context.Context, tx *Tx) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, w.Patience, errStuck)
 	defer cancel()
@@ -196,10 +197,10 @@ func (w *Writer) do(ctx context.Context, tx *Tx) error {
 	return refusal.Disk(tx.err)
 }
 
-// Stopped is closed when Run has ended.
+// Stopped returns a channel that is closed when Run has ended.
 func (w *Writer) Stopped() <-chan struct{} { return w.stopped }
 
-// noteGroup makes the files of an operation those of the present group.
+// noteGroup adds the files of an operation to the current group.
 func (w *Writer) noteGroup(tx *Tx) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -211,7 +212,7 @@ func (w *Writer) noteGroup(tx *Tx) {
 	}
 }
 
-// endGroup ends the present group, where there is one.
+// endGroup ends the current group, if there is one.
 func (w *Writer) endGroup() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -219,7 +220,7 @@ func (w *Writer) endGroup() {
 	w.began = time.Time{}
 }
 
-// Writes reports whether an operation under way writes a file, or has written it. It goes on to say so
+// Writes reports whether an operation in progress writes or has written the file at path. The file counts
 // until the audit was told.
 func (w *Writer) Writes(path string) bool {
 	w.mu.Lock()
@@ -227,8 +228,8 @@ func (w *Writer) Writes(path string) bool {
 	return w.writing[path]
 }
 
-// Stalled is how long the present group has been waiting for the disk: more than some seconds mean that
-// it does not answer.
+// Stalled returns how long the current group has been waiting for the disk. More than some seconds mean
+// that the disk does not answer.
 func (w *Writer) Stalled() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -238,6 +239,6 @@ func (w *Writer) Stalled() time.Duration {
 	return time.Since(w.began)
 }
 
-// Failing is why the newest operation that reached the disk failed there, as ErrUnavailable; nil
-// when it did not, or that is over a minute ago.
+// Failing returns why the newest operation that reached the disk failed, as an ErrUnavailable. It returns
+// nil if that operation succeeded or failed more than a minute ago.
 func (w *Writer) Failing() error { return refusal.Disk(w.failing.newest()) }
