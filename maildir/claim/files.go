@@ -22,15 +22,16 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// maxClaimFiles bounds what Files looks at: what is over it is a problem, and the rest counts.
+// maxClaimFiles is the most claim files that Files reads. If there are more, Files reports a problem and
+// uses the first ones.
 const maxClaimFiles = 100_000
 
-// Files reads the claims as they stand in the files, without the index: of every claims/**/*.json
-// that has no .released file beside it those that want accepts (nil: all; it is called by several
-// goroutines at once), by path. Whether a claim has expired is Live's to say. A file that is no
-// valid claim is in bad, and hides no other. Links are not followed, and nothing blocks. Errors:
-// the folder may not be listed, or a fault of the machine's (tree.FaultOf), which says nothing
-// about the file or folder that it was met at. See docs/tree.md, "A claim" and "Problems".
+// Files reads the claims from the claim files, without the index. It returns, by path, every claim in
+// claims/**/*.json that has no .released file beside it and that want accepts (nil accepts all; several
+// goroutines call want at once). Expired claims are included; see Row.Live. Files returns a file that is no
+// valid claim in bad and goes on. It follows no links and never blocks. It returns an error if the folder
+// may not be listed, or for a fault of the machine (tree.FaultOf), which says nothing about the file. See
+// docs/tree.md, "A claim" and "Problems".
 func Files(t *tree.Tree, want func(*Row) bool) (claims []Row, bad []format.Problem, err error) {
 	defer t.Hold()()
 	paths, bad, err := listClaims(t)
@@ -47,7 +48,7 @@ func Files(t *tree.Tree, want func(*Row) bool) (claims []Row, bad []format.Probl
 	return claims, bad, nil
 }
 
-// listClaims lists the claim files that were not released. Errors: the machine's faults.
+// listClaims lists the claim files that were not released. It returns an error if claims cannot be listed.
 func listClaims(t *tree.Tree) (paths []string, bad []format.Problem, err error) {
 	st, err := t.Stat(format.ClaimsDir)
 	switch fault := tree.FaultOf(err); {
@@ -61,14 +62,14 @@ func listClaims(t *tree.Tree) (paths []string, bad []format.Problem, err error) 
 	if err == nil {
 		_, err = t.List(format.ClaimsDir)
 	}
-	if err != nil { // a folder that is gone holds none; one that may not be listed may hold any
+	if err != nil { // a missing folder holds no claims; a folder that may not be listed may hold some
 		if tree.FaultOf(err) == tree.FaultGone {
 			err = nil
 		}
 		return nil, nil, err
 	}
 	released := map[string]bool{}
-	// No caller's context: hooks and commands ask, which end with their process.
+	// Hooks and commands call this and end with their process, so no caller has a context.
 	err = t.Walk(context.Background(), format.ClaimsDir, func(p string, d fs.DirEntry) error {
 		switch format.Locate(p).Kind {
 		case format.KindReleased:
@@ -91,7 +92,8 @@ func listClaims(t *tree.Tree) (paths []string, bad []format.Problem, err error) 
 	return paths, bad, err
 }
 
-// readClaims reads the claim files at paths, several at a time. Errors: the machine's faults.
+// readClaims reads the claim files at paths, several at a time. It returns an error only for a fault of the
+// machine.
 func readClaims(t *tree.Tree, paths []string, want func(*Row) bool) (claims []Row, bad []format.Problem, err error) {
 	var mu sync.Mutex // guards the results
 	var all errgroup.Group
@@ -121,8 +123,8 @@ func readClaims(t *tree.Tree, paths []string, want func(*Row) bool) (claims []Ro
 	return claims, bad, err
 }
 
-// readClaim reads one claim file: a claim, or why it is none; neither where it is gone. Errors: the
-// machine's faults.
+// readClaim reads one claim file. It returns the claim or the file's problem, or neither if the file is
+// gone. It returns an error only for a fault of the machine.
 func readClaim(t *tree.Tree, p string) (*Row, *format.Problem, error) {
 	data, _, err := t.Read(p, format.MaxSmall)
 	row := &Row{Path: p}
@@ -143,17 +145,17 @@ func readClaim(t *tree.Tree, p string) (*Row, *format.Problem, error) {
 	return nil, nil, err
 }
 
-// Intent is what somebody is about to change in the code repository.
+// Intent is a change that an agent is about to make in the code repository.
 type Intent struct {
 	agent string
 	paths []string
 	fold  bool
 	now   time.Time
-	heads map[string]bool // every path and every folder above one; folded where fold is
+	heads map[string]bool // every path and every folder above a path; folded if fold is set
 }
 
-// NewIntent is the intent to change the files at paths, relative to the code repository's root, by
-// agent ("" for nobody known). fold ignores case, as the code repository's core.ignorecase asks.
+// NewIntent returns the intent of agent ("" if unknown) to change the files at paths, which are relative to
+// the root of the code repository. fold ignores case, for a code repository with core.ignorecase.
 func NewIntent(agent string, paths []string, fold bool, now time.Time) *Intent {
 	c := &Intent{agent, paths, fold, now, make(map[string]bool, 2*len(paths))}
 	for _, p := range paths {
@@ -167,8 +169,8 @@ func NewIntent(agent string, paths []string, fold bool, now time.Time) *Intent {
 	return c
 }
 
-// Concerns reports whether the claim holds now and may cover one of the paths: nearly none of a
-// store's does. It may be called by several goroutines at once.
+// Concerns reports whether the claim is in force and may cover one of the paths. It rules out nearly all
+// claims quickly. It is safe for concurrent use.
 func (c *Intent) Concerns(r *Row) bool {
 	if !r.Exclusive || !r.Live(c.now) {
 		return false
@@ -181,7 +183,7 @@ func (c *Intent) Concerns(r *Row) bool {
 		}
 	}
 	if head == "" || head[0] == '.' || head[len(head)-1] == '/' || strings.Contains(head, "//") || strings.Contains(head, "/.") {
-		return true // perhaps not clean: the whole pattern decides
+		return true // the pattern may not be clean: compare the whole pattern
 	}
 	if !c.fold {
 		return c.heads[head]
@@ -201,15 +203,15 @@ func (c *Intent) Concerns(r *Row) bool {
 	return c.heads[string(folded)]
 }
 
-// Blocked is a claim that stands in the way of a change.
+// Blocked is a claim that blocks a change.
 type Blocked struct {
 	Claim Row
-	Paths []string // the changed paths that it covers, as they were given
+	Paths []string // the changed paths that the claim covers, as they were given
 }
 
-// Blocking says which claims of others stand in the way of the change: live exclusive ones that
-// cover one of its paths, the earliest first. Where the agent holds an earlier live exclusive one
-// on the same path, its own holds (both were made by hand then: the server grants no second). See
+// Blocking returns the claims of other agents that block the change: live exclusive claims that cover one
+// of its paths, the earliest first. On a path where the agent itself holds an earlier live exclusive claim,
+// later claims do not block (such claims were made by hand, because the server grants no second one). See
 // docs/tree.md, "A claim".
 func (c *Intent) Blocking(claims []Row) []Blocked {
 	var out, mine []Blocked
@@ -234,14 +236,13 @@ func (c *Intent) Blocking(claims []Row) []Blocked {
 	return slices.DeleteFunc(out, func(b Blocked) bool { return len(b.Paths) == 0 })
 }
 
-// byAge orders claims as the index does: the first of those that overlap holds.
-// See docs/tree.md, "A claim".
+// byAge orders claims as the index does: the first of several overlapping claims holds. See docs/tree.md,
+// "A claim".
 func byAge(a, b *Row) int {
 	return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.Agent, b.Agent), strings.Compare(a.Path, b.Path))
 }
 
-// covered returns those of the paths that the pattern covers; nil for none, and for a pattern that
-// is not valid.
+// covered returns the paths that the pattern covers. It returns nil for an invalid pattern.
 func (c *Intent) covered(pattern string) (out []string) {
 	p, err := glob.Compile(pattern, c.fold)
 	if err != nil {

@@ -1,11 +1,11 @@
-// Package claim holds the rules of claims: which of them are in force, what a request meets, and
-// what stands in a commit's way.
+// Package claim holds the rules of claims: which claims are in force, which claims conflict with a request,
+// and which claims block a commit.
 //
 //   - Leases keeps the claims of a project in memory for the server; Look gives one consistent view of them.
-//   - Files reads the claim files of a tree without an index, for the guard; an Intent says which of them block it.
-//   - Row is one claim with its file; Request, Result and Conflict are what the claim verb takes and answers.
+//   - Files reads the claim files of a tree without an index, for the guard; an Intent tells which claims block it.
+//   - Row is one claim with its file; Request, Result and Conflict are the claim verb's request and answer.
 //
-// A claim ends when its file says, by the wall clock, for server and guard alike.
+// Server and guard alike end a claim when the wall clock reaches the time in its file.
 package claim
 
 import (
@@ -19,56 +19,56 @@ import (
 	"mailtree/maildir/glob"
 )
 
-// Leases are a project's claims in memory: rows of the index with their patterns compiled, so that
-// a claim is held against a thousand others without reading them from the database. The index stays
-// the truth: what changed there is read again before the next look. A lease ends when its file
-// says, by the wall clock, for the server and for the guard. Safe for concurrent use; NewLeases
-// makes one.
+// Leases holds a project's claims in memory: rows of the index with compiled patterns, so that a request is
+// compared with thousands of claims without reading the database. The index stays the truth: each look
+// first reads the changed rows again. A lease ends when the wall clock reaches the time in its file, for
+// the server and the guard alike. Leases is safe for concurrent use. NewLeases makes one.
 type Leases struct {
-	mu     sync.Mutex // held while they are looked at
-	all    []slot     // by created, agent, path, as the index lists them
+	mu     sync.Mutex // held during a look
+	all    []slot     // ordered by created, agent, path, as in the index
 	byPath map[string]*Row
-	agents map[string]int32 // a number for each name, to compare it at once
+	agents map[string]int32 // a number for each agent name, which compares faster than the name
 	loaded bool
-	now    int64                  // of this look: µs since 1970
-	fold   bool                   // of this look: letters match whatever their case
-	isFile func(path string) bool // in the code repository, as far as that is known
+	now    int64                  // time of the current look: µs since 1970
+	fold   bool                   // of the current look: ignore case
+	isFile func(path string) bool // whether the code repository has a file there, as far as known
 
 	changing sync.Mutex
 	changed  map[string]bool // claim files that changed since the last look
 }
 
-// slot is what is looked at of every claim, side by side: to reach for ten thousand claims one by
-// one takes longer than all the rest.
+// slot holds the fields of a claim that every look reads, side by side: following a pointer for each of ten
+// thousand claims would take longer than all the rest.
 type slot struct {
-	until     int64 // as Leases.now; 0 for one that was released
+	until     int64 // as Leases.now; 0 for a released claim
 	agent     int32
 	exclusive bool
 	pattern   *glob.Pattern // nil: not compiled yet
 	row       *Row          // as the index has it
 }
 
-// Source is where claims are read from: the index.
+// Source is where Leases reads claims from: the index.
 type Source interface {
-	// Claims lists every valid claim file of the project, by created, agent and path.
+	// Claims lists every valid claim file of the project, ordered by created, agent and path.
 	Claims(ctx context.Context, project string) ([]Row, error)
-	// ClaimsAt lists those at paths, in the same order.
+	// ClaimsAt lists the valid claim files at paths, in the same order.
 	ClaimsAt(ctx context.Context, project string, paths []string) ([]Row, error)
 }
 
-// View is what one look at the leases takes from outside.
+// View is what a look needs besides the claims.
 type View struct {
 	Now    time.Time
-	Fold   bool                   // letters match whatever their case
-	IsFile func(path string) bool // in the code repository, as far as that is known
+	Fold   bool                   // ignore case
+	IsFile func(path string) bool // whether the code repository has a file there, as far as known
 }
 
-// NewLeases returns leases that are read from the source at the first look.
+// NewLeases returns leases that read the source at the first look.
 func NewLeases() *Leases {
 	return &Leases{byPath: map[string]*Row{}, agents: map[string]int32{}, changed: map[string]bool{}}
 }
 
-// Changed notes that the index changed at a path; what is no claim nor its mark changes nothing.
+// Changed notes that the index changed at a path. It ignores paths that are neither a claim nor a release
+// mark.
 func (l *Leases) Changed(path string, kind format.Kind) {
 	l.changing.Lock()
 	defer l.changing.Unlock()
@@ -80,8 +80,8 @@ func (l *Leases) Changed(path string, kind format.Kind) {
 	}
 }
 
-// Look calls f with the claims as the source has them now, while nobody else looks. Errors: the
-// source's, and f's.
+// Look calls f with the source's current claims. Looks run one at a time. It returns the errors of the
+// source and of f.
 func (l *Leases) Look(ctx context.Context, from Source, project string, view View, f func(l *Leases) error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,7 +98,7 @@ func (l *Leases) Look(ctx context.Context, from Source, project string, view Vie
 	return f(l)
 }
 
-// Select lists, within a look, the claims that pass, by created, agent and path.
+// Select lists, within a look, the claims that pass accepts, ordered by created, agent and path.
 func (l *Leases) Select(pass func(c *Row, live bool) bool) []Row {
 	rows := []Row{}
 	for i := range l.all {
@@ -109,7 +109,7 @@ func (l *Leases) Select(pass func(c *Row, live bool) bool) []Row {
 	return rows
 }
 
-// level reads what changed, at first everything.
+// level reads the changed claims, at first all claims.
 func (l *Leases) level(ctx context.Context, from Source, project string) error {
 	l.changing.Lock()
 	changed := l.changed
@@ -129,7 +129,7 @@ func (l *Leases) level(ctx context.Context, from Source, project string) error {
 	} else {
 		rows, err = from.Claims(ctx, project)
 	}
-	if err != nil { // the next look reads them
+	if err != nil { // the next look reads the changed claims again
 		l.changing.Lock()
 		defer l.changing.Unlock()
 		maps.Copy(l.changed, changed)
@@ -140,7 +140,7 @@ func (l *Leases) level(ctx context.Context, from Source, project string) error {
 	return nil
 }
 
-// replaceRows puts rows in the place of what is known of the changed paths.
+// replaceRows replaces what is known of the changed paths by rows.
 func (l *Leases) replaceRows(rows []Row, changed map[string]bool) {
 	was := map[string]slot{}
 	for path := range changed {
@@ -165,13 +165,13 @@ func (l *Leases) replaceRows(rows []Row, changed map[string]bool) {
 	}
 }
 
-// place is where the claim is in the list, or belongs.
+// place returns the index of the claim in the list, or the index to insert it at.
 func (l *Leases) place(c *Row) int {
 	i, _ := slices.BinarySearchFunc(l.all, c, func(s slot, c *Row) int { return byAge(s.row, c) })
 	return i
 }
 
-// number is the agent's number.
+// number returns the number of the agent, and assigns one if it is new.
 func (l *Leases) number(agent string) int32 {
 	n, known := l.agents[agent]
 	if !known {
@@ -183,10 +183,9 @@ func (l *Leases) number(agent string) int32 {
 
 func (l *Leases) live(s *slot) bool { return l.now < s.until }
 
-// overlaps reports whether some path matches the claim and the pattern asked for. A path without
-// wildcards stands for all that may lie below it, but not where the code repository has a file
-// there: a claim of README.md keeps nobody from **/*.go. A claim whose pattern is not valid never
-// gets into the index.
+// overlaps reports whether some path matches both the claim and the requested pattern. A path without
+// wildcards also stands for everything below it, unless the code repository has a file there: a claim of
+// README.md does not block **/*.go. A claim with an invalid pattern never gets into the index.
 func (l *Leases) overlaps(s *slot, asked *glob.Pattern) bool {
 	if s.pattern == nil {
 		var err error
@@ -197,8 +196,7 @@ func (l *Leases) overlaps(s *slot, asked *glob.Pattern) bool {
 	return s.pattern.Overlaps(asked) && l.below(s.pattern, asked) && l.below(asked, s.pattern)
 }
 
-// below reports whether q, which overlaps p, matches p's own path, or whether something may lie
-// below that.
+// below reports whether q, which overlaps p, matches p's own path, or whether p's path may be a folder.
 func (l *Leases) below(p, q *glob.Pattern) bool {
 	return p.Literal() == "" || q.Covers(p.Literal()) || !l.isFile(p.Literal())
 }

@@ -13,24 +13,23 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Mending turns what callers write for patterns into patterns: several in one text, paths as
-// another system or a shell writes them, absolute paths below the code base. What may mean
-// something else is refused, and never becomes a pattern as it stands. See docs/guard.md, "Making a
-// claim".
+// Mending turns the texts that callers write into patterns: several patterns in one text, paths in the
+// style of another system or a shell, absolute paths below the code base. A text with an unclear meaning is
+// refused and never becomes a pattern as it stands. See docs/guard.md, "Making a claim".
 type Mending struct {
-	Top    string                 // absolute path of the code base; "" where the project has none
-	Home   string                 // the home folder, for ~; "" for none
-	Exists func(path string) bool // whether something lies at a path below the top
-	Below  string                 // the folder below the top that the caller named as the project; "" for the top
-	Moved  []Moved                // what was found there
+	Top    string                 // absolute path of the code base; "" if the project has none
+	Home   string                 // the home folder, for ~; "" if unknown
+	Exists func(path string) bool // reports whether something lies at a path below the top
+	Below  string                 // folder below the top that the caller named as the project; "" for the top
+	Moved  []Moved                // texts that were resolved from Below
 }
 
-// Moved is a text that names nothing from the top, and the path from there of what it names from
-// the folder that the caller named as the project.
+// Moved is a text that names nothing relative to the top but names something relative to the folder that
+// the caller named as the project. Path is relative to the top.
 type Moved struct{ Text, Path string }
 
-// Patterns are those that the texts stand for, each once, clean and in their order. Errors:
-// refusal.PathUnclaimable.
+// Patterns returns the patterns that the texts stand for, each once, clean and in order. It returns
+// refusal.PathUnclaimable if a text cannot be mended.
 func (m *Mending) Patterns(texts []string) ([]string, error) {
 	var out []string
 	for _, text := range texts {
@@ -57,7 +56,7 @@ func (m *Mending) Patterns(texts []string) ([]string, error) {
 	return out, nil
 }
 
-// mend is Patterns for one text; why it is refused goes on behind "cannot be claimed: ".
+// mend is Patterns for one text. why completes the sentence "cannot be claimed: ".
 func (m *Mending) mend(text string) (patterns []string, why string) {
 	text = strings.TrimSpace(text)
 	if text != "" && !m.Exists(text) {
@@ -86,7 +85,7 @@ func (m *Mending) mend(text string) (patterns []string, why string) {
 	return m.mendPaths(parts)
 }
 
-// mendPaths mends texts that are parts of one; why says what is wrong with the first that is no path.
+// mendPaths mends the parts of a text. why is the reason of the first part that is no path.
 func (m *Mending) mendPaths(parts []string) (patterns []string, why string) {
 	for _, part := range parts {
 		mended, why := m.mendPath(part)
@@ -98,7 +97,7 @@ func (m *Mending) mendPaths(parts []string) (patterns []string, why string) {
 	return patterns, ""
 }
 
-// mendPath mends a text without separators between paths but blanks.
+// mendPath mends a text whose only separators are blanks.
 func (m *Mending) mendPath(p string) (patterns []string, why string) {
 	if m.Exists(p) {
 		return []string{quote(plain(p))}, ""
@@ -122,7 +121,8 @@ func (m *Mending) mendPath(p string) (patterns []string, why string) {
 	return m.mendBlanks(p)
 }
 
-// relative writes a path relative to the top where it is a file's URL, absolute or begins with ~.
+// relative turns a file URL, an absolute path, or a path that begins with ~ into a path relative to the
+// top.
 func (m *Mending) relative(p string) (below, why string) {
 	if at := fileURL.FindString(p); at != "" {
 		p = p[len(at)-1:]
@@ -160,7 +160,8 @@ func (m *Mending) relative(p string) (below, why string) {
 	return p, ""
 }
 
-// belowTop is an absolute path relative to the top; not ok where it does not lie there.
+// belowTop turns an absolute path into a path relative to the top. ok is false if it does not lie below the
+// top.
 func (m *Mending) belowTop(p string) (below string, ok bool) {
 	below, ok = strings.CutPrefix(filepath.Clean(p)+"/", m.Top+"/")
 	if m.Top == "" || !ok {
@@ -172,8 +173,8 @@ func (m *Mending) belowTop(p string) (below string, ok bool) {
 	return below, true
 }
 
-// withoutDots takes the .. out of a path that names nothing yet. What leads out of the top and does
-// not come back into it keeps them, and glob.Compile refuses it.
+// withoutDots removes the .. from a path that names nothing yet. A path that leads out of the top and not
+// back keeps its .., and glob.Compile then refuses it.
 func (m *Mending) withoutDots(p string) (clean, why string) {
 	last := strings.LastIndex("/"+p+"/", "/../")
 	if last < 0 {
@@ -191,9 +192,9 @@ func (m *Mending) withoutDots(p string) (clean, why string) {
 	return clean, ""
 }
 
-// find is the path of what exists that a text without wildcards means: the text itself, or without
-// the @ before it or the line behind it; "" for none. It looks from the top first, then from the
-// folder that the caller named.
+// find returns the path of an existing file or folder that a text without wildcards names: the text itself,
+// or the text without a leading @ or a trailing line number. It looks from the top first, then from the
+// folder that the caller named. It returns "" if nothing exists.
 func (m *Mending) find(text string) string {
 	if text == "" || text[0] == '/' {
 		return ""
@@ -226,8 +227,8 @@ func (m *Mending) find(text string) string {
 	return ""
 }
 
-// mendBlanks splits a text at blanks where each part names something. It leaves those in the name
-// of something that exists, and those behind a \.
+// mendBlanks splits a text at blanks if each part names something. It keeps blanks in the name of something
+// that exists, and blanks after a \.
 func (m *Mending) mendBlanks(p string) (patterns []string, why string) {
 	parts := cutUnquoted(p, " \t")
 	if len(parts) < 2 {
@@ -251,7 +252,7 @@ func (m *Mending) mendBlanks(p string) (patterns []string, why string) {
 	return m.mendPaths(parts)
 }
 
-// MaxPatterns is how many patterns one request may have.
+// MaxPatterns is the most patterns that one request may have.
 const MaxPatterns = 200
 
 var tooMany = fmt.Sprintf("it names more than %d paths: claim folders", MaxPatterns)
@@ -263,12 +264,12 @@ var (
 	otherURL    = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+://`)
 	variable    = regexp.MustCompile(`^\$(\w+|\{[^}]*\}|\([^)]*\))(/|$)`)
 	object      = regexp.MustCompile(`^\{\s*(\}$|["'][^"']*["']\s*:)`)
-	bars        = regexp.MustCompile(`\\.|\[[^\]]*\]|\|`)                                  // a | that is meant, or not
-	line        = regexp.MustCompile(`(:\d+(:\d+|-\d+)?:?|#L\d+(C\d+)?(-L?\d+(C\d+)?)?)$`) // as editors, compilers and forges name one
+	bars        = regexp.MustCompile(`\\.|\[[^\]]*\]|\|`)                                  // finds each |, whether it is meant as a separator or not
+	line        = regexp.MustCompile(`(:\d+(:\d+|-\d+)?:?|#L\d+(C\d+)?(-L?\d+(C\d+)?)?)$`) // a line number as editors, compilers and forges write it
 )
 
-// quoted are the characters that a \ before them means as they are. Before any other it is taken
-// for the separator of another system.
+// quoted are the characters that a preceding \ quotes. Before any other character a \ is taken for the path
+// separator of another system.
 const quoted = `[]{}?,;|!^- `
 
 // isWindows reports whether a \ stands where it quotes nothing.
@@ -285,7 +286,7 @@ func isWindows(p string) bool {
 	return false
 }
 
-// unwrap takes the quotes or backticks off that a text is wrapped in as a whole.
+// unwrap removes the quotes or backticks around a whole text.
 func unwrap(text string) string {
 	for len(text) > 1 && strings.IndexByte("\"'`", text[0]) >= 0 && strings.IndexByte(text[1:], text[0]) == len(text)-2 {
 		text = strings.TrimSpace(text[1 : len(text)-1])
@@ -293,7 +294,7 @@ func unwrap(text string) string {
 	return text
 }
 
-// plain is the path without ., .. and doubled slashes; "" stays.
+// plain returns the path without ., .. and doubled slashes. It keeps "".
 func plain(p string) string {
 	if p == "" {
 		return p
@@ -301,13 +302,13 @@ func plain(p string) string {
 	return path.Clean(p)
 }
 
-// quote is the pattern of exactly that path.
+// quote returns the pattern that matches exactly that path.
 func quote(path string) string { return special.Replace(path) }
 
 var special = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, "{", `\{`, "}", `\}`)
 
-// cutUnquoted splits a text at each of the separators that stands in no braces, in no class and
-// behind no \. Empty parts are left out.
+// cutUnquoted splits a text at each separator outside braces and character classes and not after a \. It
+// leaves out empty parts.
 func cutUnquoted(text, separators string) (parts []string) {
 	from, deep := 0, 0
 	add := func(to int) {

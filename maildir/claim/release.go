@@ -6,15 +6,15 @@ import (
 	"mailtree/maildir/glob"
 )
 
-// Release is what a release did.
+// Release is the result of a release.
 type Release struct {
 	Released []Row
-	NotHeld  []string // patterns asked for that the agent does not hold
-	Held     []Row    // what it holds instead; none where it held all that was asked for
+	NotHeld  []string // requested patterns that the agent does not hold
+	Held     []Row    // the claims that the agent holds instead; empty if it held all that it named
 }
 
-// NewRelease sorts the claims that an agent holds into those that are released and those that stay.
-// texts are the patterns asked for, none for all of them; mended has what each text may also mean.
+// NewRelease sorts the claims that an agent holds into claims to release and claims to keep. texts are the
+// requested patterns; none means all. mended holds what each text may also mean.
 func NewRelease(held []Row, texts []string, mended map[string][]string) *Release {
 	r := &Release{}
 	if len(texts) == 0 {

@@ -9,21 +9,21 @@ import (
 	"mailtree/maildir/glob"
 )
 
-// Row is a claim as the index keeps it.
+// Row is a claim as the index stores it.
 type Row struct {
 	format.Claim
-	Path       string // its file
+	Path       string // the claim's file
 	Released   bool   // a .released file lies beside it
 	ReleasedAt time.Time
 }
 
-// Live reports whether the claim holds at now.
+// Live reports whether the claim is in force at now.
 func (c *Row) Live(now time.Time) bool { return !c.Released && now.Before(c.Expires) }
 
-// Request asks for leases on all the patterns or none.
+// Request asks for leases on all the patterns or on none.
 type Request struct {
 	Agent    string
-	Patterns []string      // also as Mending takes them
+	Patterns []string      // patterns, or texts for Mending
 	Folder   string        // see Mending.Below
 	TTL      time.Duration // 0: one hour; 60 s to 30 days
 	Shared   bool
@@ -31,38 +31,36 @@ type Request struct {
 	DryRun   bool
 }
 
-// Result is either every claim granted (or renewed, or with DryRun grantable) or the conflicts.
+// Result holds either every claim granted (or renewed, or with DryRun grantable) or the conflicts.
 type Result struct {
 	Granted   []Row
 	Conflicts []Conflict // the first 1,000
-	More      int        // conflicts that are not listed
-	Expires   time.Time  // of what is granted; zero where nothing is
+	More      int        // number of conflicts that are not listed
+	Expires   time.Time  // of the granted claims; zero if none
 
-	Renewed bool           // all of them
+	Renewed bool           // all claims were renewed
 	Moved   []Moved        // see Mending
-	Matches map[string]int // files that Git tracks, by pattern; without those that could not be counted at once
+	Matches map[string]int // number of files that Git tracks, by pattern; a pattern that took too long to count is missing
 }
 
-// Conflict says who holds what the request asked for.
+// Conflict is a claim that conflicts with the request.
 type Conflict struct {
-	Pattern string // asked for
-	Held    Row    // by whom and how
+	Pattern string // the requested pattern
+	Held    Row    // the claim that is held
 }
 
-// maxListed is how many conflicts one answer lists: 200 patterns may conflict with millions of
-// claims.
+// maxListed is the most conflicts that one answer lists: 200 patterns may conflict with millions of claims.
 const maxListed = 1000
 
-// Conflicts lists, per pattern asked for, the live claims of others that stand in its way. Of those
-// made by hand the earliest comes first: it is the one that holds. more are those beyond maxListed.
-// It is called within Look.
-// See docs/guard.md, "Making a claim".
+// Conflicts lists, for each requested pattern, the live claims of others that conflict with it. If several
+// claims were made by hand, the earliest comes first, because it is the one that holds. more counts the
+// conflicts beyond maxListed. Conflicts is called within Look. See docs/guard.md, "Making a claim".
 func (l *Leases) Conflicts(r *Request) (out []Conflict, more int, err error) {
 	agent := l.number(r.Agent)
 	for _, pat := range r.Patterns {
 		asked, err := glob.Compile(pat, l.fold)
 		if err != nil {
-			return nil, 0, err // check let it pass
+			return nil, 0, err // does not happen: check has compiled the pattern
 		}
 		for i := range l.all {
 			if s := &l.all[i]; s.agent != agent && l.live(s) && (s.exclusive || !r.Shared) && l.overlaps(s, asked) {
@@ -77,8 +75,8 @@ func (l *Leases) Conflicts(r *Request) (out []Conflict, more int, err error) {
 	return out, more, nil
 }
 
-// Grants says what is granted: a new claim for each pattern, or the renewal of the one that is
-// held. renewed says that all are held.
+// Grants returns what is granted: a new claim for each pattern, or the renewal of the claim that the agent
+// holds. renewed reports whether all are renewals.
 func (l *Leases) Grants(r *Request, now, expires time.Time) (out []Row, renewed bool) {
 	held := l.held(r)
 	for _, pat := range r.Patterns {
@@ -103,7 +101,8 @@ func (l *Leases) Grants(r *Request, now, expires time.Time) (out []Row, renewed 
 	return out, len(held) == len(r.Patterns)
 }
 
-// held finds the agent's live claims on exactly these patterns, letter for letter: what is renewed.
+// held returns the agent's live claims on exactly these patterns, byte for byte, by pattern. These claims
+// are renewed.
 func (l *Leases) held(r *Request) map[string]*Row {
 	held := map[string]*Row{}
 	agent := l.number(r.Agent)
@@ -115,8 +114,8 @@ func (l *Leases) held(r *Request) map[string]*Row {
 	return held
 }
 
-// freePath is where a new claim goes: its own place, or one beside it where somebody has written
-// another claim there that is live.
+// freePath returns the path of a new claim's file: its own path, or one beside it if a live claim lies
+// there already.
 func (l *Leases) freePath(pattern, agent string) string {
 	path := format.ClaimPath(pattern, agent, "")
 	for n := 2; ; n++ {
@@ -127,7 +126,7 @@ func (l *Leases) freePath(pattern, agent string) string {
 	}
 }
 
-// End is when the claim ended or will end.
+// End returns when the claim ended or will end.
 func (c *Row) End() time.Time {
 	if c.Released && c.ReleasedAt.Before(c.Expires) && !c.ReleasedAt.IsZero() {
 		return c.ReleasedAt

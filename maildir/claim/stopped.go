@@ -10,29 +10,29 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Stopped is what claims of others have kept an agent from. The newest of each agent and Doing is
-// run-time state, a file each in format.StoppedDir, so that people see who is stuck. The guard notes
-// it, without a server, and the server.
+// Stopped records that claims of others stopped an agent. The newest record of each agent and Doing is
+// run-time state, one file each in format.StoppedDir, so that people see who is stuck. The guard writes it
+// without a server, and the server writes it too.
 type Stopped struct {
 	At    time.Time `json:"at"`
-	Agent string    `json:"agent"` // "": nobody known
+	Agent string    `json:"agent"` // "" if unknown
 	Doing string    `json:"doing"` // DoingClaim, or what the guard stopped: "commit", "merge", "push", "edit"
 	By    []Stopper `json:"by"`    // the first maxStoppers
 }
 
-// DoingClaim is in Stopped.Doing where a claim was refused.
+// DoingClaim is Stopped.Doing if a claim was refused.
 const DoingClaim = "claim"
 
-// Stopper is a claim that stood in the way.
+// Stopper is a claim that stopped the agent.
 type Stopper struct {
-	File  string   `json:"file"`  // of the claim, in the tree
-	Paths []string `json:"paths"` // or patterns that it covers, the first maxStoppers
+	File  string   `json:"file"`  // the claim's file in the tree
+	Paths []string `json:"paths"` // the first maxStoppers paths or patterns that it covers
 }
 
 const maxStoppers = 20
 
-// NoteStopped notes that the claims have stopped an agent now. It is lost where the run-time state
-// cannot be written: whoever is stopped is told all the same.
+// NoteStopped records that the claims in by have just stopped an agent. If the run-time state cannot be
+// written, the record is lost; the agent is told all the same.
 func NoteStopped(t *tree.Tree, at time.Time, agent, doing string, by []Blocked) {
 	s := Stopped{At: at, Agent: agent, Doing: doing}
 	for _, b := range by[:min(len(by), maxStoppers)] {
@@ -47,7 +47,8 @@ func (s *Stopped) path() string {
 	return format.StoppedDir + "/" + s.Doing + "-" + s.Agent
 }
 
-// ReadStopped lists what was noted. What is damaged is as lost, and what ctx leaves unread.
+// ReadStopped returns the records of NoteStopped. It skips damaged records, and the unread ones when ctx
+// ends.
 func ReadStopped(ctx context.Context, t *tree.Tree) (all []Stopped) {
 	_ = t.Walk(ctx, format.StoppedDir, func(file string, _ fs.DirEntry) error {
 		var s Stopped
