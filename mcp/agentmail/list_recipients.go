@@ -47,7 +47,7 @@ func (t *toolset) listRecipients() tool.Tool {
 			return nil, err
 		}
 		all := shapeRecipients(names, ignored, w.name, read).Recipients
-		page, next, err := tool.Page(ctx, t.cfg.Budget, recipientsShape{Next: len(all)}, all, r.Offset)
+		page, next, err := tool.Page(ctx, t.cfg.Budget, all, r.Offset)
 		return recipientsShape{page, next}, err
 	})
 }

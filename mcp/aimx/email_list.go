@@ -2,7 +2,6 @@ package aimx
 
 import (
 	"context"
-	"math"
 
 	"mailtree/maildir"
 	"mailtree/maildir/index"
@@ -58,7 +57,7 @@ func (t *toolset) emailList() tool.Tool {
 		if err != nil {
 			return nil, err
 		}
-		page, next, err := tool.Page(ctx, t.budget, emailsShape{Next: math.MaxInt}, t.shapeRows(b, rows, q.Sent), 0)
+		page, next, err := tool.Page(ctx, t.budget, t.shapeRows(b, rows, q.Sent), 0)
 		if next > 0 {
 			next += q.Offset
 		}

@@ -3,7 +3,6 @@ package aimx
 import (
 	"cmp"
 	"context"
-	"math"
 	"strings"
 
 	"mailtree/maildir"
@@ -49,12 +48,11 @@ func (t *toolset) emailRead() tool.Tool {
 		if err != nil {
 			return nil, err
 		}
-		longest := noteOf(strings.Repeat("x", maxVoucher), math.MaxInt)
-		q := maildir.LetterQuery{ID: string(r.ID), Sent: outbox, Room: t.budget.Room(ctx, tool.InText, longest, nil)}
+		q := maildir.LetterQuery{ID: string(r.ID), Sent: outbox, Room: t.budget.Room(ctx, tool.InText, "", nil)}
 		q.Room.Offset = int64(r.Offset)
 		q.Beside = func(l *maildir.Letter) int {
 			s := t.shapeLetter(b, l, outbox)
-			s.Content, s.Truncated, s.Bytes, s.Next = "", true, math.MaxInt64, math.MaxInt64
+			s.Content = ""
 			return tool.InText.Size(s)
 		}
 		l, err := b.Read(ctx, q)
@@ -65,9 +63,6 @@ func (t *toolset) emailRead() tool.Tool {
 		return tool.Result{Text: string(l.Data), Value: s, Note: noteOf(s.Auth, int(l.Next))}, nil
 	})
 }
-
-// maxVoucher is longer than what says who vouches for a sender.
-const maxVoucher = 512
 
 // noteOf says beside the file what stands in fields beside it.
 func noteOf(auth string, next int) string {

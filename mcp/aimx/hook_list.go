@@ -3,7 +3,6 @@ package aimx
 import (
 	"context"
 	"errors"
-	"math"
 
 	"mailtree/maildir"
 	"mailtree/maildir/hook"
@@ -50,7 +49,7 @@ func (t *toolset) hookList() tool.Tool {
 		if err != nil && !errors.Is(err, maildir.ErrNotFound) {
 			return nil, err
 		}
-		page, next, err := tool.Page(ctx, t.budget, hooksShape{Next: math.MaxInt}, shapeHooks(all), r.Offset)
+		page, next, err := tool.Page(ctx, t.budget, shapeHooks(all), r.Offset)
 		return hooks(page, next), err
 	})
 }

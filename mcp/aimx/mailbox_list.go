@@ -3,7 +3,6 @@ package aimx
 import (
 	"context"
 	"errors"
-	"math"
 
 	"mailtree/maildir"
 	"mailtree/mcp/tool"
@@ -30,7 +29,7 @@ func (t *toolset) mailboxList() tool.Tool {
 		if err != nil && !errors.Is(err, maildir.ErrNotFound) {
 			return nil, err
 		}
-		page, next, err := tool.Page(ctx, t.budget, mailboxesShape{Next: math.MaxInt}, tool.Listed(all), r.Offset)
+		page, next, err := tool.Page(ctx, t.budget, tool.Listed(all), r.Offset)
 		return listed(page, next), err
 	})
 }

@@ -3,7 +3,6 @@ package mail
 import (
 	"context"
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
@@ -110,7 +109,7 @@ func shapeClaimed(r *claim.Result) Claimed {
 // fitClaimed drops what does not fit into the answer. The answer cannot be refused any more: the
 // claims are made. One of the lists is empty.
 func (t *Toolset) fitClaimed(ctx context.Context, out Claimed) Claimed {
-	rest := Claimed{Expires: out.Expires, More: math.MaxInt, Note: out.Note}
+	rest := Claimed{Note: out.Note}
 	granted, _ := tool.Fit(ctx, t.budget, tool.InTool, rest, out.Granted)
 	conflicts, _ := tool.Fit(ctx, t.budget, tool.InTool, rest, out.Conflicts)
 	out.More += len(out.Granted) - granted + len(out.Conflicts) - conflicts

@@ -3,14 +3,10 @@ package mail
 import (
 	"cmp"
 	"context"
-	"strings"
 
 	"mailtree/maildir"
 	"mailtree/mcp/tool"
 )
-
-// maxNameBytes is the length of the longest agent name.
-const maxNameBytes = 64
 
 // maxListedClaims is how many claims of each agent the directory shows.
 const maxListedClaims = 20
@@ -63,9 +59,7 @@ func (t *Toolset) listAgents() tool.Tool {
 			return nil, err
 		}
 		out := Directory{Project: p.Slug, Agents: []Listed{}, Note: note}
-		rest := out
-		rest.Next = strings.Repeat("x", maxNameBytes)
-		list := t.budget.Listing(ctx, tool.InTool, rest)
+		list := t.budget.Listing(ctx, tool.InTool, out)
 		take := func(a *maildir.AgentInfo) bool {
 			s := shapeListed(p, a)
 			fits := list.Add(s)
@@ -88,7 +82,7 @@ func (t *Toolset) listAgents() tool.Tool {
 // listProjects lists the projects after a slug, each as project_key takes it.
 func (t *Toolset) listProjects(ctx context.Context, after string) (any, error) {
 	out := Directory{Agents: []Listed{}}
-	list := t.budget.Listing(ctx, tool.InTool, Directory{Next: strings.Repeat("x", maxNameBytes)})
+	list := t.budget.Listing(ctx, tool.InTool, out)
 	for _, p := range t.store.Projects() {
 		if p.Slug <= after {
 			continue

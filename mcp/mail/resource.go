@@ -3,7 +3,6 @@ package mail
 import (
 	"context"
 	"crypto/sha1"
-	"math"
 	"net/url"
 	"strconv"
 	"strings"
@@ -401,8 +400,7 @@ func (t *Toolset) readInbox(ctx context.Context, p *maildir.Project, r ref) (any
 
 func (t *Toolset) readMessage(ctx context.Context, p *maildir.Project, r ref) (any, error) {
 	v := t.viewOf(ctx, p, "")
-	shape := func(m *index.MessageRow) any { return v.withoutBody(m) }
-	room := t.budget.Room(ctx, tool.InResource, MessageResource{Project: p.Slug}, shape)
+	room := v.room(ctx, tool.InResource, MessageResource{Project: p.Slug})
 	room.Offset = r.offset
 	m, err := p.MessageWithin(ctx, r.name, room)
 	if err != nil {
@@ -415,12 +413,11 @@ func (t *Toolset) readMessage(ctx context.Context, p *maildir.Project, r ref) (a
 
 func (t *Toolset) readThread(ctx context.Context, p *maildir.Project, r ref) (any, error) {
 	v := t.viewOf(ctx, p, "")
-	rest := ThreadResource{Project: p.Slug, ThreadID: r.name, Next: cursor(math.MaxInt64)}
 	q := index.ThreadQuery{
 		Thread: r.name,
 		Bodies: r.query.Bodies,
 		After:  r.query.Before,
-		Room:   t.budget.Room(ctx, tool.InResource, rest, func(m *index.MessageRow) any { return v.withoutBody(m) }),
+		Room:   v.room(ctx, tool.InResource, ThreadResource{Project: p.Slug, ThreadID: r.name}),
 	}
 	page, err := p.ThreadPage(ctx, q)
 	if err != nil {
@@ -474,7 +471,7 @@ func (t *Toolset) readClaims(ctx context.Context, p *maildir.Project, r ref) (an
 	for i, c := range shapeClaims(live) {
 		out.Claims[i] = heldClaim{live[i].Agent, c}
 	}
-	rest := ClaimsResource{Project: p.Slug, Next: cursor(math.MaxInt64)}
+	rest := ClaimsResource{Project: p.Slug}
 	n, err := tool.Fit(ctx, t.budget, tool.InResource, rest, out.Claims)
 	if n < len(live) {
 		out.Claims, out.Next = out.Claims[:n], cursor(int64(before+n))

@@ -2,7 +2,6 @@ package mail
 
 import (
 	"context"
-	"math"
 
 	"mailtree/maildir"
 	"mailtree/maildir/index"
@@ -62,7 +61,7 @@ func (t *Toolset) searchMessages() tool.Tool {
 			return t.addBodies(ctx, p, page, note)
 		}
 		out := t.shapeHits(page, note)
-		n, err := tool.Fit(ctx, t.budget, tool.InTool, Hits{Next: cursor(math.MaxInt64), Ranked: page.Ranked, Note: out.Note}, out.Hits)
+		n, err := tool.Fit(ctx, t.budget, tool.InTool, Hits{Note: out.Note}, out.Hits)
 		page.Cut(n)
 		out.Hits, out.Next = out.Hits[:n], page.Next
 		return out, err
@@ -104,12 +103,8 @@ func (t *Toolset) addBodies(ctx context.Context, p *maildir.Project, page *maild
 	for _, h := range out.Hits {
 		heads[h.ID] = h
 	}
-	out.Hits, out.Next = nil, cursor(math.MaxInt64)
-	room := t.budget.Room(ctx, tool.InTool, out, func(m *index.MessageRow) any {
-		h := heads[m.ID]
-		h.bodyShape = emptyBody()
-		return h
-	})
+	out.Hits = nil
+	room := t.budget.Room(ctx, tool.InTool, out, func(m *index.MessageRow) any { return heads[m.ID] })
 	if err := p.AddBodies(ctx, page, room); err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package mail
 
 import (
 	"context"
-	"math"
 	"path/filepath"
 	"time"
 
@@ -182,25 +181,6 @@ func (s *bodyShape) addBody(m *index.MessageRow) {
 	}
 }
 
-// withoutBody is the largest shape that a message can have apart from the text of its body: an
-// answer keeps that much room for it.
-func (v *view) withoutBody(m *index.MessageRow) Message {
-	s := v.shapeHead(m)
-	s.bodyShape = emptyBody()
-	return s
-}
-
-// emptyBody is the largest shape that a body can have apart from its text.
-func emptyBody() bodyShape {
-	none := ""
-	return bodyShape{
-		Body:       &none,
-		Truncated:  true,
-		BodyBytes:  math.MaxInt64,
-		NextOffset: math.MaxInt64,
-	}
-}
-
 // Delivery is a message as it lies in one inbox.
 type Delivery struct {
 	Message
@@ -222,28 +202,12 @@ type Inbox struct {
 
 // inboxRoom is the room for messages of an agent's inbox.
 func (v *view) inboxRoom(ctx context.Context, form tool.Form, agent string) *index.Room {
-	rest := Inbox{
-		Project: v.p.Slug,
-		Agent:   agent,
-		Unread:  math.MaxInt,
-		Total:   math.MaxInt,
-		Next:    cursor(math.MaxInt64),
-		Note:    v.note,
-	}
-	return v.deliveryRoom(ctx, form, rest)
+	return v.room(ctx, form, Inbox{Project: v.p.Slug, Agent: agent, Note: v.note})
 }
 
-// deliveryRoom is the room for deliveries beside rest.
-func (v *view) deliveryRoom(ctx context.Context, form tool.Form, rest any) *index.Room {
-	return v.budget.Room(ctx, form, rest, func(m *index.MessageRow) any {
-		at := format.At(m.Created)
-		return Delivery{
-			Message:  v.withoutBody(m),
-			Kind:     index.KindSent,
-			Marks:    index.Marks{Read: true, ReadAt: at, Acked: true, AckedAt: at},
-			Archived: true,
-		}
-	})
+// room is the room for messages beside rest.
+func (v *view) room(ctx context.Context, form tool.Form, rest any) *index.Room {
+	return v.budget.Room(ctx, form, rest, func(m *index.MessageRow) any { return v.shapeHead(m) })
 }
 
 func (v *view) shapeInbox(agent string, page *maildir.InboxPage, bodies bool) Inbox {
@@ -320,7 +284,7 @@ func (v *view) answerSent(ctx context.Context, m *maildir.Sent, wait time.Durati
 	d, err := tool.Box(ctx, v.p, m.From).AwaitReply(ctx, m, maildir.ReplyQuery{
 		Wait:    wait,
 		Waiting: tool.Waiting(ctx, v.stopping),
-		Room:    v.deliveryRoom(ctx, tool.InTool, s),
+		Room:    v.room(ctx, tool.InTool, s),
 	})
 	switch {
 	case err != nil:

@@ -22,6 +22,13 @@ const (
 // kind.
 const envelope = 16 << 10
 
+// aroundList is room for the fields of an answer that are known only when its list is: cursors, counts.
+const aroundList = 2 << 10
+
+// aroundRow is room for what an answer says of a message beside its head: the fields of a body that is
+// cut, the marks of a delivery, a comma.
+const aroundRow = 800
+
 // unreserved is how much an answer may have without a reservation of memory: all requests that
 // there may be can have it at once.
 const unreserved = 32 << 10
@@ -77,9 +84,6 @@ func (f Form) fit(text string, most int) (n, size int) {
 	return n, size
 }
 
-// comma returns how many bytes separate two items.
-func (f Form) comma() int { return f.ofJSON([]byte(",")) }
-
 // Size is how many bytes a value takes.
 func (f Form) Size(v any) int { return f.ofJSON(Encode(v)) }
 
@@ -100,13 +104,13 @@ func (f Form) ofJSON(data []byte) (size int) {
 }
 
 // Room returns the room that an answer has for messages beside rest. shape returns the answer's
-// form of a message without its body.
+// form of a message without its body and its marks.
 func (b Budget) Room(ctx context.Context, form Form, rest any, shape func(m *index.MessageRow) any) *index.Room {
 	h, beside := HoldOf(ctx), form.Size(rest)
 	return &index.Room{
 		Small:   unreserved - beside,
-		Large:   b.bytes() - beside,
-		Row:     func(m *index.MessageRow) int { return form.Size(shape(m)) + form.comma() },
+		Large:   b.bytes() - aroundList - beside,
+		Row:     func(m *index.MessageRow) int { return form.Size(shape(m)) + aroundRow },
 		Fit:     form.fit,
 		Reserve: func(ctx context.Context, more int64) error { return h.Reserve(ctx, b.reserved()+more) },
 		Release: h.Release,
@@ -132,14 +136,14 @@ func (b Budget) Listing(ctx context.Context, form Form, rest any) *Listing {
 		ctx:  ctx,
 		b:    b,
 		form: form,
-		left: b.bytes() - form.Size(rest),
+		left: b.bytes() - aroundList - form.Size(rest),
 	}
 }
 
 // Add reports whether one more item fits; where it does not, the list ends before it. A long list
 // reserves memory; where there is none, nothing fits any more, and Err says so.
 func (l *Listing) Add(item any) bool {
-	size := l.form.Size(item) + l.form.comma()
+	size := l.form.Size(item) + l.form.ofJSON([]byte(","))
 	if size > l.left || l.err != nil {
 		return false
 	}
@@ -180,11 +184,11 @@ func (b Budget) Blob(ctx context.Context) (most int64, err error) {
 // Fits reports whether a value is within the budget.
 func (b Budget) Fits(form Form, v any) bool { return form.Size(v) <= b.bytes() }
 
-// Page returns the items from an offset on that fit into a tool's answer beside rest, and the
-// offset of the next page; 0 at the end. Errors: ErrUnavailable.
-func Page[T any](ctx context.Context, b Budget, rest any, items []T, offset int) (page []T, next int, err error) {
+// Page returns the items from an offset on that fit into a tool's answer, and the offset of the next
+// page; 0 at the end. Errors: ErrUnavailable.
+func Page[T any](ctx context.Context, b Budget, items []T, offset int) (page []T, next int, err error) {
 	page = items[min(offset, len(items)):]
-	n, err := Fit(ctx, b, InTool, rest, page)
+	n, err := Fit(ctx, b, InTool, "", page)
 	if n < len(page) {
 		next = offset + n
 	}
