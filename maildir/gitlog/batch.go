@@ -147,6 +147,7 @@ func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
 	p := &publication{repo: repo, step: l.step}
 	if err = repo.busy(); err == nil {
 		p.at, err = l.branch(repo)
+		p.commit = p.at.commit
 	}
 	if err == nil {
 		err = repo.makeOwn() // before two ask for it at once

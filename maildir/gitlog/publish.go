@@ -51,54 +51,13 @@ var (
 // was first, build anew. *hold: a lock is not to be had. errMade: the index has moved, and perhaps the branch;
 // repair finishes what follows before anything else.
 func (p *publication) run(ctx context.Context, index hash) error {
-	if err := p.prepare(index); err != nil {
-		return err
-	}
-	if err := p.lock(ctx); err != nil {
-		return err
-	}
-	return p.finish()
-}
-
-// prepare is step 1 for an index that is made, with that checksum.
-func (p *publication) prepare(index hash) error {
-	r, m := p.repo, &p.mark
-	m.Branch, m.Old, m.New = p.at.branch, p.at.commit.String(), p.commit.String()
-	m.Index = append(m.Index, index.String())
-	write := r.stageLock
-	if p.locked {
-		write = r.writeMark
-	}
-	if err := write(m); err != nil {
+	p.mark.Index = []string{index.String()}
+	if err := p.stage(); err != nil {
 		return err
 	}
 	p.step("staged")
-	return r.syncStaged()
-}
-
-// reserve takes index.lock before the commit is built, for when a person's commits follow each
-// other faster than the disk makes ours durable: then nobody else can begin one.
-func (p *publication) reserve(ctx context.Context) error {
-	p.mark.Branch, p.mark.Old, p.mark.New = p.at.branch, p.at.commit.String(), p.at.commit.String()
-	if err := p.repo.stageLock(&p.mark); err != nil {
-		return err
-	}
-	if err := p.repo.syncStaged(); err != nil {
-		return err
-	}
 	if err := p.lockIndex(ctx); err != nil {
 		return err
-	}
-	p.step("reserved")
-	return p.repo.rest(ctx) // a command that has written the index may be about to move HEAD
-}
-
-// lock is steps 2 to 4.
-func (p *publication) lock(ctx context.Context) error {
-	if !p.locked {
-		if err := p.lockIndex(ctx); err != nil {
-			return err
-		}
 	}
 	p.step("index locked")
 	if err := p.unchanged(); err != nil {
@@ -111,7 +70,36 @@ func (p *publication) lock(ctx context.Context) error {
 		}
 	}
 	p.step("ref locked")
-	return p.sameHead()
+	if err := p.sameHead(); err != nil {
+		return err
+	}
+	return p.finish()
+}
+
+// stage makes the mark and what becomes index.lock durable, and with them the next index.
+func (p *publication) stage() error {
+	p.mark.Branch, p.mark.Old, p.mark.New = p.at.branch, p.at.commit.String(), p.commit.String()
+	write := p.repo.stageLock
+	if p.locked {
+		write = p.repo.writeMark
+	}
+	if err := write(&p.mark); err != nil {
+		return err
+	}
+	return p.repo.syncStaged()
+}
+
+// reserve takes index.lock before the commit is built, for when a person's commits follow each
+// other faster than the disk makes ours durable: then nobody else can begin one.
+func (p *publication) reserve(ctx context.Context) error {
+	if err := p.stage(); err != nil {
+		return err
+	}
+	if err := p.lockIndex(ctx); err != nil {
+		return err
+	}
+	p.step("reserved")
+	return p.repo.rest(ctx) // a command that has written the index may be about to move HEAD
 }
 
 // sameHead compares HEAD and branch with what the commit was built on.
@@ -138,24 +126,25 @@ func (p *publication) unchanged() error {
 	return err
 }
 
-// lockIndex waits for index.lock, at most lockPatience.
+// lockIndex waits for index.lock, at most lockPatience, where it is not ours yet.
 func (p *publication) lockIndex(ctx context.Context) error {
 	deadline := time.Now().Add(lockPatience)
-	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
+	for wait := time.Millisecond; !p.locked; wait = min(2*wait, 50*time.Millisecond) {
 		err := os.Link(p.repo.path(lockStage), p.repo.path("index.lock"))
-		if p.locked = err == nil; p.locked {
-			return nil
-		}
-		if !errors.Is(err, fs.ErrExist) {
+		p.locked = err == nil
+		switch {
+		case p.locked:
+		case !errors.Is(err, fs.ErrExist):
 			return err
-		}
-		if time.Now().After(deadline) {
+		case time.Now().After(deadline):
 			return p.repo.lockedBy("index.lock")
-		}
-		if err := pause(ctx, wait); err != nil {
-			return err
+		default:
+			if err := pause(ctx, wait); err != nil {
+				return err
+			}
 		}
 	}
+	return nil
 }
 
 const (

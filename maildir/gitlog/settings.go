@@ -25,9 +25,6 @@ func readSettings(b []byte) settings {
 	s := settings{fileMode: true}
 	c, err := parseConfig(b)
 	if err != nil {
-		if bytes.Contains(bytes.ToLower(b), []byte("sha256")) {
-			s.format = "SHA-256 objects"
-		}
 		return s
 	}
 	core, ext := c.Section("core"), c.Section("extensions")
