@@ -230,7 +230,7 @@ func (l *Log) makeObjects(p *publication, plan *plan, parts []part, mend []*chan
 	newest, err := l.importParts(p, plan, parts, to)
 	if err == nil && len(parts) > 0 {
 		p.commit, err = to.finish()
-		p.mark.By, p.mark.At, p.mark.Log = newest.Committer, newest.Made, newest.reflog()
+		p.mark.Log = newest.reflog()
 		l.grow(packWeight)
 	}
 	return index, errors.Join(err, staging.Wait())

@@ -159,11 +159,6 @@ func (r *repository) giveStats(file string, changes []*change) (sum hash, err er
 			of[c.path] = c
 		}
 	}
-	files, err := tree.Open(r.dir, maxBlob)
-	if err != nil {
-		return sum, err
-	}
-	defer files.Close()
 	f, err := os.OpenFile(file, os.O_RDWR, 0)
 	if err != nil {
 		return sum, err
@@ -186,7 +181,7 @@ func (r *repository) giveStats(file string, changes []*change) (sum hash, err er
 		if at > 0 {
 			name := head + int(part[60]>>6&1)*2 // there are more flags
 			length := bytes.IndexByte(part[name:], 0)
-			if c := of[string(part[name:name+max(length, 0)])]; c != nil && hash(part[40:60]) == c.new.Hash && c.putStat(files, part) {
+			if c := of[string(part[name:name+max(length, 0)])]; c != nil && hash(part[40:60]) == c.new.Hash && c.putStat(r.dir, part) {
 				if _, err := f.WriteAt(part[:head], int64(at)); err != nil {
 					return sum, err
 				}
@@ -210,9 +205,9 @@ const maxEntry = 8 << 10
 
 // putStat writes the state of a file into its entry where the file is as committed, and reports whether it
 // is.
-func (c *change) putStat(files *tree.Tree, entry []byte) bool {
-	fi, err := os.Lstat(filepath.Join(files.Dir(), c.path))
-	if err != nil || tree.StatOfInfo(fi) != c.seen || !c.calm {
+func (c *change) putStat(dir string, entry []byte) bool {
+	fi, err := os.Lstat(filepath.Join(dir, c.path))
+	if err != nil || tree.StatOfInfo(fi) != c.seen {
 		return false
 	}
 	st := fi.Sys().(*syscall.Stat_t)
@@ -233,12 +228,7 @@ func (r *repository) nameIndex(file string) error {
 			return err
 		}
 	}
-	f, _, err := openIndex(r.path("index"))
-	if f == nil || err != nil {
-		return err
-	}
-	f.Close()
-	return os.Link(r.path("index"), file)
+	return tree.IgnoreGone(os.Link(r.path("index"), file))
 }
 
 // staged tells what the index has where that is not what a commit has, of the wanted paths.

@@ -100,7 +100,7 @@ func Open(cfg Config) (*Log, error) {
 	if cfg.UnderWay == nil {
 		cfg.UnderWay = func(string) bool { return false }
 	}
-	cfg.Domain = cmp.Or(cfg.Domain, "mailtree.local")
+	cfg.Domain = cmp.Or(cfg.Domain, defaultDomain)
 	cfg.Delay = cmp.Or(cfg.Delay, 250*time.Millisecond)
 	cfg.Quiet = cmp.Or(cfg.Quiet, 2*time.Second)
 	cfg.Longest = cmp.Or(cfg.Longest, 30*time.Second)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"time"
 
 	"mailtree/maildir/tree"
 )
@@ -23,11 +22,7 @@ type mark struct {
 	New    string   `json:"new"`   // our commit
 	Index  []string `json:"index"` // checksums of the indexes that we may have put into place
 	Lock   string   `json:"lock"`  // the text of our index.lock
-
-	// What the reflogs say of the move.
-	By  string    `json:"by"`
-	At  time.Time `json:"at"`
-	Log string    `json:"log"`
+	Log    string   `json:"log"`   // what the reflogs say of the move
 }
 
 const (

@@ -124,7 +124,10 @@ func identity(name, mail string) string {
 	return fmt.Sprintf("%s <%s>", identityPart(name), strings.ReplaceAll(identityPart(mail), " ", ""))
 }
 
-const serverName = "mailtree"
+const (
+	serverName    = "mailtree"
+	defaultDomain = "mailtree.local"
+)
 
 func (l *Log) server() string { return identity(serverName, serverName+"@"+l.cfg.Domain) }
 

@@ -17,18 +17,18 @@ import (
 type change struct {
 	path     string
 	old, new entry         // in HEAD, in the newest commit
-	seen     tree.FileStat // of the file on disk, where its content is that of new
-	calm     bool          // it had been so for long enough to tell by its time whether it has changed since
+	seen     tree.FileStat // of the file on disk, where its content is that of new and another change would bear another time
 	data     []byte        // of new, where an operation has told it; else the importer has it
 	gone     bool          // nothing is there on disk
 	skipped  string        // why the file on disk cannot be committed; then new is old
 }
 
-// see notes the state of the file on disk before it is read.
-func (c *change) see(st tree.FileStat) { c.seen, c.calm = st, isCalm(st) }
-
-// isCalm reports that another change would bear another time.
-func isCalm(st tree.FileStat) bool { return time.Since(time.Unix(0, st.CTime)) > tree.Racy }
+// see notes the state of the file on disk, as it was before it is read.
+func (c *change) see(st tree.FileStat) {
+	if time.Since(time.Unix(0, st.CTime)) > tree.Racy {
+		c.seen = st
+	}
+}
 
 func (c *change) differs() bool { return c.new != c.old }
 

@@ -274,8 +274,7 @@ func (r *repository) lockRef(k *mark) (*refLock, error) {
 	}
 	ctx, cancel := context.WithTimeout(r.ctx, commandLimit)
 	c := gitCommand(ctx, program, r.git, "-c", refPatience, "update-ref", "--stdin", "-m", k.Log)
-	name, mail, _ := strings.Cut(strings.TrimSuffix(k.By, ">"), " <")
-	c.Env = append(c.Env, "GIT_COMMITTER_NAME="+name, "GIT_COMMITTER_EMAIL="+mail, "GIT_COMMITTER_DATE=@"+gitTime(k.At))
+	c.Env = append(c.Env, "GIT_COMMITTER_NAME="+serverName, "GIT_COMMITTER_EMAIL="+serverName+"@"+defaultDomain)
 	l := &refLock{cancel: cancel}
 	c.Stderr = &l.said
 	if l.talk, err = startTalk(c); err != nil {

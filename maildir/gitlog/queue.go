@@ -3,10 +3,8 @@ package gitlog
 import (
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
-	"mailtree/maildir/format"
 	"mailtree/maildir/writer"
 )
 
@@ -69,9 +67,6 @@ func contents(ops []writer.Op) (n int) {
 
 func (q *queue) edited(paths []string, now time.Time) {
 	for _, p := range paths {
-		if top, _, _ := strings.Cut(p, "/"); top == format.RunDir || top == ".git" {
-			continue
-		}
 		if len(q.edits) == 0 {
 			q.firstEdit = now
 		}
