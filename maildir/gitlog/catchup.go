@@ -37,10 +37,7 @@ var errLater = errors.New("there is still work in the queue")
 
 // missed compares the tree with the index.
 func (l *Log) missed(ctx context.Context, before uint64) ([]string, error) {
-	l.mu.Lock()
-	later := l.finished < before
-	l.mu.Unlock()
-	if later {
+	if l.isBehind(before) {
 		return nil, errLater
 	}
 	done, err := await(ctx, l.cfg.Share.aside)

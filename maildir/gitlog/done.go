@@ -94,7 +94,7 @@ func (l *Log) commitWaiting(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
-	err := l.exclusive(ctx, func() error { return l.commitOps(ctx) })
+	err := l.exclusive(ctx, func() error { return l.commitRecorded(ctx) })
 	if err != nil {
 		l.cfg.Log.Debug("the history is read without what waits", "error", err)
 	}

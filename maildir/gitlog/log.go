@@ -341,29 +341,38 @@ func (l *Log) exclusive(ctx context.Context, fn func() error) error {
 
 // Flush implements history.Log. Errors wrap refusal.ErrUnavailable.
 func (l *Log) Flush(ctx context.Context) error {
+	return unavailable(l.exclusive(ctx, func() error {
+		if err := l.commitRecorded(ctx); err != nil {
+			return err
+		}
+		if err := l.commitEdits(ctx); err != nil {
+			return err
+		}
+		if err := l.heal(ctx); err != nil && holdOf(err) == nil {
+			return err
+		}
+		return l.commitEdits(ctx) // what heal has handed over
+	}))
+}
+
+// commitRecorded commits all operations that were recorded by now. The caller holds the turn.
+func (l *Log) commitRecorded(ctx context.Context) error {
 	l.mu.Lock()
 	target := l.recorded
 	l.mu.Unlock()
-	return unavailable(l.exclusive(ctx, func() error {
-		for {
-			if err := l.commitOps(ctx); err != nil {
-				return err
-			}
-			l.mu.Lock()
-			level := l.finished >= target
-			l.mu.Unlock()
-			if !level {
-				continue
-			}
-			if err := l.commitEdits(ctx); err != nil {
-				return err
-			}
-			if err := l.heal(ctx); err != nil && holdOf(err) == nil {
-				return err
-			}
-			return l.commitEdits(ctx) // what heal has handed over
+	for l.isBehind(target) {
+		if err := l.commitOps(ctx); err != nil {
+			return err
 		}
-	}))
+	}
+	return nil
+}
+
+// isBehind reports whether one of the first n records is still to be committed.
+func (l *Log) isBehind(n uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.finished < n
 }
 
 // Preserve implements history.Log.
@@ -373,10 +382,8 @@ func (l *Log) Preserve(ctx context.Context, paths []string) error {
 		if err != nil || len(unsaved) == 0 {
 			return err
 		}
-		for l.pendingOps() {
-			if err := l.commitOps(ctx); err != nil {
-				return err
-			}
+		if err := l.commitRecorded(ctx); err != nil {
+			return err
 		}
 		if unsaved, err = l.unsaved(ctx, paths); err != nil || len(unsaved) == 0 {
 			return err
