@@ -17,21 +17,21 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// File is an attachment whose bytes were read.
+// File is an attachment in memory.
 type File struct {
 	format.Attachment
 	data  []byte
-	there tree.FileStat // how the tree has it; the zero value: it did not
+	there tree.FileStat // the state of the file in the tree; zero if the tree does not have it
 }
 
-// Alternative is the HTML of a body as an attachment.
+// Alternative returns the HTML of a body as an attachment.
 func Alternative(html string) File {
 	f := newFile("body.html", &media.File{Data: []byte(html), Type: "text/html", Ext: ".html"})
 	f.Type = format.Alternative
 	return f
 }
 
-// newFile is a file that its sender calls name; "" for the data of a URI.
+// newFile returns a File with the sender's file name; name is "" for the data of a URI.
 func newFile(name string, f *media.File) File {
 	sum := sha1Of(f.Data)
 	switch {
@@ -60,11 +60,11 @@ func sha1Of(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// otherBytes is what is wrong with a file in attachments that somebody changed or put there.
+// otherBytes is the reason for refusing a file in attachments that somebody changed or put there.
 const otherBytes = "other bytes than its name says"
 
-// Look looks whether the tree has the file, before its message is planned: that reads it. Errors:
-// ErrConflict where something else lies at its name; ErrUnavailable.
+// Look checks whether the tree has the file, before the message is planned, because it reads the file. It
+// returns ErrConflict if something else lies at the file's name, and ErrUnavailable.
 func (f *File) Look(t *tree.Tree) error {
 	st, err := t.Stat(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -94,8 +94,8 @@ func (f *File) Look(t *tree.Tree) error {
 	}
 }
 
-// Plan plans the file as a part of tx, an operation of g; nothing where the tree has it. Errors: those of
-// Look.
+// Plan adds the file to tx, an operation of g. It adds nothing if the tree has the file. It returns the
+// errors of Look.
 func (f *File) Plan(tx *writer.Tx, g *writer.Group, t *tree.Tree) error {
 	if slices.ContainsFunc(tx.Writes, func(w *tree.Write) bool { return w.Path == f.Path && bytes.Equal(w.Data, f.data) }) {
 		return nil // attached twice
@@ -107,5 +107,5 @@ func (f *File) Plan(tx *writer.Tx, g *writer.Group, t *tree.Tree) error {
 	case err == nil && st == f.there:
 		return nil
 	}
-	return f.Look(t) // somebody has just made it, or changed it
+	return f.Look(t) // somebody has just created or changed the file
 }

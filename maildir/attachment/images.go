@@ -16,45 +16,45 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Images say what becomes of the images of a message: those that its markdown shows, by a path or a
-// data URI, are sent along with it, and the markdown names the copies. The zero value goes by the
-// settings of the store.
+// Images says how to handle the images that the markdown of a message shows by a path or a data URI. They
+// are sent along with the message, and the markdown names the copies. The zero value uses the settings of
+// the store.
 //
 // See docs/tools.md, "Attachments and images".
 type Images struct {
 	Convert   Conversion
 	Embed     ImagePolicy // "": the store's
-	MaxInline int         // bytes of an image that is put into the body; 0: the store's, below 0: none
+	MaxInline int         // largest image in bytes to put into the body; 0: the store's setting, below 0: none
 }
 
-// Conversion says which images are made WebP.
+// Conversion says which images are converted to WebP.
 type Conversion int
 
 // The conversions.
 const (
-	ConvertDefault Conversion = iota // those of the body, unless the store keeps them
-	ConvertAll                       // those among the attachments too
+	ConvertDefault Conversion = iota // images of the body, unless the store keeps them
+	ConvertAll                       // also images among the attachments
 	ConvertNone
 )
 
-// ImagePolicy says where the images of a body go.
+// ImagePolicy says where the images of a body are stored.
 type ImagePolicy string
 
-// The policies. Only a store has ImagesKeep.
+// The policies. Only a store may have ImagesKeep.
 const (
-	ImagesAuto   ImagePolicy = "auto"   // small ones into the body, others into files
-	ImagesFile   ImagePolicy = "file"   // all into files
-	ImagesInline ImagePolicy = "inline" // as auto, and a note tells of each that is too large for the body
-	ImagesKeep   ImagePolicy = "keep"   // as auto, and they are not converted unless the sender asks for it
+	ImagesAuto   ImagePolicy = "auto"   // small images in the body, others in files
+	ImagesFile   ImagePolicy = "file"   // all images in files
+	ImagesInline ImagePolicy = "inline" // as auto, with a note for each image that is too large for the body
+	ImagesKeep   ImagePolicy = "keep"   // as auto, but images are converted only if the sender asks for it
 )
 
-// MaxInline is how many bytes an image has at most that is put into the body, by default.
+// MaxInline is the default size in bytes of the largest image that is put into the body.
 const MaxInline = 64 << 10
 
-// maxConverted is how many pixels of one message are converted: some five seconds of one core.
+// maxConverted is the most pixels that are converted for one message: some five seconds of one core.
 const maxConverted = 4 * media.MaxConvert
 
-// bodyImages gathers the images of the body, and returns the body that names the copies.
+// bodyImages gathers the images of the body. It returns the body with the names of the copies.
 func (g *gathering) bodyImages(ctx context.Context) string {
 	known := map[string]string{}
 	body, whole := markdown.RewriteImages(g.r.Body, func(destination string) string {
@@ -75,8 +75,8 @@ func (g *gathering) bodyImages(ctx context.Context) string {
 	return body
 }
 
-// bodyImage gathers one image of the body. It returns what the body shall name: the destination
-// where that is no file, or none that can be read.
+// bodyImage gathers one image of the body. It returns the destination to write into the body, which is
+// unchanged if it names no readable file.
 func (g *gathering) bodyImage(ctx context.Context, destination string) string {
 	data, name, err := g.readImage(destination)
 	if err == nil && len(g.files) == maxFiles {
@@ -100,7 +100,7 @@ func (g *gathering) bodyImage(ctx context.Context, destination string) string {
 	f := media.New(name, data)
 	g.noteOdd(refusal.Body, shown, f)
 	if format.AttachmentSum(destination) != "" {
-		return g.addImage(name, f) // an earlier message brought it: it was converted then, or not
+		return g.addImage(name, f) // an earlier message brought the file and decided about its conversion
 	}
 	if c := g.r.Images.Convert; c == ConvertAll || c == ConvertDefault && g.in.Images != ImagesKeep {
 		g.toWebP(ctx, refusal.Body, shown, f)
@@ -120,7 +120,7 @@ func (g *gathering) bodyImage(ctx context.Context, destination string) string {
 	return g.addImage(name, f)
 }
 
-// addImage adds a file, unless the message has it already, and returns its path.
+// addImage adds a file, unless the message already has it, and returns its path.
 func (g *gathering) addImage(name string, f *media.File) string {
 	a := newFile(name, f)
 	if !slices.ContainsFunc(g.files, func(f File) bool { return f.Path == a.Path }) {
@@ -129,11 +129,11 @@ func (g *gathering) addImage(name string, f *media.File) string {
 	return a.Path
 }
 
-// scheme matches the beginning of a URI, and of what names no file.
+// scheme matches the beginning of a URI and of other destinations that name no file.
 var scheme = regexp.MustCompile(`^(?:[A-Za-z][A-Za-z0-9+.-]*:|//|#|\?)`)
 
-// readImage reads what an image of the body names, and returns its file name, if any. It returns
-// nil where that is on another machine, or no file at all.
+// readImage reads the file that an image of the body names and returns its name, if it has one. It returns
+// nil data if the image is on another machine or names no file.
 func (g *gathering) readImage(destination string) (data []byte, name string, err error) {
 	if isDataURI(destination) {
 		data, err = dataURI(refusal.Body, destination)
@@ -155,7 +155,7 @@ func (g *gathering) readImage(destination string) (data []byte, name string, err
 
 func isDataURI(name string) bool { return strings.HasPrefix(name, "data:") }
 
-// dataURI decodes the data of a URI (RFC 2397) that a field of the request names.
+// dataURI decodes a data URI (RFC 2397) in a field of the request.
 func dataURI(field refusal.Field, uri string) ([]byte, error) {
 	head, data, ok := strings.Cut(uri, ",")
 	if plain, err := url.PathUnescape(data); err == nil {
@@ -171,7 +171,7 @@ func dataURI(field refusal.Field, uri string) ([]byte, error) {
 	return out, nil
 }
 
-// shortURI is the beginning of a data URI, and the whole of any other destination.
+// shortURI shortens a data URI. It returns any other destination unchanged.
 func shortURI(destination string) string {
 	head, _, ok := strings.Cut(destination, ",")
 	if ok && isDataURI(destination) {
@@ -180,8 +180,9 @@ func shortURI(destination string) string {
 	return destination
 }
 
-// toWebP converts an image, one at a time in the store, and notes why it was kept as it is. Without
-// loss that is, but for a photograph of a sender who asks for the conversion: then a note says so.
+// toWebP converts an image to WebP, one at a time in the store, and adds a note if it keeps the image as it
+// is. The conversion is lossless, except for a photograph whose sender asks for conversion; a note then
+// says so.
 func (g *gathering) toWebP(ctx context.Context, field refusal.Field, name string, f *media.File) {
 	kept := "the images of this message that were converted have too many pixels together"
 	odd := f.Odd

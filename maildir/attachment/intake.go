@@ -17,39 +17,38 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// What one message may bring along, by default, in bytes.
+// Default limits of the files of one message, in bytes.
 const (
 	MaxFile  = 10 << 20 // one file
 	MaxTotal = 25 << 20 // all files together
 )
 
-// MaxStored is the most that Settings.MaxFile may be: a larger file of attachments is none that a
-// server made.
+// MaxStored is the upper limit of Settings.MaxFile. No server stores a larger attachment.
 const MaxStored = 32 << 20
 
-// maxFiles is how many files one message may bring along.
+// maxFiles is the most files that one message may bring along.
 const maxFiles = 50
 
-// Settings are a store's for what its messages bring along. The zero value is the default.
+// Settings are a store's settings for attachments. The zero value is the default.
 type Settings struct {
-	MaxFile   int64       // bytes of one file; 0: MaxFile
-	MaxTotal  int64       // bytes of all files that one message brings along; 0: MaxTotal
-	Images    ImagePolicy // what becomes of images in bodies; "": ImagesAuto
-	MaxInline int         // bytes of an image that is put into a body; 0: MaxInline, below 0: none
-	Roots     []string    // folders that files may be read from, beside the tree and the project's work tree
-	// CodePhoto makes WebP of a JPEG image with some loss; nil: photographs stay as they are. Its
-	// error says why it cannot.
+	MaxFile   int64       // largest file in bytes; 0: MaxFile
+	MaxTotal  int64       // most bytes of all files of one message; 0: MaxTotal
+	Images    ImagePolicy // where images of bodies are stored; "": ImagesAuto
+	MaxInline int         // largest image in bytes to put into a body; 0: MaxInline, below 0: none
+	Roots     []string    // folders that files may be read from, besides the tree and the project's work tree
+	// CodePhoto converts a JPEG image to WebP with some loss. Its error says why it cannot. nil:
+	// photographs are kept as they are.
 	CodePhoto func(ctx context.Context, jpeg []byte) ([]byte, error)
 }
 
-// Intake gathers what the messages of one store bring along. Safe for concurrent use.
+// Intake gathers the attachments of one store's messages. It is safe for concurrent use.
 type Intake struct {
 	Settings
-	reading    chan struct{} // tokens of those who hold files in memory
+	reading    chan struct{} // tokens of the calls that hold files in memory
 	converting chan struct{} // full while an image is converted
 }
 
-// NewIntake returns the intake of a store.
+// NewIntake returns the Intake of a store.
 func NewIntake(s Settings) *Intake {
 	s.MaxFile = cmp.Or(s.MaxFile, MaxFile)
 	s.MaxTotal = cmp.Or(s.MaxTotal, MaxTotal)
@@ -58,40 +57,40 @@ func NewIntake(s Settings) *Intake {
 	return &Intake{s, make(chan struct{}, 2), make(chan struct{}, 1)}
 }
 
-// Request is what a sender asks to have sent along.
+// Request lists what a sender wants to send along.
 type Request struct {
-	Names    []string // of files: absolute, or below a root
+	Names    []string // file names: absolute, or below a root
 	Body     string
-	TextOnly bool    // the body is no markdown
-	Images   *Images // what becomes of the images of the body; nil: they stay as they are
+	TextOnly bool    // the body is not markdown
+	Images   *Images // how to handle the images of the body; nil: leave them as they are
 
 	Tree     *tree.Tree // of the project
-	CodeBase string     // the project's, absolute; read where it is the top of a work tree; "": none
-	WorkDir  string     // absolute folder that the sender works in; "" or any other: the main work tree
-	OwnedBy  *int       // the uid of a sender to whom the store's rights are not lent; nil: they are
+	CodeBase string     // absolute path of the project's code base, which is read only if it is the top of a work tree; "" for none
+	WorkDir  string     // absolute folder that the sender works in; "" or any other folder: the main work tree
+	OwnedBy  *int       // uid of the sender if the sender may read only their own files; nil: the store's rights apply
 }
 
-// Brought is what a message brings along.
+// Brought holds the attachments of a message.
 type Brought struct {
 	Files []File
-	Body  string           // which names the copies of images that it showed
-	Notes []*refusal.Error // what was done otherwise than asked
+	Body  string           // names the copies of the images that it showed
+	Notes []*refusal.Error // what was done differently from the request
 }
 
-// gathering is what a message brings along, while it is read.
+// gathering is the state of one Gather call.
 type gathering struct {
 	in     *Intake
 	r      *Request
-	linked string // the linked work tree that the sender works in; "" for none
-	bytes  int64  // that the message brings along so far
-	pixels int    // that were converted so far
+	linked string // linked work tree that the sender works in; "" for none
+	bytes  int64  // read so far for the message
+	pixels int    // converted so far
 	files  []File
 	notes  []*refusal.Error
 }
 
-// Gather reads the files of a request, and the images of its body where it asks for that. Errors:
-// ErrNotFound, ErrTooLarge, ErrInvalid, ErrConflict where a file of attachments is not what its name
-// says, ErrUnavailable.
+// Gather reads the files of a request and, if the request asks for it, the images of its body. It returns
+// ErrNotFound, ErrTooLarge, ErrInvalid, ErrUnavailable, and ErrConflict if the content of a file in
+// attachments does not match its name.
 func (in *Intake) Gather(ctx context.Context, r Request) (*Brought, error) {
 	if len(r.Names) > maxFiles {
 		return nil, refusal.Over(refusal.TooManyAttachments, refusal.Attachments, len(r.Names), maxFiles)
@@ -118,8 +117,8 @@ func (in *Intake) Gather(ctx context.Context, r Request) (*Brought, error) {
 	return &Brought{g.files, r.Body, g.notes}, nil
 }
 
-// attach gathers a file that the sender names. A name that is no file's may be a list of names: models
-// write one string for a list.
+// attach gathers a file that the sender names. If no such file exists, the name may be a list of names,
+// because models sometimes write one string for a list.
 func (g *gathering) attach(ctx context.Context, name string) error {
 	data, base, err := g.readAttachment(name)
 	if list := listedNames(name); len(list) > 0 && errors.Is(err, refusal.ErrNotFound) {
@@ -145,7 +144,7 @@ func (g *gathering) attach(ctx context.Context, name string) error {
 	return nil
 }
 
-// readAttachment reads what an attachment names: a file, or the data of a URI. base is "" for data.
+// readAttachment reads an attachment: a file, or the data of a data URI. base is "" for data.
 func (g *gathering) readAttachment(name string) (data []byte, base string, err error) {
 	if !isDataURI(name) {
 		return g.readNamed(refusal.Attachments, name)
@@ -157,8 +156,8 @@ func (g *gathering) readAttachment(name string) (data []byte, base string, err e
 	return data, "", err
 }
 
-// listedNames cuts a list of names at its commas and line ends, or where it has none at its
-// semicolons, and leaves out what is blank. Without any of these it is no list: nil.
+// listedNames splits a list of names at its commas and line ends, or else at its semicolons, and leaves out
+// blank names. It returns nil if list has no separator.
 func listedNames(list string) (names []string) {
 	separators := ",\r\n"
 	if !strings.ContainsAny(list, separators) {
@@ -175,9 +174,9 @@ func listedNames(list string) (names []string) {
 	return names
 }
 
-// readNamed reads a file that a field of the request names, and returns the last element of its
-// path. It looks in the roots, in their order. Errors: ErrNotFound, ErrTooLarge, ErrInvalid,
-// ErrConflict where a file of attachments is not what its name says.
+// readNamed reads a file that a field of the request names. It looks in the roots in their order. base is
+// the last element of the file's path. It returns ErrNotFound, ErrTooLarge, ErrInvalid, and ErrConflict if
+// the content of a file in attachments does not match its name.
 func (g *gathering) readNamed(field refusal.Field, name string) (data []byte, base string, err error) {
 	e := &refusal.Error{
 		What: refusal.NotFound("The attachment {name} {arg} was not found, or is not where attachments may be read from: the project's " +
@@ -192,11 +191,11 @@ func (g *gathering) readNamed(field refusal.Field, name string) (data []byte, ba
 	for _, root := range g.roots(filepath.IsAbs(name)) {
 		rel := name
 		if filepath.IsAbs(name) {
-			rel, _ = filepath.Rel(root, name) // "" where that cannot be
+			rel, _ = filepath.Rel(root, name) // "" if name cannot be relative to root
 		}
 		rel = filepath.ToSlash(filepath.Clean(rel))
 		inTree := root == g.r.Tree.Dir()
-		hidden := strings.Contains("/"+rel, "/.") // or the root itself
+		hidden := strings.Contains("/"+rel, "/.") // the root itself counts too
 		if hidden || !filepath.IsLocal(rel) || inTree && (g.r.OwnedBy != nil || strings.HasPrefix(rel, format.AgentsDir+"/")) {
 			continue
 		}
@@ -225,9 +224,9 @@ func (g *gathering) readNamed(field refusal.Field, name string) (data []byte, ba
 	return nil, "", e
 }
 
-// roots are the folders to look in: first the code base, then the configured ones, then the tree
-// itself. To who works in a linked work tree that is the code base; of the main one, which may have
-// other files of the same names, only absolute names are theirs.
+// roots returns the folders to look in: the code base, then the configured folders, then the tree. For a
+// sender who works in a linked work tree, that work tree is the code base. The main work tree may have
+// other files of the same names, so it is searched only for absolute names.
 func (g *gathering) roots(absolute bool) []string {
 	var roots []string
 	if g.linked != "" {
@@ -241,8 +240,8 @@ func (g *gathering) roots(absolute bool) []string {
 	return append(append(roots, g.in.Roots...), g.r.Tree.Dir())
 }
 
-// readBelow reads a file that lies below a root. What is another's than Request.OwnedBy, or is then
-// too large, is as if it were not there.
+// readBelow reads a file below a root. If Request.OwnedBy is set, a file that belongs to another user or is
+// too large counts as missing.
 func (g *gathering) readBelow(root, rel string) ([]byte, error) {
 	t, err := tree.Open(root, 0)
 	if err != nil {
@@ -257,8 +256,8 @@ func (g *gathering) readBelow(root, rel string) ([]byte, error) {
 	return data, err
 }
 
-// count counts the bytes of a file that the message brings along. Errors: ErrTooLarge, and then
-// nothing is counted.
+// count adds the bytes of a file to the message's total. If that exceeds a limit it returns ErrTooLarge and
+// adds nothing.
 func (g *gathering) count(field refusal.Field, name string, size int64) error {
 	var e *refusal.Error
 	switch most := g.in.MaxFile; {
@@ -276,7 +275,7 @@ func (g *gathering) count(field refusal.Field, name string, size int64) error {
 	return e
 }
 
-// noteOdd notes that a file is not stored as its name says.
+// noteOdd adds a note if a file's content does not match its name.
 func (g *gathering) noteOdd(field refusal.Field, name string, f *media.File) {
 	if f.Odd != "" {
 		g.note(refusal.Note("The attachment {name} {arg} is not stored as its name says: {why}."), field, name, f.Odd)

@@ -16,16 +16,16 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Stored is a file of the tree that mail brought along.
+// Stored is an attachment that was read from the tree.
 type Stored struct {
 	Path      string // in the tree
 	MediaType string
 	Data      []byte
 }
 
-// Read reads the file of a project's tree whose bytes have that SHA-1, in hex. project is how a
-// refusal calls the project. Errors: ErrNotFound; ErrTooLarge where the file has more than limit
-// bytes; ErrConflict where the bytes are not what its name says.
+// Read reads the file with that SHA-1 (in hex) from a project's tree. project is the project's name in
+// refusals. Read returns ErrNotFound, ErrTooLarge if the file has more than limit bytes, and ErrConflict if
+// its content does not match its name.
 func Read(t *tree.Tree, project, sum string, limit int64) (*Stored, error) {
 	path, err := Find(t, sum)
 	if err != nil {
@@ -41,14 +41,14 @@ func Read(t *tree.Tree, project, sum string, limit int64) (*Stored, error) {
 	return &Stored{Path: path, MediaType: media.New(path, data).Type, Data: data}, nil
 }
 
-// Opened is a file of the tree that mail brought along, to be read piece by piece and closed.
+// Opened is an open attachment of the tree. The caller reads and closes it.
 type Opened struct {
 	io.ReadCloser
 	Path string // in the tree
 	Size int64
 }
 
-// Open opens the file that Read reads, and holds little of it in memory. Errors: as of Read.
+// Open is Read, but opens the file and holds little of it in memory. It returns the errors of Read.
 func Open(t *tree.Tree, project, sum string, limit int64) (*Opened, error) {
 	path, err := Find(t, sum)
 	if err != nil {
@@ -68,7 +68,7 @@ func Open(t *tree.Tree, project, sum string, limit int64) (*Opened, error) {
 	return &Opened{file, path, stat.Size}, nil
 }
 
-// unusable is the refusal of a file that is not there.
+// unusable returns the refusal of a file that does not exist.
 func unusable(project, sum string) *refusal.Error {
 	return &refusal.Error{
 		What:  refusal.NotFound("No attachment {name} in project {=other}: give the sha1 of one that a message names."),
@@ -78,8 +78,8 @@ func unusable(project, sum string) *refusal.Error {
 	}
 }
 
-// check refuses a file that is too large, cannot be read, or holds other bytes than its name says: is
-// is their SHA-1.
+// check refuses a file that is too large, cannot be read, or does not match its name. is is the SHA-1 of
+// its content.
 func check(t *tree.Tree, project, path, sum, is string, stat tree.FileStat, limit int64, err error) error {
 	e := unusable(project, sum)
 	switch {
@@ -96,8 +96,8 @@ func check(t *tree.Tree, project, path, sum, is string, stat tree.FileStat, limi
 	return e
 }
 
-// Find finds the path of the file whose bytes have that SHA-1, in hex; "" where there is none.
-// Errors: ErrUnavailable where the folder cannot be read.
+// Find returns the path of the file with that SHA-1 (in hex), or "" if there is none. It returns
+// ErrUnavailable if the folder cannot be read.
 func Find(t *tree.Tree, sum string) (string, error) {
 	sum = strings.ToLower(sum)
 	if len(sum) < 2 || format.AttachmentSum(format.AttachmentPath(sum, "")) == "" {
@@ -116,8 +116,8 @@ func Find(t *tree.Tree, sum string) (string, error) {
 	return "", nil
 }
 
-// walkStored calls fn with every file below attachments that is named by its content, or with the
-// path of a folder that cannot be read and why. Errors: ctx's.
+// walkStored calls fn with the path of every file below attachments that is named by a SHA-1. For a folder
+// that cannot be read it calls fn with the folder's path and the error. It returns ctx's error.
 func walkStored(ctx context.Context, t *tree.Tree, fn func(path string, err error)) error {
 	list := func(dir string) []fs.DirEntry {
 		entries, err := t.List(dir)
@@ -143,10 +143,10 @@ func walkStored(ctx context.Context, t *tree.Tree, fn func(path string, err erro
 	return nil
 }
 
-// Check reads every file below attachments that is named by its content, and calls bad
-// with the path of each that is not what its name says, and why: other bytes, too large for an
-// attachment, no file, not readable. It holds little of a file in memory at a time. It returns how
-// many are as they should be. Errors: ctx's.
+// Check reads every file below attachments that is named by a SHA-1. It calls bad with the path and the
+// reason for each file that has other bytes, is too large for an attachment, is not a regular file, or
+// cannot be read. It holds little of a file in memory. It returns the number of good files, and ctx's
+// error.
 func Check(ctx context.Context, t *tree.Tree, bad func(path, why string)) (good int, err error) {
 	err = walkStored(ctx, t, func(p string, err error) {
 		sum := ""
@@ -166,13 +166,13 @@ func Check(ctx context.Context, t *tree.Tree, bad func(path, why string)) (good 
 	return good, err
 }
 
-// sums matches what may be the SHA-1 of an attachment.
+// sums matches every text that may be the SHA-1 of an attachment.
 var sums = regexp.MustCompile(`[0-9a-f]{40}`)
 
-// Unnamed lists the files below attachments whose names stand in no other file of the
-// tree: no message, no copy of one and no draft, valid or not. It changes nothing. While a server
-// runs, a file of a message that is just being sent may be among them. Errors: ctx's; of a file or
-// folder that cannot be read, since it may name any.
+// Unnamed lists the files below attachments whose names appear in no other file of the tree: in no message,
+// copy or draft, valid or not. It changes nothing. While a server runs, the list may include a file of a
+// message that is just being sent. It returns ctx's error, and the error of any file or folder that cannot
+// be read, because that file may name any attachment.
 func Unnamed(ctx context.Context, t *tree.Tree) ([]string, error) {
 	var stored []string
 	var unread error
