@@ -12,20 +12,20 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Ring verifies seals: by the store's own key, and by those of trusted_keys. Safe for concurrent
-// use.
+// Ring verifies seals made by the store's own key and by the keys in trusted_keys. It is safe for
+// concurrent use.
 type Ring struct {
 	own     Key
 	trusted *registry.File[*trust]
-	nobody  *trust // what holds while trusted_keys is not what it should be
+	nobody  *trust // used while trusted_keys is not usable
 
 	mu sync.Mutex // held while a trust is used
 }
 
-// trust is what one state of trusted_keys says.
+// trust is the content of one version of trusted_keys.
 type trust struct {
 	keys     map[string]Key  // by id
-	verified map[string]bool // by digest and seal, with these keys or the store's own
+	verified map[string]bool // verified seals, by digest and seal, for these keys and the store's own
 }
 
 func newTrust(keys []Key) *trust {
@@ -36,9 +36,9 @@ func newTrust(keys []Key) *trust {
 	return t
 }
 
-// Open reads the private key of the store at root, making it with rand at first start, and returns
-// the ring beside it. A key of an older format is renamed to key.old. Errors: ErrUnavailable,
-// naming the file and what to do.
+// Open reads the private key of the store at root and returns it with a Ring. At the first start it creates
+// the key with rand. It renames a key of an older format to key.old. It returns ErrUnavailable, which names
+// the file and says what to do.
 func Open(root string, rand io.Reader) (*Ring, ed25519.PrivateKey, error) {
 	private, err := openKey(root, rand)
 	if err != nil {
@@ -47,25 +47,25 @@ func Open(root string, rand io.Reader) (*Ring, ed25519.PrivateKey, error) {
 	file := registry.New(filepath.Join(root, trustedFile), registry.Format[*trust]{
 		Limit: maxTrusted,
 		Parse: func(data []byte, _ tree.FileStat) (*trust, error) {
-			all, _ := parseTrusted(data) // `mailtree doctor` names the lines that are no key
+			all, _ := parseTrusted(data) // `mailtree doctor` reports the lines that are no key
 			return newTrust(all), nil
 		},
 	})
 	return &Ring{own: publicOf(private), trusted: file, nobody: newTrust(nil)}, private, nil
 }
 
-// maxVerified bounds how many verifications are remembered: at some 200 bytes each, 12 MiB.
+// maxVerified is the most verified seals to remember: at some 200 bytes each, 12 MiB.
 const maxVerified = 1 << 16
 
-// Verified reports whether m is as a server wrote it whose key is trusted, the store's own among
-// them, and who vouches for it then. A message that is made or edited by hand, or sealed by a key
-// that nobody trusts, gives false.
+// Verified reports whether the seal of m is by a trusted key or the store's own key and still fits m, and
+// who vouches for m then. It reports false for a message that was made or edited by hand, and for a seal by
+// an untrusted key.
 func (r *Ring) Verified(m *format.Message) (Voucher, bool) {
 	k, ok := r.keyOf(m)
 	return Voucher{m.Origin, k.Name}, ok
 }
 
-// keyOf returns the key whose seal the message carries; false where none that is trusted does.
+// keyOf returns the key that made the message's seal. It reports false if no trusted key did.
 func (r *Ring) keyOf(m *format.Message) (Key, bool) {
 	id, _, ok := strings.Cut(m.Seal, ":")
 	if !ok {
@@ -93,8 +93,8 @@ func (r *Ring) keyOf(m *format.Message) (Key, bool) {
 	return key, holds
 }
 
-// believed is what trusted_keys says. While the machine does not let the file be read, it is what
-// the file said before.
+// believed returns the content of trusted_keys. While a fault of the machine keeps the file from being
+// read, it returns the last content read.
 func (r *Ring) believed() *trust {
 	t, err := r.trusted.Load()
 	if t == nil || err != nil && tree.FaultOf(err) != tree.FaultMachine {
@@ -103,22 +103,21 @@ func (r *Ring) believed() *trust {
 	return t
 }
 
-// Voucher is who vouches for a message: the store whose seal it carries, and how that store's
-// server knew the sender.
+// Voucher says who vouches for a message: the store that sealed it, and how that store's server
+// authenticated the sender.
 type Voucher struct {
-	format.Origin        // as the sealing server found it
-	Machine       string // name of the trusted key that sealed it; "": this store's own
+	format.Origin        // as the sealing server determined it
+	Machine       string // name of the trusted key that sealed it; "" for this store's own key
 }
 
-// SelfAsserted is what answers show of a sender for whom nobody vouches.
+// SelfAsserted is what answers show for a sender for whom no one vouches.
 const SelfAsserted = "self-asserted"
 
-// String says in words who vouches for the sender: "person, uid 1000", "uid 1000 (program)",
-// "token", "dmarc example.org", or SelfAsserted where the server took the sender's word. Where
-// another trusted key sealed the message, the machine stands first, "machine laptop, uid 1000
-// (program)": its uids are not this one's. "person" is said where the message came through a web
-// page, or a command line with a controlling terminal, and this store sealed it. A program of the
-// same user can feign both.
+// String says in words who vouches for the sender: "person, uid 1000", "uid 1000 (program)", "token",
+// "dmarc example.org", or SelfAsserted if the server only has the sender's word. If another trusted key
+// sealed the message, its machine comes first, as in "machine laptop, uid 1000 (program)", because its uids
+// are not this machine's. "person" means that this store sealed the message and that it came through a web
+// page or a command line with a controlling terminal. A program of the same user can fake both.
 func (v Voucher) String() string {
 	words := strings.Replace(v.Auth, ":", " ", 1)
 	switch {

@@ -26,13 +26,13 @@ const (
 	trustedLock = trustedFile + ".lock" // held by a process that changes trusted_keys
 )
 
-// IsFile reports whether a file of that name in a store's folder is one of this package's.
+// IsFile reports whether this package owns the file of that name in a store's folder.
 func IsFile(name string) bool {
 	return slices.Contains([]string{keyFile, oldKeyFile, tokenFile, trustedFile, trustedLock}, name)
 }
 
-// Problems opens the files as a server does, and says of each that cannot be used what it is and
-// what to do. It changes nothing.
+// Problems opens the files as a server does. For each file that cannot be used, it returns an error that
+// says what is wrong and what to do. It changes nothing.
 func Problems(root string) (all []error) {
 	_, keyErr := readKey(filepath.Join(root, keyFile))
 	_, tokenErr := readToken(filepath.Join(root, tokenFile))
@@ -45,11 +45,11 @@ func Problems(root string) (all []error) {
 	return all
 }
 
-// keyPrefix begins the key file; base64url of the private key's 32-byte seed follows.
+// keyPrefix begins the key file. The base64url of the private key's 32-byte seed follows.
 const keyPrefix = "ed25519 "
 
-// openKey reads the store's private key, making it at first start. A key of an older format is
-// renamed to key.old. Errors: ErrUnavailable, naming the file and what to do.
+// openKey reads the store's private key and creates it at the first start. It renames a key of an older
+// format to key.old. It returns ErrUnavailable, which names the file and says what to do.
 func openKey(root string, rand io.Reader) (ed25519.PrivateKey, error) {
 	file := filepath.Join(root, keyFile)
 	private, err := readKey(file)
@@ -70,14 +70,13 @@ func openKey(root string, rand io.Reader) (ed25519.PrivateKey, error) {
 	return private, err
 }
 
-// errOldKey says that the key file holds the secret of the seals that stores made before they had
-// key pairs.
+// errOldKey says that the key file holds a secret of the older format, from before stores had key pairs.
 var errOldKey = &refusal.Error{
 	What: refusal.Unavailable("The store's key is of an older version; the next start of the server makes a new one."),
 }
 
-// readKey reads the private key. Errors: fs.ErrNotExist; errOldKey; ErrUnavailable, naming the file
-// and what to do.
+// readKey reads the private key. It returns fs.ErrNotExist, errOldKey, or ErrUnavailable, which names the
+// file and says what to do.
 func readKey(file string) (ed25519.PrivateKey, error) {
 	text, err := readSecret(file)
 	if err != nil {
@@ -98,8 +97,8 @@ func readKey(file string) (ed25519.PrivateKey, error) {
 	return ed25519.NewKeyFromSeed(seed), nil
 }
 
-// makeKey makes a key pair and keeps it in the file. The text of its public key does not begin with
-// "-": where people name the key on a command line, it would be taken for a flag.
+// makeKey creates a key pair and writes it to the file. The text of the public key never begins with "-",
+// because a command line would take it for a flag.
 func makeKey(file string, rand io.Reader) (ed25519.PrivateKey, error) {
 	for seed := make([]byte, ed25519.SeedSize); ; {
 		if _, err := io.ReadFull(rand, seed); err != nil {
@@ -113,7 +112,7 @@ func makeKey(file string, rand io.Reader) (ed25519.PrivateKey, error) {
 	}
 }
 
-// Own reads the public key of the store at root. Errors: fs.ErrNotExist before the first start;
+// Own returns the public key of the store at root. It returns fs.ErrNotExist before the first start, and
 // ErrUnavailable.
 func Own(root string) (Key, error) {
 	private, err := readKey(filepath.Join(root, keyFile))
@@ -128,8 +127,8 @@ func publicOf(private ed25519.PrivateKey) Key {
 	return Key{ID: format.KeyID(public), Public: public}
 }
 
-// Token reads the store's bearer token, making it at first start. Errors: ErrUnavailable, naming
-// the file and what to do.
+// Token reads the store's bearer token and creates it at the first start. It returns ErrUnavailable, which
+// names the file and says what to do.
 func Token(root string, rand io.Reader) (string, error) {
 	file := filepath.Join(root, tokenFile)
 	token, err := readToken(file)
@@ -144,12 +143,12 @@ func Token(root string, rand io.Reader) (string, error) {
 	return token, writeSecret(file, token)
 }
 
-// OwnToken reads the token of the store at root. Errors: fs.ErrNotExist before the first start;
+// OwnToken returns the token of the store at root. It returns fs.ErrNotExist before the first start, and
 // ErrUnavailable.
 func OwnToken(root string) (string, error) { return readToken(filepath.Join(root, tokenFile)) }
 
-// readToken reads the token: at least 16 bytes in hex. Errors: fs.ErrNotExist; ErrUnavailable,
-// naming the file and what to do.
+// readToken reads the token, which has at least 16 bytes in hex. It returns fs.ErrNotExist, or
+// ErrUnavailable, which names the file and says what to do.
 func readToken(file string) (string, error) {
 	text, err := readSecret(file)
 	if err != nil {
@@ -165,11 +164,10 @@ func readToken(file string) (string, error) {
 	return hex.EncodeToString(b), nil
 }
 
-// maxSecret is how large the file of a secret may be, in bytes: the largest that a server makes has
-// 65.
+// maxSecret is the largest size of a secret's file in bytes. A server writes at most 65.
 const maxSecret = 4096
 
-// readSecret reads the one line of a file. Errors: fs.ErrNotExist; ErrUnavailable.
+// readSecret reads a file of one line. It returns fs.ErrNotExist and ErrUnavailable.
 func readSecret(file string) (string, error) {
 	data, _, err := tree.ReadPlain(file, maxSecret)
 	switch err = registry.WrongFile(err, refusal.Unavailable("{=other} is {why}: put the file there that belongs there, or remove "+
@@ -187,7 +185,7 @@ func readSecret(file string) (string, error) {
 	return strings.TrimSpace(string(data)), nil
 }
 
-// writeSecret writes a file of one line, durably. Errors: ErrUnavailable.
+// writeSecret durably writes a file of one line. It returns ErrUnavailable.
 func writeSecret(file, text string) error {
 	err := tree.WriteFile(file, []byte(text+"\n"))
 	if err == nil {

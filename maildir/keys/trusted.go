@@ -18,25 +18,24 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Key is a public key whose seals a store believes.
+// Key is a public key whose seals a store trusts.
 type Key struct {
-	ID     string // as seals name it
+	ID     string // as seals name the key
 	Public ed25519.PublicKey
-	Name   string // what people call the machine that holds the private key; "" for the store's own
+	Name   string // people's name for the machine that holds the private key; "" for the store's own key
 }
 
-// String is the key as a line of trusted_keys, which the other machine's `mailtree key trust` takes
-// as it is.
+// String returns the key as a line of trusted_keys. `mailtree key trust` on the other machine accepts the
+// line as it is.
 func (k Key) String() string {
 	return strings.TrimSpace(base64.RawURLEncoding.EncodeToString(k.Public) + " " + k.Name)
 }
 
-// maxTrusted bounds the file trusted_keys in bytes: some ten thousand keys.
+// maxTrusted is the largest size of trusted_keys in bytes: some ten thousand keys.
 const maxTrusted = 1 << 20
 
-// Trusted lists the keys of the store's trusted_keys in the order of the file; none where there is
-// no such file. It leaves out a line that is no key and names it in the error, which then wraps
-// ErrInvalid; it returns the other keys beside the error.
+// Trusted lists the keys of the store's trusted_keys in the order of the file. It lists none if there is no
+// file. If some lines are no keys, it returns the other keys and an ErrInvalid that names those lines.
 func Trusted(root string) ([]Key, error) {
 	data, _, err := tree.ReadPlain(filepath.Join(root, trustedFile), maxTrusted)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -70,10 +69,10 @@ func parseTrusted(data []byte) (keys []Key, err error) {
 	return keys, errors.Join(bad...)
 }
 
-// maxKeyName is how long the name of a trusted key may be, in bytes.
+// maxKeyName is the longest name of a trusted key in bytes.
 const maxKeyName = 64
 
-// Parse reads a public key in base64url and the name behind it. Errors: ErrInvalid.
+// Parse reads a public key in base64url, followed by a name. It returns ErrInvalid.
 func Parse(line string) (Key, error) {
 	text, name, _ := strings.Cut(strings.TrimSpace(line), " ")
 	name = strings.TrimSpace(name)
@@ -99,16 +98,15 @@ func Parse(line string) (Key, error) {
 	return Key{ID: format.KeyID(public), Public: public, Name: name}, nil
 }
 
-// changeTrusted replaces the lines of the store's trusted_keys by what edit makes of them, durably.
-// Comments and lines that edit leaves alone stay as they are. Of several calls at once each sees
-// the one before.
+// changeTrusted durably replaces the lines of trusted_keys by the result of edit. Comments and lines that
+// edit leaves alone stay as they are. Concurrent calls run one after another.
 func changeTrusted(root string, edit func(lines []string) ([]string, error)) error {
 	file := filepath.Join(root, trustedFile)
 	lock, _, err := tree.OpenPlain(filepath.Join(root, trustedLock), os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return registry.WrongFile(err, refusal.Unavailable("The store's trusted_keys.lock is {why}: remove it."), trustedFile)
 	}
-	defer lock.Close() // and with that unlocks it
+	defer lock.Close() // also unlocks it
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
 		return err
 	}
@@ -126,8 +124,8 @@ func changeTrusted(root string, edit func(lines []string) ([]string, error)) err
 	return tree.WriteFile(file, []byte(strings.Join(append(lines, ""), "\n")))
 }
 
-// withoutKey takes out the lines of a key; which is its name, id or public key. found is false
-// where there is none.
+// withoutKey removes the lines of the key whose name, id or public key is which. found is false if there is
+// none.
 func withoutKey(lines []string, which string) (left []string, found bool) {
 	left = slices.DeleteFunc(slices.Clone(lines), func(line string) bool {
 		k, err := Parse(line)
@@ -138,8 +136,8 @@ func withoutKey(lines []string, which string) (left []string, found bool) {
 	return left, found
 }
 
-// Trust adds a key to the store's trusted_keys; a line for the same public key is replaced. Errors:
-// ErrInvalid, ErrConflict where another key has that name, ErrUnavailable.
+// Trust adds a key to trusted_keys and replaces a line with the same public key. It returns ErrInvalid,
+// ErrUnavailable, and ErrConflict if another key has the name.
 func Trust(root string, key Key) error {
 	if own, err := Own(root); err == nil && own.ID == key.ID {
 		return &refusal.Error{What: refusal.Invalid("The public key {=name} is this store's own, which is always believed."), Name: key.ID}
@@ -160,9 +158,8 @@ func Trust(root string, key Key) error {
 	})
 }
 
-// Distrust removes keys from the store's trusted_keys by name, id or public key: their mail is
-// shown as unverified from then on. Errors: ErrNotFound with the names that there are,
-// ErrUnavailable.
+// Distrust removes keys from trusted_keys by name, id or public key. Their mail is shown as unverified from
+// then on. It returns ErrUnavailable, and an ErrNotFound that lists the existing names.
 func Distrust(root, which string) error {
 	return changeTrusted(root, func(lines []string) ([]string, error) {
 		left, found := withoutKey(lines, which)
