@@ -1,16 +1,16 @@
-// Package hook says which command runs for which message: the hooks of a store, what calls for one,
-// and what has run. It runs nothing; watcher/hook does.
+// Package hook decides which command runs for which message: it keeps a store's list of hooks, matches
+// messages with hooks, and logs the runs. It runs no commands; watcher/hook does.
 //
-// A store keeps them beside its trees, so that no `git pull` changes a command:
+// A store keeps hooks beside its trees, so that no `git pull` changes a command:
 //
 //   - hooks.json, the List of hooks. A person may edit it while a server runs.
-//   - hooks, the Log of runs: a folder with a mark for each. A run has its mark before its command
-//     starts, so that no crash and no restart repeats it.
+//   - hooks, the Log of runs: a folder with one mark for each run. The mark is written before the command
+//     starts, so that no crash and no restart repeats the run.
 //
-// A copy that appears in an inbox or outbox is an Arrival. List.Firings gives a Firing for each
-// hook on that mailbox and event. List.Stands and Firing.WhyNot decide about it, Log.Begin notes
-// the run, and a Run carries all that its command is given. maildir brings what the room does not
-// know: who owns a mailbox, what changed, and how far a message is trusted.
+// A copy that appears in an inbox or outbox is an Arrival. List.Firings returns a Firing for each hook on
+// that mailbox and event. List.Stands and Firing.WhyNot decide whether it runs, Log.Begin writes the mark,
+// and a Run carries everything that the command is given. Package maildir supplies what this package does
+// not know: who owns a mailbox, what changed, and how far a message is trusted.
 //
 // See docs/email.md, "Hooks".
 package hook

@@ -7,26 +7,26 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Arrival is a copy that appeared in a mailbox, as the feed of changes has it.
+// Arrival is a copy that appeared in a mailbox, taken from the feed of changes.
 type Arrival struct {
 	Project string // slug
 	Mailbox string
 	Event   string // OnReceive or AfterSend
 	ID      string // of the message
-	Path    string // the copy, in the tree
+	Path    string // of the copy in the tree
 	Seq     int64  // of the change
 	At      time.Time
 }
 
-// Firing is a hook and a copy that it may have to run for.
+// Firing is a hook and a copy that the hook may have to run for.
 type Firing struct {
 	Hook  Hook
-	Owner int    // whose the mailbox is
+	Owner int    // uid of the mailbox's owner
 	ID    string // of the message
-	Path  string // the copy, in the tree
+	Path  string // of the copy in the tree
 }
 
-// Run is a run that was noted in the log and is to be made, now.
+// Run is a run that has its mark in the log and is to be made now.
 type Run struct {
 	Firing
 	File      string // absolute path of the copy
@@ -38,9 +38,9 @@ type Run struct {
 	Date      string
 }
 
-// Firings returns what arrivals call for, in their order, without owners. It also writes down when
-// hooks that a person wrote were made; otherwise they would count as made whenever the file is
-// changed. Where that cannot be written, the next call tries again.
+// Firings returns the firings for arrivals, in order, without Owner. It also writes the Created time of
+// hooks that a person added to the file, because otherwise they would count as created at each later change
+// of the file. If that write fails, the next call tries again.
 func (l *List) Firings(arrivals []Arrival) ([]Firing, error) {
 	if len(arrivals) == 0 {
 		return nil, nil
@@ -64,8 +64,8 @@ func (l *List) Firings(arrivals []Arrival) ([]Firing, error) {
 	return all, nil
 }
 
-// precedes reports whether the hook was made before an arrival. The numbers of changes tell,
-// because the clock may have been set back since; the feed goes on.
+// precedes reports whether the hook was created before an arrival. It compares change numbers if it can,
+// because the clock may have been set back since while change numbers only grow.
 func (h *Hook) precedes(a *Arrival) bool {
 	if h.After > 0 {
 		return a.Seq > h.After
@@ -73,8 +73,8 @@ func (h *Hook) precedes(a *Arrival) bool {
 	return !a.At.Before(h.Created)
 }
 
-// Stands looks whether the hook of a firing is still in the list and may run for the firing's
-// owner, and puts it into the firing as it is now. why says why it may not, "" where it may.
+// Stands checks whether the hook of a firing is still in the list and may run for the firing's owner. It
+// puts the current hook into the firing. why says why the hook may not run; "" if it may.
 func (l *List) Stands(f *Firing) (why string, err error) {
 	hooks, err := l.Load()
 	if err != nil {
@@ -94,18 +94,18 @@ func (l *List) Stands(f *Firing) (why string, err error) {
 	return "", nil
 }
 
-// Gone is why a hook does not run that is no longer there.
+// Gone is the reason why a deleted hook does not run.
 const Gone = "the hook is gone"
 
-// Copy is what decides whether a hook runs for a copy.
+// Copy holds the facts that decide whether a hook runs for a copy.
 type Copy struct {
 	Message *format.Message
 	Sealed  bool // by this store's own server
-	Trusted bool // as of docs/email.md, "Trust"
+	Trusted bool // as defined in docs/email.md, "Trust"
 }
 
-// WhyNot says why the hook of a firing does not run for the copy; "" where it does. Only a seal
-// vouches for the date that a message bears.
+// WhyNot says why the hook of a firing does not run for the copy; "" if it runs. It uses the message's date
+// only if the message is sealed.
 func (f *Firing) WhyNot(c Copy, now time.Time) string {
 	switch {
 	case c.Sealed && f.Hook.outdates(c.Message, now):
@@ -118,9 +118,9 @@ func (f *Firing) WhyNot(c Copy, now time.Time) string {
 	return ""
 }
 
-// outdates reports whether the hook was made after the message was sent. The dates do not tell
-// while the hook's lies in the future: then the clock was set back since it was made, and mail that
-// came later has earlier dates.
+// outdates reports whether the hook was created after the message was sent. If the hook's date lies in the
+// future, the clock was set back since it was created, and newer mail may have earlier dates; outdates then
+// reports false.
 func (h *Hook) outdates(m *format.Message, now time.Time) bool {
 	return m.Created.Before(h.Created) && !h.Created.After(now)
 }

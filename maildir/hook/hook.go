@@ -14,26 +14,26 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Hook is a command that runs when a message comes into a mailbox or was sent from it.
+// Hook is a command that runs when a message arrives in a mailbox or was sent from it.
 type Hook struct {
 	Project         string   `json:"project"` // slug
 	Mailbox         string   `json:"mailbox"`
 	Name            string   `json:"name"`
 	Event           string   `json:"event"` // OnReceive or AfterSend
-	Cmd             []string `json:"cmd"`   // run as it stands, without a shell; the first is an absolute path
+	Cmd             []string `json:"cmd"`   // run without a shell; the first element is an absolute path
 	Timeout         int      `json:"timeout_secs"`
 	FireOnUntrusted bool     `json:"fire_on_untrusted"`
 
-	// Owner is whose the mailbox was: the hook does not run for another owner. Where a person wrote
-	// the hook and gave none, it runs for whoever owns the mailbox.
+	// Owner is the uid of the mailbox's owner when the hook was created. The hook does not run for another
+	// owner. If a person wrote the hook and left Owner out, the hook runs for any owner.
 	Owner *int `json:"owner_uid,omitempty"`
 
-	// Created is when the hook was made: it runs only for mail that was sent later. Where a person
-	// gave none, it is when the file was last changed.
+	// Created is when the hook was created. The hook runs only for mail sent later. If a person left it
+	// out, it is the time when the file was last changed.
 	Created time.Time `json:"created"`
 
-	// After is the newest change when the hook was made: it runs only for later ones. 0: Created
-	// decides.
+	// After is the newest change when the hook was created. The hook runs only for later changes. If After
+	// is 0, Created decides.
 	After int64 `json:"after_change,omitempty"`
 }
 
@@ -43,7 +43,7 @@ const (
 	AfterSend = "after_send" // a copy appeared in its outbox
 )
 
-// Bounds of a hook.
+// Limits of a hook.
 const (
 	DefaultTimeout = 60  // seconds
 	maxTimeout     = 600 // seconds
@@ -52,7 +52,7 @@ const (
 	maxName        = 128 // bytes
 )
 
-// EventOf is the event that a new file of that kind is; "" for none.
+// EventOf returns the event of a new file of that kind; "" for none.
 func EventOf(k format.Kind) string {
 	switch k {
 	case format.KindInbox:
@@ -63,7 +63,7 @@ func EventOf(k format.Kind) string {
 	return ""
 }
 
-// CheckDraft refuses what cannot be a hook. It may still be without a name.
+// CheckDraft refuses an invalid hook. The hook may still lack a name.
 func (h Hook) CheckDraft() error {
 	if h.Name == "" {
 		h.Name = h.derivedName()
@@ -71,7 +71,7 @@ func (h Hook) CheckDraft() error {
 	return h.check()
 }
 
-// check is CheckDraft for a hook that has its name. See docs/email.md, "Texts".
+// check is CheckDraft for a hook with a name. See docs/email.md, "Texts".
 func (h *Hook) check() error {
 	switch cmd := strings.Join(h.Cmd, "\x00"); {
 	case h.Event != OnReceive && h.Event != AfterSend:
@@ -116,13 +116,13 @@ func (h *Hook) check() error {
 	return nil
 }
 
-// derivedName is the name of a hook that was given none: the same for the same event, command and
-// flag.
+// derivedName is the name of a hook that was given no name. Hooks with the same event, command and flag get
+// the same derived name.
 func (h *Hook) derivedName() string { return hashName(h.Event, h.Cmd, h.FireOnUntrusted) }
 
-// freeName is the derived name, or where a hook on another mailbox has that, one that is derived
-// from the mailbox too. A hook that is on the mailbox under either name keeps it, whatever became
-// of the hook on the other mailbox. own are all hooks of the owner.
+// freeName returns the derived name. If a hook on another mailbox has that name, it returns a name derived
+// from the mailbox as well. If a hook on this mailbox already has either name, freeName returns that hook's
+// name. own lists all hooks of the owner.
 func (h *Hook) freeName(own []Hook) string {
 	short, long := h.derivedName(), hashName(h.Mailbox, h.Event, h.Cmd, h.FireOnUntrusted)
 	name := short
@@ -137,7 +137,7 @@ func (h *Hook) freeName(own []Hook) string {
 	return name
 }
 
-// hashName is 12 hex digits of SHA-256 over strings, lists of them and flags.
+// hashName returns 12 hex digits of the SHA-256 of strings, lists of strings and flags.
 func hashName(of ...any) string {
 	b, err := json.Marshal(of)
 	if err != nil {
@@ -147,7 +147,7 @@ func hashName(of ...any) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// taken refuses a hook because another has its name.
+// taken returns the refusal of a hook whose name another hook has.
 func (h *Hook) taken(old *Hook, named bool) error {
 	if !named && old.Mailbox == h.Mailbox && old.derivedName() == h.derivedName() {
 		return &refusal.Error{What: refusal.HookExists, Name: old.Name, Counts: []int{old.Timeout}}
@@ -166,5 +166,5 @@ func (h *Hook) same(o *Hook) bool {
 	return h.Event == o.Event && slices.Equal(h.Cmd, o.Cmd) && h.Timeout == o.Timeout && h.FireOnUntrusted == o.FireOnUntrusted
 }
 
-// Key names the hook in hooks.log.
+// Key returns the hook's name in the log.
 func (h *Hook) Key() string { return h.Project + "/" + h.Mailbox + "/" + h.Name }

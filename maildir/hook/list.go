@@ -11,22 +11,22 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// ListFile is the file of the hooks in the store's folder.
+// ListFile is the name of the hooks' file in the store's folder.
 const ListFile = "hooks.json"
 
-// List is the store's hooks.json. Every method returns refusal.ErrUnavailable while the file cannot
-// be used, and then knows of no hook. Safe for concurrent use.
+// List is the store's hooks.json. While the file cannot be used, every method returns
+// refusal.ErrUnavailable and no hook runs. List is safe for concurrent use.
 type List struct {
 	file *registry.File[content]
 }
 
-// content is what hooks.json holds.
+// content is the content of hooks.json.
 type content struct {
 	all    []Hook
 	filled bool // some fields were missing in the file and have been filled in
 }
 
-// NewList is the list of the store at root. It reads nothing yet.
+// NewList returns the list of the store at root. It does not read the file yet.
 func NewList(root string) *List {
 	file := registry.JSONFile{
 		Name: ListFile,
@@ -48,7 +48,7 @@ func NewList(root string) *List {
 	})}
 }
 
-// fill fills in what a person may leave out.
+// fill sets the fields that a person left out.
 func (c *content) fill(stamp tree.FileStat) {
 	for i := range c.all {
 		h := &c.all[i]
@@ -61,7 +61,7 @@ func (c *content) fill(stamp tree.FileStat) {
 	}
 }
 
-// Load returns the hooks; the caller may change the list, but not the commands.
+// Load returns the hooks. The caller may change the slice but not the commands.
 func (l *List) Load() ([]Hook, error) {
 	c, err := l.file.Load()
 	if err != nil {
@@ -70,7 +70,7 @@ func (l *List) Load() ([]Hook, error) {
 	return slices.Clone(c.all), nil
 }
 
-// Select lists the hooks that keep accepts, by mailbox and name.
+// Select returns the hooks that keep accepts, sorted by mailbox and name.
 func (l *List) Select(keep func(h *Hook) bool) ([]Hook, error) {
 	all, err := l.Load()
 	if err != nil {
@@ -83,8 +83,8 @@ func (l *List) Select(keep func(h *Hook) bool) ([]Hook, error) {
 	return all, nil
 }
 
-// change replaces the hooks by what edit makes of them, durably; not where they are the same then.
-// edit may change the list that it is given.
+// change durably replaces the hooks by the result of edit. It writes nothing if they stay the same. edit
+// may change the slice that it gets.
 func (l *List) change(edit func([]Hook) ([]Hook, error)) error {
 	return l.file.Change(func(c content) (content, error) {
 		all, err := edit(slices.Clone(c.all))
@@ -92,10 +92,10 @@ func (l *List) change(edit func([]Hook) ([]Hook, error)) error {
 	})
 }
 
-// Create adds a hook that CheckDraft accepts, and returns it as it stands; the same again changes
-// nothing. A hook without a name gets one that is derived from the rest. owned reports which hooks
-// have the owner of the new one: no two of them share a name. Errors: ErrExist where another hook
-// of the owner has the name, ErrTooLarge where the list may grow no further.
+// Create adds a hook that CheckDraft accepts, and returns it as stored. If the same hook exists, it changes
+// nothing. A hook without a name gets a derived name. owned reports which hooks belong to the owner of the
+// new hook; their names must differ. Create returns ErrExist if another hook of the owner has the name, and
+// ErrTooLarge if the list may not grow.
 func (l *List) Create(h Hook, owned func(h *Hook) bool) (*Hook, error) {
 	named := h.Name != ""
 	err := l.change(func(all []Hook) ([]Hook, error) {
@@ -129,9 +129,9 @@ func (l *List) Create(h Hook, owned func(h *Hook) bool) (*Hook, error) {
 	return &h, err
 }
 
-// Delete removes the hook of that name among those that mayDelete accepts. Where several are, it is
-// the first that prefer accepts. Errors: ErrNotFound; ErrConflict where prefer accepts none of
-// several.
+// Delete removes the hook of that name among the hooks that mayDelete accepts. If there are several, it
+// removes the first one that prefer accepts. It returns ErrNotFound, and ErrConflict if there are several
+// and prefer accepts none.
 func (l *List) Delete(name string, mayDelete, prefer func(h *Hook) bool) error {
 	return l.change(func(all []Hook) ([]Hook, error) {
 		var found, preferred []int
@@ -160,25 +160,25 @@ func (l *List) Delete(name string, mayDelete, prefer func(h *Hook) bool) error {
 	})
 }
 
-// DeleteMailbox removes the hooks of a mailbox that is no more.
+// DeleteMailbox removes the hooks of a deleted mailbox.
 func (l *List) DeleteMailbox(project, mailbox string) error {
 	return l.change(func(all []Hook) ([]Hook, error) {
 		return slices.DeleteFunc(all, func(h Hook) bool { return h.Project == project && h.Mailbox == mailbox }), nil
 	})
 }
 
-// Present is where the clock and the feed of changes stand.
+// Present is the current state of the clock and of the feed of changes.
 type Present struct {
 	Now    time.Time
-	Opened time.Time // when the server opened the store: before everything that it sends
+	Opened time.Time // when the server opened the store: before the server sent anything
 	Change int64     // the newest change
 }
 
-// Redate has hooks count from the present that were made later than it: the clock was set back
-// since, or the index was lost. Otherwise they would not run until that time comes again. A hook
-// that is later by the clock counts from the opening of the store. Redate asks for the present
-// while nobody else changes the list: a hook made meanwhile would look like one from the future. It
-// returns the hooks that were later by the clock, as they were.
+// Redate resets hooks that were created later than the present, because the clock was set back or the index
+// was lost since. Otherwise they would not run until that time comes again. A hook that is later by the
+// clock then counts from the opening of the store. Redate calls ask while the list is locked; otherwise a
+// hook created meanwhile would look like one from the future. It returns the hooks that were later by the
+// clock, in their old form.
 func (l *List) Redate(ask func() (Present, error)) (future []Hook, err error) {
 	err = l.change(func(all []Hook) ([]Hook, error) {
 		at, err := ask()
@@ -197,8 +197,8 @@ func (l *List) Redate(ask func() (Present, error)) (future []Hook, err error) {
 	return future, err
 }
 
-// OldestMark is the change behind which there may be some for a hook; last where there is no hook
-// with an older one.
+// OldestMark returns the smaller of last and the oldest After of any hook. Later changes may concern a
+// hook.
 func (l *List) OldestMark(last int64) (int64, error) {
 	all, err := l.Load()
 	for i := range all {

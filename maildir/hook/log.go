@@ -18,16 +18,16 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Log is the folder "hooks" of the store. It has a mark for each run of a hook for a message: a file
-// that is created before the command starts, so that none runs twice. The lines of a mark are JSON;
-// they say when the run began, as which process, and how it ended.
+// Log is the folder "hooks" of the store. It has one mark for each run of a hook for a message: a file that
+// is created before the command starts, so that no run happens twice. The lines of a mark are JSON. They
+// say when the run began, in which process, and how it ended.
 //
 //	{"hook":"backend-1a2b3c4d/BlueLake/wake","message":"msg_…","begun":"2026-01-02T03:04:05.000000Z","timeout":60}
 //	{"hook":"backend-1a2b3c4d/BlueLake/wake","message":"msg_…","pid":4711,"process":"…"}
 //	{"hook":"backend-1a2b3c4d/BlueLake/wake","message":"msg_…","ended":"…","exit":0,"ms":12,"output":"…"}
 //
-// The file "changes" in the folder says how far the feed of changes was worked through. Marks of
-// runs that began more than Kept ago are removed. Safe for concurrent use, but for SetMark and Mark.
+// The file "changes" in the folder says up to which change the feed of changes was processed. Marks of runs
+// that began more than Kept ago are removed. Log is safe for concurrent use, except SetMark and Mark.
 type Log struct {
 	dir  string
 	now  func() time.Time
@@ -35,7 +35,7 @@ type Log struct {
 	left []Abandoned
 }
 
-// Kept is how long a mark stays. No hook runs for a message of this store that is older.
+// Kept is how long marks are kept. No hook runs for an older message of this store.
 const Kept = 31 * 24 * time.Hour
 
 // entry is one line of a mark.
@@ -46,21 +46,21 @@ type entry struct {
 	Timeout int    `json:"timeout,omitempty"` // seconds
 	Done    bool   `json:"done,omitempty"`    // in an old log: the run has ended
 	PID     int    `json:"pid,omitempty"`
-	Process string `json:"process,omitempty"` // what tells the process from a later one of that number
+	Process string `json:"process,omitempty"` // identifies the process, because its pid may be reused
 	Ended   string `json:"ended,omitempty"`
 	Exit    *int   `json:"exit,omitempty"`
 	End     string `json:"end,omitempty"` // as End.Why
 	MS      int64  `json:"ms,omitempty"`
 	Output  string `json:"output,omitempty"`
-	Mark    int64  `json:"mark,omitempty"` // in an old log: how far the feed was worked through
+	Mark    int64  `json:"mark,omitempty"` // in an old log: the newest change that was processed
 }
 
-// End is how a command ended.
+// End is the result of a command.
 type End struct {
-	Exit   int    // status, -1 where there is none
-	Why    string // "timeout", "signal: killed" and the like; "" where it exited by itself
+	Exit   int    // exit status; -1 if it has none
+	Why    string // "timeout", "signal: killed" and the like; "" if it exited by itself
 	Took   time.Duration
-	Output []byte // the last of what it printed
+	Output []byte // the end of its output
 }
 
 const (
@@ -70,9 +70,9 @@ const (
 	markEnd     = ".run"
 )
 
-// OpenLog opens the log of the store at root, making it where it is missing. now is the clock. It
-// removes old marks, and what a crash left of a mark whose command was not started. A store has one
-// log at a time. Errors: ErrUnavailable.
+// OpenLog opens the log of the store at root and creates it if it is missing. now is the clock. OpenLog
+// removes old marks, and incomplete marks that a crash left, whose commands were not started. A store may
+// have one log open at a time. OpenLog returns ErrUnavailable.
 func OpenLog(root string, now func() time.Time) (*Log, error) {
 	l := &Log{dir: filepath.Join(root, logDir), now: now}
 	if err := os.MkdirAll(l.dir, 0o700); err != nil {
@@ -87,8 +87,9 @@ func OpenLog(root string, now func() time.Time) (*Log, error) {
 	return l, nil
 }
 
-// CheckLog opens the log of an earlier version as a server does, where there is one, and closes it. It
-// changes nothing. Errors: ErrUnavailable for what is no file; as of os.OpenFile.
+// CheckLog opens the log of an earlier version, if there is one, as a server does, and closes it. It
+// changes nothing. It returns ErrUnavailable if the log is not a regular file, and the errors of
+// os.OpenFile.
 func CheckLog(root string) error {
 	f, err := openOld(filepath.Join(root, oldLog))
 	if err != nil {
@@ -103,7 +104,7 @@ func openOld(file string) (*os.File, error) {
 		"or nothing. Until then no hook runs."), oldLog)
 }
 
-// takeOld turns the lines of an old log into marks and removes it.
+// takeOld turns the lines of an old log into marks and removes the old log.
 func (l *Log) takeOld(file string) error {
 	f, err := openOld(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -162,7 +163,7 @@ func (l *Log) loadMarks() error {
 	return nil
 }
 
-// prune removes the files in the folder that were last written more than Kept ago.
+// prune removes files of the folder that were last written more than Kept ago.
 func (l *Log) prune() error {
 	files, err := os.ReadDir(l.dir)
 	if err != nil {
@@ -182,7 +183,8 @@ func (l *Log) prune() error {
 	return nil
 }
 
-// loadMark reads a mark. It removes a mark whose beginning is not whole: its command was not started.
+// loadMark reads a mark. It removes a mark without a complete first line, because its command was not
+// started.
 func (l *Log) loadMark(file string) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -196,7 +198,7 @@ func (l *Log) loadMark(file string) error {
 			continue
 		}
 		if e.Begun != "" {
-			begun, _ := format.ParseTime(e.Begun) // the zero time: long ago
+			begun, _ := format.ParseTime(e.Begun) // if it cannot be parsed: the zero time, long ago
 			a = Abandoned{Hook: e.Hook, Message: e.Message, Begun: begun, Timeout: e.Timeout}
 		}
 		if e.PID != 0 {
@@ -213,19 +215,19 @@ func (l *Log) loadMark(file string) error {
 	return nil
 }
 
-// file is the mark of a run.
+// file returns the path of a run's mark.
 func (l *Log) file(hook, message string) string {
 	return filepath.Join(l.dir, hashName(hook, message)+markEnd)
 }
 
-// Ran reports whether the hook has begun for the message, as far as marks are kept.
+// Ran reports whether the hook has begun for the message, as long as the mark is kept.
 func (l *Log) Ran(h *Hook, message string) bool {
 	_, err := os.Lstat(l.file(h.Key(), message))
 	return err == nil
 }
 
-// Begin notes, durably, that the hook begins for the message; false when it has before. After an
-// error the hook must not begin.
+// Begin durably writes the mark of a run of the hook for the message. It reports false if the mark exists.
+// After an error the hook must not run.
 func (l *Log) Begin(h *Hook, message string) (bool, error) {
 	file := l.file(h.Key(), message)
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -249,7 +251,7 @@ func (l *Log) Begin(h *Hook, message string) (bool, error) {
 		err = tree.SyncDir(l.dir)
 	}
 	if err != nil {
-		os.Remove(file) // where this fails too, the hook does not run
+		os.Remove(file) // if this fails too, the hook does not run for the message
 		return false, refusal.Disk(err)
 	}
 	return true, nil
@@ -266,7 +268,7 @@ func writeEntry(f *os.File, e entry) error {
 	return err
 }
 
-// add adds a line to a mark. The line need not survive a crash of the machine.
+// add appends a line to a mark. The line need not survive a crash of the machine.
 func (l *Log) add(e entry) error {
 	f, err := os.OpenFile(l.file(e.Hook, e.Message), os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
@@ -276,12 +278,12 @@ func (l *Log) add(e entry) error {
 	return refusal.Disk(writeEntry(f, e))
 }
 
-// Started notes as which process a run goes on; process tells it from a later one of that number.
+// Started records the process of a run. process identifies it, because its pid may be reused.
 func (l *Log) Started(r *Run, pid int, process string) error {
 	return l.add(entry{Hook: r.Hook.Key(), Message: r.ID, PID: pid, Process: process})
 }
 
-// End notes how a run ended.
+// End records the result of a run.
 func (l *Log) End(r *Run, end End) error {
 	return l.add(entry{
 		Hook:    r.Hook.Key(),
@@ -294,10 +296,10 @@ func (l *Log) End(r *Run, end End) error {
 	})
 }
 
-// Abandoned is a run whose server ended before it.
+// Abandoned is a run that had not ended when its server ended.
 type Abandoned struct {
 	Hook, Message string // as in the log
-	PID           int    // the leader of its process group; 0 where that was not noted
+	PID           int    // leader of its process group; 0 if not recorded
 	Process       string // as given to Started
 	Begun         time.Time
 	Timeout       int // seconds
@@ -306,15 +308,15 @@ type Abandoned struct {
 // Abandoned returns the runs of earlier servers that had begun and not ended when the log was opened.
 func (l *Log) Abandoned() []Abandoned { return l.left }
 
-// EndAbandoned notes the end of such a run.
+// EndAbandoned records the end of an abandoned run.
 func (l *Log) EndAbandoned(a *Abandoned, why string) error {
 	return l.add(entry{Hook: a.Hook, Message: a.Message, Ended: format.FormatTime(l.now()), End: why})
 }
 
-// Mark is how far the feed of changes was worked through.
+// Mark returns the newest change of the feed that was processed.
 func (l *Log) Mark() int64 { return l.mark }
 
-// SetMark notes how far the feed of changes was worked through, and removes old marks.
+// SetMark records the newest change of the feed that was processed, and removes old marks.
 func (l *Log) SetMark(mark int64) error {
 	if mark <= l.mark {
 		return nil
