@@ -1,13 +1,13 @@
-// Package storedir is the folder of a store, as a process sees it that does not own the store: who
-// owns it, where its server listens and logs, and which projects lie in it. The command line and
-// the guard look at a store through this package, while a server runs or none; a server takes its
-// Lock here.
+// Package storedir is the folder of a store as another process than the store's server sees it: who owns
+// it, where its server listens and logs, and which projects it has. The command line and the guard look at
+// a store through this package, whether or not a server runs. A server takes its Lock here.
 //
 //	server.lock           names the owner, which holds a flock on it
-//	server.sock           where the owner listens
-//	server.log            what a server in the background logs
-//	README.md             tells a person which file counts
+//	server.sock           the socket on which the owner listens
+//	server.log            the log of a background server
+//	README.md             tells a person what each file is for
 //	projects/<slug>/repo  a project's work tree
 //
-// See docs/tree.md, "The store". What the other files of the folder hold: maildir, keys and hook.
+// See docs/tree.md, "The store". The packages maildir, keys and hook describe the other files of the
+// folder.
 package storedir

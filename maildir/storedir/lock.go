@@ -19,14 +19,13 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Lock is the ownership of a store: a flock on its server.lock, which the kernel gives up with the
-// process.
+// Lock is the ownership of a store: a flock on its server.lock, which the kernel releases when the process
+// ends.
 type Lock struct{ file *os.File }
 
-// Take makes the store's folder (0700) where it is missing and takes its lock. Errors: ErrConflict
-// when another process holds it (the text says which), ErrUnavailable when the folder cannot be
-// used.
-// See docs/tree.md, "The store".
+// Take creates the store's folder (0700) if it is missing and takes its lock. It returns ErrConflict if
+// another process holds the lock (the text names the process), and ErrUnavailable if the folder cannot be
+// used. See docs/tree.md, "The store".
 func Take(root string) (*Lock, error) {
 	if entries, err := os.ReadDir(root); err == nil && len(entries) > 0 && !slices.ContainsFunc(entries, isStoreFile) {
 		return nil, &refusal.Error{
@@ -73,14 +72,15 @@ func Take(root string) (*Lock, error) {
 			Err:   err,
 		}
 	}
-	// Who holds it is for people to read; a disk too full for it is no reason to refuse.
+	// The process number is for people to read, so a full disk is no reason to refuse.
 	if f.Truncate(0) == nil {
 		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 	}
 	return &Lock{f}, nil
 }
 
-// openLock opens the lock file. Errors: ErrUnavailable for what is no file; as of os.OpenFile.
+// openLock opens the lock file. It returns ErrUnavailable if it is not a regular file, and the errors of
+// os.OpenFile.
 func openLock(root string, flags int) (*os.File, error) {
 	name := filepath.Join(root, lockFile)
 	f, _, err := tree.OpenPlain(name, flags)
@@ -88,26 +88,26 @@ func openLock(root string, flags int) (*os.File, error) {
 		"start again."), name)
 }
 
-// CheckLock opens the lock file as a server does, and closes it. It changes nothing. Errors: as of
-// Take; fs.ErrNotExist.
+// CheckLock opens the lock file as a server does, and closes it. It changes nothing. It returns the errors
+// of Take, and fs.ErrNotExist.
 func CheckLock(root string) error {
 	f, err := openLock(root, os.O_RDONLY)
-	f.Close() // of nil, an error
+	f.Close() // f may be nil: Close then only returns an error
 	return err
 }
 
-// IsStore reports whether a store is at root: somebody took its lock once.
+// IsStore reports whether root is a store: whether some process once took its lock.
 func IsStore(root string) bool {
 	_, err := os.Lstat(filepath.Join(root, lockFile))
 	return err == nil
 }
 
-// isStoreFile recognises a store by any of its own files.
+// isStoreFile reports whether e is one of a store's own files.
 func isStoreFile(e os.DirEntry) bool {
 	return keys.IsFile(e.Name()) || slices.Contains([]string{lockFile, ProjectsDir, OwnersFile, hook.ListFile}, e.Name())
 }
 
-// OwnersFile says who owns which mailbox. Only a server reads it.
+// OwnersFile records the owner of each mailbox. Only a server reads it.
 const OwnersFile = "owners.json"
 
 const (
@@ -116,19 +116,19 @@ const (
 	logFile    = "server.log"
 )
 
-// IndexPath is the SQLite database of the store at root. It has a folder of its own, because the watcher
-// watches root and would wake at each page that SQLite writes there.
+// IndexPath returns the path of the SQLite database of the store at root. It lies in a folder of its own,
+// because the watcher watches root and would wake at each page that SQLite writes there.
 func IndexPath(root string) string { return filepath.Join(root, "index", "index.sqlite3") }
 
-// MoveIndex moves the database that an older version has left in root to IndexPath. It is called before
-// the database is opened; after an error the database is made anew.
+// MoveIndex moves the database from its old path in root to IndexPath. It must be called before the
+// database is opened. After an error a new database is built.
 func MoveIndex(root string) error {
 	old, now := filepath.Join(root, "index.sqlite3"), IndexPath(root)
 	if _, err := os.Lstat(old); err != nil {
 		return nil
 	}
 	err := os.MkdirAll(filepath.Dir(now), 0o700)
-	for _, suffix := range []string{"-shm", "-wal", ""} { // the database last: after a kill the rest follows
+	for _, suffix := range []string{"-shm", "-wal", ""} { // the database last: if the process is killed before, the next call moves the rest
 		if renamed := os.Rename(old+suffix, now+suffix); !errors.Is(renamed, fs.ErrNotExist) {
 			err = errors.Join(err, renamed)
 		}
@@ -136,16 +136,16 @@ func MoveIndex(root string) error {
 	return err
 }
 
-// SocketPath is the Unix socket of the process that owns the store at root.
-// See docs/tree.md, "The store".
+// SocketPath returns the path of the Unix socket of the process that owns the store at root. See
+// docs/tree.md, "The store".
 func SocketPath(root string) string { return filepath.Join(root, socketFile) }
 
-// LogPath is where a server in the background logs.
+// LogPath returns the path of the log of a background server.
 func LogPath(root string) string { return filepath.Join(root, logFile) }
 
-// OpenLog opens the log of a server in the background for appending, making it where it is missing;
-// the caller closes it. It follows no symbolic link. Errors name the file: ErrUnavailable for what
-// is no regular file.
+// OpenLog opens the log of a background server for appending and creates it if it is missing. The caller
+// closes it. OpenLog follows no symbolic link. Its errors name the file; it returns ErrUnavailable if the
+// log is not a regular file.
 func OpenLog(root string) (*os.File, error) {
 	f, err := openLog(root, os.O_WRONLY|os.O_CREATE|os.O_APPEND)
 	if err != nil && !errors.Is(err, refusal.ErrUnavailable) {
@@ -154,11 +154,11 @@ func OpenLog(root string) (*os.File, error) {
 	return f, err
 }
 
-// CheckLog opens the log as a server does, and closes it. It changes nothing. Errors: as of
-// OpenLog; fs.ErrNotExist.
+// CheckLog opens the log as a server does, and closes it. It changes nothing. It returns the errors of
+// OpenLog, and fs.ErrNotExist.
 func CheckLog(root string) error {
 	f, err := openLog(root, os.O_RDONLY)
-	f.Close() // of nil, an error
+	f.Close() // f may be nil: Close then only returns an error
 	return err
 }
 
@@ -168,11 +168,11 @@ func openLog(root string, flags int) (*os.File, error) {
 		"elsewhere."), LogPath(root))
 }
 
-// maxLockFile is how much of the lock file is read, in bytes: a process number.
+// maxLockFile is how many bytes of the lock file are read; it holds a process number.
 const maxLockFile = 64
 
-// Holder is the process number that the lock file names, "unknown" when it names none. It may be
-// stale: only a failed Take, or Held, says that somebody holds it.
+// Holder returns the process number in the lock file, or "unknown" if there is none. The number may be
+// stale: only Held, or a failed Take, shows that a process holds the lock.
 func Holder(root string) string {
 	data, _, err := tree.ReadPlain(filepath.Join(root, lockFile), maxLockFile)
 	pid := strings.TrimSpace(string(data))
@@ -182,14 +182,14 @@ func Holder(root string) string {
 	return pid
 }
 
-// Release gives the store up. It unlocks the file before it closes it: a process that was forked a moment
-// ago, and has not run its program yet, still has the file open.
+// Release gives up the store. It unlocks the file before it closes it, because a process that was just
+// forked, and has not run its program yet, still has the file open.
 func (l *Lock) Release() error {
 	return errors.Join(unix.Flock(int(l.file.Fd()), unix.LOCK_UN), l.file.Close())
 }
 
-// Held reports whether some process owns the store. It makes and writes nothing. For a moment it
-// has a lock of its own, which it shares with others who ask.
+// Held reports whether a process owns the store. It creates and writes nothing. It briefly takes a shared
+// lock of its own.
 func Held(root string) bool {
 	f, err := openLock(root, os.O_RDONLY)
 	if err != nil {

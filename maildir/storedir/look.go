@@ -10,9 +10,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// OpenProject opens the work tree of one project of a store for looking at it, without owning the
-// store. key is as of Resolver.ResolveKey. The caller closes the tree. Errors: ErrNotFound with
-// near names and the projects of folders below, ErrInvalid, ErrUnavailable.
+// OpenProject opens the work tree of one project of a store for reading, without owning the store. key is
+// as for Resolver.ResolveKey. The caller closes the tree. OpenProject returns ErrInvalid, ErrUnavailable,
+// and an ErrNotFound that names similar projects and projects of folders below.
 func OpenProject(root, key string, scope Scope) (t *tree.Tree, slug string, err error) {
 	r := Resolver{root, scope, func() ([]ProjectName, error) { return ProjectNames(root) }}
 	human, slug, err := r.ResolveKey(key)
@@ -50,9 +50,9 @@ func OpenProject(root, key string, scope Scope) (t *tree.Tree, slug string, err 
 	return nil, slug, e
 }
 
-// AgentNamed returns the agent of the tree with that name, as its folder spells it: names differ by
-// more than their case (docs/tree.md, "An agent"). "" where there is none; near are the names like
-// it then. Errors: ErrUnavailable, when it cannot be told.
+// AgentNamed returns the agent of the tree with that name, spelled as its folder: no two names differ only
+// in case (docs/tree.md, "An agent"). If there is none, it returns "" and the similar names. It returns
+// ErrUnavailable if the agents cannot be read.
 func AgentNamed(t *tree.Tree, name string) (agent string, near []string, err error) {
 	if !format.ValidName(name) {
 		return "", nil, nil
@@ -87,8 +87,8 @@ func AgentNamed(t *tree.Tree, name string) (agent string, near []string, err err
 	return "", format.Near(name, all), nil
 }
 
-// hasProfile reports whether there is a file where the agent's profile belongs. Errors: the
-// machine's faults.
+// hasProfile reports whether the agent has a profile file. It returns an error only for a fault of the
+// machine.
 func hasProfile(t *tree.Tree, name string) (bool, error) {
 	st, err := t.Stat(format.ProfilePath(name))
 	return err == nil && st.Mode.IsRegular(), tree.MachineFault(err)

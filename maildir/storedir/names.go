@@ -9,15 +9,15 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// ProjectName is what project.json says of a project.
+// ProjectName is the content of a project.json.
 type ProjectName struct {
 	Slug     string
-	HumanKey string    // "" where it does not say
-	Created  time.Time // zero where it does not say
+	HumanKey string    // "" if the file does not say
+	Created  time.Time // zero if the file does not say
 }
 
-// ProjectNames lists the projects of the store at root, by slug. It opens one folder for all: each
-// commit in a work tree asks for them. Errors: ErrUnavailable, and the machine's faults.
+// ProjectNames lists the projects of the store at root, by slug. It opens one folder for all projects,
+// because every commit in a work tree calls it. It returns ErrUnavailable, and the machine's faults.
 func ProjectNames(root string) ([]ProjectName, error) {
 	slugs, err := Slugs(root)
 	if err != nil || len(slugs) == 0 {
@@ -42,8 +42,8 @@ func ProjectNames(root string) ([]ProjectName, error) {
 	return all, nil
 }
 
-// read takes the names but for the slug from a project.json. A file that is not valid names nothing.
-// Errors: as of tree.Tree.Read.
+// read fills in n, except its slug, from a project.json. An invalid file leaves the fields empty. It
+// returns the errors of tree.Tree.Read.
 func (n *ProjectName) read(t *tree.Tree, file string) error {
 	data, _, err := t.Read(file, format.MaxSmall)
 	if err != nil {
@@ -55,10 +55,9 @@ func (n *ProjectName) read(t *tree.Tree, file string) error {
 	return nil
 }
 
-// HumanKeyOf is the absolute path that the tree's project is named by; "" where project.json does
-// not say.
+// HumanKeyOf returns the absolute path that names the tree's project; "" if project.json does not say.
 func HumanKeyOf(t *tree.Tree) string {
 	var n ProjectName
-	_ = n.read(t, format.ProjectFile) // which then does not say
+	_ = n.read(t, format.ProjectFile) // an unreadable file says nothing
 	return n.HumanKey
 }

@@ -12,15 +12,14 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Scope says which project a path inside a Git work tree means. Server, commands and guard must be
-// given the same one. The zero value is the documented default, but for the home folder.
-// See docs/settings.md, "Projects".
+// Scope says which project a path inside a Git work tree means. Server, commands and guard must all use the
+// same Scope. The zero value is the documented default, except for Home. See docs/settings.md, "Projects".
 type Scope struct {
-	PerPath bool   // each path is a project of its own; else all of a work tree is the project of its top
-	Home    string // the user's home folder, where a .git is no top of a work tree; "" for none
+	PerPath bool   // each path is its own project; else a whole work tree is the project of its top
+	Home    string // the user's home folder, where a .git does not make a work tree; "" for none
 }
 
-// isTop reports whether the top of a work tree stands for what lies below it.
+// isTop reports whether all paths below the top of a work tree belong to its project.
 func (s Scope) isTop(top string) (bool, error) {
 	if s.PerPath || top == "" || top == "/" || top == s.Home {
 		return false, nil
@@ -29,8 +28,9 @@ func (s Scope) isTop(top string) (bool, error) {
 	return top != home, err
 }
 
-// Above is the top of the work tree whose project the path would mean, had it none of its own; ""
-// where it would be the path's own. Errors: the machine's faults.
+// Above returns the top of the work tree whose project the path would belong to if it had no project of its
+// own. It returns "" if the path would be a project itself. It returns an error only for a fault of the
+// machine.
 func (s Scope) Above(path string) (top string, err error) {
 	place, err := repo.PlaceOf(path)
 	if err != nil || place.Path == place.Top {
@@ -42,17 +42,17 @@ func (s Scope) Above(path string) (top string, err error) {
 	return place.Top, nil
 }
 
-// Resolver says which project a key means: to the store, and to programs that look at it from
+// Resolver finds the project that a key means, for the store and for programs that look at the store from
 // outside.
 type Resolver struct {
 	Root  string
 	Scope Scope
-	Names func() ([]ProjectName, error) // of the projects that are known
+	Names func() ([]ProjectName, error) // returns the known projects
 }
 
-// ResolveKey turns a key of a project into a human key ("" for a slug) and a slug. Errors:
-// ErrInvalid, and ErrUnavailable where the machine does not let the code base be looked at: another
-// one would be another project.
+// ResolveKey turns the key of a project into a human key ("" for a slug) and a slug. It returns ErrInvalid,
+// and ErrUnavailable if a fault of the machine keeps it from looking at the code base, because guessing
+// could pick another project.
 func (r *Resolver) ResolveKey(key string) (human, slug string, err error) {
 	key = PlainKey(key)
 	switch {
@@ -85,7 +85,7 @@ func (r *Resolver) ResolveKey(key string) (human, slug string, err error) {
 	return "", "", &refusal.Error{What: refusal.ProjectKeyRelative, Field: refusal.Project, Name: key}
 }
 
-// PlainKey is the key without blanks around it; of a file:// URI, the path in it.
+// PlainKey returns the key without surrounding blanks, or the path of a file:// URI.
 func PlainKey(key string) string {
 	key = strings.TrimSpace(key)
 	if u, err := url.Parse(key); err == nil && u.Scheme == "file" && filepath.IsAbs(u.Path) {
@@ -94,10 +94,10 @@ func PlainKey(key string) string {
 	return key
 }
 
-// projectAt says which project a path means: the nearest one that exists, of the path itself or of
-// a folder above it up to the top that the scope says; else the new one of that top. A project that
-// was made before its folder lay in a work tree, or by a path through a link, still goes by its
-// old name. Errors: the machine's faults.
+// projectAt finds the project that a path means: the nearest existing project of the path itself or of a
+// folder above it, up to the top that the scope gives; else the new project of that top. A project that was
+// made before its folder lay in a work tree, or by a path through a link, keeps its old name. It returns an
+// error only for a fault of the machine.
 func (r *Resolver) projectAt(given string) (human, slug string, err error) {
 	place, err := repo.PlaceOf(given)
 	if err != nil {
@@ -125,7 +125,7 @@ func (r *Resolver) projectAt(given string) (human, slug string, err error) {
 	}
 }
 
-// above is the folder above old where at is another name of it; else "".
+// above returns the folder above old if at is another name of old, else "".
 func above(at, old string) string {
 	if filepath.Base(at) != filepath.Base(old) {
 		return ""
@@ -133,9 +133,9 @@ func above(at, old string) string {
 	return filepath.Dir(old)
 }
 
-// named finds the project with that human key, "" where there is none. Of two it is the older one;
-// where a copy is as old as its original, the one whose folder goes by the key. Errors: the
-// machine's faults.
+// named returns the slug of the project with that human key, or "" if there is none. Of two such projects
+// it picks the older one; if both are equally old (one is a copy), it picks the one whose folder is named
+// after the key. It returns an error only for a fault of the machine.
 func (r *Resolver) named(names []ProjectName, human string) (slug string, err error) {
 	if human == "" {
 		return "", nil
@@ -161,8 +161,8 @@ func (r *Resolver) named(names []ProjectName, human string) (slug string, err er
 	return slug, nil
 }
 
-// hasProject reports whether the store at root has a project of that slug. Errors: the machine's
-// faults.
+// hasProject reports whether the store at root has a project of that slug. It returns an error only for a
+// fault of the machine.
 func hasProject(root, slug string) (bool, error) {
 	_, err := os.Lstat(Repo(root, slug))
 	return err == nil, tree.MachineFault(err)

@@ -20,11 +20,11 @@ const (
 	RepoDir     = "repo"
 )
 
-// Repo is where the work tree of a project lies in the store at root.
+// Repo returns the path of a project's work tree in the store at root.
 func Repo(root, slug string) string { return filepath.Join(root, ProjectsDir, slug, RepoDir) }
 
-// SlugAt is the slug of the project in whose folder of the store at root a path lies; "" where it
-// lies in none. Errors: the machine's faults.
+// SlugAt returns the slug of the project in whose folder of the store at root the path lies; "" if it lies
+// in none. It returns an error only for a fault of the machine.
 func SlugAt(root, path string) (slug string, err error) {
 	if root, err = repo.WithoutLinks(root); err != nil {
 		return "", err
@@ -44,9 +44,9 @@ func OpenTree(root, slug string, maxFile int64) (*tree.Tree, error) {
 	return tree.OpenNoLink(Repo(root, slug), maxFile)
 }
 
-// OpenTrees finds the work tree of every project below a store, for looking at it without owning
-// it. None of them holds a descriptor: each use opens the tree (Tree.Hold). Errors: that of the
-// first tree that cannot be opened.
+// OpenTrees returns the work trees of all projects of a store, by slug, for reading without owning the
+// store. They hold no descriptors: each use opens the tree (Tree.Hold). It returns the error of the first
+// tree that cannot be opened.
 func OpenTrees(root string, maxFile int64) (map[string]*tree.Tree, error) {
 	slugs, err := Slugs(root)
 	if err != nil {
@@ -67,7 +67,7 @@ func OpenTrees(root string, maxFile int64) (map[string]*tree.Tree, error) {
 	return trees, nil
 }
 
-// Slugs lists the folders below projects that can be projects, by name. Errors: ErrUnavailable.
+// Slugs lists, by name, the folders below projects that may be projects. It returns ErrUnavailable.
 func Slugs(root string) ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(root, ProjectsDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

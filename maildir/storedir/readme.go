@@ -9,13 +9,13 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// readme tells a person who looks into a store which file counts and what a change does.
+// readme is the README.md that explains a store's files to a person.
 //
 //go:embed README.md
 var readme []byte
 
-// KeepReadme writes the store's README.md where it is missing or not as this version has it. What is
-// no regular file is left alone. Errors: those of the disk.
+// KeepReadme writes the store's README.md if it is missing or differs from this version's text. It leaves
+// anything but a regular file alone. It returns the errors of the disk.
 func KeepReadme(root string) error {
 	name := filepath.Join(root, "README.md")
 	if fi, err := os.Lstat(name); err == nil {
