@@ -1,10 +1,10 @@
-// Package repo answers what the mail asks about the code repository that a path lies in: the top of
-// its work tree (WorkTree), the same path in the main work tree (PlaceOf), whether letters match
-// whatever their case (Codebase.IgnoresCase, one answer for server and guard), what lies at a path
-// there (Codebase.Look, Codebase.Exists), and which files Git tracks (Tracked).
+// Package repo answers questions about the code repository in which a path lies: the top of its work tree
+// (WorkTree), the same path in the main work tree (PlaceOf), whether paths ignore case
+// (Codebase.IgnoresCase, the same answer for server and guard), what lies at a path there (Codebase.Look,
+// Codebase.Exists), and which files Git tracks (Tracked).
 //
-// It reads small files, and runs nothing but `git ls-files` where nothing that the repository
-// configures can run.
+// It reads small files. The only program it runs is `git ls-files`, in a way that runs nothing that the
+// repository configures.
 package repo
 
 import (
@@ -21,30 +21,29 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Codebase is what the mail asks about the code repository that a project is named by. It only
-// reads small files, and asks Git nothing: what a repository configures may run programs.
+// Codebase reads the code repository that names a project. It only reads small files and does not run Git,
+// because a repository's configuration may run programs.
 type Codebase struct {
 	mu    sync.Mutex
-	file  string        // the configuration last read
-	stat  tree.FileStat // as it was then
+	file  string        // path of the configuration last read
+	stat  tree.FileStat // state of that file when it was read
 	fold  bool
 	files map[string]bool // what was found at paths below the top
-	until time.Time       // how long that counts
+	until time.Time       // how long files is valid
 }
 
-// filesFresh is how long it counts what was found in the work tree: thousands of claims are looked
-// up for one answer.
+// filesFresh is how long the state of files in the work tree is remembered, because one answer may ask
+// about thousands of claims.
 const filesFresh = 5 * time.Second
 
-// maxConfig is how much of a repository's configuration is looked at, in bytes: people's are a few
+// maxConfig is the largest configuration file of a repository that is read, in bytes. Real ones have a few
 // hundred.
 const maxConfig = 1 << 20
 
-// IgnoresCase reports whether the Git work tree at or above dir says core.ignorecase in its
-// repository's configuration, as git init and git clone write it where the file system is such a
-// one. What cannot be read says nothing; files that it includes are not looked at. It costs a few
-// looks at folders where the file is as it was. Safe for concurrent use. Errors: the machine's
-// faults.
+// IgnoresCase reports whether the Git work tree at or above dir has core.ignorecase set in its repository's
+// configuration. git init and git clone set it on such a file system. An unreadable configuration counts as
+// unset, and included files are not read. If the file is unchanged, a call costs a few stat calls. It is
+// safe for concurrent use. It returns an error only for a fault of the machine.
 func (c *Codebase) IgnoresCase(dir string) (bool, error) {
 	top, err := WorkTree(dir)
 	if err != nil {
@@ -72,10 +71,10 @@ func (c *Codebase) IgnoresCase(dir string) (bool, error) {
 	return c.fold, nil
 }
 
-// Look returns a function that reports whether dir, which lies in a Git work tree, has something
-// other than a folder at a path below it, as it was found in the last seconds; done ends its use,
-// by one goroutine. Errors of done: a fault of the machine's that isFile met, so that what it said
-// does not count.
+// Look returns a function isFile that reports whether dir, which lies in a Git work tree, has anything but
+// a folder at a path below it. Answers may be some seconds old. One goroutine may use isFile and must call
+// done at the end. done returns a fault of the machine that isFile met; the answers of isFile are then
+// void.
 func (c *Codebase) Look(dir string) (isFile func(path string) bool, done func() error) {
 	var root *os.Root
 	var fault error
@@ -111,9 +110,9 @@ func (c *Codebase) Look(dir string) (isFile func(path string) bool, done func() 
 	}
 }
 
-// Exists calls f with a function that reports whether dir, which lies in a Git work tree, has
-// anything at a path below it. Errors: f's, and a fault of the machine's that the function met, so
-// that what it said does not count.
+// Exists calls f with a function that reports whether dir, which lies in a Git work tree, has anything at a
+// path below it. Exists returns f's error, or a fault of the machine that the function met; its answers are
+// then void.
 func (c *Codebase) Exists(dir string, f func(exists func(path string) bool) error) error {
 	root, err := openInWorkTree(dir)
 	if err != nil {
@@ -135,8 +134,8 @@ func (c *Codebase) Exists(dir string, f func(exists func(path string) bool) erro
 	return cmp.Or(fault, err)
 }
 
-// lookFault is a fault of the machine that kept one from looking below a work tree. A link that leads
-// out of it is none, though os.Root has an error for it: nothing lies there.
+// lookFault returns err if it is a fault of the machine. A link that leads out of the work tree is none,
+// although os.Root returns an error for it: nothing lies there.
 func lookFault(err error) error {
 	if no := syscall.Errno(0); !errors.As(err, &no) {
 		return nil
@@ -144,8 +143,8 @@ func lookFault(err error) error {
 	return tree.MachineFault(err)
 }
 
-// openInWorkTree opens dir where it lies in a work tree; nil where it does not, or is not there.
-// Errors: the machine's faults.
+// openInWorkTree opens dir. It returns nil if dir does not exist or lies in no work tree. It returns an
+// error only for a fault of the machine.
 func openInWorkTree(dir string) (*os.Root, error) {
 	top, err := WorkTree(dir)
 	if err != nil || top == "" {
@@ -158,8 +157,8 @@ func openInWorkTree(dir string) (*os.Root, error) {
 	return root, nil
 }
 
-// WorkTree is the top of the Git work tree at or above dir; "" where there is none. Whatever is
-// called .git makes one. Errors: the machine's faults (tree.FaultOf), when it cannot be told.
+// WorkTree returns the top of the Git work tree at or above dir; "" if there is none. Anything named .git
+// makes a work tree. It returns an error only for a fault of the machine (tree.FaultOf).
 func WorkTree(dir string) (string, error) {
 	if dir == "" {
 		return "", nil
@@ -175,9 +174,9 @@ func WorkTree(dir string) (string, error) {
 	}
 }
 
-// LinkedWorkTree is the top of the work tree at or above dir where that is linked to the one with
-// the top main, and Git has noted it there, whatever its .git says; else "". Errors: the machine's
-// faults.
+// LinkedWorkTree returns the top of the work tree at or above dir if it is linked to the work tree with the
+// top main and Git has recorded the link there, whatever its own .git says; else "". It returns an error
+// only for a fault of the machine.
 func LinkedWorkTree(dir, main string) (string, error) {
 	if !filepath.IsAbs(dir) || main == "" {
 		return "", nil
@@ -207,9 +206,9 @@ func LinkedWorkTree(dir, main string) (string, error) {
 	return at, nil
 }
 
-// GitFolders returns the Git folder of the work tree with that top, and the one that it shares with
-// those linked to it, the same where it is alone; "" for both where there is none, or its .git
-// cannot be read. Errors: the machine's faults.
+// GitFolders returns the Git folder of the work tree with that top, and the common Git folder that linked
+// work trees share (the same folder if there are none). Both are "" if there is no Git folder or .git
+// cannot be read. It returns an error only for a fault of the machine.
 func GitFolders(top string) (git, common string, err error) {
 	if top == "" {
 		return "", "", nil
@@ -236,7 +235,7 @@ func GitFolders(top string) (git, common string, err error) {
 	return git, git, nil
 }
 
-// below is p, seen from dir where it is relative.
+// below joins dir and p if p is relative, else returns p.
 func below(dir, p string) string {
 	if filepath.IsAbs(p) {
 		return p
@@ -244,7 +243,7 @@ func below(dir, p string) string {
 	return filepath.Join(dir, p)
 }
 
-// configIgnoresCase reads core.ignorecase out of a configuration file; the last one counts.
+// configIgnoresCase reads core.ignorecase from the text of a configuration file. The last setting counts.
 func configIgnoresCase(text string) (is bool) {
 	core := false
 	for line := range strings.Lines(strings.TrimPrefix(text, "\ufeff")) {
@@ -264,7 +263,7 @@ func configIgnoresCase(text string) (is bool) {
 	return is
 }
 
-// isTrue reads a value as Git reads booleans.
+// isTrue parses a boolean as Git does.
 func isTrue(v string) bool {
 	switch strings.ToLower(v) {
 	case "true", "yes", "on":
@@ -274,7 +273,8 @@ func isTrue(v string) bool {
 	return err == nil && n != 0
 }
 
-// smallFile reads a text of at most 4 KiB; "" where there is none. Errors: the machine's faults.
+// smallFile reads a text file of at most 4 KiB; "" if there is none. It returns an error only for a fault
+// of the machine.
 func smallFile(name string) (string, error) {
 	data, _, err := tree.ReadPlain(name, 4096)
 	if err != nil {

@@ -14,31 +14,30 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Tracked knows the names of the files that Git tracks, which `git ls-files` reads from the index of
-// a work tree, and remembers the last few lists until their indexes change. Safe for concurrent use;
-// the zero Tracked has read none.
+// Tracked lists the files that Git tracks, which it reads with `git ls-files`. It remembers the last few
+// lists until their indexes change. It is safe for concurrent use. The zero value is ready to use.
 type Tracked struct {
 	mu   sync.Mutex
-	kept []tracked // the one used last comes first
+	kept []tracked // the most recently used list comes first
 }
 
-// tracked is what was read of one index.
+// tracked is the list of one index.
 type tracked struct {
 	file  string
 	stat  tree.FileStat
 	names []string
 }
 
-// maxKept is how many lists are remembered, and maxIndexBytes how large an index is read: some
-// 150,000 files, whose names take 20 MB.
+// maxKept is the most lists to remember. maxIndexBytes is the largest index to read: some 150,000 files,
+// whose names take 20 MB.
 const (
 	maxKept       = 4
 	maxIndexBytes = 16 << 20
 )
 
-// Below lists what the index of the work tree at or above dir has below dir, relative to dir and
-// sorted by bytes; the caller does not change the list. ok is false where there is no index or no
-// git program, and where the index was not read before the deadline.
+// Below lists the files that the index of the work tree at or above dir has below dir. Names are relative
+// to dir and sorted by bytes. The caller must not change the list. ok is false if there is no index or no
+// git program, or if the index was not read before the deadline.
 func (t *Tracked) Below(dir string, deadline time.Time) (names []string, ok bool) {
 	top, err := WorkTree(dir)
 	if err != nil || top == "" {
@@ -66,7 +65,7 @@ func (t *Tracked) Below(dir string, deadline time.Time) (names []string, ok bool
 	return below, true
 }
 
-// readIndex lists the names in the index of a .git folder, and remembers them.
+// readIndex lists the names in the index of a .git folder and remembers the list.
 func (t *Tracked) readIndex(git string, deadline time.Time) (names []string, ok bool) {
 	file := filepath.Join(git, "index")
 	fi, err := os.Lstat(file)
@@ -94,8 +93,8 @@ func (t *Tracked) readIndex(git string, deadline time.Time) (names []string, ok 
 	return names, true
 }
 
-// listIndex asks Git for the names in an index. Nothing that the repository configures runs: listing
-// calls no hook, the file system monitor is off, and no protocol to fetch with is allowed.
+// listIndex runs Git to list the names in an index. Nothing that the repository configures runs: listing
+// calls no hook, the file system monitor is off, and no fetch protocol is allowed.
 func listIndex(git string, deadline time.Time) (names []string, ok bool) {
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
@@ -117,6 +116,6 @@ func listIndex(git string, deadline time.Time) (names []string, ok bool) {
 			names = append(names, string(name))
 		}
 	}
-	slices.Sort(names) // as Git has them, but for those of a folder that it collapses
+	slices.Sort(names) // Git sorts them already, except the names in a collapsed folder
 	return names, true
 }
