@@ -8,21 +8,21 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// MaxJSON is how large owners.json and hooks.json may be, in bytes: each is held in memory whole.
-// That is a hundred thousand mailboxes, or some ten thousand hooks.
+// MaxJSON is the largest size of owners.json and hooks.json in bytes. Each is held in memory whole: a
+// hundred thousand mailboxes, or some ten thousand hooks.
 const MaxJSON = 16 << 20
 
-// JSONFile is what owners.json and hooks.json have in common: how they are written, and how one
-// that cannot be used is refused.
+// JSONFile is what owners.json and hooks.json have in common: how they are written, and the refusals for a
+// file that cannot be used.
 type JSONFile struct {
 	Name     string
-	Wrong    refusal.What // it is no plain file, or too large to be read
+	Wrong    refusal.What // the file is not a regular file, or too large to read
 	Damaged  refusal.What
-	TooLarge refusal.What // it would be, when written
+	TooLarge refusal.What // the file would be too large to write
 }
 
-// Decode reads the file's bytes; where they are nil, because there is no file, into stays as it is.
-// Errors: refusal.ErrUnavailable.
+// Decode parses the file's bytes. If data is nil because there is no file, it leaves into unchanged. It
+// returns refusal.ErrUnavailable.
 func (f *JSONFile) Decode(data []byte, into any) error {
 	if data == nil {
 		return nil
@@ -33,8 +33,7 @@ func (f *JSONFile) Decode(data []byte, into any) error {
 	return nil
 }
 
-// Encode makes the file's bytes. Errors: refusal.ErrTooLarge where they are more than Decode would
-// be given.
+// Encode returns the file's bytes. It returns refusal.ErrTooLarge if they exceed MaxJSON.
 func (f *JSONFile) Encode(v any) ([]byte, error) {
 	data, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
@@ -46,11 +45,11 @@ func (f *JSONFile) Encode(v any) ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-// Refuse makes refusal.ErrUnavailable of an error of reading or writing the file.
+// Refuse turns an error of reading or writing the file into refusal.ErrUnavailable.
 func (f *JSONFile) Refuse(err error) error { return refusal.Disk(WrongFile(err, f.Wrong, f.Name)) }
 
-// WrongFile refuses what was opened as a file of the store and is none, or is too large. Another
-// error stays as it is.
+// WrongFile returns a refusal if err says that a file of the store is not a regular file or is too large.
+// It returns any other error unchanged.
 func WrongFile(err error, what refusal.What, file string) error {
 	var bad *tree.FormatError
 	if !errors.As(err, &bad) {

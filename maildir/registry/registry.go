@@ -1,7 +1,7 @@
-// Package registry keeps files of a store in memory that a person may edit while a server runs: who
-// owns which mailbox, which hooks there are, whose seals are believed. Each Load looks at the
-// file's stamp, and reads the file again where that has changed. It knows nothing of what the files
-// say. WrongFile words the refusal of whatever else lies in the place of a file of the store.
+// Package registry keeps in memory those files of a store that a person may edit while a server runs: the
+// owners of mailboxes, the hooks, the trusted keys. Each Load checks the file's stamp and reads the file
+// again if it has changed. The package knows nothing of the content. WrongFile words the refusal if
+// something else lies at a file's path.
 package registry
 
 import (
@@ -15,23 +15,23 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Format says how the content of a file is read and written, and how large the file may be.
+// Format says how a file's content is read and written, and how large the file may be.
 type Format[T any] struct {
-	Limit int64 // in bytes, of a file that is read
+	Limit int64 // limit in bytes for reading
 
-	// Parse makes the content of a file's bytes, which are nil where there is no file. The stamp
-	// says when the file was changed.
+	// Parse parses the bytes of the file, which are nil if there is no file. stamp says when the file was
+	// changed.
 	Parse func(data []byte, stamp tree.FileStat) (T, error)
 
-	// Print makes the bytes of a file. Only Change calls it.
+	// Print returns the bytes of the file. Only Change calls it.
 	Print func(content T) ([]byte, error)
 
-	// Refuse says what an error of the file system, or a *tree.FormatError of what is no plain
-	// file, means to the caller of Load and Change; nil leaves errors as they are.
+	// Refuse translates an error of the file system, or a *tree.FormatError of a file that is not regular,
+	// for the caller of Load and Change. nil leaves errors as they are.
 	Refuse func(error) error
 }
 
-// File is one such file. Safe for concurrent use.
+// File is a file kept in memory. It is safe for concurrent use.
 type File[T any] struct {
 	path   string
 	format Format[T]
@@ -40,17 +40,17 @@ type File[T any] struct {
 
 	mu      sync.Mutex
 	content T
-	stamp   tree.FileStat // of the file that content was read from; zero where there was none
-	counts  bool          // content is the file's for as long as its stamp stays the same
+	stamp   tree.FileStat // of the file that content was read from; zero if there was no file
+	counts  bool          // content is valid as long as the file has this stamp
 }
 
-// New makes the File at path. It reads nothing yet.
+// New returns the File at path. It does not read the file yet.
 func New[T any](path string, format Format[T]) *File[T] {
 	return &File[T]{path: path, format: format}
 }
 
-// Load returns the content of the file. All callers get the same one: nobody may change it. Beside
-// an error, Refuse's or Parse's, it returns what was read last, the zero value where nothing was.
+// Load returns the content of the file. All callers share it and must not change it. If Parse or Refuse
+// returns an error, Load returns that error with the content read last, or the zero value if there is none.
 func (f *File[T]) Load() (T, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -71,11 +71,11 @@ func (f *File[T]) Load() (T, error) {
 		return f.content, err
 	}
 	f.content, f.stamp = content, stamp
-	f.counts = stamp.CTime < began.Add(-tree.Racy).UnixNano() // else another change may leave this stamp
+	f.counts = stamp.CTime < began.Add(-tree.Racy).UnixNano() // else another change may leave the same stamp
 	return content, nil
 }
 
-// unchanged reports whether the file has the stamp of when it was read.
+// unchanged reports whether the file still has the stamp that it had when it was read.
 func (f *File[T]) unchanged() bool {
 	fi, err := os.Stat(f.path)
 	if err != nil {
@@ -84,9 +84,9 @@ func (f *File[T]) unchanged() bool {
 	return tree.StatOfInfo(fi) == f.stamp
 }
 
-// Change replaces the file by what edit makes of its content, durably; not where both are equal.
-// edit returns a new content and leaves the one that it is given as it is. Of several that run at
-// once each sees the one before. Errors: as of Load; edit's, Print's and Refuse's.
+// Change durably replaces the file's content by the result of edit. It writes nothing if both are equal.
+// edit returns new content and must not change its argument. Concurrent calls run one after another. Change
+// returns the errors of Load, edit, Print and Refuse.
 func (f *File[T]) Change(edit func(content T) (T, error)) error {
 	f.changing.Lock()
 	defer f.changing.Unlock()
