@@ -6,25 +6,25 @@ import (
 	"strings"
 )
 
-// Address names a party of a message: an agent of the project, or somebody elsewhere, as email
-// names them. Two addresses are the same where they are equal by ==. Only an agent has a folder:
-// whoever makes a path asks IsAgent, or CheckName, first.
+// Address names a party of a message: an agent of the project, or a mailbox elsewhere in the form that
+// email uses. Compare addresses with ==. Only an agent has a folder, so call IsAgent or CheckName before
+// making a path of an address.
 type Address struct {
-	Local  string // an agent's name, or what stands before the @
+	Local  string // an agent's name, or the part before the @
 	Domain string // in lower case, international names as A-labels (xn--…); "" for an agent
 }
 
-// Limits of an address elsewhere, in octets. Spec: RFC 5321 4.5.3.1, RFC 1035 2.3.4.
+// Limits of an address with a domain, in octets. Spec: RFC 5321 4.5.3.1, RFC 1035 2.3.4.
 const (
 	maxLocal  = 64
 	maxDomain = 255
 	maxLabel  = 63
 )
 
-// ParseAddress reads an agent's name, or local@domain. It puts the domain into lower case and
-// leaves the case of the rest, which is the other server's business. It takes what RFC 5321 calls a
-// Dot-string before the @, and a host name behind it: no quoted text, no IP address, no letters
-// beyond ASCII. The error is a sentence without its end.
+// ParseAddress parses an agent's name or local@domain. It lowercases the domain and keeps the case of the
+// local part, which only the other server may interpret. The local part must be a Dot-string of RFC 5321
+// and the domain a host name: quoted text, IP addresses and non-ASCII letters are invalid. The error is a
+// sentence without its full stop.
 func ParseAddress(s string) (Address, error) {
 	at := strings.LastIndexByte(s, '@')
 	if at < 0 {
@@ -42,7 +42,7 @@ func ParseAddress(s string) (Address, error) {
 // IsAgent reports whether the address is an agent's name.
 func (a Address) IsAgent() bool { return a.Domain == "" }
 
-// String writes the address as ParseAddress reads it.
+// String returns the address in the form that ParseAddress reads.
 func (a Address) String() string {
 	if a.IsAgent() {
 		return a.Local
@@ -64,15 +64,14 @@ func checkLocal(local string) string {
 	return ""
 }
 
-// inLocal reports whether r is a dot or what RFC 5322 calls atext.
+// inLocal reports whether r is a dot or an atext character of RFC 5322.
 func inLocal(r rune) bool { return inLabel(r) || strings.ContainsRune("!#$%&'*+/=?^_`{|}~.", r) }
 
 func inLabel(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-'
 }
 
-// checkDomain says what is wrong with a domain of email, in letters of either case; "" when nothing
-// is.
+// checkDomain says what is wrong with an email domain in upper or lower case; "" if nothing is.
 func checkDomain(domain string) string {
 	if len(domain) > maxDomain {
 		return "longer than 255 characters behind the @"

@@ -8,8 +8,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Amendable writes what may be changed in a message that was sent, as a person edits it: a header of
-// few keys, and the body.
+// Amendable returns the editable part of a sent message in the form that a person edits: a header of few
+// keys, and the body.
 func Amendable(m *Message) []byte {
 	var b bytes.Buffer
 	b.WriteString(fenceOpen + "\n{")
@@ -25,8 +25,8 @@ func Amendable(m *Message) []byte {
 	return b.Bytes()
 }
 
-// Amend changes in m what text, in the form of Amendable, says. A key that text leaves out stays as
-// it is. The error is a *tree.FormatError.
+// Amend applies text, which has the form of Amendable, to m. Keys that text leaves out stay as they are.
+// The error is a *tree.FormatError.
 func Amend(m *Message, text []byte) error {
 	o, body, err := parseHeader(text)
 	if err != nil {
@@ -57,7 +57,7 @@ func Amend(m *Message, text []byte) error {
 		return &tree.FormatError{Line: 1, Reason: "the text is not UTF-8, or holds a NUL character: save as UTF-8"}
 	}
 	if body != m.Body {
-		m.HTML = "" // it says what the body was
+		m.HTML = "" // the HTML shows the old body
 	}
 	if m.Body = body; m.Subject == "" {
 		m.Subject = SubjectOf(body)
@@ -65,8 +65,8 @@ func Amend(m *Message, text []byte) error {
 	return nil
 }
 
-// Rewrite writes m as the file that replaces old, a valid file of the same message, without a seal.
-// Keys of old that we do not know stay.
+// Rewrite returns m as the file that replaces old, a valid file of the same message, without a seal.
+// Unknown keys of old stay.
 func Rewrite(old []byte, m *Message) ([]byte, error) {
 	o, _, err := parseHeader(old)
 	if err != nil {

@@ -6,12 +6,11 @@ import (
 	"slices"
 )
 
-// Canonical writes a message file as the server would: the header's keys in their order, one a line,
-// times in UTC, exactly one line end behind the body. A byte order mark and CRLF line ends, which
-// make a file a problem, are taken out. Keys that we do not know stay, behind the others. Two kinds
-// of files are returned as they are: one that is sealed, because the seal covers its bytes, and one
-// whose attachments have keys that we do not know. The error is a *tree.FormatError.
-// See docs/tree.md, "A message".
+// Canonical rewrites a message file in the server's form: the header's keys in their order, one on each
+// line, times in UTC, exactly one line end after the body. It removes a byte order mark and CRLF line ends,
+// which would make a file a problem. Unknown keys stay, after the others. Canonical returns two kinds of
+// files unchanged: sealed files, because the seal covers their bytes, and files whose attachments have
+// unknown keys. The error is a *tree.FormatError. See docs/tree.md, "A message".
 func Canonical(id string, data []byte) ([]byte, error) {
 	plain := bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if first, _, _ := bytes.Cut(plain, []byte("\n")); bytes.HasSuffix(first, []byte("\r")) {
@@ -34,7 +33,7 @@ func Canonical(id string, data []byte) ([]byte, error) {
 	return withUnknown(FormatMessage(m), o), nil
 }
 
-// keepsAttachments reports whether the attachments of a header have only keys that we know.
+// keepsAttachments reports whether the attachments of a header have only known keys.
 func keepsAttachments(o *object) bool {
 	raw := o.value("attachments")
 	if raw == nil {
@@ -45,7 +44,7 @@ func keepsAttachments(o *object) bool {
 	return d.Decode(new([]Attachment)) == nil
 }
 
-// withUnknown puts keys of a header that FormatMessage does not write behind those that it does.
+// withUnknown adds the unknown keys of the header o after the keys that FormatMessage has written.
 func withUnknown(file []byte, o *object) []byte {
 	var more []byte
 	for _, m := range o.keys {
@@ -63,10 +62,10 @@ var messageKeys = []string{
 	"references", "message_id", "media_type", "attachments", "html", "key", "auth", "door", "terminal", "seal",
 }
 
-// IDOf is the id that the header of a message file says; "" where it says none that can be read.
+// IDOf returns the id in the header of a message file; "" if it cannot be read.
 func IDOf(data []byte) string {
 	_, header, _ := bytes.Cut(data, []byte("\n"))
 	var id struct{ ID string }
-	_ = json.NewDecoder(bytes.NewReader(header)).Decode(&id) // ParseMessage tells what is wrong
+	_ = json.NewDecoder(bytes.NewReader(header)).Decode(&id) // ParseMessage reports errors
 	return id.ID
 }

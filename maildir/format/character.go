@@ -2,8 +2,8 @@ package format
 
 import "unicode/utf8"
 
-// StartsWithin reports whether offset i of text, whose first bytes may be the end of a character,
-// is inside a character.
+// StartsWithin reports whether offset i of text is inside a character. text may begin in the middle of a
+// character.
 func StartsWithin(text string, i int) bool {
 	for at := max(0, i-utf8.UTFMax+1); at < i && i < len(text); at++ {
 		if _, size := utf8.DecodeRuneInString(text[at:]); at+size > i {
@@ -13,8 +13,7 @@ func StartsWithin(text string, i int) bool {
 	return false
 }
 
-// HalfCharacter is how many bytes at the end of text are the beginning of a character that is not
-// whole.
+// HalfCharacter returns how many bytes at the end of text belong to an incomplete character.
 func HalfCharacter(text string) int {
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if end := text[len(text)-n:]; utf8.RuneStart(end[0]) {

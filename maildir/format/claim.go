@@ -7,8 +7,7 @@ import (
 	"mailtree/maildir/glob"
 )
 
-// Claim is one claim file: an agent's lease on a path pattern.
-// See docs/tree.md, "A claim".
+// Claim is the content of a claim file: an agent's lease on a path pattern. See docs/tree.md, "A claim".
 type Claim struct {
 	Pattern   string // "path" in the file: a path or glob relative to the code repository's root
 	Agent     string
@@ -52,8 +51,8 @@ func ParseClaim(data []byte) (Claim, error) {
 	return c, nil
 }
 
-// FormatClaim writes a claim file; of an old one, keys that are not ours are kept, behind ours, as
-// they stood.
+// FormatClaim returns the content of a claim file. It keeps the unknown keys of the old content, unchanged,
+// after the known keys.
 func FormatClaim(c Claim, old []byte) []byte {
 	var b bytes.Buffer
 	b.WriteString("{")

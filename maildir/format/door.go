@@ -2,27 +2,27 @@ package format
 
 import "context"
 
-// The doors of a server: through what it gets mail.
+// The doors of a server: the ways by which mail reaches it.
 const (
 	DoorHTTP    = "http"    // MCP over TCP
-	DoorStdio   = "stdio"   // MCP over the store's socket, which is where the bridge of `mailtree stdio` comes
+	DoorStdio   = "stdio"   // MCP over the store's socket, where the bridge of `mailtree stdio` connects
 	DoorCLI     = "cli"     // a command line
 	DoorPage    = "page"    // a web page
 	DoorGateway = "gateway" // from another domain
 	DoorFile    = "file"    // a file saved in the sender's outbox
 )
 
-// doors are all of them, as the sentence about another one lists them.
+// doors lists all doors in the order that an error message gives them.
 var doors = []string{DoorHTTP, DoorStdio, DoorCLI, DoorPage, DoorGateway, DoorFile}
 
 type doorKey struct{}
 
-// Through says that the operations of ctx come through a door, for the history.
+// Through returns a ctx whose operations the history records under the given door.
 func Through(ctx context.Context, door string) context.Context {
 	return context.WithValue(ctx, doorKey{}, door)
 }
 
-// DoorOf is the door of the operations of ctx; "" where nobody said, and for no ctx.
+// DoorOf returns the door of ctx; "" if it has none or if ctx is nil.
 func DoorOf(ctx context.Context) string {
 	if ctx == nil {
 		return ""

@@ -15,24 +15,24 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// object is a JSON object of the tree, decoded strictly: exact key names, no duplicates at any
-// level, bounded depth, no null and no wrong type in a key that we know. The first fault sticks in
-// err; keys that we do not know are left alone.
+// object is a strictly decoded JSON object of the tree: exact key names, no duplicate keys at any level,
+// limited depth, no null and no wrong type for a known key. err keeps the first fault. Unknown keys are
+// kept as they are.
 type object struct {
 	raw  []byte
 	keys []member
-	base int // line of the file that raw starts after
+	base int // line of the file that precedes raw
 	err  error
 }
 
-// member is one key of the object with its value's text.
+// member is a key of the object with the raw text of its value.
 type member struct {
 	key string
 	at  int // offset of the key in raw
 	val json.RawMessage
 }
 
-// parseObject decodes raw, which starts behind line number base of its file.
+// parseObject decodes raw, which follows line number base of its file.
 func parseObject(raw []byte, base int) (*object, error) {
 	o := &object{raw: raw, base: base}
 	if !utf8.Valid(raw) {
@@ -56,8 +56,8 @@ func parseObject(raw []byte, base int) (*object, error) {
 	return o, nil
 }
 
-// scan reads the object or list at offset i of valid JSON, and returns the offset behind it.
-// Members of the outermost object are kept.
+// scan reads the object or list at offset i of valid JSON and returns the offset after it. It stores the
+// members of the outermost object.
 func (o *object) scan(i, depth int) (int, error) {
 	if depth > maxDepth {
 		return 0, o.fault(i, fmt.Sprintf("nested deeper than %d levels: flatten it", maxDepth))
@@ -103,7 +103,7 @@ func (o *object) scan(i, depth int) (int, error) {
 	return i + 1, nil
 }
 
-// maxKeys bounds the keys of one object.
+// maxKeys is the most keys of one object.
 const maxKeys = 1000
 
 func skipSpace(b []byte, i int) int {
@@ -113,7 +113,7 @@ func skipSpace(b []byte, i int) int {
 	return i
 }
 
-// skipString returns the offset behind the string at offset i of valid JSON.
+// skipString returns the offset after the string at offset i of valid JSON.
 func skipString(b []byte, i int) int {
 	for i++; b[i] != '"'; i++ {
 		if b[i] == '\\' {
@@ -132,7 +132,7 @@ func unquote(b []byte) (s string) {
 	return s
 }
 
-// member returns the value of a key, nil when there is none.
+// member returns the member with that key, or nil if there is none.
 func (o *object) member(key string) *member {
 	for i := range o.keys {
 		if o.keys[i].key == key {
@@ -149,7 +149,7 @@ func (o *object) fault(offset int, reason string) *tree.FormatError {
 	return &tree.FormatError{Line: o.base + 1 + bytes.Count(o.raw[:offset], []byte("\n")), Reason: reason}
 }
 
-// bad is a fault at a key.
+// bad returns a fault at a key.
 func (o *object) bad(key, reason string) *tree.FormatError {
 	if m := o.member(key); m != nil {
 		return o.fault(m.at, reason)
@@ -157,7 +157,7 @@ func (o *object) bad(key, reason string) *tree.FormatError {
 	return o.fault(0, reason)
 }
 
-// value returns the text of a known key's value, nil when there is none or a fault came before.
+// value returns the text of a known key's value. It returns nil if there is none or if a fault came before.
 func (o *object) value(key string) json.RawMessage {
 	m := o.member(key)
 	if m == nil || o.err != nil {
@@ -236,7 +236,7 @@ func jsonOffset(err error) int {
 	return 0
 }
 
-// plainJSON words an error of encoding/json without Go's type names.
+// plainJSON describes an error of encoding/json without Go's type names.
 func plainJSON(err error) string {
 	var t *json.UnmarshalTypeError
 	if errors.As(err, &t) {
@@ -254,7 +254,7 @@ func plainJSON(err error) string {
 	return strings.TrimPrefix(err.Error(), "json: ") + ": mend the JSON here"
 }
 
-// expected says what to write where a value of Go's type t is read.
+// expected says what to write for a value of Go's type t.
 func expected(t reflect.Type) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -283,7 +283,8 @@ func invalidUTF8At(b []byte) int {
 	return len(b)
 }
 
-// Quote shows an untrusted string in a sentence: in quotation marks, escaped, and cut to 120 bytes.
+// Quote returns an untrusted string for use in a sentence: in quotation marks, escaped, and cut to 120
+// bytes.
 func Quote(s string) string { return fmt.Sprintf("%q", Cut(s, 120)) }
 
 // Cut shortens s to at most n bytes at a rune boundary.

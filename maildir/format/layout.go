@@ -1,11 +1,12 @@
-// Package format says what the paths and bytes of a mail tree mean. It reads and writes no file.
+// Package format defines the paths and the bytes of a mail tree. It reads and writes no files.
 //
-//   - Locate says what the file at a path is; CanonicalPath, InboxPath and their like say where one goes.
-//   - ParseMessage, ParseProfile, ParseClaim, ParseProject, ParseMark and ParseStatus read a file's bytes; a *tree.FormatError
-//     names the line that is wrong. FormatMessage and its like write what the parsers read.
-//   - Seal and SealHolds sign a message file and check that.
-//   - ParseAddress reads who a message is from and to: agents, and people elsewhere.
-//   - CheckName and ValidID say which names and ids there are.
+//   - Locate says what the file at a path is; CanonicalPath, InboxPath and similar functions return paths.
+//   - ParseMessage, ParseProfile, ParseClaim, ParseProject, ParseMark and ParseStatus parse a file's bytes; a
+//     *tree.FormatError names the line at fault. FormatMessage and similar functions write what the parsers
+//     read.
+//   - Seal and SealHolds sign a message file and check the seal.
+//   - ParseAddress parses the sender and recipients of a message: agents, and people elsewhere.
+//   - CheckName and ValidID check names and ids.
 //
 // docs/tree.md describes the same format for people.
 package format
@@ -19,13 +20,11 @@ import (
 	"time"
 )
 
-// Kind says what a file of the tree is, decided by its path alone.
-// See docs/tree.md, "The tree of a project".
+// Kind says what a file of the tree is. The path alone decides. See docs/tree.md, "The tree of a project".
 type Kind uint8
 
-// The kinds. KindIgnored files are no part of the mail: hidden files, editor swap files, .git,
-// .mailtree. KindOther files are kept and committed but mean nothing to the mail (a README, a
-// draft's picture).
+// The kinds. KindIgnored files are not part of the mail: hidden files, editor swap files, .git, .mailtree.
+// KindOther files are kept and committed but mean nothing to the mail (a README, a draft's picture).
 const (
 	KindIgnored    Kind = iota
 	KindOther           // not mail
@@ -49,7 +48,7 @@ var kindNames = [...]string{
 	"draft", "claim", "released", "attachment", "archived",
 }
 
-// String names the kind as the index dump and the log show it.
+// String returns the kind's name for the index dump and the log.
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
 		return kindNames[k]
@@ -57,22 +56,22 @@ func (k Kind) String() string {
 	return "unknown"
 }
 
-// Mark reports whether files of the kind say what a recipient did with its copy.
+// Mark reports whether files of this kind record what a recipient did with its copy.
 func (k Kind) Mark() bool { return k == KindRead || k == KindAck || k == KindArchived }
 
-// Place is what a path of the tree says about the file at it.
+// Place is what a path of the tree says about its file.
 type Place struct {
 	Kind  Kind
-	Agent string // the agent whose folder it lies in; "" elsewhere
+	Agent string // the agent whose folder the file lies in; "" elsewhere
 	ID    string // message id for messages, copies and marks: the file name's stem; "" elsewhere
-	Bad   string // why a file of this kind cannot count (a stem that is no id, a folder that is no agent name); "" when fine
+	Bad   string // why a file of this kind is invalid (a stem that is no id, a folder that is no agent name); "" if it is valid
 }
 
-// ValidID reports whether id can be a message id: [A-Za-z0-9][A-Za-z0-9._-]{0,127}.
-// See docs/tree.md, "A message".
+// ValidID reports whether id is a valid message id: [A-Za-z0-9][A-Za-z0-9._-]{0,127}. See docs/tree.md, "A
+// message".
 func ValidID(id string) bool { return len(id) <= 128 && PlainName(id) }
 
-// PlainName reports whether s consists of letters, digits, '.', '_' and '-', the first a letter or
+// PlainName reports whether s consists of letters, digits, '.', '_' and '-', and begins with a letter or
 // digit.
 func PlainName(s string) bool {
 	for i := range len(s) {
@@ -86,16 +85,15 @@ func PlainName(s string) bool {
 	return s != ""
 }
 
-// Ignored reports whether the last element of a path marks a file that is no part of the mail:
-// hidden files, editor back-ups and swap files. See docs/tree.md, "The tree of a project".
+// Ignored reports whether the last element of a path names a file that is not part of the mail: hidden
+// files, editor back-ups and swap files. See docs/tree.md, "The tree of a project".
 func Ignored(base string) bool {
 	return base == "" || base[0] == '.' || strings.HasSuffix(base, "~") || strings.HasSuffix(base, ".swp") ||
 		strings.HasSuffix(base, ".swx") || base == "4913" || (base[0] == '#' && strings.HasSuffix(base, "#"))
 }
 
-// Locate says what the file at p, slash separated and relative to the tree's root, is. Reading is
-// path-agnostic: the first two or three elements decide, the folders below may be anything.
-// See docs/tree.md, "The tree of a project".
+// Locate says what the file at p is. p is slash separated and relative to the tree's root. The first two or
+// three elements decide; the folders below may have any name. See docs/tree.md, "The tree of a project".
 func Locate(p string) Place {
 	for e := range strings.SplitSeq(p, "/") {
 		if Ignored(e) {
@@ -178,7 +176,7 @@ func locateClaim(p string) Place {
 	return Place{Kind: KindOther}
 }
 
-// The names of the tree. Nothing outside this file spells one.
+// The names in the tree. No other file spells them.
 const (
 	ProjectFile    = "project.json"
 	MessagesDir    = "messages"
@@ -196,33 +194,33 @@ const (
 	RunDir         = ".mailtree" // untracked run-time state, see maildir/doc.go; the watcher and the history skip it
 )
 
-// What lies in RunDir.
+// The content of RunDir.
 const (
 	JournalFile = RunDir + "/journal"
-	SeenDir     = RunDir + "/seen"     // a file per agent; its mtime is when it was last seen
-	SessionsDir = RunDir + "/sessions" // a file per seat (maildir/seat): which agent it is, what it was told of
-	NotifiedDir = RunDir + "/notified" // what earlier versions wrote of agents in tmux windows, a file per agent
-	StoppedDir  = RunDir + "/stopped"  // a file per agent and what claims of others have kept it from, package claim
+	SeenDir     = RunDir + "/seen"     // one file per agent; its mtime is when the agent was last seen
+	SessionsDir = RunDir + "/sessions" // one file per seat (maildir/seat): its agent, and the messages that it was told of
+	NotifiedDir = RunDir + "/notified" // what earlier versions wrote of agents in tmux windows, one file per agent
+	StoppedDir  = RunDir + "/stopped"  // one file per agent: claims of others that stopped it, see package claim
 )
 
 func day(t time.Time) string { return t.UTC().Format("2006/01/02") }
 
-// CanonicalPath is where the canonical file of a message lies that was created at t.
+// CanonicalPath returns the path of the canonical file of a message created at t.
 func CanonicalPath(id string, t time.Time) string {
 	return MessagesDir + "/" + day(t) + "/" + id + ".md"
 }
 
-// InboxPath is where the agent's inbox copy of that message lies.
+// InboxPath returns the path of the agent's inbox copy of a message created at t.
 func InboxPath(agent, id string, t time.Time) string {
 	return AgentsDir + "/" + agent + "/" + InboxDir + "/" + day(t) + "/" + id + ".md"
 }
 
-// OutboxPath is where the agent's outbox copy of that message lies.
+// OutboxPath returns the path of the agent's outbox copy of a message created at t.
 func OutboxPath(agent, id string, t time.Time) string {
 	return AgentsDir + "/" + agent + "/" + OutboxDir + "/" + day(t) + "/" + id + ".md"
 }
 
-// DraftPath is where the agent's nth draft of the second t lies.
+// DraftPath returns the path of the agent's nth draft in the second t.
 func DraftPath(agent string, t time.Time, n int) string {
 	name := t.UTC().Format("20060102-150405")
 	if n > 1 {
@@ -231,26 +229,26 @@ func DraftPath(agent string, t time.Time, n int) string {
 	return AgentsDir + "/" + agent + "/" + draftsDir + "/" + name + ".md"
 }
 
-// ProfilePath is where the agent's profile lies.
+// ProfilePath returns the path of the agent's profile.
 func ProfilePath(agent string) string { return AgentsDir + "/" + agent + "/" + profileFile }
 
-// StatusPath is where the agent's presence lies.
+// StatusPath returns the path of the agent's presence.
 func StatusPath(agent string) string { return AgentsDir + "/" + agent + "/" + statusFile }
 
-// ClaimPath is where an agent's claim on a pattern goes; suffix tells it from another file there.
+// ClaimPath returns the path of an agent's claim on a pattern. suffix distinguishes it from another file at
+// the path.
 func ClaimPath(pattern, agent, suffix string) string {
 	sum := sha1.Sum([]byte(pattern))
 	return ClaimsDir + "/" + hex.EncodeToString(sum[:]) + "-" + agent + suffix + ".json"
 }
 
-// AttachmentPath is where an attachment lies whose bytes have that SHA-1, in hex; ext begins with a
-// dot, or is empty.
+// AttachmentPath returns the path of an attachment whose bytes have that SHA-1, in hex. ext begins with a
+// dot or is empty.
 func AttachmentPath(sum, ext string) string {
 	return AttachmentsDir + "/" + sum[:2] + "/" + sum + ext
 }
 
-// AttachmentSum is the SHA-1, in hex, that the path of an attachment says its content has; "" for
-// the path of anything else.
+// AttachmentSum returns the SHA-1, in hex, in the path of an attachment; "" for any other path.
 func AttachmentSum(p string) string {
 	base := path.Base(p)
 	sum, _, _ := strings.Cut(base, ".")
@@ -260,24 +258,23 @@ func AttachmentSum(p string) string {
 	return sum
 }
 
-// MessageFiles lists the names that the files of a message have: the message, its copies and their
-// marks.
+// MessageFiles lists the file names that belong to a message: the message, its copies and their marks.
 func MessageFiles(id string) []string {
 	copied := id + ".md"
 	return []string{copied, ReadMark(copied), AckMark(copied), ArchivedMark(copied)}
 }
 
-// ReadMark is the path of the file that says that the inbox copy at p was read.
+// ReadMark returns the path of the mark that the inbox copy at p was read.
 func ReadMark(p string) string { return strings.TrimSuffix(p, ".md") + ".read" }
 
-// AckMark is the path of the file that says that the inbox copy at p was acknowledged.
+// AckMark returns the path of the mark that the inbox copy at p was acknowledged.
 func AckMark(p string) string { return strings.TrimSuffix(p, ".md") + ".ack" }
 
-// ArchivedMark is the path of the file that says that the inbox copy at p was archived.
+// ArchivedMark returns the path of the mark that the inbox copy at p was archived.
 func ArchivedMark(p string) string { return strings.TrimSuffix(p, ".md") + ".archived" }
 
-// ReleasedMark is the path of the file that says that the claim at p was released.
+// ReleasedMark returns the path of the mark that the claim at p was released.
 func ReleasedMark(p string) string { return strings.TrimSuffix(p, ".json") + releasedExt }
 
-// ClaimOfMark is the path of the claim that the mark at p says was released.
+// ClaimOfMark returns the path of the claim of the release mark at p.
 func ClaimOfMark(p string) string { return strings.TrimSuffix(p, releasedExt) + ".json" }

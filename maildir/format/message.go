@@ -17,7 +17,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Importance of a message, in rising order. The zero value is written as normal.
+// Importance of a message, in rising order. An empty importance is written as normal.
 const (
 	Low    = "low"
 	Normal = "normal"
@@ -44,44 +44,42 @@ type Attachment struct {
 	Name      string `json:"name,omitempty"`
 }
 
-// Alternative is the Type of the attachment that is the same text as the body in another format
-// (HTML).
+// Alternative is the Type of an attachment that holds the body's text in another format (HTML).
 const Alternative = "alternative"
 
-// Message is what one message file says: header and body. It is a value; nothing in it points into
-// a cache.
+// Message is the content of a message file: header and body. It shares no memory with a cache.
 type Message struct {
 	ID          string
-	ThreadID    string   // "" when the message started no thread
+	ThreadID    string   // "" if the message started no thread
 	Project     string   // the human key
-	From        string   // as To
-	To, CC, BCC []string // each an Address as it is printed: an agent's name, or local@domain
+	From        string   // same form as To
+	To, CC, BCC []string // each an Address in printed form: an agent's name, or local@domain
 	Subject     string   // as written; never empty after ParseMessage
 	Created     time.Time
 	Importance  string // low, normal, high, urgent
 	AckRequired bool
 	InReplyTo   string
-	References  []string // ids before InReplyTo, oldest first, where the sender named them
-	MessageID   string   // Message-ID that it came with from elsewhere, without < and >; "" for none
+	References  []string // ids before InReplyTo, oldest first, if the sender named any
+	MessageID   string   // Message-ID of a message from elsewhere, without < and >; "" for none
 	Attachments []Attachment
-	HTML        string // path of the attachment from whose HTML Body was made; "" for none
+	HTML        string // path of the HTML attachment that Body was converted from; "" for none
 	Key         string // the sender's idempotency key; "" for none
 	Origin
 	Seal      string // see seal.go; "" in a hand-made file
 	Digest    []byte // SHA-256 over the file without its seal; what Seal authenticates
-	MediaType string // of the body: "" is markdown, PlainText says that it is not
+	MediaType string // of the body: "" for markdown, or PlainText
 	Body      string
 }
 
-// Origin is how a message, or a request that makes one, reached the server. The seal covers it. The zero
-// value stands for a file made by hand, and for what the server itself began.
+// Origin says how a message, or a request that makes a message, reached the server. The seal covers it. The
+// zero value is for files made by hand and for messages that the server itself sends.
 type Origin struct {
-	Auth     string `json:"auth"`               // how the server knew the sender: none, token, uid:N, dmarc:DOMAIN
+	Auth     string `json:"auth"`               // how the server authenticated the sender: none, token, uid:N, dmarc:DOMAIN
 	Door     string `json:"door,omitempty"`     // one of the doors
-	Terminal bool   `json:"terminal,omitempty"` // the process that came through DoorCLI had a controlling terminal
+	Terminal bool   `json:"terminal,omitempty"` // the process that used DoorCLI had a controlling terminal
 }
 
-// PlainText is the MediaType of a body that is not to be read as markdown.
+// PlainText is the MediaType of a body that is not markdown.
 const PlainText = "text/plain"
 
 // Recipients returns to, cc and bcc in that order.
@@ -90,7 +88,7 @@ func (m *Message) Recipients() []string {
 	return append(append(append(all, m.To...), m.CC...), m.BCC...)
 }
 
-// KindFor says how agent got the message: "to", "cc" or "bcc"; a holder that the header does not
+// KindFor returns "to", "cc" or "bcc": how the agent got the message. An agent that the header does not
 // name counts as "to". See docs/tree.md, "A message".
 func (m *Message) KindFor(agent string) string {
 	for _, l := range []struct {
@@ -116,9 +114,9 @@ var fence = frontmatter.NewFormat(fenceOpen, fenceClose, func(data []byte, v any
 	return nil
 })
 
-// ParseMessage reads a message file whose name says that its id is id. An error is a
-// *tree.FormatError: the file is a problem, never a guess. Every limit but the file's size is
-// checked here. See docs/tree.md, "A message".
+// ParseMessage parses a message file whose file name has the id. An error is a *tree.FormatError, which
+// makes the file a problem; ParseMessage never guesses. It checks every limit but the file's size. See
+// docs/tree.md, "A message".
 func ParseMessage(id string, data []byte) (*Message, error) {
 	o, body, err := parseHeader(data)
 	if err != nil {
@@ -140,8 +138,7 @@ func ParseMessage(id string, data []byte) (*Message, error) {
 	return m, m.check(id, o)
 }
 
-// check holds a parsed message against the rules that concern several keys, and fills in what may
-// be missing.
+// check applies the rules that concern several keys and fills in missing values.
 func (m *Message) check(id string, o *object) error {
 	if m.Importance == "" {
 		m.Importance = Normal
@@ -174,10 +171,10 @@ func (m *Message) check(id string, o *object) error {
 	return m.checkAddresses(o)
 }
 
-// MaxReference is how many bytes a Message-ID may have: a line of an email's header.
+// MaxReference is the longest Message-ID in bytes: a line of an email's header.
 const MaxReference = 998
 
-// checkGateway holds the keys that a gateway and the sealing server write against their form.
+// checkGateway checks the form of the keys that a gateway and the sealing server write.
 func (m *Message) checkGateway(o *object) error {
 	switch {
 	case o.has("message_id") && !validMessageID(m.MessageID):
@@ -211,8 +208,7 @@ func validAuth(auth string) bool {
 	return auth == "none" || auth == "token"
 }
 
-// checkAddresses holds sender and recipients against the form of an Address, and writes each as one
-// is printed.
+// checkAddresses checks the sender and recipients and brings each into the printed form of an Address.
 func (m *Message) checkAddresses(o *object) error {
 	from := []string{m.From}
 	for _, l := range []struct {
@@ -231,17 +227,16 @@ func (m *Message) checkAddresses(o *object) error {
 	return nil
 }
 
-// SubjectOf is the subject of a message that was given none.
-// See docs/tree.md, "A message".
+// SubjectOf returns the subject of a message without one. See docs/tree.md, "A message".
 func SubjectOf(body string) string { return cmp.Or(markdown.FirstHeading(body), "(no subject)") }
 
-// MaxThread is how long the id of a thread may be, in bytes.
+// MaxThread is the longest thread id in bytes.
 const MaxThread = 256
 
 // ValidImportance reports whether s is low, normal, high or urgent.
 func ValidImportance(s string) bool { return s == Low || s == Normal || s == High || s == Urgent }
 
-// parseHeader reads the header of a message file, and returns it with the body. The error is a
+// parseHeader parses the header of a message file and returns it with the body. The error is a
 // *tree.FormatError.
 func parseHeader(data []byte) (header *object, body string, err error) {
 	raw, body, err := SplitMessage(data)
@@ -252,9 +247,9 @@ func parseHeader(data []byte) (header *object, body string, err error) {
 	return header, body, err
 }
 
-// SplitMessage checks the fences and returns header and body; the error is a *tree.FormatError.
-// adrg/frontmatter alone would take leading blank lines, white space around a fence, CRLF and a
-// missing closing fence for granted.
+// SplitMessage checks the fences and returns header and body. The error is a *tree.FormatError. The package
+// adrg/frontmatter alone would accept leading blank lines, white space around a fence, CRLF and a missing
+// closing fence.
 func SplitMessage(data []byte) (header []byte, body string, err error) {
 	unfit := func(why string) ([]byte, string, error) { return nil, "", &tree.FormatError{Line: 1, Reason: why} }
 	first, _, _ := bytes.Cut(data, []byte("\n"))
@@ -289,9 +284,8 @@ func SplitMessage(data []byte) (header []byte, body string, err error) {
 	return header, string(bytes.TrimSuffix(bytes.TrimPrefix(data[end:], []byte("\n")), []byte("\n"))), nil
 }
 
-// FormatMessage writes m as a file, without a seal: the header in a fixed order of keys, one a
-// line, the body after a blank line and with exactly one line end added. ParseMessage gives the
-// same message back.
+// FormatMessage returns m as a file without a seal: the header's keys in a fixed order, one on each line,
+// then a blank line and the body with exactly one line end added. ParseMessage reads the same message back.
 func FormatMessage(m *Message) []byte {
 	var b bytes.Buffer
 	b.WriteString(fenceOpen + "\n{")
@@ -333,7 +327,7 @@ func FormatMessage(m *Message) []byte {
 	return b.Bytes()
 }
 
-// compact is JSON on one line, without HTML escapes, with a blank after commas between list items.
+// compact returns v as JSON on one line, without HTML escapes, with a blank after the commas of a list.
 func compact(v any) []byte {
 	if l, ok := v.([]string); ok {
 		parts := make([]string, len(l))
@@ -346,7 +340,7 @@ func compact(v any) []byte {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		panic(err) // only our own types of strings, numbers and flags come here
+		panic(err) // only strings, numbers, flags and types of them get here
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
@@ -358,15 +352,14 @@ func list(l []string) []string {
 	return l
 }
 
-// timeLayout is RFC 3339 in UTC with microseconds.
-// See docs/tree.md, "A message".
+// timeLayout is RFC 3339 in UTC with microseconds. See docs/tree.md, "A message".
 const timeLayout = "2006-01-02T15:04:05.000000Z"
 
-// FormatTime writes t as every file and answer shows it.
+// FormatTime returns t in the form that every file and answer uses.
 func FormatTime(t time.Time) string { return t.UTC().Format(timeLayout) }
 
-// ParseTime reads RFC 3339 with any offset and precision, cut to microseconds, in UTC. The error
-// says what is wrong as a clause.
+// ParseTime parses RFC 3339 with any offset and precision. It returns UTC, cut to microseconds. The error
+// is a clause that says what is wrong.
 func ParseTime(s string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {

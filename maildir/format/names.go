@@ -5,11 +5,10 @@ import (
 	"strings"
 )
 
-// ValidName reports whether a given agent name can be used.
-// See docs/tree.md, "An agent".
+// ValidName reports whether name is a valid agent name. See docs/tree.md, "An agent".
 func ValidName(name string) bool { return CheckName(name) == "" }
 
-// CheckName says what is wrong with an agent's name, "" when nothing is.
+// CheckName says what is wrong with an agent's name; "" if nothing is.
 func CheckName(name string) string {
 	switch {
 	case name == "":
@@ -30,13 +29,13 @@ func CheckName(name string) string {
 	return ""
 }
 
-// Postmaster writes to agents on the server's behalf: of files that they saved and that do not do
-// what they probably meant. It is no agent, has no folder, and nobody can register its name. It
-// tells of one thing once: the idempotency key of its message names that.
+// Postmaster writes to agents on the server's behalf about files that they saved and that probably do not
+// do what they meant. It is not an agent, has no folder, and its name cannot be registered. It reports each
+// matter once: the idempotency key of its message names the matter.
 const Postmaster = "Postmaster"
 
-// ServerName reports whether a name, in any case, is one under which the server itself speaks: Postmaster
-// writes to agents, mailtree commits. No agent gets it, and nothing is sent from its outbox.
+// ServerName reports whether a name, in any case, is one that the server itself uses: Postmaster writes to
+// agents, mailtree commits. No agent gets such a name, and no mail is sent from its outbox.
 func ServerName(name string) bool {
 	return slices.Contains([]string{"postmaster", "mailtree", "system"}, strings.ToLower(name))
 }

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Near returns the at most three of all that are closest to name, nearest first. It leaves out what
-// differs in more than a third of its letters, and what differs in two more than the nearest. One
-// that holds the other is as good as one letter off.
+// Near returns up to three names of all that are closest to name, nearest first. It leaves out names that
+// differ in more than a third of their letters, and names that differ in two more letters than the nearest.
+// If one name contains the other, they count as one letter apart.
 func Near(name string, all []string) []string {
 	type scored struct {
 		name string
@@ -41,13 +41,13 @@ func Near(name string, all []string) []string {
 	return out
 }
 
-// holds reports whether a begins with b, or has it elsewhere where it is long enough to tell.
+// holds reports whether a begins with b, or contains b if b is longer than three bytes.
 func holds(a, b string) bool {
 	return b != "" && (strings.HasPrefix(a, b) || len(b) > 3 && strings.Contains(a, b))
 }
 
-// distance is Levenshtein's, over at most 128 bytes of each; two letters that are swapped count as
-// one.
+// distance returns the Levenshtein distance of the first 128 bytes of a and b. Two swapped letters count as
+// one change.
 func distance(a, b string) int {
 	a, b = Cut(a, 128), Cut(b, 128)
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)

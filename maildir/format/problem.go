@@ -1,6 +1,6 @@
 package format
 
-// Problem is a file that is not valid: it hides nothing but itself.
+// Problem is an invalid file of the tree. It affects no other file.
 type Problem struct {
 	Project string `json:"project"` // slug
 	Path    string `json:"path"`    // in the project's tree

@@ -8,8 +8,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Profile is agents/<Name>/profile.json: written once by the server, edited by people.
-// See docs/tree.md, "An agent".
+// Profile is agents/<Name>/profile.json. The server writes it once; people edit it. See docs/tree.md, "An
+// agent".
 type Profile struct {
 	Name      string    `json:"name"`
 	Program   string    `json:"program"`
@@ -18,10 +18,10 @@ type Profile struct {
 	Inception time.Time `json:"inception"`
 }
 
-// MaxSmall is the size limit of every small file of the tree: profiles, claims, marks, status.
+// MaxSmall is the size limit in bytes of every small file of the tree: profiles, claims, marks, status.
 const MaxSmall = 64 << 10
 
-// ParseProfile reads a profile; the folder's name, not the file's, is the agent's name. The error
+// ParseProfile parses a profile. The agent's name is the folder's name, not the name in the file. The error
 // is a *tree.FormatError.
 func ParseProfile(name string, data []byte) (Profile, error) {
 	o, err := parseSmall(data)
@@ -29,11 +29,11 @@ func ParseProfile(name string, data []byte) (Profile, error) {
 		return Profile{Name: name}, err
 	}
 	p := Profile{Name: name, Program: o.text("program"), Model: o.text("model"), Task: o.text("task"), Inception: o.time("inception")}
-	o.text("name") // a renamed folder follows its path: only the type counts
+	o.text("name") // only checks the type: a renamed folder changes the name
 	return p, o.err
 }
 
-// parseSmall decodes a whole JSON file.
+// parseSmall decodes a file that is one JSON object.
 func parseSmall(data []byte) (*object, error) {
 	if strings.HasPrefix(string(data), "\xef\xbb\xbf") {
 		return nil, &tree.FormatError{Line: 1, Reason: "starts with a byte order mark: save as UTF-8 without BOM"}
@@ -41,7 +41,7 @@ func parseSmall(data []byte) (*object, error) {
 	return parseObject(data, 0)
 }
 
-// FormatProfile writes what ParseProfile reads.
+// FormatProfile returns p in the form that ParseProfile reads.
 func FormatProfile(p Profile) []byte {
 	b, err := json.MarshalIndent(struct {
 		Name      string `json:"name"`
@@ -56,15 +56,14 @@ func FormatProfile(p Profile) []byte {
 	return append(b, '\n')
 }
 
-// Presence of an agent.
-// See docs/agentmail.md, "Presence".
+// Presence of an agent. See docs/agentmail.md, "Presence".
 const (
 	Ready   = "ready"
 	Work    = "work"
 	Offline = "offline"
 )
 
-// ParseStatus reads a status file: one word. The error is a *tree.FormatError.
+// ParseStatus parses a status file, which is one word. The error is a *tree.FormatError.
 func ParseStatus(data []byte) (string, error) {
 	s := strings.TrimSpace(string(data))
 	if s != Ready && s != Work && s != Offline {
@@ -73,10 +72,10 @@ func ParseStatus(data []byte) (string, error) {
 	return s, nil
 }
 
-// ParseMark reads a .read, .ack or .released file: one line, the time; of several lines, as a merge
-// leaves them, the earliest counts. An empty file counts without a time. With an error the mark
-// counts all the same, with the earliest time that could be read. ReleasedBy reads the lines that
-// begin with "by".
+// ParseMark parses a .read, .ack or .released file, which is one line with the time. If a merge has left
+// several lines, the earliest time counts. An empty file is a mark without a time. If ParseMark returns an
+// error, the mark still counts, with the earliest time that could be read. It skips lines that begin with
+// "by", which ReleasedBy reads.
 func ParseMark(data []byte) (time.Time, error) {
 	var first time.Time
 	var bad error
@@ -101,18 +100,19 @@ func ParseMark(data []byte) (time.Time, error) {
 	return first, bad
 }
 
-// FormatMark writes what ParseMark reads.
+// FormatMark returns t in the form that ParseMark reads.
 func FormatMark(t time.Time) []byte { return []byte(FormatTime(t) + "\n") }
 
-// releasedBy begins the line of a .released file that names who released another's claim.
+// releasedBy begins the line of a .released file that names the agent who released another agent's claim.
 const releasedBy = "by "
 
-// FormatRelease is the .released file of a claim that another agent than its holder has released.
+// FormatRelease returns the .released file of a claim that another agent than its holder has released.
 func FormatRelease(t time.Time, by string) []byte {
 	return []byte(string(FormatMark(t)) + releasedBy + by + "\n")
 }
 
-// ReleasedBy is who released another's claim, as its .released file says; "": its holder did.
+// ReleasedBy returns the agent who released another agent's claim, from the .released file; "" if the
+// holder did.
 func ReleasedBy(data []byte) string {
 	for l := range strings.Lines(string(data)) {
 		if by, ok := strings.CutPrefix(strings.TrimSpace(l), releasedBy); ok && ValidName(by) {

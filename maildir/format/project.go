@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// ValidSlug reports whether slug can be the name of a project's folder.
+// ValidSlug reports whether slug is a valid name of a project's folder.
 func ValidSlug(slug string) bool {
 	return slugPattern.MatchString(slug) && !strings.Contains(slug, "..")
 }
 
 var slugPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,127}$`)
 
-// Slug is the folder's name of a project with that absolute path: its base name in safe lower-case
+// Slug returns the folder name of the project with that absolute path: its base name in safe lower-case
 // characters and the first 8 hex digits of the path's SHA-256. See docs/tree.md, "The store".
 func Slug(human string) string {
 	base := strings.Map(func(r rune) rune {
@@ -37,10 +37,11 @@ func Slug(human string) string {
 	return Cut(base, 64) + "-" + hex.EncodeToString(sum[:4])
 }
 
-// FormatProject writes what ParseProject reads; human is "" in the default project.
+// FormatProject returns a project.json in the form that ParseProject reads. human is "" for the default
+// project.
 func FormatProject(human, slug string, now time.Time) []byte {
 	b, err := json.MarshalIndent(struct {
-		HumanKey string `json:"human_key,omitempty"` // none in the default project
+		HumanKey string `json:"human_key,omitempty"` // missing in the default project
 		Slug     string `json:"slug"`
 		Created  string `json:"created"`
 	}{human, slug, FormatTime(now)}, "", "  ")
@@ -50,7 +51,7 @@ func FormatProject(human, slug string, now time.Time) []byte {
 	return append(b, '\n')
 }
 
-// ParseProject reads project.json; human is "" where it names none. The error is a
+// ParseProject parses project.json. human is "" if the file does not name one. The error is a
 // *tree.FormatError.
 func ParseProject(data []byte) (human string, created time.Time, err error) {
 	o, err := parseSmall(data)

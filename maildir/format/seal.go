@@ -9,19 +9,19 @@ import (
 	"strings"
 )
 
-// A seal says which store's server wrote a file and that nobody changed it since. It is
+// A seal says which store's server wrote a file and proves that the file was not changed since. It is
 //
 //	"seal": "<key id>:<base64url of an Ed25519 signature>"
 //
-// in the last line of the header. The signature covers the SHA-256 of the file less the seal
-// itself, so that a reader who has that digest from the index need not open the file. The key id is
-// the first 16 hex digits of the public key's SHA-256. See docs/tree.md, "Seals".
+// in the last line of the header. The signature covers the SHA-256 of the file without the seal, so a
+// reader that has this digest from the index need not open the file. The key id is the first 16 hex digits
+// of the public key's SHA-256. See docs/tree.md, "Seals".
 
 const sealContext = "mailtree seal 2\n"
 
 func sealPiece(seal string) []byte { return []byte(",\n  \"seal\": \"" + seal + "\"") }
 
-// digest is the SHA-256 over the file less its seal.
+// digest returns the SHA-256 of the file without its seal.
 func digest(data []byte, seal string) []byte {
 	h := sha256.New()
 	if seal != "" {
@@ -35,7 +35,7 @@ func digest(data []byte, seal string) []byte {
 	return h.Sum(nil)
 }
 
-// Seal returns the file with its seal put in as the last key of the header.
+// Seal returns the file with its seal added as the last key of the header.
 func Seal(key ed25519.PrivateKey, file []byte) []byte {
 	at := bytes.Index(file, []byte("\n}\n"+fenceClose+"\n"))
 	piece := sealPiece(makeSeal(key, digest(file, "")))
@@ -48,14 +48,14 @@ func makeSeal(key ed25519.PrivateKey, digest []byte) string {
 	return KeyID(key.Public().(ed25519.PublicKey)) + ":" + base64.RawURLEncoding.EncodeToString(signature)
 }
 
-// SealHolds reports whether the seal is one that the public key's owner put on that digest.
+// SealHolds reports whether the owner of the public key made the seal for that digest.
 func SealHolds(public ed25519.PublicKey, seal string, digest []byte) bool {
 	id, signature, _ := strings.Cut(seal, ":")
 	sig, err := base64.RawURLEncoding.Strict().DecodeString(signature)
 	return err == nil && id == KeyID(public) && ed25519.Verify(public, append([]byte(sealContext), digest...), sig)
 }
 
-// KeyID names a public key in seals: the first 16 hex digits of its SHA-256.
+// KeyID returns the name of a public key in seals: the first 16 hex digits of its SHA-256.
 func KeyID(public ed25519.PublicKey) string {
 	sum := sha256.Sum256(public)
 	return hex.EncodeToString(sum[:8])

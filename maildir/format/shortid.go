@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// ShortDays is how many days back what stands behind the day of an id stands for the id.
+// ShortDays is for how many days the digits after the day of an id may stand for the whole id.
 const ShortDays = 30
 
-// madeID matches the ids that a server makes: the day, then what tells messages of one day apart.
+// madeID matches ids made by a server: the day, then digits that distinguish the messages of a day.
 var madeID = regexp.MustCompile(`^msg_(\d{8})_([0-9a-f]{8})[0-9a-f]{8}$`)
 
-// ShortID is an id as a person types it: of the last days the eight digits behind the day, of older
-// ones the day and those, of an id that no server made all of it. maildir.FullID finds the message
-// again.
+// ShortID returns an id in the form that a person types: for recent messages the eight digits after the
+// day, for older ones the day and those digits, and the whole id if no server made it. maildir.FullID finds
+// the message again.
 func ShortID(id string, now time.Time) string {
 	part := madeID.FindStringSubmatch(id)
 	if part == nil {

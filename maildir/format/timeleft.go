@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// TimeLeft says for how long something holds still, to the minute: "now" below one, "58m", "1h",
-// "1h 59m", from a day on "2d 3h".
+// TimeLeft formats the time until something ends, to the minute: "now" below one minute, "58m", "1h", "1h
+// 59m", and from a day on "2d 3h".
 func TimeLeft(d time.Duration) string {
-	d = d.Round(time.Minute) // what was claimed for an hour just now is claimed for 1h
+	d = d.Round(time.Minute) // a claim just made for an hour shows as 1h
 	hours, minutes := int(d.Hours()), int(d.Minutes())%60
 	switch {
 	case d < time.Minute:
@@ -21,7 +21,7 @@ func TimeLeft(d time.Duration) string {
 	return parts(hours/24, "d", hours%24, "h")
 }
 
-// parts is a number of units and of smaller ones, without those where there are none.
+// parts formats a number of units and, unless it is 0, a number of smaller units.
 func parts(n int, unit string, rest int, smaller string) string {
 	text := fmt.Sprint(n, unit)
 	if rest > 0 {

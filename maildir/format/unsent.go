@@ -1,16 +1,16 @@
 package format
 
-// Unsent is a message that somebody wrote into an outbox and that is still to be sent: what its
-// header and body say. From is "" where the folder tells it. Only ID, From, To, CC, BCC, Subject,
-// Importance, AckRequired, ThreadID, InReplyTo, References, Key, MediaType and Body are read; the
-// server makes the rest anew. See docs/tree.md, "Sending by saving".
+// Unsent is a message that a person or agent saved in an outbox and that is still to be sent. From is "" if
+// the file does not say; the folder then names the sender. Only ID, From, To, CC, BCC, Subject, Importance,
+// AckRequired, ThreadID, InReplyTo, References, Key, MediaType and Body are read; the server fills in the
+// rest. See docs/tree.md, "Sending by saving".
 type Unsent struct {
 	Message
-	Attach []string // paths of the files that are to go along
+	Attach []string // paths of the files to attach
 }
 
-// ParseUnsent reads the file of a message that is to be sent. An error is a *tree.FormatError. What
-// Send refuses it lets pass.
+// ParseUnsent parses the file of an unsent message. The error is a *tree.FormatError. ParseUnsent accepts
+// messages that Send would refuse.
 func ParseUnsent(data []byte) (*Unsent, error) {
 	o, body, err := parseHeader(data)
 	if err != nil {
@@ -38,7 +38,7 @@ func ParseUnsent(data []byte) (*Unsent, error) {
 	return u, nil
 }
 
-// FormatDraft writes a message that is still to be written, to those: see ParseUnsent.
+// FormatDraft returns an empty draft to the given recipients, in the form that ParseUnsent reads.
 func FormatDraft(to []string) []byte {
 	return []byte(fenceOpen + "\n{\n  \"to\": " + string(compact(list(to))) + "\n}\n" + fenceClose + "\n\n")
 }
