@@ -8,13 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// maxLen is how long a pattern may be, in bytes.
+// maxLen is the longest pattern in bytes.
 const maxLen = 1024
 
-// Bounds of the braces of a pattern.
+// Limits of the braces of a pattern.
 const (
-	maxAlternatives = 100        // that its braces make
-	maxExpanded     = 8 * maxLen // bytes of these together: what bounds an Overlaps
+	maxAlternatives = 100        // alternatives that the braces make
+	maxExpanded     = 8 * maxLen // bytes of all alternatives together: this bounds the cost of Overlaps
 )
 
 var (
@@ -31,13 +31,12 @@ var (
 	errSlash    = errors.New(`it ends with a \`)
 )
 
-// Compile reads a path or glob. The error says what is wrong with it, in words that go on behind
-// "cannot be claimed: ". With fold, letters match whatever their case, as core.ignorecase of the
-// code repository wants it: Git then folds ASCII only, but the file systems for which it does so
-// fold all of Unicode. So does fold, one character to one (simple folding): ä is Ä, ß is not ss. A
-// class holds the other cases of what it lists before it is negated, as in Git: [A-M] matches a,
-// [^a] does not match A.
-// See docs/tree.md, "A claim".
+// Compile compiles a path or glob. The error says what is wrong, in words that complete "cannot be claimed:
+// ". With fold, matching ignores case, for a code repository with core.ignorecase. Git then folds only
+// ASCII, but the file systems for which it does so fold all of Unicode, so Compile does too, one character
+// to one (simple folding): ä matches Ä, ß does not match ss. A class includes the other cases of its
+// characters before it is negated, as in Git: [A-M] matches a, [^a] does not match A. See docs/tree.md, "A
+// claim".
 func Compile(p string, fold bool) (*Pattern, error) {
 	switch {
 	case p == "":
@@ -76,8 +75,8 @@ func Compile(p string, fold bool) (*Pattern, error) {
 	return c, nil
 }
 
-// literalPath is the path that a pattern without wildcards and alternatives names; "" for others
-// and for the whole repository.
+// literalPath returns the path that a pattern without wildcards and alternatives names. It returns "" for
+// other patterns and for the whole repository.
 func literalPath(alts [][]element) string {
 	last := len(alts[0]) - 1
 	if len(alts) > 1 || !alts[0][last].deep {
@@ -93,7 +92,7 @@ func literalPath(alts [][]element) string {
 	return strings.Join(names, "/")
 }
 
-// ends is what the paths begin and end with that match an alternative, whose text is f.
+// ends returns a prefix and a suffix of all paths that match an alternative with the text f.
 func ends(elems []element, f string, fold bool) (prefix, suffix string) {
 	prefix = foldIf(unescape(f[:literalLen(f)]), fold)
 	last := elems[len(elems)-1]
@@ -111,7 +110,7 @@ func ends(elems []element, f string, fold bool) (prefix, suffix string) {
 	return prefix, suffix
 }
 
-// checkPlace refuses an alternative that does not lie in the repository.
+// checkPlace refuses an alternative outside the repository.
 func checkPlace(f string) error {
 	switch {
 	case f == "":
@@ -127,14 +126,13 @@ func checkPlace(f string) error {
 	return nil
 }
 
-// compileAlternative cuts a clean pattern without braces into elements; a literal one goes on with
-// anything.
+// compileAlternative splits a clean pattern without braces into elements. It adds ** to a literal pattern.
 func compileAlternative(f string, fold bool) ([]element, error) {
 	elems := make([]element, 0, strings.Count(f, "/")+2)
 	literal := true
 	for s := range strings.SplitSeq(f, "/") {
 		switch {
-		case s == ".": // only the whole repository is: f is clean
+		case s == ".": // f is clean, so only the whole repository is "."
 		case s == "**":
 			elems, literal = append(elems, element{deep: true}), false
 		default:
@@ -151,8 +149,8 @@ func compileAlternative(f string, fold bool) ([]element, error) {
 	return elems, nil
 }
 
-// literalLen is the length of what a pattern without braces begins with before its first wildcard.
-// The slash before a ** does not belong to it: a/** matches a.
+// literalLen returns the length of the text before the first wildcard of a pattern without braces. The
+// slash before a ** is not included, because a/** matches a.
 func literalLen(f string) int {
 	for i := 0; i < len(f); i++ {
 		switch f[i] {
@@ -171,7 +169,7 @@ func literalLen(f string) int {
 	return len(f)
 }
 
-// common is the longest text of whole characters that both begin with.
+// common returns the longest common prefix of whole characters.
 func common(a, b string) string {
 	n := 0
 	for i, c := range a {
@@ -184,7 +182,7 @@ func common(a, b string) string {
 	return a[:n]
 }
 
-// commonEnd is the longest text of whole characters that both end with.
+// commonEnd returns the longest common suffix of whole characters.
 func commonEnd(a, b string) string {
 	n := 0
 	for n < len(a) {
@@ -197,7 +195,7 @@ func commonEnd(a, b string) string {
 	return a[len(a)-n:]
 }
 
-// unescape takes each \ out and leaves the character behind it.
+// unescape removes each \ and keeps the character after it.
 func unescape(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s
@@ -212,7 +210,7 @@ func unescape(s string) string {
 	return b.String()
 }
 
-// expandBraces replaces the first brace group by each of its alternatives, and so on.
+// expandBraces replaces all brace groups by their alternatives.
 func expandBraces(p string) ([]string, error) {
 	if !strings.Contains(p, "{") {
 		return []string{p}, nil
@@ -244,8 +242,8 @@ func expandBraces(p string) ([]string, error) {
 	return done, nil
 }
 
-// firstGroup finds the first {…} outside escapes and classes: where it opens, its alternatives, and
-// where it ends. open is -1 when there is none.
+// firstGroup finds the first {…} outside escapes and classes. It returns where it opens, its alternatives,
+// and where it ends. open is -1 if there is none.
 func firstGroup(p string) (open int, parts []string, end int, err error) {
 	open = -1
 	depth, start, class := 0, 0, false
@@ -275,7 +273,7 @@ func firstGroup(p string) (open int, parts []string, end int, err error) {
 	return -1, nil, 0, nil
 }
 
-// compileElement reads one element that is not **.
+// compileElement compiles an element other than **.
 func compileElement(s string, fold bool) (element, error) {
 	if !strings.ContainsAny(s, `*?[\`) {
 		return element{text: foldIf(s, fold)}, nil
@@ -323,7 +321,8 @@ func compileElement(s string, fold bool) (element, error) {
 
 var notSlash = []span{{0, '/' - 1}, {'/' + 1, utf8.MaxRune}}
 
-// compileClass reads a class behind its [ and returns its characters and its length with the ].
+// compileClass compiles a class. s begins after the [. It returns the class's characters and its length
+// with the ].
 func compileClass(s string, fold bool) (chars []span, n int, err error) {
 	negated := s != "" && (s[0] == '^' || s[0] == '!')
 	if negated {
@@ -366,7 +365,8 @@ func compileClass(s string, fold bool) (chars []span, n int, err error) {
 	return chars, n, nil
 }
 
-// classChar reads one character of a class; k is 0 at its end, ok false where the text ends first.
+// classChar reads one character of a class. k is 0 at the end of the class; ok is false if the text ends
+// first.
 func classChar(s string) (r rune, k int, ok bool) {
 	switch {
 	case s == "" || s == `\`:
@@ -381,7 +381,7 @@ func classChar(s string) (r rune, k int, ok bool) {
 	return r, k, true
 }
 
-// joined brings ranges into order and joins those that touch, in place.
+// joined sorts the spans and joins spans that touch, in place.
 func joined(in []span) []span {
 	slices.SortFunc(in, func(a, b span) int { return int(a.lo - b.lo) })
 	out := in[:1]
@@ -395,7 +395,7 @@ func joined(in []span) []span {
 	return out
 }
 
-// subtract returns what is in a but in none of b, in the order of a.
+// subtract returns the characters of a that are not in b, in the order of a.
 func subtract(a, b []span) []span {
 	for _, cut := range b {
 		var rest []span

@@ -1,18 +1,18 @@
-// Package glob decides which paths a pattern covers, and whether two patterns overlap: whether some
-// path matches both. It knows nothing of claims, files or the mail.
+// Package glob decides which paths a pattern covers, and whether two patterns overlap, that is, whether
+// some path matches both. It knows nothing of claims, files or mail.
 //
 // A pattern is a path or a glob relative to the top of a code repository, in the doublestar
 // dialect:
 //
-//	?        one character of one path element
-//	*        any characters of one path element
-//	[a-z]    one character of a class; [^a-z] and [!a-z] one that is not
+//	?        one character of a path element
+//	*        any characters of a path element
+//	[a-z]    one character of the class; [^a-z] and [!a-z] one character outside it
 //	{a,b}    either pattern; may be nested, at most 100 alternatives in all
-//	**       as a whole element: any number of elements, also none; elsewhere as *
+//	**       as a whole element: any number of elements, also none; elsewhere the same as *
 //	\x       the character x
 //
-// A literal path, also as an alternative of braces, covers what lies below it: what is no folder
-// yet may become one.
+// A literal path, also as an alternative in braces, covers everything below it, because a file may become a
+// folder.
 //
-// Overlaps is exact: it intersects the two patterns and never compares their texts.
+// Overlaps is exact: it intersects the two patterns instead of comparing their texts.
 package glob

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// foldRune returns the one character that stands for all cases of c: of ASCII letters the small
-// one.
+// foldRune returns one character that stands for all cases of c. For an ASCII letter it is the lower-case
+// letter.
 func foldRune(c rune) rune {
 	if c >= utf8.RuneSelf {
 		for f := unicode.SimpleFold(c); f != c; f = unicode.SimpleFold(f) {
@@ -23,8 +23,7 @@ func foldRune(c rune) rune {
 	return c
 }
 
-// Fold writes s as patterns compare it that ignore case: each letter as the one that stands for all
-// its cases, of ASCII the small one.
+// Fold returns s in the form that case-ignoring patterns compare: foldRune of each character.
 func Fold(s string) string { return strings.Map(foldRune, s) }
 
 func foldIf(s string, fold bool) string {
@@ -34,7 +33,7 @@ func foldIf(s string, fold bool) string {
 	return s
 }
 
-// foldedPrefix reports whether s, once folded, begins with prefix, which is.
+// foldedPrefix reports whether Fold(s) begins with prefix, which is folded.
 func foldedPrefix(s, prefix string) bool {
 	for i := 0; i < len(prefix) && i < len(s) && prefix[i] < utf8.RuneSelf && s[i] < utf8.RuneSelf; {
 		if c := s[i]; c != prefix[i] && (c < 'A' || c > 'Z' || c+'a'-'A' != prefix[i]) {
@@ -55,7 +54,7 @@ func foldedPrefix(s, prefix string) bool {
 	return true
 }
 
-// foldedSuffix reports whether s, once folded, ends with suffix, which is.
+// foldedSuffix reports whether Fold(s) ends with suffix, which is folded.
 func foldedSuffix(s, suffix string) bool {
 	for suffix != "" {
 		a, n := utf8.DecodeLastRuneInString(s)
@@ -77,13 +76,13 @@ func foldSpans(in []span) []span {
 		}
 	}
 	for _, s := range in {
-		if s.hi-s.lo < 256 { // fewer than there are ranges with cases
+		if s.hi-s.lo < 256 { // fewer characters than there are case ranges
 			for c := s.lo; c <= s.hi; c++ {
 				add(c)
 			}
 			continue
 		}
-		if s.lo <= 'ß' && 'ß' <= s.hi { // the only one with another case that the table below lacks
+		if s.lo <= 'ß' && 'ß' <= s.hi { // the only character whose other case the table below lacks
 			add('ß')
 		}
 		for _, r := range unicode.CaseRanges {

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Clean brings a pattern into one form: slash separated, no "./", no doubled or trailing slash.
+// Clean brings a pattern into one form: slash separated, without "./" and doubled or trailing slashes.
 func Clean(p string) string {
 	p = strings.TrimSpace(p)
 	if p == "" || strings.HasPrefix(p, "/") || strings.Contains(p, "..") {
@@ -16,22 +16,22 @@ func Clean(p string) string {
 	return path.Clean(p)
 }
 
-// Pattern is a compiled pattern. It never changes: any number of goroutines may use it.
+// Pattern is a compiled pattern. It never changes and is safe for concurrent use.
 type Pattern struct {
-	alts    [][]element // its alternatives without braces; a path matches the pattern when it matches one
-	prefix  string      // what every path that matches begins with
-	suffix  string      // and ends with
+	alts    [][]element // the alternatives of its braces; a path matches the pattern if it matches one of them
+	prefix  string      // every matching path begins with it
+	suffix  string      // every matching path ends with it
 	literal string      // see Literal
 	fold    bool
 }
 
-// Literal is the path that a pattern without wildcards and alternatives names: a file's, or a
-// folder's with all below it; in one case where the pattern folds. "" for other patterns and for
-// the whole repository.
+// Literal returns the path that a pattern without wildcards and alternatives names: a file, or a folder
+// with everything below it. The path is folded if the pattern folds. Literal returns "" for other patterns
+// and for the whole repository.
 func (p *Pattern) Literal() string { return p.literal }
 
-// Prefix is what every path that matches begins with, as far as the pattern's text tells; "" where
-// letters match whatever their case.
+// Prefix returns a prefix of every matching path, as far as the pattern's text tells. It returns "" if the
+// pattern ignores case.
 func (p *Pattern) Prefix() string {
 	if p.fold {
 		return ""
@@ -42,14 +42,14 @@ func (p *Pattern) Prefix() string {
 // element is one path element of a pattern.
 type element struct {
 	deep   bool    // **: any number of elements, also none
-	text   string  // of one without wildcards: the name, folded where the pattern folds
-	tokens []token // of one with wildcards; nil for the others
+	text   string  // without wildcards: the name, folded if the pattern folds
+	tokens []token // with wildcards: the tokens; else nil
 }
 
-// token stands for one character, or with star for any number of any characters.
+// token matches one character, or any number of any characters if char is star.
 type token struct {
 	char  rune   // -1: star
-	class []span // not nil: one of these instead of char; sorted, not touching, never empty
+	class []span // if not nil, one of these characters instead of char; sorted, not touching, never empty
 }
 
 // span is a range of characters, both ends included.
@@ -57,9 +57,9 @@ type span struct{ lo, hi rune }
 
 const star rune = -1
 
-// Overlaps reports whether some path matches both patterns, which were compiled with the same fold.
-// It takes at most as many steps as the product of their lengths, each with its braces written out.
-// See docs/tree.md, "A claim".
+// Overlaps reports whether some path matches both patterns. Both must be compiled with the same fold. The
+// number of steps is at most the product of their lengths with all braces expanded. See docs/tree.md, "A
+// claim".
 func (p *Pattern) Overlaps(q *Pattern) bool {
 	if n := min(len(p.prefix), len(q.prefix)); p.prefix[:n] != q.prefix[:n] {
 		return false
@@ -77,16 +77,16 @@ func (p *Pattern) Overlaps(q *Pattern) bool {
 	return false
 }
 
-// Covers reports whether path matches the pattern. path is that of one file, slash separated, clean
-// and relative to the code repository's root; each of its characters is an ordinary one, *?[]{}\
-// too, and it need not be UTF-8. Overlaps takes the same path for a folder's where it is a pattern:
-// what may lie below it counts there and not here. See docs/tree.md, "A claim".
+// Covers reports whether path matches the pattern. path names one file; it is slash separated, clean and
+// relative to the code repository's root. Each of its characters is an ordinary one, even *?[]{}\, and it
+// need not be UTF-8. A pattern of the same text would also stand for a folder and everything below it; that
+// does not count here. See docs/tree.md, "A claim".
 func (p *Pattern) Covers(path string) bool {
 	switch {
 	case path == "":
 		return false
 	case !p.fold && !(strings.HasPrefix(path, p.prefix) && strings.HasSuffix(path, p.suffix)):
-		return false // nearly all end here
+		return false // nearly all calls end here
 	case p.fold && !(foldedSuffix(path, p.suffix) && foldedPrefix(path, p.prefix)):
 		return false
 	case p.fold:
@@ -107,7 +107,7 @@ func (p *Pattern) Covers(path string) bool {
 
 func (e element) repeats() bool { return e.deep }
 
-// meets decides whether some name matches both elements, of which neither is **.
+// meets reports whether some name matches both elements. Neither may be **.
 func (e element) meets(f element) bool {
 	switch {
 	case e.tokens == nil && f.tokens == nil:
@@ -122,7 +122,7 @@ func (e element) meets(f element) bool {
 
 func (t token) repeats() bool { return t.char == star }
 
-// meets decides whether some character matches both tokens, of which neither is a star.
+// meets reports whether some character matches both tokens. Neither may be a star.
 func (t token) meets(u token) bool {
 	switch {
 	case t.class == nil && u.class == nil:
@@ -135,13 +135,12 @@ func (t token) meets(u token) bool {
 	return intersect(t.class, u.class)
 }
 
-// meet decides whether two sequences have something in common. An item that repeats stands for any
-// number of any items; each of the others can stand for something. It calls match at most once for
-// each pair of items.
+// meet reports whether two sequences have a common match. An item that repeats stands for any number of any
+// items; every other item can stand for something. meet calls match at most once for each pair of items.
 //
-// Equal ends aside, one of the two begins, and one of them ends, with an item that repeats. If both
-// hold one, they meet: each takes in what the other is made of. If one does, the other has a fixed
-// length, and to match each run of the first as early as possible leaves the most room for the
+// After equal ends are removed, one of the sequences begins, and one ends, with an item that repeats. If
+// both contain such an item, they meet: each absorbs the items of the other. If only one does, the other
+// has a fixed length, and matching each run of the first as early as possible leaves the most room for the
 // rest.
 func meet[T any](p, q []T, repeats func(T) bool, match func(a, b T) bool) bool {
 	for len(p) > 0 && len(q) > 0 && !repeats(p[0]) && !repeats(q[0]) {
@@ -163,7 +162,7 @@ func meet[T any](p, q []T, repeats func(T) bool, match func(a, b T) bool) bool {
 	case openQ:
 		p, q = q, p
 	}
-	run, from := -1, 0 // of p, behind the last item that repeats; where in q it is tried
+	run, from := -1, 0 // index in p after the last item that repeats; index in q at which that run is tried
 	i := 0
 	for j := 0; j < len(q); {
 		switch {
@@ -182,7 +181,7 @@ func meet[T any](p, q []T, repeats func(T) bool, match func(a, b T) bool) bool {
 	return !slices.ContainsFunc(p[i:], func(t T) bool { return !repeats(t) })
 }
 
-// matchName is meet of an element with wildcards and a name.
+// matchName is meet for an element with wildcards and a name.
 func matchName(p []token, name string) bool {
 	run, from := -1, 0
 	i := 0
@@ -205,7 +204,7 @@ func matchName(p []token, name string) bool {
 	return !slices.ContainsFunc(p[i:], func(t token) bool { return !t.repeats() })
 }
 
-// within reports whether one of the ranges holds c.
+// within reports whether one of the ranges contains c.
 func within(a []span, c rune) bool {
 	for _, s := range a {
 		if c <= s.hi {
