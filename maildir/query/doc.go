@@ -1,18 +1,17 @@
-// Package query reads what people and models type into a search.
+// Package query parses the searches that people and models type.
 //
-//	plan users            both words, anywhere in subject or body, whatever their case and accents
+//	plan users            both words, anywhere in subject or body, ignoring case and accents
 //	"build plan"          the words next to each other
-//	mig*                  words that begin so
-//	a OR b, a NOT b, -b   either; a without b. NOT and - concern the next word, phrase or group
+//	mig*                  words with this prefix
+//	a OR b, a NOT b, -b   either; a without b. NOT and - apply to the next word, phrase or group
 //	(a OR b) c            a group
 //	from:Ann cc:Bob       filters; also to: (recipients and cc), subject:, body:, importance:
 //	thread:T after:2025-10-23 before:2025-11-01   filters of the whole query
 //
-// What has punctuation is code: user_id, /api/users, fooBar.baz and f(x) are phrases of their
-// words. OR between two filters joins just these: "from:Ann OR from:Bob plan" is a plan of either.
-// A filter beside words concerns the other side of OR too, unless that has filters of its own:
-// "from:Ann a OR b" is all from Ann.
+// A word with punctuation is code: user_id, /api/users, fooBar.baz and f(x) are phrases of their words. OR
+// between two filters joins only these filters: "from:Ann OR from:Bob plan" finds plan from either. A
+// filter next to words also applies to the other sides of OR unless they have filters of their own:
+// "from:Ann a OR b" finds only mail from Ann.
 //
-// Parse knows the language and nothing of the index; the index knows Expr and nothing of the
-// language.
+// Parse knows the language but not the index; the index knows Expr but not the language.
 package query

@@ -2,46 +2,46 @@ package query
 
 import "time"
 
-// Query is a search as it was understood.
+// Query is a parsed search.
 type Query struct {
 	Expr          Expr      // nil: every message
-	Thread        string    // messages of this thread, and the one whose id it is; "": of any
-	After, Before time.Time // created at or after, created before; zero: no bound
+	Thread        string    // messages of this thread, and the message with this id; "": of any thread
+	After, Before time.Time // created at or after After, and before Before; zero: no bound
 
-	// Mistaken is what looks like a filter that another search knows, and is searched for as it
-	// stands; Meant is the filter that does the same here. "": there is none.
+	// Mistaken is a word that looks like a filter of another search engine; it is searched for as text.
+	// Meant is the filter that does the same here. Both are "" if there is no such word.
 	Mistaken, Meant string
 
-	// Wild is the first word with a wildcard that means nothing here, as in *ploy and de?loy. Its
-	// words are searched for. "": there is none.
+	// Wild is the first word with a wildcard that has no meaning here, as in *ploy and de?loy. Its parts
+	// are searched for. "" if there is none.
 	Wild string
 
-	// Foreign is the first word that is an operator or a filter in other searches and means nothing
-	// here, as in NEAR(a b), plan^2 and foo:bar. Its words are searched for. "": there is none.
+	// Foreign is the first word that is an operator or a filter in other search engines but not here, as in
+	// NEAR(a b), plan^2 and foo:bar. Its parts are searched for. "" if there is none.
 	Foreign string
 
-	// Plain says that quotes, parentheses or operators did not fit together, so that every word of
-	// the text is searched for as it stands.
+	// Plain says that quotes, parentheses or operators did not match, so that every word is searched for as
+	// text.
 	Plain bool
 }
 
 // Expr says which messages match. It is And, Or, Not, Term or Filter; nil matches every message.
 type Expr any
 
-// And matches what all of it match. It is not empty.
+// And matches messages that match all of its parts. It is not empty.
 type And []Expr
 
-// Or matches what any of it match. It is not empty.
+// Or matches messages that match any of its parts. It is not empty.
 type Or []Expr
 
-// Not matches what Of does not.
+// Not matches messages that Of does not match.
 type Not struct{ Of Expr }
 
-// Term is one word or phrase. Text has a letter or digit.
+// Term is a word or phrase. Text contains a letter or digit.
 type Term struct {
 	Text   string
-	Prefix bool   // the last word may go on
-	In     Column // where it stands
+	Prefix bool   // the last word is a prefix
+	In     Column // where to search
 }
 
 // Column is a part of a message.
@@ -63,8 +63,7 @@ type Filter struct {
 // Key is a field that Filter compares.
 type Key int
 
-// The fields of Filter. Parse puts Thread, After and Before into Query and leaves no Filter of
-// them.
+// The fields of Filter. Parse moves Thread, After and Before into Query, so that no Filter has them.
 const (
 	From Key = iota + 1
 	To       // to or cc
@@ -75,8 +74,8 @@ const (
 	Before
 )
 
-// Map gives e with each Filter replaced by what change makes of it. A nil takes the filter out; Map
-// is nil where nothing is left.
+// Map returns e with each Filter replaced by the result of change. If change returns nil the filter is
+// removed. Map returns nil if nothing is left.
 func Map(e Expr, change func(Filter) Expr) Expr {
 	each := func(all []Expr) (kept []Expr) {
 		for _, x := range all {
@@ -102,7 +101,8 @@ func Map(e Expr, change func(Filter) Expr) Expr {
 	return e
 }
 
-// all is And of several, one as it is, and nil of none. An And within it is part of it.
+// all returns And of several expressions, a single expression as it is, and nil for none. It flattens
+// nested Ands.
 func all(of []Expr) Expr {
 	var flat And
 	for _, x := range of {
@@ -121,7 +121,7 @@ func all(of []Expr) Expr {
 	return flat
 }
 
-// anyOf is Or of several, one as it is, and nil of none.
+// anyOf returns Or of several expressions, a single expression as it is, and nil for none.
 func anyOf(of []Expr) Expr {
 	if len(of) < 2 {
 		return all(of)

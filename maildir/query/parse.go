@@ -11,15 +11,15 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// maxDepth is how deep groups may nest; the index bounds its own expressions to 256 levels.
+// maxDepth is how deep groups may nest. The index limits its own expressions to 256 levels.
 const maxDepth = 32
 
-// errSyntax says that quotes, parentheses or operators do not fit together.
+// errSyntax says that quotes, parentheses or operators do not match.
 var errSyntax = errors.New("syntax")
 
-// Parse reads a query. What does not fit together is read as plain words. Errors: ErrInvalid, where
-// the text is empty, has no letter or digit, or a filter that means nothing.
-// See docs/tools.md, "Search".
+// Parse parses a query. If quotes, parentheses or operators do not match, it reads all words as plain text.
+// It returns ErrInvalid if the text is empty, has no letter or digit, or has an invalid filter. See
+// docs/tools.md, "Search".
 func Parse(text string) (Query, error) {
 	all, l := tokens(text)
 	if len(all) == 0 {
@@ -46,14 +46,14 @@ func Parse(text string) (Query, error) {
 	return q, err
 }
 
-// everything reports whether the token is a * alone, which every message matches.
+// everything reports whether the token is a lone *, which every message matches.
 func (t token) everything() bool { return t.kind == word && t.text == "" && t.prefix }
 
 func invalid(what refusal.What, name string) error {
 	return &refusal.Error{What: what, Field: refusal.Query, Name: name}
 }
 
-// parser reads tokens. A nil Expr is a word without letter or digit, which restricts nothing.
+// parser parses tokens. A nil Expr is a word without letter or digit, which restricts nothing.
 type parser struct{ rest []token }
 
 func (p *parser) peek(n int) kind {
@@ -69,7 +69,7 @@ func (p *parser) next() token {
 	return t
 }
 
-// either reads alternatives between OR.
+// either parses alternatives separated by OR.
 func (p *parser) either(depth int) (Expr, error) {
 	var alternatives [][]Expr
 	for {
@@ -87,8 +87,8 @@ func (p *parser) either(depth int) (Expr, error) {
 	}
 }
 
-// shareFilters joins alternatives. Filters that stand beside words in one of them, while the others
-// have none, concern all.
+// shareFilters joins alternatives with Or. If only one alternative has filters next to words, its filters
+// apply to all alternatives.
 func shareFilters(alternatives [][]Expr) Expr {
 	var filters, words, whole []Expr
 	sharers := 0
@@ -96,7 +96,7 @@ func shareFilters(alternatives [][]Expr) Expr {
 		those, rest := split(parts)
 		switch {
 		case len(those) > 0 && len(rest) == 0:
-			sharers = 2 // a filter that is an alternative by itself
+			sharers = 2 // a filter is an alternative by itself
 		case len(those) > 0:
 			sharers++
 		}
@@ -110,7 +110,7 @@ func shareFilters(alternatives [][]Expr) Expr {
 	return all(append(filters, anyOf(words)))
 }
 
-// split parts filters from the rest.
+// split separates filters from other expressions.
 func split(parts []Expr) (filters, rest []Expr) {
 	for _, x := range parts {
 		if onlyFilters(x) {
@@ -134,7 +134,7 @@ func onlyFilters(e Expr) bool {
 	return false
 }
 
-// both reads what AND, or nothing, stands between.
+// both parses parts separated by AND or by nothing.
 func (p *parser) both(depth int) ([]Expr, error) {
 	var parts []Expr
 	for {
@@ -154,7 +154,7 @@ func (p *parser) both(depth int) ([]Expr, error) {
 	}
 }
 
-// one reads a word, phrase, filter or group, and what NOT makes of it.
+// one parses a word, phrase, filter or group, perhaps after NOT.
 func (p *parser) one(depth int) (Expr, error) {
 	if len(p.rest) == 0 || depth > maxDepth {
 		return nil, errSyntax
@@ -183,7 +183,7 @@ func (p *parser) one(depth int) (Expr, error) {
 	return nil, errSyntax
 }
 
-// filters reads a filter and those that OR joins to it.
+// filters parses a filter and the filters that OR joins to it.
 func (p *parser) filters(t token) (Expr, error) {
 	first, err := t.filter()
 	joined := []Expr{first}
@@ -196,7 +196,7 @@ func (p *parser) filters(t token) (Expr, error) {
 	return anyOf(joined), err
 }
 
-// term is nil where the word has nothing that is searched.
+// term returns nil if the word has nothing to search for.
 func (t token) term() Expr {
 	if !strings.ContainsFunc(t.text, searched) {
 		return nil
@@ -205,7 +205,7 @@ func (t token) term() Expr {
 	return Term{Text: t.text, Prefix: t.prefix, In: in}
 }
 
-// filter checks a filter. Errors: ErrInvalid.
+// filter parses and checks a filter. It returns ErrInvalid.
 func (t token) filter() (Expr, error) {
 	named := map[string]Key{"from": From, "to": To, "cc": CC, "importance": Importance, "thread": Thread, "after": After, "before": Before}
 	f := Filter{Key: named[t.key], Value: t.text}
@@ -236,19 +236,19 @@ func (t token) filter() (Expr, error) {
 	return f, nil
 }
 
-// several reports whether the text of a filter is a group or a list. No name has such characters; a
-// thread's may.
+// several reports whether the text of a filter is a group or a list. No name contains such characters, but
+// a thread id may.
 func (t token) several() bool {
 	return t.key != "thread" && strings.ContainsAny(t.text, "(,") && len(t.values()) > 0
 }
 
-// values are the names in a group or a list: "(A OR B)", "A,B".
+// values returns the names in a group or a list: "(A OR B)", "A,B".
 func (t token) values() []string {
 	all := strings.FieldsFunc(t.text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("(),\"|", r) })
 	return slices.DeleteFunc(all, func(s string) bool { return s == "OR" || s == "AND" })
 }
 
-// plain takes every word as it stands, operators too, and the filters.
+// plain reads every word as text, operators too. It keeps the filters.
 func plain(tokens []token) (Expr, error) {
 	var parts []Expr
 	for _, t := range tokens {
@@ -272,7 +272,7 @@ func plain(tokens []token) (Expr, error) {
 	return all(parts), nil
 }
 
-// takeWhole takes the filters that concern the whole query out of it.
+// takeWhole moves the filters that apply to the whole query from e into q.
 func (q *Query) takeWhole(e Expr) (Expr, error) {
 	parts, ok := e.(And)
 	if !ok && e != nil {

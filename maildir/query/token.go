@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// kind is what a token is.
+// kind is the kind of a token.
 type kind int
 
 const (
@@ -20,34 +20,34 @@ const (
 	closed      // )
 )
 
-// token is a piece of the text.
+// token is a piece of the query text.
 type token struct {
 	kind   kind
 	text   string // without quotes
-	key    string // of a filter, in lower case; of a word in one column, its name
+	key    string // of a filter: its key in lower case; of a word in one column: the column's name
 	prefix bool
 }
 
-// lexer cuts a text into tokens.
+// lexer splits a text into tokens.
 type lexer struct {
 	rest     string
-	depth    int  // of open groups
-	unclosed bool // a quote had no end
+	depth    int  // number of open groups
+	unclosed bool // a closing quote was missing
 
-	mistaken, meant string // the first of meantKeys in the text, and the key that it is close to
+	mistaken, meant string // the first of meantKeys in the text, and the key to use instead
 	wild            string // the first word with a wildcard
-	foreign         string // the first word that is an operator or a filter elsewhere
+	foreign         string // the first word that is an operator or a filter in other search engines
 }
 
-// keys are the words before a colon that mean something here. All others, as in std::vector and
-// http://x, are part of what is searched for.
+// keys are the words that are filters before a colon. Any other word before a colon, as in std::vector and
+// http://x, is part of the text to search for.
 var keys = map[string]string{
 	"from": "from", "sender": "from", "to": "to", "cc": "cc", "subject": "subject", "body": "body", "importance": "importance",
 	"thread": "thread", "thread_id": "thread", "after": "after", "since": "after", "before": "before", "until": "before",
 	"is": "is", "has": "has",
 }
 
-// meantKeys are words before a colon that other searches know, with the key that does the same here.
+// meantKeys are filters of other search engines, with the filter that does the same here.
 var meantKeys = map[string]string{
 	"priority": "importance:", "prio": "importance:", "urgency": "importance:", "title": "subject:", "topic": "subject:",
 	"text": "body:", "content": "body:", "author": "from:", "by": "from:", "agent": "from:", "recipient": "to:",
@@ -88,14 +88,14 @@ func (l *lexer) next() token {
 	return l.word()
 }
 
-// excludes reports whether the text goes on with -word, -"phrase" or -(group); --flag and a - alone
-// are words.
+// excludes reports whether the text goes on with -word, -"phrase" or -(group). --flag and a lone - are
+// words.
 func (l *lexer) excludes() bool {
 	after, ok := strings.CutPrefix(l.rest, "-")
 	return ok && after != "" && strings.IndexFunc(after, func(r rune) bool { return searched(r) || r == '"' || r == '(' }) == 0
 }
 
-// phrase reads to the closing quote; two quotes stand for one within.
+// phrase reads up to the closing quote. Two quotes stand for one inside a phrase.
 func (l *lexer) phrase(t token) token {
 	var b strings.Builder
 	l.rest = l.rest[1:]
@@ -148,7 +148,7 @@ func (l *lexer) word() token {
 		t.kind = word
 	}
 	l.rest = l.rest[len(name)+1:]
-	if value == "" { // the value stands behind a blank, or in quotes
+	if value == "" { // the value follows after a blank, or in quotes
 		l.rest = strings.TrimLeftFunc(l.rest, unicode.IsSpace)
 		if strings.HasPrefix(l.rest, `"`) {
 			return l.phrase(t)
@@ -165,8 +165,8 @@ func (l *lexer) word() token {
 	return ended(t, value)
 }
 
-// hasWildcard reports whether a word has what other searches take for any letters, where it means
-// nothing here: a * before a letter, or a ? between two.
+// hasWildcard reports whether a word contains a wildcard of other search engines that has no meaning here:
+// a * before a letter, or a ? between two letters.
 func hasWildcard(word string) bool {
 	all := []rune(word)
 	for i, r := range all[:max(0, len(all)-1)] {
@@ -177,8 +177,8 @@ func hasWildcard(word string) bool {
 	return false
 }
 
-// foreign matches what is an operator or a filter in other searches, and words here: NEAR(a b),
-// NEAR/5, plan^2, foo:bar. The path of a URL, and a name with two colons, is none.
+// foreign matches operators and filters of other search engines that are words here: NEAR(a b), NEAR/5,
+// plan^2, foo:bar. It does not match a URL or a name with two colons.
 var foreign = regexp.MustCompile(`^(NEAR(/\d+)?(\(.*)?|[^\s:^]+\^[\d.]+|[a-z_]+:[^\s:/].*)$`)
 
 func isForeign(word string) bool {
@@ -186,21 +186,21 @@ func isForeign(word string) bool {
 	return foreign.MatchString(word) && (!colon || keys[name] == "" && meantKeys[name] == "")
 }
 
-// ended takes the * off the end of a word.
+// ended removes the * at the end of a word.
 func ended(t token, text string) token {
 	t.text = strings.TrimRight(text, "*")
 	t.prefix = len(t.text) < len(text)
 	return t
 }
 
-// isValue reports whether a word can be the value of the key before it.
+// isValue reports whether a word can be the value of the preceding key.
 func isValue(word string) bool {
 	name, _, colon := strings.Cut(word, ":")
 	return word != "" && word != "AND" && word != "OR" && word != "NOT" && (!colon || keys[strings.ToLower(name)] == "")
 }
 
-// wordEnd is where the word at the beginning of the rest ends: at a blank, a quote, or a
-// parenthesis that closes a group. f(x) is one word.
+// wordEnd returns where the word at the beginning of rest ends: at a blank, a quote, or the parenthesis
+// that closes a group. f(x) is one word.
 func (l *lexer) wordEnd() int {
 	opened := 0
 	for i, r := range l.rest {
@@ -216,6 +216,5 @@ func (l *lexer) wordEnd() int {
 	return len(l.rest)
 }
 
-// searched reports whether r is part of a word in the index: a letter, a digit, or a character of
-// private use.
+// searched reports whether r is part of a word in the index: a letter, a digit, or a private-use character.
 func searched(r rune) bool { return unicode.In(r, unicode.L, unicode.N, unicode.Co) }
