@@ -7,12 +7,7 @@ import (
 )
 
 // Stamp shows a time, "" where there is none.
-func Stamp(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return format.FormatTime(t)
-}
+func Stamp(t time.Time) string { return format.At(t).String() }
 
 // Listed makes a nil list an empty one, which is [] on the wire.
 func Listed[T any](l []T) []T {
