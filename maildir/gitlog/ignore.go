@@ -43,10 +43,11 @@ func dangerousLink(path string) bool {
 	return strings.HasPrefix(name, ".git") || strings.HasPrefix(name, ".mailmap")
 }
 
-// unread is an error where Git says that it could not look at something that it may look at.
+// unread returns an error if Git says that it could not look at something that is there and that it may look at. A folder that a
+// person has just removed is named by Git in a warning too.
 func unread(said string) error {
 	for line := range strings.Lines(said) {
-		if !strings.Contains(line, "Permission denied") {
+		if !strings.Contains(line, "Permission denied") && !strings.Contains(line, "No such file or directory") {
 			return errors.New("git could not look at everything: " + oneLine(line, 200))
 		}
 	}
