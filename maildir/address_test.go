@@ -40,7 +40,7 @@ text
 			return err
 		},
 		"inbox": func() error {
-			_, err := p.Box("ann@example.org", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, false, 0)
+			_, err := p.Box("ann@example.org", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, false, maildir.Waiting{})
 			return err
 		},
 		"whois": func() error { _, err := p.Whois(t.Context(), "ann@example.org"); return err },

@@ -34,7 +34,7 @@ func TestArchive(t *testing.T) {
 		"its thread":  {Agent: "Bob", Thread: "T"},
 		"to be acked": {Agent: "Bob", AwaitingAck: true},
 	} {
-		page, err := p.Box(q.Agent, format.Origin{}).Inbox(t.Context(), q, false, 0)
+		page, err := p.Box(q.Agent, format.Origin{}).Inbox(t.Context(), q, false, maildir.Waiting{})
 		if err != nil || len(page.Messages) != 1 || !page.Messages[0].Archived {
 			t.Errorf("%s: %+v, %v", what, page, err)
 		}

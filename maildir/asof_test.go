@@ -59,7 +59,7 @@ func TestInboxAsOf(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	now, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{Archived: true}, false, 0)
+	now, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{Archived: true}, false, maildir.Waiting{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func TestAgentGoneWhileLookedUp(t *testing.T) {
 	found := h.at(func(name string) bool { return name == "Bob" })
 	looked := make(chan error, 1)
 	go func() {
-		_, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, false, 0)
+		_, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, false, maildir.Waiting{})
 		looked <- err
 	}()
 	<-found.reached

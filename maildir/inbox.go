@@ -27,10 +27,37 @@ const (
 // MaxWait bounds a long poll.
 const MaxWait = time.Hour
 
+// Waiting says how long a call waits for mail, and what ends its wait early. The zero value does not wait.
+type Waiting struct {
+	For time.Duration // at most MaxWait
+	// Admit is asked once, when the call finds nothing and is about to wait. The call returns its
+	// error in place of waiting. nil: whoever waits is admitted.
+	Admit func() error
+	Until <-chan struct{} // the wait ends when this is closed; nil: never
+}
+
+// await calls look until it reports that it has found something, or the wait is over; room is given back while the call waits. Errors:
+// look's; as of awaitBell.
+func (b *Box) await(ctx context.Context, w Waiting, room *index.Room, look func() (found bool, err error)) error {
+	timeout := time.NewTimer(min(w.For, MaxWait))
+	defer timeout.Stop()
+	for again := w.For > 0; ; {
+		bell := b.p.store.feed.agent(b.p.Slug, b.agent)
+		found, err := look()
+		if found || err != nil || !again {
+			return err
+		}
+		room.GiveBack()
+		if again, err = b.p.awaitBell(ctx, &w, bell, timeout.C); err != nil {
+			return err
+		}
+	}
+}
+
 // awaitBell waits for one of: the bell, the timeout, the end of the wait, of the project, of ctx.
 // again is false where the call should look one last time and return. Errors: Admit's, ctx's;
 // ErrNotFound where the project's folder is removed.
-func (p *Project) awaitBell(ctx context.Context, w *index.Waiting, bell <-chan struct{}, timeout <-chan time.Time) (again bool, err error) {
+func (p *Project) awaitBell(ctx context.Context, w *Waiting, bell <-chan struct{}, timeout <-chan time.Time) (again bool, err error) {
 	if w.Admit != nil {
 		if err := w.Admit(); err != nil {
 			return false, err
@@ -58,14 +85,14 @@ func pageSize(n int) int {
 }
 
 // Inbox lists deliveries newest first. With markRead those on the page are marked read, durably,
-// before it returns (the page shows them as they are after it). With wait > 0 and nothing new on
-// the page (nothing unread, or with Since nothing at all) it returns as soon as something arrives,
-// or the page as it is after wait or when q.Waiting ends the wait, or with ctx's error. With q.ID
+// before it returns (the page shows them as they are after it). If w waits and nothing is new on
+// the page (nothing unread, or with Since nothing at all), Inbox returns as soon as something arrives,
+// or the page as it is when the wait ends, or ctx's error. With q.ID
 // it is that message alone, with its body; with q.Thread a page of that thread, oldest first; with
 // q.AwaitingAck what waits for an acknowledgement: then there is no waiting. A page ends with
 // q.Room; of what it left out nothing is marked. Errors: ErrNotFound for the agent, q.ID and
-// q.Thread; those of q.Waiting.Admit and q.Room.Reserve.
-func (b *Box) Inbox(ctx context.Context, q index.InboxQuery, markRead bool, wait time.Duration) (*InboxPage, error) {
+// q.Thread; those of w.Admit and q.Room.Reserve.
+func (b *Box) Inbox(ctx context.Context, q index.InboxQuery, markRead bool, w Waiting) (page *InboxPage, err error) {
 	if err := b.p.needAgent(ctx, refusal.Agent, b.agent); err != nil {
 		return nil, err
 	}
@@ -74,29 +101,17 @@ func (b *Box) Inbox(ctx context.Context, q index.InboxQuery, markRead bool, wait
 		defer b.p.noteSeen(ctx, b.agent)
 	}
 	q.Project, q.Agent, q.Limit, q.ID = b.p.Slug, b.agent, pageSize(q.Limit), b.p.store.Domain().IDNamed(q.ID)
-	timeout := time.NewTimer(min(wait, MaxWait))
-	defer timeout.Stop()
-	for {
-		bell := b.p.store.feed.agent(b.p.Slug, b.agent)
-		page, err := b.p.page(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		if wait <= 0 || q.ID != "" || q.Thread != "" || q.AwaitingAck || page.news(q) {
-			if markRead {
-				err = b.markPage(ctx, page)
-			}
-			return page, err
-		}
-		q.Room.GiveBack()
-		again, err := b.p.awaitBell(ctx, &q.Waiting, bell, timeout.C)
-		if err != nil {
-			return nil, err
-		}
-		if !again {
-			wait = 0
-		}
+	err = b.await(ctx, w, q.Room, func() (bool, error) {
+		page, err = b.p.page(ctx, q)
+		return err == nil && (q.ID != "" || q.Thread != "" || q.AwaitingAck || page.news(q)), err
+	})
+	if err == nil && markRead {
+		err = b.markPage(ctx, page)
 	}
+	if err != nil {
+		return nil, err
+	}
+	return page, nil
 }
 
 // news reports whether there is something on the page that a waiting agent has not seen.

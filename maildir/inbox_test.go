@@ -154,7 +154,7 @@ func TestLongPoll(t *testing.T) {
 	wait := func() chan *maildir.InboxPage {
 		c := make(chan *maildir.InboxPage, 1)
 		go func() {
-			page, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{UnreadOnly: true}, true, maildir.MaxWait)
+			page, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{UnreadOnly: true}, true, maildir.Waiting{For: maildir.MaxWait})
 			if err != nil {
 				t.Error(err)
 			}
@@ -179,7 +179,7 @@ func TestLongPoll(t *testing.T) {
 	if page := <-c; page == nil || len(page.Messages) != 1 || page.Messages[0].ID != "h1" {
 		t.Fatalf("%+v", page)
 	}
-	page, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{UnreadOnly: true}, false, time.Millisecond)
+	page, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{UnreadOnly: true}, false, maildir.Waiting{For: time.Millisecond})
 	if err != nil || len(page.Messages) != 0 || page.Total != 2 || page.Unread != 0 {
 		t.Errorf("%+v %v", page, err)
 	}
@@ -208,7 +208,7 @@ func TestInboxOfOneMoment(t *testing.T) {
 			going = false
 		default:
 		}
-		page, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{UnreadOnly: true}, false, 0)
+		page, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{UnreadOnly: true}, false, maildir.Waiting{})
 		if err != nil || len(page.Messages) != page.Unread {
 			t.Errorf("%+v (%v)", page, err)
 			break
@@ -226,7 +226,7 @@ func TestPages(t *testing.T) {
 	var seen []string
 	q := index.InboxQuery{Agent: "Bob", Limit: 10}
 	for range 4 {
-		page, err := p.Box(q.Agent, format.Origin{}).Inbox(t.Context(), q, false, 0)
+		page, err := p.Box(q.Agent, format.Origin{}).Inbox(t.Context(), q, false, maildir.Waiting{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -271,7 +271,7 @@ func TestBadMarks(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(p.Tree.Dir(), format.ReadMark(bad.CopyPath)), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	page, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, true, 0)
+	page, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, true, maildir.Waiting{})
 	if err != nil || len(page.Messages) != 3 {
 		t.Fatalf("%+v %v", page, err)
 	}
@@ -294,7 +294,7 @@ func TestPopWait(t *testing.T) {
 	const n = 8
 	got := make(chan string, 2*n)
 	wait := func(ctx context.Context, until <-chan struct{}) error {
-		d, err := p.Box("Bob", format.Origin{}).PopWait(ctx, maildir.PopQuery{Wait: maildir.MaxWait, Waiting: index.Waiting{Until: until}})
+		d, err := p.Box("Bob", format.Origin{}).PopWait(ctx, maildir.Waiting{For: maildir.MaxWait, Until: until}, nil)
 		if d != nil {
 			got <- d.ID
 		}
@@ -336,10 +336,10 @@ func TestPopWait(t *testing.T) {
 	close(stopping)
 	end()
 	waiting.Wait()
-	if d, err := p.Box("Bob", format.Origin{}).PopWait(ctx, maildir.PopQuery{Wait: time.Millisecond}); d != nil || err != nil {
+	if d, err := p.Box("Bob", format.Origin{}).PopWait(ctx, maildir.Waiting{For: time.Millisecond}, nil); d != nil || err != nil {
 		t.Errorf("%v %v", d, err)
 	}
-	if _, err := p.Box("Nobody", format.Origin{}).PopWait(ctx, maildir.PopQuery{Wait: maildir.MaxWait}); !errors.Is(err, maildir.ErrNotFound) {
+	if _, err := p.Box("Nobody", format.Origin{}).PopWait(ctx, maildir.Waiting{For: maildir.MaxWait}, nil); !errors.Is(err, maildir.ErrNotFound) {
 		t.Errorf("got %v, want not found", err)
 	}
 	m := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "late", Body: "b"})
@@ -353,30 +353,32 @@ func TestRoomToWait(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
 	full := errors.New("full")
-	no := index.Waiting{Admit: func() error { return full }}
-	query := index.InboxQuery{Agent: "Bob", Waiting: no}
-	if _, err := p.Box("Bob", format.Origin{}).PopWait(t.Context(), maildir.PopQuery{Wait: time.Millisecond, Waiting: no}); !errors.Is(err, full) {
+	refused := func(wait time.Duration) maildir.Waiting {
+		return maildir.Waiting{For: wait, Admit: func() error { return full }}
+	}
+	bob := p.Box("Bob", format.Origin{})
+	if _, err := bob.PopWait(t.Context(), refused(time.Millisecond), nil); !errors.Is(err, full) {
 		t.Errorf("a pop that has to wait: %v", err)
 	}
-	if _, err := p.Box(query.Agent, format.Origin{}).Inbox(t.Context(), query, false, time.Millisecond); !errors.Is(err, full) {
+	if _, err := bob.Inbox(t.Context(), index.InboxQuery{}, false, refused(time.Millisecond)); !errors.Is(err, full) {
 		t.Errorf("a list that has to wait: %v", err)
 	}
-	if d, err := p.Box("Bob", format.Origin{}).PopWait(t.Context(), maildir.PopQuery{Waiting: no}); d != nil || err != nil {
+	if d, err := bob.PopWait(t.Context(), refused(0), nil); d != nil || err != nil {
 		t.Errorf("a pop that does not wait: %v, %v", d, err)
 	}
 	send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
-	if page, err := p.Box(query.Agent, format.Origin{}).Inbox(t.Context(), query, false, time.Minute); err != nil || page.Unread != 1 {
+	if page, err := bob.Inbox(t.Context(), index.InboxQuery{}, false, refused(time.Minute)); err != nil || page.Unread != 1 {
 		t.Errorf("a list that finds mail: %v, %v", page, err)
 	}
-	if d, err := p.Box("Bob", format.Origin{}).PopWait(t.Context(), maildir.PopQuery{Wait: time.Minute, Waiting: no}); err != nil || d == nil {
+	if d, err := bob.PopWait(t.Context(), refused(time.Minute), nil); err != nil || d == nil {
 		t.Errorf("a pop that finds mail: %v, %v", d, err)
 	}
 	asked := 0
-	d, err := p.Box("Bob", format.Origin{}).PopWait(t.Context(), maildir.PopQuery{Wait: time.Minute, Waiting: index.Waiting{Admit: func() error {
+	d, err := bob.PopWait(t.Context(), maildir.Waiting{For: time.Minute, Admit: func() error {
 		asked++
 		send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
 		return nil
-	}}})
+	}}, nil)
 	if err != nil || d == nil || asked != 1 {
 		t.Errorf("a pop that waits: %v, %v, asked for room %d times", d, err, asked)
 	}
@@ -401,7 +403,7 @@ func TestClockSetBack(t *testing.T) {
 	q := index.InboxQuery{Agent: "Bob", Limit: 1}
 	page := func() {
 		t.Helper()
-		got, err := p.Box(q.Agent, format.Origin{}).Inbox(t.Context(), q, false, 0)
+		got, err := p.Box(q.Agent, format.Origin{}).Inbox(t.Context(), q, false, maildir.Waiting{})
 		if err != nil || len(got.Messages) != 1 {
 			t.Fatalf("%+v, %v", got, err)
 		}

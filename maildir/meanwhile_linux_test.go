@@ -204,7 +204,7 @@ func TestPageMarkedWhileMailGoes(t *testing.T) {
 		<-planning.reached
 		read := make(chan error, 1)
 		go func() {
-			page, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, true, 0)
+			page, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, true, maildir.Waiting{})
 			if err == nil && len(page.Messages) != n {
 				err = errors.New("not all on the page")
 			}
@@ -292,7 +292,7 @@ func TestMarkThatIsNone(t *testing.T) {
 	if d, err := p.Box("Bob", format.Origin{}).Pop(t.Context()); err != nil || d == nil || d.Subject != "second" {
 		t.Errorf("popped: %+v %v", d, err)
 	}
-	if _, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, true, 0); err != nil {
+	if _, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, true, maildir.Waiting{}); err != nil {
 		t.Error(err)
 	}
 	if got := inbox(t, p, "Bob"); got.Unread != 1 {
@@ -312,7 +312,7 @@ func TestPopAfterFailure(t *testing.T) {
 	<-s.reached
 	waiting := make(chan popped, 1)
 	go func() {
-		d, err := p.Box("Bob", format.Origin{}).PopWait(t.Context(), maildir.PopQuery{Wait: maildir.MaxWait})
+		d, err := p.Box("Bob", format.Origin{}).PopWait(t.Context(), maildir.Waiting{For: maildir.MaxWait}, nil)
 		if d == nil {
 			d = &index.Delivery{}
 		}
@@ -368,7 +368,7 @@ func TestEditWakes(t *testing.T) {
 	defer cancel()
 	came := make(chan error, 1)
 	go func() {
-		page, err := p.Box("Bob", format.Origin{}).Inbox(ctx, index.InboxQuery{UrgentOnly: true}, false, maildir.MaxWait)
+		page, err := p.Box("Bob", format.Origin{}).Inbox(ctx, index.InboxQuery{UrgentOnly: true}, false, maildir.Waiting{For: maildir.MaxWait})
 		if err == nil && (len(page.Messages) != 1 || page.Messages[0].ID != m.ID) {
 			err = errors.New("nothing on the page")
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
@@ -33,7 +34,7 @@ func TestOutdone(t *testing.T) {
 			t.Fatal(err)
 		}
 		const leaveUnread = false
-		page, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{Limit: 10}, leaveUnread, 0)
+		page, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{Limit: 10}, leaveUnread, maildir.Waiting{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,39 +18,19 @@ func (b *Box) Pop(ctx context.Context) (*index.Delivery, error) {
 	return b.popWithin(ctx, nil)
 }
 
-// PopQuery says how long to wait for mail to pop.
-type PopQuery struct {
-	Wait    time.Duration // at most MaxWait
-	Waiting index.Waiting
-	Room    *index.Room // for its body; nil: all of it
-}
-
-// PopWait is Pop that waits where there is nothing: it returns as soon as it has a delivery, or nil
-// after that time. When ctx ends first, its error, and nothing is popped that was not on its way.
-// Of many who wait for one agent, each delivery goes to one. Errors: as Pop; those of
-// q.Waiting.Admit and q.Room.Reserve. See docs/tools.md, "Reading".
-func (b *Box) PopWait(ctx context.Context, q PopQuery) (*index.Delivery, error) {
+// PopWait is Pop that waits if there is nothing: it returns as soon as it has a delivery, or nil
+// when the wait ends. When ctx ends first, its error, and nothing is popped that was not on its way.
+// Of many who wait for one agent, each delivery goes to one. The delivery has as much of its body as room has room for, all of it if
+// room is nil. Errors: as Pop; those of w.Admit and room.Reserve. See docs/tools.md, "Reading".
+func (b *Box) PopWait(ctx context.Context, w Waiting, room *index.Room) (d *index.Delivery, err error) {
 	if err := b.p.needAgent(ctx, refusal.Agent, b.agent); err != nil {
 		return nil, err
 	}
-	wait := min(q.Wait, MaxWait)
-	timeout := time.NewTimer(wait)
-	defer timeout.Stop()
-	for {
-		bell := b.p.store.feed.agent(b.p.Slug, b.agent)
-		d, err := b.popWithin(ctx, q.Room)
-		if d != nil || err != nil || wait <= 0 {
-			return d, err
-		}
-		q.Room.GiveBack()
-		again, err := b.p.awaitBell(ctx, &q.Waiting, bell, timeout.C)
-		if err != nil {
-			return nil, err
-		}
-		if !again {
-			wait = 0
-		}
-	}
+	err = b.await(ctx, w, room, func() (bool, error) {
+		d, err = b.popWithin(ctx, room)
+		return d != nil, err
+	})
+	return d, err
 }
 
 // errNoRoom ends the plan of a pop whose room has to be reserved first; nothing is popped.

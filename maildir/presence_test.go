@@ -153,7 +153,7 @@ func TestNotice(t *testing.T) {
 			s = storetest.Open(t, storetest.Config{Root: root})
 			p = open()
 		case "all":
-			_, err = p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, true, 0)
+			_, err = p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, true, maildir.Waiting{})
 		}
 		if err != nil {
 			t.Fatalf("%d %s: %v", i, step.do, err)

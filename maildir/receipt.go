@@ -3,7 +3,6 @@ package maildir
 import (
 	"context"
 	"slices"
-	"time"
 
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
@@ -70,25 +69,17 @@ func (p *Project) putReceipts(m *index.MessageRow, holders []index.Receipt, forS
 	}
 }
 
-// ReplyQuery says how long to wait for a reply.
-type ReplyQuery struct {
-	Wait    time.Duration // at most MaxWait
-	Waiting index.Waiting
-	Room    *index.Room // for its body; nil: all of it
-}
-
-// AwaitReply waits until a reply to a message of the agent's lies in its inbox, and returns the newest;
-// it stays unread. nil: none came. Errors: those of q.Waiting.Admit and q.Room.Reserve; ctx's.
-func (b *Box) AwaitReply(ctx context.Context, m *Sent, q ReplyQuery) (*index.Delivery, error) {
+// AwaitReply waits until a reply to a message of the agent's lies in its inbox, and returns the newest,
+// which stays unread, with as much of its body as room has room for; nil if none came. Errors: those of w.Admit and room.Reserve; ctx's.
+func (b *Box) AwaitReply(ctx context.Context, m *Sent, w Waiting, room *index.Room) (*index.Delivery, error) {
 	const markRead = false
 	page, err := b.Inbox(ctx, index.InboxQuery{
 		Since:   m.Created, // older ones cannot answer it
 		ReplyTo: m.ID,
 		Bodies:  true,
 		Limit:   1,
-		Waiting: q.Waiting,
-		Room:    q.Room,
-	}, markRead, q.Wait)
+		Room:    room,
+	}, markRead, w)
 	if err != nil || len(page.Messages) == 0 {
 		return nil, err
 	}

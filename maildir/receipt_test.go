@@ -45,7 +45,7 @@ func TestReceipts(t *testing.T) {
 		t.Errorf("everybody is shown %v as bcc, and receipts (-want +got)\n%s", row.BCC, diff)
 	}
 	for _, name := range []string{"Ann", "Bob"} {
-		page, err := p.Box(name, format.Origin{}).Inbox(t.Context(), index.InboxQuery{ID: m.ID}, false, 0)
+		page, err := p.Box(name, format.Origin{}).Inbox(t.Context(), index.InboxQuery{ID: m.ID}, false, maildir.Waiting{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +92,7 @@ func TestAwaiting(t *testing.T) {
 		}).ID
 	}
 	list := func(agent string) (got []string) {
-		page, err := p.Box(agent, format.Origin{}).Inbox(t.Context(), index.InboxQuery{AwaitingAck: true}, false, 0)
+		page, err := p.Box(agent, format.Origin{}).Inbox(t.Context(), index.InboxQuery{AwaitingAck: true}, false, maildir.Waiting{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +142,7 @@ func TestThreadInInbox(t *testing.T) {
 	}
 	var got []string
 	for {
-		page, err := p.Box(q.Agent, format.Origin{}).Inbox(t.Context(), q, true, 0)
+		page, err := p.Box(q.Agent, format.Origin{}).Inbox(t.Context(), q, true, maildir.Waiting{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,10 +173,10 @@ func TestAwaitReply(t *testing.T) {
 	}
 	answered := make(chan answer, 1)
 	go func() {
-		d, err := p.Box(asked.From, format.Origin{}).AwaitReply(t.Context(), asked, maildir.ReplyQuery{
-			Wait:    maildir.MaxWait,
-			Waiting: index.Waiting{Admit: func() error { close(waits); return nil }},
-		})
+		d, err := p.Box(asked.From, format.Origin{}).AwaitReply(t.Context(), asked, maildir.Waiting{
+			For:   maildir.MaxWait,
+			Admit: func() error { close(waits); return nil },
+		}, nil)
 		answered <- answer{d, err}
 	}()
 	<-waits
@@ -188,7 +188,7 @@ func TestAwaitReply(t *testing.T) {
 	if got := <-answered; got.err != nil || got.d == nil || got.d.ID != reply.ID || got.d.Body != "answer" || got.d.Read {
 		t.Errorf("got %+v, %v", got.d, got.err)
 	}
-	if d, err := p.Box(reply.From, format.Origin{}).AwaitReply(t.Context(), reply, maildir.ReplyQuery{Wait: 1}); d != nil || err != nil {
+	if d, err := p.Box(reply.From, format.Origin{}).AwaitReply(t.Context(), reply, maildir.Waiting{For: 1}, nil); d != nil || err != nil {
 		t.Errorf("where no reply comes: %+v, %v", d, err)
 	}
 }

@@ -96,14 +96,14 @@ func projectOf(t *testing.T, s *storetest.Store, key string) *maildir.Project {
 func waitFor(t *testing.T, p *maildir.Project, agent string) chan error {
 	t.Helper()
 	errs, began := make(chan error, 2), make(chan bool, 2)
-	waiting := index.Waiting{Admit: func() error { began <- true; return nil }}
+	waiting := maildir.Waiting{For: maildir.MaxWait, Admit: func() error { began <- true; return nil }}
 	calls := []func(ctx context.Context) error{
 		func(ctx context.Context) error {
-			_, err := p.Box(agent, format.Origin{}).PopWait(ctx, maildir.PopQuery{Wait: maildir.MaxWait, Waiting: waiting})
+			_, err := p.Box(agent, format.Origin{}).PopWait(ctx, waiting, nil)
 			return err
 		},
 		func(ctx context.Context) error {
-			_, err := p.Box(agent, format.Origin{}).Inbox(ctx, index.InboxQuery{Waiting: waiting}, false, maildir.MaxWait)
+			_, err := p.Box(agent, format.Origin{}).Inbox(ctx, index.InboxQuery{}, false, waiting)
 			return err
 		},
 	}

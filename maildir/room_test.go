@@ -58,7 +58,7 @@ func TestInboxWithin(t *testing.T) {
 	reserved, left, pages := 0, len(bodies), 0
 	q := index.InboxQuery{Agent: "Bob", Bodies: true, Limit: 5, Room: room(1000, 10_000, &reserved)}
 	for more := true; more; pages++ {
-		page, err := p.Box(q.Agent, format.Origin{}).Inbox(t.Context(), q, true, 0)
+		page, err := p.Box(q.Agent, format.Origin{}).Inbox(t.Context(), q, true, maildir.Waiting{})
 		if err != nil || len(page.Messages) == 0 {
 			t.Fatalf("page %d: %d messages, %v", pages, len(page.Messages), err)
 		}
@@ -96,7 +96,7 @@ func TestSmallPagesReserveNothing(t *testing.T) {
 	}
 	for small, want := range map[int]int{800: 0, 799: 1} {
 		reserved := 0
-		page, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{Bodies: true, Room: room(small, 10_000, &reserved)}, false, 0)
+		page, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{Bodies: true, Room: room(small, 10_000, &reserved)}, false, maildir.Waiting{})
 		if err != nil || len(page.Messages) != 2 || page.Next != 0 || reserved != want {
 			t.Errorf("in %d bytes: %d messages, next %d, %d reservations, %v", small, len(page.Messages), page.Next, reserved, err)
 		}
@@ -121,7 +121,7 @@ func TestPiecesOfABody(t *testing.T) {
 			reserved := 0
 			r := room(0, large+rowBytes, &reserved)
 			r.Offset = offset
-			page, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{ID: m.ID, Bodies: true, Room: r}, false, 0)
+			page, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{ID: m.ID, Bodies: true, Room: r}, false, maildir.Waiting{})
 			if err != nil {
 				return nil, err
 			}
@@ -182,7 +182,7 @@ func TestPopWithin(t *testing.T) {
 	r := room(1000, 5000+rowBytes, &reserved)
 	refused := errors.New("no memory")
 	r.Reserve = func(context.Context, int64) error { return refused }
-	if d, err := p.Box("Bob", format.Origin{}).PopWait(t.Context(), maildir.PopQuery{Room: r}); d != nil || !errors.Is(err, refused) {
+	if d, err := p.Box("Bob", format.Origin{}).PopWait(t.Context(), maildir.Waiting{}, r); d != nil || !errors.Is(err, refused) {
 		t.Errorf("without memory: %+v %v", d, err)
 	}
 	if c := inbox(t, p, "Bob"); c.Unread != 2 {
@@ -190,12 +190,12 @@ func TestPopWithin(t *testing.T) {
 	}
 	r = room(1000, 5000+rowBytes, &reserved)
 	for i, want := range []string{strings.Repeat("a", 5000), strings.Repeat("b", 50)} {
-		d, err := p.Box("Bob", format.Origin{}).PopWait(t.Context(), maildir.PopQuery{Room: r})
+		d, err := p.Box("Bob", format.Origin{}).PopWait(t.Context(), maildir.Waiting{}, r)
 		if err != nil || d == nil || d.Body != want || (d.BodyNext > 0) != (i == 0) {
 			t.Fatalf("pop %d: %+v %v", i, d, err)
 		}
 	}
-	if d, err := p.Box("Bob", format.Origin{}).PopWait(t.Context(), maildir.PopQuery{Room: r}); d != nil || err != nil || reserved != 1 {
+	if d, err := p.Box("Bob", format.Origin{}).PopWait(t.Context(), maildir.Waiting{}, r); d != nil || err != nil || reserved != 1 {
 		t.Errorf("at the end: %+v %v, %d reservations", d, err, reserved)
 	}
 }

@@ -75,7 +75,7 @@ func TestSessionsAtOnce(t *testing.T) {
 	for _, n := range told {
 		sum += n
 	}
-	page, err := p.Box(agents[1], format.Origin{}).Inbox(t.Context(), index.InboxQuery{ID: sent.ID}, false, 0)
+	page, err := p.Box(agents[1], format.Origin{}).Inbox(t.Context(), index.InboxQuery{ID: sent.ID}, false, maildir.Waiting{})
 	if err != nil || len(page.Messages) != 1 || len(page.Messages[0].Receipts) != 1 {
 		t.Fatalf("%v, %v", page, err)
 	}

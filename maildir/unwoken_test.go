@@ -42,7 +42,7 @@ func TestUnwokenNever(t *testing.T) {
 	if all := named(); len(all) != 1 || !strings.HasPrefix(all[0], want) {
 		t.Errorf("after 16 minutes: %s, want %s", all, want)
 	}
-	if _, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, false, 0); err != nil {
+	if _, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, false, maildir.Waiting{}); err != nil {
 		t.Fatal(err)
 	}
 	if all := named(); len(all) > 0 {

@@ -70,7 +70,7 @@ func sendFrom(t testing.TB, b *maildir.Box, d maildir.Draft) *maildir.Sent {
 
 func inbox(t testing.TB, p *maildir.Project, agent string) *maildir.InboxPage {
 	t.Helper()
-	page, err := p.Box(agent, format.Origin{}).Inbox(t.Context(), index.InboxQuery{Bodies: true, Limit: 200}, false, 0)
+	page, err := p.Box(agent, format.Origin{}).Inbox(t.Context(), index.InboxQuery{Bodies: true, Limit: 200}, false, maildir.Waiting{})
 	if err != nil {
 		t.Fatal(err)
 	}

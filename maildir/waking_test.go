@@ -233,7 +233,7 @@ func TestSleepers(t *testing.T) {
 	if got := sleepers(); got != nil || unwoken() != 1 {
 		t.Errorf("after its end: %v, %d reported", got, unwoken())
 	}
-	if _, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, true, 0); err != nil || unwoken() != 0 {
+	if _, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, true, maildir.Waiting{}); err != nil || unwoken() != 0 {
 		t.Errorf("after it was read: %d reported, %v", unwoken(), err)
 	}
 }

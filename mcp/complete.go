@@ -82,8 +82,8 @@ func claimedBy(ctx context.Context, p *maildir.Project, ask *CompleteAsk) (words
 // newestOf are the newest messages of the person that begin so, as short as a person types them.
 func newestOf(ctx context.Context, p *maildir.Project, ask *CompleteAsk) (words []Completion) {
 	q := index.InboxQuery{Agent: ask.Person, Limit: maxCompletions, Peek: true}
-	const markRead, wait = false, 0
-	page, err := tool.Box(ctx, p, q.Agent).Inbox(ctx, q, markRead, wait)
+	const markRead = false
+	page, err := tool.Box(ctx, p, q.Agent).Inbox(ctx, q, markRead, maildir.Waiting{})
 	if err != nil { // the person is no agent here yet
 		return nil
 	}

@@ -96,7 +96,7 @@ func TestProgress(t *testing.T) {
 			t.Errorf("%s: after the answer %q", name, data)
 		}
 		await(t, func() bool { return s.streams.used.Load() == 0 })
-		if _, err := p.Box("Ann", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, true, 0); err != nil {
+		if _, err := p.Box("Ann", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, true, maildir.Waiting{}); err != nil {
 			t.Fatal(err)
 		}
 	}

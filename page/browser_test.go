@@ -255,7 +255,7 @@ func TestBrowserKeys(t *testing.T) {
 	b.must("press /", press("/"))
 	b.expect("find", `document.activeElement.id`)
 	b.must("press g i", chromedp.Blur(`#find`), press("g"), press("i"), said("h1", "Inbox"))
-	if d, err := s.p.Box("pat", format.Origin{}).Inbox(t.Context(), index.InboxQuery{UnreadOnly: true, Peek: true}, false, 0); err != nil || d.Unread != 1 {
+	if d, err := s.p.Box("pat", format.Origin{}).Inbox(t.Context(), index.InboxQuery{UnreadOnly: true, Peek: true}, false, maildir.Waiting{}); err != nil || d.Unread != 1 {
 		t.Errorf("the inbox is %+v, %v", d, err)
 	}
 }
@@ -286,7 +286,7 @@ func TestBrowserNoScript(t *testing.T) {
 	b.must("release", chromedp.Click(`//nav//a[contains(., "Claims")]`), chromedp.Click(`//main//summary[contains(., "Release")]`),
 		chromedp.SendKeys(`input[name=note]`, "I need it."), chromedp.Click(`//button[contains(., "Release")]`), said("p", "Nobody has claimed"))
 	for name, want := range map[string]string{"Ann": "By name.\n", "Bob": "I need it."} {
-		inbox, err := s.p.Box(name, format.Origin{}).Inbox(t.Context(), index.InboxQuery{Bodies: true}, false, 0)
+		inbox, err := s.p.Box(name, format.Origin{}).Inbox(t.Context(), index.InboxQuery{Bodies: true}, false, maildir.Waiting{})
 		if err != nil || len(inbox.Messages) == 0 || strings.TrimSpace(inbox.Messages[0].Body) != strings.TrimSpace(want) {
 			t.Errorf("%s has %+v, %v", name, inbox, err)
 		}

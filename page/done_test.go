@@ -54,7 +54,7 @@ func TestUndo(t *testing.T) {
 
 	text := b.press(s.base+"/compose", s.base+"/send", "to", "Bob", "subject", "Plan", "body", "b")
 	contains(t, text, "Sent.", "Undo</button>")
-	inbox, err := s.p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, true, 0)
+	inbox, err := s.p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, true, maildir.Waiting{})
 	if err != nil || len(inbox.Messages) != 1 {
 		t.Fatalf("Bob has %+v, %v", inbox, err)
 	}

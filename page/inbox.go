@@ -14,7 +14,7 @@ import (
 func (v *view) myInbox(q index.InboxQuery) (*maildir.InboxPage, error) {
 	const leaveUnread = false
 	q.Agent, q.Peek = v.Me, true
-	page, err := v.p.Box(q.Agent, v.origin()).Inbox(v.ctx(), q, leaveUnread, 0)
+	page, err := v.p.Box(q.Agent, v.origin()).Inbox(v.ctx(), q, leaveUnread, maildir.Waiting{})
 	if v.Me == "" || errors.Is(err, maildir.ErrNotFound) {
 		return &maildir.InboxPage{}, nil
 	}

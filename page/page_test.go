@@ -321,7 +321,7 @@ func TestWrites(t *testing.T) {
 	if res, text := b.post(s.base+"/send", form); res.StatusCode != http.StatusSeeOther {
 		t.Fatalf("%s\n%s", res.Status, text)
 	}
-	inbox, err := s.p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, false, 0)
+	inbox, err := s.p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, false, maildir.Waiting{})
 	if err != nil || len(inbox.Messages) != 1 || inbox.Messages[0].From != "pat" || !inbox.Messages[0].AckRequired {
 		t.Fatalf("Bob has %+v, %v", inbox, err)
 	}
@@ -343,7 +343,7 @@ func TestWrites(t *testing.T) {
 	if claims, err := s.p.Claims(t.Context(), false); err != nil || len(claims) != 0 {
 		t.Errorf("the claims are %v, %v", claims, err)
 	}
-	inbox, err = s.p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{Bodies: true}, false, 0)
+	inbox, err = s.p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{Bodies: true}, false, maildir.Waiting{})
 	if err != nil || inbox.Messages[0].Body != "I need it." {
 		t.Errorf("Bob is told %+v, %v", inbox, err)
 	}

@@ -249,15 +249,6 @@ type Receipt struct {
 	Marks
 }
 
-// Waiting says whether a call may wait for mail, and what ends its wait early. The zero value lets
-// it wait its full time.
-type Waiting struct {
-	// Admit is asked once, when the call finds nothing and is about to wait. The call returns its
-	// error in place of waiting. nil: whoever waits is admitted.
-	Admit func() error
-	Until <-chan struct{} // the wait ends when this is closed; nil: never
-}
-
 // InboxQuery selects deliveries of one agent, newest first.
 type InboxQuery struct {
 	Project    string // slug; set by Project.Inbox
@@ -270,12 +261,11 @@ type InboxQuery struct {
 	// AwaitingAck asks for what nobody has acknowledged yet who should: in this inbox, or sent by
 	// the agent. Of the rest Bodies, Limit and Before count.
 	AwaitingAck bool
-	Limit       int     // default 20, at most 200
-	Before      int64   // cursor: only rows before it in time order; 0: from the newest
-	Waiting     Waiting // of Project.Inbox, where it waits
-	Peek        bool    // somebody else looks: not a sign of the agent's activity
-	ReplyTo     string  // only replies to this message; "": all
-	Room        *Room   // the page ends where it is full; nil: it has no bound but Limit
+	Limit       int    // default 20, at most 200
+	Before      int64  // cursor: only rows before it in time order; 0: from the newest
+	Peek        bool   // somebody else looks: not a sign of the agent's activity
+	ReplyTo     string // only replies to this message; "": all
+	Room        *Room  // the page ends where it is full; nil: it has no bound but Limit
 	// Of Project.Inbox, whatever else is asked: ID asks for this message alone, received or sent,
 	// Thread for this thread, oldest first, where Before is a cursor of such a page. "": the inbox.
 	ID, Thread string

@@ -305,7 +305,7 @@ func TestToolsetsShare(t *testing.T) {
 		{"BlueLake", "send", `{"recipient":"GreenCastle","message":"# Plan\n\nthe plan"}`, `{"message_id":"ID"}`},
 		{"GreenCastle", "receive", `{}`, `{"from":"BlueLake","id":"ID","auth":"uid 7 (program)","message":"# Plan\n\nthe plan"}`},
 	})
-	box, err := p.Box("GreenCastle", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, false, 0)
+	box, err := p.Box("GreenCastle", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, false, maildir.Waiting{})
 	if err != nil || len(box.Messages) != 1 || box.Messages[0].Subject != "Plan" || !box.Messages[0].Read {
 		t.Errorf("inbox: %+v %v", box, err)
 	}

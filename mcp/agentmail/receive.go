@@ -40,7 +40,7 @@ func (t *toolset) receive() tool.Tool {
 			return nil, err
 		}
 		room := t.cfg.Budget.OneText(ctx, p, func(m *index.MessageRow, text string) any { return t.shapeMail(m, text) })
-		d, err := tool.Box(ctx, p, w.name).PopWait(ctx, maildir.PopQuery{Room: room})
+		d, err := tool.Box(ctx, p, w.name).PopWait(ctx, maildir.Waiting{}, room)
 		if err != nil {
 			return nil, err
 		}

@@ -50,7 +50,6 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 			AwaitingAck: r.AwaitingAck,
 			Limit:       r.Limit,
 			Before:      r.Cursor,
-			Waiting:     tool.Waiting(ctx, t.stopping),
 			ID:          r.ID,
 			Thread:      r.Thread,
 		}
@@ -65,7 +64,7 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 		if r.Offset != nil {
 			q.Room.Offset = int64(*r.Offset)
 		}
-		page, err := tool.Box(ctx, p, q.Agent).Inbox(ctx, q, r.Mark, r.Wait.For)
+		page, err := tool.Box(ctx, p, q.Agent).Inbox(ctx, q, r.Mark, tool.Waiting(ctx, r.Wait.For, t.stopping))
 		if err != nil {
 			return nil, err
 		}

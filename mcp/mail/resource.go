@@ -389,8 +389,8 @@ func (t *Toolset) readInbox(ctx context.Context, p *maildir.Project, r ref) (any
 	if r.asOf != nil {
 		page, err = tool.Box(ctx, p, r.query.Agent).InboxAsOf(ctx, r.query, *r.asOf)
 	} else {
-		const markRead, wait = false, 0
-		page, err = tool.Box(ctx, p, r.query.Agent).Inbox(ctx, r.query, markRead, wait)
+		const markRead = false
+		page, err = tool.Box(ctx, p, r.query.Agent).Inbox(ctx, r.query, markRead, maildir.Waiting{})
 	}
 	if err != nil {
 		return nil, err

@@ -281,11 +281,7 @@ func (v *view) answerSent(ctx context.Context, m *maildir.Sent, wait time.Durati
 	if wait <= 0 {
 		return s
 	}
-	d, err := tool.Box(ctx, v.p, m.From).AwaitReply(ctx, m, maildir.ReplyQuery{
-		Wait:    wait,
-		Waiting: tool.Waiting(ctx, v.stopping),
-		Room:    v.room(ctx, tool.InTool, s),
-	})
+	d, err := tool.Box(ctx, v.p, m.From).AwaitReply(ctx, m, tool.Waiting(ctx, wait, v.stopping), v.room(ctx, tool.InTool, s))
 	switch {
 	case err != nil:
 		s.Notes = append(s.Notes, words.Explain(err))

@@ -3,7 +3,6 @@ package postal
 import (
 	"context"
 
-	"mailtree/maildir"
 	"mailtree/maildir/index"
 	"mailtree/mcp/tool"
 )
@@ -34,11 +33,7 @@ func (t *Toolset) checkMail() tool.Tool {
 			return nil, err
 		}
 		room := t.cfg.Budget.OneText(ctx, p, func(m *index.MessageRow, text string) any { return t.shapeMail(m, text) })
-		d, err := tool.Box(ctx, p, me).PopWait(ctx, maildir.PopQuery{
-			Wait:    r.Wait.For,
-			Waiting: tool.Waiting(ctx, t.cfg.Stopping),
-			Room:    room,
-		})
+		d, err := tool.Box(ctx, p, me).PopWait(ctx, tool.Waiting(ctx, r.Wait.For, t.cfg.Stopping), room)
 		if err != nil {
 			return nil, err
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"mailtree/maildir"
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 	"mailtree/mcp/protocol"
@@ -194,7 +195,7 @@ func TestLostAnswer(t *testing.T) {
 				if strings.Contains(line, "whether it was done is not known") != writes {
 					t.Error(line)
 				}
-				page, err := w.project().Box("Ann", format.Origin{}).Inbox(t.Context(), index.InboxQuery{Limit: 10}, false, 0)
+				page, err := w.project().Box("Ann", format.Origin{}).Inbox(t.Context(), index.InboxQuery{Limit: 10}, false, maildir.Waiting{})
 				if err != nil || (page.Total == 1) != writes {
 					t.Errorf("%d messages, %v", page.Total, err)
 				}
@@ -219,7 +220,7 @@ func TestNotReached(t *testing.T) {
 		w.kill()
 		await(t, func() bool { _, err := os.Lstat(w.path); return err != nil })
 	}
-	if page, err := w.project().Box("Ann", format.Origin{}).Inbox(t.Context(), index.InboxQuery{Limit: 10}, false, 0); err != nil || page.Total != 5 || w.started() != 5 {
+	if page, err := w.project().Box("Ann", format.Origin{}).Inbox(t.Context(), index.InboxQuery{Limit: 10}, false, maildir.Waiting{}); err != nil || page.Total != 5 || w.started() != 5 {
 		t.Errorf("%d messages, %d servers, %v", page.Total, w.started(), err)
 	}
 }

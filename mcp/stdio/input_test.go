@@ -55,7 +55,7 @@ func TestEOF(t *testing.T) {
 			}
 			continue
 		}
-		if page, err := w.project().Box("Ann", format.Origin{}).Inbox(t.Context(), index.InboxQuery{Limit: 10}, false, 0); err != nil || page.Unread != 1 {
+		if page, err := w.project().Box("Ann", format.Origin{}).Inbox(t.Context(), index.InboxQuery{Limit: 10}, false, maildir.Waiting{}); err != nil || page.Unread != 1 {
 			t.Errorf("%s: %d unread, %v", name, page.Unread, err)
 		}
 	}
@@ -102,7 +102,7 @@ func TestUnread(t *testing.T) {
 		if _, err := w.project().Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Ann"}, Subject: "s"}); err != nil {
 			t.Fatal(err)
 		}
-		if page, err := w.project().Box("Ann", format.Origin{}).Inbox(t.Context(), index.InboxQuery{Limit: 10}, false, 0); err != nil || page.Unread != 1 {
+		if page, err := w.project().Box("Ann", format.Origin{}).Inbox(t.Context(), index.InboxQuery{Limit: 10}, false, maildir.Waiting{}); err != nil || page.Unread != 1 {
 			t.Errorf("%s: %d unread, %v", name, page.Unread, err)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"mailtree/maildir"
-	"mailtree/maildir/index"
 )
 
 // MaxWait is the longest long poll, in seconds: clients give up on a call after about a minute.
@@ -28,10 +27,10 @@ func WithAdmission(ctx context.Context, a Admission) context.Context {
 	return context.WithValue(ctx, admissionKey{}, a)
 }
 
-// Waiting is how a call waits for mail: where its Admission has it, until the server stops.
-func Waiting(ctx context.Context, stopping <-chan struct{}) index.Waiting {
+// Waiting is how a call waits for mail, so long: where its Admission has it, until the server stops.
+func Waiting(ctx context.Context, wait time.Duration, stopping <-chan struct{}) maildir.Waiting {
 	a, _ := ctx.Value(admissionKey{}).(Admission)
-	return index.Waiting{Admit: a.Admit, Until: stopping}
+	return maildir.Waiting{For: wait, Admit: a.Admit, Until: stopping}
 }
 
 // LongestWait is how long a call may wait, in seconds: MaxLongWait or MaxWait.

@@ -113,7 +113,7 @@ func (d *desk) pass(session string) (got string) {
 
 func (d *desk) unread() int {
 	d.t.Helper()
-	page, err := d.p.Box("Bob", format.Origin{}).Inbox(d.t.Context(), index.InboxQuery{Peek: true}, false, 0)
+	page, err := d.p.Box("Bob", format.Origin{}).Inbox(d.t.Context(), index.InboxQuery{Peek: true}, false, maildir.Waiting{})
 	d.check(err)
 	return page.Unread
 }
@@ -188,7 +188,7 @@ func TestPass(t *testing.T) {
 
 func (d *desk) read() {
 	d.t.Helper()
-	_, err := d.p.Box("Bob", format.Origin{}).Inbox(d.t.Context(), index.InboxQuery{}, true, 0)
+	_, err := d.p.Box("Bob", format.Origin{}).Inbox(d.t.Context(), index.InboxQuery{}, true, maildir.Waiting{})
 	d.check(err)
 }
 
