@@ -8,8 +8,10 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"mailtree/maildir/tree"
 )
@@ -28,7 +30,8 @@ type importer struct {
 	pipe io.Closer
 	in   *bufio.Writer
 	said strings.Builder
-	sent bool // a commit was given
+	sent bool      // a commit was given
+	from time.Time // when the program was started
 
 	given map[hash]bool // the blobs of operations: a message's copies have the same bytes
 }
@@ -56,6 +59,7 @@ func (i *importer) start() error {
 	if err != nil {
 		return err
 	}
+	i.from = time.Now().Truncate(time.Second)
 	i.cmd, i.pipe, i.in = c, pipe, bufio.NewWriterSize(pipe, 64<<10)
 	return nil
 }
@@ -139,12 +143,25 @@ func (i *importer) discard() {
 	}
 }
 
+// removeKept removes what a fast-import that was ended left beside its pack: another one could not write
+// the same pack again.
+func (i *importer) removeKept() {
+	names, _ := filepath.Glob(i.repo.path("objects/pack/pack-*.keep"))
+	for _, name := range names {
+		fi, err := os.Lstat(name)
+		if b, _ := readSmall(name); err == nil && !fi.ModTime().Before(i.from) && string(b) == "fast-import" {
+			_ = os.Remove(name)
+		}
+	}
+}
+
 func (i *importer) endProgram(err error) error {
 	c := i.cmd
 	i.cmd = nil
 	err = errors.Join(err, i.pipe.Close())
 	if failed := c.Wait(); failed != nil {
 		_ = os.Remove(i.repo.path("fast_import_crash_" + strconv.Itoa(c.Process.Pid)))
+		i.removeKept()
 		err = fmt.Errorf("git fast-import: %w: %s", failed, oneLine(i.said.String(), 500))
 	}
 	return err

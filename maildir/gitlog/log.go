@@ -36,7 +36,7 @@ type Config struct {
 	Idle  time.Duration
 	Piled int
 
-	Share *Share // how many Logs work at once; nil: all
+	Share *Share // how many Logs work at once; nil: this one does as it likes
 }
 
 // Share bounds how many of several Logs work at once. Each opens some twenty files while it works,
@@ -49,12 +49,8 @@ func NewShare(n int) *Share {
 	return &Share{commits: make(chan struct{}, n), aside: make(chan struct{}, n)}
 }
 
-// await takes one of the tokens; the caller calls done. Without tokens there is no limit. Errors:
-// ctx's.
+// await takes one of the tokens; the caller calls done. Errors: ctx's.
 func await(ctx context.Context, tokens chan struct{}) (done func(), err error) {
-	if tokens == nil {
-		return func() {}, nil
-	}
 	select {
 	case tokens <- struct{}{}:
 		return func() { <-tokens }, nil
@@ -106,7 +102,7 @@ func Open(cfg Config) (*Log, error) {
 	cfg.Longest = cmp.Or(cfg.Longest, 30*time.Second)
 	cfg.Idle = cmp.Or(cfg.Idle, time.Minute)
 	cfg.Piled = cmp.Or(cfg.Piled, 1000)
-	cfg.Share = cmp.Or(cfg.Share, &Share{})
+	cfg.Share = cmp.Or(cfg.Share, NewShare(1))
 	l := &Log{cfg: cfg, turn: make(chan struct{}, 1), wake: make(chan struct{}, 1), litter: make(chan struct{}, 1),
 		mem: newMemory(), step: func(string) {}, gentle: gentle}
 	l.git = findGit
@@ -165,9 +161,7 @@ func (l *Log) openRepaired(ctx context.Context) (*repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	lost, err := repo.repair(l.step)
-	l.Edited(lost)
-	if err != nil {
+	if err = repo.repair(l.step); err != nil {
 		repo.Close()
 	}
 	return repo, err

@@ -9,9 +9,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// repair finishes or undoes what a run that was killed left under Git's locks. It returns the paths
-// of a commit that was prepared and did not happen, so that edits of it are looked at again. A lock
-// that is not ours stays.
+// repair finishes or undoes what a run that was killed left under Git's locks. A lock that is not ours stays.
 //
 // What it finds, and what becomes of it:
 //
@@ -19,14 +17,14 @@ import (
 //	our index is in place, index.lock is ours, the branch as before   the branch is moved to our commit
 //	the branch is at our commit                                       heal looks whether the index has it
 //	index.lock is ours                                                removed at the end
-func (r *repository) repair(step func(string)) (lost []string, err error) {
+func (r *repository) repair(step func(string)) error {
 	m, err := r.readMark()
 	if m == nil || err != nil {
-		return nil, err
+		return err
 	}
 	if validBranch(m.Branch) && plumbing.IsHash(m.Old) && plumbing.IsHash(m.New) {
-		if lost, err = r.repairMarked(m, step); err != nil {
-			return nil, err
+		if err := r.repairMarked(m, step); err != nil {
+			return err
 		}
 	}
 	held, err := m.holds(r)
@@ -34,40 +32,31 @@ func (r *repository) repair(step func(string)) (lost []string, err error) {
 		err = os.Remove(r.path("index.lock"))
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return lost, r.unstage()
+	return r.unstage()
 }
 
-func (r *repository) repairMarked(m *mark, step func(string)) (lost []string, err error) {
+func (r *repository) repairMarked(m *mark, step func(string)) error {
 	if err := r.repairRef(m); err != nil {
-		return nil, err
+		return err
 	}
 	step("ref repaired")
 	now, err := r.ref(m.Branch)
-	if err != nil {
-		return nil, err
+	if err != nil || now != plumbing.NewHash(m.New) {
+		return err
 	}
 	old := m.Old
 	if plumbing.NewHash(old).IsZero() {
 		old = emptyTree.String()
 	}
 	changes, err := r.changesOf(old, m.New)
-	if transient(err) {
-		return nil, err
-	}
-	if err != nil { // the objects of a commit that did not happen may be gone
-		return nil, nil
-	}
-	if now != plumbing.NewHash(m.New) {
-		for _, c := range changes {
-			lost = append(lost, c.path)
-		}
-		return lost, nil
+	if err != nil {
+		return err
 	}
 	r.mem.keepOwn(changes)
 	r.mem.level = state{}
-	return nil, syncAll(r.git, m.Branch, "index")
+	return syncAll(r.git, m.Branch, "index")
 }
 
 // repairRef finishes the move of the branch when the index has moved, and gives back the locks that a
