@@ -1,7 +1,7 @@
 // Package gitlog is the audit of a mail tree: it puts every operation of the server, and the edits
 // of others, into commits of the tree's Git repository. It implements history.Log. Git does Git: it reads
 // objects (cat-file), writes them (fast-import), makes the next index (update-index), moves the branch
-// (update-ref), compares (status, check-ignore) and tells the history (log, diff-tree). go-git parses its
+// (update-ref), compares (status) and tells the history (log, diff-tree). go-git parses its
 // configuration. This package knows when and what: queue, plan, publish, repair, heal, catch up, tidy, walk.
 //
 // # What holds

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -82,12 +83,7 @@ func validBranch(name string) bool {
 	if !strings.HasPrefix(name, "refs/heads/") || strings.ContainsAny(name, "\\\x00\n\r :?*[~^") {
 		return false
 	}
-	for _, e := range strings.Split(name, "/") {
-		if e == "" || e[0] == '.' || strings.HasSuffix(e, ".lock") || strings.Contains(e, "..") {
-			return false
-		}
-	}
-	return true
+	return path.Clean(name) == name && !strings.HasSuffix(name, ".lock")
 }
 
 // ref reads a branch: the file of its own, else packed-refs. Zero when it does not exist.

@@ -16,7 +16,7 @@ type Log interface {
 
 	// Record hands over operations of the server whose files are durable. They are committed within a
 	// second: docs/durability.md, "What git log tells". done, if not nil, is called once they are in
-	// commits. The caller changes neither ops nor what they refer to afterwards.
+	// commits, and calls nothing of the Log. The caller changes neither ops nor what they refer to afterwards.
 	Record(ops []writer.Op, done func())
 
 	// Edited hands over paths that somebody else changed, added or removed (a folder stands for all
