@@ -19,7 +19,9 @@ func (l *Log) catchUp(ctx context.Context, before uint64) (done bool) {
 		case ctx.Err() != nil:
 			return false
 		case err == nil:
-			l.cfg.Log.Info("changes that no commit has were looked for", "paths", len(found))
+			if len(found) > 0 {
+				l.cfg.Log.Info("changes that no commit has were found and are committed", "paths", len(found))
+			}
 			l.Edited(found)
 			return true
 		case failures == 0 && !errors.Is(err, errLater):
