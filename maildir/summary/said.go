@@ -8,14 +8,14 @@ import (
 	"mailtree/maildir/markdown"
 )
 
-// said is what one body says, each list in the order of the text.
+// said holds the statements of one body, each list in the order of the text.
 type said struct {
 	points, decisions, questions, code []string
 	actions                            []action
 }
 
-// action is something to do. Its owner is the name in "TODO(Name):", or else the first name that its
-// text mentions with an "@"; "" where there is neither.
+// action is something to do. Its owner is the name in "TODO(Name):", or else the first name after an "@" in
+// its text, or "".
 type action struct {
 	text, owner string
 	done        bool
@@ -27,14 +27,14 @@ var (
 		`(?:\(@?([\w.-]+)\))?:[ \t]*(.+)$`)
 	mention  = regexp.MustCompile(`(?:^|[ (,;:])@([A-Za-z0-9](?:[\w.-]*\w)?)`)
 	codeSpan = regexp.MustCompile("`([^`]{1,80})`")
-	// sentence ends with punctuation that a blank follows, or with that of Chinese and Japanese.
+	// sentence ends with punctuation followed by a blank, or with Chinese or Japanese punctuation.
 	sentence = regexp.MustCompile(`.*?(?:[.!?]+["'”’»)\]]*(?:\s+|$)|[。！？]+|$)`)
 )
 
-// reading returns what the statements of a body say, of each list its newest lines.
+// reading returns the statements of a body. It keeps the newest entries of each list.
 func reading(body string) *said {
 	s := &said{}
-	pointed := false // a paragraph has given its point
+	pointed := false // the current paragraph has given its key point
 	for _, st := range statements(body) {
 		for _, span := range codeSpan.FindAllStringSubmatch(st.text, -1) {
 			s.code = append(s.code, span[1])
@@ -67,7 +67,7 @@ func reading(body string) *said {
 	return s
 }
 
-// mark takes a statement that begins with a mark, in lower case.
+// mark adds a statement that begins with the given mark, in lower case.
 func (s *said) mark(mark, owner, text string) {
 	switch mark {
 	case "todo", "action", "action item", "fixme":
@@ -86,8 +86,8 @@ func (s *said) act(text, owner string, done bool) {
 	s.actions = append(s.actions, action{text: markdown.Line(text), owner: owner, done: done})
 }
 
-// ask takes the sentences that end in a question mark. It returns the first other sentence that can
-// be a key point, and "" where there is none.
+// ask adds the sentences that end in a question mark. It returns the first other sentence that can be a key
+// point, or "".
 func (s *said) ask(text string) (point string) {
 	for _, one := range sentence.FindAllString(text, -1) {
 		one = strings.TrimSpace(one)
@@ -102,12 +102,11 @@ func (s *said) ask(text string) (point string) {
 	return point
 }
 
-// newest leaves out what no list of a summary would keep, so that a thread of long lists takes little
-// memory.
+// newest returns the last maxItems entries, so that a thread of long lists takes little memory.
 func newest[T any](all []T) []T { return slices.Clone(all[max(0, len(all)-maxItems):]) }
 
-// tells reports whether a text can be a key point: it has three words, or as many bytes as a
-// sentence of Chinese, and it introduces nothing ("As follows:", "Hi Ann,").
+// tells reports whether a text can be a key point: it has at least three words, or 20 bytes for Chinese,
+// and does not introduce other text ("As follows:", "Hi Ann,").
 func tells(text string) bool {
 	long := len(strings.Fields(text)) >= 3 || len(text) >= 20
 	return long && !strings.HasSuffix(text, ":") && !strings.HasSuffix(text, ",")

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// statement is a heading, a list item, or a paragraph, on one line. A line that begins with a mark
-// begins a statement of its own.
+// statement is a heading, a list item or a paragraph, joined into one line. A line that begins with a mark
+// begins a new statement.
 type statement struct {
 	kind kind
 	top  bool // the item is not indented
 	text string
 
-	lines []string // of text
+	lines []string // the lines of text
 }
 
 type kind int
@@ -30,10 +30,10 @@ var (
 	ruler       = regexp.MustCompile(`^[-=*_ \t]+$`)
 )
 
-// statements parts a body. It leaves out quotes, code blocks, tables and HTML, which say what others
-// say.
+// statements splits a body into statements. It skips quotes, code blocks, tables and HTML, which are not
+// the sender's own words.
 func statements(body string) (all []statement) {
-	open, ended := "", true // the fence of the code block at hand; the next line goes on with nothing
+	open, ended := "", true // the fence of the open code block; whether the next line begins a new statement
 	for line := range strings.Lines(body) {
 		line = strings.TrimRight(strings.ReplaceAll(line, "**", ""), " \t\r\n")
 		text := strings.TrimLeft(line, " \t")
