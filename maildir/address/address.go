@@ -1,8 +1,8 @@
-// Package address writes and reads the addresses of mail programs: a mailbox is its name at the
-// store's domain, a Message-ID a message's id at it. Mail of other domains needs a gateway, which
-// this version does not have.
+// Package address formats and parses email addresses: a mailbox is its name at the store's domain, and a
+// Message-ID is a message's id at the domain. Mail of other domains needs a gateway, which this version
+// does not have.
 //
-// See docs/email.md, "Addresses". What a message's own fields hold: format/address.go.
+// See docs/email.md, "Addresses". format/address.go defines the addresses in messages.
 package address
 
 import (
@@ -19,15 +19,15 @@ type Domain string
 // Default is the domain of a store whose configuration names none.
 const Default Domain = "mailtree.local"
 
-// Of is where the party of a message gets mail: an agent at the domain, others where they are.
+// Of returns the email address of a party: an agent at the domain, or the party's own address.
 func (d Domain) Of(party string) string {
-	if strings.Contains(party, "@") { // which no agent's name has
+	if strings.Contains(party, "@") { // no agent's name has one
 		return party
 	}
 	return party + "@" + string(d)
 }
 
-// Join is the addresses of several parties, as one line.
+// Join returns the addresses of several parties on one line.
 func (d Domain) Join(parties []string) string {
 	all := make([]string, len(parties))
 	for i, party := range parties {
@@ -36,7 +36,7 @@ func (d Domain) Join(parties []string) string {
 	return strings.Join(all, ", ")
 }
 
-// MessageID is how mail programs name a message; an id that has a domain keeps it.
+// MessageID returns the Message-ID of a message. An id with a domain keeps it.
 func (d Domain) MessageID(id string) string {
 	if !strings.Contains(id, "@") {
 		id += "@" + string(d)
@@ -44,8 +44,8 @@ func (d Domain) MessageID(id string) string {
 	return "<" + id + ">"
 }
 
-// IDNamed is the id of a message that is named by it, by its Message-ID at the domain, or by its
-// file; what is none stays as it is.
+// IDNamed returns the id of a message that is given by id, by Message-ID at the domain, or by file name. It
+// returns anything else unchanged.
 func (d Domain) IDNamed(given string) string {
 	id, domain, at := strings.Cut(withoutBrackets(given), "@")
 	id = strings.TrimSuffix(id, ".md")
@@ -55,7 +55,7 @@ func (d Domain) IDNamed(given string) string {
 	return id
 }
 
-// withoutBrackets is a Message-ID without what it stands in.
+// withoutBrackets returns a Message-ID without blanks and angle brackets.
 func withoutBrackets(id string) string {
 	id = strings.TrimSpace(id)
 	if strings.HasPrefix(id, "<") && strings.HasSuffix(id, ">") {
@@ -64,8 +64,8 @@ func withoutBrackets(id string) string {
 	return id
 }
 
-// IDOf is the id of a message that a field names by id or Message-ID. One of another domain stays
-// as it is, without brackets. Errors: ErrInvalid for what is neither.
+// IDOf returns the id of a message that a field names by id or Message-ID. It returns a Message-ID of
+// another domain without brackets. It returns ErrInvalid for anything else.
 func (d Domain) IDOf(field refusal.Field, messageID string) (string, error) {
 	if id := d.IDNamed(messageID); format.ValidID(id) {
 		return id, nil
@@ -89,10 +89,10 @@ func notInMessageID(r rune) bool {
 	return unicode.IsSpace(r) || format.Misleading(r) || strings.ContainsRune("<>,", r)
 }
 
-// Recipients reads a list of addresses, separated by commas: "bob", "bob@mailtree.local", "Bob
-// <bob@mailtree.local>". It returns the agents' names and looks none of them up. Errors: ErrInvalid
-// for a line break, an empty list or what is no address, ErrUnavailable naming the addresses of
-// other domains.
+// Recipients parses a list of addresses separated by commas: "bob", "bob@mailtree.local", "Bob
+// <bob@mailtree.local>". It returns the agents' names and does not check that the agents exist. It returns
+// ErrInvalid for a line break, an empty list or an invalid address, and ErrUnavailable, which names the
+// addresses, for other domains.
 func (d Domain) Recipients(list string) ([]string, error) {
 	if strings.ContainsFunc(list, format.Misleading) {
 		return nil, &refusal.Error{
@@ -160,9 +160,8 @@ func (d Domain) Recipients(list string) ([]string, error) {
 	return names, nil
 }
 
-// splitAddresses cuts a list at its commas, but not at those in a quoted string, where a backslash
-// takes the meaning of what is behind it. It reports whether the last quoted string ends. Spec: RFC
-// 5322 3.2.4.
+// splitAddresses splits a list at the commas outside quoted strings, in which a backslash escapes the next
+// character. closed reports whether the last quoted string ends. Spec: RFC 5322 3.2.4.
 func splitAddresses(list string) (parts []string, closed bool) {
 	quoted, escaped, start := false, false, 0
 	for i := range len(list) {
