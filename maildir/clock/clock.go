@@ -1,5 +1,5 @@
-// Package clock gives messages their ids and times, in an order that survives a clock that stands
-// still or is set back. See docs/settings.md, "The clock".
+// Package clock gives messages their ids and times. Their order survives a clock that stands still or is
+// set back. See docs/settings.md, "The clock".
 package clock
 
 import (
@@ -12,32 +12,32 @@ import (
 	"time"
 )
 
-// setBack is how far the machine's clock may be set back without ids and times following it: time
-// servers correct a clock by seconds.
+// setBack is how far the machine's clock may be set back before ids and times follow it. Time servers
+// correct a clock by seconds.
 const setBack = time.Minute
 
-// Clock makes ids and creation times. Within a process both increase strictly while the machine's
-// clock goes on, stands still or is set back by at most setBack. When that is set back by more,
-// which is what happens after it jumped forward, both follow it and increase from there: mail has
-// the date that the clock shows, and stands in every list where that date belongs, below what was
-// sent under the wrong clock. An id does not come again even then: nine of its digits are random,
-// and a message file is created only where there is none. Safe for concurrent use.
+// Clock makes ids and creation times. Within a process both strictly increase while the machine's clock
+// goes on, stands still, or is set back by at most setBack. If the clock is set back further, as happens
+// after it jumped forward, both follow it and increase from there: new mail then has the date that the
+// clock shows, and lists sort it by that date, below mail sent under the wrong clock. Even then no id
+// repeats: nine of its digits are random, and a message file is only created if none exists. Clock is safe
+// for concurrent use.
 type Clock struct {
 	now  func() time.Time
 	rand io.Reader
 
 	mu   sync.Mutex
-	last time.Time // newest creation time, microseconds
+	last time.Time // newest creation time, in microseconds
 	day  string
-	id   uint64 // newest 16 hex digits of that day
+	id   uint64 // newest 16 hex digits of the day
 }
 
-// New makes a clock of the machine's clock and of random bytes.
+// New returns a clock that reads the machine's clock from now and random bytes from rand.
 func New(now func() time.Time, rand io.Reader) *Clock { return &Clock{now: now, rand: rand} }
 
-// Stamp returns the id and creation time of a new message. The id is msg_, the UTC date, _ and 16
-// hex digits: seven of the milliseconds in the day and nine random. Errors: those of the random
-// bytes.
+// Stamp returns the id and creation time of a new message. The id is msg_, the UTC date, _ and 16 hex
+// digits: seven for the milliseconds of the day and nine random ones. It returns the error of reading
+// random bytes.
 func (c *Clock) Stamp() (id string, created time.Time, err error) {
 	var r [8]byte
 	if _, err := io.ReadFull(c.rand, r[:]); err != nil {
@@ -61,15 +61,15 @@ func (c *Clock) Stamp() (id string, created time.Time, err error) {
 	return fmt.Sprintf("msg_%s_%016x", d, n), t, nil
 }
 
-// idForm is the form of the ids that Stamp makes.
+// idForm matches the ids that Stamp makes.
 var idForm = regexp.MustCompile(`msg_[0-9]{8}_[0-9a-f]{16}`)
 
-// FindID returns the id in a text that names a message in another way: a link, a path, "#ID", upper
-// case. "" where there is none.
+// FindID returns the id in a text such as a link, a path, "#ID" or an id in upper case. It returns "" if
+// there is none.
 func FindID(text string) string { return idForm.FindString(strings.ToLower(text)) }
 
-// Time returns the time in the order of creation times: before all that are yet to be made, and not
-// before any that was made, unless the machine's clock is set back.
+// Time returns a time for comparison with creation times: before all future ones, and not before any
+// earlier one unless the machine's clock is set back.
 func (c *Clock) Time() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,8 +77,8 @@ func (c *Clock) Time() time.Time {
 	return c.last
 }
 
-// reading is what the clock says, but nothing before the newest creation time unless the clock was
-// set back by more than setBack.
+// reading returns the clock's time, but not less than the newest creation time unless the clock was set
+// back by more than setBack.
 func (c *Clock) reading() time.Time {
 	t := c.now().UTC().Truncate(time.Microsecond)
 	switch back := c.last.Sub(t); {
