@@ -1,7 +1,7 @@
 package refusal
 
-// Field is a field of a request to the mail. Its text is the noun by which a log calls it; a reader
-// with an argument for it sees that (Words.Args).
+// Field is a field of a request. Its text is the noun that logs use. A reader with an argument for the
+// field sees the argument's name instead (Words.Args).
 type Field string
 
 // The fields.
@@ -10,7 +10,7 @@ const (
 	Agent       Field = "the agent's name"
 	From        Field = "the sender"
 	Recipients  Field = "the list of recipients"
-	To          Field = "the recipient" // of one list
+	To          Field = "the recipient" // in one of the lists
 	CC          Field = "the recipient of a copy"
 	BCC         Field = "the recipient of a blind copy"
 	Subject     Field = "the subject"
@@ -48,7 +48,7 @@ const (
 // OfRecipients reports whether the field holds recipients.
 func (f Field) OfRecipients() bool { return f == Recipients || f == To || f == CC || f == BCC }
 
-// Fields lists all of them.
+// Fields lists all fields.
 func Fields() []Field {
 	return []Field{
 		Project, Agent, From, Recipients, To, CC, BCC, Subject, Body, HTML, Importance, Thread, Key, InReplyTo, References, Attachments, Message,

@@ -1,6 +1,6 @@
 package refusal
 
-// phrases are the keys that a reader's Words give a meaning, and what they mean in a log.
+// phrases maps each phrase, for which Words may have its own text, to its text in a log.
 var phrases = map[string]string{
 	"make a project":         "",
 	"make an agent":          "",

@@ -1,21 +1,20 @@
-// Package refusal is why the mail refuses an operation, as data: what is said, of which kind it is,
-// in which field the fault lies, with which value.
+// Package refusal represents refusals of operations as data: what is said, its kind, the field at fault,
+// and the field's value.
 //
-// What is said stands where it is refused, with a place in braces for each fact:
+// The text is written where the operation is refused. It has a placeholder in braces for each fact:
 //
 //	&refusal.Error{What: refusal.Invalid("{field} {name} is not a path: ..."), Field: refusal.Project, Name: key}
 //
-// Words make the sentence of it for one reader: the clients of a toolset, whose tools and arguments
-// the sentence names; the person at a terminal; or a log, for which Error() names no tool, no
-// argument and no setting. A toolset's contract may give a whole sentence word for word: such a What
-// has a name in what.go. A new phrase is added to the table phrases, and to each Words that has
-// something to say for it.
+// Words turn a refusal into a sentence for one reader: the clients of a toolset, whose tools and arguments
+// the sentence names; the person at a terminal; or a log, for which Error() names no tool, argument or
+// setting. If a toolset's contract gives a sentence word for word, its What has a name in what.go. A new
+// phrase goes into the table phrases and into each Words that has a text for it.
 package refusal
 
 import "errors"
 
-// The closed set of kinds. Every refusal is of exactly one; errors.Is tells which, and Code gives
-// the name that goes over the wire (docs/tools.md, "Refusals").
+// The kinds of refusals. Every refusal has exactly one kind, which errors.Is tests. Code returns the name
+// that goes over the wire (docs/tools.md, "Refusals").
 var (
 	ErrNotFound    = errors.New("not found")
 	ErrExist       = errors.New("already exists")
@@ -26,26 +25,26 @@ var (
 	ErrUnavailable = errors.New("unavailable")
 )
 
-// Error is one refusal. All but What may be empty. It never holds SQL, a stack or a path that the
-// reader may not know.
+// Error is a refusal. All fields but What may be empty. It never holds SQL, a stack trace, or a path that
+// the reader may not know.
 type Error struct {
 	What   What
-	Kind   error    // one of the sentinels above; nil: that of What
-	Field  Field    // the field of the request that was wrong
-	Name   string   // the value that was wrong, as it was given
-	More   []string // further values, wrong in the same way
-	Other  string   // what it is compared with or lies in: a project, an agent, a path
-	ID     string   // the message that it is about
-	Why    string   // a clause that gives the reason
-	Counts []int    // how many, or how large, in the order that the sentence has
-	Limit  int      // how many, or how large, it may be
-	Near   []string // names close to the one that was not found, nearest first
-	All    []string // all names that there are, where they are few; of a folder, the projects below it
-	In     []string // the projects that have what was not found in this one
+	Kind   error    // one of the kinds above; nil: the kind of What
+	Field  Field    // the field of the request that is at fault
+	Name   string   // the value at fault, as it was given
+	More   []string // further values with the same fault
+	Other  string   // what Name is compared with or lies in: a project, an agent, a path
+	ID     string   // the message concerned
+	Why    string   // the reason, as a clause
+	Counts []int    // numbers or sizes, in the order of the sentence
+	Limit  int      // the largest number or size allowed
+	Near   []string // names similar to the unknown name, nearest first
+	All    []string // all existing names if they are few; for a folder, the projects below it
+	In     []string // other projects that have what was not found
 	Err    error    // the cause, for the log; only {cause} shows it
 }
 
-// Over refuses what is more, or larger, than it may be.
+// Over returns the refusal of a number or size n above limit.
 func Over(what What, field Field, n, limit int) *Error {
 	return &Error{
 		What:   what,
@@ -55,7 +54,7 @@ func Over(what What, field Field, n, limit int) *Error {
 	}
 }
 
-// Error is the sentence for a log.
+// Error returns the sentence for a log.
 func (e *Error) Error() string { return (&Words{}).Say(e) }
 
 // Unwrap lets errors.Is see the kind and the cause.
@@ -76,17 +75,17 @@ func (e *Error) kind() error {
 	return e.What.kind
 }
 
-// Own is a refusal of a package outside the mail, which alone knows what was wrong and says it in a
-// sentence of its own: about the form of the arguments, or about a code repository.
+// Own is a refusal with a complete sentence from a package outside the mail: about the form of arguments,
+// or about a code repository.
 type Own struct {
 	Kind error
 	Text string   // the whole sentence
-	Hint string   // how to mend the call, where a contract gives Text word for word
+	Hint string   // how to mend the call, if a contract fixes Text word for word
 	Near []string // as of Error
 	Err  error    // the cause, for the log; may be nil
 }
 
-// Error is the sentence.
+// Error returns the sentence.
 func (o *Own) Error() string { return o.Text }
 
 // Unwrap lets errors.Is see the kind and the cause.
@@ -97,7 +96,7 @@ func (o *Own) Unwrap() []error {
 	return []error{o.Kind, o.Err}
 }
 
-// Near are the names close to the one that err says is not found; nil where it says none.
+// Near returns the names similar to the unknown name in err; nil if there are none.
 func Near(err error) []string {
 	var e *Error
 	var o *Own
@@ -110,7 +109,7 @@ func Near(err error) []string {
 	return nil
 }
 
-// Hint is what err says beside its sentence; "" where there is no more to say.
+// Hint returns the hint of err; "" if there is none.
 func Hint(err error) string {
 	var o *Own
 	if errors.As(err, &o) {
@@ -119,9 +118,8 @@ func Hint(err error) string {
 	return ""
 }
 
-// Code names the kind of err as it goes over the wire: not_found, exists, invalid, conflict,
-// denied, too_large, unavailable; "internal" for anything else, "" for nil. See docs/tools.md,
-// "Refusals".
+// Code returns the kind of err as it goes over the wire: not_found, exists, invalid, conflict, denied,
+// too_large, unavailable; "internal" for other errors, "" for nil. See docs/tools.md, "Refusals".
 func Code(err error) string {
 	if err == nil {
 		return ""

@@ -1,39 +1,39 @@
 package refusal
 
-// What a refusal says, and of which kind it is: the text has a place in braces for each fact of the
-// Error (Words.fact) and for each phrase of its reader. It names no tool, no argument and no setting:
-// {field}, {arg} and the phrases do, in each reader's words. Two of the same kind and text are equal.
+// What is the text and the kind of a refusal. The text has a placeholder in braces for each fact of the
+// Error (Words.fact) and for each phrase of the reader. The text itself names no tool, argument or setting;
+// {field}, {arg} and the phrases do, in each reader's words. Two Whats of the same kind and text are equal.
 type What struct {
 	kind error
 	text string
 }
 
-// NotFound is said where something that is named is not there.
+// NotFound is for a named thing that does not exist.
 func NotFound(text string) What { return What{ErrNotFound, text} }
 
-// Exists is said where something is there already.
+// Exists is for something that exists already.
 func Exists(text string) What { return What{ErrExist, text} }
 
-// Invalid is said of a value that can never be right.
+// Invalid is for a value that can never be right.
 func Invalid(text string) What { return What{ErrInvalid, text} }
 
-// Conflict is said where something else stands in the way.
+// Conflict is for something that is in the way.
 func Conflict(text string) What { return What{ErrConflict, text} }
 
-// Denied is said to who may not do it.
+// Denied is for a caller who lacks the right.
 func Denied(text string) What { return What{ErrDenied, text} }
 
-// TooLarge is said of what is over a limit.
+// TooLarge is for a value over a limit.
 func TooLarge(text string) What { return What{ErrTooLarge, text} }
 
-// Unavailable is said of what cannot be done now.
+// Unavailable is for something that cannot be done now.
 func Unavailable(text string) What { return What{ErrUnavailable, text} }
 
-// Note is said of something that was done, and is no refusal.
+// Note is for a remark about something that was done; it is no refusal.
 func Note(text string) What { return What{nil, text} }
 
-// What is said at several places, what code decides by, and what a toolset's contract says in other
-// words (Words.Says). All else is said where it is refused.
+// Texts that several places use, that code compares, or that a toolset's contract words differently
+// (Words.Says). All other texts are written where the operation is refused.
 var (
 	// Projects.
 

@@ -9,15 +9,15 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Words are how one reader hears of refusals. The zero value is for logs.
+// Words say refusals to one kind of reader. The zero value is for logs.
 type Words struct {
-	Args    map[Field]string  // the argument that a field is given in, where the reader has one
-	Phrases map[string]string // what stands for each key of the table phrases
-	Says    map[What]string   // whole sentences in place of What's
+	Args    map[Field]string  // the argument for each field that the reader can set
+	Phrases map[string]string // the text for each key of the table phrases
+	Says    map[What]string   // whole sentences that replace the text of a What
 }
 
-// Explain is the sentence for a refusal, whatever it is wrapped in, and a line for each of several
-// errors that were joined; the text of any other error.
+// Explain returns the sentence for a refusal, also a wrapped one. For joined errors it returns one line for
+// each. For any other error it returns the error's text.
 func (w *Words) Explain(err error) string {
 	switch of := err.(type) {
 	case *Error:
@@ -42,7 +42,7 @@ func (w *Words) Explain(err error) string {
 	return err.Error()
 }
 
-// Say is the sentence for a refusal.
+// Say returns the sentence for a refusal.
 func (w *Words) Say(e *Error) string {
 	text, ok := w.Says[e.What]
 	if !ok {
@@ -56,8 +56,8 @@ func (w *Words) Say(e *Error) string {
 	return said
 }
 
-// fill puts facts and phrases in place of the keys in braces. One that stands for nothing takes the
-// space before it along, but for a value: that may be empty.
+// fill replaces the keys in braces by facts and phrases. If a key's text is empty, the space before it goes
+// too, except before a value, which may be empty.
 func (w *Words) fill(text string, e *Error) string {
 	said := ""
 	for text != "" {
@@ -83,13 +83,13 @@ func (w *Words) phrase(key string, e *Error) string {
 	text, ok := w.Phrases[key]
 	if !ok {
 		if text, ok = phrases[key]; !ok {
-			return "{" + key + "}" // a mistake of the program, which tests see
+			return "{" + key + "}" // a mistake of the program, which tests notice
 		}
 	}
 	return w.fill(text, e)
 }
 
-// fact is what a refusal says for a key. Values of others are quoted, but with a = before the key.
+// fact returns the fact of a refusal for a key. It quotes values of others, unless the key begins with =.
 func (w *Words) fact(key string, e *Error) (text string, ok bool) {
 	switch key {
 	case "field":
@@ -141,7 +141,7 @@ func (w *Words) fact(key string, e *Error) (text string, ok bool) {
 	return "", false
 }
 
-// listed is a list with its name before it; "" for none.
+// listed returns what followed by the list of names; "" for an empty list.
 func listed(what string, names []string) string {
 	if len(names) == 0 {
 		return ""
@@ -149,7 +149,7 @@ func listed(what string, names []string) string {
 	return what + strings.Join(names, ", ") + "."
 }
 
-// field is the argument of the field, or the noun for it.
+// field returns the argument of the field, or the field's noun.
 func (w *Words) field(e *Error) string {
 	if arg := w.Args[e.Field]; arg != "" {
 		return arg
@@ -157,7 +157,7 @@ func (w *Words) field(e *Error) string {
 	return string(e.Field)
 }
 
-// count is the number for the key: the first one for "count".
+// count returns the number for the key: the first number for "count".
 func count(all []int, key string) string {
 	i := 0
 	if _, nth, ok := strings.Cut(key, " "); ok {
@@ -169,11 +169,11 @@ func count(all []int, key string) string {
 	return strconv.Itoa(all[i])
 }
 
-// maxClipped is how many bytes of a value a sentence repeats without quotation marks: it may be of any
-// size.
+// maxClipped is the most bytes of a value that a sentence repeats without quotation marks. The value itself
+// may have any size.
 const maxClipped = 80
 
-// clip shows a value as it is, but short.
+// clip returns a value, cut to maxClipped.
 func clip(s string) string {
 	if len(s) <= maxClipped {
 		return s
@@ -189,7 +189,7 @@ func list(names []string) string {
 	return strings.Join(out, ", ")
 }
 
-// Missing lists the phrases that w leaves open, for which only a log has words.
+// Missing lists the phrases for which w has no text, so that only logs have one.
 func (w *Words) Missing() []string {
 	var open []string
 	for key := range phrases {
