@@ -11,15 +11,15 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// bareLinks makes links of web addresses that stand in a text as they are. goldmark's own extension
-// does that with regular expressions, at every space; this looks at each byte twice at most.
+// bareLinks turns bare web addresses into links. goldmark's own extension does that with regular
+// expressions at every space; this parser looks at each byte at most twice.
 type bareLinks struct{}
 
-// Trigger is where goldmark asks: at the beginning of a text, also behind emphasis, at white space
-// (told by the space), and at a parenthesis.
+// Trigger returns the bytes at which goldmark calls Parse, besides the beginning of a text: white space
+// (represented by the space) and parentheses.
 func (bareLinks) Trigger() []byte { return []byte{' ', '('} }
 
-// Parse makes a link of the address that begins here, or behind the byte that goldmark has stopped at.
+// Parse returns a link if an address begins here or after the byte at which goldmark stopped.
 func (bareLinks) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast.Node {
 	line, at := block.PeekLine()
 	before := 0
@@ -42,11 +42,11 @@ func (bareLinks) Parse(parent ast.Node, block text.Reader, pc parser.Context) as
 	return link
 }
 
-// bareBegins are the beginnings of an address; a host follows.
+// bareBegins are the beginnings of an address. A host follows.
 var bareBegins = []string{"https://", "http://", "www."}
 
-// bareAddress is the web address at the beginning of a line, nil where there is none: all until a
-// space or "<", but for the punctuation at its end.
+// bareAddress returns the web address at the beginning of a line: everything up to a space or "<", without
+// final punctuation. It returns nil if there is none.
 func bareAddress(line []byte) []byte {
 	for _, begin := range bareBegins {
 		if len(line) < len(begin) || !strings.EqualFold(string(line[:len(begin)]), begin) {
@@ -64,8 +64,8 @@ func bareAddress(line []byte) []byte {
 	return nil
 }
 
-// trimAddress leaves out the punctuation at the end of an address, and a parenthesis that was opened
-// before it.
+// trimAddress removes the punctuation at the end of an address, and a closing parenthesis that was opened
+// before the address.
 func trimAddress(address []byte) []byte {
 	closed := bytes.Count(address, []byte(")")) - bytes.Count(address, []byte("("))
 	for end := len(address); end > 0; end-- {

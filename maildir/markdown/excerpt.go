@@ -7,9 +7,9 @@ import (
 	"github.com/yuin/goldmark/ast"
 )
 
-// FirstHeading returns the text of the first heading in the first 16 KiB of a body, outside quotes
-// and lists; if there is none, the first line that has a text; if no line has one, the first line as
-// it stands. One line of at most 200 runes without markup; "" for a blank body.
+// FirstHeading returns the text of the first heading in the first 16 KiB of a body, outside quotes and
+// lists. If there is no heading, it returns the first line with text; if no line has text, the first line
+// unchanged. The result is one line of at most 200 runes without markup; "" for a blank body.
 //
 // See docs/tree.md, "A message".
 func FirstHeading(body string) string {
@@ -33,14 +33,14 @@ func FirstHeading(body string) string {
 	return oneLine(first, headingRunes)
 }
 
-// PlainText returns the text of the first 8 KiB of a body without markup, as one line of at most
-// 300 runes: an excerpt. Code stays, as text; a search should not use this.
+// PlainText returns an excerpt: the text of the first 8 KiB of a body without markup, as one line of at
+// most 300 runes. Code stays as text. A search should not use it.
 func PlainText(body string) string {
 	body, cut := clipBody(body, plainLimit)
 	var b strings.Builder
 	eachBlock(body, func(_ ast.Node, text string) bool {
 		b.WriteString(text + "\n")
-		return b.Len() <= 8*textRunes // more is 300 runes and more, of whatever size
+		return b.Len() <= 8*textRunes // enough for 300 runes of any size
 	})
 	s := oneLine(b.String(), textRunes)
 	if cut && s != "" && !strings.HasSuffix(s, "…") {
@@ -49,8 +49,8 @@ func PlainText(body string) string {
 	return s
 }
 
-// eachBlock calls do for each block of a body that has a text, in order, until do returns false. The
-// text has the lines of the block.
+// eachBlock calls do with each block of a body that has text, in order, until do returns false. The text
+// keeps the lines of the block.
 func eachBlock(body string, do func(n ast.Node, text string) bool) {
 	source := []byte(normalize(body))
 	doc := parseTree(source)
@@ -77,8 +77,7 @@ func eachBlock(body string, do func(n ast.Node, text string) bool) {
 
 var htmlTag = regexp.MustCompile(`<[^<>]*>`)
 
-// readLines returns the lines of a code block as they stand, and those of an HTML block without
-// tags.
+// readLines returns the lines of a code block unchanged, or the lines of an HTML block without tags.
 func readLines(source []byte, block ast.Node) string {
 	var b proseBuilder
 	for i := range block.Lines().Len() {

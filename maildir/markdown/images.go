@@ -11,7 +11,7 @@ import (
 	gtext "github.com/yuin/goldmark/text"
 )
 
-// MayHaveImages reports whether a body may show an image, as far as a glance tells.
+// MayHaveImages quickly reports whether a body may show an image.
 func MayHaveImages(body string) bool {
 	if strings.Contains(body, "![") {
 		return true
@@ -26,15 +26,13 @@ func MayHaveImages(body string) bool {
 	return false
 }
 
-// RewriteImages puts other destinations into the inline images of a body: ![alt](destination), also
-// where the destination has blanks, which makes it no image by the rules of Markdown, and
-// <img src="destination">. It calls to with each destination, in the order of the text, and writes
-// what it returns in its place; to returns the same to leave it. What to returns needs no escapes: it
-// has no blank, quote or bracket.
+// RewriteImages replaces the destinations of the inline images of a body: ![alt](destination), also if the
+// destination contains blanks, which Markdown does not allow, and <img src="destination">. It calls to with
+// each destination, in the order of the text, and writes the result in its place. to returns its argument
+// to keep the destination. A result must contain no blank, quote or bracket, because it is not escaped.
 //
-// Images in code and of references ([alt][name]) are left, and so is what lies behind Limit: then
-// whole is false, if there may be images in that. The bytes of a data URI do not count: they are as
-// good as one word.
+// Images in code and in references ([alt][name]) stay as they are, and so does the text after Limit bytes.
+// whole is false if that text may have images. The bytes of data URIs do not count towards Limit.
 func RewriteImages(body string, to func(destination string) string) (out string, whole bool) {
 	if !MayHaveImages(body) {
 		return body, true
@@ -50,7 +48,7 @@ func RewriteImages(body string, to func(destination string) string) (out string,
 	done := 0
 	for _, s := range imageSpans(doc, text) {
 		start, end := cuts.origin(s.start), cuts.origin(s.end)
-		if start < done { // within what looked like a destination
+		if start < done { // inside another destination
 			continue
 		}
 		old := s.read(body[start:end])
@@ -62,22 +60,22 @@ func RewriteImages(body string, to func(destination string) string) (out string,
 	return b.String() + body[done:], !MayHaveImages(short[len(text):])
 }
 
-// sameLength makes lines end in "\n" without moving anything.
+// sameLength changes line ends to "\n" without moving any text.
 var sameLength = strings.NewReplacer("\r\n", " \n", "\r", "\n")
 
-// span is a part of a text, in bytes.
+// span is a part of a text, as byte offsets.
 type span struct{ start, end int }
 
 // spanAttribute is the attribute of an image's node that holds the span from its "](" to its ")".
 const spanAttribute = "mailtree-span"
 
-// imageSpan is where a destination stands, and how it is read there.
+// imageSpan is the place of a destination, with the function that decodes it.
 type imageSpan struct {
 	span
 	read func(written string) string
 }
 
-// imageSpans are the spans of the destinations, angle brackets included, in the order of the text.
+// imageSpans returns the spans of the destinations, with angle brackets, in the order of the text.
 func imageSpans(doc ast.Node, text string) []imageSpan {
 	var all []imageSpan
 	blanks := blankImages(text)
@@ -110,19 +108,19 @@ func imageSpans(doc ast.Node, text string) []imageSpan {
 	return all
 }
 
-// unbracket reads a destination as Markdown writes it.
+// unbracket decodes a destination as Markdown writes it.
 func unbracket(raw string) string {
 	return unescape(strings.TrimSuffix(strings.TrimPrefix(raw, "<"), ">"))
 }
 
-// blankImage matches ![alt](destination "title") with a blank in the destination; in the alt and in
-// the destination brackets may nest once.
+// blankImage matches ![alt](destination "title") with a blank in the destination. Brackets may nest once in
+// the alt and in the destination.
 var blankImage = regexp.MustCompile(`!\[(?:[^\[\]\n]|\[[^\[\]\n]*\])*\](\([ \t]*)` +
 	`((?:[^()\s]|\([^()\n]*\))+(?:[ \t]+(?:[^()\s"']|\([^()\n]*\))(?:[^()\s]|\([^()\n]*\))*)+)` +
 	`(?:[ \t]+(?:"[^"\n]*"|'[^'\n]*'))?[ \t]*\)`)
 
-// blankImages finds what looks like an image with a blank in its destination, by where the "(" is:
-// there it is an image if that is in plain text, and neither in code nor part of a link.
+// blankImages finds text that looks like an image with a blank in its destination, by the offset of the
+// "(". It is an image if that offset lies in plain text, outside code and links.
 func blankImages(text string) map[int]span {
 	found := map[int]span{}
 	for _, m := range blankImage.FindAllStringSubmatchIndex(text, -1) {
@@ -133,10 +131,10 @@ func blankImages(text string) map[int]span {
 	return found
 }
 
-// imgTag matches an HTML image as far as the value of its src, in quotes where it has them.
+// imgTag matches an HTML image up to the value of its src, including the value's quotes.
 var imgTag = regexp.MustCompile(`(?i)<img\s(?:(?:[^<>"']|"[^"<]*"|'[^'<]*')*?\s)?src\s*=\s*("[^"<>]+"|'[^'<>]+'|[^\s"'<>]+)`)
 
-// imgSpans are the spans of the values of src in a piece of HTML.
+// imgSpans returns the spans of the src values in a piece of HTML.
 func imgSpans(text string, lines *gtext.Segments) (all []imageSpan) {
 	if lines.Len() == 0 {
 		return nil
@@ -155,7 +153,8 @@ func imgSpans(text string, lines *gtext.Segments) (all []imageSpan) {
 	return all
 }
 
-// destination is the span of the destination in `](destination "title")`; false for a reference.
+// destination returns the span of the destination in `](destination "title")`. It reports false for a
+// reference.
 func destination(text string, tail span) (span, bool) {
 	s := text[tail.start:tail.end]
 	if !strings.HasPrefix(s, "](") {
@@ -173,7 +172,7 @@ func destination(text string, tail span) (span, bool) {
 	return span{start, start + end}, end > 0
 }
 
-// closingAngle is how many bytes reach to the end of "<…>".
+// closingAngle returns the number of bytes up to the end of "<…>".
 func closingAngle(s string) int {
 	for i := 1; i < len(s); i++ {
 		switch s[i] {
@@ -186,10 +185,10 @@ func closingAngle(s string) int {
 	return -1
 }
 
-// cuts tell where text was left out: how many bytes before each place of the rest.
+// cuts records where text was left out: how many bytes before each offset of the rest.
 type cuts []struct{ at, gone int }
 
-// origin is the place in the whole text of a place in the rest.
+// origin converts an offset in the shortened text to an offset in the whole text.
 func (c cuts) origin(at int) int {
 	i := sort.Search(len(c), func(i int) bool { return c[i].at > at })
 	if i == 0 {
@@ -198,8 +197,8 @@ func (c cuts) origin(at int) int {
 	return at + c[i-1].gone
 }
 
-// shorten leaves out most of the data of each data URI: it may have megabytes, and means nothing to
-// a parser.
+// shorten leaves out most of the data of each data URI, which may have megabytes and means nothing to a
+// parser.
 func shorten(body string) (short string, left cuts) {
 	const mark, kept = ";base64,", 16
 	var out strings.Builder

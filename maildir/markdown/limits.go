@@ -9,18 +9,18 @@ const (
 	// Limit is how many bytes of a body Render and RewriteImages read.
 	Limit = 32 << 10
 
-	headingLimit = 16 << 10 // that FirstHeading reads
+	headingLimit = 16 << 10 // bytes that FirstHeading reads
 
 	// plainLimit is how many bytes PlainText reads: 300 runes are 1,200 bytes at
 	// most, and the rest is room for markup.
 	plainLimit = 8 << 10
 
-	textRunes    = 300 // of PlainText
-	headingRunes = 200 // of FirstHeading: at most 800 bytes, a subject may have 998
+	textRunes    = 300 // runes of PlainText
+	headingRunes = 200 // runes of FirstHeading: at most 800 bytes; a subject may have 998
 )
 
-// clipBody returns at most limit bytes of body, cut before a rune and, if there
-// is one in the second half, after a line; and whether it cut.
+// clipBody returns at most limit bytes of body, and whether it cut. It cuts before a rune and, if the
+// second half has a line end, after a line.
 func clipBody(body string, limit int) (string, bool) {
 	if len(body) <= limit {
 		return body, false
@@ -35,7 +35,7 @@ func clipBody(body string, limit int) (string, bool) {
 	return body[:end], true
 }
 
-// normalize makes every line end in "\n" and the text valid UTF-8.
+// normalize changes every line end to "\n" and makes the text valid UTF-8.
 func normalize(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if !strings.Contains(s, "\r") {

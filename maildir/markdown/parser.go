@@ -10,9 +10,8 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// parseTree returns goldmark's tree of the source, nil if goldmark panicked: a body comes from
-// anybody, and a panic in foreign code must not stop the server. more are further parsers of what
-// stands within a block.
+// parseTree returns goldmark's tree of the source, or nil if goldmark panicked: bodies come from anyone,
+// and a panic in a library must not stop the server. more are further inline parsers.
 func parseTree(source []byte, more ...util.PrioritizedValue) (doc ast.Node) {
 	defer func() {
 		if recover() != nil {
@@ -24,8 +23,8 @@ func parseTree(source []byte, more ...util.PrioritizedValue) (doc ast.Node) {
 
 // newParser assembles GitHub-Flavored Markdown from goldmark's parsers.
 //
-// Left out: links of bare addresses (bare.go has them), heading ids, and the table extension's
-// transformer of "\|" in code spans (prose.go does it).
+// It leaves out links of bare addresses (bare.go parses them), heading ids, and the table extension's
+// transformer of "\|" in code spans (prose.go handles it).
 func newParser(more ...util.PrioritizedValue) parser.Parser {
 	links := parser.NewLinkParser()
 	return parser.NewParser(
@@ -46,7 +45,7 @@ func newParser(more ...util.PrioritizedValue) parser.Parser {
 	)
 }
 
-// images is the parser of links and images. It notes where the destination of an image is written.
+// images is the parser of links and images. It records where the destination of an image is written.
 type images struct {
 	parser.InlineParser
 	parser.CloseBlocker
@@ -63,9 +62,9 @@ func (p images) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast
 	return node
 }
 
-// tables makes tables, except those whose cells are mostly not written: goldmark
-// fills up each row to the width of the header, so that 4 kB of "|" and as much
-// of short rows would make millions of cells. A written cell takes a byte or more.
+// tables makes tables, except tables with mostly missing cells: goldmark fills up each row to the width of
+// the header, so 4 kB of "|" and as much of short rows would make millions of cells. A written cell takes
+// at least one byte.
 type tables struct{ parser.ParagraphTransformer }
 
 // Transform implements parser.ParagraphTransformer.

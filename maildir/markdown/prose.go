@@ -11,7 +11,7 @@ import (
 type proseBuilder struct {
 	source    []byte
 	text      strings.Builder
-	gap, wrap bool // a space, a line end is due before the next rune
+	gap, wrap bool // a space or a line end must precede the next rune
 }
 
 // readProse returns the plain text of a block's inline children.
@@ -45,7 +45,7 @@ func (b *proseBuilder) inline(n ast.Node) {
 	}
 }
 
-// code writes a code span. In a table cell "\|" is a pipe, in code too.
+// code writes a code span. In a table cell "\|" is a pipe, also in code.
 func (b *proseBuilder) code(n *ast.CodeSpan) {
 	_, cell := n.Parent().(*extast.TableCell)
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
@@ -61,7 +61,7 @@ func (b *proseBuilder) code(n *ast.CodeSpan) {
 	}
 }
 
-// tag drops an HTML tag; a line break stays one.
+// tag drops an HTML tag, but keeps a line break.
 func (b *proseBuilder) tag(n *ast.RawHTML) {
 	if n.Segments.Len() == 0 {
 		return
@@ -72,7 +72,7 @@ func (b *proseBuilder) tag(n *ast.RawHTML) {
 	}
 }
 
-// write appends s, blanks folded, none at the start or end.
+// write appends s with blanks folded and without blanks at the start or end.
 func (b *proseBuilder) write(s string) {
 	for _, r := range s {
 		if blank(r) {
@@ -84,7 +84,7 @@ func (b *proseBuilder) write(s string) {
 	}
 }
 
-// space writes the space or line end that is due.
+// space writes the pending space or line end.
 func (b *proseBuilder) space() {
 	switch {
 	case b.text.Len() == 0:

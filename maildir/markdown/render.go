@@ -12,11 +12,10 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// Render makes HTML of a body. It returns "" and false for a body over [Limit], and where goldmark
-// fails: the caller then shows the body as it is written. The HTML holds no markup of the sender's:
-// HTML in the body shows as text. An image becomes a link to it, so that nothing is fetched when
-// somebody reads; so does a bare web address. A quote is folded. The caller sanitizes the HTML
-// nevertheless.
+// Render converts a body to HTML. It returns "" and false if the body is larger than [Limit] or goldmark
+// fails; the caller then shows the body as it is written. The HTML contains no markup of the sender: HTML
+// in the body shows as text. An image becomes a link, so that reading fetches nothing; a bare web address
+// becomes a link too. A quote is folded. The caller must sanitize the HTML all the same.
 func Render(body string) (string, bool) {
 	source := []byte(normalize(body))
 	if len(source) > Limit {
@@ -29,7 +28,7 @@ func Render(body string) (string, bool) {
 	return renderTree(doc, source)
 }
 
-// renderTree writes the tree; false where goldmark failed or panicked.
+// renderTree writes the tree. It reports false if goldmark failed or panicked.
 func renderTree(doc ast.Node, source []byte) (page string, ok bool) {
 	defer func() {
 		if recover() != nil {
@@ -47,7 +46,7 @@ func renderTree(doc ast.Node, source []byte) (page string, ok bool) {
 	return b.String(), err == nil
 }
 
-// reading renders what a reader gets in another form than goldmark's.
+// reading renders the nodes whose HTML differs from goldmark's.
 type reading struct{}
 
 func (reading) RegisterFuncs(to renderer.NodeRendererFuncRegisterer) {
@@ -78,7 +77,7 @@ func renderImage(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.Wal
 	return ast.WalkContinue, nil
 }
 
-// renderQuote folds a quote, but for one within another block.
+// renderQuote folds a quote, unless it lies within another block.
 func renderQuote(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 	fold := n.Parent().Kind() == ast.KindDocument
 	if entering {
@@ -95,7 +94,7 @@ func renderQuote(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.Wal
 	return ast.WalkContinue, nil
 }
 
-// renderCode writes a block as it stands. It scrolls by itself, so it can have the focus.
+// renderCode writes a code block. The block scrolls by itself, so it can have the focus.
 func renderCode(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 	if !entering {
 		return ast.WalkContinue, nil
@@ -124,7 +123,7 @@ func writeSegments(w util.BufWriter, source []byte, all *text.Segments) {
 	}
 }
 
-// renderCheckBox shows a box as a letter: nobody can tick it here.
+// renderCheckBox shows a box as a character, because it cannot be ticked here.
 func renderCheckBox(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 	if entering {
 		box := "☐ "

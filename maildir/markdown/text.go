@@ -6,8 +6,7 @@ import (
 	"unicode"
 )
 
-// blank says whether a rune folds into a space: white space, and control
-// characters, which no reader of one line wants.
+// blank reports whether a rune folds into a space: white space or a control character.
 func blank(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
 
 // Line returns a text as one line of at most 300 runes, without control characters.
@@ -56,7 +55,7 @@ func unescape(s string) string {
 	return b.String()
 }
 
-// punctuation says whether c is ASCII punctuation, which a backslash escapes.
+// punctuation reports whether c is ASCII punctuation, which a backslash escapes.
 func punctuation(c byte) bool {
 	return c > ' ' && c < 0x7f && !('0' <= c && c <= '9') && !('a' <= c|0x20 && c|0x20 <= 'z')
 }
