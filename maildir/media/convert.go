@@ -11,18 +11,18 @@ import (
 	"golang.org/x/image/webp"
 )
 
-// MaxConvert is how many pixels an image may have to be converted: a screen of 1920 × 1080 fits, in
-// some 130 MiB of memory.
+// MaxConvert is the most pixels of an image that is converted: a screen of 1920 × 1080 fits, in some 130
+// MiB of memory.
 const MaxConvert = 1 << 21
 
-// ToWebP makes the image a lossless WebP image, where that is smaller. It returns as a clause why
-// the file stays as it is; "" where it was converted, is WebP already or is no image. A file that
-// cannot be decoded becomes inert: see Odd.
+// ToWebP converts the image to lossless WebP if that is smaller. It returns a clause that says why the file
+// stays as it is; "" if it was converted, is WebP already, or is not an image. A file that cannot be
+// decoded becomes inert: see Odd.
 func (f *File) ToWebP() (kept string) {
 	if !f.MayConvert() {
 		return f.fixed()
 	}
-	defer debug.FreeOSMemory() // else the garbage of this image is there beside the next one
+	defer debug.FreeOSMemory() // else the garbage of this image would stay in memory beside the next image
 	pixels, err := f.decode()
 	if err != nil {
 		f.damaged(imageOf(f.Data), err)
@@ -42,12 +42,10 @@ func (f *File) ToWebP() (kept string) {
 	return ""
 }
 
-// MayConvert reports whether ToWebP decodes the image: else ToWebP tells at once why it stays as it
-// is.
+// MayConvert reports whether ToWebP would decode the image. Otherwise ToWebP returns its reason at once.
 func (f *File) MayConvert() bool { return f.Pixels > 0 && !f.layout.webp && f.fixed() == "" }
 
-// fixed is why no image of that layout is converted, as a clause; "" where nothing speaks against
-// it.
+// fixed returns a clause that says why no image of that layout is converted; "" if it may be converted.
 func (f *File) fixed() string {
 	switch {
 	case f.Pixels == 0 || f.layout.webp:
@@ -60,9 +58,9 @@ func (f *File) fixed() string {
 	return ""
 }
 
-// decode decodes the image; nil where it is only a part of what its header says.
+// decode decodes the image. It returns nil if the image is smaller than its header says.
 func (f *File) decode() (m image.Image, err error) {
-	defer func() { // an image comes from anybody, and a panic in a decoder must not stop the server
+	defer func() { // images come from anyone, and a panic in a decoder must not stop the server
 		if r := recover(); r != nil {
 			m, err = nil, fmt.Errorf("%v", r)
 		}
@@ -74,8 +72,8 @@ func (f *File) decode() (m image.Image, err error) {
 	return m, nil
 }
 
-// encode codes an image and decodes the result again: the encoder builds codes without a bound of
-// their length, so that a rare image comes out wrong. It returns nil where that is so.
+// encode encodes an image and decodes the result again, because the encoder does not limit the length of
+// its codes and therefore rarely produces a wrong image. It returns nil for a wrong image.
 func encode(m image.Image) (coded []byte) {
 	defer func() {
 		if recover() != nil {
@@ -93,7 +91,7 @@ func encode(m image.Image) (coded []byte) {
 	return out.Bytes()
 }
 
-// plainPixels are the pixels of an image, four bytes each.
+// plainPixels returns the pixels of an image, four bytes each.
 func plainPixels(m image.Image) []byte {
 	if n, ok := m.(*image.NRGBA); ok && n.Stride == 4*n.Rect.Dx() {
 		return n.Pix

@@ -10,22 +10,22 @@ import (
 	"strings"
 )
 
-// MaxPixels is how many pixels an image may have: a viewer takes four bytes for each, and a file of
-// some kB can have 4,000 million.
+// MaxPixels is the most pixels of an image. A viewer takes four bytes for each pixel, and a file of some kB
+// can have 4,000 million pixels.
 const MaxPixels = 50_000_000
 
 // File is a file to be stored.
 type File struct {
 	Data   []byte
 	Type   string // media type
-	Ext    string // of the stored file: begins with a dot, or is empty
-	Pixels int    // of an image; 0: this is none, or one that no viewer should open
-	Odd    string // how it is stored otherwise than its name says, as a clause; "": as it says
+	Ext    string // extension of the stored file: begins with a dot, or is empty
+	Pixels int    // of an image; 0: not an image, or an image that no viewer should open
+	Odd    string // a clause that says how the stored file differs from its name; "" if it does not
 
 	layout layout // of an image
 }
 
-// New looks at a file of that name. The name may be empty. It keeps data.
+// New examines a file. name may be empty. The File keeps data.
 func New(name string, data []byte) *File {
 	f := &File{Data: data, Ext: extension(name)}
 	if i := imageOf(data); i != nil {
@@ -43,7 +43,7 @@ func New(name string, data []byte) *File {
 	return f
 }
 
-// openImage takes the file for an image of that format, where it is whole.
+// openImage treats the file as an image of that format, if it is whole.
 func (f *File) openImage(i *imageFormat) {
 	named := f.Ext
 	f.Type, f.Ext = i.mediaType, i.exts[0]
@@ -68,12 +68,12 @@ func (f *File) openImage(i *imageFormat) {
 	}
 }
 
-// damaged makes the file inert because it is no sound image of that format.
+// damaged makes the file inert because it is not a sound image of that format.
 func (f *File) damaged(i *imageFormat, err error) {
 	f.inert(fmt.Sprintf("this is no sound %s image (%v), so it is stored as plain data", i.name, err))
 }
 
-// inert makes the file one that no viewer opens as an image.
+// inert turns the file into one that no viewer opens as an image.
 func (f *File) inert(why string) {
 	f.Type, f.Ext, f.Pixels, f.Odd = "application/octet-stream", ".bin", 0, why
 	if text(f.Data) {
@@ -81,7 +81,7 @@ func (f *File) inert(why string) {
 	}
 }
 
-// sniff finds the type of what is no image: by the extension, else by the bytes.
+// sniff finds the type of a file that is not an image: by the extension, else by the bytes.
 func (f *File) sniff() {
 	if f.Ext != "" {
 		f.Type = mime.TypeByExtension(f.Ext)
@@ -95,7 +95,7 @@ func (f *File) sniff() {
 	}
 }
 
-// fitting are extensions of files that have none.
+// fitting maps a media type to the extension for a file that has none.
 var fitting = map[string]string{
 	"application/pdf":    ".pdf",
 	"application/x-gzip": ".gz",
@@ -103,7 +103,7 @@ var fitting = map[string]string{
 	"text/plain":         ".txt",
 }
 
-// extension is that of a name, in lower case; "" where it is too long or odd for a file of ours.
+// extension returns the extension of a name in lower case; "" if it is too long or unusual.
 func extension(name string) string {
 	ext := strings.ToLower(filepath.Ext(name))
 	odd := func(r rune) bool { return r != '.' && (r < 'a' || r > 'z') && (r < '0' || r > '9') }
@@ -113,13 +113,13 @@ func extension(name string) string {
 	return ext
 }
 
-// svg reports whether a file is an SVG image, or says that it is one.
+// svg reports whether a file is an SVG image or claims to be one.
 func svg(ext string, data []byte) bool {
 	head := bytes.ToLower(data[:min(len(data), 4<<10)])
 	return ext == ".svg" || ext == ".svgz" || ext == "" && bytes.Contains(head, []byte("<svg"))
 }
 
-// pretends reports whether an extension is that of an image of a format that we know.
+// pretends reports whether an extension belongs to a known image format.
 func pretends(ext string) bool {
 	for i := range imageFormats {
 		if imageFormats[i].named(ext) {

@@ -15,21 +15,21 @@ import (
 	"golang.org/x/image/webp"
 )
 
-// layout is what walking through an image tells of it.
+// layout is the result of walking through an image.
 type layout struct {
 	width, height int
 	webp          bool
-	fixed         string // why the image stays in its format, as a clause; "": it need not
+	fixed         string // a clause that says why the image stays in its format; "" if it may be converted
 }
 
-// imageFormat is a format that we know.
+// imageFormat is a known image format.
 type imageFormat struct {
 	name, mediaType string
-	exts            []string // the first one is ours
+	exts            []string // the first one is used for stored files
 	magic           string   // first bytes; a ? stands for any byte
 	config          func(io.Reader) (image.Config, error)
 	decode          func(io.Reader) (image.Image, error)
-	walk            func(data []byte) (layout, error) // reads to the end of the image, or fails; of data that has magic
+	walk            func(data []byte) (layout, error) // reads to the end of the image, or returns an error; data begins with magic
 }
 
 var imageFormats = [...]imageFormat{
@@ -80,7 +80,7 @@ const webpExt = ".webp"
 
 func (i *imageFormat) named(ext string) bool { return slices.Contains(i.exts, ext) }
 
-// imageOf is the format that the first bytes are of; nil for none that we know.
+// imageOf returns the image format of the first bytes, or nil.
 func imageOf(data []byte) *imageFormat {
 	for i := range imageFormats {
 		f := &imageFormats[i]
@@ -100,10 +100,10 @@ func imageOf(data []byte) *imageFormat {
 
 const animated = "it is animated"
 
-// errCut is the end of data before the end of the image.
+// errCut says that the data ends before the image does.
 var errCut = errors.New("it is cut off")
 
-// walkPNG reads all chunks up to IEND, and compares their checksums.
+// walkPNG reads all chunks up to IEND and compares their checksums.
 func walkPNG(data []byte) (l layout, err error) {
 	for at := len("\x89PNG\r\n\x1a\n"); len(data)-at >= 12; {
 		size := int64(binary.BigEndian.Uint32(data[at:]))
@@ -128,8 +128,8 @@ func walkPNG(data []byte) (l layout, err error) {
 	return l, errCut
 }
 
-// maxScans is how many scans a JPEG image may have. Each costs a pass over all pixels, however few
-// bytes it has; encoders write some ten.
+// maxScans is the most scans of a JPEG image. Each scan costs a pass over all pixels, however few bytes it
+// has; encoders write some ten.
 const maxScans = 100
 
 // walkJPEG reads all segments up to the end of the image.
@@ -141,7 +141,7 @@ func walkJPEG(data []byte) (l layout, err error) {
 		switch {
 		case data[at] != 0xff:
 			return l, errors.New("a segment does not begin with a marker")
-		case marker == 0xff: // fills
+		case marker == 0xff: // a fill byte
 			at++
 			continue
 		case marker == endOfImage:
@@ -167,7 +167,7 @@ func walkJPEG(data []byte) (l layout, err error) {
 	return l, errCut
 }
 
-// scanLength is how many bytes the coded data of a JPEG scan has, up to the next marker.
+// scanLength returns how many bytes the coded data of a JPEG scan has, up to the next marker.
 func scanLength(data []byte) int {
 	for at := 0; at+1 < len(data); at++ {
 		restart := data[at+1] >= 0xd0 && data[at+1] <= 0xd7
@@ -178,7 +178,7 @@ func scanLength(data []byte) int {
 	return len(data)
 }
 
-// walkGIF reads all blocks up to the trailer, and counts the frames.
+// walkGIF reads all blocks up to the trailer and counts the frames.
 func walkGIF(data []byte) (l layout, err error) {
 	const header, descriptor = 13, 10
 	if len(data) < header {
@@ -210,7 +210,7 @@ func walkGIF(data []byte) (l layout, err error) {
 	return l, errCut
 }
 
-// colorTable is how many bytes the color table has that the packed flags of a GIF announce.
+// colorTable returns the size in bytes of the color table that the packed flags of a GIF announce.
 func colorTable(flags byte) int {
 	if flags&0x80 == 0 {
 		return 0
@@ -218,7 +218,7 @@ func colorTable(flags byte) int {
 	return 3 << (flags&7 + 1)
 }
 
-// webpConfig also reads the canvas of an animated image, which the decoder has no use for.
+// webpConfig also reads the canvas of an animated image, which the decoder ignores.
 func webpConfig(r io.Reader) (c image.Config, err error) {
 	var head [30]byte
 	if _, err := io.ReadFull(r, head[:20]); err != nil {
@@ -235,7 +235,7 @@ func webpConfig(r io.Reader) (c image.Config, err error) {
 	return c, nil
 }
 
-// walkWebP reads all chunks up to the length that the file says.
+// walkWebP reads all chunks up to the length that the file gives.
 func walkWebP(data []byte) (l layout, err error) {
 	l.webp = true
 	end := int64(binary.LittleEndian.Uint32(data[4:])) + 8
@@ -246,7 +246,7 @@ func walkWebP(data []byte) (l layout, err error) {
 		if end-at < 8 {
 			return l, errCut
 		}
-		at += 8 + (int64(binary.LittleEndian.Uint32(data[at+4:]))+1)&^1 // chunks begin at even places
+		at += 8 + (int64(binary.LittleEndian.Uint32(data[at+4:]))+1)&^1 // chunks begin at even offsets
 		if at > end {
 			return l, errCut
 		}

@@ -5,17 +5,17 @@ import (
 	"fmt"
 )
 
-// maxPhoto is how many pixels a photograph may have to be recoded.
+// maxPhoto is the most pixels of a photograph that is recoded.
 const maxPhoto = 1 << 23
 
-// IsPhoto reports whether the image is of the kind that photographs have, and may be recoded.
+// IsPhoto reports whether the image is a JPEG that may be recoded with loss.
 func (f *File) IsPhoto() bool {
 	return f.Pixels > 0 && f.Pixels <= maxPhoto && f.Type == jpegType && f.layout.fixed == ""
 }
 
-// Recode makes a photograph the WebP image that code makes of it, with some loss, where that is
-// smaller by a fifth: less is not worth the loss. It returns as a clause why the file stays as it
-// is; "" where it was recoded.
+// Recode replaces a photograph by the WebP image that code returns, which has some loss, if that is smaller
+// by at least a fifth; less is not worth the loss. It returns a clause that says why the file stays as it
+// is; "" if it was recoded.
 func (f *File) Recode(ctx context.Context, code func(ctx context.Context, jpeg []byte) ([]byte, error)) (kept string) {
 	coded, err := code(ctx, f.Data)
 	if err != nil {
