@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// Batch is a set of changes that are due together. It says where to look, not
-// what happened: the callee reads what stands at each path now.
+// Batch is a set of changed paths that are due together. It says where to look, not what happened: OnBatch
+// reads the current file at each path.
 type Batch struct {
-	// Paths are relative to Root, slash separated, unique and sorted, in the
-	// bytes of the file system (no name is cleaned or checked). They are
+	// Paths are relative to Root, slash separated, unique and sorted, in the bytes of the file system (no name
+	// is cleaned or checked). They are
 	//   - files, links and other non-folders that were made or changed;
-	//   - what is gone: a folder by its own path only, whatever was in it;
-	//   - folders that came, or came back, each after all in it is watched.
-	// So with every path the callee compares all that it knows below that path;
-	// what it does not know below a folder is named in this batch or another.
+	//   - paths that are gone; for a folder only its own path, whatever it contained;
+	//   - folders that appeared or came back, each after everything in it is watched.
+	// So for every path OnBatch must compare everything that it knows below that path; anything that it does
+	// not know below a folder is named in this batch or another one.
 	//
-	// Why a folder that came: a folder "a" goes, and before the callee looks
-	// another "a" is there, not watched yet. Its a/x seems to be the a/x of old;
-	// if it is removed in that moment, no event and no listing tells.
+	// Example of why folders that appeared are named: a folder "a" goes, and before OnBatch looks, another
+	// "a" is there that is not watched yet. Its a/x looks like the old a/x; if it is removed at that
+	// moment, no event and no listing shows it.
 	Paths []string
 
 	// Scan means that events were lost or cannot come: the whole tree must be
@@ -26,8 +26,8 @@ type Batch struct {
 	Scan bool
 }
 
-// dispatch hands due batches to OnBatch until ctx ends. It sleeps until the
-// earliest deadline, and where nothing waits until something does.
+// dispatch hands due batches to OnBatch until ctx ends. It sleeps until the earliest deadline, or until a
+// path arrives if there is no deadline.
 func (w *Watcher) dispatch(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()

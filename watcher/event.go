@@ -9,11 +9,11 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// gone are the operations after which what stood at a path is no longer there.
+// gone are the operations that remove a path.
 const gone = fsnotify.Remove | fsnotify.Rename
 
-// handle passes on what the reader drained: paths to waiting, folders to the walk. It returns an
-// error when the root is another folder.
+// handle passes on the events that the reader drained: paths to waiting, folders to the walk. It returns an
+// error if the root was replaced by another folder.
 func (s *session) handle(events []event, lost bool) error {
 	if lost {
 		s.w.degrade("the kernel dropped file events because its queue was full: the tree is compared now; " +
@@ -38,8 +38,8 @@ func (s *session) handle(events []event, lost bool) error {
 	return nil
 }
 
-// handleRoot handles events on the root itself. A root that was removed and made again may have the
-// same identity, because inodes are reused: so the event decides.
+// handleRoot handles events of the root itself. A root that was removed and made again may have the same
+// identity, because inodes are reused, so the event decides.
 func (s *session) handleRoot(ev event) error {
 	if ev.op.Has(fsnotify.Create) || ev.op&gone != 0 {
 		return fmt.Errorf("%s: %w", s.w.cfg.Root, errReplaced)
@@ -51,9 +51,9 @@ func (s *session) handleRoot(ev event) error {
 	return nil
 }
 
-// handlePath makes the watches at a path match what stands there now, in whatever order its events
-// came. A folder that came, or came back, is walked and then noted; anything else is noted at once.
-// A path that cannot be looked at is treated as both.
+// handlePath brings the watches at a path level with what is there now, in whatever order its events came.
+// A folder that appeared or came back is walked and then noted; anything else is noted at once. A path that
+// cannot be examined is treated as both.
 func (s *session) handlePath(ev event) {
 	if ev.op == fsnotify.Write {
 		s.touch(ev)
@@ -75,8 +75,8 @@ func (s *session) handlePath(ev event) {
 	}
 }
 
-// known reports whether the folder at rel is watched already and as readable as before: then a walk
-// met it before its event was read.
+// known reports whether the folder at rel is already watched and as readable as before. A walk then met it
+// before its event was read.
 func (s *session) known(rel string, info fs.FileInfo) bool {
 	f, ok := s.folders.byPath[rel]
 	return ok && !f.refused && f.id == identify(info) && f.mode == info.Mode()
@@ -88,8 +88,8 @@ const (
 	asFile   = false
 )
 
-// touch notes a path that is no folder as changed, unless Skip names it. A change of mode counts as
-// a write, because it may have made the file readable or unreadable.
+// touch notes that a path which is no folder changed, unless Skip excludes it. A change of mode counts as a
+// write, because it may have made the file readable or unreadable.
 func (s *session) touch(ev event) {
 	if !s.w.cfg.Skip(ev.rel, asFile) {
 		written := ev.op&(fsnotify.Write|fsnotify.Chmod) != 0
@@ -97,20 +97,20 @@ func (s *session) touch(ev event) {
 	}
 }
 
-// dropFolder forgets the folder at rel, all below it, and their watches. fsnotify keeps the watches
-// below a renamed folder under the old names, and would report under those for ever.
+// dropFolder forgets the folder at rel, everything below it, and their watches. Otherwise fsnotify would
+// keep the watches below a renamed folder and report them under the old names for ever.
 func (s *session) dropFolder(rel string) {
 	s.folders.removeFolder(rel, func(f *folder) {
-		// Most watches went with their folder.
+		// Most watches ended with their folder.
 		if err := removeWatch(s.fs, s.w.abs(f.rel)); err != nil && !errors.Is(err, fsnotify.ErrNonExistentWatch) {
 			s.w.cfg.Log.Debug("removing a watch", "path", f.rel, "err", err)
 		}
 	})
 }
 
-// removeWatch ends the watch of a path. fsnotify 1.10.1 panics where a watched folder took the
-// place of another one before fsnotify had read of that: when that path is watched again, fsnotify
-// forgets the watch and keeps the path.
+// removeWatch ends the watch of a path. fsnotify 1.10.1 panics if a watched folder took the place of
+// another one before fsnotify read that event: when the path is watched again, fsnotify forgets the watch
+// and keeps the path.
 func removeWatch(fs *fsnotify.Watcher, path string) (err error) {
 	defer func() {
 		if recover() != nil {

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// identity says which folder it is, under whatever name.
+// identity identifies a folder independently of its name.
 type identity struct {
 	dev, ino uint64
 }
@@ -21,19 +21,19 @@ func identify(info fs.FileInfo) identity {
 	return identity{dev: uint64(st.Dev), ino: st.Ino}
 }
 
-// folder is a folder that a walk visited.
+// folder is a folder that a walk has visited.
 type folder struct {
 	rel     string
 	id      identity
 	mode    fs.FileMode
 	round   int  // the walk that last visited it
-	refused bool // it cannot be watched or listed, and the log says so once
+	refused bool // it cannot be watched or listed; the log says so once
 	parent  *folder
 	below   map[*folder]struct{}
 }
 
-// folders is the tree of visited folders. The parent of a folder is always in it, so nothing below
-// a path that is missing is in it either.
+// folders is the tree of visited folders. It contains the parent of each of its folders, so it contains
+// nothing below a missing path.
 type folders struct {
 	byPath  map[string]*folder
 	byID    map[identity]*folder
@@ -44,7 +44,7 @@ func newFolders() *folders {
 	return &folders{byPath: map[string]*folder{}, byID: map[identity]*folder{}}
 }
 
-// putFolder adds f. Its path must be free, its parent present.
+// putFolder adds f. Its path must be free and its parent present.
 func (t *folders) putFolder(f *folder) {
 	t.byPath[f.rel], t.byID[f.id] = f, f
 	if f.rel == "." {

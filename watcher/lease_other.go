@@ -2,6 +2,6 @@
 
 package watcher
 
-// written reports whether nobody has a file open for writing. Only Linux can tell; elsewhere the
-// quiet time decides.
+// written always returns false: only Linux can tell whether a file is open for writing, so the quiet time
+// decides.
 func written(string, string) bool { return false }

@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openFlags open a folder for listing. They open nothing else, follow no link, and do not wait for
-// the writer of a FIFO.
+// openFlags open a folder for listing. They open nothing else, follow no link, and do not wait for the
+// writer of a FIFO.
 const openFlags = syscall.O_RDONLY | syscall.O_DIRECTORY | syscall.O_NOFOLLOW | syscall.O_NONBLOCK | syscall.O_CLOEXEC
 
-// openFolder opens the folder at rel below root and follows no link anywhere in rel. os.Root
-// follows links that stay inside, and a folder replaced by a link to ".." would lead the walk to
-// remove the watches of other folders. The caller closes the folder. The error wraps
-// syscall.ENOTDIR or ELOOP for what is no folder.
+// openFolder opens the folder at rel below root and follows no link anywhere in rel. os.Root would follow
+// links that stay inside, and a folder replaced by a link to ".." would then make the walk remove the
+// watches of other folders. The caller closes the folder. The error wraps syscall.ENOTDIR or ELOOP if rel
+// is no folder.
 func openFolder(root *os.File, rel string) (*os.File, error) {
 	at, opened := int(root.Fd()), -1
 	for name := range strings.SplitSeq(rel, "/") {
@@ -43,8 +43,8 @@ func openat(dir int, name string) (int, error) {
 	}
 }
 
-// openRoot returns the root for walking. It stays open until closeRoot. The error wraps errReplaced
-// where the root is no longer the folder watched.
+// openRoot returns the root for walking. It stays open until closeRoot. The error wraps errReplaced if the
+// root is no longer the watched folder.
 func (s *session) openRoot() (*os.File, error) {
 	if s.root != nil {
 		return s.root, nil
@@ -61,8 +61,8 @@ func (s *session) openRoot() (*os.File, error) {
 	return root, nil
 }
 
-// closeRoot closes the root if it is open: an idle watcher holds no folder that
-// somebody may want to delete or unmount.
+// closeRoot closes the root if it is open. An idle watcher holds no folder open that a person may want to
+// delete or unmount.
 func (s *session) closeRoot() {
 	if s.root != nil {
 		_ = s.root.Close() // opened for reading

@@ -7,10 +7,10 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// queue holds the events that the reader drained and nobody has looked at yet: one entry for each
-// path, however many events came, in the order of their first.
+// queue holds the events that the reader drained and the session has not taken yet. It has one entry for
+// each path, however many events came, in the order of their first events.
 type queue struct {
-	wake chan struct{} // holds one token while there is something to take
+	wake chan struct{} // holds one token while there are events to take
 
 	mu        sync.Mutex
 	index     map[string]int // path -> its entry
@@ -18,11 +18,11 @@ type queue struct {
 	lost      bool  // events were lost since the last take
 	overflows int64 // how often that happened
 
-	busy  int       // what the session has taken and not finished
-	since time.Time // the first event of that
+	busy  int       // number of events that the session has taken and not finished
+	since time.Time // time of the first of these events
 }
 
-// event sums up what happened to one path.
+// event sums up the events of one path.
 type event struct {
 	rel         string
 	op          fsnotify.Op // all operations seen
@@ -48,7 +48,7 @@ func (q *queue) add(rel string, op fsnotify.Op, now time.Time) {
 	notify(q.wake)
 }
 
-// overflow notes that the kernel dropped events. Nobody knows which.
+// overflow notes that the kernel dropped events. It is unknown which.
 func (q *queue) overflow() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -57,8 +57,7 @@ func (q *queue) overflow() {
 	notify(q.wake)
 }
 
-// drain returns all events, and whether some were lost. They count as pending until finished says
-// how much of them is left.
+// drain returns all events, and whether some were lost. They count as pending until finished is called.
 func (q *queue) drain() (events []event, lost bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -72,8 +71,7 @@ func (q *queue) drain() (events []event, lost bool) {
 	return events, lost
 }
 
-// finished says that all drained events are passed on, except for that many folders that are still
-// to be walked.
+// finished says that all drained events are passed on, except for left folders that are still to be walked.
 func (q *queue) finished(left int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -89,7 +87,8 @@ func (q *queue) reset() {
 	q.finished(0)
 }
 
-// pending returns how much is not passed on yet, and the time of its first event.
+// pending returns the number of events not passed on yet, the time of the first one, and the number of
+// overflows.
 func (q *queue) pending() (n int, oldest time.Time, overflows int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -9,10 +9,10 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// read drains one inotify instance into the queue until the instance is closed, then closes dead.
-// If something broke the instance, it sends that to dead first. It does nothing else: a reader that
-// waits for a disk or a lock lets the kernel's queue (16,384 events) overflow. See docs/speed.md,
-// "What decided how it is done".
+// read drains an inotify instance into the queue until the instance is closed, then closes dead. If an
+// error breaks the instance, it first sends the error to dead. It does nothing else: a reader that waits
+// for a disk or a lock would let the kernel's queue (16,384 events) overflow. See docs/speed.md, "What
+// decided how it is done".
 func (w *Watcher) read(fs *fsnotify.Watcher, dead chan<- error) {
 	defer close(dead)
 	for {
@@ -37,15 +37,15 @@ func (w *Watcher) read(fs *fsnotify.Watcher, dead chan<- error) {
 	}
 }
 
-// fault notes an error of the instance, and returns it where the instance is of no further use.
+// fault notes an error of the instance. It returns the error if the instance is of no further use.
 func (w *Watcher) fault(err error) error {
 	switch {
 	case errors.Is(err, fsnotify.ErrEventOverflow):
 		w.queue.overflow()
 		return nil
 	case errors.Is(err, syscall.EINVAL):
-		// fsnotify removes the watch of a folder that was renamed; if the folder
-		// is deleted by then the kernel has removed it first. Nothing is lost.
+		// fsnotify removes the watch of a renamed folder; if the folder has been deleted by then, the
+		// kernel has already removed the watch. Nothing is lost.
 		return nil
 	}
 	return fmt.Errorf("reading inotify: %w", err)

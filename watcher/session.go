@@ -11,9 +11,9 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// session is the life of one inotify instance on one root folder. It ends when the context does,
-// when the root is another folder, or when the instance breaks. The goroutine of Run owns all of
-// it.
+// session is the life of one inotify instance on one root folder. It ends when the context ends, when the
+// root is replaced by another folder, or when the instance breaks. The goroutine of Run owns all its
+// fields.
 type session struct {
 	w    *Watcher
 	fs   *fsnotify.Watcher
@@ -23,17 +23,17 @@ type session struct {
 	walk    walk
 	root    *os.File // open while folders are walked, otherwise nil
 
-	short  string      // the folder for which no watch was left; empty: none
+	short  string      // the folder for which no watch was left; "" if none
 	reason string      // what the log says about it
 	retry  *time.Timer // runs while short is set
-	stood  bool        // all folders were watched once
+	stood  bool        // all folders have been watched at some time
 }
 
-// errReplaced ends the session of a root that is gone or is another folder.
+// errReplaced ends the session of a root that is gone or was replaced by another folder.
 var errReplaced = errors.New("the folder is gone or was replaced: make it again and it will be watched")
 
-// session watches the root until ctx ends, or until the root or the instance is lost. The error is
-// the reason, in words for a person; stood says whether the watch was ever complete.
+// session watches the root until ctx ends, or until the root or the instance is lost. The error says why,
+// in words for a person. stood says whether the watch was ever complete.
 func (w *Watcher) session(ctx context.Context) (stood bool, err error) {
 	info, err := os.Stat(w.cfg.Root)
 	if err != nil {
@@ -67,15 +67,15 @@ func (w *Watcher) session(ctx context.Context) (stood bool, err error) {
 func (s *session) close(dead <-chan error) {
 	s.retry.Stop()
 	s.closeRoot()
-	_ = s.fs.Close() // it has no error that says more than its closing
+	_ = s.fs.Close() // its error says no more than that it is closed
 	for range dead {
 	}
 	s.w.setFolders(0)
 }
 
-// watchParent watches the folder that contains the root, to see the root removed: the kernel sends
-// no event for the deletion of a folder that a process has open, such as a shell that stands in it.
-// Where the parent cannot be watched, the session does without.
+// watchParent watches the folder that contains the root, to notice when the root is removed: the kernel
+// sends no event for the deletion of a folder that a process has open, such as a shell in it. If the parent
+// cannot be watched, the session goes on without.
 func (s *session) watchParent() {
 	if parent := filepath.Dir(s.w.cfg.Root); parent != s.w.cfg.Root {
 		_ = s.w.sys.add(s.fs, parent)
@@ -114,7 +114,7 @@ func (s *session) run(ctx context.Context, dead <-chan error) error {
 	return nil
 }
 
-// checkRoot returns errReplaced unless the root is still the folder watched.
+// checkRoot returns errReplaced unless the root is still the watched folder.
 func (s *session) checkRoot() error {
 	info, err := os.Stat(s.w.cfg.Root)
 	if err != nil || identify(info) != s.self {

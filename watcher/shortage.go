@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// exhausted reports whether err means that the system has run out of something that may be there
-// again later: watches (ENOSPC), instances or open files (EMFILE, ENFILE), memory; or that a disk
-// does not answer for now. Such an error says nothing about the folder.
+// exhausted reports whether err means that the system has run out of something that may become available
+// again (watches: ENOSPC, instances or open files: EMFILE or ENFILE, memory), or that a disk does not
+// answer for now. Such an error says nothing about the folder.
 func exhausted(err error) bool {
 	for _, errno := range []syscall.Errno{
 		syscall.ENOSPC, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM,
@@ -23,7 +23,7 @@ func exhausted(err error) bool {
 	return false
 }
 
-// instanceReason returns a sentence on why there is no inotify instance.
+// instanceReason returns a sentence that says why there is no inotify instance.
 func instanceReason(err error) string {
 	if errors.Is(err, syscall.EMFILE) {
 		return fmt.Sprintf("%v: this user has too many inotify instances (or this process too many open files); "+
@@ -32,7 +32,7 @@ func instanceReason(err error) string {
 	return fmt.Sprintf("no inotify instance: %v", err)
 }
 
-// watchReason returns a sentence on why a folder is not watched.
+// watchReason returns a sentence that says why a folder is not watched.
 func (s *session) watchReason(rel string, err error) string {
 	advice := "it is tried again"
 	if errors.Is(err, syscall.ENOSPC) {
@@ -41,8 +41,8 @@ func (s *session) watchReason(rel string, err error) string {
 	return fmt.Sprintf("cannot watch %q: %v: %s; until then the tree is compared every %v", rel, err, advice, s.w.cfg.Poll)
 }
 
-// excuse decides what an error on a folder means. It returns only an error that ends the session:
-// the root is another folder, or cannot be listed.
+// excuse handles an error of a folder. It returns only errors that end the session: the root was replaced
+// or cannot be listed.
 func (s *session) excuse(rel string, err error) error {
 	switch {
 	case err == nil:
@@ -64,8 +64,8 @@ func (s *session) excuse(rel string, err error) error {
 	return nil
 }
 
-// refused returns the entry of a folder that could not be opened, watched or listed, and makes one
-// if there is none: the entry remembers what the log has said.
+// refused returns the entry of a folder that could not be opened, watched or listed, and creates it if
+// there is none. The entry records that the log has reported the folder.
 func (s *session) refused(rel string) *folder {
 	if f := s.folders.byPath[rel]; f != nil {
 		return f
@@ -77,14 +77,14 @@ func (s *session) refused(rel string) *folder {
 	return s.claim(rel, info)
 }
 
-// absent reports whether err means that the folder is gone or a link is in its place. An event says
-// so too.
+// absent reports whether err means that the folder is gone or that a link has replaced it. An event reports
+// that too.
 func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP)
 }
 
-// exhaust stops the walk at a folder for which no watch is left. Until there is one, a Scan now and
-// one each Poll find the changes.
+// exhaust stops the walk at a folder for which no watch is left. Until a watch is available, a Scan now and
+// one every Poll find the changes.
 func (s *session) exhaust(rel string, err error) {
 	s.dropFolder(rel)
 	s.walk.todo, s.walk.full = nil, false
@@ -96,8 +96,8 @@ func (s *session) exhaust(rel string, err error) {
 	s.w.degrade(s.reason)
 }
 
-// probe asks for a Scan and tries the folder that could not be watched, with one call instead of a
-// walk. When that works, all folders are walked again.
+// probe asks for a Scan and tries to watch the folder that could not be watched, which takes one call
+// instead of a walk. If that works, all folders are walked again.
 func (s *session) probe() {
 	s.w.waiting.askScan()
 	abs := s.w.abs(s.short)
@@ -107,7 +107,7 @@ func (s *session) probe() {
 		return
 	}
 	if err == nil {
-		// The walk adds the watch again: no watch stands that is not in folders.
+		// The walk adds the watch again: every watch must be in folders.
 		_ = removeWatch(s.fs, abs)
 	}
 	s.short = ""

@@ -14,7 +14,7 @@ const (
 	stopped  = "stopped"
 )
 
-// State says how the watch does, for health and doctor.
+// State is the state of the watch, for health and doctor.
 type State struct {
 	// Mode is "starting" (folders are being walked for the first time),
 	// "watching" (every folder that may be read is watched), "degraded" (changes
@@ -29,8 +29,8 @@ type State struct {
 	// Folders is the number of folders watched, Root included.
 	Folders int
 
-	// Pending counts what was seen and not reported yet: paths, folders to walk, a Scan. It
-	// includes the batch now in OnBatch.
+	// Pending counts changes that were seen and not reported yet: paths, folders to walk, a Scan. It
+	// includes the batch that OnBatch is handling.
 	Pending int
 
 	// Oldest is the time of the first event of Pending, zero if there is none.
@@ -40,7 +40,7 @@ type State struct {
 	Overflows int64
 }
 
-// status is the stored part of State; the rest is counted.
+// status is the stored part of State; the rest is computed.
 type status struct {
 	mu      sync.Mutex
 	mode    string
@@ -48,9 +48,9 @@ type status struct {
 	folders int
 }
 
-// State returns how the watch does now.
+// State returns the current state of the watch.
 func (w *Watcher) State() State {
-	// Read in the order in which a path travels, so that no path is missed on its way.
+	// Read in the order in which a path travels, so that no path is missed while it moves.
 	queued, first, overflows := w.queue.pending()
 	waiting, oldest := w.waiting.pending()
 	w.status.mu.Lock()
@@ -73,8 +73,8 @@ func (w *Watcher) degrade(reason string) {
 	w.readyOnce.Do(func() { close(w.ready) })
 }
 
-// stand records that every folder is watched. It reports whether that is the first thing recorded:
-// then nobody needs a Scan.
+// stand records that every folder is watched. It reports whether this is the first record, in which case no
+// Scan is needed.
 func (w *Watcher) stand() (first bool) {
 	if w.setMode(watching, "") {
 		w.cfg.Log.Info("watching files", "root", w.cfg.Root)

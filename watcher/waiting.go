@@ -6,33 +6,33 @@ import (
 	"time"
 )
 
-// waiting holds the paths that changed and are not reported yet, each with its deadline, and
-// whether to ask for a Scan.
+// waiting holds the changed paths that are not reported yet, each with its deadline, and whether to ask for
+// a Scan.
 type waiting struct {
 	cfg  Config
-	wake chan struct{} // holds one token when a deadline came before the one slept for
+	wake chan struct{} // holds one token if a deadline is earlier than the one that dispatch sleeps for
 
-	// closed reports whether nobody has the file at a path open for writing; nil where the system
+	// closed reports whether no process has the file at a path open for writing. It is nil if the system
 	// cannot tell.
 	closed func(rel string) bool
 
 	mu    sync.Mutex
 	paths map[string]deadline
-	scan  time.Time // when the Scan was asked for; zero: none is
-	armed time.Time // what dispatch sleeps for; zero: for the wake channel
+	scan  time.Time // when the Scan was asked for; zero if none
+	armed time.Time // what dispatch sleeps for; zero: until wake
 
-	flying int       // what the batch now in OnBatch holds
-	flown  time.Time // the first event of that batch
+	flying int       // size of the batch that OnBatch is handling
+	flown  time.Time // time of the first event of that batch
 }
 
-// deadline says when a path is due.
+// deadline says when to report a path.
 type deadline struct {
-	first   time.Time // its first event not reported
+	first   time.Time // time of its first unreported event
 	due     time.Time
-	written bool // it was written in place: needs the longer quiet
+	written bool // it was written in place and needs the longer quiet time
 
-	ask  time.Time     // when to ask whether the writer has closed it; zero: not at all
-	wait time.Duration // from then to the next time
+	ask  time.Time     // when to ask whether the writer has closed it; zero: never
+	wait time.Duration // from then to the next question
 }
 
 // next returns when to look at the path again.
@@ -42,9 +42,9 @@ func newWaiting(cfg Config) *waiting {
 	return &waiting{cfg: cfg, wake: make(chan struct{}, 1), paths: map[string]deadline{}}
 }
 
-// touch notes events on a path; first and last are the times of the first and the last of them. It
-// moves the path's deadline: Write or Rename after the last event, at most Longest after the first
-// unreported one.
+// touch notes events of a path; first and last are the times of the first and last event. It moves the
+// path's deadline: Write or Rename after the last event, but at most Longest after the first unreported
+// one.
 func (q *waiting) touch(rel string, first, last time.Time, written bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -70,14 +70,13 @@ func (q *waiting) touch(rel string, first, last time.Time, written bool) {
 	}
 }
 
-// noted is touch for a path that a walk met: no event says that somebody wrote it.
+// noted is touch for a path that a walk met. No event says that it was written.
 func (q *waiting) noted(rel string, now time.Time) {
 	written := false
 	q.touch(rel, now, now, written)
 }
 
-// askScan makes the next batch a Scan that is due at once. Asking again before that changes
-// nothing.
+// askScan makes the next batch a Scan that is due at once. Further calls before that change nothing.
 func (q *waiting) askScan() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -87,7 +86,7 @@ func (q *waiting) askScan() {
 	notify(q.wake)
 }
 
-// takeDue returns what is due now. Where nothing is, it returns an empty batch and when to ask
+// takeDue returns the paths that are due now. If none are, it returns an empty batch and when to call it
 // again; zero means not before wake.
 func (q *waiting) takeDue(now time.Time) (Batch, time.Time) {
 	q.mu.Lock()
@@ -110,7 +109,7 @@ func (q *waiting) takeDue(now time.Time) (Batch, time.Time) {
 		delete(q.paths, rel)
 	}
 	if len(q.paths) == 0 {
-		q.paths = map[string]deadline{} // a map never shrinks
+		q.paths = map[string]deadline{} // a map never shrinks by itself
 	}
 	slices.Sort(b.Paths)
 	q.flying, q.flown = len(b.Paths)+count(b.Scan), first
@@ -118,8 +117,8 @@ func (q *waiting) takeDue(now time.Time) (Batch, time.Time) {
 	return b, time.Time{}
 }
 
-// finished reports whether a path that is not due yet was written in place by somebody who has
-// closed it since. If not, it doubles the time until it asks again.
+// finished reports whether a path that is not due yet was written in place and has been closed by its
+// writer. If not, it doubles the time until it asks again.
 func (q *waiting) finished(rel string, d *deadline, now time.Time) bool {
 	if d.ask.IsZero() || d.ask.After(now) {
 		return false
@@ -140,8 +139,8 @@ func (q *waiting) reported() {
 	q.flying, q.flown = 0, time.Time{}
 }
 
-// pending returns how much is not reported, including the batch in OnBatch, and the time of its
-// first event.
+// pending returns the number of unreported changes, including the batch that OnBatch is handling, and the
+// time of the first event.
 func (q *waiting) pending() (int, time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -9,31 +9,30 @@ import (
 	"time"
 )
 
-// walk holds the folders that are still to be visited. A full walk starts at the root and only adds
-// watches. Folders that events name are visited one by one as they come, and their files are
-// reported.
+// walk holds the folders to visit. A full walk starts at the root and only adds watches. Folders that
+// events name are visited one by one as they come, and their files are reported.
 type walk struct {
-	todo  []visit // last in, first out: what is below a folder comes before what is beside it
+	todo  []visit // last in, first out: subfolders come before sibling folders
 	round int     // number of the last full walk
-	full  bool    // one is under way
-	again bool    // and another must follow: events were lost meanwhile
+	full  bool    // a full walk is in progress
+	again bool    // another full walk must follow, because events were lost meanwhile
 }
 
 // visit is one folder to watch and list.
 type visit struct {
 	rel    string
 	report bool // its files are new to the caller
-	noted  bool // it is to be noted as changed instead: all below it is watched
+	noted  bool // instead of a visit, note the folder as changed: everything below it is watched
 }
 
 func (k *walk) push(v visit) { k.todo = append(k.todo, v) }
 
-// left returns how much there is to do. The end of a full walk counts as one.
+// left returns the number of steps to do. The end of a full walk counts as one.
 func (k *walk) left() int { return len(k.todo) + count(k.full) }
 
-// beginScan starts a full walk. The walk adds every watch again, which costs nothing where one
-// stands, and leaves what was still to be reported to the Scan at its end. A full walk under way
-// goes on, and another follows it: under constant overflow none would otherwise reach its end.
+// beginScan starts a full walk. The walk adds every watch again, which costs nothing if the watch exists,
+// and leaves unreported files to the Scan at its end. A full walk in progress goes on, and another follows
+// it: otherwise constant overflow would keep any walk from reaching its end.
 func (s *session) beginScan() {
 	if s.walk.full {
 		s.walk.again = true
@@ -42,8 +41,8 @@ func (s *session) beginScan() {
 	s.walk = walk{todo: []visit{{rel: "."}}, round: s.walk.round + 1, full: true}
 }
 
-// step visits one folder, or ends the walk if none is left. It returns an error
-// when the root is another folder.
+// step visits one folder, or ends the walk if no folder is left. It returns an error if the root was
+// replaced by another folder.
 func (s *session) step() error {
 	last := len(s.walk.todo) - 1
 	if last < 0 {
@@ -60,8 +59,8 @@ func (s *session) step() error {
 	return s.visit(v)
 }
 
-// finishScan ends a walk. After a full walk all watches stand; it drops those of folders that the
-// walk did not meet, and asks for a Scan. The very first walk asks for none, because nothing could
+// finishScan ends a walk. After a full walk all watches are in place; finishScan then drops the folders
+// that the walk did not meet, and asks for a Scan. The very first walk asks for none, because nothing can
 // be lost before it.
 func (s *session) finishScan() {
 	s.closeRoot()
@@ -95,8 +94,8 @@ func (s *session) sweep() {
 	}
 }
 
-// visit watches a folder, then lists it. It leaves out a folder that is gone or whose parent is no
-// longer watched: an event of the folder or of its parent follows.
+// visit watches a folder and then lists it. It skips a folder that is gone or whose parent is no longer
+// watched, because an event of the folder or its parent follows.
 func (s *session) visit(v visit) error {
 	if v.rel != "." && s.folders.byPath[path.Dir(v.rel)] == nil {
 		return nil
@@ -133,9 +132,9 @@ func (s *session) open(rel string) (*os.File, error) {
 	return openFolder(root, rel)
 }
 
-// claim enters the folder at rel, and drops what was known under its path or its identity, because
-// fsnotify would keep the old name. It returns nil where there is nothing to do: this round has
-// visited the folder, or it is a mount of a folder above it. It tries a refused folder again.
+// claim enters the folder at rel and drops what was known under its path or its identity, because fsnotify
+// would keep the old name. It returns nil if there is nothing to do: this round has already visited the
+// folder, or the folder is a mount of a folder above it. It tries a refused folder again.
 func (s *session) claim(rel string, info fs.FileInfo) *folder {
 	id := identify(info)
 	known := s.folders.byPath[rel]
@@ -154,7 +153,7 @@ func (s *session) claim(rel string, info fs.FileInfo) *folder {
 		s.dropFolder(twin.rel)
 	}
 	if rel != "." && s.folders.byPath[path.Dir(rel)] == nil {
-		return nil // the same folder lies above it
+		return nil // the same folder is already above this one
 	}
 	f := &folder{
 		rel:   rel,
@@ -166,8 +165,8 @@ func (s *session) claim(rel string, info fs.FileInfo) *folder {
 	return f
 }
 
-// listFolder reads a folder that is open and watched by now. It pushes folders in it for later
-// visits, and notes everything else as changed if report is set.
+// listFolder reads an open, watched folder. It pushes its subfolders for later visits and, if report is
+// set, notes everything else as changed.
 func (s *session) listFolder(dir *os.File, f *folder, report bool) error {
 	for {
 		entries, err := dir.ReadDir(1024)
