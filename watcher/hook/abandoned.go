@@ -7,11 +7,11 @@ import (
 	"mailtree/maildir/hook"
 )
 
-// serverGone is the outcome of a command that outlived its server: nobody could ask how it ended.
+// serverGone is the outcome of a command that outlived its server: its exit status is unknown.
 const serverGone = "its server ended before it"
 
-// adopt takes over a command whose server was killed before the command ended. It ends the command
-// as any other, at its timeout or with this server, and logs how it ended.
+// adopt takes over a command whose server was killed before the command ended. It ends the command like any
+// other, at its timeout or with this server, and logs the outcome.
 func (r *Runner) adopt(ctx context.Context, a hook.Abandoned) {
 	log := r.cfg.Log.With("hook", a.Hook, "message", a.Message)
 	all := time.Duration(a.Timeout) * r.cfg.Second
@@ -27,7 +27,7 @@ func (r *Runner) adopt(ctx context.Context, a hook.Abandoned) {
 		}
 		due := timeout.C
 		if err != nil {
-			due = nil // the number may be another process's by now
+			due = nil // the pid may belong to another process by now
 		}
 		select {
 		case <-look.C:
@@ -41,7 +41,7 @@ func (r *Runner) adopt(ctx context.Context, a hook.Abandoned) {
 			why = serverStopped
 		}
 		ended := make(chan error)
-		close(ended) // the command is not our child, so nobody can wait for it
+		close(ended) // the command is not a child of this process, so it cannot be waited for
 		_, _ = r.stop(a.PID, ended)
 		break
 	}

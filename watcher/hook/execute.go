@@ -20,9 +20,9 @@ import (
 
 const (
 	killAfter  = 5         // seconds between TERM and KILL
-	leaveAfter = 2         // seconds that output may stay open when the command has ended
-	maxOutput  = 64 << 10  // bytes of output that are kept: the last
-	maxFact    = 100 << 10 // bytes of one variable; the system takes 128 KiB
+	leaveAfter = 2         // seconds that output may stay open after the command has ended
+	maxOutput  = 64 << 10  // bytes of output to keep: the last ones
+	maxFact    = 100 << 10 // bytes of one variable; the system's limit is 128 KiB
 )
 
 // Outcomes of a command that the server ended.
@@ -83,8 +83,8 @@ func (r *Runner) execute(ctx context.Context, run *hook.Run) hook.End {
 	return end
 }
 
-// start starts the command. While the machine lacks what that needs, it waits, at most as long as
-// the command may run: the run has a mark already, so no other server would start it.
+// start starts the command. If the machine lacks resources, it waits, at most for the command's timeout:
+// the run already has a mark, so no other server would start it.
 func (r *Runner) start(ctx context.Context, run *hook.Run, out io.Writer) (*exec.Cmd, error) {
 	giveUp := time.NewTimer(time.Duration(run.Hook.Timeout) * r.cfg.Second)
 	defer giveUp.Stop()
@@ -122,16 +122,15 @@ func (r *Runner) start(ctx context.Context, run *hook.Run, out io.Writer) (*exec
 	}
 }
 
-// passing reports whether the machine, and not the command, is for now the reason that a command
-// could not start. Reasons that concern the command are that it is no program, or gets too many
-// arguments.
+// passing reports whether a command could not start for a temporary reason of the machine. Errors of the
+// command itself are that it is no program or gets too many arguments.
 func passing(err error) bool {
 	return tree.FaultOf(err) == tree.FaultMachine && !errors.Is(err, syscall.ENOEXEC) && !errors.Is(err, syscall.E2BIG)
 }
 
-// stop ends a process group with TERM, and with KILL what is left after five seconds. It returns
-// what Wait said of the group's leader; waited is false where even KILL did not end it, for a
-// command may become another user or leave its group.
+// stop ends a process group with TERM, and after five seconds with KILL. It returns the result of Wait for
+// the group's leader. waited is false if even KILL did not end the leader; a command may become another
+// user or leave its group.
 func (r *Runner) stop(group int, ended <-chan error) (waited bool, err error) {
 	syscall.Kill(-group, syscall.SIGTERM)
 	kill := time.NewTimer(killAfter * r.cfg.Second)
@@ -161,8 +160,8 @@ func (r *Runner) stop(group int, ended <-chan error) (waited bool, err error) {
 	}
 }
 
-// facts returns the variables that describe the message, each twice: the second name is the one
-// that programs written for aimx know.
+// facts returns the variables that describe the message. Each has two names; the second one is for programs
+// written for aimx.
 func facts(run *hook.Run) (env []string) {
 	for _, f := range [][2]string{
 		{"HOOK_NAME", run.Hook.Name}, {"EVENT", run.Hook.Event}, {"MAILBOX", run.Hook.Mailbox},
@@ -191,8 +190,8 @@ type account struct {
 // nobody is the group of a user without an account.
 const nobody = 65534
 
-// accountOf returns the account of a user, nearly empty where the system has none. The error says
-// that the system cannot tell now.
+// accountOf returns the account of a user. If the system has none, the account has little more than the
+// uid. It returns an error if the system cannot tell now.
 func accountOf(uid int) (account, error) {
 	a := account{uid: uid, gid: nobody, name: strconv.Itoa(uid)}
 	u, err := user.LookupId(strconv.Itoa(uid))
@@ -221,7 +220,7 @@ func accountOf(uid int) (account, error) {
 	return a, nil
 }
 
-// credential returns nil where the command runs as the server's user.
+// credential returns nil if the command runs as the server's user.
 func (a account) credential() *syscall.Credential {
 	if a.uid == os.Geteuid() {
 		return nil
@@ -229,7 +228,7 @@ func (a account) credential() *syscall.Credential {
 	return &syscall.Credential{Uid: uint32(a.uid), Gid: uint32(a.gid), Groups: a.groups}
 }
 
-// dir returns the user's home folder where it belongs to that user, else the root folder.
+// dir returns the user's home folder if it belongs to the user, else the root folder.
 func (a account) dir() string {
 	fi, err := os.Stat(a.home)
 	if err != nil || !fi.IsDir() || !filepath.IsAbs(a.home) {

@@ -1,20 +1,19 @@
-// Package hook runs hook commands when deliveries appear. The domain decides which hook runs for
-// which copy (maildir/hook). This package follows the feed of changes, so that mail
-// saved by hand or pulled by Git fires hooks too, keeps a bounded pool of workers, and runs commands
-// like this:
+// Package hook runs hook commands when deliveries appear. maildir/hook decides which hook runs for which
+// copy. This package follows the feed of changes, so that mail saved by hand or pulled by Git also fires
+// hooks, keeps a limited pool of workers, and runs commands like this:
 //
-//   - directly, never by a shell; nothing of the mail is an argument;
+//   - directly, never by a shell; no part of the mail is an argument;
 //   - with the copy's file on standard input, unchanged; a command need not read it;
-//   - with MAILTREE_X and AIMX_X in the environment for each X of HOOK_NAME, EVENT, MAILBOX, FROM,
-//     TO, SUBJECT, FILEPATH, MESSAGE_ID, ID and DATE, beside PATH, LANG, HOME, USER, LOGNAME and
-//     nothing else of the server's;
+//   - with MAILTREE_X and AIMX_X in the environment for each X of HOOK_NAME, EVENT, MAILBOX, FROM, TO,
+//     SUBJECT, FILEPATH, MESSAGE_ID, ID and DATE, with PATH, LANG, HOME, USER and LOGNAME, and no other
+//     variable of the server;
 //   - in a process group of its own, which gets TERM at the timeout and KILL five seconds later;
-//   - as the owner of the mailbox, where the server is root.
+//   - as the owner of the mailbox, if the server is root.
 //
-// Delivery and replies never wait for hooks: this package reads what the index has recorded. It
-// makes a mark of a run before the run begins, so that no crash or restart repeats it. The next
-// server begins what was not begun when this one ended. On Linux it also ends, at its timeout, what
-// a killed server left running.
+// Delivery and replies never wait for hooks: this package reads what the index has recorded. It writes the
+// mark of a run before the run begins, so that no crash or restart repeats it. The next server begins the
+// runs that had not begun when this one ended. On Linux it also ends, at their timeouts, commands that a
+// killed server left running.
 package hook
 
 import (
@@ -28,12 +27,12 @@ import (
 	"mailtree/maildir/hook"
 )
 
-// Config says what to run and how. Store is needed; the zero value of the rest is the default.
+// Config configures a Runner. Store is required; the zero value of any other field means its default.
 type Config struct {
 	Store   *maildir.Store
 	Log     *slog.Logger  // nil: discarded
-	Workers int           // commands at once; 0: 8
-	Second  time.Duration // how long a second of timeouts lasts; 0: a second (tests)
+	Workers int           // commands that may run at once; 0: 8
+	Second  time.Duration // how long a second of a timeout lasts, for tests; 0: a second
 }
 
 // Runner runs hooks.
@@ -42,20 +41,20 @@ type Runner struct {
 	log   *hook.Log
 	queue *queue
 
-	adopted atomic.Int32 // commands of an earlier server that still run
+	adopted atomic.Int32 // commands of an earlier server that are still running
 
 	mu   sync.Mutex
-	mark int64 // every change up to it is in the queue, or needs nothing
+	mark int64 // every change up to it is in the queue or needs no hook
 }
 
 const (
 	defaultWorkers = 8
-	pageSize       = 256  // changes at once
-	saveEvery      = 4096 // changes between two marks in the log
+	pageSize       = 256  // changes read at once
+	saveEvery      = 4096 // changes between two saved marks
 	retryTime      = 2 * time.Second
 )
 
-// New makes a runner. It starts nothing: Run does.
+// New makes a runner. It starts nothing before Run.
 func New(cfg Config) *Runner {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -69,8 +68,8 @@ func New(cfg Config) *Runner {
 	return &Runner{cfg: cfg, queue: newQueue(cfg.Workers)}
 }
 
-// Run follows the feed until ctx ends. Then it ends the commands that still run, as at their
-// timeout, and returns. No hook runs while the marks cannot be read; Run keeps trying.
+// Run follows the feed until ctx ends. It then ends the running commands as at their timeout, and returns.
+// While the marks cannot be read, Run keeps trying and no hook runs.
 func (r *Runner) Run(ctx context.Context) {
 	var log *hook.Log
 	r.insist(ctx, "no hook runs", func() (err error) {
@@ -102,12 +101,12 @@ func (r *Runner) Run(ctx context.Context) {
 	r.save(0)
 }
 
-// Idle reports whether no command runs or waits for its turn.
+// Idle reports whether no command runs or waits.
 func (r *Runner) Idle() bool { return r.queue.idle() && r.adopted.Load() == 0 }
 
-// resume decides where to follow the feed. Normally it goes on where the last run ended. Where it
-// cannot, because the index was made anew or no mark was saved, it looks at all mail that is newer
-// than a hook, and at all changes since the first hook.
+// resume decides where to continue in the feed. Normally that is where the last run ended. If the index is
+// new or no mark was saved, it looks at all mail that is newer than a hook, and at all changes since the
+// first hook.
 func (r *Runner) resume(ctx context.Context) {
 	r.insist(ctx, "hooks cannot be resumed", func() error {
 		if err := r.cfg.Store.SettleHooks(ctx); err != nil {
@@ -129,7 +128,7 @@ func (r *Runner) resume(ctx context.Context) {
 	})
 }
 
-// catchUp queues what was missed. mark is the position from which to follow the feed.
+// catchUp queues the missed firings. mark is the position from which to follow the feed.
 func (r *Runner) catchUp(ctx context.Context, mark int64) error {
 	missed, err := r.cfg.Store.MissedFirings(ctx, r.log)
 	if err == nil {
@@ -138,7 +137,7 @@ func (r *Runner) catchUp(ctx context.Context, mark int64) error {
 	return err
 }
 
-// follow waits for changes and queues what they call for.
+// follow waits for changes and queues their firings.
 func (r *Runner) follow(ctx context.Context) {
 	r.insist(ctx, "the feed of hooks cannot be read", func() error {
 		changes, err := r.cfg.Store.WaitChanges(ctx, r.mark, pageSize)
@@ -146,7 +145,7 @@ func (r *Runner) follow(ctx context.Context) {
 			return err
 		}
 		last := changes[len(changes)-1].Seq
-		if changes[0].Seq != r.mark+1 { // some are no longer there
+		if changes[0].Seq != r.mark+1 { // changes in between are no longer in the feed
 			if err := r.catchUp(ctx, r.mark); err != nil {
 				return err
 			}
@@ -172,7 +171,7 @@ func (r *Runner) putFirings(ctx context.Context, all []hook.Firing, mark int64) 
 	r.save(saveEvery)
 }
 
-// save writes the mark to the log when nothing is queued before it and it has moved far enough.
+// save writes the mark to the log if no firing is queued and the mark has moved by more than atLeast.
 func (r *Runner) save(atLeast int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -200,7 +199,7 @@ func (r *Runner) insist(ctx context.Context, what string, f func() error) {
 	}
 }
 
-// work runs firings until ctx ends.
+// work runs firings until the queue is closed.
 func (r *Runner) work(ctx context.Context) {
 	for {
 		f, ok := r.queue.dequeue()
@@ -208,7 +207,7 @@ func (r *Runner) work(ctx context.Context) {
 			return
 		}
 		run, decided := r.beginFiring(ctx, f)
-		if decided { // otherwise the mark stays before it, and the next server decides
+		if decided { // otherwise the saved mark stays before it, and the next server decides
 			r.queue.begun()
 		}
 		if run != nil {
@@ -219,8 +218,8 @@ func (r *Runner) work(ctx context.Context) {
 	}
 }
 
-// beginFiring lets the domain decide about a firing. It returns nil where there is nothing to run,
-// or where ctx ended before the decision.
+// beginFiring decides about a firing. It returns a nil run if there is nothing to run or if ctx ended
+// before the decision.
 func (r *Runner) beginFiring(ctx context.Context, f hook.Firing) (run *hook.Run, decided bool) {
 	r.insist(ctx, "a hook cannot begin", func() error {
 		if ctx.Err() != nil {

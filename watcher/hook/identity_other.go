@@ -2,5 +2,5 @@
 
 package hook
 
-// identity is not known here, so nobody looks after what a killed server left running.
+// identity is not available here, so commands that a killed server left running are not ended.
 func identity(int) (string, error) { return "", nil }

@@ -8,20 +8,20 @@ import (
 	"mailtree/maildir/hook"
 )
 
-// maxQueued bounds the memory of the queue. What finds no room stays in the feed.
+// maxQueued limits the memory of the queue. Further firings stay in the feed.
 const maxQueued = 10_000
 
-// queue hands out the firings of each owner in their order, and serves owners in turn. One owner
-// never has all workers, so slow hooks of one delay nobody else's. Safe for concurrent use.
+// queue hands out the firings of each owner in order, and serves owners in turn. One owner never gets all
+// workers, so slow hooks of one owner do not delay others. It is safe for concurrent use.
 type queue struct {
-	share int // of one owner, commands at once
+	share int // how many commands of one owner may run at once
 
 	mu      sync.Mutex
 	change  *sync.Cond
 	waiting map[int][]hook.Firing // by owner
-	turns   []int                 // owners that have some waiting
+	turns   []int                 // owners with waiting firings
 	running map[int]int
-	queued  int // waiting, or taken and not begun
+	queued  int // firings that wait, or were taken and have not begun
 	closed  bool
 }
 
@@ -31,7 +31,7 @@ func newQueue(workers int) *queue {
 	return q
 }
 
-// enqueue adds a firing when there is room. It returns false when ctx ends first.
+// enqueue adds a firing once there is room. It returns false if ctx ends first.
 func (q *queue) enqueue(ctx context.Context, f hook.Firing) bool {
 	stop := context.AfterFunc(ctx, func() {
 		q.mu.Lock()
@@ -56,8 +56,8 @@ func (q *queue) enqueue(ctx context.Context, f hook.Firing) bool {
 	return true
 }
 
-// dequeue waits for a firing. It returns false when the queue is closed. The caller calls begun
-// once the firing is decided, and done at its end.
+// dequeue waits for a firing. It returns false if the queue is closed. The caller calls begun once the
+// firing is decided, and done when it has ended.
 func (q *queue) dequeue() (hook.Firing, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -101,21 +101,21 @@ func (q *queue) done(owner int) {
 	q.change.Broadcast()
 }
 
-// empty reports whether every firing that was queued has been decided.
+// empty reports whether every queued firing has been decided.
 func (q *queue) empty() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.queued == 0
 }
 
-// idle reports whether nothing waits and nothing runs.
+// idle reports whether no firing waits or runs.
 func (q *queue) idle() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.queued == 0 && len(q.running) == 0
 }
 
-// close makes dequeue return false. What waits stays.
+// close makes dequeue return false. Waiting firings stay in the queue.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
