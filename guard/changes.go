@@ -13,20 +13,19 @@ import (
 	"strings"
 )
 
-// changed is what one author changes.
+// changed holds the paths that one author changes.
 type changed struct {
-	author string // of commits that are pushed; "" for whoever commits
+	author string // author of pushed commits; "" for the committer
 	paths  []string
 }
 
-// diffIndex lists where the index differs from a tree. It does not look for renames, so that both
-// names are listed.
+// diffIndex lists where the index differs from a tree. Renames are off, so that both names are listed.
 var diffIndex = []string{
 	"diff-index", "--cached", "-z", "--name-only",
 	"--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty",
 }
 
-// staged lists the paths that the next commit changes against each of its parents.
+// staged lists the paths that the next commit changes relative to each of its parents.
 func (g *git) staged(ctx context.Context, merging []string) ([]string, error) {
 	paths, err := g.names(ctx, nil, append(diffIndex, "HEAD", "--")...)
 	if err != nil {
@@ -55,8 +54,7 @@ func (g *git) staged(ctx context.Context, merging []string) ([]string, error) {
 	return paths, nil
 }
 
-// emptyTree returns the tree that the first commit is compared with. It returns an error where
-// there are commits.
+// emptyTree returns the tree to compare the first commit with. It returns an error if there are commits.
 func (g *git) emptyTree(ctx context.Context) (string, error) {
 	if _, err := g.run(ctx, nil, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"); !exited(err, 1) {
 		return "", cmp.Or(err, errors.New("HEAD is there"))
@@ -69,8 +67,8 @@ func (g *git) emptyTree(ctx context.Context) (string, error) {
 
 var objectName = regexp.MustCompile(`^[0-9a-f]{40,64}$`)
 
-// mergeHeads returns the other parents of the commit under way. A merge that had conflicts left
-// MERGE_HEAD. One that had none runs pre-merge-commit before Git writes that file, but Git names
+// mergeHeads returns the other parents of the commit in progress. A merge with conflicts has left
+// MERGE_HEAD. A merge without conflicts runs pre-merge-commit before Git writes that file, but Git names
 // the parents in GITHEAD_<commit> variables.
 func (g *git) mergeHeads(ctx context.Context, hook string) ([]string, error) {
 	var heads []string
@@ -106,8 +104,7 @@ func (g *git) mergeHeads(ctx context.Context, hook string) ([]string, error) {
 	return heads, lines.Err()
 }
 
-// gitDir returns the repository's .git folder. It asks Git only where a look at the file system
-// does not tell.
+// gitDir returns the repository's .git folder. It asks Git only if the file system does not tell.
 func (g *git) gitDir(ctx context.Context) (string, error) {
 	for _, e := range g.env {
 		if dir, ok := strings.CutPrefix(e, "GIT_DIR="); ok && dir != "" {
@@ -132,11 +129,11 @@ func isFolder(p string) bool {
 	return err == nil && fi.IsDir()
 }
 
-// pushed lists, by author, what the commits change that a push would add. stdin is the hook's: one
-// line for each ref. Commits that any remote has already are left out, and a deleted ref adds
-// nothing. A merge counts as in staged.
+// pushed lists, by author, the paths changed by the commits that a push would add. stdin is the hook's: one
+// line for each ref. Commits that a remote already has are left out, and a deleted ref adds nothing. A
+// merge counts as in staged.
 func (g *git) pushed(ctx context.Context, stdin io.Reader) ([]changed, error) {
-	var revs strings.Builder // for git's stdin: there may be more than arguments can hold
+	var revs strings.Builder // for git's stdin, because there may be more than arguments can hold
 	seen := map[string]bool{}
 	once := func(rev string) {
 		if !seen[rev] {
@@ -159,8 +156,8 @@ func (g *git) pushed(ctx context.Context, stdin io.Reader) ([]changed, error) {
 	if err := lines.Err(); err != nil || len(seen) == 0 {
 		return nil, err
 	}
-	// --not comes after --stdin: some versions of git otherwise also negate the revisions that they
-	// read there.
+	// --not comes after --stdin, because some versions of git would otherwise also negate the revisions
+	// read from stdin.
 	out, err := g.run(ctx, strings.NewReader(revs.String()),
 		"rev-list", "--no-commit-header", "--format=%H %an", "--ignore-missing", "--stdin", "--not", "--remotes")
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// The hooks that the guard knows.
+// The hooks that the guard supports.
 const (
 	PreCommit      = "pre-commit"
 	PreMergeCommit = "pre-merge-commit"
@@ -28,46 +28,46 @@ const (
 // Exit statuses of a check.
 const (
 	Pass    = 0
-	Stop    = 1 // claims of others stand in the way
-	Trouble = 2 // wrong call, or it could not be checked
+	Stop    = 1 // claims of others block the change
+	Trouble = 2 // wrong call, or the check failed
 )
 
-// Question says what to check. The zero value of every field but Store, Env and Err is the default.
+// Question says what to check. Only Store, Env and Err are required.
 type Question struct {
 	Store   string         // absolute
 	Scope   storedir.Scope // of the store's server
-	Project string         // slug or absolute path; "": by hand what the installed guard says, else the repository that Dir lies in
+	Project string         // slug or absolute path; "": the installed guard's project if a person asks, else the project of the repository around Dir
 	Hook    string         // PreCommit (also ""), PreMergeCommit, PrePush
-	Fixed   bool           // Store was named for this check: an installed guard of another store does not count
-	ByHand  bool           // a person asks: a check that cannot be done is then an error
-	Paths   []string       // files to check instead of what is staged, relative to the repository's root
+	Fixed   bool           // Store was named for this check: ignore an installed guard of another store
+	ByHand  bool           // a person asks: a failed check is then an error
+	Paths   []string       // files to check instead of the staged ones, relative to the repository's root
 
 	Dir     string    // where git runs; "": the working directory
 	Env     []string  // the environment: git's own variables, AGENT_NAME, GUARD_*
 	Stdin   io.Reader // of a pre-push hook
 	Now     time.Time // zero: now
-	Program string    // path of mailtree, for the command that asks the holder; "": as on the PATH
+	Program string    // path of mailtree for the suggested command; "": found on the PATH
 
-	Words refusal.Words // in which w tells of what the mail refuses
+	Words refusal.Words // words for refusals
 }
 
 // Verdict is the answer to a Question.
 type Verdict struct {
-	Agent   string // the agent that asks; "" for nobody known
+	Agent   string // the agent that asks; "" if unknown
 	Blocked []Blocked
-	Damaged []format.Problem // claim files that cannot be read: they block nothing
+	Damaged []format.Problem // claim files that cannot be read and block nothing
 	Code    int              // exit status
 }
 
 // Blocked is a claim that stands in the way of a change.
 type Blocked struct {
 	claim.Blocked        // its Paths are relative to the top of the work tree
-	File          string // of the claim
-	Project       string // what the claim's project is called in a tool call
+	File          string // the claim's file
+	Project       string // the claim's project as a tool call names it
 }
 
-// Check answers the question, explains the answer to a person on w, and returns the verdict with
-// its exit status. It writes to w, and of what it stops a note in the store.
+// Check answers the question, explains the answer to a person on w, and returns the verdict with its exit
+// status. If claims block the change, it also records that in the store.
 func Check(ctx context.Context, q Question, w io.Writer) Verdict {
 	pol, err := readPolicy(q.Env, "GUARD_MODE")
 	if err != nil {
@@ -103,15 +103,15 @@ func Check(ctx context.Context, q Question, w io.Writer) Verdict {
 	return v
 }
 
-// check is one check under way.
+// check is one check in progress.
 type check struct {
 	q      Question
 	policy policy
 	git    *git
 }
 
-// run holds what changes against the claims of the project that the question names, and of every
-// other whose folder lies in the work tree.
+// run compares the changes with the claims of the project that the question names, and of every other
+// project whose folder lies in the work tree.
 func (c *check) run(ctx context.Context) (v Verdict, who identity, err error) {
 	all, err := c.projects(ctx)
 	defer func() {
@@ -140,13 +140,13 @@ func (c *check) run(ctx context.Context) (v Verdict, who identity, err error) {
 	return v, who, nil
 }
 
-// holdAgainst holds what changes against the claims of one project.
+// holdAgainst compares the changes with the claims of one project.
 func (c *check) holdAgainst(ctx context.Context, p project, changes []changed) (v Verdict, who identity, err error) {
 	var paths []string
 	for _, ch := range changes {
 		paths = append(paths, p.below(ch.paths)...)
 	}
-	const fold = true // until a claim comes close: only then Git is asked
+	const fold = true // Git is asked only if a claim comes close
 	claims, damaged, err := claim.Files(p.tree, claim.NewIntent("", paths, fold, c.q.Now).Concerns)
 	v.Damaged = damaged
 	if err != nil {
@@ -184,7 +184,7 @@ func (c *check) holdAgainst(ctx context.Context, p project, changes []changed) (
 	return v, who, nil
 }
 
-// changes lists the files that the question is about.
+// changes lists the files to check.
 func (c *check) changes(ctx context.Context) ([]changed, error) {
 	switch {
 	case len(c.q.Paths) > 0:
@@ -200,7 +200,7 @@ func (c *check) changes(ctx context.Context) ([]changed, error) {
 	return []changed{{paths: paths}}, err
 }
 
-// author returns the agent that a change belongs to: an agent's commit stays its own, whoever
+// author returns the agent that a change belongs to. An agent's commit stays the agent's own, whoever
 // pushes it.
 func (c *check) author(t *tree.Tree, ch changed, who identity) (string, error) {
 	if agent, _, err := storedir.AgentNamed(t, ch.author); err != nil || agent != "" {
@@ -209,7 +209,7 @@ func (c *check) author(t *tree.Tree, ch changed, who identity) (string, error) {
 	return who.name, nil
 }
 
-// merge merges the claims of b into those of a, the earliest first, each once.
+// merge adds the claims of b to a, each claim once, the earliest first.
 func merge(a, b []Blocked) []Blocked {
 	for _, x := range b {
 		i := slices.IndexFunc(a, func(y Blocked) bool { return y.File == x.File })
@@ -225,9 +225,8 @@ func merge(a, b []Blocked) []Blocked {
 	return a
 }
 
-// FromRoot turns paths that a person names in dir into paths from the root of the code repository
-// that dir lies in. Errors: ErrInvalid for a path outside it and for a folder, and the errors of
-// git.
+// FromRoot turns paths relative to dir into paths relative to the root of the code repository around dir.
+// It returns ErrInvalid for a folder or a path outside the repository, and the errors of git.
 func FromRoot(ctx context.Context, dir string, env []string, paths []string) ([]string, error) {
 	g := &git{dir: dir, env: env}
 	top, err := g.line(ctx, "rev-parse", "--show-toplevel")

@@ -15,23 +15,23 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// editing stands in Question.Hook for an edit, which no hook of Git's asks about.
+// editing is the Question.Hook of an edit, for which Git has no hook.
 const editing = "edit"
 
-// Edit asks whether an agent may change files now. The zero value of Now and Program is the default.
+// Edit asks whether an agent may change files now. Now and Program may be zero.
 type Edit struct {
-	Store   string                 // absolute
-	Agent   func() (string, error) // who edits, "" for nobody known; asked where a claim comes close
-	Paths   []string               // absolute
+	Store   string                 // absolute path
+	Agent   func() (string, error) // returns the agent who edits, "" if unknown; called only if a claim comes close
+	Paths   []string               // absolute paths
 	Env     []string               // CLAIM_MODE, GUARD_UNKNOWN, GUARD_BYPASS
 	Now     time.Time              // zero: now
-	Program string                 // as Question.Program
-	Words   refusal.Words          // as Question.Words
+	Program string                 // as in Question
+	Words   refusal.Words          // as in Question
 }
 
-// CheckEdit says why the agent must not change the files, or else what it should know of them; both
-// are "" where nothing stands in the way. It needs files alone: no server and no Git. The claims
-// that count are those that a commit of the files would meet. See docs/guard.md, "Before the edit".
+// CheckEdit says why the agent must not change the files, or else what it should know about them. Both are
+// "" if no claim matters. It needs only files: no server and no Git. It uses the claims that a commit of
+// the files would meet. See docs/guard.md, "Before the edit".
 func CheckEdit(e Edit) (deny, warn string) {
 	if e.Now.IsZero() {
 		e.Now = time.Now()
@@ -67,8 +67,8 @@ func CheckEdit(e Edit) (deny, warn string) {
 	return "", text.String()
 }
 
-// blocking lists the claims of others that cover one of the files, of every project that they lie
-// in, and who asks.
+// blocking lists the claims of others that cover one of the files, from every project that the files lie
+// in, and identifies the agent who asks.
 func (e Edit) blocking(pol policy) (all []Blocked, who identity, err error) {
 	var files []alias
 	for _, p := range e.Paths {
@@ -99,11 +99,11 @@ func (e Edit) blocking(pol policy) (all []Blocked, who identity, err error) {
 	return all, who, nil
 }
 
-// holdAgainstProject lists the claims of one project that stand in the way at the paths, which are
-// relative to its folder.
+// holdAgainstProject lists the claims of one project that block the paths, which are relative to the
+// project's folder.
 func (e Edit) holdAgainstProject(pol policy, n storedir.ProjectName, paths []string) (found []Blocked, who identity, err error) {
 	t, err := storedir.OpenTree(e.Store, n.Slug, 0)
-	if errors.Is(err, fs.ErrNotExist) { // removed since it was listed
+	if errors.Is(err, fs.ErrNotExist) { // removed since the projects were listed
 		return nil, who, nil
 	}
 	if err != nil {
@@ -133,12 +133,12 @@ func (e Edit) holdAgainstProject(pol policy, n storedir.ProjectName, paths []str
 	return found, who, nil
 }
 
-// alias is an absolute path of a file, and the top of the work tree that it lies in by that path;
-// "" for none.
+// alias is an absolute path of a file, with the top of the work tree that contains that path; "" if there
+// is none.
 type alias struct{ path, top string }
 
-// aliases lists the paths that a file goes by: as it was given, without links and in the main work
-// tree; of a link also that of what it leads to. Errors: the machine's faults.
+// aliases lists the paths of a file: the given path, the path without links, and the path in the main work
+// tree; for a link also those of its target. It returns an error only for a fault of the machine.
 func aliases(file string) (all []alias, err error) {
 	dir, base := filepath.Split(filepath.Clean(file))
 	dir = filepath.Clean(dir)
@@ -161,8 +161,8 @@ func aliases(file string) (all []alias, err error) {
 	return all, nil
 }
 
-// belowProject lists the files that lie in a project's folder, relative to it. As for a commit, a
-// project whose folder is not in the file's work tree does not count.
+// belowProject lists the files that lie in a project's folder, relative to it. As for a commit, a project
+// counts only if its folder is in the file's work tree.
 func belowProject(folder string, files []alias) (paths []string) {
 	for _, f := range files {
 		if folder == "" || f.path == folder || !below(f.path, folder) || f.top != "" && !below(folder, f.top) {

@@ -11,13 +11,12 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// git runs the git program in one folder, in such a way that it executes nothing that the
-// repository configures.
+// git runs the git program in one folder so that it executes nothing that the repository configures.
 type git struct {
 	dir string   // "" for the working directory
-	env []string // of the caller: a hook's says which index and repository are meant
+	env []string // of the caller: in a hook it names the index and the repository
 
-	hooks bool // let git see core.hooksPath: for asking where hooks lie
+	hooks bool // let git use core.hooksPath, to ask where hooks lie
 }
 
 // hardened are settings that override the repository's own.
@@ -26,7 +25,7 @@ var hardened = []string{
 	"-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false", "-c", "protocol.allow=never",
 }
 
-// shield overrides the environment: git fetches no missing objects, whatever transport the
+// shield are environment variables that keep git from fetching missing objects, whatever transport the
 // configuration names.
 var shield = []string{"GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none", "GIT_TERMINAL_PROMPT=0", "LC_ALL=C"}
 
@@ -36,7 +35,7 @@ var elsewhere = []string{
 	"GIT_OBJECT_DIRECTORY=", "GIT_NAMESPACE=", "GIT_PREFIX=",
 }
 
-// outside returns a git that works in dir, whatever repository the caller's environment points to.
+// outside returns a git that works in dir even if the caller's environment points to another repository.
 func outside(dir string, env []string) *git {
 	g := &git{dir: dir}
 	for _, e := range env {
@@ -60,12 +59,12 @@ func hasAnyPrefix(s string, prefixes []string) bool {
 type gitError struct {
 	args []string
 	code int
-	text string // what it wrote to stderr, one line
+	text string // the first line of its stderr
 }
 
 func (e *gitError) Error() string { return "git " + e.args[0] + " failed: " + e.text }
 
-// run returns what git prints. The error is a *gitError, or ErrUnavailable where there is no git.
+// run returns git's output. It returns a *gitError, or ErrUnavailable if there is no git.
 func (g *git) run(ctx context.Context, stdin io.Reader, args ...string) (string, error) {
 	all := append([]string{}, hardened...)
 	if !g.hooks {
@@ -87,13 +86,13 @@ func (g *git) run(ctx context.Context, stdin io.Reader, args ...string) (string,
 	return "", &refusal.Own{Kind: refusal.ErrUnavailable, Text: "git cannot be run: " + safe(err.Error()), Err: err}
 }
 
-// line is run for an answer of one line.
+// line is run for output of one line.
 func (g *git) line(ctx context.Context, args ...string) (string, error) {
 	out, err := g.run(ctx, nil, args...)
 	return strings.TrimSuffix(out, "\n"), err
 }
 
-// names is run for an answer of names that each end with NUL.
+// names is run for output of names that each end with NUL.
 func (g *git) names(ctx context.Context, stdin io.Reader, args ...string) ([]string, error) {
 	out, err := g.run(ctx, stdin, args...)
 	if err != nil || out == "" {
@@ -102,7 +101,7 @@ func (g *git) names(ctx context.Context, stdin io.Reader, args ...string) ([]str
 	return strings.Split(strings.TrimSuffix(out, "\x00"), "\x00"), nil
 }
 
-// exited reports whether git ran and ended with that status.
+// exited reports whether git ran and ended with the given status.
 func exited(err error, code int) bool {
 	var e *gitError
 	return errors.As(err, &e) && e.code == code

@@ -14,11 +14,11 @@ import (
 //go:embed hook.sh
 var hookScript string
 
-// hook is the data from which one of our hooks was written. The hook itself contains it.
+// hook is the data that one of our hooks was written from. The hook's script contains it.
 type hook struct {
 	Name    string      `json:"hook"`
-	Program string      `json:"program"` // where mailtree was when it was installed
-	Shell   []string    `json:"shell"`   // how the hook from before is read under its old name; none: it is run as it is
+	Program string      `json:"program"` // path of mailtree at installation
+	Shell   []string    `json:"shell"`   // the shell that reads the earlier hook under its old name; none: the earlier hook is executed
 	Guards  [1]guarding `json:"guards"`  // a list, because earlier versions wrote several into a shared folder
 }
 
@@ -28,7 +28,7 @@ type guarding struct {
 	Project string `json:"project"` // slug
 }
 
-// behind is the suffix of the name that a hook from before ours gets.
+// behind is the suffix that the name of an earlier hook gets.
 const behind = ".before-mailtree"
 
 const (
@@ -36,7 +36,7 @@ const (
 	sumPrefix = "\n# sum: "
 )
 
-// render writes the hook's script.
+// render returns the hook's script.
 func (h *hook) render() ([]byte, error) {
 	state, err := json.Marshal(h)
 	if err != nil {
@@ -69,8 +69,8 @@ func sumOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// parseHook reads a hook's script. It returns nil for a hook that is not ours. changed says that
-// somebody has changed ours.
+// parseHook parses a hook's script. It returns nil for a hook that is not ours. changed says that our hook
+// was changed.
 func parseHook(data []byte) (h *hook, changed bool) {
 	text := string(data)
 	if !bytes.HasPrefix(data, []byte("#!/bin/sh\n"+marker)) {
@@ -92,11 +92,11 @@ var (
 	shells  = map[string]bool{"sh": true, "bash": true, "dash": true, "ash": true, "ksh": true, "zsh": true}
 )
 
-// shellFor returns the shell that must read a hook under its old name; none for a hook that can
-// simply run. A hook from before ours now lies under another name, but some ask for their own:
-// husky's look for the file to run by basename "$0" beside dirname "$0". A script that its shell
-// reads instead of running keeps $0. A script that compares $0 with BASH_SOURCE would then do
-// nothing, so it is run as it is, like everything that is no shell script.
+// shellFor returns the shell that must read an earlier hook under its old name; nil for a hook that can
+// simply run. The earlier hook now has another name, but some hooks ask for their own name: husky's hooks
+// look for the file to run by basename "$0" next to dirname "$0". A script that its shell reads keeps $0. A
+// script that compares $0 with BASH_SOURCE would then do nothing, so it is executed, like everything that
+// is not a shell script.
 func shellFor(script []byte) []string {
 	if !ownName.Match(script) || bytes.Contains(script, []byte("BASH_SOURCE")) || bytes.IndexByte(script, 0) >= 0 {
 		return nil

@@ -12,14 +12,14 @@ import (
 
 // identity is the agent that commits.
 type identity struct {
-	name string // "" for nobody known
-	hint string // a sentence about a name that is no agent's
+	name string // "" if unknown
+	hint string // a sentence about a name that belongs to no agent
 }
 
-// identify finds out who commits: AGENT_NAME, else the commit's author where that is an agent of
-// the project, else the name of the tmux window where that is one. Git tells the author in
-// GIT_AUTHOR_NAME to pre-commit hooks only; elsewhere identify asks git which author it would use.
-// Errors: ErrUnavailable. See docs/guard.md, "Install".
+// identify finds out who commits: AGENT_NAME, else the commit's author if that is an agent of the project,
+// else the name of the tmux window if that is one. Git passes the author in GIT_AUTHOR_NAME to pre-commit
+// hooks only; otherwise identify asks git for the author. It returns ErrUnavailable. See docs/guard.md,
+// "Install".
 func identify(ctx context.Context, g *git, t *tree.Tree) (identity, error) {
 	if who, err := agentOf(t, "AGENT_NAME", strings.TrimSpace(lookup(g.env, "AGENT_NAME"))); err != nil || who.name != "" {
 		return who, err
@@ -36,8 +36,8 @@ func identify(ctx context.Context, g *git, t *tree.Tree) (identity, error) {
 	return identity{}, nil
 }
 
-// agentOf is the agent of the project that source names; nobody known where it names none. Errors:
-// ErrUnavailable.
+// agentOf returns the project's agent with the given name; an unknown identity if there is none. source
+// says where the name comes from. It returns ErrUnavailable.
 func agentOf(t *tree.Tree, source, name string) (identity, error) {
 	if name == "" {
 		return identity{}, nil
@@ -53,7 +53,7 @@ func agentOf(t *tree.Tree, source, name string) (identity, error) {
 	return identity{name, hint}, nil
 }
 
-// author returns the name that Git would put into a commit, "" where it has none.
+// author returns the name that Git would put into a commit; "" if there is none.
 func (g *git) author(ctx context.Context) string {
 	ident, err := g.line(ctx, "var", "GIT_AUTHOR_IDENT")
 	name, _, ok := strings.Cut(ident, " <")
@@ -63,7 +63,7 @@ func (g *git) author(ctx context.Context) string {
 	return name
 }
 
-// tmuxWindow returns the name of the tmux window that the commit is made in, "" outside tmux.
+// tmuxWindow returns the name of the tmux window in which the commit is made; "" outside tmux.
 func tmuxWindow(ctx context.Context, env []string) string {
 	pane := lookup(env, "TMUX_PANE")
 	if lookup(env, "TMUX") == "" || pane == "" {

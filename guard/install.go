@@ -21,28 +21,27 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Site says where a guard is or is to be installed.
+// Site says where a guard is or will be installed.
 type Site struct {
 	Repo string   // any path in the code repository
 	Env  []string // for git
 
-	Words refusal.Words // in which Status tells of what the mail refuses
+	Words refusal.Words // words in which Status reports refusals
 }
 
-// Setup says what to install. Store and Program are needed.
+// Setup says what to install. Store and Program are required.
 type Setup struct {
-	Store   string // absolute
+	Store   string // absolute path
 	Scope   storedir.Scope
-	Project string // slug or absolute path; "": that of the code repository
+	Project string // slug or absolute path; "": the project of the code repository
 	Program string // absolute path of mailtree
-	Push    bool   // pre-push too
+	Push    bool   // also install pre-push
 }
 
-// Install writes the guard's hooks and returns what it did, a sentence each. It keeps a hook that
-// is there beside ours, which runs it first. Called again it changes nothing, or only what is
-// different now. It replaces each hook in one step. Errors: ErrNotFound and ErrInvalid for
-// repository or project, ErrDenied for a folder of hooks that is not the repository's, ErrConflict
-// where something is in the way.
+// Install writes the guard's hooks and returns a sentence for each thing that it did. It keeps an earlier
+// hook beside ours, which runs it first. Calling it again changes only what is different. It replaces each
+// hook in one step. It returns ErrNotFound and ErrInvalid for the repository or project, ErrDenied for a
+// hooks folder that is not the repository's own, and ErrConflict if something is in the way.
 func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 	r, err := openRepository(ctx, at.Repo, at.Env)
 	if err != nil {
@@ -72,14 +71,14 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 	}
 	names := []string{PreCommit, PreMergeCommit}
 	old, _, err := f.ours(PrePush)
-	if tree.FaultOf(err) == tree.FaultMachine && !errors.Is(err, refusal.ErrConflict) { // else it may stay: nobody asked for it
+	if tree.FaultOf(err) == tree.FaultMachine && !errors.Is(err, refusal.ErrConflict) { // otherwise it may stay, because it was not asked for
 		return nil, err
 	}
 	if s.Push || old != nil {
 		names = append(names, PrePush)
 	}
 	plans := make([]*plan, len(names))
-	for i, n := range names { // look at all before any is written
+	for i, n := range names { // check all hooks before writing any
 		if plans[i], err = f.plan(n, s.Program, g); err != nil {
 			return nil, err
 		}
@@ -96,7 +95,7 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 	return append(done, r.notes(ctx, f)...), nil
 }
 
-// notes returns what a person should know about the place.
+// notes returns what a person should know about the hooks folder.
 func (r *repository) notes(ctx context.Context, f *hooksFolder) []string {
 	var out []string
 	if r.place != own {
@@ -112,15 +111,15 @@ func (r *repository) notes(ctx context.Context, f *hooksFolder) []string {
 	return out
 }
 
-// hooksFolder is a folder of hooks held open, so that no name in it leads out of it.
+// hooksFolder is an open hooks folder, so that no name in it leads out of it.
 type hooksFolder struct {
 	repo *repository
 	dir  string
-	root *os.Root // nil where there is no folder
-	held *os.File // has the lock; nil where it was not taken
+	root *os.Root // nil if there is no folder
+	held *os.File // holds the lock; nil if the lock was not taken
 }
 
-// makeHooks opens the folder of hooks, and makes it where there is none.
+// makeHooks opens the hooks folder and creates it if it is missing.
 func makeHooks(r *repository) (*hooksFolder, error) {
 	if err := os.MkdirAll(r.hooks, 0o755); err != nil {
 		return nil, fileError("The hooks folder cannot be made", err)
@@ -132,7 +131,7 @@ func makeHooks(r *repository) (*hooksFolder, error) {
 	return f, err
 }
 
-// openHooks opens the folder of hooks; its root is nil where there is none.
+// openHooks opens the hooks folder. root is nil if there is none.
 func openHooks(r *repository) (*hooksFolder, error) {
 	root, err := os.OpenRoot(r.hooks)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -141,8 +140,8 @@ func openHooks(r *repository) (*hooksFolder, error) {
 	return &hooksFolder{repo: r, dir: r.hooks, root: root}, nil
 }
 
-// lock waits until nobody else installs or uninstalls in the folder. Closing the folder, or the end
-// of the process, releases the lock.
+// lock waits until no other process installs or uninstalls in the folder. Closing the folder, or the end of
+// the process, releases the lock.
 func (f *hooksFolder) lock(ctx context.Context) error {
 	if f.root == nil {
 		return nil
@@ -186,11 +185,11 @@ func fileError(what string, err error) error {
 	return &refusal.Own{Kind: refusal.ErrUnavailable, Text: what + ": " + safe(err.Error()) + ".", Err: err}
 }
 
-// maxHook bounds what is read of a hook; a larger one is a program.
+// maxHook is how many bytes of a hook are read; a larger hook is a program.
 const maxHook = 1 << 20
 
-// read returns at most maxHook bytes of a hook, and what lies there; nil where nothing does. The
-// error is ErrConflict where something lies there that is neither a file nor a link.
+// read returns at most maxHook bytes of a hook, and its FileInfo; nil if there is none. It returns
+// ErrConflict if it is neither a file nor a link.
 func (f *hooksFolder) read(name string) ([]byte, fs.FileInfo, error) {
 	if f.root == nil {
 		return nil, nil, nil
@@ -203,7 +202,7 @@ func (f *hooksFolder) read(name string) ([]byte, fs.FileInfo, error) {
 		return nil, nil, fileError("The hook "+name+" cannot be read", err)
 	}
 	switch {
-	case fi.Mode()&fs.ModeSymlink != 0: // a link to somebody else's hook; only shellFor needs what is in it
+	case fi.Mode()&fs.ModeSymlink != 0: // a link to another hook; only shellFor needs the content
 		data, err := f.follow(name)
 		if tree.FaultOf(err) == tree.FaultMachine {
 			return nil, nil, fileError("The hook "+name+" cannot be read", err)
@@ -221,7 +220,8 @@ func (f *hooksFolder) read(name string) ([]byte, fs.FileInfo, error) {
 	return data, fi, nil
 }
 
-// follow reads the file that a link leads to, as Git would run it; nil for what is no small file.
+// follow reads the file that a link leads to, as Git would run it. It returns nil if that is no small
+// regular file.
 func (f *hooksFolder) follow(name string) ([]byte, error) {
 	full := filepath.Join(f.dir, name)
 	fi, err := os.Stat(full)
@@ -231,7 +231,7 @@ func (f *hooksFolder) follow(name string) ([]byte, error) {
 	return os.ReadFile(full)
 }
 
-// ours parses a hook of ours. It returns nil for any other file.
+// ours parses one of our hooks. It returns nil for any other file.
 func (f *hooksFolder) ours(name string) (*hook, bool, error) {
 	data, fi, err := f.read(name)
 	if err != nil || fi == nil || !fi.Mode().IsRegular() {
@@ -245,12 +245,12 @@ func (f *hooksFolder) ours(name string) (*hook, bool, error) {
 type plan struct {
 	name   string
 	text   []byte
-	keep   bool // what lies there becomes the hook that runs first
+	keep   bool // the existing hook becomes the one that runs first
 	same   bool // nothing has to be done
-	before bool // there is a hook that runs first
+	before bool // there is an earlier hook that runs first
 }
 
-// plan looks at what lies there and decides. It changes nothing.
+// plan decides what to do for one hook. It changes nothing.
 func (f *hooksFolder) plan(name, program string, g guarding) (*plan, error) {
 	full := filepath.Join(f.dir, name)
 	data, fi, err := f.read(name)
@@ -290,16 +290,16 @@ func (f *hooksFolder) plan(name, program string, g guarding) (*plan, error) {
 	return p, nil
 }
 
-// twins reports whether the hook and the one kept aside are the same, as an interrupted
-// installation leaves them.
+// twins reports whether the hook and the one kept aside are the same, which happens after an interrupted
+// installation.
 func (f *hooksFolder) twins(name string, a, b []byte) bool {
 	x, errX := f.root.Lstat(name)
 	y, errY := f.root.Lstat(name + behind)
 	return errX == nil && errY == nil && (os.SameFile(x, y) || x.Mode() == y.Mode() && x.Size() == y.Size() && bytes.Equal(a, b) && len(a) > 0)
 }
 
-// write carries out a plan. It first gives what lies there a second name, so that a kill at any
-// moment leaves either the hook from before, or ours with the hook from before beside it.
+// write carries out a plan. It first gives the existing hook a second name, so that a kill at any moment
+// leaves either the earlier hook, or ours with the earlier hook beside it.
 func (f *hooksFolder) write(p *plan) (string, error) {
 	full := filepath.Join(f.dir, p.name)
 	if p.same {
@@ -331,8 +331,8 @@ func (f *hooksFolder) copyAside(name string) error {
 	return f.root.Link(name, aside)
 }
 
-// replace writes a hook in one step. Nobody can plant a link or a pipe first under the name that it
-// writes to.
+// replace writes a hook in one step. The temporary name is random, so that no one can plant a link or a
+// pipe under it.
 func (f *hooksFolder) replace(name string, text []byte) error {
 	tmp := "." + name + ".mailtree-" + rand.Text()
 	w, err := f.root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o755)
@@ -360,9 +360,9 @@ func (f *hooksFolder) sync() error {
 	return d.Sync()
 }
 
-// Uninstall removes the guard's hooks and puts back what was there before, with its mode. It
-// returns what it did, a sentence each; a repository without a guard is no error. Errors: those of
-// Install; ErrConflict where somebody has changed a hook of ours, and then it does nothing.
+// Uninstall removes the guard's hooks and restores the earlier hooks with their modes. It returns a
+// sentence for each thing that it did; a repository without a guard is no error. It returns the errors of
+// Install, and ErrConflict if one of our hooks was changed; it then does nothing.
 func Uninstall(ctx context.Context, at Site) ([]string, error) {
 	r, err := openRepository(ctx, at.Repo, at.Env)
 	if err != nil {
@@ -404,7 +404,7 @@ func Uninstall(ctx context.Context, at Site) ([]string, error) {
 	return done, nil
 }
 
-// remove removes a hook of ours and puts back the hook from before.
+// remove removes one of our hooks and restores the earlier hook.
 func (f *hooksFolder) remove(name string) (string, error) {
 	full := safe(filepath.Join(f.dir, name))
 	if _, err := f.root.Lstat(name + behind); err == nil {
@@ -413,9 +413,9 @@ func (f *hooksFolder) remove(name string) (string, error) {
 	return full + " is removed.", errors.Join(f.root.Remove(name), f.sync())
 }
 
-// Program returns the path by which a hook or a service should call this program: the one on the PATH where that
-// is this program, because it stays when a newer version replaces the program; else the file
-// itself.
+// Program returns the path by which a hook or a service should call this program: the one on the PATH if
+// that is this program, because that path stays valid when a newer version replaces it; else the program's
+// file.
 func Program() (string, error) {
 	self, err := os.Executable()
 	if err != nil {

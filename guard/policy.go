@@ -7,21 +7,21 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// policy is what the environment asks of the guard.
+// policy holds the guard's settings from the environment.
 type policy struct {
 	mode    string // block, warn, off
-	sure    bool   // the environment sets the mode
+	sure    bool   // the environment sets mode
 	unknown string // block, warn
 	bypass  bool
 }
 
-// stops reports whether claims of others stop somebody, or are a warning only.
+// stops reports whether claims of others stop the agent; otherwise they are only a warning.
 func (p policy) stops(who identity) bool {
 	return p.mode == "block" && (who.name != "" || p.unknown == "block")
 }
 
-// readPolicy reads the variable of the mode, GUARD_UNKNOWN and GUARD_BYPASS. The error is ErrInvalid
-// for any other value than theirs.
+// readPolicy reads the variable mode, GUARD_UNKNOWN and GUARD_BYPASS. It returns ErrInvalid for an invalid
+// value.
 func readPolicy(env []string, mode string) (p policy, err error) {
 	p.mode, p.sure, err = choice(env, mode, "block", "warn", "off")
 	if err != nil {

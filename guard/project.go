@@ -16,11 +16,11 @@ import (
 // project is one project whose claims count for a check.
 type project struct {
 	tree   *tree.Tree // open
-	name   string     // in a tool call
-	folder string     // from the top of the work tree, slash separated: claims are relative to it; "" for the top
+	name   string     // as a tool call names it
+	folder string     // relative to the top of the work tree, slash separated; "" for the top. Claims are relative to it
 }
 
-// projects opens the project that the question names, and every other whose folder lies in the work
+// projects opens the project that the question names, and every other project whose folder lies in the work
 // tree. The caller closes them, also after an error.
 func (c *check) projects(ctx context.Context) (all []project, err error) {
 	dir, err := filepath.Abs(c.q.Dir)
@@ -71,11 +71,11 @@ func (c *check) projects(ctx context.Context) (all []project, err error) {
 	return all, nil
 }
 
-// adoptInstalled makes the question that of the guard that is installed, if there is one.
+// adoptInstalled sets the question's store and project to those of the installed guard, if there is one.
 func (c *check) adoptInstalled(ctx context.Context, dir string) {
 	r, err := openRepository(ctx, dir, c.q.Env)
 	if err != nil {
-		return // the check says what is wrong
+		return // the check reports the error
 	}
 	f, err := openHooks(r)
 	if err != nil {
@@ -91,8 +91,8 @@ func (c *check) adoptInstalled(ctx context.Context, dir string) {
 	}
 }
 
-// folderBelow is the way from the top of a work tree to a project's folder; "" where that is the
-// top, or does not lie in the work tree.
+// folderBelow returns the path from the top of a work tree to a project's folder; "" if the folder is the
+// top. inside is false if the folder does not lie in the work tree.
 func folderBelow(top, folder string) (rel string, inside bool) {
 	if top == "" || !below(folder, top) {
 		return "", false
@@ -100,7 +100,7 @@ func folderBelow(top, folder string) (rel string, inside bool) {
 	return filepath.ToSlash(strings.TrimPrefix(strings.TrimPrefix(folder, top), "/")), true
 }
 
-// below are those of the paths that lie in the project's folder, relative to it.
+// below returns the paths that lie in the project's folder, relative to it.
 func (p project) below(paths []string) []string {
 	if p.folder == "" {
 		return paths
@@ -114,12 +114,12 @@ func (p project) below(paths []string) []string {
 	return all
 }
 
-// note notes in the project that its claims have stopped somebody.
+// note records in the project that its claims stopped an agent.
 func (p project) note(now time.Time, who identity, doing string, by []Blocked) {
 	if len(by) == 0 {
 		return
 	}
-	if who.hint != "" { // no agent of the project
+	if who.hint != "" { // not an agent of the project
 		who.name = ""
 	}
 	all := make([]claim.Blocked, len(by))
@@ -129,7 +129,7 @@ func (p project) note(now time.Time, who identity, doing string, by []Blocked) {
 	claim.NoteStopped(p.tree, now, who.name, doing, all)
 }
 
-// blocked says of claims of the project where they are, with paths from the top of the work tree.
+// blocked adds the claims' files and project, and makes their paths relative to the top of the work tree.
 func (p project) blocked(all []claim.Blocked) []Blocked {
 	var out []Blocked
 	for _, b := range all {

@@ -13,17 +13,17 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// repository is a code repository and the folder of its hooks.
+// repository is a code repository with its hooks folder.
 type repository struct {
 	git    *git
 	top    string // its work tree
 	common string // the .git folder that all its work trees share, without links
-	hooks  string // without links as far as it is there
-	config string // core.hooksPath; "" where it is not set
+	hooks  string // without links, as far as it exists
+	config string // core.hooksPath; "" if it is not set
 	place  place
 }
 
-// place says whose folder of hooks it is.
+// place says where the hooks folder lies.
 type place int
 
 const (
@@ -49,8 +49,8 @@ func notGuardable(what refusal.What, path string) *refusal.Error {
 	return &refusal.Error{What: what, Field: refusal.Repository, Name: path}
 }
 
-// openRepository looks at the repository that path lies in. Errors: ErrNotFound; ErrInvalid for
-// what is no work tree.
+// openRepository examines the repository around path. It returns ErrNotFound, and ErrInvalid if it is not a
+// work tree.
 func openRepository(ctx context.Context, path string, env []string) (*repository, error) {
 	if !utf8.ValidString(path) || strings.ContainsRune(path, 0) {
 		return nil, notGuardable(refusal.Invalid("{name} {arg} cannot be the path of a repository: give the path of a Git work tree."), path)
@@ -131,8 +131,8 @@ func below(p, dir string) bool {
 	return p == dir || strings.HasPrefix(p, dir+string(filepath.Separator))
 }
 
-// writable refuses folders of hooks that do not belong to this repository alone, and those that Git
-// tracks. The error tells the line with which a person guards such a folder.
+// writable refuses hooks folders that do not belong to this repository alone, and folders that Git tracks.
+// The error gives the line with which a person can guard such a folder.
 func (r *repository) writable(ctx context.Context, s Setup) error {
 	const line = "Put this line at the end of %s yourself, and of pre-merge-commit: mailtree guard check --hook pre-commit%s || exit"
 	to, store := safe(filepath.Join(r.hooks, PreCommit)), " --store "+shellWord(s.Store)

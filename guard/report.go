@@ -15,10 +15,10 @@ import (
 	"mailtree/maildir/format"
 )
 
-// mostPaths is how many claims a report names, and how many files of each.
+// mostPaths is the most claims that a report names, and the most files of each claim.
 const mostPaths = 10
 
-// report tells a person what a check found. Names and texts come from anybody, so it escapes what
+// report tells a person the result of a check. Names and texts are untrusted, so it escapes characters that
 // could control the terminal.
 type report struct {
 	w   io.Writer
@@ -28,7 +28,7 @@ type report struct {
 
 func (r *report) say(format string, args ...any) { fmt.Fprintf(r.w, format+"\n", args...) }
 
-// doing names what the hook stops.
+// doing names what the hook would stop.
 func (q *Question) doing() string {
 	switch {
 	case len(q.Paths) > 0:
@@ -43,7 +43,7 @@ func (q *Question) doing() string {
 	return "commit"
 }
 
-// unchecked says that nothing was checked, and what happens now.
+// unchecked says that the check failed, and what happens now.
 func (r *report) unchecked(err error, stops bool) {
 	r.say("mailtree guard: NOT CHECKED: %s", format.Printable(r.q.Words.Explain(err)))
 	mode, more := "GUARD_MODE", "mailtree guard status"
@@ -92,7 +92,7 @@ func (r *report) blocked(all []Blocked, warn bool) {
 	r.say("Or pass this once, if you know better: GUARD_BYPASS=1 git %s … (or git %s --no-verify)", r.command(), r.command())
 }
 
-// asker says who the caller counts as, where that may be wrong.
+// asker says whom the caller counts as, if that may be wrong.
 func (r *report) asker() {
 	switch {
 	case r.who.hint != "":
@@ -132,11 +132,11 @@ func (r *report) claim(b Blocked) {
 	r.say("    the claim is the file %s", safe(b.File))
 }
 
-// ask returns a command that writes to the holder of a claim. It works whether or not a server
-// runs, and on any port.
+// ask returns a command that writes to the holder of a claim. It works with or without a running server, on
+// any port.
 func (r *report) ask(c claim.Row, project string) string {
 	me := r.who.name
-	if me == "" || r.who.hint != "" { // the caller is not known, or no agent
+	if me == "" || r.who.hint != "" { // the caller is unknown or no agent
 		me = "YourName"
 	}
 	var body bytes.Buffer
@@ -166,7 +166,7 @@ func (r *report) ask(c claim.Row, project string) string {
 	return "printf '%s\\n' " + shellQuote(request) + " | " + shellQuote(program) + " stdio --store " + shellQuote(store)
 }
 
-// escapeRunes writes characters that a terminal might act on as JSON escapes.
+// escapeRunes replaces characters that a terminal might act on by JSON escapes.
 func escapeRunes(s string) string {
 	var b strings.Builder
 	for _, c := range s {
@@ -183,8 +183,8 @@ func escapeRunes(s string) string {
 	return b.String()
 }
 
-// safe returns a plain text as it is; any other it quotes, and escapes what a terminal might act
-// on.
+// safe returns a plain text as it is. It quotes any other text and escapes characters that a terminal might
+// act on.
 func safe(s string) string {
 	if s == "" || s[0] == ' ' || s[len(s)-1] == ' ' || strings.ContainsAny(s, `"\`) {
 		return strconv.Quote(s)
@@ -194,7 +194,7 @@ func safe(s string) string {
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./][A-Za-z0-9_./-]*$`)
 
-// shellWord is shellQuote for people to read: it quotes only what needs quotes, and leaves out what
+// shellWord is shellQuote for people to read: it quotes only if necessary, and returns "…" for a text that
 // a terminal might act on.
 func shellWord(s string) string {
 	switch {

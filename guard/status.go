@@ -14,9 +14,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Status returns what is installed in the repository, a line each, and whether the guard works:
-// whether pre-commit and pre-merge-commit are guarded and nothing keeps the guard from checking.
-// The error concerns the repository, as that of Install.
+// Status describes what is installed in the repository, one line for each fact, and reports whether the
+// guard works: whether pre-commit and pre-merge-commit are guarded and nothing keeps the guard from
+// checking. It returns the errors of Install that concern the repository.
 func Status(ctx context.Context, at Site) (lines []string, works bool, err error) {
 	r, err := openRepository(ctx, at.Repo, at.Env)
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *status) add(format string, args ...any) {
 	s.lines = append(s.lines, fmt.Sprintf(format, args...))
 }
 
-// bad is add for what keeps the guard from working.
+// bad is add for a fact that keeps the guard from working.
 func (s *status) bad(format string, args ...any) {
 	s.works = false
 	s.add(format, args...)
@@ -106,7 +106,7 @@ func (s *status) hook(name string) {
 	}
 }
 
-// missing is bad for every hook but pre-push, which is installed on request only.
+// missing is bad for every hook except pre-push, which is installed on request only.
 func (s *status) missing(name, format string, args ...any) {
 	if name == PrePush {
 		s.add(format, args...)
@@ -115,7 +115,7 @@ func (s *status) missing(name, format string, args ...any) {
 	}
 }
 
-// guards describes program, store and claims of a hook.
+// guards describes the program, store and claims of a hook.
 func (s *status) guards(h *hook) {
 	if g := h.Guards[0]; !s.seen[g] {
 		s.seen[g] = true
