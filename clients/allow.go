@@ -2,20 +2,20 @@ package clients
 
 import "mailtree/clients/edit"
 
-// A client asks a person before it calls a tool, each tool anew, unless the person has allowed it. A
-// session that mail has woken stands at that question until somebody answers it, and hears of no
-// further mail. So a set-up may allow the tools of the mail, where a person asks for that.
+// A client asks a person before it calls a tool, for each tool, unless the person has allowed the tool. A
+// session that was woken by mail waits at that question until a person answers it, and is not told of
+// further mail. So a set-up may allow the tools of the mail, if a person asks for that.
 
-// permission is how a client allows the tools of the mail without a question. The zero value: nothing
-// is known of it.
+// permission is how a client is told to allow the tools of the mail without a question. The zero value
+// means that this is unknown.
 type permission struct {
-	item string   // in a list of the file of its hooks
+	item string   // an item of a list in the file of the client's hooks
 	list []string // the path of that list
-	key  edit.Key // or in the entry
+	key  edit.Key // or a key in the entry
 }
 
-// AsksFor reports whether the client asks a person before it calls the mail's tools, as far as its
-// own files say. It is false of a client of which nothing is known. Errors: as of Add.
+// AsksFor reports whether the client asks a person before it calls the mail's tools, as far as its own
+// files say. It reports false if CanAllow does. It returns the errors of Add.
 func (s Setup) AsksFor() (bool, error) {
 	if !s.Client.CanAllow() {
 		return false, nil
@@ -30,14 +30,15 @@ func (s Setup) AsksFor() (bool, error) {
 	return true, nil
 }
 
-// allowed reports whether a file of the setup's own scope allows the mail's tools. Errors: as of Add.
+// allowed reports whether a file in the setup's own scope allows the mail's tools. It returns the errors of
+// Add.
 func (s Setup) allowed() (bool, error) {
 	p := s.Client.permission
 	file, err := s.config()
 	if p.item != "" {
 		file, err = s.hooksFile()
 	}
-	if err != nil { // the scope has none
+	if err != nil { // the scope has no file
 		return false, nil
 	}
 	f, err := open(s.base(), file)
@@ -56,7 +57,7 @@ func (s Setup) allowed() (bool, error) {
 // CanAllow reports whether a set-up can allow the tools of the mail.
 func (c Client) CanAllow() bool { return c.permission.item != "" || c.permission.key.Name != "" }
 
-// allowPart is the permission in the file of the client's hooks. Errors: errNoHooks.
+// allowPart returns the permission as a part of the file of the client's hooks. It returns errNoHooks.
 func (s Setup) allowPart() (part, error) {
 	file, err := s.hooksFile()
 	if err != nil {

@@ -1,21 +1,21 @@
-// Package clients sets up the programs that agents run in: it writes the entry through which a
-// client finds the mail, and the hooks by which the mail hears of its sessions, into the client's
-// own configuration, and takes them out again.
+// Package clients sets up the programs that agents run in. It writes two things into a client's own
+// configuration, and removes them again: the entry through which the client finds the mail, and the hooks
+// that tell the mail about the client's sessions.
 //
-//	table.go     the clients: their files, and the words of their entries
-//	handlers.go  their hooks: at which events, and in which words
-//	clients.go   what setting one up changes: a Change for each file, computed before any is written
-//	hooks.go     the part of that which is about hooks
+//	table.go     the clients: their files, and the form of their entries
+//	handlers.go  their hooks: the events, and the form of handlers
+//	clients.go   what a set-up changes: a Change for each file, computed before any file is written
+//	hooks.go     the part of the set-up for hooks
 //	policy.go    settings that keep a client from running hooks
-//	allow.go     what a client asks a person before it calls a tool
-//	file.go      reading and replacing one file of somebody else's
-//	plugin/      the hooks of a client that runs modules and no commands
+//	allow.go     the permission to call tools without asking a person
+//	file.go      reading and replacing one file that belongs to another program
+//	plugin/      the hooks of a client that runs modules instead of commands
 //	edit/        changing the bytes of an entry or a handler, and nothing else
 //
-// An entry is ours by its exact command (mailtree stdio) or its address (/mcp of this machine), a
-// hook by its exact command (mailtree hook CLIENT). An entry of the same name that is not ours is
-// refused, but for one that runs mailtree stdio with other flags, which stays. Nothing here writes a
-// token or another secret.
+// An entry is ours if it has exactly our command (mailtree stdio) or address (/mcp of this machine); a hook
+// is ours if it has exactly our command (mailtree hook CLIENT). An entry of the same name that is not ours
+// is refused, except an entry that runs mailtree stdio with other flags, which stays. The package writes no
+// token or other secret.
 package clients
 
 import (
@@ -33,16 +33,16 @@ import (
 	"mailtree/clients/edit"
 )
 
-// entryName is what the mail is called in every client.
+// entryName is the name of the mail's entry in every client.
 const entryName = "mail"
 
-// program is the command of an entry: a name that is found on PATH, and no path of one machine.
+// program is the command of an entry: a name to find on PATH, not a path of one machine.
 const program = "mailtree"
 
-// Scope is whose configuration is meant.
+// Scope says whose configuration to change.
 type Scope string
 
-// The scopes: everything that a user does, or one code base and everybody who works on it.
+// The scopes: everything that a user does, or one code base and everyone who works on it.
 const (
 	User    Scope = "user"
 	Project Scope = "project"
@@ -50,21 +50,21 @@ const (
 
 // Site is where clients are set up.
 type Site struct {
-	Home string                   // the user's, absolute
-	Dir  string                   // the code base's, absolute, through no symbolic link
-	Git  string                   // the folder of Git's own files of Dir's work tree, such as .git; "": it is no work tree
-	Env  func(name string) string // "" for what is not set
-	Mac  bool                     // some programs keep their files elsewhere there
+	Home string                   // absolute path of the user's home folder
+	Dir  string                   // absolute path of the code base, without symbolic links
+	Git  string                   // the folder of Git's own files of Dir's work tree, such as .git; "": Dir is no work tree
+	Env  func(name string) string // "" for an unset variable
+	Mac  bool                     // on macOS some programs keep their files elsewhere
 }
 
-// Server is how a client reaches the mail: at an address, or by running a command.
+// Server is how a client reaches the mail: by an address, or by running a command.
 type Server struct {
-	URL     string   // http://…/mcp; "": by the command
-	Args    []string // of mailtree: stdio and what follows
-	Headers string   // the command that prints the headers that requests to URL need; "": they need none
+	URL     string   // http://…/mcp; "": use the command
+	Args    []string // arguments of mailtree: stdio and further ones
+	Headers string   // the command that prints the headers for requests to URL; "": no headers are needed
 }
 
-// String is how the client reaches the server: the URL, or the command.
+// String returns the URL or the command.
 func (s Server) String() string {
 	if s.URL != "" {
 		return s.URL
@@ -83,29 +83,29 @@ var (
 	ErrNoFile  = errors.New("no such file")
 	ErrNotOurs = errors.New("it has an entry \"" + entryName + "\" that leads to something else")
 
-	// ErrNotOurFile is ErrNotOurs of a file that is ours as a whole.
+	// ErrNotOurFile is ErrNotOurs for a file that a set-up writes as a whole.
 	ErrNotOurFile = errors.New("it is a file of somebody else")
 )
 
-// Setup is one client, and whose configuration of it is meant.
+// Setup is one client, and the configuration of the client to change.
 type Setup struct {
 	Site
 	Client Client
 	Scope  Scope
-	Store  string // the one that hooks work for, absolute; "": the default one
+	Store  string // the store that hooks use, absolute path; "": the default store
 }
 
-// Wanted is what a client shall have.
+// Wanted says what to set up.
 type Wanted struct {
 	Server       Server
-	NoHooks      bool // the entry without the hooks
-	Instructions bool // also the lines for its agents
-	Allow        bool // the client calls the mail's tools without a question: see Client.CanAllow
+	NoHooks      bool // write the entry without the hooks
+	Instructions bool // also write the lines for the client's agents
+	Allow        bool // let the client call the mail's tools without a question: see Client.CanAllow
 }
 
-// Add returns what sets the client up. Files that are right already are in no Change; nothing is
-// written yet. Errors: ErrNoFile, ErrNotOurs, ErrNotOurFile, ErrReadOnly, *SyntaxError,
-// edit.ErrByHand, those of reading.
+// Add returns the changes that set the client up. Files that need no change have no Change; nothing is
+// written yet. It returns ErrNoFile, ErrNotOurs, ErrNotOurFile, ErrReadOnly, *SyntaxError, edit.ErrByHand,
+// and errors of reading.
 func (s Setup) Add(w Wanted) ([]*Change, error) {
 	parts, err := s.parts(w)
 	if err != nil {
@@ -139,7 +139,7 @@ func (s Setup) parts(w Wanted) ([]part, error) {
 	return parts, nil
 }
 
-// Remove returns what takes everything of ours away again. Errors: as of Add.
+// Remove returns the changes that remove everything of ours. It returns the errors of Add.
 func (s Setup) Remove() ([]*Change, error) {
 	file, leads, err := s.Entry()
 	if err != nil && !errors.Is(err, ErrNotOurs) {
@@ -154,7 +154,7 @@ func (s Setup) Remove() ([]*Change, error) {
 		parts = append(parts, s.entry(file, *leads, allowed))
 	}
 	if allowed && s.Client.permission.item != "" {
-		allow, _ := s.allowPart() // it has a file, as it holds the permission
+		allow, _ := s.allowPart() // there is a file, because it holds the permission
 		parts = append(parts, allow)
 	}
 	hooks, err := s.Hooks()
@@ -162,7 +162,7 @@ func (s Setup) Remove() ([]*Change, error) {
 		return nil, err
 	}
 	if hooks.Some {
-		p, _ := s.hooksPart() // it has a file, as it holds some
+		p, _ := s.hooksPart() // there is a file, because it holds hooks
 		parts = append(parts, p)
 	}
 	if file, err = s.notesFile(); err == nil {
@@ -171,7 +171,7 @@ func (s Setup) Remove() ([]*Change, error) {
 	return s.changes(parts, part.cutting)
 }
 
-// changes returns what is to be done for each file. One that fails stops all.
+// changes returns a change for each file. The first error stops it.
 func (s Setup) changes(parts []part, of func(part) (*Change, error)) (all []*Change, err error) {
 	for _, p := range byFile(parts) {
 		p.base, p.top, p.git, p.kept = s.base(), s.top(), s.Git, s.kept
@@ -189,15 +189,15 @@ func (s Setup) changes(parts []part, of func(part) (*Change, error)) (all []*Cha
 			c.file.mode = 0o600
 		}
 		if !c.file.is && s.Scope == Project {
-			c.file.mode = 0o644 // for everybody who reads the code
+			c.file.mode = 0o644 // for everyone who reads the code
 		}
 		all = append(all, c)
 	}
 	return all, nil
 }
 
-// Entry returns the file of the client's entry and where that leads: nil where there is none.
-// Errors: as of Add.
+// Entry returns the file of the client's entry and the server of the entry; leads is nil if there is no
+// entry. It returns the errors of Add.
 func (s Setup) Entry() (file string, leads *Server, err error) {
 	if file, err = s.config(); err != nil {
 		return "", nil, err
@@ -216,14 +216,14 @@ func (s Setup) Entry() (file string, leads *Server, err error) {
 	return file, leads, nil
 }
 
-// File is a file of a client: all that it holds.
+// File is the name and the content of a client's file.
 type File struct {
 	Name string
 	Data []byte
 }
 
-// Alone returns what Add puts into the client's files, as files that hold nothing else: for people
-// who write it themselves. Errors: as of Add.
+// Alone returns files that contain only what Add would write, for people who write it themselves. It
+// returns the errors of Add.
 func (s Setup) Alone(w Wanted) (files []File, err error) {
 	parts, err := s.parts(w)
 	if err != nil {
@@ -251,20 +251,20 @@ func byFile(parts []part) (files []part) {
 	return files
 }
 
-// part is one thing that a set-up puts into a file: how to put it there, how to take it away, and
-// whether it is there.
+// part is one thing that a set-up puts into a file: how to put it there, how to remove it, and whether it
+// is there.
 type part struct {
 	file  string
 	put   func(data []byte) ([]byte, error)
 	cut   func(data []byte) ([]byte, error)
 	ours  func(data []byte) bool
-	empty func(data []byte) bool // nothing is left, so a file that was made for it goes
+	empty func(data []byte) bool // reports that nothing is left, so that a file made for the part is removed
 
 	base, top, git string                   // see Setup.base, Setup.top, Site.Git
 	kept           func(file string) string // see Setup.kept
 }
 
-// and returns a part that is two parts of one file.
+// and joins two parts of one file.
 func (p part) and(q part) part {
 	return part{
 		file: p.file,
@@ -295,8 +295,8 @@ func (s Setup) wanted(server Server) edit.Entry {
 	return e
 }
 
-// entry is the part of the client's entry. An entry that is not ours is not put, and is not cut; one
-// that leads to the mail, by a person's own flags, stays.
+// entry returns the part of the client's entry. It neither replaces nor removes an entry that is not ours,
+// and it keeps an entry that leads to the mail with a person's own flags.
 func (s Setup) entry(file string, server Server, allow bool) part {
 	form := s.Client.format
 	current := func(data []byte) (any, *Server, error) {
@@ -342,7 +342,7 @@ func (s Setup) entry(file string, server Server, allow bool) part {
 
 func (p part) putting() (*Change, error) { return p.change(p.put) }
 
-// cutting returns the change that gives the file as it was before the part was put there.
+// cutting returns the change that restores the file as it was before the part was put there.
 func (p part) cutting() (*Change, error) {
 	c, err := p.change(p.cut)
 	if c != nil {
@@ -351,7 +351,7 @@ func (p part) cutting() (*Change, error) {
 	return c, err
 }
 
-// change returns what a part does to its file: nil where that is right already.
+// change returns the change of a part's file; nil if the file needs none.
 func (p part) change(do func(data []byte) ([]byte, error)) (*Change, error) {
 	f, err := open(p.base, p.file)
 	if err != nil {
@@ -396,11 +396,12 @@ func (s Setup) notesFile() (string, error) {
 	return s.Client.userNotes.find(s.Site), nil
 }
 
-// TakesHeaders reports whether the client asks a command for the headers of its requests, so that no
+// TakesHeaders reports whether the client can run a command for the headers of its requests, so that no
 // file has to hold a secret.
 func (c Client) TakesHeaders() bool { return c.headersKey != "" }
 
-// HeadersCommand prints the headers that a store with a token wants; "" is the default store.
+// HeadersCommand returns the command that prints the headers for a store with a token; store "" is the
+// default store.
 func HeadersCommand(store string) string {
 	command := []string{program, "token", "--json"}
 	if store != "" {
@@ -412,7 +413,7 @@ func HeadersCommand(store string) string {
 // ownHeaders matches what HeadersCommand returns.
 var ownHeaders = regexp.MustCompile(`^` + program + ` token --json( --store ` + anyWord + `)?$`)
 
-// server returns where an entry leads, nil where that is not the mail of this machine.
+// server returns the server of an entry; nil if it is not the mail of this machine.
 func (c Client) server(entry any) *Server {
 	m, _ := entry.(map[string]any)
 	if text, _ := m[c.urlKey].(string); text != "" {
@@ -448,7 +449,7 @@ func (c Client) server(entry any) *Server {
 	return &s
 }
 
-// entry returns what a client's entry says.
+// entry returns the content of a client's entry.
 func (c Client) entry(s Server) edit.Entry {
 	e := edit.Entry{New: c.extra}
 	kind := c.stdioType
@@ -478,7 +479,7 @@ func (c Client) entry(s Server) edit.Entry {
 	return e
 }
 
-// Found reports whether the client was used here: its file, or the folder of it, is there.
+// Found reports whether the client has been used here: whether its file, or the file's folder, exists.
 func (s Setup) Found() bool {
 	file := s.Client.user.find(s.Site)
 	return exists(file) || filepath.Dir(file) != s.Home && exists(filepath.Dir(file))

@@ -14,8 +14,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// maxFile is the largest file that is edited, in bytes. Claude Code keeps histories in its own, of
-// some megabytes.
+// maxFile is the largest file that is edited, in bytes. Claude Code keeps histories of some megabytes in
+// its file.
 const maxFile = 64 << 20
 
 // Errors of files. Each is wrapped with the file.
@@ -27,18 +27,18 @@ var (
 	errTooLarge = fmt.Errorf("it is larger than %d MiB", maxFile>>20)
 )
 
-// file is somebody's file as it was read.
+// file is a file of a client as it was read.
 type file struct {
-	name string      // as the client knows it
-	path string      // where links lead
+	name string      // its name for the client
+	path string      // the path after following links
 	base string      // the folder that links must not lead out of; "": they may lead anywhere
-	data []byte      // nil where there is none
-	mode fs.FileMode // of a file that does not exist: what it shall have
+	data []byte      // nil if there is no file
+	mode fs.FileMode // of a file that does not exist: the mode to create it with
 	is   bool        // it exists
 }
 
-// open reads a file, through links: of a code base, through those that stay in it. A file that does
-// not exist is one without data; a link that leads nowhere is an error. Errors: ErrOutside.
+// open reads a file through links. In a code base, links must stay inside it. A missing file has no data; a
+// link to a missing file is an error. It returns ErrOutside.
 func open(base, name string) (file, error) {
 	f := file{name: name, path: name, base: base}
 	if err := f.stayInside(); err != nil {
@@ -65,8 +65,8 @@ func open(base, name string) (file, error) {
 	return f, err
 }
 
-// stayInside refuses a file that links lead out of its base: a code base that somebody else made may
-// hold a link to any file of the user's. It names the file that would have been changed.
+// stayInside refuses a file if links lead out of its base: a code base made by another person may hold a
+// link to any file of the user. The error names the file that would have been changed.
 func (f *file) stayInside() error {
 	if f.base == "" {
 		return nil
@@ -75,7 +75,7 @@ func (f *file) stayInside() error {
 	for at := f.name; ; at = filepath.Dir(at) {
 		real, err := filepath.EvalSymlinks(at)
 		if errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at) {
-			if to, err := os.Readlink(at); err == nil { // it leads to what is not there
+			if to, err := os.Readlink(at); err == nil { // a link to a missing file
 				return fmt.Errorf("%s leads to %s: %w", f.name, to, ErrOutside)
 			}
 			missing = filepath.Join(filepath.Base(at), missing)
@@ -92,26 +92,26 @@ func (f *file) stayInside() error {
 	}
 }
 
-// keptSuffix ends the name of a file that is kept as it was before its first change.
+// keptSuffix ends the name of the backup of a file.
 const keptSuffix = ".before-mailtree"
 
-// Change is what one file becomes.
+// Change is the new content of one file.
 type Change struct {
 	After []byte
 
 	file    file
-	top     string // folders below it that are empty when the file has gone go too
-	git     string // the same for the file that is kept
-	kept    string // where the file is kept as it was
-	backup  bool   // the file holds nothing of ours yet: it is kept as it was
-	exactly bool   // After is the backup, which is not needed any more
-	gone    bool   // nothing is left: the file goes
+	top     string // empty folders below it are removed with the file
+	git     string // the same for the backup
+	kept    string // path of the backup
+	backup  bool   // make a backup, because the file holds nothing of ours yet
+	exactly bool   // After is the backup's content, and the backup is no longer needed
+	gone    bool   // nothing is left: remove the file
 }
 
-// File is the file that changes, as the client knows it.
+// File returns the name of the changed file as the client knows it.
 func (c *Change) File() string { return c.file.name }
 
-// Backup is where the file is kept as it was; "" where this change keeps nothing.
+// Backup returns the path of the backup; "" if this change makes none.
 func (c *Change) Backup() string {
 	if !c.backup {
 		return ""
@@ -122,8 +122,8 @@ func (c *Change) Backup() string {
 // Gone reports whether the change removes the file.
 func (c *Change) Gone() bool { return c.gone }
 
-// restore makes a change that takes something away give the file as it was. If putting the same
-// back into the backup gives the file of now, then nobody has changed anything else since.
+// restore makes a removal restore the backup, if nothing else was changed since: if putting the part into
+// the backup again gives the current file.
 func (c *Change) restore(p part) {
 	kept, err := open("", c.kept)
 	if err == nil && kept.is {
@@ -138,11 +138,11 @@ func (c *Change) restore(p part) {
 // Diff returns the change as a unified diff.
 func (c *Change) Diff() []byte { return Diff(c.file.name, c.file.data, c.After) }
 
-// Diff returns the change of a file as a unified diff, empty where there is none.
+// Diff returns the change of a file as a unified diff; empty if nothing changes.
 func Diff(name string, before, after []byte) []byte { return diff.Diff(name, before, name, after) }
 
-// Apply writes the change: the backup first, then the file, which is renamed into its place and
-// keeps its mode. Errors: ErrChanged, those of writing; the file is as before then.
+// Apply writes the change: first the backup, then the file, which is replaced by a rename and keeps its
+// mode. It returns ErrChanged and errors of writing; the file is then unchanged.
 func (c *Change) Apply() error {
 	f := c.file
 	if !f.is {
@@ -177,8 +177,7 @@ func (c *Change) Apply() error {
 	return nil
 }
 
-// removeUpTo removes a file, and the folders above it that are empty then, but for top and what is
-// not below top.
+// removeUpTo removes a file, and the folders above it that are then empty, up to and without top.
 func removeUpTo(top, file string) error {
 	if err := os.Remove(file); err != nil {
 		return err
@@ -191,8 +190,8 @@ func removeUpTo(top, file string) error {
 	}
 }
 
-// base is the folder that links of the client's files must not lead out of; "" of a user's own files,
-// which may be links to anywhere.
+// base returns the folder that links of the client's files must not lead out of; "" for a user's own files,
+// whose links may lead anywhere.
 func (s Setup) base() string {
 	if s.Scope == Project {
 		return s.Dir
@@ -200,8 +199,8 @@ func (s Setup) base() string {
 	return ""
 }
 
-// top is the folder that the files of the client lie below. A set-up makes folders below it, and takes
-// no other one away.
+// top returns the folder above all files of the client. A set-up creates folders only below it, and removes
+// no others.
 func (s Setup) top() string {
 	if s.Scope == Project {
 		return s.Dir
@@ -212,8 +211,8 @@ func (s Setup) top() string {
 	return s.Home
 }
 
-// kept is where a file of a code base is kept as it was: among Git's own files, so that it is no
-// untracked file. It is "" where the file is kept beside itself.
+// kept returns the path of the backup of a file in a code base: among Git's own files, so that it is not an
+// untracked file. It returns "" if the backup lies beside the file.
 func (s Setup) kept(file string) string {
 	name, err := filepath.Rel(s.Dir, file)
 	if s.Scope != Project || !exists(s.Git) || err != nil || !filepath.IsLocal(name) {
@@ -222,7 +221,7 @@ func (s Setup) kept(file string) string {
 	return filepath.Join(s.Git, program, name+keptSuffix)
 }
 
-// fileError puts the file, and the line where one is known, before an error; nil stays nil.
+// fileError adds the file, and the line if it is known, to an error; nil stays nil.
 func fileError(file string, err error) error {
 	var syntax *edit.SyntaxError
 	var twice *edit.TwiceError

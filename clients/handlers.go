@@ -2,11 +2,11 @@ package clients
 
 import "mailtree/clients/edit"
 
-// The hooks of each client: at which events it runs the command, and how it writes that. A matcher
-// names the tools that change files. What each event means is clients/event's to say.
+// The hooks of each client: the events at which it runs the command, and how it writes handlers. A matcher
+// names the tools that change files. Package clients/event gives the events their meaning.
 
-// The timeouts of Claude Code's waiting hooks, in seconds: the one that is written, some 23 days,
-// and the one that earlier set-ups wrote, which ended after a night.
+// The timeouts of Claude Code's waiting hooks, in seconds: the current one, some 23 days, and the one that
+// earlier set-ups wrote, which ended after a night.
 const (
 	claudeWait    = 2_000_000
 	claudeOldWait = "28800"
@@ -21,7 +21,7 @@ func claudeHooks() hooks {
 			keys := []edit.Key{
 				{Name: "type", Value: "command"},
 				{Name: "command", Value: command[0]},
-				{Name: "args", Value: command[1:]}, // no shell reads it
+				{Name: "args", Value: command[1:]}, // run without a shell
 			}
 			if e.wait {
 				keys = append(keys, edit.Key{Name: "asyncRewake", Value: true})
@@ -31,7 +31,7 @@ func claudeHooks() hooks {
 		off: claudeOff,
 		events: []hookEvent{
 			{name: "SessionStart", seconds: 10},
-			{name: "SessionStart", seconds: claudeWait, wait: true}, // a session that has not ended a turn is woken too
+			{name: "SessionStart", seconds: claudeWait, wait: true}, // also wakes a session that has not ended a turn
 			{name: "UserPromptSubmit", seconds: 5},
 			{name: "PreToolUse", matcher: "Edit|MultiEdit|Write|NotebookEdit", seconds: 5},
 			{name: "PostToolBatch", seconds: 5},
@@ -53,10 +53,10 @@ func codexHooks() hooks {
 		events: []hookEvent{
 			{name: "SessionStart", seconds: 10},
 			{name: "UserPromptSubmit", seconds: 5},
-			{name: "PreToolUse", matcher: "apply_patch|Bash", seconds: 5}, // a shell is given patches too
+			{name: "PreToolUse", matcher: "apply_patch|Bash", seconds: 5}, // patches may also go through a shell
 			{name: "PostToolUse", seconds: 5},
 			{name: "Stop", seconds: 10},
-			{name: "SessionEnd", seconds: 3}, // the most that Codex allows
+			{name: "SessionEnd", seconds: 3}, // the longest that Codex allows
 		},
 		trust: "Codex runs a hook once you trust it: start codex, type /hooks, and trust those of mailtree",
 	}
@@ -121,7 +121,7 @@ func cursorHooks() hooks {
 	}
 }
 
-// copilotHooks names events as Claude Code does: then Copilot tells the hook which one it is.
+// copilotHooks uses the event names of Claude Code, because Copilot then tells the hook which event it is.
 func copilotHooks() hooks {
 	return hooks{
 		user:    place{env: "COPILOT_HOME", base: ".copilot", files: []string{"hooks/mailtree.json"}},
@@ -149,8 +149,8 @@ func copilotHooks() hooks {
 	}
 }
 
-// antigravityHooks leaves out the events that need a decision in answer: there, silence would
-// decide something.
+// antigravityHooks leaves out the events that expect a decision as answer, because silence would decide
+// something there.
 func antigravityHooks() hooks {
 	return hooks{
 		user:    place{base: ".gemini/config", files: []string{"hooks.json"}},

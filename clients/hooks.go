@@ -13,31 +13,31 @@ import (
 	"mailtree/clients/edit"
 )
 
-// hooks is how a client runs `mailtree hook CLIENT` at its events. The zero value is a client that
-// runs nothing.
+// hooks says how a client runs `mailtree hook CLIENT` at its events. The zero value is a client that runs
+// no hooks.
 type hooks struct {
 	user    place       // the user's file
-	project string      // that of a project, from the code base; "": it has none
-	format  edit.JSON   // of both
+	project string      // file of a project, relative to the code base; "" if there is none
+	format  edit.JSON   // of both files
 	path    []string    // the names above the events
-	flat    bool        // handlers stand in the events' lists, and not in groups
-	root    []edit.Key  // what else the file has to say
-	handler handlerForm // how one is written
+	flat    bool        // handlers stand directly in the events' lists, not in groups
+	root    []edit.Key  // further keys at the root of the file
+	handler handlerForm // writes a handler
 	events  []hookEvent
-	plugin  bool   // the file is a module of ours
-	trust   string // what a person has to do before they run; "": nothing
+	plugin  bool   // the file is a module that we write as a whole
+	trust   string // what a person must do before the hooks run; "": nothing
 	off     func(Setup) []setting
 }
 
 // hookEvent is an event at which the client runs the command.
 type hookEvent struct {
 	name    string
-	matcher string // which tools, in the client's words; "": all
-	seconds int    // the most that the command may take
+	matcher string // the matching tools, in the client's form; "": all
+	seconds int    // the timeout of the command
 	wait    bool   // it waits for mail in the background, and wakes the session
 }
 
-// handlerForm writes a handler in the words of its client.
+// handlerForm returns a handler in the form of its client.
 type handlerForm func(e hookEvent, command []string) []edit.Key
 
 // errNoHooks means that a client, or a project of it, has no file for hooks.
@@ -46,11 +46,11 @@ var errNoHooks = fmt.Errorf("it runs no hooks: %w", ErrNoFile)
 //go:embed plugin/opencode.js
 var opencodePlugin string
 
-// pluginCommand is the line of the plugin that says what it runs.
+// pluginCommand is the line of the plugin that holds its command.
 const pluginCommand = `const command = ["mailtree", "hook", "opencode"]`
 
-// command is what the client runs at an event. Its bytes stay the same for ever: a client that asks
-// people to trust a hook asks again for a command that has changed.
+// command returns the command that the client runs at an event. Its bytes must never change: a client that
+// asks people to trust a hook asks again if the command has changed.
 func (s Setup) command(e hookEvent) []string {
 	command := []string{program, "hook", s.Client.Name}
 	if e.wait {
@@ -74,18 +74,18 @@ func (s Setup) hooksFile() (string, error) {
 	return h.user.find(s.Site), nil
 }
 
-// Hooks is what of the client's hooks its file holds.
+// Hooks describes the hooks in a client's file.
 type Hooks struct {
 	File  string
 	Have  int
-	Want  int    // how many a set-up writes
-	Some  bool   // the file holds hooks of ours, these or others
-	Old   bool   // one of them stops waiting for mail after eight hours
-	Trust string // what a person has to do before they run; "": nothing
+	Want  int    // how many hooks a set-up writes
+	Some  bool   // the file holds hooks of ours, wanted or not
+	Old   bool   // a hook stops waiting for mail after eight hours
+	Trust string // what a person must do before the hooks run; "": nothing
 }
 
-// Hooks returns what the file of the client's hooks holds; the zero value of a client that runs
-// none. Errors: as of Add.
+// Hooks returns the hooks in the client's file; the zero value if the client runs none. It returns the
+// errors of Add.
 func (s Setup) Hooks() (Hooks, error) {
 	file, err := s.hooksFile()
 	if err != nil {
@@ -111,7 +111,7 @@ func (s Setup) Hooks() (Hooks, error) {
 	return h, fileError(file, err)
 }
 
-// handlers is what the file of the hooks shall hold.
+// handlers returns the handlers that the hooks' file must hold.
 func (s Setup) handlers() edit.Handlers {
 	h := s.Client.hooks
 	all := edit.Handlers{Path: h.path, Known: s.Client.ownHandler, Root: h.root}
@@ -129,9 +129,9 @@ func (s Setup) handlers() edit.Handlers {
 	return all
 }
 
-// ownHandler returns the command of a handler that is ours, "" of others': exactly what command
-// makes, for any store. A waiting handler with the timeout that earlier set-ups wrote gets a name
-// of its own, so that a set-up replaces it and a check counts it as missing.
+// ownHandler returns the command of a handler of ours, which is exactly what command returns, for any
+// store. For other handlers it returns "". A waiting handler with the timeout of earlier set-ups gets a
+// different name, so that a set-up replaces it and a check counts it as missing.
 func (c Client) ownHandler(handler map[string]any) string {
 	line, _ := handler["command"].(string)
 	if text, ok := handler["bash"].(string); ok {
@@ -157,16 +157,16 @@ func (c Client) ownHandler(handler map[string]any) string {
 // oldWait marks the name of a handler that stops waiting after a night.
 const oldWait = "(28,800 s)"
 
-// ownCommand matches the commands that shell makes of command's.
+// ownCommand matches the commands of command, as shell writes them.
 var ownCommand = regexp.MustCompile(`^` + program + ` hook [a-z]+( --wait)?( --store ` + anyWord + `)?$`)
 
 // anyWord matches one word as shell writes it.
 const anyWord = `([\w./@+-]+|'([^']|'\\'')*')`
 
-// plainWord is one that no shell reads otherwise.
+// plainWord matches a word that needs no quotes in any shell.
 var plainWord = regexp.MustCompile(`^[\w./@+-]+$`)
 
-// shell writes a command as shells read it.
+// shell writes a command in the syntax of shells.
 func shell(words []string) string {
 	all := make([]string, len(words))
 	for i, w := range words {
@@ -177,7 +177,7 @@ func shell(words []string) string {
 	return strings.Join(all, " ")
 }
 
-// hooksPart is the part of the client's hooks. Errors: errNoHooks.
+// hooksPart returns the part of the client's hooks. It returns errNoHooks.
 func (s Setup) hooksPart() (part, error) {
 	file, err := s.hooksFile()
 	if err != nil {
@@ -201,7 +201,7 @@ func (s Setup) hooksPart() (part, error) {
 	}, nil
 }
 
-// pluginPart is the part of a file that is ours as a whole.
+// pluginPart returns the part of a file that we write as a whole.
 func (s Setup) pluginPart(file string) part {
 	head, _, _ := strings.Cut(opencodePlugin, "\n")
 	ours := func(data []byte) bool { return strings.HasPrefix(string(data), head) }
@@ -224,9 +224,9 @@ func (s Setup) pluginPart(file string) part {
 	}
 }
 
-// plugin is the module that runs the command at the client's events.
+// plugin returns the module that runs the command at the client's events.
 func (s Setup) plugin() []byte {
-	words, _ := json.Marshal(s.command(hookEvent{})) // of strings: it cannot fail
+	words, _ := json.Marshal(s.command(hookEvent{})) // strings only: it cannot fail
 	line := "const command = " + strings.ReplaceAll(string(words), `","`, `", "`)
 	return []byte(strings.Replace(opencodePlugin, pluginCommand, line, 1))
 }

@@ -10,7 +10,7 @@ import (
 	"mailtree/clients/edit"
 )
 
-// setting is what a file of a client may say: value, or a list that holds it.
+// setting is a setting in a client's file: path has value, or is a list that contains value.
 type setting struct {
 	file   string
 	format edit.Format
@@ -18,7 +18,8 @@ type setting struct {
 	value  any
 }
 
-// isSet reports whether the file says so. Errors: those of reading; the setting has another form.
+// isSet reports whether the file has the setting. It returns errors of reading, and an error if the setting
+// has another form.
 func (s setting) isSet() (bool, error) {
 	f, err := open("", s.file)
 	if err != nil || !f.is {
@@ -39,8 +40,8 @@ func (s setting) isSet() (bool, error) {
 
 func (s setting) String() string { return strings.Join(s.path, ".") + " in " + s.file }
 
-// Off names the settings that keep the client from running our hooks, each with its file. It passes
-// over files that cannot be read: who looks at the entry or the hooks reports them.
+// Off names the settings that keep the client from running our hooks, each with its file. It skips files
+// that cannot be read; Entry and Hooks report them.
 func (s Setup) Off() []string {
 	if s.Client.hooks.off == nil {
 		return nil
@@ -89,10 +90,10 @@ func claudeEntryOff(s Setup) (all []setting) {
 	return all
 }
 
-// claudeLocal is the file of one person's own settings, below a code base.
+// claudeLocal is the file of a person's own settings, below a code base.
 const claudeLocal = ".claude/settings.local.json"
 
-// claudeSettings are the files in which people set what Claude Code does.
+// claudeSettings returns the files of Claude Code's settings.
 func claudeSettings(s Setup) []string {
 	return []string{
 		s.Client.hooks.user.find(s.Site),
@@ -112,13 +113,13 @@ func claudeOff(s Setup) (all []setting) {
 	return all
 }
 
-// claudeManaged are the files in which the machine's administrator sets what Claude Code does.
+// claudeManaged returns the files in which the machine's administrator sets up Claude Code.
 func claudeManaged(s Setup) []string {
 	system := "/etc/claude-code"
 	if s.Mac {
 		system = "/Library/Application Support/ClaudeCode"
 	}
-	files, _ := filepath.Glob(filepath.Join(system, "managed-settings.d", "*.json")) // the pattern is a good one
+	files, _ := filepath.Glob(filepath.Join(system, "managed-settings.d", "*.json")) // the pattern is valid
 	return append(files, filepath.Join(system, "managed-settings.json"))
 }
 
@@ -140,7 +141,7 @@ func geminiSettings(s Setup) []string {
 	return []string{s.Client.user.find(s.Site), filepath.Join(s.Dir, s.Client.project), geminiSystem}
 }
 
-// geminiSystem is the file in which the machine's administrator sets what Gemini CLI does.
+// geminiSystem is the file in which the machine's administrator sets up Gemini CLI.
 const geminiSystem = "/etc/gemini-cli/settings.json"
 
 func geminiOff(s Setup) (all []setting) {
