@@ -2,13 +2,13 @@ package edit
 
 import "strings"
 
-// Markers of the lines that are ours in a markdown file. Readers do not show them.
+// Markers around our lines in a markdown file. Renderers do not show them.
 const (
 	blockBegin = "<!-- mailtree -->"
 	blockEnd   = "<!-- /mailtree -->"
 )
 
-// PutBlock returns data with lines between our markers, at the end where they are new.
+// PutBlock returns data with lines between our markers. New lines go to the end.
 func PutBlock(data []byte, lines []string) []byte {
 	nl, text := newline(data), string(data)
 	block := blockBegin + nl + strings.Join(lines, nl) + nl + blockEnd + nl
@@ -38,8 +38,8 @@ func CutBlock(data []byte) []byte {
 	return []byte(before + text[to:])
 }
 
-// findBlock returns where the block begins and ends, with the line end behind it. Markers count
-// where they begin a line.
+// findBlock returns where the block begins and ends, including its line end. Markers count only at the
+// beginning of a line.
 func findBlock(text string) (from, to int, ok bool) {
 	from = strings.Index("\n"+text, "\n"+blockBegin)
 	if from < 0 {

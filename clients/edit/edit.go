@@ -1,13 +1,13 @@
-// Package edit changes one entry of a configuration file that belongs to another program and to the
-// person who wrote it. It works on the bytes of a file and touches no disk.
+// Package edit changes one entry of a configuration file that belongs to another program and to the person
+// who wrote it. It works on the bytes of a file and reads and writes no files.
 //
-// An edit replaces only the bytes of the entry: all other keys, their order, comments, white space,
-// line ends and a byte-order mark stay as they are. Every edit is checked before it is returned:
-// the result is parsed, and must say the same as before but for the entry. What cannot be edited
-// under that rule is an error and leaves the file to its owner.
+// An edit replaces only the bytes of the entry: all other keys, their order, comments, white space, line
+// ends and a byte-order mark stay as they are. Every edit is checked before it is returned: the result is
+// parsed and must equal the old content except for the entry. If that is impossible, the edit fails and the
+// file stays as it is.
 //
-//	JSON    with or without comments and trailing commas; also lists of hooks' handlers
-//	TOML    a table of its own, [a.b], with the tables below it
+//	JSON    with or without comments and trailing commas; also lists of hook handlers
+//	TOML    the entry is a table of its own, [a.b], with the tables below it
 //	Block   lines of text between two markers in a markdown file
 package edit
 
@@ -29,29 +29,29 @@ type Key struct {
 	Value any
 }
 
-// Entry is what shall stand at Path.
+// Entry is the wanted content at Path.
 type Entry struct {
 	Path []string // names from the root of the file down to the entry
 	Keys []Key    // set on every edit, in this order
-	New  []Key    // set where the entry is new: its owner may change them
-	Drop []string // keys that do not go with Keys
+	New  []Key    // set only if the entry is new, because its owner may change them
+	Drop []string // keys that conflict with Keys
 }
 
-// Format is a kind of file.
+// Format is a file format.
 type Format interface {
-	// Get returns what stands at path: nil where nothing does. Errors: *SyntaxError, *TwiceError.
+	// Get returns the value at path; nil if there is none. It returns *SyntaxError and *TwiceError.
 	Get(data []byte, path []string) (any, error)
-	// Put returns data with the entry in it, and data itself where the entry says all that already.
-	// Errors: as of Get; ErrByHand.
+	// Put returns data with the entry, and data itself if the entry is already complete. It returns the
+	// errors of Get, and ErrByHand.
 	Put(data []byte, e Entry) ([]byte, error)
-	// Cut returns data without what stands at path, and without the parents that this leaves empty.
-	// Errors: as of Put.
+	// Cut returns data without the value at path and without the parents that are then empty. It returns
+	// the errors of Put.
 	Cut(data []byte, path []string) ([]byte, error)
-	// Empty reports whether data says nothing and holds no comment.
+	// Empty reports whether data contains no values and no comments.
 	Empty(data []byte) bool
 }
 
-// SyntaxError says where a file does not parse.
+// SyntaxError is a syntax error of a file.
 type SyntaxError struct {
 	Line int // from 1
 	Why  string
@@ -59,9 +59,9 @@ type SyntaxError struct {
 
 func (e *SyntaxError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Why) }
 
-// TwiceError says that a name stands twice in one object, so that nobody knows which one counts.
+// TwiceError says that a name appears twice in one object, so that it is unclear which one counts.
 type TwiceError struct {
-	Line int // of the second
+	Line int // of the second one
 	Name string
 }
 
@@ -69,17 +69,17 @@ func (e *TwiceError) Error() string {
 	return fmt.Sprintf("line %d: %q stands here a second time", e.Line, e.Name)
 }
 
-// ErrByHand means that the entry is written in a way that is not edited here.
+// ErrByHand means that the entry is written in a form that this package does not edit.
 var ErrByHand = errors.New("the entry is written in a way that cannot be edited safely")
 
 const bom = "\ufeff"
 
-// line returns the number of the line that an offset lies in.
+// line returns the line number of an offset.
 func line(data []byte, offset int) int {
 	return 1 + bytes.Count(data[:min(max(offset, 0), len(data))], []byte("\n"))
 }
 
-// newline returns the line end of a file: that of its first line.
+// newline returns the line end of a file's first line.
 func newline(data []byte) string {
 	if i := bytes.IndexByte(data, '\n'); i > 0 && data[i-1] == '\r' {
 		return "\r\n"
@@ -87,8 +87,8 @@ func newline(data []byte) string {
 	return "\n"
 }
 
-// checked returns after if it differs from before in nothing but the entry at path, which must hold
-// want (nil: nothing).
+// checked returns after if it differs from before only in the entry at path, which must equal want (nil: no
+// entry).
 func checked(f Format, before, after []byte, path []string, want map[string]any) ([]byte, error) {
 	got, err := f.Get(after, path)
 	if err != nil || want == nil && got != nil || want != nil && !reflect.DeepEqual(got, any(want)) {
@@ -100,14 +100,14 @@ func checked(f Format, before, after []byte, path []string, want map[string]any)
 	return after, nil
 }
 
-// sameElse reports whether two files say the same but for the entry at path.
+// sameElse reports whether two files have the same content except at path.
 func sameElse(f Format, before, after []byte, path []string) bool {
 	was, errWas := f.Get(before, nil)
 	is, errIs := f.Get(after, nil)
 	return errWas == nil && errIs == nil && reflect.DeepEqual(without(was, path), without(is, path))
 }
 
-// without returns a copy of v with nothing at path, and without the parents that are empty then.
+// without returns a copy of v without the value at path and without the parents that are then empty.
 func without(v any, path []string) map[string]any {
 	m, _ := v.(map[string]any)
 	m = maps.Clone(m)
@@ -126,7 +126,7 @@ func without(v any, path []string) map[string]any {
 	return m
 }
 
-// wanted returns what an entry holds after e was put where old stood.
+// wanted returns the content of an entry after e was put over old.
 func wanted(old map[string]any, e Entry) map[string]any {
 	m := maps.Clone(old)
 	if m == nil {
@@ -147,7 +147,7 @@ func (e Entry) all(isNew bool) []Key {
 	return append(append([]Key{}, e.Keys...), e.New...)
 }
 
-// decoded returns a Key's value as a parser does.
+// decoded returns a Key's value in the form of a parser's result.
 func decoded(v any) any {
 	switch v := v.(type) {
 	case int:
@@ -162,7 +162,7 @@ func decoded(v any) any {
 	return v
 }
 
-// object returns an object of keys as a parser does.
+// object returns an object of keys in the form of a parser's result.
 func object(keys []Key) map[string]any {
 	m := map[string]any{}
 	for _, k := range keys {
@@ -179,7 +179,7 @@ func names(all ...[]Key) (out []string) {
 	return out
 }
 
-// descend returns what stands at path below v, nil where nothing does.
+// descend returns the value at path below v; nil if there is none.
 func descend(v any, path []string) any {
 	for _, name := range path {
 		m, _ := v.(map[string]any)
@@ -190,7 +190,7 @@ func descend(v any, path []string) any {
 
 func blank(b []byte) bool { return len(bytes.TrimSpace(b)) == 0 }
 
-// indentation returns the white space that the line of an offset begins with.
+// indentation returns the white space at the beginning of an offset's line.
 func indentation(data []byte, offset int) string {
 	from := bytes.LastIndexByte(data[:offset], '\n') + 1
 	text := string(data[from:offset])

@@ -6,29 +6,30 @@ import (
 	"strconv"
 )
 
-// Handlers are what one program runs at the events of another, in a JSON file in which others'
-// handlers stand too:
+// Handlers are the commands that one program runs for another one at its events, in a JSON file that may
+// hold other handlers too:
 //
 //	{"hooks": {"Stop": [{"matcher": "", "hooks": [HANDLER, HANDLER]}, HANDLER]}}
 //
-// A list holds groups with a list "hooks" of their own, or handlers themselves.
+// A list contains handlers, or groups with a list "hooks" of handlers.
 type Handlers struct {
 	Path []string // from the root to the object of the lists
-	// Known names a handler that is the program's: two of one name do the same. Others' are "".
+	// Known returns the name of a handler that is ours: handlers of one name do the same. It returns "" for
+	// other handlers.
 	Known func(handler map[string]any) string
 	Want  []Handler
-	Root  []Key // set at the root where they are missing
+	Root  []Key // set at the root if they are missing
 }
 
-// Handler is one that shall stand in a list.
+// Handler is a handler that must be in a list.
 type Handler struct {
 	List  string
-	Group []Key // what the group of its own holds beside "hooks"
+	Group []Key // keys of the handler's own group besides "hooks"
 	Flat  bool  // it has no group
 	Keys  []Key
 }
 
-// element is what a handler adds to its list.
+// element returns the element that a handler adds to its list.
 func (w Handler) element() map[string]any {
 	keys := object(w.Keys)
 	if w.Flat {
@@ -45,7 +46,7 @@ const groupList = "hooks"
 // slot is a list and the name of a handler in it.
 type slot struct{ list, name string }
 
-// wanted returns the slots that shall be filled.
+// wanted returns the slots to fill.
 func (h Handlers) wanted() (all []slot) {
 	for _, w := range h.Want {
 		all = append(all, slot{w.List, h.Known(object(w.Keys))})
@@ -53,18 +54,18 @@ func (h Handlers) wanted() (all []slot) {
 	return all
 }
 
-// wants reports whether a list shall hold something.
+// wants reports whether a list must hold a handler.
 func (h Handlers) wants(list string) bool {
 	return slices.ContainsFunc(h.Want, func(w Handler) bool { return w.List == list })
 }
 
-// Held is what a file holds of the program's handlers.
+// Held describes our handlers in a file.
 type Held struct {
-	Wanted int      // how many of the wanted ones
-	All    []string // the names of all, as Handlers.Known gives them
+	Wanted int      // how many of the wanted handlers are there
+	All    []string // the names of all our handlers, as Handlers.Known returns them
 }
 
-// GetHandlers returns what data holds of the program's handlers. Errors: as of Format.Get.
+// GetHandlers returns our handlers in data. It returns the errors of Format.Get.
 func (f JSON) GetHandlers(data []byte, h Handlers) (held Held, err error) {
 	d, err := f.parse(data)
 	if err != nil {
@@ -88,9 +89,9 @@ func (f JSON) GetHandlers(data []byte, h Handlers) (held Held, err error) {
 	return held, err
 }
 
-// PutHandlers returns data with each of the wanted handlers once. A handler that is there stays
-// where and as it is; others are added at the end of their lists. Those of the program that are not
-// wanted go. Errors: as of Format.Put.
+// PutHandlers returns data with each wanted handler once. An existing handler stays as and where it is; new
+// ones are added at the end of their lists. Our handlers that are not wanted are removed. It returns the
+// errors of Format.Put.
 func (f JSON) PutHandlers(data []byte, h Handlers) ([]byte, error) {
 	return f.edit(data, func(d *document, root map[string]any) error {
 		d.group = groupList
@@ -132,8 +133,8 @@ func (f JSON) PutHandlers(data []byte, h Handlers) ([]byte, error) {
 	})
 }
 
-// CutHandlers returns data without the program's handlers, and without the groups, lists and
-// parents that this leaves empty. Errors: as of Format.Put.
+// CutHandlers returns data without our handlers, and without the groups, lists and parents that are then
+// empty. It returns the errors of Format.Put.
 func (f JSON) CutHandlers(data []byte, h Handlers) ([]byte, error) {
 	h.Want = nil
 	return f.edit(data, func(d *document, root map[string]any) error {
@@ -142,9 +143,9 @@ func (f JSON) CutHandlers(data []byte, h Handlers) ([]byte, error) {
 	})
 }
 
-// keepSlots calls visit for each of the program's handlers, and sets those to gone{} that do not stay.
-// In a list that shall hold something, what has another shape than Handlers says is an error;
-// elsewhere it is nobody's here.
+// keepSlots calls visit for each of our handlers, and sets a handler to gone{} if visit returns false. In a
+// list that must hold a handler, a value of another shape than Handlers describes is an error; in other
+// lists it is ignored.
 func (h Handlers) keepSlots(d *document, root map[string]any, visit func(slot) (stays bool)) error {
 	if _, err := d.find(h.Path...); err != nil {
 		return err
@@ -168,7 +169,8 @@ func (h Handlers) keepSlots(d *document, root map[string]any, visit func(slot) (
 	return nil
 }
 
-// element visits the handlers that the element i of a list is or holds. The element stands at path.
+// element visits the handlers of element i of a list: the element itself or its group's handlers. path is
+// the path of the element.
 func (h Handlers) element(d *document, list []any, i int, s slot, path []string, visit func(slot) (stays bool)) error {
 	m, ok := list[i].(map[string]any)
 	if !ok && h.wants(s.list) {
@@ -193,7 +195,7 @@ func (h Handlers) element(d *document, list []any, i int, s slot, path []string,
 	return nil
 }
 
-// unlike says that something else is expected at path.
+// unlike returns an error that says what is expected at path.
 func (d *document) unlike(what string, path ...string) error {
 	v, err := d.find(path...)
 	if err != nil || v == nil {

@@ -2,15 +2,15 @@ package edit
 
 import "slices"
 
-// HasItem reports whether the list at a path holds a text. Errors: as of Format.Get.
+// HasItem reports whether the list at path contains text. It returns the errors of Format.Get.
 func (f JSON) HasItem(data []byte, path []string, text string) (bool, error) {
 	got, err := f.Get(data, path)
 	list, _ := got.([]any)
 	return slices.Contains(list, any(text)), err
 }
 
-// PutItem returns data with a text at the end of the list at a path, which is made where it is
-// missing. A text that is there stays. Errors: as of Format.Put.
+// PutItem returns data with text at the end of the list at path, and creates the list if it is missing. If
+// text is there it stays. It returns the errors of Format.Put.
 func (f JSON) PutItem(data []byte, path []string, text string) ([]byte, error) {
 	if has, err := f.HasItem(data, path, text); err != nil || has {
 		return data, err
@@ -30,8 +30,8 @@ func (f JSON) PutItem(data []byte, path []string, text string) ([]byte, error) {
 	})
 }
 
-// CutItem returns data without a text in the list at a path, and without the list and the parents
-// that this leaves empty. Errors: as of Format.Put.
+// CutItem returns data without text in the list at path, and without the list and the parents that are then
+// empty. It returns the errors of Format.Put.
 func (f JSON) CutItem(data []byte, path []string, text string) ([]byte, error) {
 	return f.edit(data, func(d *document, root map[string]any) error {
 		if _, err := d.find(path...); err != nil {

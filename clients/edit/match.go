@@ -9,9 +9,9 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// match changes v, which says was, until it says want. indent is that of the line on which v
-// begins. emptied says that the change has left nothing in v, which goes then: match removes it
-// from want as well.
+// match changes v, whose content is was, so that its content is want. indent is the indentation of the line
+// on which v begins. emptied says that the change has left nothing in v, so v must be removed; match
+// removes it from want as well.
 func (d *document) match(v *hujson.Value, was, want any, indent string) (emptied bool, err error) {
 	switch now := want.(type) {
 	case map[string]any:
@@ -89,13 +89,13 @@ func (d *document) matchList(v *hujson.Value, was, want []any, indent string) (e
 	return cut && hollow(v), nil
 }
 
-// item is what stands around a member of an object or an element of a list.
+// item is the white space and comments around a member of an object or an element of a list.
 type item struct {
 	before *hujson.Extra
-	after  *hujson.Extra // up to the comma; of the last one nil where no comma follows
+	after  *hujson.Extra // up to the comma; nil for the last item if no comma follows
 }
 
-// contents returns what an object or a list holds, and what stands behind the last of that.
+// contents returns the items of an object or a list, and what follows the last one.
 func contents(v *hujson.Value) (all []item, tail *hujson.Extra) {
 	switch c := v.Value.(type) {
 	case *hujson.Object:
@@ -112,18 +112,18 @@ func contents(v *hujson.Value) (all []item, tail *hujson.Extra) {
 	return all, tail
 }
 
-// hollow reports whether an object or a list holds neither a member nor a comment.
+// hollow reports whether an object or a list contains neither members nor comments.
 func hollow(v *hujson.Value) bool {
 	inside, tail := contents(v)
 	return len(inside) == 0 && blank(*tail)
 }
 
-// excise takes one member or element of v away, with its line and its comma. Comments around it stay.
+// excise removes one member or element of v with its line and comma. Comments around it stay.
 func excise(v *hujson.Value, i int) {
 	inside, tail := contents(v)
 	m, last := inside[i], i == len(inside)-1
 	rest := slices.Concat(withoutLine(*m.before), *m.after)
-	if last && i > 0 { // the one before is the last now: a comma follows it if one followed this one
+	if last && i > 0 { // the item before is now the last: a comma follows it if one followed this item
 		before := inside[i-1].after
 		if *m.after == nil {
 			rest = slices.Concat(*before, rest)
@@ -148,15 +148,15 @@ func excise(v *hujson.Value, i int) {
 	}
 }
 
-// withoutLine returns what stands before a member without the line end and the white space directly
-// before it.
+// withoutLine returns the text before a member without the line end and the white space directly before the
+// member.
 func withoutLine(before hujson.Extra) hujson.Extra {
 	before = bytes.TrimRight(before, " \t")
 	return bytes.TrimSuffix(bytes.TrimSuffix(before, []byte("\n")), []byte("\r"))
 }
 
-// attach adds a member, or an element where name is "", at the end of v in the style of those that
-// are there. It stands behind the last comment.
+// attach adds a member, or an element if name is "", at the end of v in the style of its other items. It
+// goes after the last comment.
 func (d *document) attach(v *hujson.Value, name string, value any, indent string) {
 	s := d.style(v, indent)
 	inside, tail := contents(v)
@@ -173,7 +173,7 @@ func (d *document) attach(v *hujson.Value, name string, value any, indent string
 		if s.oneLine {
 			lead = " "
 		}
-		if *inside[len(inside)-1].after != nil { // a comma follows the last one: one follows the new one too
+		if *inside[len(inside)-1].after != nil { // a comma follows the last item, so one follows the new item too
 			added.AfterExtra = hujson.Extra{}
 		}
 	}
@@ -191,7 +191,7 @@ func (d *document) attach(v *hujson.Value, name string, value any, indent string
 	}
 }
 
-// style is how the members of an object are laid out.
+// style is the layout of an object's members.
 type style struct {
 	d             *document
 	newline, unit string
@@ -199,7 +199,7 @@ type style struct {
 	oneLine       bool
 }
 
-// style returns the style of what v holds. indent is that of the line on which v begins.
+// style returns the layout of v's items. indent is the indentation of the line on which v begins.
 func (d *document) style(v *hujson.Value, indent string) style {
 	if flat(v) || flat(&d.root) {
 		return style{d: d, oneLine: true}
@@ -215,13 +215,13 @@ func (d *document) style(v *hujson.Value, indent string) style {
 	return s
 }
 
-// flat reports whether an object or a list holds something, all on one line.
+// flat reports whether an object or a list has items, all on one line.
 func flat(v *hujson.Value) bool {
 	inside, _ := contents(v)
 	return len(inside) > 0 && !bytes.Contains(hujson.Value{Value: v.Value}.Pack(), []byte("\n"))
 }
 
-// ownLine returns the indentation of the first member or element where that begins a line.
+// ownLine returns the indentation of the first member or element if it begins a line.
 func ownLine(v *hujson.Value) (indent string, ok bool) {
 	inside, _ := contents(v)
 	if len(inside) == 0 {
@@ -232,8 +232,8 @@ func ownLine(v *hujson.Value) (indent string, ok bool) {
 	return indent, indent != none
 }
 
-// lineOf returns the indentation of a member with this before it, where it begins a line: else
-// that of the line on which its container begins.
+// lineOf returns the indentation of a member with the text before before it, if the member begins a line;
+// else container, the indentation of its container's line.
 func lineOf(before hujson.Extra, container string) string {
 	if i := bytes.LastIndexByte(before, '\n'); i >= 0 && blank(before[i:]) {
 		return string(before[i+1:])
@@ -241,8 +241,8 @@ func lineOf(before hujson.Extra, container string) string {
 	return container
 }
 
-// value lays out a decoded value: a list of texts on one line, all else each member on a line of
-// its own, indented by one unit more than indent, but in a file of one line.
+// value lays out a decoded value: a list of strings on one line, any other container with each member on a
+// line of its own, indented by one unit more than indent. In a file of one line it uses one line.
 func (s style) value(v any, indent string) hujson.ValueTrimmed {
 	lead := s.newline + indent + s.unit
 	switch v := v.(type) {
@@ -276,7 +276,7 @@ func (s style) value(v any, indent string) hujson.ValueTrimmed {
 	}
 }
 
-// lead returns what stands before the member with this number.
+// lead returns the white space before the i-th member.
 func (s style) lead(i int, ownLine string) hujson.Extra {
 	if s.oneLine && i > 0 {
 		return hujson.Extra(" ")
@@ -284,7 +284,7 @@ func (s style) lead(i int, ownLine string) hujson.Extra {
 	return hujson.Extra(ownLine)
 }
 
-// texts reports whether a list holds nothing but texts.
+// texts reports whether a list contains only strings.
 func texts(list []any) bool {
 	return !slices.ContainsFunc(list, func(v any) bool { _, ok := v.(string); return !ok })
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// TOML is a file whose entry is a table of its own, [a.b]. An entry that is written otherwise
-// (inline, or with dotted keys) is ErrByHand.
+// TOML is a file in which the entry is a table of its own, [a.b]. An entry in another form (inline, or with
+// dotted keys) is ErrByHand.
 type TOML struct{}
 
 // Get implements Format.
@@ -98,7 +98,7 @@ func (f TOML) Cut(data []byte, path []string) ([]byte, error) {
 			from--
 		}
 		rest := slices.Concat(lines[:from], lines[to:])
-		if sameElse(f, data, []byte(strings.Join(rest, "")), path) { // else it is a line of some text
+		if sameElse(f, data, []byte(strings.Join(rest, "")), path) { // else the line belongs to a text
 			lines = rest
 		}
 	}
@@ -108,14 +108,14 @@ func (f TOML) Cut(data []byte, path []string) ([]byte, error) {
 // Empty implements Format.
 func (TOML) Empty(data []byte) bool { return blank([]byte(strings.TrimPrefix(string(data), bom))) }
 
-// anyHeader matches what looks like the line of a table. Text in a string of several lines may look
-// so too: what is cut there does not pass the check of the result.
+// anyHeader matches a line that looks like a table's header. Text in a multi-line string may look the same;
+// cutting there fails the check of the result.
 var anyHeader = regexp.MustCompile(`^\s*\[`)
 
-// header matches the line of the table at path.
+// header matches the header of the table at path.
 func header(path []string) *regexp.Regexp { return regexp.MustCompile(headerBegins(path) + headerEnds) }
 
-// headerBelow matches that line and those of the tables below.
+// headerBelow matches that header and those of the tables below.
 func headerBelow(path []string) *regexp.Regexp {
 	return regexp.MustCompile(headerBegins(path) + `(?:\..*)?` + headerEnds)
 }
@@ -124,13 +124,13 @@ func headerBegins(path []string) string { return `^(?:` + bom + `)?\s*\[` + dott
 
 const headerEnds = `\]\s*(?:#.*)?\s*$`
 
-// inline matches a line that sets the parent of the entry at path. TOML forbids a [table] below an
-// inline one, but the parser here lets it pass.
+// inline matches a line that sets the parent of the entry at path. TOML forbids a [table] below an inline
+// table, but this parser accepts it.
 func inline(path []string) *regexp.Regexp {
 	return regexp.MustCompile(`(?m)^(?:` + bom + `)?` + dotted(path[:len(path)-1]) + `=`)
 }
 
-// dotted is an expression for a key of several names.
+// dotted returns an expression that matches a dotted key.
 func dotted(path []string) string {
 	all := make([]string, len(path))
 	for i, name := range path {
@@ -140,8 +140,8 @@ func dotted(path []string) string {
 	return strings.Join(all, `\.`)
 }
 
-// section returns the line behind the last one of a table that is not blank or a comment: those
-// before the next table are about that one.
+// section returns the index after the last line of a table that is neither blank nor a comment: comments
+// before the next table belong to that table.
 func section(lines []string, at int) int {
 	end := at + 1
 	for i := at + 1; i < len(lines) && !anyHeader.MatchString(lines[i]); i++ {
@@ -152,14 +152,14 @@ func section(lines []string, at int) int {
 	return end
 }
 
-// sets reports whether a line sets one of the keys that e knows.
+// sets reports whether a line sets a key of e.
 func sets(l string, e Entry) bool {
 	name, _, ok := strings.Cut(l, "=")
 	name = strings.Trim(name, " \t\"'")
 	return ok && (slices.Contains(e.Drop, name) || slices.ContainsFunc(e.Keys, func(k Key) bool { return k.Name == name }))
 }
 
-// value writes a value of a Key.
+// value formats a value of a Key.
 func value(v any) string {
 	switch v := v.(type) {
 	case bool:
