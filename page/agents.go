@@ -9,19 +9,19 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// agentShown is an agent of the directory.
+// agentShown is an agent in the directory.
 type agentShown struct {
 	maildir.AgentInfo
-	Oldest  time.Time        // of its unread mail; zero: there is none
-	Asleep  *maildir.Unwoken // nobody can be woken for its mail; nil
+	Oldest  time.Time        // when its oldest unread mail arrived; zero: no unread mail
+	Asleep  *maildir.Unwoken // its mail that no session can be woken for; nil for none
 	Asks    bool             // its client waits for a person's permission
 	Reaches []maildir.Reach
 }
 
-// agentsMost is how many agents one view shows.
+// agentsMost is the most agents that one view shows.
 const agentsMost = 1000
 
-// agents shows who is there: presence, unread mail, claims, how each can be woken and how that went.
+// agents shows the agents: presence, unread mail, claims, and how each can be woken and was woken last.
 func (h *Page) agents(v *view) error {
 	if err := v.in("agents", "Agents"); err != nil {
 		return err
@@ -54,19 +54,19 @@ func (h *Page) agents(v *view) error {
 	return v.show("agents", all)
 }
 
-// toAgent is a view, and an agent that a form of it is about.
+// toAgent is a view with a form about an agent.
 type toAgent struct {
 	*view
 	Agent string
 }
 
-// To is the view for a form about an agent.
+// To returns the view for a form about an agent.
 func (v *view) To(agent string) toAgent { return toAgent{v, agent} }
 
-// CanNudge reports whether the person can have agents woken from here.
+// CanNudge reports whether the person can wake agents from here.
 func (v *view) CanNudge() bool { return v.Signed && v.page.cfg.Nudge != nil }
 
-// nudge wakes an agent now, and says how that went.
+// nudge wakes an agent now and reports the result.
 func (h *Page) nudge(v *view) (to string, err error) {
 	if h.cfg.Nudge == nil {
 		return "", errNoView
@@ -75,7 +75,7 @@ func (h *Page) nudge(v *view) (to string, err error) {
 	text := agent + " was not woken: it has no unread mail, or its client waits for mail and tells of it by itself."
 	tried := false
 	err = h.cfg.Nudge(v.ctx(), v.p.Slug, agent, func(how, why string) {
-		switch { // of several sessions one that was woken counts
+		switch { // one woken session is enough
 		case why == "":
 			text, tried = agent+" was told of its mail"+hows[how]+".", true
 		case !tried:
@@ -106,7 +106,7 @@ func (v *view) Way(r maildir.Reach) string {
 	return r.Client + ", cannot be woken"
 }
 
-// Woke says how the last wake of a session went; "" where none was needed.
+// Woke says how the last wake of a session went; "" if none was needed.
 func (v *view) Woke(r maildir.Reach) string {
 	said := []string{}
 	for _, s := range []string{r.Wake.Outcome, r.Wake.Why} {

@@ -9,25 +9,25 @@ import (
 	"time"
 )
 
-// Whoever reaches the server may ask for any view, and need not read what comes. So an answer has a
-// bound, all answers together hold a bounded amount of memory, and a browser that takes nothing for
+// Anyone who reaches the server may ask for any view, and need not read the answer. So each answer has a
+// limit, all answers together hold a limited amount of memory, and a browser that takes nothing for
 // answerPatience loses its connection.
 const (
-	mostHeld       = 64 << 20         // bytes that all answers hold together
-	whileMade      = 12 << 20         // bytes that a view may take while it is made: mostText, escaped
-	pieceBytes     = 64 << 10         // bytes that are written at once
+	mostHeld       = 64 << 20         // bytes that all answers may hold together
+	whileMade      = 12 << 20         // bytes that a view may hold while it is made: mostText, escaped
+	pieceBytes     = 64 << 10         // bytes per write
 	holdPatience   = 5 * time.Second  // how long a request waits for memory
 	answerPatience = 30 * time.Second // how long a browser may take nothing
 )
 
-// How much of the text of messages a view or a feed shows.
+// How many bytes of messages' text a view or a feed shows.
 const (
 	mostText = 2 << 20
 	mostBody = 256 << 10 // of one body
 )
 
-// reserve takes so many bytes of the memory for answers. It reports false, and has answered 503, where
-// there are not enough in time. The caller calls giveBack(0) in the end.
+// reserve takes bytes of the memory for answers. If there are not enough in time, it answers 503 and
+// reports false. The caller must call giveBack(0) at the end.
 func (v *view) reserve(bytes int64) bool {
 	ctx, cancel := context.WithTimeout(v.ctx(), holdPatience)
 	defer cancel()
@@ -42,7 +42,7 @@ func (v *view) reserve(bytes int64) bool {
 	return false
 }
 
-// giveBack returns what the view holds beyond some bytes.
+// giveBack returns the memory that the view holds beyond the given number of bytes.
 func (v *view) giveBack(beyond int64) {
 	if v.held > beyond {
 		v.page.memory.Release(v.held - beyond)
@@ -50,13 +50,13 @@ func (v *view) giveBack(beyond int64) {
 	}
 }
 
-// writeWhole writes a whole answer of which the header is set.
+// writeWhole writes a complete answer whose header is set.
 func (v *view) writeWhole(status int, data []byte) {
 	v.giveBack(int64(cap(data)))
 	v.writePieces(status, int64(len(data)), bytes.NewReader(data))
 }
 
-// writePieces writes an answer of length bytes, read from a source, in pieces.
+// writePieces writes an answer of length bytes from a reader, in pieces.
 func (v *view) writePieces(status int, length int64, from io.Reader) {
 	v.w.Header().Set("Content-Length", strconv.FormatInt(length, 10))
 	v.w.WriteHeader(status)
@@ -64,12 +64,12 @@ func (v *view) writePieces(status int, length int64, from io.Reader) {
 	piece := make([]byte, min(length, pieceBytes))
 	for length > 0 {
 		n, err := io.ReadFull(from, piece[:min(length, int64(len(piece)))])
-		_ = out.SetWriteDeadline(time.Now().Add(answerPatience)) // where there is a connection
+		_ = out.SetWriteDeadline(time.Now().Add(answerPatience)) // if there is a connection
 		if _, werr := v.w.Write(piece[:n]); err != nil || werr != nil {
-			return // the browser is gone, or reads nothing; or the file is shorter by now
+			return // the browser is gone or does not read, or the file has become shorter
 		}
 		length -= int64(n)
 	}
 	_ = out.Flush()
-	_ = out.SetWriteDeadline(time.Time{}) // the connection may serve others next
+	_ = out.SetWriteDeadline(time.Time{}) // the connection may serve other requests
 }

@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/markdown"
 )
 
-// clean lets pass what markdown.Render makes, and nothing else. Safe for concurrent use; made at the
-// first use.
+// clean keeps the HTML that markdown.Render makes and removes anything else. It is safe for concurrent use
+// and is built at first use.
 var clean = sync.OnceValue(cleaner)
 
 func cleaner() *bluemonday.Policy {
@@ -32,7 +32,7 @@ func cleaner() *bluemonday.Policy {
 	return p
 }
 
-// bodyHTML is a body as HTML; "" where it is to be shown as it is written.
+// bodyHTML returns a body as HTML; "" if it must be shown as it is written.
 func bodyHTML(m *index.MessageRow) template.HTML {
 	if m.MediaType == format.PlainText {
 		return ""

@@ -15,20 +15,20 @@ import (
 // claimShown is a live claim.
 type claimShown struct {
 	claim.Row
-	Begin, Width float64 // of the time it holds, in percent of the hours that the bars show
-	Beyond       bool    // it holds longer than they show
+	Begin, Width float64 // the claim's time, in percent of the hours that the bars show
+	Beyond       bool    // it lasts longer than they show
 	Stopped      []stopShown
 }
 
-// stopShown is somebody whom a claim has stopped.
+// stopShown is an agent that a claim has stopped.
 type stopShown struct {
-	Agent string // "": nobody known
+	Agent string // "" if unknown
 	Doing string
 	Paths []string
 	At    time.Time
 }
 
-// The bars of claims show claimHours from claimPast ago on.
+// The bars of claims show claimHours, beginning claimPast ago.
 const (
 	claimHours = 5
 	claimPast  = time.Hour
@@ -45,10 +45,10 @@ type hourShown struct {
 	Label string
 }
 
-// claimAnchor is where the view of claims has the claim of that file.
+// claimAnchor returns the anchor of the claim with that file in the view of claims.
 func claimAnchor(file string) string { return strings.TrimSuffix(path.Base(file), ".json") }
 
-// claimList shows the live claims by path, on a common time line, and whom they have stopped.
+// claimList shows the live claims by path, on a common time line, and the agents that they have stopped.
 func (h *Page) claimList(v *view) error {
 	if err := v.in("claims", "Claims"); err != nil {
 		return err
@@ -95,7 +95,7 @@ func stoppedBy(stops []maildir.Stop, file string) (all []stopShown) {
 	return all
 }
 
-// release releases a claim, and tells its holder why where that is another.
+// release releases a claim. If another agent holds it, release tells the holder why.
 func (h *Page) release(v *view) (to string, err error) {
 	form := v.r.PostForm
 	agent, pattern := form.Get("agent"), form.Get("path")
@@ -114,7 +114,7 @@ func (h *Page) release(v *view) (to string, err error) {
 	return saying(v.at("claims"), "freed", notice.ID, nil), nil
 }
 
-// unrelease takes back that the person has released a claim of their own.
+// unrelease takes back the release of a claim of the person's own.
 func (h *Page) unrelease(v *view) (to string, err error) {
 	undone, err := v.box().Undo(v.ctx(), maildir.Undoing{Verb: history.VerbRelease})
 	if err != nil {

@@ -11,23 +11,23 @@ import (
 	"mailtree/maildir/index"
 )
 
-// draftShown is what the form for a message begins with.
+// draftShown is the initial content of the form for a message.
 type draftShown struct {
 	*view
-	ReplyTo    *index.MessageRow // what it answers; nil for a new message
+	ReplyTo    *index.MessageRow // the message that it answers; nil for a new message
 	To, CC     string
 	Subject    string
 	Body       string
 	Importance string
 	Ack        bool
-	Refused    string // why it was not sent; "" before somebody has tried
+	Refused    string // why it was not sent; "" before the first try
 	Agents     []index.AgentRow
 }
 
-// ThreadID is the thread that the answer goes to.
+// ThreadID returns the thread of the answer.
 func (d *draftShown) ThreadID() string { return cmp.Or(d.ReplyTo.ThreadID, d.ReplyTo.ID) }
 
-// Levels are the degrees of importance; the first goes without saying.
+// Levels lists the degrees of importance; the first is the default.
 func (d *draftShown) Levels() []string {
 	return []string{format.Normal, format.Low, format.High, format.Urgent}
 }
@@ -40,7 +40,7 @@ func (h *Page) compose(v *view) error {
 	})
 }
 
-// showDraft shows the form of a message alone.
+// showDraft shows only the form of a message.
 func (v *view) showDraft(status int, d *draftShown) (err error) {
 	name, title := "compose", "New message"
 	if d.ReplyTo != nil {
@@ -52,14 +52,14 @@ func (v *view) showDraft(status int, d *draftShown) (err error) {
 	if d.Agents, err = v.p.Agents(v.ctx()); err != nil {
 		return err
 	}
-	d.view, v.Live = v, d.Refused == "" // the address of what was refused shows nothing anew
+	d.view, v.Live = v, d.Refused == "" // reloading the address of a refused form would show nothing new
 	return v.showAs(status, name, d)
 }
 
-// errNoText says that a message has nothing to tell.
+// errNoText says that the message has no text.
 var errNoText = errors.New("the message has no text")
 
-// sending handles the form of a message. It shows the form again, as it came, where that is refused.
+// sending handles the form of a message. If it is refused, sending shows the form again as it came.
 func (h *Page) sending(v *view) error {
 	err := h.write(h.send)(v)
 	if err == nil || errors.Is(err, errNoWrite) || v.ctx().Err() != nil {
@@ -75,23 +75,23 @@ func (h *Page) sending(v *view) error {
 		Ack:        form.Get("ack") != "",
 	}
 	if original := form.Get("reply_to"); original != "" {
-		d.ReplyTo, _ = v.p.MessageHead(v.ctx(), original) // where it is gone, the text may become a new message
+		d.ReplyTo, _ = v.p.MessageHead(v.ctx(), original) // if the original is gone, the text may become a new message
 	}
 	var status int
 	status, d.Refused = v.reason(err)
 	return v.showDraft(status, d)
 }
 
-// becomeAgent makes the person an agent of the project where they are none yet.
+// becomeAgent registers the person as an agent of the project if necessary.
 func (v *view) becomeAgent() (err error) {
 	v.Me, _, err = v.p.Person(v.ctx(), v.Me)
 	return err
 }
 
-// send sends what a form says: a new message, or with reply_to an answer.
+// send sends the message of a form: a new message, or with reply_to an answer.
 func (h *Page) send(v *view) (to string, err error) {
 	form := v.r.PostForm
-	body := strings.ReplaceAll(form.Get("body"), "\r\n", "\n") // as browsers send it
+	body := strings.ReplaceAll(form.Get("body"), "\r\n", "\n") // browsers send CRLF
 	if strings.TrimSpace(body) == "" {
 		return "", errNoText
 	}
@@ -124,7 +124,7 @@ func (h *Page) send(v *view) (to string, err error) {
 	return saying(v.at("thread", cmp.Or(sent.ThreadID, sent.ID)), "sent", sent.ID, nil) + "#" + sent.ID, nil
 }
 
-// readOriginal marks what was answered as read, where it lies in the person's inbox.
+// readOriginal marks the answered message as read if it is in the person's inbox.
 func (v *view) readOriginal(id string) {
 	const read = true
 	if _, err := v.box().SetRead(v.ctx(), id, read); err != nil {
@@ -132,15 +132,15 @@ func (v *view) readOriginal(id string) {
 	}
 }
 
-// names reads a list of agents, with commas or spaces between them.
+// names parses a list of agents separated by commas or spaces.
 func names(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == ';' })
 }
 
 func joined(names []string) string { return strings.Join(names, ",") }
 
-// mark does with a message what the form says: marks it in the person's inbox, puts it away, or
-// deletes it for everybody.
+// mark does to a message what the form says: it marks it in the person's inbox, archives it, or deletes it
+// for everyone.
 func (h *Page) mark(v *view) (to string, err error) {
 	id, as := v.r.PathValue("id"), v.r.PostForm.Get("as")
 	switch as {
@@ -167,7 +167,7 @@ func (h *Page) mark(v *view) (to string, err error) {
 	return v.messageSaying(id, as, nil)
 }
 
-// undo takes back what the person has done last to a message.
+// undo takes back the person's last operation on a message.
 func (h *Page) undo(v *view) (to string, err error) {
 	id := v.r.PathValue("id")
 	undone, err := v.box().Undo(v.ctx(), maildir.Undoing{
@@ -179,8 +179,8 @@ func (h *Page) undo(v *view) (to string, err error) {
 	return v.messageSaying(id, "undone", undone.Readers)
 }
 
-// messageSaying is the address of a message in its thread, or of the inbox where it is gone, with
-// what was done to it.
+// messageSaying returns the address of a message in its thread, or of the inbox if the message is gone,
+// with a note on what was done to it.
 func (v *view) messageSaying(id, done string, readers []string) (string, error) {
 	m, err := v.p.Message(v.ctx(), id)
 	switch {

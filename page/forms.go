@@ -12,30 +12,30 @@ import (
 	"mailtree/maildir/format"
 )
 
-// A form is handled once: of a second click nothing comes but the answer of the first. The answer of
-// every form is the address of a view, which says what was done (done) and offers to undo it.
+// Each form is handled once: a second click gets the answer of the first one. The answer of every form is
+// the address of a view that says what was done (done) and offers to undo it.
 
-// formsKept is how many forms are remembered.
+// formsKept is how many handled forms are remembered.
 const formsKept = 1000
 
-// forms are those that were handled lately. Safe for concurrent use.
+// forms are the recently handled forms. It is safe for concurrent use.
 type forms struct {
 	mu  sync.Mutex
-	by  map[formSum]*handling // by address and content: who changes a form and sends it again means it
+	by  map[formSum]*handling // by address and content: a changed form counts as new
 	old []formSum             // keys of by, the oldest first
 }
 
 type formSum [sha256.Size]byte
 
-// handling is a form that is handled, or was.
+// handling is a form that is being handled or was handled.
 type handling struct {
 	done chan struct{}
 	to   string
 	err  error
 }
 
-// handleOnce calls do where no such form was handled, and returns what do has returned for the first
-// of them. What was refused may be tried again.
+// handleOnce calls do for the first form of its kind and returns the same result for later ones. A refused
+// form may be tried again.
 func (f *forms) handleOnce(ctx context.Context, form formSum, do func() (string, error)) (to string, err error) {
 	f.mu.Lock()
 	first, again := f.by[form]
@@ -65,11 +65,11 @@ func (f *forms) handleOnce(ctx context.Context, form formSum, do func() (string,
 	return first.to, first.err
 }
 
-// maxForm bounds what a form sends: a message of the greatest size, escaped.
+// maxForm is the largest form in bytes: a message of the greatest size, escaped.
 const maxForm = 12 << 20
 
-// write lets do handle a form only where a session's own page has sent it, and each form once. do
-// returns the address that the browser shows next.
+// write returns a handler that calls do for a form only if a page of this session has sent it, and only
+// once for each form. do returns the address that the browser shows next.
 func (h *Page) write(do func(*view) (to string, err error)) func(*view) error {
 	return func(v *view) error {
 		if !v.Signed || !ownOrigin(v.r) {
@@ -80,7 +80,7 @@ func (h *Page) write(do func(*view) (to string, err error)) func(*view) error {
 			v.fail(http.StatusBadRequest, "The form did not come whole, or is too large.")
 			return nil
 		}
-		// A second click is told how it ends, also where the first has gone.
+		// A second click gets the result even if the browser of the first one has gone.
 		v.r = v.r.WithContext(format.Through(context.WithoutCancel(v.r.Context()), format.DoorPage))
 		form := v.r.PostForm
 		if !hmac.Equal([]byte(form.Get("csrf")), []byte(v.CSRF())) {
@@ -106,7 +106,7 @@ func (h *Page) write(do func(*view) (to string, err error)) func(*view) error {
 	}
 }
 
-// CSRF is what forms carry to show that a view of this page made them.
+// CSRF returns the value that proves that a form comes from a view of this page.
 func (v *view) CSRF() string {
 	if !v.Signed {
 		return ""
@@ -114,15 +114,15 @@ func (v *view) CSRF() string {
 	return v.page.signature("form", v.page.signed(&v.session))
 }
 
-// FormKey is the idempotency key of a form: a second click sends nothing.
+// FormKey returns the idempotency key of a form: a second click sends nothing.
 func (v *view) FormKey() string { return "page-" + rand.Text() }
 
-// done is what the person has done just now, as the address of a view says it.
+// done describes what the person has just done, as the address of a view says it.
 type done struct {
 	Text    string
-	Undo    string   // the address that takes it back; "": nothing does
-	Readers []string // who had read it
-	Told    bool     // the readers are told
+	Undo    string   // the address that undoes it; "" if it cannot be undone
+	Readers []string // the agents who had read it
+	Told    bool     // the readers were told
 }
 
 // dones are the parameters of an address that say what was done, and to which message.
@@ -141,7 +141,7 @@ var dones = []struct {
 	{"freed", done{Text: "Released, and its holder is told."}},
 }
 
-// Done is what the address says; nil for nothing.
+// Done returns what the address says was done; nil for nothing.
 func (v *view) Done() *done {
 	if text := v.asked("said"); text != "" && hmac.Equal([]byte(v.asked("by")), []byte(v.page.signature("said", text))) {
 		return &done{Text: text}
@@ -163,12 +163,13 @@ func (v *view) Done() *done {
 	return nil
 }
 
-// saidAt is an address with a sentence of ours, signed: nobody else's link puts words on a view.
+// saidAt returns an address with a signed sentence of ours, so that a link by someone else cannot put words
+// on a view.
 func (v *view) saidAt(path, text string) string {
 	return path + "?" + url.Values{"said": {text}, "by": {v.page.signature("said", text)}}.Encode()
 }
 
-// saying is an address with what was done to a message, and who had read that.
+// saying returns an address with what was done to a message and who had read it.
 func saying(path, done, id string, readers []string) string {
 	q := url.Values{done: {id}}
 	if len(readers) > 0 {

@@ -9,8 +9,8 @@ import (
 	"mailtree/maildir/history"
 )
 
-// historyMost is how many entries one history shows, the newest; patchMost how many bytes of changes
-// it shows line by line.
+// historyMost is the most entries of one history, the newest ones. patchMost is the most bytes of changes
+// that it shows line by line.
 const (
 	historyMost = 100
 	patchMost   = 100_000
@@ -18,9 +18,9 @@ const (
 
 type historyShown struct {
 	ID      string
-	Subject string // "" where it is gone
-	Link    string // to it, where it is there
-	Mine    bool   // the person has done something to it that can be undone
+	Subject string // "" if the message is gone
+	Link    string // to the message, if it still exists
+	Mine    bool   // the person can undo something that they did to it
 	Entries []entryShown
 }
 
@@ -31,20 +31,20 @@ type entryShown struct {
 	Lines []fileShown
 }
 
-// fileShown is a file that changed.
+// fileShown is a changed file.
 type fileShown struct {
 	Path, Change string
-	Lines        []diffLine // what differs; nil where that is not shown
+	Lines        []diffLine // the differing lines; nil if they are not shown
 }
 
 // diffLine is a line of a patch.
 type diffLine struct {
-	Kind string // add, del, hunk; "" for a line that is as it was
+	Kind string // add, del, hunk; "" for an unchanged line
 	Text string
 }
 
-// history shows from Git what was done with a message, the last first. Without a session it leaves
-// out what would tell of blind copies.
+// history shows from Git what was done to a message, newest first. Without a session it leaves out
+// everything that would reveal blind copies.
 func (h *Page) history(v *view) error {
 	shown := historyShown{ID: v.r.PathValue("id")}
 	m, err := v.p.MessageHead(v.ctx(), shown.ID)
@@ -82,13 +82,13 @@ func (h *Page) history(v *view) error {
 	if err := v.in("threads", "History"); err != nil {
 		return err
 	}
-	v.Live = false // it is read from Git
+	v.Live = false // its content comes from Git
 	return v.show("history", shown)
 }
 
-// showFile shows a changed file, and how its lines differ while there is room. A mark says no more
-// than its path and the time, a new copy no more than the canonical file. A sender's copy names who
-// got it blind: without a session no lines of copies are shown.
+// showFile shows a changed file and, while there is room, its changed lines. A mark says no more than its
+// path and the time; a new copy says no more than the canonical file. A sender's copy names the bcc
+// recipients, so without a session no lines of copies are shown.
 func (v *view) showFile(f *history.FileChange, room *int) (fileShown, error) {
 	shown := fileShown{Path: f.Path, Change: f.Op}
 	switch at := format.Locate(f.Path).Kind; {
@@ -123,7 +123,7 @@ func (v *view) showFile(f *history.FileChange, room *int) (fileShown, error) {
 	return shown, nil
 }
 
-// verbs are the operations on a message, as somebody did them.
+// verbs are the operations on a message, in the words of the history.
 var verbs = map[string]string{
 	"send":              "sent it",
 	"reply":             "sent it, as a reply",

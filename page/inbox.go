@@ -9,8 +9,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// myInbox is a page of the person's inbox, empty where they have written nothing yet: then they are
-// no agent of the project.
+// myInbox returns a page of the person's inbox. It is empty if the person has written nothing yet, because
+// then they are not an agent of the project.
 func (v *view) myInbox(q index.InboxQuery) (*maildir.InboxPage, error) {
 	const leaveUnread = false
 	q.Agent, q.Peek = v.Me, true
@@ -24,11 +24,11 @@ func (v *view) myInbox(q index.InboxQuery) (*maildir.InboxPage, error) {
 // inboxShown is a page of the person's inbox.
 type inboxShown struct {
 	*maildir.InboxPage
-	Which string // what of it: "" is the unread, allMail, or withArchived
+	Which string // which part: "" for unread mail, allMail, or withArchived
 	Next  string
 }
 
-// Listed is how many messages the inbox lists where it is not asked for what is archived.
+// Listed is how many messages the inbox lists without archived ones.
 func (s inboxShown) Listed() int { return s.Total - s.Archived }
 
 // Values of the inbox's parameter all.
@@ -59,7 +59,7 @@ func (h *Page) inbox(v *view) error {
 	return v.show("inbox", shown)
 }
 
-// linkTo is where a message is read: in its thread.
+// linkTo returns the address of a message in its thread.
 func (v *view) linkTo(m *index.MessageRow) string {
 	return v.at("thread", cmp.Or(m.ThreadID, m.ID)) + "#" + m.ID
 }
@@ -67,7 +67,7 @@ func (v *view) linkTo(m *index.MessageRow) string {
 // LinkTo is linkTo for templates.
 func (v *view) LinkTo(m index.MessageRow) string { return v.linkTo(&m) }
 
-// projects lists the projects, or shows the only one.
+// projects lists the projects, or shows the only project.
 func (h *Page) projects(v *view) error {
 	all := h.cfg.Store.Projects()
 	if len(all) == 1 {
@@ -80,7 +80,7 @@ func (h *Page) projects(v *view) error {
 	}
 	var rows []row
 	for _, p := range all {
-		mine, err := p.Box(v.Me, v.origin()).Counts(v.ctx()) // none where the person is no agent there
+		mine, err := p.Box(v.Me, v.origin()).Counts(v.ctx()) // zero if the person is no agent there
 		if err != nil {
 			return err
 		}

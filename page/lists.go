@@ -12,11 +12,11 @@ import (
 	"mailtree/maildir/index"
 )
 
-// searchShown is a page of what a search found.
+// searchShown is a page of search results.
 type searchShown struct {
 	Query  string
-	Ranked bool // by relevance, not the newest first
-	Among  int  // how many of the newest that match were put into that order
+	Ranked bool // by relevance; otherwise the newest first
+	Among  int  // how many of the newest matches were ranked
 	Hits   []index.Hit
 	Next   string
 	Note   string
@@ -47,13 +47,13 @@ func (h *Page) search(v *view) error {
 	return v.show("search", shown)
 }
 
-// threadRow is a thread by its newest message.
+// threadRow is a thread, shown by its newest message.
 type threadRow struct {
 	index.MessageRow
-	More int // further messages of it among those that were looked at
+	More int // further messages of the thread among the messages that were read
 }
 
-// threadsRead is among how many messages threads are looked for.
+// threadsRead is how many messages are searched for threads.
 const threadsRead = 60
 
 type threadsShown struct {
@@ -62,7 +62,8 @@ type threadsShown struct {
 	Next    string
 }
 
-// threads lists those of the newest messages that a search finds, of all where it says nothing.
+// threads lists the threads of the newest messages that a search finds, or of all messages without a
+// search.
 func (h *Page) threads(v *view) error {
 	if err := v.in("threads", "Threads"); err != nil {
 		return err
@@ -91,28 +92,28 @@ func (h *Page) threads(v *view) error {
 	return v.show("threads", shown)
 }
 
-// did is one operation as the activity tells it.
+// did is one operation in the activity.
 type did struct {
 	At        time.Time
-	Who, What string // Who is "" where that is not known
-	Link      string // to the message, or its history where it is gone; "" of a claim or an agent
+	Who, What string // Who is "" if unknown
+	Link      string // to the message, or to its history if it is gone; "" for a claim or an agent
 	Subject   string
 	Gone      bool // the message is no longer in the mail
 	Path      string
 }
 
 type activityShown struct {
-	Only string // the agent whose activity it is; "" for everybody's
+	Only string // the agent whose activity is shown; "" for everyone's
 	Rows []did
 }
 
 // activityRows is how many operations the activity shows.
 const activityRows = 100
 
-// activityRead is how many of the newest changes of the project the activity is found in.
+// activityRead is how many of the project's newest changes the activity is taken from.
 const activityRead = 1000
 
-// told are the changes that tell of an operation, in words.
+// told are the changes that show an operation, in words.
 var told = map[format.Kind]map[string]string{
 	format.KindCanonical: {index.Added: "wrote", index.Changed: "changed", index.Removed: "removed"},
 	format.KindRead:      {index.Added: "read"},
@@ -154,7 +155,7 @@ func (h *Page) activity(v *view) error {
 			continue
 		}
 		if c.Kind == format.KindCanonical && c.Op != index.Added {
-			c.Agent = "" // the feed knows whose message it is, and its history who has changed it
+			c.Agent = "" // the feed names the message's sender; only the history knows who changed the message
 		}
 		if c.Kind == format.KindReleased {
 			c.Agent = cmp.Or(v.p.ReleasedBy(c.Path), held[format.ClaimOfMark(c.Path)].Agent)
@@ -188,7 +189,7 @@ func (h *Page) activity(v *view) error {
 	return v.show("activity", shown)
 }
 
-// mark is what an agent did with its copy of a message, and when.
+// mark is an agent's mark on its copy of a message, with the time.
 type mark struct {
 	id, agent string
 	at        int64
@@ -196,8 +197,8 @@ type mark struct {
 
 func markOf(c *index.Change) mark { return mark{c.ID, c.Agent, c.At.UnixMicro()} }
 
-// readWith are the acknowledgements and the puttings away: each has marked its message as read, too,
-// and is one operation.
+// readWith returns the marks of acknowledging and archiving. Each of them has marked the message as read
+// too, but is one operation.
 func readWith(changes []index.Change) map[mark]bool {
 	all := map[mark]bool{}
 	for i := range changes {
@@ -208,8 +209,8 @@ func readWith(changes []index.Change) map[mark]bool {
 	return all
 }
 
-// tellMessage fills in what message an operation was on. open: everybody may know that the agent has to
-// do with it (Invariant I7).
+// tellMessage fills in the message of an operation. open reports whether everyone may know that the agent
+// is involved (Invariant I7).
 func (v *view) tellMessage(d *did, c *index.Change) (open bool, err error) {
 	m, err := v.p.MessageHead(v.ctx(), c.ID)
 	if errors.Is(err, maildir.ErrNotFound) {

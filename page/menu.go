@@ -9,28 +9,28 @@ import (
 	"mailtree/maildir/index"
 )
 
-// menu is what waits for the person, and what the menu counts beside it.
+// menu holds what waits for the person, and the counts beside the menu.
 type menu struct {
 	mailDue
 	Waits  []item // newest first
 	Agents int
-	Claims int // that hold
-	Broken int // files that are not valid
+	Claims int // live claims
+	Broken int // invalid files
 }
 
-// Waiting is how much waits, also what Waits leaves out.
+// Waiting is how many things wait, including those that Waits leaves out.
 func (m *menu) Waiting() int { return len(m.Waits) + m.More }
 
 // mailDue is the mail that waits for the person: unread, to acknowledge or to answer.
 type mailDue struct {
 	Unread int
-	More   int // of Unread, without those among due
+	More   int // unread messages that are not in due
 	due    []item
 }
 
-// countMenu fills in the menu. Reading what mail is due takes milliseconds in a large project, so
-// all views of a person share it until the project changes. The rest is cheap, and changes as time
-// passes, or as the guard and sessions note something, without an event.
+// countMenu fills in the menu. Reading the due mail takes milliseconds in a large project, so all views of
+// a person share it until the project changes. The rest is cheap to read, and changes with time, or when
+// the guard or a session writes something, without an event.
 func (v *view) countMenu() (err error) {
 	m := &v.Menu
 	if m.mailDue, err = v.page.dueTo(v).read(v); err != nil {
@@ -54,7 +54,7 @@ func (v *view) countMenu() (err error) {
 	return err
 }
 
-// concat returns the items and, after them, those that each of the functions lists.
+// concat returns the items followed by those of each function.
 func concat(items []item, lists ...func() ([]item, error)) ([]item, error) {
 	all := slices.Clone(items)
 	for _, list := range lists {
@@ -67,7 +67,7 @@ func concat(items []item, lists ...func() ([]item, error)) ([]item, error) {
 	return all, nil
 }
 
-// readMailDue reads from the index what mail is due.
+// readMailDue reads the due mail from the index.
 func (v *view) readMailDue() (mailDue, error) {
 	unread, err := v.myInbox(index.InboxQuery{UnreadOnly: true, Limit: waitingMost})
 	if err != nil {
@@ -87,15 +87,15 @@ type mailbox struct {
 	me string
 }
 
-// keptDue is what mail was due to one person when it was read last. Safe for concurrent use.
+// keptDue is a person's due mail as it was last read. It is safe for concurrent use.
 type keptDue struct {
 	mu   sync.Mutex      // held while mail is read: views that come meanwhile share the result
-	bell <-chan struct{} // rings when the project has changed since; nil: it was never read
-	tick int64           // at which it was begun
+	bell <-chan struct{} // rings when the project has changed since; nil: never read
+	tick int64           // the tick at which the last read began
 	mailDue
 }
 
-// dueTo returns what was read last for the person of a view; it makes the place for it at first use.
+// dueTo returns the due mail last read for the view's person. It creates an empty entry at first use.
 func (h *Page) dueTo(v *view) *keptDue {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -106,8 +106,8 @@ func (h *Page) dueTo(v *view) *keptDue {
 	return h.due[of]
 }
 
-// read returns what is due now; for a part of a view, what was due at the tick that it asks for, or
-// later.
+// read returns the mail that is due now. For a part of a view it returns the mail that was due at the tick
+// that the part asks for, or later.
 func (k *keptDue) read(v *view) (mailDue, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

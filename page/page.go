@@ -1,15 +1,15 @@
-// Package page is the mail for a person at a browser: what waits, mailboxes, threads, agents,
-// claims. It holds no rule of the mail; it calls the domain and shows what that answers.
+// Package page shows a person the mail in a browser: what waits, mailboxes, threads, agents, claims. It has
+// no rules of its own; it calls maildir and shows the answers.
 //
 //   - Every view is a URL, works without a script, and is made of one template below templates/.
-//   - Reading needs no session where the server is bound to loopback; Config.Closed says that it does.
-//     Writing always needs one: session.go.
-//   - What agents have written is data: names and subjects are escaped and set apart from the
-//     direction of the text around them, bodies go through maildir/markdown and bluemonday (body.go).
-//     No view loads anything from elsewhere, and Content-Security-Policy holds that.
-//   - A script of our own swaps the part of a view that has changed (static/script.js, stream.go).
+//   - Reading needs no session if the server is bound to loopback; Config.Closed requires one. Writing always
+//     needs a session: session.go.
+//   - Texts by agents are data: names and subjects are escaped and isolated from the direction of the
+//     surrounding text, and bodies go through maildir/markdown and bluemonday (body.go). No view loads
+//     anything from elsewhere, and Content-Security-Policy enforces that.
+//   - A script of our own replaces the part of a view that has changed (static/script.js, stream.go).
 //
-// The person is an agent like any other; what they write is sealed with format.DoorPage.
+// The person is an agent like any other; their messages are sealed with format.DoorPage.
 package page
 
 import (
@@ -33,25 +33,25 @@ import (
 //go:embed static
 var static embed.FS
 
-// Config says whose mail is shown and to whom. Store is needed.
+// Config says whose mail is shown and to whom. Store is required.
 type Config struct {
 	Store   *maildir.Store
-	Person  string             // who reads without a session; "": nobody's inbox is shown then
+	Person  string             // the person who reads without a session; "": no inbox is shown then
 	Closed  bool               // reading needs a session too
-	Explain func(error) string // words refusals; nil: as they are
-	Nudge   NudgeFunc          // nil: nobody is woken from here
+	Explain func(error) string // words for refusals; nil: as they are
+	Nudge   NudgeFunc          // nil: no agent can be woken from here
 	Now     func() time.Time   // nil: time.Now
 	Log     *slog.Logger       // nil: discarded
 }
 
-// NudgeFunc wakes an agent for its unread mail, and calls told for each of its sessions that it
-// tried. why is "" where the agent was told.
+// NudgeFunc wakes an agent for its unread mail. It calls told for each of the agent's sessions that it
+// tried; why is "" if the session was told.
 type NudgeFunc func(ctx context.Context, project, agent string, told func(how, why string)) error
 
-// Page serves the views. Safe for concurrent use; New makes one.
+// Page serves the views. It is safe for concurrent use. New makes one.
 type Page struct {
 	cfg Config
-	key []byte // of the sessions
+	key []byte // signs the sessions
 	mux *http.ServeMux
 
 	forms forms
@@ -60,7 +60,7 @@ type Page struct {
 	links map[string]link // by their codes
 	due   map[mailbox]*keptDue
 
-	memory *semaphore.Weighted // of the answers: mostHeld
+	memory *semaphore.Weighted // memory for answers: mostHeld
 }
 
 // New makes the page. It starts nothing.
@@ -87,7 +87,7 @@ func New(cfg Config) *Page {
 	return h
 }
 
-// mount lists the addresses.
+// mount registers the addresses.
 func (h *Page) mount() {
 	h.mux.Handle("GET /static/", cached(http.FileServerFS(static)))
 	h.mux.HandleFunc("GET /open/{code}", h.enter)
@@ -125,13 +125,13 @@ func (h *Page) mount() {
 	h.mux.Handle("/", h.view(pieceBytes, func(*view) error { return errNoView }))
 }
 
-// errNoView says that an address is none of the page's.
+// errNoView says that the page has no view at an address.
 var errNoView = errors.New("there is no page here")
 
 // ServeHTTP answers one request.
 func (h *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
 
-// policy is what a browser may load and where it may send forms: what is the page's own.
+// policy limits the page to its own content and forms.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
@@ -143,7 +143,7 @@ func protect(header http.Header) {
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 }
 
-// cached serves what changes only with the program. Its addresses carry the version.
+// cached serves files that change only with the program. Their addresses carry the version.
 func cached(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		protect(w.Header())
@@ -152,7 +152,8 @@ func cached(next http.Handler) http.Handler {
 	})
 }
 
-// view makes a handler of what shows a view, which takes at most so many bytes while it is made.
+// view makes a handler of a function that shows a view. The view may hold the given number of bytes while
+// it is made.
 func (h *Page) view(takes int64, show func(*view) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		protect(w.Header())
@@ -189,7 +190,7 @@ func (h *Page) view(takes int64, show func(*view) error) http.Handler {
 
 const needSession = "This page is closed to whoever has not opened it from a terminal of this machine: run `mailtree open`."
 
-// findProject finds the project of the address, where it names one.
+// findProject finds the project in the address, if there is one.
 func (v *view) findProject() error {
 	slug := v.r.PathValue("project")
 	if slug == "" {
@@ -210,7 +211,7 @@ func (v *view) refuse(err error) {
 	}
 }
 
-// reason is the status of an error, and its sentence. The log has what is no refusal.
+// reason returns the status and the sentence of an error. It logs errors that are not refusals.
 func (v *view) reason(err error) (status int, text string) {
 	switch {
 	case errors.Is(err, errNoView):
@@ -246,7 +247,7 @@ func (v *view) fail(status int, text string) {
 	}
 }
 
-// show answers with a template and what it shows.
+// show answers with a template and its data.
 func (v *view) show(name string, data any) error { return v.showAs(http.StatusOK, name, data) }
 
 func (v *view) showAs(status int, name string, data any) error {
@@ -264,11 +265,11 @@ func (v *view) showAs(status int, name string, data any) error {
 	return nil
 }
 
-// fragmentHeader asks for the part of a view that the script swaps; it carries the tick since when,
-// or 1 for now.
+// fragmentHeader requests only the part of a view that the script replaces. Its value is the tick since
+// which the view changed, or 1 for now.
 const fragmentHeader = "Mailtree-Fragment"
 
-// goTo answers a form: the browser shows another view.
+// goTo answers a form with a redirect to another view.
 func (v *view) goTo(path string) error {
 	http.Redirect(v.w, v.r, path, http.StatusSeeOther)
 	return nil
@@ -276,18 +277,18 @@ func (v *view) goTo(path string) error {
 
 func (v *view) ctx() context.Context { return v.r.Context() }
 
-// box is the mail of the person in the project of the view.
+// box returns the person's mail in the view's project.
 func (v *view) box() *maildir.Box { return v.p.Box(v.Me, v.origin()) }
 
-// origin is how what the person writes reached the server.
+// origin says how the person's messages reached the server.
 func (v *view) origin() format.Origin {
 	return format.Origin{Auth: v.session.Auth, Door: format.DoorPage}
 }
 
-// asked is a parameter of the address.
+// asked returns a parameter of the address.
 func (v *view) asked(name string) string { return v.r.URL.Query().Get(name) }
 
-// at is the address of a view of the project.
+// at returns the address of a view of the project.
 func (v *view) at(elements ...string) string { return inProject(v.Project.Slug, elements...) }
 
 func inProject(slug string, elements ...string) string {
@@ -301,8 +302,8 @@ func inProject(slug string, elements ...string) string {
 	return path
 }
 
-// segment is a name as a part of an address. No escaping of URLs keeps "." and "..", which a thread
-// may be called: these are escaped once more, and fromSegment undoes that.
+// segment returns a name as a path segment. URL escaping keeps "." and "..", which are valid thread ids, so
+// segment escapes these itself, and fromSegment undoes that.
 func segment(name string) string {
 	if name == "." || name == ".." {
 		name = strings.ReplaceAll(name, ".", "%2E")
@@ -310,7 +311,7 @@ func segment(name string) string {
 	return url.PathEscape(name)
 }
 
-// fromSegment is the name that a part of an address stands for.
+// fromSegment returns the name of a path segment.
 func fromSegment(part string) string {
 	if part == "%2E" || part == "%2E%2E" {
 		return strings.ReplaceAll(part, "%2E", ".")

@@ -13,39 +13,39 @@ import (
 	"time"
 )
 
-// A session says that a browser is a person's. It begins with a one-time link, which the store's
-// user gets over the socket, and lies in a cookie alone: the server keeps nothing, and a restart
-// ends none. A new token of the store ends them all.
+// A session says that a browser belongs to a person. It begins with a one-time link, which the store's user
+// gets over the socket, and exists only in a cookie: the server stores nothing, and a restart ends no
+// session. A new token of the store ends all sessions.
 
 const (
 	linkLasts    = 10 * time.Minute
 	sessionLasts = 30 * 24 * time.Hour
-	maxLinks     = 100 // that nobody has used yet
+	maxLinks     = 100 // most unused links
 )
 
-// session is who a browser is.
+// session is the person of a browser.
 type session struct {
 	Person string    `json:"person"`
-	Auth   string    `json:"auth"` // how the server knew the person: uid:N
+	Auth   string    `json:"auth"` // how the server authenticated the person: uid:N
 	Ends   time.Time `json:"ends"`
 }
 
-// link is a link that was given out.
+// link is an unused one-time link.
 type link struct {
 	session
-	to   string // path of the view that it opens
+	to   string // path of the view to open
 	ends time.Time
 }
 
-// sessionKey is the key that signs sessions of a store with that token.
+// sessionKey returns the key that signs the sessions of a store with that token.
 func sessionKey(token string) []byte {
 	sum := sha256.Sum256([]byte("mailtree page\n" + token))
 	return sum[:]
 }
 
-// Link makes a link that begins a session of a person, whom the server knows by auth, and opens what
-// waits in the project of that slug, the first page where slug is "". It returns the path on this
-// server; it holds once, for ten minutes.
+// Link makes a link that begins a session of a person, whom the server authenticated by auth, and opens the
+// project of that slug, or the first page if slug is "". It returns the path on this server. The link works
+// once, for ten minutes.
 func (h *Page) Link(person, auth, slug string) string {
 	to := "/"
 	if slug != "" {
@@ -67,7 +67,7 @@ func (h *Page) Link(person, auth, slug string) string {
 // enter begins the session of a link.
 func (h *Page) enter(w http.ResponseWriter, r *http.Request) {
 	protect(w.Header())
-	if r.Method == http.MethodHead { // a look at the link does not use it
+	if r.Method == http.MethodHead { // a HEAD request does not use up the link
 		return
 	}
 	h.mu.Lock()
@@ -90,7 +90,8 @@ func (h *Page) enter(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, l.to, http.StatusSeeOther)
 }
 
-// cookieName is the cookie of this server: cookies do not tell ports of one host apart.
+// cookieName returns the name of this server's cookie. It contains the port, because cookies do not
+// distinguish the ports of a host.
 func cookieName(r *http.Request) string {
 	_, port, err := net.SplitHostPort(r.Host)
 	if err != nil {
@@ -99,11 +100,11 @@ func cookieName(r *http.Request) string {
 	return "mailtree-" + port
 }
 
-// signed is a session as a cookie has it.
+// signed returns a session in the form of the cookie.
 func (h *Page) signed(s *session) string {
 	text, err := json.Marshal(s)
 	if err != nil {
-		panic(err) // strings and a time
+		panic(err) // only strings and a time
 	}
 	value := base64.RawURLEncoding.EncodeToString(text)
 	return value + "." + h.signature("session", value)
@@ -115,7 +116,7 @@ func (h *Page) signature(what, value string) string {
 	return base64.RawURLEncoding.EncodeToString(m.Sum(nil))
 }
 
-// sessionOf is the session of a request.
+// sessionOf returns the session of a request.
 func (h *Page) sessionOf(r *http.Request) (s session, ok bool) {
 	c, err := r.Cookie(cookieName(r))
 	if err != nil || len(c.Value) < 44 {
@@ -135,8 +136,8 @@ func (h *Page) sessionOf(r *http.Request) (s session, ok bool) {
 // errNoWrite says why a form is refused.
 var errNoWrite = errors.New("to write, open this page with `mailtree open`, once in this browser")
 
-// ownOrigin reports whether a form comes from a page of this very address, as far as the browser
-// says: another port is another program.
+// ownOrigin reports whether a form comes from a page of this very address, as far as the browser says.
+// Another port is another program.
 func ownOrigin(r *http.Request) bool {
 	for _, origin := range r.Header.Values("Origin") {
 		if u, err := url.Parse(origin); err != nil || u.Host != r.Host {

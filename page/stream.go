@@ -11,24 +11,22 @@ import (
 	"mailtree/maildir"
 )
 
-// The stream tells a browser that something has changed: since which tick, and no more. The script
-// then asks for the view again (fragmentHeader) and swaps what differs.
+// The stream tells a browser only that something has changed, and since which tick. The script then asks
+// for the view again (fragmentHeader) and replaces what differs.
 //
-// Time is cut into ticks: all streams tell of changes at the beginning of a tick, by its number, so
-// that what mail is due to a person is read once for all views that were told of the same tick
-// (keptDue).
+// Time is divided into ticks. All streams report changes at the beginning of a tick, with its number, so
+// that a person's due mail is read once for all views that were told of the same tick (keptDue).
 
-// tickLasts is the time between two events of a stream: who sends pays little for pages that are
-// open.
+// tickLasts is the time between two events of a stream. It keeps open pages from slowing down senders.
 const tickLasts = time.Second
 
-// tickAt is the tick of a time.
+// tickAt returns the tick of a time.
 func tickAt(t time.Time) int64 { return t.UnixMilli() / tickLasts.Milliseconds() }
 
-// rightNow is the tick of a request that wants a view as it is now.
+// rightNow is the tick of a request for the current view.
 const rightNow = math.MaxInt64
 
-// sinceTick is the tick since when a request wants a view: that of fragmentHeader, or rightNow.
+// sinceTick returns the tick in a request's fragmentHeader, or rightNow.
 func sinceTick(r *http.Request) int64 {
 	tick, err := strconv.ParseInt(r.Header.Get(fragmentHeader), 10, 64)
 	if err != nil || tick <= 1 || r.Method != http.MethodGet {
@@ -37,14 +35,14 @@ func sinceTick(r *http.Request) int64 {
 	return tick
 }
 
-// untilTick is how long it takes from a time until the next tick.
+// untilTick returns the time until the next tick.
 func untilTick(t time.Time) time.Duration {
 	return time.UnixMilli((tickAt(t) + 1) * tickLasts.Milliseconds()).Sub(t)
 }
 
 const (
 	streamBeat    = 20 * time.Second // of silence, then a beat: a page that hears nothing is stale
-	streamPatient = 10 * time.Second // with a browser that takes nothing
+	streamPatient = 10 * time.Second // for a browser that takes nothing
 )
 
 func (h *Page) stream(v *view) error {
@@ -53,7 +51,7 @@ func (h *Page) stream(v *view) error {
 	out := http.NewResponseController(v.w)
 	bell := v.p.Changed()
 	for text := "retry: 2000\n\n"; text != ""; text, bell = nextEvent(v.ctx(), v.p, bell) {
-		_ = out.SetWriteDeadline(time.Now().Add(streamPatient)) // where there is a connection
+		_ = out.SetWriteDeadline(time.Now().Add(streamPatient)) // if there is a connection
 		if _, err := fmt.Fprint(v.w, text); err != nil || out.Flush() != nil {
 			return nil //nolint:nilerr // the browser is gone, or reads nothing
 		}
@@ -61,9 +59,8 @@ func (h *Page) stream(v *view) error {
 	return nil
 }
 
-// nextEvent waits for a change of the project, which the bell tells, and for the tick after it, or
-// for the next beat; "" when the browser or the server goes. It returns the bell of what changes
-// after that.
+// nextEvent waits for the bell, which rings when the project changes, and then for the next tick; or for
+// the next beat. It returns "" when the browser or the server goes, and the bell for later changes.
 func nextEvent(ctx context.Context, p *maildir.Project, bell <-chan struct{}) (string, <-chan struct{}) {
 	beat := time.NewTimer(streamBeat)
 	defer beat.Stop()
@@ -74,7 +71,7 @@ func nextEvent(ctx context.Context, p *maildir.Project, bell <-chan struct{}) (s
 	case <-ctx.Done():
 		return "", nil
 	}
-	bell = p.Changed() // before the tick: what comes after it may be missing in a part that others have made
+	bell = p.Changed() // before the tick: a later change may be missing in a part that others have read
 	now := time.Now()
 	tick := time.NewTimer(untilTick(now))
 	defer tick.Stop()

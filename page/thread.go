@@ -22,23 +22,23 @@ const threadSize = 50
 
 type threadShown struct {
 	ID       string
-	Subject  string // of the first
+	Subject  string // of the first message
 	Messages []messageShown
-	Earlier  bool        // messages come before these
-	Next     string      // cursor of the messages after these; "" at the end
+	Earlier  bool        // there are earlier messages
+	Next     string      // cursor of the next messages; "" at the end
 	Reply    *draftShown // the form below; nil for none
 }
 
 // messageShown is one message of a thread.
 type messageShown struct {
 	index.MessageRow
-	HTML   template.HTML   // "": Body is shown as it is written
-	Mine   *index.Delivery // nil where it is not in the person's inbox, and where the browser is not theirs
-	Depth  int             // how many messages above it are answered by it, as far as they are here
-	Status string          // of its sender
+	HTML   template.HTML   // "": show Body as it is written
+	Mine   *index.Delivery // nil if it is not in the person's inbox, or without a session
+	Depth  int             // how many of the messages shown above it form its chain of replies
+	Status string          // presence of its sender
 }
 
-// threadPage reads one page of the thread of the address.
+// threadPage reads one page of the thread in the address.
 func (v *view) threadPage() (*maildir.ThreadPage, error) {
 	q := index.ThreadQuery{
 		Thread:   fromSegment(v.r.PathValue("id")),
@@ -60,7 +60,7 @@ func (h *Page) thread(v *view) error {
 	if err != nil {
 		return err
 	}
-	if page.Note != nil { // a message of the thread was named
+	if page.Note != nil { // the address named a message of the thread
 		return v.goTo(v.at("thread", page.Thread))
 	}
 	shown := threadShown{ID: page.Thread, Earlier: v.asked("after") != ""}
@@ -108,7 +108,7 @@ func (h *Page) thread(v *view) error {
 	return v.show("thread", shown)
 }
 
-// message leads to a message in its thread.
+// message redirects to a message in its thread.
 func (h *Page) message(v *view) error {
 	m, err := v.p.MessageHead(v.ctx(), v.r.PathValue("id"))
 	if err != nil {
@@ -117,8 +117,8 @@ func (h *Page) message(v *view) error {
 	return v.goTo(v.linkTo(m))
 }
 
-// raw shows a message's file as it is, to read and not to run. Where the canonical file is gone it
-// needs a session: the sender's copy names who got it blind.
+// raw shows a message's file as plain text. If the canonical file is gone it needs a session, because the
+// sender's copy names the bcc recipients.
 func (h *Page) raw(v *view) error {
 	m, err := v.p.MessageHead(v.ctx(), v.r.PathValue("id"))
 	if err != nil {
@@ -140,7 +140,7 @@ func (h *Page) raw(v *view) error {
 	return nil
 }
 
-// file hands out an attachment, to be saved.
+// file serves an attachment as a download.
 func (h *Page) file(v *view) error {
 	f, err := v.p.OpenAttachment(v.r.PathValue("sum"), attachment.MaxFile)
 	if err != nil {
@@ -179,7 +179,7 @@ type (
 	}
 )
 
-// atom is the newest messages of a thread as a feed.
+// atom serves the newest messages of a thread as a feed.
 func (h *Page) atom(v *view) error {
 	q := index.ThreadQuery{
 		Thread:   fromSegment(v.r.PathValue("id")),
@@ -220,7 +220,7 @@ func (h *Page) atom(v *view) error {
 	return nil
 }
 
-// rest is the sentence behind a body of which a part is shown; "" where all of it is.
+// rest returns the sentence after a body that is shown in part; "" if all of it is shown.
 func (v *view) rest(m *index.MessageRow) string {
 	if m.BodyNext == 0 {
 		return ""

@@ -19,15 +19,15 @@ import (
 //go:embed templates
 var sources embed.FS
 
-// view is one answer: what all templates show, and Data of its own.
+// view is one answer: the data of all templates, and its own Data.
 type view struct {
 	Title   string
-	Section string // of the menu
+	Section string // entry of the menu
 	Project *projectShown
-	Me      string // whose mail is shown; "" for nobody's
-	Signed  bool   // the browser is theirs
+	Me      string // the person whose mail is shown; "" for none
+	Signed  bool   // the browser has a session
 	Now     time.Time
-	Path    string // of the address
+	Path    string // path of the address
 	Menu    menu
 	Live    bool // the script keeps it up to date
 	Data    any
@@ -37,7 +37,7 @@ type view struct {
 	p       *maildir.Project
 	w       http.ResponseWriter
 	r       *http.Request
-	held    int64 // bytes of Page.memory
+	held    int64 // bytes reserved from Page.memory
 }
 
 type projectShown struct{ Slug, Name, Path string }
@@ -50,7 +50,7 @@ func shownProject(p *maildir.Project) *projectShown {
 	return s
 }
 
-// Projects lists those of the store, for the menu.
+// Projects lists the projects of the store, for the menu.
 func (v *view) Projects() (all []*projectShown) {
 	for _, p := range v.page.cfg.Store.Projects() {
 		all = append(all, shownProject(p))
@@ -58,7 +58,7 @@ func (v *view) Projects() (all []*projectShown) {
 	return all
 }
 
-// in fills in what every view of a project shows.
+// in fills in the fields that every view of a project shows.
 func (v *view) in(section, title string) error {
 	v.Section, v.Title, v.Live = section, title, true
 	return v.countMenu()
@@ -73,10 +73,10 @@ func (v *view) Verified(m index.MessageRow) string {
 	return voucher.String()
 }
 
-// Left is how long it is until something ends.
+// Left returns the time until something ends.
 func (v *view) Left(t time.Time) string { return format.TimeLeft(t.Sub(v.Now)) }
 
-// Age is how long ago something is: one number and one letter.
+// Age returns how long ago something was: one number and one letter.
 func (v *view) Age(t time.Time) string {
 	d := v.Now.Sub(t)
 	switch {
@@ -92,7 +92,7 @@ func (v *view) Age(t time.Time) string {
 	return fmt.Sprintf("%dd", d/(24*time.Hour))
 }
 
-// Clock is the time of day, with the day where it is another.
+// Clock returns the time of day, with the day unless it is today.
 func (v *view) Clock(t time.Time) string {
 	if t, now := t.Local(), v.Now.Local(); t.YearDay() != now.YearDay() || t.Year() != now.Year() {
 		return t.Format("Mon 2 Jan 15:04")
@@ -100,7 +100,7 @@ func (v *view) Clock(t time.Time) string {
 	return t.Local().Format("15:04")
 }
 
-// functions are those that templates call.
+// functions are the functions that templates call.
 var functions = template.FuncMap{
 	"seg":     segment,
 	"exact":   func(t time.Time) string { return t.Local().Format("Mon 2 Jan 2006 15:04:05") },
@@ -122,7 +122,7 @@ func firstOf(all ...string) string {
 	return ""
 }
 
-// sameSubject reports whether a subject says no more than that of the thread.
+// sameSubject reports whether a subject adds nothing to that of the thread.
 func sameSubject(subject, thread string) bool {
 	return strings.TrimPrefix(subject, "Re: ") == strings.TrimPrefix(thread, "Re: ")
 }
@@ -130,10 +130,10 @@ func sameSubject(subject, thread string) bool {
 // piece is a part of a snippet.
 type piece struct {
 	Text string
-	Hit  bool // it was looked for
+	Hit  bool // it matches the search
 }
 
-// marked splits a snippet at the ** around what was looked for.
+// marked splits a snippet at the ** around the matches.
 func marked(snippet string) (all []piece) {
 	for i, text := range strings.Split(snippet, "**") {
 		all = append(all, piece{text, i%2 == 1})
@@ -141,8 +141,8 @@ func marked(snippet string) (all []piece) {
 	return all
 }
 
-// mixedScripts reports whether letters of a name look alike and are not the same: Latin ones beside
-// Cyrillic or Greek ones.
+// mixedScripts reports whether a name mixes letters of scripts that look alike: Latin letters with Cyrillic
+// or Greek ones.
 func mixedScripts(name string) bool {
 	latin, other := false, false
 	for _, r := range name {
@@ -152,8 +152,8 @@ func mixedScripts(name string) bool {
 	return latin && other
 }
 
-// templates are the views by name: each file below templates/ with base.html. They are parsed when
-// the first is shown, because every start of the program, of a hook too, would wait for it.
+// templates are the views by name: each file below templates/ combined with base.html. They are parsed at
+// first use, because otherwise every start of the program, also as a hook, would wait for it.
 var templates = sync.OnceValue(parseTemplates)
 
 func parseTemplates() map[string]*template.Template {

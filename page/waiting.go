@@ -12,27 +12,27 @@ import (
 
 // item is one thing that waits for the person.
 type item struct {
-	Kind  string // mail, ask, owed, stopped, asleep, problem: how it looks
+	Kind  string // mail, ask, owed, stopped, asleep, problem: decides how it looks
 	Who   string
 	What  string
 	Why   string // what is asked for
 	At    time.Time
 	Link  string
-	Agent string // to nudge, and to write to; "" for none
+	Agent string // the agent to nudge and to write to; "" for none
 }
 
-// waitingShown is how much has happened since the person last looked.
+// waitingShown is what has happened since the person last looked.
 type waitingShown struct {
-	Looked time.Time // zero: not known
+	Looked time.Time // zero: unknown
 	News   *maildir.News
 }
 
-// waitingMost is how many things of one kind the first view shows.
+// waitingMost is the most things of one kind that the first view shows.
 const waitingMost = 50
 
-// waiting shows what waits for the person, as the menu counts it: unread mail, acknowledgements to
-// give and to get, questions, whom claims have stopped, agents whose mail lies with nobody to wake,
-// files that are not valid.
+// waiting shows what waits for the person, as the menu counts it: unread mail, acknowledgements to give and
+// to get, questions, agents that claims have stopped, agents with mail that no session can be woken for,
+// and invalid files.
 func (h *Page) waiting(v *view) error {
 	if err := v.in("waiting", "Waiting for you"); err != nil {
 		return err
@@ -47,22 +47,22 @@ func (h *Page) waiting(v *view) error {
 	return v.show("waiting", shown)
 }
 
-// awayAfter is how long somebody shows nothing before they count as having been away.
+// awayAfter is how long a person must be inactive to count as having been away.
 const awayAfter = 10 * time.Minute
 
-// lastLooked is when the person looked at the project before they were away; zero where that is not
-// known. The browser keeps it, in a cookie of this project: another browser is another look.
+// lastLooked returns when the person looked at the project before they were away; zero if unknown. The
+// browser stores it in a cookie of the project, so each browser counts separately.
 func (v *view) lastLooked() (looked time.Time) {
 	name := "looked-" + cookieName(v.r)
-	var before, last int64 // the look before the last, the last, in seconds
+	var before, last int64 // the look before the last, and the last look, in seconds
 	if c, err := v.r.Cookie(name); err == nil {
-		_, _ = fmt.Sscanf(c.Value, "%d.%d", &before, &last) // what is damaged is not known
+		_, _ = fmt.Sscanf(c.Value, "%d.%d", &before, &last) // a damaged cookie counts as unknown
 	}
 	now := v.Now.Unix()
 	if now-last > int64(awayAfter/time.Second) {
 		before = last
 	}
-	if v.r.Header.Get(fragmentHeader) == "" { // a view that is left open is no look
+	if v.r.Header.Get(fragmentHeader) == "" { // reloading a part of an open view is not a look
 		http.SetCookie(v.w, &http.Cookie{
 			Name:     name,
 			Value:    fmt.Sprintf("%d.%d", before, now),
@@ -95,8 +95,8 @@ func (v *view) waitingMail(page *maildir.InboxPage) (all []item) {
 	return all
 }
 
-// waitingAcks are acknowledgements that the person has read about and not given, and those that
-// others owe.
+// waitingAcks lists acknowledgements that the person has read about and not given, and those that others
+// owe.
 func (v *view) waitingAcks() (all []item, err error) {
 	page, err := v.myInbox(index.InboxQuery{AwaitingAck: true, Limit: waitingMost})
 	if err != nil {
@@ -107,7 +107,7 @@ func (v *view) waitingAcks() (all []item, err error) {
 		switch {
 		case d.Kind == index.KindSent:
 			all = append(all, v.mailItem("owed", d, firstOf(append(d.To, d.CC...)...), "has not acknowledged"))
-		case d.Read: // else it is among the mail
+		case d.Read: // else it is listed as mail
 			all = append(all, v.mailItem("ask", d, d.From, "asks for an acknowledgement"))
 		}
 	}
@@ -120,14 +120,14 @@ func (v *view) waitingQuestions() (all []item, err error) {
 	}
 	open, err := v.box().Questions(v.ctx())
 	for i := range open {
-		if d := &open[i]; !d.AckRequired { // else it is among those
+		if d := &open[i]; !d.AckRequired { // else it is listed as an acknowledgement
 			all = append(all, v.mailItem("ask", d, d.From, "asks for an answer"))
 		}
 	}
 	return all, err
 }
 
-// waitingStops are those whom claims of others have stopped.
+// waitingStops lists the agents that claims of others have stopped.
 func (v *view) waitingStops() (all []item, err error) {
 	stops, err := v.p.Stops(v.ctx())
 	for _, s := range stops {
@@ -148,7 +148,7 @@ func (v *view) waitingStops() (all []item, err error) {
 	return all, err
 }
 
-// counted is a number of things, in words.
+// counted returns a number of things in words.
 func counted(n int, what string) string {
 	if n != 1 {
 		what += "s"
