@@ -36,7 +36,7 @@ const (
 type Question struct {
 	Store   string         // absolute
 	Scope   storedir.Scope // of the store's server
-	Project string         // slug or absolute path; "": the installed guard's project if a person asks, else the project of the repository around Dir
+	Project string         // slug or absolute path; "": the installed guard's project if ByHand, else that of the repository of Dir
 	Hook    string         // PreCommit (also ""), PreMergeCommit, PrePush
 	Fixed   bool           // Store was named for this check: ignore an installed guard of another store
 	ByHand  bool           // a person asks: a failed check is then an error
@@ -59,7 +59,7 @@ type Verdict struct {
 	Code    int              // exit status
 }
 
-// Blocked is a claim that stands in the way of a change.
+// Blocked is a claim that blocks a change.
 type Blocked struct {
 	claim.Blocked        // its Paths are relative to the top of the work tree
 	File          string // the claim's file

@@ -29,7 +29,7 @@ var hardened = []string{
 // configuration names.
 var shield = []string{"GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none", "GIT_TERMINAL_PROMPT=0", "LC_ALL=C"}
 
-// elsewhere are the variables of a hook that point git to the repository that the hook runs in.
+// elsewhere are the variables of a hook that point git to the hook's repository.
 var elsewhere = []string{
 	"GIT_DIR=", "GIT_WORK_TREE=", "GIT_INDEX_FILE=", "GIT_COMMON_DIR=",
 	"GIT_OBJECT_DIRECTORY=", "GIT_NAMESPACE=", "GIT_PREFIX=",

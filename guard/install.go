@@ -71,7 +71,7 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 	}
 	names := []string{PreCommit, PreMergeCommit}
 	old, _, err := f.ours(PrePush)
-	if tree.FaultOf(err) == tree.FaultMachine && !errors.Is(err, refusal.ErrConflict) { // otherwise it may stay, because it was not asked for
+	if tree.FaultOf(err) == tree.FaultMachine && !errors.Is(err, refusal.ErrConflict) { // otherwise it may stay
 		return nil, err
 	}
 	if s.Push || old != nil {

@@ -44,7 +44,7 @@ func denied(format string, args ...any) error {
 	return &refusal.Own{Kind: refusal.ErrDenied, Text: fmt.Sprintf(format, args...)}
 }
 
-// notGuardable refuses the path of a repository.
+// notGuardable returns the refusal of a repository's path.
 func notGuardable(what refusal.What, path string) *refusal.Error {
 	return &refusal.Error{What: what, Field: refusal.Repository, Name: path}
 }

@@ -235,7 +235,7 @@ func (r *Runner) beginFiring(ctx context.Context, f hook.Firing) (run *hook.Run,
 	return run, decided
 }
 
-// run executes a command and logs how it ended.
+// run executes a command and logs its outcome.
 func (r *Runner) run(ctx context.Context, run *hook.Run) {
 	log := r.cfg.Log.With("hook", run.Hook.Name, "mailbox", run.Hook.Mailbox, "message", run.ID)
 	end := r.execute(ctx, run)
