@@ -1,21 +1,19 @@
-// Package stdio is the bridge between a client on standard input and output (JSON-RPC, a message a
-// line) and the server of a store, over its Unix socket. It knows no tool: messages pass as they
-// are.
+// Package stdio is the bridge between a client on standard input and output (JSON-RPC, one message a line)
+// and the server of a store, over its Unix socket. It knows no tool: it passes messages on unchanged.
 //
-//   - Both eras pass, told apart by the message. The server keeps no session: each request is one POST, with the
-//     revision that the message names (2026-07-28 and later) or that initialize has agreed on. The subscriptions of a
-//     client of the older era are the bridge's own, of the newer one.
-//   - What a script pipes in happens in its order: the next line waits for the answer to the one before, but no longer
-//     than two seconds, and not for a call that asks to wait (wait_seconds, wait_reply_seconds). Those run side by side
-//     with the others.
-//   - When the server goes, the bridge finds or starts the next one, repeats the client's subscriptions,
-//     and tells subscribers that what they watch may have changed. Requests under way are repeated where that is safe:
-//     they had not reached the server, or they only read. Others are answered with an error that says so.
-//   - A line that is no JSON-RPC message, or too long, is answered with an error (-32700 or -32600, id null); the next
-//     line is read, and at the end Run returns an error.
-//   - When the input ends, requests under way are answered first. Those of a client, which is about to go, do not wait
-//     for mail any longer then; those that a script pipes in, without a handshake, do. Where nobody reads the output any
-//     more all are cancelled, whether or not the input has ended, and the bridge ends.
+//   - It passes both eras, which it distinguishes by the message. The server keeps no session: each request is one
+//     POST, with the revision that the message names (2026-07-28 and later) or that initialize has agreed on. The
+//     bridge itself holds the subscriptions of a client of the older era, as subscriptions of the newer era.
+//   - Piped input is handled in order: the next line waits for the answer to the previous one, but at most two
+//     seconds, and not for a call that asks to wait (wait_seconds, wait_reply_seconds). Such calls run in parallel.
+//   - When the server goes, the bridge finds or starts the next one, repeats the client's subscriptions, and tells
+//     subscribers that their resources may have changed. It repeats requests in progress if that is safe: if they
+//     had not reached the server, or only read. It answers others with an error that says so.
+//   - It answers a line that is too long or no JSON-RPC message with an error (-32700 or -32600, id null) and goes
+//     on; at the end Run returns an error.
+//   - When the input ends, requests in progress are answered first. A client's requests then no longer wait for
+//     mail, because the client is about to go; piped requests, without a handshake, do wait. When no process reads
+//     the output any more, all requests are cancelled, whether or not the input has ended, and the bridge ends.
 package stdio
 
 import (
@@ -37,31 +35,31 @@ import (
 
 // Defaults and limits.
 const (
-	DefaultMaxLine  = 12 << 20              // bytes of a line, as of a request over HTTP
-	maxUnderWay     = 256                   // requests at once
+	DefaultMaxLine  = 12 << 20              // bytes of a line, the same limit as for a request over HTTP
+	maxUnderWay     = 256                   // requests in progress at once
 	defaultInOrder  = 2 * time.Second       // see Config.inOrder
-	lastWait        = time.Second           // how long a client's calls still wait for mail when the input has ended
-	DefaultPatience = 2 * time.Second       // how long somebody else may take to start the next server
-	lookAgain       = 50 * time.Millisecond // between looks for a server
+	lastWait        = time.Second           // how long a client's calls may still wait for mail after the input has ended
+	DefaultPatience = 2 * time.Second       // how long another process may take to start the next server
+	lookAgain       = 50 * time.Millisecond // between checks for a server
 )
 
-// Config says what is bridged. In, Out, Toolset and Dial are needed.
+// Config configures a bridge. In, Out, Toolset and Dial are required.
 type Config struct {
 	In      io.Reader
 	Out     io.Writer
 	Toolset string
-	Hello   tool.Caller // what the server is told of the caller: the self-asserted part
-	// Dial connects to the server of the store. With start it may start one where none runs, and
-	// waits for it.
+	Hello   tool.Caller // the self-asserted description of the caller for the server
+	// Dial connects to the server of the store. With start it may start a server if none runs, and waits
+	// for it.
 	Dial     func(ctx context.Context, start bool) (net.Conn, error)
 	MaxLine  int           // bytes; 0: DefaultMaxLine
-	Patience time.Duration // how long to wait for somebody else to start the next server; 0: DefaultPatience
+	Patience time.Duration // how long to wait for another process to start the next server; 0: DefaultPatience
 	Log      *slog.Logger  // nil: discarded
 
-	inOrder time.Duration // how long the next line waits for the answer to the one before; 0: defaultInOrder
+	inOrder time.Duration // how long the next line waits for the answer to the previous one; 0: defaultInOrder
 }
 
-// bridge is one run.
+// bridge is the state of one Run.
 type bridge struct {
 	cfg    Config
 	log    *slog.Logger
@@ -73,17 +71,17 @@ type bridge struct {
 	linking sync.Mutex     // held while a link is made
 	streams sync.WaitGroup // subscriptions
 
-	mu      sync.Mutex                           // guards what follows
+	mu      sync.Mutex                           // guards the following fields
 	link    *link                                // nil: none yet
-	version string                               // the revision that initialize has agreed on; "": a script, or the newer era
+	version string                               // the revision that initialize has agreed on; "": piped input, or the newer era
 	watched map[string]context.CancelFunc        // subscriptions of a client of the older era, by URI
-	hints   map[string]bool                      // tools that only read; nil: not known
-	under   map[*message]context.CancelCauseFunc // requests under way
-	bad     int                                  // lines that were no messages
+	hints   map[string]bool                      // tools that only read; nil: not read yet
+	under   map[*message]context.CancelCauseFunc // requests in progress
+	bad     int                                  // number of lines that were no messages
 }
 
-// Run bridges until the input or ctx ends. The error says why the server cannot be used (before
-// anything is answered), or that lines were no messages.
+// Run bridges until the input or ctx ends. Its error says why the server cannot be used (before anything is
+// answered), or that lines were no messages.
 func Run(ctx context.Context, cfg Config) error {
 	if cfg.MaxLine == 0 {
 		cfg.MaxLine = DefaultMaxLine
@@ -106,8 +104,8 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	b.client = &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return cfg.Dial(ctx, false) },
-		// A connection for each request costs little here, and one that cannot be made says that
-		// the server saw nothing.
+		// A new connection for each request costs little here, and a failed connection proves that the
+		// server saw nothing.
 		DisableKeepAlives:  true,
 		DisableCompression: true,
 	}}
@@ -180,7 +178,7 @@ func (b *bridge) pump(ctx context.Context) error {
 	}
 }
 
-// verdict is how the bridge ends when the input has.
+// verdict returns the error with which the bridge ends after the input has ended.
 func (b *bridge) verdict(err error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -194,7 +192,7 @@ func (b *bridge) verdict(err error) error {
 	return nil
 }
 
-// line is one line of the input; err is what ended it other than a newline.
+// line is one line of the input. err is set if it did not end with a newline.
 type line struct {
 	text []byte
 	long bool // it was longer than allowed; text is empty
@@ -218,7 +216,7 @@ func readLine(r *bufio.Reader, most int) (l line) {
 	}
 }
 
-// takeLine begins what a line asks for.
+// takeLine starts to handle a line.
 func (b *bridge) takeLine(ctx, listening context.Context, l line, requests *sync.WaitGroup) {
 	switch {
 	case l.long:
@@ -235,8 +233,8 @@ func (b *bridge) takeLine(ctx, listening context.Context, l line, requests *sync
 	switch {
 	case m.cancels != "":
 		b.cancel(m)
-	case !m.asks(): // no server has a session that it would concern
-	case m.method == "initialize": // in order: what follows relies on it
+	case !m.asks(): // it would concern a session, and no server has one
+	case m.method == "initialize": // in order, because later messages rely on it
 		b.exchange(ctx, m)
 	case m.method == "subscriptions/listen":
 		ctx, done := b.beginCall(listening, m)
@@ -276,7 +274,7 @@ func (b *bridge) takeLine(ctx, listening context.Context, l line, requests *sync
 	}
 }
 
-// cancel ends a request under way.
+// cancel ends a request in progress.
 func (b *bridge) cancel(m *message) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -290,7 +288,7 @@ func (b *bridge) cancel(m *message) {
 // errInputEnded ends a call that waits for mail.
 var errInputEnded = errors.New("the input has ended, so this call does not wait for mail any longer")
 
-// endWaits ends the calls of a client that wait for mail.
+// endWaits ends a client's calls that wait for mail.
 func (b *bridge) endWaits() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -301,7 +299,7 @@ func (b *bridge) endWaits() {
 	}
 }
 
-// beginCall enters a request; a nil context says that there are too many.
+// beginCall registers a request. It returns a nil context if there are too many.
 func (b *bridge) beginCall(ctx context.Context, m *message) (context.Context, func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

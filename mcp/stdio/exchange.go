@@ -15,15 +15,15 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// unknownOutcome is told of a call that may have been done.
+// unknownOutcome is the error for a call that may or may not have been done.
 const unknownOutcome = "the server ended while it worked on this call, and whether it was done is not known: look before you call again " +
 	"(mail that was sent with a key can be sent again, it is delivered once)"
 
-// tries is how often a request is given to another server.
+// tries is how many times a request is sent to a server.
 const tries = 5
 
-// exchange gives a message to the server and writes the answer, if there is one. It is given to the
-// next server where the first has gone and that is safe.
+// exchange sends a message to the server and writes the answer, if there is one. If the server goes and
+// repeating is safe, it sends the message to the next server.
 func (b *bridge) exchange(ctx context.Context, m *message) {
 	for try := 1; ; try++ {
 		l, err := b.connect(ctx, true)
@@ -43,7 +43,7 @@ func (b *bridge) exchange(ctx context.Context, m *message) {
 	}
 }
 
-// once tries one server: again says that it is safe to try another.
+// once tries one server. again says that another try is safe.
 func (b *bridge) once(ctx context.Context, l *link, m *message) (again bool, err error) {
 	res, err := b.post(ctx, m)
 	if err == nil {
@@ -64,7 +64,7 @@ func (b *bridge) once(ctx context.Context, l *link, m *message) (again bool, err
 	return false, errors.New(unknownOutcome)
 }
 
-// gone waits until the link of a server that breaks off an answer is known to be down.
+// gone waits until the link of a server that broke off an answer is known to be down.
 func (b *bridge) gone(ctx context.Context, l *link) {
 	l.end()
 	select {
@@ -93,7 +93,7 @@ func (b *bridge) pass(m *message, res *http.Response) error {
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
 		return events(res.Body, func(data []byte) bool {
 			var e envelope
-			_ = json.Unmarshal(data, &e) // what is no JSON b.answer drops
+			_ = json.Unmarshal(data, &e) // b.answer drops invalid JSON
 			b.answer(data)
 			return e.Result == nil && e.Error == nil
 		})
@@ -111,7 +111,7 @@ func (b *bridge) pass(m *message, res *http.Response) error {
 	return nil
 }
 
-// begin notes the revision that a client of the older era and the server have agreed on.
+// begin stores the revision that a client of the older era and the server have agreed on.
 func (b *bridge) begin(answer []byte) {
 	var a struct {
 		Result struct {
@@ -125,9 +125,9 @@ func (b *bridge) begin(answer []byte) {
 	}
 }
 
-// subscribe opens a subscription of the newer era for a client of the older one, unless it has one to that
-// resource. It returns when what changes is told, or is not going to be: then the server refuses the client's
-// own request too.
+// subscribe opens a subscription of the newer era for a client of the older era, unless the client already
+// has one to that resource. It returns when the subscription has begun or has failed; if it failed, the
+// server refuses the client's own request too.
 func (b *bridge) subscribe(ctx, listening context.Context, uri string) {
 	listening, cancel := context.WithCancel(listening)
 	b.mu.Lock()
@@ -151,7 +151,7 @@ func (b *bridge) subscribe(ctx, listening context.Context, uri string) {
 			}
 			told()
 		})
-		if listening.Err() == nil { // it was refused
+		if listening.Err() == nil { // the server refused it
 			b.unsubscribe(uri)
 		}
 	})
@@ -161,7 +161,7 @@ func (b *bridge) subscribe(ctx, listening context.Context, uri string) {
 	}
 }
 
-// unsubscribe ends what subscribe has begun.
+// unsubscribe ends a subscription of subscribe.
 func (b *bridge) unsubscribe(uri string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -171,7 +171,7 @@ func (b *bridge) unsubscribe(uri string) {
 	}
 }
 
-// listenTo is the request for a subscription of the bridge's own.
+// listenTo returns the request for a subscription by the bridge itself.
 func listenTo(uri string) *message {
 	const meta = `{"io.modelcontextprotocol/protocolVersion":"` + protocol.NewEra + `",` +
 		`"io.modelcontextprotocol/clientInfo":{"name":"mailtree stdio","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
@@ -179,13 +179,14 @@ func listenTo(uri string) *message {
 		string(tool.Encode(uri)) + `]},"_meta":` + meta + `}}`
 	m, _, err := parse([]byte(raw))
 	if err != nil {
-		panic(err) // it is the text above
+		panic(err) // the text above is valid
 	}
 	return m
 }
 
-// listen serves a subscription of the newer era, over restarts of the server, until ctx ends or a server refuses
-// it. say is called with what the client is to hear. The error says why there is no server, before it has begun.
+// listen serves a subscription of the newer era, across restarts of the server, until ctx ends or a server
+// refuses it. It calls say with everything that the client must hear. It returns an error if there is no
+// server before the subscription has begun.
 func (b *bridge) listen(ctx context.Context, m *message, say func(e *envelope, data []byte)) error {
 	for begun := false; ctx.Err() == nil; pause(ctx) {
 		l, err := b.connect(ctx, !begun)
@@ -204,8 +205,8 @@ func (b *bridge) listen(ctx context.Context, m *message, say func(e *envelope, d
 	return nil
 }
 
-// hear passes on what one server says; over when it has refused or the client needs no more. begun
-// is whether the client has been told that the subscription began.
+// hear passes on what one server says. over reports that the server has refused or that the client needs no
+// more. begun says whether the client was told that the subscription began.
 func (b *bridge) hear(ctx context.Context, m *message, begun *bool, say func(e *envelope, data []byte)) (over bool) {
 	res, err := b.post(ctx, m)
 	if err != nil {
@@ -215,7 +216,7 @@ func (b *bridge) hear(ctx context.Context, m *message, begun *bool, say func(e *
 	lasts := true
 	tell := func(data []byte) bool {
 		var e envelope
-		if json.Unmarshal(data, &e) != nil || e.Result != nil && lasts { // the server stops: the client learns nothing of it
+		if json.Unmarshal(data, &e) != nil || e.Result != nil && lasts { // the server stops: the client is not told
 			return false
 		}
 		if over = e.Error != nil || e.Result != nil; e.Method == "notifications/subscriptions/acknowledged" {
@@ -241,14 +242,15 @@ func (b *bridge) hear(ctx context.Context, m *message, begun *bool, say func(e *
 	return over || ctx.Err() != nil
 }
 
-// updatedLine says in a subscription of the newer era that a resource may have changed.
+// updatedLine returns the notification, in a subscription of the newer era, that a resource may have
+// changed.
 func updatedLine(uri string, id json.RawMessage) []byte {
 	meta := `{"io.modelcontextprotocol/subscriptionId":` + string(id) + `}`
 	params := `{"_meta":` + meta + `,"uri":` + string(tool.Encode(uri)) + `}`
 	return []byte(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":` + params + `}`)
 }
 
-// onlyReads reports whether the tool changes nothing, as the toolset declares it.
+// onlyReads reports whether the toolset declares the tool as read-only.
 func (b *bridge) onlyReads(ctx context.Context, name string) bool {
 	b.mu.Lock()
 	hints := b.hints

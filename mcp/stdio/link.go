@@ -14,18 +14,17 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// link is a server, from the moment that it is found until it goes. While it lasts the server holds
-// a request of the bridge (GET …/hold), so that one in the background stays, and each side notices
-// the other's end.
+// link is a connection to a server, from when the server is found until it goes. Meanwhile the server holds
+// a request of the bridge (GET …/hold), so that a background server stays, and each side notices when the
+// other one ends.
 type link struct {
-	down chan struct{} // closed when it has gone
-	lost time.Time     // when; to be read after down is closed
+	down chan struct{} // closed when the server has gone
+	lost time.Time     // when that was; read it only after down is closed
 	end  context.CancelFunc
 }
 
-// connect returns the link, making a new one where there is none. Without start it starts no
-// server; with it, it gives somebody else the time to start the next one first. Errors are for the
-// client to read.
+// connect returns the link, and makes a new one if there is none. Without start it starts no server; with
+// start, it first gives another process time to start the next one. Its errors are for the client to read.
 func (b *bridge) connect(ctx context.Context, start bool) (*link, error) {
 	b.linking.Lock()
 	defer b.linking.Unlock()
@@ -52,7 +51,7 @@ func (b *bridge) current() *link {
 	return b.link
 }
 
-// open makes a link. Only a refusal of the server to this user or toolset is not tried again.
+// open makes a link. It tries again unless the server refuses this user or toolset.
 func (b *bridge) open(ctx context.Context, start bool) (*link, error) {
 	for try := 0; ; try++ {
 		if start {
@@ -60,7 +59,7 @@ func (b *bridge) open(ctx context.Context, start bool) (*link, error) {
 			if err != nil {
 				return nil, err
 			}
-			c.Close() // the transport makes its own
+			c.Close() // only a test: the transport makes its own connections
 		}
 		l, err := b.hold(ctx)
 		if err == nil {
@@ -73,7 +72,7 @@ func (b *bridge) open(ctx context.Context, start bool) (*link, error) {
 		if errors.As(err, &no) || !start || try >= 5 {
 			return nil, err
 		}
-		if !pause(ctx) { // it has just ended
+		if !pause(ctx) { // the server has just ended
 			return nil, ctx.Err()
 		}
 	}
@@ -88,7 +87,7 @@ func (r *refused) Error() string { return r.text }
 func (b *bridge) hold(ctx context.Context) (*link, error) {
 	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
-	defer stop() // the link outlasts the call that it is made for
+	defer stop() // the link outlasts the call that makes it
 	res, err := b.do(lasting, http.MethodGet, "hold", nil, nil)
 	if err != nil {
 		cancel()
@@ -106,7 +105,7 @@ func (b *bridge) hold(ctx context.Context) (*link, error) {
 	}
 	l := &link{down: make(chan struct{}), end: cancel}
 	go func() {
-		_, _ = io.Copy(io.Discard, res.Body) // until it goes, or cancel
+		_, _ = io.Copy(io.Discard, res.Body) // until the server goes, or cancel
 		res.Body.Close()
 		l.lost = time.Now()
 		close(l.down)
@@ -123,8 +122,8 @@ func (l *link) up() bool {
 	}
 }
 
-// keep looks for the next server when one has gone, without starting one: a client that only waits
-// for notifications hears of changes again once somebody has. Whoever asks for something starts it.
+// keep looks for the next server when one has gone, without starting one: a client that only waits for
+// notifications hears of changes again once a server was started. A request starts one.
 func (b *bridge) keep(ctx context.Context) {
 	for {
 		select {
@@ -161,7 +160,7 @@ func (b *bridge) do(ctx context.Context, method, what string, body []byte, h htt
 	return b.client.Do(r)
 }
 
-// pause waits a moment; false when ctx ended.
+// pause waits a moment. It reports false if ctx ended.
 func pause(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():

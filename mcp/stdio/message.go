@@ -12,15 +12,15 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// message is what the bridge knows of a message; the rest is the server's business.
+// message is what the bridge needs to know of a message; the server handles the rest.
 type message struct {
 	raw     []byte
-	id      json.RawMessage // of a request or an answer; nil: it has none
+	id      json.RawMessage // of a request or an answer; nil if there is none
 	method  string          // "" in an answer and in a batch
-	version string          // revision that it names; "" none
+	version string          // the revision that it names; "" for none
 	cancels string          // id of the request that a notifications/cancelled names, as JSON
-	tool    string          // of a tools/call
-	waits   bool            // a tools/call that asks to wait for mail, or a batch with one
+	tool    string          // the tool of a tools/call
+	waits   bool            // a tools/call that asks to wait for mail, or a batch that contains one
 	batch   bool            // of revision 2025-03-26
 	uris    []string        // of resources/subscribe, resources/unsubscribe and subscriptions/listen
 }
@@ -34,7 +34,7 @@ type envelope struct {
 	Tool   json.RawMessage `json:"tool"` // of a call without an envelope
 }
 
-// isEmpty reports whether there is nothing in it that a message is made of.
+// isEmpty reports whether the envelope has none of a message's fields.
 func (e *envelope) isEmpty() bool {
 	return (e.ID == nil || string(e.ID) == "null") && e.Method == "" && e.Tool == nil && e.Error == nil
 }
@@ -53,7 +53,7 @@ type params struct {
 	Notifications subject `json:"notifications"`
 }
 
-// subject is what a subscription of the newer era is to, or what of that the server agrees to.
+// subject is what a subscription of the newer era is to, or the part of it that the server accepts.
 type subject struct {
 	URIs      []string `json:"resourceSubscriptions"`
 	Tools     bool     `json:"toolsListChanged"`
@@ -61,16 +61,16 @@ type subject struct {
 	Resources bool     `json:"resourcesListChanged"`
 }
 
-// any reports whether it is anything: a subscription to nothing is answered at once.
+// any reports whether it names anything: a subscription to nothing is answered at once.
 func (s subject) any() bool { return len(s.URIs) > 0 || s.Tools || s.Prompts || s.Resources }
 
-// params are those of a message. What is wrong there the server tells.
+// params returns the params of a message. The server reports errors in them.
 func (e *envelope) params() (p params) {
 	_ = json.Unmarshal(e.Params, &p)
 	return p
 }
 
-// waits reports whether they ask to wait for mail.
+// waits reports whether the params ask to wait for mail.
 func (p *params) waits() bool {
 	asks := func(arg json.RawMessage) bool {
 		wait := strings.Trim(string(arg), `"`)
@@ -79,7 +79,7 @@ func (p *params) waits() bool {
 	return asks(p.Arguments.Wait) || asks(p.Arguments.WaitReply)
 }
 
-// parse looks at a line. The code is that of the error.
+// parse parses a line. code is the error's code.
 func parse(text []byte) (m *message, code int, err error) {
 	m = &message{raw: text}
 	if !utf8.Valid(text) {
@@ -123,8 +123,8 @@ func parse(text []byte) (m *message, code int, err error) {
 	return m, 0, nil
 }
 
-// asks reports whether the message is a request, or a batch. One without an id is too, as in a bare
-// POST, unless its method is a notification's.
+// asks reports whether the message is a request, or a batch. A message without an id is a request too, as
+// in a bare POST, unless its method is a notification's.
 func (m *message) asks() bool {
 	return m.batch || m.method != "" && !strings.HasPrefix(m.method, "notifications/")
 }
@@ -132,8 +132,8 @@ func (m *message) asks() bool {
 // stateless reports whether the message belongs to no session.
 func (m *message) stateless() bool { return protocol.IsStateless(m.version) }
 
-// failure is the answer to m when the server gives none. A tool's is a tool error: what the model
-// cannot see it cannot mend.
+// failure returns the answer to m if the server gives none. For a tool it is a tool error, because the
+// model can only correct errors that it sees.
 func (m *message) failure(text string) []byte {
 	if m.method != "tools/call" {
 		return protocol.Failure(m.id, protocol.CodeBusy, text)
@@ -163,7 +163,8 @@ func (m *message) failure(text string) []byte {
 	}{"2.0", m.id, r})
 }
 
-// withID gives an error that the server could not assign the id of the request that it answers.
+// withID sets the id of an error that the server sent without one, because the bridge knows which request
+// it answers.
 func withID(data []byte, id json.RawMessage) []byte {
 	var m map[string]json.RawMessage
 	if id == nil || json.Unmarshal(data, &m) != nil || m["error"] == nil || string(m["id"]) != "null" {

@@ -8,15 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// untilUnread calls gone when nobody reads the output any more, if that can be known; it returns
-// then or when ctx ends. A client that has died closes its end, and what it waited for must not be
-// taken out of a mailbox for nobody.
+// untilUnread calls gone when no process reads the output any more, if that can be detected; it returns
+// then or when ctx ends. A client that has died closes its end, and mail that it waited for must not be
+// taken out of a mailbox.
 func (b *bridge) untilUnread(ctx context.Context, gone func()) {
 	f, ok := b.cfg.Out.(*os.File)
 	if !ok {
 		return
 	}
-	r, w, err := os.Pipe() // its end ends the waiting
+	r, w, err := os.Pipe() // closing w ends the wait
 	if err != nil {
 		b.log.Warn("stdio: whether somebody reads the output is not known", "err", err)
 		return
