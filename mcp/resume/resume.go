@@ -1,10 +1,10 @@
-// Package resume keeps on disk what an MCP session needs to go on after the server was started
-// anew: what its client said in initialize, and what it subscribed to. Each session is one file of
-// a Folder, mode 0600, named by the session's id:
+// Package resume stores on disk what an MCP session needs to continue after a restart of the server: what
+// its client said in initialize, and its subscriptions. Each session is one file in a Folder, mode 0600,
+// named by the session's id:
 //
 //	{"initialize":{"protocolVersion":"2025-06-18",…},"uris":["resource://inbox/BlueLake"]}
 //
-// A file is read, replaced and removed whole.
+// Files are read, replaced and removed as a whole.
 package resume
 
 import (
@@ -24,33 +24,33 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Session is what is kept of a session.
+// Session is the stored state of a session.
 type Session struct {
-	Initialize json.RawMessage `json:"initialize"` // the params of its initialize
-	URIs       []string        `json:"uris"`       // that it is subscribed to
+	Initialize json.RawMessage `json:"initialize"` // the params of the session's initialize
+	URIs       []string        `json:"uris"`       // the resources that it is subscribed to
 }
 
-// Lasts is how long a session is kept that nobody uses.
+// Lasts is how long an unused session is kept.
 const Lasts = 24 * time.Hour
 
-// Bounds of what is kept of one session. A client that says more begins anew.
+// Limits of one session. A larger session is not kept, so its client must begin anew.
 const (
 	maxURIs  = 256
 	maxBytes = 256 << 10
 )
 
-// Folder keeps sessions. With no Dir it keeps none. Its methods may run at once for different
+// Folder stores sessions. If Dir is empty it stores none. Its methods may run concurrently for different
 // sessions.
 type Folder struct {
-	Dir  string // made when the first session is kept
-	Key  []byte // signs the ids; whoever does not know it cannot make one
-	Most int    // sessions that are kept; of more, the ones unused for longest are dropped
+	Dir  string // created when the first session is stored
+	Key  []byte // signs the ids, so that no one else can make one
+	Most int    // most sessions to keep; the longest unused ones are dropped
 }
 
 // nonceLen is the length of rand.Text.
 const nonceLen = 26
 
-// NewID makes the id of a session that belongs to owner: a nonce, and the signature of both.
+// NewID makes the id of a session that belongs to owner: a nonce, and a signature of nonce and owner.
 func (f *Folder) NewID(owner string) string {
 	nonce := rand.Text()
 	return nonce + "." + f.sign(nonce, owner)
@@ -62,15 +62,15 @@ func (f *Folder) sign(nonce, owner string) string {
 	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(mac.Sum(nil)[:16])
 }
 
-// made reports whether NewID made the id for that owner. Such an id is a file name.
+// made reports whether NewID made the id for that owner. Such an id is a safe file name.
 func (f *Folder) made(id, owner string) bool {
 	nonce, signature, ok := strings.Cut(id, ".")
 	plain := len(nonce) == nonceLen && strings.Trim(nonce, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
 	return ok && plain && hmac.Equal([]byte(signature), []byte(f.sign(nonce, owner)))
 }
 
-// Load returns what is kept of a session. ok is false where nothing is, where it was unused for
-// Lasts, and for an id that was not made for this owner.
+// Load returns the stored session. ok is false if there is none, if it was unused for Lasts, or if the id
+// was not made for this owner.
 func (f *Folder) Load(id, owner string) (s Session, ok bool) {
 	if f.Dir == "" || !f.made(id, owner) {
 		return s, false
@@ -84,8 +84,8 @@ func (f *Folder) Load(id, owner string) (s Session, ok bool) {
 	return s, err == nil && json.Unmarshal(data, &s) == nil && s.Initialize != nil
 }
 
-// Save keeps a session, and drops it where there is more to keep of it than may be. Errors: of the
-// file system.
+// Save stores a session. A session over the limits is dropped instead. It returns errors of the file
+// system.
 func (f *Folder) Save(id string, s Session) error {
 	if f.Dir == "" {
 		return nil
@@ -107,7 +107,7 @@ func (f *Folder) Save(id string, s Session) error {
 	return tree.WriteFile(name, data)
 }
 
-// makeRoom drops the sessions that were unused for Lasts, and of the others so many that there is
+// makeRoom drops the sessions that were unused for Lasts, and then the longest unused ones until there is
 // room for one more.
 func (f *Folder) makeRoom() error {
 	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
@@ -135,7 +135,7 @@ func (f *Folder) makeRoom() error {
 	return nil
 }
 
-// Use notes that a session that is kept is used. Of one that is not kept it notes nothing.
+// Use marks a stored session as used now. It ignores other sessions.
 func (f *Folder) Use(id string) {
 	if f.Dir != "" {
 		now := time.Now()
@@ -143,9 +143,9 @@ func (f *Folder) Use(id string) {
 	}
 }
 
-// Remove drops a session that has ended. The id is one that the server has made.
+// Remove drops a session that has ended. The id must be one that the server has made.
 func (f *Folder) Remove(id string) {
 	if f.Dir != "" {
-		_ = os.Remove(filepath.Join(f.Dir, id)) // one that stays is dropped after Lasts
+		_ = os.Remove(filepath.Join(f.Dir, id)) // a file that stays is dropped after Lasts
 	}
 }
