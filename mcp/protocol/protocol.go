@@ -1,5 +1,5 @@
-// Package protocol has what both ends of the wire must agree on: revisions, headers, error codes.
-// It imports nothing of ours, so that servers, bridges and clients all may import it.
+// Package protocol defines what both ends of the wire must agree on: revisions, headers, error codes. It
+// imports no other package of mailtree, so servers, bridges and clients may all import it.
 package protocol
 
 import (
@@ -9,11 +9,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// NewEra is the first revision of MCP without sessions: it divides the eras of the protocol.
+// NewEra is the first revision of MCP without sessions. It separates the two eras of the protocol.
 const NewEra = "2026-07-28"
 
-// IsStateless reports whether a revision is of the new era. A client that names none, "", is of the
-// old one.
+// IsStateless reports whether a revision belongs to the new era. A client that names no revision ("")
+// belongs to the old era.
 func IsStateless(revision string) bool { return revision >= NewEra }
 
 // Headers of MCP over HTTP.
@@ -24,13 +24,13 @@ const (
 	NameHeader    = "Mcp-Name"
 )
 
-// HelloHeader is where a bridge on the socket says, as JSON, the self-asserted part of tool.Caller.
+// HelloHeader holds the self-asserted part of tool.Caller as JSON, sent by a bridge on the socket.
 const HelloHeader = "Mailtree-Hello"
 
-// AcceptBoth is the Accept header of a client that takes a document as well as a stream.
+// AcceptBoth is the Accept header of a client that accepts a document as well as a stream.
 const AcceptBoth = "application/json, text/event-stream"
 
-// Codes of JSON-RPC errors: the standard ones, and from CodeBusy on those of a server's own.
+// Codes of JSON-RPC errors: the standard ones, and from CodeBusy on server-defined ones.
 const (
 	CodeParse    = jsonrpc.CodeParseError
 	CodeRequest  = jsonrpc.CodeInvalidRequest
@@ -40,12 +40,12 @@ const (
 
 	CodeBusy     = -32000
 	CodeDenied   = -32001
-	CodeNotFound = -32002 // a resource that is not there, in the old era; CodeParams in the new one
-	CodeHeaders  = -32020 // headers that do not say what the message says
-	CodeUnknown  = -32023 // an event that there is not (SEP-3415)
+	CodeNotFound = -32002 // the resource does not exist, in the old era; CodeParams in the new era
+	CodeHeaders  = -32020 // headers that contradict the message
+	CodeUnknown  = -32023 // an unknown event (SEP-3415)
 )
 
-// Failure is a JSON-RPC error as the answer to the message of that id; nil where it is not known.
+// Failure returns a JSON-RPC error as the answer to the message with that id; nil if the id is unknown.
 func Failure(id json.RawMessage, code int, text string) []byte {
 	if id == nil {
 		id = json.RawMessage("null")
