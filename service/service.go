@@ -1,5 +1,6 @@
-// Package service describes the server as a service of its user: which file the manager reads, systemd's of
-// the user on Linux or launchd on macOS, and which commands have it take the file. It changes nothing.
+// Package service describes the server as a service of its user: the file for the service manager
+// (systemd's user manager on Linux, launchd on macOS), and the commands that make the manager read the
+// file. It changes nothing.
 package service
 
 import (
@@ -21,34 +22,34 @@ var (
 	agentText string
 )
 
-// Names of the service, as systemd and launchd know it. No domain of anybody's stands in a label.
+// Names of the service for systemd and launchd. The label contains no real domain.
 const (
 	unitName = "mailtree.service"
 	label    = "internal.mailtree.mailtree"
 )
 
-// ErrSystem says that no manager of the system is known.
+// ErrSystem says that no service manager is known for the system.
 var ErrSystem = errors.New("there is no service manager that this program knows: systemd on Linux, launchd on macOS")
 
-// Config says what is to run, and for whom.
+// Config says what to run, and for which user.
 type Config struct {
 	OS         string   // as runtime.GOOS
-	Home       string   // of the user
+	Home       string   // the user's home folder
 	ConfigHome string   // XDG_CONFIG_HOME; "": .config in Home
-	UID        int      // of the user; for launchd
-	Program    string   // the absolute path of mailtree
-	Env        []string // NAME=value: the environment that the server is to have
+	UID        int      // the user's uid, for launchd
+	Program    string   // absolute path of mailtree
+	Env        []string // NAME=value: the server's environment
 }
 
-// Service is the server as the manager of the user knows it.
+// Service describes the server to the user's service manager.
 type Service struct {
-	Path  string // of its file
-	Text  string // of its file
-	Start string // the command that has the manager take the file and start the server
-	Stop  string // the command that has it stop the server and forget the file
+	Path  string // path of the service's file
+	Text  string // content of the service's file
+	Start string // the command that makes the manager read the file and start the server
+	Stop  string // the command that makes the manager stop the server and forget the file
 }
 
-// New describes the service. Errors: ErrSystem.
+// New returns the description of the service. It returns ErrSystem for an unknown system.
 func New(cfg Config) (*Service, error) {
 	switch cfg.OS {
 	case "linux":
@@ -70,7 +71,7 @@ func New(cfg Config) (*Service, error) {
 	return nil, ErrSystem
 }
 
-// fill makes the text of a file.
+// fill fills in the template of a file.
 func fill(text string, cfg Config, more map[string]string) string {
 	values := map[string]any{"Program": cfg.Program, "Env": cfg.Env}
 	for k, v := range more {
@@ -92,9 +93,9 @@ func fill(text string, cfg Config, more map[string]string) string {
 	return b.String()
 }
 
-// quoteUnit makes one word of a systemd unit, in which nothing stands for something else: see
-// systemd.syntax(7), "Quoting", and systemd.unit(5), "Specifiers". In the path of a program systemd
-// expands no variable, and takes no quotation mark.
+// quoteUnit returns s as one word of a systemd unit in which no character has a special meaning: see
+// systemd.syntax(7), "Quoting", and systemd.unit(5), "Specifiers". In the path of a program systemd expands
+// no variables and accepts no quotation marks.
 func quoteUnit(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "%", "%%").Replace(s) + `"`
 }
@@ -102,7 +103,7 @@ func quoteUnit(s string) string {
 func quoteXML(s string) string {
 	var b bytes.Buffer
 	if err := xml.EscapeText(&b, []byte(s)); err != nil {
-		panic(err) // a buffer takes all
+		panic(err) // a buffer accepts all writes
 	}
 	return b.String()
 }
