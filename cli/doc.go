@@ -1,10 +1,10 @@
-// Package cli is what commands for people are made of: a client of the store's server, and the
-// screen that they print on.
+// Package cli holds the parts of commands for people: a client of the store's server, and the screen that
+// commands print on.
 //
-// A command knows one way to the mail: the HTTP of the server's socket (mcp/peer.go). What has a
-// tool it calls as that tool, what has a resource it reads as that resource, and the rest are verbs
-// of the socket. The answers are the toolset's own, so that --json prints what a tool's structured
-// content is. Refusals come worded for a command line, because the client says that it is one.
+// Commands reach the mail in one way: by HTTP on the server's socket (mcp/peer.go). They call tools, read
+// resources, and use verbs of the socket for the rest. The answers are the toolset's own, so --json prints
+// a tool's structured content. Refusals are worded for a command line, because the client says that it is
+// one.
 //
-// Nothing that somebody else wrote reaches a terminal but through Line or Text.
+// Text by others must reach a terminal only through Line or Text.
 package cli

@@ -2,8 +2,9 @@ package cli
 
 import "strings"
 
-// Fold breaks lines that are wider than a terminal between words. The rest of a line stands below
-// the last of its columns, which two blanks part, where that begins in the first two thirds.
+// Fold breaks lines that are wider than a terminal between words. It indents the rest of a line to the
+// start of its last column (columns are separated by two blanks), if that start is in the first two thirds
+// of the width.
 func Fold(text string, width int) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

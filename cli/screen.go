@@ -17,11 +17,11 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Screen is where a command prints. On a terminal, tables fit its width, what is new is bold, and
-// Paged uses a pager; elsewhere the text is plain and whole.
+// Screen is where a command prints. On a terminal, tables fit the width, new things are bold, and Paged
+// uses a pager. Elsewhere the text is plain and complete.
 type Screen struct {
 	Out   io.Writer
-	Width int // columns of the terminal; 0: it is none
+	Width int // columns of the terminal; 0: no terminal
 	Now   func() time.Time
 
 	colour bool
@@ -29,8 +29,8 @@ type Screen struct {
 	tty    *os.File
 }
 
-// NewScreen looks at what out is. env returns variables of the environment: NO_COLOR and TERM=dumb
-// switch bold off, PAGER chooses the pager.
+// NewScreen returns a Screen for out. env returns environment variables: NO_COLOR and TERM=dumb switch bold
+// off, PAGER chooses the pager.
 func NewScreen(out io.Writer, env func(name string) string) *Screen {
 	s := &Screen{Out: out, Now: time.Now, env: env}
 	f, ok := out.(*os.File)
@@ -41,7 +41,7 @@ func NewScreen(out io.Writer, env func(name string) string) *Screen {
 	if err != nil {
 		return s
 	}
-	s.tty, s.Width = f, int(cmp.Or(size.Col, 80)) // a terminal that does not know is as the first ones were
+	s.tty, s.Width = f, int(cmp.Or(size.Col, 80)) // 80 columns if the terminal does not know its size
 	s.colour = env("NO_COLOR") == "" && env("TERM") != "dumb"
 	return s
 }
@@ -56,10 +56,10 @@ func IsTerminal(f any) bool {
 	return err == nil
 }
 
-// Bold is the text in bold, where the screen shows that.
+// Bold returns the text in bold if the screen supports that.
 func (s *Screen) Bold(text string) string { return s.styled("1", text) }
 
-// Faint is the text in the lighter shade of a terminal, where the screen shows that.
+// Faint returns the text in a lighter shade if the screen supports that.
 func (s *Screen) Faint(text string) string { return s.styled("2", text) }
 
 func (s *Screen) styled(code, text string) string {
@@ -69,10 +69,10 @@ func (s *Screen) styled(code, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-// Printf prints. What others wrote goes through Line or Text first.
+// Printf prints. Text by others must go through Line or Text first.
 func (s *Screen) Printf(format string, a ...any) { fmt.Fprintf(s.Out, format, a...) }
 
-// JSON prints an answer as it came: on a line of its own, and indented on a terminal.
+// JSON prints an answer on one line, or indented on a terminal.
 func (s *Screen) JSON(answer json.RawMessage) error {
 	if s.Width > 0 {
 		var b bytes.Buffer
@@ -85,9 +85,9 @@ func (s *Screen) JSON(answer json.RawMessage) error {
 	return err
 }
 
-// Paged calls print with a screen whose text goes through the pager as it comes, where this screen is
-// a terminal: PAGER, else less, which ends at once when all fits. PAGER=cat is none. A person who
-// leaves the pager has seen enough: no error of print's is one then.
+// Paged calls print with a screen that writes to the pager, if this screen is a terminal. The pager is
+// PAGER, or else less, which ends at once if everything fits. PAGER=cat means no pager. If the person
+// leaves the pager early, Paged returns no error.
 func (s *Screen) Paged(ctx context.Context, print func(*Screen) error) error {
 	line := cmp.Or(s.env("PAGER"), "less")
 	if s.tty == nil || line == "cat" {
@@ -110,20 +110,20 @@ func (s *Screen) Paged(ctx context.Context, print func(*Screen) error) error {
 	inner.Out = written
 	err = print(&inner)
 	text.Close()
-	_ = pager.Wait() // how it ends says nothing of the text
+	_ = pager.Wait() // its exit status says nothing about the text
 	switch {
 	case pager.ProcessState.ExitCode() == noSuchProgram && ctx.Err() == nil:
-		return print(s) // the text is what was asked for
-	case written.err != nil: // it was left
+		return print(s) // the text must be shown all the same
+	case written.err != nil: // the person left the pager
 		return nil
 	}
 	return err
 }
 
-// noSuchProgram is how a shell ends that does not find the program.
+// noSuchProgram is the exit status of a shell that does not find the program.
 const noSuchProgram = 127
 
-// firstError is a writer that remembers its first error, and fails with it from then on.
+// firstError is a writer that fails with its first error from then on.
 type firstError struct {
 	to  io.Writer
 	err error
@@ -138,10 +138,10 @@ func (w *firstError) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Line is a text of others for a line of a terminal.
+// Line returns a text by others for a line of a terminal.
 func Line(text string) string { return format.Printable(text) }
 
-// Text is a text of others of several lines, with what a terminal would obey made visible.
+// Text returns a text of several lines by others, with characters replaced that a terminal would act on.
 func Text(text string) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\r\n", "\n")
 	return strings.Map(func(r rune) rune {

@@ -12,11 +12,11 @@ type Row struct {
 	Strong bool
 }
 
-// minLast is how narrow the last column gets before a line is longer than the terminal.
+// minLast is the smallest width of the last column; below it, lines may be longer than the terminal.
 const minLast = 12
 
-// Table prints rows in columns, without those that are empty. Where the screen is a terminal, the
-// last cell of a row is cut to fit. Cells are of one line.
+// Table prints rows in columns, without empty columns. On a terminal, the last cell of a row is cut to fit.
+// Cells must be single lines.
 func (s *Screen) Table(rows []Row) {
 	var widths []int
 	for _, r := range rows {
@@ -50,7 +50,7 @@ func (s *Screen) Table(rows []Row) {
 	}
 }
 
-// fit cuts a text to that many columns of a terminal.
+// fit cuts a text to the given number of terminal columns.
 func fit(text string, most int) string {
 	if columns(text) <= most {
 		return text
@@ -64,7 +64,7 @@ func fit(text string, most int) string {
 	return text
 }
 
-// columns is how many columns of a terminal a text takes.
+// columns returns how many terminal columns a text takes.
 func columns(text string) int {
 	n := 0
 	for _, r := range text {
@@ -73,8 +73,7 @@ func columns(text string) int {
 	return n
 }
 
-// wide are the characters that take two columns, as far as terminals agree: those of East Asian
-// scripts, and pictures.
+// wide are the characters that take two columns on most terminals: East Asian scripts and emoji.
 var wide = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{Lo: 0x1100, Hi: 0x115f, Stride: 1},

@@ -9,10 +9,10 @@ import (
 	"mailtree/maildir/format"
 )
 
-// ShortID is an id as a person types it: see format.ShortID.
+// ShortID returns an id as a person types it: see format.ShortID.
 func (s *Screen) ShortID(id string) string { return Line(format.ShortID(id, s.Now())) }
 
-// Ago says how long ago a stamp of an answer is: "now", "4m", "3h", "2d", then the day; "" for none.
+// Ago says how long ago a timestamp is: "now", "4m", "3h", "2d", then the date; "" for an invalid one.
 func (s *Screen) Ago(stamp string) string {
 	at, err := time.Parse(time.RFC3339Nano, stamp)
 	if err != nil {
@@ -31,7 +31,7 @@ func (s *Screen) Ago(stamp string) string {
 	return at.Local().Format(time.DateOnly)
 }
 
-// In says how long it is until a stamp: see format.TimeLeft; "" for none.
+// In returns the time until a timestamp: see format.TimeLeft; "" for an invalid one.
 func (s *Screen) In(stamp string) string {
 	at, err := time.Parse(time.RFC3339Nano, stamp)
 	if err != nil {
@@ -55,15 +55,15 @@ var (
 	agoUnits   = map[string]time.Duration{"m": time.Minute, "h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour}
 )
 
-// Moment is a time that a person gave, as tools take it: so long ago ("10m", "3h", "2d", "1w"),
-// "today" or "yesterday" (its midnight), a day, minute or second of this place ("2026-01-31",
-// "2026-01-31 15:04"), or one of RFC 3339. ok is false where it is none of these.
+// Moment converts a time given by a person to the form that tools take: an age ("10m", "3h", "2d", "1w"),
+// "today" or "yesterday" (its midnight), a local date, minute or second ("2026-01-31", "2026-01-31 15:04"),
+// or RFC 3339. ok is false for anything else.
 func Moment(given string, now time.Time) (stamp string, ok bool) {
 	at := time.Time{}
 	midnight := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.Local)
 	switch ago := agoPattern.FindStringSubmatch(given); {
 	case ago != nil:
-		n, _ := strconv.Atoi(ago[1]) // six digits at most
+		n, _ := strconv.Atoi(ago[1]) // at most six digits
 		at = now.Add(-time.Duration(n) * agoUnits[ago[2]])
 	case given == "today":
 		at = midnight
@@ -84,7 +84,7 @@ func Moment(given string, now time.Time) (stamp string, ok bool) {
 	return at.UTC().Format(time.RFC3339Nano), true
 }
 
-// Exact is a stamp in the time of this place, to the minute; "" for none.
+// Exact returns a timestamp in local time, to the minute; "" for an invalid one.
 func Exact(stamp string) string {
 	at, err := time.Parse(time.RFC3339Nano, stamp)
 	if err != nil {
