@@ -14,16 +14,16 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// What Edited is told to scan.
+// Values of Edited's scan.
 const (
-	onlyThere = false // the paths
+	onlyThere = false // only the paths
 	anywhere  = true  // the whole tree
 )
 
-// Edited tells the project that files changed that it may not have changed itself: the watcher's
-// batches. The paths are relative to the tree; a folder stands for all below it. scan says that
-// events were lost and the whole tree must be compared. It returns at once; the paths are ingested
-// between two groups. Safe for concurrent use.
+// Edited tells the Keeper that files may have changed that it did not change itself, as in the watcher's
+// batches. Paths are relative to the tree; a folder stands for everything below it. scan says that events
+// were lost and the whole tree must be compared. Edited returns at once; the paths are ingested between two
+// groups. It is safe for concurrent use.
 func (k *Keeper) Edited(paths []string, scan bool) {
 	k.mu.Lock()
 	k.askIngest(paths)
@@ -33,7 +33,7 @@ func (k *Keeper) Edited(paths []string, scan bool) {
 	}
 }
 
-// askIngest has the paths ingested, soon, with all that is in edited. k.mu is held.
+// askIngest schedules the paths, with all other paths in edited, for ingestion soon. k.mu is held.
 func (k *Keeper) askIngest(paths []string) {
 	for _, path := range paths {
 		k.edited[path] = true
@@ -44,7 +44,7 @@ func (k *Keeper) askIngest(paths []string) {
 	}
 }
 
-// askCompare rings the one who compares.
+// askCompare wakes compare.
 func (k *Keeper) askCompare() {
 	select {
 	case k.doubt <- struct{}{}:
@@ -52,8 +52,8 @@ func (k *Keeper) askCompare() {
 	}
 }
 
-// Rescan compares the whole tree with the index and returns when that is level. Errors: ctx's,
-// ErrUnavailable; that too where a fault of the machine kept a file from being looked at.
+// Rescan compares the whole tree with the index and returns when the index is level. It returns ctx's
+// error, and ErrUnavailable, also if a fault of the machine kept a file from being looked at.
 func (k *Keeper) Rescan(ctx context.Context) error {
 	done := make(chan error, 1)
 	k.mu.Lock()
@@ -70,7 +70,7 @@ func (k *Keeper) Rescan(ctx context.Context) error {
 	}
 }
 
-// ingestEdited ingests what others changed, or a part of it, between two groups.
+// ingestEdited ingests the reported edits, or some of them, between two groups.
 func (k *Keeper) ingestEdited(ctx context.Context, c *tree.Changer) {
 	e := k.takeEdits(c)
 	err := k.ingestAlike(ctx, e.alike)
@@ -85,14 +85,14 @@ func (k *Keeper) ingestEdited(ctx context.Context, c *tree.Changer) {
 	}
 }
 
-// ingestAlike ingests files whose state says that nothing has changed: somebody has written into them in the
-// moment in which the server had put them there, and set their time back.
+// ingestAlike ingests files that have changed although their state looks unchanged: another program wrote
+// to them at the moment when the server had put them in place, and set their time back.
 func (k *Keeper) ingestAlike(ctx context.Context, paths []string) error {
 	written := map[string]tree.Written{}
 	for _, path := range paths {
 		data, st, err := k.Tree.Read(path, k.Tree.MaxFile())
 		if err == nil {
-			st.MTime = st.CTime // which proves nothing
+			st.MTime = st.CTime // so that it proves nothing
 			written[path] = tree.Written{Data: data, Stat: st}
 		}
 	}
@@ -107,18 +107,18 @@ func (k *Keeper) ingestAlike(ctx context.Context, paths []string) error {
 	return err
 }
 
-// edits is what others changed, to be ingested at once.
+// edits are changes by others to ingest together.
 type edits struct {
 	paths []string
-	alike []string     // files of the server that others have changed, with the state that the server's had
-	level []chan error // those who wait for a comparison of the tree that is ingested with these
+	alike []string     // files of the server that others have changed without changing their state
+	level []chan error // callers that wait for the comparison whose differences are among these edits
 }
 
-// mostEdits is how many edits are ingested at once, so that nobody waits long.
+// mostEdits is the most edits that are ingested at once, so that no one waits long.
 const mostEdits = 256
 
-// takeEdits returns what was reported since the last time, a part of it when that is much. The server's
-// own files, found as they were when they were ingested, are left out.
+// takeEdits returns the edits reported since the last call, or some of them if there are many. It leaves
+// out the server's own files that still have the state in which they were ingested.
 func (k *Keeper) takeEdits(c *tree.Changer) (e edits) {
 	k.mu.Lock()
 	reported, level := k.edited, k.compared
@@ -155,7 +155,8 @@ func (k *Keeper) takeEdits(c *tree.Changer) (e edits) {
 	return e
 }
 
-// firstEdits cuts paths in two: some, and the others. The files of one message stay together.
+// firstEdits splits paths into some to ingest now and the others. It keeps the files of one message
+// together.
 func firstEdits(paths []string) (some, others []string) {
 	type edit struct{ id, path string }
 	all := make([]edit, len(paths))
@@ -173,7 +174,7 @@ func firstEdits(paths []string) (some, others []string) {
 	return some, others
 }
 
-// ingestOthers ingests what others changed; where that fails the tree is compared as a whole later.
+// ingestOthers ingests changes by others. If that fails, the whole tree is compared later.
 func (k *Keeper) ingestOthers(ctx context.Context, paths []string) error {
 	if len(paths) == 0 {
 		return nil
@@ -188,9 +189,8 @@ func (k *Keeper) ingestOthers(ctx context.Context, paths []string) error {
 
 const retryTime = 2 * time.Second
 
-// compare runs beside the writer. Every hour, and when somebody asks for it, it looks for what
-// differs between tree and index, and reports that as edits, and tells the holders of claims that
-// do not hold; every hour it has ended claims removed too.
+// compare runs beside the writer. Every hour, and on request, it looks for differences between tree and
+// index, reports them as edits, and calls Mail.Compared; every hour it also calls Mail.Hourly.
 func (k *Keeper) compare(ctx context.Context) {
 	hourly := time.NewTicker(time.Hour)
 	defer hourly.Stop()
@@ -239,18 +239,18 @@ func (k *Keeper) differing(ctx context.Context) ([]string, error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	if err := k.index.Attach(ctx, k.Slug, k.Tree); err != nil { // it may have failed at the start
+	if err := k.index.Attach(ctx, k.Slug, k.Tree); err != nil { // attaching may have failed at the start
 		return nil, err
 	}
 	return k.index.Differing(ctx, k.Slug)
 }
 
-// atOnce is how many projects are compared at once, and as many others are looked at: a start, or a
-// script of a person's, has all of them do so, each with descriptors of its own. More than the
-// processors would make nothing faster.
+// atOnce is how many projects are compared at once, and in how many others edits are ingested at once. A
+// start, or a person's script, may affect all projects, each with descriptors of its own, and more
+// parallelism than processors would not help.
 const atOnce = 4
 
-// ingest brings the index level with paths that somebody else may have changed, and returns what could
+// ingest brings the index level with paths that others may have changed. It returns the files that could
 // not be looked at.
 func (k *Keeper) ingest(ctx context.Context, paths []string) ([]tree.Unread, error) {
 	k.Limits.looking <- struct{}{}
@@ -263,7 +263,7 @@ func (k *Keeper) ingest(ctx context.Context, paths []string) ([]tree.Unread, err
 	k.noteUnread(paths, in.Unread)
 	k.Mail.Noticed(in.Changes)
 	k.noteEdits(in.Changes)
-	for _, own := range []string{format.GitIgnore, format.GitAttributes} { // no mail, but they belong into the audit
+	for _, own := range []string{format.GitIgnore, format.GitAttributes} { // not mail, but the audit must have them
 		if slices.Contains(paths, own) {
 			k.History.Edited([]string{own})
 		}
@@ -272,7 +272,7 @@ func (k *Keeper) ingest(ctx context.Context, paths []string) ([]tree.Unread, err
 	return in.Unread, nil
 }
 
-// noteEdits hands what changed to the history.
+// noteEdits passes the changes to the history.
 func (k *Keeper) noteEdits(changes []index.Change) {
 	if len(changes) == 0 {
 		return

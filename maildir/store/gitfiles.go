@@ -15,9 +15,9 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// gitFiles are the files that say how Git treats a tree, each with the lines that it needs. Git
-// leaves out what format.Ignored says is no part of the mail: the swap file of an editor that is
-// open would else be committed, and its removal, which nobody reports, never. Marks merge by union.
+// gitFiles are the files that configure how Git treats a tree, with the lines that each needs. Git ignores
+// the files that format.Ignored says are not part of the mail; otherwise an open editor's swap file would
+// be committed, and its removal, which is not reported, never would be. Marks merge by union.
 var gitFiles = map[string][]string{
 	format.GitIgnore: {
 		format.RunDir + "/", ".*", "!" + format.GitIgnore, "!" + format.GitAttributes,
@@ -26,11 +26,11 @@ var gitFiles = map[string][]string{
 	format.GitAttributes: {"* -text", "*.read merge=union", "*.ack merge=union", "*.archived merge=union", "*.released merge=union"},
 }
 
-// OwnFiles are what every project has from the start, beside its mail.
+// OwnFiles are the files that every project has from the start, besides its mail.
 var OwnFiles = []string{format.ProjectFile, format.GitIgnore, format.GitAttributes}
 
-// GitFile is what a file of gitFiles must hold, when it holds that. The lines that it lacks come
-// first: of two that contradict each other Git believes the later, and a person's are meant.
+// GitFile returns the required content of a file of gitFiles that now holds has. Missing lines go first,
+// because Git follows the later one of two contradicting lines, and a person's lines must win.
 func GitFile(name string, has []byte) []byte {
 	lacks := slices.DeleteFunc(slices.Clone(gitFiles[name]), func(line string) bool {
 		return slices.Contains(strings.Split(string(has), "\n"), line)
@@ -41,8 +41,8 @@ func GitFile(name string, has []byte) []byte {
 	return append([]byte(strings.Join(lacks, "\n")+"\n"), has...)
 }
 
-// completeGitFiles adds the lines to the files of gitFiles that a project of an older version lacks.
-// The project is not served yet. What it may not change it leaves alone until the next start.
+// completeGitFiles adds missing lines to the gitFiles of a project made by an older version. The project is
+// not served yet. Files that it may not change stay until the next start.
 func (k *Keeper) completeGitFiles(ctx context.Context) {
 	if k.History.State().Mode != "committing" {
 		return

@@ -1,5 +1,6 @@
-// Package store keeps one tree: it makes the tree whole after a crash, writes to it, has every operation in the history, and keeps
-// the index level with what the server and others write. It knows no mail: what a change means is the business of Mail.
+// Package store keeps one tree: it makes the tree whole after a crash, writes to it, records every
+// operation in the history, and keeps the index level with what the server and others write. It knows
+// nothing of mail: Mail handles the meaning of changes.
 package store
 
 import (
@@ -14,7 +15,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Config says what a Keeper keeps, and with what.
+// Config configures a Keeper.
 type Config struct {
 	Slug   string // of the project whose tree it is
 	Tree   *tree.Tree
@@ -23,58 +24,60 @@ type Config struct {
 	Log    *slog.Logger
 	Now    func() time.Time
 	Writer writer.Config // Key, Patience, Step and Observe; Open fills in the rest
-	// OpenHistory opens the audit of the keeper's tree, making the repository where there is none. The keeper has its writer by then.
+	// OpenHistory opens the audit of the keeper's tree and creates the repository if it is missing. It is
+	// called when the keeper has its writer.
 	OpenHistory func(k *Keeper) (history.Log, error)
 }
 
-// Mail is told of what becomes of the tree.
+// Mail is told about changes of the tree.
 type Mail interface {
-	// Noticed tells what the index took in.
+	// Noticed reports the changes that the index took in.
 	Noticed(changes []index.Change)
-	// Saved tells of paths that others may have changed, with what the index took in of them.
+	// Saved reports paths that others may have changed, with the changes that the index took in from them.
 	Saved(paths []string, changes []index.Change)
-	// Compared is called after each comparison of the whole tree; an error of it is logged.
+	// Compared is called after each comparison of the whole tree. Its error is logged.
 	Compared(ctx context.Context) error
 	// Hourly is called every hour.
 	Hourly()
-	// Failed tells of an operation that was under way and was taken back.
+	// Failed reports an operation in progress that was taken back.
 	Failed(op *writer.Op)
 }
 
 // Limits are shared by the keepers of a store. NewLimits makes them.
 type Limits struct {
 	writer    *writer.Limits
-	comparing chan struct{} // tokens of those who compare a whole tree
-	looking   chan struct{} // tokens of those who ingest what others changed
+	comparing chan struct{} // tokens for comparing a whole tree
+	looking   chan struct{} // tokens for ingesting edits
 }
 
-// NewLimits returns the limits of a store whose operations under way may hold so many descriptors.
+// NewLimits returns the limits of a store whose operations in progress may hold the given number of
+// descriptors.
 func NewLimits(files int) *Limits {
 	return &Limits{writer.NewLimits(files), make(chan struct{}, atOnce), make(chan struct{}, atOnce)}
 }
 
-// Folders is how many folders one who looks holds open.
+// Folders returns how many folders one reader may hold open.
 func (l *Limits) Folders() int { return l.writer.Folders }
 
-// Keeper keeps one tree. Safe for concurrent use.
+// Keeper keeps one tree. It is safe for concurrent use.
 type Keeper struct {
 	Config
 	Writer  *writer.Writer
 	History history.Log
 
 	index  index.Index
-	doubt  chan struct{} // rings the one who compares: events were lost, or somebody asks
+	doubt  chan struct{} // wakes compare: events were lost, or a caller asked
 	faults faults
 
 	mu       sync.Mutex
 	edited   map[string]bool // reported by the watcher, not yet ingested
-	asked    bool            // the writer is asked to have edited ingested
-	rescan   []chan error    // those who wait for a comparison of the whole tree
-	compared []chan error    // those whose comparison is in edited
+	asked    bool            // the writer has been asked to ingest edited
+	rescan   []chan error    // callers that wait for a comparison of the whole tree
+	compared []chan error    // callers whose comparison's differences are in edited
 }
 
-// Open makes the tree whole after a crash, and opens its writer and its history. It starts nothing. Errors: those of the file system
-// and of OpenHistory.
+// Open makes the tree whole after a crash and opens its writer and its history. It starts nothing. It
+// returns errors of the file system and of OpenHistory.
 func Open(cfg Config) (*Keeper, error) {
 	k := &Keeper{Config: cfg, doubt: make(chan struct{}, 1), edited: map[string]bool{}}
 	w := cfg.Writer
@@ -90,8 +93,9 @@ func Open(cfg Config) (*Keeper, error) {
 	return k, nil
 }
 
-// Attach gives the keeper its index before Run, brings that level with the tree, and returns what changed, of which Mail is not told.
-// progress may be nil; it is called with the number of files seen so far. Errors: those of the index; the keeper has it then too.
+// Attach gives the keeper its index before Run and brings the index level with the tree. It returns the
+// changes, which are not reported to Mail. progress may be nil; it is called with the number of files seen
+// so far. Attach returns the errors of the index; the keeper has the index even then.
 func (k *Keeper) Attach(ctx context.Context, to index.Index, progress func(files int)) ([]index.Change, error) {
 	k.index = to
 	if err := k.index.Attach(ctx, k.Slug, k.Tree); err != nil {
@@ -108,10 +112,10 @@ func (k *Keeper) Attach(ctx context.Context, to index.Index, progress func(files
 	return in.Changes, nil
 }
 
-// Run has the tree at work: its writer, its history, and the comparison of tree and index. It returns when ctx has ended, everything
-// accepted is answered, and the history is level.
+// Run runs the tree's writer, its history, and the comparison of tree and index. It returns when ctx has
+// ended, every accepted operation is answered, and the history is level.
 func (k *Keeper) Run(ctx context.Context) {
-	recording, stopRecording := context.WithCancel(context.WithoutCancel(ctx)) // the history ends last: it commits what the writer leaves
+	recording, stopRecording := context.WithCancel(context.WithoutCancel(ctx)) // the history ends last, to commit what the writer leaves
 	var beside sync.WaitGroup
 	beside.Go(func() {
 		if err := k.History.Run(recording); err != nil {
@@ -124,7 +128,7 @@ func (k *Keeper) Run(ctx context.Context) {
 	beside.Wait()
 }
 
-// owner is a keeper as its writer sees it (writer.Owner).
+// owner is the keeper as its writer sees it (writer.Owner).
 type owner struct{ *Keeper }
 
 // Ingest brings the index level with the files of a group. See writer.Owner.
@@ -147,13 +151,13 @@ func (o owner) Level(ctx context.Context, paths []string) error {
 	return err
 }
 
-// Record takes operations into the history. See writer.Owner.
+// Record puts operations into the history. See writer.Owner.
 func (o owner) Record(ops []writer.Op, done func()) { o.History.Record(ops, done) }
 
-// Preserve has the content of paths in the history. See writer.Owner.
+// Preserve puts the content of paths into the history. See writer.Owner.
 func (o owner) Preserve(ctx context.Context, paths []string) error {
 	return o.History.Preserve(ctx, paths)
 }
 
-// Failed tells of an operation that was taken back. See writer.Owner.
+// Failed reports an operation that was taken back. See writer.Owner.
 func (o owner) Failed(op *writer.Op) { o.Mail.Failed(op) }

@@ -13,17 +13,17 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// faults is what a fault of the machine keeps the index from looking at: the rows of such a file are as
-// old as they are. All of it is tried every retryTime, and while there is any, what decides by it is
-// refused. Safe for concurrent use; the zero value is ready.
+// faults holds the paths that the index cannot read because of a fault of the machine; their rows stay as
+// they are. All are tried again every retryTime, and as long as there are any, decisions that depend on
+// them are refused. It is safe for concurrent use; the zero value is ready.
 type faults struct {
 	mu    sync.Mutex
 	paths map[string]error
-	timer *time.Timer // runs while there is any
+	timer *time.Timer // runs while paths is not empty
 }
 
-// Unread lists what a fault of the machine keeps the index from looking at, by path; it is tried
-// again by itself.
+// Unread lists, by path, the files that the index cannot read because of a fault of the machine. They are
+// tried again automatically.
 func (k *Keeper) Unread() (all []tree.Unread) {
 	k.faults.mu.Lock()
 	defer k.faults.mu.Unlock()
@@ -33,7 +33,7 @@ func (k *Keeper) Unread() (all []tree.Unread) {
 	return all
 }
 
-// noteUnread takes what an ingest of the paths asked could not look at.
+// noteUnread records which of the asked paths an ingest could not read.
 func (k *Keeper) noteUnread(asked []string, left []tree.Unread) {
 	u := &k.faults
 	u.mu.Lock()
@@ -56,7 +56,7 @@ func (k *Keeper) noteUnread(asked []string, left []tree.Unread) {
 	}
 }
 
-// retryUnread has what could not be looked at looked at again.
+// retryUnread has the unread paths ingested again.
 func (k *Keeper) retryUnread() {
 	k.faults.mu.Lock()
 	due := slices.Collect(maps.Keys(k.faults.paths))
@@ -73,7 +73,7 @@ func (k *Keeper) retryUnread() {
 	k.Edited(due, onlyThere)
 }
 
-// within reports whether a path is one of those, or lies below one.
+// within reports whether a path is one of paths or lies below one.
 func within(at string, paths []string) bool {
 	for {
 		if slices.Contains(paths, at) {
@@ -86,8 +86,7 @@ func within(at string, paths []string) bool {
 	}
 }
 
-// Sure refuses a decision by the whole tree while something in it cannot be looked at. Errors:
-// ErrUnavailable.
+// Sure refuses a decision about the whole tree while some file cannot be read. It returns ErrUnavailable.
 func (k *Keeper) Sure() error {
 	if all := k.Unread(); len(all) > 0 {
 		return unreadError(all[0])
@@ -104,7 +103,7 @@ func unreadError(u tree.Unread) error {
 	}
 }
 
-// plainCause is what the system says of err, without paths.
+// plainCause returns the system's text for err, without paths.
 func plainCause(err error) string {
 	var no syscall.Errno
 	if errors.As(err, &no) {
