@@ -16,14 +16,14 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Client calls the server of a store. Safe for concurrent use.
+// Client calls the server of a store. It is safe for concurrent use.
 type Client struct {
 	http  http.Client
 	hello string
 }
 
-// NewClient makes a client that reaches its server through dial, and says of the caller what only
-// that one knows. The caller closes it.
+// NewClient makes a client that reaches its server through dial. caller holds what only the client knows
+// about the caller. The user of the Client closes it.
 func NewClient(dial func(ctx context.Context) (net.Conn, error), caller tool.Caller) *Client {
 	return &Client{
 		http: http.Client{Transport: &http.Transport{
@@ -39,16 +39,16 @@ func NewClient(dial func(ctx context.Context) (net.Conn, error), caller tool.Cal
 	}
 }
 
-// Close closes the connections that are not in use.
+// Close closes the idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// dialError is an error of dial, in its words.
+// dialError is an error of dial. Its text is dial's.
 type dialError struct{ error }
 
 func (e *dialError) Unwrap() error { return e.error }
 
-// Greet returns nil when the server answers. Errors: dial's; a *LostError where the server took the
-// connection and closed it.
+// Greet returns nil if the server answers. It returns dial's error, or a *LostError if the server closed
+// the connection.
 func (c *Client) Greet(ctx context.Context) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodHead, "http://mailtree/", nil)
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *Client) Greet(ctx context.Context) error {
 	return res.Body.Close()
 }
 
-// LostError says that the server ended while it was asked.
+// LostError says that the server ended before it answered.
 type LostError struct{ cause error }
 
 func (e *LostError) Error() string {
@@ -74,7 +74,7 @@ func (e *LostError) Error() string {
 
 func (e *LostError) Unwrap() error { return e.cause }
 
-// lost is the error of a connection, a *LostError where the server ended.
+// lost returns err as a *LostError if the server closed the connection, else err.
 func lost(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
 		errors.Is(err, syscall.EPIPE) {
@@ -83,20 +83,20 @@ func lost(err error) error {
 	return err
 }
 
-// Refusal is what the server says in place of an answer.
+// Refusal is the server's refusal of a request.
 type Refusal struct {
 	Text string // a sentence
-	Code string // as of tool.Refusal; "": none was given
+	Code string // as in tool.Refusal; "" for none
 }
 
-// Error is the sentence.
+// Error returns the sentence.
 func (r *Refusal) Error() string { return r.Text }
 
-// NotFound reports whether what was named is not there.
+// NotFound reports whether the refusal says that a named thing does not exist.
 func (r *Refusal) NotFound() bool { return r.Code == "not_found" }
 
-// Call calls a tool of the toolset mail. answer is one of package mail's, or a json.RawMessage for
-// the structured content as it came. Errors: a *Refusal; a *LostError; those of the connection.
+// Call calls a tool of the toolset mail. answer is an answer type of package mail, or a json.RawMessage for
+// the unchanged structured content. It returns a *Refusal, a *LostError, or an error of the connection.
 func (c *Client) Call(ctx context.Context, name string, args, answer any) error {
 	var result struct {
 		Structured json.RawMessage `json:"structuredContent"`
@@ -116,7 +116,7 @@ func (c *Client) Call(ctx context.Context, name string, args, answer any) error 
 	return json.Unmarshal(result.Structured, answer)
 }
 
-// Read reads a resource of the toolset mail, whose text is JSON. answer and errors are as of Call.
+// Read reads a resource of the toolset mail whose text is JSON. answer and errors are as for Call.
 func (c *Client) Read(ctx context.Context, uri string, answer any) error {
 	var result struct {
 		Contents []struct {
@@ -161,10 +161,11 @@ func (c *Client) rpc(ctx context.Context, method string, params, result any) err
 	return json.Unmarshal(answer.Result, result)
 }
 
-// Of is a verb of the socket that is asked of a project: a key, a slug, or the last element of a path.
+// Of returns a verb of the socket for a project, which is given by key, by slug, or by the last element of
+// its path.
 func Of(project, verb string) string { return verb + "?project=" + url.QueryEscape(project) }
 
-// Ask has the server do a verb of its socket, POST /mailtree/<verb>. Errors are as of Call.
+// Ask has the server run a verb of its socket, POST /mailtree/<verb>. Errors are as for Call.
 func (c *Client) Ask(ctx context.Context, verb string, ask, answer any) error {
 	res, err := c.postTo(ctx, "/mailtree/"+verb, ask)
 	if err != nil {
@@ -174,9 +175,9 @@ func (c *Client) Ask(ctx context.Context, verb string, ask, answer any) error {
 	return lost(json.NewDecoder(res.Body).Decode(answer))
 }
 
-// Stream has the server do a verb that answers JSON lines for as long as ctx lasts. each is called
-// with every one of them. It returns nil when the server ends the answer. Errors: each's; as of Call, of
-// the line that ends an answer early too.
+// Stream has the server run a verb that answers JSON lines until ctx ends. It calls each with every line.
+// It returns nil when the server ends the answer. It returns the error of each, the error in a line that
+// ends the answer early, and the errors of Call.
 func (c *Client) Stream(ctx context.Context, verb string, ask any, each func(line json.RawMessage) error) error {
 	res, err := c.postTo(ctx, "/mailtree/"+verb, ask)
 	if err != nil {
@@ -201,7 +202,8 @@ func (c *Client) Stream(ctx context.Context, verb string, ask any, each func(lin
 	}
 }
 
-// Yield asks the server to end for another one. Errors: a Refusal where it stays; as of Call.
+// Yield asks the server to end so that another server can start. It returns a *Refusal if the server stays,
+// and the errors of Call.
 func (c *Client) Yield(ctx context.Context) error {
 	res, err := c.postTo(ctx, "/yield", struct{}{})
 	if err != nil {
@@ -210,7 +212,8 @@ func (c *Client) Yield(ctx context.Context) error {
 	return res.Body.Close()
 }
 
-// postTo posts to a path of the socket. The caller closes the body of an answer, which is no refusal.
+// postTo posts to a path of the socket. It returns a refusal as an error. The caller closes the body of an
+// answer.
 func (c *Client) postTo(ctx context.Context, path string, ask any) (*http.Response, error) {
 	res, err := c.post(ctx, path, ask)
 	if err == nil && res.StatusCode >= http.StatusMultipleChoices {
@@ -220,7 +223,7 @@ func (c *Client) postTo(ctx context.Context, path string, ask any) (*http.Respon
 	return res, err
 }
 
-// Get reads what the server's socket answers at path. Errors are as of Call.
+// Get reads the answer of the server's socket at path. Errors are as for Call.
 func (c *Client) Get(ctx context.Context, path string, answer any) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://mailtree"+path, nil)
 	if err != nil {
@@ -254,12 +257,12 @@ func (c *Client) do(r *http.Request) (*http.Response, error) {
 	r.Header.Set(protocol.HelloHeader, c.hello)
 	res, err := c.http.Do(r)
 	if err != nil {
-		return nil, lost(errors.Unwrap(err)) // the cause within the *url.Error
+		return nil, lost(errors.Unwrap(err)) // the cause inside the *url.Error
 	}
 	return res, nil
 }
 
-// refusedBy is the error of an answer that refuses a verb.
+// refusedBy returns the error of an answer that refuses a verb.
 func refusedBy(res *http.Response) error {
 	var said struct {
 		Error struct{ Message string }
@@ -274,7 +277,7 @@ func refusedBy(res *http.Response) error {
 	return refused
 }
 
-// stranger is the error of an answer that this version does not understand.
+// stranger returns the error of an answer that this version does not understand.
 func stranger(res *http.Response) error {
 	return fmt.Errorf("the server answers %s: is it of this version, and yours?", res.Status)
 }

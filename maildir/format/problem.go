@@ -4,7 +4,7 @@ package format
 type Problem struct {
 	Project string `json:"project"` // slug
 	Path    string `json:"path"`    // in the project's tree
-	File    string `json:"file"`    // the same, absolute; "" where nobody asks for it
-	Line    int    `json:"line"`    // 0 where a line makes no sense
+	File    string `json:"file"`    // the same, absolute; "" if not requested
+	Line    int    `json:"line"`    // 0 if the problem has no line
 	Reason  string `json:"text"`    // what is wrong, and how to mend it
 }

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Stamp is a time that answers show as FormatTime writes it: "" for the zero time.
+// Stamp is a time that answers show in the form of FormatTime; the zero time is "".
 type Stamp struct{ time.Time }
 
-// At is the stamp of a time.
+// At returns the Stamp of a time.
 func At(t time.Time) Stamp { return Stamp{t} }
 
-// String is the time as answers show it.
+// String returns the time as answers show it.
 func (s Stamp) String() string {
 	if s.IsZero() {
 		return ""
@@ -19,10 +19,10 @@ func (s Stamp) String() string {
 	return FormatTime(s.Time)
 }
 
-// MarshalJSON writes String.
+// MarshalJSON returns String as JSON.
 func (s Stamp) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON parses the result of MarshalJSON.
 func (s *Stamp) UnmarshalJSON(data []byte) error {
 	if string(data) == `""` {
 		*s = Stamp{}

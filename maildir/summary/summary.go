@@ -10,18 +10,18 @@ import (
 	"mailtree/maildir/markdown"
 )
 
-// Message is one message of a thread, without its body.
+// Message is a message of a thread, without its body.
 type Message struct {
 	ID, From  string
-	To        []string // cc too
+	To        []string // includes cc
 	InReplyTo string
 	Subject   string
 	Created   time.Time
 }
 
-// Summary of a thread; every item carries the id of the message it comes from. Lists are never nil.
+// Summary summarizes a thread. Each item has the id of its message. Lists are never nil.
 type Summary struct {
-	Thread       string       `json:"thread_id"` // where Project.Summarize fills it in
+	Thread       string       `json:"thread_id"` // Project.Summarize sets it
 	Subject      string       `json:"subject"`
 	Participants []string     `json:"participants"` // senders in order of appearance, then recipients
 	Messages     int          `json:"messages"`
@@ -31,12 +31,12 @@ type Summary struct {
 	Decisions    []Item       `json:"decisions"`
 	OpenActions  []Item       `json:"open_actions"`
 	DoneActions  []Item       `json:"done_actions"`
-	Questions    []Item       `json:"questions"` // without an answer
-	Code         []string     `json:"code_refs"` // code spans, in the order in which they were first written
-	Examples     []Item       `json:"examples"`  // with examples: an excerpt of each of the newest three messages
+	Questions    []Item       `json:"questions"` // unanswered questions
+	Code         []string     `json:"code_refs"` // code spans, in order of first appearance
+	Examples     []Item       `json:"examples"`  // only on request: an excerpt of each of the newest three messages
 
-	Text      string `json:"text,omitempty"` // made by a command of the user's own; "": there is none, or it failed
-	Note      error  `json:"-"`              // why Text failed, and which thread it is where a message of it was named
+	Text      string `json:"text,omitempty"` // made by the user's own command; "" if there is no command or it failed
+	Note      error  `json:"-"`              // why Text is missing, and which thread this is if a message was named
 	Truncated bool   `json:"-"`              // the thread or a body was over a limit
 
 	code []Item
@@ -47,11 +47,11 @@ type Item struct {
 	Text      string `json:"text"`
 	MessageID string `json:"message_id"`
 	From      string `json:"from"`
-	Owner     string `json:"owner,omitempty"` // of an action, "" when nobody is named
+	Owner     string `json:"owner,omitempty"` // of an action; "" if the text names no owner
 }
 
-// Bounds of a summary: the newest messages are read, and each list keeps its newest lines. A line
-// has at most 300 characters.
+// Limits of a summary. The newest messages are read, and each list keeps its newest lines. A line has at
+// most 300 characters.
 const (
 	MaxMessages = 1000      // read
 	maxItems    = 50        // lines a list
@@ -59,11 +59,11 @@ const (
 	maxBody     = 256 << 10 // bytes of a body
 )
 
-// MaxBody is how many bytes of a body are asked for; the last tells that it has more.
+// MaxBody is how many bytes of a body to read. The last byte shows that the body is too long.
 const MaxBody = maxBody + 1
 
-// Of summarizes a thread: messages, oldest first, at least one. body reads one of them; all together
-// may be too large to hold. Errors: those of body, and of ctx.
+// Of summarizes a thread. messages has at least one message, oldest first. body returns the body of a
+// message; all bodies together may be too large to hold in memory. Of returns the errors of body and ctx.
 func Of(ctx context.Context, messages []Message, body func(id string) (string, error), examples bool) (*Summary, error) {
 	s := &Summary{
 		Subject:      messages[0].Subject,
@@ -97,7 +97,7 @@ func (s *Summary) lists() []*[]Item {
 	return []*[]Item{&s.KeyPoints, &s.Decisions, &s.OpenActions, &s.DoneActions, &s.Questions, &s.code, &s.Examples}
 }
 
-// read takes what the bodies say, and the excerpts of the newest messages.
+// read adds the statements of the bodies, and the excerpts of the newest messages.
 func read(ctx context.Context, messages []Message, body func(id string) (string, error), s *Summary, examples bool) error {
 	all := make([]*said, len(messages))
 	for i, m := range messages {
@@ -129,8 +129,8 @@ func read(ctx context.Context, messages []Message, body func(id string) (string,
 	return nil
 }
 
-// answered reports whether somebody else has written after the first of the messages, in reply to it
-// or to none.
+// answered reports whether another sender has written after the first message, in reply to it or to no
+// message.
 func answered(messages []Message) bool {
 	asked := messages[0]
 	return slices.ContainsFunc(messages[1:], func(m Message) bool {
@@ -138,9 +138,9 @@ func answered(messages []Message) bool {
 	})
 }
 
-// actions lists each action once, as the latest message with its words has it.
+// actions lists each action once, in the state of the latest message that has its words.
 func actions(messages []Message, all []*said) (open, done []Item) {
-	latest := map[string]int{} // in which message an action is named last
+	latest := map[string]int{} // index of the last message with an action
 	for i, s := range all {
 		for _, a := range s.actions {
 			latest[fold(a.text)] = i
@@ -171,7 +171,7 @@ func items(m Message, texts []string) (all []Item) {
 	return all
 }
 
-// once keeps the first of items with the same text.
+// once removes items whose text repeats an earlier item.
 func once(all []Item) []Item {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(all, func(x Item) bool {
@@ -182,7 +182,7 @@ func once(all []Item) []Item {
 	})
 }
 
-// fold makes texts equal that differ in case and blanks alone.
+// fold makes texts equal that differ only in case and blanks.
 func fold(s string) string { return strings.ToLower(strings.Join(strings.Fields(s), " ")) }
 
 func participants(messages []Message) []string {
