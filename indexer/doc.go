@@ -14,9 +14,9 @@
 //
 // # The tables (schema.sql), one example row each
 //
-//	projects    pid 1, slug "backend-1a2b3c4d", max_file 8388608, messages 4711
+//	projects    pid 1, slug "backend-1a2b3c4d", max_file 8388608
 //	folders     fol 7, pid 1, path "agents/BlueLake/inbox/2025/10/23" ("." is the tree itself),
-//	            files 12 (its rows in files)
+//	            files 12 (its rows in files), messages 0 (whose content comes from one of them)
 //	files       pid 1, name "msg_….md", fol 7, kind 6 (format.Kind), aid 3 (the agent that exists
 //	            because of the file; 0: none), stamp (a hash of its state; even: read again), hash
 //	            (half a SHA-256; NULL where the content means nothing), valid 1, bad 0 (1: has a problem

@@ -19,8 +19,8 @@ type table struct{ name, query string }
 // dumped are the tables of the dump, without row numbers, stamps, marks of the feed and times of
 // reading. A stray is a row whose agent or message is missing: there must be none.
 var dumped = []table{
-	{"project", "SELECT p.slug, '', json_array('project', p.slug, p.messages) FROM projects p"},
-	{"folder", "SELECT p.slug, o.path, json_array('folder', p.slug, o.path, o.files) FROM folders o JOIN projects p USING (pid)"},
+	{"project", "SELECT p.slug, '', json_array('project', p.slug) FROM projects p"},
+	{"folder", "SELECT p.slug, o.path, json_array('folder', p.slug, o.path, o.files, o.messages) FROM folders o JOIN projects p USING (pid)"},
 	{"file", "SELECT p.slug, " + filePath + ", json_array('file', p.slug, " + filePath + ", " + kindName() +
 		", (SELECT name FROM agents WHERE aid = f.aid), lower(hex(f.hash)), f.valid, f.bad, f.at, f.fact) " +
 		"FROM files f JOIN folders o USING (fol) JOIN projects p ON p.pid = f.pid"},

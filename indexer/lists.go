@@ -97,7 +97,7 @@ func (x *Index) LastChange(ctx context.Context) (seq int64, err error) {
 func (x *Index) Stats(ctx context.Context) (index.Stats, error) {
 	var s index.Stats
 	err := one(ctx, x, `SELECT (SELECT count(*) FROM projects), (SELECT count(*) FROM agents),
-		(SELECT coalesce(sum(messages), 0) FROM projects),
+		(SELECT coalesce(sum(messages), 0) FROM folders),
 		(SELECT coalesce(sum(total), 0) FROM agents), (SELECT count(*) FROM problems),
 		(SELECT coalesce(sum(unread), 0) FROM agents)`, nil,
 		&s.Projects, &s.Agents, &s.Messages, &s.Deliveries, &s.Problems, &s.Unread)

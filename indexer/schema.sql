@@ -4,15 +4,15 @@
 CREATE TABLE projects (
   pid      INTEGER PRIMARY KEY,
   slug     TEXT NOT NULL UNIQUE,
-  max_file INTEGER NOT NULL DEFAULT 0,
-  messages INTEGER NOT NULL DEFAULT 0
+  max_file INTEGER NOT NULL DEFAULT 0
 );
 
 CREATE TABLE folders (
-  fol   INTEGER PRIMARY KEY,
-  pid   INTEGER NOT NULL,
-  path  TEXT NOT NULL,
-  files INTEGER NOT NULL DEFAULT 0,
+  fol      INTEGER PRIMARY KEY,
+  pid      INTEGER NOT NULL,
+  path     TEXT NOT NULL,
+  files    INTEGER NOT NULL DEFAULT 0,
+  messages INTEGER NOT NULL DEFAULT 0,
   UNIQUE (pid, path)
 );
 
@@ -151,10 +151,13 @@ CREATE TRIGGER file_gone AFTER DELETE ON files BEGIN
   DELETE FROM agents WHERE aid = old.aid AND files = 0;
 END;
 CREATE TRIGGER message_added AFTER INSERT ON messages BEGIN
-  UPDATE projects SET messages = messages + 1 WHERE pid = new.pid;
+  UPDATE folders SET messages = messages + 1 WHERE fol = new.fol;
 END;
 CREATE TRIGGER message_gone AFTER DELETE ON messages BEGIN
-  UPDATE projects SET messages = messages - 1 WHERE pid = old.pid;
+  UPDATE folders SET messages = messages - 1 WHERE fol = old.fol;
+END;
+CREATE TRIGGER message_moved AFTER UPDATE OF fol ON messages BEGIN
+  UPDATE folders SET messages = messages + (fol = new.fol) - (fol = old.fol) WHERE fol IN (old.fol, new.fol);
 END;
 CREATE TRIGGER delivery_added AFTER INSERT ON deliveries BEGIN
   UPDATE agents SET total = total + (new.box > 0), unread = unread + (new.read = 0), archived = archived + new.archived,
