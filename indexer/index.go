@@ -1,6 +1,7 @@
 package indexer
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -62,9 +63,7 @@ var _ index.Index = (*Index)(nil)
 // Open opens the index. Where there is none, or the file is damaged or of another version, it makes
 // an empty one in its place: the trees are the truth. It starts nothing; the caller closes it.
 func Open(ctx context.Context, cfg Config) (*Index, error) {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -83,16 +82,8 @@ func Open(ctx context.Context, cfg Config) (*Index, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open index %s: %w", cfg.Path, err)
 	}
-	x := &Index{
-		cfg:      cfg,
-		fresh:    fresh,
-		patience: patience,
-		writes:   db,
-		stmts:    map[string]*sql.Stmt{},
-		projects: map[string]*project{},
-	}
-	if x.w, err = newWriter(ctx, db); err != nil {
-		db.Close()
+	x, err := newIndex(ctx, cfg, db, fresh)
+	if err != nil {
 		return nil, err
 	}
 	if err = x.w.startChanges(cfg.Now()); err == nil {
@@ -105,6 +96,24 @@ func Open(ctx context.Context, cfg Config) (*Index, error) {
 		return nil, errors.Join(err, x.w.close(), db.Close())
 	}
 	return x, nil
+}
+
+// newIndex returns an index that reads by the connection that writes; on an error it closes db.
+func newIndex(ctx context.Context, cfg Config, db *sql.DB, fresh bool) (*Index, error) {
+	w, err := newWriter(ctx, db)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return &Index{
+		cfg:      cfg,
+		fresh:    fresh,
+		w:        w,
+		patience: patience,
+		writes:   db,
+		reads:    db,
+		stmts:    map[string]*sql.Stmt{},
+		projects: map[string]*project{},
+	}, nil
 }
 
 // Fresh reports whether Open found no usable index, so that everything must come from the trees:

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -86,16 +85,9 @@ func build(ctx context.Context, path string, projects map[string]*tree.Tree, pro
 		return nil, err
 	}
 	db.SetMaxOpenConns(1)
-	x := &Index{
-		cfg:      Config{Path: path, Log: slog.New(slog.DiscardHandler), Now: time.Now},
-		fresh:    true,
-		writes:   db,
-		reads:    db,
-		stmts:    map[string]*sql.Stmt{},
-		projects: map[string]*project{},
-	}
-	if x.w, err = newWriter(ctx, db); err != nil {
-		db.Close()
+	const fresh = true
+	x, err := newIndex(ctx, Config{Path: path, Now: time.Now}, db, fresh)
+	if err != nil {
 		return nil, err
 	}
 	if err := x.fill(ctx, projects, progress); err != nil {
