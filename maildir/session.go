@@ -19,14 +19,12 @@ type SessionKey = seat.Key
 // Visit is what a client says of its session at each event.
 type Visit struct {
 	SessionKey
-	Dir        string // that the client was started in
-	Model      string // "" where the client does not say
-	Agent      string // who the session is to be, where somebody has decided that; "": see BeginSession
-	Tmux, Pane string // $TMUX and $TMUX_PANE, "" outside of tmux
-	Process    string // the client's, as of seat.ClientProcess
+	Dir     string       // that the client was started in
+	Model   string       // "" where the client does not say
+	Agent   string       // who the session is to be, where somebody has decided that; "": see BeginSession
+	Pane    Pane         // that the client runs in; zero outside of tmux
+	Process seat.Process // the client's
 }
-
-func (v *Visit) pane() Pane { return Pane{Tmux: v.Tmux, Pane: v.Pane} }
 
 // BeginSession makes a session an agent, where it is none or has ended, or its agent is gone, and
 // returns the agent. That is v.Agent, which is made where there is none of that name; else the one
@@ -36,7 +34,7 @@ func (v *Visit) pane() Pane { return Pane{Tmux: v.Tmux, Pane: v.Pane} }
 func (p *Project) BeginSession(ctx context.Context, v Visit) (agent string, err error) {
 	p.binding.Lock() // or two that begin at once would take one name
 	defer p.binding.Unlock()
-	if s, ok := p.seats.Continue(v.SessionKey, v.pane(), seat.Process(v.Process)); ok {
+	if s, ok := p.seats.Continue(v.SessionKey, v.Pane, v.Process); ok {
 		is, err := p.hasAgent(ctx, s.Agent) // a person may have removed it
 		if err != nil || is && (v.Agent == "" || v.Agent == s.Agent) {
 			return s.Agent, err
@@ -50,8 +48,8 @@ func (p *Project) BeginSession(ctx context.Context, v Visit) (agent string, err 
 		Key:     v.SessionKey,
 		Agent:   name,
 		Dir:     v.Dir,
-		Pane:    v.pane(),
-		Process: seat.Process(v.Process),
+		Pane:    v.Pane,
+		Process: v.Process,
 	})
 	p.leaveAll(ctx, gone)
 	return name, p.SetPresence(ctx, name, format.Ready)

@@ -92,7 +92,7 @@ func TestSessionOfGoneClient(t *testing.T) {
 	p := project(t, storetest.Config{NoWatcher: true, GoneLook: time.Millisecond}, "Ann", "Bob", "Eve")
 	client, end := startClient(t)
 	k := maildir.SessionKey{Client: "claude", ID: "one"}
-	visit := maildir.Visit{SessionKey: k, Dir: shop, Agent: "Bob", Process: string(client)}
+	visit := maildir.Visit{SessionKey: k, Dir: shop, Agent: "Bob", Process: client}
 	stays := maildir.Visit{SessionKey: maildir.SessionKey{Client: "claude", ID: "two"}, Dir: shop, Agent: "Eve"}
 	for _, v := range []maildir.Visit{visit, stays} {
 		if _, err := p.BeginSession(t.Context(), v); err != nil {

@@ -114,7 +114,7 @@ func TestAwaitNewsOfGoneClient(t *testing.T) {
 	t.Parallel()
 	p, k := sleeping(t, storetest.Config{})
 	client, end := startClient(t)
-	if _, err := p.BeginSession(t.Context(), maildir.Visit{SessionKey: k, Dir: "/p", Process: string(client)}); err != nil {
+	if _, err := p.BeginSession(t.Context(), maildir.Visit{SessionKey: k, Dir: "/p", Process: client}); err != nil {
 		t.Fatal(err)
 	}
 	came := awaitNews(t.Context(), p, k)

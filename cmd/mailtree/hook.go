@@ -161,9 +161,8 @@ func (p *program) tellServer(ctx context.Context, e event.Event) (told mcpserver
 			Dir:        e.Root,
 			Model:      e.Model,
 			Agent:      p.variable("AGENT_NAME"),
-			Tmux:       p.variable("TMUX"),
-			Pane:       p.variable("TMUX_PANE"),
-			Process:    string(seat.ClientProcess()),
+			Pane:       maildir.Pane{Tmux: p.variable("TMUX"), Pane: p.variable("TMUX_PANE")},
+			Process:    seat.ClientProcess(),
 		},
 		Deaf: e.Deaf,
 	}

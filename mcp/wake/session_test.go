@@ -46,7 +46,7 @@ func TestTypeForSession(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	w := d.tmux.Window("work", "gemini", d.repo)
-	k := d.sit("gemini", maildir.Visit{Tmux: w.Tmux, Pane: w.Pane})
+	k := d.sit("gemini", maildir.Visit{Pane: maildir.Pane{Tmux: w.Tmux, Pane: w.Pane}})
 	types := wake.By{Types: true}
 	for i, step := range []struct {
 		do    func()
@@ -80,7 +80,7 @@ func TestNudge(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	w := d.tmux.Window("work", "gemini", d.repo)
-	d.sit("gemini", maildir.Visit{Tmux: w.Tmux, Pane: w.Pane})
+	d.sit("gemini", maildir.Visit{Pane: maildir.Pane{Tmux: w.Tmux, Pane: w.Pane}})
 	nudge := func() (got string) {
 		t.Helper()
 		by := wake.By{Types: true, Again: true}
@@ -108,7 +108,7 @@ func TestRetry(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	w := d.tmux.Window("work", "gemini", d.repo)
-	d.sit("gemini", maildir.Visit{Tmux: w.Tmux, Pane: w.Pane})
+	d.sit("gemini", maildir.Visit{Pane: maildir.Pane{Tmux: w.Tmux, Pane: w.Pane}})
 	d.tmux.Run("send-keys", "-t", w.Pane, "-l", "half a line")
 	w.Shows("half a line")
 	var mu sync.Mutex
@@ -162,7 +162,7 @@ sys.stdin.read()`
 		if _, err := out.Read(make([]byte, 4)); err != nil {
 			t.Fatal(err)
 		}
-		return maildir.Visit{Process: string(seat.ProcessOf(cmd.Process.Pid))}
+		return maildir.Visit{Process: seat.ProcessOf(cmd.Process.Pid)}
 	}
 	k := d.sit("codex", maildir.Visit{})
 	d.send("b")
