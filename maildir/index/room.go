@@ -8,37 +8,34 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Room is the room that an answer of limited size has for messages. A toolset makes one for each
-// call. A read fills it message by message and reads no body that would not fit: the first message
-// always comes, with as much of its body as there is room for; the read ends before the first other
-// one that does not fit whole. A nil Room bounds nothing. Not safe for concurrent use.
+// Room is the space that an answer of limited size has for messages. A toolset makes one for each call. A
+// read fills it message by message and reads no body that would not fit. The first message always comes,
+// with as much of its body as fits; the read ends before the next message that does not fit completely. A
+// nil Room has no limit. Room is not safe for concurrent use.
 type Room struct {
-	// Small and Large are bytes of the answer. A read is tried within Small, which costs no
-	// reservation; where that does not hold everything, it is done again within Large, after
-	// Reserve.
+	// Small and Large are sizes of the answer in bytes. A read is first tried within Small, which needs no
+	// reservation. If that is too small, the read is repeated within Large, after Reserve.
 	Small, Large int
-	// Row is how many bytes a message takes in the answer without its body.
+	// Row returns how many bytes a message without its body takes in the answer.
 	Row func(m *MessageRow) int
-	// Fit measures the longest beginning of text that takes at most most bytes in the answer and
-	// ends between two characters: n bytes of text take size bytes.
+	// Fit measures the longest prefix of text that takes at most most bytes in the answer and ends between
+	// two characters: n bytes of text take size bytes.
 	Fit func(text string, most int) (n, size int)
-	// Reserve waits until the server has the memory for an answer of Large, and for that many bytes
-	// beside it. Its error is the call's. Release gives the memory back, while the call waits for
-	// mail.
+	// Reserve waits until the server has memory for an answer of Large bytes and beside further bytes. The
+	// call returns its error. Release returns the memory, also while the call waits for mail.
 	Reserve func(ctx context.Context, beside int64) error
 	Release func()
-	// Offset is where in the body of the first message to begin, in bytes, at the start of a
-	// character.
+	// Offset is where to begin in the body of the first message, in bytes, at the start of a character.
 	Offset int64
 
-	left int  // bytes
-	held int  // messages
-	last bool // there is no larger room to try
-	full bool // a message was left out, or cut
+	left int  // bytes left
+	held int  // messages taken
+	last bool // no larger size is left to try
+	full bool // a message was left out or cut
 }
 
-// Attempt calls read, which takes room for messages: within Small, then, where that was too little,
-// within Large. Errors: those of read and Reserve.
+// Attempt calls read, which takes room for messages: first within Small and, if that was too small, within
+// Large. It returns the errors of read and Reserve.
 func (r *Room) Attempt(ctx context.Context, read func() error) error {
 	if r == nil {
 		return read()
@@ -56,7 +53,7 @@ func (r *Room) Attempt(ctx context.Context, read func() error) error {
 	return read()
 }
 
-// Empty begins a read anew.
+// Empty starts a new read.
 func (r *Room) Empty() {
 	if r == nil {
 		return
@@ -67,23 +64,23 @@ func (r *Room) Empty() {
 	}
 }
 
-// More reports whether the last read left something out because there was no room.
+// More reports whether the last read left something out because the room was full.
 func (r *Room) More() bool { return r != nil && r.full }
 
-// MayGrow reports whether the last read left something out for which a larger room is still to be tried.
+// MayGrow reports whether the last read left something out and a larger size is still to be tried.
 func (r *Room) MayGrow() bool { return r.More() && !r.last }
 
-// GiveBack gives back what Attempt reserved.
+// GiveBack returns the memory that Attempt reserved.
 func (r *Room) GiveBack() {
 	if r != nil {
 		r.Release()
 	}
 }
 
-// Take puts one more message into the room. With body, which reads n bytes of the message's body
-// from an offset on, the message gets its body: Body, BodyFrom and BodyNext are set. It reports
-// whether the message is in; what comes behind one that is not must be left out too. Errors: those
-// of body; ErrInvalid for an Offset that is beyond the body's end, or within a character.
+// Take adds one more message to the room. body reads n bytes of the message's body from an offset on; if it
+// is not nil, Take sets Body, BodyFrom and BodyNext. Take reports whether the message is in; if not, all
+// later messages must be left out too. It returns the errors of body, and ErrInvalid for an Offset beyond
+// the body's end or inside a character.
 func (r *Room) Take(m *MessageRow, body func(offset, n int64) (string, error)) (ok bool, err error) {
 	if r == nil {
 		if body != nil {
@@ -91,7 +88,7 @@ func (r *Room) Take(m *MessageRow, body func(offset, n int64) (string, error)) (
 		}
 		return err == nil, err
 	}
-	must := r.held == 0 && r.last // come, if only with a part of its body
+	must := r.held == 0 && r.last // the message must come, at least with a part of its body
 	left := r.left - r.Row(m)
 	if left < 0 && !must {
 		r.full = true
@@ -113,8 +110,8 @@ func (r *Room) Take(m *MessageRow, body func(offset, n int64) (string, error)) (
 	return true, nil
 }
 
-// takeBody reads what fits of a body: all of it or, where it must, its beginning. size is what that
-// takes in the answer; below zero, and the room is full, where it does not fit.
+// takeBody reads the part of a body that fits: all of it or, if must is set, its beginning. size is the
+// part's size in the answer. If the body does not fit, size is below zero and the room is full.
 func (r *Room) takeBody(m *MessageRow, from int64, left int, must bool, body func(offset, n int64) (string, error)) (size int, err error) {
 	rest := m.BodyBytes - from
 	switch {
@@ -125,7 +122,7 @@ func (r *Room) takeBody(m *MessageRow, from int64, left int, must bool, body fun
 			Counts: []int{int(from)},
 			Limit:  int(m.BodyBytes),
 		}
-	case rest > int64(left) && !must: // every byte takes one or more
+	case rest > int64(left) && !must: // every byte takes at least one byte
 		r.full = true
 		return -1, nil
 	}
