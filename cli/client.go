@@ -162,8 +162,13 @@ func (c *Client) rpc(ctx context.Context, method string, params, result any) err
 }
 
 // Of returns a verb of the socket for a project, which is given by key, by slug, or by the last element of
-// its path.
-func Of(project, verb string) string { return verb + "?project=" + url.QueryEscape(project) }
+// its path. "" is no project.
+func Of(project, verb string) string {
+	if project == "" {
+		return verb
+	}
+	return verb + "?project=" + url.QueryEscape(project)
+}
 
 // Ask has the server run a verb of its socket, POST /mailtree/<verb>. Errors are as for Call.
 func (c *Client) Ask(ctx context.Context, verb string, ask, answer any) error {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/spf13/cobra"
 
@@ -25,11 +24,7 @@ func claimsCommand(p *program) *cobra.Command {
 			if cursor != "" {
 				uri += "?cursor=" + cursor
 			}
-			var raw json.RawMessage
-			if err := d.Read(ctx, uri, &raw); err != nil {
-				return err
-			}
-			return present(d, raw, func(l *mail.ClaimsResource) error { return showClaims(d, l) })
+			return readURI(ctx, d, uri, func(l *mail.ClaimsResource) error { return showClaims(d, l) })
 		})
 	}
 	return c

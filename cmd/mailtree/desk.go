@@ -131,22 +131,20 @@ func (p *program) me() (string, error) {
 	return u.Username, nil
 }
 
-// call calls a tool and prints its answer: with --json as it came, else by show.
+// call calls a tool and prints its answer: see present.
 func call[T any](ctx context.Context, d *deskWork, tool string, args any, show func(answer *T) error) error {
-	var raw json.RawMessage
-	if err := d.Call(ctx, tool, args, &raw); err != nil {
-		return err
-	}
-	return present(d, raw, show)
+	return present(d, func(answer any) error { return d.Call(ctx, tool, args, answer) }, show)
 }
 
-// askVerb has the server do a verb of its socket in the project, and prints the answer as call does.
+// readURI reads a resource and prints it: see present.
+func readURI[T any](ctx context.Context, d *deskWork, uri string, show func(answer *T) error) error {
+	return present(d, func(answer any) error { return d.Read(ctx, uri, answer) }, show)
+}
+
+// askVerb has the server do a verb of its socket, in the project where d has one, and prints the answer:
+// see present.
 func askVerb[T any](ctx context.Context, d *deskWork, verb string, ask any, show func(answer *T) error) error {
-	var raw json.RawMessage
-	if err := d.Ask(ctx, cli.Of(d.Slug, verb), ask, &raw); err != nil {
-		return err
-	}
-	return present(d, raw, show)
+	return present(d, func(answer any) error { return d.Ask(ctx, cli.Of(d.Slug, verb), ask, answer) }, show)
 }
 
 // printJSON prints what a command without a project answers.
@@ -158,13 +156,17 @@ func (p *program) printJSON(answer any) error {
 	return cli.NewScreen(p.std.out, p.variable).JSON(text)
 }
 
-// present prints an answer: with --json as it came, else by show.
-func present[T any](d *deskWork, raw json.RawMessage, show func(answer *T) error) error {
+// present prints what get answers: with --json as it came, else by show.
+func present[T any](d *deskWork, get func(answer any) error, show func(answer *T) error) error {
 	if d.json {
+		var raw json.RawMessage
+		if err := get(&raw); err != nil {
+			return err
+		}
 		return d.JSON(raw)
 	}
 	var answer T
-	if err := json.Unmarshal(raw, &answer); err != nil {
+	if err := get(&answer); err != nil {
 		return err
 	}
 	return show(&answer)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"regexp"
@@ -52,11 +51,7 @@ func inboxCommand(p *program) *cobra.Command {
 				o.agent = args[0]
 			}
 			if o.asOf != "" {
-				var raw json.RawMessage
-				if err := d.Read(ctx, o.uri(d), &raw); err != nil {
-					return err
-				}
-				return present(d, raw, func(in *mail.Inbox) error { return showInbox(d, in) })
+				return readURI(ctx, d, o.uri(d), func(in *mail.Inbox) error { return showInbox(d, in) })
 			}
 			return call(ctx, d, "check_my_messages", o.args(d), func(in *mail.Inbox) error { return showInbox(d, in) })
 		})

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/spf13/cobra"
 
@@ -26,9 +25,6 @@ func meCommand(p *program) *cobra.Command {
 
 // showAgent prints all that is known of one agent.
 func showAgent(ctx context.Context, d *deskWork, name string) error {
-	var raw json.RawMessage
-	if err := d.Call(ctx, "whois", map[string]any{"project_key": d.Slug, "agent_name": name}, &raw); err != nil {
-		return err
-	}
-	return present(d, raw, func(w *mail.Whois) error { return showWhois(d, w) })
+	args := map[string]any{"project_key": d.Slug, "agent_name": name}
+	return call(ctx, d, "whois", args, func(w *mail.Whois) error { return showWhois(d, w) })
 }

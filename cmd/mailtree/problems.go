@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -25,22 +24,16 @@ func problemsCommand(p *program) *cobra.Command {
 		if *all {
 			return p.withServer(c.Context(), func(ctx context.Context, client *cli.Client) error {
 				d := &deskWork{Client: client, Screen: cli.NewScreen(p.std.out, p.variable), json: f.json}
-				return listProblems(ctx, d, "problems")
+				return listProblems(ctx, d)
 			})
 		}
-		return p.atDesk(c.Context(), f, nobodys, nil, func(ctx context.Context, d *deskWork) error {
-			return listProblems(ctx, d, cli.Of(d.Slug, "problems"))
-		})
+		return p.atDesk(c.Context(), f, nobodys, nil, listProblems)
 	}
 	return c
 }
 
-func listProblems(ctx context.Context, d *deskWork, verb string) error {
-	var raw json.RawMessage
-	if err := d.Ask(ctx, verb, struct{}{}, &raw); err != nil {
-		return err
-	}
-	return present(d, raw, func(found *mcpserver.Problems) error {
+func listProblems(ctx context.Context, d *deskWork) error {
+	return askVerb(ctx, d, "problems", struct{}{}, func(found *mcpserver.Problems) error {
 		for _, p := range found.Problems {
 			d.Printf("%s: %s\n", cli.Line(placeOf(p.File, p.Line)), cli.Line(p.Reason))
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/spf13/cobra"
 
@@ -39,11 +38,8 @@ func (p *program) listProjects(ctx context.Context, asJSON bool) error {
 	}
 	return p.withServer(ctx, func(ctx context.Context, c *cli.Client) error {
 		d := &deskWork{Client: c, Screen: cli.NewScreen(p.std.out, p.variable), json: asJSON}
-		var raw json.RawMessage
-		if err := c.Ask(ctx, "projects", mcpserver.ProjectsAsk{Person: me}, &raw); err != nil {
-			return err
-		}
-		return present(d, raw, func(l *mcpserver.Projects) error { return showProjects(d, l) })
+		ask := mcpserver.ProjectsAsk{Person: me}
+		return askVerb(ctx, d, "projects", ask, func(l *mcpserver.Projects) error { return showProjects(d, l) })
 	})
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -39,15 +38,7 @@ func readCommand(p *program) *cobra.Command {
 // readMessage prints a message: the person's own, else as everybody may see it.
 func readMessage(ctx context.Context, d *deskWork, id string, peek bool) error {
 	args := map[string]any{"project_key": d.Slug, "agent_name": d.Person, "message_id": id, "mark_read": !peek}
-	var raw json.RawMessage
-	err := d.Call(ctx, "check_my_messages", args, &raw)
-	if refused := (&cli.Refusal{}); errors.As(err, &refused) && refused.NotFound() {
-		return readOther(ctx, d, id)
-	}
-	if err != nil {
-		return err
-	}
-	return present(d, raw, func(in *mail.Inbox) error {
+	err := call(ctx, d, "check_my_messages", args, func(in *mail.Inbox) error {
 		for i := range in.Messages {
 			m := &in.Messages[i].Message
 			next := func(offset int64) (*mail.Message, error) {
@@ -64,16 +55,16 @@ func readMessage(ctx context.Context, d *deskWork, id string, peek bool) error {
 		}
 		return nil
 	})
+	if refused := (&cli.Refusal{}); errors.As(err, &refused) && refused.NotFound() {
+		return readOther(ctx, d, id)
+	}
+	return err
 }
 
 // readOther prints a message that the person neither got nor sent.
 func readOther(ctx context.Context, d *deskWork, id string) error {
 	uri := "resource://message/" + url.PathEscape(id) + "?project=" + d.Slug
-	var raw json.RawMessage
-	if err := d.Read(ctx, uri, &raw); err != nil {
-		return err
-	}
-	return present(d, raw, func(m *mail.MessageResource) error {
+	return readURI(ctx, d, uri, func(m *mail.MessageResource) error {
 		return pageMessage(ctx, d, &m.Message, func(offset int64) (*mail.Message, error) {
 			var more mail.MessageResource
 			err := d.Read(ctx, uri+"&body_offset="+strconv.FormatInt(offset, 10), &more)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -35,11 +34,8 @@ func (p *program) status(ctx context.Context, asJSON bool) error {
 	}
 	return p.asCommand(ctx, p.cfg.dialServer, func(ctx context.Context, c *cli.Client) error {
 		d := &deskWork{Client: c, Screen: cli.NewScreen(p.std.out, p.variable), json: asJSON}
-		var raw json.RawMessage
-		if err := c.Get(ctx, "/health", &raw); err != nil {
-			return err
-		}
-		return present(d, raw, func(h *healthReport) error { return showStatus(d, h) })
+		health := func(answer any) error { return c.Get(ctx, "/health", answer) }
+		return present(d, health, func(h *healthReport) error { return showStatus(d, h) })
 	})
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"net/url"
 	"strings"
 
@@ -45,11 +44,8 @@ func readThread(ctx context.Context, d *deskWork, id string, heads bool, cursor 
 		}
 		return d.Read(ctx, uri+"&cursor="+url.QueryEscape(cursor), answer)
 	}
-	var raw json.RawMessage
-	if err := page(cursor, &raw); err != nil {
-		return err
-	}
-	return present(d, raw, func(t *mail.ThreadResource) error {
+	first := func(answer any) error { return page(cursor, answer) }
+	return present(d, first, func(t *mail.ThreadResource) error {
 		return d.Paged(ctx, func(s *cli.Screen) error {
 			for {
 				showThread(s, t, heads)

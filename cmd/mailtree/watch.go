@@ -28,25 +28,24 @@ func watchCommand(p *program) *cobra.Command {
 	all := c.Flags().Bool("all", false, "in every project")
 	after := c.Flags().Int64("after", 0, "go on behind the event of this \"seq\" of --lines")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		w := &watching{verb: "watch", screen: cli.NewScreen(p.std.out, p.variable), lines: lines || f.json}
+		w := &watching{screen: cli.NewScreen(p.std.out, p.variable), lines: lines || f.json}
+		var project string // every one
 		if !*all {
-			project, err := p.projectKey(f.project)
-			if err != nil {
+			var err error
+			if project, err = p.projectKey(f.project); err != nil {
 				return err
 			}
-			w.verb = cli.Of(project, "watch")
 		}
 		if c.Flags().Changed("after") {
 			w.ask.After = after
 		}
-		return p.follow(c.Context(), w.verb, &w.ask, w.show)
+		return p.follow(c.Context(), cli.Of(project, "watch"), &w.ask, w.show)
 	}
 	return c
 }
 
 // watching is how far one has followed.
 type watching struct {
-	verb   string
 	ask    mcpserver.WatchAsk
 	screen *cli.Screen
 	lines  bool
