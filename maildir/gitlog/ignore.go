@@ -44,10 +44,14 @@ func dangerousLink(path string) bool {
 }
 
 // unread returns an error if Git says that it could not look at something that is there and that it may look at. A folder that a
-// person has just removed is named by Git in a warning too.
+// person has just removed, or replaced by a file, is named by Git in a warning too.
 func unread(said string) error {
+	known := func(line string) bool {
+		return strings.Contains(line, "Permission denied") ||
+			strings.Contains(line, "No such file or directory") || strings.Contains(line, "Not a directory")
+	}
 	for line := range strings.Lines(said) {
-		if !strings.Contains(line, "Permission denied") && !strings.Contains(line, "No such file or directory") {
+		if !known(line) {
 			return errors.New("git could not look at everything: " + oneLine(line, 200))
 		}
 	}
