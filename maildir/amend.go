@@ -12,32 +12,32 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// VerbAmend is the operation of Amend.
+// VerbAmend is the verb of Amend in the history.
 const VerbAmend = "amend"
 
-// Amendable is what a person may change in a message that was sent.
+// Amendable is the part of a sent message that a person may change.
 type Amendable struct {
 	ID      string `json:"message_id"`
 	Text    string `json:"text"`    // see format.Amendable
-	Version string `json:"version"` // of the message that Text was made of
+	Version string `json:"version"` // of the message that Text was made from
 }
 
-// Amendment is what a message is to say from now on.
+// Amendment is the new content of a message.
 type Amendment struct {
 	ID      string
-	Text    string // as of Amendable, changed
-	Version string // as of Amendable; "": whatever the message says now
+	Text    string // as in Amendable, changed
+	Version string // as in Amendable; "": any version
 }
 
-// Amended is a message that was changed.
+// Amended is a changed message.
 type Amended struct {
 	format.Message
-	Same    bool     // it says what it said: nothing was written
-	Readers []string // who had read what it said, by name; each gets a notice
-	Left    []string // copies that somebody had edited, by path: they stay as they are
+	Same    bool     // nothing changed, so nothing was written
+	Readers []string // agents who had read the old content, by name; each gets a notice
+	Left    []string // paths of copies that were edited by hand and stay as they are
 }
 
-// Amendable returns what may be changed in a message. Errors: ErrNotFound.
+// Amendable returns the part of a message that may be changed. It returns ErrNotFound.
 func (p *Project) Amendable(ctx context.Context, id string) (*Amendable, error) {
 	row, err := p.messageHead(ctx, p.store.Domain().IDNamed(id))
 	if err != nil {
@@ -63,11 +63,11 @@ func (p *Project) readShown(row *index.MessageRow) (data []byte, m *format.Messa
 	return data, m, err
 }
 
-// Amend changes what a message says, for everybody: its canonical file and every copy that says the
-// same, in one operation of the agent's. The agent's own message is sealed anew. Another's loses its
-// seal: its author did not write that. Who had read it is told, and so is its author. It is for the
-// store's owner, as Delete is. Errors: ErrNotFound; ErrInvalid for a text that cannot be read;
-// ErrConflict where the message is no longer of that version.
+// Amend changes a message for everyone: its canonical file and every copy with the same content, in one
+// operation of the agent. The agent's own message is sealed again. Another agent's message loses its seal,
+// because its author did not write the new text. Agents who had read the message, and its author, are told.
+// Amend is for the store's owner, like Delete. It returns ErrNotFound, ErrInvalid for a text that cannot be
+// parsed, and ErrConflict if the message no longer has that version.
 func (b *Box) Amend(ctx context.Context, a Amendment) (*Amended, error) {
 	a.ID = b.p.store.Domain().IDNamed(a.ID)
 	var done *Amended
@@ -127,7 +127,7 @@ func (b *Box) planAmendment(g *writer.Group, tx *writer.Tx, a *Amendment) (*Amen
 	return done, err
 }
 
-// planCopies plans that all files of a message say what it is to say that say now what sum is of.
+// planCopies plans the new content of all files of a message whose current content has the digest sum.
 func (p *Project) planCopies(g *writer.Group, tx *writer.Tx, sum *copyDigest, to *Amended) error {
 	files, err := p.store.index.Files(g.Ctx, p.Slug, to.ID)
 	if err != nil {
@@ -162,7 +162,7 @@ func (p *Project) planCopies(g *writer.Group, tx *writer.Tx, sum *copyDigest, to
 	return nil
 }
 
-// amendedFile is the file in place of old, which names the same blind recipients.
+// amendedFile returns the file that replaces old. It keeps the bcc recipients of old.
 func (p *Project) amendedFile(id string, old []byte, m format.Message) ([]byte, error) {
 	was, err := format.ParseMessage(id, old)
 	if err != nil {
@@ -179,9 +179,9 @@ func (p *Project) amendedFile(id string, old []byte, m format.Message) ([]byte, 
 	return file, err
 }
 
-// planTelling plans a notice of the agent's to everybody who has read a message, and to its author,
-// that it says something else now, and returns their names. They do not learn of each other: some
-// may have got it blind (Invariant I7).
+// planTelling plans a notice by the agent to everyone who has read a message, and to its author, that the
+// message has changed. It returns their names. They do not learn of each other, because some may have got
+// the message as bcc (Invariant I7).
 func (b *Box) planTelling(g *writer.Group, tx *writer.Tx, row *index.MessageRow) ([]string, error) {
 	const forSender = true
 	if err := b.p.addReceipts(g.Ctx, row, forSender); err != nil {
@@ -201,7 +201,7 @@ func (b *Box) planTelling(g *writer.Group, tx *writer.Tx, row *index.MessageRow)
 	})
 }
 
-// planNotice plans a message of the agent's about another one to each of those, as a blind copy.
+// planNotice plans a message by the agent about another message, as a bcc to each of the given agents.
 func (b *Box) planNotice(g *writer.Group, tx *writer.Tx, about *index.MessageRow, to []string, notice *format.Message) error {
 	if len(to) == 0 {
 		return nil

@@ -12,13 +12,13 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// InboxAsOf lists an agent's inbox as it lay in the history at a moment, with the marks of then, last
-// first by path, which is newest first where we made the path. The agent may be gone by now. Of the
-// query Since, UrgentOnly, UnreadOnly, Archived, Bodies, Limit, Room and Before count; cursors
-// are those of pages of the same moment. A copy that is not valid is on no page, but is counted, so
-// that a page costs the same however large the inbox is. Errors: ErrNotFound for the agent and for a
-// moment that is not in the history; ErrInvalid for a commit of which several have the name; those
-// of q.Room.Reserve.
+// InboxAsOf returns a page of an agent's inbox as it was in the history at a moment, with the marks of that
+// time, sorted by path, last first, which is newest first for paths made by a server. The agent may be gone
+// by now. Of the query only Since, UrgentOnly, UnreadOnly, Archived, Bodies, Limit, Room and Before are
+// used; cursors are those of pages of the same moment. An invalid copy is on no page but is counted, so
+// that a page costs the same however large the inbox is. It returns ErrNotFound for the agent and for a
+// moment that is not in the history, ErrInvalid for an ambiguous commit name, and the errors of
+// q.Room.Reserve.
 func (b *Box) InboxAsOf(ctx context.Context, q index.InboxQuery, at history.Moment) (page *InboxPage, err error) {
 	if format.CheckName(b.agent) != "" {
 		return nil, b.p.unknownAgent(ctx, refusal.Agent, b.agent)
@@ -42,14 +42,14 @@ func (b *Box) InboxAsOf(ctx context.Context, q index.InboxQuery, at history.Mome
 	return page, nil
 }
 
-// oldCopy is an inbox copy as it was, with the marks beside it; nil where there was none.
+// oldCopy is an inbox copy as it was, with its marks; a mark is nil if there was none.
 type oldCopy struct {
 	history.OldFile
 	id                  string
 	read, ack, archived *history.OldFile
 }
 
-// oldCopies are the copies in an inbox, the last path first. files are in the order of their paths.
+// oldCopies returns the copies in an inbox, the last path first. files are sorted by path.
 func oldCopies(files []history.OldFile) []oldCopy {
 	marks := map[string]*history.OldFile{}
 	for i := range files {
@@ -75,7 +75,7 @@ func oldCopies(files []history.OldFile) []oldCopy {
 	return all
 }
 
-// wasRead is the mark that says so, as docs/tree.md, "Marks", has it; nil: none does.
+// wasRead returns the mark that makes the copy count as read (docs/tree.md, "Marks"); nil if there is none.
 func (c *oldCopy) wasRead() *history.OldFile {
 	switch {
 	case c.read != nil:
@@ -86,7 +86,7 @@ func (c *oldCopy) wasRead() *history.OldFile {
 	return c.archived
 }
 
-// pageAsOf is a page of an inbox as it was. A cursor is the number of copies before it.
+// pageAsOf returns a page of an inbox as it was. A cursor is the number of copies before the page.
 func (p *Project) pageAsOf(ctx context.Context, q index.InboxQuery, all []oldCopy) (*InboxPage, error) {
 	page := &InboxPage{Counts: index.Counts{Total: len(all)}}
 	for i := range all {
@@ -134,7 +134,7 @@ func (p *Project) pageAsOf(ctx context.Context, q index.InboxQuery, all []oldCop
 	return page, nil
 }
 
-// oldDelivery reads a copy as it was, and its text apart; nil where it was not valid.
+// oldDelivery reads a copy as it was, and its text separately. d is nil if the copy was invalid.
 func (p *Project) oldDelivery(agent string, c *oldCopy) (d *index.Delivery, text string, err error) {
 	data, err := c.Content()
 	if err != nil {
@@ -166,7 +166,7 @@ func (p *Project) oldDelivery(agent string, c *oldCopy) (d *index.Delivery, text
 	return d, m.Body, err
 }
 
-// markTime is when a mark was made; zero where there is none, or it does not say.
+// markTime returns the time in a mark; zero if there is no mark or it has no time.
 func markTime(f *history.OldFile) (time.Time, error) {
 	if f == nil {
 		return time.Time{}, nil

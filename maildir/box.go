@@ -16,24 +16,24 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Box is the mail of one agent. Its verbs are what that agent does: the agent, and how who works for it came, are named once. Safe for
-// concurrent use.
+// Box is the mail of one agent. Its verbs are the agent's actions, so that the agent and the caller's
+// origin are named once. It is safe for concurrent use.
 type Box struct {
 	p      *Project
 	agent  string
 	origin format.Origin
 }
 
-// Box is the mail of that agent, for one who came so. That there is such an agent is asked by each verb.
+// Box returns the agent's mail for a caller with that origin. Each verb checks whether the agent exists.
 func (p *Project) Box(agent string, origin format.Origin) *Box { return &Box{p, agent, origin} }
 
-// perform has an operation of the agent written, and notes that the agent was here.
+// perform writes an operation of the agent and notes that the agent was active.
 func (b *Box) perform(ctx context.Context, tx *writer.Tx) error {
 	defer b.p.noteSeen(ctx, b.agent)
 	return b.p.Writer.Do(ctx, tx)
 }
 
-// OpenBox is a mailbox opened by somebody who may use it: its verbs ask no further who calls. Safe for
+// OpenBox is a mailbox that a caller may use: its verbs do not check the caller again. It is safe for
 // concurrent use.
 type OpenBox struct {
 	Mailbox
@@ -41,8 +41,8 @@ type OpenBox struct {
 	by  Caller
 }
 
-// OpenBox opens a mailbox. Errors: ErrNotFound; ErrDenied when it is not the caller's.
-// See docs/email.md, "Mailboxes and users".
+// OpenBox opens a mailbox. It returns ErrNotFound, and ErrDenied if it is not the caller's. See
+// docs/email.md, "Mailboxes and users".
 func (p *Project) OpenBox(ctx context.Context, name string, by Caller, origin format.Origin) (*OpenBox, error) {
 	m, err := p.Mailbox(ctx, name, by)
 	if err != nil {
@@ -51,27 +51,27 @@ func (p *Project) OpenBox(ctx context.Context, name string, by Caller, origin fo
 	return &OpenBox{*m, p.Box(m.Name, origin), by}, nil
 }
 
-// List lists copies by file name, last first, which is newest first for ids that we make. What is
-// not valid is not among them and takes no place on a page.
+// List lists copies by file name, last first, which is newest first for ids made by a server. It leaves out
+// invalid copies, which also take no place on a page.
 func (b *OpenBox) List(ctx context.Context, q index.BoxQuery) ([]index.BoxRow, error) {
 	q.Project, q.Agent = b.box.p.Slug, b.Name
-	if b.by.UID == b.Owner { // root may look at what is another's
+	if b.by.UID == b.Owner { // root may look at another user's mailbox
 		defer b.box.p.noteSeen(ctx, b.Name)
 	}
 	return b.box.p.store.index.Box(ctx, q)
 }
 
-// Whether a message that was sent has come to everybody.
+// Whether all recipients have a sent message.
 const (
 	Delivered = "delivered" // this server wrote every copy, or every recipient has one
-	Pending   = "pending"   // a file that somebody put into the outbox and that not every recipient has
+	Pending   = "pending"   // a file that was put into the outbox by hand and that not every recipient has
 )
 
-// Delivery says whether a row of the outbox has come to everybody, and since when; the zero time
-// where that is not known. It is computed: no header says it.
+// Delivery says whether all recipients have the message of a row of the outbox, and since when; zero if
+// unknown. It is computed, because no header says it.
 func (b *OpenBox) Delivery(r *index.BoxRow) (status string, at time.Time) {
 	if _, ok := b.box.p.store.verifiedHere(&r.Message); ok {
-		return Delivered, r.Created // all copies or none
+		return Delivered, r.Created // the server writes all copies or none
 	}
 	all := r.Recipients()
 	slices.Sort(all)
@@ -81,15 +81,15 @@ func (b *OpenBox) Delivery(r *index.BoxRow) (status string, at time.Time) {
 	return Pending, time.Time{}
 }
 
-// How far a message in an inbox is to be trusted.
+// How far to trust a message in an inbox.
 const (
 	Trusted   = "true"  // sealed by this server for that inbox, and the sender known by peer credentials or token
 	Untrusted = "false" // made or changed by hand, pulled, or put into an inbox that it was not sent to
 	Unproven  = "none"  // sealed by this server, which took the sender's word for who it is
 )
 
-// trust computes how far a copy in an agent's inbox is to be trusted, from the copy's own text.
-// See docs/email.md, "Trust".
+// trust returns how far to trust a copy in an agent's inbox, from the copy's own text. See docs/email.md,
+// "Trust".
 func (p *Project) trust(m *format.Message, agent string) string {
 	auth, sealed := p.store.verifiedHere(m)
 	switch {
@@ -104,25 +104,25 @@ func (p *Project) trust(m *format.Message, agent string) string {
 // Letter is one copy, read from its file.
 type Letter struct {
 	index.BoxRow
-	Data       []byte       // the file as it is on disk, or the piece of it that there was room for
+	Data       []byte       // the file as it is on disk, or the part of it that fits
 	Size       int64        // bytes of the whole file
-	Next       int64        // offset of the rest of the file; 0: Data goes to its end
-	Trust      string       // Trusted, Untrusted, Unproven; of an inbox copy
+	Next       int64        // offset of the rest of the file; 0: Data goes to the end
+	Trust      string       // Trusted, Untrusted, Unproven; for an inbox copy
 	Voucher    keys.Voucher // who vouches for the file's own text
-	References []string     // ids of the messages before it in its thread, oldest first
+	References []string     // ids of the earlier messages in its thread, oldest first
 }
 
-// LetterQuery says which copy is read, and how much of it.
+// LetterQuery says which copy to read, and how much of it.
 type LetterQuery struct {
 	ID   string
-	Sent bool        // the outbox's
-	Room *index.Room // with the offset in the file to begin at; nil: all of it
-	// Beside is how many bytes the answer has beside Data. With Room it is needed.
+	Sent bool        // read the outbox copy
+	Room *index.Room // includes the offset in the file to begin at; nil: the whole file
+	// Beside returns how many bytes the answer has besides Data. It is required with Room.
 	Beside func(l *Letter) int
 }
 
-// Read reads the owner's copy of one message; it marks nothing. Errors: ErrNotFound; ErrInvalid for
-// the room's Offset; those of Room.Reserve.
+// Read reads the owner's copy of one message. It sets no mark. It returns ErrNotFound, ErrInvalid for the
+// room's Offset, and the errors of Room.Reserve.
 func (b *OpenBox) Read(ctx context.Context, q LetterQuery) (*Letter, error) {
 	id, sent := b.box.p.store.Domain().IDNamed(q.ID), q.Sent
 	rows, err := b.List(ctx, index.BoxQuery{ID: id, Sent: sent, Limit: 1})
@@ -135,7 +135,7 @@ func (b *OpenBox) Read(ctx context.Context, q LetterQuery) (*Letter, error) {
 	l := &Letter{BoxRow: rows[0]}
 	st, err := b.box.p.Tree.Stat(l.CopyPath)
 	if err == nil && q.Room != nil && st.Size > int64(q.Room.Small) {
-		if err := q.Room.Reserve(ctx, 2*st.Size); err != nil { // the file, and the text in it
+		if err := q.Room.Reserve(ctx, 2*st.Size); err != nil { // for the file and the text in it
 			return nil, err
 		}
 	}
@@ -154,7 +154,7 @@ func (b *OpenBox) Read(ctx context.Context, q LetterQuery) (*Letter, error) {
 	return l, l.piece(data, q)
 }
 
-// piece puts into the letter what there is room for of its file. Errors: ErrInvalid for the room's
+// piece sets the letter's Data to the part of its file that fits. It returns ErrInvalid for the room's
 // Offset.
 func (l *Letter) piece(data []byte, q LetterQuery) error {
 	room := q.Room
@@ -175,7 +175,7 @@ func (l *Letter) piece(data []byte, q LetterQuery) error {
 	}
 	rest := data[room.Offset:]
 	text := string(rest[:min(len(rest), room.Large)])
-	l.Data = nil // Beside does not count it
+	l.Data = nil // so that Beside does not count it
 	if len(text) < len(rest) {
 		text = text[:len(text)-format.HalfCharacter(text)]
 	}
@@ -193,8 +193,8 @@ func (b *OpenBox) missing(id string) error {
 	return &Error{What: refusal.NotInMailbox, Name: id, Other: b.Name}
 }
 
-// readMessage reads and parses a message file. Errors: as of os.Open; a *tree.FormatError where the
-// file is not valid.
+// readMessage reads and parses a message file. It returns the errors of os.Open, and a *tree.FormatError if
+// the file is invalid.
 func (p *Project) readMessage(path, id string) (*format.Message, []byte, error) {
 	data, _, err := p.Tree.Read(path, p.Tree.MaxFile())
 	if err != nil {
@@ -204,9 +204,9 @@ func (p *Project) readMessage(path, id string) (*format.Message, []byte, error) 
 	return m, data, err
 }
 
-// Send sends from the mailbox. InReplyTo and References may name messages of any domain; the
-// message joins the thread of the first that this mailbox holds, InReplyTo before the newest
-// reference. Without InReplyTo, References are ignored. Errors: as Box.Send.
+// Send sends from the mailbox. InReplyTo and References may name messages of any domain. The message joins
+// the thread of the first of them that this mailbox holds, InReplyTo before the newest reference. Without
+// InReplyTo, References are ignored. Errors are as for Box.Send.
 func (b *OpenBox) Send(ctx context.Context, d Draft) (*Sent, error) {
 	d.by = &b.by
 	if err := b.join(ctx, &d); err != nil {
@@ -215,8 +215,8 @@ func (b *OpenBox) Send(ctx context.Context, d Draft) (*Sent, error) {
 	return b.box.Send(ctx, d)
 }
 
-// Reply answers a message in the mailbox's inbox. Errors: as Box.Reply; ErrNotFound when the
-// message is not there, ErrUnavailable when those whom the reply would go to are not.
+// Reply answers a message in the mailbox's inbox. It returns the errors of Box.Reply, ErrNotFound if the
+// message is not in the inbox, and ErrUnavailable if the reply's recipients do not exist.
 func (b *OpenBox) Reply(ctx context.Context, id string, d Draft) (*Sent, error) {
 	id = b.box.p.store.Domain().IDNamed(id)
 	got, err := b.box.p.store.index.Delivery(ctx, b.box.p.Slug, b.Name, id, index.WithoutBody, nil)
@@ -236,11 +236,11 @@ func (b *OpenBox) Reply(ctx context.Context, id string, d Draft) (*Sent, error) 
 	return sent, err
 }
 
-// SetRead marks a message of the inbox read or unread; the first time stays. Errors: as of
+// SetRead marks a message of the inbox read or unread; an earlier read time stays. Errors are as for
 // Box.SetRead.
 func (b *OpenBox) SetRead(ctx context.Context, id string, read bool) error {
 	_, err := b.box.SetRead(ctx, id, read)
-	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrInvalid) { // what else there is, is not the owner's to know
+	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrInvalid) { // the owner must not learn anything else
 		err = b.missing(id)
 	}
 	return err
@@ -251,14 +251,14 @@ func (b *OpenBox) Delete(ctx context.Context, force bool) (*Mailbox, error) {
 	return b.box.p.DeleteMailbox(ctx, b.Name, force, b.by)
 }
 
-// Bounds of the chain of messages before one.
+// Limits of the chain of earlier messages.
 const (
 	maxReferences = 100
 	maxReference  = format.MaxReference
 )
 
-// held finds a message in the mailbox's inbox or outbox; nil when it is in neither. Whoever merely
-// knows the id of another's message learns nothing of it, its thread least of all.
+// held returns a message of the mailbox's inbox or outbox; nil if it is in neither. A caller that merely
+// knows the id of someone else's message learns nothing about it, above all not its thread.
 func (b *OpenBox) held(ctx context.Context, id string) (*index.BoxRow, error) {
 	for _, sent := range []bool{false, true} {
 		rows, err := b.box.p.store.index.Box(ctx, index.BoxQuery{Project: b.box.p.Slug, Agent: b.Name, Sent: sent, ID: id, Limit: 1})
@@ -272,7 +272,7 @@ func (b *OpenBox) held(ctx context.Context, id string) (*index.BoxRow, error) {
 	return nil, nil
 }
 
-// join puts a draft into the thread that it answers in.
+// join puts a draft into the thread of the message that it answers.
 func (b *OpenBox) join(ctx context.Context, d *Draft) error {
 	if d.InReplyTo == "" {
 		d.References = nil
@@ -291,16 +291,16 @@ func (b *OpenBox) join(ctx context.Context, d *Draft) error {
 			return nil
 		}
 	}
-	oldest := format.Cut(before[len(before)-1], format.MaxThread) // whoever answers the same meets here
+	oldest := format.Cut(before[len(before)-1], format.MaxThread) // other answers to the same message get the same thread
 	m, err := b.box.p.store.index.Message(ctx, b.box.p.Slug, oldest, index.WithoutBody, nil)
-	if err == nil && m == nil { // else it is the thread of a message of others
+	if err == nil && m == nil { // otherwise it is the thread of a message of others
 		d.ThreadID = oldest
 	}
 	return err
 }
 
-// references follows a message back to the beginning of its thread. What this mailbox does not hold
-// ends the chain.
+// references follows a message back to the beginning of its thread. The chain ends at a message that this
+// mailbox does not hold.
 func (b *OpenBox) references(ctx context.Context, m *format.Message) []string {
 	chain := []string{}
 	for m != nil && m.InReplyTo != "" && !slices.Contains(chain, m.InReplyTo) && len(chain) < maxReferences {

@@ -16,20 +16,18 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Bounds of a claim.
-// See docs/guard.md, "Making a claim".
+// Limits of a claim. See docs/guard.md, "Making a claim".
 const (
 	defaultTTL = time.Hour
 	MinTTL     = time.Minute
 	MaxTTL     = 30 * 24 * time.Hour
-	keepClaims = 7 * 24 * time.Hour // how long the file of a released or expired claim stays
+	keepClaims = 7 * 24 * time.Hour // how long the file of a released or expired claim is kept
 
-	maxCounting = 20 * time.Millisecond // how long a claim may take to count matches
+	maxCounting = 20 * time.Millisecond // how long a claim may spend counting matches
 )
 
-// Claim grants, renews or refuses all the patterns together. A conflict is an answer, not an error.
-// Errors: ErrNotFound for the agent, ErrInvalid.
-// See docs/guard.md, "Making a claim".
+// Claim grants or renews leases on all the patterns, or on none. A conflict is an answer, not an error. It
+// returns ErrInvalid, and ErrNotFound for the agent. See docs/guard.md, "Making a claim".
 func (b *Box) Claim(ctx context.Context, r claim.Request) (*claim.Result, error) {
 	r.Agent = b.agent
 	moved, err := b.p.checkClaim(&r)
@@ -50,7 +48,7 @@ func (b *Box) Claim(ctx context.Context, r claim.Request) (*claim.Result, error)
 	return res, nil
 }
 
-// grant is Claim for a request whose patterns are clean and which is within the limits.
+// grant is Claim for a request with clean patterns within the limits.
 func (b *Box) grant(ctx context.Context, r *claim.Request) (*claim.Result, error) {
 	var res *claim.Result
 	tx := &writer.Tx{Op: writer.Op{Verb: "claim", Agent: b.agent}, Facts: []string{claimsFact}, Sure: true}
@@ -77,8 +75,7 @@ func (b *Box) grant(ctx context.Context, r *claim.Request) (*claim.Result, error
 	return res, nil
 }
 
-// matches counts the files that Git tracks in the code base, by pattern, as far as it takes no
-// longer than maxCounting.
+// matches counts, by pattern, the files that Git tracks in the code base. It stops after maxCounting.
 func (p *Project) matches(patterns []string) map[string]int {
 	deadline := time.Now().Add(maxCounting)
 	fold, err := p.code.IgnoresCase(p.human)
@@ -92,8 +89,8 @@ func (p *Project) matches(patterns []string) map[string]int {
 	return claim.Matches(names, patterns, fold, deadline)
 }
 
-// checkClaim mends the patterns and holds the request against the limits. moved are those that were
-// found below the folder of the request.
+// checkClaim mends the patterns and checks the request against the limits. moved are the patterns that were
+// found below the request's folder.
 func (p *Project) checkClaim(r *claim.Request) (moved []claim.Moved, err error) {
 	if r.TTL == 0 {
 		r.TTL = defaultTTL
@@ -129,8 +126,8 @@ func (p *Project) checkClaim(r *claim.Request) (moved []claim.Moved, err error) 
 	return moved, nil
 }
 
-// mending calls f with what mends patterns in the project's code base, of which the caller named
-// the folder. Errors: f's, and ErrUnavailable.
+// mending calls f with a Mending for the project's code base and the folder that the caller named. It
+// returns f's error, and ErrUnavailable.
 func (p *Project) mending(folder string, f func(m *claim.Mending) error) error {
 	err := p.code.Exists(p.human, func(exists func(path string) bool) error {
 		return f(&claim.Mending{Top: p.human, Home: p.store.cfg.Scope.Home, Exists: exists, Below: folder})
@@ -138,7 +135,7 @@ func (p *Project) mending(folder string, f func(m *claim.Mending) error) error {
 	return refusal.Disk(err)
 }
 
-// planClaims plans the files of what is granted.
+// planClaims plans the files of the granted claims.
 func (p *Project) planClaims(g *writer.Group, tx *writer.Tx, res *claim.Result, r *claim.Request) error {
 	for _, row := range res.Granted {
 		if err := p.planClaim(g, tx, row); err != nil {
@@ -156,8 +153,8 @@ func (p *Project) planClaims(g *writer.Group, tx *writer.Tx, res *claim.Result, 
 	return nil
 }
 
-// planClaim plans the claim's file, over an older one of the same agent and pattern where there is
-// one; keys that are not ours stay as they stood.
+// planClaim plans the claim's file. It replaces an older file of the same agent and pattern and keeps its
+// unknown keys.
 func (p *Project) planClaim(g *writer.Group, tx *writer.Tx, c claim.Row) error {
 	old, _, err := p.Tree.Read(c.Path, format.MaxSmall)
 	switch {
@@ -179,21 +176,21 @@ func (p *Project) planClaim(g *writer.Group, tx *writer.Tx, c claim.Row) error {
 	return g.Remove(tx, format.ReleasedMark(c.Path))
 }
 
-// Release gives back the agent's live claims on exactly these patterns, or all of its claims when
-// there are none given. A pattern that is not held is no error. Errors: ErrNotFound for the agent.
+// Release releases the agent's live claims on exactly these patterns, or all its claims if patterns is
+// empty. A pattern that the agent does not hold is no error. It returns ErrNotFound for the agent.
 func (b *Box) Release(ctx context.Context, patterns []string) (*claim.Release, error) {
 	return b.ReleaseFrom(ctx, "", patterns)
 }
 
-// ReleaseFrom is Release of patterns as Claim takes them with that folder in the request. Errors:
-// as Release.
+// ReleaseFrom is Release for patterns in the form that Claim takes, with the given folder in the request.
+// Errors are as for Release.
 func (b *Box) ReleaseFrom(ctx context.Context, folder string, patterns []string) (*claim.Release, error) {
 	var res *claim.Release
 	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbRelease, Agent: b.agent}, Facts: []string{claimsFact}, Sure: true}
 	mended := map[string][]string{}
 	err := b.p.mending(folder, func(m *claim.Mending) error {
 		for _, pat := range patterns {
-			mended[pat], _ = m.Patterns([]string{pat}) // none where it could not be claimed
+			mended[pat], _ = m.Patterns([]string{pat}) // none if it could not be claimed
 		}
 		return nil
 	})
@@ -218,7 +215,7 @@ func (b *Box) ReleaseFrom(ctx context.Context, folder string, patterns []string)
 	return res, nil
 }
 
-// planRelease plans the same mark beside each of these claims, which are released from then on.
+// planRelease plans the same mark beside each of these claims, which releases them.
 func (p *Project) planRelease(g *writer.Group, tx *writer.Tx, claims []claim.Row, mark []byte) error {
 	for i := range claims {
 		c := &claims[i]
@@ -231,7 +228,7 @@ func (p *Project) planRelease(g *writer.Group, tx *writer.Tx, claims []claim.Row
 	return nil
 }
 
-// listed are the patterns of claims in one line.
+// listed returns the patterns of claims on one line.
 func listed(claims []claim.Row) string {
 	names := make([]string, len(claims))
 	for i := range claims {
@@ -240,8 +237,8 @@ func listed(claims []claim.Row) string {
 	return strings.Join(names, ", ")
 }
 
-// Claims lists live claims; all lists released and expired ones too. By created, agent, path.
-// Errors: ErrUnavailable.
+// Claims lists live claims, and with all also released and expired ones, by created, agent, path. It
+// returns ErrUnavailable.
 func (p *Project) Claims(ctx context.Context, all bool) ([]claim.Row, error) {
 	return p.selectClaims(ctx, func(_ *claim.Row, live bool) bool { return all || live })
 }
@@ -259,9 +256,9 @@ func (p *Project) selectClaims(ctx context.Context, pass func(c *claim.Row, live
 	return rows, err
 }
 
-// lookAtClaims calls f with the project's claims as the index has them now, while nobody else
-// looks: f does not wait for files. Errors: f's, and ErrUnavailable: what f has found does not
-// count then.
+// lookAtClaims calls f with the project's claims as the index has them now. Looks run one at a time, so f
+// must not wait for files. It returns f's error, and ErrUnavailable, in which case the results of f are
+// void.
 func (p *Project) lookAtClaims(ctx context.Context, f func(l *claim.Leases) error) error {
 	fold, err := p.code.IgnoresCase(p.human)
 	if err != nil {
@@ -276,9 +273,8 @@ func (p *Project) lookAtClaims(ctx context.Context, f func(l *claim.Leases) erro
 	return err
 }
 
-// sweepClaims removes the files of claims that ended a week ago: their history is Git's. Those of
-// which somebody has made live ones again, and the index does not know yet, stay. See docs/tree.md,
-// "A claim".
+// sweepClaims removes the files of claims that ended a week ago; Git keeps their history. A file stays if
+// someone has made a live claim of it again that the index does not know yet. See docs/tree.md, "A claim".
 func (p *Project) sweepClaims() *writer.Tx {
 	tx := &writer.Tx{Op: writer.Op{Verb: "sweep", Summary: "claims that ended a week ago"}, Facts: []string{claimsFact}}
 	tx.Plan = func(g *writer.Group) error {
@@ -293,9 +289,9 @@ func (p *Project) sweepClaims() *writer.Tx {
 			}
 			if err := g.Remove(tx, c.Path, format.ReleasedMark(c.Path)); err != nil {
 				tx.Writes = nil
-				return nil // left alone: what may not be committed may not be removed
+				return nil // leave it alone: a file that cannot be committed must not be removed
 			}
-			if !p.stands(c) { // asked now: what changes after it was taken publish finds
+			if !p.stands(c) { // checked now; publish notices later changes
 				tx.Writes = tx.Writes[:before]
 			}
 		}
@@ -304,8 +300,7 @@ func (p *Project) sweepClaims() *writer.Tx {
 	return tx
 }
 
-// stands reports whether the claim's files still say when it ends and whether it was released as
-// the index does.
+// stands reports whether the claim's files still have the end and the release that the index has.
 func (p *Project) stands(c *claim.Row) bool {
 	data, _, err := p.Tree.Read(c.Path, format.MaxSmall)
 	if err != nil {

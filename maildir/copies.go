@@ -13,19 +13,18 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Copies is what CheckCopies finds.
+// Copies is the result of CheckCopies.
 type Copies struct {
 	Edited   []string // inbox and outbox copies that differ from their message, by path
-	Orphaned []string // of each message whose canonical file is gone, the copy that it is shown from
+	Orphaned []string // for each message without a canonical file, the copy that it is shown from
 }
 
-// CheckCopies compares the inbox and outbox copies of a tree with the canonical files: header and
-// body, but for what may differ. Files that are not valid are problems of their own, and compared
-// with nothing. It changes nothing. Errors: ctx's, and faults of the machine.
-// See docs/tree.md, "Copies".
+// CheckCopies compares the inbox and outbox copies of a tree with the canonical files: header and body,
+// except for the parts that may differ. Invalid files are problems of their own and are not compared. It
+// changes nothing. It returns ctx's error, and faults of the machine. See docs/tree.md, "Copies".
 func CheckCopies(ctx context.Context, t *tree.Tree) (*Copies, error) {
 	found := &Copies{}
-	canonical := map[string]*copyDigest{} // by id; nil where the file is not valid
+	canonical := map[string]*copyDigest{} // by id; nil if the file is invalid
 	err := eachCopy(ctx, t, func(path string, at format.Place, sum *copyDigest) {
 		if at.Kind == format.KindCanonical && canonical[at.ID] == nil {
 			canonical[at.ID] = sum
@@ -34,7 +33,7 @@ func CheckCopies(ctx context.Context, t *tree.Tree) (*Copies, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown := map[string]string{} // by id: of messages without a canonical file
+	shown := map[string]string{} // by id: messages without a canonical file
 	err = eachCopy(ctx, t, func(path string, at format.Place, sum *copyDigest) {
 		if at.Kind == format.KindCanonical || sum == nil {
 			return
@@ -52,8 +51,8 @@ func CheckCopies(ctx context.Context, t *tree.Tree) (*Copies, error) {
 	return found, err
 }
 
-// shownFirst returns which of two copies a message is shown from: the outbox copy, else the one
-// that sorts first. a may be "".
+// shownFirst returns which of two copies a message is shown from: the outbox copy, else the path that sorts
+// first. a may be "".
 func shownFirst(a, b string) string {
 	inbox := func(path string) int {
 		if format.Locate(path).Kind == format.KindInbox {
@@ -67,8 +66,7 @@ func shownFirst(a, b string) string {
 	return a
 }
 
-// eachCopy calls f for every canonical file, inbox and outbox copy; sum is nil where the file is
-// not valid.
+// eachCopy calls f for every canonical file, inbox copy and outbox copy. sum is nil if the file is invalid.
 func eachCopy(ctx context.Context, t *tree.Tree, f func(path string, at format.Place, sum *copyDigest)) error {
 	return t.Walk(ctx, "", func(path string, _ fs.DirEntry) error {
 		at := format.Locate(path)
@@ -79,7 +77,7 @@ func eachCopy(ctx context.Context, t *tree.Tree, f func(path string, at format.P
 		if tree.FaultOf(err) == tree.FaultMachine {
 			return err
 		}
-		if tree.FaultOf(err) == tree.FaultGone { // since the folder was listed
+		if tree.FaultOf(err) == tree.FaultGone { // removed since the folder was listed
 			return nil
 		}
 		f(path, at, copySum(at.ID, data))
@@ -87,12 +85,12 @@ func eachCopy(ctx context.Context, t *tree.Tree, f func(path string, at format.P
 	})
 }
 
-// copyDigest is what copySum makes.
+// copyDigest is the result of copySum.
 type copyDigest = [sha256.Size]byte
 
-// copySum is a sum over all that every copy of a message has in common; nil of a file that is not
-// valid. bcc differs between copies, and therefore the seal; how the header is laid out says
-// nothing.
+// copySum returns a digest of everything that all copies of a message have in common; nil for an invalid
+// file. It leaves out bcc, which differs between copies, the seal, which therefore differs too, and the
+// layout of the header.
 func copySum(id string, data []byte) *copyDigest {
 	if _, err := format.ParseMessage(id, data); err != nil {
 		return nil

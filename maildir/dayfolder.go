@@ -8,13 +8,13 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// maxDayFiles is how many messages one folder of a day takes: Git writes a folder whole with each
-// commit that changes it. The next messages of that day go to DD/1, then to DD/2, and so on.
+// maxDayFiles is the most messages in one folder of a day, because Git writes a whole folder with each
+// commit that changes it. Further messages of that day go to DD/1, then to DD/2, and so on.
 const maxDayFiles = 1000
 
-// dayFolders says where new messages of the present day go. It remembers the newest folder of each
-// mailbox and counts the messages that the writer planned there; what others put there meanwhile is
-// not counted. Only the writer's goroutine uses it. The zero value is empty.
+// dayFolders says in which folders new messages of the current day go. It remembers the newest folder of
+// each mailbox and counts the messages that the writer planned there; messages by others are not counted.
+// Only the writer's goroutine uses it. The zero value is empty.
 type dayFolders struct {
 	day    string // YYYY/MM/DD; the folders of another day are forgotten
 	newest map[string]*dayFolder
@@ -26,8 +26,8 @@ type dayFolder struct {
 	files int
 }
 
-// place returns the path for the new message file that belongs at p, "…/YYYY/MM/DD/<id>.md". It is p
-// itself until the folder of the day is full. A folder that cannot be listed counts as empty.
+// place returns the path for the new message file that belongs at p, "…/YYYY/MM/DD/<id>.md". It returns p
+// until the folder of the day is full. A folder that cannot be listed counts as empty.
 func (d *dayFolders) place(t *tree.Tree, p string) string {
 	dir, name := path.Split(p)
 	dir = strings.TrimSuffix(dir, "/")
@@ -49,7 +49,7 @@ func (d *dayFolders) place(t *tree.Tree, p string) string {
 	return partOf(dir, f.part) + "/" + name
 }
 
-// lastPart finds the newest folder of the day at dir in the tree, and counts its messages.
+// lastPart finds the newest folder of the day at dir in the tree and counts its messages.
 func lastPart(t *tree.Tree, dir string) *dayFolder {
 	f := dayFolder{}
 	entries, _ := t.List(dir)

@@ -9,15 +9,15 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Deleted is a message that was taken out of the mail. It stays in the history.
+// Deleted is a deleted message. It stays in the history.
 type Deleted struct {
-	index.MessageRow          // as it was, with the receipts of all recipients, and who they were in BCC
-	Files            []string // that were removed, by path
+	index.MessageRow          // as it was, with the receipts of all recipients, and the bcc recipients in BCC
+	Files            []string // paths of the removed files
 }
 
-// Delete removes a message for everybody: the canonical file, the copies and their marks, in one
-// operation of the agent's. What was attached stays: other messages may have it too. It is for the
-// store's owner: who asks is not held against who wrote it. Errors: ErrNotFound.
+// Delete removes a message for everyone: the canonical file, the copies and their marks, in one operation
+// of the agent. Attachments stay, because other messages may use them. It is for the store's owner: the
+// agent need not be the message's author. It returns ErrNotFound.
 func (b *Box) Delete(ctx context.Context, id string) (*Deleted, error) {
 	id = b.p.store.Domain().IDNamed(id)
 	var gone *Deleted
@@ -37,8 +37,8 @@ func (b *Box) Delete(ctx context.Context, id string) (*Deleted, error) {
 	return gone, nil
 }
 
-// planDeletion plans the removal of every file of a message. The operation is alone in
-// its group: nobody marks a copy meanwhile. Errors: ErrNotFound; those of Group.Remove.
+// planDeletion plans the removal of every file of a message. The operation is alone in its group, so no
+// copy is marked meanwhile. It returns ErrNotFound and the errors of Group.Remove.
 func (p *Project) planDeletion(g *writer.Group, tx *writer.Tx, id string) (*Deleted, error) {
 	m, err := p.MessageHead(g.Ctx, id)
 	if err != nil {

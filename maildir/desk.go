@@ -15,15 +15,15 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// What a person types is shorter than what a program writes: the last word of a project's path, the
-// end of an id, and no registration at all.
+// A person types less than a program writes: the last element of a project's path, the end of an id, and no
+// registration at all.
 
-// personProgram is the program of agents that are people.
+// personProgram is the program name of agents that are people.
 const personProgram = "person"
 
-// ProjectNamed is Project that also finds a project by the last element of its path, and by a path
-// in its folder of the store. Errors: those of Project; ErrConflict where several projects have that
-// name; the machine's faults.
+// ProjectNamed is Project that also finds a project by the last element of its path, and by a path in the
+// project's folder of the store. It returns the errors of Project, ErrConflict if several projects have
+// that name, and the machine's faults.
 func (s *Store) ProjectNamed(ctx context.Context, name string) (*Project, error) {
 	if filepath.IsAbs(name) {
 		if slug, err := storedir.SlugAt(s.cfg.Root, name); err != nil {
@@ -58,8 +58,8 @@ func (s *Store) ProjectNamed(ctx context.Context, name string) (*Project, error)
 	}
 }
 
-// PersonName is the name of the agent that a person is: name without the characters that no agent's
-// has.
+// PersonName returns the name of a person's agent: name without the characters that agents' names must not
+// have.
 func PersonName(name string) string {
 	if clean := sanitizeName(name); clean != "" {
 		return clean
@@ -67,8 +67,8 @@ func PersonName(name string) string {
 	return name
 }
 
-// Person returns the agent that a person is, and makes it at first use: see PersonName. Errors:
-// those of EnsureAgent.
+// Person returns the agent of a person and creates it at first use: see PersonName. It returns the errors
+// of EnsureAgent.
 func (p *Project) Person(ctx context.Context, name string) (agent string, made bool, err error) {
 	name = PersonName(name)
 	is, err := p.hasAgent(ctx, name)
@@ -78,8 +78,8 @@ func (p *Project) Person(ctx context.Context, name string) (agent string, made b
 	return name, true, p.EnsureAgent(ctx, name, Registration{Program: personProgram})
 }
 
-// NewAgent makes an agent of exactly that name. Errors: ErrConflict where there is one; those of
-// EnsureAgent.
+// NewAgent creates an agent of exactly that name. It returns ErrConflict if the agent exists, and the
+// errors of EnsureAgent.
 func (p *Project) NewAgent(ctx context.Context, name string, r Registration) error {
 	is, err := p.hasAgent(ctx, name)
 	if err == nil && is {
@@ -91,9 +91,9 @@ func (p *Project) NewAgent(ctx context.Context, name string, r Registration) err
 	return p.EnsureAgent(ctx, name, r)
 }
 
-// FullID finds the message that a shortened id means: a beginning of the id; with no "msg_" before
-// it; or, of the last format.ShortDays days, a beginning of what stands behind the day. The id of a
-// thread, and what no id begins with, is returned as it is. Errors: ErrConflict where several do.
+// FullID finds the message that a shortened id means: a prefix of the id, a prefix without "msg_", or,
+// within the last format.ShortDays days, a prefix of the part after the day. It returns thread ids, and
+// texts that match no id, unchanged. It returns ErrConflict if several ids match.
 func (p *Project) FullID(ctx context.Context, short string) (string, error) {
 	threads, err := p.store.index.Names(ctx, p.Slug, format.KindOther, short, 1)
 	if err != nil || slices.Contains(threads, short) {
@@ -113,8 +113,8 @@ func (p *Project) FullID(ctx context.Context, short string) (string, error) {
 	return oneID(short, found)
 }
 
-// formerID is FullID of a message that may be gone: the newest operations name it still. Errors: those
-// of FullID; ErrNotFound where there was no such message lately.
+// formerID is FullID for a message that may be gone: the newest operations still name it. It returns the
+// errors of FullID, and ErrNotFound if there was no such message recently.
 func (p *Project) formerID(ctx context.Context, short string) (string, error) {
 	id, err := p.FullID(ctx, short)
 	if err != nil {
@@ -134,8 +134,8 @@ func (p *Project) formerID(ctx context.Context, short string) (string, error) {
 	return oneID(short, found)
 }
 
-// oneID is the one id that a shortened one was found to mean; it is itself where none was found.
-// Errors: ErrConflict for several.
+// oneID returns the only id among found; short itself if there is none. It returns ErrConflict if there are
+// several.
 func oneID(short string, found []string) (string, error) {
 	slices.Sort(found)
 	switch found = slices.Compact(found); len(found) {
@@ -152,7 +152,7 @@ func oneID(short string, found []string) (string, error) {
 	}
 }
 
-// idPrefixes lists what a message's id may begin with that short stands for.
+// idPrefixes lists the prefixes that short stands for in an id.
 func idPrefixes(short string, now time.Time) []string {
 	const made = "msg_"
 	if short == "" {
@@ -168,7 +168,7 @@ func idPrefixes(short string, now time.Time) []string {
 	return all
 }
 
-// Counts of the agent's mail; zero for a name that no agent has.
+// Counts returns the counts of the agent's mail; zero for a name without an agent.
 func (b *Box) Counts(ctx context.Context) (index.Counts, error) {
 	return b.p.store.index.Counts(ctx, b.p.Slug, b.agent)
 }

@@ -1,6 +1,6 @@
-// Package maildir is the domain: what a project, an agent, a message, a delivery, a claim and a
-// hook are, how they lie on disk, and every verb on them. Start reading here; everything else
-// (index, history, watcher, tools, command line) is a way into this package or out of it.
+// Package maildir is the domain: it defines what a project, an agent, a message, a delivery, a claim and a
+// hook are, how they lie on disk, and every verb on them. Start reading here; everything else (index,
+// history, watcher, tools, command line) leads into this package or out of it.
 //
 // # The tree
 //
@@ -30,13 +30,13 @@
 //
 // # One door in
 //
-// A verb plans files; the project's one writer stages them, makes them durable, renames them into
-// place, has the index ingest their paths, and hands the operation to the history (package writer).
-// Somebody else's edit comes through the watcher to the same Ingest. The index is given names of files
-// and nothing else, so the two ways in cannot disagree. Package store does both for one tree;
-// writing.go and edits.go are what the mail is told of it.
+// A verb plans files. The project's one writer stages them, makes them durable, renames them into place,
+// has the index ingest their paths, and hands the operation to the history (package writer). An edit by
+// another program comes through the watcher to the same Ingest. The index is given only names of files, so
+// the two ways in cannot disagree. Package store does both for one tree; writing.go and edits.go handle
+// what it reports to the mail.
 //
 // # Invariants
 //
-// What everything else keeps, I1 to I11: docs/architecture.md, "Invariants".
+// The invariants I1 to I11, which everything else keeps: docs/architecture.md, "Invariants".
 package maildir

@@ -11,16 +11,16 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// WatchRoot is the folder below which all trees lie: what a watcher of the store watches.
+// WatchRoot returns the folder above all trees, which a watcher of the store watches.
 func (s *Store) WatchRoot() string { return filepath.Join(s.cfg.Root, storedir.ProjectsDir) }
 
-// Watched reports whether a folder below WatchRoot is part of a tree, or on the way to one: hidden
-// ones are not.
+// Watched reports whether a folder below WatchRoot is part of a tree or on the way to one. Hidden folders
+// are not.
 func Watched(rel string) bool { return !strings.HasPrefix(path.Base(rel), ".") }
 
-// Edited tells the store what a watcher of WatchRoot saw: paths below it, and with scan that events
-// were lost. A project whose folder has just appeared (a clone made by hand) is opened, one whose
-// folder is removed is ended. It returns without waiting for the index of others.
+// Edited reports what a watcher of WatchRoot saw: changed paths below it, and with scan that events were
+// lost. It opens a project whose folder has just appeared (a clone made by hand) and ends a project whose
+// folder was removed. It does not wait for the index of other projects.
 func (s *Store) Edited(ctx context.Context, paths []string, scan bool) {
 	if scan {
 		slugs, err := storedir.Slugs(s.cfg.Root)
@@ -52,7 +52,7 @@ func (s *Store) Edited(ctx context.Context, paths []string, scan bool) {
 
 func (s *Store) edited(ctx context.Context, slug string, paths []string, scan bool) {
 	p := s.known(slug)
-	if p != nil && scan && p.isRemoved() { // the watcher tells of the folder itself
+	if p != nil && scan && p.isRemoved() { // the watcher reports the folder itself
 		s.endProject(ctx, p)
 		p = nil
 	}
@@ -69,8 +69,8 @@ func (s *Store) edited(ctx context.Context, slug string, paths []string, scan bo
 	}
 }
 
-// Noticed rings for those who wait for changes, forgets names and claims that may be gone, and has
-// the time written into marks that somebody made with touch.
+// Noticed wakes callers that wait for changes, forgets names and claims that may be gone, and has the time
+// written into marks that were made with touch.
 func (o mail) Noticed(changes []index.Change) {
 	if len(changes) == 0 {
 		return

@@ -2,12 +2,12 @@ package maildir
 
 import "mailtree/maildir/refusal"
 
-// Error is a refusal: what was wrong, as data. refusal.Words make a sentence of it.
+// Error is a refusal as data. refusal.Words turn it into a sentence.
 type Error = refusal.Error
 
-// The closed set of kinds. Every error that a verb returns wraps exactly one of them, or is an
-// internal fault. A verb whose comment names no error returns faults alone: the index's, the end of
-// its context, and ErrUnavailable for the machine's.
+// The kinds of refusals. Every error that a verb returns wraps exactly one of them, or is an internal
+// fault. A verb whose comment names no error returns only faults: those of the index, the end of its
+// context, and ErrUnavailable for the machine's.
 var (
 	ErrNotFound    = refusal.ErrNotFound
 	ErrExist       = refusal.ErrExist

@@ -9,7 +9,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// feed rings for those who wait. It carries no changes itself: what changed is what the index
+// feed wakes callers that wait for changes. It carries no changes itself: they read from the index what was
 // recorded after a mark, so a slow reader loses nothing.
 type feed struct {
 	mu     sync.Mutex
@@ -29,7 +29,7 @@ func (f *feed) ring(changes []index.Change) {
 	for _, c := range changes {
 		f.wake(c.Project, c.Agent)
 		f.wake(c.Project, anyAgent)
-		if c.Kind == format.KindCanonical && c.Op != index.Added { // it shows in every inbox that has it, and the change does not say in which
+		if c.Kind == format.KindCanonical && c.Op != index.Added { // the message is in the inboxes of any number of agents, and the change does not say which
 			for k := range f.agents {
 				if slug, name, _ := strings.Cut(k, "/"); slug == c.Project {
 					f.wake(slug, name)
@@ -39,7 +39,7 @@ func (f *feed) ring(changes []index.Change) {
 	}
 }
 
-// ringAgent rings for those who wait for one agent's mail.
+// ringAgent wakes callers that wait for one agent's mail.
 func (f *feed) ringAgent(slug, name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -61,8 +61,8 @@ func (f *feed) any() <-chan struct{} {
 	return f.all
 }
 
-// agent returns a channel that is closed at the next change below that agent's folder, or of a
-// message that was there.
+// agent returns a channel that is closed at the next change below that agent's folder, or of an existing
+// message.
 func (f *feed) agent(slug, name string) <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -81,19 +81,18 @@ const anyAgent = ""
 // Changed returns a channel that is closed at the next change of the project.
 func (p *Project) Changed() <-chan struct{} { return p.store.feed.agent(p.Slug, anyAgent) }
 
-// Changes returns what was recorded after the mark, at most limit changes, oldest first, of every
-// project.
+// Changes returns at most limit changes of all projects recorded after the mark, oldest first.
 func (s *Store) Changes(ctx context.Context, after int64, limit int) ([]index.Change, error) {
 	return s.index.Changes(ctx, after, limit)
 }
 
-// NewestChanges returns what was recorded of the project last, newest first, at most limit changes.
+// NewestChanges returns at most limit changes of the project, newest first.
 func (p *Project) NewestChanges(ctx context.Context, limit int) ([]index.Change, error) {
 	return p.store.index.NewestChanges(ctx, p.Slug, limit)
 }
 
-// WaitChanges waits until something is recorded after the mark and returns it, at most limit
-// changes; ctx's error when that ends first.
+// WaitChanges waits until changes are recorded after the mark, and returns at most limit of them. It
+// returns ctx's error if ctx ends first.
 func (s *Store) WaitChanges(ctx context.Context, after int64, limit int) ([]index.Change, error) {
 	for {
 		bell := s.feed.any()
@@ -109,5 +108,5 @@ func (s *Store) WaitChanges(ctx context.Context, after int64, limit int) ([]inde
 	}
 }
 
-// LastChange is the mark of the newest change.
+// LastChange returns the mark of the newest change.
 func (s *Store) LastChange(ctx context.Context) (int64, error) { return s.index.LastChange(ctx) }

@@ -13,9 +13,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Firings returns the runs that changes call for, in their order. Whether each is to be made Fire
-// decides. Errors: ErrUnavailable while owners.json or hooks.json cannot be read, and ctx's: it
-// waits for a project that is being opened.
+// Firings returns the firings for changes, in order. Fire decides about each. It returns ErrUnavailable
+// while owners.json or hooks.json cannot be read, and ctx's error, because it waits for a project that is
+// being opened.
 func (s *Store) Firings(ctx context.Context, changes []index.Change) ([]hook.Firing, error) {
 	var arrivals []hook.Arrival
 	for i := range changes {
@@ -41,7 +41,7 @@ func (s *Store) Firings(ctx context.Context, changes []index.Change) ([]hook.Fir
 	return all, s.fillOwners(ctx, all)
 }
 
-// fillOwners fills in whose the mailboxes are.
+// fillOwners sets the owners of the firings' mailboxes.
 func (s *Store) fillOwners(ctx context.Context, all []hook.Firing) error {
 	owners, err := s.owners.loadOwners()
 	for i := range all {
@@ -56,9 +56,9 @@ func (s *Store) fillOwners(ctx context.Context, all []hook.Firing) error {
 	return err
 }
 
-// MissedFirings returns the runs for everything that is newer than its hook, not in the log and not
-// older than what the log keeps, oldest first for each hook: what there is to do when changes are no
-// longer in the feed, because the index was made anew.
+// MissedFirings returns the firings for all mail that is newer than its hook, not in the log, and not older
+// than the log keeps, oldest first for each hook. It replaces the feed if changes are no longer in it
+// because the index was rebuilt.
 func (s *Store) MissedFirings(ctx context.Context, l *hook.Log) ([]hook.Firing, error) {
 	hooks, err := s.hooks.Load()
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *Store) missedOf(ctx context.Context, h *hook.Hook, l *hook.Log) ([]hook
 	return all, err
 }
 
-// eachReceived calls fn for everything in the inbox that is newer than the hook, newest first.
+// eachReceived calls fn for every message of the inbox that is newer than the hook, newest first.
 func (s *Store) eachReceived(ctx context.Context, h *hook.Hook, fn func(m *index.MessageRow, path string)) error {
 	q := index.InboxQuery{
 		Project: h.Project,
@@ -112,7 +112,7 @@ func (s *Store) eachReceived(ctx context.Context, h *hook.Hook, fn func(m *index
 	}
 }
 
-// eachSent calls fn for everything in the outbox, by file name, last first.
+// eachSent calls fn for every message of the outbox, by file name, last first.
 func (s *Store) eachSent(ctx context.Context, h *hook.Hook, fn func(m *index.MessageRow, path string)) error {
 	q := index.BoxQuery{
 		Project: h.Project,
@@ -128,15 +128,15 @@ func (s *Store) eachSent(ctx context.Context, h *hook.Hook, fn func(m *index.Mes
 		for i := range rows {
 			fn(&rows[i].MessageRow, rows[i].CopyPath)
 		}
-		q.Before = rows[len(rows)-1].ID // an offset would pass over one where another is removed meanwhile
+		q.Before = rows[len(rows)-1].ID // an offset would skip a row if another one is removed meanwhile
 	}
 }
 
-// Fire decides whether a run is to be made, and if so notes it in the log, durably: the caller then
-// makes it, once. Nil where it is not: the hook or the copy is gone, the mailbox has another owner
-// than the hook, the command cannot be run as that owner, the message is not trusted or is older
-// than the hook, or the run has begun before; why says which. Errors: ErrUnavailable, or ctx's as
-// of Firings, when nothing is decided.
+// Fire decides whether to run the hook of a firing. If so, it writes the mark durably and returns the run,
+// which the caller makes once. Otherwise run is nil and why says why: the hook or the copy is gone, the
+// mailbox has another owner than the hook, the command cannot run as that owner, the message is not trusted
+// or older than the hook, or the run has begun before. It returns ErrUnavailable, or ctx's error as Firings
+// does, if nothing was decided.
 func (s *Store) Fire(ctx context.Context, f hook.Firing, l *hook.Log) (run *hook.Run, why string, err error) {
 	if why, err = s.hookStands(ctx, &f); why != "" || err != nil {
 		return nil, why, err
@@ -174,8 +174,8 @@ func (s *Store) Fire(ctx context.Context, f hook.Firing, l *hook.Log) (run *hook
 	}, "", nil
 }
 
-// hookStands looks whether the hook of a firing is still there and may run, and fills in whose the
-// mailbox is now. why says why not, "" where it may.
+// hookStands checks whether the hook of a firing still exists and may run, and sets the mailbox's current
+// owner. why says why it may not run; "" if it may.
 func (s *Store) hookStands(ctx context.Context, f *hook.Firing) (why string, err error) {
 	one := []hook.Firing{*f}
 	if err := s.fillOwners(ctx, one); err != nil {

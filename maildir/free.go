@@ -10,16 +10,16 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Freeing says whose claim an agent releases.
+// Freeing says which claim of another agent to release.
 type Freeing struct {
 	Holder, Pattern string // of the claim
-	Reason          string // told to its holder; "": none
+	Reason          string // told to the holder; "": none
 }
 
-// Free releases the live claim of another agent, and tells its holder why, in one operation of the
-// releaser's, which Undo takes back together. It is for the store's owner: who asks is not held
-// against whose claim it is. It returns the message; nil where the holder no longer had the claim.
-// Errors: ErrNotFound for an agent; those of Send for a text.
+// Free releases a live claim of another agent and tells its holder why, in one operation of the releasing
+// agent, which Undo takes back as a whole. It is for the store's owner: the agent need not hold the claim.
+// It returns the message; nil if the holder no longer has the claim. It returns ErrNotFound for an agent,
+// and the errors of Send for the text.
 func (b *Box) Free(ctx context.Context, f Freeing) (*format.Message, error) {
 	var notice *format.Message
 	d := &Draft{
@@ -60,8 +60,8 @@ func (b *Box) Free(ctx context.Context, f Freeing) (*format.Message, error) {
 	return notice, nil
 }
 
-// ReleasedBy is who released another's claim, by the path of its mark; "" where its holder did, or
-// nobody knows.
+// ReleasedBy returns the agent who released another agent's claim, by the path of the release mark; "" if
+// the holder released it or if it is unknown.
 func (p *Project) ReleasedBy(mark string) string {
 	data, _, err := p.Tree.Read(mark, format.MaxSmall)
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// CreateHook adds a hook to the mailbox; h says Event, Cmd, Name ("" for one derived from the
-// rest), Timeout and FireOnUntrusted. The same again changes nothing. It returns the hook as it
-// stands. Errors: ErrInvalid, ErrTooLarge, ErrExist when the owner has another hook of that name,
-// ErrUnavailable where the server cannot run commands as the mailbox's owner.
+// CreateHook adds a hook to the mailbox. h sets Event, Cmd, Name ("" for a derived name), Timeout and
+// FireOnUntrusted. If the same hook exists it changes nothing. It returns the hook as stored. It returns
+// ErrInvalid, ErrTooLarge, ErrExist if the owner has another hook of that name, and ErrUnavailable if the
+// server cannot run commands as the mailbox's owner.
 func (b *OpenBox) CreateHook(ctx context.Context, h hook.Hook) (*hook.Hook, error) {
 	if err := h.CheckDraft(); err != nil {
 		return nil, err
@@ -37,11 +37,11 @@ func (b *OpenBox) CreateHook(ctx context.Context, h hook.Hook) (*hook.Hook, erro
 	})
 }
 
-// runsAs reports whether this server can run commands as that user.
+// runsAs reports whether this server can run commands as the user uid.
 func (s *Store) runsAs(uid int) bool { return uid >= 0 && (s.cfg.User() == 0 || s.cfg.User() == uid) }
 
-// Hooks lists the hooks on one mailbox, or with "" on all that the caller owns, by mailbox and
-// name. Errors: as Mailbox.
+// Hooks lists, by mailbox and name, the hooks on one mailbox, or with "" on all mailboxes that the caller
+// owns. It returns the errors of Mailbox.
 func (p *Project) Hooks(ctx context.Context, mailbox string, by Caller) ([]hook.Hook, error) {
 	if mailbox != "" {
 		if _, err := p.Mailbox(ctx, mailbox, by); err != nil {
@@ -57,9 +57,9 @@ func (p *Project) Hooks(ctx context.Context, mailbox string, by Caller) ([]hook.
 	})
 }
 
-// DeleteHook removes a hook of the caller's by its name; a run under way goes on. Errors:
-// ErrNotFound, also for another's hook; ErrConflict where root means one of several users' hooks
-// and has none of that name.
+// DeleteHook removes a hook of the caller by name; a run in progress goes on. It returns ErrNotFound, also
+// for another user's hook, and ErrConflict if root names a hook that several users have and root has none
+// of that name.
 func (p *Project) DeleteHook(_ context.Context, name string, by Caller) error {
 	owners, err := p.store.owners.loadOwners()
 	if err != nil {
@@ -70,9 +70,9 @@ func (p *Project) DeleteHook(_ context.Context, name string, by Caller) error {
 	return p.store.hooks.Delete(name, mayDelete, isOwn)
 }
 
-// SettleHooks re-dates hooks that were made later than now, by the clock or by the feed: the clock
-// was set back since, or the index was lost. Otherwise they would not run until that time comes
-// again. Errors: ErrUnavailable.
+// SettleHooks resets hooks that were created later than now, by the clock or by the feed, because the clock
+// was set back or the index was lost since. Otherwise they would not run until that time comes again. It
+// returns ErrUnavailable.
 func (s *Store) SettleHooks(ctx context.Context) error {
 	future, err := s.hooks.Redate(func() (hook.Present, error) {
 		last, err := s.LastChange(ctx)
@@ -85,9 +85,9 @@ func (s *Store) SettleHooks(ctx context.Context) error {
 	return err
 }
 
-// HooksFrom is the mark behind which changes may be for a hook: last, the newest, where there is
-// none. Errors: ErrUnavailable.
+// HooksFrom returns the mark after which changes may concern a hook; last, the newest change, if there is
+// no hook. It returns ErrUnavailable.
 func (s *Store) HooksFrom(last int64) (int64, error) { return s.hooks.OldestMark(last) }
 
-// OpenHookLog is hook.OpenLog for the store: one has it open at a time.
+// OpenHookLog is hook.OpenLog for the store. A store may have one log open at a time.
 func (s *Store) OpenHookLog() (*hook.Log, error) { return hook.OpenLog(s.cfg.Root, s.cfg.Now) }

@@ -14,17 +14,17 @@ import (
 type InboxPage struct {
 	Messages []index.Delivery
 	index.Counts
-	Next int64  // cursor of the next page, 0 at the end
-	Note *Error // where the query names a message in the thread; nil otherwise. It is no error
+	Next int64  // cursor of the next page; 0 at the end
+	Note *Error // set if the query names a message of the thread; it is not an error
 }
 
-// Page sizes of lists, in messages: of a query that names none, and the most that a query gets.
+// Page sizes of lists, in messages: the default and the largest.
 const (
 	DefaultPage = 20
 	MaxPage     = 200
 )
 
-// MaxWait bounds a long poll.
+// MaxWait is the longest wait for mail.
 const MaxWait = time.Hour
 
 // Waiting says how long a call waits for mail, and what ends its wait early. The zero value does not wait.
@@ -97,7 +97,7 @@ func (b *Box) Inbox(ctx context.Context, q index.InboxQuery, markRead bool, w Wa
 		return nil, err
 	}
 	if !q.Peek {
-		b.p.noteSeen(ctx, b.agent) // also while it waits
+		b.p.noteSeen(ctx, b.agent) // also while the call waits
 		defer b.p.noteSeen(ctx, b.agent)
 	}
 	q.Project, q.Agent, q.Limit, q.ID = b.p.Slug, b.agent, pageSize(q.Limit), b.p.store.Domain().IDNamed(q.ID)
@@ -114,7 +114,7 @@ func (b *Box) Inbox(ctx context.Context, q index.InboxQuery, markRead bool, w Wa
 	return page, nil
 }
 
-// news reports whether there is something on the page that a waiting agent has not seen.
+// news reports whether the page has mail that a waiting agent has not seen.
 func (page *InboxPage) news(q index.InboxQuery) bool {
 	if !q.Since.IsZero() || q.Before != 0 {
 		return len(page.Messages) > 0
@@ -148,7 +148,7 @@ func (p *Project) page(ctx context.Context, q index.InboxQuery) (*InboxPage, err
 	return page, nil
 }
 
-// pageOfOne is a page with the message that is asked for alone. Its sender gets the receipts.
+// pageOfOne returns a page with only the requested message. Its sender gets the receipts.
 func (p *Project) pageOfOne(ctx context.Context, q index.InboxQuery) (*InboxPage, error) {
 	d, err := p.oneOf(ctx, q.Agent, q.ID)
 	if err != nil {
@@ -168,8 +168,8 @@ func (p *Project) pageOfOne(ctx context.Context, q index.InboxQuery) (*InboxPage
 	return page, err
 }
 
-// oneOf reads, without its body, a message that lies in the agent's inbox or that the agent sent. id may
-// be the key that its sender gave it, which postal shows as its id.
+// oneOf reads, without its body, a message that is in the agent's inbox or that the agent sent. id may be
+// the sender's key, which postal shows as the message's id.
 func (p *Project) oneOf(ctx context.Context, agent, id string) (*index.Delivery, error) {
 	d, err := p.store.index.Delivery(ctx, p.Slug, agent, id, index.WithoutBody, nil)
 	if err == nil && d == nil {
@@ -192,7 +192,7 @@ func (p *Project) oneOf(ctx context.Context, agent, id string) (*index.Delivery,
 	return d, err
 }
 
-// pageOfThread is a page of a thread, with the agent's marks.
+// pageOfThread returns a page of a thread, with the agent's marks.
 func (p *Project) pageOfThread(ctx context.Context, q index.InboxQuery) (*InboxPage, error) {
 	thread, err := p.ThreadPage(ctx, index.ThreadQuery{
 		Thread: q.Thread,
@@ -226,8 +226,8 @@ func (p *Project) pageOfThread(ctx context.Context, q index.InboxQuery) (*InboxP
 	return page, err
 }
 
-// pageAwaiting is a page of what waits for an acknowledgement: by the agent, or by somebody to whom
-// the agent sent it, with receipts.
+// pageAwaiting returns a page of deliveries that wait for an acknowledgement: by the agent, or by
+// recipients of the agent's messages, with receipts.
 func (p *Project) pageAwaiting(ctx context.Context, q index.InboxQuery) (*InboxPage, error) {
 	limit := q.Limit
 	q.Limit++
@@ -262,7 +262,7 @@ func (p *Project) pageAwaiting(ctx context.Context, q index.InboxQuery) (*InboxP
 	return page, err
 }
 
-// takeDelivery puts a message into the room of a page, with its body where the query wants bodies.
+// takeDelivery puts a message into the room of a page, with its body if the query wants bodies.
 func (p *Project) takeDelivery(ctx context.Context, q index.InboxQuery, d *index.Delivery) (ok bool, err error) {
 	var body func(offset, n int64) (string, error)
 	if q.Bodies {
@@ -271,7 +271,7 @@ func (p *Project) takeDelivery(ctx context.Context, q index.InboxQuery, d *index
 	return q.Room.Take(&d.MessageRow, body)
 }
 
-// sent reads, without its body, a message that the agent sent. Errors: ErrNotFound.
+// sent reads, without its body, a message that the agent sent. It returns ErrNotFound.
 func (p *Project) sent(ctx context.Context, agent, id string) (*index.Delivery, error) {
 	m, err := p.store.index.Message(ctx, p.Slug, id, index.WithoutBody, nil)
 	if err == nil && (m == nil || m.From != agent) {
@@ -288,7 +288,7 @@ func (p *Project) sent(ctx context.Context, agent, id string) (*index.Delivery, 
 	}, nil
 }
 
-// delivery finds the agent's copy, which is on disk. Errors: ErrNotFound, Group.Behind.
+// delivery returns the agent's copy, which exists on disk. It returns ErrNotFound and Group.Behind.
 func (p *Project) delivery(g *writer.Group, agent, id string) (*index.Delivery, error) {
 	if err := p.needAgent(g.Ctx, refusal.Agent, agent); err != nil {
 		return nil, err
@@ -303,7 +303,7 @@ func (p *Project) delivery(g *writer.Group, agent, id string) (*index.Delivery, 
 	return d, g.Present(d.CopyPath)
 }
 
-// OldestUnread is when the oldest unread message of an agent was created; zero where there is none.
+// OldestUnread returns when the agent's oldest unread message was created; zero if there is none.
 func (b *Box) OldestUnread(ctx context.Context) (at time.Time, err error) {
 	const one = 1
 	oldest, err := b.p.store.index.OldestUnread(ctx, b.p.Slug, b.agent, one)
@@ -313,7 +313,7 @@ func (b *Box) OldestUnread(ctx context.Context) (at time.Time, err error) {
 	return at, err
 }
 
-// Delivery reads one agent's copy, without its body. Errors: ErrNotFound.
+// Delivery returns one copy of the agent, without its body. It returns ErrNotFound.
 func (b *Box) Delivery(ctx context.Context, id string) (*index.Delivery, error) {
 	d, err := b.p.store.index.Delivery(ctx, b.p.Slug, b.agent, id, index.WithoutBody, nil)
 	if err == nil && d == nil {

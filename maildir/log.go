@@ -15,24 +15,24 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// LogQuery selects what Project.Log tells.
+// LogQuery selects entries of Project.Log.
 type LogQuery struct {
-	// Of is an agent (what it did, and what others edited in its folder), a message, which may be
+	// Of is an agent (what it did, and what others edited in its folder), a message id, which may be
 	// shortened, or a thread (what was done with it), or a path of the tree; "": everything.
 	Of    string
-	Limit int  // entries; 0: all
-	Patch bool // with the lines that differ
+	Limit int  // number of entries; 0: all
+	Patch bool // include the changed lines
 
-	// Open leaves out what would tell who got a blind copy: of a message, for those who may not know
-	// (Invariant I7).
+	// Open leaves out everything that would reveal a message's bcc recipients, for readers who must not
+	// know them (Invariant I7).
 	Open bool
 
-	Progress func(looked int, back time.Time) `json:"-"` // as of history.Query
+	Progress func(looked int, back time.Time) `json:"-"` // as in history.Query
 }
 
-// Log calls each for what the history tells, newest first, until all is told, each returns an error
-// or ctx ends. Errors: ErrNotFound for what is not in the history; ErrInvalid for a path outside of
-// the tree.
+// Log calls each for every selected entry of the history, newest first, until each returns an error or ctx
+// ends. It returns ErrNotFound if the history has no such thing, and ErrInvalid for a path outside the
+// tree.
 func (p *Project) Log(ctx context.Context, q LogQuery, each func(*history.Entry) error) error {
 	find := p.logged
 	if q.Open {
@@ -64,7 +64,7 @@ func (p *Project) Log(ctx context.Context, q LogQuery, each func(*history.Entry)
 	return err
 }
 
-// tell calls each with an entry, which has what is asked for.
+// tell completes an entry with what the query asks for and calls each.
 func (q *LogQuery) tell(e *history.Entry, each func(*history.Entry) error) (err error) {
 	for i := range e.Files {
 		if f := &e.Files[i]; q.Patch {
@@ -76,8 +76,8 @@ func (q *LogQuery) tell(e *history.Entry, each func(*history.Entry) error) (err 
 	return each(e)
 }
 
-// logged is the query of the history for an agent, a message, a thread or a path, and which of the
-// entries are shown.
+// logged returns the history's query for an agent, a message, a thread or a path, and a function that
+// selects the entries to show.
 func (p *Project) logged(ctx context.Context, q LogQuery) (h history.Query, show func(*history.Entry) bool, err error) {
 	show = func(*history.Entry) bool { return true }
 	of, clean := q.Of, path.Clean(q.Of)
@@ -99,7 +99,7 @@ func (p *Project) logged(ctx context.Context, q LogQuery) (h history.Query, show
 	if strings.Contains(of, ".") || slices.Contains(folders, of) {
 		return history.OfPath(clean), touches, nil
 	}
-	if day := history.DayOf(of); !day.IsZero() { // it may be gone from the tree
+	if day := history.DayOf(of); !day.IsZero() { // the message may be gone from the tree
 		return history.OfMessages([]string{of}, day), show, nil
 	}
 	if q.Of, err = p.formerID(ctx, of); err != nil || q.Of == of {
@@ -108,11 +108,11 @@ func (p *Project) logged(ctx context.Context, q LogQuery) (h history.Query, show
 	return p.logged(ctx, q)
 }
 
-// touches reports whether the operation changed a file that is asked for.
+// touches reports whether the operation changed a requested file.
 func touches(e *history.Entry) bool { return len(e.Files) > 0 }
 
-// namedLog is the query for an agent or message that is there, or for a thread; the zero value: there
-// is none.
+// namedLog returns the query for an existing agent or message, or for a thread; the zero value if there is
+// none.
 func (p *Project) namedLog(ctx context.Context, q LogQuery) (h history.Query, err error) {
 	of := q.Of
 	a, err := p.store.index.Agent(ctx, p.Slug, of)
@@ -132,8 +132,8 @@ func (p *Project) namedLog(ctx context.Context, q LogQuery) (h history.Query, er
 	return p.threadLog(ctx, of, q.Progress)
 }
 
-// threadLog is the query for a thread: its messages in the tree, and those that were removed from it.
-// The zero value: there was never one.
+// threadLog returns the query for a thread: its messages in the tree, and those that were removed from it;
+// the zero value if there never was such a thread.
 func (p *Project) threadLog(ctx context.Context, thread string, progress func(int, time.Time)) (h history.Query, err error) {
 	rows, err := p.store.index.Thread(ctx, index.ThreadQuery{Project: p.Slug, Thread: thread})
 	if err != nil {
@@ -164,7 +164,7 @@ func (p *Project) threadLog(ctx context.Context, thread string, progress func(in
 		return h, err
 	}
 	var days []time.Time
-	ids := []string{thread} // that of the message which began the thread, where it has no other name
+	ids := []string{thread} // includes the message that began the thread, if the thread has its id
 	if day := history.DayOf(thread); !day.IsZero() {
 		days = append(days, day)
 	}
@@ -174,7 +174,7 @@ func (p *Project) threadLog(ctx context.Context, thread string, progress func(in
 	return history.OfMessages(ids, slices.MinFunc(days, time.Time.Compare)), nil
 }
 
-// openLog is logged for a message and those who may not know who got a blind copy of it.
+// openLog is logged for a message and readers who must not know its bcc recipients.
 func (p *Project) openLog(ctx context.Context, q LogQuery) (h history.Query, show func(*history.Entry) bool, err error) {
 	m, err := p.messageHead(ctx, q.Of)
 	if err != nil {
@@ -183,8 +183,8 @@ func (p *Project) openLog(ctx context.Context, q LogQuery) (h history.Query, sho
 	return history.OfMessages([]string{m.ID}, history.DayOf(m.Path)), openEntry(m), nil
 }
 
-// openEntry takes out of the entries of a message what tells of blind copies; false where nothing
-// is left. What the server did by itself, and edits, are told by their files alone.
+// openEntry removes from a message's entry what would reveal bcc recipients, and reports whether anything
+// is left. For operations of the server itself, and for edits, only the files count.
 func openEntry(m *index.MessageRow) func(*history.Entry) bool {
 	open := append([]string{m.From}, slices.Concat(m.To, m.CC)...)
 	return func(e *history.Entry) bool {
@@ -200,5 +200,5 @@ func openEntry(m *index.MessageRow) func(*history.Entry) bool {
 	}
 }
 
-// errEnough ends a walk of the history that has told what was asked for.
+// errEnough ends a walk of the history that has found enough.
 var errEnough = errors.New("enough")

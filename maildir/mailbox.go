@@ -18,43 +18,41 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// A mailbox is an agent seen as an address with an owner: the user of the operating system who may
-// read and write it. Owners stand in the store's owners.json, never in a tree that a `git pull`
-// could change. An agent of whom it says nothing (every one that another toolset made) belongs to
-// the user whose store it is, who can read its files anyway. See docs/email.md, "Mailboxes and
-// users".
+// A mailbox is an agent seen as an address with an owner: the operating system's user who may read and
+// write it. Owners are recorded in the store's owners.json, never in a tree that a `git pull` could change.
+// An agent that is not in it (every agent that another toolset made) belongs to the store's user, who can
+// read its files anyway. See docs/email.md, "Mailboxes and users".
 
-// Caller is who asks: a user of the operating system, known by peer credentials.
+// Caller is the operating system's user who asks, known by peer credentials.
 type Caller struct {
 	UID  int
 	Root bool // may do everything
 }
 
-// NoOwner is the Owner of an agent that nobody owns, because owners.json says so: root alone may
-// use it.
+// NoOwner is the Owner of an agent without an owner, because owners.json says so: only root may use it.
 const NoOwner = -1
 
-// MaxGuestMailboxes is how many mailboxes of a store one user may own who is neither the store's
-// user nor root.
+// MaxGuestMailboxes is how many mailboxes of a store a user may own who is neither the store's user nor
+// root.
 const MaxGuestMailboxes = 100
 
-// owns reports whether the caller may use what belongs to that user.
+// owns reports whether the caller may use things of the user owner.
 func (by Caller) owns(owner int) bool { return by.Root || by.UID >= 0 && by.UID == owner }
 
-// guest reports whether the caller is neither the user whose store it is nor root.
+// guest reports whether the caller is neither the store's user nor root.
 func (s *Store) guest(by Caller) bool { return !by.Root && by.UID != s.cfg.User() }
 
 // Mailbox is one agent's mailbox.
 type Mailbox struct {
 	Name       string `json:"name"`
-	InboxPath  string `json:"inbox_path" jsonschema:"folder of the inbox"` // absolute
+	InboxPath  string `json:"inbox_path" jsonschema:"folder of the inbox"` // absolute path
 	OutboxPath string `json:"sent_path" jsonschema:"folder of what was sent"`
 	index.Counts
 	Owner      int  `json:"-"` // uid, or NoOwner
 	Registered bool `json:"registered" jsonschema:"false for a folder without a valid profile"`
 }
 
-// Mailboxes lists by name those that the caller owns; root sees all.
+// Mailboxes lists by name the mailboxes that the caller owns; root sees all.
 func (p *Project) Mailboxes(ctx context.Context, by Caller) ([]Mailbox, error) {
 	rows, err := p.store.index.Agents(ctx, p.Slug)
 	if err != nil {
@@ -85,7 +83,7 @@ func (p *Project) mailbox(a *index.AgentRow, owners map[string]int) Mailbox {
 	}
 }
 
-// owner is the uid of the user whom an agent belongs to; NoOwner where that is nobody.
+// owner returns the uid of the agent's owner; NoOwner if it has none.
 func (p *Project) owner(owners map[string]int, agent string) int {
 	if uid, ok := owners[p.Slug+"/"+agent]; ok {
 		return max(uid, NoOwner)
@@ -93,9 +91,9 @@ func (p *Project) owner(owners map[string]int, agent string) int {
 	return p.store.cfg.User()
 }
 
-// CreateMailbox makes an agent of exactly that name, owned by the caller; again on one's own it
-// changes nothing. Errors: ErrInvalid for the name, ErrDenied when somebody else owns it, or
-// nobody; ErrTooLarge for a guest who owns MaxGuestMailboxes.
+// CreateMailbox creates an agent of exactly that name, owned by the caller; if the caller already owns it,
+// nothing changes. It returns ErrInvalid for the name, ErrDenied if the agent has another owner or none,
+// and ErrTooLarge for a guest who owns MaxGuestMailboxes.
 func (p *Project) CreateMailbox(ctx context.Context, name string, by Caller) (*Mailbox, error) {
 	if why := format.CheckName(name); why != "" || format.ServerName(name) {
 		return nil, &Error{
@@ -128,8 +126,8 @@ func (p *Project) CreateMailbox(ctx context.Context, name string, by Caller) (*M
 	return p.Mailbox(ctx, name, by)
 }
 
-// mayOwnMore refuses a guest who owns as many mailboxes as one may. Those whose folder is gone do
-// not count.
+// mayOwnMore refuses a guest who already owns as many mailboxes as allowed. Mailboxes whose folder is gone
+// do not count.
 func (s *Store) mayOwnMore(ctx context.Context, by Caller) error {
 	if !s.guest(by) {
 		return nil
@@ -170,9 +168,9 @@ func (s *Store) mayOwnMore(ctx context.Context, by Caller) error {
 	return nil
 }
 
-// give makes an agent that is being made the user's, or with NoOwner the store's user's, whoever
-// owned one of that name before, and drops the hooks of the former owner. It is called while the
-// agent is not there, so nobody is granted anything too early.
+// give sets the owner of a new agent to the user uid, or with NoOwner to the store's user, whoever owned an
+// earlier agent of that name, and drops the hooks of the earlier owner. It is called before the agent
+// exists, so no one gets access too early.
 func (p *Project) give(name string, uid int) error {
 	key := p.Slug + "/" + name
 	owners, err := p.store.owners.loadOwners()
@@ -185,7 +183,7 @@ func (p *Project) give(name string, uid int) error {
 		now = p.store.cfg.User()
 	}
 	if before != now {
-		if err := p.store.hooks.DeleteMailbox(p.Slug, name); err != nil { // first: a hook without an owner runs as the mailbox's
+		if err := p.store.hooks.DeleteMailbox(p.Slug, name); err != nil { // first, because a hook without an owner runs as the mailbox's owner
 			return err
 		}
 	}
@@ -216,7 +214,8 @@ func (p *Project) mayUse(existing, name string, by Caller) error {
 	return &Error{What: refusal.MailboxNotYours, Field: refusal.Mailbox, Name: name}
 }
 
-// Mailbox finds one by its name. Errors: ErrNotFound, ErrDenied when it is not the caller's.
+// Mailbox returns the mailbox of that name. It returns ErrNotFound, and ErrDenied if it is not the
+// caller's.
 func (p *Project) Mailbox(ctx context.Context, name string, by Caller) (*Mailbox, error) {
 	row, err := p.store.index.Agent(ctx, p.Slug, name)
 	if err != nil {
@@ -236,10 +235,10 @@ func (p *Project) Mailbox(ctx context.Context, name string, by Caller) (*Mailbox
 	return &m, nil
 }
 
-// DeleteMailbox removes an agent's whole folder, its hooks and its owner; its mail stays in the
-// history and in other agents' folders. It returns the mailbox as it was, also with ErrConflict.
-// Without force one with mail is refused with ErrConflict. Errors: ErrNotFound, ErrDenied,
-// ErrConflict, and ErrUnavailable where what somebody else wrote there cannot be committed first.
+// DeleteMailbox removes an agent's whole folder, its hooks and its owner; its mail stays in the history and
+// in other agents' folders. It returns the mailbox as it was, also with ErrConflict. Without force, it
+// refuses a mailbox with mail with ErrConflict. It returns ErrNotFound, ErrDenied, ErrConflict, and
+// ErrUnavailable if edits by others in the folder cannot be committed first.
 func (p *Project) DeleteMailbox(ctx context.Context, name string, force bool, by Caller) (*Mailbox, error) {
 	m, err := p.Mailbox(ctx, name, by)
 	if err != nil {
@@ -276,8 +275,8 @@ func (p *Project) DeleteMailbox(ctx context.Context, name string, force bool, by
 	return m, p.disown(ctx, name)
 }
 
-// disown drops owner and hooks of an agent that was deleted, unless there is one of that name
-// again: whoever made that one has said whose it is.
+// disown drops the owner and hooks of a deleted agent, unless an agent of that name exists again, which
+// then has an owner of its own.
 func (p *Project) disown(ctx context.Context, name string) error {
 	tx := &writer.Tx{Op: writer.Op{Verb: "delete-mailbox", Agent: name}, Facts: []string{nameFact(name)}}
 	tx.Plan = func(g *writer.Group) error { // writes nothing
@@ -287,14 +286,13 @@ func (p *Project) disown(ctx context.Context, name string) error {
 		return errors.Join(p.store.hooks.DeleteMailbox(p.Slug, name), p.store.owners.set(p.Slug+"/"+name, NoOwner))
 	}
 	err := p.Writer.Do(context.WithoutCancel(ctx), tx)
-	if errors.Is(err, writer.ErrStopped) { // the mailbox is deleted all the same, and making an agent sets its owner anew
+	if errors.Is(err, writer.ErrStopped) { // the mailbox is deleted all the same, and creating an agent sets its owner
 		return nil
 	}
 	return err
 }
 
-// owners is the store's owners.json: {"<slug>/<agent>": uid}. A person may edit it while a server
-// runs.
+// owners is the store's owners.json: {"<slug>/<agent>": uid}. A person may edit it while a server runs.
 type owners struct {
 	file *registry.File[map[string]int]
 }
@@ -318,8 +316,8 @@ func newOwners(root string) owners {
 	})}
 }
 
-// loadOwners returns the owners, which the caller must not change. Errors: ErrUnavailable; nobody
-// is an owner then.
+// loadOwners returns the owners, which the caller must not change. It returns ErrUnavailable; no user is
+// then an owner.
 func (o *owners) loadOwners() (map[string]int, error) {
 	all, err := o.file.Load()
 	if err != nil {
@@ -328,7 +326,7 @@ func (o *owners) loadOwners() (map[string]int, error) {
 	return all, nil
 }
 
-// set changes one owner, NoOwner to take it out.
+// set changes one owner; NoOwner removes it.
 func (o *owners) set(key string, uid int) error {
 	return o.file.Change(func(all map[string]int) (map[string]int, error) {
 		changed := map[string]int{}

@@ -12,11 +12,10 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// SetRead marks a delivery read or unread; the first time stays, and what is unread is archived no
-// longer. It returns the delivery as it then stands.
-// Errors: ErrNotFound for the agent or when the message is not in its inbox; ErrConflict for unread
-// where it is acknowledged.
-// See docs/tools.md, "Reading".
+// SetRead marks a delivery read or unread. An earlier read time stays, and an unread delivery is no longer
+// archived. It returns the delivery as it then is. It returns ErrNotFound for the agent or if the message
+// is not in its inbox, and ErrConflict for unread if the delivery is acknowledged. See docs/tools.md,
+// "Reading".
 func (b *Box) SetRead(ctx context.Context, id string, read bool) (*index.Delivery, error) {
 	id = b.p.store.Domain().IDNamed(id)
 	var err error
@@ -47,7 +46,7 @@ func (b *Box) unread(ctx context.Context, id string) error {
 		if d.Read {
 			return g.Remove(tx, format.ReadMark(d.CopyPath), format.ArchivedMark(d.CopyPath))
 		}
-		if err := b.p.freeFor(g, format.ReadMark(d.CopyPath)); !errors.Is(err, ErrConflict) { // what is in a mark's place and is none
+		if err := b.p.freeFor(g, format.ReadMark(d.CopyPath)); !errors.Is(err, ErrConflict) { // something at the mark's path that is not a mark
 			return err
 		}
 		return nil
@@ -55,9 +54,9 @@ func (b *Box) unread(ctx context.Context, id string) error {
 	return b.perform(ctx, tx)
 }
 
-// Acknowledge marks a delivery acknowledged, and read; the first time stays. It returns the
-// delivery as it then stands. Errors: ErrNotFound for the agent or when the message is not in its
-// inbox. See docs/tools.md, "Reading".
+// Acknowledge marks a delivery acknowledged and read. An earlier time stays. It returns the delivery as it
+// then is. It returns ErrNotFound for the agent or if the message is not in its inbox. See docs/tools.md,
+// "Reading".
 func (b *Box) Acknowledge(ctx context.Context, id string) (*index.Delivery, error) {
 	id = b.p.store.Domain().IDNamed(id)
 	if err := b.mark(ctx, marking{verb: "acknowledge", ids: []string{id}}); err != nil {
@@ -66,9 +65,9 @@ func (b *Box) Acknowledge(ctx context.Context, id string) (*index.Delivery, erro
 	return b.Delivery(ctx, id)
 }
 
-// Archive marks a delivery archived, and read; the first time stays. Lists of the inbox leave it out
-// from now on. It returns the delivery as it then stands. Errors: ErrNotFound for the agent or when
-// the message is not in its inbox. See docs/tree.md, "Marks".
+// Archive marks a delivery archived and read. An earlier time stays. Lists of the inbox then leave it out.
+// It returns the delivery as it then is. It returns ErrNotFound for the agent or if the message is not in
+// its inbox. See docs/tree.md, "Marks".
 func (b *Box) Archive(ctx context.Context, id string) (*index.Delivery, error) {
 	id = b.p.store.Domain().IDNamed(id)
 	if err := b.mark(ctx, marking{verb: "archive", ids: []string{id}}); err != nil {
@@ -77,7 +76,7 @@ func (b *Box) Archive(ctx context.Context, id string) (*index.Delivery, error) {
 	return b.Delivery(ctx, id)
 }
 
-// markPage marks what is on a page as read, and shows it as it then stands.
+// markPage marks the deliveries on a page as read and updates the page.
 func (b *Box) markPage(ctx context.Context, page *InboxPage) error {
 	var ids []string
 	for _, d := range page.Messages {
@@ -97,7 +96,7 @@ func (b *Box) markPage(ctx context.Context, page *InboxPage) error {
 		if err != nil {
 			return err
 		}
-		if d != nil { // else it was taken away meanwhile
+		if d != nil { // otherwise the delivery was removed meanwhile
 			was.Marks = d.Marks
 		}
 	}
@@ -106,11 +105,11 @@ func (b *Box) markPage(ctx context.Context, page *InboxPage) error {
 	return err
 }
 
-// marking is deliveries of one agent that are to be marked.
+// marking names deliveries of one agent to mark.
 type marking struct {
-	verb string // "read"; "acknowledge" and "archive", which read too
+	verb string // "read"; "acknowledge" and "archive", which also mark as read
 	ids  []string
-	page bool // one that is gone meanwhile, or cannot be marked, stops no other
+	page bool // skip a delivery that is gone or cannot be marked
 }
 
 // mark creates the missing marks of deliveries in one operation.
@@ -122,7 +121,7 @@ func (b *Box) mark(ctx context.Context, m marking) error {
 	tx.Plan = func(g *writer.Group) error {
 		for _, id := range m.ids {
 			d, err := b.p.delivery(g, b.agent, id)
-			if m.page && (errors.Is(err, ErrNotFound) || errors.Is(err, ErrInvalid)) { // it was taken away meanwhile
+			if m.page && (errors.Is(err, ErrNotFound) || errors.Is(err, ErrInvalid)) { // it was removed meanwhile
 				continue
 			}
 			if err == nil {
@@ -137,8 +136,8 @@ func (b *Box) mark(ctx context.Context, m marking) error {
 	return b.perform(ctx, tx)
 }
 
-// planMarks plans the marks that a delivery lacks. Errors: as of freeFor; Group.Behind too when
-// a mark that the index knows is gone.
+// planMarks plans the marks that a delivery lacks. It returns the errors of freeFor, and Group.Behind if a
+// mark that the index knows is gone.
 func (p *Project) planMarks(g *writer.Group, tx *writer.Tx, m marking, d *index.Delivery) error {
 	type mark struct {
 		path  string
@@ -146,7 +145,7 @@ func (p *Project) planMarks(g *writer.Group, tx *writer.Tx, m marking, d *index.
 	}
 	read := mark{format.ReadMark(d.CopyPath), d.Read}
 	acked, archived := mark{format.AckMark(d.CopyPath), d.Acked}, mark{format.ArchivedMark(d.CopyPath), d.Archived}
-	switch { // and thereby read, with or without a .read
+	switch { // these count as read, with or without a .read
 	case acked.there:
 		read = acked
 	case archived.there:
@@ -176,9 +175,9 @@ func (p *Project) planMarks(g *writer.Group, tx *writer.Tx, m marking, d *index.
 	return nil
 }
 
-// freeFor reports whether a file can be made at path. Errors: Group.Behind when a file is there
-// that the index does not know yet, ErrConflict when something is there that is no file, or one
-// that the index cannot take for a mark.
+// freeFor returns nil if a file can be created at path. It returns Group.Behind if a file exists there that
+// the index does not know yet, and ErrConflict if something is there that is not a file or not a valid
+// mark.
 func (p *Project) freeFor(g *writer.Group, path string) error {
 	st, err := g.Stat(path)
 	switch {
@@ -199,9 +198,8 @@ func (p *Project) freeFor(g *writer.Group, path string) error {
 	return err
 }
 
-// stampMark writes the time into a mark that somebody made empty. The history has the server as its
-// author: the agent had no part in it.
-// See docs/tree.md, "Marks".
+// stampMark writes the time into an empty mark. The server is the operation's author in the history,
+// because the agent had no part in it. See docs/tree.md, "Marks".
 func (p *Project) stampMark(c index.Change) *writer.Tx {
 	tx := &writer.Tx{Op: writer.Op{Verb: "stamp", ID: c.ID, Summary: c.Path}, Facts: []string{markFact(c.Agent)}}
 	tx.Plan = func(g *writer.Group) error {
@@ -211,7 +209,7 @@ func (p *Project) stampMark(c index.Change) *writer.Tx {
 		if err := g.Replace(tx, c.Path, format.FormatMark(g.Now)); err != nil {
 			return err
 		}
-		tx.Writes[0].There = true // who takes it away meanwhile wants it gone
+		tx.Writes[0].There = true // if the mark is removed meanwhile, it must stay gone
 		return nil
 	}
 	return tx

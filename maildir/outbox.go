@@ -18,11 +18,11 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// A message file without an id that somebody saves below an outbox, or moves there, is sent once it
-// has not changed for settleTime: by Send, which takes the file away in the same operation. So it is
-// never sent half, and never sent without being gone. The key of what is sent is made of the file's
-// bytes: an editor that still has the text and saves it again sends nothing. What cannot be sent
-// stays, and Postmaster tells its author why. See docs/tree.md, "Sending by saving".
+// A message file without an id that is saved below an outbox, or moved there, is sent once it has not
+// changed for settleTime. Send removes the file in the same operation, so a file is never sent in part and
+// never sent without being removed. The message's key is made of the file's bytes, so an editor that saves
+// the same text again sends nothing. A file that cannot be sent stays, and Postmaster tells its author why.
+// See docs/tree.md, "Sending by saving".
 
 // saved is a file in an outbox that is to be sent.
 type saved struct {
@@ -30,11 +30,11 @@ type saved struct {
 	sum  string // SHA-256 of its bytes
 }
 
-// errSavedAnew says that the file was changed or taken away while it was to be sent.
+// errSavedAnew says that the file was changed or removed while it was about to be sent.
 var errSavedAnew = errors.New("the file has changed meanwhile")
 
-// planTaking plans that the file which a message was read from goes; nil: there is none. Errors:
-// errSavedAnew where it is not what was read; as of writer.Group.Take.
+// planTaking plans the removal of the file that a message was read from, if s is not nil. It returns
+// errSavedAnew if the file has changed since, and the errors of writer.Group.Take.
 func (p *Project) planTaking(g *writer.Group, tx *writer.Tx, s *saved) error {
 	if s == nil {
 		return nil
@@ -46,8 +46,8 @@ func (p *Project) planTaking(g *writer.Group, tx *writer.Tx, s *saved) error {
 	return err
 }
 
-// noteSaved notes which of the files that others changed are to be looked at when they are finished:
-// files in outboxes, and inbox copies.
+// noteSaved selects, from the files that others changed, those to handle once they have settled: files in
+// outboxes, and inbox copies.
 func (p *Project) noteSaved(paths []string, changes []index.Change) {
 	at := map[string]bool{}
 	for _, path := range paths {
@@ -56,12 +56,12 @@ func (p *Project) noteSaved(paths []string, changes []index.Change) {
 	for _, c := range changes {
 		switch format.Locate(c.Path).Kind {
 		case format.KindOutbox:
-			at[c.Path] = c.Kind != format.KindOutbox || c.Op == index.Removed // else it is valid, and a copy of what was sent
+			at[c.Path] = c.Kind != format.KindOutbox || c.Op == index.Removed // otherwise it is valid, and a copy of a sent message
 		case format.KindInbox:
 			at[c.Path] = c.Kind == format.KindInbox && c.Op != index.Removed
 		}
 	}
-	due := time.Now().Add(settleTime) // of all at once: then they are sent in the order that they were saved
+	due := time.Now().Add(settleTime) // the same for all, so that they are sent in the order in which they were saved
 	for path, is := range at {
 		if is {
 			p.waitFor(path, due)
@@ -69,15 +69,15 @@ func (p *Project) noteSaved(paths []string, changes []index.Change) {
 	}
 }
 
-// waitFor has a file looked at when it is due, where it is one.
+// waitFor has a file handled when it is due, if it is a regular file.
 func (p *Project) waitFor(path string, due time.Time) {
 	if st, err := p.Tree.Stat(path); err == nil && st.Mode.IsRegular() {
 		p.fresh.wait(path, st, due)
 	}
 }
 
-// handleSaved runs beside the writer and handles the files that others saved once each is finished.
-// It begins with what lies in the outboxes: the server may have ended before it sent that.
+// handleSaved runs beside the writer and handles files saved by others once each has settled. It begins
+// with the files already in the outboxes, which an earlier server may not have sent.
 func (p *Project) handleSaved(ctx context.Context) {
 	problems, err := p.store.index.Problems(ctx, p.Slug, index.AllProblems)
 	if err != nil && ctx.Err() == nil {
@@ -92,7 +92,7 @@ func (p *Project) handleSaved(ctx context.Context) {
 	away := false
 	for {
 		due, next := p.fresh.takeDue()
-		if len(due) > 0 && p.isAway(&away) { // a branch of its own has outboxes of its own: what lies there may have been sent
+		if len(due) > 0 && p.isAway(&away) { // another branch has outboxes of its own, whose files may have been sent already
 			for _, f := range due {
 				p.fresh.wait(f.path, f.stat, time.Now().Add(trySavedAgain))
 			}
@@ -127,8 +127,8 @@ func (p *Project) isAway(was *bool) bool {
 	return away
 }
 
-// preserveSaved has the history take several files at once that are to be sent, where each alone
-// would be a commit. What it does not take the sending of each tells.
+// preserveSaved has the history take several files to be sent in one commit instead of one each. An error
+// shows up when each file is sent.
 func (p *Project) preserveSaved(ctx context.Context, due []settlingFile) {
 	var paths []string
 	for _, f := range due {
@@ -141,11 +141,10 @@ func (p *Project) preserveSaved(ctx context.Context, due []settlingFile) {
 	}
 }
 
-// trySavedAgain is how soon a file is tried again that could not be handled for a reason that
-// passes.
+// trySavedAgain is the time until the next try for a file that could not be handled for a temporary reason.
 const trySavedAgain = 10 * time.Second
 
-// handle sends a saved file, or tells of an edited copy, if nobody has changed it since.
+// handle sends a saved file, or reports an edited copy, if the file has not changed since.
 func (p *Project) handle(ctx context.Context, f settlingFile) {
 	st, err := p.Tree.Stat(f.path)
 	switch {
@@ -173,10 +172,10 @@ func (p *Project) handle(ctx context.Context, f settlingFile) {
 	}
 }
 
-// sendSaved sends a file, or tells its author why it cannot be. Errors: errSavedAnew; what passes by
-// itself.
+// sendSaved sends a file, or tells its author why it cannot be sent. It returns errSavedAnew and temporary
+// errors.
 func (p *Project) sendSaved(ctx context.Context, f settlingFile) error {
-	if format.ServerName(format.Locate(f.path).Agent) { // the index tells of it as a problem
+	if format.ServerName(format.Locate(f.path).Agent) { // the index reports it as a problem
 		return nil
 	}
 	data, st, err := p.Tree.Read(f.path, p.Tree.MaxFile())
@@ -187,7 +186,7 @@ func (p *Project) sendSaved(ctx context.Context, f settlingFile) error {
 		return p.tellUnsent(ctx, f.path, data, &Error{What: refusal.SavedMalformed, Why: tree.PlainFileError(err)})
 	case st != f.stat:
 		return errSavedAnew
-	case len(bytes.TrimSpace(data)) == 0: // somebody begins to write
+	case len(bytes.TrimSpace(data)) == 0: // an empty file: the author begins to write
 		return nil
 	}
 	verb, d, err := p.savedDraft(ctx, f.path, data)
@@ -211,8 +210,9 @@ func (p *Project) sendSaved(ctx context.Context, f settlingFile) error {
 	return p.tellUnsent(ctx, f.path, data, err)
 }
 
-// withoutBlind is a refusal of a draft's recipients as Postmaster can tell it. Everybody can read its
-// mail, so it tells of no name that is in bcc alone, nor of names like that (invariant I7).
+// withoutBlind returns a refusal about a draft's recipients in a form that Postmaster may send. Everyone
+// can read Postmaster's mail, so the refusal must not name a recipient that is only in bcc, nor similar
+// names (invariant I7).
 func (p *Project) withoutBlind(d *Draft, err error) error {
 	var e *Error
 	if !errors.As(err, &e) || !e.Field.OfRecipients() || e.Name == "" {
@@ -231,15 +231,14 @@ func (p *Project) withoutBlind(d *Draft, err error) error {
 	return err
 }
 
-// passes reports whether an error says nothing about what was to be sent: the same may be sent
-// later.
+// passes reports whether an error is temporary, so that the same message may be sent later.
 func passes(err error) bool {
 	var e *Error
 	return !errors.As(err, &e) || errors.Is(err, ErrUnavailable) && e.What != refusal.EditUncommitted
 }
 
-// savedDraft is the message that a file says, and the verb that sends it; nil where the file is the
-// copy of one that was sent. Errors: ErrInvalid, ErrConflict, those of Reply.
+// savedDraft returns the message in a file and the verb that sends it; nil if the file is a copy of a sent
+// message. It returns ErrInvalid, ErrConflict, and the errors of Reply.
 func (p *Project) savedDraft(ctx context.Context, path string, data []byte) (verb string, d *Draft, err error) {
 	at := format.Locate(path)
 	sent, err := p.store.index.Message(ctx, p.Slug, at.ID, index.WithoutBody, nil)
@@ -296,10 +295,9 @@ func (p *Project) savedDraft(ctx context.Context, path string, data []byte) (ver
 	return verb, d, nil
 }
 
-// NewDraft makes a file among the drafts of an agent, for a message to those, and returns where on
-// the disk it lies, and the folder in which it would be sent. It has no text yet. Errors:
-// ErrNotFound for an unknown agent, the sender or one of those.
-// See docs/tree.md, "Sending by saving".
+// NewDraft creates a file among the agent's drafts for a message to the given agents. It returns the file's
+// path on disk and the folder from which the file would be sent. The draft has no text yet. It returns
+// ErrNotFound for an unknown agent, sender or recipient. See docs/tree.md, "Sending by saving".
 func (b *Box) NewDraft(ctx context.Context, to []string) (file, outbox string, err error) {
 	if err := b.p.needParties(ctx, &Draft{from: b.agent, To: to}); err != nil {
 		return "", "", err
@@ -326,6 +324,6 @@ func (b *Box) NewDraft(ctx context.Context, to []string) (file, outbox string, e
 	outbox = format.AgentsDir + "/" + b.agent + "/" + format.OutboxDir
 	c := b.p.Tree.Changer(b.p.store.limits.Folders())
 	defer c.Close()
-	err = c.MakeDir(outbox) // where there is none, `mv` would make the draft a file of that name
+	err = c.MakeDir(outbox) // without the folder, `mv` would rename the draft to a file of that name
 	return file, filepath.Join(b.p.Tree.Dir(), filepath.FromSlash(outbox)), err
 }
