@@ -29,7 +29,7 @@ func (f *feed) ring(changes []index.Change) {
 	for _, c := range changes {
 		f.wake(c.Project, c.Agent)
 		f.wake(c.Project, anyAgent)
-		if c.Kind == format.KindCanonical && c.Op != index.Added { // the message is in the inboxes of any number of agents, and the change does not say which
+		if c.Kind == format.KindCanonical && c.Op != index.Added { // any inbox may have the message, and the change does not say which
 			for k := range f.agents {
 				if slug, name, _ := strings.Cut(k, "/"); slug == c.Project {
 					f.wake(slug, name)

@@ -183,7 +183,7 @@ func (p *Project) give(name string, uid int) error {
 		now = p.store.cfg.User()
 	}
 	if before != now {
-		if err := p.store.hooks.DeleteMailbox(p.Slug, name); err != nil { // first, because a hook without an owner runs as the mailbox's owner
+		if err := p.store.hooks.DeleteMailbox(p.Slug, name); err != nil { // first: a hook without an owner runs as the mailbox's owner
 			return err
 		}
 	}

@@ -46,7 +46,7 @@ func (b *Box) unread(ctx context.Context, id string) error {
 		if d.Read {
 			return g.Remove(tx, format.ReadMark(d.CopyPath), format.ArchivedMark(d.CopyPath))
 		}
-		if err := b.p.freeFor(g, format.ReadMark(d.CopyPath)); !errors.Is(err, ErrConflict) { // something at the mark's path that is not a mark
+		if err := b.p.freeFor(g, format.ReadMark(d.CopyPath)); !errors.Is(err, ErrConflict) { // something else lies at the mark's path
 			return err
 		}
 		return nil

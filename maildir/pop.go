@@ -11,9 +11,9 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Pop hands out the oldest unread delivery, marked read durably; nil when there is none. Never the
-// same twice, between processes either: creating the mark exclusively decides. Errors: ErrNotFound
-// for the agent. See docs/tools.md, "Reading".
+// Pop returns the oldest unread delivery and durably marks it read; nil if there is none. It never returns
+// the same delivery twice, not even in two processes, because it creates the mark exclusively. It returns
+// ErrNotFound for the agent. See docs/tools.md, "Reading".
 func (b *Box) Pop(ctx context.Context) (*index.Delivery, error) {
 	return b.popWithin(ctx, nil)
 }
@@ -33,16 +33,16 @@ func (b *Box) PopWait(ctx context.Context, w Waiting, room *index.Room) (d *inde
 	return d, err
 }
 
-// errNoRoom ends the plan of a pop whose room has to be reserved first; nothing is popped.
+// errNoRoom ends the plan of a pop that must first reserve room. Nothing is popped.
 var errNoRoom = errors.New("no room reserved for the body")
 
-// popWithin is Pop with as much of the body as there is room for.
+// popWithin is Pop with as much of the body as fits.
 func (b *Box) popWithin(ctx context.Context, room *index.Room) (got *index.Delivery, err error) {
 	defer b.p.noteSeen(ctx, b.agent)
 	err = room.Attempt(ctx, func() error {
 		got, err = b.popOnce(ctx, room)
 		if errors.Is(err, errNoRoom) {
-			return nil // attempt reserves and comes back
+			return nil // Attempt reserves room and tries again
 		}
 		return err
 	})
@@ -75,11 +75,11 @@ func (b *Box) popOnce(ctx context.Context, room *index.Room) (*index.Delivery, e
 	return got, nil
 }
 
-// readPopped reads what is about to be popped, with as much of its body as there is room for:
-// before it is marked, for what cannot be read must not be lost. Errors: errNoRoom, Group.Behind,
-// those of the index.
+// readPopped reads the delivery to pop, with as much of its body as fits. It reads before the delivery is
+// marked, so that an unreadable message is not lost. It returns errNoRoom, Group.Behind, and the errors of
+// the index.
 func (p *Project) readPopped(g *writer.Group, d *index.Delivery, room *index.Room) (*index.Delivery, error) {
-	room.Empty() // of an earlier plan of the same pop
+	room.Empty() // clear what an earlier plan of this pop has put in
 	whole, err := p.store.index.Delivery(g.Ctx, p.Slug, d.Agent, d.ID, index.WithBody, room)
 	switch {
 	case err != nil:
@@ -87,14 +87,14 @@ func (p *Project) readPopped(g *writer.Group, d *index.Delivery, room *index.Roo
 	case whole == nil:
 		return nil, g.Behind(d.CopyPath)
 	case room.MayGrow():
-		p.pops.next[d.Agent]-- // others may have it
+		p.pops.next[d.Agent]-- // another pop may take it
 		return nil, errNoRoom
 	}
 	return whole, nil
 }
 
-// poppable finds the oldest unread delivery that is on disk, can be marked and is handed to nobody
-// else.
+// poppable returns the oldest unread delivery that is on disk, can be marked, and is not taken by another
+// pop of the group.
 func (p *Project) poppable(g *writer.Group, agent string) (*index.Delivery, error) {
 	for {
 		d, err := p.oldest(g, agent)
@@ -114,14 +114,14 @@ func (p *Project) poppable(g *writer.Group, agent string) (*index.Delivery, erro
 	}
 }
 
-// oldest hands each try of a group another delivery, oldest first.
+// oldest returns another delivery for each try of a group, oldest first.
 func (p *Project) oldest(g *writer.Group, agent string) (*index.Delivery, error) {
 	k := &p.pops
 	if k.group != g.Number {
 		*k = pops{group: g.Number, unread: map[string][]index.Delivery{}, next: map[string]int{}}
 	}
 	n := k.next[agent]
-	if n == len(k.unread[agent]) { // more than before, or there are no more
+	if n == len(k.unread[agent]) { // read more, unless there are no more
 		rows, err := p.store.index.OldestUnread(g.Ctx, p.Slug, agent, 1+8*n)
 		if err != nil || len(rows) <= n {
 			return nil, err
@@ -132,10 +132,10 @@ func (p *Project) oldest(g *writer.Group, agent string) (*index.Delivery, error)
 	return &k.unread[agent][n], nil
 }
 
-// pops is what the pops of one group know of the inboxes, which the group does not change. Only plans use
-// it, which run in one goroutine of the project.
+// pops is what the pops of one group know of the inboxes, which do not change while the group is planned.
+// Only plans use it, and they run in one goroutine of the project.
 type pops struct {
-	group  uint64                      // that it belongs to
-	unread map[string][]index.Delivery // the oldest unread deliveries of an agent
-	next   map[string]int              // which of them nobody has tried yet
+	group  uint64                      // the number of the group
+	unread map[string][]index.Delivery // the oldest unread deliveries, by agent
+	next   map[string]int              // index of the first untried delivery, by agent
 }

@@ -16,27 +16,26 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// advice is a message of Postmaster's.
+// advice is a message of Postmaster.
 type advice struct {
 	to      string
-	about   string // what it tells of: of the same it tells once
+	about   string // the idempotency key: Postmaster tells each matter once
 	subject string
 	body    string
 }
 
-// mostAdvice is how many messages Postmaster writes to one agent in an hour: a script may save any
-// number of files. One more says that there is more.
+// mostAdvice is the most messages that Postmaster writes to one agent in an hour, because a script may save
+// any number of files. One further message says that there is more.
 const mostAdvice = 20
 
-// adviceCount counts what Postmaster has written in the present hour, by agent. Safe for concurrent
-// use.
+// adviceCount counts Postmaster's messages of the current hour, by agent. It is safe for concurrent use.
 type adviceCount struct {
 	mu    sync.Mutex
 	hour  time.Time
 	wrote map[string]int
 }
 
-// count counts one more for the agent, and returns how many these are in the hour of now.
+// count adds a message to the agent and returns the agent's count in the hour of now.
 func (c *adviceCount) count(agent string, now time.Time) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,7 +46,7 @@ func (c *adviceCount) count(agent string, now time.Time) int {
 	return c.wrote[agent]
 }
 
-// advise delivers what Postmaster has to tell, unless it has told that before. Errors: those of the
+// advise delivers a message of Postmaster, unless it was delivered before. It returns the errors of the
 // writer.
 func (p *Project) advise(ctx context.Context, a advice) error {
 	told, err := p.store.index.Keyed(ctx, p.Slug, format.Postmaster, a.about)
@@ -85,15 +84,15 @@ func (p *Project) advise(ctx context.Context, a advice) error {
 const moreAdvice = "More of your files in the mail tree need mending than I write of one by one. Those that cannot be sent lie in your " +
 	"outbox still, and each is listed among the problems of the store."
 
-// tellOutdone tells the holders of exclusive claims that do not hold, because another agent has an
-// earlier one of the same path: once for a claim. The server grants no second one, but a clock that
-// jumped forward and back lets both be in force, and people make claims by hand.
+// tellOutdone tells the holders of exclusive claims that do not hold, because another agent has an earlier
+// claim of the same path, once for each claim. The server grants no second claim, but two may be in force
+// after a clock jumped forward and back, or if people make claims by hand.
 func (p *Project) tellOutdone(ctx context.Context) error {
 	live, err := p.selectClaims(ctx, func(c *claim.Row, live bool) bool { return live && c.Exclusive })
 	if err != nil {
 		return err
 	}
-	holds := map[string]*claim.Row{} // by pattern: they come by age
+	holds := map[string]*claim.Row{} // by pattern; claims are sorted by age
 	for i := range live {
 		c := &live[i]
 		first := holds[c.Pattern]
@@ -115,7 +114,7 @@ func (p *Project) tellOutdone(ctx context.Context) error {
 	return nil
 }
 
-// savedWords name what a refusal is about as the header of a file does.
+// savedWords name the fields of a refusal as the header of a file does.
 var savedWords = refusal.Words{Args: map[refusal.Field]string{
 	refusal.From:        "from",
 	refusal.Recipients:  "to, cc or bcc",
@@ -132,8 +131,7 @@ var savedWords = refusal.Words{Args: map[refusal.Field]string{
 	refusal.Attachments: "attachments",
 }}
 
-// tellUnsent tells an author that a file in the outbox was not sent, and why: once for the same
-// content.
+// tellUnsent tells an author that a file in the outbox was not sent, and why, once for the same content.
 func (p *Project) tellUnsent(ctx context.Context, path string, data []byte, why error) error {
 	return p.advise(ctx, advice{
 		to:      format.Locate(path).Agent,
@@ -145,8 +143,8 @@ func (p *Project) tellUnsent(ctx context.Context, path string, data []byte, why 
 	})
 }
 
-// tellOfEdit tells the owner of a mailbox that an edited copy changes nothing: once for a message.
-// See docs/tree.md, "Copies".
+// tellOfEdit tells the owner of a mailbox that editing a copy changes nothing, once for each message. See
+// docs/tree.md, "Copies".
 func (p *Project) tellOfEdit(ctx context.Context, path string) error {
 	at := format.Locate(path)
 	m, err := p.store.index.Message(ctx, p.Slug, at.ID, index.WithoutBody, nil)

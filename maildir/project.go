@@ -23,7 +23,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Project is one project of a store: a tree that is kept, and the mail in it. Safe for concurrent use.
+// Project is one project of a store: a kept tree and the mail in it. It is safe for concurrent use.
 type Project struct {
 	*store.Keeper
 	store   *Store
@@ -39,37 +39,36 @@ type Project struct {
 	advised adviceCount
 
 	seats   *seat.Book
-	binding sync.Mutex // held while a session becomes an agent
+	binding sync.Mutex // held while a session gets its agent
 	waiters waiters
 
 	mu      sync.Mutex
 	agents  map[string]bool // names known to exist
-	left    uint64          // how often names were taken out of agents
+	left    uint64          // how many times names were removed from agents
 	seen    map[string]*sighting
-	sighted chan struct{} // rings keepNotes
-	told    chan struct{} // rings keepNotes
+	sighted chan struct{} // wakes keepNotes
+	told    chan struct{} // wakes keepNotes
 }
 
-// HumanKey is the absolute path that the project is named by; "" where project.json does not say.
+// HumanKey returns the absolute path that names the project; "" if project.json does not say.
 func (p *Project) HumanKey() string { return p.human }
 
-// Created is when the project was made; zero where project.json does not say.
+// Created returns when the project was made; zero if project.json does not say.
 func (p *Project) Created() time.Time { return p.created }
 
-// Attachment reads a file that mail brought along, by its SHA-1 in hex. Errors: those of
-// attachment.Read.
+// Attachment reads an attachment by its SHA-1 in hex. It returns the errors of attachment.Read.
 func (p *Project) Attachment(sum string, limit int64) (*attachment.Stored, error) {
 	return attachment.Read(p.Tree, p.name(), sum, limit)
 }
 
-// OpenAttachment is Attachment for a file that is read piece by piece; the caller closes it.
+// OpenAttachment opens the file that Attachment reads. The caller closes it.
 func (p *Project) OpenAttachment(sum string, limit int64) (*attachment.Opened, error) {
 	return attachment.Open(p.Tree, p.name(), sum, limit)
 }
 
-// Project finds a project by its human key or slug. Config.Scope says which project a path inside a
-// work tree means. Errors: ErrNotFound, ErrInvalid for a key that is neither; with near names, and
-// all where there are few.
+// Project returns the project with that human key or slug. Config.Scope says which project a path inside a
+// work tree means. It returns ErrNotFound, with similar names and with all names if there are few, and
+// ErrInvalid for a key that is neither.
 func (s *Store) Project(ctx context.Context, key string) (*Project, error) {
 	_, slug, err := s.resolve(key)
 	if err != nil {
@@ -94,8 +93,8 @@ func (s *Store) known(slug string) *Project {
 	return s.projects[slug]
 }
 
-// knownSoon is known, and waits for a project that is being opened: what it brings is in the feed
-// before it is known. Errors: ctx's.
+// knownSoon is known, but waits for a project that is being opened, because its changes are in the feed
+// before it is known. It returns ctx's error.
 func (s *Store) knownSoon(ctx context.Context, slug string) (*Project, error) {
 	if p := s.known(slug); p != nil {
 		return p, nil
@@ -107,8 +106,8 @@ func (s *Store) knownSoon(ctx context.Context, slug string) (*Project, error) {
 	return s.known(slug), nil
 }
 
-// beginAdding waits until nobody else opens a project, which may take minutes; the caller calls
-// endAdding. Errors: ctx's.
+// beginAdding waits until no other project is being opened, which may take minutes. The caller calls
+// endAdding. It returns ctx's error.
 func (s *Store) beginAdding(ctx context.Context) error {
 	select {
 	case s.adding <- struct{}{}:
@@ -120,9 +119,9 @@ func (s *Store) beginAdding(ctx context.Context) error {
 
 func (s *Store) endAdding() { <-s.adding }
 
-// adopt opens a project whose folder appeared after the start (a clone made by hand); nil when
-// there is none. It waits for project.json to be written, which a checkout does late: a clone under
-// way is Git's.
+// adopt opens a project whose folder appeared after the start (a clone made by hand). It returns nil if
+// there is none. It does not open a project before project.json is written, which a checkout does late:
+// until then the clone belongs to Git.
 func (s *Store) adopt(ctx context.Context, slug string) (*Project, error) {
 	if !format.ValidSlug(slug) {
 		return nil, nil
@@ -131,19 +130,19 @@ func (s *Store) adopt(ctx context.Context, slug string) (*Project, error) {
 	if tree.FaultOf(err) == tree.FaultMachine {
 		return nil, refusal.Disk(err)
 	}
-	if err != nil || fi.Size() == 0 { // empty, it is being written: a project opened now would not know its name
+	if err != nil || fi.Size() == 0 { // still being written: a project opened now would not know its name
 		return nil, nil
 	}
 	return s.add(ctx, slug)
 }
 
-// DefaultProject is the slug of the project for those who name none. It has no human key.
-// See docs/tools.md, "postal".
+// DefaultProject is the slug of the project for requests that name none. It has no human key. See
+// docs/tools.md, "postal".
 const DefaultProject = "default"
 
-// EnsureProject is Project, but makes the project where the key is an absolute path without one, or
-// DefaultProject. Errors: as Project; ErrInvalid too for a path that can be no code base,
-// ErrTooLarge where the store may have no more projects.
+// EnsureProject is Project, but creates the project if the key is an absolute path without a project, or
+// DefaultProject. It returns the errors of Project, ErrInvalid also for a path that cannot be a code base,
+// and ErrTooLarge if the store may have no more projects.
 func (s *Store) EnsureProject(ctx context.Context, key string) (*Project, error) {
 	p, err := s.Project(ctx, key)
 	if err == nil || !errors.Is(err, ErrNotFound) {
@@ -173,18 +172,17 @@ func (s *Store) EnsureProject(ctx context.Context, key string) (*Project, error)
 	if err != nil {
 		return nil, refusal.Disk(err)
 	}
-	if p, err = s.addNext(context.WithoutCancel(ctx), slug); err == nil && made { // it is on disk, and belongs into the history
+	if p, err = s.addNext(context.WithoutCancel(ctx), slug); err == nil && made { // its files are on disk and must get into the history
 		p.History.Record([]writer.Op{{Verb: "project", Summary: p.name(), At: s.cfg.Now(), Paths: store.OwnFiles}}, nil)
 	}
 	return p, err
 }
 
-// MaxProjects is how many projects a store has by default before no more are made: each takes
-// memory of the server, and of the machine's inotify watches.
+// MaxProjects is the default limit of a store's projects. Each project takes memory of the server and
+// inotify watches of the machine.
 const MaxProjects = 1000
 
-// refuseMore refuses to make one project more than Config.MaxProjects. Those that are there are
-// counted on disk.
+// refuseMore refuses to create a project beyond Config.MaxProjects. It counts the projects on disk.
 func (s *Store) refuseMore() error {
 	slugs, err := storedir.Slugs(s.cfg.Root)
 	if err == nil && len(slugs) >= s.cfg.MaxProjects {
@@ -201,9 +199,9 @@ func (s *Store) refuseMore() error {
 	return err
 }
 
-// refuseKey refuses to make a project named by a path that can be no code base: a file, or anything
-// in the folders of the system or of the store, also through symbolic links. A path where nothing
-// is can be one. Errors: ErrInvalid; ErrUnavailable, the machine's faults.
+// refuseKey refuses to create a project for a path that cannot be a code base: a file, or a path in the
+// folders of the system or of the store, also through symbolic links. A path where nothing lies is allowed.
+// It returns ErrInvalid, and ErrUnavailable for the machine's faults.
 func (s *Store) refuseKey(human string) error {
 	if human == "" {
 		return nil
@@ -243,9 +241,8 @@ func (s *Store) refuseKey(human string) error {
 	return nil
 }
 
-// MissingFolder is the path that a key names (a slug: the path that the project is named by) where
-// nothing lies there, or something that is no folder: the key may be mistyped, or name a folder of
-// another machine. "" where a folder lies there.
+// MissingFolder returns the path that a key names (for a slug, the project's path) if no folder lies there:
+// the key may be mistyped, or name a folder of another machine. It returns "" if a folder lies there.
 func (p *Project) MissingFolder(key string) string {
 	path := filepath.Clean(storedir.PlainKey(key))
 	if !filepath.IsAbs(path) {
@@ -261,9 +258,10 @@ func (p *Project) MissingFolder(key string) string {
 	return ""
 }
 
-// EnsureProjectFor is EnsureProject for the caller. A guest makes no project but the default one:
-// it takes files and memory of the server, and a guest can name any number of them. Errors:
-// ErrNotFound without names like it, which are not a guest's to know; else as EnsureProject.
+// EnsureProjectFor is EnsureProject for a caller. A guest may create only the default project, because each
+// project takes files and memory of the server, and a guest could name any number of them. It returns
+// ErrNotFound without similar names, which a guest must not learn, and otherwise the errors of
+// EnsureProject.
 func (s *Store) EnsureProjectFor(ctx context.Context, key string, by Caller) (*Project, error) {
 	if key == DefaultProject || !s.guest(by) {
 		return s.EnsureProject(ctx, key)
@@ -275,8 +273,8 @@ func (s *Store) EnsureProjectFor(ctx context.Context, key string, by Caller) (*P
 	return p, err
 }
 
-// ProjectFor is Project for the caller. A guest learns of no other project than the one that it
-// names. Errors: as Project, for a guest without names like it.
+// ProjectFor is Project for a caller. A guest learns of no project but the one that it names: it returns
+// the errors of Project, for a guest without similar names.
 func (s *Store) ProjectFor(ctx context.Context, key string, by Caller) (*Project, error) {
 	p, err := s.Project(ctx, key)
 	var e *Error
@@ -288,8 +286,8 @@ func (s *Store) ProjectFor(ctx context.Context, key string, by Caller) (*Project
 	return p, err
 }
 
-// makeProject writes a new work tree beside its place and renames it there, so that it is whole or
-// absent. made is false where somebody else has put one there first.
+// makeProject writes a new work tree next to its place and renames it into place, so that the tree is whole
+// or absent. made is false if another process has put a tree there first.
 func (s *Store) makeProject(human, slug string) (made bool, err error) {
 	dir := filepath.Join(s.cfg.Root, storedir.ProjectsDir, slug)
 	tmp, err := os.MkdirTemp(s.cfg.Root, ".project-")
@@ -321,7 +319,7 @@ func (s *Store) makeProject(human, slug string) (made bool, err error) {
 	return err == nil, errors.Join(tree.SyncDir(dir), tree.SyncDir(filepath.Dir(dir)))
 }
 
-// add loads a project of the disk into the running store; the same again is the same project.
+// add loads a project from disk into the running store. If it is loaded already, add returns it.
 func (s *Store) add(ctx context.Context, slug string) (*Project, error) {
 	if err := s.beginAdding(ctx); err != nil {
 		return nil, err
@@ -330,7 +328,7 @@ func (s *Store) add(ctx context.Context, slug string) (*Project, error) {
 	return s.addNext(ctx, slug)
 }
 
-// addNext is add for one who has called beginAdding.
+// addNext is add for a caller that has called beginAdding.
 func (s *Store) addNext(ctx context.Context, slug string) (*Project, error) {
 	if p := s.known(slug); p != nil {
 		return p, nil
@@ -350,11 +348,11 @@ func (s *Store) addNext(ctx context.Context, slug string) (*Project, error) {
 	if s.start != nil {
 		s.start(p)
 	}
-	s.feed.ring(nil) // what it brings was recorded before anybody could find the project
+	s.feed.ring(nil) // the project's changes were recorded before anyone could find the project
 	return p, nil
 }
 
-// loadProject opens the tree and recovers it. fs.ErrNotExist when there is no repo folder.
+// loadProject opens the tree and recovers it. It returns fs.ErrNotExist if there is no repo folder.
 func (s *Store) loadProject(slug string) (*Project, error) {
 	dir := storedir.Repo(s.cfg.Root, slug)
 	fi, err := os.Lstat(dir)
@@ -369,7 +367,7 @@ func (s *Store) loadProject(slug string) (*Project, error) {
 		return nil, err
 	}
 	t.Fail = s.cfg.Fail
-	defer t.Close() // from now on it is open while somebody uses it
+	defer t.Close() // from now on the tree is open only while it is used
 	log := s.cfg.Log.With("project", slug)
 	p := &Project{
 		store:   s,
@@ -405,7 +403,7 @@ func (s *Store) loadProject(slug string) (*Project, error) {
 	return p, err
 }
 
-// attach makes the index know the project and brings it level.
+// attach makes the project known to the index and brings the index level.
 func (p *Project) attach(ctx context.Context) error {
 	var progress func(int)
 	if f := p.store.cfg.Progress; f != nil {

@@ -10,26 +10,25 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// Every tool call names a project, and to find out which Git work tree its path lies in takes a look at each
-// folder above it. So the store remembers what keys meant (Store.meant).
+// Every tool call names a project, and finding the Git work tree of its path takes a stat call for each
+// folder above it. So the store remembers the meanings of keys (Store.meant).
 
-// keyMeaning is what storedir.Resolver.ResolveKey found out about a key.
+// keyMeaning is the result of storedir.Resolver.ResolveKey for a key.
 type keyMeaning struct {
 	human, slug string
 	until       time.Time
 }
 
-// keyFresh is how long the meaning of a key counts: meanwhile somebody may link the work tree to
-// another one, or replace a symbolic link. maxKeys is how many keys are remembered; a key has at
-// most 4096 bytes.
+// keyFresh is how long the meaning of a key is used; meanwhile someone may link the work tree to another
+// one, or replace a symbolic link. maxKeys is how many keys are remembered; a key has at most 4096 bytes.
 const (
 	keyFresh = 5 * time.Second
 	maxKeys  = 1024
 )
 
-// resolve is storedir.Resolver.ResolveKey for a key of this store. It looks at no file where the
-// same key was resolved to an open project less than keyFresh ago, and no project was opened since.
-// So a change of the code base may count keyFresh late.
+// resolve is storedir.Resolver.ResolveKey for a key of this store. It reads no file if the same key was
+// resolved to an open project less than keyFresh ago and no project was opened since. So a change of the
+// code base may be noticed keyFresh late.
 func (s *Store) resolve(key string) (human, slug string, err error) {
 	now := s.cfg.Now()
 	s.mu.Lock()
@@ -55,7 +54,7 @@ func (s *Store) resolve(key string) (human, slug string, err error) {
 	return human, slug, err
 }
 
-// projectNames are the names of the projects that are open.
+// projectNames returns the names of the open projects.
 func (s *Store) projectNames() ([]storedir.ProjectName, error) {
 	var all []storedir.ProjectName
 	for _, p := range s.Projects() {
@@ -64,8 +63,8 @@ func (s *Store) projectNames() ([]storedir.ProjectName, error) {
 	return all, nil
 }
 
-// KeyNote says that a key, which means the project, names a folder below that; nil where it does
-// not.
+// KeyNote says that a key, which means this project, names a folder below the project's folder; nil if it
+// does not.
 func (p *Project) KeyNote(key string) *Error {
 	if p.KeyFolder(key) == "" {
 		return nil
@@ -79,9 +78,9 @@ func (p *Project) KeyNote(key string) *Error {
 	}
 }
 
-// MakingNote tells whoever makes the project by a key what they may not expect of it: that it is for
-// every path there is, that the key names a linked work tree, or no folder of this machine. It is ""
-// where there is nothing to tell.
+// MakingNote tells a caller that creates the project with a key what may be unexpected: the project is for
+// every path, or the key names a linked work tree, or no folder of this machine. It returns "" if there is
+// nothing to tell.
 func (p *Project) MakingNote(key string) string {
 	given := filepath.Clean(storedir.PlainKey(key))
 	if p.human == "/" {
@@ -93,7 +92,7 @@ func (p *Project) MakingNote(key string) string {
 	return p.MissingNote(key)
 }
 
-// MissingNote says that no folder lies where the key names one; "" where one does.
+// MissingNote says that no folder lies where the key names one; "" if one does.
 func (p *Project) MissingNote(key string) string {
 	missing := p.MissingFolder(key)
 	if missing == "" {
@@ -103,8 +102,8 @@ func (p *Project) MissingNote(key string) string {
 		"The project is there all the same; if you meant another one, call again with its absolute path."
 }
 
-// KeyFolder is the folder that a key, which means the project, names below that, relative to it; ""
-// where it names none.
+// KeyFolder returns the folder below the project's folder that a key of the project names, relative to the
+// project's folder; "" if it names none.
 func (p *Project) KeyFolder(key string) string {
 	given := filepath.Clean(storedir.PlainKey(key))
 	if !filepath.IsAbs(given) || given == p.human {

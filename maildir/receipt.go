@@ -8,7 +8,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// ReceiptOf is the receipt of a delivery's holder.
+// ReceiptOf returns the receipt of a delivery's holder.
 func (p *Project) ReceiptOf(d *index.Delivery) index.Receipt {
 	return index.Receipt{
 		Agent:       d.Agent,
@@ -20,8 +20,8 @@ func (p *Project) ReceiptOf(d *index.Delivery) index.Receipt {
 	}
 }
 
-// deliveredAt is when this server delivered a message, to everybody at once; zero where another
-// did, or somebody by hand.
+// deliveredAt returns when this server delivered a message, to all recipients at once; zero if it was
+// delivered by another server or by hand.
 func (p *Project) deliveredAt(m *index.MessageRow) (at format.Stamp) {
 	if _, ok := p.store.verifiedHere(&m.Message); !ok || m.Message.Project != p.name() {
 		return at
@@ -29,8 +29,8 @@ func (p *Project) deliveredAt(m *index.MessageRow) (at format.Stamp) {
 	return format.At(m.Created)
 }
 
-// addReceipts adds to a message the receipts of its recipients, in the order of its header. Those
-// of blind copies are for its sender alone, and so are their names (Invariant I7).
+// addReceipts adds the receipts of a message's recipients, in the order of the header. Receipts of bcc
+// recipients, and their names, are only for the sender (Invariant I7).
 func (p *Project) addReceipts(ctx context.Context, m *index.MessageRow, forSender bool) error {
 	holders, err := p.store.index.Receipts(ctx, p.Slug, m.ID)
 	if err == nil {
@@ -39,7 +39,7 @@ func (p *Project) addReceipts(ctx context.Context, m *index.MessageRow, forSende
 	return err
 }
 
-// putReceipts is addReceipts of a message whose holders are known.
+// putReceipts is addReceipts for a message whose holders are known.
 func (p *Project) putReceipts(m *index.MessageRow, holders []index.Receipt, forSender bool) {
 	at := p.deliveredAt(m)
 	m.Receipts = []index.Receipt{}
@@ -74,7 +74,7 @@ func (p *Project) putReceipts(m *index.MessageRow, holders []index.Receipt, forS
 func (b *Box) AwaitReply(ctx context.Context, m *Sent, w Waiting, room *index.Room) (*index.Delivery, error) {
 	const markRead = false
 	page, err := b.Inbox(ctx, index.InboxQuery{
-		Since:   m.Created, // older ones cannot answer it
+		Since:   m.Created, // older messages cannot answer it
 		ReplyTo: m.ID,
 		Bodies:  true,
 		Limit:   1,

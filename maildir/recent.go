@@ -7,30 +7,30 @@ import (
 	"time"
 )
 
-// Recent is what somebody who opens the store probably looks for.
+// Recent lists what a person who opens the store probably looks for.
 type Recent struct {
-	Agents  []RecentAgent  // the one that was active last first
-	Threads []RecentThread // the one with the newest message first
+	Agents  []RecentAgent  // the most recently active agent first
+	Threads []RecentThread // the thread with the newest message first
 }
 
-// RecentAgent is an agent that was active lately.
+// RecentAgent is a recently active agent.
 type RecentAgent struct {
 	Project *Project
 	Name    string
-	seen    time.Time // zero where it was not, since this server runs
+	seen    time.Time // zero if it was not active since this server started
 }
 
-// RecentThread is a thread with one of the newest messages.
+// RecentThread is a thread that has one of the newest messages.
 type RecentThread struct {
 	Project *Project
 	ID      string
 	Subject string // of its newest message
 }
 
-// recentMessages is among how many of the newest messages threads and senders are looked for.
+// recentMessages is how many of the newest messages are searched for threads and senders.
 const recentMessages = 200
 
-// Recent returns at most limit agents and threads of all projects. The agents are those that this
+// Recent returns at most limit agents and at most limit threads of all projects: first the agents that this
 // server has seen, then the senders of the newest messages.
 func (s *Store) Recent(ctx context.Context, limit int) (*Recent, error) {
 	messages, err := s.index.Newest(ctx, recentMessages)
@@ -74,7 +74,7 @@ func (s *Store) Recent(ctx context.Context, limit int) (*Recent, error) {
 	return r, nil
 }
 
-// seenHere lists whom this server has seen in the project.
+// seenHere lists the agents that this server has seen in the project.
 func (p *Project) seenHere() (all []RecentAgent) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

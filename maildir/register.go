@@ -19,21 +19,21 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Registration asks for an identity.
+// Registration asks for a new agent.
 type Registration struct {
 	Program, Model, Task string
-	NameHint             string // sanitized; used when free
+	NameHint             string // sanitized; used if the name is free
 }
 
-// Registered is the identity made.
+// Registered is a new agent.
 type Registered struct {
 	index.AgentRow
-	Note *Error // when the hint was not used as it is, why; nil otherwise. It is no error
+	Note *Error // why the hint was not used unchanged; nil if it was. It is not an error
 }
 
-// Register makes a new agent, which is the store's user's. Where the hint names the agent of a session
-// that goes on in the same program, it returns that agent: the model of that session asks who it is.
-// Errors: ErrInvalid, ErrUnavailable. See docs/tools.md, "Agents".
+// Register creates an agent that belongs to the store's user. If the hint names the agent of a running
+// session of the same program, it returns that agent, because the session's model is asking who it is. It
+// returns ErrInvalid and ErrUnavailable. See docs/tools.md, "Agents".
 func (p *Project) Register(ctx context.Context, r Registration) (*Registered, error) {
 	for _, f := range []struct {
 		field refusal.Field
@@ -55,14 +55,14 @@ func (p *Project) Register(ctx context.Context, r Registration) (*Registered, er
 		if err != nil {
 			return nil, err
 		}
-		if made != nil { // else somebody has just made another of that name
+		if made != nil { // otherwise another caller has just taken the name
 			made.Note = note
 			return made, nil
 		}
 	}
 }
 
-// register makes an agent of that name; nil where another one has it by now.
+// register creates an agent of that name. It returns nil if another agent has the name by now.
 func (p *Project) register(ctx context.Context, r Registration, name string) (made *Registered, err error) {
 	tx := &writer.Tx{Op: writer.Op{Verb: "register", Agent: name}, Facts: []string{nameFact(name)}, Sure: true}
 	tx.Summary = name + " (" + strings.Trim(r.Program+", "+r.Model, ", ") + ")"
@@ -88,8 +88,8 @@ func (p *Project) register(ctx context.Context, r Registration, name string) (ma
 	return made, nil
 }
 
-// inSession returns the agent that the hint names where a session of the program is that agent; nil
-// where none is.
+// inSession returns the agent that the hint names if a session of the program has that agent; nil if none
+// has.
 func (p *Project) inSession(ctx context.Context, r Registration) (*Registered, error) {
 	live, _ := p.seats.Sessions(strings.TrimSpace(r.NameHint))
 	for _, s := range live {
@@ -110,9 +110,9 @@ func (p *Project) inSession(ctx context.Context, r Registration) (*Registered, e
 	return nil, nil
 }
 
-// EnsureAgent makes an agent of exactly that name where there is none yet, as first contact does;
-// where there is one it changes nothing, whoever made it. Errors: ErrInvalid for the name,
-// ErrConflict where another agent's name differs only in case. See docs/tools.md, "Agents".
+// EnsureAgent creates an agent of exactly that name if there is none, as first contact does. If the agent
+// exists it changes nothing, whoever created it. It returns ErrInvalid for the name, and ErrConflict if
+// another agent's name differs only in case. See docs/tools.md, "Agents".
 func (p *Project) EnsureAgent(ctx context.Context, name string, r Registration) error {
 	if ok, err := p.hasAgent(ctx, name); ok || err != nil {
 		return err
@@ -156,7 +156,7 @@ func (p *Project) EnsureAgent(ctx context.Context, name string, r Registration) 
 // nameHolder returns the name of the agent that is called so in any case, spelled as the agent spells it. It
 // returns "" if there is no such agent.
 func (p *Project) nameHolder(ctx context.Context, name string) (holder string, err error) {
-	const spellings = 10 // of one name: people make folders
+	const spellings = 10 // of one name, because people make folders
 	names, err := p.store.index.Names(ctx, p.Slug, format.KindProfile, name, spellings)
 	for _, n := range names {
 		if n == name || holder == "" && strings.EqualFold(n, name) {
@@ -166,8 +166,8 @@ func (p *Project) nameHolder(ctx context.Context, name string) (holder string, e
 	return holder, err
 }
 
-// freeName returns the hint, sanitized, where no agent has it in any case, else a made name and
-// why.
+// freeName returns the sanitized hint if no agent has that name in any case; otherwise a made name, and a
+// note that says why.
 func (p *Project) freeName(ctx context.Context, hint string) (name string, note *Error, err error) {
 	if hint != "" {
 		clean := sanitizeName(hint)
@@ -211,13 +211,13 @@ func (p *Project) freeName(ctx context.Context, hint string) (name string, note 
 	}
 }
 
-// reserved reports whether nobody can register a name: it is the server's, or a word for everybody
+// reserved reports whether a name cannot be registered: it is a name of the server, or a word for everyone
 // that a sender would not take for one agent.
 func reserved(name string) bool {
 	return format.ServerName(name) || slices.Contains([]string{"all", "everybody", "everyone"}, strings.ToLower(name))
 }
 
-// madeName is adjective and noun; after a few tries with a number behind.
+// madeName returns a name of an adjective and a noun, after a few tries with a number.
 func (s *Store) madeName(try int) (string, error) {
 	var b [8]byte
 	if _, err := io.ReadFull(s.cfg.Rand, b[:]); err != nil {
@@ -245,23 +245,23 @@ func sanitizeName(hint string) string {
 	return clean
 }
 
-// AgentInfo is what whois and the directory tell. The directory leaves Mail and
-// Commits out.
+// AgentInfo is what whois and the directory tell about an agent. The directory leaves out Mail and Commits.
 type AgentInfo struct {
 	index.AgentRow
 	Claims []claim.Row      // live ones
 	Mail   []index.Delivery // the newest openly addressed messages in its inbox, newest first
-	// Commits are its newest in the mail's history, newest first; none where Git cannot be read.
+	// Commits are the agent's newest commits in the mail's history, newest first; none if Git cannot be
+	// read.
 	Commits []history.Commit
 }
 
-// whoisCommits is how many of an agent's commits whois tells.
+// whoisCommits is how many of an agent's commits whois shows.
 const whoisCommits = 5
 
-// whoisMail is of how many messages in the inbox whois tells how far the agent is with them.
+// whoisMail is how many messages of the inbox whois shows, with the agent's marks.
 const whoisMail = 10
 
-// Whois looks an agent up. Errors: ErrNotFound with near names.
+// Whois looks an agent up. It returns ErrNotFound with similar names.
 func (p *Project) Whois(ctx context.Context, name string) (*AgentInfo, error) {
 	row, err := p.store.index.Agent(ctx, p.Slug, name)
 	if err != nil {
@@ -289,15 +289,14 @@ func (p *Project) Whois(ctx context.Context, name string) (*AgentInfo, error) {
 	return info, nil
 }
 
-// marksMail reports whether a commit is of a mark on one message: it may be one that the agent got as
-// a blind copy (Invariant I7), and Mail tells the others.
+// marksMail reports whether a commit marks one message. It may be a message that the agent got as bcc
+// (Invariant I7), and Mail shows the other messages.
 func marksMail(c history.Commit) bool {
 	verb, _, _ := strings.Cut(c.Subject, ":")
 	return slices.Contains([]string{"read", "unread", "acknowledge", "archive", "pop", "delete"}, verb)
 }
 
-// activeFor is how long an agent counts as active after it was last seen.
-// See docs/tools.md, "Agents".
+// activeFor is how long an agent counts as active after it was last seen. See docs/tools.md, "Agents".
 const activeFor = 7 * 24 * time.Hour
 
 // Agents lists all agents by name, without Program, Model, Task and LastActive.
@@ -305,24 +304,24 @@ func (p *Project) Agents(ctx context.Context) ([]index.AgentRow, error) {
 	return p.store.index.Agents(ctx, p.Slug)
 }
 
-// LastRead tells when each agent read mail last; agents that never did are not among them.
+// LastRead returns when each agent last read mail; agents that never did are missing.
 func (p *Project) LastRead(ctx context.Context) (map[string]time.Time, error) {
 	return p.store.index.LastRead(ctx, p.Slug)
 }
 
 // AgentsQuery selects agents, by name.
 type AgentsQuery struct {
-	After  string // only those whose names come after this one
-	Active bool   // only those seen within seven days
-	// Take is asked for each; where it returns false that one is left out and the list ends.
+	After  string // only agents whose names come after this name
+	Active bool   // only agents seen within seven days
+	// Take is called with each agent. If it returns false, that agent is left out and the list ends.
 	Take func(a *AgentInfo) bool
 }
 
-// agentsRead is how many agents are read at once: what their profiles say may be 12 KiB of each.
+// agentsRead is how many agents are read at once. Their profiles may have 12 KiB each.
 const agentsRead = 50
 
-// EachAgent gives agents to q.Take, by name, with all that is known of them. It reports whether it
-// came to the end.
+// EachAgent calls q.Take with the agents, by name, with all fields. end reports whether it reached the last
+// agent.
 func (p *Project) EachAgent(ctx context.Context, q AgentsQuery) (end bool, err error) {
 	const all = false
 	live, err := p.Claims(ctx, all)
@@ -355,7 +354,7 @@ func (p *Project) EachAgent(ctx context.Context, q AgentsQuery) (end bool, err e
 	}
 }
 
-// needAgent refuses a name that no agent of the project has.
+// needAgent refuses a name that belongs to no agent of the project.
 func (p *Project) needAgent(ctx context.Context, field refusal.Field, name string) error {
 	ok, err := p.hasAgent(ctx, name)
 	if err == nil && !ok {
@@ -379,14 +378,14 @@ func (p *Project) hasAgent(ctx context.Context, name string) (bool, error) {
 		return false, err
 	}
 	p.mu.Lock()
-	if p.left == left { // else it may be gone since the index was asked
+	if p.left == left { // otherwise the agent may be gone since the index was asked
 		p.agents[name] = true
 	}
 	p.mu.Unlock()
 	return true, nil
 }
 
-// name is how sentences call the project.
+// name returns the project's name for sentences.
 func (p *Project) name() string {
 	if p.human != "" {
 		return p.human
@@ -394,8 +393,8 @@ func (p *Project) name() string {
 	return p.Slug
 }
 
-// noteSeen notes that agent did something now, in memory; keepNotes writes it. A name that no agent has
-// leaves nothing behind.
+// noteSeen records in memory that the agent did something now; keepNotes writes it to disk. It ignores a
+// name without an agent.
 func (p *Project) noteSeen(ctx context.Context, agent string) {
 	if ok, err := p.hasAgent(ctx, agent); err != nil || !ok {
 		return
@@ -414,16 +413,16 @@ func ring(bell chan struct{}) {
 	}
 }
 
-// sighting is when an agent was last here, and whether its file says so.
+// sighting is when an agent was last seen, and whether its file says so.
 type sighting struct {
 	last    time.Time
 	written bool
 }
 
-// keepNotes writes what agents were told of, and at most once a second when they were seen, until ctx ends,
-// and then what is left. A kill loses a second of it.
+// keepNotes writes what agents were told of, and at most once a second when they were seen, until ctx ends;
+// then it writes the rest. A kill loses a second of it.
 func (p *Project) keepNotes(ctx context.Context) {
-	sighted := p.sighted // nil: something was written just now
+	sighted := p.sighted // nil: written less than a second ago
 	var rested <-chan time.Time
 	for ctx.Err() == nil {
 		select {
@@ -441,7 +440,7 @@ func (p *Project) keepNotes(ctx context.Context) {
 	p.seats.Write()
 }
 
-// writeSeen gives the file of each agent that was seen since the last call that time.
+// writeSeen writes the time of each agent that was seen since the last call to the agent's file.
 func (p *Project) writeSeen() {
 	unwritten := map[string]time.Time{}
 	p.mu.Lock()

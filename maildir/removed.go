@@ -9,24 +9,24 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// life is how the work of a project is ended: see Store.endProject.
+// life is the state needed to end the work of a project: see Store.endProject.
 type life struct {
 	folder  os.FileInfo // of the tree when the project was opened
 	removed chan struct{}
-	stop    context.CancelFunc // ends Project.run; nil while the store does not run. Store.mu
+	stop    context.CancelFunc // ends Project.run; nil while the store does not run. Guarded by Store.mu
 	ended   chan struct{}      // closed when run has returned
 }
 
-// isRemoved reports whether the project's folder is gone, or is another one by now. Where the
-// machine cannot tell, it is not.
+// isRemoved reports whether the project's folder is gone or was replaced by another folder. If the machine
+// cannot tell, it reports false.
 func (p *Project) isRemoved() bool {
 	fi, err := os.Lstat(p.Tree.Dir())
 	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(fi, p.life.folder)
 }
 
-// endProject ends a project whose folder is removed: nobody finds it any more, whoever waits in it
-// is told, and its rows go. It returns when nothing of the project is under way, for a folder that
-// is made there next is another project's.
+// endProject ends a project whose folder was removed: the project can no longer be found, waiting callers
+// are told, and its rows are dropped. It returns when no operation of the project is in progress, because a
+// folder made there next is another project.
 func (s *Store) endProject(ctx context.Context, p *Project) {
 	if s.beginAdding(ctx) != nil { // the server ends
 		return
@@ -53,7 +53,7 @@ func (s *Store) endProject(ctx context.Context, p *Project) {
 	s.feed.ring(nil)
 }
 
-// forgetLeftOut drops why a project could not be opened, once its folder is removed.
+// forgetLeftOut forgets why a project could not be opened once its folder is removed.
 func (s *Store) forgetLeftOut(slug string) {
 	if _, err := os.Lstat(storedir.Repo(s.cfg.Root, slug)); errors.Is(err, fs.ErrNotExist) {
 		s.mu.Lock()

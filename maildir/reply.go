@@ -9,9 +9,10 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Reply sends a reply to the message id, in its thread. What the draft leaves out comes from that message: recipients, subject, and the
-// importance of a high or urgent one where the reply asks for acknowledgement. Errors: as Send; ErrNotFound for the original.
-// See docs/tools.md, "Sending".
+// Reply sends a reply to the message id, in its thread. Fields that the draft leaves out come from that
+// message: recipients, subject, and the importance of a high or urgent message if the reply asks for
+// acknowledgement. It returns the errors of Send, and ErrNotFound for the original. See docs/tools.md,
+// "Sending".
 func (b *Box) Reply(ctx context.Context, id string, d Draft) (*Sent, error) {
 	d.from, d.origin = b.agent, b.origin
 	if err := b.p.makeReply(ctx, id, &d); err != nil {
@@ -20,7 +21,7 @@ func (b *Box) Reply(ctx context.Context, id string, d Draft) (*Sent, error) {
 	return b.p.send(ctx, "reply", d)
 }
 
-// makeReply makes the draft a reply to a message: what it leaves out comes from the original.
+// makeReply turns the draft into a reply: fields that it leaves out come from the original.
 func (p *Project) makeReply(ctx context.Context, id string, d *Draft) error {
 	orig, err := p.messageHead(ctx, id)
 	if err != nil {
@@ -60,7 +61,7 @@ func (p *Project) makeReply(ctx context.Context, id string, d *Draft) error {
 	return nil
 }
 
-// replySubject puts "Re: " before a subject once.
+// replySubject puts "Re: " before a subject, unless it is there.
 func replySubject(s string) string {
 	if len(s) >= 3 && strings.EqualFold(s[:3], "re:") {
 		return s

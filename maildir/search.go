@@ -10,23 +10,23 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// SearchRequest is a search as typed.
+// SearchRequest is a search as it was typed.
 type SearchRequest struct {
 	Text   string // see package query
-	Rank   bool   // by bm25 among the newest matches, else newest first
+	Rank   bool   // rank the newest matches by bm25; otherwise newest first
 	Limit  int    // default 20, at most 200
-	Cursor string // of an earlier page of the same search; "" for the first
+	Cursor string // of an earlier page of the same search; "" for the first page
 }
 
 // SearchPage is one page of hits.
 type SearchPage struct {
 	Hits   []index.Hit
 	Next   string // "" at the end
-	Ranked int    // of a search by rank: how many of the newest matches were put into order; else 0
-	Note   error  // how the text was read where that may surprise; nil
+	Ranked int    // in a ranked search: how many of the newest matches were ranked; else 0
+	Note   error  // how the text was understood, if that may surprise; else nil
 }
 
-// Cut leaves out all hits but the first n, and has Next go on behind those.
+// Cut removes all hits but the first n, and sets Next to continue after them.
 func (page *SearchPage) Cut(n int) {
 	if n <= 0 || n >= len(page.Hits) {
 		return
@@ -37,10 +37,10 @@ func (page *SearchPage) Cut(n int) {
 
 const maxQuery = 4096 // bytes
 
-// Search finds messages. Newest first, its pages neither skip nor repeat a message that was there at
-// the first, whatever mail comes meanwhile; by rank, such mail moves what follows. Errors:
-// ErrInvalid (a text that means nothing, a cursor that no page gave); never one of SQL.
-// See docs/tools.md, "Search".
+// Search finds messages. Sorted by time, its pages neither skip nor repeat a message that existed at the
+// first page, even if mail arrives meanwhile; in a ranked search, new mail may shift later pages. It
+// returns ErrInvalid for a text that means nothing or a cursor that no page returned, and never an error of
+// SQL. See docs/tools.md, "Search".
 func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, error) {
 	if len(r.Text) > maxQuery {
 		return nil, refusal.Over(refusal.TooLarge("{field} has {count} bytes, over the limit of {limit}: keep it to a few words."),
@@ -113,7 +113,7 @@ func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, err
 	return page, nil
 }
 
-// threadNote says that the thread of a filter is none; nil where it is one.
+// threadNote returns a note that the thread of a filter does not exist; nil if it exists.
 func (p *Project) threadNote(ctx context.Context, thread string) (note, err error) {
 	_, err = p.ThreadPage(ctx, index.ThreadQuery{Thread: thread, Limit: 1})
 	var e *Error
@@ -125,8 +125,8 @@ func (p *Project) threadNote(ctx context.Context, thread string) (note, err erro
 	return nil, err
 }
 
-// AddBodies reads the bodies of the hits, as far as there is room for them: the page ends before
-// the first hit that does not fit. Errors: those of Room.Reserve.
+// AddBodies reads the bodies of the hits. The page ends before the first hit that does not fit. It returns
+// the errors of Room.Reserve.
 func (p *Project) AddBodies(ctx context.Context, page *SearchPage, room *index.Room) error {
 	n := 0
 	err := room.Attempt(ctx, func() error {
@@ -143,8 +143,8 @@ func (p *Project) AddBodies(ctx context.Context, page *SearchPage, room *index.R
 	return err
 }
 
-// nameAgents writes the names in filters as the agents write them: no two differ only in case.
-// unknown says which name is no agent's; nil when all are.
+// nameAgents replaces the names in filters by the agents' spelling; no two names differ only in case.
+// unknown names a name that belongs to no agent; nil if all do.
 func (p *Project) nameAgents(ctx context.Context, e query.Expr) (named query.Expr, unknown error) {
 	named = query.Map(e, func(f query.Filter) query.Expr {
 		if f.Key != query.From && f.Key != query.To && f.Key != query.CC {

@@ -25,47 +25,47 @@ type Draft struct {
 	ThreadID      string
 	InReplyTo     string
 	Attachments   []string // paths of files: see package attachment
-	WorkDir       string   // absolute folder that the sender works in, which tells the work tree; "" or any other: the main one
+	WorkDir       string   // absolute folder that the sender works in, which tells the work tree; "" or any other: the main work tree
 	Key           string   // idempotency key
-	Bounded       bool     // refuse where a recipient has Config.MailboxDepth unread messages
+	Bounded       bool     // refuse if a recipient has Config.MailboxDepth unread messages
 	Variants
-	Images *attachment.Images // what becomes of images in the body; nil: it is sent as it is
+	Images *attachment.Images // how to handle images in the body; nil: send it unchanged
 
-	References []string // ids before InReplyTo, oldest first, where the sender names them
+	References []string // ids before InReplyTo, oldest first, if the sender names them
 
 	from   string
 	origin format.Origin
-	by     *Caller // whose rights count where files are attached; nil: the store's own
-	saved  *saved  // the file that it was read from, which goes where it is sent; nil: none
+	by     *Caller // the caller whose rights apply to attached files; nil: the store's own rights
+	saved  *saved  // the file that the draft was read from, which is removed when it is sent; nil: none
 }
 
-// Variants say in what formats a body is sent. The zero value is markdown alone.
+// Variants say in which formats a body is sent. The zero value is markdown only.
 type Variants struct {
-	TextOnly bool   // the body is plain text and no markdown
-	HTML     string // the same text in HTML, kept as it is beside the body; "": none
+	TextOnly bool   // the body is plain text, not markdown
+	HTML     string // the same text in HTML, stored unchanged beside the body; "": none
 }
 
-// MailboxDepth is how many unread messages a mailbox holds for bounded drafts, by default: nobody
-// floods a reader who is away. See docs/tools.md, "postal".
+// MailboxDepth is the default limit of unread messages in a mailbox for bounded drafts, so that a reader
+// who is away is not flooded. See docs/tools.md, "postal".
 const MailboxDepth = 10_000
 
-// MaxFanout is how much one message writes into inboxes, by default: the bytes of its file times
-// its recipients. The canonical copy and the sender's are not counted, nor are attachments, which
-// are stored once; so what tree.MaxFile allows can always go to one recipient.
+// MaxFanout is the default limit of what one message may write into inboxes: the bytes of its file times
+// its recipients. The canonical file, the sender's copy, and attachments, which are stored once, do not
+// count. So a message that tree.MaxFile allows can always go to one recipient.
 const MaxFanout = 64 << 20
 
-// Sent is a message that was delivered, or with Again one that the same key had delivered before.
+// Sent is a delivered message; with Again, a message that was delivered earlier with the same key.
 type Sent struct {
 	format.Message
 	Again bool
-	Notes []*Error // what was done otherwise than asked
+	Notes []*Error // what was done differently from the request
 }
 
-// Send delivers to every recipient or to none; when it returns, the files are durable and indexed.
-// Errors: ErrNotFound (unknown sender or recipients, all of them named, with near names),
-// ErrInvalid, ErrTooLarge, ErrConflict (the key was used for other content), ErrUnavailable (disk
-// full, read-only …, or a draft that is Bounded finds a mailbox full; one that its key had
-// delivered before does not). See docs/tools.md, "Sending".
+// Send delivers to every recipient or to none. When it returns, the files are durable and indexed. It
+// returns ErrNotFound for an unknown sender or unknown recipients (all are named, with similar names),
+// ErrInvalid, ErrTooLarge, ErrConflict if the key was used for other content, and ErrUnavailable (disk
+// full, read-only …, or a mailbox that is full for a Bounded draft, unless the same key delivered the
+// message before). See docs/tools.md, "Sending".
 func (b *Box) Send(ctx context.Context, d Draft) (*Sent, error) {
 	d.from, d.origin = b.agent, b.origin
 	return b.p.send(ctx, "send", d)
@@ -99,7 +99,7 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 	var sent *Sent
 	tx := &writer.Tx{Op: writer.Op{Verb: verb, Agent: d.from}}
 	if d.Key != "" {
-		tx.Facts, tx.Sure = []string{keyFact(d.from, d.Key)}, true // the key may stand in a file that is not known
+		tx.Facts, tx.Sure = []string{keyFact(d.from, d.Key)}, true // the key may be in a file that cannot be read now
 	}
 	tx.Plan = func(g *writer.Group) error {
 		sent = &Sent{Notes: brought.Notes}
@@ -134,7 +134,7 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 	return sent, nil
 }
 
-// gather reads what a draft brings along. Errors: those of attachment.Intake.Gather.
+// gather reads the draft's attachments and images. It returns the errors of attachment.Intake.Gather.
 func (p *Project) gather(ctx context.Context, d *Draft) (*attachment.Brought, error) {
 	r := attachment.Request{
 		Names:    d.Attachments,
@@ -151,8 +151,7 @@ func (p *Project) gather(ctx context.Context, d *Draft) (*attachment.Brought, er
 	return p.store.intake.Gather(ctx, r)
 }
 
-// check holds the draft against the limits and cleans its lists of recipients: to > cc > bcc, no
-// name twice.
+// check applies the limits to the draft and removes duplicate recipients: to wins over cc, and cc over bcc.
 func (d *Draft) check() error {
 	seen := map[string]bool{}
 	for _, l := range []*[]string{&d.To, &d.CC, &d.BCC} {
@@ -209,7 +208,7 @@ func (d *Draft) check() error {
 	return nil
 }
 
-// checkText refuses text that cannot stand on one line.
+// checkText refuses text that cannot be on one line.
 func checkText(field refusal.Field, s string, limit int) error {
 	e := &Error{Field: field, Name: s}
 	switch {
@@ -233,7 +232,7 @@ func (p *Project) needParties(ctx context.Context, d *Draft) error {
 		return err
 	}
 	var unknown []string
-	field := refusal.Field("") // of the list that all unknown names stand in
+	field := refusal.Field("") // the list that contains all unknown names
 	for _, list := range []struct {
 		of    refusal.Field
 		names []string
@@ -268,8 +267,8 @@ func (p *Project) needParties(ctx context.Context, d *Draft) error {
 	return p.unknownAgent(ctx, field, unknown...)
 }
 
-// needRoom refuses where a mailbox has no room for one more unread message. It counts what others of the
-// group deliver.
+// needRoom refuses if a mailbox has no room for another unread message. It counts what other operations of
+// the group deliver.
 func (p *Project) needRoom(g *writer.Group, names []string) error {
 	for _, n := range names {
 		counts, err := p.store.index.Counts(g.Ctx, p.Slug, n)
@@ -277,7 +276,7 @@ func (p *Project) needRoom(g *writer.Group, names []string) error {
 			return err
 		}
 		unread, most := counts.Unread, p.store.cfg.MailboxDepth
-		if unread+writer.MaxGroup >= most { // else it need not be counted
+		if unread+writer.MaxGroup >= most { // otherwise there is room in any case
 			unread += g.Coming(format.AgentsDir + "/" + n + "/" + format.InboxDir)
 		}
 		if unread >= most {
@@ -293,7 +292,7 @@ func (p *Project) needRoom(g *writer.Group, names []string) error {
 	return nil
 }
 
-// message is the draft without id and time.
+// message returns the draft as a message without id and time.
 func (d *Draft) message(project string, files []attachment.File) format.Message {
 	m := format.Message{
 		ThreadID:    d.ThreadID,
@@ -329,8 +328,8 @@ func (d *Draft) message(project string, files []attachment.File) format.Message 
 	return m
 }
 
-// sentBefore finds what the same sender sent to the same recipients under the same key: that
-// message where its content is the same, ErrConflict where it is not, nil where there is none. See
+// sentBefore looks for a message of the same sender to the same recipients with the same key. It returns
+// that message if the content is the same, ErrConflict if it differs, and nil if there is none. See
 // docs/tools.md, "Sending".
 func (p *Project) sentBefore(ctx context.Context, m *format.Message) (*format.Message, error) {
 	rows, err := p.store.index.Keyed(ctx, p.Slug, m.From, m.Key)
@@ -357,8 +356,8 @@ func (p *Project) sentBefore(ctx context.Context, m *format.Message) (*format.Me
 	return nil, nil
 }
 
-// contentOf is everything that two messages under one key must share: all but id, time, seal, and
-// how the server got them.
+// contentOf returns everything that two messages with one key must share: all but id, time, seal, and
+// origin.
 func contentOf(m *format.Message) []byte {
 	c := *m
 	c.ID, c.Seal, c.Origin, c.Created = "", "", format.Origin{}, time.Time{}
@@ -370,8 +369,8 @@ func sorted(l []string) []string { return slices.Sorted(slices.Values(l)) }
 
 func sameNames(a, b []string) bool { return slices.Equal(sorted(a), sorted(b)) }
 
-// planMessage plans the files of a message: canonical, outbox copy, inbox copies, attachments.
-// See docs/tree.md, "Copies".
+// planMessage plans the files of a message: canonical file, outbox copy, inbox copies, attachments. See
+// docs/tree.md, "Copies".
 func (p *Project) planMessage(g *writer.Group, tx *writer.Tx, m *format.Message, files []attachment.File) error {
 	var err error
 	if m.ID, m.Created, err = p.store.clock.Stamp(); err != nil {
@@ -404,7 +403,7 @@ func (p *Project) planMessage(g *writer.Group, tx *writer.Tx, m *format.Message,
 		tx.Writes = append(tx.Writes, w)
 	}
 	add(format.CanonicalPath(m.ID, m.Created), plain)
-	if m.From != format.Postmaster { // which is no agent, and has no folder
+	if m.From != format.Postmaster { // Postmaster is no agent and has no folder
 		add(format.OutboxPath(m.From, m.ID, m.Created), full)
 	}
 	for _, n := range slices.Concat(m.To, m.CC) {
@@ -420,7 +419,7 @@ func (p *Project) planMessage(g *writer.Group, tx *writer.Tx, m *format.Message,
 	return nil
 }
 
-// summaryOf is how the history shows a message on one line. It names no blind recipient (Invariant
+// summaryOf returns the line that the history shows for a message. It names no bcc recipient (Invariant
 // I7).
 func summaryOf(m *format.Message) string {
 	if len(m.To)+len(m.CC) == 0 {
@@ -448,7 +447,7 @@ func (p *Project) checkSize(file []byte) error {
 	return nil
 }
 
-// checkFanout refuses a message whose file of size bytes would be written into too many inboxes.
+// checkFanout refuses a message if its file, of size bytes, would be written into too many inboxes.
 func (p *Project) checkFanout(m *format.Message, size int) error {
 	n, most := len(m.Recipients()), p.store.cfg.MaxFanout
 	if int64(n)*int64(size) <= most {

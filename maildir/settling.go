@@ -9,20 +9,20 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// settleTime is how long a saved file must not have changed before the server takes it for finished.
-// See docs/tree.md, "Sending by saving".
+// settleTime is how long a saved file must stay unchanged before the server takes it for finished. See
+// docs/tree.md, "Sending by saving".
 const settleTime = 2 * time.Second
 
-// settling holds files that others saved until they have not changed for a while. Safe for
-// concurrent use; newSettling makes one.
+// settling holds files saved by others until they have not changed for a while. It is safe for concurrent
+// use. newSettling makes one.
 type settling struct {
-	bell chan struct{} // rings when an earlier time than before may be due
+	bell chan struct{} // rings when a file may be due earlier than before
 
 	mu    sync.Mutex
 	files map[string]settlingFile // by path
 }
 
-// settlingFile is how a file was found, and when to look whether it is still the same.
+// settlingFile is the state of a file, and when to check whether it is still the same.
 type settlingFile struct {
 	path string
 	stat tree.FileStat
@@ -33,7 +33,7 @@ func newSettling() settling {
 	return settling{bell: make(chan struct{}, 1), files: map[string]settlingFile{}}
 }
 
-// wait has the file looked at when it is due, if it is as st says then.
+// wait schedules a file for the time due, if it then still has the state st.
 func (s *settling) wait(path string, st tree.FileStat, due time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,8 +44,8 @@ func (s *settling) wait(path string, st tree.FileStat, due time.Time) {
 	}
 }
 
-// takeDue returns the files that are to be looked at now, in the order that they were saved, and
-// how long until the next one is.
+// takeDue returns the files that are due now, in the order in which they were saved, and the time until the
+// next one is due.
 func (s *settling) takeDue() (due []settlingFile, next time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,16 +11,16 @@ import (
 	"mailtree/maildir/query"
 )
 
-// News is how much has happened in a project since a moment.
+// News counts what has happened in a project since a moment.
 type News struct {
-	Messages, Threads int  // of the newest maxNews messages
+	Messages, Threads int  // among the newest maxNews messages
 	More              bool // there were more than maxNews messages
 	ClaimsEnded       int
-	Edits             int // messages that somebody edited by hand, among the newest editsRead changes of the store
+	Edits             int // messages edited by hand, among the newest editsRead changes of the store
 }
 
 const (
-	maxNews   = 100 // a glance needs no more: the search is half of what the first view costs
+	maxNews   = 100 // enough for a glance: the search is half the cost of the first view
 	editsRead = 1000
 )
 
@@ -52,8 +52,8 @@ func (p *Project) Since(ctx context.Context, since time.Time) (*News, error) {
 	return n, err
 }
 
-// messagesSince lists the newest messages after a moment, at most that many, and whether there are
-// more.
+// messagesSince returns at most the given number of the newest messages after a moment, and whether there
+// are more.
 func (p *Project) messagesSince(ctx context.Context, since time.Time, most int) (hits []index.Hit, more bool, err error) {
 	found, err := p.store.index.Search(ctx, index.SearchQuery{
 		Query:   query.Query{After: since},
@@ -75,14 +75,14 @@ func (p *Project) editsSince(ctx context.Context, since time.Time) (n int, err e
 	return n, err
 }
 
-// Day is what happened in a project since a moment.
+// Day lists what has happened in a project since a moment.
 type Day struct {
 	Project  string       `json:"project"` // slug
 	Since    format.Stamp `json:"since_ts"`
 	Messages []DayMessage `json:"messages"`       // newest first, at most maxDay
 	More     bool         `json:"more,omitempty"` // there were more messages
-	Agents   []DayAgent   `json:"agents"`         // who did something, the last one first
-	Claims   []DayClaim   `json:"claims"`         // that were made and hold still, by creation
+	Agents   []DayAgent   `json:"agents"`         // agents that did something, the most recent first
+	Claims   []DayClaim   `json:"claims"`         // claims that were made and are still in force, by creation
 }
 
 // DayMessage is a message that was sent.
@@ -102,7 +102,7 @@ type DayAgent struct {
 	Unread     int          `json:"unread"`
 }
 
-// DayClaim is a claim that was made and holds still.
+// DayClaim is a claim that was made and is still in force.
 type DayClaim struct {
 	Agent   string       `json:"agent"`
 	Pattern string       `json:"path"`
@@ -110,10 +110,10 @@ type DayClaim struct {
 	Expires format.Stamp `json:"expires_ts"`
 }
 
-// maxDay is how many messages of a day are told.
+// maxDay is the most messages of a day that are listed.
 const maxDay = 500
 
-// Today tells what happened since a moment, such as the last midnight of the one who asks. No list is
+// Today lists what happened since a moment, such as the last midnight of the person who asks. No list is
 // nil.
 func (p *Project) Today(ctx context.Context, since time.Time) (*Day, error) {
 	hits, more, err := p.messagesSince(ctx, since, maxDay)
@@ -156,13 +156,13 @@ func (p *Project) Today(ctx context.Context, since time.Time) (*Day, error) {
 }
 
 const (
-	questionsRead = 50 // of the newest messages of an inbox, in which questions are looked for
+	questionsRead = 50 // how many of the newest messages of an inbox are searched for questions
 	askedFor      = 14 * 24 * time.Hour
 )
 
-// Questions lists what an agent was asked, has read, and has not answered: the newest messages of
-// its inbox that are to it and a question, after which it has written nothing in their threads. What
-// is acknowledged or archived is none, nor what is older than two weeks.
+// Questions lists the questions that an agent was asked, has read, and has not answered: the newest
+// questions to it in its inbox after which it has written nothing in their threads. It leaves out messages
+// that are acknowledged, archived, or older than two weeks.
 func (b *Box) Questions(ctx context.Context) (open []index.Delivery, err error) {
 	since := b.p.store.cfg.Now().Add(-askedFor)
 	page, err := b.p.page(ctx, index.InboxQuery{

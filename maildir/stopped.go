@@ -8,19 +8,19 @@ import (
 	"mailtree/maildir/claim"
 )
 
-// Stop is what claims that hold still have kept an agent from.
+// Stop says that claims that are still in force have stopped an agent.
 type Stop struct {
-	Agent string // "": nobody known
-	Doing string // as of claim.Stopped
+	Agent string // "" if unknown
+	Doing string // as in claim.Stopped
 	At    time.Time
 	By    []claim.Blocked
 }
 
-// stoppedFor is how long somebody who was stopped is taken to wait.
+// stoppedFor is how long a stopped agent counts as waiting.
 const stoppedFor = 24 * time.Hour
 
-// Stops lists whom claims have stopped within a day, the newest first, while one of these claims
-// holds: of each agent the newest commit, edit, push and claim.
+// Stops lists the agents that claims have stopped within a day, newest first, as long as one of these
+// claims is in force: for each agent the newest commit, edit, push and claim.
 func (p *Project) Stops(ctx context.Context) (all []Stop, err error) {
 	noted := claim.ReadStopped(ctx, p.Tree)
 	if len(noted) == 0 {
@@ -35,7 +35,7 @@ func (p *Project) Stops(ctx context.Context) (all []Stop, err error) {
 	for _, n := range noted {
 		s := Stop{Agent: n.Agent, Doing: n.Doing, At: n.At}
 		for _, by := range n.By {
-			holds := func(c claim.Row) bool { return c.Path == by.File && !c.Created.After(n.At) } // a later one of its path did not stop it
+			holds := func(c claim.Row) bool { return c.Path == by.File && !c.Created.After(n.At) } // a later claim of its path did not stop the agent
 			if i := slices.IndexFunc(live, holds); i >= 0 {
 				s.By = append(s.By, claim.Blocked{Claim: live[i], Paths: by.Paths})
 			}
@@ -48,7 +48,7 @@ func (p *Project) Stops(ctx context.Context) (all []Stop, err error) {
 	return all, nil
 }
 
-// noteConflicts notes that a claim was refused.
+// noteConflicts records that a claim was refused.
 func (p *Project) noteConflicts(agent string, conflicts []claim.Conflict) {
 	var by []claim.Blocked
 	for _, c := range conflicts {

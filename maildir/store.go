@@ -34,50 +34,50 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Config says where a store is and what it is made of. Root, OpenIndex and OpenHistory are needed;
-// the zero value of everything else is the documented default.
+// Config says where a store is and how to open it. Root, OpenIndex and OpenHistory are required; the zero
+// value of any other field means its documented default.
 type Config struct {
-	Root string // absolute; made when it is missing
+	Root string // absolute path; created if it is missing
 
-	// OpenIndex opens the index once the lock is held and no tree has leftovers of a crash. It may
-	// fill a new index from the trees (by slug) at once; Open reconciles it in any case. The caller
-	// closes it after Close.
+	// OpenIndex opens the index once the lock is held and no tree has leftovers of a crash. It may fill a
+	// new index from the trees (by slug) at once; Open reconciles the index in any case. The caller closes
+	// the index after Close.
 	OpenIndex func(ctx context.Context, trees map[string]*tree.Tree) (index.Index, error)
-	// OpenHistory opens the audit of a project's tree, making the repository where there is none.
+	// OpenHistory opens the audit of a project's tree and creates the repository if it is missing.
 	OpenHistory func(k *store.Keeper) (history.Log, error)
 
 	MaxFile      int64                           // bytes of a message file; 0: tree.MaxFile
 	MaxFanout    int64                           // bytes of a message file times its recipients; 0: MaxFanout
-	MaxProjects  int                             // projects beyond which none is made; 0: MaxProjects
-	Files        int                             // descriptors that operations under way may hold; 0: 512
-	MailboxDepth int                             // unread messages that a mailbox holds for bounded drafts; 0: MailboxDepth
+	MaxProjects  int                             // most projects that may be created; 0: MaxProjects
+	Files        int                             // descriptors that operations in progress may hold; 0: 512
+	MailboxDepth int                             // most unread messages in a mailbox for bounded drafts; 0: MailboxDepth
 	Scope        storedir.Scope                  // which project a path inside a Git work tree means
-	Attachments  attachment.Settings             // what messages may bring along
+	Attachments  attachment.Settings             // limits and settings of attachments
 	Domain       string                          // of the addresses of mailboxes; "": mailtree.local
-	User         func() int                      // the user whose store it is; nil: the process's effective uid
+	User         func() int                      // returns the uid of the store's user; nil: the process's effective uid
 	Patience     time.Duration                   // how long a caller waits for the disk; 0: 30 s
-	GoneLook     time.Duration                   // between looks for clients that are gone; 0: a minute
-	Progress     func(project string, files int) // called during the first reconcile; nil: not at all
-	// Refine makes a summary of a thread's text by other means; nil: none is made. Its error says
-	// why it has none.
+	GoneLook     time.Duration                   // time between checks for clients that are gone; 0: a minute
+	Progress     func(project string, files int) // called during the first reconcile; may be nil
+	// Refine makes a summary of a thread's text by other means; nil: none is made. Its error says why there
+	// is none.
 	Refine func(ctx context.Context, thread []byte) (string, error)
-	// Observe is called after each operation that writes, in the goroutine of its caller: how long
-	// it took and its error. An operation without paths had nothing to do. nil: not at all.
+	// Observe is called after each writing operation, in its caller's goroutine, with the duration and the
+	// error. An operation without paths had nothing to do. It may be nil.
 	Observe func(op writer.Op, took time.Duration, err error)
 
 	Now  func() time.Time     // nil: time.Now
 	Rand io.Reader            // nil: crypto/rand
 	Log  *slog.Logger         // nil: discarded
-	Step func(name string)    // called by the writer before and after whatever a crash may fall between; nil: not at all (fault tests)
-	Fail func(p string) error // becomes Tree.Fail of every tree (fault tests)
+	Step func(name string)    // for fault tests: called by the writer around each point at which a crash may fall; may be nil
+	Fail func(p string) error // for fault tests: becomes Tree.Fail of every tree
 }
 
-// Store is the one owner of a store folder. Safe for concurrent use.
+// Store is the only owner of a store folder. It is safe for concurrent use.
 type Store struct {
 	cfg     Config
 	lock    *storedir.Lock
 	index   index.Index
-	key     ed25519.PrivateKey // of the seals
+	key     ed25519.PrivateKey // signs the seals
 	keys    *keys.Ring
 	token   string
 	feed    *feed
@@ -87,21 +87,21 @@ type Store struct {
 	intake  *attachment.Intake
 	limits  *store.Limits
 	clock   *clock.Clock
-	opened  time.Time // before everything that this server sends
+	opened  time.Time // before anything that this server sends
 
-	adding   chan struct{} // full while a project is opened
+	adding   chan struct{} // full while a project is being opened
 	seating  sync.Mutex    // held while an agent takes its seat
 	mu       sync.Mutex
 	projects map[string]*Project
-	leftOut  map[string]error      // projects that could not be opened at the start, until they can
-	meant    map[string]keyMeaning // by key, of projects that are open
+	leftOut  map[string]error      // projects that could not be opened at the start and still cannot
+	meant    map[string]keyMeaning // meanings of keys of open projects, by key
 	start    func(*Project)        // set while Run runs
 }
 
-// Open takes the store's lock, makes what is missing (folder, key, token), finishes or drops what a
-// crash left in staging, opens every project and brings the index level. It starts nothing: Run
-// does. Errors: ErrConflict when another process owns the store (the text says which),
-// ErrUnavailable when the folder cannot be used.
+// Open takes the store's lock, creates what is missing (folder, key, token), finishes or drops what a crash
+// left in staging, opens every project, and brings the index level. It starts nothing before Run. It
+// returns ErrConflict if another process owns the store (the text says which), and ErrUnavailable if the
+// folder cannot be used.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -176,15 +176,15 @@ func (s *Store) open(ctx context.Context) error {
 	return nil
 }
 
-// FileProblems opens the store's own files as a server does, and says of each that cannot be used
-// what it is and what to do; one that is missing is no problem. It changes nothing, and a server
-// may run.
+// FileProblems opens the store's own files as a server does. For each file that cannot be used it returns
+// an error that says what is wrong and what to do; a missing file is no problem. It changes nothing and may
+// run beside a server.
 func FileProblems(root string) (all []error) {
 	note := func(err error) {
 		var of *fs.PathError
 		switch {
 		case err == nil || errors.Is(err, fs.ErrNotExist):
-		case errors.As(err, &of): // else it is worded for who asked for something else, and names no file
+		case errors.As(err, &of): // otherwise its words are for another request and name no file
 			all = append(all, of)
 		default:
 			all = append(all, err)
@@ -234,8 +234,8 @@ func (s *Store) findProjects() error {
 	return nil
 }
 
-// Run writes for every project until ctx ends; then the operations that were accepted finish, the
-// history commits what is left, and it returns nil.
+// Run writes for every project until ctx ends. Then the accepted operations finish, the history commits the
+// rest, and Run returns nil.
 func (s *Store) Run(ctx context.Context) error {
 	var all sync.WaitGroup
 	s.mu.Lock()
@@ -261,29 +261,29 @@ func (s *Store) Run(ctx context.Context) error {
 	return nil
 }
 
-// Close gives up the lock. Run must have returned.
+// Close releases the lock. Run must have returned.
 func (s *Store) Close() error {
 	return s.lock.Release()
 }
 
-// Root is the store's folder.
+// Root returns the store's folder.
 func (s *Store) Root() string { return s.cfg.Root }
 
-// Domain is the domain of the store's addresses.
+// Domain returns the domain of the store's addresses.
 func (s *Store) Domain() address.Domain { return address.Domain(s.cfg.Domain) }
 
-// Token is the bearer token of the store, made at first start.
+// Token returns the bearer token of the store, created at the first start.
 func (s *Store) Token() string { return s.token }
 
-// Stats counts what the index holds.
+// Stats counts the rows of the index.
 func (s *Store) Stats(ctx context.Context) (index.Stats, error) { return s.index.Stats(ctx) }
 
-// CountProblems counts the files of the project that are not valid.
+// CountProblems counts the project's invalid files.
 func (p *Project) CountProblems(ctx context.Context) (int, error) {
 	return p.store.index.CountProblems(ctx, p.Slug)
 }
 
-// Problems lists the first files that are not valid, of one project (slug) or all ("").
+// Problems returns the first invalid files, at most the given number, of one project (slug) or of all ("").
 func (s *Store) Problems(ctx context.Context, project string, most int) ([]format.Problem, error) {
 	return s.index.Problems(ctx, project, most)
 }
@@ -297,18 +297,18 @@ func (s *Store) Projects() []*Project {
 	return all
 }
 
-// LeftOut tells why projects could not be opened, by slug.
+// LeftOut returns, by slug, why projects could not be opened.
 func (s *Store) LeftOut() map[string]error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.leftOut)
 }
 
-// ProjectOf finds the project that a resource without a project means: for an agent
-// (format.KindProfile) or thread (format.KindOther) the one with the most recent activity; for a
-// message id (format.KindCanonical) the only one; for the SHA-1 of an attachment
-// (format.KindAttachment) any: all have the same bytes. Errors: ErrNotFound; ErrConflict listing
-// the projects when a message id is in several.
+// ProjectOf returns the project that a resource without a project means. For an agent (format.KindProfile)
+// or thread (format.KindOther) it is the project with the most recent activity; for a message id
+// (format.KindCanonical) the only one; for the SHA-1 of an attachment (format.KindAttachment) any one,
+// because all have the same bytes. It returns ErrNotFound, and ErrConflict, which lists the projects, if a
+// message id is in several.
 func (s *Store) ProjectOf(ctx context.Context, what format.Kind, name string) (*Project, error) {
 	if what == format.KindAttachment {
 		return s.projectWithAttachment(name)
@@ -349,8 +349,8 @@ func (s *Store) projectWithAttachment(sum string) (*Project, error) {
 	return nil, &Error{What: refusal.NowhereFound, Name: sum, Other: "attachment"}
 }
 
-// Complete completes names: agents (format.KindProfile), threads (format.KindOther), projects
-// (format.KindProject). Never an error.
+// Complete completes names of agents (format.KindProfile), threads (format.KindOther) and projects
+// (format.KindProject). It never fails.
 func (s *Store) Complete(ctx context.Context, what format.Kind, project, prefix string, limit int) []string {
 	if what == format.KindProject {
 		return s.completeProject(prefix, limit)

@@ -12,9 +12,8 @@ import (
 	"mailtree/maildir/summary"
 )
 
-// Summarize condenses a thread; deterministic but for Text and Note, which come of Config.Refine.
-// Errors: ErrNotFound.
-// See docs/tools.md, "Summaries".
+// Summarize summarizes a thread. The result is deterministic except for Text and Note, which come from
+// Config.Refine. It returns ErrNotFound. See docs/tools.md, "Summaries".
 func (p *Project) Summarize(ctx context.Context, thread string, examples bool) (*summary.Summary, error) {
 	thread, note, err := p.threadNamed(ctx, thread)
 	if err != nil {
@@ -35,7 +34,7 @@ func (p *Project) Summarize(ctx context.Context, thread string, examples bool) (
 			Created:   m.Created,
 		}
 	}
-	// Short bodies come in one query: with a query each, that took a quarter of the time.
+	// Short bodies come in one query; one query each took a quarter of the time.
 	var after int64
 	if older := len(rows) - summary.MaxMessages; older > 0 {
 		after = rows[older-1].Cursor
@@ -76,10 +75,10 @@ func (p *Project) Summarize(ctx context.Context, thread string, examples bool) (
 	return s, nil
 }
 
-// mostRefined is how many bytes of bodies are given to Refine.
+// mostRefined is how many bytes of bodies Refine gets.
 const mostRefined = 1 << 20
 
-// threadText writes the newest messages of a thread as text, oldest first.
+// threadText returns the newest messages of a thread as text, oldest first.
 func threadText(messages []summary.Message, body func(id string) (string, error)) ([]byte, error) {
 	var parts []string
 	for left, i := mostRefined, len(messages)-1; i >= 0; i-- {

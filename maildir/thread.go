@@ -7,13 +7,13 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Message reads one message. Errors: ErrNotFound.
+// Message returns one message. It returns ErrNotFound.
 func (p *Project) Message(ctx context.Context, id string) (*index.MessageRow, error) {
 	return p.MessageWithin(ctx, id, nil)
 }
 
-// MessageWithin reads one message, with its receipts and as much of its body as there is room for.
-// Errors: ErrNotFound; ErrInvalid for the room's Offset; those of Room.Reserve.
+// MessageWithin returns one message, with its receipts and as much of its body as fits. It returns
+// ErrNotFound, ErrInvalid for the room's Offset, and the errors of Room.Reserve.
 func (p *Project) MessageWithin(ctx context.Context, id string, room *index.Room) (*index.MessageRow, error) {
 	id = p.store.Domain().IDNamed(id)
 	head, err := p.MessageHead(ctx, id)
@@ -33,17 +33,17 @@ func (p *Project) MessageWithin(ctx context.Context, id string, room *index.Room
 	return &m, err
 }
 
-// MessageHead returns a message without its body and receipts. Errors: ErrNotFound.
+// MessageHead returns a message without its body and receipts. It returns ErrNotFound.
 func (p *Project) MessageHead(ctx context.Context, id string) (*index.MessageRow, error) {
 	return p.headNamed(ctx, refusal.Message, id)
 }
 
-// messageHead reads the message that a reply answers, without its body. Errors: ErrNotFound.
+// messageHead returns the message that a reply answers, without its body. It returns ErrNotFound.
 func (p *Project) messageHead(ctx context.Context, id string) (*index.MessageRow, error) {
 	return p.headNamed(ctx, refusal.InReplyTo, id)
 }
 
-// headNamed reads the message that a field names, without its body. Errors: ErrNotFound.
+// headNamed returns the message that a field names, without its body. It returns ErrNotFound.
 func (p *Project) headNamed(ctx context.Context, field refusal.Field, id string) (*index.MessageRow, error) {
 	id = p.store.Domain().IDNamed(id)
 	m, err := p.store.index.Message(ctx, p.Slug, id, index.WithoutBody, nil)
@@ -57,17 +57,17 @@ func (p *Project) headNamed(ctx context.Context, field refusal.Field, id string)
 type ThreadPage struct {
 	Thread   string
 	Messages []index.MessageRow
-	Own      map[string]*index.Delivery // by message: the copies of ThreadQuery.Agent, without bodies
-	Next     int64                      // cursor of the next page, 0 at the end
-	Note     *Error                     // where the query names a message in the thread; nil otherwise. It is no error
+	Own      map[string]*index.Delivery // by message id: the copies of ThreadQuery.Agent, without bodies
+	Next     int64                      // cursor of the next page; 0 at the end
+	Note     *Error                     // set if the query names a message of the thread; it is not an error
 }
 
 // threadPage is the size of a page, in messages.
 const threadPage = 1000
 
-// ThreadPage lists a thread oldest first: every message with that thread_id, and the message whose
-// id it is. It ends with the room, and with Limit (default and most: 1,000). Errors: ErrNotFound;
-// those of Room.Reserve. See docs/tools.md, "Reading".
+// ThreadPage returns a page of a thread, oldest first: every message with that thread_id, and the message
+// whose id it is. It ends when the room is full, or at Limit (default and maximum: 1,000). It returns
+// ErrNotFound and the errors of Room.Reserve. See docs/tools.md, "Reading".
 func (p *Project) ThreadPage(ctx context.Context, q index.ThreadQuery) (*ThreadPage, error) {
 	limit := threadPage
 	if q.Limit > 0 {
@@ -105,8 +105,8 @@ func (p *Project) ThreadPage(ctx context.Context, q index.ThreadQuery) (*ThreadP
 	return page, p.addHolders(ctx, page, &q)
 }
 
-// addHolders adds to a page the receipts of its messages, for anybody, and one agent's copies, where
-// the query wants them.
+// addHolders adds to a page the receipts of its messages, without bcc, and one agent's copies, if the query
+// wants them.
 func (p *Project) addHolders(ctx context.Context, page *ThreadPage, q *index.ThreadQuery) error {
 	ids := make([]string, len(page.Messages))
 	for i := range page.Messages {
@@ -133,8 +133,8 @@ func (p *Project) addHolders(ctx context.Context, page *ThreadPage, q *index.Thr
 	return err
 }
 
-// threadNamed is the thread that a caller names: by its id, or by the id of a message in it, which
-// note then says; nil otherwise. A message whose own id names a thread is that thread.
+// threadNamed returns the thread that a caller names by its id, or by the id of a message in it, in which
+// case note says so. A message whose own id is the id of a thread names that thread.
 func (p *Project) threadNamed(ctx context.Context, name string) (thread string, note *Error, err error) {
 	id := p.store.Domain().IDNamed(name)
 	m, err := p.store.index.Message(ctx, p.Slug, id, index.WithoutBody, nil)
@@ -153,8 +153,8 @@ func (p *Project) threadNamed(ctx context.Context, name string) (thread string, 
 	}, nil
 }
 
-// Thread lists a whole thread, as ThreadPage does. Errors: ErrNotFound.
-// See docs/tools.md, "Reading".
+// Thread returns a whole thread, sorted as in ThreadPage. It returns ErrNotFound. See docs/tools.md,
+// "Reading".
 func (p *Project) Thread(ctx context.Context, id string, bodies bool) ([]index.MessageRow, error) {
 	rows, err := p.store.index.Thread(ctx, index.ThreadQuery{Project: p.Slug, Thread: id, Bodies: bodies})
 	if err == nil && len(rows) == 0 {

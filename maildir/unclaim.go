@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// claimsOfDone are the claims that an operation on claims was about, as their files say after it.
-// Errors: those of the tree.
+// claimsOfDone returns the claims of an operation, as their files are after it. It returns the errors of
+// the tree.
 func (p *Project) claimsOfDone(done *history.Done) (all []format.Claim, err error) {
 	for _, v := range done.Changes {
 		data := v.Is
@@ -42,9 +42,9 @@ func (p *Project) claimsOfDone(done *history.Done) (all []format.Claim, err erro
 	return all, nil
 }
 
-// planUnclaiming plans that claims are as they were before an operation on them: released, with the
-// lease of before, or claimed again. The message that told the holder of a release is withdrawn.
-// Errors: ErrConflict where one that was released is another's by now, or would be over.
+// planUnclaiming plans to restore the claims as they were before an operation: released, with the earlier
+// lease, or claimed again. It withdraws the message that told the holder of a release. It returns
+// ErrConflict if a released claim's paths now belong to another agent or its lease would be over.
 func (b *Box) planUnclaiming(g *writer.Group, tx *writer.Tx, undone *Undone) error {
 	if undone.ID != "" {
 		if err := b.planWithdrawal(g, tx, undone); err != nil {
@@ -67,7 +67,7 @@ func (b *Box) planUnclaiming(g *writer.Group, tx *writer.Tx, undone *Undone) err
 	return b.p.planRestore(g, tx, &undone.Done)
 }
 
-// needFree refuses claims that cannot hold now: another agent has claimed the paths, or the lease is
+// needFree refuses claims that cannot hold now, because another agent has claimed the paths or the lease is
 // over.
 func (p *Project) needFree(g *writer.Group, claims []format.Claim) error {
 	return p.lookAtClaims(g.Ctx, func(l *claim.Leases) error {

@@ -15,7 +15,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Deed is what people call an operation: VerbAmend is an edit to them.
+// Deed returns people's word for an operation: VerbAmend is an edit.
 func Deed(verb string) string {
 	undone, undoes := strings.CutPrefix(verb, history.UndoPrefix)
 	switch {
@@ -27,10 +27,9 @@ func Deed(verb string) string {
 	return history.VerbEdit
 }
 
-// undoable are the operations that can be taken back, and of what kinds the files are that they
-// write.
+// undoable are the operations that can be undone, with the kinds of the files that they write.
 var undoable = map[string][]format.Kind{
-	"send":              nil, // all of them
+	"send":              nil, // files of any kind
 	"reply":             nil,
 	"delete":            nil,
 	"read":              {format.KindRead},
@@ -44,29 +43,28 @@ var undoable = map[string][]format.Kind{
 	VerbAmend:           texts,
 }
 
-// texts are the kinds of the files that say what a message says.
+// texts are the kinds of the files that hold a message's text.
 var texts = []format.Kind{format.KindCanonical, format.KindInbox, format.KindOutbox}
 
-// Undoing says what is taken back.
+// Undoing says which operation to undo.
 type Undoing struct {
-	ID   string // the newest on this message, which may be shortened; "": on any
-	Verb string // the newest that is called so; "": whatever it is called
+	ID   string // the newest on this message, whose id may be shortened; "": on any message
+	Verb string // the newest with this verb; "": with any verb
 }
 
-// Undone is what was taken back.
+// Undone is an operation that was undone.
 type Undone struct {
 	history.Done
-	Readers  []string // who had read the message that was withdrawn or changed, by name; each gets a notice
-	Patterns []string // of the claims, of an operation on such
+	Readers  []string // agents who had read the withdrawn or changed message, by name; each gets a notice
+	Patterns []string // the claims' patterns, for an operation on claims
 }
 
-// Undo takes back an agent's newest operation on a message that is not taken back yet, in an
-// operation of its own: it restores the files of that one and no other. A message that was sent is
-// removed for everybody, and who had read it is told. Without an id it may be an operation on
-// claims, too: paths that were claimed are released, and those that were released claimed again.
-// Errors: ErrNotFound where there is none, or no such message; ErrConflict where a file has changed
-// since, where another agent has the paths by now, and where it cannot be told from others in its
-// commit.
+// Undo undoes the agent's newest operation on a message that is not undone yet, as an operation of its own.
+// It restores the files of that operation and no others. A sent message is removed for everyone, and agents
+// who had read it are told. Without an id, the operation may also be one on claims: claimed paths are
+// released, and released ones claimed again. It returns ErrNotFound if there is no such operation or
+// message, and ErrConflict if a file has changed since, if another agent has the paths by now, or if the
+// operation cannot be told from others in its commit.
 func (b *Box) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 	if err := b.p.needAgent(ctx, refusal.Agent, b.agent); err != nil {
 		return nil, err
@@ -78,7 +76,8 @@ func (b *Box) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 		}
 		u.ID = id
 	}
-	// A start after a crash finishes what is in no commit: a deletion would take again what was restored.
+	// A start after a crash finishes operations without a commit: a deletion would remove the restored
+	// files again.
 	if err := b.p.History.Flush(ctx); err != nil {
 		return nil, err
 	}
@@ -129,9 +128,9 @@ func (b *Box) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 	return undone, nil
 }
 
-// planWithdrawal plans the removal of a message, and a notice to those who have read it. They do
-// not learn of each other: some may have got it blind (Invariant I7). Errors: ErrConflict where
-// somebody has changed what a file of it says.
+// planWithdrawal plans the removal of a message, and a notice to agents who have read it. They do not learn
+// of each other, because some may have got the message as bcc (Invariant I7). It returns ErrConflict if a
+// file of the message was changed.
 func (b *Box) planWithdrawal(g *writer.Group, tx *writer.Tx, undone *Undone) error {
 	gone, err := b.p.planDeletion(g, tx, undone.ID)
 	if err != nil {
@@ -157,8 +156,8 @@ func (b *Box) planWithdrawal(g *writer.Group, tx *writer.Tx, undone *Undone) err
 	})
 }
 
-// planUnamending plans that a message says again what it said, and a notice to those who have read it
-// meanwhile or before.
+// planUnamending plans the restoration of a message's earlier content, and a notice to agents who have read
+// it before or since.
 func (b *Box) planUnamending(g *writer.Group, tx *writer.Tx, undone *Undone) error {
 	row, err := b.p.messageHead(g.Ctx, undone.ID)
 	if err != nil {
@@ -171,13 +170,13 @@ func (b *Box) planUnamending(g *writer.Group, tx *writer.Tx, undone *Undone) err
 	return err
 }
 
-// planRestore plans that the files of an operation are as they were before it. Errors: ErrConflict
-// where one has changed since.
+// planRestore plans the restoration of an operation's files. It returns ErrConflict if one has changed
+// since.
 func (p *Project) planRestore(g *writer.Group, tx *writer.Tx, done *history.Done) error {
 	var gone []string
 	for _, v := range done.Changes {
 		if kinds := undoable[done.Verb]; kinds != nil && !slices.Contains(kinds, format.Locate(v.Path).Kind) {
-			continue // of another operation in the same commit
+			continue // it belongs to another operation in the same commit
 		}
 		is, err := p.contentNow(v.Path)
 		if err != nil {
@@ -199,7 +198,7 @@ func (p *Project) planRestore(g *writer.Group, tx *writer.Tx, done *history.Done
 	return g.Remove(tx, gone...)
 }
 
-// contentNow reads a file; nil where there is none.
+// contentNow returns the content of a file; nil if there is none.
 func (p *Project) contentNow(path string) ([]byte, error) {
 	data, _, err := p.Tree.Read(path, p.Tree.MaxFile()+format.MaxHeader)
 	switch {
@@ -208,5 +207,5 @@ func (p *Project) contentNow(path string) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	}
-	return append([]byte{}, data...), nil // not nil where it is empty
+	return append([]byte{}, data...), nil // not nil for an empty file
 }

@@ -12,13 +12,12 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// What a request names and nothing has: these refusals tell what there is instead, so that the
-// next request is right.
+// Refusals of names that do not exist. They say what exists instead, so that the next request is right.
 
-// maxListed is how many names a refusal lists as all that there are; of more it names the nearest.
+// maxListed is the most names that a refusal lists as complete; otherwise it lists the most similar names.
 const maxListed = 20
 
-// few is the list where it is short enough to be told as a whole, else nil.
+// few returns the list if it is short enough to be shown in full, else nil.
 func few(names []string) []string {
 	if len(names) > maxListed {
 		return nil
@@ -26,10 +25,10 @@ func few(names []string) []string {
 	return names
 }
 
-// unknownProject adds to a refusal of a project's key the projects that there are.
+// unknownProject adds the existing projects to a refusal of a project's key.
 func (s *Store) unknownProject(e *Error) *Error {
 	var all, bases []string
-	shown := map[string]string{} // how a project is shown, by the names that it is known under
+	shown := map[string]string{} // the shown name of a project, by each name that it is known under
 	for _, p := range s.Projects() {
 		base := path.Base(p.name())
 		all, bases = append(all, p.name()), append(bases, base, p.Slug)
@@ -74,8 +73,8 @@ func (p *Project) unknownAgent(ctx context.Context, field refusal.Field, names .
 	return e
 }
 
-// noAgent is unknownAgent for those who are not to learn what names there are. Errors: of what
-// keeps one from telling.
+// noAgent is unknownAgent for callers who must not learn other names. It returns an error if files cannot
+// be read.
 func (p *Project) noAgent(field refusal.Field, names []string) (*Error, error) {
 	if err := p.Sure(); err != nil {
 		return nil, err
@@ -99,21 +98,21 @@ func (p *Project) noAgent(field refusal.Field, names []string) (*Error, error) {
 	}, nil
 }
 
-// isElsewhere reports whether a name that no agent has is an address elsewhere.
+// isElsewhere reports whether a name without an agent is an email address of another domain.
 func (s *Store) isElsewhere(name string) bool {
 	a, err := format.ParseAddress(name)
 	return err == nil && !a.IsAgent() && !strings.EqualFold(a.Domain, s.cfg.Domain)
 }
 
-// everybody are words by which people address all whom there are.
+// everybody are words that people use for all agents.
 var everybody = []string{"*", "all", "broadcast", "everybody", "everyone", "team"}
 
 func meansEverybody(name string) bool {
 	return slices.Contains(everybody, strings.TrimPrefix(strings.ToLower(name), "@"))
 }
 
-// noBroadcast refuses a word for everybody, which no agent is called, and names those whom a sender
-// can write to; nil where none of the names is one, or nobody else is there.
+// noBroadcast refuses a word for everyone, which is no agent's name, and names the agents that the sender
+// can write to. It returns nil if no name is such a word, or if there is no other agent.
 func (p *Project) noBroadcast(ctx context.Context, from string, unknown []string) error {
 	i := slices.IndexFunc(unknown, meansEverybody)
 	if i < 0 {
@@ -142,8 +141,8 @@ func (p *Project) noBroadcast(ctx context.Context, from string, unknown []string
 	}
 }
 
-// noMessage refuses the id of a message that the project does not have. It names the ids that are
-// like it, and other projects that have it.
+// noMessage refuses the id of a message that the project does not have. It names similar ids, and other
+// projects that have the message.
 func (p *Project) noMessage(ctx context.Context, field refusal.Field, id string) error {
 	if err := p.Sure(); err != nil {
 		return err
@@ -180,8 +179,7 @@ func (p *Project) noThread(ctx context.Context, id string) error {
 	})
 }
 
-// missing adds to the refusal of a message's id, or a thread's, the projects that have it, else the
-// ids that are like it.
+// missing adds to the refusal of a message's or thread's id the projects that have it, or else similar ids.
 func (p *Project) missing(ctx context.Context, kind format.Kind, e *Error) error {
 	name := e.Name
 	if within := clock.FindID(name); within != "" && kind == format.KindCanonical && within != name {
@@ -201,7 +199,7 @@ func (p *Project) missing(ctx context.Context, kind format.Kind, e *Error) error
 	}
 	begins := []int{3}
 	if kind == format.KindCanonical {
-		begins = []int{len(name), len(name) * 3 / 4, len(name) / 2} // all ids of a day begin alike
+		begins = []int{len(name), len(name) * 3 / 4, len(name) / 2} // all ids of a day have the same beginning
 	}
 	for i := 0; i < len(begins) && len(e.In)+len(e.Near) == 0; i++ {
 		names, err := p.store.index.Names(ctx, p.Slug, kind, format.Cut(name, begins[i]), 100)
@@ -213,8 +211,7 @@ func (p *Project) missing(ctx context.Context, kind format.Kind, e *Error) error
 	return e
 }
 
-// projectsWith lists the projects that have what is named, as sentences call them, the first of
-// them.
+// projectsWith returns the first projects that have the named thing, in the form for sentences.
 func (s *Store) projectsWith(ctx context.Context, what format.Kind, name string) ([]string, error) {
 	slugs, err := s.index.ProjectsWith(ctx, what, name)
 	var names []string
@@ -226,8 +223,8 @@ func (s *Store) projectsWith(ctx context.Context, what format.Kind, name string)
 	return names, err
 }
 
-// noDelivery refuses the id of a message that is not in an agent's inbox: nobody's, of another
-// project, of the agent's own outbox, or in the inboxes of others.
+// noDelivery refuses the id of a message that is not in an agent's inbox: it does not exist, or is in
+// another project, in the agent's own outbox, or in the inboxes of others.
 func (p *Project) noDelivery(ctx context.Context, agent, id string) error {
 	if err := p.Sure(); err != nil {
 		return err
@@ -256,7 +253,7 @@ func (p *Project) noDelivery(ctx context.Context, agent, id string) error {
 	return e
 }
 
-// sayReceipts says what the recipients of a message have done with it, the first of them.
+// sayReceipts says what the first recipients of a message have done with it.
 func sayReceipts(receipts []index.Receipt) string {
 	var said []string
 	for i, r := range receipts {

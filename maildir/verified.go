@@ -6,14 +6,14 @@ import (
 	"mailtree/maildir/keys"
 )
 
-// Verified reports whether m is as a server wrote it whose key this store trusts, its own among
-// them, and who vouches for it then. A message that is made or edited by hand, or sealed by a key
-// that nobody trusts, gives false.
+// Verified reports whether the seal of m is by a trusted key or the store's own key and still fits m, and
+// who vouches for m then. It reports false for a message that was made or edited by hand, and for a seal by
+// an untrusted key.
 func (s *Store) Verified(m *format.Message) (keys.Voucher, bool) { return s.keys.Verified(m) }
 
-// VerifiedIn is Verified for a message of the index: one that this store's own server sealed for
-// another project is not verified where somebody has put it, nor one in an inbox that it was not
-// sent to. Of what is not verified the voucher is the zero one, which says that nobody vouches.
+// VerifiedIn is Verified for a message of the index. A message that this store's server sealed for another
+// project is not verified, nor is one in an inbox that it was not sent to. If the message is not verified,
+// the Voucher is zero, which means that no one vouches.
 func (s *Store) VerifiedIn(m *index.MessageRow) (keys.Voucher, bool) {
 	v, ok := s.Verified(&m.Message)
 	if p := s.known(m.Project); !ok || m.Astray || v.Machine == "" && p != nil && m.Message.Project != p.name() {
@@ -22,8 +22,8 @@ func (s *Store) VerifiedIn(m *index.MessageRow) (keys.Voucher, bool) {
 	return v, ok
 }
 
-// verifiedHere is Verified for the store's own seals alone: what this server itself found out about
-// the sender.
+// verifiedHere is Verified for the store's own seals only: auth is how this server itself authenticated the
+// sender.
 func (s *Store) verifiedHere(m *format.Message) (auth string, ok bool) {
 	v, ok := s.Verified(m)
 	if !ok || v.Machine != "" {

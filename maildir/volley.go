@@ -8,19 +8,19 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// Two agents that thank each other would go on without end, because each message wakes the other.
-// From mostVolley messages on, which two agents exchanged in one thread within volleyTime and nobody
-// else took part in, a wake waits until the message is volleyRest old. Nothing is lost, and other
-// mail wakes at once. See docs/hooks.md, "Waking".
+// Two agents that thank each other would go on without end, because each message wakes the other. When two
+// agents have exchanged at least mostVolley messages in one thread within volleyTime, with no other agent
+// taking part, a wake waits until the message is volleyRest old. Nothing is lost, and other mail wakes at
+// once. See docs/hooks.md, "Waking".
 const (
 	mostVolley = 30
 	volleyTime = time.Hour
 	volleyRest = time.Minute
 )
 
-// volley counts the messages that the agent exchanged within volleyTime with the one sender of the
-// unread messages, in their one thread. It is 0 where that is fewer than mostVolley, or where the
-// messages have several senders or threads, or anybody else took part.
+// volley counts the messages that the agent exchanged within volleyTime with the one sender of the unread
+// messages, in their one thread. It returns 0 if there are fewer than mostVolley, if the messages have
+// several senders or threads, or if another agent took part.
 func (p *Project) volley(ctx context.Context, agent string, unread []seat.Unread) (n int, err error) {
 	if len(unread) == 0 || unread[0].Thread == "" {
 		return 0, nil
@@ -49,7 +49,7 @@ func (p *Project) volley(ctx context.Context, agent string, unread []seat.Unread
 	return len(rows), nil
 }
 
-// rest is how long a wake for unread messages, newest first, is still to wait because of a volley.
+// rest returns how long a wake for unread messages, newest first, must still wait because of a volley.
 func (p *Project) rest(ctx context.Context, agent string, unread []seat.Unread) (time.Duration, error) {
 	n, err := p.volley(ctx, agent, unread)
 	if err != nil || n == 0 {

@@ -12,19 +12,19 @@ import (
 	"mailtree/maildir/index"
 )
 
-// Happening is one thing that happened in a project, as people follow it.
+// Happening is one event in a project, in the form that people follow.
 type Happening struct {
-	Seq     int64        `json:"seq"`               // the mark behind it: see Watch
+	Seq     int64        `json:"seq"`               // the mark after it: see Watch
 	Project string       `json:"project,omitempty"` // slug
 	At      format.Stamp `json:"at,omitzero"`
-	What    string       `json:"what,omitempty"`  // HappenedMail and its like
-	Agent   string       `json:"agent,omitempty"` // who did it; "" where that is not known
-	ID      string       `json:"id,omitempty"`    // of the message that it is about; "" for none
+	What    string       `json:"what,omitempty"`  // HappenedMail or another constant
+	Agent   string       `json:"agent,omitempty"` // who did it; "" if unknown
+	ID      string       `json:"id,omitempty"`    // of the message concerned; "" for none
 	Thread  string       `json:"thread_id,omitempty"`
-	Text    string       `json:"text,omitempty"` // a line that says the rest: recipients and subject, a path, a status
+	Text    string       `json:"text,omitempty"` // a line with the rest: recipients and subject, a path, a status
 }
 
-// What happens.
+// Values of Happening.What.
 const (
 	HappenedMail     = "mail"
 	HappenedRead     = "read"
@@ -39,9 +39,9 @@ const (
 // scanChanges is how many changes Watch reads at a time.
 const scanChanges = 1000
 
-// Watch tells of what happens in a project after a mark, in order, until ctx ends or told returns an
-// error; nil: in every project. Of a mark that the feed no longer knows, it tells what happens from
-// now on. Errors: told's; ctx's; faults.
+// Watch calls told for every event after a mark, in order, until ctx ends or told returns an error. of
+// selects a project; nil means every project. If the feed no longer knows the mark, Watch tells only events
+// from now on. It returns the error of told, ctx's error, and faults.
 func (s *Store) Watch(ctx context.Context, of *Project, after int64, told func(*Happening) error) error {
 	changes, err := s.index.Changes(ctx, after, 1)
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *Store) Watch(ctx context.Context, of *Project, after int64, told func(*
 			if err != nil {
 				return err
 			}
-			if p == nil { // its folder is gone
+			if p == nil { // the project's folder is gone
 				continue
 			}
 			h, err := p.happening(ctx, c)
@@ -84,7 +84,8 @@ func (s *Store) Watch(ctx context.Context, of *Project, after int64, told func(*
 	}
 }
 
-// happening is what a change of a file means to people; nil for what only repeats another change.
+// happening returns the event that a change of a file means; nil for a change that only repeats another
+// one.
 func (p *Project) happening(ctx context.Context, c index.Change) (*Happening, error) {
 	h := &Happening{
 		Project: p.Slug,
@@ -97,7 +98,7 @@ func (p *Project) happening(ctx context.Context, c index.Change) (*Happening, er
 	switch {
 	case c.Kind == format.KindCanonical && c.Op == index.Added:
 		m, err := p.messageHead(ctx, c.ID)
-		if errors.Is(err, ErrNotFound) { // it is gone again
+		if errors.Is(err, ErrNotFound) { // the message is gone again
 			return nil, nil
 		}
 		if err != nil {
@@ -120,7 +121,7 @@ func (p *Project) happening(ctx context.Context, c index.Change) (*Happening, er
 	return h, nil
 }
 
-// happeningOf fills in what is told of a status, or of a claim as it is now.
+// happeningOf completes the event of a status, or of a claim in its current state.
 func (p *Project) happeningOf(ctx context.Context, c index.Change, h *Happening) (*Happening, error) {
 	if c.Kind == format.KindStatus {
 		row, err := p.store.index.Agent(ctx, p.Slug, c.Agent)
@@ -143,10 +144,10 @@ func (p *Project) happeningOf(ctx context.Context, c index.Change, h *Happening)
 		h.Agent, h.Text = rows[0].Agent, rows[0].Pattern
 	}
 	if c.Kind == format.KindReleased && c.Op == index.Removed {
-		if len(rows) > 0 && rows[0].Created.Add(reclaimed).Before(c.At) { // it holds again
+		if len(rows) > 0 && rows[0].Created.Add(reclaimed).Before(c.At) { // it is in force again
 			return h, nil
 		}
-		return nil, nil // a new claim of the path, which the change of its file tells
+		return nil, nil // a new claim of the path, which the change of its file reports
 	}
 	if len(rows) == 0 || rows[0].Released || c.Kind == format.KindReleased {
 		h.What = HappenedRelease
@@ -157,13 +158,13 @@ func (p *Project) happeningOf(ctx context.Context, c index.Change, h *Happening)
 	return h, nil
 }
 
-// reclaimed is more than a claim takes from its time to its change in the feed.
+// reclaimed is longer than the time between a claim's creation and its change in the feed.
 const reclaimed = 2 * time.Second
 
-// isGap reports whether the feed may have lost changes between a mark and what it has after it.
-// Marks count up by one within an index, and a new index begins far above.
+// isGap reports whether the feed may have lost changes between a mark and the following changes. Marks
+// increase by one within an index, and a new index begins far above.
 func (s *Store) isGap(ctx context.Context, after int64, changes []index.Change) (bool, error) {
-	if after == 0 { // of a feed that was empty
+	if after == 0 { // the feed was empty at the mark
 		return false, nil
 	}
 	if len(changes) > 0 {

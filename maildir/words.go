@@ -1,6 +1,6 @@
 package maildir
 
-// Made names are one of each, in CamelCase.
+// Made names combine one of each, in CamelCase.
 var (
 	adjectives = []string{
 		"Amber", "Ancient", "Autumn", "Azure", "Blue", "Bold", "Brave", "Bright", "Bronze", "Calm",
