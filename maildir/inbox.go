@@ -30,14 +30,14 @@ const MaxWait = time.Hour
 // Waiting says how long a call waits for mail, and what ends its wait early. The zero value does not wait.
 type Waiting struct {
 	For time.Duration // at most MaxWait
-	// Admit is asked once, when the call finds nothing and is about to wait. The call returns its
-	// error in place of waiting. nil: whoever waits is admitted.
+	// Admit is called once when the call finds nothing and is about to wait. If it returns an error, the
+	// call returns that error instead of waiting. nil allows every wait.
 	Admit func() error
-	Until <-chan struct{} // the wait ends when this is closed; nil: never
+	Until <-chan struct{} // closing it ends the wait; nil: never
 }
 
-// await calls look until it reports that it has found something, or the wait is over; room is given back while the call waits. Errors:
-// look's; as of awaitBell.
+// await calls look until look reports that it has found something or the wait is over. It gives room's
+// memory back while it waits. It returns the errors of look and awaitBell.
 func (b *Box) await(ctx context.Context, w Waiting, room *index.Room, look func() (found bool, err error)) error {
 	timeout := time.NewTimer(min(w.For, MaxWait))
 	defer timeout.Stop()
@@ -54,9 +54,9 @@ func (b *Box) await(ctx context.Context, w Waiting, room *index.Room, look func(
 	}
 }
 
-// awaitBell waits for one of: the bell, the timeout, the end of the wait, of the project, of ctx.
-// again is false where the call should look one last time and return. Errors: Admit's, ctx's;
-// ErrNotFound where the project's folder is removed.
+// awaitBell waits for the bell, the timeout, or the end of the wait, the project or ctx. again is false if
+// the caller should look one last time and return. It returns the errors of Admit and ctx, and ErrNotFound
+// if the project's folder was removed.
 func (p *Project) awaitBell(ctx context.Context, w *Waiting, bell <-chan struct{}, timeout <-chan time.Time) (again bool, err error) {
 	if w.Admit != nil {
 		if err := w.Admit(); err != nil {
@@ -84,14 +84,13 @@ func pageSize(n int) int {
 	return min(n, MaxPage)
 }
 
-// Inbox lists deliveries newest first. With markRead those on the page are marked read, durably,
-// before it returns (the page shows them as they are after it). If w waits and nothing is new on
-// the page (nothing unread, or with Since nothing at all), Inbox returns as soon as something arrives,
-// or the page as it is when the wait ends, or ctx's error. With q.ID
-// it is that message alone, with its body; with q.Thread a page of that thread, oldest first; with
-// q.AwaitingAck what waits for an acknowledgement: then there is no waiting. A page ends with
-// q.Room; of what it left out nothing is marked. Errors: ErrNotFound for the agent, q.ID and
-// q.Thread; those of w.Admit and q.Room.Reserve.
+// Inbox returns a page of deliveries, newest first. With markRead it durably marks the deliveries on the
+// page as read before it returns, and the page shows that. If w waits and the page has no news (nothing
+// unread, or with Since no delivery at all), Inbox returns as soon as mail arrives, or the page when the
+// wait ends, or ctx's error. With q.ID it returns that message alone, with its body; with q.Thread a page
+// of that thread, oldest first; with q.AwaitingAck deliveries that wait for an acknowledgement. In these
+// cases it does not wait. A page ends when q.Room is full; deliveries that it left out are not marked. It
+// returns ErrNotFound for the agent, q.ID and q.Thread, and the errors of w.Admit and q.Room.Reserve.
 func (b *Box) Inbox(ctx context.Context, q index.InboxQuery, markRead bool, w Waiting) (page *InboxPage, err error) {
 	if err := b.p.needAgent(ctx, refusal.Agent, b.agent); err != nil {
 		return nil, err

@@ -18,10 +18,11 @@ func (b *Box) Pop(ctx context.Context) (*index.Delivery, error) {
 	return b.popWithin(ctx, nil)
 }
 
-// PopWait is Pop that waits if there is nothing: it returns as soon as it has a delivery, or nil
-// when the wait ends. When ctx ends first, its error, and nothing is popped that was not on its way.
-// Of many who wait for one agent, each delivery goes to one. The delivery has as much of its body as room has room for, all of it if
-// room is nil. Errors: as Pop; those of w.Admit and room.Reserve. See docs/tools.md, "Reading".
+// PopWait is Pop, but waits if there is no unread delivery: it returns as soon as it has a delivery, or nil
+// when the wait ends. If ctx ends first it returns ctx's error, and then pops nothing unless a pop was
+// already in progress. If several callers wait for one agent, each delivery goes to one of them. The
+// delivery has as much of its body as fits into room; nil means all of it. It returns the errors of Pop,
+// w.Admit and room.Reserve. See docs/tools.md, "Reading".
 func (b *Box) PopWait(ctx context.Context, w Waiting, room *index.Room) (d *index.Delivery, err error) {
 	if err := b.p.needAgent(ctx, refusal.Agent, b.agent); err != nil {
 		return nil, err

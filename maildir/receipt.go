@@ -69,8 +69,9 @@ func (p *Project) putReceipts(m *index.MessageRow, holders []index.Receipt, forS
 	}
 }
 
-// AwaitReply waits until a reply to a message of the agent's lies in its inbox, and returns the newest,
-// which stays unread, with as much of its body as room has room for; nil if none came. Errors: those of w.Admit and room.Reserve; ctx's.
+// AwaitReply waits until a reply to the agent's message m is in the agent's inbox. It returns the newest
+// reply, which stays unread, with as much of its body as fits into room; nil if none came. It returns the
+// errors of w.Admit, room.Reserve and ctx.
 func (b *Box) AwaitReply(ctx context.Context, m *Sent, w Waiting, room *index.Room) (*index.Delivery, error) {
 	const markRead = false
 	page, err := b.Inbox(ctx, index.InboxQuery{

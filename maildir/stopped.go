@@ -35,7 +35,7 @@ func (p *Project) Stops(ctx context.Context) (all []Stop, err error) {
 	for _, n := range noted {
 		s := Stop{Agent: n.Agent, Doing: n.Doing, At: n.At}
 		for _, by := range n.By {
-			holds := func(c claim.Row) bool { return c.Path == by.File && !c.Created.After(n.At) } // a later claim of its path did not stop the agent
+			holds := func(c claim.Row) bool { return c.Path == by.File && !c.Created.After(n.At) } // later claims do not count
 			if i := slices.IndexFunc(live, holds); i >= 0 {
 				s.By = append(s.By, claim.Blocked{Claim: live[i], Paths: by.Paths})
 			}

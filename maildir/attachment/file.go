@@ -60,7 +60,7 @@ func sha1Of(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// otherBytes is the reason for refusing a file in attachments that somebody changed or put there.
+// otherBytes is the reason for refusing a file in attachments that was changed or put there by hand.
 const otherBytes = "other bytes than its name says"
 
 // Look checks whether the tree has the file, before the message is planned, because it reads the file. It
@@ -107,5 +107,5 @@ func (f *File) Plan(tx *writer.Tx, g *writer.Group, t *tree.Tree) error {
 	case err == nil && st == f.there:
 		return nil
 	}
-	return f.Look(t) // somebody has just created or changed the file
+	return f.Look(t) // another program has just created or changed the file
 }

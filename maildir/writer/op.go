@@ -28,7 +28,7 @@ type Op struct {
 	// already. If HEAD lacks one of its paths, or holds another version of a path in Revised, the operation
 	// is not in a commit; else it is skipped.
 	Recovered bool
-	Revised   []string // for a recovered operation: paths that it replaced or removed and that nobody has changed since
+	Revised   []string // for a recovered operation: paths that it replaced or removed and that are still unchanged
 }
 
 // each returns one copy of the operation for each message id, or the operation itself if it has at most one
