@@ -5,16 +5,16 @@ import (
 	"encoding/json"
 )
 
-// Answer is what the hook has to say. The zero value says nothing.
+// Answer is the hook's answer. The zero value says nothing.
 type Answer struct {
 	Tell  string // for the model
 	Deny  string // why the files of an Edit must not be changed, for the model
 	Warn  string // for the model, about the files of an Edit that may be changed
-	Agent string // who the session is, for clients that give their shells the variables of an answer
+	Agent string // the session's agent, for clients that put variables of an answer into their shells
 }
 
-// Format returns what the hook prints, and its exit status, in the words of the event's client. An
-// answer that says nothing is no byte and 0, but where the client asks for more.
+// Format returns what the hook prints, and its exit status, in the form of the event's client. An answer
+// that says nothing gives no bytes and 0, unless the client requires more.
 func (a Answer) Format(e Event) (stdout, stderr []byte, exit int) {
 	r := clients[e.Client].answer(a, e)
 	if r == nil {
@@ -23,11 +23,11 @@ func (a Answer) Format(e Event) (stdout, stderr []byte, exit int) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(r) // strings alone
+	_ = enc.Encode(r) // strings only: it cannot fail
 	return b.Bytes(), nil, 0
 }
 
-// reply is an answer as Claude Code reads it, and those who took over its hooks.
+// reply is an answer in the form of Claude Code and of clients that copied its hooks.
 type reply struct {
 	Decision string    `json:"decision,omitempty"`
 	Reason   string    `json:"reason,omitempty"`
@@ -42,7 +42,7 @@ type specific struct {
 	Context  string `json:"additionalContext,omitempty"`
 }
 
-// forModel is everything that the answer tells the model beside a refusal.
+// forModel returns everything that the answer tells the model, except a refusal.
 func (a Answer) forModel() string {
 	if a.Warn != "" && a.Tell != "" {
 		return a.Warn + "\n" + a.Tell

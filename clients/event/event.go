@@ -1,13 +1,12 @@
-// Package event is what a client tells its hook (`mailtree hook CLIENT`, which it runs at its
-// events), and what it understands in answer. It reads and writes nothing but bytes in memory.
+// Package event parses what a client sends to its hook (`mailtree hook CLIENT`, which the client runs at
+// its events), and formats the answers that the client understands. It works on bytes in memory only.
 //
-//	event.go    Event, which is what all clients tell, and Parse
-//	answer.go   Answer, which is what all clients can be told, and Format
-//	table.go    the clients: their events' names, and how each is answered
-//	plain.go    answers that are not as Claude Code's
+//	event.go    Event, the common form of the clients' events, and Parse
+//	answer.go   Answer, the common form of answers, and Format
+//	table.go    the clients: their event names, and the form of their answers
+//	plain.go    answers in other forms than Claude Code's
 //
-// fixtures/hooks holds what each client sends, the Event that is read in it, and the bytes that it
-// gets in answer.
+// fixtures/hooks holds the input from each client, the Event parsed from it, and the bytes of the answer.
 package event
 
 import (
@@ -18,7 +17,7 @@ import (
 	"slices"
 )
 
-// Kind is what has happened in a session. The zero value is something that concerns nobody here.
+// Kind says what has happened in a session. The zero value is an event that this program ignores.
 type Kind string
 
 // The kinds of events.
@@ -33,29 +32,29 @@ const (
 	Compact Kind = "compact" // the model's context has been cut
 )
 
-// Event is what a client tells its hook.
+// Event is an event that a client reports to its hook.
 type Event struct {
 	Client  string // as in `mailtree hook CLIENT`
-	Name    string // of the event, as the client says it
+	Name    string // the client's name of the event
 	Kind    Kind
-	Source  string // of a Start: startup, resume, clear, compact, fork; of a Stop: how the turn ended; "" where the client does not say
+	Source  string // for a Start: startup, resume, clear, compact, fork; for a Stop: how the turn ended; "" if the client does not say
 	Session string // the client's id of the conversation
 	Dir     string // the session's working directory, which may change
-	Root    string // the folder that the client was started in; Dir where it does not say
-	Model   string // "" where the client does not say
+	Root    string // the folder that the client was started in; Dir if the client does not say
+	Model   string // "" if the client does not say
 
-	Deaf     bool // the client keeps the answer from the model
-	Subagent bool // it happened to an agent that the session's own agent started
+	Deaf     bool // the client does not show the answer to the model
+	Subagent bool // it happened in an agent that the session's agent started
 
-	Paths []string // the files that a tool changes, absolute or relative to Dir; an Edit has some
+	Paths []string // the files that a tool changes, absolute or relative to Dir; an Edit has at least one
 }
 
-// ErrClient means that there is no client of that name.
+// ErrClient means that no client has that name.
 var ErrClient = errors.New("no such client")
 
-// Parse reads what a client wrote to its hook's standard input. env returns a variable of the
-// hook's environment, "" for none. An event that concerns nobody here has no Kind. Errors: ErrClient;
-// those of encoding/json for what is no JSON object.
+// Parse parses what a client wrote to its hook's standard input. env returns a variable of the hook's
+// environment, "" for none. An event that this program ignores has no Kind. It returns ErrClient, and
+// errors of encoding/json if stdin is no JSON object.
 func Parse(client string, stdin []byte, env func(name string) string) (Event, error) {
 	c, ok := clients[client]
 	if !ok {
@@ -105,7 +104,7 @@ type payload struct {
 	call
 }
 
-// unnamed is the name of an event of a client that leaves the name out.
+// unnamed returns the name of an event from a client that does not send the name.
 func (p *payload) unnamed() string {
 	if p.Invocation != nil {
 		return "PreInvocation"
@@ -126,7 +125,7 @@ type call struct {
 	Input input  `json:"tool_input"`
 }
 
-// addFiles adds the files that a tool changes. Of tools that change no file, nobody needs to know
+// addFiles adds the files that a tool changes. If the tool changes no file, the event needs no check
 // beforehand.
 func (c client) addFiles(e *Event, t call) {
 	paths := shellPatched(t.Input.text("command"))

@@ -10,20 +10,20 @@ import (
 // input holds a tool's arguments by name, as clients send them.
 type input map[string]any
 
-// Arguments of tools: the first name a file, the others hold a patch, or what a shell runs.
+// Arguments of tools: fileArguments name a file; patchArguments hold a patch, or a shell command.
 var (
 	fileArguments  = []string{"file_path", "notebook_path", "filePath", "path", "target_file", "TargetFile", "absolute_path"}
 	patchArguments = []string{"command", "patchText", "patch", "input"}
 )
 
-// text returns an argument, "" where it is absent or no text.
+// text returns an argument; "" if it is missing or not a string.
 func (in input) text(name string) string {
 	s, _ := in[name].(string)
 	return s
 }
 
-// files lists the files that a tool changes which was made to change files: those that its arguments
-// name, and those that a patch among them names.
+// files lists the files that an editing tool changes: the files that its arguments name, and the files that
+// a patch in its arguments names.
 func (in input) files() (paths []string) {
 	for _, name := range fileArguments {
 		paths = append(paths, in.text(name))
@@ -34,10 +34,10 @@ func (in input) files() (paths []string) {
 	return distinct(paths)
 }
 
-// header is a line of a patch that names a file, as the tool apply_patch reads it.
+// header matches a line of a patch that names a file, in the format of the tool apply_patch.
 var header = regexp.MustCompile(`(?m)^[ \t]*\*\*\* (?:Add File|Update File|Delete File|Move to): (.*?)[ \t\r]*$`)
 
-// patched lists the files that a patch adds, changes, deletes and moves, by both names.
+// patched lists the files that a patch adds, changes, deletes and moves; a moved file with both names.
 func patched(patch string) (paths []string) {
 	for _, m := range header.FindAllStringSubmatch(patch, -1) {
 		paths = append(paths, m[1])
@@ -45,11 +45,11 @@ func patched(patch string) (paths []string) {
 	return distinct(paths)
 }
 
-// applying is a shell command that gives a patch to apply_patch, which some clients carry out
-// themselves: the folder that it goes to first, in quotes or not.
+// applying matches a shell command that gives a patch to apply_patch, which some clients execute
+// themselves. Its group is the folder that the command first changes to, with or without quotes.
 var applying = regexp.MustCompile(`^\s*(?:cd\s+("[^"]*"|'[^']*'|[^\s;&|<>]+)\s*&&\s*)?apply_?patch\s`)
 
-// shellPatched lists the files that a shell command patches; none where it does something else.
+// shellPatched lists the files that a shell command patches; none if it is another command.
 func shellPatched(command string) []string {
 	m := applying.FindStringSubmatch(command)
 	if m == nil {
@@ -66,7 +66,7 @@ func shellPatched(command string) []string {
 	return paths
 }
 
-// distinct returns the paths without "", each once.
+// distinct returns the non-empty paths, each once.
 func distinct(paths []string) (all []string) {
 	for _, p := range paths {
 		if p != "" && !slices.Contains(all, p) {

@@ -1,11 +1,11 @@
 package event
 
-// client is how one client names its events, and how it is answered.
+// client describes how a client names its events and how it is answered.
 type client struct {
 	kinds   map[string]Kind
 	editors []string // tools that change files
-	rootVar string   // the variable that names Event.Root; "": none does
-	deaf    []string // events, by name alone or with their source, that keep the answer from the model
+	rootVar string   // the variable that holds Event.Root; "": none
+	deaf    []string // events, by name or by name and source, whose answers the client does not show to the model
 	answer  func(a Answer, e Event) any
 }
 
@@ -107,7 +107,7 @@ func Known(name string) bool {
 func answerClaude(a Answer, e Event) any {
 	s := &specific{Event: e.Name, Context: a.forModel()}
 	switch {
-	case e.Kind == End, e.Kind == Ask: // nobody reads it; the person is to decide
+	case e.Kind == End, e.Kind == Ask: // the client ignores the answer, or a person must decide
 		return nil
 	case e.Kind == Edit && a.Deny != "":
 		s.Decision, s.Reason = "deny", a.Deny
@@ -117,7 +117,8 @@ func answerClaude(a Answer, e Event) any {
 	return reply{Specific: s}
 }
 
-// answerCodex: a turn goes on with a reason; everything else is as in Claude Code.
+// answerCodex answers Codex: a refused Stop continues the turn with the reason; everything else is as in
+// Claude Code.
 func answerCodex(a Answer, e Event) any {
 	switch {
 	case e.Kind != Stop:
@@ -128,8 +129,8 @@ func answerCodex(a Answer, e Event) any {
 	return reply{Decision: "block", Reason: a.forModel()}
 }
 
-// answerGemini: a turn that is refused its end goes on with the reason, and a warning of an edit is
-// for the person, as it would not reach the model.
+// answerGemini answers Gemini CLI: a refused Stop continues the turn with the reason. The warning of an
+// edit goes to the person, because the model would not get it.
 func answerGemini(a Answer, e Event) any {
 	switch {
 	case e.Kind == Edit && a.Deny != "":

@@ -2,8 +2,8 @@ package event
 
 import "encoding/json"
 
-// CanWait reports whether a client is woken by a hook that waits. Without a person at it Claude Code
-// does not end before its hooks have.
+// CanWait reports whether a waiting hook can wake the client. An unattended Claude Code does not end before
+// its hooks end, so its hooks must not wait.
 func CanWait(client string, env func(name string) string) bool {
 	switch client {
 	case "claude":
@@ -14,12 +14,12 @@ func CanWait(client string, env func(name string) string) bool {
 	return false
 }
 
-// FormatWake returns what a hook that waited prints so that its client begins a turn with the
-// text, and its exit status.
+// FormatWake returns what a hook that waited prints to make its client begin a turn with the text, and the
+// exit status.
 func FormatWake(client, text string) (stdout, stderr []byte, exit int) {
 	if client == "claude" {
 		return nil, []byte(text + "\n"), 2
 	}
-	line, _ := json.Marshal(map[string]string{"tell": text}) // of a string: it cannot fail
+	line, _ := json.Marshal(map[string]string{"tell": text}) // a string only: it cannot fail
 	return append(line, '\n'), nil, 0
 }
