@@ -1,5 +1,5 @@
-// Package cwebp makes WebP of photographs with the program of that name, where it is installed: of
-// a JPEG image nothing without loss is smaller.
+// Package cwebp converts photographs to WebP with the program cwebp, if it is installed. No lossless format
+// is smaller than a JPEG image.
 package cwebp
 
 import (
@@ -17,20 +17,20 @@ import (
 // Limit is how long the program may run. Measured: 1.7 s for 8 million pixels of noise.
 const Limit = 15 * time.Second
 
-// limited runs a program within 256 MiB of memory, where the system holds it to that. Measured: 169
-// MB for 8 million pixels.
+// limited runs a program with at most 256 MiB of memory, if the system enforces the limit. Measured: 169 MB
+// for 8 million pixels.
 const limited = `ulimit -v 262144 2>/dev/null; exec "$0" "$@"`
 
-// quality is that of the result, of 100: nobody sees the loss at a glance.
+// quality is the quality of the result, out of 100. The loss is not visible at a glance.
 const quality = "90"
 
-// Program is an installed cwebp. Safe for concurrent use.
+// Program is an installed cwebp. It is safe for concurrent use.
 type Program struct {
 	path  string
 	limit time.Duration
 }
 
-// New starts nothing. path is absolute; limit 0: Limit.
+// New returns the Program at an absolute path. It starts nothing. limit 0 means Limit.
 func New(path string, limit time.Duration) *Program {
 	if limit == 0 {
 		limit = Limit
@@ -38,9 +38,9 @@ func New(path string, limit time.Duration) *Program {
 	return &Program{path: path, limit: limit}
 }
 
-// Code returns a JPEG image as WebP, with some loss of detail and with its color profile. Its error
-// says why there is none: the program failed, took too long, or made more bytes than the image has.
-// The result is to be checked: any program may have that name.
+// Code returns a JPEG image as WebP, with some loss of detail and with its color profile. Its error says
+// why it cannot: the program failed, took too long, or made more bytes than the image has. The caller must
+// check the result, because any program may have that name.
 func (p *Program) Code(ctx context.Context, jpeg []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.limit, fmt.Errorf("it took more than %v", p.limit))
 	defer cancel()
@@ -76,8 +76,8 @@ func (p *Program) Code(ctx context.Context, jpeg []byte) ([]byte, error) {
 	return data, nil
 }
 
-// beginning keeps the beginning of what is written to it: any program may have cwebp's name, and print
-// without end.
+// beginning keeps the beginning of what is written to it, because any program may have cwebp's name and
+// print without end.
 type beginning []byte
 
 const maxBeginning = 4 << 10
