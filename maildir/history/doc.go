@@ -1,14 +1,13 @@
-// Package history is what Git says of a mail tree: which operations there were on a message, by an
-// agent, in a thread or below a path, what others edited, and how a folder was at some moment. It is
-// the contract between the mail, which asks, and package gitlog, which commits and reads: both
-// import it, and neither the other.
+// Package history describes what Git knows of a mail tree: the operations on a message, by an agent, in a
+// thread or below a path, the edits by others, and the state of a folder at some moment. It is the contract
+// between the mail, which asks, and package gitlog, which commits and reads: both import it, and neither
+// imports the other.
 //
-// A [Log] keeps the history of one tree. A [Query] says what of it is wanted, and gitlog finds the
-// commits of that without looking at all: [Everything], [OfAgent], [OfMessages], [OfPath],
-// [OfRemoved]. It answers with one [Revision] for each commit, newest first, operations that wait
-// among them, and [Revision.Entries] makes of it what people are shown: an [Entry] for each
-// operation, or for what somebody edited at once.
+// A [Log] keeps the history of one tree. A [Query] selects commits; [Everything], [OfAgent], [OfMessages],
+// [OfPath] and [OfRemoved] make queries that gitlog can answer without examining every commit. The answer
+// is one [Revision] for each commit, newest first, including waiting operations. [Revision.Entries]
+// converts a Revision to what people are shown: an [Entry] for each operation, or for a set of edits.
 //
-// What a name that a person gives means (an agent, a message, a thread), and what of an answer shows
-// who got a blind copy (Invariant I7), this package does not know: see maildir.Project.Log.
+// This package does not know what a name given by a person means (an agent, a message, a thread), nor which
+// parts of an answer would reveal bcc recipients (Invariant I7): see maildir.Project.Log.
 package history

@@ -8,32 +8,31 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Query selects commits. It is asked of operations where a commit of the server's tells them,
-// and of files elsewhere.
+// Query selects commits. Op selects operations in the server's commits; File selects files in all commits.
 type Query struct {
-	Op    func(RecordedOp) bool // an operation that is wanted; nil: the files decide
-	Since time.Time             // nothing that was committed before; zero: all
+	Op    func(RecordedOp) bool // reports whether an operation is wanted; nil: the files decide
+	Since time.Time             // only commits at or after it; zero: all
 
-	// Path makes the search fast where only what changed at or below a path is wanted, be it a file or a
-	// folder: a commit that did not touch it is not told. "": every commit is looked at.
+	// Path speeds up a search for changes at or below a path, which may be a file or a folder: commits that
+	// did not touch it are skipped. "": every commit is examined.
 	Path string
 
-	// File reports whether a file is wanted, of a commit of operations, or of one of edits.
+	// File reports whether a file is wanted. operations says that the commit holds operations, not edits.
 	File func(path string, operations bool) bool
 
-	Progress func(looked int, back time.Time) // called now and then with the commits looked at, and the time of the last; nil: nobody is told
+	Progress func(looked int, back time.Time) // called now and then with the number of commits examined and the time of the last one; may be nil
 }
 
-// Revision is a commit, and what of it was asked for.
+// Revision is a commit with the parts that were asked for.
 type Revision struct {
 	Commit
-	Author string       // its name
-	Ops    []RecordedOp // in their order; none where somebody else's edits are committed, or a person committed
-	Edit   bool         // we have committed somebody else's edits
+	Author string       // its author's name
+	Ops    []RecordedOp // in order; none for a commit of edits or by a person
+	Edit   bool         // the server has committed edits by others
 	Files  []FileChange // by path
 }
 
-// RecordedOp is an operation as a commit tells it. See writer.Op for its fields.
+// RecordedOp is an operation as a commit records it. See writer.Op for its fields.
 type RecordedOp struct {
 	Verb, Agent, ID, Door, Summary string
 }
@@ -42,11 +41,11 @@ type RecordedOp struct {
 type FileChange struct {
 	Path  string `json:"path"`
 	Op    string `json:"change"`          // Added, Changed, Removed
-	Lines string `json:"patch,omitempty"` // those of Patch, of an entry that is told with them
+	Lines string `json:"patch,omitempty"` // the result of Patch, for an entry that includes it
 
-	// Content reads the file: as the commit left it, or as it was before the commit removed it.
-	// Patch is the lines that differ, as Git shows them. Both can be called until the function that
-	// was given the Revision returns.
+	// Content reads the file as the commit left it, or as it was before the commit removed it. Patch
+	// returns the changed lines as Git shows them. Both can be called until the function that got the
+	// Revision returns.
 	Content func() ([]byte, error) `json:"-"`
 	Patch   func() (string, error) `json:"-"`
 }
@@ -58,31 +57,31 @@ const (
 	Removed = "removed"
 )
 
-// OldFile is a file as it was.
+// OldFile is a file as it was at some time.
 type OldFile struct {
 	Path    string
-	Content func() ([]byte, error) // can be called until the function that was given the file returns
+	Content func() ([]byte, error) // can be called until the function that got the file returns
 }
 
-// Moment is a time in the history: that of a commit, or the newest commit that was made by At.
+// Moment is a time in the history: the time of a commit, or the newest commit made by At.
 type Moment struct {
-	Commit string // its name, or the beginning of it; "": At counts
+	Commit string // its hash or a prefix of it; "": use At
 	At     time.Time
 }
 
-// Commit is one commit as Git tells it.
+// Commit is a commit of Git.
 type Commit struct {
-	Hash    string // "": it is still to be made
+	Hash    string // "": not committed yet
 	At      time.Time
 	Subject string
 }
 
-// Everything asks for every commit.
+// Everything selects every commit.
 func Everything() Query {
 	return Query{File: func(string, bool) bool { return true }}
 }
 
-// OfAgent asks for what an agent did, and for what others edited in its folder.
+// OfAgent selects an agent's operations and the edits of others in its folder.
 func OfAgent(name string) Query {
 	q := Everything()
 	q.Op = func(op RecordedOp) bool { return op.Agent == name }
@@ -90,7 +89,7 @@ func OfAgent(name string) Query {
 	return q
 }
 
-// OfRemoved asks for the messages that were removed, and perhaps for others.
+// OfRemoved selects removed messages, and perhaps others.
 func OfRemoved() Query {
 	return Query{
 		Op:   func(op RecordedOp) bool { return op.Verb == VerbDelete || strings.HasPrefix(op.Verb, UndoPrefix) },
@@ -98,7 +97,7 @@ func OfRemoved() Query {
 	}
 }
 
-// OfMessages asks for messages of those ids, their copies and marks, since a time.
+// OfMessages selects the messages with the given ids, their copies and marks, since a time.
 func OfMessages(ids []string, since time.Time) Query {
 	of := make(map[string]bool, len(ids))
 	for _, id := range ids {
@@ -111,8 +110,8 @@ func OfMessages(ids []string, since time.Time) Query {
 	}
 }
 
-// OfPath asks for a file, or all below a folder. Of a file of a message, the operations on that
-// message are asked first: they need no look at the trees.
+// OfPath selects a file, or everything below a folder. For a file of a message it first looks at the
+// operations on that message, because that needs no look at the trees.
 func OfPath(at string) Query {
 	q := Query{
 		File:  func(path string, _ bool) bool { return path == at || strings.HasPrefix(path, at+"/") },
@@ -125,8 +124,8 @@ func OfPath(at string) Query {
 	return q
 }
 
-// DayOf is the day in the path of a message, or else in an id that this server made: nothing is in
-// the history of it before that. Zero: there is none.
+// DayOf returns the day in the path of a message, or else in an id that this server made. The history has
+// nothing about the message before that day. It returns zero if there is none.
 func DayOf(name string) time.Time {
 	e := strings.Split(name, "/")
 	for i := 0; i+3 <= len(e); i++ {
@@ -142,40 +141,40 @@ func DayOf(name string) time.Time {
 	return time.Time{}
 }
 
-// Entry is one operation, or the edits that somebody made at once.
+// Entry is one operation, or a set of edits made at once.
 type Entry struct {
 	At      format.Stamp `json:"at"`
-	Commit  string       `json:"commit"`            // "": it is still to be made, as a rule within a second
-	Verb    string       `json:"verb"`              // of an operation; VerbEdit, VerbCommit
+	Commit  string       `json:"commit"`            // "": not committed yet; usually it is within a second
+	Verb    string       `json:"verb"`              // verb of the operation; or VerbEdit, VerbCommit
 	Who     string       `json:"who,omitempty"`     // the agent; the author of a commit; "" for the server itself
-	ID      string       `json:"id,omitempty"`      // of the message, where there is one
+	ID      string       `json:"id,omitempty"`      // of the message, if there is one
 	Summary string       `json:"summary,omitempty"` // one line for people
-	Door    string       `json:"door,omitempty"`    // that it came through: format.Door…, or DoorGit; "" for the server's own
+	Door    string       `json:"door,omitempty"`    // the door that it came through: format.Door…, or DoorGit; "" for the server's own
 	Files   []FileChange `json:"files,omitempty"`
 }
 
-// IsOperation reports whether somebody did it through the server, so that it may be undone.
+// IsOperation reports whether the entry is an operation of the server, which may be undone.
 func (e *Entry) IsOperation() bool { return e.Verb != VerbEdit && e.Verb != VerbCommit }
 
-// Verbs that mean something to the history. Those of other operations are the domain's.
+// Verbs that the history interprets. The domain defines the other verbs.
 const (
-	VerbEdit   = "edit"   // no operation: files were saved, and the server has committed them
-	VerbCommit = "commit" // no operation: somebody has committed files
+	VerbEdit   = "edit"   // not an operation: the server has committed edited files
+	VerbCommit = "commit" // not an operation: a person has committed files
 
-	// VerbDelete removes a message for everybody. But for UndoPrefix, no other operation does.
+	// VerbDelete removes a message for everyone. Apart from undoing, no other operation does.
 	VerbDelete = "delete"
 
-	// VerbRelease is an operation on claims, although of one that frees a path it is on a message too.
+	// VerbRelease is an operation on claims. If it frees another agent's path, it also sends a message.
 	VerbRelease = "release"
 
-	// UndoPrefix begins the verb of an operation that takes another one back: "undo-send".
+	// UndoPrefix begins the verb of an operation that undoes another one: "undo-send".
 	UndoPrefix = "undo-"
 )
 
 // DoorGit is the door of VerbCommit.
 const DoorGit = "git"
 
-// Entries are the entries of a commit, the last operation first.
+// Entries returns the entries of a commit, the last operation first.
 func (r *Revision) Entries() []Entry {
 	base := Entry{Commit: r.Hash, At: format.At(r.At)}
 	if len(r.Ops) == 0 {
@@ -188,7 +187,7 @@ func (r *Revision) Entries() []Entry {
 		return []Entry{base}
 	}
 	all := make([]Entry, len(r.Ops))
-	last := -1 // the operation that files without a message belong to
+	last := -1 // index of the operation that gets the files without a message
 	for i, op := range r.Ops {
 		all[i] = base
 		all[i].Verb, all[i].Who, all[i].ID, all[i].Door, all[i].Summary = op.Verb, op.Agent, op.ID, op.Door, op.Summary
