@@ -15,8 +15,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// TestOverflow lets the kernel's own queue overflow: it holds the reader while more events come
-// than the queue takes, among them folders whose names nobody learns any more.
+// TestOverflow makes the kernel's own queue overflow: it holds the reader while more events come than the
+// queue takes, among them new folders whose events are lost.
 func TestOverflow(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("/proc/sys/fs/inotify/max_queued_events")
@@ -60,8 +60,8 @@ func TestOverflow(t *testing.T) {
 	w.reported("new/in/2", "moved/in/2")
 }
 
-// TestConstantOverflow reports an overflow at every folder that is walked. The walk still comes to
-// its end, and so do the Scans, each after all watches stood once.
+// TestConstantOverflow reports an overflow at every folder that is walked. The walk still finishes, and so
+// do the Scans, each after all watches were in place once.
 func TestConstantOverflow(t *testing.T) {
 	t.Parallel()
 	var storm atomic.Bool
@@ -179,7 +179,7 @@ func TestNoInstanceLeft(t *testing.T) {
 	w.converged()
 }
 
-// TestRefusedFolder: one folder that may not be watched is logged once and does not stop the rest.
+// TestRefusedFolder: one folder that cannot be watched is logged once and does not stop the rest.
 func TestRefusedFolder(t *testing.T) {
 	t.Parallel()
 	var allowed atomic.Bool
@@ -209,8 +209,8 @@ func TestRefusedFolder(t *testing.T) {
 	w.converged()
 }
 
-// TestUnreadableFolder is TestRefusedFolder with the permissions of a real file system, which do
-// not bind root.
+// TestUnreadableFolder is TestRefusedFolder with the permissions of a real file system, which do not stop
+// root.
 func TestUnreadableFolder(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() == 0 {
@@ -263,8 +263,8 @@ func TestRootRemovedAndMadeAgain(t *testing.T) {
 	w.converged()
 }
 
-// TestRootReplaced removes the root and makes it again before anybody looks, then puts another
-// folder in its place.
+// TestRootReplaced removes the root and makes it again before the watcher looks, then puts another folder
+// in its place.
 func TestRootReplaced(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(w *watched, _ *Config) { w.write("1", "x") })
@@ -328,8 +328,8 @@ func TestRootMissingAtStart(t *testing.T) {
 	w.converged()
 }
 
-// TestConvergence: a caller that does only what batches say has the same tree, whatever happened to
-// it, also where events are lost and watches run out on the way.
+// TestConvergence: a caller that does only what batches say ends with the same tree, whatever happened to
+// the tree, even if events are lost and watches run out.
 func TestConvergence(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(8) {
@@ -383,8 +383,8 @@ func mutate(w *watched, random *rand.Rand, i int) {
 	}
 }
 
-// TestFolderFault: the watcher does not leave out a folder that the disk cannot list for now. Until
-// the disk can, Scans find what is in it.
+// TestFolderFault: the watcher does not drop a folder that the disk cannot list for now. Until the disk
+// can, Scans find its files.
 func TestFolderFault(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int64

@@ -9,8 +9,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// TestRemoveWatch: removeWatch does not panic over a folder that took another one's place while
-// nobody read events.
+// TestRemoveWatch: removeWatch does not panic if a folder took another one's place before the events were
+// read.
 func TestRemoveWatch(t *testing.T) {
 	t.Parallel()
 	fs, err := fsnotify.NewWatcher()

@@ -18,11 +18,11 @@ import (
 	"time"
 )
 
-// patience is how long a test waits for what must happen.
+// patience is how long a test waits for a condition.
 const patience = time.Minute
 
-// recorder is a caller that keeps every batch, and a mirror of the tree that it corrects only by
-// what the batches say.
+// recorder is a caller that keeps every batch and a mirror of the tree, which it corrects only from
+// batches.
 type recorder struct {
 	root string
 
@@ -80,9 +80,8 @@ func (r *recorder) complain(s string) {
 	r.bad = append(r.bad, s)
 }
 
-// look corrects the mirror at the paths and drops what is gone below them, also where a file or a
-// link has taken the place of a folder. It goes through the mirror once, however many paths there
-// are.
+// look corrects the mirror at the paths and drops everything gone below them, also if a file or a link
+// replaced a folder. It goes through the mirror once, however many paths there are.
 func (r *recorder) look(paths []string) {
 	named := map[string]bool{}
 	for _, rel := range paths {
@@ -105,8 +104,8 @@ func (r *recorder) look(paths []string) {
 	}
 }
 
-// readBelow reads a file and follows no link on the way: where a link replaced a folder, the files
-// that were in it are gone, whatever the link leads to.
+// readBelow reads a file and follows no link on the way: if a link replaced a folder, the folder's files
+// are gone, whatever the link points to.
 func readBelow(root, rel string) (string, bool) {
 	for dir := path.Dir(rel); dir != "."; dir = path.Dir(dir) {
 		if info, err := os.Lstat(filepath.Join(root, dir)); err != nil || !info.IsDir() {
@@ -116,7 +115,7 @@ func readBelow(root, rel string) (string, bool) {
 	return read(filepath.Join(root, rel))
 }
 
-// read returns what stands for the content of a non-folder.
+// read returns the content of a non-folder, or a stand-in for it.
 func read(file string) (string, bool) {
 	info, err := os.Lstat(file)
 	switch {
@@ -176,14 +175,14 @@ func (r *recorder) forget() {
 	r.batches, r.at = nil, nil
 }
 
-// equal reports whether the mirror is the tree.
+// equal reports whether the mirror equals the tree.
 func (r *recorder) equal() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Equal(r.mirror, snapshot(r.root))
 }
 
-// mirrored returns the mirror as it is now.
+// mirrored returns the current mirror.
 func (r *recorder) mirrored() map[string]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -310,7 +309,7 @@ func (w *watched) settled() {
 	w.until("still", func() bool { return w.State().Pending == 0 })
 }
 
-// converged waits until the mirror is the tree, at the end of all events.
+// converged waits until the mirror equals the tree, after all events.
 func (w *watched) converged() {
 	w.t.Helper()
 	w.settled()

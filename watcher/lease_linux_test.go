@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestWritten: a file is written once nobody has it open for writing; a link and what is no file
-// never are.
+// TestWritten: written reports true for a regular file once no process has it open for writing, and never
+// for a link or another kind of file.
 func TestWritten(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

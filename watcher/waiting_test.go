@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// TestDeadlines holds docs/architecture.md, "From a save to the index", on a clock of the test's
-// own.
+// TestDeadlines checks docs/architecture.md, "From a save to the index", with a clock of its own.
 func TestDeadlines(t *testing.T) {
 	t.Parallel()
 	ms := func(n int) time.Time { return time.Unix(1000, 0).Add(time.Duration(n) * time.Millisecond) }

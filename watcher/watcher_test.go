@@ -95,7 +95,7 @@ func TestRenameFolder(t *testing.T) {
 	w.converged()
 }
 
-// TestSwapFolders swaps the names of two folders in a moment.
+// TestSwapFolders swaps the names of two folders at once.
 func TestSwapFolders(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(w *watched, _ *Config) {
@@ -119,8 +119,8 @@ func TestSwapFolders(t *testing.T) {
 	w.reported("a/in/new", "b/in/new")
 }
 
-// TestFolderReplacedInOneStep renames a folder over an empty one: the kernel reports the one that
-// came, and nothing of the one that went.
+// TestFolderReplacedInOneStep renames a folder over an empty one: the kernel reports the new folder and
+// nothing about the old one.
 func TestFolderReplacedInOneStep(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(w *watched, _ *Config) { w.mkdir("dir") })
@@ -175,8 +175,8 @@ func TestMoveOut(t *testing.T) {
 	}
 }
 
-// TestSlowWrite: a path that is written in place is reported when it has been quiet, and one that
-// is renamed into place much sooner.
+// TestSlowWrite: a path written in place is reported once it has been quiet; a path renamed into place is
+// reported much sooner.
 func TestSlowWrite(t *testing.T) {
 	t.Parallel()
 	const quiet = 2 * time.Second // longer than a busy machine keeps the test, or the watcher, from going on
@@ -251,8 +251,7 @@ func TestWrittenPathDoesNotDelayOthers(t *testing.T) {
 	}
 }
 
-// TestClosedFileIsReported: a file that was written in place is reported when it is closed, not
-// when Write has passed.
+// TestClosedFileIsReported: a file written in place is reported when it is closed, not only after Write.
 func TestClosedFileIsReported(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(w *watched, cfg *Config) {
@@ -305,8 +304,7 @@ func TestSkip(t *testing.T) {
 
 func first[A, B any](a A, _ B) A { return a }
 
-// TestLinksAndDevices: links are paths like others; the watcher sees nothing behind them, and opens
-// no file.
+// TestLinksAndDevices: links are paths like others; the watcher follows none of them and opens no file.
 func TestLinksAndDevices(t *testing.T) {
 	t.Parallel()
 	outside := t.TempDir()
@@ -370,8 +368,7 @@ func TestMode(t *testing.T) {
 	w.reported("dir/in/1")
 }
 
-// TestBlockedCaller: while the caller is busy the watcher drains events, which come with the next
-// batch.
+// TestBlockedCaller: while OnBatch blocks, the watcher drains events, which come with the next batch.
 func TestBlockedCaller(t *testing.T) {
 	t.Parallel()
 	hold := make(chan struct{})
