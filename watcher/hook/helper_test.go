@@ -27,8 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// bench is a store with a project, the agents ann and bob, and a folder for the files that commands
-// leave.
+// bench is a store with a project, the agents ann and bob, and a folder for the files that commands write.
 type bench struct {
 	*storetest.Store
 	t   *testing.T
@@ -91,7 +90,7 @@ func (b *bench) hook(mailbox string, h hooks.Hook) {
 	}
 }
 
-// script writes an executable. DIR in its text stands for the folder of the files that it leaves.
+// script writes an executable. DIR in its text stands for the folder of the files that it writes.
 func (b *bench) script(name, text string) string {
 	b.t.Helper()
 	file := filepath.Join(b.dir, name)
@@ -136,7 +135,7 @@ const (
 	ended = true
 )
 
-// runs returns the beginnings, or the ends, in the order of their times.
+// runs returns the begin lines, or the end lines, by time.
 func (b *bench) runs(ends bool) (all []run) {
 	b.t.Helper()
 	for line := range strings.Lines(storetest.HookMarks(b.t, b.Root())) {
@@ -167,7 +166,7 @@ func (b *bench) until(what string, ok func() bool) {
 	}
 }
 
-// file returns what a command left, "" while it has not.
+// file returns the content of a file that a command wrote; "" if it has not written it yet.
 func (b *bench) file(name string) string {
 	data, err := os.ReadFile(filepath.Join(b.dir, name))
 	if err != nil && !os.IsNotExist(err) {
@@ -188,7 +187,7 @@ func (b *bench) save(path, text string) {
 	}
 }
 
-// rescan makes the index read what was saved.
+// rescan makes the index read saved files.
 func (b *bench) rescan() {
 	b.t.Helper()
 	if err := b.p.Rescan(b.t.Context()); err != nil {

@@ -26,8 +26,8 @@ import (
 	"mailtree/watcher/hook"
 )
 
-// TestRun: the command gets its arguments unchanged, the file on its standard input, and the facts
-// in its environment, which has nothing else of the server's but the paths of programs.
+// TestRun: the command gets its arguments unchanged, the file on standard input, and the facts in its
+// environment, which has nothing else of the server's except the paths of programs.
 func TestRun(t *testing.T) {
 	t.Setenv("SECRET", "of the server") //nolint:paralleltest // the environment is the process's
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -76,9 +76,8 @@ func times(all []run) []run {
 	return all
 }
 
-// TestWhat: on_receive runs for trusted mail only, unless the hook says otherwise; then also for
-// what was saved by hand. after_send runs for what was sent. Nothing runs for what is older than
-// the hook.
+// TestWhat: on_receive runs only for trusted mail, unless the hook says otherwise; then it runs for mail
+// saved by hand too. after_send runs for sent mail. No hook runs for mail older than itself.
 func TestWhat(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{})
@@ -112,7 +111,7 @@ func TestWhat(t *testing.T) {
 	}
 }
 
-// TestPull: mail that `git pull` brings fires hooks, as mail that is not trusted.
+// TestPull: mail that `git pull` brings fires hooks as untrusted mail.
 func TestPull(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{})
@@ -186,7 +185,7 @@ func TestSlow(t *testing.T) {
 	b.ended(21)
 }
 
-// TestTimeout: at the timeout the whole group gets TERM, and what is left of it later gets KILL.
+// TestTimeout: at the timeout the whole group gets TERM, and the remaining processes later get KILL.
 func TestTimeout(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -217,8 +216,8 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// TestUnending: the runner ends a command that left its process group, too, and waits no longer
-// than that takes for a command that cannot be ended.
+// TestUnending: the runner also ends a command that left its process group, and waits no longer than that
+// takes for a command that cannot be ended.
 func TestUnending(t *testing.T) {
 	t.Parallel()
 	other := exec.Command("/bin/true")
@@ -276,8 +275,8 @@ func gone(pid int) bool {
 	return err != nil || strings.Contains(string(stat), ") Z ")
 }
 
-// TestStop: the end of the server ends commands. What waits is left for the next server; what began
-// does not begin again.
+// TestStop: the end of the server ends commands. Waiting firings are left for the next server; runs that
+// began do not begin again.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -403,9 +402,8 @@ func TestNotAsOther(t *testing.T) {
 	}
 }
 
-// TestStartedLater: a command that cannot be started for the moment starts when it can, because
-// its run has a mark already and no other run is made for that mail. The system runs no file
-// that somebody has open for writing.
+// TestStartedLater: a command that cannot start for the moment starts when it can, because its run already
+// has a mark and no other run is made for that mail. The system executes no file that is open for writing.
 func TestStartedLater(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -436,7 +434,7 @@ func TestStartedLater(t *testing.T) {
 	}
 }
 
-// writer is a function that gets what is logged, a line at a time.
+// writer is a function that gets the log, line by line.
 type writer func(line []byte)
 
 func (w writer) Write(line []byte) (int, error) {

@@ -17,8 +17,8 @@ import (
 	"mailtree/watcher/hook"
 )
 
-// TestOlder: a hook does not run for mail that came before it, even if that is reported late or was
-// away for a while. It runs for what came since while no server ran, whatever its date.
+// TestOlder: a hook does not run for mail older than itself, even if that mail is reported late or was gone
+// for a while. It runs for mail that came later while no server ran, whatever the mail's date.
 func TestOlder(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -82,7 +82,7 @@ func TestByHand(t *testing.T) {
 	b.ended(3)
 }
 
-// TestUnmarked: a server that does not know how far an earlier one came still runs a hook for what
+// TestUnmarked: a server that does not know how far an earlier server came still runs a hook for mail that
 // came after the hook, whatever its date.
 func TestUnmarked(t *testing.T) {
 	t.Parallel()
@@ -106,8 +106,7 @@ func TestUnmarked(t *testing.T) {
 	}
 }
 
-// TestClockSetBack: mail that comes after a hook runs it, whatever somebody did to the clock
-// meanwhile.
+// TestClockSetBack: mail that comes after a hook runs it, whatever happened to the clock meanwhile.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	var back atomic.Int64 // hours
@@ -149,8 +148,8 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// TestOnce sends 200 messages while the server's hooks end and begin again: each message runs the
-// hook once.
+// TestOnce sends 200 messages while the server's hooks stop and start again: each message runs the hook
+// once.
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -164,7 +163,7 @@ func TestOnce(t *testing.T) {
 			stop = b.start(hook.Config{})
 		}
 	}
-	// A run that was under way when the server ended does not run again.
+	// A run in progress when the server ended does not run again.
 	b.until("every run began", func() bool { return len(b.runs(begun)) >= len(sent) })
 	b.until("every run ended", func() bool { return len(b.runs(ended)) >= len(sent) })
 	stopped := 0
@@ -185,8 +184,8 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestRebuilt: after the index is made anew, hooks run for mail that is newer than they are and did
-// not run them; nothing runs twice.
+// TestRebuilt: after the index is rebuilt, hooks run for newer mail that has not run them; nothing runs
+// twice.
 func TestRebuilt(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")
