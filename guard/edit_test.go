@@ -16,7 +16,7 @@ import (
 // noon is when the agents of these tests edit.
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// editScene is a store with claims, and the code that they are about:
+// editScene makes a store with claims, and the code that they cover:
 //
 //	code          a work tree, the project /code; GreenCastle holds docs, app/*.go and sub/docs for 90 minutes
 //	code/nested   a project of its own; GreenCastle holds a.txt
@@ -80,8 +80,8 @@ func session(agent string) func() (string, error) {
 	return func() (string, error) { return agent, nil }
 }
 
-// TestCheckEdit: an edit meets the claims that a commit of it would meet, whatever the file is
-// called.
+// TestCheckEdit: an edit meets the claims that a commit of it would meet, by whatever path the file is
+// named.
 func TestCheckEdit(t *testing.T) {
 	t.Parallel()
 	store, dir := editScene(t)

@@ -32,8 +32,8 @@ func TestShellQuote(t *testing.T) {
 	}
 }
 
-// TestHookIsReadBack renders hooks with odd texts everywhere: parseHook finds again what was
-// written and notices any change, and a shell accepts the script.
+// TestHookIsReadBack renders hooks with odd texts everywhere: parseHook returns what was written and
+// notices any change, and a shell accepts the script.
 func TestHookIsReadBack(t *testing.T) {
 	for i, s := range odd {
 		h := &hook{Name: PrePush, Program: "/p/" + s, Guards: [1]guarding{{"/s/" + s, "slug"}}}
@@ -119,8 +119,8 @@ func TestReportIsPlain(t *testing.T) {
 	}
 }
 
-// TestInstallStops looks at the folder between the steps of an installation: either the hook from
-// before lies there whole, or ours does.
+// TestInstallStops looks at the folder between the steps of an installation: either the earlier hook is
+// there, whole, or ours is.
 func TestInstallStops(t *testing.T) {
 	dir := t.TempDir()
 	old := []byte("#!/bin/sh\nexit 0\n")

@@ -38,8 +38,8 @@ func newSite(t *testing.T) (Site, Setup) {
 	return Site{Repo: code, Env: env}, Setup{Store: store, Project: "shop", Program: "/p/mailtree"}
 }
 
-// TestInstallsAtOnce installs and uninstalls at the same time: after each round the hook from
-// before is in one place, whole, and nothing else is left.
+// TestInstallsAtOnce installs and uninstalls at the same time: after each round the earlier hook is in one
+// place, whole, and nothing else is left.
 func TestInstallsAtOnce(t *testing.T) {
 	at, s := newSite(t)
 	hooks := filepath.Join(at.Repo, ".git", "hooks")
@@ -154,8 +154,8 @@ func TestTemporaryName(t *testing.T) {
 	}
 }
 
-// TestUninstallShared refuses to write into a folder of hooks that several repositories may have, and
-// takes away what an earlier version wrote there for several.
+// TestUninstallShared: Install refuses a hooks folder that several repositories may share, and Uninstall
+// removes what an earlier version wrote there for several.
 func TestUninstallShared(t *testing.T) {
 	at, s := newSite(t)
 	hooks := filepath.Join(filepath.Dir(at.Repo), "hooks")

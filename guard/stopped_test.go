@@ -15,8 +15,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// TestStoppedNoted: what the guard stops stands in the store; a warning, and a question by hand, do
-// not.
+// TestStoppedNoted: a change that the guard stops is recorded in the store; a warning, and a check by hand,
+// are not.
 func TestStoppedNoted(t *testing.T) {
 	t.Parallel()
 	store, dir := editScene(t)
