@@ -18,9 +18,9 @@ import (
 
 var update = flag.Bool("update", false, "write the files of fixtures/clients after a set-up anew")
 
-// TestSetup sets clients up in homes and code bases as they were found, and compares the files with
-// those of fixtures/clients. What the set-up wrote it leaves alone the second time, and takes away
-// byte for byte. README.md there says how a case is written.
+// TestSetup sets clients up in given homes and code bases, and compares the files with those of
+// fixtures/clients. A second set-up changes nothing, and the removal restores the files byte for byte.
+// README.md there explains the form of a case.
 func TestSetup(t *testing.T) {
 	t.Parallel()
 	cases, err := filepath.Glob("../fixtures/clients/*.txtar")
@@ -61,7 +61,7 @@ func inside(a *txtar.Archive, dir string) (files []txtar.File) {
 	return files
 }
 
-// attempt is one case: a set-up in a folder of its own, and how its files are to be changed before.
+// attempt is one case: a set-up in a folder of its own, with changes to make to its files beforehand.
 type attempt struct {
 	t      *testing.T
 	root   string
@@ -73,7 +73,7 @@ type attempt struct {
 	dirs   []string // before
 }
 
-// begin reads what the lines before the first file ask for, and writes the files of before.
+// begin reads the lines before the first file, and writes the initial files.
 func begin(t *testing.T, a *txtar.Archive) *attempt {
 	c := &attempt{t: t, root: t.TempDir(), wanted: Wanted{Server: Server{Args: []string{"stdio"}}, NoHooks: true}}
 	at := Site{Home: filepath.Join(c.root, "home"), Dir: filepath.Join(c.root, "code"), Env: func(string) string { return "" }}
@@ -141,7 +141,7 @@ func begin(t *testing.T, a *txtar.Archive) *attempt {
 	return c
 }
 
-// prepare changes a file of before as no archive can hold it.
+// prepare changes an initial file in a way that an archive cannot express.
 func (c *attempt) prepare(words []string) {
 	c.t.Helper()
 	name := filepath.Join(c.root, words[1])
@@ -168,7 +168,7 @@ func (c *attempt) prepare(words []string) {
 	}
 }
 
-// files returns everything below the root: bytes, mode and where links lead. Backups are left out.
+// files returns everything below the root, without backups: bytes, modes and targets of links.
 func (c *attempt) files() map[string]string {
 	c.t.Helper()
 	all := map[string]string{}
@@ -210,8 +210,8 @@ func (c *attempt) folders() (names []string) {
 	return names
 }
 
-// run sets the client up, again, and takes it away. It returns the files after the first time, or
-// the refusal.
+// run sets the client up twice and removes the set-up. It returns the files after the first set-up, or the
+// refusal.
 func (c *attempt) run() (after []txtar.File) {
 	c.t.Helper()
 	err := c.apply(c.setup.Add(c.wanted))
@@ -257,8 +257,8 @@ func (c *attempt) apply(changes []*Change, err error) error {
 	return err
 }
 
-// changed returns the files that are not as before. Backups must be what was before, modes and
-// links must stay.
+// changed returns the files that differ from the initial ones. Backups must equal the initial files, and
+// modes and links must stay.
 func (c *attempt) changed(now map[string]string) (files []txtar.File) {
 	c.t.Helper()
 	err := filepath.WalkDir(c.root, func(path string, d fs.DirEntry, err error) error {
@@ -311,7 +311,7 @@ func (c *attempt) changed(now map[string]string) (files []txtar.File) {
 	return files
 }
 
-// TestRemoveAfterEdits: what a person changed since the set-up stays when that is taken away.
+// TestRemoveAfterEdits: a person's changes since the set-up stay when the set-up is removed.
 func TestRemoveAfterEdits(t *testing.T) {
 	t.Parallel()
 	for _, of := range []struct{ client, file, before, after string }{
@@ -343,7 +343,7 @@ func TestRemoveAfterEdits(t *testing.T) {
 	}
 }
 
-// TestChangedMeanwhile: what a client wrote since its file was read is not lost.
+// TestChangedMeanwhile: a client's changes since its file was read are not lost.
 func TestChangedMeanwhile(t *testing.T) {
 	t.Parallel()
 	c := begin(t, &txtar.Archive{
@@ -366,7 +366,7 @@ func TestChangedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestPartsOfOneFile: two things of ours in one file are one change, and go together.
+// TestPartsOfOneFile: two parts of one file make one change, and are removed together.
 func TestPartsOfOneFile(t *testing.T) {
 	t.Parallel()
 	const before = "{\n  \"a\": { }\n}\n"
