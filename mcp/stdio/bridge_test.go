@@ -18,8 +18,8 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// TestAnsweredAtTheEnd: what a server does for a client while it ends holds at the next one too, though the bridge has gone
-// over to that before the answer comes.
+// TestAnsweredAtTheEnd: a subscription that a server accepts while it ends also holds at the next server,
+// even if the bridge has moved to that server before the answer comes.
 func TestAnsweredAtTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{"initialize", "resources/subscribe"} {
@@ -57,7 +57,7 @@ func TestAnsweredAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestStreamOpens: a client hears of what changes from the moment on that its subscription is answered.
+// TestStreamOpens: a client hears of changes from the moment its subscription is answered.
 func TestStreamOpens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -78,7 +78,8 @@ func TestStreamOpens(t *testing.T) {
 	}
 }
 
-// TestEndWhileStreamOpens: a bridge that is ended does not wait for a server that takes a handshake and then says no more.
+// TestEndWhileStreamOpens: a bridge that is ended does not wait for a server that accepts a handshake and
+// then says nothing more.
 func TestEndWhileStreamOpens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -108,7 +109,8 @@ func TestEndWhileStreamOpens(t *testing.T) {
 	}
 }
 
-// TestListen: a subscription of the newer era lasts over servers; the client sees one beginning and no end.
+// TestListen: a subscription of the newer era continues across servers; the client sees one beginning and
+// no end.
 func TestListen(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(w *world){"stopped": (*world).stop, "killed": (*world).kill} {
@@ -148,7 +150,8 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// TestListenToNothing: a subscription to nothing that this server tells of is answered at once, and ends nothing else.
+// TestListenToNothing: a subscription to nothing that this server reports is answered at once and ends
+// nothing else.
 func TestListenToNothing(t *testing.T) {
 	t.Parallel()
 	for _, want := range []string{`{}`, `{"toolsListChanged":true}`} {
@@ -166,8 +169,8 @@ func TestListenToNothing(t *testing.T) {
 	}
 }
 
-// TestLostAnswer: where the server did what was asked and died before it answered, what only reads is asked again, and
-// of the rest it is said that nobody knows. Nothing is done twice.
+// TestLostAnswer: if the server did a call and died before it answered, a reading call is repeated, and for
+// other calls the error says that the outcome is unknown. Nothing is done twice.
 func TestLostAnswer(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, line, want string }{
@@ -207,7 +210,7 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
-// TestNotReached: a call that met no server is made to the next one, whatever it does, and once.
+// TestNotReached: a call that reached no server is sent once to the next one, whatever it does.
 func TestNotReached(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -244,7 +247,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestRefused: a server that does not want this client says why, and no other is tried.
+// TestRefused: if a server refuses this client, the reason is passed on and no other server is tried.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -13,8 +13,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestEOF: what is under way when the input ends is answered. A client's calls do not wait for mail any longer, and take
-// none; those of a script do.
+// TestEOF: requests in progress when the input ends are answered. A client's calls then no longer wait for
+// mail and take none; piped calls do.
 func TestEOF(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -61,8 +61,8 @@ func TestEOF(t *testing.T) {
 	}
 }
 
-// TestUnread: when nobody reads the output any more, what is under way is cancelled and the bridge ends, whether or not the
-// input has ended.
+// TestUnread: when no process reads the output any more, requests in progress are cancelled and the bridge
+// ends, whether or not the input has ended.
 func TestUnread(t *testing.T) {
 	t.Parallel()
 	wait := call("1", "check_my_messages", `{"project_key":"/p","agent_name":"Ann","unread_only":true,"wait_seconds":50,"mark_read":true}`, "")
@@ -108,7 +108,7 @@ func TestUnread(t *testing.T) {
 	}
 }
 
-// TestLines: what comes of each line, in their order, and how the bridge ends.
+// TestLines: the answer of each line, in order, and how the bridge ends.
 func TestLines(t *testing.T) {
 	t.Parallel()
 	whois := call("7", "whois", `{"project_key":"/p","agent_name":"Ann"}`, "")

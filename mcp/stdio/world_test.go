@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// world is a store whose server comes and goes.
+// world is a store whose server starts and ends.
 type world struct {
 	t     *testing.T
 	store *storetest.Store
@@ -114,7 +114,7 @@ func (w *world) start() {
 	w.server, w.end = srv, func() { cancel(); wg.Wait() }
 }
 
-// answerLate does what is asked, and keeps back the first answer to the method until freed is closed.
+// answerLate handles a request, but delays the first answer to the method until freed is closed.
 func (w *world) answerLate(inner http.Handler, rw http.ResponseWriter, r *http.Request, method string) {
 	if !w.asks(r, method) || !w.late.CompareAndSwap(method, "") {
 		inner.ServeHTTP(rw, r)
@@ -138,7 +138,7 @@ func (w *world) asks(r *http.Request, method string) bool {
 	return bytes.Contains(body, []byte(`"method":"`+method+`"`))
 }
 
-// take gives the running server to whoever ends it.
+// take removes the running server from the world, so that the caller can end it.
 func (w *world) take() (*http.Server, func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -165,7 +165,7 @@ func (w *world) stop() {
 	}
 }
 
-// dial is the bridge's.
+// dial is the bridge's Dial.
 func (w *world) dial(ctx context.Context, start bool) (net.Conn, error) {
 	c, err := socket.Dial(ctx, w.path)
 	if err == nil || !start {
@@ -192,7 +192,7 @@ type client struct {
 	done chan error
 }
 
-// bridge starts one, which starts the server.
+// bridge starts a bridge, which starts the server.
 func (w *world) bridge(change ...func(*Config)) *client {
 	w.t.Helper()
 	inR, inW := io.Pipe()
@@ -232,7 +232,8 @@ func (c *client) send(lines ...string) {
 	}
 }
 
-// hear reads lines until one has all that is wanted; it returns that one and the ones before.
+// hear reads lines up to the first one that contains all wanted texts. It returns that line and the earlier
+// ones.
 func (c *client) hear(want ...string) (line string, before []string) {
 	c.t.Helper()
 	late := time.After(60 * time.Second)
@@ -256,7 +257,7 @@ func (c *client) hear(want ...string) (line string, before []string) {
 	}
 }
 
-// finish ends the input and returns what Run does.
+// finish ends the input and returns the result of Run.
 func (c *client) finish() error {
 	c.t.Helper()
 	c.in.Close()
@@ -278,15 +279,15 @@ const (
 	update = `"method":"notifications/resources/updated"`
 )
 
-// call is a tools/call; in the newer era with m of ","+meta.
+// call returns a tools/call; for the newer era m is ","+meta.
 func call(id, tool, args, m string) string {
 	return `{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + args + m + `}}`
 }
 
 const toAnn = `{"project_key":"/p","from_agent":"Ann","to":["Ann"],"subject":"s","body_md":"b"}`
 
-// TestSession: a client of the older era keeps its subscriptions, however the server ends and whoever starts
-// the next one.
+// TestSession: a client of the older era keeps its subscriptions, however the server ends and whichever
+// process starts the next one.
 func TestSession(t *testing.T) {
 	t.Parallel()
 	for name, restart := range map[string]func(w *world){
@@ -335,7 +336,7 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// drain takes what is there.
+// drain returns the lines that are ready.
 func drain(out chan string) (all []string) {
 	for {
 		select {
