@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestFailingEnds: a failure is told of for a minute where nothing was written since.
+// TestFailingEnds: a failure is reported for a minute if nothing was written since.
 func TestFailingEnds(t *testing.T) {
 	var f failing
 	f.tell(syscall.EIO)

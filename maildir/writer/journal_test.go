@@ -59,7 +59,7 @@ func (c *crashed) must(err error) {
 	}
 }
 
-// after recovers and returns what is there, and the operations reported whole.
+// after recovers and returns the files and the operations reported as whole.
 func (c *crashed) after() (files []string, ops []Op) {
 	c.t.Helper()
 	ops = c.recover()
@@ -76,7 +76,7 @@ func (c *crashed) after() (files []string, ops []Op) {
 	return files, ops
 }
 
-// recover is what a start does first.
+// recover does what a start does first.
 func (c *crashed) recover() (ops []Op) {
 	c.t.Helper()
 	_, groups, err := recoverTree(c.tree, testKey, slog.New(slog.DiscardHandler))
@@ -94,8 +94,7 @@ func (c *crashed) forge(key []byte, op journalOp) error {
 	return os.WriteFile(filepath.Join(c.tree.Dir(), format.JournalFile), fmt.Appendf(nil, "%s %s\n", journalMAC(key, js), js), 0o600)
 }
 
-// TestJournalRemoved: somebody who removes the run-time folder under a running server takes no
-// record away.
+// TestJournalRemoved: removing the run-time folder under a running server loses no record.
 func TestJournalRemoved(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
@@ -107,9 +106,8 @@ func TestJournalRemoved(t *testing.T) {
 	}
 }
 
-// TestJournalWrittenAnew: a journal in the place of one that was removed or replaced, and that of a
-// next start, holds what is not committed, in order and with the word that it is to be taken back,
-// and nothing else.
+// TestJournalWrittenAnew: a journal that replaces a removed one, and the journal of the next start, hold
+// exactly the uncommitted records, in order and with their dropped flags.
 func TestJournalWrittenAnew(t *testing.T) {
 	t.Parallel()
 	groups := func(c *crashed) (groups []uint64, flags string) {
@@ -167,7 +165,7 @@ func TestJournalWrittenAnew(t *testing.T) {
 
 var allThree = []string{"agents/Ann/outbox/2026/a.md", "agents/Bob/inbox/2026/a.md", "messages/2026/a.md"}
 
-// TestRecoverAtEveryRename: killed behind any rename, the operation is whole after the next start.
+// TestRecoverAtEveryRename: after a kill at any rename, the next start makes the operation whole.
 func TestRecoverAtEveryRename(t *testing.T) {
 	t.Parallel()
 	for done := range 4 {
@@ -182,7 +180,7 @@ func TestRecoverAtEveryRename(t *testing.T) {
 	}
 }
 
-// TestRecoverDrops: what never became durable, or was taken back, is absent.
+// TestRecoverDrops: an operation that never became durable, or was taken back, is absent.
 func TestRecoverDrops(t *testing.T) {
 	t.Parallel()
 	for name, harm := range map[string]func(c *crashed){
@@ -217,8 +215,8 @@ func TestRecoverDrops(t *testing.T) {
 	}
 }
 
-// TestDropOnFullDisk: an operation is taken back where the journal has no room for another byte,
-// but not the part of it that somebody else's file seems to be.
+// TestDropOnFullDisk: an operation is taken back even if the journal cannot grow by a byte, except for a
+// file that seems to belong to another program.
 func TestDropOnFullDisk(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
@@ -236,8 +234,8 @@ func TestDropOnFullDisk(t *testing.T) {
 	}
 }
 
-// TestRecoverTakesBack: killed between the word that a failed operation is to be taken back and
-// doing so, what was there before is there again, whatever the operation did to its file.
+// TestRecoverTakesBack: after a kill between dropping a failed operation in the journal and undoing it,
+// recovery restores the earlier files, whatever the operation did.
 func TestRecoverTakesBack(t *testing.T) {
 	t.Parallel()
 	for _, act := range []tree.Action{tree.Create, tree.Replace, tree.Remove} {
@@ -269,8 +267,8 @@ func TestRecoverTakesBack(t *testing.T) {
 	}
 }
 
-// TestRecoverReplaceNotStaged: power was lost before what replaces a file was durable: nothing of
-// the operation happens, whatever was at the place before.
+// TestRecoverReplaceNotStaged: if power was lost before the new file was durable, nothing of the operation
+// happens, whatever was at the path before.
 func TestRecoverReplaceNotStaged(t *testing.T) {
 	t.Parallel()
 	for name, staged := range map[string]func(c *crashed) error{
@@ -295,8 +293,8 @@ func TestRecoverReplaceNotStaged(t *testing.T) {
 	}
 }
 
-// TestRecoverForgetsCommitted: what the journal knows to be committed is not done again, and what
-// is left is kept for one more crash.
+// TestRecoverForgetsCommitted: operations that the journal knows to be committed are not done again, and
+// the rest is kept for another crash.
 func TestRecoverForgetsCommitted(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
@@ -310,8 +308,7 @@ func TestRecoverForgetsCommitted(t *testing.T) {
 	}
 }
 
-// TestRecoverKeepsEdits: what a person changed or deleted after the rename stays as the person left
-// it.
+// TestRecoverKeepsEdits: a file that a person changed or deleted after the rename stays that way.
 func TestRecoverKeepsEdits(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
@@ -330,7 +327,7 @@ func TestRecoverKeepsEdits(t *testing.T) {
 	}
 }
 
-// TestUndo: every action, taken back, leaves what was there before.
+// TestUndo: undoing any action restores the earlier state.
 func TestUndo(t *testing.T) {
 	t.Parallel()
 	for _, act := range []tree.Action{tree.Create, tree.Replace, tree.Remove} {
@@ -368,7 +365,7 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-// TestCreateIsExclusive: the one who was first keeps the file.
+// TestCreateIsExclusive: the first writer keeps the file.
 func TestCreateIsExclusive(t *testing.T) {
 	t.Parallel()
 	c := crash(t)

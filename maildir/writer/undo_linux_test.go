@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestUndoOfUnreadable: where it cannot be told whether a file is the operation's own, undoing it
-// fails: it may be there, so the journal has to keep it.
+// TestUndoOfUnreadable: if it is unknown whether a file is the operation's own, undoing fails, so that the
+// journal keeps the operation.
 func TestUndoOfUnreadable(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
