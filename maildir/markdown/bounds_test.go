@@ -60,7 +60,7 @@ func TestScanLimits(t *testing.T) {
 	compare(t, "PlainText", "", PlainText(strings.Repeat("\n", plainLimit)+"late\n"))
 }
 
-// TestBytes has the bodies that a text file cannot hold.
+// TestBytes tests bodies that a text file cannot hold.
 func TestBytes(t *testing.T) {
 	t.Parallel()
 	compare(t, "PlainText", "0 a c\uFFFD", PlainText("\x000\x00 `a`\r\n\r\nc\xff"))
@@ -91,6 +91,6 @@ func cpu(t *testing.T) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// allowed is what one body may cost: twice of what was measured, and as much for the collector of
-// garbage, which runs beside.
+// allowed is the time that one body may take: twice the measured time, and as much again for the garbage
+// collector, which runs in parallel.
 const allowed = 2 * time.Second * slow

@@ -57,7 +57,7 @@ func TestRewriteImages(t *testing.T) {
 	}
 }
 
-// FuzzRewriteImages: no body makes anything panic, or changes where nothing is to change.
+// FuzzRewriteImages: no body causes a panic, or a change if to returns its argument.
 func FuzzRewriteImages(f *testing.F) {
 	for _, body := range hostile(300) {
 		f.Add(body)
@@ -72,7 +72,7 @@ func FuzzRewriteImages(f *testing.F) {
 	})
 }
 
-// TestRewriteImagesWhole: who asks is told where images may have been left because the text is too
+// TestRewriteImagesWhole: RewriteImages reports whether it may have left images because the text is too
 // long.
 func TestRewriteImagesWhole(t *testing.T) {
 	for _, tt := range []struct {
