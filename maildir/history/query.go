@@ -20,7 +20,7 @@ type Query struct {
 	// File reports whether a file is wanted. operations says that the commit holds operations, not edits.
 	File func(path string, operations bool) bool
 
-	Progress func(looked int, back time.Time) // called now and then with the number of commits examined and the time of the last one; may be nil
+	Progress func(looked int, back time.Time) // called now and then: commits examined, time of the last one; may be nil
 }
 
 // Revision is a commit with the parts that were asked for.
