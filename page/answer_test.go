@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// slow is a connection that notes how an answer is written to it.
+// slow is a connection that records how an answer is written to it.
 type slow struct {
 	*httptest.ResponseRecorder
 	pieces    []int
@@ -32,8 +32,8 @@ func (s *slow) Write(b []byte) (int, error) {
 	return s.ResponseRecorder.Write(b)
 }
 
-// TestWritePieces: an answer is written in pieces, each with a deadline of its own, and leaves none
-// behind for what the connection serves next.
+// TestWritePieces: an answer is written in pieces, each with its own deadline, and no deadline is left for
+// the connection's next request.
 func TestWritePieces(t *testing.T) {
 	to := &slow{ResponseRecorder: httptest.NewRecorder()}
 	v := &view{page: &Page{memory: semaphore.NewWeighted(mostHeld)}, w: to, r: httptest.NewRequest(http.MethodGet, "/", nil)}
@@ -50,8 +50,8 @@ func TestWritePieces(t *testing.T) {
 	}
 }
 
-// TestMemory: while the answers of the page hold all memory that there is for them, the next is 503
-// with Retry-After; and what they held is there again once they are read.
+// TestMemory: while the page's answers hold all the memory for answers, the next request gets 503 with
+// Retry-After. The memory is available again once the answers are read.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	h := &Page{memory: semaphore.NewWeighted(mostHeld), cfg: Config{Now: time.Now}, key: []byte("k")}

@@ -14,8 +14,8 @@ import (
 	"mailtree/page"
 )
 
-// BenchmarkViews is the time to a whole view of a store of 10,000 messages, with -large of 100,000,
-// in a browser that is the person's. One word of the searches is in every message.
+// BenchmarkViews is the time to a whole view of a store of 10,000 messages, with -large of 100,000, in a
+// signed-in browser. One word of the searches is in every message.
 func BenchmarkViews(b *testing.B) {
 	mail := bulk.Mail{Name: "page", Messages: 10_000, Linked: true, Git: true}
 	if bulk.Large() {
@@ -47,8 +47,7 @@ func BenchmarkViews(b *testing.B) {
 	}
 }
 
-// recent is what happened last: 300 messages of which half ask for an acknowledgement, in one
-// thread.
+// recent adds the latest mail: 300 messages in one thread, half of which ask for an acknowledgement.
 func recent(b *testing.B, s *maildir.Store) {
 	p, err := s.Project(b.Context(), bulk.Slug())
 	if err != nil {
@@ -68,7 +67,7 @@ func recent(b *testing.B, s *maildir.Store) {
 	}
 }
 
-// after is a clock that stands behind the last message, or the real one.
+// after returns a clock after the last message, or the real clock.
 func after(mail bulk.Mail) func() time.Time {
 	last, _ := mail.Message(mail.Messages)
 	ahead := max(time.Until(last.Created), 0)

@@ -12,8 +12,8 @@ import (
 	"mailtree/page"
 )
 
-// TestBounds: a view and a feed show at most 256 KiB of a body and 2 MiB in all, and lead to the
-// rest, which comes whole.
+// TestBounds: a view and a feed show at most 256 KiB of a body and 2 MiB in all, and link to the rest,
+// which is served whole.
 func TestBounds(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	body := strings.Repeat("<&>\"' long lines ", 20_000)
@@ -49,8 +49,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestFragmentOfFiles: the header of the script changes nothing where there is no view to take a part
-// of.
+// TestFragmentOfFiles: the script's header changes nothing for addresses that are not views.
 func TestFragmentOfFiles(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "s", Body: "b"})
@@ -76,7 +75,7 @@ func TestFragmentOfFiles(t *testing.T) {
 	}
 }
 
-// TestActivityBeside: a busy project leaves the activity of another one as it is.
+// TestActivityBeside: a busy project does not change the activity of another one.
 func TestActivityBeside(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "The quiet one", Body: "b"})

@@ -31,7 +31,7 @@ type tab struct {
 	browser context.Context
 }
 
-// tab opens a Chromium of the test's own; where there is none, it skips the test.
+// tab opens a Chromium for the test, or skips the test if there is none.
 func (s *site) tab() *tab {
 	s.Helper()
 	program, err := exec.LookPath("chromium")
@@ -52,7 +52,7 @@ func (s *site) tab() *tab {
 	return &tab{s, ctx}
 }
 
-// must lets the browser act, for half a minute at most.
+// must makes the browser act, for half a minute at most.
 func (b *tab) must(what string, actions ...chromedp.Action) {
 	b.Helper()
 	ctx, stop := context.WithTimeout(b.browser, 30*time.Second)
@@ -75,7 +75,7 @@ func (b *tab) visit(view string) {
 	b.must("visit "+view, chromedp.Navigate(b.url+b.base+view), chromedp.WaitVisible(`main h1`))
 }
 
-// expect holds what a script of the test says against a text.
+// expect compares the result of a script with a text.
 func (b *tab) expect(want, script string) {
 	b.Helper()
 	var got string
@@ -85,13 +85,13 @@ func (b *tab) expect(want, script string) {
 	}
 }
 
-// await waits until a script of the test says true.
+// await waits until a script returns true.
 func (b *tab) await(script string) {
 	b.Helper()
 	b.must("wait for "+script, chromedp.Poll(script, nil, chromedp.WithPollingTimeout(20*time.Second)))
 }
 
-// press types a key where the focus is.
+// press types a key into the focused element.
 func press(key string) chromedp.Action {
 	return input.DispatchKeyEvent(input.KeyDown).WithKey(key).WithText(key)
 }
@@ -101,12 +101,12 @@ func pressWith(held input.Modifier, key string) chromedp.Action {
 	return input.DispatchKeyEvent(input.KeyDown).WithKey(key).WithModifiers(held)
 }
 
-// said is an element that shows a text.
+// said selects an element that shows a text.
 func said(element, text string) chromedp.Action {
 	return chromedp.WaitVisible(fmt.Sprintf(`//%s[contains(., %q)]`, element, text))
 }
 
-// TestBrowserLive: mail shows when it comes, and moves, selects and types over nothing.
+// TestBrowserLive: new mail appears without disturbing the scroll position, a selection or typing.
 func TestBrowserLive(t *testing.T) {
 	s := open(t, page.Config{})
 	first := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "First", Body: strings.Repeat("Is this live?\n\n", 60)})
@@ -134,8 +134,8 @@ func TestBrowserLive(t *testing.T) {
 	b.must("ask for it", chromedp.Click(`#stale button`), said("article", "A third"))
 }
 
-// TestBrowserTimes: times grow on a page that is left open although nothing happens, and are no news:
-// nothing fades but what is new, and who selects or opens something is told of nothing.
+// TestBrowserTimes: times advance on an open page when nothing happens, and are not news: only new items
+// fade, and selecting or opening something is not disturbed.
 func TestBrowserTimes(t *testing.T) {
 	var ahead atomic.Int64
 	s := open(t, page.Config{Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
@@ -159,8 +159,8 @@ func TestBrowserTimes(t *testing.T) {
 	b.expect("true ", `document.querySelector("article details").open + " " + document.getElementById("stale").textContent`)
 }
 
-// TestBrowserTabs: ten tabs of one browser work, though it has six connections to a host; one that
-// comes to the front again shows what has come.
+// TestBrowserTabs: ten tabs of one browser work, although it allows six connections to a host. A tab that
+// comes to the front again shows the new mail.
 func TestBrowserTabs(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.tab()
@@ -180,14 +180,14 @@ func TestBrowserTabs(t *testing.T) {
 	b.must("come back", chromedp.Evaluate(hide("visible"), nil), said("a", "First"))
 }
 
-// hide has a tab believe that it is hidden, or visible: without a screen every tab is visible.
+// hide makes a tab believe that it is hidden, or visible: without a screen every tab is visible.
 func hide(state string) string {
 	return fmt.Sprintf(`Object.defineProperty(document, "hidden", {value: %t, configurable: true});
 		document.dispatchEvent(new Event("visibilitychange")); 0`, state == "hidden")
 }
 
-// TestBrowserDraft: a draft outlives another start of the server and another load of the page, and
-// goes once it was sent; the page says when the server is away.
+// TestBrowserDraft: a draft survives a restart of the server and a reload of the page, and is dropped once
+// it is sent; the page says when the server is away.
 func TestBrowserDraft(t *testing.T) {
 	s := open(t, page.Config{})
 	asked := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Which?", Body: "a?"})
@@ -224,8 +224,8 @@ func TestBrowserDraft(t *testing.T) {
 	b.expect("", `localStorage.length ? JSON.stringify(localStorage) : ""`)
 }
 
-// TestBrowserKeys: each key does what the page says, and nothing together with Ctrl, Alt or Cmd or
-// in a field.
+// TestBrowserKeys: each key does what the page says, but nothing together with Ctrl, Alt or Cmd or in a
+// field.
 func TestBrowserKeys(t *testing.T) {
 	s := open(t, page.Config{})
 	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "First", Body: "a"})
@@ -260,7 +260,7 @@ func TestBrowserKeys(t *testing.T) {
 	}
 }
 
-// TestBrowserNoScript: whoever runs no script can do everything.
+// TestBrowserNoScript: everything works without a script.
 func TestBrowserNoScript(t *testing.T) {
 	s := open(t, page.Config{})
 	asked := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Which index?", Body: "a?", AckRequired: true})
@@ -296,8 +296,8 @@ func TestBrowserNoScript(t *testing.T) {
 	}
 }
 
-// TestBrowserHostile: a browser that shows what hostile agents write opens no dialog, goes nowhere
-// and asks nobody else for anything.
+// TestBrowserHostile: a browser that shows the texts of hostile agents opens no dialog, leaves the page
+// nowhere, and asks no other server for anything.
 func TestBrowserHostile(t *testing.T) {
 	s := open(t, page.Config{})
 	var views []string

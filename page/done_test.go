@@ -17,7 +17,7 @@ import (
 	"mailtree/page"
 )
 
-// press sends a form of a view as it stands, with some fields set, and follows where that leads.
+// press sends a form of a view, with some fields changed, and follows the redirect.
 func (b *browser) press(view, action string, fields ...string) string {
 	b.Helper()
 	form := b.form(view)
@@ -32,8 +32,8 @@ func (b *browser) press(view, action string, fields ...string) string {
 	return b.see(to)
 }
 
-// TestUndo: what a person has just done can be undone where it is said that it was done, and in the
-// history of the message.
+// TestUndo: a person can undo what they have just done, in the notice that it was done and in the history
+// of the message.
 func TestUndo(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -69,7 +69,8 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-// TestUndoRelease: the release of a claim of one's own is taken back, and not what was done after it.
+// TestUndoRelease: a person can take back the release of their own claim, and nothing that was done after
+// it.
 func TestUndoRelease(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -86,8 +87,8 @@ func TestUndoRelease(t *testing.T) {
 	contains(t, b.see(s.base+"/threads"), "Later")
 }
 
-// TestHistoryUndo: what was done at the page is told with that door, and a message that was sent as a
-// file can be taken back like another.
+// TestHistoryUndo: operations at the page appear in the history with that door, and a message that was sent
+// as a file can be undone like another.
 func TestHistoryUndo(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -102,7 +103,7 @@ func TestHistoryUndo(t *testing.T) {
 	contains(t, b.see(message+"/history"), "through page", "took back: sent it")
 }
 
-// TestHistoryOpen: who has no session is not told who got a blind copy.
+// TestHistoryOpen: without a session the history does not show bcc recipients.
 func TestHistoryOpen(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, BCC: []string{"Bob"}, Subject: "s", Body: "b"})
@@ -121,8 +122,8 @@ func TestHistoryOpen(t *testing.T) {
 	}
 }
 
-// TestOnce: a second click does nothing, also while the first is under way; who changes the form
-// means it.
+// TestOnce: a second click does nothing, also while the first one is handled; a changed form counts as a
+// new one.
 func TestOnce(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -157,8 +158,8 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestNudge: the agents' view says how each is woken and how that went; a nudge wakes one, and says
-// what came of it, in words that nobody else can put there.
+// TestNudge: the agents' view says how each agent is woken and how the last wake went. A nudge wakes an
+// agent and reports the result, in words that no one else can put there.
 func TestNudge(t *testing.T) {
 	nudged := ""
 	s := open(t, page.Config{Nudge: func(_ context.Context, _, agent string, told func(how, why string)) error {
@@ -187,8 +188,8 @@ func TestNudge(t *testing.T) {
 	}
 }
 
-// TestActivityMarks: an acknowledgement and an archiving are one line each, although they mark the
-// message as read, too; so is a reading alone.
+// TestActivityMarks: acknowledging and archiving are one line each, although they also mark the message as
+// read; reading alone is a line too.
 func TestActivityMarks(t *testing.T) {
 	s := open(t, page.Config{})
 	bob := s.p.Box("Bob", format.Origin{})
@@ -208,8 +209,8 @@ func TestActivityMarks(t *testing.T) {
 	}
 }
 
-// TestActivityGone: of a message that was deleted the activity says so, and leads to its history, which
-// tells who did it; the one who wrote the message is not said to.
+// TestActivityGone: for a deleted message the activity says that it is gone and links to its history, which
+// names the agent who deleted it; the activity does not name the message's author instead.
 func TestActivityGone(t *testing.T) {
 	s := open(t, page.Config{})
 	sent := s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: "Plan", Body: "b"})

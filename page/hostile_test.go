@@ -19,7 +19,7 @@ func claimOf(agent, pattern string) claim.Request {
 	return claim.Request{Agent: agent, Patterns: []string{pattern}, Reason: "<script>alert(1)</script>"}
 }
 
-// hostile are texts that a page must show and not run.
+// hostile are texts that a page must show and never run.
 var hostile = []string{
 	`<script>alert(1)</script>`,
 	`<img src=x onerror=alert(1)>`,
@@ -49,8 +49,7 @@ var hostile = []string{
 	`<object data="x"></object><embed src="x">`,
 }
 
-// TestHostile: nothing that an agent writes becomes an element, a handler or an address of its own,
-// wherever it shows.
+// TestHostile: no text by an agent becomes an element, a handler or an address, wherever it is shown.
 func TestHostile(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -77,7 +76,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestForeignFiles: a file that somebody else has put into the tree shows as inert as mail.
+// TestForeignFiles: a file put into the tree by hand is shown as safely as mail.
 func TestForeignFiles(t *testing.T) {
 	s := open(t, page.Config{})
 	file := filepath.Join(s.p.Tree.Dir(), "messages", "2026", "11", "<img src=x onerror=alert(1)>.md")
@@ -95,7 +94,7 @@ func TestForeignFiles(t *testing.T) {
 	inert(t, "a file's name", text)
 }
 
-// oneLine drops what a subject may not hold.
+// oneLine drops characters that a subject must not contain.
 func oneLine(r rune) rune {
 	if unicode.In(r, unicode.Cc, unicode.Cf) {
 		return -1
@@ -111,7 +110,7 @@ func escape(text string) string {
 	return b.String()
 }
 
-// inert checks that a page has no element and no attribute that runs or loads something of others.
+// inert checks that a page has no element and no attribute that runs or loads foreign content.
 func inert(t *testing.T, what, text string) {
 	t.Helper()
 	doc, err := html.Parse(strings.NewReader(text))

@@ -36,8 +36,8 @@ func (c *clock) pass(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// story is a project in the middle of a day's work: a question and an acknowledgement wait for pat,
-// others owe pat one, RedStone sleeps over its mail, files are claimed, one file is broken.
+// story is a project in the middle of a day's work: a question and an acknowledgement wait for pat, others
+// owe pat one, RedStone sleeps with unread mail, files are claimed, one file is broken.
 type story struct {
 	*site
 	clock *clock
@@ -70,7 +70,7 @@ func tell(t *testing.T) *story {
 	return s
 }
 
-// early is what happened in the first two hours.
+// early makes the events of the first two hours.
 func (s *story) early() {
 	plan := s.send("GreenCastle", maildir.Draft{
 		To:       []string{"BlueLake", "RedStone"},
@@ -101,7 +101,7 @@ func (s *story) early() {
 	s.clock.pass(20 * time.Minute)
 }
 
-// late is what happened in the last hour and a half.
+// late makes the events of the last hour and a half.
 func (s *story) late() {
 	s.send("BlueLake", maildir.Draft{To: []string{"RedStone"}, Subject: "Navbar tests need a browser", Body: "Skip them for now?"})
 	s.clock.pass(50 * time.Minute)
@@ -144,14 +144,14 @@ func (s *story) claim(agent string, ttl time.Duration, why string, patterns ...s
 	}
 }
 
-// acknowledge has an agent acknowledge a message.
+// acknowledge makes an agent acknowledge a message.
 func (s *story) acknowledge(agent, id string) {
 	if _, err := s.p.Box(agent, format.Origin{}).Acknowledge(s.Context(), id); err != nil {
 		s.Fatal(err)
 	}
 }
 
-// foreign saves a file that is no mail.
+// foreign saves a file that is not mail.
 func (s *story) foreign(path, text string) {
 	file := filepath.Join(s.p.Tree.Dir(), path)
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -173,17 +173,17 @@ func (s *story) views() []string {
 	}
 }
 
-// scheme has the browser prefer dark or light.
+// scheme sets the browser's preference to dark or light.
 func scheme(name string) chromedp.Action {
 	return emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}})
 }
 
-// shape shows a view in that width, and as tall as it is.
+// shape shows a view in the given width, at its full height.
 func shape(width int64) chromedp.Action { return chromedp.EmulateViewport(width, 800) }
 
-// TestBrowserLooks: each view keeps to 360 pixels, is dark for those who prefer that, and axe finds
-// nothing to improve for whoever does not see or point. With SCREENSHOTS set to a folder it leaves
-// pictures there; MAILTREE_AXE is the path of axe-core's axe.min.js.
+// TestBrowserLooks: each view fits into 360 pixels, follows the preference for dark, and axe finds no
+// accessibility faults. If SCREENSHOTS is set to a folder, the test writes pictures there; MAILTREE_AXE is
+// the path of axe-core's axe.min.js.
 func TestBrowserLooks(t *testing.T) {
 	s := tell(t)
 	b := s.tab()
@@ -222,20 +222,19 @@ func TestBrowserLooks(t *testing.T) {
 	b.expect("wide", wide)
 }
 
-// small are what a finger may miss: what can be pressed, outside of a line of text, and is under 40
-// pixels high.
+// small lists controls that are hard to hit with a finger: outside a line of text and under 40 pixels high.
 const small = `[...document.querySelectorAll("a, button, summary, select, input:not([type=hidden], [type=checkbox]), label:has([type=checkbox])")]
 	.filter(e => e.checkVisibility() && !e.closest(".body, .skip, .done") && e.getBoundingClientRect().height < 40)
 	.map(e => e.outerHTML.slice(0, 80) + " " + e.getBoundingClientRect().height).join("\n")`
 
-// aligned says whether the times of a list end in one column.
+// aligned says whether the times of a list are aligned in one column.
 const aligned = `new Set([...document.querySelectorAll(".row time")].map(e => Math.round(e.getBoundingClientRect().right))).size < 2
 	? "aligned" : "the times end in several columns"`
 
-// wide says whether a view without a menu has the width of the window.
+// wide says whether a view without a menu is as wide as the window.
 const wide = `document.querySelector("main").offsetWidth > 1000 ? "wide" : "main is " + document.querySelector("main").offsetWidth`
 
-// readAxe is the script of axe-core; "" where there is none.
+// readAxe returns the script of axe-core; "" if there is none.
 func readAxe(t *testing.T) string {
 	path := os.Getenv("MAILTREE_AXE")
 	if path == "" {
@@ -249,11 +248,11 @@ func readAxe(t *testing.T) string {
 	return string(script)
 }
 
-// findings is what axe-core says of the view, one line for each element.
+// findings returns axe-core's findings for the view, one line for each element.
 const findings = `axe.run(document, {resultTypes: ["violations"]}).then(r =>
 	r.violations.flatMap(v => v.nodes.map(n => v.id + ": " + n.target.join(" ") + ": " + n.failureSummary)).join("\n"))`
 
-// audit has axe-core look at the view.
+// audit runs axe-core on the view.
 func (b *tab) audit(axe, what string) {
 	b.Helper()
 	if axe == "" {
@@ -267,7 +266,7 @@ func (b *tab) audit(axe, what string) {
 	}
 }
 
-// nameRune is a letter of a view's address in a file's name.
+// nameRune matches the characters of a view's address that are kept in a file's name.
 func nameRune(r rune) rune {
 	if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
 		return r
@@ -275,7 +274,7 @@ func nameRune(r rune) rune {
 	return '-'
 }
 
-// shoot leaves a picture where SCREENSHOTS says.
+// shoot takes a picture if SCREENSHOTS is set.
 func (b *tab) shoot(name string) {
 	b.Helper()
 	folder := os.Getenv("SCREENSHOTS")

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// site is the page of a store with a project in which Ann and Bob work, and a person, pat.
+// site is the page of a store with a project in which Ann, Bob and a person, pat, work.
 type site struct {
 	*testing.T
 	page  *page.Page
@@ -46,7 +46,7 @@ func open(t *testing.T, cfg page.Config) *site {
 	return s
 }
 
-// bare is the page of a store with a project in which nobody works.
+// bare is the page of a store with a project without agents.
 func bare(t *testing.T, cfg page.Config) *site {
 	t.Helper()
 	s := &site{T: t, store: storetest.Open(t, storetest.Config{NoWatcher: true, Now: cfg.Now})}
@@ -71,7 +71,7 @@ func (s *site) send(from string, d maildir.Draft) *maildir.Sent {
 	return sent
 }
 
-// browser is one that keeps cookies and follows nothing.
+// browser returns a browser that keeps cookies and follows no redirects.
 type browser struct {
 	*site
 	cookies []*http.Cookie
@@ -79,7 +79,7 @@ type browser struct {
 
 func (s *site) browser() *browser { return &browser{site: s} }
 
-// person is the browser of pat, who has opened a link.
+// person returns the browser of pat, who has opened a link.
 func (s *site) person() *browser {
 	b := s.browser()
 	res, _ := b.get(s.page.Link("pat", "uid:1000", ""))
@@ -117,7 +117,7 @@ func (b *browser) get(path string) (*http.Response, string) {
 	return b.do(r)
 }
 
-// see gets a view that there is.
+// see gets a view that must exist.
 func (b *browser) see(path string) string {
 	b.Helper()
 	res, text := b.get(path)
@@ -144,7 +144,7 @@ func (b *browser) post(path string, form url.Values, head ...string) (*http.Resp
 
 var hidden = regexp.MustCompile(`<input type="hidden" name="(\w+)" value="([^"]*)">`)
 
-// form is what the hidden fields of a view say.
+// form returns the values of a view's hidden fields.
 func (b *browser) form(path string) url.Values {
 	b.Helper()
 	values := url.Values{}
@@ -163,7 +163,7 @@ func contains(t *testing.T, text string, wanted ...string) {
 	}
 }
 
-// TestViews: every view shows what the store has, to whoever reads, and asks for nothing from
+// TestViews: every view shows the content of the store, with and without a session, and loads nothing from
 // elsewhere.
 func TestViews(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
@@ -213,7 +213,7 @@ func TestViews(t *testing.T) {
 	}
 }
 
-// TestThreadNames: a thread has an address, whatever it is called.
+// TestThreadNames: every thread id gives a working address.
 func TestThreadNames(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -238,7 +238,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// TestRefusals: what is not there, and what does not fit, is said in a sentence.
+// TestRefusals: missing things and invalid requests are refused in a sentence.
 func TestRefusals(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.browser()
@@ -257,7 +257,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestSession: a link holds once; a closed page shows nothing without a session.
+// TestSession: a link works once; a closed page shows nothing without a session.
 func TestSession(t *testing.T) {
 	s := open(t, page.Config{Closed: true})
 	link := s.page.Link("pat", "uid:1000", s.p.Slug)
@@ -286,7 +286,7 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// TestReply: a person answers; a second click sends nothing; who vouches is a person.
+// TestReply: a person answers; a second click sends nothing; the voucher is a person.
 func TestReply(t *testing.T) {
 	s := open(t, page.Config{})
 	asked := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Which index?", Body: "a?"})
@@ -310,7 +310,7 @@ func TestReply(t *testing.T) {
 	}
 }
 
-// TestWrites: each form does what it says, as the person of the session.
+// TestWrites: each form does what it says, as the session's person.
 func TestWrites(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -355,7 +355,7 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-// TestForgery: no form is taken but one of a session's own page.
+// TestForgery: only forms from a page of the session are accepted.
 func TestForgery(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	b := s.person()
@@ -399,8 +399,8 @@ func TestForgery(t *testing.T) {
 	}
 }
 
-// TestFormAgain: a message that is refused is not lost: the form shows again as it was filled in, below
-// the reason, and can be sent from there.
+// TestFormAgain: a refused message is not lost: the form is shown again as it was filled in, below the
+// reason, and can be sent from there.
 func TestFormAgain(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()

@@ -27,10 +27,10 @@ const (
 	openedViews = 6
 )
 
-// BenchmarkStream is what 50 open pages cost those who send 500 messages a second: seconds of
-// sending without and with pages take turns, and "with-to-without" is the ratio of the mean times of
-// a send, "cpu-to-without" that of the processor time of all. The pages are of one person and show
-// six views, as often as their streams tell of a change. One operation is a round with pages.
+// BenchmarkStream is the cost of 50 open pages for senders of 500 messages a second. Seconds of sending
+// without and with pages alternate; "with-to-without" is the ratio of the mean times of a send, and
+// "cpu-to-without" the ratio of the total processor times. The pages belong to one person and show six
+// views, reloaded whenever their streams report a change. One operation is a round with pages.
 func BenchmarkStream(b *testing.B) {
 	mail := bulk.Mail{Name: "page", Messages: 10_000, Linked: true, Git: true}
 	if bulk.Large() {
@@ -67,7 +67,7 @@ func BenchmarkStream(b *testing.B) {
 	with.each.Report(b, "with-")
 }
 
-// round is what some rounds of sending took.
+// round is the time that some rounds of sending took.
 type round struct {
 	each bulk.Times
 	cpu  time.Duration
@@ -86,7 +86,7 @@ func (r *round) mean() float64 {
 	return all.Seconds() / float64(len(r.each))
 }
 
-// crowd is senders and pages of one store.
+// crowd is the senders and pages of one store.
 type crowd struct {
 	*testing.B
 	p     *maildir.Project
@@ -94,7 +94,7 @@ type crowd struct {
 	shown atomic.Int64
 }
 
-// round sends for a while, each message at its time where a sender is free then.
+// round sends for a while. Each message is sent at its time if a sender is free then.
 func (x *crowd) round() round {
 	var all round
 	var mu sync.Mutex
@@ -130,7 +130,7 @@ func (x *crowd) round() round {
 	return all
 }
 
-// open opens the pages, and returns what closes them.
+// open opens the pages and returns a function that closes them.
 func (x *crowd) open() (shut func()) {
 	ctx, cancel := context.WithCancel(x.Context())
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: openPages}}
@@ -162,7 +162,7 @@ func (x *crowd) open() (shut func()) {
 	return func() { cancel(); reading.Wait(); client.CloseIdleConnections() }
 }
 
-// get asks for a view, or a part of it; nil when the pages are closed.
+// get requests a view or a part of it; nil when the pages are closed.
 func (x *crowd) get(ctx context.Context, client *http.Client, view, part string) *http.Response {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, x.url+view, nil)
 	if err != nil {

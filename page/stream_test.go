@@ -10,7 +10,7 @@ import (
 	"mailtree/page"
 )
 
-// TestStream: a browser hears of mail that comes, and not of other projects'.
+// TestStream: a browser hears of new mail of its project, and not of other projects'.
 func TestStream(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+s.base+"/stream", nil)
@@ -37,7 +37,7 @@ func TestStream(t *testing.T) {
 	t.Errorf("the stream ends without an event: %v", lines.Err())
 }
 
-// TestFragment: the script gets the part that it swaps, without the head.
+// TestFragment: the script gets only the part that it replaces, without the head.
 func TestFragment(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "New", Body: "b"})
@@ -53,7 +53,7 @@ func TestFragment(t *testing.T) {
 	}
 }
 
-// part is the part of a view that the script swaps, as it is since a tick.
+// part returns the part of a view that the script replaces, since a tick.
 func (b *browser) part(path, tick string) string {
 	b.Helper()
 	r, err := http.NewRequestWithContext(b.Context(), http.MethodGet, b.url+b.base+path, nil)

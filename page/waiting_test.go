@@ -17,8 +17,7 @@ import (
 	"mailtree/page"
 )
 
-// TestWaiting: what waits is there until it is dealt with: questions, whom claims have stopped,
-// files that are not valid.
+// TestWaiting: each thing waits until it is dealt with: questions, agents stopped by claims, invalid files.
 func TestWaiting(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	b := s.browser()
@@ -70,8 +69,7 @@ func TestWaiting(t *testing.T) {
 	waits(true, "Nothing waits for you.")
 }
 
-// TestMenu: every view counts what there is at that moment; open pages that hear of one change share
-// a count.
+// TestMenu: every view counts the current state; open pages that hear of one change share a count.
 func TestMenu(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -112,7 +110,7 @@ func TestMenu(t *testing.T) {
 	has(b.part("/agents", "1"), "Waiting 52", "Inbox 52", "Agents 3")
 }
 
-// TestSince: who was away is told how much has happened meanwhile; a view that is left open is no
+// TestSince: a person who was away is told how much has happened meanwhile; leaving a view open is not a
 // look.
 func TestSince(t *testing.T) {
 	var jump atomic.Int64
