@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestWrittenInto: what somebody writes into a file in the moment in which the server puts it there, and sets
-// the time back, is found by its bytes, since the file's state is what the server saw.
+// TestWrittenInto: if a program writes into a file at the moment when the server puts it in place, and sets
+// its time back, the change is found by the bytes, because the state is the one that the server saw.
 func TestWrittenInto(t *testing.T) {
 	t.Parallel()
 	var h halts

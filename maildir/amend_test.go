@@ -15,9 +15,9 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// TestAmend: the canonical file and the copies say what was changed, each to its own blind recipient;
-// a copy that somebody had edited stays. Each who had read it is told, alone. Undone, it says what it
-// said, byte for byte.
+// TestAmend: the canonical file and the copies get the new text, each copy with its own bcc recipient; a
+// copy edited by hand stays. Each agent who had read the message is told, separately. Undoing restores the
+// old text byte for byte.
 func TestAmend(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})
@@ -98,7 +98,7 @@ func TestAmend(t *testing.T) {
 	}
 }
 
-// TestAmendAnothers: it is not its author's word any more, and the author is told.
+// TestAmendAnothers: another agent's message loses its seal, and its author is told.
 func TestAmendAnothers(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})

@@ -17,16 +17,15 @@ import (
 	"mailtree/maildir/format"
 )
 
-// contentPath is where the tree keeps a text file that is sent along.
+// contentPath returns the path at which the tree stores an attached text file.
 func contentPath(text string) string {
 	sum := sha1.Sum([]byte(text))
 	name := hex.EncodeToString(sum[:])
 	return filepath.Join("attachments", name[:2], name+".txt")
 }
 
-// TestPlantedAttachment: where something else lies at the name of an attachment's content, the
-// message is refused, and what lies there stays as it is; with that out of the way, the sender's
-// bytes are delivered.
+// TestPlantedAttachment: if another file lies at the name of an attachment's content, the message is
+// refused and the file stays as it is. Once it is removed, the sender's bytes are delivered.
 func TestPlantedAttachment(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -78,7 +77,7 @@ func TestPlantedAttachment(t *testing.T) {
 	}
 }
 
-// TestPlantedShard: the same where a folder on the way is something else.
+// TestPlantedShard is TestPlantedAttachment for something else in place of a folder on the way.
 func TestPlantedShard(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann")
@@ -104,8 +103,7 @@ func TestPlantedShard(t *testing.T) {
 	}
 }
 
-// TestAttachmentPlantedMeanwhile: the same where somebody puts it there between planning and
-// rename.
+// TestAttachmentPlantedMeanwhile is TestPlantedAttachment for a file put there between planning and rename.
 func TestAttachmentPlantedMeanwhile(t *testing.T) {
 	t.Parallel()
 	var h halts
@@ -133,8 +131,7 @@ func TestAttachmentPlantedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestForwardedAttachment: an attachment that is sent on by its path in the tree is compared with
-// its name.
+// TestForwardedAttachment: an attachment forwarded by its path in the tree is compared with its name.
 func TestForwardedAttachment(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -178,8 +175,8 @@ func TestAttachedTwice(t *testing.T) {
 	}
 }
 
-// TestAttachmentWithComma: a comma in the name of a file makes no list of it. A list may end with one;
-// one name in it that is no file's refuses all.
+// TestAttachmentWithComma: a file name with a comma is not a list. A list may end with a comma; one name in
+// it without a file refuses all.
 func TestAttachmentWithComma(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann")
@@ -206,7 +203,8 @@ func TestAttachmentWithComma(t *testing.T) {
 	}
 }
 
-// TestAttachmentTooLarge: a refusal tells one file that is too large from several that are.
+// TestAttachmentTooLarge: a refusal distinguishes one file that is too large from several that together
+// are.
 func TestAttachmentTooLarge(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true, Attachments: attachment.Settings{MaxFile: 1000, MaxTotal: 1500}}, "Ann")

@@ -13,7 +13,7 @@ import (
 	"mailtree/maildir/hook"
 )
 
-// ownedBy is a storetest.Config of a store of that user's.
+// ownedBy returns a storetest.Config of a store that belongs to that user.
 func ownedBy(uid int) storetest.Config {
 	return storetest.Config{User: func() int { return uid }}
 }
@@ -27,8 +27,8 @@ func openBox(t testing.TB, p *maildir.Project, name string, uid int) *maildir.Op
 	return b
 }
 
-// TestOwners: an agent of whom owners.json says nothing is the store's user's; a uid that nobody has owns nothing, not
-// even what nobody owns.
+// TestOwners: an agent without an entry in owners.json belongs to the store's user. A uid without a user
+// owns nothing, not even agents without an owner.
 func TestOwners(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, ownedBy(500))
@@ -63,8 +63,8 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-// TestTrust: trusted is a copy with this store's seal, in the inbox that it was sent to, of a sender whom the server
-// itself knew; the copy's own text counts, not the canonical one's.
+// TestTrust: a copy is trusted if it has this store's seal, lies in the inbox that it was sent to, and the
+// server itself authenticated the sender. The copy's own text counts, not the canonical file's.
 func TestTrust(t *testing.T) {
 	t.Parallel()
 	p := project(t, ownedBy(500), "Ann", "Bob", "Cat")
@@ -132,8 +132,8 @@ func edit(t *testing.T, dir, box string, m *maildir.Sent, old, text string) {
 	}
 }
 
-// TestGuestAttachments: the rights of the store's user are not lent to others. Another user attaches files of their own,
-// and nothing of the mail tree.
+// TestGuestAttachments: other users do not get the rights of the store's user. They can attach files of
+// their own, and nothing of the mail tree.
 func TestGuestAttachments(t *testing.T) {
 	t.Parallel()
 	me := os.Geteuid()
@@ -196,7 +196,8 @@ func name(uid int) string {
 	return "theirs"
 }
 
-// TestDeleteMailbox: what came since the caller looked keeps a mailbox from being deleted; hooks and owner go with it.
+// TestDeleteMailbox: mail that came since the caller looked keeps a mailbox from being deleted; hooks and
+// owner are deleted with it.
 func TestDeleteMailbox(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, ownedBy(0))
@@ -229,8 +230,9 @@ func TestDeleteMailbox(t *testing.T) {
 	}
 }
 
-// TestReplyToAnothersMessage: who knows the id of a message that the mailbox does not hold learns neither its thread nor
-// what came before it, and does not get into that thread. Who holds it does, from the inbox or the outbox.
+// TestReplyToAnothersMessage: a caller that knows the id of a message which the mailbox does not hold
+// learns neither its thread nor its earlier messages, and does not get into that thread. A mailbox that
+// holds the message, in inbox or outbox, does.
 func TestReplyToAnothersMessage(t *testing.T) {
 	t.Parallel()
 	p := project(t, ownedBy(500), "Ann", "Bob", "Cat")

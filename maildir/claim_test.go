@@ -171,8 +171,8 @@ func TestClaimLife(t *testing.T) {
 	}
 }
 
-// TestSweep: the files of claims that ended a week ago go, but not those of which a person has just made live ones again and the
-// index does not know.
+// TestSweep: the files of claims that ended a week ago are removed, except those that a person has just
+// made live again and that the index does not know yet.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	var jump atomic.Int64

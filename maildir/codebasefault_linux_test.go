@@ -14,8 +14,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestCodebaseFault: what the machine does not let be read of the code base decides nothing. No other project is chosen for
-// a linked work tree, and no claim is granted as if case counted.
+// TestCodebaseFault: while the machine cannot read the code base, nothing is decided by it: no other
+// project is chosen for a linked work tree, and no claim is granted as if case mattered.
 func TestCodebaseFault(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()

@@ -31,8 +31,8 @@ func filesOf(t testing.TB, p *maildir.Project, id string) (all []string) {
 	return all
 }
 
-// TestDelete: the message is gone with its copies, its marks and a second file of its id, and what
-// was saved into one of them a moment before is in the history. It says who had read it.
+// TestDelete: the message is gone with its copies, its marks and a second file of its id, and text saved
+// into one of them just before is in the history. The result says who had read it.
 func TestDelete(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Cat", "Dan")
@@ -87,8 +87,8 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// TestDeleteWhileRead: of a message that is read, popped, archived and acknowledged while it is
-// deleted, no file is left.
+// TestDeleteWhileRead: no file is left of a message that is read, popped, archived and acknowledged while
+// it is deleted.
 func TestDeleteWhileRead(t *testing.T) {
 	t.Parallel()
 	const rounds = 20

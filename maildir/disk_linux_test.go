@@ -29,8 +29,8 @@ func mount(t *testing.T) string {
 	return dir
 }
 
-// TestFullDisk: on a full disk a send fails with a clear error and leaves nothing; reading goes on; with room again
-// everything works, and no file is half there.
+// TestFullDisk: on a full disk a send fails with a clear error and leaves nothing, and reading goes on.
+// With space again everything works, and no file is incomplete.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := mount(t)

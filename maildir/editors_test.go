@@ -28,8 +28,8 @@ var editors = []editor{
 	{"nano", "nano -I -B", nil, []string{"C-o", "Enter"}},
 }
 
-// TestEditors: what is written in a real editor is sent when it is saved, once, although it is saved
-// again unchanged.
+// TestEditors: text written in a real editor is sent once when it is saved, although it is saved again
+// unchanged.
 func TestEditors(t *testing.T) {
 	for _, e := range editors {
 		t.Run(e.name, func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestFloodOfEdits: a great many edits are ingested in portions, the files of one message together, and what is sent meanwhile is
-// answered between two of them. A comparison ends behind the last.
+// TestFloodOfEdits: very many edits are ingested in portions, the files of one message together, and mail
+// sent meanwhile is answered between two portions. A comparison ends after the last portion.
 func TestFloodOfEdits(t *testing.T) {
 	t.Parallel()
 	const most = 1024 + 3 // a portion, and the rest of its last message

@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/history"
 )
 
-// TestFree: who releases another's claim is the one who did it, and takes back both the release and
-// the message that told of it. Where the holder has read that, the holder is told.
+// TestFree: the history names the agent who released another agent's claim, and that agent can undo both
+// the release and the message about it. If the holder has read the message, the holder is told.
 func TestFree(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{}).Store
@@ -85,7 +85,7 @@ func TestFree(t *testing.T) {
 	}
 }
 
-// TestClaimAgain: a path that is claimed again after a release is told as claimed, not as released.
+// TestClaimAgain: a path claimed again after a release is reported as claimed, not as released.
 func TestClaimAgain(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{}).Store

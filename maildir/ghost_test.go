@@ -14,8 +14,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestAgentGoneWhileLookedUp: an agent that is removed between the look into the index and the note of what was found there is
-// not taken for one that exists.
+// TestAgentGoneWhileLookedUp: an agent that is removed between the index query and the caching of its
+// result does not count as existing.
 func TestAgentGoneWhileLookedUp(t *testing.T) {
 	t.Parallel()
 	var h halts
@@ -46,8 +46,9 @@ func TestAgentGoneWhileLookedUp(t *testing.T) {
 	}
 }
 
-// TestDeleteMailboxUnderWay: no mail to an agent is put into place behind the removal of its folder, and none that is under way is
-// overlooked by it: either would make the agent anew, without a profile or an owner.
+// TestDeleteMailboxUnderWay: no mail to an agent is put in place after its folder is removed, and the
+// removal overlooks no mail in progress: either would create the agent again, without a profile or an
+// owner.
 func TestDeleteMailboxUnderWay(t *testing.T) {
 	t.Parallel()
 	sent := func(p *maildir.Project) error {

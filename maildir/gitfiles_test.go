@@ -11,7 +11,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestGitIgnores: Git leaves out what is no part of the mail, and nothing else.
+// TestGitIgnores: Git ignores exactly the files that are not part of the mail.
 func TestGitIgnores(t *testing.T) {
 	t.Parallel()
 	dir := project(t, storetest.Config{}, "Ann").Tree.Dir()
@@ -28,8 +28,8 @@ func TestGitIgnores(t *testing.T) {
 	}
 }
 
-// TestGitFilesCompleted: a project that an older version made gets the lines for Git that it lacks,
-// once, before what a person wrote there, and what was there is in the history.
+// TestGitFilesCompleted: a project made by an older version gets its missing lines for Git once, before a
+// person's lines, and the old file is in the history.
 func TestGitFilesCompleted(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")

@@ -8,7 +8,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// halts stops several goroutines, each before the first thing of its name.
+// halts stops several goroutines, each at the first matching name.
 type halts struct {
 	mu  sync.Mutex
 	all []*halt
@@ -30,7 +30,7 @@ func (h *halts) at(match func(name string) bool) *halt {
 	return one
 }
 
-// pass is called by who may have to stop.
+// pass is called by goroutines that may have to stop.
 func (h *halts) pass(name string) {
 	var here *halt
 	h.mu.Lock()
@@ -47,13 +47,13 @@ func (h *halts) pass(name string) {
 	}
 }
 
-// watched is an index of which a test may stop or fail some calls; nil: not.
+// watched is an index of which a test may stop or fail some calls, where the hooks are not nil.
 type watched struct {
 	index.Index
 	looked  func(agent string) // when an agent was looked up, before its answer
 	ingest  func(paths []string)
 	compare func() // before a comparison with the tree
-	// differing gets a value when a comparison has found what differs; nil: nobody waits.
+	// differing gets a value when a comparison has found the differences; may be nil.
 	differing chan struct{}
 	ingested  func(paths []string) error // in place of ingesting what the server wrote, where it is an error
 }

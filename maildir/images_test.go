@@ -25,7 +25,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// picture is a PNG image whose WebP is smaller: of 160 kB with noise, of some 100 bytes without.
+// picture returns a PNG image whose WebP is smaller: 160 kB with noise, otherwise some 100 bytes.
 func picture(t *testing.T, noise bool) []byte {
 	t.Helper()
 	m, r := image.NewNRGBA(image.Rect(0, 0, 200, 200)), rand.New(rand.NewPCG(1, 2))
@@ -50,7 +50,7 @@ func writeFile(t *testing.T, p *maildir.Project, name string, data []byte) {
 	}
 }
 
-// shown is a body in which the long words are cut, and everything that is said of it.
+// shown returns a body with its long words cut, and all its notes.
 func shown(m *maildir.Sent) string {
 	s := regexp.MustCompile(`(base64,|[0-9a-f]{2}/)[A-Za-z0-9+/=]{40,}`).ReplaceAllString(m.Body, "$1…")
 	s = regexp.MustCompile(`attachments/[0-9a-f]{2}/`).ReplaceAllString(s, "attachments/xx/")
@@ -63,7 +63,7 @@ func shown(m *maildir.Sent) string {
 	return s
 }
 
-// TestBodyImages: what the policies make of an image in a body, by path and as a data URI.
+// TestBodyImages: the effect of the policies on an image in a body, by path and as a data URI.
 func TestBodyImages(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann")
@@ -127,8 +127,8 @@ func TestBodyImages(t *testing.T) {
 	}
 }
 
-// TestImageTooLarge: a note says of one image that it is too large, and of several only where their
-// sum is.
+// TestImageTooLarge: a note about a single image says that it is too large, and a note about several only
+// if their sum is.
 func TestImageTooLarge(t *testing.T) {
 	t.Parallel()
 	uri := func(size int) string {
@@ -162,8 +162,8 @@ func TestImageTooLarge(t *testing.T) {
 	}
 }
 
-// TestImagePolicy: the store's policy holds where the sender asks for nothing; attachments are
-// converted only where the sender asks for it.
+// TestImagePolicy: the store's policy applies if the sender asks for nothing; attachments are converted
+// only on request.
 func TestImagePolicy(t *testing.T) {
 	t.Parallel()
 	data := picture(t, false)
@@ -194,7 +194,7 @@ func TestImagePolicy(t *testing.T) {
 	}
 }
 
-// photo is a JPEG image with the grain of a photograph, and what cwebp may make of it: the same
+// photo returns a JPEG image with the grain of a photograph, and a stand-in for cwebp's result: the same
 // picture without the grain.
 func photo(t *testing.T) (grainy, coded []byte) {
 	t.Helper()
@@ -210,8 +210,8 @@ func photo(t *testing.T) (grainy, coded []byte) {
 	return b.Bytes(), c.Bytes()
 }
 
-// TestPhoto: detail is lost only where the sender asks for the conversion, where that saves a fifth,
-// and never without a note.
+// TestPhoto: detail is lost only if the sender asks for the conversion and it saves a fifth, and never
+// without a note.
 func TestPhoto(t *testing.T) {
 	t.Parallel()
 	data, coded := photo(t)
@@ -256,7 +256,7 @@ func TestPhoto(t *testing.T) {
 	}
 }
 
-// padded is a WebP image with a chunk behind it that nobody reads, of size bytes together.
+// padded returns a WebP image with an unused chunk after it, size bytes in total.
 func padded(webp []byte, size int) []byte {
 	size -= size % 2
 	rest := size - len(webp) - 8
@@ -266,7 +266,7 @@ func padded(webp []byte, size int) []byte {
 	return out
 }
 
-// TestImageForwarded: a body that names a stored image brings that along, and makes no other file;
+// TestImageForwarded: a body that names a stored image brings that image along and creates no other file;
 // the same key finds the message again.
 func TestImageForwarded(t *testing.T) {
 	t.Parallel()
@@ -284,8 +284,8 @@ func TestImageForwarded(t *testing.T) {
 	}
 }
 
-// TestReadAttachment: what a message brought is found by its content's name, within a limit, and only
-// while it is what that says.
+// TestReadAttachment: an attachment is found by the hash of its content, within a limit, and only while its
+// content matches.
 func TestReadAttachment(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann")

@@ -122,7 +122,7 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// TestAckAlone: an .ack that somebody made without a .read reads the message for every verb.
+// TestAckAlone: an .ack made by hand without a .read counts as read for every verb.
 func TestAckAlone(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -185,7 +185,7 @@ func TestLongPoll(t *testing.T) {
 	}
 }
 
-// TestInboxOfOneMoment: what a page lists and what it counts is one state, also while mail comes in and is read.
+// TestInboxOfOneMoment: a page's messages and counts are of one state, also while mail arrives and is read.
 func TestInboxOfOneMoment(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -286,8 +286,8 @@ func TestBadMarks(t *testing.T) {
 	}
 }
 
-// TestPopWait: of many who wait each delivery goes to one; who waits for nothing ends with the time, the server or its own
-// context, and takes nothing.
+// TestPopWait: of many waiting callers, each delivery goes to one. A caller that gets nothing ends with its
+// time, the server or its own context, and takes nothing.
 func TestPopWait(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -348,7 +348,8 @@ func TestPopWait(t *testing.T) {
 	}
 }
 
-// TestRoomToWait: a call that finds something does not ask for room; one that has to wait asks once, and fails without it.
+// TestRoomToWait: a call that finds mail does not ask for admission; a call that must wait asks once, and
+// fails if it is refused.
 func TestRoomToWait(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -384,9 +385,9 @@ func TestRoomToWait(t *testing.T) {
 	}
 }
 
-// TestClockSetBack: mail that is sent after the clock jumped forward and came back has the date of
-// its sending, without a restart. Pages list each message once, newest date first, also where the
-// clock came back between two of them; pops hand out each once, oldest date first.
+// TestClockSetBack: mail sent after the clock jumped forward and came back has the date of its sending,
+// without a restart. Pages list each message once, newest date first, also if the clock came back between
+// two pages; pops return each message once, oldest date first.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	var ahead atomic.Int64 // hours
@@ -435,7 +436,7 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// TestSeenNobody: a call of a name that no agent has leaves no file behind, however it ends.
+// TestSeenNobody: a call for a name without an agent leaves no file behind, however it ends.
 func TestSeenNobody(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann")

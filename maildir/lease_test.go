@@ -15,7 +15,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestLeaseEnds: a claim ends when its file says, by the wall clock, to whatever somebody sets it.
+// TestLeaseEnds: a claim ends when its file says, by the wall clock, even if the clock is set.
 func TestLeaseEnds(t *testing.T) {
 	t.Parallel()
 	var ahead atomic.Int64
@@ -60,8 +60,8 @@ func heldBy(r *claim.Result) (held []claim.Row) {
 	return held
 }
 
-// TestIgnoreCase: where the code repository says so, claims overlap whatever the case; what an agent holds it renews and
-// releases letter for letter.
+// TestIgnoreCase: if the code repository ignores case, claims overlap whatever their case; an agent renews
+// and releases its own claims byte for byte.
 func TestIgnoreCase(t *testing.T) {
 	t.Parallel()
 	code := t.TempDir()
@@ -107,7 +107,8 @@ func TestIgnoreCase(t *testing.T) {
 	claim("Bob", true, true, "SRC/b.go")
 }
 
-// TestClaimOfAFile: a path without wildcards stands for all that may lie below it, unless the code repository has a file there.
+// TestClaimOfAFile: a path without wildcards also stands for everything below it, unless the code
+// repository has a file there.
 func TestClaimOfAFile(t *testing.T) {
 	t.Parallel()
 	code := t.TempDir()

@@ -17,7 +17,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// claimBeside has Ann claim or renew a.go beside what the test does, and tells how that ended.
+// claimBeside makes Ann claim or renew a.go in parallel to the test, and returns the result.
 func claimBeside(t *testing.T, p *maildir.Project, reason string) <-chan error {
 	answer := make(chan error, 1)
 	go func() {
@@ -27,8 +27,8 @@ func claimBeside(t *testing.T, p *maildir.Project, reason string) <-chan error {
 	return answer
 }
 
-// TestLeftovers: what a failed operation or a killed process left in staging is removed while the
-// server runs; what another process may just be writing is not.
+// TestLeftovers: leftovers of failed operations and killed processes are removed from staging while the
+// server runs; files that another process may be writing are not.
 func TestLeftovers(t *testing.T) {
 	t.Parallel()
 	var h halts
@@ -39,8 +39,8 @@ func TestLeftovers(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// A renewal fails when it is in place, and is not taken back because a person has edited the
-	// file since: what it replaced stays in staging.
+	// A renewal fails after it is in place, and is not taken back because a person has edited the file
+	// since: the file that it replaced stays in staging.
 	renamed := h.at(isStep("sync renamed"))
 	renewed := claimBeside(t, p, "second")
 	<-renamed.reached
@@ -86,7 +86,7 @@ func TestLeftovers(t *testing.T) {
 	}
 }
 
-// staged lists what is in staging.
+// staged lists the files in staging.
 func staged(t *testing.T, tmp string) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(tmp)
@@ -99,7 +99,7 @@ func staged(t *testing.T, tmp string) (names []string) {
 	return names
 }
 
-// ageAll has all that is in staging lie there for two hours.
+// ageAll sets the times of all files in staging two hours back.
 func ageAll(t *testing.T, tmp string) {
 	t.Helper()
 	then := time.Now().Add(-2 * time.Hour)

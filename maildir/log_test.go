@@ -14,7 +14,7 @@ import (
 	"mailtree/maildir/history"
 )
 
-// logOf is the history, a line for each entry: who, verb, door, summary, and the files.
+// logOf returns the history, one line for each entry: who, verb, door, summary, and the files.
 func logOf(t *testing.T, p *maildir.Project, q maildir.LogQuery) string {
 	t.Helper()
 	var all strings.Builder
@@ -32,8 +32,8 @@ func logOf(t *testing.T, p *maildir.Project, q maildir.LogQuery) string {
 	return all.String()
 }
 
-// TestLogOpen: the history of a message for everybody tells of no blind copy, whoever has done what
-// with it; the store's owner is told (Invariant I7).
+// TestLogOpen: the open history of a message reveals no bcc recipient, whatever was done with the message;
+// the store's owner sees everything (Invariant I7).
 func TestLogOpen(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob", "Dan")
@@ -56,8 +56,7 @@ func TestLogOpen(t *testing.T) {
 	}
 }
 
-// TestLogDoor: every operation is told with the door that it came through itself, whatever files are
-// asked for.
+// TestLogDoor: every operation is reported with its own door, whatever files are requested.
 func TestLogDoor(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -85,7 +84,7 @@ func TestLogDoor(t *testing.T) {
 	}
 }
 
-// TestLogOf: by thread, path and limit; a message that is gone from the tree; what is outside.
+// TestLogOf: by thread, path and limit; a message that is gone from the tree; names outside the history.
 func TestLogOf(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -129,8 +128,8 @@ func TestLogOf(t *testing.T) {
 	}
 }
 
-// TestLogThread: the log of a thread tells of its messages that are no longer in the tree: one that
-// was deleted, one whose files somebody has removed, and of all of them when none is left.
+// TestLogThread: the log of a thread includes messages that are no longer in the tree: a deleted one, one
+// whose files were removed by hand, and all of them when none is left.
 func TestLogThread(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")

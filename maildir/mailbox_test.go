@@ -13,8 +13,8 @@ import (
 	"mailtree/maildir/hook"
 )
 
-// TestGuestMailboxesAreBounded: over all projects of a store; what is deleted, or removed by hand, makes room. The
-// store's user and root have no bound.
+// TestGuestMailboxesAreBounded: the limit counts over all projects of a store; deleting a mailbox, also by
+// hand, makes room. The store's user and root have no limit.
 func TestGuestMailboxesAreBounded(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, ownedBy(500))
@@ -56,7 +56,7 @@ func TestGuestMailboxesAreBounded(t *testing.T) {
 	create(p, "more3", guest, maildir.ErrTooLarge)
 }
 
-// removeAgent removes an agent's folder as a person does, and waits until that is indexed.
+// removeAgent removes an agent's folder as a person does, and waits until the removal is indexed.
 func removeAgent(t testing.TB, p *maildir.Project, name string) {
 	t.Helper()
 	if err := os.RemoveAll(filepath.Join(p.Tree.Dir(), "agents", name)); err != nil {
@@ -67,8 +67,8 @@ func removeAgent(t testing.TB, p *maildir.Project, name string) {
 	}
 }
 
-// TestOwnerOfAnAgentMadeAnew: a mailbox whose folder a person removed is nobody's any more. An agent of its name belongs
-// to who makes it, and has none of the former owner's hooks.
+// TestOwnerOfAnAgentMadeAnew: a mailbox whose folder a person removed has no owner any more. A new agent of
+// its name belongs to its creator and has none of the earlier owner's hooks.
 func TestOwnerOfAnAgentMadeAnew(t *testing.T) {
 	t.Parallel()
 	const guest, other, me = 1500, 1501, 0
@@ -119,7 +119,7 @@ func TestOwnerOfAnAgentMadeAnew(t *testing.T) {
 	}
 }
 
-// TestOwnerKeepsHooks: who makes a mailbox of theirs anew has the hooks that they made.
+// TestOwnerKeepsHooks: a user who creates their own mailbox again keeps its hooks.
 func TestOwnerKeepsHooks(t *testing.T) {
 	t.Parallel()
 	p := project(t, ownedBy(0))

@@ -33,7 +33,7 @@ func putBelow(t *testing.T, dir, path, text string) {
 	}
 }
 
-// cloneByHand puts a project with one file into the store, which is not told, and returns its slug.
+// cloneByHand puts a project with one file into the store without telling the store, and returns its slug.
 func cloneByHand(t *testing.T, s *storetest.Store, path, text string) (slug string) {
 	t.Helper()
 	slug = format.Slug("/abs/path/cloned")
@@ -50,7 +50,7 @@ func removeByHand(t *testing.T, p *maildir.Project, path string) {
 	}
 }
 
-// TestCloneWakes: whoever waits for changes hears of what a project brings that is put into the store while it runs.
+// TestCloneWakes: callers that wait for changes hear of a project that is put into the store while it runs.
 func TestCloneWakes(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{NoWatcher: true})
@@ -73,7 +73,8 @@ func TestCloneWakes(t *testing.T) {
 	}
 }
 
-// TestDeleteMailboxMeanwhile: mail that comes while a mailbox is deleted that was empty is not deleted with it.
+// TestDeleteMailboxMeanwhile: mail that arrives while an empty mailbox is being deleted is not deleted with
+// it.
 func TestDeleteMailboxMeanwhile(t *testing.T) {
 	t.Parallel()
 	var h, preserved halts
@@ -102,8 +103,8 @@ func TestDeleteMailboxMeanwhile(t *testing.T) {
 	}
 }
 
-// TestEditOfADeletedMailbox: what a person writes into a mailbox that is being deleted, after what was there has been committed, is
-// in the history too.
+// TestEditOfADeletedMailbox: text that a person writes into a mailbox while it is being deleted, after its
+// content was committed, is in the history too.
 func TestEditOfADeletedMailbox(t *testing.T) {
 	t.Parallel()
 	const draft = "agents/Bob/drafts/plan.md"
@@ -127,7 +128,7 @@ func TestEditOfADeletedMailbox(t *testing.T) {
 	}
 }
 
-// hastyHistory is a history beside which somebody acts when it has just preserved something.
+// hastyHistory is a history that runs a function when it has just preserved something.
 type hastyHistory struct {
 	history.Log
 	after func()
@@ -138,7 +139,8 @@ func (x hastyHistory) Preserve(ctx context.Context, paths []string) error {
 	return x.Log.Preserve(ctx, paths)
 }
 
-// TestMarkRemovedBeforeStamp: a mark that somebody made and took away again does not come back with the time in it.
+// TestMarkRemovedBeforeStamp: a mark that was made and removed again does not come back with the time in
+// it.
 func TestMarkRemovedBeforeStamp(t *testing.T) {
 	t.Parallel()
 	s := &stepper{}
@@ -162,7 +164,7 @@ func TestMarkRemovedBeforeStamp(t *testing.T) {
 	}
 }
 
-// TestFirstContactOnce: of many who make a project at once one has made it.
+// TestFirstContactOnce: of many callers that create a project at once, one has created it.
 func TestFirstContactOnce(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{NoWatcher: true})
@@ -188,8 +190,8 @@ func TestFirstContactOnce(t *testing.T) {
 	}
 }
 
-// TestPageMarkedWhileMailGoes: a message that is taken out of the inbox between the reading of a page and the marking of what is on
-// it keeps nobody from the page.
+// TestPageMarkedWhileMailGoes: a message that is removed from the inbox between reading and marking a page
+// does not make the call fail.
 func TestPageMarkedWhileMailGoes(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 2} {
@@ -223,8 +225,8 @@ func TestPageMarkedWhileMailGoes(t *testing.T) {
 	}
 }
 
-// TestMarksAheadOfTheIndex: what somebody has done at a mark or status file counts also where the index does not know it yet: the
-// answer of the one who marks later is how it stands in the end.
+// TestMarksAheadOfTheIndex: changes to a mark or status file count even if the index does not know them
+// yet: the answer of a later marking call is the final state.
 func TestMarksAheadOfTheIndex(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -262,8 +264,8 @@ func TestMarksAheadOfTheIndex(t *testing.T) {
 	}
 }
 
-// TestMarkThatIsNone: a file in the place of a mark that cannot be read, or is far too large for one, is no mark: what would make
-// one is refused, or leaves it out where there is more to do, and what would take one away has nothing to do.
+// TestMarkThatIsNone: a file at a mark's path that cannot be read, or is far too large, is no mark. Setting
+// the mark is refused, or skips it if there is more to do, and removing the mark does nothing.
 func TestMarkThatIsNone(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -300,7 +302,7 @@ func TestMarkThatIsNone(t *testing.T) {
 	}
 }
 
-// TestPopAfterFailure: whoever waits for mail gets what a pop that failed was to hand out.
+// TestPopAfterFailure: a waiting caller gets the delivery that a failed pop was going to return.
 func TestPopAfterFailure(t *testing.T) {
 	t.Parallel()
 	s := &stepper{}
@@ -335,7 +337,8 @@ func TestPopAfterFailure(t *testing.T) {
 	}
 }
 
-// TestMailboxBeingMade: who makes a mailbox that another call of the same user is making has it.
+// TestMailboxBeingMade: a caller that creates a mailbox which another call of the same user is creating
+// gets it.
 func TestMailboxBeingMade(t *testing.T) {
 	t.Parallel()
 	s := &stepper{}
@@ -358,7 +361,7 @@ func TestMailboxBeingMade(t *testing.T) {
 	}
 }
 
-// TestEditWakes: who waits for urgent mail wakes when a message in the inbox becomes urgent.
+// TestEditWakes: a caller that waits for urgent mail wakes when a message in the inbox becomes urgent.
 func TestEditWakes(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -386,7 +389,7 @@ func TestEditWakes(t *testing.T) {
 	}
 }
 
-// TestSeatOfTwo: of two who call from one pane at once, one sits there.
+// TestSeatOfTwo: of two callers from one pane at once, one gets the seat.
 func TestSeatOfTwo(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")

@@ -14,7 +14,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// TestObserve: each operation is told once, with its line for people and how it ended.
+// TestObserve: each operation is reported once, with its summary and its result.
 func TestObserve(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

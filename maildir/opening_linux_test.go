@@ -14,8 +14,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestHookOfProjectBeingOpened: what is in the feed of a project that is being opened is not passed over as one whose project is
-// not there.
+// TestHookOfProjectBeingOpened: changes in the feed of a project that is being opened are not skipped as
+// those of a missing project.
 func TestHookOfProjectBeingOpened(t *testing.T) {
 	t.Parallel()
 	s, log, changes, goOn := openingWithHook(t)
@@ -42,8 +42,8 @@ func TestHookOfProjectBeingOpened(t *testing.T) {
 	}
 }
 
-// TestEndWhileProjectIsOpened: a server that ends does not wait until a project is open, neither for its hooks nor for who asks
-// for it.
+// TestEndWhileProjectIsOpened: a server that ends does not wait for a project to be opened, neither for its
+// hooks nor for callers that ask for it.
 func TestEndWhileProjectIsOpened(t *testing.T) {
 	t.Parallel()
 	s, log, changes, goOn := openingWithHook(t)
@@ -80,8 +80,8 @@ func TestEndWhileProjectIsOpened(t *testing.T) {
 	}
 }
 
-// openingWithHook is a store with a hook on a mailbox of a project that is being opened, up to the moment when what it brings is
-// in the feed; goOn has it opened.
+// openingWithHook returns a store with a hook on a mailbox of a project that is being opened, stopped when
+// the project's changes are in the feed; goOn lets the opening go on.
 func openingWithHook(t *testing.T) (s *storetest.Store, log *hook.Log, changes []index.Change, goOn func() error) {
 	t.Helper()
 	var h halts
@@ -120,7 +120,7 @@ func openingWithHook(t *testing.T) (s *storetest.Store, log *hook.Log, changes [
 	return s, log, changes, func() error { close(opening.goOn); return <-opened }
 }
 
-// afterwards is an index that a test may stop behind a comparison of a project.
+// afterwards is an index that a test may stop after a comparison of a project.
 type afterwards struct {
 	index.Index
 	pass func(project string)

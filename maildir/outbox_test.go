@@ -68,7 +68,7 @@ func (a author) inbox(agent, from string) (subjects []string) {
 	return subjects
 }
 
-// await waits until an agent has as much mail from a sender, which must be that.
+// await waits until an agent has the given mail from a sender.
 func (a author) await(agent, from string, want ...string) {
 	a.Helper()
 	var got []string
@@ -81,7 +81,7 @@ func (a author) await(agent, from string, want ...string) {
 	}
 }
 
-// later waits until a file that is saved now is sent, so that what was saved before was handled.
+// later waits until a file saved now is sent, so that files saved before it were handled.
 func (a author) later() {
 	a.Helper()
 	subject := fmt.Sprintf("Later %d", time.Now().UnixNano())
@@ -90,7 +90,7 @@ func (a author) later() {
 }
 
 // TestSaveSends: a minimal file below an outbox is sent from the folder's agent, with its heading as
-// subject; it becomes the dated copy and is gone.
+// subject; the file is replaced by the dated copy.
 func TestSaveSends(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	a.save("agents/Ann/outbox/My first note.md", minimal)
@@ -107,7 +107,7 @@ func TestSaveSends(t *testing.T) {
 	}
 }
 
-// TestSaveWays: however a file comes into an outbox, it is sent once and whole.
+// TestSaveWays: however a file gets into an outbox, it is sent once and whole.
 func TestSaveWays(t *testing.T) {
 	const path = "agents/Ann/outbox/note.md"
 	for name, do := range map[string]func(a author){
@@ -177,8 +177,8 @@ func TestSaveWays(t *testing.T) {
 	}
 }
 
-// TestSaveHalf: what is saved half and then whole is sent whole, although the server has seen the
-// half, and the author is not told of that.
+// TestSaveHalf: a file saved in part and then whole is sent whole, although the server has seen the part,
+// and its author is not told of the part.
 func TestSaveHalf(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	for n := range 20 { // a machine may take so long that the half has rested
@@ -203,8 +203,8 @@ func TestSaveHalf(t *testing.T) {
 	t.Skip("this machine is too slow")
 }
 
-// TestSaveRefused: what cannot be sent stays, its author is told once for the same content, and
-// when it is mended it is sent.
+// TestSaveRefused: a file that cannot be sent stays, its author is told once for the same content, and when
+// it is corrected it is sent.
 func TestSaveRefused(t *testing.T) {
 	for name, tt := range map[string]struct{ text, told string }{
 		"recipient":   {`{"to": ["Bop"]}`, `No agent "Bop" (to) in project`},
@@ -238,9 +238,8 @@ func TestSaveRefused(t *testing.T) {
 	}
 }
 
-// TestSaveBlind: whatever is wrong with bcc, nothing but the file in the author's outbox names who
-// stands there (I7): no mail of Postmaster's, no problem of the index, no other file, no commit's
-// message.
+// TestSaveBlind: whatever is wrong with bcc, only the file in the author's outbox names the bcc recipients
+// (I7): no mail of Postmaster, no problem of the index, no other file and no commit message does.
 func TestSaveBlind(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	if err := a.p.EnsureAgent(t.Context(), "Zoe", maildir.Registration{}); err != nil {
@@ -293,7 +292,7 @@ func TestSaveBlind(t *testing.T) {
 	}
 }
 
-// TestSaveReply: a file that names what it answers is a reply.
+// TestSaveReply: a file that names the message it answers is a reply.
 func TestSaveReply(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	asked := send(t, a.p, "Bob", maildir.Draft{To: []string{"Ann"}, Subject: "Where?", Body: "?"})
@@ -304,7 +303,7 @@ func TestSaveReply(t *testing.T) {
 	}
 }
 
-// TestSaveOfSent: what was sent is not sent again: a copy of it in an outbox, damaged or whole, under
+// TestSaveOfSent: a sent message is not sent again by a copy of it in an outbox, damaged or whole, under
 // its name or another.
 func TestSaveOfSent(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
@@ -329,8 +328,8 @@ func TestSaveOfSent(t *testing.T) {
 	})
 }
 
-// TestSaveRestart: what was saved while no server ran, or not yet sent, is sent by the next one;
-// nothing twice, and nobody is told twice.
+// TestSaveRestart: files saved while no server ran, or not yet sent, are sent by the next server; nothing
+// is sent twice, and no author is told twice.
 func TestSaveRestart(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")
@@ -357,7 +356,7 @@ func TestSaveRestart(t *testing.T) {
 	}
 }
 
-// TestManyUnsent: Postmaster does not write without end.
+// TestManyUnsent: Postmaster limits its messages to one agent.
 func TestManyUnsent(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	for i := range 60 {
@@ -369,8 +368,8 @@ func TestManyUnsent(t *testing.T) {
 	}
 }
 
-// TestEditedCopy: the owner of a mailbox is told once that an edited copy changes nothing; not of
-// one that was edited like its message.
+// TestEditedCopy: the owner of a mailbox is told once that an edited copy changes nothing, but not about a
+// copy that was edited in the same way as its message.
 func TestEditedCopy(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	m := send(t, a.p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "One", Body: "text"})

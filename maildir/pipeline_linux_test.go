@@ -20,7 +20,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// stepper stops the writer before a step, once, until the test lets it go on.
+// stepper stops the writer before a step, once, until the test continues it.
 type stepper struct {
 	mu      sync.Mutex
 	at      string
@@ -42,7 +42,7 @@ func (s *stepper) step(name string) {
 	}
 }
 
-// stopAt arms it.
+// stopAt sets the step to stop at.
 func (s *stepper) stopAt(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,8 +98,8 @@ func TestFailedSync(t *testing.T) {
 	}
 }
 
-// TestSaveBeforeRename: what a person saves between the planning of a renewal and its rename is in the history, and the renewal
-// is there as well. Invariant I5.
+// TestSaveBeforeRename: text that a person saves between the planning of a renewal and its rename is in the
+// history, and so is the renewal. Invariant I5.
 func TestSaveBeforeRename(t *testing.T) {
 	t.Parallel()
 	for _, act := range []string{"renew", "unread"} {
@@ -158,8 +158,8 @@ func TestSaveBeforeRename(t *testing.T) {
 	}
 }
 
-// TestStuckDisk: while the disk does not answer, callers get an error in time, what was not begun does not happen, and
-// afterwards all settles.
+// TestStuckDisk: while the disk does not answer, callers get an error in time and operations that had not
+// begun do not happen; afterwards everything continues.
 func TestStuckDisk(t *testing.T) {
 	t.Parallel()
 	s := &stepper{}
@@ -200,7 +200,7 @@ func TestStuckDisk(t *testing.T) {
 	}
 }
 
-// breakSync has every sync fail until mend is called.
+// breakSync makes every sync fail until mend is called.
 func breakSync(m *machine) (mend func()) {
 	m.breakAt(tree.SyncCall, unix.EIO)
 	return func() { m.breakAt("", nil) }

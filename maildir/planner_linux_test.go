@@ -11,7 +11,8 @@ import (
 	"mailtree/maildir/history"
 )
 
-// TestSlowPlanHoldsNobody: while an operation waits for the history to take what a person wrote, others are written.
+// TestSlowPlanHoldsNobody: while an operation waits until a person's edit is in the history, other
+// operations are written.
 func TestSlowPlanHoldsNobody(t *testing.T) {
 	t.Parallel()
 	var git halts

@@ -53,7 +53,7 @@ func sendToAnn(t *testing.T, p *maildir.Project) <-chan error {
 	return answer
 }
 
-// TestPopAfterFailedPop: what a failed pop gave back is handed to the next one.
+// TestPopAfterFailedPop: a delivery that a failed pop gave back goes to the next pop.
 func TestPopAfterFailedPop(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(t *testing.T, p *maildir.Project, h *halts, index chan error){
