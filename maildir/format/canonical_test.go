@@ -47,6 +47,17 @@ text
 	}
 }
 
+// TestCanonicalWhole: what the server writes, whatever its keys, is its own canonical form.
+func TestCanonicalWhole(t *testing.T) {
+	t.Parallel()
+	m := fromElsewhere()
+	m.BCC = []string{"RedStone"}
+	want := FormatMessage(m)
+	if got, err := Canonical(m.ID, want); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%v\n%s", err, got)
+	}
+}
+
 // TestCanonicalLeaves: what would lose its seal or a key, and what is no message, is left alone.
 func TestCanonicalLeaves(t *testing.T) {
 	t.Parallel()

@@ -25,7 +25,7 @@ func fromElsewhere() *Message {
 	m.From, m.To = "cat@example.org", []string{"BlueLake", "dan@example.org"}
 	m.InReplyTo, m.References, m.MessageID = "2@example.org", []string{"1@example.org"}, "3@example.org"
 	m.MediaType, m.HTML = PlainText, m.Attachments[0].Path
-	m.Auth, m.Door, m.Terminal = "dmarc:example.org", DoorCLI, true
+	m.Key, m.Auth, m.Door, m.Terminal = "k", "dmarc:example.org", DoorCLI, true
 	return m
 }
 
