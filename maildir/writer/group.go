@@ -337,10 +337,14 @@ func (g *Group) end() {
 	}
 }
 
-// answer answers an operation of the group. An error goes to Owner.Failed as well.
+// answer answers an operation of the group. An error goes to Owner.Failed as well, and a fault of the
+// machine into the log, with the path that the answer does not name.
 func (g *Group) answer(tx *Tx, err error) {
 	if err != nil {
 		g.w.Owner.Failed(&tx.Op)
+		if said := (*refusal.Error)(nil); !errors.As(err, &said) && tx.ctx.Err() == nil {
+			g.w.Log.Warn("an operation failed, and nothing of it was written", "verb", tx.Verb, "agent", tx.Agent, "error", err)
+		}
 	}
 	tx.answer(err)
 }
