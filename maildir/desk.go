@@ -33,7 +33,7 @@ func (s *Store) ProjectNamed(ctx context.Context, name string) (*Project, error)
 		}
 	}
 	p, err := s.Project(ctx, name)
-	if !errors.Is(err, ErrNotFound) || filepath.IsAbs(name) {
+	if unknown := errors.Is(err, ErrNotFound) || errors.Is(err, ErrInvalid); !unknown || filepath.IsAbs(name) {
 		return p, err
 	}
 	var found []*Project

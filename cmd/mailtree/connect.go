@@ -17,8 +17,8 @@ import (
 // background. Errors: do's; why no server can be reached.
 func (p *program) withServer(ctx context.Context, do func(ctx context.Context, c *cli.Client) error) error {
 	if !storedir.IsStore(p.cfg.Store) {
-		return &exitError{exitNothing, fmt.Errorf("there is no mail yet: no store is at %s. `mailtree setup` makes it, and "+
-			"`mailtree new project` the mail of a code base", p.cfg.Store)}
+		return &exitError{exitNothing, fmt.Errorf("there is no mail yet: no store is at %s. `mailtree new project` in a code base "+
+			"makes it", p.cfg.Store)}
 	}
 	return p.asCommand(ctx, p.dial, do)
 }

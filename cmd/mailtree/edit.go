@@ -75,7 +75,7 @@ func showAmended(d *deskWork, a *mcpserver.Amended) error {
 		d.Printf("it counts as unverified from now on: another wrote it\n")
 	}
 	for _, path := range a.Left {
-		d.Printf("%s was edited by hand, and stays as it is\n", cli.Line(path))
+		d.Printf("%s says something else, and stays as it is\n", cli.Line(path))
 	}
 	return nil
 }

@@ -6,19 +6,12 @@ import (
 	"fmt"
 	"net"
 	"strconv"
-	"syscall"
-
-	"mailtree/maildir/storedir"
 )
 
 // listen takes the TCP port. Errors say what to do.
 func listen(ctx context.Context, cfg *config) (net.Listener, error) {
 	addr := net.JoinHostPort(cfg.Host, strconv.Itoa(cfg.Port))
 	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
-	if err != nil && errors.Is(err, syscall.EADDRINUSE) && storedir.Held(cfg.Store) {
-		return nil, fmt.Errorf("the store %s is in use by process %s, which may be the server on %s: use that one, or stop "+
-			"it", cfg.Store, storedir.Holder(cfg.Store), addr)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %s: %w. Is another server there? Choose another with PORT or --port, or "+
 			"--port 0 for any free one", addr, errors.Unwrap(err))

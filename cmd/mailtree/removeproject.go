@@ -79,7 +79,7 @@ func (p *program) noProject(key string) error {
 		all = append(all, n.Slug, n.HumanKey)
 	}
 	unknown := fmt.Errorf("--remove %s: there is no such project%s; `mailtree projects` lists them", key, meant(format.Near(key, all)))
-	return errors.Join(err, unknown)
+	return errors.Join(err, &exitError{exitNothing, unknown})
 }
 
 // countProject counts what goes with a project.

@@ -53,7 +53,7 @@ func setupCommand(p *program) *cobra.Command {
 	f.BoolVar(&o.check, "check", false, "tell whether the client (default: every one that is set up) reaches the mail; change nothing")
 	f.BoolVar(&o.user, "user", false, "the user's own configuration (default)")
 	f.BoolVar(&o.project, "project", false, "the configuration of the code base that this runs in; makes its mail project")
-	f.BoolVar(&o.http, "http", false, "over HTTP, at HOST and PORT: calls fail while no server runs; else `mailtree stdio` starts one")
+	f.BoolVar(&o.http, "http", false, "over HTTP, at HOST and PORT: calls fail while no server runs; else mailtree stdio starts one")
 	f.BoolVar(&o.noHooks, "no-hooks", false, "write the entry alone; hooks that are there stay")
 	f.BoolVar(&o.instructions, "instructions", false, "also write five lines for agents into the AGENTS.md or CLAUDE.md that the client reads")
 	f.BoolVar(&o.allow, "allow", false, "let the client call the mail's tools without a question, where it asks (claude, gemini)")

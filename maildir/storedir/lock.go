@@ -96,10 +96,15 @@ func CheckLock(root string) error {
 	return err
 }
 
-// IsStore reports whether root is a store: whether some process once took its lock.
+// IsStore reports whether root is a store: whether some process once took its lock, or mail was put there. A
+// folder that cannot be looked at may be one.
 func IsStore(root string) bool {
-	_, err := os.Lstat(filepath.Join(root, lockFile))
-	return err == nil
+	for _, name := range []string{lockFile, ProjectsDir} {
+		if _, err := os.Lstat(filepath.Join(root, name)); !errors.Is(err, fs.ErrNotExist) {
+			return true
+		}
+	}
+	return false
 }
 
 // isStoreFile reports whether e is one of a store's own files.
