@@ -27,6 +27,7 @@ type Client struct {
 func NewClient(dial func(ctx context.Context) (net.Conn, error), caller tool.Caller) *Client {
 	return &Client{
 		http: http.Client{Transport: &http.Transport{
+			DisableKeepAlives: true, // a server that ends closes an idle connection, just when the next request is written into it
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 				c, err := dial(ctx)
 				if err != nil {
@@ -38,9 +39,6 @@ func NewClient(dial func(ctx context.Context) (net.Conn, error), caller tool.Cal
 		hello: string(tool.Encode(caller)),
 	}
 }
-
-// Close closes the idle connections.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // dialError is an error of dial. Its text is dial's.
 type dialError struct{ error }

@@ -40,7 +40,6 @@ func TestLost(t *testing.T) {
 				t.Errorf("%s, %s: %v", what, name, err)
 			}
 		}
-		c.Close()
 		server.Close()
 	}
 }

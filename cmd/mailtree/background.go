@@ -213,7 +213,6 @@ func askServer(ctx context.Context, cfg *config, verb string, ask, answer any) e
 // errNoServer; as of cli.Client.Ask.
 func askForLong(ctx context.Context, cfg *config, verb string, ask, answer any) error {
 	c := cli.NewClient(cfg.dialServer, tool.Caller{})
-	defer c.Close()
 	err := c.Ask(ctx, verb, ask, answer)
 	if isNoServer(err) {
 		return errNoServer
@@ -227,7 +226,6 @@ func askToYield(ctx context.Context, cfg *config) (yields, stays bool) {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
 	c := cli.NewClient(cfg.dialServer, tool.Caller{})
-	defer c.Close()
 	err := c.Yield(ctx)
 	refused := (*cli.Refusal)(nil)
 	return err == nil, errors.As(err, &refused)

@@ -34,7 +34,6 @@ func (p *program) asCommand(ctx context.Context, dial dialFunc, do func(context.
 	if err != nil {
 		return err
 	}
-	defer c.Close()
 	return do(ctx, c)
 }
 
@@ -42,7 +41,7 @@ func (p *program) asCommand(ctx context.Context, dial dialFunc, do func(context.
 type dialFunc = func(ctx context.Context) (net.Conn, error)
 
 // reach makes a client of a server that answers. A server that is ending may take a connection and
-// close it: reach connects again then, to the next server. The caller closes the client. Errors:
+// close it: reach connects again then, to the next server. Errors:
 // dial's; ctx's; notServed.
 func (p *program) reach(ctx context.Context, dial dialFunc, caller tool.Caller) (*cli.Client, error) {
 	c := cli.NewClient(dial, caller)
@@ -61,7 +60,6 @@ func (p *program) reach(ctx context.Context, dial dialFunc, caller tool.Caller) 
 		case errors.As(err, &lost):
 			err = p.notServed()
 		}
-		c.Close()
 		return nil, err
 	}
 }

@@ -153,7 +153,6 @@ func (d *doctor) server(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
 	c := cli.NewClient(d.p.cfg.dialServer, tool.Caller{})
-	defer c.Close()
 	var r healthReport
 	if err := c.Get(ctx, "/health", &r); err != nil {
 		d.note("server: process %s has the store, but does not answer on %s; another mailtree command does not, a server "+

@@ -185,7 +185,6 @@ func (p *program) tellServer(ctx context.Context, e event.Event) (told mcpserver
 	if err != nil {
 		return told, err
 	}
-	defer c.Close()
 	err = c.Ask(ctx, "hook", ask, &told)
 	return told, err
 }

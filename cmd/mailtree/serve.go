@@ -132,6 +132,10 @@ func (a *app) run(ctx context.Context, p *program, listeners []net.Listener) err
 	stopHooks()
 	stopCallers()
 	callers.Wait()
+	for _, l := range a.sockets {
+		l.Withdraw()
+	}
+	time.Sleep(acceptTime)
 	shutdown(lasting, servers)
 	serving.Wait()                // or it would accept what comes to the next server on this port
 	if !ends(hooked, hookGrace) { // what they hold they keep: the process has to end
@@ -285,6 +289,10 @@ func ends(done <-chan struct{}, wait time.Duration) bool {
 		return false
 	}
 }
+
+// acceptTime is how long an ending server still accepts those who had connected: who finds no socket asks the
+// next server, and who is cut off does not know what was done.
+const acceptTime = 10 * time.Millisecond
 
 // shutdown lets requests in flight finish within grace.
 func shutdown(ctx context.Context, servers []*http.Server) {

@@ -303,6 +303,21 @@ func (l *Listener) rest(d time.Duration) time.Duration {
 	return rest
 }
 
+// Withdraw removes the socket, unless another one has taken its place: nobody connects any more, and who has
+// connected is still accepted.
+func (l *Listener) Withdraw() {
+	l.place.Lock()
+	defer l.place.Unlock()
+	l.withdraw()
+}
+
+// withdraw is Withdraw for a caller that holds place.
+func (l *Listener) withdraw() {
+	if !l.closed && l.stands() {
+		os.Remove(l.cfg.Path)
+	}
+}
+
 // Close ends the listening and removes the socket, unless another one has taken its place; again it
 // does nothing.
 func (l *Listener) Close() error {
@@ -311,10 +326,8 @@ func (l *Listener) Close() error {
 	if l.closed {
 		return nil
 	}
+	l.withdraw()
 	l.closed = true
-	if l.stands() {
-		os.Remove(l.cfg.Path)
-	}
 	err := l.ln.Close()
 	l.unlock()
 	return err

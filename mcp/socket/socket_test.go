@@ -67,6 +67,25 @@ func greet(l *Listener) chan *Conn {
 	return all
 }
 
+// TestWithdraw: who had connected before the socket was withdrawn is accepted, and nobody connects afterwards.
+func TestWithdraw(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	l := listen(t, Config{Path: path})
+	c, err := Dial(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	l.Withdraw()
+	if _, err := Dial(t.Context(), path); err == nil {
+		t.Error("somebody connects to a socket that was withdrawn")
+	}
+	greet(l)
+	if n, err := c.Read(make([]byte, 1)); n != 1 {
+		t.Error("who had connected is not accepted:", err)
+	}
+}
+
 // greeted reports whether whoever connects to path is greeted.
 func greeted(t *testing.T, path string) bool {
 	t.Helper()
