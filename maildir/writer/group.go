@@ -342,7 +342,8 @@ func (g *Group) end() {
 func (g *Group) answer(tx *Tx, err error) {
 	if err != nil {
 		g.w.Owner.Failed(&tx.Op)
-		if said := (*refusal.Error)(nil); !errors.As(err, &said) && tx.ctx.Err() == nil {
+		ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+		if said := (*refusal.Error)(nil); !errors.As(err, &said) && !ended {
 			g.w.Log.Warn("an operation failed, and nothing of it was written", "verb", tx.Verb, "agent", tx.Agent, "error", err)
 		}
 	}
