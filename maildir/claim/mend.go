@@ -264,8 +264,8 @@ var (
 	otherURL    = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+://`)
 	variable    = regexp.MustCompile(`^\$(\w+|\{[^}]*\}|\([^)]*\))(/|$)`)
 	object      = regexp.MustCompile(`^\{\s*(\}$|["'][^"']*["']\s*:)`)
-	bars        = regexp.MustCompile(`\\.|\[[^\]]*\]|\|`)                                  // finds each |, whether it is meant as a separator or not
-	line        = regexp.MustCompile(`(:\d+(:\d+|-\d+)?:?|#L\d+(C\d+)?(-L?\d+(C\d+)?)?)$`) // a line number as editors, compilers and forges write it
+	bars        = regexp.MustCompile(`\\.|\[[^\]]*\]|\|`)                                  // each |, meant as a separator or not
+	line        = regexp.MustCompile(`(:\d+(:\d+|-\d+)?:?|#L\d+(C\d+)?(-L?\d+(C\d+)?)?)$`) // as editors, compilers and forges write it
 )
 
 // quoted are the characters that a preceding \ quotes. Before any other character a \ is taken for the path

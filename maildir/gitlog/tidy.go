@@ -16,8 +16,9 @@ import (
 // nothing that is not in the new pack, so it needs no lock: a commit of ours or of a person may run
 // beside it (git-repack(1)).
 //
-// Not in repositories whose gc.auto has another value than 0: there Git does it. Afterwards `git commit-graph write --changed-paths` notes of each commit what it touched, so
-// that a log of a path reads few of them. Both see ownFolder.
+// Not in repositories whose gc.auto has another value than 0: there Git does it. Afterwards `git commit-graph
+// write --changed-paths` notes of each commit what it touched, so that a log of a path reads few of them. Both
+// see ownFolder.
 
 const (
 	packWeight = 50        // a pack more slows Git down like so many loose objects

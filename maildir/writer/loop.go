@@ -118,7 +118,8 @@ func (w *Writer) writeGroup(ctx context.Context, c *tree.Changer, txs []*Tx) {
 		g.plan(tx)
 	}
 	queued := true
-	for n := len(txs); queued && !g.alone && n < MaxGroup; n++ { // counts all operations, also those that write nothing, because their callers come back at once
+	// n counts operations that write nothing too: their callers come back at once.
+	for n := len(txs); queued && !g.alone && n < MaxGroup; n++ {
 		select {
 		case tx := <-w.queue:
 			g.plan(tx)

@@ -90,8 +90,8 @@ func (t *Toolset) tools() []tool.Tool {
 	}
 }
 
-// project finds the project that a key or slug names. note is for the answer: it says that the key names a folder below the project's, and that no such folder
-// is there; "" else.
+// project finds the project that a key or slug names. note is for the answer: it says that the key names a
+// folder below the project's, and that no such folder is there; "" else.
 func (t *Toolset) project(ctx context.Context, key string) (p *maildir.Project, note string, err error) {
 	p, err = t.store.Project(ctx, key)
 	if err != nil {
