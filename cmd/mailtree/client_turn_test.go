@@ -92,7 +92,7 @@ func turn(t *testing.T, k kit, transport string) {
 	if transport == "stdio" {
 		k.ask = k.resume
 		said += <-d.ask(k, "What is new?")
-		sessions, _ := filepath.Glob(filepath.Join(d.home, ".mailtree/projects/*/repo/.mailtree/sessions/*"))
+		sessions, _ := filepath.Glob(filepath.Join(d.home, ".mailtree/projects/*/repo/.mailtree/sessions", k.name+"-*")) // and no window seats
 		if now := d.agent(); now != agent || len(sessions) != 1 {
 			t.Errorf("there are %d sessions, the last of them %s's, want the one of %s, resumed", len(sessions), now, agent)
 		}
