@@ -14,12 +14,6 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Values of Edited's scan.
-const (
-	onlyThere = false // only the paths
-	anywhere  = true  // the whole tree
-)
-
 // Edited tells the Keeper that files may have changed that it did not change itself, as in the watcher's
 // batches. Paths are relative to the tree; a folder stands for everything below it. scan says that events
 // were lost and the whole tree must be compared. Edited returns at once; the paths are ingested between two

@@ -70,7 +70,8 @@ func (k *Keeper) retryUnread() {
 		k.faults.timer = time.AfterFunc(retryTime, k.retryUnread)
 	}
 	k.faults.mu.Unlock()
-	k.Edited(due, onlyThere)
+	const scan = false // the rest of the tree
+	k.Edited(due, scan)
 }
 
 // within reports whether a path is one of paths or lies below one.
