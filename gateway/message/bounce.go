@@ -1,0 +1,74 @@
+package message
+
+import (
+	"bytes"
+	"strings"
+)
+
+// Bounce is what a delivery status report says. Whoever believes it looks at the envelope too: a
+// report comes from the null sender. Spec: RFC 3464.
+type Bounce struct {
+	MessageID  string      // of the message that the report is about, without < and >; "" where it does not say
+	Recipients []Recipient // in the order of the report
+}
+
+// Recipient is what became of a message for one address. Texts are the other side's words.
+type Recipient struct {
+	Address    string // local@domain as the report has it
+	Action     string // failed, delayed, delivered, relayed or expanded
+	Status     string // such as 5.1.1
+	Diagnostic string // one line
+}
+
+// bounce takes from a part what it says about a message that was not delivered.
+func (w *walker) bounce(kind string, data []byte) {
+	if kindOfReport, params := w.parameters(value(w.m.Header, "Content-Type")); kindOfReport != "multipart/report" ||
+		!strings.EqualFold(params["report-type"], "delivery-status") {
+		return
+	}
+	if w.m.Bounce == nil {
+		w.m.Bounce = &Bounce{}
+	}
+	switch kind {
+	case "message/delivery-status", "message/global-delivery-status":
+		w.m.Bounce.Recipients = append(w.m.Bounce.Recipients, w.recipients(data)...)
+	case "message/rfc822", "message/global", "text/rfc822-headers", "message/rfc822-headers":
+		head, _ := splitHeader(data)
+		original := Message{Header: new(Message).fields(head[:min(len(head), MaxHeader)])}
+		if w.m.Bounce.MessageID == "" {
+			w.m.Bounce.MessageID = last(original.ids("Message-ID", 1))
+		}
+	}
+}
+
+// recipients reads the groups of fields of a report: the first is about the message, the others each
+// about one recipient.
+func (w *walker) recipients(data []byte) (all []Recipient) {
+	for len(data) > 0 && len(all) < maxAddresses {
+		var group []byte
+		group, data = splitHeader(bytes.TrimLeft(data, "\r\n"))
+		fields := w.m.fields(group)
+		to := value(fields, "Final-Recipient")
+		if to == "" {
+			to = value(fields, "Original-Recipient")
+		}
+		if to == "" {
+			continue
+		}
+		all = append(all, Recipient{
+			Address:    behindType(to),
+			Action:     keyword(value(fields, "Action")),
+			Status:     strings.TrimSpace(keyword(value(fields, "Status"))),
+			Diagnostic: cutText(oneLine(behindType(value(fields, "Diagnostic-Code"))), maxSubject),
+		})
+	}
+	return all
+}
+
+// behindType is a value without the type before it: "rfc822; a@example.org".
+func behindType(value string) string {
+	if _, text, ok := strings.Cut(value, ";"); ok {
+		value = text
+	}
+	return strings.Trim(strings.TrimSpace(strings.ToValidUTF8(value, "\ufffd")), "<>")
+}

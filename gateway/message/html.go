@@ -1,0 +1,91 @@
+package message
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/JohannesKaufmann/html-to-markdown/v2/converter"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/base"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/commonmark"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/table"
+	"golang.org/x/net/html"
+)
+
+// Limits of HTML that is turned into markdown. Markdown repeats a mark on each line for each quote
+// and list that the line is in, and fills up the rows of a table: what is made can be the square of
+// what came.
+const (
+	maxIndent = 20        // quotes and lists in each other
+	maxCells  = 1_000_000 // rows of all tables times their cells
+)
+
+// markdown turns HTML into markdown. HTML over maxHTML is cut. The bare text is returned where HTML
+// is beyond the other limits, and where the parser refuses it, which it does beyond 512 elements in
+// each other.
+func (m *Message) markdown(text string) string {
+	if len(text) > maxHTML {
+		text = cutText(text, maxHTML)
+		m.problem("the HTML is longer than %d KiB: the rest is in the attachment", maxHTML>>10)
+	}
+	doc, err := html.Parse(strings.NewReader(text))
+	if err != nil || !withinLimits(doc) {
+		m.problem("the HTML is too deep or too wide to be turned into markdown: only its text is shown")
+		return bareText(text)
+	}
+	convert := converter.NewConverter(converter.WithPlugins(base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(), table.NewTablePlugin()))
+	out, err := convert.ConvertNode(doc)
+	if err != nil {
+		m.problem("the HTML cannot be turned into markdown: only its text is shown")
+		return bareText(text)
+	}
+	return strings.ToValidUTF8(string(out), "\ufffd")
+}
+
+// withinLimits reports whether HTML becomes markdown of about its own size. Cells that span several
+// others it makes simple ones.
+func withinLimits(doc *html.Node) bool {
+	rows, cells := 0, 0
+	for n := range doc.Descendants() {
+		switch n.Data {
+		case "tr":
+			rows++
+		case "td", "th":
+			cells++
+			n.Attr = slices.DeleteFunc(n.Attr, func(a html.Attribute) bool { return a.Key == "rowspan" || a.Key == "colspan" })
+		case "blockquote", "ul", "ol", "dl":
+			if indent(n) > maxIndent {
+				return false
+			}
+		}
+	}
+	return rows*cells <= maxCells
+}
+
+func indent(n *html.Node) (depth int) {
+	for a := range n.Ancestors() {
+		if slices.Contains([]string{"blockquote", "ul", "ol", "dl"}, a.Data) {
+			depth++
+		}
+	}
+	return depth
+}
+
+// bareText is what HTML shows, without markup.
+func bareText(text string) string {
+	var b strings.Builder
+	z := html.NewTokenizer(strings.NewReader(text))
+	for {
+		switch z.Next() {
+		case html.ErrorToken:
+			return strings.TrimSpace(b.String())
+		case html.StartTagToken:
+			if name, _ := z.TagName(); string(name) == "script" || string(name) == "style" {
+				z.Next() // its text
+			}
+		case html.TextToken:
+			if line := strings.TrimSpace(string(z.Text())); line != "" {
+				b.WriteString(strings.ToValidUTF8(line, "\ufffd") + "\n")
+			}
+		}
+	}
+}

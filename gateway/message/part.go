@@ -1,0 +1,250 @@
+package message
+
+import (
+	"bytes"
+	"mime"
+	"net/url"
+	"path"
+	"strconv"
+	"strings"
+
+	"mailtree/maildir/format"
+)
+
+// piece is a text that a message shows, in the versions that it has.
+type piece struct{ plain, html string }
+
+// walker goes through the parts of a message.
+type walker struct {
+	m     *Message
+	parts int
+}
+
+// part reads one part and those in it, and returns the texts that it shows. Its attachments it adds
+// to the message. A part that does not say what it is has the type byDefault.
+func (w *walker) part(header []Field, body []byte, depth int, byDefault string) []piece {
+	kind, params := w.contentType(header, byDefault)
+	if strings.HasPrefix(kind, "multipart/") {
+		if depth == maxDepth {
+			w.m.problem("parts lie in each other more than %d deep: the rest is in the raw message", maxDepth)
+			return nil
+		}
+		if parts := w.split(body, params["boundary"]); len(parts) > 0 {
+			return w.multipart(kind, parts, depth)
+		}
+		w.m.problem("%s has no parts: it is shown as text", kind)
+		return []piece{{plain: w.decodeText(header, body, nil)}}
+	}
+	name := w.fileName(header, params)
+	disposition := keyword(value(header, "Content-Disposition"))
+	if disposition != "attachment" && name == "" {
+		switch kind {
+		case "text/plain", "text/markdown":
+			w.m.Markdown = w.m.Markdown || kind == "text/markdown"
+			return []piece{{plain: w.decodeText(header, body, params)}}
+		case "text/html":
+			return []piece{{html: w.decodeText(header, body, params)}}
+		}
+	}
+	data := w.decode(header, body)
+	w.bounce(kind, data)
+	w.attach(name, kind, data)
+	return nil
+}
+
+// multipart reads the parts of a part.
+func (w *walker) multipart(kind string, parts [][]byte, depth int) (pieces []piece) {
+	byDefault := "text/plain"
+	if kind == "multipart/digest" {
+		byDefault = "message/rfc822"
+	}
+	for _, raw := range parts {
+		if w.parts++; w.parts > maxParts {
+			if w.parts == maxParts+1 {
+				w.m.problem("there are more than %d parts: the rest is in the raw message", maxParts)
+			}
+			break
+		}
+		head, body := splitHeader(raw)
+		if len(head) > MaxHeader {
+			w.m.problem("the header of a part has more than %d KiB: it is left out", MaxHeader>>10)
+			continue
+		}
+		pieces = append(pieces, w.part(w.m.fields(head), body, depth+1, byDefault)...)
+	}
+	if kind == "multipart/alternative" && len(pieces) > 1 {
+		var one piece
+		for _, p := range pieces {
+			one.plain = strings.Trim(one.plain+"\n\n"+p.plain, "\n")
+			one.html += p.html
+		}
+		return []piece{one}
+	}
+	return pieces
+}
+
+// contentType is the media type of a part with its parameters.
+func (w *walker) contentType(header []Field, byDefault string) (kind string, params map[string]string) {
+	field := value(header, "Content-Type")
+	if strings.TrimSpace(field) == "" {
+		return byDefault, nil
+	}
+	kind, params = w.parameters(field)
+	if main, sub, ok := strings.Cut(kind, "/"); !ok || !token(main) || !token(sub) {
+		w.m.problem("%s is no media type", format.Quote(field))
+		return byDefault, params
+	}
+	return kind, params
+}
+
+// token reports whether s is a word of a media type. Spec: RFC 2045 5.1.
+func token(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`()<>@,;:\"/[]?=`, r)
+	})
+}
+
+// parameters reads a value with parameters. Where it breaks the rules it takes what reads like some:
+// a name, "=", a word or quoted text.
+func (w *walker) parameters(field string) (value string, params map[string]string) {
+	value, params, err := mime.ParseMediaType(field)
+	if err == nil && !strings.Contains(field, "*") {
+		return value, params
+	}
+	value, rest, _ := strings.Cut(field, ";")
+	value = strings.ToLower(strings.TrimSpace(value))
+	if params == nil {
+		params = map[string]string{}
+	}
+	for rest != "" {
+		var one string
+		one, rest = cutParameter(rest)
+		name, text, ok := strings.Cut(one, "=")
+		name = strings.ToLower(strings.TrimSpace(name))
+		if text = strings.TrimSpace(text); strings.HasPrefix(text, `"`) {
+			text, _, _ = strings.Cut(text[1:], `"`)
+		}
+		if plain, extended := strings.CutSuffix(name, "*"); extended {
+			name, text = plain, extendedValue(text)
+		}
+		if _, known := params[name]; ok && !known {
+			params[name] = text
+		}
+	}
+	return value, params
+}
+
+// cutParameter cuts the first of several parameters off, at a semicolon that no quoted string holds.
+func cutParameter(s string) (one, rest string) {
+	quoted := false
+	for i := range len(s) {
+		switch {
+		case s[i] == '"':
+			quoted = !quoted
+		case s[i] == ';' && !quoted:
+			return s[:i], s[i+1:]
+		}
+	}
+	return s, ""
+}
+
+// extendedValue reads charset'language'text with percent signs. Spec: RFC 2231 4.
+func extendedValue(s string) string {
+	parts := strings.SplitN(s, "'", 3)
+	if len(parts) != 3 {
+		return s
+	}
+	text, err := url.PathUnescape(parts[2])
+	if err != nil {
+		return parts[2]
+	}
+	decoded, err := fromCharset(parts[0], []byte(text))
+	if err != nil {
+		return strings.ToValidUTF8(text, "\ufffd")
+	}
+	return decoded
+}
+
+// split cuts a multipart at the lines with its boundary. What stands before the first and behind the
+// last of them is no part.
+func (w *walker) split(body []byte, boundary string) (parts [][]byte) {
+	mark := []byte("--" + boundary)
+	begin := -1 // of the part that is under way
+	at := 0
+	for line := range bytes.Lines(body) {
+		text := bytes.TrimRight(line, " \t\r\n")
+		ends := bytes.Equal(bytes.TrimSuffix(text, []byte("--")), mark) && len(text) == len(mark)+2
+		if boundary != "" && (ends || bytes.Equal(text, mark)) {
+			if begin >= 0 {
+				parts = append(parts, withoutLineEnd(body[begin:at]))
+			}
+			if ends {
+				return parts
+			}
+			if begin = at + len(line); len(parts) > maxParts {
+				return parts
+			}
+		}
+		at += len(line)
+	}
+	if begin >= 0 {
+		w.m.problem("the last part has no end: the message may have been cut off")
+		parts = append(parts, body[begin:])
+	}
+	return parts
+}
+
+// withoutLineEnd takes the line end away that belongs to the boundary behind it.
+func withoutLineEnd(part []byte) []byte {
+	return bytes.TrimSuffix(bytes.TrimSuffix(part, []byte("\n")), []byte("\r"))
+}
+
+// fileName is the name that a part has as a file; "" where it has none.
+func (w *walker) fileName(header []Field, params map[string]string) string {
+	_, disposition := w.parameters(value(header, "Content-Disposition"))
+	name := disposition["filename"]
+	if name == "" {
+		name = params["name"]
+	}
+	return cleanName(w.m.text(name))
+}
+
+// cleanName is a name as a file of any system may have it, without folders.
+func cleanName(name string) string {
+	name = oneLine(strings.ToValidUTF8(name, "\ufffd"))
+	name = path.Base(strings.ReplaceAll(name, `\`, "/"))
+	name = strings.TrimLeft(strings.Map(func(r rune) rune {
+		if strings.ContainsRune(`<>:"|?*`, r) {
+			return '_'
+		}
+		return r
+	}, name), ". ")
+	if name == "/" || name == "" {
+		return ""
+	}
+	extension := path.Ext(name)
+	if len(name) > maxName && len(extension) < 20 {
+		return cutText(strings.TrimSuffix(name, extension), maxName-len(extension)) + extension
+	}
+	return cutText(name, maxName)
+}
+
+// extensions are the endings of names that attachments without one get.
+var extensions = map[string]string{
+	"text/plain": ".txt", "text/html": ".html", "text/calendar": ".ics", "text/csv": ".csv", "text/x-patch": ".patch",
+	"message/rfc822": ".eml", "message/delivery-status": ".txt", "text/rfc822-headers": ".txt", "application/pdf": ".pdf",
+	"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "application/pgp-signature": ".asc",
+	"application/pkcs7-signature": ".p7s", "application/pkcs7-mime": ".p7m", "application/json": ".json",
+}
+
+// attach adds an attachment to the message.
+func (w *walker) attach(name, kind string, data []byte) {
+	if name == "" {
+		extension := extensions[kind]
+		if extension == "" {
+			extension = ".bin"
+		}
+		name = "attachment-" + strconv.Itoa(len(w.m.Attachments)+1) + extension
+	}
+	w.m.Attachments = append(w.m.Attachments, Attachment{Name: name, Type: kind, Data: data})
+}
