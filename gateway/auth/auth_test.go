@@ -1,0 +1,232 @@
+package auth
+
+import (
+	"bytes"
+	"context"
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/base64"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/emersion/go-msgauth/dkim"
+
+	"mailtree/gateway/message"
+)
+
+// zone is a resolver of the tests: TXT records by name, in one string where there are several.
+type zone map[string]string
+
+func (z zone) LookupTXT(_ context.Context, name string) ([]string, error) {
+	switch text, ok := z[strings.ToLower(strings.TrimSuffix(name, "."))]; {
+	case !ok:
+		return nil, &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
+	case text == "SERVFAIL":
+		return nil, &net.DNSError{Err: "server failure", Name: name, IsTemporary: true}
+	default:
+		return strings.Split(text, "\n"), nil
+	}
+}
+
+func (z zone) LookupMX(context.Context, string) ([]*net.MX, error) { return nil, nil }
+
+func (z zone) LookupIPAddr(context.Context, string) ([]net.IPAddr, error) { return nil, nil }
+
+func (z zone) LookupAddr(context.Context, string) ([]string, error) { return nil, nil }
+
+var key = sync.OnceValue(func() *rsa.PrivateKey {
+	k, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		panic(err)
+	}
+	return k
+})
+
+func keyRecord(tags string) string {
+	der, err := x509.MarshalPKIXPublicKey(&key().PublicKey)
+	if err != nil {
+		panic(err)
+	}
+	return "v=DKIM1; k=rsa; " + tags + "p=" + base64.StdEncoding.EncodeToString(der)
+}
+
+// world is what the tests' DNS says. All domains have one key, which is that of whoever signs.
+func world() zone {
+	return zone{
+		"_dmarc.bank.example": "v=DMARC1; p=reject", "_dmarc.strict.example": "v=DMARC1; p=reject; adkim=s; aspf=s",
+		"_dmarc.two.example": "v=DMARC1; p=none\nv=DMARC1; p=reject", "_dmarc.broken.example": "v=DMARC1; p=perhaps",
+		"_dmarc.slow.example": "SERVFAIL", "_dmarc.evil.example": "v=DMARC1; p=none", "_dmarc.odd.example": "some text\nv=DMARC1;p=none",
+		"_dmarc.shop.co.uk": "v=DMARC1; p=none", "_dmarc.alice.github.io": "v=DMARC1; p=none", "_dmarc.xn--bank-0na.example": "v=DMARC1; p=none",
+		"_dmarc.bank.example.evil.example": "v=DMARC1; p=none",
+		"bank.example":                     "v=spf1 ip4:192.0.2.1 -all", "news.bank.example": "v=spf1 ip4:192.0.2.1 -all",
+		"evil.example": "v=spf1 +all", "strict.example": "v=spf1 ip4:192.0.2.1 -all", "helo.bank.example": "v=spf1 ip4:192.0.2.1 -all",
+		"s._domainkey.bank.example": keyRecord(""), "s._domainkey.news.bank.example": keyRecord(""), "s._domainkey.evil.example": keyRecord(""),
+		"s._domainkey.strict.example": keyRecord(""), "s._domainkey.mail.strict.example": keyRecord(""), "s._domainkey.nopolicy.example": keyRecord(""),
+		"s._domainkey.two.example": keyRecord(""), "s._domainkey.broken.example": keyRecord(""), "s._domainkey.slow.example": keyRecord(""),
+		"s._domainkey.odd.example": keyRecord(""), "s._domainkey.shop.co.uk": keyRecord(""), "s._domainkey.co.uk": keyRecord(""),
+		"s._domainkey.other.co.uk": keyRecord(""), "s._domainkey.alice.github.io": keyRecord(""), "s._domainkey.eve.github.io": keyRecord(""),
+		"s._domainkey.xn--bank-0na.example": keyRecord(""), "test._domainkey.bank.example": keyRecord("t=y; "),
+		"revoked._domainkey.bank.example": "v=DKIM1; p=", "down._domainkey.bank.example": "SERVFAIL",
+		"ed._domainkey.bank.example": keyRecord("h=sha1; "), "s._domainkey.bank.example.evil.example": keyRecord(""),
+	}
+}
+
+const (
+	plain = "From: Ann <ann@bank.example>\r\nTo: build@mail.example.net\r\nSubject: Pay\r\nMessage-ID: <1@bank.example>\r\n\r\nPay now.\r\n"
+	bank  = "192.0.2.1" // the machine that bank.example sends from
+	evil  = "203.0.113.9"
+)
+
+// signed is a message with a signature of a domain.
+func signed(t *testing.T, raw, domain, selector string, change func(*dkim.SignOptions)) string {
+	t.Helper()
+	o := &dkim.SignOptions{Domain: domain, Selector: selector, Signer: key(), Hash: crypto.SHA256, HeaderKeys: []string{"From", "Subject", "To"},
+		HeaderCanonicalization: dkim.CanonicalizationRelaxed, BodyCanonicalization: dkim.CanonicalizationRelaxed}
+	if change != nil {
+		change(o)
+	}
+	var b bytes.Buffer
+	if err := dkim.Sign(&b, strings.NewReader(raw), o); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func from(sender string) string { return strings.Replace(plain, "ann@bank.example", sender, 1) }
+
+func smtp(ip, sender string) Peer {
+	return Peer{IP: netip.MustParseAddr(ip), Helo: "mx.example", MailFrom: sender}
+}
+
+// TestPasses: what may vouch for a sender does.
+func TestPasses(t *testing.T) {
+	t.Parallel()
+	results := "Authentication-Results: mx.ours.example; spf=pass (x; y) smtp.mailfrom=\"a;b\"@c.example;\r\n dmarc=pass (p=reject) header.from=bank.example\r\n"
+	for name, c := range map[string]struct {
+		raw    string
+		peer   Peer
+		domain string
+		by     string
+	}{
+		"signature":              {signed(t, plain, "bank.example", "s", nil), Peer{}, "bank.example", "dkim"},
+		"signature of a part":    {signed(t, plain, "news.bank.example", "s", nil), Peer{}, "bank.example", "dkim"},
+		"from a part":            {signed(t, from("ann@news.bank.example"), "bank.example", "s", nil), Peer{}, "news.bank.example", "dkim"},
+		"strict":                 {signed(t, from("ann@strict.example"), "strict.example", "s", nil), Peer{}, "strict.example", "dkim"},
+		"other records beside":   {signed(t, from("ann@odd.example"), "odd.example", "s", nil), Peer{}, "odd.example", "dkim"},
+		"second of signatures":   {signed(t, signed(t, plain, "bank.example", "s", nil), "evil.example", "s", nil), Peer{}, "bank.example", "dkim"},
+		"capital letters":        {signed(t, from("Ann@BANK.example"), "Bank.Example", "s", nil), Peer{}, "bank.example", "dkim"},
+		"machine":                {plain, smtp(bank, "x@bank.example"), "bank.example", "spf"},
+		"machine of a part":      {plain, smtp(bank, "x@news.bank.example"), "bank.example", "spf"},
+		"machine, null sender":   {plain, Peer{IP: netip.MustParseAddr(bank), Helo: "helo.bank.example"}, "bank.example", "spf"},
+		"results of our server":  {results + "Received: by ours\r\n" + plain, Peer{Trusted: true}, "bank.example", "mx.ours.example"},
+		"name that reads so":     {signed(t, strings.Replace(plain, "Ann <ann@bank.example>", `"ann@bank.example" <eve@evil.example>`, 1), "evil.example", "s", nil), Peer{}, "evil.example", "dkim"},
+		"forged result is below": {signed(t, "Received: by x\r\n"+results+plain, "bank.example", "s", nil), Peer{Trusted: true}, "bank.example", "dkim"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := check(t, c.raw, c.peer)
+			if r.Domain != c.domain || r.By != c.by {
+				t.Errorf("%+v, want %s by %s", r, c.domain, c.by)
+			}
+		})
+	}
+}
+
+// TestSpoofs: the shapes in which mail claims a sender that it does not have. None is vouched for.
+func TestSpoofs(t *testing.T) {
+	t.Parallel()
+	ours := func(rest string) string { return "Authentication-Results: mx.ours.example; " + rest + "\r\n" }
+	pass := ours("dmarc=pass header.from=bank.example")
+	valid := signed(t, plain, "bank.example", "s", nil)
+	sign := func(raw, domain string) string { return signed(t, raw, domain, "s", nil) }
+	ofEvil := smtp(evil, "eve@evil.example")
+	mta := Peer{Trusted: true}
+	for name, c := range map[string]struct {
+		raw  string
+		peer Peer
+	}{
+		"nothing":                            {plain, Peer{}},
+		"envelope of somebody else":          {plain, ofEvil},
+		"envelope of the victim":             {plain, smtp(evil, "ann@bank.example")},
+		"null sender":                        {plain, smtp(evil, "")},
+		"spf behind a server of ours":        {plain, Peer{Helo: "bank.example", MailFrom: "ann@bank.example"}},
+		"spf of a part where strict":         {from("ann@strict.example"), smtp(bank, "x@mail.strict.example")},
+		"signature of somebody else":         {sign(plain, "evil.example"), ofEvil},
+		"signature of a part where strict":   {sign(from("ann@strict.example"), "mail.strict.example"), Peer{}},
+		"signature of a public suffix":       {sign(from("ann@shop.co.uk"), "co.uk"), Peer{}},
+		"signature of a neighbour":           {sign(from("ann@shop.co.uk"), "other.co.uk"), Peer{}},
+		"signature of a neighbouring site":   {sign(from("ann@alice.github.io"), "eve.github.io"), Peer{}},
+		"no policy":                          {sign(from("ann@nopolicy.example"), "nopolicy.example"), Peer{}},
+		"two policies":                       {sign(from("ann@two.example"), "two.example"), Peer{}},
+		"broken policy":                      {sign(from("ann@broken.example"), "broken.example"), Peer{}},
+		"policy that cannot be looked up":    {sign(from("ann@slow.example"), "slow.example"), Peer{}},
+		"another text":                       {strings.Replace(valid, "Pay now", "Pay me", 1), Peer{}},
+		"another subject":                    {strings.Replace(valid, "Subject: Pay", "Subject: Play", 1), Peer{}},
+		"a second subject":                   {"Subject: Urgent\r\n" + valid, Peer{}},
+		"another sender":                     {strings.Replace(valid, "ann@", "boss@", 1), Peer{}},
+		"a second From above":                {"From: eve@evil.example\r\n" + valid, Peer{}},
+		"a second From below":                {strings.Replace(valid, "\r\n\r\n", "\r\nFrom: boss@bank.example\r\n\r\n", 1), Peer{}},
+		"a second From with a blank":         {"From : boss@bank.example\r\n" + valid, Peer{}},
+		"a second From in capitals":          {"FROM: boss@bank.example\r\n" + valid, Peer{}},
+		"a second Content-Type":              {"Content-Type: text/html\r\nContent-Type: text/plain\r\n" + valid, Peer{}},
+		"text behind the signed length":      {strings.Replace(valid, "DKIM-Signature: ", "DKIM-Signature: l=10; ", 1), Peer{}},
+		"expired":                            {signed(t, plain, "bank.example", "s", func(o *dkim.SignOptions) { o.Expiration = time.Unix(1, 0) }), Peer{}},
+		"key that is revoked":                {signed(t, plain, "bank.example", "revoked", nil), Peer{}},
+		"key in testing":                     {signed(t, plain, "bank.example", "test", nil), Peer{}},
+		"key that cannot be looked up":       {signed(t, plain, "bank.example", "down", nil), Peer{}},
+		"key for another hash":               {signed(t, plain, "bank.example", "ed", nil), Peer{}},
+		"no such key":                        {signed(t, plain, "bank.example", "none", nil), Peer{}},
+		"signature without From":             {strings.Replace(valid, "h=From:", "h=Frog:", 1), Peer{}},
+		"i of another domain":                {strings.Replace(valid, "d=bank.example;", "d=evil.example; i=@bank.example;", 1), Peer{}},
+		"two addresses":                      {sign(from("ann@bank.example>, Eve <eve@evil.example"), "bank.example"), Peer{}},
+		"two addresses, the other first":     {sign(strings.Replace(plain, "Ann", "eve@evil.example, Ann", 1), "evil.example"), ofEvil},
+		"group":                              {sign(strings.Replace(plain, "Ann <ann@bank.example>", "Bank: ann@bank.example;", 1), "bank.example"), Peer{}},
+		"empty group before":                 {sign(strings.Replace(plain, "Ann <", "x:;, Ann <", 1), "bank.example"), Peer{}},
+		"no From, but Sender":                {sign(strings.Replace(plain, "From:", "From-X: x\r\nSender:", 1)+"", "bank.example"), smtp(bank, "ann@bank.example")},
+		"no From at all":                     {strings.Replace(plain, "From:", "X:", 1), smtp(bank, "ann@bank.example")},
+		"address in brackets twice":          {sign(strings.Replace(plain, "Ann <", "<eve@evil.example> <", 1), "evil.example"), ofEvil},
+		"address and comment":                {sign(strings.Replace(plain, "Ann <ann@bank.example>", "ann@bank.example (<eve@evil.example>", 1), "evil.example"), ofEvil},
+		"a number for a domain":              {from("ann@[192.0.2.1]"), smtp(bank, "ann@bank.example")},
+		"dot behind the domain":              {sign(from("ann@bank.example."), "evil.example"), ofEvil},
+		"victim as a part":                   {sign(from("ann@bank.example.evil.example"), "bank.example"), Peer{}},
+		"results of the sender":              {"Received: by ours\r\n" + pass + plain, mta},
+		"results from nobody we know":        {pass + "Received: by ours\r\n" + plain, Peer{}},
+		"results of another server":          {strings.Replace(pass, "ours", "evil", 1) + "Received: by ours\r\n" + plain, mta},
+		"results for another sender":         {ours("dmarc=pass header.from=evil.example") + "Received: by ours\r\n" + plain, mta},
+		"results twice":                      {pass + ours("dmarc=fail header.from=bank.example") + "Received: by ours\r\n" + plain, mta},
+		"results that fail":                  {ours("dmarc=fail header.from=bank.example") + "Received: by ours\r\n" + valid, mta},
+		"results in a comment":               {ours("dmarc=fail (x; dmarc=pass header.from=bank.example) header.from=bank.example") + "Received: by x\r\n" + plain, mta},
+		"results in quotation marks":         {ours(`spf=pass smtp.mailfrom="; dmarc=pass header.from=bank.example; x="@evil.example`) + "Received: by x\r\n" + plain, mta},
+		"results in an open quotation":       {ours(`spf=pass smtp.mailfrom=x"; dmarc=pass header.from=bank.example`) + "Received: by x\r\n" + plain, mta},
+		"results behind a comment too much":  {ours(`spf=pass (by x) ; y) ; dmarc=pass header.from=bank.example`) + "Received: by x\r\n" + plain, mta},
+		"results of a longer name":           {strings.Replace(pass, "ours.example", "ours.example.evil.example", 1) + "Received: by x\r\n" + plain, mta},
+		"results of no trusted name, no hop": {strings.Replace(pass, "mx.ours.example", "", 1) + plain, mta},
+		"results for one of two senders":     {pass + "Received: by x\r\n" + strings.Replace(plain, "Ann <", "eve@evil.example, <", 1), mta},
+		"signature in results alone":         {ours("dkim=pass header.d=bank.example; spf=pass smtp.mailfrom=bank.example") + "Received: by x\r\n" + plain, mta},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := check(t, c.raw, c.peer)
+			if r.Domain != "" || r.Auth() != "none" || r.Reason == "" {
+				t.Errorf("it passes: %+v", r)
+			}
+			t.Log(r.Reason)
+		})
+	}
+}
+
+func check(t *testing.T, raw string, peer Peer) Result {
+	t.Helper()
+	m, err := message.Parse([]byte(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Checker{Resolver: world(), Trusted: "mx.ours.example"}
+	return c.Check(t.Context(), []byte(raw), m, peer)
+}

@@ -1,0 +1,68 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/emersion/go-msgauth/dmarc"
+	"golang.org/x/net/publicsuffix"
+)
+
+// policy is the DMARC policy of a domain: its own, else that of its organization. The error is a
+// sentence without its end. Spec: RFC 7489 6.6.3.
+func (c *Checker) policy(ctx context.Context, domain string) (*dmarc.Record, error) {
+	for _, at := range slices.Compact([]string{domain, organization(domain)}) {
+		record, err := c.record(ctx, at)
+		if record != nil || err != nil {
+			return record, err
+		}
+	}
+	return nil, errors.New(domain + " has no DMARC policy")
+}
+
+// record is the policy that a domain publishes; nil without an error where it publishes none, or
+// several, which count as none.
+func (c *Checker) record(ctx context.Context, domain string) (*dmarc.Record, error) {
+	all, err := c.Resolver.LookupTXT(ctx, "_dmarc."+domain)
+	var missing *net.DNSError
+	if errors.As(err, &missing) && missing.IsNotFound {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("the DMARC policy of %s cannot be looked up", domain)
+	}
+	all = slices.DeleteFunc(slices.Clone(all), func(txt string) bool {
+		version, _, _ := strings.Cut(txt, ";")
+		return strings.ReplaceAll(version, " ", "") != "v=DMARC1"
+	})
+	if len(all) != 1 {
+		return nil, nil
+	}
+	record, err := dmarc.Parse(all[0])
+	if err != nil {
+		return nil, fmt.Errorf("the DMARC policy of %s cannot be read", domain)
+	}
+	return record, nil
+}
+
+// aligned reports whether a domain that was found to have sent a message may speak for the domain of
+// From. Spec: RFC 7489 3.1.
+func aligned(found, from string, mode dmarc.AlignmentMode) bool {
+	if mode == dmarc.AlignmentStrict {
+		return found == from
+	}
+	return found == from || organization(found) == organization(from)
+}
+
+// organization is the domain that somebody registered; a domain below which everybody may register
+// is its own.
+func organization(domain string) string {
+	registered, err := publicsuffix.EffectiveTLDPlusOne(domain)
+	if err != nil {
+		return domain
+	}
+	return registered
+}
