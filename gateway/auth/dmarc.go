@@ -16,7 +16,7 @@ import (
 // sentence without its end. Spec: RFC 7489 6.6.3.
 func (c *Checker) policy(ctx context.Context, domain string) (*dmarc.Record, error) {
 	for _, at := range slices.Compact([]string{domain, organization(domain)}) {
-		record, err := c.record(ctx, at)
+		record, err := c.published(ctx, at)
 		if record != nil || err != nil {
 			return record, err
 		}
@@ -24,9 +24,9 @@ func (c *Checker) policy(ctx context.Context, domain string) (*dmarc.Record, err
 	return nil, errors.New(domain + " has no DMARC policy")
 }
 
-// record is the policy that a domain publishes; nil without an error where it publishes none, or
+// published is the policy that a domain publishes; nil without an error where it publishes none, or
 // several, which count as none.
-func (c *Checker) record(ctx context.Context, domain string) (*dmarc.Record, error) {
+func (c *Checker) published(ctx context.Context, domain string) (*dmarc.Record, error) {
 	all, err := c.Resolver.LookupTXT(ctx, "_dmarc."+domain)
 	var missing *net.DNSError
 	if errors.As(err, &missing) && missing.IsNotFound {

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peer is the effective user of the process that connected, at the time it did (LOCAL_PEERCRED).
-func peer(c *net.UnixConn) (uid int, err error) {
+// Peer is the effective user of the process that connected, at the time it did (LOCAL_PEERCRED).
+func Peer(c *net.UnixConn) (uid int, err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return 0, err

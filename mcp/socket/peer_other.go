@@ -7,7 +7,7 @@ import (
 	"net"
 )
 
-// peer cannot be told here: every connection is refused.
-func peer(*net.UnixConn) (uid int, err error) {
+// Peer: the user cannot be told here: every connection is refused.
+func Peer(*net.UnixConn) (uid int, err error) {
 	return 0, errors.New("this system does not tell the user of a connection")
 }

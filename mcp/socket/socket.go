@@ -218,7 +218,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		uid, err := peer(c.(*net.UnixConn))
+		uid, err := Peer(c.(*net.UnixConn))
 		if err != nil {
 			l.cfg.Log.Warn("socket: a connection without a user was refused", "err", err)
 			c.Close()

@@ -1,0 +1,139 @@
+package in
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Address is where a server listens.
+type Address struct {
+	Network string // unix or tcp
+	Addr    string // a path, or host:port
+	LMTP    bool   // else SMTP
+}
+
+// ParseListen reads addresses that are separated by commas: lmtp+unix:PATH, lmtp://HOST:PORT,
+// smtp://HOST:PORT. The error says what to write instead.
+func ParseListen(list string) (all []Address, err error) {
+	for one := range strings.SplitSeq(list, ",") {
+		if one = strings.TrimSpace(one); one == "" {
+			continue
+		}
+		if path, ok := strings.CutPrefix(one, "lmtp+unix:"); ok && strings.HasPrefix(path, "/") {
+			all = append(all, Address{"unix", path, true})
+			continue
+		}
+		u, err := url.Parse(one)
+		if err != nil || u.Port() == "" || u.Path != "" || u.User != nil || u.Scheme != "lmtp" && u.Scheme != "smtp" {
+			return nil, fmt.Errorf("%q is nothing to listen at: write lmtp+unix:/PATH, lmtp://127.0.0.1:2400 or smtp://:25", one)
+		}
+		all = append(all, Address{"tcp", u.Host, u.Scheme == "lmtp"})
+	}
+	return all, nil
+}
+
+// listen makes a listener. A socket that nobody listens at any more is replaced.
+func (s *Server) listen(ctx context.Context, a Address) (net.Listener, error) {
+	if a.Network == "unix" {
+		if err := removeStale(a.Addr); err != nil {
+			return nil, err
+		}
+	}
+	var config net.ListenConfig
+	l, err := config.Listen(ctx, a.Network, a.Addr)
+	if err != nil {
+		return nil, err
+	}
+	if a.Network == "unix" {
+		if s.cfg.SocketGID != 0 {
+			err = os.Chown(a.Addr, -1, s.cfg.SocketGID)
+		}
+		if err = errors.Join(err, os.Chmod(a.Addr, 0o660)); err != nil {
+			l.Close()
+			return nil, err
+		}
+	}
+	return &limited{Listener: l, server: s, hosts: map[string]int{}}, nil
+}
+
+func removeStale(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.Mode().Type() != fs.ModeSocket:
+		return fmt.Errorf("%s is not a socket: remove it, or listen elsewhere", path)
+	}
+	c, err := net.DialTimeout("unix", path, time.Second)
+	if err == nil {
+		c.Close()
+		return fmt.Errorf("somebody listens at %s already", path)
+	}
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		return err
+	}
+	return os.Remove(path)
+}
+
+// limited is a listener that sends connections away that are too many.
+type limited struct {
+	net.Listener
+	server *Server
+
+	mu    sync.Mutex
+	total int
+	hosts map[string]int
+}
+
+// Accept waits for the next connection that there is room for.
+func (l *limited) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		host := ""
+		if tcp, ok := c.RemoteAddr().(*net.TCPAddr); ok {
+			host = tcp.IP.String()
+		}
+		if l.enter(host) {
+			conn := &strictConn{Conn: c, leave: sync.OnceFunc(func() { l.leave(host) })}
+			conn.end = time.AfterFunc(sessionTime, func() { conn.Close() })
+			return conn, nil
+		}
+		c.SetWriteDeadline(time.Now().Add(time.Second))
+		fmt.Fprintf(c, "421 4.7.0 %s Too many connections, try again later\r\n", l.server.cfg.Host)
+		c.Close()
+	}
+}
+
+func (l *limited) enter(host string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.total >= l.server.cfg.MaxConns || host != "" && l.hosts[host] >= l.server.cfg.MaxConnsPerHost {
+		return false
+	}
+	l.total++
+	l.hosts[host]++
+	return true
+}
+
+func (l *limited) leave(host string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.total--
+	if l.hosts[host]--; l.hosts[host] == 0 {
+		delete(l.hosts, host)
+	}
+}

@@ -1,0 +1,70 @@
+package in
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/emersion/go-smtp"
+
+	"mailtree/maildir/format"
+)
+
+// Directory knows the mailboxes.
+type Directory interface {
+	// Lookup returns the mailbox of an address of ours. Errors: ErrUnknown; ErrFull for one that takes
+	// no more mail; with any other the sender is told to try again later.
+	Lookup(ctx context.Context, local, domain string) (mailbox string, err error)
+}
+
+// ErrUnknown says that an address has no mailbox.
+var ErrUnknown = errors.New("no such mailbox")
+
+func refuse(code int, class, subject, detail int, text string) error {
+	return &smtp.SMTPError{Code: code, EnhancedCode: smtp.EnhancedCode{class, subject, detail}, Message: text}
+}
+
+// mailbox is the mailbox of a recipient: its own, that of the name before a plus sign, postmaster's,
+// the one that catches all. The error is the reply.
+func (s *Server) mailbox(ctx context.Context, address string) (string, error) {
+	at := strings.LastIndexByte(address, '@')
+	if at < 0 || !slices.Contains(s.cfg.Domains, strings.ToLower(address[at+1:])) {
+		return "", refuse(550, 5, 7, 1, "Relaying is not allowed: the domain is not served here")
+	}
+	local, domain := address[:at], strings.ToLower(address[at+1:])
+	if _, err := format.ParseAddress(address); err != nil {
+		return "", refuse(550, 5, 1, 3, "This is not an address that is served here")
+	}
+	if strings.EqualFold(local, "postmaster") || strings.EqualFold(local, "abuse") {
+		return s.cfg.Postmaster, nil
+	}
+	name, err := s.cfg.Directory.Lookup(ctx, local, domain)
+	if before, _, plus := strings.Cut(local, "+"); errors.Is(err, ErrUnknown) && plus && before != "" {
+		name, err = s.cfg.Directory.Lookup(ctx, before, domain)
+	}
+	switch {
+	case err == nil:
+		return name, nil
+	case errors.Is(err, ErrUnknown) && s.cfg.CatchAll != "":
+		return s.cfg.CatchAll, nil
+	case errors.Is(err, ErrUnknown):
+		return "", refuse(550, 5, 1, 1, "There is no such mailbox")
+	}
+	return "", s.reply(err)
+}
+
+// reply is the answer for an error of the store.
+func (s *Server) reply(err error) error {
+	var known *smtp.SMTPError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &known):
+		return known
+	case errors.Is(err, ErrFull):
+		return refuse(452, 4, 2, 2, "The mailbox is full, try again later")
+	}
+	s.cfg.Log.Error("mail could not be taken in", "err", err)
+	return refuse(451, 4, 3, 0, "The message could not be stored, try again later")
+}

@@ -1,0 +1,203 @@
+package in
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/emersion/go-smtp"
+
+	"mailtree/gateway/auth"
+	"mailtree/gateway/message"
+	"mailtree/mcp/socket"
+)
+
+// session is one connection, from one greeting of the client to the next.
+type session struct {
+	server *Server
+	ctx    context.Context // of Run; a session has no other
+	conn   *smtp.Conn
+	lmtp   bool
+
+	begun   bool // MAIL was accepted
+	sender  string
+	to      []recipient
+	refused int // recipients, of the connection
+}
+
+type recipient struct{ address, mailbox string }
+
+// Reset forgets the message.
+func (s *session) Reset() { s.begun, s.sender, s.to = false, "", nil }
+
+// Logout does nothing.
+func (s *session) Logout() error { return nil }
+
+// Mail begins a message.
+func (s *session) Mail(sender string, _ *smtp.MailOptions) error {
+	switch {
+	case s.begun:
+		return refuse(503, 5, 5, 1, "A message is under way: end it, or say RSET")
+	case len(sender) > 320 || strings.ContainsFunc(sender, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
+		return refuse(553, 5, 1, 7, "This is not an address of a sender")
+	}
+	s.begun, s.sender = true, sender
+	return nil
+}
+
+// Rcpt adds a recipient.
+func (s *session) Rcpt(address string, _ *smtp.RcptOptions) error {
+	if s.refused >= maxErrors {
+		return refuse(421, 4, 7, 0, "Too many recipients were refused, try again later")
+	}
+	mailbox, err := s.server.mailbox(s.ctx, address)
+	if err != nil {
+		s.refused++
+		return err
+	}
+	s.to = append(s.to, recipient{address, mailbox})
+	return nil
+}
+
+// Data takes a message in for all recipients: one reply is for all, so that one who fails is tried
+// again with all. The others are not given it twice, as Deliverer says.
+func (s *session) Data(r io.Reader) error {
+	d, err := s.read(r)
+	if err != nil {
+		return err
+	}
+	var worst error
+	for _, to := range s.to {
+		if err := s.deliver(d, to); worst == nil || temporary(err) {
+			worst = err
+		}
+	}
+	return worst
+}
+
+func temporary(err error) bool {
+	var reply *smtp.SMTPError
+	return errors.As(err, &reply) && reply.Temporary()
+}
+
+// LMTPData takes a message in and answers for each recipient.
+func (s *session) LMTPData(r io.Reader, status smtp.StatusCollector) error {
+	d, err := s.read(r)
+	if err != nil {
+		return err
+	}
+	for _, to := range s.to {
+		status.SetStatus(to.address, s.deliver(d, to))
+	}
+	return nil
+}
+
+// read reads a message and checks it. The error is the reply.
+func (s *session) read(r io.Reader) (*Delivery, error) {
+	raw, err := io.ReadAll(&strictReader{r: r})
+	var known *smtp.SMTPError
+	switch {
+	case errors.As(err, &known):
+		return nil, known
+	case errors.Is(err, smtp.ErrTooLongLine):
+		return nil, refuse(500, 5, 6, 0, fmt.Sprintf("A line is longer than %d bytes", maxLine))
+	case err != nil:
+		return nil, refuse(451, 4, 4, 2, "The message did not come to its end")
+	}
+	m, err := message.Parse(raw)
+	switch {
+	case errors.Is(err, message.ErrLoop):
+		return nil, refuse(554, 5, 4, 6, err.Error())
+	case errors.Is(err, message.ErrTooLarge), errors.Is(err, message.ErrHeaderTooLarge):
+		return nil, refuse(552, 5, 3, 4, err.Error())
+	case err != nil:
+		return nil, refuse(550, 5, 6, 0, err.Error())
+	}
+	peer := s.peer()
+	now := s.server.cfg.Now()
+	return &Delivery{
+		Sender: s.sender, Message: m, Received: now, Raw: append(s.trace(peer, now), raw...),
+		Auth: s.server.cfg.Checker.Check(s.ctx, raw, m, peer),
+	}, nil
+}
+
+// deliver gives a message to one recipient. The error is the reply.
+func (s *session) deliver(d *Delivery, to recipient) error {
+	one := *d
+	one.Mailbox, one.Address = to.mailbox, to.address
+	return s.server.reply(s.server.cfg.Deliverer.Deliver(s.ctx, &one))
+}
+
+// peer is the other side: a machine of the world for SMTP, a mail server of ours for LMTP.
+func (s *session) peer() auth.Peer {
+	p := auth.Peer{Helo: s.conn.Hostname(), MailFrom: s.sender}
+	switch a := s.conn.Conn().RemoteAddr().(type) {
+	case *net.TCPAddr:
+		if !s.lmtp {
+			p.IP = a.AddrPort().Addr().Unmap()
+		}
+	case *net.UnixAddr:
+		p.Trusted = s.server.cfg.MTAUser >= 0 && s.uid() == s.server.cfg.MTAUser
+	}
+	return p
+}
+
+// uid is the user at the other end of a Unix socket; below 0 where the kernel does not tell.
+func (s *session) uid() int {
+	c, ok := s.conn.Conn().(*strictConn)
+	if !ok {
+		return -1
+	}
+	local, ok := c.Conn.(*net.UnixConn)
+	if !ok {
+		return -1
+	}
+	uid, err := socket.Peer(local)
+	if err != nil {
+		return -1
+	}
+	return uid
+}
+
+// trace is what this server writes above a message. Spec: RFC 5321 4.4.
+func (s *session) trace(p auth.Peer, now time.Time) []byte {
+	var b bytes.Buffer
+	protocol := "ESMTP"
+	if s.lmtp {
+		protocol = "LMTP"
+	}
+	if _, ok := s.conn.TLSConnectionState(); ok {
+		protocol += "S"
+	}
+	from := printable(p.Helo)
+	if p.IP.IsValid() {
+		from += " (" + literal(p.IP) + ")"
+	}
+	fmt.Fprintf(&b, "Return-Path: <%s>\r\nReceived: from %s\r\n\tby %s with %s; %s\r\n", s.sender, from, s.server.cfg.Host, protocol,
+		now.Format("Mon, 02 Jan 2006 15:04:05 -0700"))
+	return b.Bytes()
+}
+
+func literal(ip netip.Addr) string {
+	if ip.Is6() {
+		return "[IPv6:" + ip.String() + "]"
+	}
+	return "[" + ip.String() + "]"
+}
+
+// printable is a name that the client gave itself, as a header can hold it.
+func printable(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if r <= ' ' || r >= 0x7f || strings.ContainsRune("()<>;\"\\", r) {
+			return '?'
+		}
+		return r
+	}, name)
+	return name[:min(len(name), 255)]
+}

@@ -1,0 +1,352 @@
+package in
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"mailtree/gateway/auth"
+)
+
+// store is the store of the tests: mailboxes build and ops, one that is full, one that is down.
+type store struct {
+	mu   sync.Mutex
+	kept []*Delivery
+}
+
+func (*store) Lookup(_ context.Context, local, _ string) (string, error) {
+	switch local {
+	case "build", "ops", "full":
+		return local, nil
+	case "down":
+		return "", errors.New("the disk is on fire")
+	}
+	return "", ErrUnknown
+}
+
+func (s *store) Deliver(_ context.Context, d *Delivery) error {
+	if d.Mailbox == "full" {
+		return ErrFull
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kept = append(s.kept, d)
+	return nil
+}
+
+// deliveries are what was kept, one a line.
+func (s *store) deliveries() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var b strings.Builder
+	for _, d := range s.kept {
+		fmt.Fprintf(&b, "%s %s %s %q\n", d.Mailbox, d.Address, d.Sender, d.Message.Subject)
+	}
+	return b.String()
+}
+
+// nowhere is a resolver that knows nothing.
+type nowhere struct{}
+
+func (nowhere) LookupTXT(_ context.Context, name string) ([]string, error) {
+	return nil, &net.DNSError{Name: name, IsNotFound: true}
+}
+
+func (nowhere) LookupMX(context.Context, string) ([]*net.MX, error) { return nil, nil }
+
+func (nowhere) LookupIPAddr(context.Context, string) ([]net.IPAddr, error) { return nil, nil }
+
+func (nowhere) LookupAddr(context.Context, string) ([]string, error) { return nil, nil }
+
+// serve starts a server for the length of a test, and returns where it listens.
+func serve(t testing.TB, change func(*Config)) ([]net.Addr, *store) {
+	t.Helper()
+	kept := &store{}
+	cfg := Config{
+		Listen: []Address{{"tcp", "127.0.0.1:0", false}, {"tcp", "127.0.0.1:0", true}}, Host: "mx.example.net", Domains: []string{"mail.example.net"},
+		Postmaster: "admin", MTAUser: -1, MaxConnsPerHost: 100, Directory: kept, Deliverer: kept,
+		Checker: &auth.Checker{Resolver: nowhere{}}, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ready := make(chan []net.Addr, 1)
+	done := make(chan error, 1)
+	go func() {
+		done <- New(cfg).Run(ctx, func(all []net.Listener) {
+			var at []net.Addr
+			for _, l := range all {
+				at = append(at, l.Addr())
+			}
+			ready <- at
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	select {
+	case at := <-ready:
+		return at, kept
+	case err := <-done:
+		done <- nil
+		t.Fatal(err)
+		return nil, nil
+	}
+}
+
+// TestSessions plays testdata/sessions. A file holds what a client says ("> line", or ">> bytes" as
+// Go writes them), how replies begin ("< 250"), and what was kept.
+func TestSessions(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/sessions/*.txtar")
+	if err != nil || len(files) < 40 {
+		t.Fatalf("%d sessions, %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			a, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at, kept := serve(t, nil)
+			play(t, at[map[string]int{"smtp": 0, "lmtp": 1}[a.Files[0].Name]], string(a.Files[0].Data))
+			if got := kept.deliveries(); got != string(a.Files[1].Data) {
+				t.Errorf("kept:\n%s\nwant:\n%s", got, a.Files[1].Data)
+			}
+		})
+	}
+}
+
+// long stands for what is too long for a file.
+var long = strings.NewReplacer(
+	"{{x*9000}}", strings.Repeat("x", 9000),
+	"{{header}}\n", strings.Repeat("> X: "+strings.Repeat("x", 900)+"\n", 300),
+	"{{received}}\n", strings.Repeat("> Received: by a\n", 51),
+	"{{recipients}}\n", strings.Repeat("> RCPT TO:<build@mail.example.net>\n< 250\n", maxRecipients),
+)
+
+// play says what a session says and checks the replies.
+func play(t *testing.T, at net.Addr, session string) {
+	t.Helper()
+	c, err := net.Dial(at.Network(), at.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(time.Minute))
+	r := bufio.NewReader(c)
+	for i, line := range strings.Split(strings.TrimSuffix(long.Replace(session), "\n"), "\n") {
+		switch what, text, _ := strings.Cut(line, " "); {
+		case line == "< closed":
+			if rest, err := io.ReadAll(r); len(rest) > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Fatalf("step %d: %q, %v instead of the end", i, rest, err)
+			}
+		case line == "< hang up":
+			c.Close()
+			time.Sleep(50 * time.Millisecond) // nothing tells that the server has done nothing
+		case what == "<":
+			if got, err := reply(r); !strings.HasPrefix(got, text) {
+				t.Fatalf("step %d: %q, %v; want %s", i, got, err, text)
+			}
+		case what == ">":
+			io.WriteString(c, text+"\r\n") // where it fails, the next reply is missing
+		case what == ">>":
+			raw, err := strconv.Unquote(`"` + text + `"`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			io.WriteString(c, raw)
+		default:
+			t.Fatalf("step %d: %q is no step", i, line)
+		}
+	}
+}
+
+// reply reads a reply, and returns its last line.
+func reply(r *bufio.Reader) (string, error) {
+	for {
+		line, err := r.ReadString('\n')
+		if err != nil || len(line) < 4 || line[3] != '-' {
+			return strings.TrimRight(line, "\r\n"), err
+		}
+	}
+}
+
+// TestListen: addresses are read, and what is none is refused with what to write.
+func TestListen(t *testing.T) {
+	t.Parallel()
+	got, err := ParseListen("lmtp+unix:/run/m.sock, lmtp://127.0.0.1:2400,smtp://:25,")
+	want := []Address{{"unix", "/run/m.sock", true}, {"tcp", "127.0.0.1:2400", true}, {"tcp", ":25", false}}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v", got, err)
+	}
+	for _, bad := range []string{"smtp", "smtp://", "smtp://host", "lmtp+unix:relative", "http://a:1", "smtp://a:25/x", "smtp://u@a:25", ":25"} {
+		if got, err := ParseListen(bad); err == nil {
+			t.Errorf("%s: %v", bad, got)
+		}
+	}
+}
+
+// TestUnix: the socket has mode 0660 and replaces one that nobody listens at; the user behind it is
+// known, and only that of the mail server is believed.
+func TestUnix(t *testing.T) {
+	t.Parallel()
+	for _, uid := range []int{os.Getuid(), os.Getuid() + 1, -1} {
+		path := filepath.Join(t.TempDir(), "lmtp.sock")
+		stale, err := net.Listen("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stale.(*net.UnixListener).SetUnlinkOnClose(false)
+		stale.Close()
+		at, kept := serve(t, func(c *Config) {
+			c.Listen, c.MTAUser, c.Checker.Trusted = []Address{{"unix", path, true}}, uid, "mx.example.net"
+		})
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o660 {
+			t.Errorf("%v %v", info.Mode(), err)
+		}
+		play(t, at[0], "< 220\n> LHLO c\n< 250\n> MAIL FROM:<>\n< 250\n> RCPT TO:<build@mail.example.net>\n< 250\n> DATA\n< 354\n"+
+			"> Authentication-Results: mx.example.net; dmarc=pass header.from=example.org\n> Received: by mx.example.net\n"+
+			"> From: a@example.org\n> \n> .\n< 250\n> QUIT\n< 221\n< closed")
+		if got := kept.kept[0].Auth.Auth(); got != map[bool]string{true: "dmarc:example.org", false: "none"}[uid == os.Getuid()] {
+			t.Errorf("uid %d: %s", uid, got)
+		}
+		if raw := string(kept.kept[0].Raw); !strings.HasPrefix(raw, "Return-Path: <>\r\nReceived: from c\r\n\tby mx.example.net with LMTP; ") ||
+			!strings.HasSuffix(raw, "\r\nFrom: a@example.org\r\n\r\n") {
+			t.Errorf("%q", raw)
+		}
+	}
+}
+
+// TestTooMany: connections over a limit are sent away, and let in when others have gone.
+func TestTooMany(t *testing.T) {
+	t.Parallel()
+	for _, change := range []func(*Config){func(c *Config) { c.MaxConns = 2 }, func(c *Config) { c.MaxConnsPerHost = 2 }} {
+		at, _ := serve(t, change)
+		greeting := func() (net.Conn, string) {
+			c, err := net.Dial(at[0].Network(), at[0].String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { c.Close() })
+			c.SetDeadline(time.Now().Add(time.Minute))
+			line, _ := reply(bufio.NewReader(c))
+			return c, line[:min(3, len(line))]
+		}
+		first, a := greeting()
+		_, b := greeting()
+		_, third := greeting()
+		if a != "220" || b != "220" || third != "421" {
+			t.Errorf("%s %s %s", a, b, third)
+		}
+		first.Close()
+		for got := ""; got != "220"; {
+			_, got = greeting()
+			if got != "421" && got != "220" {
+				t.Fatalf("%q", got)
+			}
+		}
+	}
+}
+
+// TestSTARTTLS: behind STARTTLS a message is taken in, and one with bad line ends is not; what came
+// before it in plain text is forgotten.
+func TestSTARTTLS(t *testing.T) {
+	t.Parallel()
+	web := httptest.NewTLSServer(nil) // for its certificate
+	defer web.Close()
+	at, kept := serve(t, func(c *Config) { c.TLS = web.TLS })
+	for _, c := range []struct{ text, want string }{{"Hi", "250"}, {"Hi\n.\r\nMAIL FROM:<a@b.example>", "550 5.6.0"}, {"H\x00i", "550 5.6.0"}} {
+		plain, err := net.Dial("tcp", at[0].String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer plain.Close()
+		plain.SetDeadline(time.Now().Add(time.Minute))
+		r := bufio.NewReader(plain)
+		io.WriteString(plain, "EHLO c\r\nMAIL FROM:<first@example.org>\r\nSTARTTLS\r\n")
+		for range 4 {
+			reply(r)
+		}
+		private := tls.Client(plain, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // a certificate of the test
+		r = bufio.NewReader(private)
+		io.WriteString(private, "RCPT TO:<build@mail.example.net>\r\nEHLO c\r\nMAIL FROM:<a@b.example>\r\nRCPT TO:<build@mail.example.net>\r\nDATA\r\n"+
+			"From: a@b.example\r\n\r\n"+c.text+"\r\n.\r\n")
+		for i, want := range []string{"502", "250", "250", "250", "354", c.want} {
+			if got, err := reply(r); !strings.HasPrefix(got, want) {
+				t.Fatalf("%q: reply %d: %q, %v; want %s", c.text, i, got, err, want)
+			}
+		}
+	}
+	if got := kept.deliveries(); got != "build build@mail.example.net a@b.example \"\"\n" {
+		t.Error(got)
+	}
+}
+
+// FuzzSession: whatever a client says, the server goes on, and keeps only messages that came to
+// their end with proper line ends.
+func FuzzSession(f *testing.F) {
+	files, err := filepath.Glob("testdata/sessions/*.txtar")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		a, err := txtar.ParseFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		var said strings.Builder
+		for line := range strings.Lines(string(a.Files[0].Data)) {
+			if raw, ok := strings.CutPrefix(strings.TrimSpace(line), ">> "); ok {
+				raw, _ = strconv.Unquote(`"` + raw + `"`)
+				said.WriteString(raw)
+			} else if text, ok := strings.CutPrefix(strings.TrimRight(line, "\n"), "> "); ok {
+				said.WriteString(text + "\r\n")
+			}
+		}
+		f.Add([]byte(said.String()))
+	}
+	at, kept := serve(f, nil)
+	f.Fuzz(func(t *testing.T, said []byte) {
+		c, err := net.Dial(at[0].Network(), at[0].String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(10 * time.Second))
+		c.Write(said)
+		c.(*net.TCPConn).CloseWrite()
+		if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatal("the server does not end the connection")
+		}
+		kept.mu.Lock()
+		defer kept.mu.Unlock()
+		for _, d := range kept.kept {
+			if (&lines{}).check(d.Raw) != nil || d.Mailbox != "build" && d.Mailbox != "ops" && d.Mailbox != "admin" {
+				t.Fatalf("kept for %s: %q", d.Mailbox, d.Raw)
+			}
+		}
+		kept.kept = nil
+	})
+}
