@@ -18,8 +18,8 @@ var errLineEnd = &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 6
 // lines looks at a stream of bytes for what errLineEnd refuses.
 type lines struct{ last byte }
 
-// check looks at the next bytes.
-func (l *lines) check(p []byte) error {
+// scan looks at the next bytes.
+func (l *lines) scan(p []byte) error {
 	for _, c := range p {
 		if c == 0 || (l.last == '\r') != (c == '\n') {
 			return errLineEnd
@@ -38,7 +38,7 @@ type strictReader struct {
 // Read is as of io.Reader. The error is errLineEnd for a message that has it.
 func (s *strictReader) Read(p []byte) (int, error) {
 	n, err := s.r.Read(p)
-	if bad := s.check(p[:n]); bad != nil {
+	if bad := s.scan(p[:n]); bad != nil {
 		return 0, bad
 	}
 	if err == io.EOF && s.last == '\r' {
@@ -66,7 +66,7 @@ func (c *strictConn) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	n, err := c.Conn.Read(p)
-	if !c.passes && c.check(p[:n]) != nil {
+	if !c.passes && c.scan(p[:n]) != nil {
 		c.refused = true
 		c.Conn.SetWriteDeadline(time.Now().Add(time.Second))
 		io.WriteString(c.Conn, "550 5.6.0 "+errLineEnd.Message+"\r\n")

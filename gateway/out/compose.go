@@ -1,0 +1,229 @@
+// Package out sends mail to the world.
+//
+//	Mail.Compose  makes an email of a message
+//	Signer        signs it (DKIM)
+//	Queue         tries until it is sent, and keeps what became of it
+//	smarthost.go  delivery through one server that passes everything on
+//	mx.go         delivery straight to the recipient's server
+//	transfer.go   one message over one connection
+//
+// A message that the other side answered for is never sent again. A message that it did not answer
+// for after its end may have been taken: that one is not sent again either, unless a person says so.
+package out
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"mime"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	gomessage "github.com/emersion/go-message"
+	"github.com/emersion/go-message/mail"
+	"github.com/microcosm-cc/bluemonday"
+
+	"mailtree/maildir/markdown"
+)
+
+// Mail is a message to be sent. Addresses are local@domain, ids without < and >.
+type Mail struct {
+	From        mail.Address // with the name that is shown
+	To, Cc      []string
+	Subject     string
+	Date        time.Time
+	MessageID   string
+	InReplyTo   string
+	References  []string // oldest first, InReplyTo included or not
+	Body        string   // markdown
+	TextOnly    bool     // Body is plain text, and no HTML is made of it
+	HTML        string   // goes out as it is in place of HTML made of Body; "" makes it
+	Attachments []Attachment
+	Automatic   string // Auto-Submitted: auto-generated or auto-replied; "" leaves it out
+}
+
+// Attachment is a file that goes with a message.
+type Attachment struct {
+	Name string
+	Type string // a media type; "" is application/octet-stream
+	Data []byte
+}
+
+// Compose writes the message. The same message gives the same bytes. It holds only ASCII, unless an
+// address has other letters before its @. The error says which field cannot be written.
+func (m *Mail) Compose() ([]byte, error) {
+	if err := m.refused(); err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	header := m.header()
+	if len(m.Attachments) == 0 {
+		if err := m.writeText(header, func(h gomessage.Header) (*gomessage.Writer, error) { return gomessage.CreateWriter(&b, h) }); err != nil {
+			return nil, err
+		}
+		return b.Bytes(), nil
+	}
+	header.Set("Content-Type", m.multipart("mixed"))
+	w, err := gomessage.CreateWriter(&b, header)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.writeText(gomessage.Header{}, w.CreatePart); err != nil {
+		return nil, err
+	}
+	for _, a := range m.Attachments {
+		if err := writePart(w, a.header(), a.Data); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// refused says what would break the header.
+func (m *Mail) refused() error {
+	for name, values := range map[string][]string{
+		"from": {m.From.Address}, "to": m.To, "cc": m.Cc, "message_id": {m.MessageID}, "in_reply_to": {m.InReplyTo}, "references": m.References,
+	} {
+		for _, v := range values {
+			if strings.ContainsFunc(v, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`<>",;`, r) }) {
+				return fmt.Errorf("%s: %q cannot stand in the header of an email", name, v)
+			}
+		}
+	}
+	return nil
+}
+
+func (m *Mail) header() gomessage.Header {
+	var h mail.Header
+	// Fields are written in the reverse order of their setting.
+	h.Set("MIME-Version", "1.0")
+	if m.Automatic != "" {
+		h.Set("Auto-Submitted", m.Automatic)
+	}
+	references := m.References
+	if m.InReplyTo != "" {
+		if len(references) == 0 || references[len(references)-1] != m.InReplyTo {
+			references = append(references[:len(references):len(references)], m.InReplyTo)
+		}
+		h.SetMsgIDList("In-Reply-To", []string{m.InReplyTo})
+	}
+	h.SetMsgIDList("References", references)
+	h.SetMessageID(m.MessageID)
+	h.SetDate(m.Date)
+	h.SetSubject(strings.Join(strings.Fields(m.Subject), " "))
+	h.SetAddressList("Cc", addresses(m.Cc))
+	h.SetAddressList("To", addresses(m.To))
+	h.SetAddressList("From", []*mail.Address{{Name: strings.Join(strings.Fields(m.From.Name), " "), Address: m.From.Address}})
+	return h.Header
+}
+
+func addresses(list []string) (all []*mail.Address) {
+	for _, a := range list {
+		all = append(all, &mail.Address{Address: a})
+	}
+	return all
+}
+
+// writeText writes the body: plain text, or the same as plain text and as HTML.
+func (m *Mail) writeText(header gomessage.Header, create func(gomessage.Header) (*gomessage.Writer, error)) error {
+	html := m.html()
+	if html == "" {
+		text := textHeader("plain")
+		for f := text.Fields(); f.Next(); {
+			header.Set(f.Key(), f.Value())
+		}
+		w, err := create(header)
+		if err != nil {
+			return err
+		}
+		if _, err := io.WriteString(w, lineEnds(m.Body)); err != nil {
+			return err
+		}
+		return w.Close()
+	}
+	header.Set("Content-Type", m.multipart("alternative"))
+	w, err := create(header)
+	if err != nil {
+		return err
+	}
+	if err := writePart(w, textHeader("plain"), []byte(lineEnds(m.Body))); err != nil {
+		return err
+	}
+	if err := writePart(w, textHeader("html"), []byte(lineEnds(html))); err != nil {
+		return err
+	}
+	return w.Close()
+}
+
+func writePart(w *gomessage.Writer, h gomessage.Header, data []byte) error {
+	part, err := w.CreatePart(h)
+	if err != nil {
+		return err
+	}
+	if _, err := part.Write(data); err != nil {
+		return err
+	}
+	return part.Close()
+}
+
+func textHeader(kind string) (h gomessage.Header) {
+	h.Set("Content-Transfer-Encoding", "quoted-printable")
+	h.Set("Content-Type", "text/"+kind+"; charset=utf-8")
+	return h
+}
+
+// lineEnds ends lines as email does.
+func lineEnds(s string) string {
+	s = strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
+	return strings.ReplaceAll(strings.TrimRight(s, "\n")+"\n", "\n", "\r\n")
+}
+
+// multipart is a media type whose boundary follows from the message.
+func (m *Mail) multipart(kind string) string {
+	sum := sha256.Sum256([]byte(kind + m.MessageID + m.Body))
+	return mime.FormatMediaType("multipart/"+kind, map[string]string{"boundary": "mt_" + hex.EncodeToString(sum[:12])})
+}
+
+// header is that of an attachment. Names beyond ASCII are written as RFC 2231 says.
+func (a Attachment) header() (h gomessage.Header) {
+	kind := a.Type
+	if _, _, err := mime.ParseMediaType(kind); err != nil || strings.HasPrefix(kind, "multipart/") || strings.HasPrefix(kind, "message/") {
+		kind = "application/octet-stream" // parts and messages may not be in base64
+	}
+	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": strings.ToValidUTF8(a.Name, "_")}))
+	h.Set("Content-Transfer-Encoding", "base64")
+	h.Set("Content-Type", kind)
+	return h
+}
+
+// html is the HTML of the body; "" where there is to be none.
+func (m *Mail) html() string {
+	if m.TextOnly || m.HTML != "" {
+		return m.HTML
+	}
+	text, ok := markdown.Render(m.Body)
+	if !ok {
+		return ""
+	}
+	return clean().Sanitize(text)
+}
+
+// clean lets pass what markdown.Render makes. Safe for concurrent use.
+var clean = sync.OnceValue(func() *bluemonday.Policy {
+	p := bluemonday.NewPolicy()
+	p.AllowElements("h1", "h2", "h3", "h4", "h5", "h6", "p", "br", "hr", "em", "strong", "del", "code", "pre", "ul", "ol", "li",
+		"blockquote", "table", "thead", "tbody", "tr", "th", "td")
+	p.AllowAttrs("start").Matching(bluemonday.Integer).OnElements("ol")
+	p.AllowAttrs("align").Matching(regexp.MustCompile(`^(left|right|center)$`)).OnElements("th", "td")
+	p.AllowAttrs("href").OnElements("a")
+	p.AllowURLSchemes("http", "https", "mailto")
+	p.RequireParseableURLs(true)
+	return p
+})

@@ -1,0 +1,104 @@
+package out
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+)
+
+const maxServers = 5 // of a domain that are tried
+
+// Resolver looks mail servers up. *net.Resolver is one.
+type Resolver interface {
+	LookupMX(ctx context.Context, name string) ([]*net.MX, error)
+	LookupIPAddr(ctx context.Context, host string) ([]net.IPAddr, error)
+}
+
+// MX delivers straight to the servers of the recipient's domain, over TLS where they offer it. Whose
+// server it is it does not verify: the sender's word for it is as good as the DNS.
+type MX struct {
+	Resolver Resolver
+	Name     string // how we call ourselves
+
+	dial dialer // nil connects
+}
+
+// Deliver is as of Transport.
+func (m *MX) Deliver(ctx context.Context, i *Item, raw []byte, sending func() error) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, deliveryTime)
+	defer cancel()
+	domain := i.To[strings.LastIndexByte(i.To, '@')+1:]
+	servers, err := m.servers(ctx, domain)
+	if err != nil {
+		return "", err
+	}
+	for _, server := range servers {
+		var reply string
+		reply, err = m.through(ctx, server, i, raw, sending)
+		var refusal *Refusal
+		if err == nil || errors.As(err, &refusal) || errors.Is(err, ErrUnanswered) || errors.Is(err, errStore) {
+			return reply, err
+		}
+	}
+	return "", err
+}
+
+// servers lists the servers of a domain, the preferred first. Spec: RFC 5321 5.1, RFC 7505.
+func (m *MX) servers(ctx context.Context, domain string) (hosts []string, err error) {
+	all, err := m.Resolver.LookupMX(ctx, domain)
+	var missing *net.DNSError
+	if err != nil && !(errors.As(err, &missing) && missing.IsNotFound) {
+		return nil, fmt.Errorf("the mail servers of %s cannot be looked up: %w", domain, err)
+	}
+	for _, mx := range all {
+		if mx.Host == "." {
+			return nil, &Refusal{domain + " takes no mail"}
+		}
+		hosts = append(hosts, strings.TrimSuffix(mx.Host, "."))
+	}
+	if len(hosts) == 0 {
+		hosts = []string{domain}
+	}
+	return hosts[:min(len(hosts), maxServers)], nil
+}
+
+// through delivers through one server.
+func (m *MX) through(ctx context.Context, host string, i *Item, raw []byte, sending func() error) (string, error) {
+	addresses, err := m.Resolver.LookupIPAddr(ctx, host)
+	var missing *net.DNSError
+	if errors.As(err, &missing) && missing.IsNotFound && strings.HasSuffix(i.To, "@"+host) {
+		return "", &Refusal{"there is no domain " + host}
+	} else if err != nil {
+		return "", err
+	}
+	connects := m.dial
+	if connects == nil {
+		connects = dial
+	}
+	err = fmt.Errorf("%s has no address", host)
+	for _, a := range addresses[:min(len(addresses), 2)] {
+		if a.IP.IsLoopback() || a.IP.IsUnspecified() || a.IP.IsMulticast() {
+			err = fmt.Errorf("%s points to this machine", host)
+			continue
+		}
+		var conn net.Conn
+		if conn, err = connects(ctx, "tcp", net.JoinHostPort(a.String(), "25")); err != nil {
+			continue
+		}
+		defer conn.Close()
+		config := &tls.Config{ServerName: host, InsecureSkipVerify: true} //nolint:gosec // as the type says
+		c, err := connect(ctx, conn, m.Name, config, false)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", host, err)
+		}
+		reply, err := transfer(c, i, raw, sending)
+		if err == nil {
+			c.Quit() // whose answer changes nothing
+		}
+		return reply, err
+	}
+	return "", err
+}

@@ -1,0 +1,306 @@
+package out
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"mailtree/gateway/message"
+)
+
+// State is what became of a message for one recipient.
+type State string
+
+// The states. Queued and Deferred items are tried at Next; the others are ends, but that a bounce
+// turns Sent and Unknown into Failed, and a person Unknown and Failed into Queued.
+const (
+	Queued   State = "queued"
+	Deferred State = "deferred" // tried, and to be tried again
+	Sending  State = "sending"  // the end of the message may have gone out
+	Sent     State = "sent"
+	Unknown  State = "unknown" // the end went out, and nobody answered
+	Failed   State = "failed"
+)
+
+// When a message is tried again: the first wait, doubled each time up to the longest, until the
+// message is too old.
+const (
+	firstWait   = 5 * time.Minute
+	longestWait = 4 * time.Hour
+	tooOld      = 5 * 24 * time.Hour
+	maxParallel = 8 // deliveries at a time
+)
+
+// Item is a message for one recipient.
+type Item struct {
+	ID        string // of the item
+	Message   string // of the message: its items are reported together
+	MessageID string // as the email has it, without < and >
+	From, To  string // of the envelope
+	State     State
+	Attempts  int
+	Queued    time.Time
+	Next      time.Time // of the next attempt, in the states Queued and Deferred
+	Reply     string    // the other side's last word
+	Reported  bool      // the sender was told that it failed, or may have
+}
+
+// ended reports whether nothing is to be done for the item.
+func (i *Item) ended() bool {
+	return i.State == Sent || i.Reported && (i.State == Failed || i.State == Unknown)
+}
+
+// pending reports whether what becomes of the item is still open.
+func (i *Item) pending() bool { return i.State == Queued || i.State == Deferred || i.State == Sending }
+
+// Store keeps the queue. It is used by one goroutine at a time.
+type Store interface {
+	// Open lists all items of each message that has one whose state is neither Sent nor reported.
+	Open(ctx context.Context) ([]Item, error)
+	// Find lists the items of the message with a Message-ID.
+	Find(ctx context.Context, messageID string) ([]Item, error)
+	// Get is the item with an id. Errors: ErrNoItem.
+	Get(ctx context.Context, id string) (Item, error)
+	// Save makes an item durable before it returns.
+	Save(ctx context.Context, i Item) error
+	// Raw is the email of an item, signed.
+	Raw(ctx context.Context, i Item) ([]byte, error)
+	// Report tells the sender what became of a message, in the thread. It may be called again for
+	// the same items, when the server was stopped meanwhile, and tells once then.
+	Report(ctx context.Context, items []Item) error
+}
+
+// errStore marks errors of the store on the way through a Transport.
+var errStore = errors.New("the queue cannot be written")
+
+// ErrNoItem says that a queue does not have an item, or not in a state in which that can be done.
+var ErrNoItem = errors.New("there is no such item that this can be done with")
+
+// Queue sends what its store holds.
+type Queue struct {
+	store     Store
+	transport Transport
+	now       func() time.Time
+	log       *slog.Logger
+
+	mu     sync.Mutex // over store and active
+	active map[string]bool
+	wg     sync.WaitGroup
+	wake   chan struct{}
+}
+
+// NewQueue makes a queue. It starts nothing.
+func NewQueue(store Store, transport Transport, now func() time.Time, log *slog.Logger) *Queue {
+	return &Queue{store: store, transport: transport, now: now, log: log, active: map[string]bool{}, wake: make(chan struct{}, 1)}
+}
+
+// Wake has Run look at the store again: something was queued.
+func (q *Queue) Wake() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run sends until ctx ends, and returns when no delivery is under way any more.
+func (q *Queue) Run(ctx context.Context) {
+	defer q.wg.Wait()
+	for {
+		next, err := q.pass(ctx)
+		if err != nil && ctx.Err() == nil {
+			q.log.Error("the queue of outgoing mail cannot be read", "err", err)
+		}
+		wait := time.NewTimer(min(max(next.Sub(q.now()), time.Second), time.Minute))
+		select {
+		case <-ctx.Done():
+			wait.Stop()
+			return
+		case <-q.wake:
+		case <-wait.C:
+		}
+		wait.Stop()
+	}
+}
+
+// pass looks at all open items: it starts what is due, calls unknown what a server that was stopped
+// left half sent, and reports messages of which nothing is open. It returns when it is to be called
+// again at the latest.
+func (q *Queue) pass(ctx context.Context) (next time.Time, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	next = q.now().Add(time.Minute)
+	items, err := q.store.Open(ctx)
+	if err != nil {
+		return next, err
+	}
+	messages := map[string][]Item{}
+	for _, i := range items {
+		switch {
+		case q.active[i.ID]:
+		case i.State == Sending:
+			i.State, i.Reply = Unknown, "the server was stopped before the other side answered: it may have been taken"
+			err = errors.Join(err, q.store.Save(ctx, i))
+		case i.State != Queued && i.State != Deferred:
+		case i.Next.After(q.now()):
+			if i.Next.Before(next) {
+				next = i.Next
+			}
+		case len(q.active) < maxParallel:
+			q.active[i.ID] = true
+			q.wg.Go(func() { q.deliver(ctx, i) })
+		}
+		messages[i.Message] = append(messages[i.Message], i)
+	}
+	for _, all := range messages {
+		err = errors.Join(err, q.report(ctx, all))
+	}
+	return next, err
+}
+
+// report tells the sender about a message that failed for somebody, once nothing of it is open.
+func (q *Queue) report(ctx context.Context, items []Item) error {
+	if slices.ContainsFunc(items, func(i Item) bool { return i.pending() || q.active[i.ID] }) ||
+		!slices.ContainsFunc(items, func(i Item) bool { return !i.ended() }) {
+		return nil
+	}
+	if err := q.store.Report(ctx, items); err != nil {
+		return err
+	}
+	for _, i := range items {
+		if i.ended() {
+			continue
+		}
+		i.Reported = true
+		if err := q.store.Save(ctx, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deliver tries one item, and saves what became of it. What cannot be saved stays as it is in the
+// store: an item that is Sending there becomes Unknown.
+func (q *Queue) deliver(ctx context.Context, i Item) {
+	reply, err := q.attempt(ctx, &i)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.active, i.ID)
+	if errors.Is(err, errStore) { // the store is asked again in a while, not at once
+		q.log.Error("mail was not sent", "to", i.To, "err", err)
+		return
+	}
+	defer q.Wake()
+	if ctx.Err() != nil && err != nil && i.State != Sending {
+		return // stopped before anything went out: it is still due
+	}
+	i.settle(reply, err, q.now())
+	if err := q.store.Save(context.WithoutCancel(ctx), i); err != nil {
+		q.log.Error("what became of mail cannot be written", "to", i.To, "state", i.State, "err", err)
+	}
+}
+
+// attempt has the transport deliver an item. The item is Sending, in the store too, before its end
+// goes out.
+func (q *Queue) attempt(ctx context.Context, i *Item) (reply string, err error) {
+	q.mu.Lock()
+	raw, err := q.store.Raw(ctx, *i)
+	q.mu.Unlock()
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", errStore, err)
+	}
+	return q.transport.Deliver(ctx, i, raw, func() error {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		sending := *i
+		sending.State = Sending
+		if err := q.store.Save(ctx, sending); err != nil {
+			return fmt.Errorf("%w: %w", errStore, err)
+		}
+		*i = sending
+		return nil
+	})
+}
+
+// settle is the item after an attempt.
+func (i *Item) settle(reply string, err error, now time.Time) {
+	i.Attempts++
+	wait := min(firstWait<<min(i.Attempts-1, 10), longestWait)
+	var refusal *Refusal
+	switch {
+	case err == nil:
+		i.State, i.Reply = Sent, reply
+	case errors.Is(err, ErrUnanswered):
+		i.State, i.Reply = Unknown, err.Error()
+	case errors.As(err, &refusal):
+		i.State, i.Reply = Failed, refusal.Reply
+	case now.Add(wait).After(i.Queued.Add(tooOld)):
+		i.State, i.Reply = Failed, "given up after five days: "+err.Error()
+	default:
+		i.State, i.Reply, i.Next = Deferred, err.Error(), now.Add(wait)
+	}
+}
+
+// Bounce turns the items that a delivery status report names as failed into Failed. The caller has
+// seen that the report came from the null sender. A report about nothing of ours does nothing.
+func (q *Queue) Bounce(ctx context.Context, b *message.Bounce) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if b.MessageID == "" {
+		return nil
+	}
+	items, err := q.store.Find(ctx, b.MessageID)
+	if err != nil {
+		return err
+	}
+	for _, i := range items {
+		for _, r := range b.Recipients {
+			if r.Action != "failed" || !strings.EqualFold(r.Address, i.To) || i.State != Sent && i.State != Unknown {
+				continue
+			}
+			i.State, i.Reported = Failed, true // the report itself is in the thread
+			i.Reply = strings.TrimSpace(r.Status + " " + r.Diagnostic)
+			if err := q.store.Save(ctx, i); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Retry queues an item that failed, is unknown or waits, from now on: a person says so. Errors:
+// ErrNoItem.
+func (q *Queue) Retry(ctx context.Context, id string) error {
+	defer q.Wake()
+	return q.change(ctx, id, func(i *Item) {
+		i.State, i.Reported, i.Attempts, i.Queued, i.Next = Queued, false, 0, q.now(), q.now()
+	})
+}
+
+// Drop ends an item that waits. Errors: ErrNoItem.
+func (q *Queue) Drop(ctx context.Context, id string) error {
+	return q.change(ctx, id, func(i *Item) {
+		if i.pending() {
+			i.State, i.Reply = Failed, "dropped by the operator; last: "+i.Reply
+		}
+		i.Reported = true
+	})
+}
+
+func (q *Queue) change(ctx context.Context, id string, to func(*Item)) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i, err := q.store.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	if q.active[id] || i.State == Sent || i.State == Sending {
+		return ErrNoItem
+	}
+	to(&i)
+	return q.store.Save(ctx, i)
+}

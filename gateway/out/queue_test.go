@@ -1,0 +1,474 @@
+package out
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mailtree/gateway/message"
+)
+
+// peer is a mail server of the tests. What it answers to a command, answers says; "drop" ends the
+// connection instead; "end" is the end of a message.
+type peer struct {
+	answers map[string]string
+	tls     *tls.Config // offers STARTTLS
+	caps    string
+
+	mu    sync.Mutex
+	taken []string // messages that were answered 250
+	whole int      // messages whose end came
+	said  []string
+}
+
+func (p *peer) listen(t *testing.T, wrap func(net.Listener) net.Listener) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if wrap != nil {
+		l = wrap(l)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go p.serve(c)
+		}
+	}()
+	return l.Addr().String()
+}
+
+func (p *peer) serve(c net.Conn) {
+	defer c.Close()
+	r := bufio.NewReader(c)
+	io.WriteString(c, "220 peer\r\n")
+	for {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			return
+		}
+		line = strings.TrimSpace(line)
+		verb, _, _ := strings.Cut(line, " ")
+		p.mu.Lock()
+		p.said = append(p.said, line)
+		p.mu.Unlock()
+		answer := map[string]string{"DATA": "354 go on", "QUIT": "221 bye", "STARTTLS": "220 go on", "AUTH": "235 welcome"}[verb]
+		if verb == "EHLO" {
+			answer = "250-peer\r\n250-" + p.caps + "\r\n250 SIZE"
+			if _, private := c.(*tls.Conn); p.tls != nil && !private {
+				answer = "250-peer\r\n250-STARTTLS\r\n" + answer
+			}
+		}
+		if a := p.answers[verb]; a != "" {
+			answer = a
+		} else if answer == "" {
+			answer = "250 ok"
+		}
+		if answer == "drop" {
+			return
+		}
+		io.WriteString(c, answer+"\r\n")
+		switch {
+		case verb == "STARTTLS":
+			c = tls.Server(c, p.tls)
+			r = bufio.NewReader(c)
+		case verb == "DATA" && strings.HasPrefix(answer, "354"):
+			if !p.message(c, r) {
+				return
+			}
+		}
+	}
+}
+
+// message reads a message; false ends the connection.
+func (p *peer) message(c net.Conn, r *bufio.Reader) bool {
+	var text strings.Builder
+	for {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			return false
+		}
+		if line == ".\r\n" {
+			break
+		}
+		text.WriteString(line)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.whole++
+	answer := p.answers["end"]
+	if answer == "drop" {
+		return false
+	}
+	if answer == "" {
+		answer = "250 2.0.0 kept as 1"
+	}
+	if answer[0] == '2' {
+		p.taken = append(p.taken, text.String())
+	}
+	io.WriteString(c, answer+"\r\n")
+	return true
+}
+
+// memory is a store of the tests. It fails from its n-th write on where failAt is n.
+type memory struct {
+	mu      sync.Mutex
+	items   map[string]Item
+	reports []string
+	writes  int
+	failAt  int
+}
+
+func (s *memory) Open(context.Context) (all []Item, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	open := false
+	for _, i := range s.items {
+		open = open || !i.ended()
+		all = append(all, i)
+	}
+	if !open {
+		return nil, nil
+	}
+	return all, nil
+}
+
+func (s *memory) Find(_ context.Context, id string) (all []Item, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, i := range s.items {
+		if i.MessageID == id {
+			all = append(all, i)
+		}
+	}
+	return all, nil
+}
+
+func (s *memory) Get(_ context.Context, id string) (Item, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i, ok := s.items[id]
+	if !ok {
+		return i, ErrNoItem
+	}
+	return i, nil
+}
+
+func (s *memory) write() error {
+	if s.writes++; s.failAt > 0 && s.writes >= s.failAt {
+		return errors.New("killed")
+	}
+	return nil
+}
+
+func (s *memory) Save(_ context.Context, i Item) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.write(); err != nil {
+		return err
+	}
+	s.items[i.ID] = i
+	return nil
+}
+
+func (*memory) Raw(_ context.Context, i Item) ([]byte, error) {
+	return []byte("From: " + i.From + "\r\n\r\nHi.\r\n"), nil
+}
+
+func (s *memory) Report(_ context.Context, items []Item) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.write(); err != nil {
+		return err
+	}
+	s.reports = append(s.reports, fmt.Sprint(len(items), items[0].State))
+	return nil
+}
+
+// scene is a queue with one item, a clock and a peer.
+type scene struct {
+	*peer
+	store *memory
+	now   time.Time
+	smart *Smarthost
+}
+
+var start = time.Date(2026, 2, 3, 9, 0, 0, 0, time.UTC)
+
+func newScene(t *testing.T, p *peer) *scene {
+	host, port, _ := net.SplitHostPort(p.listen(t, nil))
+	return &scene{p, &memory{items: map[string]Item{"1": {
+		ID: "1", Message: "m", MessageID: "m@mail.example.net", From: "build@mail.example.net", To: "ann@example.org", State: Queued, Queued: start, Next: start,
+	}}}, start, &Smarthost{Host: host, Port: port, Name: "mx.example.net"}}
+}
+
+// pass lets a new queue, as of a server that was started, do what is due.
+func (s *scene) pass(t *testing.T) {
+	t.Helper()
+	q := s.queue()
+	for range 3 { // once to begin, once to report, once to see nothing
+		q.pass(t.Context())
+		q.wg.Wait()
+	}
+}
+
+func (s *scene) queue() *Queue {
+	return NewQueue(s.store, s.smart, func() time.Time { return s.now }, slog.New(slog.DiscardHandler))
+}
+
+// TestStates: what the other side answers is what becomes of the message.
+func TestStates(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		answers map[string]string
+		state   State
+		reply   string
+		reports int
+	}{
+		"taken":               {nil, Sent, "250 2.0.0 kept as 1", 0},
+		"end without answer":  {map[string]string{"end": "drop"}, Unknown, "did not answer", 1},
+		"refused at the end":  {map[string]string{"end": "554 5.7.1 spam"}, Failed, "554 5.7.1 spam", 1},
+		"busy at the end":     {map[string]string{"end": "451 4.3.0 later"}, Deferred, "451 4.3.0 later", 0},
+		"no such recipient":   {map[string]string{"RCPT": "550-5.1.1 no such\r\n550 5.1.1 \u202euser"}, Failed, "550 5.1.1 no such user", 1},
+		"greylisted":          {map[string]string{"RCPT": "450 4.2.0 greylisted"}, Deferred, "450 4.2.0 greylisted", 0},
+		"sender refused":      {map[string]string{"MAIL": "553 5.1.8 go away"}, Failed, "553 5.1.8 go away", 1},
+		"dropped at DATA":     {map[string]string{"DATA": "drop"}, Deferred, "EOF", 0},
+		"dropped at greeting": {map[string]string{"EHLO": "drop"}, Deferred, "EOF", 0},
+		"greeting refused":    {map[string]string{"EHLO": "554 5.0.0 not you"}, Deferred, "not you", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t, &peer{answers: c.answers})
+			s.pass(t)
+			s.pass(t)
+			i := s.store.items["1"]
+			if i.State != c.state || !strings.Contains(i.Reply, c.reply) || len(s.store.reports) != c.reports || i.Attempts != 1 {
+				t.Errorf("%+v, reports %v", i, s.store.reports)
+			}
+			if s.whole > 1 {
+				t.Errorf("sent %d times", s.whole)
+			}
+		})
+	}
+}
+
+// TestRetries: the waits grow from five minutes to four hours, and end after five days with a report.
+func TestRetries(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, &peer{answers: map[string]string{"RCPT": "450 later"}})
+	var waits []time.Duration
+	for s.store.items["1"].State != Failed {
+		before := s.now
+		s.pass(t)
+		if i := s.store.items["1"]; i.State == Deferred {
+			waits = append(waits, i.Next.Sub(before))
+			s.now = i.Next
+		}
+		if len(waits) > 100 {
+			t.Fatal("it does not end")
+		}
+	}
+	if fmt.Sprint(waits[:8]) != "[5m0s 10m0s 20m0s 40m0s 1h20m0s 2h40m0s 4h0m0s 4h0m0s]" {
+		t.Error(waits)
+	}
+	if age := s.now.Sub(start); age > tooOld || age < tooOld-longestWait {
+		t.Errorf("it ended after %s", age)
+	}
+	if i := s.store.items["1"]; !strings.HasPrefix(i.Reply, "given up after five days: 450 later") || len(s.store.reports) != 1 {
+		t.Errorf("%+v %v", i, s.store.reports)
+	}
+}
+
+// TestKilled: the server is killed at each write, and another one takes over. What was answered for
+// is sent once; what may have been taken is not sent again; the sender is told where it was not sent.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	for name, answers := range map[string]map[string]string{"taken": nil, "refused": {"end": "554 no"}, "unanswered": {"end": "drop"}} {
+		for n := 1; n <= 5; n++ {
+			s := newScene(t, &peer{answers: answers})
+			s.store.failAt = n
+			s.pass(t)
+			s.store.failAt = 0
+			s.pass(t)
+			s.pass(t)
+			i := s.store.items["1"]
+			if s.whole != 1 || i.State == Sent != (len(s.taken) == 1 && i.State != Unknown) || !i.ended() {
+				t.Errorf("%s, killed at write %d: ended %d times, taken %d, %+v", name, n, s.whole, len(s.taken), i)
+			}
+			if i.State != Sent && len(s.store.reports) == 0 {
+				t.Errorf("%s, killed at write %d: %s, and nobody is told", name, n, i.State)
+			}
+		}
+	}
+}
+
+// TestBounce: a report turns what was sent into failed, for the recipients that it names as failed.
+func TestBounce(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, &peer{})
+	s.pass(t)
+	bounce := func(id, address, action string) State {
+		if err := s.queue().Bounce(t.Context(), &message.Bounce{MessageID: id, Recipients: []message.Recipient{{Address: address, Action: action, Status: "5.1.1"}}}); err != nil {
+			t.Fatal(err)
+		}
+		return s.store.items["1"].State
+	}
+	if bounce("x@mail.example.net", "ann@example.org", "failed") != Sent || bounce("m@mail.example.net", "bob@example.org", "failed") != Sent ||
+		bounce("m@mail.example.net", "ann@example.org", "delayed") != Sent || bounce("", "ann@example.org", "failed") != Sent {
+		t.Error("a report about something else counts")
+	}
+	if bounce("m@mail.example.net", "Ann@example.org", "failed") != Failed || s.store.items["1"].Reply != "5.1.1" {
+		t.Errorf("%+v", s.store.items["1"])
+	}
+}
+
+// TestOperator: a person has an item sent again or dropped; not one that was sent.
+func TestOperator(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, &peer{answers: map[string]string{"end": "drop"}})
+	s.pass(t)
+	s.answers = nil
+	if err := s.queue().Retry(t.Context(), "1"); err != nil {
+		t.Fatal(err)
+	}
+	s.pass(t)
+	if s.store.items["1"].State != Sent || s.whole != 2 {
+		t.Errorf("%+v", s.store.items["1"])
+	}
+	for _, err := range []error{s.queue().Retry(t.Context(), "1"), s.queue().Drop(t.Context(), "1"), s.queue().Drop(t.Context(), "2")} {
+		if !errors.Is(err, ErrNoItem) {
+			t.Error(err)
+		}
+	}
+	s = newScene(t, &peer{answers: map[string]string{"RCPT": "450 later"}})
+	s.pass(t)
+	if err := s.queue().Drop(t.Context(), "1"); err != nil || s.store.items["1"].State != Failed {
+		t.Errorf("%v %+v", err, s.store.items["1"])
+	}
+}
+
+// TestSmarthost: TLS is verified, the password comes from its file, and nobody is logged in or mailed
+// through a server that is not who it says.
+func TestSmarthost(t *testing.T) {
+	t.Parallel()
+	web := httptest.NewTLSServer(nil)
+	defer web.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(web.Certificate())
+	secret := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(secret, []byte("hunter2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := &peer{caps: "AUTH PLAIN"}
+	host, port, _ := net.SplitHostPort(p.listen(t, func(l net.Listener) net.Listener { return tls.NewListener(l, web.TLS) }))
+	item := &Item{From: "build@mail.example.net", To: "ann@example.org"}
+	none := func() error { return nil }
+	smart := &Smarthost{Host: host, Port: port, TLS: true, User: "u", PasswordFile: secret, Name: "mx", Config: &tls.Config{RootCAs: roots}}
+	if reply, err := smart.Deliver(t.Context(), item, []byte("From: a@b\r\n\r\n"), none); err != nil || !strings.HasPrefix(reply, "250") {
+		t.Errorf("%s %v", reply, err)
+	}
+	if said := strings.Join(p.said, "\n"); !strings.Contains(said, "AUTH PLAIN AHUAaHVudGVyMg==") {
+		t.Error(said)
+	}
+	p.said, smart.Config = nil, nil
+	var refusal *Refusal
+	if _, err := smart.Deliver(t.Context(), item, nil, none); err == nil || errors.As(err, &refusal) || len(p.said) > 0 {
+		t.Errorf("%v %q", err, p.said)
+	}
+	conn, _ := net.Dial("tcp", (&peer{}).listen(t, nil))
+	if _, err := connect(t.Context(), conn, "mx", &tls.Config{}, true); err == nil || !strings.Contains(err.Error(), "STARTTLS") {
+		t.Error(err)
+	}
+	if _, err := smart.Deliver(t.Context(), &Item{From: "a@b", To: "a@b"}, nil, none); err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Error(err)
+	}
+	for _, bad := range []string{"", "host", "http://h", "smtps://u:p@h", "smtp://", "smtp://h/x"} {
+		if s, err := ParseSmarthost(bad); err == nil || strings.Contains(err.Error(), ":p@") {
+			t.Errorf("%s: %+v %v", bad, s, err)
+		}
+	}
+}
+
+// names is a resolver of the tests.
+type names struct {
+	mx  []*net.MX
+	err error
+	ip  string
+}
+
+func (n names) LookupMX(context.Context, string) ([]*net.MX, error) { return n.mx, n.err }
+
+func (n names) LookupIPAddr(_ context.Context, host string) ([]net.IPAddr, error) {
+	if n.ip == "" {
+		return nil, &net.DNSError{Name: host, IsNotFound: true}
+	}
+	return []net.IPAddr{{IP: net.ParseIP(n.ip)}}, nil
+}
+
+// TestMX: mail goes to the domain's server, over TLS where it has that, and never to this machine.
+func TestMX(t *testing.T) {
+	t.Parallel()
+	web := httptest.NewTLSServer(nil)
+	defer web.Close()
+	p := &peer{tls: web.TLS, caps: "SMTPUTF8"}
+	at := p.listen(t, nil)
+	missing := &net.DNSError{IsNotFound: true}
+	for name, c := range map[string]struct {
+		names names
+		to    string
+		want  string
+	}{
+		"server":       {names{mx: []*net.MX{{Host: "mx.example.org."}}, ip: "192.0.2.1"}, "ann@example.org", "250"},
+		"no mx":        {names{err: missing, ip: "192.0.2.1"}, "ann@example.org", "250"},
+		"letters":      {names{err: missing, ip: "192.0.2.1"}, "änn@example.org", "250"},
+		"null mx":      {names{mx: []*net.MX{{Host: "."}}}, "ann@example.org", "refused"},
+		"no domain":    {names{err: missing}, "ann@example.org", "refused"},
+		"dns down":     {names{err: &net.DNSError{IsTemporary: true}}, "ann@example.org", "later"},
+		"mx nowhere":   {names{mx: []*net.MX{{Host: "mx.example.org."}}}, "ann@example.org", "later"},
+		"this machine": {names{mx: []*net.MX{{Host: "mx.example.org."}}, ip: "127.0.0.1"}, "ann@example.org", "later"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &MX{Resolver: c.names, Name: "mx.example.net", dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+				if address != "192.0.2.1:25" {
+					t.Errorf("connects to %s", address)
+				}
+				return dial(ctx, network, at)
+			}}
+			p.said = nil
+			reply, err := m.Deliver(t.Context(), &Item{From: "build@mail.example.net", To: c.to}, []byte("From: a@b\r\n\r\n"), func() error { return nil })
+			var refusal *Refusal
+			switch {
+			case c.want == "refused" && errors.As(err, &refusal), c.want == "later" && err != nil && !errors.As(err, &refusal):
+			case err != nil || !strings.HasPrefix(reply, c.want):
+				t.Errorf("%q %v", reply, err)
+			case strings.Count(strings.Join(p.said, "\n"), "STARTTLS") != 1:
+				t.Errorf("%q", p.said)
+			}
+		})
+	}
+	old := &peer{}
+	at = old.listen(t, nil)
+	m := &MX{Resolver: names{ip: "192.0.2.1"}, dial: func(ctx context.Context, network, _ string) (net.Conn, error) { return dial(ctx, network, at) }, Name: "mx"}
+	var refusal *Refusal
+	if _, err := m.Deliver(t.Context(), &Item{From: "a@b", To: "änn@example.org"}, nil, func() error { return nil }); !errors.As(err, &refusal) {
+		t.Errorf("letters beyond ASCII to a server without SMTPUTF8: %v", err)
+	}
+}

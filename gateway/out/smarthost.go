@@ -1,0 +1,102 @@
+package out
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/emersion/go-sasl"
+)
+
+// Smarthost is a server that passes all our mail on.
+type Smarthost struct {
+	Host, Port   string
+	TLS          bool        // from the first byte; else STARTTLS, or plain text where Host is this machine
+	User         string      // "" logs in nowhere
+	PasswordFile string      // holds the password on its first line; it is read for each message
+	Name         string      // how we call ourselves
+	Config       *tls.Config // nil: the machine's certificates; the server is always verified
+}
+
+// ParseSmarthost reads smtps://USER@HOST:465 or smtp://HOST:587. The error says what to write
+// instead.
+func ParseSmarthost(s string) (*Smarthost, error) {
+	u, err := url.Parse(s)
+	if err != nil || u.Hostname() == "" || u.Path != "" || u.Scheme != "smtp" && u.Scheme != "smtps" {
+		return nil, errors.New("the smarthost is not an address: write smtps://USER@HOST:465 or smtp://HOST:587")
+	}
+	if _, has := u.User.Password(); has {
+		return nil, errors.New("the smarthost's address holds a password: put that into a file")
+	}
+	secure := u.Scheme == "smtps"
+	port := cmp.Or(u.Port(), map[bool]string{true: "465", false: "587"}[secure])
+	return &Smarthost{Host: u.Hostname(), Port: port, TLS: secure, User: u.User.Username()}, nil
+}
+
+// here reports whether a host is this machine.
+func here(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// Deliver is as of Transport. A smarthost that does not let us in is no refusal of the message.
+func (s *Smarthost) Deliver(ctx context.Context, i *Item, raw []byte, sending func() error) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, deliveryTime)
+	defer cancel()
+	conn, err := dial(ctx, "tcp", net.JoinHostPort(s.Host, s.Port))
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	config := &tls.Config{}
+	if s.Config != nil {
+		config = s.Config.Clone()
+	}
+	config.ServerName = s.Host
+	switch {
+	case s.TLS:
+		conn, config = tls.Client(conn, config), nil
+	case here(s.Host):
+		config = nil
+	}
+	c, err := connect(ctx, conn, s.Name, config, config != nil)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", s.Host, err)
+	}
+	if s.User != "" {
+		if err := s.login(c); err != nil {
+			return "", fmt.Errorf("%s: %w", s.Host, err)
+		}
+	}
+	reply, err := transfer(c, i, raw, sending)
+	if err == nil {
+		c.Quit() // whose answer changes nothing
+	}
+	return reply, err
+}
+
+// authenticator is the part of a client that logs in.
+type authenticator interface {
+	SupportsAuth(mechanism string) bool
+	Auth(sasl.Client) error
+}
+
+func (s *Smarthost) login(c authenticator) error {
+	data, err := os.ReadFile(s.PasswordFile)
+	if err != nil {
+		return err
+	}
+	password, _, _ := strings.Cut(string(data), "\n")
+	password = strings.TrimSuffix(password, "\r")
+	if !c.SupportsAuth(sasl.Plain) && c.SupportsAuth(sasl.Login) {
+		return c.Auth(sasl.NewLoginClient(s.User, password))
+	}
+	return c.Auth(sasl.NewPlainClient("", s.User, password))
+}

@@ -1,0 +1,163 @@
+package out
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/emersion/go-smtp"
+
+	"mailtree/maildir/format"
+)
+
+// Transport delivers a message to one recipient.
+type Transport interface {
+	// Deliver returns the other side's words when it took the message. It calls sending before the
+	// end of the message goes out, and sends no end where that fails. Errors: *Refusal where the other
+	// side will not take it; ErrUnanswered where it did not answer for the whole message; every other
+	// error means that the message was not taken and may be tried again.
+	Deliver(ctx context.Context, i *Item, raw []byte, sending func() error) (reply string, err error)
+}
+
+// Refusal is an answer that will not change.
+type Refusal struct{ Reply string }
+
+// Error is the other side's words.
+func (r *Refusal) Error() string { return r.Reply }
+
+// ErrUnanswered says that the whole message went out and no answer came.
+var ErrUnanswered = errors.New("the other side did not answer for the message: it may have been taken")
+
+const (
+	connectTime  = 30 * time.Second
+	deliveryTime = 30 * time.Minute // of one message to one server
+	stopTime     = 10 * time.Second // for an answer, once we are to stop
+	maxReply     = 500              // bytes that are kept of the other side's words
+)
+
+// dialer connects; tests put their own in its place.
+type dialer func(ctx context.Context, network, address string) (net.Conn, error)
+
+func dial(ctx context.Context, network, address string) (net.Conn, error) {
+	d := net.Dialer{Timeout: connectTime}
+	return d.DialContext(ctx, network, address)
+}
+
+// connect connects to a server and greets it by a name that is ours. With a configuration it begins
+// TLS where the server offers it; where it must, it fails if the server does not. The connection
+// ends ten seconds after ctx: a message whose end has gone out may still be answered for.
+func connect(ctx context.Context, conn net.Conn, name string, config *tls.Config, must bool) (*smtp.Client, error) {
+	context.AfterFunc(ctx, func() { time.AfterFunc(stopTime, func() { conn.Close() }) })
+	c := smtp.NewClient(conn)
+	if err := c.Hello(name); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	offered, _ := c.Extension("STARTTLS")
+	switch {
+	case must && !offered:
+		conn.Close()
+		return nil, errors.New("the server does not offer STARTTLS")
+	case config == nil || !offered:
+		return c, nil
+	}
+	c, err := smtp.NewClientStartTLS(&greeted{Conn: conn}, config)
+	if err == nil {
+		err = c.Hello(name)
+	}
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// greeted is a connection whose greeting was read. It greets once more: the library begins TLS on
+// connections of which nothing was read only.
+type greeted struct {
+	net.Conn
+	again bool
+}
+
+// Read is as of net.Conn.
+func (g *greeted) Read(p []byte) (int, error) {
+	if !g.again {
+		g.again = true
+		return copy(p, "220 \r\n"), nil
+	}
+	return g.Conn.Read(p)
+}
+
+// transfer sends one message over a connection that has said hello.
+func transfer(c *smtp.Client, i *Item, raw []byte, sending func() error) (string, error) {
+	options := &smtp.MailOptions{Size: int64(len(raw))}
+	if !ascii(i.From) || !ascii(i.To) || !ascii(header(raw)) {
+		if ok, _ := c.Extension("SMTPUTF8"); !ok {
+			return "", &Refusal{"the other side takes no addresses beyond ASCII (it has no SMTPUTF8)"}
+		}
+		options.UTF8 = true
+	}
+	if err := c.Mail(i.From, options); err != nil {
+		return "", answered(err)
+	}
+	if err := c.Rcpt(i.To, nil); err != nil {
+		return "", answered(err)
+	}
+	w, err := c.Data()
+	if err != nil {
+		return "", answered(err)
+	}
+	if _, err := w.Write(raw); err != nil {
+		return "", answered(err)
+	}
+	if err := sending(); err != nil {
+		return "", err
+	}
+	response, err := w.CloseWithResponse()
+	var reply *smtp.SMTPError
+	switch {
+	case errors.As(err, &reply):
+		return "", answered(err)
+	case err != nil:
+		return "", fmt.Errorf("%w (%v)", ErrUnanswered, err)
+	}
+	return words("250", response.StatusText), nil
+}
+
+// answered is an error of the library as Transport has it.
+func answered(err error) error {
+	var reply *smtp.SMTPError
+	if !errors.As(err, &reply) {
+		return err
+	}
+	text := words(fmt.Sprint(reply.Code), reply.Message)
+	if e := reply.EnhancedCode; e != (smtp.EnhancedCode{}) {
+		text = words(fmt.Sprintf("%d %d.%d.%d", reply.Code, e[0], e[1], e[2]), reply.Message)
+	}
+	if reply.Code/100 == 5 {
+		return &Refusal{text}
+	}
+	return errors.New(text)
+}
+
+// words are the other side's, on one line.
+func words(code, text string) string {
+	clean := strings.Map(func(r rune) rune {
+		if format.Misleading(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "\ufffd"))
+	return format.Cut(code+" "+strings.Join(strings.Fields(clean), " "), maxReply)
+}
+
+func header(raw []byte) string {
+	head, _, _ := strings.Cut(string(raw), "\r\n\r\n")
+	return head
+}
+
+func ascii(s string) bool { return !strings.ContainsFunc(s, func(r rune) bool { return r >= 0x80 }) }
