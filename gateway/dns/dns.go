@@ -1,0 +1,169 @@
+// Package dns makes what a domain publishes so that its mail is believed: the key that signs, and the
+// records MX, SPF, DKIM and DMARC.
+package dns
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const keyBits = 2048 // fits into DNS, and every server verifies it
+
+// Selector is the name of a key that is made now: mt and the year.
+func Selector(now time.Time) string { return "mt" + strconv.Itoa(now.UTC().Year()) }
+
+// MakeKey makes a key and writes it to a new file, which only its owner may read. Errors: those of
+// writing; it wraps fs.ErrExist where there is a file.
+func MakeKey(path string) (*rsa.PrivateKey, error) {
+	key, err := rsa.GenerateKey(rand.Reader, keyBits)
+	if err != nil {
+		return nil, err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	_, err = f.Write(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return nil, errors.Join(err, os.Remove(path))
+	}
+	return key, nil
+}
+
+// LoadKey reads a key that MakeKey wrote. It refuses a file that others may read.
+func LoadKey(path string) (*rsa.PrivateKey, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("%s can be read by others: chmod 600 %s", path, path)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	block, _ := pem.Decode(data)
+	if block == nil {
+		return nil, fmt.Errorf("%s holds no key", path)
+	}
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	pair, ok := key.(*rsa.PrivateKey)
+	if !ok {
+		return nil, fmt.Errorf("%s holds no RSA key", path)
+	}
+	return pair, nil
+}
+
+// Record is one that a domain publishes.
+type Record struct {
+	Type  string // MX or TXT
+	Name  string // without a dot at its end
+	Value string
+}
+
+// Records are those of a domain whose mail a host takes and sends, signed with a key.
+func Records(domain, host, selector string, key *rsa.PublicKey) ([]Record, error) {
+	der, err := x509.MarshalPKIXPublicKey(key)
+	if err != nil {
+		return nil, err
+	}
+	return []Record{
+		{"MX", domain, "10 " + host},
+		{"TXT", domain, "v=spf1 mx -all"},
+		{"TXT", selector + "._domainkey." + domain, "v=DKIM1; k=rsa; p=" + base64.StdEncoding.EncodeToString(der)},
+		{"TXT", "_dmarc." + domain, "v=DMARC1; p=quarantine; rua=mailto:postmaster@" + domain},
+	}, nil
+}
+
+// String is the record as a zone file has it. A text is cut into strings of 255 bytes, which is what
+// one may have.
+func (r Record) String() string {
+	value := r.Value + "."
+	if r.Type == "TXT" {
+		var parts []string
+		for part := range slices.Chunk([]byte(r.Value), 255) {
+			parts = append(parts, `"`+string(part)+`"`)
+		}
+		value = strings.Join(parts, " ")
+	}
+	return r.Name + ". IN " + r.Type + " " + value
+}
+
+// Resolver looks records up. *net.Resolver is one.
+type Resolver interface {
+	LookupTXT(ctx context.Context, name string) ([]string, error)
+	LookupMX(ctx context.Context, name string) ([]*net.MX, error)
+}
+
+// Check looks the record up. The error says, as a sentence without its end, what is published
+// instead. For SPF and DMARC a domain may say more than Records does: one policy is enough.
+func (r Record) Check(ctx context.Context, resolver Resolver) error {
+	if r.Type == "MX" {
+		return r.checkServer(ctx, resolver)
+	}
+	all, err := resolver.LookupTXT(ctx, r.Name)
+	if err != nil {
+		return fmt.Errorf("no TXT record at %s (%w)", r.Name, err)
+	}
+	version, _, _ := strings.Cut(strings.ReplaceAll(r.Value, ";", " "), " ")
+	var found []string
+	for _, text := range all {
+		if strings.HasPrefix(strings.ReplaceAll(text, ";", " ")+" ", version+" ") {
+			found = append(found, text)
+		}
+	}
+	switch {
+	case len(found) == 0:
+		return fmt.Errorf("no TXT record at %s begins with %s", r.Name, version)
+	case len(found) > 1:
+		return fmt.Errorf("%d TXT records at %s begin with %s, which counts as none", len(found), r.Name, version)
+	case version == "v=DKIM1" && publicKey(found[0]) != publicKey(r.Value):
+		return fmt.Errorf("another key is published at %s", r.Name)
+	}
+	return nil
+}
+
+// publicKey is the key in a record.
+func publicKey(record string) string {
+	for tag := range strings.SplitSeq(strings.ReplaceAll(record, " ", ""), ";") {
+		if key, ok := strings.CutPrefix(tag, "p="); ok {
+			return key
+		}
+	}
+	return ""
+}
+
+func (r Record) checkServer(ctx context.Context, resolver Resolver) error {
+	all, err := resolver.LookupMX(ctx, r.Name)
+	if err != nil {
+		return fmt.Errorf("no MX record at %s (%w)", r.Name, err)
+	}
+	_, host, _ := strings.Cut(r.Value, " ")
+	var hosts []string
+	for _, mx := range all {
+		if hosts = append(hosts, strings.TrimSuffix(mx.Host, ".")); strings.EqualFold(hosts[len(hosts)-1], host) {
+			return nil
+		}
+	}
+	return fmt.Errorf("the MX records at %s name %s, not %s", r.Name, strings.Join(hosts, ", "), host)
+}
