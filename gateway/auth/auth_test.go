@@ -200,6 +200,7 @@ func TestSpoofs(t *testing.T) {
 		"results of another server":          {strings.Replace(pass, "ours", "evil", 1) + "Received: by ours\r\n" + plain, mta},
 		"results for another sender":         {ours("dmarc=pass header.from=evil.example") + "Received: by ours\r\n" + plain, mta},
 		"results twice":                      {pass + ours("dmarc=fail header.from=bank.example") + "Received: by ours\r\n" + plain, mta},
+		"results twice, the other first":     {ours("dmarc=fail header.from=bank.example") + pass + "Received: by ours\r\n" + plain, mta},
 		"results that fail":                  {ours("dmarc=fail header.from=bank.example") + "Received: by ours\r\n" + valid, mta},
 		"results in a comment":               {ours("dmarc=fail (x; dmarc=pass header.from=bank.example) header.from=bank.example") + "Received: by x\r\n" + plain, mta},
 		"results in quotation marks":         {ours(`spf=pass smtp.mailfrom="; dmarc=pass header.from=bank.example; x="@evil.example`) + "Received: by x\r\n" + plain, mta},
