@@ -97,7 +97,7 @@ func (m *Message) readHeader() {
 	get := func(name string) string { return value(m.Header, name) }
 	m.From = m.sender()
 	m.To, m.Cc = m.addresses("To"), m.addresses("Cc")
-	m.Subject = cutText(oneLine(m.text(get("Subject"))), maxSubject)
+	m.Subject = cutText(oneLine(m.readable(get("Subject"))), maxSubject)
 	m.MessageID = last(m.ids("Message-ID", 1))
 	m.InReplyTo = last(m.ids("In-Reply-To", 1))
 	m.References = m.ids("References", maxReferences)
@@ -300,8 +300,8 @@ func validID(id string) bool {
 // words reads encoded words. Spec: RFC 2047.
 func (m *Message) words() *mime.WordDecoder { return &mime.WordDecoder{CharsetReader: charsetReader} }
 
-// text is a field that people read.
-func (m *Message) text(value string) string {
+// readable is a field that people read.
+func (m *Message) readable(value string) string {
 	value = m.utf8(value)
 	decoded, err := m.words().DecodeHeader(value)
 	if err != nil {

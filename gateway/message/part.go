@@ -206,7 +206,7 @@ func (w *walker) fileName(header []Field, params map[string]string) string {
 	if name == "" {
 		name = params["name"]
 	}
-	return cleanName(w.m.text(name))
+	return cleanName(w.m.readable(name))
 }
 
 // cleanName is a name as a file of any system may have it, without folders.

@@ -276,14 +276,14 @@ func (q *Queue) Bounce(ctx context.Context, b *message.Bounce) error {
 // ErrNoItem.
 func (q *Queue) Retry(ctx context.Context, id string) error {
 	defer q.Wake()
-	return q.change(ctx, id, func(i *Item) {
+	return q.alter(ctx, id, func(i *Item) {
 		i.State, i.Reported, i.Attempts, i.Queued, i.Next = Queued, false, 0, q.now(), q.now()
 	})
 }
 
 // Drop ends an item that waits. Errors: ErrNoItem.
 func (q *Queue) Drop(ctx context.Context, id string) error {
-	return q.change(ctx, id, func(i *Item) {
+	return q.alter(ctx, id, func(i *Item) {
 		if i.pending() {
 			i.State, i.Reply = Failed, "dropped by the operator; last: "+i.Reply
 		}
@@ -291,7 +291,7 @@ func (q *Queue) Drop(ctx context.Context, id string) error {
 	})
 }
 
-func (q *Queue) change(ctx context.Context, id string, to func(*Item)) error {
+func (q *Queue) alter(ctx context.Context, id string, to func(*Item)) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	i, err := q.store.Get(ctx, id)
