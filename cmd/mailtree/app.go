@@ -66,7 +66,7 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 		Files:        files / 2,
 		MailboxDepth: cfg.MailboxDepth,
 		Attachments:  attachments,
-		Domain:       cfg.MailDomain,
+		Domain:       cfg.Domains[0],
 		Refine:       refine(cfg),
 		Observe:      a.observe,
 		Log:          log,
@@ -126,7 +126,7 @@ func openHistory(cfg *config, log *slog.Logger, k *store.Keeper, share *gitlog.S
 	return gitlog.Open(gitlog.Config{
 		Dir:      dir,
 		Log:      log.With("project", k.Slug),
-		Domain:   cfg.MailDomain,
+		Domain:   cfg.Domains[0],
 		External: cfg.CommitExternal,
 		UnderWay: k.Writer.Writes,
 		Share:    share,

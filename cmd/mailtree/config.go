@@ -18,7 +18,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"mailtree/gateway"
 	"mailtree/maildir"
+	"mailtree/maildir/address"
 	"mailtree/maildir/attachment"
 	"mailtree/maildir/storedir"
 	"mailtree/mcp/tool"
@@ -47,12 +49,12 @@ type config struct {
 	CommitExternal bool
 	Idle           time.Duration // how long a server in the background stays when nobody is connected
 	Poll           time.Duration // how often the trees are compared; 0: file events tell of changes
-	MailDomain     string
-	SummaryCommand string // a line for the shell; "" none
+	Domains        []string      // of mailboxes' addresses, in lower case; the first names Message-IDs and authors
+	SummaryCommand string        // a line for the shell; "" none
 
 	Nudge bool // the server tells agents of new mail by itself
 
-	MailGateway string // has no effect yet
+	Gateway gateway.Config
 
 	background bool // no TCP port, log in the store, ends when nobody uses it
 
@@ -69,7 +71,7 @@ type setting struct {
 // settings lists everything that can be set. The names of the first six are those of the servers
 // that this program replaces.
 func settings() []setting {
-	return []setting{
+	return append([]setting{
 		{
 			Name:    "MCP_MAIL_STORE",
 			Flag:    "store",
@@ -181,9 +183,12 @@ func settings() []setting {
 			Help:    "a command that gets a thread on its input and prints a summary of it; not from .env",
 		},
 		{Name: "NUDGE", Default: "off", Help: "tmux: the server types a notice into the tmux window of an agent that is ready and has new mail"},
-		{Name: "MAIL_GATEWAY", Default: "", Help: "gateway to other mail domains (not in this version)"},
-		{Name: "MAIL_DOMAIN", Default: "mailtree.local", Help: "domain of mailboxes' addresses, and of the authors' in git log"},
-	}
+		{
+			Name:    "MAIL_DOMAIN",
+			Default: string(address.Default),
+			Help:    "domains of mailboxes' addresses, separated by commas; the first is that of Message-IDs, and of the authors in git log",
+		},
+	}, gatewaySettings()...)
 }
 
 // addSettingFlags adds to a command the flags of the settings that belong to it; command "" adds
@@ -298,12 +303,13 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	if c.Idle, err = time.ParseDuration(v["IDLE"]); err != nil || c.Idle <= 0 {
 		bad("IDLE", "a time such as 5m")
 	}
-	c.MailGateway = v["MAIL_GATEWAY"]
 	c.SummaryCommand = v["SUMMARY_COMMAND"]
 	c.Nudge = choice("NUDGE", "off", "tmux") == "tmux"
-	if c.MailDomain = v["MAIL_DOMAIN"]; !mailDomain.MatchString(c.MailDomain) {
-		bad("MAIL_DOMAIN", "a domain such as mail.example.org")
+	c.Domains = fieldsOf(strings.ToLower(v["MAIL_DOMAIN"]))
+	if len(c.Domains) == 0 || !all(c.Domains, mailDomain.MatchString) {
+		bad("MAIL_DOMAIN", "a domain such as mail.example.org, or several, separated by commas")
 	}
+	errs = append(errs, c.parseGateway(v, home)...)
 	for _, r := range filepath.SplitList(v["ATTACHMENT_ROOTS"]) {
 		abs, err := absolute(r, home)
 		if err != nil {

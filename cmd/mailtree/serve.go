@@ -52,9 +52,6 @@ func serveCommand(p *program) *cobra.Command {
 func serve(ctx context.Context, p *program) error {
 	keepInherited()
 	log := p.cfg.logger(p.std)
-	if p.cfg.MailGateway != "" {
-		log.Warn("MAIL_GATEWAY is set, but has no effect in this version: mail to other domains is refused. Unset it")
-	}
 	if p.background {
 		signal.Ignore(syscall.SIGPIPE) // the program that started this one may exit before the log is open
 	}

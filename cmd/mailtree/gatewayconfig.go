@@ -1,0 +1,112 @@
+package main
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os/user"
+	"slices"
+	"strconv"
+	"strings"
+
+	"mailtree/gateway/in"
+	"mailtree/gateway/out"
+)
+
+// gatewaySettings are the settings of mail to and from other domains. See docs/email.md, "The gateway".
+func gatewaySettings() []setting {
+	return []setting{
+		{
+			Name: "GATEWAY_LISTEN",
+			Help: "where mail from other domains is taken, separated by commas: lmtp+unix:/PATH, lmtp://127.0.0.1:2400, smtp://:25",
+		},
+		{Name: "GATEWAY_POSTMASTER", Help: "mailbox for postmaster@ and abuse@, which a server that listens needs"},
+		{Name: "GATEWAY_CATCHALL", Help: "mailbox for mail to addresses that nobody has; without it that mail is refused"},
+		{Name: "GATEWAY_CERT", Help: "file of the certificate for STARTTLS, with its chain (PEM)"},
+		{Name: "GATEWAY_KEY", Help: "file of the certificate's key (PEM)"},
+		{Name: "GATEWAY_MTA_USER", Help: "user that this machine's mail server runs as, such as postfix, whose word TRUSTED_AUTHSERV is taken for"},
+		{Name: "TRUSTED_AUTHSERV", Help: "name that this machine's mail server gives itself in Authentication-Results, which are then believed"},
+		{Name: "GATEWAY_ALLOW", Help: "domains that mail may be sent to, separated by commas; *: all"},
+		{Name: "GATEWAY_RATE", Default: "60", Help: "most emails to other domains that a mailbox may send in an hour"},
+		{Name: "GATEWAY_SMARTHOST", Help: "server that takes mail to other domains: smtps://USER@HOST:465 or smtp://HOST:587; else theirs (MX)"},
+		{Name: "GATEWAY_PASSWORD_FILE", Help: "file whose first line is the password for GATEWAY_SMARTHOST"},
+		{Name: "GATEWAY_RESOLVER", Help: "DNS server to ask, as ADDRESS:PORT; else the machine's"},
+	}
+}
+
+// parseGateway reads and checks the settings of the gateway.
+func (c *config) parseGateway(v map[string]string, home func() (string, error)) (errs []error) {
+	bad := func(name, want string) {
+		errs = append(errs, fmt.Errorf("%s is %q, but must be %s", name, v[name], want))
+	}
+	note := func(name string, err error) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	g := &c.Gateway
+	var err error
+	g.Listen, err = in.ParseListen(v["GATEWAY_LISTEN"])
+	note("GATEWAY_LISTEN", err)
+	g.CatchAll, g.Postmaster, g.Authserv = v["GATEWAY_CATCHALL"], v["GATEWAY_POSTMASTER"], v["TRUSTED_AUTHSERV"]
+	if len(g.Listen) > 0 && g.Postmaster == "" {
+		errs = append(errs, errors.New("GATEWAY_LISTEN is set, but GATEWAY_POSTMASTER is not: name the mailbox for postmaster@ and abuse@"))
+	}
+	if (v["GATEWAY_CERT"] == "") != (v["GATEWAY_KEY"] == "") {
+		errs = append(errs, errors.New("of GATEWAY_CERT and GATEWAY_KEY one is set: STARTTLS needs both files"))
+	} else if v["GATEWAY_CERT"] != "" {
+		pair, err := tls.LoadX509KeyPair(v["GATEWAY_CERT"], v["GATEWAY_KEY"])
+		note("GATEWAY_CERT", err)
+		g.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
+	}
+	g.MTAUser = -1
+	if name := v["GATEWAY_MTA_USER"]; name != "" {
+		if g.MTAUser, err = uidOf(name); err != nil {
+			bad("GATEWAY_MTA_USER", "a user of this machine, such as postfix")
+		}
+	} else if g.Authserv != "" {
+		errs = append(errs, errors.New("TRUSTED_AUTHSERV is set, but GATEWAY_MTA_USER is not: name the user that the mail server runs as"))
+	}
+	g.Allow = fieldsOf(strings.ToLower(v["GATEWAY_ALLOW"]))
+	if !all(g.Allow, func(d string) bool { return d == "*" || mailDomain.MatchString(d) }) {
+		bad("GATEWAY_ALLOW", "domains such as example.org, separated by commas, or *")
+	}
+	if g.Rate, err = strconv.Atoi(v["GATEWAY_RATE"]); err != nil || g.Rate < 1 || g.Rate > 100_000 {
+		bad("GATEWAY_RATE", "a number from 1 to 100000")
+	}
+	if host := v["GATEWAY_SMARTHOST"]; host != "" {
+		g.Smarthost, err = out.ParseSmarthost(host)
+		note("GATEWAY_SMARTHOST", err)
+	}
+	if file := v["GATEWAY_PASSWORD_FILE"]; file != "" && g.Smarthost != nil {
+		g.Smarthost.PasswordFile, err = absolute(file, home)
+		note("GATEWAY_PASSWORD_FILE", err)
+	}
+	if g.Smarthost != nil && g.Smarthost.User != "" && g.Smarthost.PasswordFile == "" {
+		errs = append(errs, errors.New("GATEWAY_SMARTHOST names a user, but GATEWAY_PASSWORD_FILE is not set: write the password into a file"))
+	}
+	if g.DNS = v["GATEWAY_RESOLVER"]; g.DNS != "" {
+		if _, _, err := net.SplitHostPort(g.DNS); err != nil {
+			bad("GATEWAY_RESOLVER", "an address with a port, such as 127.0.0.1:53")
+		}
+	}
+	return errs
+}
+
+// uidOf returns the uid of a user given by name or number.
+func uidOf(name string) (int, error) {
+	if u, err := user.Lookup(name); err == nil {
+		name = u.Uid
+	}
+	return strconv.Atoi(name)
+}
+
+// fieldsOf splits a list at its commas and leaves out blanks around the elements and empty elements.
+func fieldsOf(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+func all(list []string, is func(string) bool) bool {
+	return !slices.ContainsFunc(list, func(s string) bool { return !is(s) })
+}
