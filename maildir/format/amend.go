@@ -1,7 +1,6 @@
 package format
 
 import (
-	"bytes"
 	"strings"
 	"unicode/utf8"
 
@@ -11,18 +10,7 @@ import (
 // Amendable returns the editable part of a sent message in the form that a person edits: a header of few
 // keys, and the body.
 func Amendable(m *Message) []byte {
-	var b bytes.Buffer
-	b.WriteString(fenceOpen + "\n{")
-	sep := "\n"
-	for _, k := range []struct {
-		key   string
-		value any
-	}{{"subject", m.Subject}, {"importance", m.Importance}, {"ack_required", m.AckRequired}} {
-		b.WriteString(sep + "  " + string(compact(k.key)) + ": " + string(compact(k.value)))
-		sep = ",\n"
-	}
-	b.WriteString("\n}\n" + fenceClose + "\n\n" + m.Body + "\n")
-	return b.Bytes()
+	return message(m.header(func(f *field, _ bool) bool { return f.is(mutable) }), m.Body)
 }
 
 // Amend applies text, which has the form of Amendable, to m. Keys that text leaves out stay as they are.
@@ -33,16 +21,11 @@ func Amend(m *Message, text []byte) error {
 		return err
 	}
 	for _, k := range o.keys {
-		switch k.key {
-		case "subject":
-			m.Subject = o.text(k.key)
-		case "importance":
-			m.Importance = o.text(k.key)
-		case "ack_required":
-			m.AckRequired = o.flag(k.key)
-		default:
+		f := fieldOf(k.key)
+		if f == nil || !f.is(mutable) {
 			return o.fault(k.at, Quote(k.key)+" cannot be changed in a message that was sent: take it out")
 		}
+		o.read(k.key, f.of(m))
 	}
 	switch {
 	case o.err != nil:

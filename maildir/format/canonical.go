@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"strconv"
+	"strings"
+	"time"
 )
 
 // Canonical rewrites a message file in the server's form: the header's keys in their order, one on each
@@ -48,7 +51,7 @@ func keepsAttachments(o *object) bool {
 func withUnknown(file []byte, o *object) []byte {
 	var more []byte
 	for _, m := range o.keys {
-		if !slices.Contains(messageKeys, m.key) {
+		if fieldOf(m.key) == nil {
 			more = append(more, ",\n  "+string(compact(m.key))+": "+string(m.val)...)
 		}
 	}
@@ -56,10 +59,53 @@ func withUnknown(file []byte, o *object) []byte {
 	return slices.Concat(file[:end], more, file[end:])
 }
 
-// messageKeys are the keys that ParseMessage reads.
-var messageKeys = []string{
-	"id", "thread_id", "project", "from", "to", "cc", "bcc", "subject", "created", "importance", "ack_required", "in_reply_to",
-	"references", "message_id", "media_type", "attachments", "html", "key", "auth", "door", "terminal", "seal",
+// header returns the wanted fields as a JSON object with a key on each line.
+func (m *Message) header(wanted func(f *field, empty bool) bool) []byte {
+	b := []byte("{")
+	sep := "\n  \""
+	for i := range fields {
+		f := &fields[i]
+		value := compact(f.of(m))
+		empty := string(value) == `""` || string(value) == "[]" || string(value) == "false"
+		if wanted(f, empty) {
+			b = append(append(append(append(b, sep...), f.key...), "\": "...), value...)
+			sep = ",\n  \""
+		}
+	}
+	return append(b, "\n}"...)
+}
+
+// compact returns v as JSON on one line, without HTML escapes, with a blank after the commas of a list.
+func compact(v any) []byte {
+	switch p := v.(type) {
+	case *string:
+		return compact(*p)
+	case string:
+		if !strings.ContainsFunc(p, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) {
+			return []byte(`"` + p + `"`)
+		}
+	case *[]string:
+		parts := make([]string, len(*p))
+		for i, s := range *p {
+			parts[i] = string(compact(s))
+		}
+		return []byte("[" + strings.Join(parts, ", ") + "]")
+	case *[]Attachment:
+		if len(*p) == 0 {
+			return []byte("[]")
+		}
+	case *bool:
+		return strconv.AppendBool(nil, *p)
+	case *time.Time:
+		return compact(FormatTime(*p))
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic(err) // only strings, numbers, flags and types of them get here
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
 // IDOf returns the id in the header of a message file; "" if it cannot be read.

@@ -233,3 +233,11 @@ func BenchmarkSealed(b *testing.B) {
 		Seal(key, file)
 	}
 }
+
+// BenchmarkFormat is what one copy of a message costs a send, before its seal.
+func BenchmarkFormat(b *testing.B) {
+	m := sample()
+	for b.Loop() {
+		FormatMessage(m)
+	}
+}

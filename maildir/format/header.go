@@ -228,6 +228,31 @@ func (o *object) names(key string) []string {
 	return out
 }
 
+// readHeader sets the fields with that use that the header o has. o.err is the first fault.
+func (m *Message) readHeader(o *object, use uses) {
+	for i := range fields {
+		if f := &fields[i]; f.is(use) && o.has(f.key) {
+			o.read(f.key, f.of(m))
+		}
+	}
+}
+
+// read reads the value of a key into the variable that v points to.
+func (o *object) read(key string, v any) {
+	switch v := v.(type) {
+	case *string:
+		*v = o.text(key)
+	case *[]string:
+		*v = o.names(key)
+	case *bool:
+		*v = o.flag(key)
+	case *time.Time:
+		*v = o.time(key)
+	default:
+		o.decode(key, v)
+	}
+}
+
 func jsonOffset(err error) int {
 	var s *json.SyntaxError
 	if errors.As(err, &s) {

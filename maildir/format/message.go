@@ -3,7 +3,6 @@ package format
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -82,6 +81,61 @@ type Origin struct {
 // PlainText is the MediaType of a body that is not markdown.
 const PlainText = "text/plain"
 
+// field is a key of a message's header.
+type field struct {
+	key  string
+	of   func(*Message) any // a pointer to the value: *string, *[]string, *bool, *time.Time or *[]Attachment
+	uses uses
+}
+
+// uses says what a key is for.
+type uses int
+
+const (
+	always  uses = 1 << iota // written without a value, too
+	given                    // a sender gives it: a file in an outbox may have it
+	mutable                  // a person may change it in a message that was sent
+	apart                    // not written with the other keys
+)
+
+// fields is the only list of a message's keys, in the order in which a file has them.
+// See docs/tree.md, "A message".
+var fields = []field{
+	{"id", func(m *Message) any { return &m.ID }, always | given},
+	{"thread_id", func(m *Message) any { return &m.ThreadID }, given},
+	{"project", func(m *Message) any { return &m.Project }, 0},
+	{"from", func(m *Message) any { return &m.From }, always | given},
+	{"to", func(m *Message) any { return &m.To }, always | given},
+	{"cc", func(m *Message) any { return &m.CC }, always | given},
+	{"bcc", func(m *Message) any { return &m.BCC }, given},
+	{"subject", func(m *Message) any { return &m.Subject }, always | given | mutable},
+	{"created", func(m *Message) any { return &m.Created }, always},
+	{"importance", func(m *Message) any { return &m.Importance }, always | given | mutable},
+	{"ack_required", func(m *Message) any { return &m.AckRequired }, always | given | mutable},
+	{"in_reply_to", func(m *Message) any { return &m.InReplyTo }, given},
+	{"references", func(m *Message) any { return &m.References }, given},
+	{"message_id", func(m *Message) any { return &m.MessageID }, 0},
+	{"media_type", func(m *Message) any { return &m.MediaType }, given},
+	{"attachments", func(m *Message) any { return &m.Attachments }, always},
+	{"html", func(m *Message) any { return &m.HTML }, 0},
+	{"key", func(m *Message) any { return &m.Key }, given},
+	{"auth", func(m *Message) any { return &m.Auth }, 0},
+	{"door", func(m *Message) any { return &m.Door }, 0},
+	{"terminal", func(m *Message) any { return &m.Terminal }, 0},
+	{"seal", func(m *Message) any { return &m.Seal }, apart}, // Seal writes it
+}
+
+// fieldOf returns the field with that key; nil if there is none.
+func fieldOf(key string) *field {
+	i := slices.IndexFunc(fields, func(f field) bool { return f.key == key })
+	if i < 0 {
+		return nil
+	}
+	return &fields[i]
+}
+
+func (f *field) is(use uses) bool { return f.uses&use == use }
+
 // Recipients returns to, cc and bcc in that order.
 func (m *Message) Recipients() []string {
 	all := make([]string, 0, len(m.To)+len(m.CC)+len(m.BCC))
@@ -122,17 +176,9 @@ func ParseMessage(id string, data []byte) (*Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Message{
-		ID: o.text("id"), ThreadID: o.text("thread_id"), Project: o.text("project"), From: o.text("from"),
-		To: o.names("to"), CC: o.names("cc"), BCC: o.names("bcc"), Subject: o.text("subject"), Created: o.time("created"),
-		Importance: o.text("importance"), AckRequired: o.flag("ack_required"), InReplyTo: o.text("in_reply_to"),
-		References: o.names("references"), MessageID: o.text("message_id"), MediaType: o.text("media_type"), HTML: o.text("html"),
-		Key: o.text("key"), Seal: o.text("seal"), Body: body,
-		Origin: Origin{Auth: o.text("auth"), Door: o.text("door"), Terminal: o.flag("terminal")},
-	}
-	o.decode("attachments", &m.Attachments)
-	if err := o.err; err != nil {
-		return nil, err
+	m := &Message{Body: body}
+	if m.readHeader(o, 0); o.err != nil {
+		return nil, o.err
 	}
 	m.Digest = digest(data, m.Seal)
 	return m, m.check(id, o)
@@ -287,69 +333,12 @@ func SplitMessage(data []byte) (header []byte, body string, err error) {
 // FormatMessage returns m as a file without a seal: the header's keys in a fixed order, one on each line,
 // then a blank line and the body with exactly one line end added. ParseMessage reads the same message back.
 func FormatMessage(m *Message) []byte {
-	var b bytes.Buffer
-	b.WriteString(fenceOpen + "\n{")
-	sep := "\n"
-	put := func(key string, v any, always bool) {
-		if !always {
-			return
-		}
-		b.WriteString(sep + "  " + string(compact(key)) + ": ")
-		b.Write(compact(v))
-		sep = ",\n"
-	}
-	put("id", m.ID, true)
-	put("thread_id", m.ThreadID, m.ThreadID != "")
-	put("project", m.Project, m.Project != "")
-	put("from", m.From, true)
-	put("to", list(m.To), true)
-	put("cc", list(m.CC), true)
-	put("bcc", list(m.BCC), len(m.BCC) > 0)
-	put("subject", m.Subject, true)
-	put("created", FormatTime(m.Created), true)
-	put("importance", m.Importance, true)
-	put("ack_required", m.AckRequired, true)
-	put("in_reply_to", m.InReplyTo, m.InReplyTo != "")
-	put("references", m.References, len(m.References) > 0)
-	put("message_id", m.MessageID, m.MessageID != "")
-	put("media_type", m.MediaType, m.MediaType != "")
-	if m.Attachments == nil {
-		put("attachments", []Attachment{}, true)
-	} else {
-		put("attachments", m.Attachments, true)
-	}
-	put("html", m.HTML, m.HTML != "")
-	put("key", m.Key, m.Key != "")
-	put("auth", m.Auth, m.Auth != "")
-	put("door", m.Door, m.Door != "")
-	put("terminal", true, m.Terminal)
-	b.WriteString("\n}\n" + fenceClose + "\n\n" + m.Body + "\n")
-	return b.Bytes()
+	return message(m.header(func(f *field, empty bool) bool { return !f.is(apart) && (f.is(always) || !empty) }), m.Body)
 }
 
-// compact returns v as JSON on one line, without HTML escapes, with a blank after the commas of a list.
-func compact(v any) []byte {
-	if l, ok := v.([]string); ok {
-		parts := make([]string, len(l))
-		for i, s := range l {
-			parts[i] = string(compact(s))
-		}
-		return []byte("[" + strings.Join(parts, ", ") + "]")
-	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		panic(err) // only strings, numbers, flags and types of them get here
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-}
-
-func list(l []string) []string {
-	if l == nil {
-		return []string{}
-	}
-	return l
+// message returns a file of a header and a body.
+func message(header []byte, body string) []byte {
+	return slices.Concat([]byte(fenceOpen+"\n"), header, []byte("\n"+fenceClose+"\n\n"+body+"\n"))
 }
 
 // timeLayout is RFC 3339 in UTC with microseconds. See docs/tree.md, "A message".

@@ -1,9 +1,8 @@
 package format
 
 // Unsent is a message that a person or agent saved in an outbox and that is still to be sent. From is "" if
-// the file does not say; the folder then names the sender. Only ID, From, To, CC, BCC, Subject, Importance,
-// AckRequired, ThreadID, InReplyTo, References, Key, MediaType and Body are read; the server fills in the
-// rest. See docs/tree.md, "Sending by saving".
+// the file does not say; the folder then names the sender. Only Body and the fields that a sender gives are
+// set; the server fills in the rest. See docs/tree.md, "Sending by saving".
 type Unsent struct {
 	Message
 	Attach []string // paths of the files to attach
@@ -16,22 +15,9 @@ func ParseUnsent(data []byte) (*Unsent, error) {
 	if err != nil {
 		return nil, err
 	}
-	u := &Unsent{Message: Message{
-		ID:          o.text("id"),
-		ThreadID:    o.text("thread_id"),
-		From:        o.text("from"),
-		To:          o.names("to"),
-		CC:          o.names("cc"),
-		BCC:         o.names("bcc"),
-		Subject:     o.text("subject"),
-		Importance:  o.text("importance"),
-		AckRequired: o.flag("ack_required"),
-		InReplyTo:   o.text("in_reply_to"),
-		References:  o.names("references"),
-		Key:         o.text("key"),
-		MediaType:   o.text("media_type"),
-		Body:        body,
-	}, Attach: o.names("attachments")}
+	u := &Unsent{Message: Message{Body: body}}
+	u.readHeader(o, given)
+	o.read("attachments", &u.Attach)
 	if o.err != nil {
 		return nil, o.err
 	}
@@ -40,5 +26,5 @@ func ParseUnsent(data []byte) (*Unsent, error) {
 
 // FormatDraft returns an empty draft to the given recipients, in the form that ParseUnsent reads.
 func FormatDraft(to []string) []byte {
-	return []byte(fenceOpen + "\n{\n  \"to\": " + string(compact(list(to))) + "\n}\n" + fenceClose + "\n\n")
+	return []byte(fenceOpen + "\n{\n  \"to\": " + string(compact(&to)) + "\n}\n" + fenceClose + "\n\n")
 }
