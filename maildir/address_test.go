@@ -25,7 +25,7 @@ text
 	if d := inbox(t, p, "Bob").Messages[0]; d.From != "ann@example.org" || strings.Join(d.To, " ") != "Bob cat@example.org" {
 		t.Errorf("from %q to %q", d.From, d.To)
 	}
-	if got := maildir.StoreOf(p).Domain().Join([]string{"Bob", "ann@example.org"}); got != "Bob@mailtree.local, ann@example.org" {
+	if got := maildir.StoreOf(p).Domains().Join([]string{"Bob", "ann@example.org"}); got != "Bob@mailtree.local, ann@example.org" {
 		t.Error(got)
 	}
 
@@ -52,5 +52,21 @@ text
 	if _, err := p.Box("Bob", format.Origin{}).Reply(t.Context(), "x1", maildir.Draft{Body: "b"}); !errors.Is(err, maildir.ErrNotFound) ||
 		!strings.Contains(err.Error(), `was written by "ann@example.org", who is not an agent of project`) {
 		t.Errorf("reply: %v", err)
+	}
+}
+
+// TestOwnAddresses: an agent's address at any of the store's domains is the agent, once; without an agent it is nobody's.
+func TestOwnAddresses(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{Domains: []string{"mail.example.net", "old.example.net"}}, "Ann", "Bob")
+	ann := p.Box("Ann", format.Origin{})
+	sent, err := ann.Send(t.Context(), maildir.Draft{To: []string{"Bob@OLD.example.net", "Bob"}, CC: []string{" Bob@mail.example.net"}, Body: "b"})
+	if err != nil || strings.Join(sent.Recipients(), " ") != "Bob" {
+		t.Errorf("%v %q", err, sent.Recipients())
+	}
+	for _, to := range []string{"Cat@mail.example.net", "bob@mail.example.net"} {
+		if _, err := ann.Send(t.Context(), maildir.Draft{To: []string{to}, Body: "b"}); !errors.Is(err, maildir.ErrNotFound) {
+			t.Errorf("%s: %v", to, err)
+		}
 	}
 }

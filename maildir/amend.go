@@ -39,7 +39,7 @@ type Amended struct {
 
 // Amendable returns the part of a message that may be changed. It returns ErrNotFound.
 func (p *Project) Amendable(ctx context.Context, id string) (*Amendable, error) {
-	row, err := p.messageHead(ctx, p.store.Domain().IDNamed(id))
+	row, err := p.messageHead(ctx, p.store.Domains().IDNamed(id))
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (p *Project) readShown(row *index.MessageRow) (data []byte, m *format.Messa
 // Amend is for the store's owner, like Delete. It returns ErrNotFound, ErrInvalid for a text that cannot be
 // parsed, and ErrConflict if the message no longer has that version.
 func (b *Box) Amend(ctx context.Context, a Amendment) (*Amended, error) {
-	a.ID = b.p.store.Domain().IDNamed(a.ID)
+	a.ID = b.p.store.Domains().IDNamed(a.ID)
 	var done *Amended
 	tx := &writer.Tx{Alone: true}
 	tx.Plan = func(g *writer.Group) (err error) {

@@ -124,7 +124,7 @@ type LetterQuery struct {
 // Read reads the owner's copy of one message. It sets no mark. It returns ErrNotFound, ErrInvalid for the
 // room's Offset, and the errors of Room.Reserve.
 func (b *OpenBox) Read(ctx context.Context, q LetterQuery) (*Letter, error) {
-	id, sent := b.box.p.store.Domain().IDNamed(q.ID), q.Sent
+	id, sent := b.box.p.store.Domains().IDNamed(q.ID), q.Sent
 	rows, err := b.List(ctx, index.BoxQuery{ID: id, Sent: sent, Limit: 1})
 	if err == nil && len(rows) == 0 {
 		err = b.missing(id)
@@ -218,7 +218,7 @@ func (b *OpenBox) Send(ctx context.Context, d Draft) (*Sent, error) {
 // Reply answers a message in the mailbox's inbox. It returns the errors of Box.Reply, ErrNotFound if the
 // message is not in the inbox, and ErrUnavailable if the reply's recipients do not exist.
 func (b *OpenBox) Reply(ctx context.Context, id string, d Draft) (*Sent, error) {
-	id = b.box.p.store.Domain().IDNamed(id)
+	id = b.box.p.store.Domains().IDNamed(id)
 	got, err := b.box.p.store.index.Delivery(ctx, b.box.p.Slug, b.Name, id, index.WithoutBody, nil)
 	if err == nil && got == nil {
 		err = b.missing(id)

@@ -19,7 +19,7 @@ type Deleted struct {
 // of the agent. Attachments stay, because other messages may use them. It is for the store's owner: the
 // agent need not be the message's author. It returns ErrNotFound.
 func (b *Box) Delete(ctx context.Context, id string) (*Deleted, error) {
-	id = b.p.store.Domain().IDNamed(id)
+	id = b.p.store.Domains().IDNamed(id)
 	var gone *Deleted
 	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbDelete, Agent: b.agent, ID: id}, Alone: true}
 	tx.Plan = func(g *writer.Group) (err error) {

@@ -166,9 +166,9 @@ func (s *Store) Fire(ctx context.Context, f hook.Firing, l *hook.Log) (run *hook
 		Firing:    f,
 		File:      filepath.Join(p.Tree.Dir(), filepath.FromSlash(f.Path)),
 		Data:      data,
-		MessageID: s.Domain().MessageID(m.ID),
-		From:      s.Domain().Of(m.From),
-		To:        s.Domain().Join(m.To),
+		MessageID: s.Domains().MessageID(m.ID),
+		From:      s.Domains().Of(m.From),
+		To:        s.Domains().Join(m.To),
 		Subject:   m.Subject,
 		Date:      m.Created.Format(time.RFC3339Nano),
 	}, "", nil

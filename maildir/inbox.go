@@ -99,7 +99,7 @@ func (b *Box) Inbox(ctx context.Context, q index.InboxQuery, markRead bool, w Wa
 		b.p.noteSeen(ctx, b.agent) // also while the call waits
 		defer b.p.noteSeen(ctx, b.agent)
 	}
-	q.Project, q.Agent, q.Limit, q.ID = b.p.Slug, b.agent, pageSize(q.Limit), b.p.store.Domain().IDNamed(q.ID)
+	q.Project, q.Agent, q.Limit, q.ID = b.p.Slug, b.agent, pageSize(q.Limit), b.p.store.Domains().IDNamed(q.ID)
 	err = b.await(ctx, w, q.Room, func() (bool, error) {
 		page, err = b.p.page(ctx, q)
 		return err == nil && (q.ID != "" || q.Thread != "" || q.AwaitingAck || page.news(q)), err

@@ -17,7 +17,7 @@ import (
 // is not in its inbox, and ErrConflict for unread if the delivery is acknowledged. See docs/tools.md,
 // "Reading".
 func (b *Box) SetRead(ctx context.Context, id string, read bool) (*index.Delivery, error) {
-	id = b.p.store.Domain().IDNamed(id)
+	id = b.p.store.Domains().IDNamed(id)
 	var err error
 	if read {
 		err = b.mark(ctx, marking{verb: "read", ids: []string{id}})
@@ -58,7 +58,7 @@ func (b *Box) unread(ctx context.Context, id string) error {
 // then is. It returns ErrNotFound for the agent or if the message is not in its inbox. See docs/tools.md,
 // "Reading".
 func (b *Box) Acknowledge(ctx context.Context, id string) (*index.Delivery, error) {
-	id = b.p.store.Domain().IDNamed(id)
+	id = b.p.store.Domains().IDNamed(id)
 	if err := b.mark(ctx, marking{verb: "acknowledge", ids: []string{id}}); err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (b *Box) Acknowledge(ctx context.Context, id string) (*index.Delivery, erro
 // It returns the delivery as it then is. It returns ErrNotFound for the agent or if the message is not in
 // its inbox. See docs/tree.md, "Marks".
 func (b *Box) Archive(ctx context.Context, id string) (*index.Delivery, error) {
-	id = b.p.store.Domain().IDNamed(id)
+	id = b.p.store.Domains().IDNamed(id)
 	if err := b.mark(ctx, marking{verb: "archive", ids: []string{id}}); err != nil {
 		return nil, err
 	}

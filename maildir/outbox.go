@@ -299,7 +299,11 @@ func (p *Project) savedDraft(ctx context.Context, path string, data []byte) (ver
 // path on disk and the folder from which the file would be sent. The draft has no text yet. It returns
 // ErrNotFound for an unknown agent, sender or recipient. See docs/tree.md, "Sending by saving".
 func (b *Box) NewDraft(ctx context.Context, to []string) (file, outbox string, err error) {
-	if err := b.p.needParties(ctx, &Draft{from: b.agent, To: to}); err != nil {
+	d := &Draft{from: b.agent, To: to}
+	if err := b.p.resolveOwn(ctx, d); err != nil {
+		return "", "", err
+	}
+	if err := b.p.needParties(ctx, d); err != nil {
 		return "", "", err
 	}
 	tx := &writer.Tx{Op: writer.Op{Verb: "draft", Agent: b.agent}, Facts: []string{"drafts " + b.agent}}
@@ -314,7 +318,7 @@ func (b *Box) NewDraft(ctx context.Context, to []string) (file, outbox string, e
 			}
 		}
 		tx.Summary = b.agent + " " + path
-		tx.Create(path, format.FormatDraft(to))
+		tx.Create(path, format.FormatDraft(d.To))
 		file = filepath.Join(b.p.Tree.Dir(), filepath.FromSlash(path))
 		return nil
 	}

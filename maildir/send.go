@@ -80,6 +80,9 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 			Name:  d.from,
 		}
 	}
+	if err := p.resolveOwn(ctx, &d); err != nil {
+		return nil, err
+	}
 	if err := d.check(); err != nil {
 		return nil, err
 	}
@@ -149,6 +152,24 @@ func (p *Project) gather(ctx context.Context, d *Draft) (*attachment.Brought, er
 		r.OwnedBy = &d.by.UID
 	}
 	return p.store.intake.Gather(ctx, r)
+}
+
+// resolveOwn puts agents' names in the place of their addresses among the recipients.
+func (p *Project) resolveOwn(ctx context.Context, d *Draft) error {
+	for _, list := range []*[]string{&d.To, &d.CC, &d.BCC} {
+		*list = slices.Clone(*list) // the caller's stays as it is
+		for i, party := range *list {
+			name := p.store.Domains().Named(strings.TrimSpace(party))
+			ok, err := p.hasAgent(ctx, name)
+			if err != nil {
+				return err
+			}
+			if ok || strings.Contains(name, "@") {
+				(*list)[i] = name
+			}
+		}
+	}
+	return nil
 }
 
 // check applies the limits to the draft and removes duplicate recipients: to wins over cc, and cc over bcc.

@@ -53,7 +53,7 @@ type Config struct {
 	MailboxDepth int                             // most unread messages in a mailbox for bounded drafts; 0: MailboxDepth
 	Scope        storedir.Scope                  // which project a path inside a Git work tree means
 	Attachments  attachment.Settings             // limits and settings of attachments
-	Domain       string                          // of the addresses of mailboxes; "": mailtree.local
+	Domains      address.Domains                 // of the addresses of mailboxes; none: mailtree.local
 	User         func() int                      // returns the uid of the store's user; nil: the process's effective uid
 	Patience     time.Duration                   // how long a caller waits for the disk; 0: 30 s
 	GoneLook     time.Duration                   // time between checks for clients that are gone; 0: a minute
@@ -113,7 +113,9 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	cfg.MaxFanout, cfg.MailboxDepth = cmp.Or(cfg.MaxFanout, MaxFanout), cmp.Or(cfg.MailboxDepth, MailboxDepth)
 	cfg.MaxProjects = cmp.Or(cfg.MaxProjects, MaxProjects)
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
-	cfg.Domain = cmp.Or(cfg.Domain, string(address.Default))
+	if len(cfg.Domains) == 0 {
+		cfg.Domains = address.Domains{address.Default}
+	}
 	if cfg.User == nil {
 		cfg.User = os.Geteuid
 	}
@@ -269,8 +271,8 @@ func (s *Store) Close() error {
 // Root returns the store's folder.
 func (s *Store) Root() string { return s.cfg.Root }
 
-// Domain returns the domain of the store's addresses.
-func (s *Store) Domain() address.Domain { return address.Domain(s.cfg.Domain) }
+// Domains returns the domains of the store's addresses.
+func (s *Store) Domains() address.Domains { return s.cfg.Domains }
 
 // Token returns the bearer token of the store, created at the first start.
 func (s *Store) Token() string { return s.token }

@@ -15,7 +15,7 @@ func (p *Project) Message(ctx context.Context, id string) (*index.MessageRow, er
 // MessageWithin returns one message, with its receipts and as much of its body as fits. It returns
 // ErrNotFound, ErrInvalid for the room's Offset, and the errors of Room.Reserve.
 func (p *Project) MessageWithin(ctx context.Context, id string, room *index.Room) (*index.MessageRow, error) {
-	id = p.store.Domain().IDNamed(id)
+	id = p.store.Domains().IDNamed(id)
 	head, err := p.MessageHead(ctx, id)
 	const forSender = false
 	if err == nil {
@@ -45,7 +45,7 @@ func (p *Project) messageHead(ctx context.Context, id string) (*index.MessageRow
 
 // headNamed returns the message that a field names, without its body. It returns ErrNotFound.
 func (p *Project) headNamed(ctx context.Context, field refusal.Field, id string) (*index.MessageRow, error) {
-	id = p.store.Domain().IDNamed(id)
+	id = p.store.Domains().IDNamed(id)
 	m, err := p.store.index.Message(ctx, p.Slug, id, index.WithoutBody, nil)
 	if err == nil && m == nil {
 		err = p.noMessage(ctx, field, id)
@@ -136,7 +136,7 @@ func (p *Project) addHolders(ctx context.Context, page *ThreadPage, q *index.Thr
 // threadNamed returns the thread that a caller names by its id, or by the id of a message in it, in which
 // case note says so. A message whose own id is the id of a thread names that thread.
 func (p *Project) threadNamed(ctx context.Context, name string) (thread string, note *Error, err error) {
-	id := p.store.Domain().IDNamed(name)
+	id := p.store.Domains().IDNamed(name)
 	m, err := p.store.index.Message(ctx, p.Slug, id, index.WithoutBody, nil)
 	if err != nil || m == nil || m.ThreadID == name {
 		return name, nil, err

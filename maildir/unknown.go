@@ -101,7 +101,7 @@ func (p *Project) noAgent(field refusal.Field, names []string) (*Error, error) {
 // isElsewhere reports whether a name without an agent is an email address of another domain.
 func (s *Store) isElsewhere(name string) bool {
 	a, err := format.ParseAddress(name)
-	return err == nil && !a.IsAgent() && !strings.EqualFold(a.Domain, s.cfg.Domain)
+	return err == nil && !a.IsAgent() && !s.Domains().Has(a.Domain)
 }
 
 // everybody are words that people use for all agents.

@@ -66,7 +66,7 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 		Files:        files / 2,
 		MailboxDepth: cfg.MailboxDepth,
 		Attachments:  attachments,
-		Domain:       cfg.Domains[0],
+		Domains:      cfg.Domains,
 		Refine:       refine(cfg),
 		Observe:      a.observe,
 		Log:          log,

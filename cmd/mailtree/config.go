@@ -185,7 +185,7 @@ func settings() []setting {
 		{Name: "NUDGE", Default: "off", Help: "tmux: the server types a notice into the tmux window of an agent that is ready and has new mail"},
 		{
 			Name:    "MAIL_DOMAIN",
-			Default: string(address.Default),
+			Default: address.Default,
 			Help:    "domains of mailboxes' addresses, separated by commas; the first is that of Message-IDs, and of the authors in git log",
 		},
 	}, gatewaySettings()...)

@@ -1,11 +1,11 @@
-// Package address formats and parses email addresses: a mailbox is its name at the store's domain, and a
-// Message-ID is a message's id at the domain. Mail of other domains needs a gateway, which this version
-// does not have.
+// Package address formats and parses email addresses: a mailbox is its name at any of the store's domains,
+// and a Message-ID is a message's id at the first of them.
 //
 // See docs/email.md, "Addresses". format/address.go defines the addresses in messages.
 package address
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 
@@ -13,22 +13,40 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Domain is the domain of a store's addresses.
-type Domain string
+// Domains are the domains of a store's addresses, in lower case, at least one.
+type Domains []string
 
 // Default is the domain of a store whose configuration names none.
-const Default Domain = "mailtree.local"
+const Default = "mailtree.local"
 
-// Of returns the email address of a party: an agent at the domain, or the party's own address.
-func (d Domain) Of(party string) string {
+// Has reports whether a domain, in upper or lower case, is one of the store's.
+func (d Domains) Has(domain string) bool {
+	return slices.ContainsFunc(d, func(own string) bool { return strings.EqualFold(own, domain) })
+}
+
+// Of returns the email address of a party: an agent at the first domain, or the party's own address.
+func (d Domains) Of(party string) string {
 	if strings.Contains(party, "@") { // no agent's name has one
 		return party
 	}
-	return party + "@" + string(d)
+	return party + "@" + d[0]
+}
+
+// Named returns the name that a party has in the store: the part before the @ of an address at one of the
+// domains. It returns anything else as it is, a valid address in the form that format.Address has.
+func (d Domains) Named(party string) string {
+	a, err := format.ParseAddress(party)
+	switch {
+	case err != nil || a.IsAgent():
+		return party
+	case d.Has(a.Domain):
+		return a.Local
+	}
+	return a.String()
 }
 
 // Join returns the addresses of several parties on one line.
-func (d Domain) Join(parties []string) string {
+func (d Domains) Join(parties []string) string {
 	all := make([]string, len(parties))
 	for i, party := range parties {
 		all[i] = d.Of(party)
@@ -37,19 +55,19 @@ func (d Domain) Join(parties []string) string {
 }
 
 // MessageID returns the Message-ID of a message. An id with a domain keeps it.
-func (d Domain) MessageID(id string) string {
+func (d Domains) MessageID(id string) string {
 	if !strings.Contains(id, "@") {
-		id += "@" + string(d)
+		id += "@" + d[0]
 	}
 	return "<" + id + ">"
 }
 
-// IDNamed returns the id of a message that is given by id, by Message-ID at the domain, or by file name. It
-// returns anything else unchanged.
-func (d Domain) IDNamed(given string) string {
+// IDNamed returns the id of a message that is given by id, by Message-ID at one of the domains, or by file
+// name. It returns anything else unchanged.
+func (d Domains) IDNamed(given string) string {
 	id, domain, at := strings.Cut(withoutBrackets(given), "@")
 	id = strings.TrimSuffix(id, ".md")
-	if at && !strings.EqualFold(domain, string(d)) || !format.ValidID(id) {
+	if at && !d.Has(domain) || !format.ValidID(id) {
 		return given
 	}
 	return id
@@ -66,13 +84,13 @@ func withoutBrackets(id string) string {
 
 // IDOf returns the id of a message that a field names by id or Message-ID. It returns a Message-ID of
 // another domain without brackets. It returns ErrInvalid for anything else.
-func (d Domain) IDOf(field refusal.Field, messageID string) (string, error) {
+func (d Domains) IDOf(field refusal.Field, messageID string) (string, error) {
 	if id := d.IDNamed(messageID); format.ValidID(id) {
 		return id, nil
 	}
 	id := withoutBrackets(messageID)
 	name, domain, _ := strings.Cut(id, "@")
-	elsewhere := name != "" && domain != "" && !strings.EqualFold(domain, string(d))
+	elsewhere := name != "" && domain != "" && !d.Has(domain)
 	if elsewhere && len(id) <= format.MaxReference && !strings.ContainsFunc(id, notInMessageID) {
 		return id, nil
 	}
@@ -90,10 +108,10 @@ func notInMessageID(r rune) bool {
 }
 
 // Recipients parses a list of addresses separated by commas: "bob", "bob@mailtree.local", "Bob
-// <bob@mailtree.local>". It returns the agents' names and does not check that the agents exist. It returns
+// <bob@mailtree.local>". It returns the agents' names, also of addresses at any of the domains, and does not check that the agents exist. It returns
 // ErrInvalid for a line break, an empty list or an invalid address, and ErrUnavailable, which names the
 // addresses, for other domains.
-func (d Domain) Recipients(list string) ([]string, error) {
+func (d Domains) Recipients(list string) ([]string, error) {
 	if strings.ContainsFunc(list, format.Misleading) {
 		return nil, &refusal.Error{
 			What: refusal.Invalid("The address {name} {arg} holds a line break or control character: write addresses on one line, " +
@@ -121,7 +139,7 @@ func (d Domain) Recipients(list string) ([]string, error) {
 		if at := strings.LastIndexByte(addr, '<'); at >= 0 && strings.HasSuffix(addr, ">") {
 			addr = strings.TrimSpace(addr[at+1 : len(addr)-1])
 		}
-		name, domain := addr, string(d)
+		name, domain := addr, d[0]
 		if at := strings.LastIndexByte(addr, '@'); at >= 0 {
 			name, domain = addr[:at], addr[at+1:]
 		}
@@ -134,7 +152,7 @@ func (d Domain) Recipients(list string) ([]string, error) {
 				Name:  strings.TrimSpace(part),
 				Other: d.Of("bob"),
 			}
-		case strings.EqualFold(domain, string(d)):
+		case d.Has(domain):
 			names = append(names, name)
 		default:
 			foreign = append(foreign, addr)
@@ -147,7 +165,7 @@ func (d Domain) Recipients(list string) ([]string, error) {
 				"{=other}, and nothing was sent: {names} cannot be reached."),
 			Name:  foreign[0],
 			More:  foreign[1:],
-			Other: string(d),
+			Other: d[0],
 		}
 	case len(names) == 0:
 		return nil, &refusal.Error{

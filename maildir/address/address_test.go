@@ -20,7 +20,7 @@ func TestIDOf(t *testing.T) {
 		"a@b c": "", "<a@b> <c@d>": "", "a@b,c@d": "", "@": "", "a@": "", "@a": "", "@mailtree.local": "",
 		"../msg_1": "", "a/b@mailtree.local": "", "é": "", "a\u202e@b": "", long + "x@a": "", long: "",
 	} {
-		got, err := Default.IDOf(refusal.InReplyTo, in)
+		got, err := (Domains{Default}).IDOf(refusal.InReplyTo, in)
 		if got != want || errors.Is(err, refusal.ErrInvalid) != (want == "") {
 			t.Errorf("%q: %q %v, want %q", in, got, err, want)
 		}

@@ -72,8 +72,8 @@ func (t *toolset) shapeRows(b *maildir.OpenBox, rows []index.BoxRow, outbox bool
 		by, _ := t.store.VerifiedIn(&r.MessageRow)
 		out[i] = rowShape{
 			ID:      r.ID,
-			From:    t.store.Domain().Of(r.From),
-			To:      t.store.Domain().Join(r.To),
+			From:    t.store.Domains().Of(r.From),
+			To:      t.store.Domains().Join(r.To),
 			Subject: r.Subject,
 			Date:    tool.Stamp(r.Created),
 			Auth:    by.String(),

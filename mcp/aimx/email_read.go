@@ -74,16 +74,16 @@ func noteOf(auth string, next int) string {
 }
 
 func (t *toolset) shapeLetter(b *maildir.OpenBox, l *maildir.Letter, outbox bool) letterShape {
-	s := letterShape{Content: string(l.Data), MessageID: t.store.Domain().MessageID(l.ID), Trusted: l.Trust, Auth: l.Voucher.String()}
+	s := letterShape{Content: string(l.Data), MessageID: t.store.Domains().MessageID(l.ID), Trusted: l.Trust, Auth: l.Voucher.String()}
 	if l.InReplyTo != "" {
-		s.InReplyTo = t.store.Domain().MessageID(l.InReplyTo)
+		s.InReplyTo = t.store.Domains().MessageID(l.InReplyTo)
 	}
 	if l.Next > 0 || int64(len(l.Data)) < l.Size {
 		s.Truncated, s.Bytes, s.Next = l.Next > 0, l.Size, l.Next
 	}
 	ids := make([]string, len(l.References))
 	for i, id := range l.References {
-		ids[i] = t.store.Domain().MessageID(id)
+		ids[i] = t.store.Domains().MessageID(id)
 	}
 	s.References = strings.Join(ids, " ")
 	if !outbox {

@@ -33,6 +33,6 @@ func (t *toolset) emailReply() tool.Tool {
 		if err != nil {
 			return nil, err
 		}
-		return t.sent(t.store.Domain().Join(m.Recipients()), m), nil
+		return t.sent(t.store.Domains().Join(m.Recipients()), m), nil
 	})
 }

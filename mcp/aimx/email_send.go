@@ -51,7 +51,7 @@ func (t *toolset) emailSend() tool.Tool {
 		if err != nil {
 			return nil, err
 		}
-		if d.To, err = t.store.Domain().Recipients(r.To); err != nil {
+		if d.To, err = t.store.Domains().Recipients(r.To); err != nil {
 			return nil, err
 		}
 		m, err := b.Send(ctx, d)
@@ -80,12 +80,12 @@ func (t *toolset) answers(r *sendRequest, d *maildir.Draft) (err error) {
 	if strings.TrimSpace(r.ReplyTo) == "" {
 		return nil
 	}
-	domain := t.store.Domain()
-	if d.InReplyTo, err = domain.IDOf(refusal.InReplyTo, r.ReplyTo); err != nil {
+	domains := t.store.Domains()
+	if d.InReplyTo, err = domains.IDOf(refusal.InReplyTo, r.ReplyTo); err != nil {
 		return err
 	}
 	for _, m := range strings.Fields(strings.ReplaceAll(r.References, "><", "> <")) { // RFC 5322 wants no blank between them
-		id, err := domain.IDOf(refusal.References, m)
+		id, err := domains.IDOf(refusal.References, m)
 		if err != nil {
 			return err
 		}
@@ -95,6 +95,6 @@ func (t *toolset) answers(r *sendRequest, d *maildir.Draft) (err error) {
 }
 
 func (t *toolset) sent(to string, m *maildir.Sent) tool.Result {
-	s := sentShape{to, t.store.Domain().MessageID(m.ID)}
+	s := sentShape{to, t.store.Domains().MessageID(m.ID)}
 	return tool.Result{Text: fmt.Sprintf("Email sent to %s. Message-ID: %s", s.To, s.MessageID), Value: s}
 }

@@ -33,7 +33,7 @@ func (t *toolset) mailboxCreate() tool.Tool {
 		if err != nil {
 			return nil, err
 		}
-		address := t.store.Domain().Of(m.Name)
+		address := t.store.Domains().Of(m.Name)
 		return tool.Result{Text: address, Value: addressShape{address}}, nil
 	})
 }
