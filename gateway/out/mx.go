@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 	"strings"
+
+	"mailtree/maildir/outgoing"
 )
 
 const maxServers = 5 // of a domain that are tried
@@ -27,7 +29,7 @@ type MX struct {
 }
 
 // Deliver is as of Transport.
-func (m *MX) Deliver(ctx context.Context, i *Item, raw []byte, sending func() error) (string, error) {
+func (m *MX) Deliver(ctx context.Context, i *outgoing.Item, raw []byte, sending func() error) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, deliveryTime)
 	defer cancel()
 	domain := i.To[strings.LastIndexByte(i.To, '@')+1:]
@@ -66,7 +68,7 @@ func (m *MX) servers(ctx context.Context, domain string) (hosts []string, err er
 }
 
 // through delivers through one server.
-func (m *MX) through(ctx context.Context, host string, i *Item, raw []byte, sending func() error) (string, error) {
+func (m *MX) through(ctx context.Context, host string, i *outgoing.Item, raw []byte, sending func() error) (string, error) {
 	addresses, err := m.Resolver.LookupIPAddr(ctx, host)
 	var missing *net.DNSError
 	if errors.As(err, &missing) && missing.IsNotFound && strings.HasSuffix(i.To, "@"+host) {

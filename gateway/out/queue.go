@@ -11,20 +11,7 @@ import (
 	"time"
 
 	"mailtree/gateway/message"
-)
-
-// State is what became of a message for one recipient.
-type State string
-
-// The states. Queued and Deferred items are tried at Next; the others are ends, but that a bounce
-// turns Sent and Unknown into Failed, and a person Unknown and Failed into Queued.
-const (
-	Queued   State = "queued"
-	Deferred State = "deferred" // tried, and to be tried again
-	Sending  State = "sending"  // the end of the message may have gone out
-	Sent     State = "sent"
-	Unknown  State = "unknown" // the end went out, and nobody answered
-	Failed   State = "failed"
+	"mailtree/maildir/outgoing"
 )
 
 // When a message is tried again: the first wait, doubled each time up to the longest, until the
@@ -36,43 +23,21 @@ const (
 	maxParallel = 8 // deliveries at a time
 )
 
-// Item is a message for one recipient.
-type Item struct {
-	ID        string // of the item
-	Message   string // of the message: its items are reported together
-	MessageID string // as the email has it, without < and >
-	From, To  string // of the envelope
-	State     State
-	Attempts  int
-	Queued    time.Time
-	Next      time.Time // of the next attempt, in the states Queued and Deferred
-	Reply     string    // the other side's last word
-	Reported  bool      // the sender was told that it failed, or may have
-}
-
-// ended reports whether nothing is to be done for the item.
-func (i *Item) ended() bool {
-	return i.State == Sent || i.Reported && (i.State == Failed || i.State == Unknown)
-}
-
-// pending reports whether what becomes of the item is still open.
-func (i *Item) pending() bool { return i.State == Queued || i.State == Deferred || i.State == Sending }
-
 // Store keeps the queue. It is used by one goroutine at a time.
 type Store interface {
-	// Open lists all items of each message that has one whose state is neither Sent nor reported.
-	Open(ctx context.Context) ([]Item, error)
+	// Open lists the items that have not ended.
+	Open(ctx context.Context) ([]outgoing.Item, error)
 	// Find lists the items of the message with a Message-ID.
-	Find(ctx context.Context, messageID string) ([]Item, error)
+	Find(ctx context.Context, messageID string) ([]outgoing.Item, error)
 	// Get is the item with an id. Errors: ErrNoItem.
-	Get(ctx context.Context, id string) (Item, error)
+	Get(ctx context.Context, id string) (outgoing.Item, error)
 	// Save makes an item durable before it returns.
-	Save(ctx context.Context, i Item) error
-	// Raw is the email of an item, signed.
-	Raw(ctx context.Context, i Item) ([]byte, error)
+	Save(ctx context.Context, i outgoing.Item) error
+	// Raw is the email of an item, signed. Errors: ErrTakenBack; *Refusal where it cannot be composed.
+	Raw(ctx context.Context, i outgoing.Item) ([]byte, error)
 	// Report tells the sender what became of a message, in the thread. It may be called again for
 	// the same items, when the server was stopped meanwhile, and tells once then.
-	Report(ctx context.Context, items []Item) error
+	Report(ctx context.Context, items []outgoing.Item) error
 }
 
 // errStore marks errors of the store on the way through a Transport.
@@ -80,6 +45,9 @@ var errStore = errors.New("the queue cannot be written")
 
 // ErrNoItem says that a queue does not have an item, or not in a state in which that can be done.
 var ErrNoItem = errors.New("there is no such item that this can be done with")
+
+// ErrTakenBack says that the message of an item was withdrawn or deleted: it is not sent, and nobody is told.
+var ErrTakenBack = errors.New("the message was taken back")
 
 // Queue sends what its store holds.
 type Queue struct {
@@ -138,14 +106,14 @@ func (q *Queue) pass(ctx context.Context) (next time.Time, err error) {
 	if err != nil {
 		return next, err
 	}
-	messages := map[string][]Item{}
+	messages := map[string][]outgoing.Item{}
 	for _, i := range items {
 		switch {
 		case q.active[i.ID]:
-		case i.State == Sending:
-			i.State, i.Reply = Unknown, "the server was stopped before the other side answered: it may have been taken"
+		case i.State == outgoing.Sending:
+			i.State, i.Reply = outgoing.Unknown, "the server was stopped before the other side answered: it may have been taken"
 			err = errors.Join(err, q.store.Save(ctx, i))
-		case i.State != Queued && i.State != Deferred:
+		case i.State != outgoing.Queued && i.State != outgoing.Deferred:
 		case i.Next.After(q.now()):
 			if i.Next.Before(next) {
 				next = i.Next
@@ -163,16 +131,16 @@ func (q *Queue) pass(ctx context.Context) (next time.Time, err error) {
 }
 
 // report tells the sender about a message that failed for somebody, once nothing of it is open.
-func (q *Queue) report(ctx context.Context, items []Item) error {
-	if slices.ContainsFunc(items, func(i Item) bool { return i.pending() || q.active[i.ID] }) ||
-		!slices.ContainsFunc(items, func(i Item) bool { return !i.ended() }) {
+func (q *Queue) report(ctx context.Context, items []outgoing.Item) error {
+	if slices.ContainsFunc(items, func(i outgoing.Item) bool { return i.Pending() || q.active[i.ID] }) ||
+		!slices.ContainsFunc(items, func(i outgoing.Item) bool { return !i.Ended() }) {
 		return nil
 	}
 	if err := q.store.Report(ctx, items); err != nil {
 		return err
 	}
 	for _, i := range items {
-		if i.ended() {
+		if i.Ended() {
 			continue
 		}
 		i.Reported = true
@@ -185,7 +153,7 @@ func (q *Queue) report(ctx context.Context, items []Item) error {
 
 // deliver tries one item, and saves what became of it. What cannot be saved stays as it is in the
 // store: an item that is Sending there becomes Unknown.
-func (q *Queue) deliver(ctx context.Context, i Item) {
+func (q *Queue) deliver(ctx context.Context, i outgoing.Item) {
 	reply, err := q.attempt(ctx, &i)
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -195,10 +163,10 @@ func (q *Queue) deliver(ctx context.Context, i Item) {
 		return
 	}
 	defer q.Wake()
-	if ctx.Err() != nil && err != nil && i.State != Sending {
+	if ctx.Err() != nil && err != nil && i.State != outgoing.Sending {
 		return // stopped before anything went out: it is still due
 	}
-	i.settle(reply, err, q.now())
+	settle(&i, reply, err, q.now())
 	if err := q.store.Save(context.WithoutCancel(ctx), i); err != nil {
 		q.log.Error("what became of mail cannot be written", "to", i.To, "state", i.State, "err", err)
 	}
@@ -206,10 +174,14 @@ func (q *Queue) deliver(ctx context.Context, i Item) {
 
 // attempt has the transport deliver an item. The item is Sending, in the store too, before its end
 // goes out.
-func (q *Queue) attempt(ctx context.Context, i *Item) (reply string, err error) {
+func (q *Queue) attempt(ctx context.Context, i *outgoing.Item) (reply string, err error) {
 	q.mu.Lock()
 	raw, err := q.store.Raw(ctx, *i)
 	q.mu.Unlock()
+	var refusal *Refusal
+	if errors.As(err, &refusal) || errors.Is(err, ErrTakenBack) {
+		return "", err
+	}
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", errStore, err)
 	}
@@ -217,7 +189,7 @@ func (q *Queue) attempt(ctx context.Context, i *Item) (reply string, err error) 
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		sending := *i
-		sending.State = Sending
+		sending.State = outgoing.Sending
 		if err := q.store.Save(ctx, sending); err != nil {
 			return fmt.Errorf("%w: %w", errStore, err)
 		}
@@ -226,22 +198,24 @@ func (q *Queue) attempt(ctx context.Context, i *Item) (reply string, err error) 
 	})
 }
 
-// settle is the item after an attempt.
-func (i *Item) settle(reply string, err error, now time.Time) {
+// settle notes in an item what an attempt came to.
+func settle(i *outgoing.Item, reply string, err error, now time.Time) {
 	i.Attempts++
 	wait := min(firstWait<<min(i.Attempts-1, 10), longestWait)
 	var refusal *Refusal
 	switch {
 	case err == nil:
-		i.State, i.Reply = Sent, reply
+		i.State, i.Reply = outgoing.Sent, reply
+	case errors.Is(err, ErrTakenBack):
+		i.State, i.Reply, i.Reported = outgoing.Failed, err.Error(), true
 	case errors.Is(err, ErrUnanswered):
-		i.State, i.Reply = Unknown, err.Error()
+		i.State, i.Reply = outgoing.Unknown, err.Error()
 	case errors.As(err, &refusal):
-		i.State, i.Reply = Failed, refusal.Reply
+		i.State, i.Reply = outgoing.Failed, refusal.Reply
 	case now.Add(wait).After(i.Queued.Add(tooOld)):
-		i.State, i.Reply = Failed, "given up after five days: "+err.Error()
+		i.State, i.Reply = outgoing.Failed, "given up after five days: "+err.Error()
 	default:
-		i.State, i.Reply, i.Next = Deferred, err.Error(), now.Add(wait)
+		i.State, i.Reply, i.Next = outgoing.Deferred, err.Error(), now.Add(wait)
 	}
 }
 
@@ -259,10 +233,10 @@ func (q *Queue) Bounce(ctx context.Context, b *message.Bounce) error {
 	}
 	for _, i := range items {
 		for _, r := range b.Recipients {
-			if r.Action != "failed" || !strings.EqualFold(r.Address, i.To) || i.State != Sent && i.State != Unknown {
+			if r.Action != "failed" || !strings.EqualFold(r.Address, i.To) || i.State != outgoing.Sent && i.State != outgoing.Unknown {
 				continue
 			}
-			i.State, i.Reported = Failed, true // the report itself is in the thread
+			i.State, i.Reported = outgoing.Failed, true // the report itself is in the thread
 			i.Reply = strings.TrimSpace(r.Status + " " + r.Diagnostic)
 			if err := q.store.Save(ctx, i); err != nil {
 				return err
@@ -276,29 +250,29 @@ func (q *Queue) Bounce(ctx context.Context, b *message.Bounce) error {
 // ErrNoItem.
 func (q *Queue) Retry(ctx context.Context, id string) error {
 	defer q.Wake()
-	return q.alter(ctx, id, func(i *Item) {
-		i.State, i.Reported, i.Attempts, i.Queued, i.Next = Queued, false, 0, q.now(), q.now()
+	return q.alter(ctx, id, func(i *outgoing.Item) {
+		i.State, i.Reported, i.Attempts, i.Queued, i.Next = outgoing.Queued, false, 0, q.now(), q.now()
 	})
 }
 
 // Drop ends an item that waits. Errors: ErrNoItem.
 func (q *Queue) Drop(ctx context.Context, id string) error {
-	return q.alter(ctx, id, func(i *Item) {
-		if i.pending() {
-			i.State, i.Reply = Failed, "dropped by the operator; last: "+i.Reply
+	return q.alter(ctx, id, func(i *outgoing.Item) {
+		if i.Pending() {
+			i.State, i.Reply = outgoing.Failed, "dropped by the operator; last: "+i.Reply
 		}
 		i.Reported = true
 	})
 }
 
-func (q *Queue) alter(ctx context.Context, id string, to func(*Item)) error {
+func (q *Queue) alter(ctx context.Context, id string, to func(*outgoing.Item)) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	i, err := q.store.Get(ctx, id)
 	if err != nil {
 		return err
 	}
-	if q.active[id] || i.State == Sent || i.State == Sending {
+	if q.active[id] || i.State == outgoing.Sent || i.State == outgoing.Sending {
 		return ErrNoItem
 	}
 	to(&i)

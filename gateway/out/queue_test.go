@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"mailtree/gateway/message"
+	"mailtree/maildir/outgoing"
 )
 
 // peer is a mail server of the tests. What it answers to a command, answers says; "drop" ends the
@@ -167,27 +168,25 @@ func (p *peer) message(c net.Conn, r *bufio.Reader) bool {
 // memory is a store of the tests. It fails from its n-th write on where failAt is n.
 type memory struct {
 	mu      sync.Mutex
-	items   map[string]Item
+	items   map[string]outgoing.Item
 	reports []string
 	writes  int
 	failAt  int
+	raw     error // what Raw says
 }
 
-func (s *memory) Open(context.Context) (all []Item, err error) {
+func (s *memory) Open(context.Context) (all []outgoing.Item, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	open := false
 	for _, i := range s.items {
-		open = open || !i.ended()
-		all = append(all, i)
-	}
-	if !open {
-		return nil, nil
+		if !i.Ended() {
+			all = append(all, i)
+		}
 	}
 	return all, nil
 }
 
-func (s *memory) Find(_ context.Context, id string) (all []Item, err error) {
+func (s *memory) Find(_ context.Context, id string) (all []outgoing.Item, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, i := range s.items {
@@ -198,7 +197,7 @@ func (s *memory) Find(_ context.Context, id string) (all []Item, err error) {
 	return all, nil
 }
 
-func (s *memory) Get(_ context.Context, id string) (Item, error) {
+func (s *memory) Get(_ context.Context, id string) (outgoing.Item, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i, ok := s.items[id]
@@ -215,7 +214,7 @@ func (s *memory) write() error {
 	return nil
 }
 
-func (s *memory) Save(_ context.Context, i Item) error {
+func (s *memory) Save(_ context.Context, i outgoing.Item) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.write(); err != nil {
@@ -225,11 +224,14 @@ func (s *memory) Save(_ context.Context, i Item) error {
 	return nil
 }
 
-func (*memory) Raw(_ context.Context, i Item) ([]byte, error) {
+func (s *memory) Raw(_ context.Context, i outgoing.Item) ([]byte, error) {
+	if s.raw != nil {
+		return nil, s.raw
+	}
 	return []byte("From: " + i.From + "\r\n\r\nHi.\r\n"), nil
 }
 
-func (s *memory) Report(_ context.Context, items []Item) error {
+func (s *memory) Report(_ context.Context, items []outgoing.Item) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.write(); err != nil {
@@ -251,8 +253,8 @@ var start = time.Date(2026, 2, 3, 9, 0, 0, 0, time.UTC)
 
 func newScene(t *testing.T, p *peer) *scene {
 	host, port, _ := net.SplitHostPort(p.listen(t, nil))
-	return &scene{p, &memory{items: map[string]Item{"1": {
-		ID: "1", Message: "m", MessageID: "m@mail.example.net", From: "build@mail.example.net", To: "ann@example.org", State: Queued, Queued: start, Next: start,
+	return &scene{p, &memory{items: map[string]outgoing.Item{"1": {
+		ID: "1", Message: "m", MessageID: "m@mail.example.net", From: "build@mail.example.net", To: "ann@example.org", State: outgoing.Queued, Queued: start, Next: start,
 	}}}, start, &Smarthost{Host: host, Port: port, Name: "mx.example.net"}}
 }
 
@@ -275,20 +277,20 @@ func TestStates(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		answers map[string]string
-		state   State
+		state   outgoing.State
 		reply   string
 		reports int
 	}{
-		"taken":               {nil, Sent, "250 2.0.0 kept as 1", 0},
-		"end without answer":  {map[string]string{"end": "drop"}, Unknown, "did not answer", 1},
-		"refused at the end":  {map[string]string{"end": "554 5.7.1 spam"}, Failed, "554 5.7.1 spam", 1},
-		"busy at the end":     {map[string]string{"end": "451 4.3.0 later"}, Deferred, "451 4.3.0 later", 0},
-		"no such recipient":   {map[string]string{"RCPT": "550-5.1.1 no such\r\n550 5.1.1 \u202euser"}, Failed, "550 5.1.1 no such user", 1},
-		"greylisted":          {map[string]string{"RCPT": "450 4.2.0 greylisted"}, Deferred, "450 4.2.0 greylisted", 0},
-		"sender refused":      {map[string]string{"MAIL": "553 5.1.8 go away"}, Failed, "553 5.1.8 go away", 1},
-		"dropped at DATA":     {map[string]string{"DATA": "drop"}, Deferred, "EOF", 0},
-		"dropped at greeting": {map[string]string{"EHLO": "drop"}, Deferred, "EOF", 0},
-		"greeting refused":    {map[string]string{"EHLO": "554 5.0.0 not you"}, Deferred, "not you", 0},
+		"taken":               {nil, outgoing.Sent, "250 2.0.0 kept as 1", 0},
+		"end without answer":  {map[string]string{"end": "drop"}, outgoing.Unknown, "did not answer", 1},
+		"refused at the end":  {map[string]string{"end": "554 5.7.1 spam"}, outgoing.Failed, "554 5.7.1 spam", 1},
+		"busy at the end":     {map[string]string{"end": "451 4.3.0 later"}, outgoing.Deferred, "451 4.3.0 later", 0},
+		"no such recipient":   {map[string]string{"RCPT": "550-5.1.1 no such\r\n550 5.1.1 \u202euser"}, outgoing.Failed, "550 5.1.1 no such user", 1},
+		"greylisted":          {map[string]string{"RCPT": "450 4.2.0 greylisted"}, outgoing.Deferred, "450 4.2.0 greylisted", 0},
+		"sender refused":      {map[string]string{"MAIL": "553 5.1.8 go away"}, outgoing.Failed, "553 5.1.8 go away", 1},
+		"dropped at DATA":     {map[string]string{"DATA": "drop"}, outgoing.Deferred, "EOF", 0},
+		"dropped at greeting": {map[string]string{"EHLO": "drop"}, outgoing.Deferred, "EOF", 0},
+		"greeting refused":    {map[string]string{"EHLO": "554 5.0.0 not you"}, outgoing.Deferred, "not you", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -306,15 +308,28 @@ func TestStates(t *testing.T) {
 	}
 }
 
+// TestNoEmail: a message that was taken back ends without a word; one that is no email ends with a report.
+func TestNoEmail(t *testing.T) {
+	t.Parallel()
+	for err, reports := range map[error]int{ErrTakenBack: 0, &Refusal{"to: cannot stand in a header"}: 1} {
+		s := newScene(t, &peer{})
+		s.store.raw = err
+		s.pass(t)
+		if i := s.store.items["1"]; i.State != outgoing.Failed || !i.Ended() || len(s.store.reports) != reports || s.ended() > 0 {
+			t.Errorf("%v: %+v %v", err, i, s.store.reports)
+		}
+	}
+}
+
 // TestRetries: the waits grow from five minutes to four hours, and end after five days with a report.
 func TestRetries(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, &peer{answers: map[string]string{"RCPT": "450 later"}})
 	var waits []time.Duration
-	for s.store.items["1"].State != Failed {
+	for s.store.items["1"].State != outgoing.Failed {
 		before := s.now
 		s.pass(t)
-		if i := s.store.items["1"]; i.State == Deferred {
+		if i := s.store.items["1"]; i.State == outgoing.Deferred {
 			waits = append(waits, i.Next.Sub(before))
 			s.now = i.Next
 		}
@@ -346,10 +361,10 @@ func TestKilled(t *testing.T) {
 			s.pass(t)
 			s.pass(t)
 			i := s.store.items["1"]
-			if s.ended() != 1 || i.State == Sent != (s.takes() == 1 && i.State != Unknown) || !i.ended() {
+			if s.ended() != 1 || i.State == outgoing.Sent != (s.takes() == 1 && i.State != outgoing.Unknown) || !i.Ended() {
 				t.Errorf("%s, killed at write %d: ended %d times, taken %d, %+v", name, n, s.ended(), s.takes(), i)
 			}
-			if i.State != Sent && len(s.store.reports) == 0 {
+			if i.State != outgoing.Sent && len(s.store.reports) == 0 {
 				t.Errorf("%s, killed at write %d: %s, and nobody is told", name, n, i.State)
 			}
 		}
@@ -361,17 +376,17 @@ func TestBounce(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, &peer{})
 	s.pass(t)
-	bounce := func(id, address, action string) State {
+	bounce := func(id, address, action string) outgoing.State {
 		if err := s.queue().Bounce(t.Context(), &message.Bounce{MessageID: id, Recipients: []message.Recipient{{Address: address, Action: action, Status: "5.1.1"}}}); err != nil {
 			t.Fatal(err)
 		}
 		return s.store.items["1"].State
 	}
-	if bounce("x@mail.example.net", "ann@example.org", "failed") != Sent || bounce("m@mail.example.net", "bob@example.org", "failed") != Sent ||
-		bounce("m@mail.example.net", "ann@example.org", "delayed") != Sent || bounce("", "ann@example.org", "failed") != Sent {
+	if bounce("x@mail.example.net", "ann@example.org", "failed") != outgoing.Sent || bounce("m@mail.example.net", "bob@example.org", "failed") != outgoing.Sent ||
+		bounce("m@mail.example.net", "ann@example.org", "delayed") != outgoing.Sent || bounce("", "ann@example.org", "failed") != outgoing.Sent {
 		t.Error("a report about something else counts")
 	}
-	if bounce("m@mail.example.net", "Ann@example.org", "failed") != Failed || s.store.items["1"].Reply != "5.1.1" {
+	if bounce("m@mail.example.net", "Ann@example.org", "failed") != outgoing.Failed || s.store.items["1"].Reply != "5.1.1" {
 		t.Errorf("%+v", s.store.items["1"])
 	}
 }
@@ -386,7 +401,7 @@ func TestOperator(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.pass(t)
-	if s.store.items["1"].State != Sent || s.ended() != 2 {
+	if s.store.items["1"].State != outgoing.Sent || s.ended() != 2 {
 		t.Errorf("%+v", s.store.items["1"])
 	}
 	for _, err := range []error{s.queue().Retry(t.Context(), "1"), s.queue().Drop(t.Context(), "1"), s.queue().Drop(t.Context(), "2")} {
@@ -396,7 +411,7 @@ func TestOperator(t *testing.T) {
 	}
 	s = newScene(t, &peer{answers: map[string]string{"RCPT": "450 later"}})
 	s.pass(t)
-	if err := s.queue().Drop(t.Context(), "1"); err != nil || s.store.items["1"].State != Failed {
+	if err := s.queue().Drop(t.Context(), "1"); err != nil || s.store.items["1"].State != outgoing.Failed {
 		t.Errorf("%v %+v", err, s.store.items["1"])
 	}
 }
@@ -415,7 +430,7 @@ func TestSmarthost(t *testing.T) {
 	}
 	p := &peer{caps: "AUTH PLAIN"}
 	host, port, _ := net.SplitHostPort(p.listen(t, func(l net.Listener) net.Listener { return tls.NewListener(l, web.TLS) }))
-	item := &Item{From: "build@mail.example.net", To: "ann@example.org"}
+	item := &outgoing.Item{From: "build@mail.example.net", To: "ann@example.org"}
 	none := func() error { return nil }
 	smart := &Smarthost{Host: host, Port: port, TLS: true, User: "u", PasswordFile: secret, Name: "mx", Config: &tls.Config{RootCAs: roots}}
 	if reply, err := smart.Deliver(t.Context(), item, []byte("From: a@b\r\n\r\n"), none); err != nil || !strings.HasPrefix(reply, "250") {
@@ -433,7 +448,7 @@ func TestSmarthost(t *testing.T) {
 	if _, err := connect(t.Context(), conn, "mx", &tls.Config{}, true); err == nil || !strings.Contains(err.Error(), "STARTTLS") {
 		t.Error(err)
 	}
-	if _, err := smart.Deliver(t.Context(), &Item{From: "a@b", To: "a@b"}, nil, none); err == nil || strings.Contains(err.Error(), "hunter2") {
+	if _, err := smart.Deliver(t.Context(), &outgoing.Item{From: "a@b", To: "a@b"}, nil, none); err == nil || strings.Contains(err.Error(), "hunter2") {
 		t.Error(err)
 	}
 	for _, bad := range []string{"", "host", "http://h", "smtps://u:p@h", "smtp://", "smtp://h/x"} {
@@ -489,7 +504,7 @@ func TestMX(t *testing.T) {
 				return dial(ctx, network, at)
 			}}
 			p.heard()
-			reply, err := m.Deliver(t.Context(), &Item{From: "build@mail.example.net", To: c.to}, []byte("From: a@b\r\n\r\n"), func() error { return nil })
+			reply, err := m.Deliver(t.Context(), &outgoing.Item{From: "build@mail.example.net", To: c.to}, []byte("From: a@b\r\n\r\n"), func() error { return nil })
 			var refusal *Refusal
 			switch {
 			case c.want == "refused" && errors.As(err, &refusal), c.want == "later" && err != nil && !errors.As(err, &refusal):
@@ -504,7 +519,7 @@ func TestMX(t *testing.T) {
 	at = old.listen(t, nil)
 	m := &MX{Resolver: names{ip: "192.0.2.1"}, dial: func(ctx context.Context, network, _ string) (net.Conn, error) { return dial(ctx, network, at) }, Name: "mx"}
 	var refusal *Refusal
-	if _, err := m.Deliver(t.Context(), &Item{From: "a@b", To: "änn@example.org"}, nil, func() error { return nil }); !errors.As(err, &refusal) {
+	if _, err := m.Deliver(t.Context(), &outgoing.Item{From: "a@b", To: "änn@example.org"}, nil, func() error { return nil }); !errors.As(err, &refusal) {
 		t.Errorf("letters beyond ASCII to a server without SMTPUTF8: %v", err)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/emersion/go-sasl"
+
+	"mailtree/maildir/outgoing"
 )
 
 // Smarthost is a server that passes all our mail on.
@@ -47,7 +49,7 @@ func here(host string) bool {
 }
 
 // Deliver is as of Transport. A smarthost that does not let us in is no refusal of the message.
-func (s *Smarthost) Deliver(ctx context.Context, i *Item, raw []byte, sending func() error) (string, error) {
+func (s *Smarthost) Deliver(ctx context.Context, i *outgoing.Item, raw []byte, sending func() error) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, deliveryTime)
 	defer cancel()
 	conn, err := dial(ctx, "tcp", net.JoinHostPort(s.Host, s.Port))

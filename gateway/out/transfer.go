@@ -12,6 +12,7 @@ import (
 	"github.com/emersion/go-smtp"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/outgoing"
 )
 
 // Transport delivers a message to one recipient.
@@ -20,7 +21,7 @@ type Transport interface {
 	// end of the message goes out, and sends no end where that fails. Errors: *Refusal where the other
 	// side will not take it; ErrUnanswered where it did not answer for the whole message; every other
 	// error means that the message was not taken and may be tried again.
-	Deliver(ctx context.Context, i *Item, raw []byte, sending func() error) (reply string, err error)
+	Deliver(ctx context.Context, i *outgoing.Item, raw []byte, sending func() error) (reply string, err error)
 }
 
 // Refusal is an answer that will not change.
@@ -93,7 +94,7 @@ func (g *greeted) Read(p []byte) (int, error) {
 }
 
 // transfer sends one message over a connection that has said hello.
-func transfer(c *smtp.Client, i *Item, raw []byte, sending func() error) (string, error) {
+func transfer(c *smtp.Client, i *outgoing.Item, raw []byte, sending func() error) (string, error) {
 	options := &smtp.MailOptions{Size: int64(len(raw))}
 	if !ascii(i.From) || !ascii(i.To) || !ascii(header(raw)) {
 		if ok, _ := c.Extension("SMTPUTF8"); !ok {

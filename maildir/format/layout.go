@@ -200,6 +200,7 @@ const (
 	SeenDir     = RunDir + "/seen"     // one file per agent; its mtime is when the agent was last seen
 	SessionsDir = RunDir + "/sessions" // one file per seat (maildir/seat): its agent, and the messages that it was told of
 	NotifiedDir = RunDir + "/notified" // what earlier versions wrote of agents in tmux windows, one file per agent
+	QueueDir    = RunDir + "/queue"    // one file per message and recipient at another domain, see package outgoing
 	StoppedDir  = RunDir + "/stopped"  // one file per agent: claims of others that stopped it, see package claim
 )
 

@@ -243,7 +243,20 @@ func ReplaceFile(name string, data []byte, mode fs.FileMode) error {
 // WriteRun writes the file p of the untracked run-time state. Every reader sees the whole new file or the
 // old file, also while other processes write it. The file is not durable. WriteRun returns fs.ErrNotExist
 // if no store was ever opened here, because then there is no TmpDir.
-func (t *Tree) WriteRun(p string, data []byte) error {
+func (t *Tree) WriteRun(p string, data []byte) error { return t.replaceRun(p, data, false) }
+
+// SaveRun is WriteRun, and the file is durable before SaveRun returns.
+func (t *Tree) SaveRun(p string, data []byte) error {
+	if err := t.replaceRun(p, data, true); err != nil {
+		return err
+	}
+	if err := t.SyncFolder(path.Dir(path.Dir(p))); err != nil { // the file's folder may be new
+		return err
+	}
+	return t.SyncFolder(path.Dir(p))
+}
+
+func (t *Tree) replaceRun(p string, data []byte, durable bool) error {
 	return t.withRoot(func(root *os.Root) error {
 		if st, err := t.Stat(TmpDir); err != nil || !st.Mode.IsDir() {
 			return cmp.Or(err, fs.ErrNotExist)
@@ -254,6 +267,9 @@ func (t *Tree) WriteRun(p string, data []byte) error {
 			return err
 		}
 		_, err = f.Write(data)
+		if err == nil && durable {
+			err = f.Sync()
+		}
 		if err = cmp.Or(err, f.Close()); err == nil {
 			err = root.MkdirAll(path.Dir(p), 0o700)
 		}

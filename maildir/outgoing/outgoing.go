@@ -1,0 +1,199 @@
+// Package outgoing keeps what is to be sent to other domains, and what became of it.
+//
+// A message has an Item for each recipient at another domain, in a file of its own below
+// format.QueueDir. The file is written with the message, in the same operation; the queue (gateway/out)
+// replaces it whenever the item's state changes, and moves it to the folder "ended" once nothing is to be
+// done for it. A file is one line: an HMAC of the JSON under the store's key, a blank, the JSON. A file
+// with a wrong HMAC was not written by this store and is ignored: the folder lies in a work tree, and a
+// `git pull` could bring one (I8). See docs/email.md, "The gateway".
+package outgoing
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"path"
+	"strings"
+	"time"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/tree"
+)
+
+// State is what became of a message for one recipient.
+type State string
+
+// The states. Queued and Deferred items are tried at Next; the others are ends, but that a bounce
+// turns Sent and Unknown into Failed, and a person Unknown and Failed into Queued.
+const (
+	Queued   State = "queued"
+	Deferred State = "deferred" // tried, and to be tried again
+	Sending  State = "sending"  // the end of the message may have gone out
+	Sent     State = "sent"
+	Unknown  State = "unknown" // the end went out, and nobody answered
+	Failed   State = "failed"
+)
+
+// Item is a message for one recipient.
+type Item struct {
+	ID        string    `json:"id"`         // of the item: see ID
+	Project   string    `json:"project"`    // slug
+	Message   string    `json:"message"`    // id of the message: its items are reported together
+	MessageID string    `json:"message_id"` // as the email has it, without < and >
+	From      string    `json:"from"`       // of the envelope
+	To        string    `json:"to"`
+	State     State     `json:"state"`
+	Attempts  int       `json:"attempts,omitempty"`
+	Queued    time.Time `json:"queued"`
+	Next      time.Time `json:"next"`               // of the next attempt, in the states Queued and Deferred
+	Reply     string    `json:"reply,omitempty"`    // the other side's last word
+	Reported  bool      `json:"reported,omitempty"` // the sender was told that it failed, or may have
+}
+
+// Ended reports whether nothing is to be done for the item.
+func (i *Item) Ended() bool {
+	return i.State == Sent || i.Reported && (i.State == Failed || i.State == Unknown)
+}
+
+// Pending reports whether what becomes of the item is still open.
+func (i *Item) Pending() bool { return i.State == Queued || i.State == Deferred || i.State == Sending }
+
+// ID returns the id of the item of a message for a recipient.
+func ID(message, to string) string {
+	sum := sha256.Sum256([]byte(to))
+	return message + "-" + hex.EncodeToString(sum[:6])
+}
+
+// Path returns the path of the file of an item that has not ended.
+func Path(id string) string { return format.QueueDir + "/" + id + ".json" }
+
+const endedDir = format.QueueDir + "/ended"
+
+func endedPath(id string) string { return endedDir + "/" + id + ".json" }
+
+// keepEnded is how long the file of an item that has ended is kept.
+const keepEnded = 90 * 24 * time.Hour
+
+// Encode returns the bytes of an item's file.
+func Encode(key []byte, i *Item) ([]byte, error) {
+	js, err := json.Marshal(i)
+	if err != nil {
+		return nil, err
+	}
+	return append(append([]byte(mac(key, js)+" "), js...), '\n'), nil
+}
+
+func mac(key, js []byte) string {
+	h := hmac.New(sha256.New, key)
+	h.Write([]byte("mailtree queue\n"))
+	h.Write(js)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Folder is the queue of one project.
+type Folder struct {
+	Tree    *tree.Tree
+	Project string // slug
+	Key     []byte // the store's
+	Log     *slog.Logger
+}
+
+// errForeign says that a file is no item that this store wrote for this project under that name.
+var errForeign = errors.New("it was not written by this store for this place")
+
+// load reads a file. It returns fs.ErrNotExist, errForeign and the errors of the file system.
+func (f *Folder) load(file string) (*Item, error) {
+	data, _, err := f.Tree.Read(file, format.MaxSmall)
+	var bad *tree.FormatError
+	switch {
+	case errors.As(err, &bad):
+		return nil, errForeign
+	case err != nil:
+		return nil, err
+	}
+	sum, js, ok := bytes.Cut(bytes.TrimSuffix(data, []byte("\n")), []byte(" "))
+	if !ok || !hmac.Equal(sum, []byte(mac(f.Key, js))) {
+		return nil, errForeign
+	}
+	i := &Item{}
+	if json.Unmarshal(js, i) != nil || i.Project != f.Project || i.ID != ID(i.Message, i.To) || path.Base(file) != i.ID+".json" {
+		return nil, errForeign
+	}
+	return i, nil
+}
+
+// Get returns the item with an id; nil if there is none. An ended item wins over another one of that id: an
+// old file that is brought back sends nothing again.
+func (f *Folder) Get(id string) (*Item, error) {
+	for _, file := range []string{endedPath(id), Path(id)} {
+		i, err := f.load(file)
+		switch {
+		case err == nil:
+			return i, nil
+		case errors.Is(err, errForeign):
+			f.Log.Warn("a file of the queue of outgoing mail is ignored", "project", f.Project, "path", file, "error", err)
+		case !errors.Is(err, fs.ErrNotExist):
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// Open returns the items that have not ended and that known does not know by id.
+func (f *Folder) Open(known func(id string) bool) (all []Item, err error) {
+	entries, err := f.Tree.List(format.QueueDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, e := range entries {
+		id, ok := strings.CutSuffix(e.Name(), ".json")
+		if !ok || known(id) {
+			continue
+		}
+		i, gerr := f.Get(id)
+		if err = errors.Join(err, gerr); i != nil && !i.Ended() {
+			all = append(all, *i)
+		}
+	}
+	return all, err
+}
+
+// Save makes an item durable before it returns. The item has one file afterwards.
+func (f *Folder) Save(i *Item) error {
+	data, err := Encode(f.Key, i)
+	if err != nil {
+		return err
+	}
+	to, from := Path(i.ID), endedPath(i.ID)
+	if i.Ended() {
+		to, from = from, to
+	}
+	if err := f.Tree.SaveRun(to, data); err != nil {
+		return err
+	}
+	if err := f.Tree.RemoveRun(from); err != nil {
+		return err
+	}
+	return tree.IgnoreGone(f.Tree.SyncFolder(path.Dir(from)))
+}
+
+// Prune removes the files of items that ended long before now.
+func (f *Folder) Prune(now time.Time) error {
+	entries, err := f.Tree.List(endedDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		file := endedDir + "/" + e.Name()
+		st, serr := f.Tree.Stat(file)
+		if serr == nil && now.Sub(time.Unix(0, st.MTime)) > keepEnded {
+			err = errors.Join(err, f.Tree.RemoveRun(file))
+		}
+	}
+	return err
+}
