@@ -213,14 +213,14 @@ func TestBesideAPerson(t *testing.T) {
 	})
 	var sent sync.WaitGroup
 	n := 0
-	for i := 0; i < 40 || commits.Load() < int32(*byHand); i++ {
+	for i := 0; i < 12 || commits.Load() < int32(*byHand); i++ {
 		n++
 		id := fmt.Sprintf("m%03d", i)
 		p := "messages/" + id
 		tr.write(p, id)
 		sent.Add(1)
 		tr.log.Record([]writer.Op{op("send", "A", id, p)}, sent.Done)
-		if i%2 == 0 || i >= 40 {
+		if i%2 == 0 || i >= 12 {
 			sent.Wait()
 		}
 	}
