@@ -6,8 +6,10 @@ import (
 	"crypto"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
+	"fmt"
 	"net"
 	"net/netip"
 	"strings"
@@ -98,6 +100,22 @@ func signed(t *testing.T, raw, domain, selector string, change func(*dkim.SignOp
 	return b.String()
 }
 
+// signedInPart is a message whose valid signature covers the first n bytes of its body, which tag says.
+func signedInPart(t *testing.T, raw, domain string, n int, tag string) string {
+	t.Helper()
+	_, body, _ := strings.Cut(raw, "\r\n\r\n")
+	sum := sha256.Sum256([]byte(body[:n]))
+	sender, _, _ := strings.Cut(raw, "\r\n")
+	field := fmt.Sprintf("DKIM-Signature: v=1; a=rsa-sha256; c=simple/simple; d=%s; s=s; h=From; %sbh=%s; b=", domain, tag,
+		base64.StdEncoding.EncodeToString(sum[:]))
+	digest := sha256.Sum256([]byte(sender + "\r\n" + field))
+	signature, err := rsa.SignPKCS1v15(nil, key(), crypto.SHA256, digest[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return field + base64.StdEncoding.EncodeToString(signature) + "\r\n" + raw
+}
+
 func from(sender string) string { return strings.Replace(plain, "ann@bank.example", sender, 1) }
 
 func smtp(ip, sender string) Peer {
@@ -121,6 +139,7 @@ func TestPasses(t *testing.T) {
 		"other records beside":   {signed(t, from("ann@odd.example"), "odd.example", "s", nil), Peer{}, "odd.example", "dkim"},
 		"second of signatures":   {signed(t, signed(t, plain, "bank.example", "s", nil), "evil.example", "s", nil), Peer{}, "bank.example", "dkim"},
 		"capital letters":        {signed(t, from("Ann@BANK.example"), "Bank.Example", "s", nil), Peer{}, "bank.example", "dkim"},
+		"signature by hand":      {signedInPart(t, plain, "bank.example", len("Pay now.\r\n"), ""), Peer{}, "bank.example", "dkim"},
 		"machine":                {plain, smtp(bank, "x@bank.example"), "bank.example", "spf"},
 		"machine of a part":      {plain, smtp(bank, "x@news.bank.example"), "bank.example", "spf"},
 		"machine, null sender":   {plain, Peer{IP: netip.MustParseAddr(bank), Helo: "helo.bank.example"}, "bank.example", "spf"},
@@ -143,6 +162,11 @@ func TestSpoofs(t *testing.T) {
 	t.Parallel()
 	ours := func(rest string) string { return "Authentication-Results: mx.ours.example; " + rest + "\r\n" }
 	pass := ours("dmarc=pass header.from=bank.example")
+	arc := func(dmarc string) string {
+		return "ARC-Seal: i=1; a=rsa-sha256; cv=none; d=bank.example; s=s; b=eA==\r\n" +
+			"ARC-Message-Signature: i=1; a=rsa-sha256; d=bank.example; s=s; h=From; bh=eA==; b=eA==\r\n" +
+			"ARC-Authentication-Results: i=1; mx.ours.example; dkim=pass header.d=bank.example; dmarc=" + dmarc + " header.from=bank.example\r\n"
+	}
 	valid := signed(t, plain, "bank.example", "s", nil)
 	sign := func(raw, domain string) string { return signed(t, raw, domain, "s", nil) }
 	ofEvil := smtp(evil, "eve@evil.example")
@@ -151,65 +175,82 @@ func TestSpoofs(t *testing.T) {
 		raw  string
 		peer Peer
 	}{
-		"nothing":                            {plain, Peer{}},
-		"envelope of somebody else":          {plain, ofEvil},
-		"envelope of the victim":             {plain, smtp(evil, "ann@bank.example")},
-		"null sender":                        {plain, smtp(evil, "")},
-		"spf behind a server of ours":        {plain, Peer{Helo: "bank.example", MailFrom: "ann@bank.example"}},
-		"spf of a part where strict":         {from("ann@strict.example"), smtp(bank, "x@mail.strict.example")},
-		"signature of somebody else":         {sign(plain, "evil.example"), ofEvil},
-		"signature of a part where strict":   {sign(from("ann@strict.example"), "mail.strict.example"), Peer{}},
-		"signature of a public suffix":       {sign(from("ann@shop.co.uk"), "co.uk"), Peer{}},
-		"signature of a neighbour":           {sign(from("ann@shop.co.uk"), "other.co.uk"), Peer{}},
-		"signature of a neighbouring site":   {sign(from("ann@alice.github.io"), "eve.github.io"), Peer{}},
-		"no policy":                          {sign(from("ann@nopolicy.example"), "nopolicy.example"), Peer{}},
-		"two policies":                       {sign(from("ann@two.example"), "two.example"), Peer{}},
-		"broken policy":                      {sign(from("ann@broken.example"), "broken.example"), Peer{}},
-		"policy that cannot be looked up":    {sign(from("ann@slow.example"), "slow.example"), Peer{}},
-		"another text":                       {strings.Replace(valid, "Pay now", "Pay me", 1), Peer{}},
-		"another subject":                    {strings.Replace(valid, "Subject: Pay", "Subject: Play", 1), Peer{}},
-		"a second subject":                   {"Subject: Urgent\r\n" + valid, Peer{}},
-		"another sender":                     {strings.Replace(valid, "ann@", "boss@", 1), Peer{}},
-		"a second From above":                {"From: eve@evil.example\r\n" + valid, Peer{}},
-		"a second From below":                {strings.Replace(valid, "\r\n\r\n", "\r\nFrom: boss@bank.example\r\n\r\n", 1), Peer{}},
-		"a second From with a blank":         {"From : boss@bank.example\r\n" + valid, Peer{}},
-		"a second From in capitals":          {"FROM: boss@bank.example\r\n" + valid, Peer{}},
-		"a second Content-Type":              {"Content-Type: text/html\r\nContent-Type: text/plain\r\n" + valid, Peer{}},
-		"text behind the signed length":      {strings.Replace(valid, "DKIM-Signature: ", "DKIM-Signature: l=10; ", 1), Peer{}},
-		"expired":                            {signed(t, plain, "bank.example", "s", func(o *dkim.SignOptions) { o.Expiration = time.Unix(1, 0) }), Peer{}},
-		"key that is revoked":                {signed(t, plain, "bank.example", "revoked", nil), Peer{}},
-		"key in testing":                     {signed(t, plain, "bank.example", "test", nil), Peer{}},
-		"key that cannot be looked up":       {signed(t, plain, "bank.example", "down", nil), Peer{}},
-		"key for another hash":               {signed(t, plain, "bank.example", "ed", nil), Peer{}},
-		"no such key":                        {signed(t, plain, "bank.example", "none", nil), Peer{}},
-		"signature without From":             {strings.Replace(valid, "h=From:", "h=Frog:", 1), Peer{}},
-		"i of another domain":                {strings.Replace(valid, "d=bank.example;", "d=evil.example; i=@bank.example;", 1), Peer{}},
-		"two addresses":                      {sign(from("ann@bank.example>, Eve <eve@evil.example"), "bank.example"), Peer{}},
-		"two addresses, the other first":     {sign(strings.Replace(plain, "Ann", "eve@evil.example, Ann", 1), "evil.example"), ofEvil},
-		"group":                              {sign(strings.Replace(plain, "Ann <ann@bank.example>", "Bank: ann@bank.example;", 1), "bank.example"), Peer{}},
-		"empty group before":                 {sign(strings.Replace(plain, "Ann <", "x:;, Ann <", 1), "bank.example"), Peer{}},
-		"no From, but Sender":                {sign(strings.Replace(plain, "From:", "From-X: x\r\nSender:", 1)+"", "bank.example"), smtp(bank, "ann@bank.example")},
-		"no From at all":                     {strings.Replace(plain, "From:", "X:", 1), smtp(bank, "ann@bank.example")},
-		"address in brackets twice":          {sign(strings.Replace(plain, "Ann <", "<eve@evil.example> <", 1), "evil.example"), ofEvil},
-		"address and comment":                {sign(strings.Replace(plain, "Ann <ann@bank.example>", "ann@bank.example (<eve@evil.example>", 1), "evil.example"), ofEvil},
-		"a number for a domain":              {from("ann@[192.0.2.1]"), smtp(bank, "ann@bank.example")},
-		"dot behind the domain":              {sign(from("ann@bank.example."), "evil.example"), ofEvil},
-		"victim as a part":                   {sign(from("ann@bank.example.evil.example"), "bank.example"), Peer{}},
-		"results of the sender":              {"Received: by ours\r\n" + pass + plain, mta},
-		"results from nobody we know":        {pass + "Received: by ours\r\n" + plain, Peer{}},
-		"results of another server":          {strings.Replace(pass, "ours", "evil", 1) + "Received: by ours\r\n" + plain, mta},
-		"results for another sender":         {ours("dmarc=pass header.from=evil.example") + "Received: by ours\r\n" + plain, mta},
-		"results twice":                      {pass + ours("dmarc=fail header.from=bank.example") + "Received: by ours\r\n" + plain, mta},
-		"results twice, the other first":     {ours("dmarc=fail header.from=bank.example") + pass + "Received: by ours\r\n" + plain, mta},
-		"results that fail":                  {ours("dmarc=fail header.from=bank.example") + "Received: by ours\r\n" + valid, mta},
-		"results in a comment":               {ours("dmarc=fail (x; dmarc=pass header.from=bank.example) header.from=bank.example") + "Received: by x\r\n" + plain, mta},
-		"results in quotation marks":         {ours(`spf=pass smtp.mailfrom="; dmarc=pass header.from=bank.example; x="@evil.example`) + "Received: by x\r\n" + plain, mta},
-		"results in an open quotation":       {ours(`spf=pass smtp.mailfrom=x"; dmarc=pass header.from=bank.example`) + "Received: by x\r\n" + plain, mta},
-		"results behind a comment too much":  {ours(`spf=pass (by x) ; y) ; dmarc=pass header.from=bank.example`) + "Received: by x\r\n" + plain, mta},
-		"results of a longer name":           {strings.Replace(pass, "ours.example", "ours.example.evil.example", 1) + "Received: by x\r\n" + plain, mta},
-		"results of no trusted name, no hop": {strings.Replace(pass, "mx.ours.example", "", 1) + plain, mta},
-		"results for one of two senders":     {pass + "Received: by x\r\n" + strings.Replace(plain, "Ann <", "eve@evil.example, <", 1), mta},
-		"signature in results alone":         {ours("dkim=pass header.d=bank.example; spf=pass smtp.mailfrom=bank.example") + "Received: by x\r\n" + plain, mta},
+		"nothing":                             {plain, Peer{}},
+		"envelope of somebody else":           {plain, ofEvil},
+		"envelope of the victim":              {plain, smtp(evil, "ann@bank.example")},
+		"null sender":                         {plain, smtp(evil, "")},
+		"spf behind a server of ours":         {plain, Peer{Helo: "bank.example", MailFrom: "ann@bank.example"}},
+		"spf of a part where strict":          {from("ann@strict.example"), smtp(bank, "x@mail.strict.example")},
+		"signature of somebody else":          {sign(plain, "evil.example"), ofEvil},
+		"signature of a part where strict":    {sign(from("ann@strict.example"), "mail.strict.example"), Peer{}},
+		"signature of a public suffix":        {sign(from("ann@shop.co.uk"), "co.uk"), Peer{}},
+		"signature of a neighbour":            {sign(from("ann@shop.co.uk"), "other.co.uk"), Peer{}},
+		"signature of a neighbouring site":    {sign(from("ann@alice.github.io"), "eve.github.io"), Peer{}},
+		"no policy":                           {sign(from("ann@nopolicy.example"), "nopolicy.example"), Peer{}},
+		"two policies":                        {sign(from("ann@two.example"), "two.example"), Peer{}},
+		"broken policy":                       {sign(from("ann@broken.example"), "broken.example"), Peer{}},
+		"policy that cannot be looked up":     {sign(from("ann@slow.example"), "slow.example"), Peer{}},
+		"another text":                        {strings.Replace(valid, "Pay now", "Pay me", 1), Peer{}},
+		"another subject":                     {strings.Replace(valid, "Subject: Pay", "Subject: Play", 1), Peer{}},
+		"a second subject":                    {"Subject: Urgent\r\n" + valid, Peer{}},
+		"another sender":                      {strings.Replace(valid, "ann@", "boss@", 1), Peer{}},
+		"a second From above":                 {"From: eve@evil.example\r\n" + valid, Peer{}},
+		"a second From below":                 {strings.Replace(valid, "\r\n\r\n", "\r\nFrom: boss@bank.example\r\n\r\n", 1), Peer{}},
+		"a second From with a blank":          {"From : boss@bank.example\r\n" + valid, Peer{}},
+		"a second From in capitals":           {"FROM: boss@bank.example\r\n" + valid, Peer{}},
+		"a second Content-Type":               {"Content-Type: text/html\r\nContent-Type: text/plain\r\n" + valid, Peer{}},
+		"text behind the signed length":       {strings.Replace(valid, "DKIM-Signature: ", "DKIM-Signature: l=10; ", 1), Peer{}},
+		"text of which a part is signed":      {signedInPart(t, plain, "bank.example", 4, "l=4; "), Peer{}},
+		"text that is signed, with a length":  {signedInPart(t, plain, "bank.example", len("Pay now.\r\n"), "l=10; "), Peer{}},
+		"text added behind a signed length":   {signedInPart(t, plain, "bank.example", len("Pay now.\r\n"), "l=10; ") + "To me.\r\n", Peer{}},
+		"part, signed by a whole with strict": {sign(from("ann@news.strict.example"), "strict.example"), Peer{}},
+		"organization without a policy":       {sign(from("ann@mail.nopolicy.example"), "nopolicy.example"), Peer{}},
+		"sha1":                                {strings.Replace(valid, "a=rsa-sha256", "a=rsa-sha1", 1), Peer{}},
+		"signature without a body":            {valid[:strings.Index(valid, "From:")] + "From: Eve <ann@bank.example>\r\n\r\n", Peer{}},
+		"arc alone":                           {arc("none") + plain, Peer{}},
+		"arc that says that dmarc passes":     {arc("pass") + "Received: by ours\r\n" + plain, mta},
+		"arc of our name from outside":        {arc("pass") + plain, ofEvil},
+		"name of ours in a comment":           {"Authentication-Results: (mx.ours.example) mx.evil.example; dmarc=pass header.from=bank.example\r\nReceived: by x\r\n" + plain, mta},
+		"name of ours, then another":          {"Authentication-Results: mx.ours.example mx.evil.example; dmarc=pass header.from=bank.example\r\nReceived: by x\r\n" + plain, mta},
+		"results above and below a hop":       {ours("dmarc=fail header.from=bank.example") + "Received: by ours\r\n" + pass + plain, mta},
+		"results in another field":            {strings.Replace(pass, "Authentication-Results", "X-Authentication-Results", 1) + "Received: by x\r\n" + plain, mta},
+		"results with a temporary error":      {ours("dmarc=temperror header.from=bank.example") + "Received: by x\r\n" + plain, mta},
+		"address in the name alone":           {strings.Replace(plain, "Ann <ann@bank.example>", `"ann@bank.example" <eve@evil.example>`, 1), Peer{}},
+		"letters that look the same":          {sign(from("ann@b\u0430nk.example"), "evil.example"), ofEvil},
+		"expired":                             {signed(t, plain, "bank.example", "s", func(o *dkim.SignOptions) { o.Expiration = time.Unix(1, 0) }), Peer{}},
+		"key that is revoked":                 {signed(t, plain, "bank.example", "revoked", nil), Peer{}},
+		"key in testing":                      {signed(t, plain, "bank.example", "test", nil), Peer{}},
+		"key that cannot be looked up":        {signed(t, plain, "bank.example", "down", nil), Peer{}},
+		"key for another hash":                {signed(t, plain, "bank.example", "ed", nil), Peer{}},
+		"no such key":                         {signed(t, plain, "bank.example", "none", nil), Peer{}},
+		"signature without From":              {strings.Replace(valid, "h=From:", "h=Frog:", 1), Peer{}},
+		"i of another domain":                 {strings.Replace(valid, "d=bank.example;", "d=evil.example; i=@bank.example;", 1), Peer{}},
+		"two addresses":                       {sign(from("ann@bank.example>, Eve <eve@evil.example"), "bank.example"), Peer{}},
+		"two addresses, the other first":      {sign(strings.Replace(plain, "Ann", "eve@evil.example, Ann", 1), "evil.example"), ofEvil},
+		"group":                               {sign(strings.Replace(plain, "Ann <ann@bank.example>", "Bank: ann@bank.example;", 1), "bank.example"), Peer{}},
+		"empty group before":                  {sign(strings.Replace(plain, "Ann <", "x:;, Ann <", 1), "bank.example"), Peer{}},
+		"no From, but Sender":                 {sign(strings.Replace(plain, "From:", "From-X: x\r\nSender:", 1)+"", "bank.example"), smtp(bank, "ann@bank.example")},
+		"no From at all":                      {strings.Replace(plain, "From:", "X:", 1), smtp(bank, "ann@bank.example")},
+		"address in brackets twice":           {sign(strings.Replace(plain, "Ann <", "<eve@evil.example> <", 1), "evil.example"), ofEvil},
+		"address and comment":                 {sign(strings.Replace(plain, "Ann <ann@bank.example>", "ann@bank.example (<eve@evil.example>", 1), "evil.example"), ofEvil},
+		"a number for a domain":               {from("ann@[192.0.2.1]"), smtp(bank, "ann@bank.example")},
+		"dot behind the domain":               {sign(from("ann@bank.example."), "evil.example"), ofEvil},
+		"victim as a part":                    {sign(from("ann@bank.example.evil.example"), "bank.example"), Peer{}},
+		"results of the sender":               {"Received: by ours\r\n" + pass + plain, mta},
+		"results from nobody we know":         {pass + "Received: by ours\r\n" + plain, Peer{}},
+		"results of another server":           {strings.Replace(pass, "ours", "evil", 1) + "Received: by ours\r\n" + plain, mta},
+		"results for another sender":          {ours("dmarc=pass header.from=evil.example") + "Received: by ours\r\n" + plain, mta},
+		"results twice":                       {pass + ours("dmarc=fail header.from=bank.example") + "Received: by ours\r\n" + plain, mta},
+		"results twice, the other first":      {ours("dmarc=fail header.from=bank.example") + pass + "Received: by ours\r\n" + plain, mta},
+		"results that fail":                   {ours("dmarc=fail header.from=bank.example") + "Received: by ours\r\n" + valid, mta},
+		"results in a comment":                {ours("dmarc=fail (x; dmarc=pass header.from=bank.example) header.from=bank.example") + "Received: by x\r\n" + plain, mta},
+		"results in quotation marks":          {ours(`spf=pass smtp.mailfrom="; dmarc=pass header.from=bank.example; x="@evil.example`) + "Received: by x\r\n" + plain, mta},
+		"results in an open quotation":        {ours(`spf=pass smtp.mailfrom=x"; dmarc=pass header.from=bank.example`) + "Received: by x\r\n" + plain, mta},
+		"results behind a comment too much":   {ours(`spf=pass (by x) ; y) ; dmarc=pass header.from=bank.example`) + "Received: by x\r\n" + plain, mta},
+		"results of a longer name":            {strings.Replace(pass, "ours.example", "ours.example.evil.example", 1) + "Received: by x\r\n" + plain, mta},
+		"results of no trusted name, no hop":  {strings.Replace(pass, "mx.ours.example", "", 1) + plain, mta},
+		"results for one of two senders":      {pass + "Received: by x\r\n" + strings.Replace(plain, "Ann <", "eve@evil.example, <", 1), mta},
+		"signature in results alone":          {ours("dkim=pass header.d=bank.example; spf=pass smtp.mailfrom=bank.example") + "Received: by x\r\n" + plain, mta},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
