@@ -16,34 +16,34 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Bounds of a book. A session that ended is remembered for its name, which the next one takes.
+// Bounds of a book. It remembers an ended session so that the next session can take its name.
 const (
 	keepEnded   = 7 * 24 * time.Hour
 	maxSessions = 1000
 )
 
-// Book holds the seats of a project. Safe for concurrent use. Its files are written behind, by Write,
-// but a session's begin and end at once: `mailtree hook` reads those without a server.
+// Book holds the seats of a project. It is safe for concurrent use. Write writes its changes to files;
+// Begin and End write at once, because `mailtree hook` reads the files of sessions without a server.
 type Book struct {
 	tree    *tree.Tree
 	now     func() time.Time
 	log     *slog.Logger
-	changed func() // called when there is something to write
+	changed func() // called when there is something to write; must not block
 
 	mu      sync.Mutex
 	by      map[Key]Seat     // nil: not read yet
-	unsaved map[string]*Seat // what is to be in files, by path; nil: no file
+	unsaved map[string]*Seat // changes that are not in files yet, by path; nil: remove the file
 
 	writing sync.Mutex // held during Write, before mu
 }
 
-// NewBook returns the book of a tree; it is read when somebody asks. changed is called when there is
-// something for Write to do; it does not wait.
+// NewBook returns the book of a tree. The first method that needs the files reads them. The book calls
+// changed when Write has something to write, with its lock held: changed must not block.
 func NewBook(t *tree.Tree, now func() time.Time, log *slog.Logger, changed func()) *Book {
 	return &Book{tree: t, now: now, log: log, changed: changed, unsaved: map[string]*Seat{}}
 }
 
-// Of returns a seat; ok is false where it is not known.
+// Of returns a seat. It reports false if the book does not know the seat.
 func (b *Book) Of(k Key) (s Seat, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -51,7 +51,7 @@ func (b *Book) Of(k Key) (s Seat, ok bool) {
 	return s, ok
 }
 
-// Window returns the seat of an agent in a tmux window. Where none is known it makes one, in memory.
+// Window returns the seat of an agent in a tmux window. If the book has none, it makes one in memory.
 func (b *Book) Window(agent string) Seat {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -64,7 +64,8 @@ func (b *Book) Window(agent string) Seat {
 	return s
 }
 
-// Sit notes from which pane an agent without a session calls; moved says that it was another.
+// Sit records the pane from which an agent without a session calls. It reports whether the pane differs
+// from the recorded one.
 func (b *Book) Sit(agent string, at Pane) (moved bool) {
 	if b.Window(agent).Pane == at {
 		return false
@@ -73,7 +74,8 @@ func (b *Book) Sit(agent string, at Pane) (moved bool) {
 	return true
 }
 
-// Vacate takes the pane from the window of everybody but one agent, "" for everybody.
+// Vacate removes the pane from the windows of all agents but one. If but is "", it removes the pane from
+// all windows.
 func (b *Book) Vacate(at Pane, but string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -85,15 +87,15 @@ func (b *Book) Vacate(at Pane, but string) {
 	}
 }
 
-// Sessions lists the sessions of an agent: those that go on, by when they began, and those that have
-// ended, the last one first.
+// Sessions lists the sessions of an agent: the live ones by the time they began, the ended ones with the
+// latest first.
 func (b *Book) Sessions(agent string) (live, ended []Seat) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.sessions(func(s *Seat) bool { return s.Agent == agent })
 }
 
-// All is Sessions of all agents.
+// All lists the sessions of all agents, in the order of Sessions.
 func (b *Book) All() (live, ended []Seat) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -118,9 +120,9 @@ func (b *Book) sessions(of func(*Seat) bool) (live, ended []Seat) {
 	return live, ended
 }
 
-// Names lists the agents that a session may be, the best first: the one that it was before, then
-// those of ended sessions of the same client and folder, the last one first. None of them is held
-// by another session that lives.
+// Names lists the agents that a session may be, the best first: the agent of the session itself, then the
+// agents of ended sessions of the same client and folder, the latest first. It leaves out agents of other
+// live sessions.
 func (b *Book) Names(k Key, dir string) (names []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -138,9 +140,9 @@ func (b *Book) Names(k Key, dir string) (names []string) {
 	})
 }
 
-// Continue notes where a session that goes on runs now, and returns it; false where it is not known or
-// has ended: then it begins anew. One whose process is gone goes on while no other session has begun since:
-// the process may have been a helper of the client.
+// Continue records the pane and process of a session that has not ended, and returns the session. It
+// reports false if the session is unknown or has ended. A session whose process has died still counts as
+// running until another session begins: the process may have been a helper of the client.
 func (b *Book) Continue(k Key, at Pane, by Process) (s Seat, goesOn bool) {
 	s, _ = b.Change(k, func(s *Seat) {
 		if goesOn = s.Ended.IsZero(); goesOn && by != "" {
@@ -150,8 +152,8 @@ func (b *Book) Continue(k Key, at Pane, by Process) (s Seat, goesOn bool) {
 	return s, goesOn
 }
 
-// Begin puts a session into the book that begins or goes on, and drops those that ended long ago.
-// It returns the sessions that ended unnoticed: their processes are gone.
+// Begin adds a session that begins or continues, and drops sessions that ended long ago. It returns the
+// sessions that it ended because their processes are gone.
 func (b *Book) Begin(s Seat) (gone []Seat) {
 	defer b.Write()
 	b.mu.Lock()
@@ -168,7 +170,7 @@ func (b *Book) Begin(s Seat) (gone []Seat) {
 	return gone
 }
 
-// End ends a session; ended is false where it is not known, or had ended.
+// End ends a session. It reports false if the session is unknown or had ended before.
 func (b *Book) End(k Key) (agent string, ended bool) {
 	defer b.Write()
 	now := b.now()
@@ -180,15 +182,14 @@ func (b *Book) End(k Key) (agent string, ended bool) {
 	return s.Agent, ended
 }
 
-// EndGone ends the sessions that have ended unnoticed, because their processes are gone, and returns
-// them.
+// EndGone ends the sessions that have stopped without saying so (see Live), and returns them.
 func (b *Book) EndGone() []Seat {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.endGone(Key{})
 }
 
-// endGone is EndGone for all sessions but one.
+// endGone does what EndGone does for all sessions but one. The caller holds b.mu.
 func (b *Book) endGone(but Key) (gone []Seat) {
 	_, ended := b.sessions(everyone)
 	for _, s := range ended {
@@ -201,12 +202,12 @@ func (b *Book) endGone(but Key) (gone []Seat) {
 	return gone
 }
 
-// Change changes a seat that is known, and notes that its client was heard of; ok is false where
-// none is. do must not keep what Told holds.
+// Change changes a known seat and records that its client was heard of now. It reports false if the seat
+// is unknown. do must replace the map Told, not write to it.
 func (b *Book) Change(k Key, do func(s *Seat)) (s Seat, ok bool) {
 	return b.change(k, func(s *Seat) {
 		do(s)
-		if now := b.now(); now.Sub(s.Active) >= time.Minute { // not each event is worth a file
+		if now := b.now(); now.Sub(s.Active) >= time.Minute { // an event in the same minute is not worth writing a file
 			s.Active = now
 		}
 	})
@@ -227,10 +228,11 @@ func (b *Book) change(k Key, do func(s *Seat)) (s Seat, ok bool) {
 	return s, true
 }
 
-// Tell notes that an agent is told now of the unread messages, newest first, at a seat that was as seen
-// when they were read. It returns those that were not told of there since the last cut. more says that
-// there are older ones than these: from now on they count as told; older is true where they did not
-// before. ok is false, and nothing is noted, where the seat is gone or was cut meanwhile.
+// Tell records that an agent is told now of its unread messages, newest first, at a seat. seen is the
+// seat as it was when the messages were read. Tell returns the messages of which the seat was not told
+// since its last cut. more says that older unread messages exist: from now on they count as told, and
+// older reports whether they did not count as told before. Tell records nothing and reports ok false if
+// the seat is gone or was cut since seen.
 func (b *Book) Tell(seen *Seat, unread []Unread, more bool) (fresh []Unread, older, ok bool) {
 	b.Change(seen.Key, func(s *Seat) {
 		if ok = s.Since.Equal(seen.Since); !ok {
@@ -247,7 +249,7 @@ func (b *Book) Tell(seen *Seat, unread []Unread, more bool) (fresh []Unread, old
 	return fresh, older, ok
 }
 
-// NoteWake notes how the agent of a seat was to be woken.
+// NoteWake records the last attempt to wake the agent of a seat.
 func (b *Book) NoteWake(k Key, w Wake) {
 	w.At = b.now()
 	b.change(k, func(s *Seat) {
@@ -257,8 +259,8 @@ func (b *Book) NoteWake(k Key, w Wake) {
 	})
 }
 
-// Announced returns when a session of the agent was told of the message, the first of them; zero
-// where none was, or that is forgotten.
+// Announced returns the first time at which a session of the agent was told of the message. It returns
+// the zero time if no session was told of it, or the book has forgotten.
 func (b *Book) Announced(agent, id string) (at time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -271,8 +273,8 @@ func (b *Book) Announced(agent, id string) (at time.Time) {
 	return at
 }
 
-// prune drops the sessions that ended long ago, and the oldest where there are too many. Of windows there
-// are no more than agents.
+// prune drops the sessions that ended long ago, and the oldest sessions beyond maxSessions. Windows need
+// no bound: each agent has at most one.
 func (b *Book) prune(now time.Time) {
 	var all []Seat
 	for k, s := range b.by {
@@ -300,7 +302,8 @@ func (b *Book) drop(k Key) {
 	b.changed()
 }
 
-// load returns what is known, reading it once. What is damaged is as lost.
+// load returns the known seats; the first call reads them from the files. A damaged file counts as
+// missing.
 func (b *Book) load() map[Key]Seat {
 	if b.by != nil {
 		return b.by
@@ -313,10 +316,10 @@ func (b *Book) load() map[Key]Seat {
 	return b.by
 }
 
-// takeOver makes seats of the notes that earlier versions kept of agents in tmux windows, a file for
-// each agent, and has the files removed.
+// takeOver makes seats from the notes about agents in tmux windows that earlier versions kept, a file for
+// each agent, and has those files removed.
 func (b *Book) takeOver() {
-	// No caller's context: what is read here is kept, so it is read whole.
+	// The context is not a caller's: the book keeps the result, so the reading must not stop half-way.
 	_ = b.tree.Walk(context.Background(), format.NotifiedDir, func(file string, _ fs.DirEntry) error {
 		var old struct {
 			Pane
@@ -338,14 +341,15 @@ func (b *Book) takeOver() {
 	})
 }
 
-// save notes a seat, and that it is to be written.
+// save stores a seat and marks it for Write. The caller holds b.mu.
 func (b *Book) save(s Seat) {
 	b.by[s.Key] = s
 	b.unsaved[s.path()] = &s
 	b.changed()
 }
 
-// Write writes what has changed since the last call.
+// Write writes the changes since the last call. It logs errors: what is not written is lost with the
+// process.
 func (b *Book) Write() {
 	b.writing.Lock()
 	defer b.writing.Unlock()

@@ -8,18 +8,19 @@ import (
 	"mailtree/maildir/format"
 )
 
-// News is what a session is told of its mail. The zero value is nothing.
+// News is what a session is told of its mail. The zero value means no news.
 type News struct {
 	Unread int      // unread messages in all
-	New    int      // of them, those that the model was not told of
-	Named  []Unread // the newest of the new ones, newest first, at most MostNamed
-	Volley int      // messages that the agent and the sender exchanged within an hour, where a wake waits because of that
+	New    int      // unread messages of which the model was not told
+	Named  []Unread // the newest of the New messages, newest first, at most MostNamed
+	Volley int      // messages that agent and sender exchanged within an hour, if a wake waits because of them
 }
 
-// MostNamed is how many messages one announcement names.
+// MostNamed is the largest number of messages that one announcement names.
 const MostNamed = 5
 
-// String is the announcement; "" where nothing is new. It is facts, and holds nothing of a body.
+// String returns the announcement, or "" if nothing is new. The announcement holds facts only, and
+// nothing of a message's body.
 func (n News) String() string {
 	if n.New == 0 {
 		return ""
@@ -55,8 +56,8 @@ func plural(n int) string {
 	return "messages"
 }
 
-// tame makes somebody's words part of a line: cut, on one line, and with no quote or bracket that
-// would end the quotation or begin a tag.
+// tame makes words of a sender safe within a line: it shortens them, puts them on one line, and removes
+// quotes and brackets that could end the quotation or begin a tag.
 func tame(words string, most int) string {
 	one := strings.Map(func(r rune) rune {
 		switch {

@@ -11,15 +11,15 @@ import (
 	"strings"
 )
 
-// Process names a process of this machine, so that nobody takes a later one of the same number for
-// it. "" is one that is not known.
+// Process names a process of this machine by number and start time, so that a later process with the same
+// number has another name. "" is an unknown process.
 type Process string
 
-// shells are programs that a client runs its hooks with.
+// shells are the programs with which clients run hooks.
 var shells = []string{"sh", "bash", "dash", "ash", "zsh", "ksh", "fish", "busybox"}
 
-// ClientProcess is the process that runs this one: its parent, or above it where that is a shell.
-// "" where the system does not tell.
+// ClientProcess returns the nearest ancestor of this process that is not a shell, or "" if the system
+// does not tell.
 func ClientProcess() Process {
 	for pid := os.Getppid(); pid > 1; {
 		st, err := readStat(pid)
@@ -34,7 +34,7 @@ func ClientProcess() Process {
 	return ""
 }
 
-// ProcessOf is the process of that number; "" where there is none.
+// ProcessOf returns the process with a number, or "" if there is none.
 func ProcessOf(pid int) Process {
 	st, err := readStat(pid)
 	if err != nil {
@@ -43,7 +43,7 @@ func ProcessOf(pid int) Process {
 	return st.process(pid)
 }
 
-// read takes the text apart; ok is false for a process that is not among those that this one sees.
+// read parses the name. It reports false if the process belongs to another namespace.
 func (p Process) read() (pid int, started string, ok bool) {
 	of := strings.Fields(string(p))
 	if len(of) != 3 || of[0] != namespace() {
@@ -53,7 +53,7 @@ func (p Process) read() (pid int, started string, ok bool) {
 	return pid, of[2], err == nil
 }
 
-// Gone reports whether the process has ended for certain.
+// Gone reports whether the process has certainly ended.
 func (p Process) Gone() bool {
 	pid, started, ok := p.read()
 	if !ok {
@@ -63,8 +63,8 @@ func (p Process) Gone() bool {
 	return errors.Is(err, fs.ErrNotExist) || err == nil && (st.started != started || st.state == "Z")
 }
 
-// PID is the process's number among those that this process sees; ok is false where it is not among
-// them, or has ended.
+// PID returns the number of the process. It reports false if the process has ended or belongs to another
+// namespace.
 func (p Process) PID() (pid int, ok bool) {
 	if pid, _, ok = p.read(); !ok || p.Gone() {
 		return 0, false
@@ -72,9 +72,9 @@ func (p Process) PID() (pid int, ok bool) {
 	return pid, true
 }
 
-// Serves reports whether the process is known to be a server of several sessions. What it runs has
-// the environment of whoever started the server, not of a session. Codex's terminals share one
-// (`codex app-server`).
+// Serves reports whether the process is known to serve several sessions. Its children have the
+// environment of the person who started the server, not of a session. Codex's terminals share such a
+// server (`codex app-server`).
 func (p Process) Serves() bool {
 	pid, _, ok := p.read()
 	if !ok {
@@ -84,19 +84,19 @@ func (p Process) Serves() bool {
 	return slices.Contains(strings.Split(string(line), "\x00"), "app-server")
 }
 
-// namespace is in which processes have their numbers: a container has its own.
+// namespace returns the PID namespace of this process: each container has its own.
 func namespace() string {
-	ns, _ := os.Readlink("/proc/self/ns/pid") // "": none
+	ns, _ := os.Readlink("/proc/self/ns/pid") // "" if the system has no namespaces
 	return ns
 }
 
-// stat is what /proc tells of a process.
+// stat is the part of /proc/PID/stat that a Process needs.
 type stat struct {
 	name, state, started string
 	parent               int
 }
 
-// process is the name of the process pid, whose stat it is.
+// process returns the name of the process pid with this stat.
 func (st stat) process(pid int) Process {
 	return Process(fmt.Sprintf("%s %d %s", namespace(), pid, st.started))
 }

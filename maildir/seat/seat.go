@@ -1,15 +1,15 @@
-// Package seat is what is known of where agents can be reached: which agent each session of a client
-// is, in which tmux pane an agent without a session sits, what each was told of its mail and when, how
-// it was woken last. It is run-time state in memory, and in .mailtree/sessions a file for each seat.
-// It may be lost: then a session is another agent, and agents are told of their mail once more. See
+// Package seat records where agents can be reached: the agent of each client session, the tmux pane of
+// each agent without a session, the messages that each was told of and when, and the last attempt to wake
+// each. This is run-time state: it lives in memory and in .mailtree/sessions, a file for each seat. If it
+// is lost, a session may become another agent, and agents are told of their mail once more. See
 // docs/hooks.md, and docs/agentmail.md, "Waking an agent in tmux".
 //
 //	seat.go     Seat, and Read, which needs no server
 //	book.go     Book: the seats of a project
-//	wake.go     how a seat can be woken, and was
-//	news.go     what a session is told of its mail, in words
+//	wake.go     how to wake a seat, and how the last attempt ended
+//	news.go     the words in which a session is told of its mail
 //	process.go  the process of a client, and whether it still runs
-//	waiter.go   who waits to wake a session while no server runs
+//	waiter.go   the process that waits to wake a session while no server runs
 package seat
 
 import (
@@ -29,21 +29,22 @@ import (
 // Key names a seat: a session of a client, or the window of an agent (WindowOf).
 type Key struct {
 	Client string `json:"client"`  // as in `mailtree hook CLIENT`; "": a window
-	ID     string `json:"session"` // of a window, the agent's name
+	ID     string `json:"session"` // for a window, the agent's name
 }
 
-// WindowOf names the seat of an agent that is told of its mail in a tmux window, without any session.
+// WindowOf returns the key of the seat of an agent that has no session and is told of its mail in a tmux
+// window.
 func WindowOf(agent string) Key { return Key{ID: agent} }
 
-// Valid reports whether there can be a session of that key.
+// Valid reports whether a session may have this key.
 func (k Key) Valid() bool {
 	return format.PlainName(k.Client) && len(k.Client) <= 32 && k.ID != "" && len(k.ID) <= 256
 }
 
-// IsWindow reports whether the key is of a window.
+// IsWindow reports whether the key names a window.
 func (k Key) IsWindow() bool { return k.Client == "" }
 
-// path is where the seat's file lies.
+// path returns the path of the seat's file.
 func (k Key) path() string {
 	sum := sha256.Sum256([]byte(k.ID))
 	return format.SessionsDir + "/" + k.Client + "-" + hex.EncodeToString(sum[:16])
@@ -56,33 +57,33 @@ type Pane struct {
 	Window string `json:"window,omitempty"` // the window's name, where the agent goes by that; "" where it has a name of its own
 }
 
-// Seat is what is known of one session or window.
+// Seat is the recorded state of a session or a window.
 type Seat struct {
 	Key
 	Agent   string    `json:"agent"`
-	Dir     string    `json:"dir"`              // that the client was started in
-	Pane    Pane      `json:"seat,omitzero"`    // that the client runs in, or that the agent last called from
-	Process Process   `json:"process,omitzero"` // of the client; "" where that is not known
+	Dir     string    `json:"dir"`              // the folder in which the client was started
+	Pane    Pane      `json:"seat,omitzero"`    // the pane in which the client runs, or from which the agent last called
+	Process Process   `json:"process,omitzero"` // the client's process; "" if unknown
 	Began   time.Time `json:"began"`
 	Active  time.Time `json:"active"`         // when the client was last heard of, to the minute
-	Ended   time.Time `json:"ended,omitzero"` // zero: it lives
+	Ended   time.Time `json:"ended,omitzero"` // zero while the session lives
 	Working bool      `json:"working"`        // a turn is under way
-	Asks    bool      `json:"asks,omitempty"` // its client asks a person whether a tool may run
+	Asks    bool      `json:"asks,omitempty"` // the client asks a person whether a tool may run
 	Wake    Wake      `json:"wake,omitzero"`
 
-	// What was told of before Since is told again: it has left the model's context, or the agent of a
-	// window has worked or been away.
+	// A message that was announced before Since is announced again: the announcement has left the model's
+	// context, or the agent of a window has worked or been away.
 	Since      time.Time            `json:"since,omitzero"`
-	Introduced bool                 `json:"introduced"`      // the model knows who it is
-	Told       map[string]time.Time `json:"told,omitempty"`  // when it was last told of a message, by id
-	Before     time.Time            `json:"before,omitzero"` // what was created earlier counts as told
+	Introduced bool                 `json:"introduced"`      // the model was told its agent's name
+	Told       map[string]time.Time `json:"told,omitempty"`  // the time of the last announcement of a message, by id
+	Before     time.Time            `json:"before,omitzero"` // messages created earlier count as told
 }
 
-// silentFor is how long a session lives that has no process of its own, or none that is known, and
-// says nothing.
+// silentFor is how long a silent session counts as live if it has no process of its own, or its process
+// is unknown.
 const silentFor = 24 * time.Hour
 
-// Live reports whether the session goes on.
+// Live reports whether the session has not ended.
 func (s *Seat) Live(now time.Time) bool {
 	if !s.Ended.IsZero() || s.Process.Gone() {
 		return false
@@ -91,7 +92,7 @@ func (s *Seat) Live(now time.Time) bool {
 	return known || now.Sub(s.Active) < silentFor
 }
 
-// Cut notes that all of what is unread is to be told again.
+// Cut makes every unread message count as not yet announced.
 func (s *Seat) Cut(now time.Time) { s.Since, s.Before = now, time.Time{} }
 
 // Unread is an unread message of an agent.
@@ -101,7 +102,7 @@ type Unread struct {
 	Created               time.Time
 }
 
-// Untold returns those of an agent's unread messages that it was not told of here since the last cut.
+// Untold returns the unread messages of which this seat was not told since the last cut.
 func (s *Seat) Untold(unread []Unread) []Unread {
 	return slices.DeleteFunc(slices.Clone(unread), func(m Unread) bool {
 		at, told := s.Told[m.ID]
@@ -109,13 +110,14 @@ func (s *Seat) Untold(unread []Unread) []Unread {
 	})
 }
 
-// Most is how many unread messages one look considers. Those that are older count as told.
+// Most is the largest number of unread messages that one announcement considers. Older messages count
+// as told.
 const Most = 200
 
-// noteTold notes that the agent is told of the messages now. Of others it keeps the newest notes:
-// their senders see when the agent was told.
+// noteTold records that the agent is told of the messages now. It also keeps the newest notes about other
+// messages: the senders of those messages see when the agent was told.
 func (s *Seat) noteTold(unread []Unread, now time.Time) {
-	s.Told = maps.Clone(s.Told) // others may hold the old one
+	s.Told = maps.Clone(s.Told) // a copy, because callers may hold the old map
 	if s.Told == nil {
 		s.Told = map[string]time.Time{}
 	}
@@ -131,8 +133,8 @@ func (s *Seat) noteTold(unread []Unread, now time.Time) {
 	}
 }
 
-// Read reads one session of a tree from its file, as of the last change; ok is false where there is
-// none. It needs no server.
+// Read reads a session from its file, as of the last change. It reports false if there is no such file.
+// It needs no server.
 func Read(t *tree.Tree, k Key) (s Seat, ok bool) {
 	if !k.Valid() {
 		return Seat{}, false
@@ -141,8 +143,8 @@ func Read(t *tree.Tree, k Key) (s Seat, ok bool) {
 	return s, ok && s.Key == k
 }
 
-// LastHeard returns when a client was last heard of in a tree, in any session: the zero time where it
-// never was. It needs no server.
+// LastHeard returns the last time at which a client was heard of in a tree, in any session, or the zero
+// time. It needs no server.
 func LastHeard(t *tree.Tree, client string) (at time.Time) {
 	for _, s := range readAll(t) {
 		if s.Client == client && s.Active.After(at) {
@@ -152,9 +154,9 @@ func LastHeard(t *tree.Tree, client string) (at time.Time) {
 	return at
 }
 
-// readAll reads the seats of a tree. What is damaged is as lost.
+// readAll reads the seats of a tree. A damaged file counts as missing.
 func readAll(t *tree.Tree) (all []Seat) {
-	// No caller's context: a Book keeps what is read here, so it is read whole.
+	// The context is not a caller's: a Book keeps the result, so the reading must not stop half-way.
 	_ = t.Walk(context.Background(), format.SessionsDir, func(file string, _ fs.DirEntry) error {
 		if s, ok := readFile(t, file); ok && s.path() == file {
 			all = append(all, s)

@@ -6,18 +6,18 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Who waits to wake a session is known to the server. While none runs, the last one to come notes
-// its process beside the session's file, and the others end.
+// The server knows which process waits to wake a session. While no server runs, the latest process to
+// wait records its number beside the session's file, and the others end.
 
-// NoteWaiter notes that a process waits now to wake a session of the tree, in place of whoever did.
-// Errors: as tree.WriteRun.
+// NoteWaiter records that a process waits to wake a session of the tree, in place of the process recorded
+// before. Errors: as tree.WriteRun.
 func NoteWaiter(t *tree.Tree, k Key, pid int) error {
 	return t.WriteRun(k.waiterPath(), []byte(strconv.Itoa(pid)))
 }
 
-// Waits reports whether a process is the one that waits, as NoteWaiter noted last.
+// Waits reports whether the process is the one recorded last by NoteWaiter.
 func Waits(t *tree.Tree, k Key, pid int) bool {
-	const most = 32 // bytes of a number
+	const most = 32 // bytes of a process number
 	noted, _, err := t.Read(k.waiterPath(), most)
 	return err == nil && string(noted) == strconv.Itoa(pid)
 }

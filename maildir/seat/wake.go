@@ -2,35 +2,35 @@ package seat
 
 import "time"
 
-// Wake is how an agent was to be woken last. The zero value is never.
+// Wake is the last attempt to wake an agent. The zero value means that there was none.
 type Wake struct {
 	Outcome string    `json:"outcome"`
 	At      time.Time `json:"at"`
-	For     string    `json:"for"`           // the newest message that it was for
-	Why     string    `json:"why,omitempty"` // there was nobody to wake
+	For     string    `json:"for"`           // the newest message of the attempt
+	Why     string    `json:"why,omitempty"` // why there was nobody to wake
 }
 
-// Outcomes of a wake.
+// Outcomes of an attempt to wake an agent.
 const (
-	Woken  = "woken"  // its client was told, which begins a turn
-	Queued = "queued" // its client has the notice in its queue
-	Typed  = "typed"  // the notice was typed into its prompt, and submitted
+	Woken  = "woken"  // the client was told, which begins a turn
+	Queued = "queued" // the client has the notice in its queue
+	Typed  = "typed"  // the notice was typed into the client's prompt and submitted
 	Nobody = "nobody to wake"
 )
 
-// Succeeded reports whether the last wake came to something.
+// Succeeded reports whether the last attempt reached the agent.
 func (w *Wake) Succeeded() bool { return w.Outcome != "" && w.Outcome != Nobody }
 
-// Ways to wake an agent that nobody waits to wake.
+// Ways to wake an agent when no process waits to wake it.
 const (
-	ByQueue  = "queue" // of its client
+	ByQueue  = "queue" // the client's queue
 	InWindow = "tmux"
 )
 
-// Way is how the agent can be woken where nobody waits to do it; "" where there is no way.
+// Way returns the way to wake the agent when no process waits to wake it, or "" if there is no way.
 func (s *Seat) Way() string {
 	switch {
-	case s.Client == "codex": // its hooks run in the environment of another window
+	case s.Client == "codex": // Codex runs its hooks in the environment of another window
 		return ByQueue
 	case s.IsWindow() || s.Pane.Tmux != "":
 		return InWindow
@@ -38,7 +38,8 @@ func (s *Seat) Way() string {
 	return ""
 }
 
-// stuck is how long a turn may say nothing: clients do not tell of turns that a person interrupts.
+// stuck is how long a turn may be silent and still count as under way. Clients do not report turns that a
+// person interrupts.
 const stuck = 5 * time.Minute
 
 // Idle reports whether the session waits for a prompt.
