@@ -144,15 +144,15 @@ func (f *Folder) Get(id string) (*Item, error) {
 	return nil, nil
 }
 
-// Open returns the items that have not ended and that known does not know by id.
-func (f *Folder) Open(known func(id string) bool) (all []Item, err error) {
+// Open returns the items that have not ended. With an error it returns those that it could read.
+func (f *Folder) Open() (all []Item, err error) {
 	entries, err := f.Tree.List(format.QueueDir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	for _, e := range entries {
 		id, ok := strings.CutSuffix(e.Name(), ".json")
-		if !ok || known(id) {
+		if !ok {
 			continue
 		}
 		i, gerr := f.Get(id)

@@ -146,7 +146,9 @@ func (tx *Tx) isTired() bool {
 
 func (g *Group) stage(tx *Tx) error {
 	for _, f := range tx.Writes {
-		tx.Paths = append(tx.Paths, f.Path)
+		if tracked(f.Path) {
+			tx.Paths = append(tx.Paths, f.Path)
+		}
 		g.step("stage " + f.Path)
 		if err := g.c.Stage(f, stageName(g.Number, g.staged)); err != nil {
 			g.undo(tx, err) // no journal record names it
@@ -196,7 +198,7 @@ func (g *Group) write() error {
 		return nil
 	}
 	g.step("sync renamed")
-	if err := w.Tree.Sync(g.paths()); err != nil {
+	if err := w.Tree.Sync(g.writtenPaths()); err != nil {
 		return err
 	}
 	found := g.findWritten()
@@ -289,6 +291,9 @@ func (g *Group) told() (ops []Op) {
 	for _, tx := range g.txs {
 		tx.Written = map[string]tree.Written{}
 		for _, f := range tx.Writes {
+			if !tracked(f.Path) {
+				continue
+			}
 			tx.Written[f.Path] = tree.Written{Data: f.Data, Stat: f.Stat, Gone: f.Action == tree.Remove}
 		}
 		ops = append(ops, tx.each(tx.IDs)...)
@@ -371,9 +376,19 @@ func (g *Group) record() journalRecord {
 	return r
 }
 
+// paths returns the files that the index and the audit are told of.
 func (g *Group) paths() (all []string) {
 	for _, tx := range g.txs {
 		all = append(all, tx.Paths...)
+	}
+	return all
+}
+
+func (g *Group) writtenPaths() (all []string) {
+	for _, tx := range g.txs {
+		for _, f := range tx.Writes {
+			all = append(all, f.Path)
+		}
 	}
 	return all
 }

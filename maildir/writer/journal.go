@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -363,7 +364,7 @@ func readJournal(r io.Reader, key []byte) []journalRecord {
 func (r journalRecord) sane() bool {
 	for _, op := range r.Ops {
 		for _, f := range op.Files {
-			ours := filepath.IsLocal(f.Path) && format.Locate(f.Path).Kind != format.KindIgnored
+			ours := filepath.IsLocal(f.Path) && (tracked(f.Path) || path.Dir(f.Path) == format.QueueDir)
 			if !ours || f.Staged == "" || strings.ContainsAny(f.Staged, "/.") {
 				return false
 			}

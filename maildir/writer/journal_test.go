@@ -180,10 +180,44 @@ func TestRecoverAtEveryRename(t *testing.T) {
 	}
 }
 
+// TestRecoverQueued: a file of the queue of outgoing mail comes and goes with its message, at whichever rename
+// the server is killed; the audit is told nothing of it.
+func TestRecoverQueued(t *testing.T) {
+	t.Parallel()
+	for renamed := range 3 {
+		for _, back := range []bool{false, true} {
+			c := crash(t)
+			c.j.done(1)
+			op, ws := journalOp{Verb: "send", Agent: "Bob"}, []*tree.Write{}
+			for i, p := range []string{"messages/2026/b.md", format.QueueDir + "/b-0.json"} {
+				w := &tree.Write{Path: p, Data: []byte(p), Sum: tree.SHA256([]byte(p))}
+				c.must(c.c.Stage(w, stageName(2, i)))
+				op.Files, ws = append(op.Files, journalEntry{w.Path, w.Action, w.Sum, w.Staged, w.Was}), append(ws, w)
+			}
+			c.must(c.j.append(journalRecord{Group: 2, Ops: []journalOp{op}}))
+			for _, w := range ws[:renamed] {
+				c.must(c.c.Publish(w))
+			}
+			if back {
+				c.must(c.j.dropOps(2, []int{0}))
+			}
+			files, ops := c.after()
+			queued, err := c.tree.Exists(ws[1].Path)
+			c.must(err)
+			if queued == back || len(files) == 1 == back || len(ops) == 1 == back {
+				t.Errorf("%d renamed, taken back %v: queued %v, files %v, %d operations", renamed, back, queued, files, len(ops))
+			}
+			if !back && !slices.Equal(ops[0].Paths, []string{"messages/2026/b.md"}) {
+				t.Errorf("told of %v", ops[0].Paths)
+			}
+		}
+	}
+}
+
 // TestRecoverDrops: an operation that never became durable, or was taken back, is absent.
 func TestRecoverDrops(t *testing.T) {
 	t.Parallel()
-	for name, harm := range map[string]func(c *crashed){
+	cases := map[string]func(c *crashed){
 		"a staged file is short": func(c *crashed) { c.must(os.Truncate(filepath.Join(c.tree.Dir(), tree.TmpDir, c.ws[1].Staged), 3)) },
 		"a staged file is gone":  func(c *crashed) { c.must(os.Remove(filepath.Join(c.tree.Dir(), tree.TmpDir, c.ws[1].Staged))) },
 		"the record is torn":     func(c *crashed) { c.must(os.Truncate(filepath.Join(c.tree.Dir(), format.JournalFile), c.j.size-2)) },
@@ -191,20 +225,21 @@ func TestRecoverDrops(t *testing.T) {
 			c.must(os.WriteFile(filepath.Join(c.tree.Dir(), format.JournalFile), []byte("00000000 {}\n"), 0o600))
 		},
 		"the record is another store's": func(c *crashed) { c.must(c.forge([]byte("another key"), c.op)) },
-		"the record names git's own files": func(c *crashed) {
-			for i, path := range []string{".git/hooks/pre-commit", "../x", ".mailtree/seen/Ann", "/etc/x"} {
-				bad := c.op
-				bad.Files = slices.Clone(c.op.Files)
-				bad.Files[i%3].Path = path
-				c.must(c.forge(testKey, bad))
-			}
-		},
 		"taken back, two renamed": func(c *crashed) {
 			c.must(c.c.Publish(c.ws[0]))
 			c.must(c.c.Publish(c.ws[2]))
 			c.must(c.j.dropOps(1, []int{0}))
 		},
-	} {
+	}
+	for i, path := range []string{".git/hooks/pre-commit", "../x", ".mailtree/seen/Ann", "/etc/x", ".mailtree/queue/../x", ".mailtree/queue/ended/x"} {
+		cases["the record names "+path] = func(c *crashed) {
+			bad := c.op
+			bad.Files = slices.Clone(c.op.Files)
+			bad.Files[i%3].Path = path
+			c.must(c.forge(testKey, bad))
+		}
+	}
+	for name, harm := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := crash(t)
 			harm(c)

@@ -17,7 +17,7 @@ type Op struct {
 	Door    string // the door it came through, as in format.Through; "" for the server itself
 	Summary string // one line for people: "GreenCastle -> BlueLake: Plan for /api/users"; never names a bcc recipient
 	At      time.Time
-	Paths   []string // files written or removed, relative to the tree
+	Paths   []string // files of the mail written or removed, relative to the tree: see tracked
 
 	// Written is the result for each file written or removed, by path. If a path is missing here, the audit
 	// reads the file on disk; so it does for all paths while contents of more than 32 MiB wait for a commit
@@ -30,6 +30,10 @@ type Op struct {
 	Recovered bool
 	Revised   []string // for a recovered operation: paths that it replaced or removed and that are still unchanged
 }
+
+// tracked reports whether a file is part of the mail. Of other files of an operation, such as those of
+// format.QueueDir, the index and the audit are told nothing.
+func tracked(path string) bool { return format.Locate(path).Kind != format.KindIgnored }
 
 // each returns one copy of the operation for each message id, or the operation itself if it has at most one
 // id.

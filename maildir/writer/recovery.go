@@ -110,6 +110,9 @@ func recoveredOps(t *tree.Tree, op journalOp) ([]Op, error) {
 		Recovered: true,
 	}
 	for _, f := range op.Files {
+		if !tracked(f.Path) {
+			continue
+		}
 		o.Paths = append(o.Paths, f.Path)
 		there, err := t.Exists(f.Path)
 		asLeft := f.Action == tree.Remove && !there
