@@ -125,10 +125,11 @@ func (s *Server) Run(ctx context.Context, ready func([]net.Listener)) error {
 	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	for _, server := range servers {
+	for i, server := range servers {
 		if server.Shutdown(end) != nil {
 			server.Close()
 		}
+		listeners[i].Close() // Serve may not have told the server of it yet
 	}
 	for range servers {
 		err = errors.Join(err, <-failed)
