@@ -7,10 +7,10 @@ import (
 	"mailtree/maildir/history"
 )
 
-// lookBack is among how many of the newest commits Authored looks.
+// lookBack is the number of newest commits that Authored reads.
 const lookBack = 300
 
-// Authored implements history.Log. It follows first parents, and takes no part in committing.
+// Authored implements history.Log. It follows first parents and does not commit what waits.
 func (l *Log) Authored(ctx context.Context, agent string, n int) ([]history.Commit, error) {
 	repo := l.newRepository(ctx, newMemory())
 	defer repo.Close()

@@ -12,14 +12,14 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// batch is what one move of the branch is to bring: operations or edits, never both.
+// batch is the content of one move of the branch: either operations or edits, never both.
 type batch struct {
 	ops   []operation
 	edits []string
 	force bool // edits are committed even where .gitignore names them
 }
 
-// operation is one with a commit from before it.
+// operation is an operation with the newest commit that was known when it was recorded.
 type operation struct {
 	writer.Op
 	base hash
@@ -40,7 +40,7 @@ func (l *Log) commitOps(ctx context.Context) error {
 		}
 	}
 	switch err := l.commitBatch(ctx, b); {
-	case errors.Is(err, errMade): // they wait until it is known to be durable, and are not committed again
+	case errors.Is(err, errMade): // the operations are in a commit that is not known to be durable yet: they wait, and are not committed again
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		for i := range records {
@@ -80,7 +80,7 @@ func (l *Log) commitEdits(ctx context.Context) error {
 	return err
 }
 
-// commitBatch makes the commits of a batch and notes how it went.
+// commitBatch makes the commits of a batch and records the result for State.
 func (l *Log) commitBatch(ctx context.Context, b batch) error {
 	start := time.Now()
 	err := l.commit(ctx, b)
@@ -98,7 +98,7 @@ func (l *Log) commitBatch(ctx context.Context, b batch) error {
 	return err
 }
 
-// logChange logs a change of the state, once.
+// logChange logs a change of the state once.
 func (l *Log) logChange(before, after error, pending int) {
 	text := func(err error) string {
 		if err == nil {
@@ -117,8 +117,8 @@ func (l *Log) logChange(before, after error, pending int) {
 	}
 }
 
-// tries is how often a commit is built anew because somebody else was first; after the gentle ones
-// index.lock is taken before and not only when everything is ready.
+// tries is how often a commit is built again because the branch moved meanwhile. The first gentle
+// attempts take index.lock only when everything is ready; later attempts take it before they build.
 const (
 	tries  = 10
 	gentle = 2
@@ -135,9 +135,9 @@ func (l *Log) commit(ctx context.Context, b batch) (err error) {
 	return &hold{mode: "waiting", cause: err, reason: "The mail's branch keeps moving while the server wants to commit: it is tried again."}
 }
 
-// attempt builds the commits on what HEAD is now, and the index that goes with them, and publishes both.
+// attempt builds the commits on the current HEAD, with the index for them, and publishes both.
 func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
-	ctx, cancel := context.WithTimeout(ctx, lookLimit) // a git command that waits for something is ended, and tried again
+	ctx, cancel := context.WithTimeout(ctx, lookLimit) // a git command that waits too long is ended; a later attempt runs it again
 	defer cancel()
 	repo, err := l.openRepaired(ctx)
 	if err != nil {
@@ -150,7 +150,7 @@ func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
 		p.commit = p.at.commit
 	}
 	if err == nil {
-		err = repo.makeOwn() // before two ask for it at once
+		err = repo.makeOwn() // before two goroutines need it
 	}
 	switch {
 	case err != nil:
@@ -170,14 +170,14 @@ func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
 	return err
 }
 
-// publish builds the commits of a batch on what HEAD is now, and moves branch and index; made is false when
-// they did not move. A batch that makes no difference needs no commit, but an operation is told in any case.
-// An index that is missing, or that somebody has written back, is mended with it.
+// publish builds the commits of a batch on the current HEAD, and moves branch and index; made reports
+// whether they moved. Edits that change nothing need no commit; an operation is committed in any case.
+// The same move mends an index that is missing, or that a git command has overwritten with an older one.
 func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, err error) {
 	if p.at, err = l.branch(p.repo); err != nil {
 		return false, err
 	}
-	if p.seen, err = p.repo.checkIndex(); err != nil { // first, as it may be in a state to be left alone
+	if p.seen, err = p.repo.checkIndex(); err != nil { // first: the index may be in a state in which nothing is committed
 		return false, err
 	}
 	p.commit = p.at.commit
@@ -219,7 +219,7 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 	return made, err
 }
 
-// makeObjects makes the commits, and beside them the index. It returns that one's checksum.
+// makeObjects makes the commits and, in parallel, the next index. It returns the checksum of that index.
 func (l *Log) makeObjects(p *publication, plan *plan, parts []part, mend []*change, to *importer) (index hash, err error) {
 	mend = slices.DeleteFunc(mend, func(c *change) bool { return plan.differsAt(c.path) })
 	var staging errgroup.Group
@@ -236,7 +236,7 @@ func (l *Log) makeObjects(p *publication, plan *plan, parts []part, mend []*chan
 	return index, errors.Join(err, staging.Wait())
 }
 
-// landed notes that branch and index have moved.
+// landed records that branch and index have moved.
 func (l *Log) landed(p *publication, plan *plan) {
 	l.Edited(plan.apart)
 	if p.commit == p.at.commit {
@@ -251,9 +251,9 @@ func (l *Log) landed(p *publication, plan *plan) {
 	l.last, l.known = l.cfg.Now(), p.commit
 }
 
-// leaveOutBusy takes out of a plan of edits what may be an operation's work by now: what was read
-// there is left as HEAD has it. An operation that had begun before that is under way still, or it
-// waits: nobody else commits.
+// leaveOutBusy removes from a plan of edits the paths that an operation may have written by now: the
+// commit leaves these paths as they are in HEAD. Every operation that began before the files were read is
+// still under way or waits for its commit, because only the caller commits.
 func (l *Log) leaveOutBusy(p *plan) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -266,7 +266,8 @@ func (l *Log) leaveOutBusy(p *plan) {
 	}
 }
 
-// build loads the batch's paths. Of edits it asks git status, but where force says that they count in any case.
+// build loads the paths of the batch. For edits it asks git status which paths differ, unless force is
+// set.
 func (l *Log) build(repo *repository, at head, b batch, to *importer) (*plan, error) {
 	paths := b.edits
 	if len(paths) > 0 && !b.force {
@@ -295,10 +296,11 @@ func (l *Log) build(repo *repository, at head, b batch, to *importer) (*plan, er
 	return plan, nil
 }
 
-// unsaved returns those of the paths whose present content is not HEAD's, and notes that HEAD,
-// where it is the mail's branch: what is recorded from now on is newer. The caller holds the turn.
+// unsaved returns the changes at those paths whose content on disk differs from HEAD. If HEAD is on the
+// mail's branch, it also records HEAD as older than every operation recorded from now on. The caller
+// holds the turn.
 func (l *Log) unsaved(ctx context.Context, paths []string) ([]*change, error) {
-	repo, err := l.openRepaired(ctx) // which makes durable what is not known to be so
+	repo, err := l.openRepaired(ctx) // makes HEAD durable if it is not known to be
 	if err != nil {
 		return nil, err
 	}

@@ -9,9 +9,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// catchUp hands over, once, what others changed while nobody watched: git status tells it, when the
-// operations that the journal has recovered are committed and the repository is in a state to commit
-// to. done is false where ctx has ended it.
+// catchUp hands over, once, the changes that others made while the server did not run, as git status
+// reports them. It waits until the operations that the journal recovered are committed and the repository
+// accepts commits. It reports false if ctx ended first.
 func (l *Log) catchUp(ctx context.Context, before uint64) (done bool) {
 	for failures := 0; ; failures++ {
 		found, err := l.missed(ctx, before)
@@ -34,10 +34,10 @@ func (l *Log) catchUp(ctx context.Context, before uint64) (done bool) {
 	}
 }
 
-// errLater: what was recorded before is still to be committed.
+// errLater: operations recorded earlier are not committed yet.
 var errLater = errors.New("there is still work in the queue")
 
-// missed compares the tree with the index.
+// missed returns the paths at which the tree differs from the index.
 func (l *Log) missed(ctx context.Context, before uint64) ([]string, error) {
 	if l.isBehind(before) {
 		return nil, errLater
@@ -58,12 +58,13 @@ func (l *Log) missed(ctx context.Context, before uint64) ([]string, error) {
 	return repo.differences()
 }
 
-// mostNamed is how many paths git status is asked for by name: it compares each file with each of them.
+// mostNamed is the largest number of paths given to git status by name: it compares each file with each
+// name.
 const mostNamed = 100
 
-// differences are the paths at which the tree is not as the index says, and the files that are not in it
-// and not ignored: those at or below the named ones, where there are any. A named file that is as
-// the index says is told too, as somebody may have staged it. Nested repositories are not entered.
+// differences returns the paths at which the tree differs from the index, and the untracked files that
+// are not ignored. If names are given, it returns only paths at or below the names, and also each named
+// file that equals the index: a person may have staged it. It does not enter nested repositories.
 func (r *repository) differences(names ...string) (found []string, err error) {
 	if err := r.copyExclude(); err != nil {
 		return nil, err
@@ -92,8 +93,8 @@ func (r *repository) differences(names ...string) (found []string, err error) {
 	if !wanted[""] && len(wanted) <= mostNamed {
 		args = slices.AppendSeq(args, maps.Keys(wanted))
 	}
-	err = r.stream(nil, func(record []byte) error { // "XY PATH"; X means nothing, as our commands see no commit
-		if len(record) < 4 || record[len(record)-1] == '/' { // of a nested repository
+	err = r.stream(nil, func(record []byte) error { // "XY PATH"; our commands see no commit, so X means nothing
+		if len(record) < 4 || record[len(record)-1] == '/' { // a nested repository
 			return nil
 		}
 		path, staged := string(record[3:]), record[1] == ' '
@@ -102,7 +103,7 @@ func (r *repository) differences(names ...string) (found []string, err error) {
 		}
 		st, err := w.Stat(path)
 		delete(missing, path)
-		if staged && isGone(err) || record[0] == '?' && err == nil && !isKept(path, st) { // gone by a sparse checkout
+		if staged && isGone(err) || record[0] == '?' && err == nil && !isKept(path, st) { // a sparse checkout has removed the file
 			return nil
 		}
 		found = append(found, path)
@@ -111,7 +112,7 @@ func (r *repository) differences(names ...string) (found []string, err error) {
 	return slices.AppendSeq(found, maps.Keys(missing)), err
 }
 
-// isWithin reports whether a path or a folder above it is wanted.
+// isWithin reports whether wanted has the path or a folder above it.
 func isWithin(path string, wanted map[string]bool) bool {
 	for ; path != "" && !wanted[path]; path, _ = splitPath(path) {
 	}

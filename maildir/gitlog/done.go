@@ -11,7 +11,7 @@ import (
 	"mailtree/maildir/history"
 )
 
-// lookDone is among how many of the newest commits LastDone and NamedDone look.
+// lookDone is the number of newest commits that LastDone and NamedDone read.
 const lookDone = 3000
 
 // LastDone implements history.Log.
@@ -32,7 +32,7 @@ func (l *Log) LastDone(ctx context.Context, agent, id string, wants func(verb st
 				undone[key{verb, op.ID}]--
 			case (id == "" || op.ID == id) && wants(op.Verb):
 				others := slices.DeleteFunc(slices.Clone(ops), func(o history.RecordedOp) bool { return !onClaims(o) })
-				if onClaims(op) && len(others) > 1 { // the files that belong to no message may be theirs
+				if onClaims(op) && len(others) > 1 { // the files outside its message may belong to the other operations
 					done = &history.Done{Verb: op.Verb, ID: op.ID, At: c.made}
 				} else if done, err = repo.doneIn(c, op); err != nil {
 					return err
@@ -59,8 +59,8 @@ func (l *Log) NamedDone(ctx context.Context, prefixes []string) (ids []string, e
 	return ids, err
 }
 
-// eachDone calls f for the newest commits, with the operations that each tells of, until it returns an
-// error. It follows first parents.
+// eachDone calls f with each of the newest lookDone commits and its operations, until f returns an error.
+// It follows first parents.
 func (l *Log) eachDone(ctx context.Context, f func(*repository, *commit, []history.RecordedOp) error) error {
 	repo := l.newRepository(ctx, newMemory())
 	defer repo.Close()
@@ -72,9 +72,9 @@ func (l *Log) eachDone(ctx context.Context, f func(*repository, *commit, []histo
 		"--first-parent", "-n", strconv.Itoa(lookDone))
 }
 
-// tip is HEAD after the operations that wait were committed, because who has just done one looks for
-// it. Errors: of those that wrap refusal.ErrUnavailable the hash is HEAD all the same, without what
-// waits.
+// tip commits the operations that wait, then returns HEAD: a caller that has just done an operation
+// expects to find it. If the error wraps refusal.ErrUnavailable, the hash is HEAD without the waiting
+// operations.
 func (l *Log) tip(ctx context.Context, repo *repository) (hash, error) {
 	waits := l.commitWaiting(ctx)
 	at, err := repo.head()
@@ -84,10 +84,10 @@ func (l *Log) tip(ctx context.Context, repo *repository) (hash, error) {
 	return at.commit, err
 }
 
-// readPatience is how long a reader of the history waits for operations that are not committed yet.
+// readPatience is how long a reader of the history waits until the waiting operations are committed.
 const readPatience = 5 * time.Second
 
-// commitWaiting commits operations that wait, as far as that is possible now.
+// commitWaiting commits the waiting operations if that is possible now.
 func (l *Log) commitWaiting(ctx context.Context) error {
 	if !l.pendingOps() {
 		return nil
@@ -101,12 +101,12 @@ func (l *Log) commitWaiting(ctx context.Context) error {
 	return err
 }
 
-// onClaims reports whether an operation may have written claims: it is on no message, or tells of the
-// release in one.
+// onClaims reports whether an operation may have written claims: it names no message, or it released
+// claims together with a message.
 func onClaims(op history.RecordedOp) bool { return op.ID == "" || op.Verb == history.VerbRelease }
 
-// doneIn returns an operation with what its commit made of the files of its message, or of claims:
-// others may share the commit.
+// doneIn returns an operation with the changes that its commit made to the files of its message, or to
+// claims. Other operations may share the commit.
 func (r *repository) doneIn(c *commit, op history.RecordedOp) (*history.Done, error) {
 	done := &history.Done{Verb: op.Verb, ID: op.ID, At: c.made}
 	changes, err := r.changesOf(c.sides())
@@ -118,7 +118,7 @@ func (r *repository) doneIn(c *commit, op history.RecordedOp) (*history.Done, er
 			return nil
 		}
 		data, err = r.read("blob", e.Hash.String())
-		return append([]byte{}, data...) // not nil where it is empty
+		return append([]byte{}, data...) // not nil for an empty file
 	}
 	for _, c := range changes {
 		at := format.Locate(c.path)

@@ -11,7 +11,7 @@ import (
 
 const maxBlob = 256 << 20 // bytes of the largest file that is committed; it is far above every limit of the mail
 
-// errChanging says that a file has another size by now.
+// errChanging says that a file's size changed while it was read.
 var errChanging = errors.New("the file changes while it is read")
 
 // syncAll makes the files at paths below dir, and all folders above them, durable. On Linux that is one syncfs,
@@ -25,13 +25,14 @@ func syncAll(dir string, paths ...string) error {
 	return t.Sync(paths)
 }
 
-// isGone reports that nothing is at a path: to Git that holds behind a link, too.
+// isGone reports whether an error means that there is no file at a path. Git also counts a path behind a
+// link as missing.
 func isGone(err error) bool { return tree.FaultOf(err) == tree.FaultGone }
 
-// isLink reports whether that is the state of a symbolic link.
+// isLink reports whether the file is a symbolic link.
 func isLink(st tree.FileStat) bool { return st.Mode.Type() == fs.ModeSymlink }
 
-// isKept reports whether a file in that state is one that is committed.
+// isKept reports whether a file of this kind is committed.
 func isKept(path string, st tree.FileStat) bool {
 	return st.Mode.IsRegular() || isLink(st) && !dangerousLink(path)
 }
@@ -47,7 +48,8 @@ func readLink(files *tree.Tree, path string) ([]byte, error) {
 	return []byte(text), err
 }
 
-// readBlob reads the file or link at path, gives it to the importer where there is one, and returns its name.
+// readBlob reads the file or link at path and returns the name of its blob. It also gives the content to
+// the importer, unless that is nil.
 func readBlob(files *tree.Tree, path string, st tree.FileStat, to *importer) (hash, error) {
 	if isLink(st) {
 		text, err := readLink(files, path)

@@ -20,14 +20,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownFolder, in .git, is what our git commands see as their repository: it has a configuration and
-// attributes of our own and borrows objects, index and work tree. So whatever .git/config, a file that
-// it includes, or .gitattributes say, no filter, hook or monitor of theirs runs and no byte is
-// converted. Only what moves refs sees the real one (importer, refMove).
+// ownFolder, in .git, is the repository that our git commands see: it has a configuration and attributes
+// of our own, and borrows objects, index and work tree. So neither .git/config, nor a file that it
+// includes, nor .gitattributes can make our commands run a filter, hook or monitor, or convert a byte.
+// Only commands that move refs see the real repository (importer, refLock).
 const ownFolder = "mailtree-git"
 
-// ownConfig is its configuration, with what .git/config says of the executable bit. The bounds of
-// packs hold maintenance below 128 MB: 97 were measured at 100,000 messages.
+// ownConfig is the configuration of ownFolder; the setting of the executable bit is copied from
+// .git/config. The bounds on packs hold maintenance below 128 MB: 97 MB were measured at 100,000
+// messages.
 const ownConfig = `[core]
 	repositoryformatversion = 0
 	bare = false
@@ -46,18 +47,18 @@ const ownConfig = `[core]
 	deltaCacheSize = 8m
 `
 
-// ownAttributes are stronger than any .gitattributes.
+// ownAttributes override every .gitattributes.
 const ownAttributes = "* -text -eol -ident -filter -working-tree-encoding\n"
 
-// commandLimit is how long a git command of a round may take, and lookLimit one that looks at
-// everything.
+// commandLimit bounds a git command that handles the paths of a round, lookLimit a command that reads the
+// whole tree.
 const (
 	commandLimit = 2 * time.Minute
 	lookLimit    = 30 * time.Minute
 )
 
-// makeOwn makes ownFolder, or mends it where anything in it is not as we made it. Others may use it
-// at the same time.
+// makeOwn makes ownFolder, or restores what differs in it. Several processes may use ownFolder at the
+// same time.
 func (r *repository) makeOwn() error {
 	if r.owns {
 		return nil
@@ -80,7 +81,7 @@ func (r *repository) makeOwn() error {
 		r.putOwn("HEAD", "ref: refs/heads/none\n"),
 		r.putOwn("info/attributes", ownAttributes),
 		r.putOwn("config", fmt.Sprintf(ownConfig, r.config.fileMode)))
-	bases, _ := filepath.Glob(r.path("sharedindex.*")) // what an index is split from
+	bases, _ := filepath.Glob(r.path("sharedindex.*")) // the base files of a split index
 	for _, base := range bases {
 		if gone := os.Symlink(base, filepath.Join(home, filepath.Base(base))); !errors.Is(gone, fs.ErrExist) {
 			err = errors.Join(err, gone)
@@ -90,7 +91,7 @@ func (r *repository) makeOwn() error {
 	return err
 }
 
-// putOwn puts a file into ownFolder, whole, where its text is another.
+// putOwn replaces a file of ownFolder whole, unless the file has that text already.
 func (r *repository) putOwn(name, text string) error {
 	name = ownFolder + "/" + name
 	if b, err := readSmall(r.path(name)); err == nil && string(b) == text {
@@ -99,7 +100,7 @@ func (r *repository) putOwn(name, text string) error {
 	return r.writeWhole(name, []byte(text))
 }
 
-// command is a git command in ownFolder.
+// command returns a git command that sees ownFolder as its repository.
 func (r *repository) command(ctx context.Context, args ...string) (*exec.Cmd, error) {
 	program, err := r.program()
 	if err != nil {
@@ -115,7 +116,7 @@ func (r *repository) command(ctx context.Context, args ...string) (*exec.Cmd, er
 	return c, nil
 }
 
-// run runs a git command and returns what it says; env is added to its environment.
+// run runs a git command and returns its output; env is added to the environment.
 func (r *repository) run(in io.Reader, env []string, args ...string) (said []byte, err error) {
 	limit := commandLimit
 	if r.low {
@@ -130,8 +131,9 @@ func (r *repository) run(in io.Reader, env []string, args ...string) (said []byt
 	return said, err
 }
 
-// stream runs a git command that reads in and tells records which end with NUL, and calls each for every one
-// until that returns an error, which stream returns unless it is errFound. each does not keep the record.
+// stream runs a git command whose output is records that end with NUL, and calls each for every record
+// until each returns an error. stream returns that error unless it is errFound. each must not keep the
+// record.
 func (r *repository) stream(in io.Reader, each func(record []byte) error, args ...string) error {
 	ctx, cancel := context.WithTimeout(r.ctx, lookLimit)
 	defer cancel()
@@ -145,7 +147,8 @@ func (r *repository) stream(in io.Reader, each func(record []byte) error, args .
 	return err
 }
 
-// execute runs a git command, gives what it says to read and returns what it warns of. An error of read ends it.
+// execute runs a git command, passes its output to read and returns its warnings. An error of read ends
+// the command.
 func (r *repository) execute(
 	ctx context.Context, in io.Reader, read func(io.Reader) error, env []string, args ...string,
 ) (warned string, err error) {
@@ -169,7 +172,7 @@ func (r *repository) execute(
 	if err != nil {
 		return "", err
 	}
-	if r.low { // it works when nobody else wants to
+	if r.low { // lowest priority
 		_ = unix.Setpriority(unix.PRIO_PGRP, c.Process.Pid, 19)
 	}
 	if err := read(out); err != nil {
@@ -185,7 +188,7 @@ func (r *repository) execute(
 	return said.String(), err
 }
 
-// eachRecord calls each for what ends with NUL.
+// eachRecord calls each for every record of in that ends with NUL.
 func eachRecord(in io.Reader, each func([]byte) error) error {
 	records := bufio.NewScanner(in)
 	records.Buffer(nil, maxObject)
@@ -203,7 +206,7 @@ func eachRecord(in io.Reader, each func([]byte) error) error {
 	return records.Err()
 }
 
-// gitError is a git command that failed.
+// gitError is the failure of a git command.
 type gitError struct {
 	args []string
 	said string
@@ -216,9 +219,8 @@ func (e *gitError) Error() string {
 
 func (e *gitError) Unwrap() error { return e.err }
 
-// gitCommand is a command of Git that runs no hook and sees neither the system's configuration nor the
-// user's. Its processes are a group of their own, which ctx's end terminates: Git removes its temporary
-// files then.
+// gitCommand returns a Git command that runs no hook and reads neither the system's configuration nor the
+// user's. The end of ctx terminates its whole process group; Git then removes its temporary files.
 func gitCommand(ctx context.Context, program, dir string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, program, append([]string{
 		"--no-pager", "-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false", "-c", "gc.auto=0",
@@ -228,7 +230,7 @@ func gitCommand(ctx context.Context, program, dir string, args ...string) *exec.
 		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "LC_ALL=C", "GIT_DIR=" + dir, "GIT_ATTR_NOSYSTEM=1",
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_SYSTEM=" + os.DevNull, "GIT_CONFIG_GLOBAL=" + os.DevNull,
 		"GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1",
-		"MALLOC_TRIM_THRESHOLD_=67108864", // glibc gives memory back with each object that fast-import writes: half of its time
+		"MALLOC_TRIM_THRESHOLD_=67108864", // else glibc returns memory with each object that fast-import writes, which is half of its time
 	}
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGTERM) }
@@ -236,10 +238,10 @@ func gitCommand(ctx context.Context, program, dir string, args ...string) *exec.
 	return c
 }
 
-// programs are the paths of git programs that are of a version that is recent.
+// programs holds the paths of git programs whose version was found recent.
 var programs sync.Map
 
-// findGit finds the program, of version 2.38 or newer. The error is a *hold.
+// findGit returns the path of the git program, which must be version 2.38 or newer. The error is a *hold.
 func findGit() (string, error) {
 	program, err := exec.LookPath("git")
 	if err != nil {
@@ -260,7 +262,7 @@ func findGit() (string, error) {
 	return program, nil
 }
 
-// isRecent reports whether a version of Git can do what is asked of it.
+// isRecent reports whether a version of Git has the commands and options that this package needs.
 func isRecent(version string) bool {
 	var major, minor int
 	_, err := fmt.Sscanf(version, "%d.%d", &major, &minor)
@@ -272,14 +274,14 @@ func noProgram() *hold {
 	return notAudited("there is no git program on the server's PATH. Install Git 2.38 or newer; the mail keeps working.")
 }
 
-// talk is a program that answers what it is asked. The zero talk has not begun.
+// talk is a running program that answers requests. The zero talk has not started its program.
 type talk struct {
 	cmd  *exec.Cmd
 	ask  io.WriteCloser
 	tell *bufio.Reader
 }
 
-// startTalk starts a program.
+// startTalk starts the program.
 func startTalk(c *exec.Cmd) (t talk, err error) {
 	t.cmd = c
 	if t.ask, err = c.StdinPipe(); err != nil {

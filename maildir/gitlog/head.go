@@ -16,25 +16,25 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// hold says why nothing is committed now; the work waits. It is an error that wraps
-// refusal.ErrUnavailable once it leaves the package (see unavailable).
+// hold says why nothing is committed now; operations wait. Callers outside the package get it as an error
+// that wraps refusal.ErrUnavailable (unavailable).
 type hold struct {
 	mode   string // history.State.Mode
 	reason string // a sentence: what is wrong and what to do
 	cause  error
 }
 
-// waiting is a *hold that ends by itself or when a person does what it says.
+// waiting returns a *hold that ends by itself, or when a person does what the text says.
 func waiting(format string, args ...any) *hold {
 	return &hold{mode: "waiting", reason: fmt.Sprintf(format, args...)}
 }
 
-// detached is a *hold until a person is back on the mail's branch.
+// detached returns a *hold that lasts until a person is back on the mail's branch.
 func detached(format string, args ...any) *hold {
 	return &hold{mode: history.Detached, reason: fmt.Sprintf(format, args...)}
 }
 
-// notAudited is a *hold of a repository that cannot be used at all.
+// notAudited returns a *hold for a repository that cannot be used at all.
 func notAudited(format string, args ...any) *hold {
 	return &hold{mode: "off", reason: "The mail is not audited: " + fmt.Sprintf(format, args...)}
 }
@@ -42,7 +42,7 @@ func notAudited(format string, args ...any) *hold {
 func (h *hold) Error() string { return h.reason }
 func (h *hold) Unwrap() error { return h.cause }
 
-// holdOf is the *hold that an error is or stands for; nil for an error of the moment.
+// holdOf returns the *hold that an error is or stands for, or nil for a transient error.
 func holdOf(err error) *hold {
 	var h *hold
 	if errors.As(err, &h) {
@@ -51,7 +51,7 @@ func holdOf(err error) *hold {
 	return nil
 }
 
-// head is what HEAD stands for.
+// head is the branch and commit of HEAD.
 type head struct {
 	branch string // full name of the branch; "" when HEAD is detached
 	commit hash   // zero before the first commit
@@ -78,7 +78,7 @@ func (r *repository) head() (head, error) {
 	return head{name, h}, err
 }
 
-// validBranch keeps a hand-made HEAD from leading out of refs/heads.
+// validBranch rejects the name of a branch outside refs/heads: HEAD may be written by hand.
 func validBranch(name string) bool {
 	if !strings.HasPrefix(name, "refs/heads/") || strings.ContainsAny(name, "\\\x00\n\r :?*[~^") {
 		return false
@@ -86,7 +86,8 @@ func validBranch(name string) bool {
 	return path.Clean(name) == name && !strings.HasSuffix(name, ".lock")
 }
 
-// ref reads a branch: the file of its own, else packed-refs. Zero when it does not exist.
+// ref reads a branch from its own file, else from packed-refs. It returns the zero hash if the branch
+// does not exist.
 func (r *repository) ref(name string) (hash, error) {
 	b, err := readSmall(r.path(name))
 	if err == nil {
@@ -115,7 +116,7 @@ func isFolder(path string) bool {
 	return err == nil && fi.IsDir()
 }
 
-// noHead says that HEAD cannot be read. A transient error stays as it is.
+// noHead says that HEAD cannot be read. It returns a transient error unchanged.
 func noHead(err error) error {
 	if transient(err) {
 		return err
@@ -127,17 +128,17 @@ func noHead(err error) error {
 
 const (
 	maxSmall  = 1 << 20   // bytes of a file that is a line or a page
-	maxPacked = 256 << 20 // and of packed-refs
+	maxPacked = 256 << 20 // bytes of packed-refs
 )
 
-// readSmall reads a file of Git's or of ours. It waits for nothing.
+// readSmall reads a file in .git, at most maxSmall bytes. It does not block on a FIFO.
 func readSmall(path string) ([]byte, error) {
 	b, _, err := tree.ReadPlain(path, maxSmall)
 	return b, err
 }
 
-// recorded is the branch that the mail is committed to; "" where none is noted, or a power cut has
-// torn the note.
+// recorded returns the branch to which the mail is committed, or "" if none is recorded, or a power cut
+// has torn the record.
 func (r *repository) recorded() (string, error) {
 	b, err := readSmall(r.path(branchFile))
 	switch {
@@ -152,7 +153,8 @@ func (r *repository) recorded() (string, error) {
 	return "", nil
 }
 
-// busy reports what a person has begun and not finished, as a *hold. Another error is transient.
+// busy returns a *hold if a person has begun a merge or the like and not finished it. Any other error is
+// transient.
 func (r *repository) busy() error {
 	for _, s := range []struct{ name, what, do string }{
 		{"MERGE_HEAD", "a merge", "git commit, or git merge --abort"},
@@ -174,8 +176,8 @@ func (r *repository) busy() error {
 	return nil
 }
 
-// onBranch returns HEAD when it stands for the recorded branch, else a *hold. An empty record is
-// any branch.
+// onBranch returns HEAD if it is on the recorded branch, else a *hold. If no branch is recorded, any
+// branch will do.
 func (r *repository) onBranch(recorded string) (head, error) {
 	h, err := r.head()
 	if err != nil {
@@ -201,7 +203,7 @@ func (r *repository) onBranch(recorded string) (head, error) {
 	return h, elsewhere(at, recorded)
 }
 
-// branchGone says how to make the recorded branch anew, where somebody has renamed or deleted it.
+// branchGone says how to restore the recorded branch after a person has renamed or deleted it.
 func branchGone(at, recorded string) error {
 	short := shellWord(strings.TrimPrefix(recorded, "refs/heads/"))
 	return detached("The mail's repository is on %s, and the branch %s, to which the mail is committed, is gone: "+
@@ -226,7 +228,7 @@ func elsewhere(at, recorded string) error {
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./][A-Za-z0-9_./-]*$`)
 
-// shellWord quotes the name of a branch where a shell needs that: Git allows most characters.
+// shellWord quotes the name of a branch if a shell needs that: Git allows most characters.
 func shellWord(name string) string {
 	if plainWord.MatchString(name) {
 		return name

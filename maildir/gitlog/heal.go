@@ -8,18 +8,17 @@ import (
 )
 
 const (
-	healTime = time.Second   // after a commit nearly every git command that ran beside it has ended
-	keepTime = 10 * healTime // after that also the slowest has
+	healTime = time.Second   // by then nearly every git command that ran beside the commit has ended
+	keepTime = 10 * healTime // by then even the slowest has ended
 )
 
-// ownCommit is a commit of ours that a git command which runs beside us may still undo in the
-// index.
+// ownCommit is one of our commits whose index entries a concurrent git command may still undo.
 type ownCommit struct {
 	changes []*change
 	at      time.Time
 }
 
-// keepOwn remembers a commit, and forgets those that nothing can undo any more.
+// keepOwn remembers a commit, and forgets commits that nothing can undo any more.
 func (m *memory) keepOwn(changes []*change) {
 	for _, c := range changes {
 		c.data = nil
@@ -39,24 +38,26 @@ type state struct {
 
 func (s state) sameState(t state) bool { return s.head == t.head && s.index.sameIndex(t.index) }
 
-// heal finishes a move that was interrupted and looks whether the last commits still stand in index and branch,
-// as every commit does (publish). The caller holds the turn.
+// heal finishes an interrupted move and checks that index and branch still have the last commits, as
+// every commit does (publish). The caller holds the turn.
 func (l *Log) heal(ctx context.Context) error { return l.commit(ctx, batch{}) }
 
-// undone tells what the index lacks of our last commits, where somebody has written an index back that he
-// had read before them: `git commit -a`, `git stash pop` and others read the index before they lock it, and
-// lockAfter may be too short for them. A person's next commit from such an index takes the new mail away; what it
-// took is handed over as edits, as catchUp does when it finds the same at a start.
+// undone returns the changes of our last commits that the index lacks because a git command has written
+// back an index that it had read before them. `git commit -a`, `git stash pop` and others read the index
+// before they lock it, and lockAfter may be too short for them. A person's next commit from such an index
+// removes the new mail; what it removed is handed over as edits, as catchUp does when it finds the same
+// at a start.
 //
-// A commit is undone where nothing of it is there: none of the paths that it added, or where it added none, none of
-// all its paths. `git commit -a` brings the others back by itself, and who unstages files by hand seldom
+// A commit counts as undone if nothing of it is left: none of the paths that it added or, if it added
+// none, none of its paths. `git commit -a` restores the other paths itself, and a person who unstages
+// files by hand seldom unstages exactly those.
 // unstages exactly those.
 func (l *Log) undone(p *publication) (inIndex []*change, err error) {
 	if level := (state{p.seen, p.at.commit}).sameState(l.mem.level); level || !p.seen.exists {
 		return nil, nil
 	}
-	before := map[string][]entry{} // what was at the paths before each of the commits
-	var commits [][]*change        // each path with the last that changed it
+	before := map[string][]entry{} // the entries at the paths before each of the commits
+	var commits [][]*change        // each path with the last commit that changed it
 	for _, own := range slices.Backward(l.mem.own) {
 		commits = append(commits, slices.DeleteFunc(slices.Clone(own.changes), func(c *change) bool { return before[c.path] != nil }))
 		for _, c := range own.changes {
@@ -98,8 +99,8 @@ func (l *Log) undone(p *publication) (inIndex []*change, err error) {
 	return inIndex, nil
 }
 
-// settle notes a round that has looked at the last commits, and when to look again: after how long, where there are
-// any that something may still undo.
+// settle records that a round has checked the last commits. If something may still undo a commit, the
+// next check follows after the given time.
 func (l *Log) settle(level state, after time.Duration) {
 	l.mem.level = level
 	l.mem.forgetOld()

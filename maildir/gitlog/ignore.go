@@ -9,9 +9,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// committable reports whether Git may have that path at all. Names that some system takes for .git
-// would make `git fsck` fail and a checkout elsewhere dangerous; .gitmodules is left to the person
-// for the same reason.
+// committable reports whether Git may have that path. Names that some systems take for .git would make
+// `git fsck` fail and a checkout on those systems dangerous; .gitmodules is left to the person for the
+// same reason.
 func committable(path string) bool {
 	for i, name := range strings.Split(path, "/") {
 		if name == "" || name == "." || name == ".." || isGitFolder(name) || strings.EqualFold(name, ".gitmodules") {
@@ -24,7 +24,7 @@ func committable(path string) bool {
 	return !strings.ContainsRune(path, 0)
 }
 
-// isGitFolder reports whether name is .git to Git, on NTFS or on HFS+.
+// isGitFolder reports whether Git takes name for .git, on NTFS and HFS+ too.
 func isGitFolder(name string) bool {
 	name, _, _ = strings.Cut(name, ":")
 	name = strings.TrimRight(name, " .")
@@ -37,14 +37,15 @@ func isGitFolder(name string) bool {
 	return strings.EqualFold(name, ".git") || strings.EqualFold(name, "git~1")
 }
 
-// dangerousLink: fsck refuses links with such names.
+// dangerousLink reports whether git fsck refuses a link with that name.
 func dangerousLink(path string) bool {
 	name := strings.ToLower(path[strings.LastIndexByte(path, '/')+1:])
 	return strings.HasPrefix(name, ".git") || strings.HasPrefix(name, ".mailmap")
 }
 
-// unread returns an error if Git says that it could not look at something that is there and that it may look at. A folder that a
-// person has just removed, or replaced by a file, is named by Git in a warning too.
+// unread returns an error if Git warns that it could not read an existing file or folder to which it has
+// access. Git also warns about a folder that a person has just removed or replaced by a file: that is no
+// error.
 func unread(said string) error {
 	known := func(line string) bool {
 		return strings.Contains(line, "Permission denied") ||
@@ -58,7 +59,7 @@ func unread(said string) error {
 	return nil
 }
 
-// copyExclude gives our commands the patterns of .git/info/exclude: they see a folder of ours.
+// copyExclude copies the patterns of .git/info/exclude into ownFolder, where our commands look for them.
 func (r *repository) copyExclude() error {
 	b, err := readSmall(r.path("info/exclude"))
 	if err = errors.Join(tree.IgnoreGone(err), r.makeOwn()); err != nil {

@@ -16,13 +16,12 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// nextRef is the ref at the newest commit of a round before the branch moves there, so that a person's
-// prune keeps it. The next round moves nextRef.
+// nextRef is a ref that points to the newest commit of a round before the branch moves there, so that a
+// person's `git prune` keeps the commit. The next round moves nextRef.
 const nextRef = "refs/mailtree/next"
 
 // importer gives the objects of a round to `git fast-import`, which writes them into one pack and then
-// moves nextRef. The program starts with the first object. Whoever makes an importer calls discard at
-// the end.
+// moves nextRef. The first object starts the program. The maker of an importer must call discard.
 type importer struct {
 	repo *repository
 
@@ -33,10 +32,10 @@ type importer struct {
 	sent bool      // a commit was given
 	from time.Time // when the program was started
 
-	given map[hash]bool // the blobs of operations: a message's copies have the same bytes
+	given map[hash]bool // blobs of operations that the program has: copies of a message share one
 }
 
-// start starts the program where it does not run yet.
+// start starts the program unless it runs.
 func (i *importer) start() error {
 	if i.cmd != nil {
 		return nil
@@ -45,7 +44,8 @@ func (i *importer) start() error {
 	if err != nil {
 		return err
 	}
-	// Only a fast-import of ours writes nextRef, and the store has one server: what is locked was killed.
+	// Only our fast-import writes nextRef, and the store has one server: a lock was left by a killed
+	// program.
 	if err := tree.IgnoreGone(os.Remove(i.repo.path(nextRef + ".lock"))); err != nil {
 		return err
 	}
@@ -64,8 +64,8 @@ func (i *importer) start() error {
 	return nil
 }
 
-// blob gives size bytes of in as a blob and returns its name. A nil importer only names it. Where in has fewer
-// bytes the error is errChanging or in's, and nobody names what was given.
+// blob writes size bytes of in as a blob and returns the blob's name. A nil importer only computes the
+// name. If in has fewer bytes, the error is errChanging or in's, and no commit refers to the blob.
 func (i *importer) blob(size int64, in io.Reader) (hash, error) {
 	sum := blobSum(size)
 	if i == nil {
@@ -80,7 +80,7 @@ func (i *importer) blob(size int64, in io.Reader) (hash, error) {
 	}
 	fmt.Fprintf(i.in, "blob\ndata %d\n", size)
 	n, err := io.Copy(io.MultiWriter(i.in, sum), io.LimitReader(in, size))
-	if n < size { // the program wants what it was promised
+	if n < size { // the program expects size bytes
 		if _, err := io.CopyN(i.in, zeros{}, size-n); err != nil {
 			return hash{}, err
 		}
@@ -94,7 +94,8 @@ type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 
-// commit gives a commit: of the first one the parent is base, of the others the one before.
+// commit writes a commit. The parent of the first commit is base, the parent of each other is the commit
+// before it.
 func (i *importer) commit(base hash, c commitFor, makes []version) error {
 	if err := i.start(); err != nil {
 		return err
@@ -136,15 +137,15 @@ func (i *importer) finish() (newest hash, err error) {
 	return newest, err
 }
 
-// discard ends a program that still runs: nothing was given to it that anything refers to.
+// discard ends the program if it still runs. Nothing refers to its objects then.
 func (i *importer) discard() {
 	if i.cmd != nil {
 		_ = i.endProgram(nil)
 	}
 }
 
-// removeKept removes what a fast-import that was ended left beside its pack: another one could not write
-// the same pack again.
+// removeKept removes the .keep file that a terminated fast-import leaves beside its pack: with it,
+// another fast-import could not write the same pack again.
 func (i *importer) removeKept() {
 	names, _ := filepath.Glob(i.repo.path("objects/pack/pack-*.keep"))
 	for _, name := range names {

@@ -19,25 +19,25 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// seen is what tells whether .git/index was exchanged since we looked at it.
+// seen identifies the state of .git/index, so that a later look can tell whether the file was replaced.
 type seen struct {
 	exists  bool
 	ino     uint64
 	size    int64
 	mtime   time.Time
-	links   uint64 // its names
+	links   uint64 // number of hard links
 	version uint32
-	count   int  // of its entries
-	sum     hash // the checksum at its end; zeros where Git was told to skip it
+	count   int  // number of entries
+	sum     hash // the checksum at the end of the file; zeros if Git was told to skip it
 }
 
-// sameIndex reports whether both are the same file, or both none.
+// sameIndex reports whether both describe the same file, or both no file.
 func (s seen) sameIndex(t seen) bool {
 	return s.exists == t.exists && (!s.exists || s.sum == t.sum && s.ino == t.ino && s.size == t.size && s.mtime.Equal(t.mtime))
 }
 
-// seeIndex looks at .git/index without reading all of it. It waits for nothing and follows no link.
-// Errors: a *hold.
+// seeIndex reads the head and the end of .git/index. It does not block and follows no link. Errors: a
+// *hold.
 func (r *repository) seeIndex() (seen, error) {
 	f, s, err := openIndex(r.path("index"))
 	if f != nil {
@@ -48,7 +48,7 @@ func (r *repository) seeIndex() (seen, error) {
 
 const maxIndex = 2 << 30 // bytes of an index: some fifteen million files
 
-// openIndex opens an index and looks at its head and its end; nil where there is none.
+// openIndex opens an index and reads its head and its end. It returns nil if there is no index.
 func openIndex(path string) (*os.File, seen, error) {
 	f, st, err := tree.OpenPlain(path, os.O_RDONLY)
 	if err != nil {
@@ -91,8 +91,8 @@ func damagedIndex(why error) *hold {
 	return h
 }
 
-// checkIndex looks whether an index that somebody else has written is whole and has no conflicts: Git
-// writes a new checksum without having compared the old one. Errors: a *hold.
+// checkIndex verifies an index that another program has written: its checksum is right and it has no
+// conflicts. Git itself writes a new checksum without verifying the old one. Errors: a *hold.
 func (r *repository) checkIndex() (seen, error) {
 	f, s, err := openIndex(r.path("index"))
 	if f == nil || err != nil {
@@ -123,8 +123,8 @@ func (r *repository) checkIndex() (seen, error) {
 	return s, nil
 }
 
-// makeIndex makes at file what an index becomes with the changes made: the entries of an index that is
-// missing are those of the commit at. It returns the checksum.
+// makeIndex writes to file the current index with the changes applied, and returns its checksum. If the
+// index is missing, makeIndex starts from the entries of the commit at.
 func (r *repository) makeIndex(file string, at hash, changes []*change) (sum hash, err error) {
 	env := []string{"GIT_INDEX_FILE=" + file}
 	if err := r.nameIndex(file); err != nil {
@@ -149,9 +149,9 @@ func (r *repository) makeIndex(file string, at hash, changes []*change) (sum has
 	return r.giveStats(file, changes)
 }
 
-// giveStats notes in an index that Git has made the state of the files that are as committed, which
-// --index-info does not: git status would read each of them. It leaves an index of version 4 as it is. It
-// returns the checksum.
+// giveStats writes the stat data of files that equal the commit into an index that Git has made.
+// `update-index --index-info` leaves these out, so git status would read each of the files. It leaves an
+// index of version 4 unchanged. It returns the checksum.
 func (r *repository) giveStats(file string, changes []*change) (sum hash, err error) {
 	of := map[string]*change{}
 	for _, c := range changes {
@@ -165,13 +165,13 @@ func (r *repository) giveStats(file string, changes []*change) (sum hash, err er
 	}
 	defer f.Close()
 	s, err := lookAt(f)
-	if err != nil || len(of) == 0 || s.version > 3 || s.links > 1 { // Git has written no other
+	if err != nil || len(of) == 0 || s.version > 3 || s.links > 1 { // links: Git has written no new file
 		return s.sum, err
 	}
 	done := sha1.New()
 	end := s.size - int64(len(sum))
 	in := bufio.NewReaderSize(io.NewSectionReader(f, 0, end), 64<<10)
-	head, at := 12, 0 // of the file
+	head, at := 12, 0 // offsets in the file
 	for range s.count + 1 {
 		part, err := in.Peek(maxEntry)
 		if len(part) < head {
@@ -179,7 +179,7 @@ func (r *repository) giveStats(file string, changes []*change) (sum hash, err er
 		}
 		size := head
 		if at > 0 {
-			name := head + int(part[60]>>6&1)*2 // there are more flags
+			name := head + int(part[60]>>6&1)*2 // extended flags
 			length := bytes.IndexByte(part[name:], 0)
 			if c := of[string(part[name:name+max(length, 0)])]; c != nil && hash(part[40:60]) == c.new.Hash && c.putStat(r.dir, part) {
 				if _, err := f.WriteAt(part[:head], int64(at)); err != nil {
@@ -200,11 +200,11 @@ func (r *repository) giveStats(file string, changes []*change) (sum hash, err er
 	return sum, err
 }
 
-// maxEntry is more bytes than an entry of an index has.
+// maxEntry exceeds the size in bytes of every index entry.
 const maxEntry = 8 << 10
 
-// putStat writes the state of a file into its entry where the file is as committed, and reports whether it
-// is.
+// putStat writes the file's stat data into its index entry if the file equals the commit, and reports
+// whether it does.
 func (c *change) putStat(dir string, entry []byte) bool {
 	fi, err := os.Lstat(filepath.Join(dir, c.path))
 	if err != nil || tree.StatOfInfo(fi) != c.seen {
@@ -220,8 +220,8 @@ func (c *change) putStat(dir string, entry []byte) bool {
 	return true
 }
 
-// nameIndex gives .git/index another name, under which Git makes the next one beside it. Where there is no
-// index, there is no file.
+// nameIndex links .git/index to another name, beside which Git writes the next index. If there is no
+// index, nameIndex makes no file.
 func (r *repository) nameIndex(file string) error {
 	for _, old := range []string{file, file + ".lock"} {
 		if err := tree.IgnoreGone(os.Remove(old)); err != nil {
@@ -231,7 +231,7 @@ func (r *repository) nameIndex(file string) error {
 	return tree.IgnoreGone(os.Link(r.path("index"), file))
 }
 
-// staged tells what the index has where that is not what a commit has, of the wanted paths.
+// staged returns the index entries that differ from a commit, among the wanted paths.
 func (r *repository) staged(at hash, wanted func(path []byte) bool) (map[string]entry, error) {
 	found := map[string]entry{}
 	tree := at.String()

@@ -24,9 +24,9 @@ const newConfig = `[core]
 	auto = 0
 `
 
-// Init makes the repository of the mail tree dir where there is none: branch main, no commit. A
-// kill leaves none or a whole one. It needs no git program. The error says why none could be made; what is
-// wrong with one that is there, Open says.
+// Init makes the repository of the mail tree dir if there is none: branch main, no commit. A kill leaves
+// no repository or a whole one. Init needs no git program. The error says why the repository could not be
+// made; faults of an existing repository are reported by Open.
 func Init(dir string) error {
 	git := filepath.Join(dir, ".git")
 	if _, err := os.Lstat(git); !errors.Is(err, fs.ErrNotExist) {

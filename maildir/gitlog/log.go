@@ -23,33 +23,33 @@ type Config struct {
 	External bool             // commit edits made by others (COMMIT_EXTERNAL); false leaves them to the person
 	Delay    time.Duration    // how long operations gather; 0: 250 ms, so that a commit is made within a second
 	Quiet    time.Duration    // edits by others rest so long before they are committed; 0: 2 s
-	Longest  time.Duration    // and are committed at the latest after that; 0: 30 s
+	Longest  time.Duration    // and are committed after that at the latest; 0: 30 s
 
-	// UnderWay reports whether an operation that is not recorded yet writes a path, or has written
-	// it: the Log commits no edit there. UnderWay says so until Record has returned, and does not
-	// wait. nil: no operation is ever under way.
+	// UnderWay reports whether an operation that is not recorded yet is writing a path, or has written
+	// it: the Log commits no edit there. It must report true until Record has returned, and must not
+	// block. nil: no operation is ever under way.
 	UnderWay func(path string) bool
 
-	// The git program, where there is one, puts packs together when nothing was committed for Idle
-	// (0: 1 minute; less: never) and Piled loose objects were written (0: 1,000; a pack counts as
-	// 50). At ten times Piled it does not wait for a quiet moment.
+	// When nothing was committed for Idle (0: 1 minute; negative: never) and Piled loose objects were
+	// written (0: 1,000; a pack counts as 50), the git program packs them. Beyond ten times Piled, Idle
+	// is ignored.
 	Idle  time.Duration
 	Piled int
 
-	Share *Share // how many Logs work at once; nil: this one does as it likes
+	Share *Share // bounds the Logs that work at once; nil: no bound
 }
 
-// Share bounds how many of several Logs work at once. Each opens some twenty files while it works,
-// and at a start all of them look for what they missed.
+// Share bounds how many of several Logs work at once. A working Log has some twenty files open, and at a
+// start every Log compares its tree with the index.
 type Share struct{ commits, aside chan struct{} }
 
-// NewShare lets n Logs commit at once, and n others compare trees or put packs together, which may take
-// minutes.
+// NewShare returns a Share that lets n Logs commit at once, and n others compare trees or repack, which
+// may take minutes.
 func NewShare(n int) *Share {
 	return &Share{commits: make(chan struct{}, n), aside: make(chan struct{}, n)}
 }
 
-// await takes one of the tokens; the caller calls done. Errors: ctx's.
+// await takes a token; the caller returns it with done. Errors: ctx's.
 func await(ctx context.Context, tokens chan struct{}) (done func(), err error) {
 	select {
 	case tokens <- struct{}{}:
@@ -59,33 +59,33 @@ func await(ctx context.Context, tokens chan struct{}) (done func(), err error) {
 	}
 }
 
-// Log is the audit of one tree: history.Log. Safe for concurrent use. Open makes one, Run
-// commits.
+// Log is the audit of one tree. It implements history.Log and is safe for concurrent use. Open makes a
+// Log, Run commits.
 type Log struct {
 	cfg    Config
-	turn   chan struct{}          // held by the one who commits
-	wake   chan struct{}          // rings Run
-	litter chan struct{}          // rings keepHouse
+	turn   chan struct{}          // held by the goroutine that commits
+	wake   chan struct{}          // wakes Run
+	litter chan struct{}          // wakes keepHouse
 	git    func() (string, error) // finds the program
 	mem    *memory                // guarded by turn
 	step   func(string)           // tests stop here
 
-	gentle int // see there
+	gentle int // see the constant
 
 	mu sync.Mutex
 	queue
 	pile    pile
 	trouble error // why the last attempt failed; nil after a success
 	last    time.Time
-	known   hash // the newest commit, of whomever, that is known to be older than whatever is recorded next
+	known   hash // the newest commit, ours or not, that is older than every operation recorded from now on
 }
 
 var _ history.Log = (*Log)(nil)
 
-// Open makes the Log of a tree, repairs what a killed run left under Git's locks, and notes the
-// branch that HEAD is on as the recorded one where none is (.git/mailtree-branch). It starts
-// nothing. A repository that is missing, damaged or not to be read is no error: State says so, and
-// operations wait. The error says that there is no tree.
+// Open makes the Log of a tree, repairs what a killed run left under Git's locks, and records the branch
+// of HEAD if no branch is recorded (.git/mailtree-branch). It starts nothing. A repository that is
+// missing, damaged or unreadable is no error: State reports it, and operations wait. The error says that
+// there is no tree.
 func Open(cfg Config) (*Log, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -139,14 +139,13 @@ func (l *Log) open() error {
 			l.last = c.made
 		}
 	}
-	if len(l.mem.own) > 0 { // repaired
+	if len(l.mem.own) > 0 { // repair has found a commit of ours
 		return l.heal(ctx)
 	}
 	return nil
 }
 
-// Look says how the audit of the work tree at dir stands, without changing anything: the Mode and
-// Reason of a history.State.
+// Look returns the Mode and Reason of a history.State for the work tree at dir. It changes nothing.
 func Look(dir string) (mode, reason string) {
 	l := &Log{cfg: Config{Dir: dir}, git: findGit}
 	if err := l.standing(); err != nil {
@@ -155,7 +154,7 @@ func Look(dir string) (mode, reason string) {
 	return "committing", ""
 }
 
-// openRepaired opens the repository and repairs it. The caller holds the turn, and closes it.
+// openRepaired opens the repository and repairs it. The caller holds the turn, and closes the repository.
 func (l *Log) openRepaired(ctx context.Context) (*repository, error) {
 	repo, err := l.openRepository(ctx, l.mem)
 	if err != nil {
@@ -167,7 +166,7 @@ func (l *Log) openRepaired(ctx context.Context) (*repository, error) {
 	return repo, err
 }
 
-// branch returns HEAD when it is on the recorded branch, else a *hold.
+// branch returns HEAD if it is on the recorded branch, else a *hold.
 func (l *Log) branch(repo *repository) (head, error) {
 	recorded, err := repo.recorded()
 	if err != nil {
@@ -180,8 +179,8 @@ func (l *Log) branch(repo *repository) (head, error) {
 	return at, err
 }
 
-// Record implements history.Log. done is called by whoever made the commit: Run, or a call of
-// Flush or Preserve. It calls nothing of the Log.
+// Record implements history.Log. The goroutine that commits calls done: Run, Flush or Preserve. done must
+// not call the Log.
 func (l *Log) Record(ops []writer.Op, done func()) {
 	l.mu.Lock()
 	first := len(l.records) == 0
@@ -215,13 +214,12 @@ func ringBell(bell chan struct{}) {
 	}
 }
 
-// lastChance is how long Run works on after its context has ended: some hundred MB can be committed in it.
+// lastChance is how long Run continues after its context has ended: enough to commit some hundred MB.
 const lastChance = 15 * time.Second
 
-// Run implements history.Log: it commits what is due until ctx ends, then what is left, at most
-// for lastChance, and returns nil. It sleeps while nothing is pending. With Config.External it
-// begins with the edits that were made while it did not run (catchUp). When it is quiet it puts
-// packs together (keepHouse).
+// Run implements history.Log. It commits what is due until ctx ends, then what is left, for at most
+// lastChance, and returns nil. It sleeps while nothing is pending. With Config.External it first commits
+// the edits made while it did not run (catchUp). In quiet times it repacks (keepHouse).
 func (l *Log) Run(ctx context.Context) error {
 	var aside sync.WaitGroup
 	l.mu.Lock()
@@ -237,7 +235,7 @@ func (l *Log) Run(ctx context.Context) error {
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastChance)
 	defer cancel()
 	err := l.Flush(end)
-	if err == nil && !done { // what cannot be done by now is for the next start
+	if err == nil && !done { // the next start does the rest
 		if found, missed := l.missed(end, before); missed == nil {
 			l.Edited(found)
 			err = l.Flush(end)
@@ -249,8 +247,8 @@ func (l *Log) Run(ctx context.Context) error {
 	return nil
 }
 
-// whenDue calls do whenever due says that it is time, until ctx ends. Between, it sleeps until then, or
-// until bell rings where due knows no time. due is called under l.mu.
+// whenDue calls do at each time that due returns, until ctx ends. In between it sleeps until that time
+// or, if due has none, until bell rings. It calls due with l.mu held.
 func (l *Log) whenDue(ctx context.Context, bell <-chan struct{}, due func(Config) (at time.Time, ok bool), do func(context.Context)) {
 	for ctx.Err() == nil {
 		l.mu.Lock()
@@ -273,7 +271,7 @@ func (l *Log) whenDue(ctx context.Context, bell <-chan struct{}, due func(Config
 	}
 }
 
-// commitDue makes the commits that are due; a failure is noted and tried again later.
+// commitDue makes the commits that are due. A failure is recorded, and tried again later.
 func (l *Log) commitDue(ctx context.Context) {
 	_ = l.exclusive(ctx, func() error {
 		ctx, end := outlast(ctx)
@@ -293,14 +291,14 @@ func (l *Log) commitDue(ctx context.Context) {
 	})
 }
 
-// outlast is a context that ends lastChance after another has: a round that was begun is finished.
+// outlast returns a context that ends lastChance after ctx, so that a round that has begun can finish.
 func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 	longer, end := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(lastChance, end) })
 	return longer, func() { stop(); end() }
 }
 
-// lookBack heals the last commits when the time for it has come.
+// lookBack heals the last commits if that is due.
 func (l *Log) lookBack(ctx context.Context) error {
 	l.mu.Lock()
 	due := !l.look.IsZero() && !time.Now().Before(l.look)
@@ -317,7 +315,7 @@ func (l *Log) lookBack(ctx context.Context) error {
 	return err
 }
 
-// exclusive runs fn while no other commit is made.
+// exclusive runs fn with the turn held: no other commit is made meanwhile.
 func (l *Log) exclusive(ctx context.Context, fn func() error) error {
 	select {
 	case l.turn <- struct{}{}:
@@ -345,11 +343,11 @@ func (l *Log) Flush(ctx context.Context) error {
 		if err := l.heal(ctx); err != nil && holdOf(err) == nil {
 			return err
 		}
-		return l.commitEdits(ctx) // what heal has handed over
+		return l.commitEdits(ctx) // the edits that heal has handed over
 	}))
 }
 
-// commitRecorded commits all operations that were recorded by now. The caller holds the turn.
+// commitRecorded commits all operations recorded so far. The caller holds the turn.
 func (l *Log) commitRecorded(ctx context.Context) error {
 	l.mu.Lock()
 	target := l.recorded
@@ -362,7 +360,7 @@ func (l *Log) commitRecorded(ctx context.Context) error {
 	return nil
 }
 
-// isBehind reports whether one of the first n records is still to be committed.
+// isBehind reports whether any of the first n records waits for its commit.
 func (l *Log) isBehind(n uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

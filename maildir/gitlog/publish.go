@@ -18,7 +18,7 @@ import (
 //  1. the next index, lock and mark are written beside, and made durable with all objects (importer);
 //  2. index.lock is made by link, which fails where it exists; the mark tells it from a person's lock;
 //  3. HEAD, branch and index are compared with what the commit was built on;
-//  4. git update-ref locks HEAD and the branch where the branch still has its old value (refMove);
+//  4. git update-ref locks HEAD and the branch where the branch still has its old value (refLock);
 //  5. the index is renamed into place, git update-ref moves the branch; index.lock is given back a
 //     moment later.
 //

@@ -153,7 +153,7 @@ func (b *Book) Continue(k Key, at Pane, by Process) (s Seat, goesOn bool) {
 }
 
 // Begin adds a session that begins or continues, and drops sessions that ended long ago. It returns the
-// sessions that it ended because their processes are gone.
+// sessions that had stopped without saying so (EndGone).
 func (b *Book) Begin(s Seat) (gone []Seat) {
 	defer b.Write()
 	b.mu.Lock()
