@@ -11,10 +11,10 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// mark is .git/mailtree-mark: what we are about to do under Git's locks, durable before we take
-// them. With it a later run tells a lock of ours that a kill left behind from a person's, and
-// finishes or undoes the commit. Like the note of the branch it is in .git, where no pull or clone
-// can put one.
+// mark is .git/mailtree-mark: what we are about to do under Git's locks, made durable before we take
+// them. With it a later run can tell a lock of ours that a kill left behind from a person's lock, and can
+// finish or undo the commit. Like the record of the branch it is in .git, where no pull or clone can put
+// a file.
 type mark struct {
 	PID    int      `json:"pid"`
 	Branch string   `json:"branch"`
@@ -28,8 +28,8 @@ type mark struct {
 const (
 	markFile   = "mailtree-mark" // all in .git
 	branchFile = "mailtree-branch"
-	indexStage = "mailtree-index" // our index before it is renamed,
-	lockStage  = "mailtree-lock"  // index.lock before it is linked
+	indexStage = "mailtree-index" // our index before the rename
+	lockStage  = "mailtree-lock"  // index.lock before the link
 )
 
 func (r *repository) writeMark(m *mark) error {
@@ -40,7 +40,8 @@ func (r *repository) writeMark(m *mark) error {
 	return r.writeWhole(markFile, append(b, '\n'))
 }
 
-// readMark returns nil where there is none. One that a power cut tore was never followed by a lock.
+// readMark returns nil if there is no mark, or if a power cut tore it: no lock was taken after a torn
+// mark.
 func (r *repository) readMark() (*mark, error) {
 	b, err := readSmall(r.path(markFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -56,8 +57,8 @@ func (r *repository) readMark() (*mark, error) {
 	return m, nil
 }
 
-// stageLock writes what becomes index.lock, after the mark knows it. It is no index: it only keeps
-// others out.
+// stageLock writes the file that becomes index.lock, and puts its text into the mark first. The file is
+// no index: it only keeps other programs out.
 func (r *repository) stageLock(m *mark) error {
 	m.PID = os.Getpid()
 	m.Lock = fmt.Sprintf("held by the mailtree server, process %d; it repairs this itself when it starts (%s)\n", m.PID, rand.Text())
@@ -67,10 +68,10 @@ func (r *repository) stageLock(m *mark) error {
 	return r.writeWhole(lockStage, []byte(m.Lock))
 }
 
-// syncStaged makes durable what must be so before a lock is taken.
+// syncStaged makes the staged index, lock and mark durable. A lock is taken only after that.
 func (r *repository) syncStaged() error { return syncAll(r.git, indexStage, lockStage, markFile) }
 
-// unstage removes what is left of them, and the mark last.
+// unstage removes the staged files, and the mark last.
 func (r *repository) unstage() error {
 	for _, f := range []string{indexStage, indexStage + ".lock", lockStage, markFile} {
 		if err := tree.IgnoreGone(os.Remove(r.path(f))); err != nil {
@@ -80,7 +81,7 @@ func (r *repository) unstage() error {
 	return nil
 }
 
-// holds reports whether index.lock is ours. An error is transient.
+// holds reports whether index.lock is ours. Errors are transient.
 func (m *mark) holds(r *repository) (bool, error) {
 	b, err := readSmall(r.path("index.lock"))
 	if transient(err) {
@@ -89,9 +90,9 @@ func (m *mark) holds(r *repository) (bool, error) {
 	return err == nil && m.Lock != "" && string(b) == m.Lock, nil
 }
 
-// writeWhole puts a file of ours in .git into place whole; its durability is the caller's.
+// writeWhole replaces a file of ours in .git whole. The caller makes it durable.
 func (r *repository) writeWhole(name string, data []byte) error {
-	tmp := r.path("mailtree-new-" + rand.Text()) // others may write the same
+	tmp := r.path("mailtree-new-" + rand.Text()) // another process may write the same file
 	err := writeNew(tmp, data, 0o600)
 	if err == nil {
 		err = os.Rename(tmp, r.path(name))

@@ -15,8 +15,8 @@ const (
 	listedPaths  = 100 // of an edit
 )
 
-// oneLine flattens text for a commit message: control characters and line ends become blanks,
-// invalid UTF-8 is replaced, and it is cut to limit bytes at the border of a rune.
+// oneLine flattens text for a commit message: it replaces control characters and line ends by blanks and
+// invalid UTF-8 by U+FFFD, and cuts the text to limit bytes at the border of a rune.
 func oneLine(s string, limit int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	s = strings.Map(func(r rune) rune {
@@ -32,13 +32,12 @@ func oneLine(s string, limit int) string {
 	return format.Cut(s, limit-len("…")) + "…"
 }
 
-// word is oneLine without blanks: a verb, a name, an id.
+// word flattens a verb, a name or an id: oneLine with underscores for blanks.
 func word(s string) string {
 	return strings.ReplaceAll(oneLine(s, 128), " ", "_")
 }
 
-// opsMessage is the message of a commit of operations. The layout is described in the package
-// comment.
+// opsMessage returns the message of a commit of operations. The package comment describes its layout.
 func opsMessage(ops []operation) string {
 	var b strings.Builder
 	if len(ops) == 1 {
@@ -75,7 +74,7 @@ func trailer(b *strings.Builder, key, value string) {
 
 func orDash(s string) string { return cmp.Or(s, "-") }
 
-// tally is "send ×12, read ×3", in the order of first appearance.
+// tally returns the count of each verb, as "send ×12, read ×3", in the order of first appearance.
 func tally(ops []operation) string {
 	var verbs []string
 	count := map[string]int{}
@@ -91,7 +90,7 @@ func tally(ops []operation) string {
 	return strings.Join(verbs, ", ")
 }
 
-// editMessage is the message of a commit of edits that others made.
+// editMessage returns the message of a commit of edits.
 func editMessage(changes []*change) string {
 	paths := make([]string, len(changes))
 	for i, c := range changes {
@@ -108,7 +107,7 @@ func editMessage(changes []*change) string {
 	return fmt.Sprintf("edit: %d files\n\n%s\n%s\nMail-Op: edit\n", len(changes), strings.Join(paths, "\n"), more)
 }
 
-// identityPart takes from a name or address what Git does not allow in one.
+// identityPart removes from a name or address the characters that Git does not allow there.
 func identityPart(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r == '<' || r == '>' {
@@ -131,7 +130,8 @@ const (
 
 func (l *Log) server() string { return identity(serverName, serverName+"@"+l.cfg.Domain) }
 
-// agent is the author of an agent's operations; the server's own are its own.
+// agent returns the author of an agent's operations. Operations without an agent have the server as
+// author.
 func (l *Log) agent(name string) string {
 	if identityPart(name) == "" {
 		return l.server()

@@ -15,10 +15,10 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// hash names an object; the zero hash none.
+// hash is the name of an object. The zero hash names no object.
 type hash = plumbing.Hash
 
-// Modes as tree objects write them. 0 stands for: nothing there.
+// Modes as tree objects write them. 0 stands for a path without an entry.
 const (
 	modeTree   = 0o040000
 	modeFile   = 0o100644
@@ -27,7 +27,7 @@ const (
 	modeModule = 0o160000
 )
 
-// entry is what a tree says of a name. The zero entry: nothing.
+// entry is an entry of a tree object. The zero entry means that the path has none.
 type entry struct {
 	Mode uint32
 	Hash hash
@@ -39,28 +39,28 @@ func (e entry) IsTree() bool { return e.Mode == modeTree }
 // IsFile reports whether e has a blob: a file, an executable, a link.
 func (e entry) IsFile() bool { return e.Mode != 0 && e.Mode != modeTree && e.Mode != modeModule }
 
-// blobHash is the name of a blob. Git's own SHA-1 also looks for collisions, which is what makes it
-// slow.
+// blobHash returns the name of a blob. It is much faster than Git's own SHA-1, which also looks for
+// collisions.
 func blobHash(data []byte) hash {
 	sum := blobSum(int64(len(data)))
 	sum.Write(data)
 	return hash(sum.Sum(nil))
 }
 
-// blobSum makes the name of a blob of which size bytes are to be written to it.
+// blobSum returns a hash for the name of a blob; the caller writes size bytes to it.
 func blobSum(size int64) hashing.Hash {
 	s := sha1.New()
 	fmt.Fprintf(s, "blob %d\x00", size)
 	return s
 }
 
-// maxObject bounds what is read into memory of an object, in bytes.
+// maxObject is the largest number of bytes of an object that is read into memory.
 const maxObject = 1 << 28
 
 var errNoObject = errors.New("there is no such object")
 
-// read returns the content of an object of that kind, which has a name as git rev-parse takes them. Nobody
-// may change what it returns. Errors: errNoObject, and those of the program.
+// read returns the content of an object of that kind; name is a revision as git rev-parse takes it. The
+// caller must not change the content. Errors: errNoObject, and the program's.
 func (r *repository) read(kind, name string) ([]byte, error) {
 	if r.objects.cmd == nil {
 		c, err := r.command(r.ctx, "cat-file", "--batch", "-z")
@@ -81,13 +81,13 @@ func (r *repository) read(kind, name string) ([]byte, error) {
 	return data, err
 }
 
-// readObject reads an object that git cat-file is asked for.
+// readObject asks git cat-file for an object and reads the answer.
 func (o *talk) readObject(kind, name string) ([]byte, error) {
 	if _, err := io.WriteString(o.ask, name+"\x00"); err != nil {
 		return nil, err
 	}
 	line, err := o.tell.ReadString('\n')
-	for err == nil && strings.HasPrefix(name, line) { // it is missing, and has a line end in its name
+	for err == nil && strings.HasPrefix(name, line) { // the object is missing, and its name has a line end
 		var more string
 		more, err = o.tell.ReadString('\n')
 		line += more
@@ -113,12 +113,12 @@ func (o *talk) readObject(kind, name string) ([]byte, error) {
 	return data[:size:size], nil
 }
 
-// Close ends the program that reads objects; a read starts it anew.
+// Close ends the program that reads objects. A later read starts it again.
 func (r *repository) Close() { _ = r.objects.hangUp() }
 
 var emptyTree = plumbing.NewHash("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 
-// unixTime reads seconds since 1970; the zero time where they are none.
+// unixTime parses seconds since 1970. It returns the zero time for any other text.
 func unixTime(text string) time.Time {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
@@ -129,8 +129,8 @@ func unixTime(text string) time.Time {
 
 var errDamaged = errors.New("damaged tree object")
 
-// eachEntry calls fn for the entries of a tree object in their order. It ends with an error at the first
-// that is damaged.
+// eachEntry calls fn for the entries of a tree object in their order. It returns an error at the first
+// damaged entry.
 func eachEntry(data []byte, fn func(name []byte, e entry)) error {
 	for len(data) > 0 {
 		head, rest, _ := bytes.Cut(data, []byte{0})
@@ -145,9 +145,9 @@ func eachEntry(data []byte, fn func(name []byte, e entry)) error {
 	return nil
 }
 
-// entries tells what a commit has at paths, with no entry where that is nothing, and how many bytes each of
-// their folders has as a tree object. It reads each of them once. The commit may be the zero hash. Errors: as
-// read.
+// entries returns the entries of a commit at paths, leaving out paths without an entry, and the size in
+// bytes of the tree object of each of their folders. It reads each tree once. The commit may be the zero
+// hash. Errors: as read.
 func (r *repository) entries(commit hash, paths ...string) (at map[string]entry, sizes map[string]int, err error) {
 	at, sizes = map[string]entry{}, map[string]int{}
 	if commit.IsZero() {
@@ -179,13 +179,13 @@ func (r *repository) entries(commit hash, paths ...string) (at map[string]entry,
 	return at, sizes, nil
 }
 
-// splitPath returns the folder of a path, "" for the tree itself, and the name in it.
+// splitPath returns the folder of a path ("" for the root) and the name in it.
 func splitPath(path string) (dir, name string) {
 	i := strings.LastIndexByte(path, '/')
 	return path[:max(i, 0)], path[i+1:]
 }
 
-// joined is the path of a name in a folder; "" is the tree itself.
+// joined returns the path of a name in a folder; "" is the root.
 func joined(folder, name string) string {
 	if folder == "" {
 		return name
@@ -193,12 +193,13 @@ func joined(folder, name string) string {
 	return folder + "/" + name
 }
 
-// changesOf are the files in which two commits or trees differ.
+// changesOf returns the files in which two commits or trees differ.
 func (r *repository) changesOf(from, to string) ([]*change, error) {
 	return r.rawChanges(nil, "diff-tree", "-r", from, to)
 }
 
-// rawChanges are the changes that a git command tells, of the wanted paths; nil: of all.
+// rawChanges returns the changes that a git command prints in raw format, for the wanted paths; wanted
+// nil means all.
 func (r *repository) rawChanges(wanted func(path []byte) bool, args ...string) (changes []*change, err error) {
 	var meta []byte
 	args = slices.Insert(args, 1, "--raw", "-z", "--no-renames", "--no-abbrev")
@@ -219,8 +220,8 @@ func (r *repository) rawChanges(wanted func(path []byte) bool, args ...string) (
 	return changes, err
 }
 
-// readChange reads a change of a file as --raw tells it: modes and hashes of all parents, of which the first
-// counts, then the ones at last. nil: it is of no file.
+// readChange parses a change in raw format: the modes and hashes of all parents, of which the first
+// counts, then the new mode and hash. It returns nil if the change is not of a file.
 func readChange(meta, path string) (*change, error) {
 	f := strings.Fields(strings.TrimLeft(meta, ":"))
 	parents := strings.Count(meta[:len(meta)-len(strings.TrimLeft(meta, ":"))], ":")
@@ -234,7 +235,7 @@ func readChange(meta, path string) (*change, error) {
 	return c, nil
 }
 
-// fileEntry is the entry of a file; the zero entry of what is none.
+// fileEntry returns the entry of a file, or the zero entry for any other mode.
 func fileEntry(mode, name string) entry {
 	n, _ := strconv.ParseUint(mode, 8, 32)
 	if e := (entry{uint32(n), plumbing.NewHash(name)}); e.IsFile() {
@@ -243,20 +244,20 @@ func fileEntry(mode, name string) entry {
 	return entry{}
 }
 
-// commitFor is a commit to be made. Author and Committer are identities "Name <mail>".
+// commitFor is a commit to make. Author and Committer are identities "Name <mail>".
 type commitFor struct {
 	Author, Committer string
 	Written, Made     time.Time
 	Message           string
 }
 
-// reflog is what a reflog line says of the commit.
+// reflog returns the text of the reflog line for the commit.
 func (c commitFor) reflog() string {
 	subject, _, _ := strings.Cut(c.Message, "\n")
 	return "commit: " + subject
 }
 
-// gitTime is a time as commits and reflogs write it. Git knows none before 1970.
+// gitTime formats a time as commits and reflogs have it. Git has no times before 1970.
 func gitTime(t time.Time) string {
 	return strconv.FormatInt(max(t.Unix(), 0), 10) + t.Format(" -0700")
 }

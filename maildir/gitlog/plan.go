@@ -13,17 +13,17 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// change is what a commit makes of one path.
+// change is the change that a commit makes at a path.
 type change struct {
 	path     string
 	old, new entry         // in HEAD, in the newest commit
-	seen     tree.FileStat // of the file on disk, where its content is that of new and another change would bear another time
-	data     []byte        // of new, where an operation has told it; else the importer has it
-	gone     bool          // nothing is there on disk
+	seen     tree.FileStat // state of the file on disk, if its content is new's and a later change would show in its times
+	data     []byte        // content of new, if an operation has given it; else the importer has it
+	gone     bool          // there is no file on disk
 	skipped  string        // why the file on disk cannot be committed; then new is old
 }
 
-// see notes the state of the file on disk, as it was before it is read.
+// see records the state of the file on disk. The caller took it before it read the file.
 func (c *change) see(st tree.FileStat) {
 	if time.Since(time.Unix(0, st.CTime)) > tree.Racy {
 		c.seen = st
@@ -32,17 +32,17 @@ func (c *change) see(st tree.FileStat) {
 
 func (c *change) differs() bool { return c.new != c.old }
 
-// plan is the content of the newest commit: that of HEAD, and of the named paths what operations
-// wrote there, else what is on disk now.
+// plan is the tree of the next commit: HEAD's tree, and at the named paths what operations wrote there,
+// or the present content on disk.
 type plan struct {
 	repo    *repository
 	base    hash // HEAD
 	files   *tree.Tree
-	to      *importer            // is given the files that are read; nil: nobody is
-	written map[string]operation // the last that names a path, where it tells what it made of that
-	apart   []string             // paths for another commit, such as of what somebody else has made since of an operation's file
-	folders map[string]bool      // that hold the paths
-	sizes   map[string]int       // of the folders in HEAD, as tree objects
+	to      *importer            // receives the files that are read; may be nil
+	written map[string]operation // the last operation that names a path, if it recorded what it wrote there
+	apart   []string             // paths for another commit, such as an operation's file that a person has changed since
+	folders map[string]bool      // the folders of the paths
+	sizes   map[string]int       // bytes of the folders' tree objects in HEAD
 	changes map[string]*change
 }
 
@@ -57,11 +57,11 @@ func newPlan(r *repository, base hash, to *importer) (*plan, error) {
 
 func (p *plan) close() { p.files.Close() }
 
-// mostPaths bounds a plan of edits: the rest follows when that is committed.
+// mostPaths bounds a plan of edits. The next commit takes the rest.
 const mostPaths = 50000
 
-// name takes paths into the plan. Paths that Git cannot have (in .git, with "..") and the run-time folder
-// are left out.
+// name adds paths to the plan. It leaves out paths that Git cannot have (in .git, with "..") and the
+// run-time folder.
 func (p *plan) name(paths []string) {
 	for _, path := range paths {
 		path = named(path)
@@ -75,7 +75,7 @@ func (p *plan) name(paths []string) {
 	}
 }
 
-// named is a path as the plan names it; "" is the tree itself.
+// named returns a path in the form that the plan uses; "" is the root.
 func named(path string) string {
 	if path = strings.Trim(path, "/"); path == "." {
 		return ""
@@ -93,7 +93,7 @@ func (p *plan) add(path string) {
 	}
 }
 
-// load finds out what every named path is in HEAD and on disk.
+// load reads every named path in HEAD and on disk.
 func (p *plan) load(log *slog.Logger) error {
 	have, sizes, err := p.repo.entries(p.base, slices.Collect(maps.Keys(p.changes))...)
 	if err != nil {
@@ -125,7 +125,7 @@ func (p *plan) sorted() []*change {
 	return all
 }
 
-// loadOne reads what is on disk.
+// loadOne reads the path of a change on disk.
 func (p *plan) loadOne(c *change) error {
 	st, err := p.files.Stat(c.path)
 	made := entry{}
@@ -157,7 +157,7 @@ func (p *plan) loadOne(c *change) error {
 	return nil
 }
 
-// modeOf is the mode of a file or link in that state as Git writes it.
+// modeOf returns Git's mode for a file or link in that state.
 func (p *plan) modeOf(c *change, st tree.FileStat) uint32 {
 	executable := st.Mode&0o100 != 0
 	if !p.repo.config.fileMode {
@@ -172,13 +172,13 @@ func (p *plan) modeOf(c *change, st tree.FileStat) uint32 {
 	return modeFile
 }
 
-// transient reports an error of the system that says nothing about the file but about the moment
+// transient reports whether an error is a passing fault of the system and says nothing about the file
 // (tree.FaultOf).
 func transient(err error) bool {
 	return errors.As(err, new(unix.Errno)) && tree.FaultOf(err) == tree.FaultMachine
 }
 
-// ifTransient is an error that is transient, else nil.
+// ifTransient returns err if it is transient, else nil.
 func ifTransient(err error) error {
 	if transient(err) {
 		return err
@@ -186,13 +186,13 @@ func ifTransient(err error) error {
 	return nil
 }
 
-// differing returns the changes that make a difference to HEAD, by path.
+// differing returns the changes that differ from HEAD, by path.
 func (p *plan) differing() []*change {
 	all := p.sorted()
 	return slices.DeleteFunc(all, func(c *change) bool { return !c.differs() })
 }
 
-// differsAt reports whether a path differs.
+// differsAt reports whether the plan's path differs from HEAD.
 func (p *plan) differsAt(path string) bool {
 	return p.changes[path] != nil && p.changes[path].differs()
 }

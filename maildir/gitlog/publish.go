@@ -13,30 +13,30 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// publication moves branch and index to a new commit together. Git's own protocol, in this order:
+// publication moves branch and index to a new commit together, by Git's own protocol in this order:
 //
-//  1. the next index, lock and mark are written beside, and made durable with all objects (importer);
-//  2. index.lock is made by link, which fails where it exists; the mark tells it from a person's lock;
-//  3. HEAD, branch and index are compared with what the commit was built on;
-//  4. git update-ref locks HEAD and the branch where the branch still has its old value (refLock);
-//  5. the index is renamed into place, git update-ref moves the branch; index.lock is given back a
+//  1. the next index, lock and mark are staged, and made durable with all objects (importer);
+//  2. index.lock is made by link, which fails if it exists; the mark tells our lock from a person's;
+//  3. HEAD, branch and index are compared with those on which the commit was built;
+//  4. git update-ref locks HEAD and the branch if the branch still has its old value (refLock);
+//  5. the index is renamed into place, git update-ref moves the branch; index.lock is released a
 //     moment later.
 //
-// The order of step 5 and the moment matter, because `git commit` reads HEAD, then the index, and
-// only then takes index.lock. If the branch moved first, it could read the new branch and the old
-// index, and its commit would take the new mail away. As it is, whoever has read the old index has
-// read the old HEAD too: his commit fails with "cannot lock ref". But before it fails it would
-// write the old index back; so index.lock is kept for longer than a commit needs from reading the
-// index to locking it, and what slips through is found by heal.
+// The order of step 5 and the delay matter, because `git commit` reads HEAD, then the index, and only
+// then takes index.lock. If the branch moved first, `git commit` could read the new branch and the old
+// index, and its commit would remove the new mail. In our order, a command that has read the old index
+// has read the old HEAD too, and its commit fails with "cannot lock ref". But before it fails it would
+// write the old index back; so index.lock is kept for longer than a commit needs from reading the index
+// to locking it. If that was too short, heal finds the old index.
 //
 // A kill within step 5 leaves index.lock: Git refuses to commit until repair has finished the move.
 type publication struct {
 	repo   *repository
-	at     head // what the commit was built on
+	at     head // HEAD when the commit was built
 	commit hash
 	mark   mark
-	seen   seen // the index that ours was made from,
-	put    seen // and ours, in its place
+	seen   seen // the index from which ours was made
+	put    seen // our index, in its place
 	locked bool // index.lock is ours
 	ref    *refLock
 	step   func(string)
@@ -47,9 +47,9 @@ var (
 	errMade  = errors.New("the commit is made but not known to be durable, or Git's locks could not be given back")
 )
 
-// run publishes; after an error that is not errMade the caller must abandon. errMoved: somebody else
-// was first, build anew. *hold: a lock is not to be had. errMade: the index has moved, and perhaps the branch;
-// repair finishes what follows before anything else.
+// run publishes. After an error other than errMade the caller must abandon. errMoved: the branch or the
+// index changed meanwhile, and the commit must be built again. *hold: a lock stayed taken. errMade: the
+// index has moved, and perhaps the branch; repair must finish the move before anything else.
 func (p *publication) run(ctx context.Context, index hash) error {
 	p.mark.Index = []string{index.String()}
 	if err := p.stage(); err != nil {
@@ -76,7 +76,7 @@ func (p *publication) run(ctx context.Context, index hash) error {
 	return p.finish()
 }
 
-// stage makes the mark and what becomes index.lock durable, and with them the next index.
+// stage makes the mark, the next index and the text of index.lock durable.
 func (p *publication) stage() error {
 	p.mark.Branch, p.mark.Old, p.mark.New = p.at.branch, p.at.commit.String(), p.commit.String()
 	write := p.repo.stageLock
@@ -89,8 +89,8 @@ func (p *publication) stage() error {
 	return p.repo.syncStaged()
 }
 
-// reserve takes index.lock before the commit is built, for when a person's commits follow each
-// other faster than the disk makes ours durable: then nobody else can begin one.
+// reserve takes index.lock before the commit is built, so that no other program can begin a commit. It is
+// needed when a person's commits follow each other faster than the disk makes ours durable.
 func (p *publication) reserve(ctx context.Context) error {
 	if err := p.stage(); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (p *publication) reserve(ctx context.Context) error {
 	return p.repo.rest(ctx) // a command that has written the index may be about to move HEAD
 }
 
-// sameHead compares HEAD and branch with what the commit was built on.
+// sameHead returns errMoved if HEAD or the branch differs from those on which the commit was built.
 func (p *publication) sameHead() error {
 	now, err := p.repo.head()
 	if err == nil && now != p.at {
@@ -126,7 +126,7 @@ func (p *publication) unchanged() error {
 	return err
 }
 
-// lockIndex waits for index.lock, at most lockPatience, where it is not ours yet.
+// lockIndex takes index.lock unless we hold it. It waits for at most lockPatience.
 func (p *publication) lockIndex(ctx context.Context) error {
 	deadline := time.Now().Add(lockPatience)
 	for wait := time.Millisecond; !p.locked; wait = min(2*wait, 50*time.Millisecond) {
@@ -152,7 +152,7 @@ const (
 	refPatience  = "core.filesRefLockTimeout=200" // milliseconds
 )
 
-// pause waits; ctx's error when that ends first.
+// pause waits for d. It returns ctx's error if ctx ends first.
 func pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -164,9 +164,9 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// rest waits until an index that somebody else has just written is a moment old: between writing
-// the index and moving HEAD, Git's own commands (commit, merge, checkout) hold no lock, and would
-// fail if the branch moved right then. A few short looks only, so that nobody can starve the audit.
+// rest waits until an index that another program has just written is a moment old: between writing the
+// index and moving HEAD, Git's own commands (commit, merge, checkout) hold no lock, and would fail if the
+// branch moved then. rest looks only a few times, so that no program can starve the audit.
 func (r *repository) rest(ctx context.Context) error {
 	for range 4 {
 		s, err := r.seeIndex()
@@ -182,12 +182,11 @@ func (r *repository) rest(ctx context.Context) error {
 
 const restTime = 50 * time.Millisecond
 
-// staleLock is the age from which a lock of somebody else is taken for a leftover. It is never
-// removed by us.
+// staleLock is the age from which another program's lock counts as left over. We never remove it.
 const staleLock = 10 * time.Minute
 
-// staleLocks reports one of somebody else's. Ours a run that was killed has left, and the next one
-// repairs them.
+// staleLocks returns a *hold if another program has left a lock. Locks that a killed run of ours has left
+// are repaired by the next run.
 func (r *repository) staleLocks(at head) error {
 	m, err := r.readMark()
 	if err != nil {
@@ -233,19 +232,19 @@ func (p *publication) finish() error {
 		return errors.Join(errMade, err)
 	}
 	p.step("durable")
-	_ = r.unstage() // the commit is made and the locks may be somebody else's by now: what stays is found by repair
+	_ = r.unstage() // the locks may be another program's by now: repair finds files that stay
 	return nil
 }
 
-// How long index.lock is kept after the move: from reading the index to locking it `git commit`
-// looks at every file of it.
+// How long index.lock is kept after the move. `git commit` stats every file of the index between reading
+// and locking it.
 const (
 	lockAfter    = 10 * time.Millisecond
 	lockPerEntry = 100 * time.Nanosecond
 )
 
-// abandon gives back the locks and leaves everything as it was. While a lock cannot be removed the
-// mark stays, for repair.
+// abandon releases the locks and leaves everything as it was. If a lock cannot be removed, the mark stays
+// for repair.
 func (p *publication) abandon() {
 	_ = p.ref.close()
 	var err error
@@ -253,20 +252,20 @@ func (p *publication) abandon() {
 		err = tree.IgnoreGone(os.Remove(p.repo.path("index.lock")))
 	}
 	if err == nil {
-		_ = p.repo.unstage() // what stays is found by repair
+		_ = p.repo.unstage() // repair removes files that stay
 	}
 }
 
-// refLock is a git update-ref that has locked HEAD and a branch. It writes the reflogs of both. A nil one has locked
-// nothing.
+// refLock is a running git update-ref that has locked HEAD and a branch. It writes the reflogs of both. A
+// nil refLock holds no lock.
 type refLock struct {
 	talk
 	cancel context.CancelFunc
 	said   bytes.Buffer
 }
 
-// lockRef locks HEAD and the branch for the move that a mark tells. errMoved: the branch has another value by now.
-// *hold: somebody else has a lock.
+// lockRef locks HEAD and the branch for the move in a mark. errMoved: the branch has another value.
+// *hold: another program holds a lock.
 func (r *repository) lockRef(k *mark) (*refLock, error) {
 	program, err := r.program()
 	if err != nil {
@@ -297,7 +296,7 @@ func (r *repository) lockRef(k *mark) (*refLock, error) {
 	return nil, err
 }
 
-// move moves the branch and gives the locks back.
+// move moves the branch and releases the locks.
 func (l *refLock) move() error {
 	if l == nil {
 		return nil
@@ -305,7 +304,7 @@ func (l *refLock) move() error {
 	return errors.Join(l.say("commit\n", "commit: ok"), l.close())
 }
 
-// say gives commands and waits for the answer. After an error the program has ended.
+// say sends commands and waits for the answer. After an error the program has ended.
 func (l *refLock) say(commands, answer string) error {
 	_, err := io.WriteString(l.ask, commands)
 	for line := ""; err == nil && line != answer+"\n"; {
@@ -318,7 +317,7 @@ func (l *refLock) say(commands, answer string) error {
 	return err
 }
 
-// close ends the program, which gives the locks back.
+// close ends the program, which releases the locks.
 func (l *refLock) close() error {
 	if l == nil || l.cmd == nil {
 		return nil

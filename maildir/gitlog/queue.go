@@ -8,35 +8,35 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// queue is what waits for a commit. Guarded by Log.mu.
+// queue holds the operations and edits that wait for a commit. Guarded by Log.mu.
 type queue struct {
 	records   []record
-	recorded  uint64 // records ever taken
+	recorded  uint64 // records ever added
 	finished  uint64 // records ever committed
 	firstOp   time.Time
 	edits     map[string]struct{}
 	flight    map[string]struct{} // edits that are being committed
 	firstEdit time.Time
 	lastEdit  time.Time
-	next      time.Time // no commit before: cost stays bounded
-	retry     time.Time // after a failure
-	look      time.Time // when to see whether the last commit stands; zero: not
+	next      time.Time // no commit before this time, which bounds the cost
+	retry     time.Time // no commit before this time, after a failure
+	look      time.Time // when to check that the last commits stand; zero: no check is due
 	failures  int
-	held      int // bytes of their contents
+	held      int // bytes of the records' contents
 }
 
 type record struct {
 	ops  []writer.Op
 	done func()
-	base hash // the newest commit that was known when they were recorded
-	held int  // bytes of their contents
+	base hash // the newest commit known at the time of recording
+	held int  // bytes of the operations' contents
 }
 
-// maxHeld bounds the contents that wait for a commit, such as during a long merge. Beyond it they
-// are dropped, and the files on disk count.
+// maxHeld bounds the contents that wait for a commit, for example during a long merge. Beyond maxHeld the
+// queue drops contents, and the commit takes the files on disk.
 const maxHeld = 32 << 20
 
-// maxOps keeps a commit after a long merge from becoming one for everything.
+// maxOps bounds a round, so that a long merge does not end in a single commit of everything.
 const maxOps = 5000
 
 func (q *queue) record(ops []writer.Op, done func(), base hash, now time.Time) {
@@ -55,7 +55,7 @@ func (q *queue) record(ops []writer.Op, done func(), base hash, now time.Time) {
 	q.recorded++
 }
 
-// contents is how many bytes were written by operations.
+// contents returns the number of bytes that operations wrote.
 func contents(ops []writer.Op) (n int) {
 	for _, op := range ops {
 		for _, p := range op.Paths {
@@ -83,7 +83,7 @@ func (q *queue) pending() int {
 	return n
 }
 
-// nextRecords returns the records of the next commit, without removing them.
+// nextRecords returns the records of the next commit. They stay in the queue.
 func (q *queue) nextRecords() []record {
 	n, ops := 0, 0
 	for n < len(q.records) && (n == 0 || ops+len(q.records[n].ops) <= maxOps) {
@@ -104,7 +104,7 @@ func (q *queue) pop(n int, now time.Time) {
 	q.firstOp = now
 }
 
-// due tells when the next commit is to be made; false when nothing waits.
+// due returns the time of the next commit. It reports false if nothing waits.
 func (q *queue) due(cfg Config) (at time.Time, pending bool) {
 	take := func(t time.Time) {
 		if !pending || t.Before(at) {
@@ -140,13 +140,13 @@ func (q *queue) editsDue(cfg Config, now time.Time) bool {
 	return len(q.edits) > 0 && !now.Before(q.restUntil(cfg))
 }
 
-// startEdits returns the paths of the edits for a commit, which are in flight until endEdits.
+// startEdits returns the edits for a commit. They are in flight until endEdits.
 func (q *queue) startEdits() []string {
 	q.flight, q.edits = q.edits, map[string]struct{}{}
 	return slices.Collect(maps.Keys(q.flight))
 }
 
-// ofOperations are the paths of those that wait.
+// ofOperations returns the paths of the operations that wait.
 func (q *queue) ofOperations() map[string]struct{} {
 	all := map[string]struct{}{}
 	for _, r := range q.records {
@@ -159,13 +159,13 @@ func (q *queue) ofOperations() map[string]struct{} {
 	return all
 }
 
-// putOff keeps an edit for later, however long it has been waiting.
+// putOff delays an edit, however long it has been waiting.
 func (q *queue) putOff(path string, now time.Time) {
 	q.edits[path] = struct{}{}
 	q.firstEdit, q.lastEdit = now, now
 }
 
-// endEdits ends the flight of the edits; after a failure they are in the queue again.
+// endEdits ends the flight of the edits. After a failure it puts them back into the queue.
 func (q *queue) endEdits(committed bool, now time.Time) {
 	if !committed {
 		if len(q.edits) == 0 {
@@ -181,7 +181,7 @@ func (q *queue) endEdits(committed bool, now time.Time) {
 const (
 	shortestRetry = 100 * time.Millisecond
 	longestRetry  = 5 * time.Second
-	longestBehind = 3500 * time.Millisecond // from the end of a round to that of the next, where one takes less than two seconds
+	longestBehind = 3500 * time.Millisecond // from the end of a round to the end of the next, if a round takes less than two seconds
 )
 
 func (q *queue) failed(now time.Time) {
@@ -189,8 +189,8 @@ func (q *queue) failed(now time.Time) {
 	q.failures++
 }
 
-// succeeded notes a round that took some time: the next one comes when that was a tenth, or so early that it
-// ends within longestBehind.
+// succeeded records the duration of a round. The next round begins so late that rounds take a tenth of
+// the time, or earlier so that it ends within longestBehind.
 func (q *queue) succeeded(now time.Time, took, delay time.Duration) {
 	q.retry, q.failures = time.Time{}, 0
 	q.next = now.Add(max(3*delay, took/2, min(9*took, longestBehind-2*took)))

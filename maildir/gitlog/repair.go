@@ -9,14 +9,15 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// repair finishes or undoes what a run that was killed left under Git's locks. A lock that is not ours stays.
+// repair finishes or undoes what a killed run left under Git's locks. It leaves locks of other programs
+// alone.
 //
-// What it finds, and what becomes of it:
+// What it finds, and what it does:
 //
-//	<ref>.lock with our commit in it                                  removed, and an empty HEAD.lock
-//	our index is in place, index.lock is ours, the branch as before   the branch is moved to our commit
-//	the branch is at our commit                                       heal looks whether the index has it
-//	index.lock is ours                                                removed at the end
+//	<ref>.lock with our commit in it                                  removes it, and an empty HEAD.lock
+//	our index is in place, index.lock is ours, the branch as before   moves the branch to our commit
+//	the branch is at our commit                                       nothing: heal checks the index
+//	index.lock is ours                                                removes it at the end
 func (r *repository) repair(step func(string)) error {
 	m, err := r.readMark()
 	if m == nil || err != nil {
@@ -59,10 +60,10 @@ func (r *repository) repairMarked(m *mark, step func(string)) error {
 	return syncAll(r.git, m.Branch, "index")
 }
 
-// repairRef finishes the move of the branch when the index has moved, and gives back the locks that a
-// killed update-ref left: its lock of HEAD is empty, and taken after that of the branch.
+// repairRef finishes the move of the branch if the index has moved, and removes the locks that a killed
+// update-ref left: its HEAD.lock is empty, and was taken after the lock of the branch.
 func (r *repository) repairRef(m *mark) error {
-	if m.New == m.Old { // it was to stay, so that a lock of it is a person's
+	if m.New == m.Old { // the branch was to stay: a lock of it is a person's
 		return nil
 	}
 	file := r.path(m.Branch + ".lock")

@@ -8,21 +8,21 @@ import (
 	"path/filepath"
 )
 
-// repository is one look at a .git folder. It is made anew for each batch: what a person has changed
-// there counts at once. Whoever makes one closes it.
+// repository is a view of a .git folder for one batch. Each batch opens its own, so that changes by a
+// person count at once. The caller that opens a repository closes it.
 type repository struct {
 	dir     string // the work tree
-	git     string // its .git
+	git     string // its .git folder
 	ctx     context.Context
 	program func() (string, error) // finds Git
 	config  settings
 	mem     *memory
-	objects talk // with git cat-file
-	owns    bool // ownFolder is made
-	low     bool // its commands take long, at low priority, and make durable what they write
+	objects talk // git cat-file
+	owns    bool // makeOwn has run
+	low     bool // its commands take long, run at low priority, and make their output durable
 }
 
-// newRepository is a look at the repository of the tree that does not ask whether there is one.
+// newRepository returns the repository of the tree without checking that it exists.
 func (l *Log) newRepository(ctx context.Context, mem *memory) *repository {
 	return &repository{
 		dir: l.cfg.Dir, git: filepath.Join(l.cfg.Dir, ".git"), ctx: ctx, program: l.git, mem: mem,
@@ -30,8 +30,8 @@ func (l *Log) newRepository(ctx context.Context, mem *memory) *repository {
 	}
 }
 
-// openRepository looks whether there is a repository that we can write. The error is a *hold where
-// there is none.
+// openRepository returns the repository of the tree if we can write it. The error is a *hold if there is
+// none.
 func (l *Log) openRepository(ctx context.Context, mem *memory) (*repository, error) {
 	r := l.newRepository(ctx, mem)
 	fi, err := os.Lstat(r.git)
@@ -49,7 +49,7 @@ func (l *Log) openRepository(ctx context.Context, mem *memory) (*repository, err
 		return nil, noHead(err)
 	}
 	config, err := readSmall(r.path("config"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // it may say that we cannot write this repository
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // the error may say that we cannot write this repository
 		return nil, err
 	}
 	r.config = readSettings(config)
@@ -60,10 +60,10 @@ func (l *Log) openRepository(ctx context.Context, mem *memory) (*repository, err
 	return r, nil
 }
 
-// memory is what is kept from batch to batch, bounded.
+// memory is the state kept from batch to batch. It is bounded.
 type memory struct {
-	level state       // index and HEAD as we left them, or found them sound and with our last commits
-	own   []ownCommit // our last commits, oldest first, until they are known to stand
+	level state       // index and HEAD when we last left or found them with our last commits in them
+	own   []ownCommit // our last commits, oldest first, until nothing can undo them
 }
 
 func newMemory() *memory { return &memory{} }

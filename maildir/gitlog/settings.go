@@ -13,12 +13,12 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/config"
 )
 
-// settings is what counts for us of Git's configuration. It is parsed, never obeyed: no include, no
-// command.
+// settings is the part of Git's configuration that we read. We parse it ourselves, and follow no include
+// and run no command in it.
 type settings struct {
-	fileMode bool   // the executable bit on disk means something
-	ours     bool   // gc.auto is 0 or not set: packs are put together by us, or by nobody
-	format   string // why the repository cannot be written; "" when it can
+	fileMode bool   // the executable bit on disk counts
+	ours     bool   // gc.auto is 0 or not set: Git does not repack, so we do
+	format   string // why we cannot write the repository; "" if we can
 }
 
 func readSettings(b []byte) settings {
@@ -60,7 +60,8 @@ func parseConfig(b []byte) (c *config.Config, err error) {
 	return c, config.NewDecoder(bytes.NewReader(b)).Decode(c)
 }
 
-// person is the identity that Git would give to a commit made by hand here. "" where none is configured.
+// person returns the identity that Git would give to a commit made here by hand, or "" if none is
+// configured.
 func (r *repository) person() (id string, err error) {
 	program, err := r.program()
 	if err != nil {
@@ -72,7 +73,7 @@ func (r *repository) person() (id string, err error) {
 	if failed := (*exec.ExitError)(nil); errors.As(err, &failed) && failed.ExitCode() == 1 {
 		return "", nil
 	}
-	is := map[string]string{} // the last counts
+	is := map[string]string{} // the last value of a key counts
 	for record := range strings.SplitSeq(string(out), "\x00") {
 		key, value, _ := strings.Cut(record, "\n")
 		is[key] = value

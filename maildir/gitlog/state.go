@@ -8,8 +8,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// State implements history.Log. It looks at the repository, so that a merge is told before
-// anything waits for it.
+// State implements history.Log. It looks at the repository, so that it reports a merge before any
+// operation waits for it.
 func (l *Log) State() history.State {
 	l.mu.Lock()
 	s := history.State{Mode: "committing", Pending: l.pending(), LastCommit: l.last}
@@ -26,7 +26,7 @@ func (l *Log) State() history.State {
 	return s
 }
 
-// standing finds the states of a repository in which nothing is committed.
+// standing returns an error if the repository accepts no commits now.
 func (l *Log) standing() error {
 	repo, err := l.openRepository(context.Background(), newMemory()) // l.mem is guarded by the turn
 	if err != nil {
@@ -52,7 +52,7 @@ func (l *Log) standing() error {
 	return repo.staleLocks(at)
 }
 
-// modeOf words an error for State.
+// modeOf returns the Mode and Reason of a history.State for an error.
 func modeOf(err error) (mode, reason string) {
 	if h := holdOf(err); h != nil {
 		return h.mode, h.reason

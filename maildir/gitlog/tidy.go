@@ -9,32 +9,30 @@ import (
 	"time"
 )
 
-// Loose objects and small packs pile up: every commit adds some, and with very many of them each
-// git command of a person and each object that we must read gets slower. So packs are put together
-// when nothing has been committed for Config.Idle, by `git repack --geometric=2 -d`, where there is
-// a git program, and else not at all. It takes loose objects whether reachable or not and removes
-// nothing that is not in the new pack, so it needs no lock: a commit of ours or of a person may run
-// beside it (git-repack(1)).
+// Every commit adds loose objects and small packs. Very many of them slow down each git command of a
+// person and each object that we read. So when nothing has been committed for Config.Idle, `git repack
+// --geometric=2 -d` packs them. It packs loose objects whether reachable or not and removes only what the
+// new pack has, so it needs no lock: a commit of ours or of a person may run beside it (git-repack(1)).
 //
-// Not in repositories whose gc.auto has another value than 0: there Git does it. Afterwards `git commit-graph
-// write --changed-paths` notes of each commit what it touched, so that a log of a path reads few of them. Both
-// see ownFolder.
+// If gc.auto is set to another value than 0, Git repacks and we do not. After a repack, `git commit-graph
+// write --changed-paths` records the paths that each commit touched, so that a log of a path reads few
+// commits. Both commands see ownFolder.
 
 const (
-	packWeight = 50        // a pack more slows Git down like so many loose objects
-	overdue    = 10        // so many times Config.Piled do not wait until it is quiet
+	packWeight = 50        // loose objects that slow Git down as much as one more pack does
+	overdue    = 10        // beyond Config.Piled times overdue, Config.Idle is ignored
 	tidyRetry  = time.Hour // after a failure
-	leftover   = time.Hour // older temporary files are nobody's
+	leftover   = time.Hour // no program uses temporary files older than this
 )
 
-// pile is what has been written since packs were last put together. Guarded by Log.mu.
+// pile counts what was written since the last repack. Guarded by Log.mu.
 type pile struct {
-	size   int       // loose objects, and packs in that measure
-	since  time.Time // of the last commit
-	notYet time.Time // not before
+	size   int       // loose objects; a pack counts as packWeight
+	since  time.Time // the time of the last commit
+	notYet time.Time // no repack before this time
 }
 
-// grow notes what a commit has written; ring when it is time to see to it.
+// grow adds n to the pile, and wakes keepHouse if a repack is due.
 func (l *Log) grow(n int) {
 	l.mu.Lock()
 	l.pile.size += n
@@ -46,8 +44,7 @@ func (l *Log) grow(n int) {
 	}
 }
 
-// keepHouse puts packs together when it is time to, until ctx ends. What was there before is
-// counted once.
+// keepHouse repacks whenever that is due, until ctx ends. It counts what it finds at the start once.
 func (l *Log) keepHouse(ctx context.Context) {
 	if l.cfg.Idle < 0 {
 		return
@@ -71,7 +68,7 @@ func (p *pile) due(cfg Config) (at time.Time, due bool) {
 	return at, true
 }
 
-// tidy looks whether there is a pile, and clears it away.
+// tidy repacks if the pile is large enough.
 func (l *Log) tidy(ctx context.Context) {
 	done, err := await(ctx, l.cfg.Share.aside)
 	if err != nil {
@@ -79,7 +76,7 @@ func (l *Log) tidy(ctx context.Context) {
 	}
 	defer done()
 	l.mu.Lock()
-	l.pile.size = 0 // what is written meanwhile counts for the next time
+	l.pile.size = 0 // objects written from now on count for the next repack
 	l.mu.Unlock()
 	err = l.repack(ctx)
 	if err == nil || ctx.Err() != nil {
@@ -91,7 +88,7 @@ func (l *Log) tidy(ctx context.Context) {
 	l.cfg.Log.Info("packs of the mail's repository are put together later", "reason", oneLine(err.Error(), 500))
 }
 
-// repack does it where there is reason to. An error is one to try again after.
+// repack repacks if the repository needs it. After an error the caller tries again later.
 func (l *Log) repack(ctx context.Context) error {
 	repo, err := l.openRepository(ctx, newMemory())
 	if err != nil {
@@ -115,7 +112,7 @@ func (l *Log) repack(ctx context.Context) error {
 	return err
 }
 
-// pack puts packs together and brings the commit graph level with HEAD, at low priority.
+// pack runs git repack and updates the commit graph to HEAD, at low priority.
 func (r *repository) pack() error {
 	at, err := r.head()
 	if err != nil {
@@ -130,19 +127,19 @@ func (r *repository) pack() error {
 	return err
 }
 
-// litter is what lies about in the object store.
+// litter counts the loose objects and packs of the object store.
 type litter struct{ loose, packs int }
 
 func (l litter) weight() int { return l.loose + packWeight*l.packs }
 
-// sweep counts loose objects and packs, and removes temporary packs that a killed program has left, of ours or of
-// Git's.
+// sweep counts loose objects and packs, and removes the temporary packs that a killed program, ours or
+// Git, has left.
 func (r *repository) sweep() (found litter, err error) {
 	for _, pattern := range []string{"tmp_*", ".tmp-*"} {
 		files, _ := filepath.Glob(r.path("objects/pack/" + pattern))
 		for _, file := range files {
 			if fi, err := os.Lstat(file); err == nil && time.Since(fi.ModTime()) > leftover {
-				_ = os.Remove(file) // the next time, if not now
+				_ = os.Remove(file) // the next sweep tries again
 			}
 		}
 	}

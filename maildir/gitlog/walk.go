@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// slack is how many commits older than the query's Since are looked at before the walk ends: a
-	// clock may have been wrong for some of them.
+	// slack is the number of commits older than the query's Since that a walk reads before it ends: a
+	// clock may have been wrong when some were made.
 	slack = 100
 
 	progressEvery = 250 * time.Millisecond
@@ -33,10 +33,12 @@ type commit struct {
 	message string
 }
 
-// logFormat is what eachCommit reads: fields with NUL between them, and NUL at the end of a commit.
+// logFormat is the format that eachCommit parses: fields separated by NUL, and NUL at the end of a
+// commit.
 const logFormat = "--format=tformat:%H%x00%P%x00%ct%x00%an <%ae>%x00%B"
 
-// eachCommit calls fn for a commit and those before it, as git log tells them: newest first, with args.
+// eachCommit calls fn for a commit and its ancestors in the order of git log, newest first. args go to
+// git log.
 func (r *repository) eachCommit(tip hash, fn func(*commit) error, args ...string) error {
 	if tip.IsZero() {
 		return nil
@@ -57,7 +59,7 @@ func (r *repository) eachCommit(tip hash, fn func(*commit) error, args ...string
 	}, args...)
 }
 
-// commit reads one commit, which has that name.
+// commit reads the commit with that name.
 func (r *repository) commit(name hash) (found *commit, err error) {
 	err = r.eachCommit(name, func(c *commit) error { found = c; return nil }, "-n", "1")
 	if err == nil && found == nil {
@@ -66,7 +68,7 @@ func (r *repository) commit(name hash) (found *commit, err error) {
 	return found, err
 }
 
-// Walk implements history.Log. Of a merge it shows what differs from all of its parents.
+// Walk implements history.Log. For a merge it shows the files that differ from all parents.
 func (l *Log) Walk(ctx context.Context, q history.Query, each func(*history.Revision) error) error {
 	repo := l.newRepository(ctx, newMemory())
 	defer repo.Close()
@@ -101,14 +103,14 @@ func (l *Log) Walk(ctx context.Context, q history.Query, each func(*history.Revi
 	return err
 }
 
-// walk finds in commits what a query asks for.
+// walk answers a query from commits.
 type walk struct {
 	repo  *repository
 	q     history.Query
-	files talk // with git diff-tree
+	files talk // git diff-tree
 }
 
-// revision is what the query asks for of a commit; nil where that is nothing.
+// revision returns the part of a commit for which the query asks, or nil if there is none.
 func (w *walk) revision(c *commit) (*history.Revision, error) {
 	author, _, _ := strings.Cut(c.author, " <")
 	r := &history.Revision{
@@ -135,8 +137,8 @@ func (w *walk) revision(c *commit) (*history.Revision, error) {
 	return r, nil
 }
 
-// changed are the files of the query that a commit changed: of a merge, those that differ from all of its
-// parents.
+// changed returns the files of the query that a commit changed; for a merge, the files that differ from
+// all parents.
 func (w *walk) changed(c *commit, operations bool) (all []history.FileChange, err error) {
 	if w.files.cmd == nil {
 		cmd, err := w.repo.command(w.repo.ctx, "diff-tree", "--stdin", "--root", "-c", "-r", "-z", "--raw", "--no-renames", "--no-abbrev")
@@ -147,7 +149,7 @@ func (w *walk) changed(c *commit, operations bool) (all []history.FileChange, er
 			return nil, err
 		}
 	}
-	if _, err := io.WriteString(w.files.ask, c.name.String()+"\n=\n"); err != nil { // git says again what is no commit
+	if _, err := io.WriteString(w.files.ask, c.name.String()+"\n=\n"); err != nil { // it repeats "=": the end
 		return nil, err
 	}
 	for meta := ""; ; {
@@ -194,7 +196,7 @@ func (w *walk) change(c *commit, path string, old, now entry) history.FileChange
 	return f
 }
 
-// sides are the names of the commit's first parent, or of an empty tree, and of itself.
+// sides returns the names of the commit's first parent, or of the empty tree, and of the commit.
 func (c *commit) sides() (from, to string) {
 	if len(c.parents) > 0 {
 		return c.parents[0].String(), c.name.String()
@@ -205,8 +207,8 @@ func (c *commit) sides() (from, to string) {
 // editTrailer ends the message of a commit of edits.
 const editTrailer = "\n\nMail-Op: edit\n"
 
-// recordedOps reads what the trailers of a commit of ours tell, and the summaries above them; none
-// of a commit of edits, or of somebody else's.
+// recordedOps returns the operations in the trailers of a commit of ours, with the summaries above them.
+// It returns none for a commit of edits or a commit of another program.
 func recordedOps(message string) []history.RecordedOp {
 	text := strings.TrimSuffix(message, "\n")
 	at := strings.LastIndex(text, "\n\n")
@@ -242,7 +244,7 @@ func recordedOps(message string) []history.RecordedOp {
 
 // AsOf implements history.Log.
 func (l *Log) AsOf(ctx context.Context, at history.Moment, folder string, show func(history.Commit, []history.OldFile) error) error {
-	_ = l.commitWaiting(ctx) // the history is read in any case
+	_ = l.commitWaiting(ctx) // without the waiting operations the history is read all the same
 	repo := l.newRepository(ctx, newMemory())
 	defer repo.Close()
 	c, err := repo.commitAt(at)
@@ -263,7 +265,7 @@ func (l *Log) AsOf(ctx context.Context, at history.Moment, folder string, show f
 	return show(c.told(), all)
 }
 
-// told is the commit as the domain knows it.
+// told returns the commit in the form of package history.
 func (c *commit) told() history.Commit {
 	subject, _, _ := strings.Cut(c.message, "\n")
 	return history.Commit{Hash: c.name.String(), At: c.made, Subject: oneLine(subject, subjectBytes)}
@@ -272,7 +274,7 @@ func (c *commit) told() history.Commit {
 // errFound ends a stream early.
 var errFound = errors.New("found")
 
-// commitAt finds the commit of a moment.
+// commitAt finds the commit at a moment.
 func (r *repository) commitAt(at history.Moment) (found *commit, err error) {
 	if at.Commit != "" {
 		return r.commitNamed(at.Commit)
@@ -301,7 +303,7 @@ func (r *repository) commitAt(at history.Moment) (found *commit, err error) {
 	}
 }
 
-// commitNamed finds a commit by the beginning of its name.
+// commitNamed finds a commit by a prefix of its name.
 func (r *repository) commitNamed(name string) (*commit, error) {
 	sum, err := r.run(nil, nil, "rev-parse", "--verify", "--end-of-options", name+"^{commit}")
 	if err == nil {

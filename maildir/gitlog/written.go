@@ -4,10 +4,10 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// loadWritten is loadOne for a path of which the content is known: that is committed, whatever is
-// on disk by now. The change that somebody else made since is an edit of its own, and the index
-// entry is such that Git sees it. Where somebody has committed that path since, the commit stays as
-// it is.
+// loadWritten does what loadOne does for a path whose content an operation recorded: the commit has that
+// content, whatever is on disk by now. A later change by another program is an edit of its own; the index
+// entry is made so that Git sees the change. If another program has committed the path since, our commit
+// leaves the path alone.
 func (p *plan) loadWritten(c *change) error {
 	op := p.written[c.path]
 	w := op.Written[c.path]
@@ -35,8 +35,8 @@ func (p *plan) loadWritten(c *change) error {
 	return nil
 }
 
-// taken reports whether HEAD has at a path something else than the commit base: somebody has
-// committed that since. An error is transient.
+// taken reports whether HEAD differs at a path from the commit base: another program has committed the
+// path since. Errors are transient.
 func (p *plan) taken(c *change, base hash) (bool, error) {
 	var above []string
 	for dir, _ := splitPath(c.path); dir != ""; dir, _ = splitPath(dir) {
@@ -48,19 +48,19 @@ func (p *plan) taken(c *change, base hash) (bool, error) {
 	}
 	for _, e := range have {
 		if !e.IsTree() {
-			return true, nil // a file or link where the folder was
+			return true, nil // a file or link replaces the folder
 		}
 	}
-	if _, err := p.repo.read("commit", base.String()); err != nil { // gone with a history that a person has rewritten, or none
+	if _, err := p.repo.read("commit", base.String()); err != nil { // there is no base, or a person has rewritten the history
 		return c.old.Mode != 0, ifTransient(err)
 	}
 	was, _, err := p.repo.entries(base, c.path)
 	return c.old != was[c.path], err
 }
 
-// replaced is what an operation made of a path that a later one of the round has changed again; ok
-// is false where that is not known, or somebody has committed the path since: then the later one
-// stands for both.
+// replaced returns the entry that an operation made at a path which a later operation of the round
+// changed again. It reports false if the entry is unknown, or another program has committed the path
+// since: then only the later entry is committed.
 func (p *plan) replaced(c *change, op operation) (is entry, ok bool, err error) {
 	w, ok := op.Written[c.path]
 	if !ok || p.folders[c.path] {
@@ -73,10 +73,10 @@ func (p *plan) replaced(c *change, op operation) (is entry, ok bool, err error) 
 	return entry{Mode: p.modeOf(c, w.Stat), Hash: blobHash(w.Data)}, true, nil
 }
 
-// isStill tells whether the file at the path of a change is as an operation wrote it, or gone. It is not read where its stat
-// data says so, ctime included: an edit can set the mtime back. The rename into place has changed
-// the ctime, so that only one that differs from the mtime tells a later change within the same step
-// of the clock. An error is transient.
+// isStill reports whether the file at a change's path is as the operation left it: as written, or gone.
+// It does not read the file if the stat data match, ctime included: an edit can set the mtime back. The
+// rename into place has changed the ctime; so a later change within the same clock step is told only by a
+// ctime that differs from the mtime. Errors are transient.
 func (p *plan) isStill(c *change, is tree.Written, mode uint32) (bool, error) {
 	st, err := p.files.Stat(c.path)
 	if is.Gone {
@@ -92,7 +92,7 @@ func (p *plan) isStill(c *change, is tree.Written, mode uint32) (bool, error) {
 	}
 	same, err := p.files.SameBytes(c.path, is.Data)
 	if !same {
-		c.seen = tree.FileStat{} // it is not the state of what is committed
+		c.seen = tree.FileStat{} // it is not the state of the committed content
 	}
 	return same, ifTransient(err)
 }
