@@ -24,7 +24,7 @@ const lastActive = `(SELECT max(at) FROM (
 		UNION ALL SELECT (SELECT max(d.ack_at) FROM deliveries d WHERE d.box = a.aid AND d.ack_at IS NOT NULL)
 		UNION ALL SELECT (SELECT max(c.created) FROM claims c WHERE c.pid = a.pid AND c.agent = a.name)))`
 
-// shortColumns are the same without program, model, task and the last activity.
+// shortColumns are agentColumns with program, model, task and the last activity left empty.
 const shortColumns = "a.name, a.profile, '', '', '', a.inception, a.status, a.total, a.unread, a.archived, a.sent, NULL"
 
 func (x *Index) agents(ctx context.Context, columns, text string, args ...any) ([]index.AgentRow, error) {
@@ -53,7 +53,7 @@ func (x *Index) AgentsAfter(ctx context.Context, slug, after string, limit int) 
 	return x.agents(ctx, agentColumns, "a.pid = ? AND a.name > ? ORDER BY a.name LIMIT ? + 0", x.pid(slug), after, limit)
 }
 
-// ProjectsWith finds the projects that hold what is named: see index.Index.
+// ProjectsWith finds the projects that have the named thing: see index.Index.
 func (x *Index) ProjectsWith(ctx context.Context, what format.Kind, name string) ([]string, error) {
 	text := "SELECT max(created) FROM messages WHERE pid = ?1 AND id = ?2"
 	switch what {
@@ -111,7 +111,7 @@ func (x *Index) Names(ctx context.Context, slug string, what format.Kind, prefix
 	return all[:max(0, min(limit, len(all)))], nil
 }
 
-// LastRead tells when each agent read last: see index.Index.
+// LastRead returns the time at which each agent last read a message: see index.Index.
 func (x *Index) LastRead(ctx context.Context, slug string) (map[string]time.Time, error) {
 	all := map[string]time.Time{}
 	err := x.each(ctx, "SELECT a.name, (SELECT max(d.read_at) FROM deliveries d WHERE d.box = a.aid AND d.read_at IS NOT NULL) "+

@@ -14,26 +14,26 @@ import (
 type stored struct {
 	row            int64
 	thread, sender string
-	src            string // the path of the file that its content comes from
+	src            string // the path of the file that has its content
 	urgent, asks   bool
 }
 
 // letter is one message id that a batch touches.
 type letter struct {
 	id      string
-	message                 // what its files amount to now
+	message                 // derived from its files as they are now
 	files   []*file         // its rows of files as the tables hold them
-	holders map[string]bool // whose deliveries the batch writes
-	stored  *stored         // as the tables hold it; nil where they do not
-	msg     *format.Message // the new content; nil where it does not change
+	holders map[string]bool // holders whose deliveries the batch writes
+	stored  *stored         // its rows in the tables; nil if there are none
+	msg     *format.Message // the new content; nil if it does not change
 	row     int64           // its row after the batch
 	urgent  bool
-	asks    bool   // for an acknowledgement
+	asks    bool   // whether the message asks for an acknowledgement
 	words   string // its facets
 }
 
-// apply writes the rows that the looks ask for: it deletes the rows of each touched message that
-// may differ, and inserts what derive says.
+// apply writes the rows for the looks: it deletes the rows of each touched message that may differ, and
+// inserts the rows that derive returns.
 func (b *batch) apply() error {
 	letters, err := b.letters()
 	if err != nil {
@@ -54,7 +54,8 @@ func (b *batch) apply() error {
 // and has not read; if that file has changed meanwhile, the batch gets one more look.
 func (b *batch) letters() ([]*letter, error) {
 	byID := map[string]*letter{}
-	// marked has the holders of changed marks by id; nil where more than marks changed.
+	// marked has the holders of changed marks, by message id. A nil entry means that other files changed
+	// too.
 	marked := map[string]map[string]bool{}
 	for _, lk := range b.order {
 		f := cmp.Or(lk.file, b.known[lk.path])
@@ -114,8 +115,8 @@ func (b *batch) letters() ([]*letter, error) {
 	return all, nil
 }
 
-// content finds the content of a message where the tables do not hold it. It reports false where the
-// looks of the batch are others now: the file has other bytes meanwhile, or cannot be read.
+// content finds the content of a message that the tables do not have. It reports false if it has changed
+// the looks of the batch: the file has other bytes meanwhile, or cannot be read.
 func (b *batch) content(t *letter) (found bool, err error) {
 	s := t.source
 	if s == nil {
@@ -143,7 +144,7 @@ func (b *batch) content(t *letter) (found bool, err error) {
 	return true, nil
 }
 
-// loadLetters reads the messages as the tables hold them.
+// loadLetters reads the messages in the tables.
 func (b *batch) loadLetters(byID map[string]*letter) error {
 	if b.new || len(byID) == 0 {
 		return nil
@@ -159,8 +160,8 @@ func (b *batch) loadLetters(byID map[string]*letter) error {
 	})
 }
 
-// files writes the rows of files: first those that come and change, so that a folder or an agent with
-// other files than before stays.
+// files writes the rows of files: new and changed rows first, then deletions. A folder or agent that keeps
+// any file is not dropped in between.
 func (b *batch) files([]*letter) error {
 	var put []*file
 	for _, lk := range slices.Concat(b.stats, b.order) {
@@ -188,8 +189,7 @@ func (b *batch) files([]*letter) error {
 	return nil
 }
 
-// problems writes why files do not count: for a reason of their own, or because another file has
-// their id.
+// problems records the files that do not count: each has a fault of its own, or another file has its id.
 func (b *batch) problems(letters []*letter) error {
 	var gone []string
 	for _, lk := range b.order {
@@ -199,7 +199,7 @@ func (b *batch) problems(letters []*letter) error {
 	}
 	for _, t := range letters {
 		if len(t.files) < 2 {
-			continue // one file has no twin
+			continue // a single file has no twin
 		}
 		for _, f := range t.files {
 			if f.valid && f.reason == "" {
@@ -219,7 +219,7 @@ func (b *batch) problems(letters []*letter) error {
 	}
 	for _, t := range letters {
 		for p, why := range t.twins {
-			const line = 0 // of the whole file
+			const line = 0 // the whole file
 			if err := b.w.insertProblem(b.p.pid, p, why, line); err != nil {
 				return err
 			}

@@ -8,25 +8,25 @@ import (
 	"sync/atomic"
 )
 
-// SQLite takes its own checkpoint inside the commit that finds a thousand pages in the log, and
-// syncs twice while every caller waits for that commit. So a goroutine takes checkpoints beside the
-// writer, and the writer waits for one only where the log grows faster than that. They are rare:
-// pages that many messages change are then copied once for all of these.
+// SQLite runs its own checkpoint inside the commit that finds a thousand pages in the log, and syncs
+// twice while every caller waits for that commit. So a goroutine runs checkpoints beside the writer, and
+// the writer waits for a checkpoint only if the log grows faster than that. Checkpoints are rare, so that
+// a page which many messages change is copied once for all of them.
 const (
 	checkpointFiles  = 4096     // files ingested between two checkpoints
-	transactionFiles = 8        // as how many files a transaction counts
+	transactionFiles = 8        // a transaction counts as this many files
 	checkpointPages  = 32 << 10 // pages in the log (64 MiB) at which the writer waits
 )
 
-// checkpoints counts what was written since the last one began.
+// checkpoints counts the work since the last checkpoint began.
 type checkpoints struct {
 	files   int // under Index.write
 	busy    atomic.Bool
 	running sync.WaitGroup
 }
 
-// checkpoint counts the files that were ingested, and starts a checkpoint in the background once
-// there are enough. The caller holds write; Close waits for the checkpoint.
+// checkpoint counts ingested files, and starts a checkpoint in the background after enough of them. The
+// caller holds write; Close waits for the checkpoint.
 func (x *Index) checkpoint(files int) {
 	if x.wal.files += files + transactionFiles; x.wal.files < checkpointFiles || x.reads == x.writes ||
 		!x.wal.busy.CompareAndSwap(false, true) {
@@ -58,7 +58,8 @@ func (x *Index) checkpointNow() error {
 // passive copies the pages of the log that no reader needs, and returns how many pages the log has.
 func passive(db *sql.DB) (pages int, err error) {
 	var busy, done int
-	// No caller's context: a checkpoint goes on beside the batch that set it off, and Close waits for it.
+	// The context is not a caller's: a checkpoint outlives the batch that starts it, and Close waits for
+	// it.
 	err = db.QueryRowContext(context.Background(), "PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &pages, &done)
 	return pages, err
 }

@@ -36,7 +36,7 @@ const (
 // in a few places, and SQLite writes whole pages.
 const newPages = "PRAGMA page_size = 2048;"
 
-// errStale says that the file is no index of this version; Open makes it anew.
+// errStale says that the file is no index of this version. Open replaces it.
 var errStale = errors.New("index is damaged or of another version")
 
 // dsn names the database file, which must exist, with its pragmas, each "name(value)".
@@ -45,7 +45,7 @@ func dsn(path string, pragmas ...string) string {
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
 }
 
-// open opens a database for writing. It makes one that is missing or empty, unless existing is set.
+// open opens a database for writing. It creates a missing or empty database unless existing is set.
 func open(ctx context.Context, path string, existing bool) (db *sql.DB, fresh bool, err error) {
 	if !existing {
 		if err := private(path); err != nil {
@@ -65,8 +65,8 @@ func open(ctx context.Context, path string, existing bool) (db *sql.DB, fresh bo
 	return db, fresh, nil
 }
 
-// private creates the file of a missing database, for its owner alone. SQLite gives the files
-// beside it the same mode.
+// private creates the file of a missing database with access for its owner only. SQLite gives its other
+// files the same mode.
 func private(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -74,14 +74,14 @@ func private(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		if _, serr := os.Stat(path); serr == nil {
-			return nil // SQLite says what is wrong with it
+			return nil // SQLite will report the fault
 		}
 		return err
 	}
 	return f.Close()
 }
 
-// prepare checks the tables of a database, and creates those of an empty one unless existing is
+// prepare checks the tables of a database. It creates the tables of an empty database unless existing is
 // set.
 func prepare(ctx context.Context, db *sql.DB, existing bool) (fresh bool, err error) {
 	var version, tables int
@@ -117,8 +117,8 @@ func prepare(ctx context.Context, db *sql.DB, existing bool) (fresh bool, err er
 	return false, writable(ctx, db)
 }
 
-// writable fails at once where the index cannot be written. SQLite itself would open such a file
-// for reading and begin transactions on it.
+// writable returns an error if the index cannot be written. SQLite itself would open such a file
+// read-only and still begin transactions on it.
 func writable(ctx context.Context, db *sql.DB) error {
 	if _, err := db.ExecContext(ctx, fmt.Sprintf("BEGIN IMMEDIATE; PRAGMA user_version = %d; ROLLBACK", schemaVersion)); err != nil {
 		return fmt.Errorf("the index cannot be written: %w", diskFault(err))
@@ -126,8 +126,8 @@ func writable(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// stale turns errors that mean "this file is no use" into errStale; faults of the disk or of
-// locking stay what they are.
+// stale turns errors of an unusable file into errStale. It returns faults of the disk and of locking
+// unchanged.
 func stale(err error) error {
 	if isCode(err, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_MISMATCH) {
 		return fmt.Errorf("%w: %w", errStale, err)
@@ -161,7 +161,7 @@ func openReaders(path string) (*sql.DB, error) {
 	return db, nil
 }
 
-// wipe removes a database with what belongs to it.
+// wipe removes a database and the files that SQLite keeps beside it.
 func wipe(path string) error {
 	for _, ext := range []string{"-wal", "-shm", "-journal", ""} {
 		if err := os.Remove(path + ext); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -171,14 +171,14 @@ func wipe(path string) error {
 	return nil
 }
 
-// schemaParts cuts the schema into the tables and the indexes that a load creates at its end.
+// schemaParts splits the schema into the tables and the indexes that a load creates at its end.
 func schemaParts() (tables, indexes string) {
 	tables, indexes, _ = strings.Cut(schema, "-- indexes")
 	return tables, "-- indexes" + indexes
 }
 
-// diskFault joins the errno of the disk to SQLite's error, so that callers can tell a full disk
-// from a fault.
+// diskFault adds the errno of the disk to SQLite's error, so that callers can tell a full disk from a
+// fault.
 func diskFault(err error) error {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {

@@ -9,22 +9,22 @@ import (
 	"mailtree/maildir/format"
 )
 
-// message is what the files of one id amount to, by the rules of docs/tree.md, "Copies", alone. It
-// is a pure function of the rows of files.
+// message is the result of the rules of docs/tree.md, "Copies", for the files of an id. It is a pure
+// function of the rows of these files.
 type message struct {
-	source *file             // whose content counts; nil when there is no message
+	source *file             // the file that has the content; nil if there is no message
 	outbox *file             // the sender's copy that counts
 	boxes  map[string]box    // deliveries by holder
-	twins  map[string]string // why valid files do not count, by path
+	twins  map[string]string // the reasons why valid files do not count, by path
 }
 
-// box is one delivery.
+// box is the delivery of a message to one agent.
 type box struct {
 	copy, ack, archived *file
-	read                *file // the mark that says so: see docs/tree.md, "Marks"
+	read                *file // the mark that makes it read: see docs/tree.md, "Marks"
 }
 
-// derive applies the rules to all files of one id, in any order.
+// derive applies the rules to all files of an id, in any order.
 func derive(files []*file) message {
 	slices.SortFunc(files, func(a, b *file) int { return strings.Compare(a.path, b.path) })
 	m := message{boxes: map[string]box{}, twins: map[string]string{}}
@@ -67,7 +67,7 @@ func derive(files []*file) message {
 	return m
 }
 
-// first makes the first file of a role the one that counts; the others are problems.
+// first gives a role to its first file. Further files are problems.
 func (m *message) first(role **file, f *file) {
 	if *role == nil {
 		*role = f

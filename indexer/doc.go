@@ -1,16 +1,16 @@
-// Package indexer is the SQLite view of the trees of a store: what answers questions fast, and
-// nothing else. The trees are the truth; the file may be deleted at any time and costs a rebuild.
-// It implements index.Index.
+// Package indexer is the SQLite index of the trees of a store. It only answers questions. The trees are
+// the truth: the database may be deleted at any time, at the cost of a rebuild. It implements
+// index.Index.
 //
 // # One door in
 //
-// Ingest takes names of files. A batch looks at each file (look.go), compares it with its row, and
-// writes the rows that differ. Reconcile finds the names by comparing stamps, Rebuild by walking
-// the tree. All three end in batch.apply, so they cannot disagree. One pure function (derive.go)
-// decides what the files of one message id amount to. The batch deletes the rows of each message
-// that a look touches, and inserts what derive says; text goes into the full-text index only where
-// its hash changed, and triggers keep the counts. No row depends on the order of arrival, the clock
-// or a stamp, except row numbers, seq and the stamp columns, which Dump leaves out.
+// Ingest takes names of files. A batch looks at each file (look.go), compares it with its row, and writes
+// the rows that differ. Reconcile finds the names by comparing stamps, Rebuild by walking the tree. All
+// three end in batch.apply, so they cannot disagree. One pure function (derive.go) derives a message from
+// its files. The batch deletes the rows of each message that a look touches, and inserts the derived
+// rows; text goes into the full-text index only if its hash changed, and triggers maintain the counts. No
+// row depends on the order of arrival, the clock or a stamp, except row numbers, seq and the stamp
+// columns, which Dump leaves out.
 //
 // # The tables (schema.sql), one example row each
 //

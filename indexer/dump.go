@@ -12,12 +12,12 @@ import (
 	"mailtree/maildir/format"
 )
 
-// table is one of the canonical dump: a query for project, key and the row as JSON, in the order of
+// table is a table of the canonical dump: a query for project, key and the row as JSON, ordered by
 // project and key.
 type table struct{ name, query string }
 
-// dumped are the tables of the dump, without row numbers, stamps, marks of the feed and times of
-// reading. A stray is a row whose agent or message is missing: there must be none.
+// dumped are the tables of the dump, without row numbers, stamps, marks of the feed and reading times. A
+// stray is a row whose agent or message is missing: a sound index has none.
 var dumped = []table{
 	{"project", "SELECT p.slug, '', json_array('project', p.slug) FROM projects p"},
 	{"folder", "SELECT p.slug, o.path, json_array('folder', p.slug, o.path, o.files, o.messages) FROM folders o JOIN projects p USING (pid)"},
@@ -54,9 +54,8 @@ func kindName() string {
 	return b.String() + " END"
 }
 
-// Dump writes the content of the index, one JSON array a line with the table's name first, byte for
-// byte the same for equal trees whatever their history. It reads one state of the index while
-// writers go on.
+// Dump writes the content of the index, a JSON array per line with the table's name first. Equal trees
+// give equal bytes, whatever their history. Dump reads one state of the index and does not block writers.
 func (x *Index) Dump(ctx context.Context, w io.Writer) error {
 	b := bufio.NewWriter(w)
 	for text, err := range x.lines(ctx) {
@@ -107,7 +106,7 @@ func (t *table) lines(ctx context.Context, conn *sql.Conn, yield func(string, er
 	return true, rows.Err()
 }
 
-// snapshot returns a connection that sees one state of the index until done is called.
+// snapshot returns a connection that sees one state of the index until the caller calls done.
 func (x *Index) snapshot(ctx context.Context) (conn *sql.Conn, done func(), err error) {
 	if x.reads == x.writes { // an index being built has one connection
 		x.write.Lock()

@@ -12,27 +12,26 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// file is a row of files: a path, what the path says, the stamp and hash of the bytes that were
-// read, and the few facts from which derive makes deliveries without reading the file again.
+// file is a row of files: a path, what the path says, the stamp and hash of the bytes read, and the few
+// facts from which derive makes deliveries without reading the file again.
 type file struct {
 	path   string
-	fol    int64 // the number of its folder; 0 until that is stored
+	fol    int64 // the number of its folder; 0 until the folder is stored
 	kind   format.Kind
 	agent  string
-	id     string    // of messages, copies and marks; "" elsewhere and where the place is bad
+	id     string    // of a message, copy or mark; "" for other files, or if the place is bad
 	stamp  int64     // see stampOf
-	hash   []byte    // digest of the content; nil where none is kept
-	valid  bool      // it counts
+	hash   []byte    // digest of the content; nil if the content means nothing
+	valid  bool      // whether the file counts
 	at     time.Time // the time in a mark; zero: none
 	fact   string    // inbox: to, cc or bcc; outbox: the bcc names, blank separated
-	reason string    // why it is a problem, "" when it is none; a loaded row only says whether
+	reason string    // its problem, or ""; a loaded row only says whether there is a problem
 	line   int
 }
 
-// stampOf is what a row keeps of the state of a file: a hash of size, times and inode; of a file whose content
-// means nothing, without the time that a change of its mode moves. The stamp is odd where the state proves what
-// the content is: another content would come with another state. Where nothing proves it, the next look reads
-// the file again.
+// stampOf returns a hash of a file's size, times and inode. For a file whose content means nothing it
+// leaves out the ctime, which a change of mode moves. The stamp is odd if the state proves the content:
+// another content would have another state. If nothing proves it, the next look reads the file again.
 func stampOf(k format.Kind, st tree.FileStat, proven bool) int64 {
 	var b [32]byte
 	binary.LittleEndian.PutUint64(b[0:], uint64(st.Size))
@@ -48,7 +47,7 @@ func stampOf(k format.Kind, st tree.FileStat, proven bool) int64 {
 	return stamp
 }
 
-// read notes the state in which the file was read; at is a time before that, in nanoseconds.
+// read records the state in which the file was read. at is a time before that, in Unix nanoseconds.
 func (f *file) read(st tree.FileStat, at int64) {
 	f.stamp = stampOf(f.kind, st, st.CTime < at-int64(tree.Racy))
 }
@@ -56,7 +55,7 @@ func (f *file) read(st tree.FileStat, at int64) {
 // level reports whether st proves that the file still has the bytes that were read.
 func (f *file) level(st tree.FileStat) bool { return f.stamp == stampOf(f.kind, st, true) }
 
-// says reports whether two readings of one path mean the same.
+// says reports whether two readings of a path mean the same.
 func (f *file) says(g *file) bool {
 	if f.valid != g.valid || (f.reason != "") != (g.reason != "") {
 		return false
@@ -64,10 +63,10 @@ func (f *file) says(g *file) bool {
 	if f.hash != nil || g.hash != nil {
 		return bytes.Equal(f.hash, g.hash)
 	}
-	return f.stamp|1 == g.stamp|1 // whether the states prove anything or not
+	return f.stamp|1 == g.stamp|1 // ignoring whether the states prove the content
 }
 
-// hasContent reports whether the bytes of a file of that kind mean something.
+// hasContent reports whether the content of a file of that kind means something.
 func hasContent(k format.Kind) bool {
 	switch k {
 	case format.KindIgnored, format.KindOther, format.KindDraft, format.KindAttachment:
@@ -76,12 +75,12 @@ func hasContent(k format.Kind) bool {
 	return true
 }
 
-// isMessage reports whether k is a message file in one of its three roles.
+// isMessage reports whether k is the kind of a message file, in any of its three roles.
 func isMessage(k format.Kind) bool {
 	return k == format.KindCanonical || k == format.KindInbox || k == format.KindOutbox
 }
 
-// locate is format.Locate, and refuses names that no JSON could carry.
+// locate is format.Locate, but rejects names that JSON cannot carry.
 func locate(p string) format.Place {
 	pl := format.Locate(p)
 	if pl.Bad == "" && pl.Kind != format.KindIgnored && !utf8.ValidString(p) {
@@ -93,7 +92,7 @@ func locate(p string) format.Place {
 	return pl
 }
 
-// makesAgent names the agent that exists because of this file; "" when none does.
+// makesAgent returns the agent that exists because of this file, or "".
 func (f *file) makesAgent() string {
 	switch f.kind {
 	case format.KindProfile, format.KindStatus, format.KindInbox, format.KindRead, format.KindAck, format.KindArchived,
@@ -108,7 +107,7 @@ func (f *file) makesAgent() string {
 // filePath is SQL for the path of a file f in its folder o.
 const filePath = "CASE o.path WHEN '.' THEN f.name ELSE o.path || '/' || f.name END"
 
-// fileColumns is what scanFile reads.
+// fileColumns are the columns that scanFile reads.
 const fileColumns = "SELECT f.fol, " + filePath + ", f.kind, f.stamp, f.hash, f.valid, f.bad, f.at, f.fact FROM "
 
 func scanFile(scan scanner) (*file, error) {

@@ -17,22 +17,23 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Config says where the index lies. The zero value of all but Path is the documented default.
+// Config configures an Index. Path is required; the zero value of every other field is its documented
+// default.
 type Config struct {
-	Path string           // the database file; made when it is missing
+	Path string           // the database file; Open creates it if it is missing
 	Log  *slog.Logger     // nil: discarded
-	Now  func() time.Time // nil: time.Now; stamps changes and readings alone
+	Now  func() time.Time // nil: time.Now; used only for the times of changes and the stamps of files
 
-	// Existing makes Open fail on a missing file, a damaged one or one of another version, and
-	// leave it as it is.
+	// Existing makes Open fail if the file is missing, damaged or of another version, and leave it
+	// unchanged.
 	Existing bool
 }
 
-// Index is the view of all trees of a store. It implements index.Index. Safe for concurrent use.
+// Index is the index of all trees of a store. It implements index.Index and is safe for concurrent use.
 type Index struct {
 	cfg   Config
 	fresh bool
-	file  os.FileInfo // of the database as it was opened; nil in memory
+	file  os.FileInfo // the database when it was opened; nil in memory
 
 	write  sync.Mutex // held while w is used
 	w      *writer
@@ -40,18 +41,18 @@ type Index struct {
 	reads  *sql.DB
 
 	prepare sync.Mutex
-	stmts   map[string]*sql.Stmt // of reads, by text
+	stmts   map[string]*sql.Stmt // statements that read, by text
 
 	wal      checkpoints
-	patience time.Duration // of searches for beginnings of words
+	patience time.Duration // the time limit of a search for beginnings of words
 
-	unread []tree.Unread // what build could not look at
+	unread []tree.Unread // paths that build could not read
 
 	mu       sync.RWMutex
 	projects map[string]*project // attached ones by slug
 }
 
-// project is an attached one.
+// project is an attached project.
 type project struct {
 	pid  int64
 	slug string
@@ -60,8 +61,8 @@ type project struct {
 
 var _ index.Index = (*Index)(nil)
 
-// Open opens the index. Where there is none, or the file is damaged or of another version, it makes
-// an empty one in its place: the trees are the truth. It starts nothing; the caller closes it.
+// Open opens the index. If the file is missing, damaged or of another version, Open replaces it with an
+// empty index: the trees are the truth. Open starts nothing. The caller closes the Index.
 func Open(ctx context.Context, cfg Config) (*Index, error) {
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	if cfg.Now == nil {
@@ -98,7 +99,7 @@ func Open(ctx context.Context, cfg Config) (*Index, error) {
 	return x, nil
 }
 
-// newIndex returns an index that reads by the connection that writes; on an error it closes db.
+// newIndex returns an index that reads on the connection that writes. On an error it closes db.
 func newIndex(ctx context.Context, cfg Config, db *sql.DB, fresh bool) (*Index, error) {
 	w, err := newWriter(ctx, db)
 	if err != nil {
@@ -116,17 +117,17 @@ func newIndex(ctx context.Context, cfg Config, db *sql.DB, fresh bool) (*Index, 
 	}, nil
 }
 
-// Fresh reports whether Open found no usable index, so that everything must come from the trees:
-// Rebuild, or Attach and Reconcile.
+// Fresh reports whether Open found no usable index. Then every row must come from the trees: Rebuild, or
+// Attach and Reconcile.
 func (x *Index) Fresh() bool { return x.fresh }
 
-// Gone reports whether the file that was opened has lost its name, to another file or to none.
+// Gone reports whether the opened file was removed, or another file has its name.
 func (x *Index) Gone() bool {
 	fi, err := os.Stat(x.cfg.Path)
 	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(fi, x.file)
 }
 
-// Close closes the index; the caller has ended all calls.
+// Close closes the index. No other call may be under way.
 func (x *Index) Close() error {
 	x.wal.running.Wait()
 	x.write.Lock()
@@ -191,8 +192,8 @@ func (x *Index) Detach(ctx context.Context, slug string) error {
 	return nil
 }
 
-// Retain drops the rows of every project that is not in slugs: its tree is gone from the store.
-// Call it after Open, before any Attach.
+// Retain drops the rows of every project that is not in slugs, because its tree is gone from the store.
+// Call Retain after Open, before any Attach.
 func (x *Index) Retain(ctx context.Context, slugs map[string]*tree.Tree) error {
 	x.write.Lock()
 	defer x.write.Unlock()
@@ -218,7 +219,7 @@ func (x *Index) project(slug string) *project {
 	return x.projects[slug]
 }
 
-// pid is the number of an attached project; 0, which no row has, of another.
+// pid returns the number of an attached project, else 0, which no row has.
 func (x *Index) pid(slug string) int64 {
 	if p := x.project(slug); p != nil {
 		return p.pid
@@ -226,7 +227,7 @@ func (x *Index) pid(slug string) int64 {
 	return 0
 }
 
-// attached lists the attached projects, or the one that is named.
+// attached lists the attached projects, or the named project alone.
 func (x *Index) attached(slug string) []*project {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -239,7 +240,7 @@ func (x *Index) attached(slug string) []*project {
 	return all
 }
 
-// stmt prepares text once; database/sql prepares it on each connection that comes to run it.
+// stmt prepares text once. database/sql prepares it again on each connection that runs it.
 func (x *Index) stmt(ctx context.Context, text string) (*sql.Stmt, error) {
 	x.prepare.Lock()
 	defer x.prepare.Unlock()
@@ -253,9 +254,9 @@ func (x *Index) stmt(ctx context.Context, text string) (*sql.Stmt, error) {
 	return s, err
 }
 
-// reader answers queries: the Index by whatever reader is free, a view by its own.
+// reader answers queries: an Index on any free connection, a view on its own connection.
 type reader interface {
-	// each runs a prepared query and calls row for every row, which scans it.
+	// each runs a prepared query and calls row with a scanner for every row.
 	each(ctx context.Context, text string, args []any, row func(scan scanner) error) error
 }
 
@@ -287,8 +288,8 @@ type view struct {
 	stmts map[string]*sql.Stmt
 }
 
-// view begins a view for queries with these texts; the caller closes it. It prepares them first: a
-// caller that holds a reader must not wait for another one.
+// view begins a view for queries with these texts; the caller closes it. It prepares the texts first,
+// because a caller that holds a connection must not wait for another.
 func (x *Index) view(ctx context.Context, texts ...string) (*view, error) {
 	v := &view{stmts: map[string]*sql.Stmt{}}
 	for _, text := range texts {

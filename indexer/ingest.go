@@ -18,8 +18,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Ingest brings the rows that come from the files at paths level with the tree: see index.Index. What
-// somebody else writes to a path in written meanwhile the watcher reports, which leads to another look.
+// Ingest updates the rows that come from the files at paths: see index.Index. If another program writes
+// to a path in written meanwhile, the watcher reports the path, which leads to another Ingest.
 func (x *Index) Ingest(ctx context.Context, slug string, paths []string, written map[string]tree.Written) (index.Ingested, error) {
 	p := x.project(slug)
 	if p == nil {
@@ -39,21 +39,21 @@ func (x *Index) Ingest(ctx context.Context, slug string, paths []string, written
 	return index.Ingested{Changes: b.changes, Unread: b.left()}, nil
 }
 
-// batch looks at files of one project and writes the rows that differ, in one transaction.
+// batch looks at files of a project and writes the rows that differ, in one transaction.
 type batch struct {
 	x   *Index
 	p   *project
 	w   *writer
 	l   *looker
-	new bool // the index has no rows of these files nor of their messages, so the batch reads none
+	new bool // the index has no rows of these files and their messages: the batch reads none
 
-	known  map[string]*file // rows as they stand in the tables, by path
-	loaded map[string]bool  // ids of the messages of which known has all files
-	seen   map[string]*look // everything looked at, by path
+	known  map[string]*file // rows in the tables, by path
+	loaded map[string]bool  // ids of the messages whose files are all in known
+	seen   map[string]*look // all looks, by path
 	order  []*look          // the looks that differ from known, in the order they came
 	stats  []*look          // the looks that found the same content under other stamps
-	// unread are the paths that a fault of the machine kept the batch from looking at: their rows
-	// do not change.
+	// unread has the paths that the batch could not read because of a fault of the machine. Their rows do
+	// not change.
 	unread map[string]error
 
 	folders map[string]int64 // numbers of folders by path
@@ -91,7 +91,7 @@ func (b *batch) ingest(ctx context.Context, paths []string) error {
 			return err
 		}
 	}
-	// What the caller has just written was no folder.
+	// The paths that the caller has just written are no folders.
 	clean = slices.DeleteFunc(clean, func(p string) bool { _, ok := b.l.given[p]; return ok })
 	if err := b.visitGone(clean); err != nil {
 		return err
@@ -99,13 +99,13 @@ func (b *batch) ingest(ctx context.Context, paths []string) error {
 	return b.apply()
 }
 
-// cleanPath makes p a path below the tree; false for one that cannot be.
+// cleanPath returns p as a path below the tree. It reports false if p cannot be such a path.
 func cleanPath(p string) (string, bool) {
 	p = path.Clean(filepath.ToSlash(p))
 	return p, filepath.IsLocal(p) && !strings.Contains(p, "\x00")
 }
 
-// visit looks at p and, where it is a folder, at all files below it.
+// visit looks at p or, if p is a folder, at all files below it.
 func (b *batch) visit(ctx context.Context, p string) error {
 	if p != "." && (format.Locate(p).Kind == format.KindIgnored || !b.look(p).folder) {
 		return nil
@@ -131,9 +131,9 @@ func (b *batch) visit(ctx context.Context, p string) error {
 	return err
 }
 
-// visitGone looks at the files that the index has below paths and that no visit met: they are gone,
-// or lie below folders that are gone, or are files now. It reads the rows of a folder only where the
-// folder has more than were met, because that costs a scan of the project's files.
+// visitGone looks at the files that the index has below paths and that no visit met: they are gone, or
+// their folder is gone, or their folder is a file now. It reads the rows of a folder only if the index
+// has more files there than the visits met, because that reading scans the project's files.
 func (b *batch) visitGone(paths []string) error {
 	const below = "SELECT o.fol, o.files FROM json_each(?2) j CROSS JOIN folders o ON o.pid = ?1 AND o.path >= " + given +
 		" AND o.path < " + given + " || '0' WHERE o.path = " + given + " OR substr(o.path, length(" + given + ") + 1, 1) = '/'"
@@ -185,11 +185,11 @@ func (b *batch) visitGone(paths []string) error {
 	return b.loadKnown(paths)
 }
 
-// given is SQL for a name of a list: see listed.
+// given is SQL for a name in a list that listed wrote.
 const given = "CAST(unhex(j.value) AS TEXT)"
 
-// listed is a list of names for json_each. JSON cannot carry a name that is not UTF-8, so the names
-// are in hex.
+// listed encodes a list of names for json_each. The names are in hex, because JSON cannot carry a name
+// that is not UTF-8.
 func listed(names []string) string {
 	var b strings.Builder
 	b.WriteString("[")
@@ -203,7 +203,7 @@ func listed(names []string) string {
 	return b.String()
 }
 
-// look looks at p once in this batch and notes what differs.
+// look looks at p once in this batch and records a difference.
 func (b *batch) look(p string) *look {
 	lk := b.seen[p]
 	if lk == nil {
@@ -239,7 +239,7 @@ func (b *batch) noteLook(lk *look) {
 	b.seen[lk.path] = lk
 }
 
-// again reads p whatever its stamps say, because the batch needs its content, and notes a
+// again reads p even if its stamps are unchanged, because the batch needs its content, and records a
 // difference.
 func (b *batch) again(p string) *look {
 	if lk := b.seen[p]; lk != nil && !lk.same {
@@ -252,8 +252,8 @@ func (b *batch) again(p string) *look {
 	return lk
 }
 
-// leaveOut drops the looks at a message whose content the fault err kept the batch from reading:
-// none of its rows changes.
+// leaveOut drops the looks at a message whose content could not be read because of err. None of its rows
+// changes.
 func (b *batch) leaveOut(id string, err error) {
 	isOf := func(lk *look) bool {
 		f := lk.file
@@ -271,7 +271,7 @@ func (b *batch) leaveOut(id string, err error) {
 	b.stats = slices.DeleteFunc(b.stats, isOf)
 }
 
-// loadKnown reads the rows of files, and of all files of the messages that they belong to.
+// loadKnown reads the rows of files at paths, and of all files of their messages.
 func (b *batch) loadKnown(paths []string) error {
 	if b.new {
 		return nil
@@ -302,7 +302,7 @@ func (b *batch) loadKnown(paths []string) error {
 		b.p.pid, "["+pairs.String()[1:]+"]")
 }
 
-// loadRows adds rows to known, keeping those that are there.
+// loadRows adds rows to known. It keeps rows that known has already.
 func (b *batch) loadRows(text string, args ...any) error {
 	return b.w.each(text, args, func(scan scanner) error {
 		f, err := scanFile(scan)

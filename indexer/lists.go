@@ -48,7 +48,7 @@ func (x *Index) Files(ctx context.Context, slug, id string) ([]string, error) {
 	return slices.DeleteFunc(paths, func(p string) bool { return locate(p).ID != id }), err
 }
 
-// Problems lists the first files that do not count, by path: see index.Index.
+// Problems lists the first files that have problems, by path: see index.Index.
 func (x *Index) Problems(ctx context.Context, slug string, most int) ([]format.Problem, error) {
 	const text = "SELECT p.slug, q.path, q.reason, q.line FROM problems q JOIN projects p USING (pid) " +
 		"WHERE ?1 = '' OR p.slug = ?1 ORDER BY q.path, p.slug LIMIT ?2"
@@ -57,23 +57,23 @@ func (x *Index) Problems(ctx context.Context, slug string, most int) ([]format.P
 	})
 }
 
-// CountProblems counts the files of a project that do not count: see index.Index.
+// CountProblems counts the files of a project that have problems: see index.Index.
 func (x *Index) CountProblems(ctx context.Context, slug string) (n int, err error) {
 	err = one(ctx, x, "SELECT count(*) FROM problems WHERE pid = ?", []any{x.pid(slug)}, &n)
 	return n, err
 }
 
-// Changes lists what was recorded after a mark: see index.Index.
+// Changes lists the changes after a mark: see index.Index.
 func (x *Index) Changes(ctx context.Context, after int64, limit int) ([]index.Change, error) {
 	return x.changes(ctx, "c.seq > ? ORDER BY c.seq LIMIT ? + 0", after, limit)
 }
 
-// NewestChanges lists the newest of one project: see index.Index.
+// NewestChanges lists the newest changes of a project: see index.Index.
 func (x *Index) NewestChanges(ctx context.Context, slug string, limit int) ([]index.Change, error) {
 	return x.changes(ctx, "c.pid = ? ORDER BY c.seq DESC LIMIT ? + 0", x.pid(slug), limit)
 }
 
-// changes lists those that a condition selects.
+// changes lists the changes that a condition selects.
 func (x *Index) changes(ctx context.Context, where string, args ...any) ([]index.Change, error) {
 	text := "SELECT c.seq, coalesce(p.slug, c.agent), c.path, c.kind, c.op, c.agent, c.thread, c.at FROM changes c " +
 		"LEFT JOIN projects p USING (pid) WHERE " + where
@@ -87,13 +87,13 @@ func (x *Index) changes(ctx context.Context, where string, args ...any) ([]index
 	})
 }
 
-// LastChange is the newest mark: see index.Index.
+// LastChange returns the newest mark: see index.Index.
 func (x *Index) LastChange(ctx context.Context) (seq int64, err error) {
 	err = one(ctx, x, "SELECT coalesce(max(seq), 0) FROM changes", nil, &seq)
 	return seq, err
 }
 
-// Stats counts the rows: see index.Index. Messages and deliveries are kept counts.
+// Stats counts the rows: see index.Index. Triggers maintain the counts of messages and deliveries.
 func (x *Index) Stats(ctx context.Context) (index.Stats, error) {
 	var s index.Stats
 	err := one(ctx, x, `SELECT (SELECT count(*) FROM projects), (SELECT count(*) FROM agents),

@@ -12,13 +12,13 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// look is what lies at a path now.
+// look is the result of looking at a path.
 type look struct {
 	path   string
-	file   *file // nil: not mail, or a folder
+	file   *file // nil: no mail, or a folder
 	folder bool
-	same   bool  // the stamps prove that nothing changed, or the file is unread; file is nil
-	unread error // the fault of the machine that prevented the look; nil: none
+	same   bool  // the stamps prove that nothing changed, or the file could not be read; file is nil
+	unread error // the fault of the machine that prevented reading; nil: none
 
 	msg     *format.Message
 	claim   *format.Claim
@@ -26,16 +26,16 @@ type look struct {
 	status  string
 }
 
-// looker reads files of one tree for one batch. Copies of one message are parsed once.
+// looker reads files of a tree for one batch. It parses equal copies of a message once.
 type looker struct {
 	tree   *tree.Tree
 	now    func() time.Time
-	given  map[string]tree.Written // what the caller has just written, by path
-	dirs   map[string]bool         // is it a folder that is reached without links
+	given  map[string]tree.Written // the files that the caller has just written, by path
+	dirs   map[string]bool         // whether a path is a folder that is reached without links
 	parsed map[parseKey]parse
 }
 
-// digest stands for the bytes of a file: half of their SHA-256.
+// digest identifies the bytes of a file: half of their SHA-256.
 type digest [sha256.Size / 2]byte
 
 func digestOf(data []byte) digest {
@@ -62,10 +62,10 @@ func newLooker(tree *tree.Tree, now func() time.Time) *looker {
 	}
 }
 
-// at looks at p, of which the index knows known (nil: nothing).
+// at looks at p. known is p's row in the index, or nil.
 func (l *looker) at(p string, known *file) *look {
 	pl, now := locate(p), l.now().UnixNano()
-	// Only by a bug could this be a folder on the way to a known file: it counts as nothing.
+	// Only a bug could put a folder on the way to a known file here. It counts as no file.
 	if pl.Kind == format.KindIgnored {
 		return &look{path: p}
 	}
@@ -79,8 +79,9 @@ func (l *looker) at(p string, known *file) *look {
 	case ok && w.Gone:
 		return &look{path: p}
 	case ok && len(w.Data) > 0 && pl.Bad == "" && hasContent(pl.Kind):
-		// Who has written into it since its rename has left an mtime that is not before the rename's ctime, or has
-		// set it back, which is looked for when the watcher reports the file (maildir, takeEdits).
+		// A program that has written into the file since its rename has left an mtime at or after the
+		// rename's ctime, or has set the mtime back; maildir checks for that when the watcher reports the
+		// file (takeEdits).
 		f.stamp = stampOf(f.kind, w.Stat, w.Stat.MTime < w.Stat.CTime)
 		return l.made(f, w.Data)
 	}
@@ -110,7 +111,7 @@ func (l *looker) at(p string, known *file) *look {
 	return l.read(f, now)
 }
 
-// read reads and parses the file; now is the time before it was looked at.
+// read reads and parses the file. now is a time before its state was taken.
 func (l *looker) read(f *file, now int64) *look {
 	limit := int64(format.MaxSmall)
 	if isMessage(f.kind) {
@@ -147,8 +148,7 @@ func (l *looker) made(f *file, data []byte) *look {
 	return lk
 }
 
-// parse reads from the bytes what the rows need.
-// See docs/tree.md, "Problems".
+// parse reads from the bytes what the rows need. See docs/tree.md, "Problems".
 func (lk *look) parse(l *looker, data []byte, sum digest) (err error) {
 	f := lk.file
 	switch f.kind {
@@ -181,8 +181,8 @@ func (lk *look) parse(l *looker, data []byte, sum digest) (err error) {
 	return err
 }
 
-// unsentInstead is what is wrong with a message file: err, but that of mail to be sent is that it was
-// not.
+// unsentInstead returns the problem of a message file. For a message in an outbox the problem says that
+// it was not sent; for any other file the problem is err.
 func unsentInstead(f *file, data []byte, err error) error {
 	if f.kind == format.KindOutbox {
 		if u, bad := format.ParseUnsent(data); bad == nil && u.ID == "" {
@@ -196,7 +196,7 @@ func unsentInstead(f *file, data []byte, err error) error {
 	return err
 }
 
-// message parses equal bytes once.
+// message parses the bytes, or returns the result for equal bytes.
 func (l *looker) message(id string, data []byte, sum digest) (*format.Message, error) {
 	k := parseKey{sum, id}
 	p, ok := l.parsed[k]
@@ -207,14 +207,13 @@ func (l *looker) message(id string, data []byte, sum digest) (*format.Message, e
 	return p.msg, p.err
 }
 
-// content finds the message in f's bytes among those read in this batch.
+// content returns the message in f's bytes if the batch has read them.
 func (l *looker) content(f *file) *format.Message {
 	return l.parsed[parseKey{digest(f.hash), f.id}].msg
 }
 
-// failed returns the look at a file that could not be opened or read. A fault of the file itself is
-// a problem, and every later batch looks again; a fault of the machine leaves the file's rows as
-// they are.
+// failed returns the look at a file that could not be opened or read. A fault of the file itself is a
+// problem, and every later batch looks again. A fault of the machine leaves the file's rows unchanged.
 func (l *looker) failed(f *file, err error) *look {
 	switch tree.FaultOf(err) {
 	case tree.FaultGone:
@@ -227,7 +226,7 @@ func (l *looker) failed(f *file, err error) *look {
 	case tree.NoFault:
 	case tree.FaultMachine:
 		return notLooked(f.path, serr)
-	// The folder cannot be searched, or no such name can exist: a walk would not find it either.
+	// The folder cannot be searched, or no such name can exist: a walk would not find the file either.
 	default:
 		return &look{path: f.path}
 	}
@@ -237,7 +236,7 @@ func (l *looker) failed(f *file, err error) *look {
 
 func notLooked(p string, err error) *look { return &look{path: p, same: true, unread: cause(err)} }
 
-// cause is err without the operation and path that the os package puts around it.
+// cause returns err without the operation and path that package os adds.
 func cause(err error) error {
 	var no syscall.Errno
 	if errors.As(err, &no) {
@@ -246,8 +245,7 @@ func cause(err error) error {
 	return err
 }
 
-// real reports whether dir is a folder with nothing but folders above it. The error is a fault of
-// the machine.
+// real reports whether dir is a folder that is reached without links. An error is a fault of the machine.
 func (l *looker) real(dir string) (bool, error) {
 	if dir == "." {
 		return true, nil

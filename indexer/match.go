@@ -13,8 +13,8 @@ import (
 // match is a query in FTS5's language.
 type match struct {
 	whole  string // words and filters
-	user   string // the words alone; "" where there are none to find
-	prefix bool   // it may take long: see hasSlowPrefix
+	user   string // the words alone; "" if there are none to find
+	prefix bool   // the search may take long: see hasSlowPrefix
 }
 
 func expression(pid int64, q index.SearchQuery) match {
@@ -34,8 +34,8 @@ func expression(pid int64, q index.SearchQuery) match {
 	return m
 }
 
-// hasSlowPrefix reports whether the expression holds a prefix that FTS5 has no index of: any but one of
-// three letters.
+// hasSlowPrefix reports whether the expression has a prefix for which FTS5 has no index, which is every
+// prefix but those of three letters.
 func hasSlowPrefix(e query.Expr) bool {
 	switch e := e.(type) {
 	case query.And:
@@ -50,7 +50,7 @@ func hasSlowPrefix(e query.Expr) bool {
 	return false
 }
 
-// finds reports whether the words say what to find, and not only what to leave out.
+// finds reports whether the words select messages, and do not only exclude some.
 func finds(e query.Expr) bool {
 	switch e := e.(type) {
 	case query.And:
@@ -63,7 +63,7 @@ func finds(e query.Expr) bool {
 	return false
 }
 
-// fts writes expressions in FTS5's language for messages of one project.
+// fts writes expressions in FTS5's language for messages of a project.
 type fts struct{ pid int64 }
 
 // scoped writes an expression that no message of another project matches.
@@ -77,7 +77,7 @@ func (f fts) scoped(e query.Expr) string {
 	return f.render(query.And{e}) + " AND " + f.facet("p", "")
 }
 
-// ownFacet reports whether all that matches e has a facet, which names the project.
+// ownFacet reports whether every message that matches e has a facet, which names the project.
 func ownFacet(e query.Expr) bool {
 	switch e := e.(type) {
 	case query.And:
@@ -90,7 +90,7 @@ func ownFacet(e query.Expr) bool {
 	return false
 }
 
-// normal is the importance without a facet: nearly all messages have it.
+// normal is the importance without a facet. Nearly all messages have it.
 var normal = query.Filter{Key: query.Importance, Value: format.Normal}
 
 // render writes an expression. FTS5 has no NOT of one operand.
@@ -122,7 +122,7 @@ func (f fts) render(e query.Expr) string {
 	return f.facet("p", "")
 }
 
-// group writes what all of with match and none of without; all messages, where with is empty.
+// group writes a match of all of with and none of without. An empty with means all messages.
 func (f fts) group(operator string, with, without []string) string {
 	if len(with) == 0 {
 		with = []string{f.facet("p", "")}

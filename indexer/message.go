@@ -9,14 +9,14 @@ import (
 	"mailtree/maildir/index"
 )
 
-// messageColumns is what scanMessage reads; one of the body columns follows. Queries for an answer
-// read a short body with its row, and pieces of a longer one once they know how much of it the
-// answer has room for.
+// messageColumns are the columns that scanMessage reads. One of the body columns follows them. A query
+// reads a short body with its row, and pieces of a longer body after it knows how much room the answer
+// has.
 const (
 	messageColumns = "m.row, m.id, m.thread, m.human, m.sender, m.tos, m.ccs, m.created, m.importance, m.ack, m.in_reply_to, " +
 		"m.refs, m.message_id, m.media_type, m.attachments, m.html, m.key, m.auth, m.door, m.terminal, m.seal, m.digest, " +
 		messagePath + ", m.subject, octet_length(m.body)"
-	// messagePath is SQL for the path of the file that the content of a message m comes from.
+	// messagePath is SQL for the path of the file that has the content of a message m.
 	messagePath   = "(SELECT path FROM folders WHERE fol = m.fol) || '/' || m.id || '.md'"
 	withBody      = ", m.body"
 	withShortBody = ", CASE WHEN octet_length(m.body) <= 8192 THEN m.body ELSE '' END"
@@ -31,8 +31,7 @@ func bodyColumn(wanted index.BodyWanted) string {
 	return withoutBody
 }
 
-// takeBody puts a message into the room, with its body where one is wanted. It reports whether
-// there was room.
+// takeBody reserves room for a message, and reads its body if wanted. It reports whether there was room.
 func takeBody(ctx context.Context, from reader, m *index.MessageRow, wanted index.BodyWanted, room *index.Room) (bool, error) {
 	if !wanted {
 		return room.Take(m, nil)
@@ -51,7 +50,7 @@ func readBody(ctx context.Context, from reader, row, offset, n int64) (text stri
 	return text, err
 }
 
-// takeAll puts messages into the room one by one, and returns those that there was room for.
+// takeAll reserves room for messages one by one, and returns the messages that fit.
 func takeAll[T any](ctx context.Context, from reader, rows []T, of func(*T) *index.MessageRow, wanted index.BodyWanted,
 	room *index.Room) ([]T, error) {
 	for i := range rows {
@@ -100,12 +99,12 @@ func (x *Index) Body(ctx context.Context, slug, id string, offset, n int64) (tex
 	return text, err
 }
 
-// inThread selects the rows of a thread: those with that thread id, and the message whose id it is.
-// The index on thread has NOCASE for the sake of Names; the second comparison makes it exact.
+// inThread selects the rows of a thread: the messages with that thread id, and the message with that id.
+// The index on thread has NOCASE for Names; the second comparison makes the match exact.
 const inThread = "SELECT row FROM messages WHERE pid = ?1 AND thread = ?2 COLLATE NOCASE AND thread = ?2 AND thread <> '' " +
 	"UNION SELECT row FROM messages WHERE pid = ?1 AND id = ?2"
 
-// ShortBodies reads what is short of the bodies of a thread: see index.Index.
+// ShortBodies reads the short bodies of a thread: see index.Index.
 func (x *Index) ShortBodies(ctx context.Context, slug, thread string, after int64) (map[string]string, error) {
 	bodies := map[string]string{}
 	err := x.each(ctx, "SELECT id, body FROM messages WHERE row IN ("+inThread+") AND row > ?3 AND octet_length(body) <= 8192",
@@ -122,7 +121,7 @@ func (x *Index) ShortBodies(ctx context.Context, slug, thread string, after int6
 func (x *Index) Thread(ctx context.Context, q index.ThreadQuery) ([]index.MessageRow, error) {
 	limit := q.Limit
 	if limit <= 0 {
-		limit = -1 // SQLite's for none
+		limit = -1 // in SQLite: no limit
 	}
 	if !q.Since.IsZero() {
 		q.After = max(q.After, firstRow(q.Since.UnixMicro())-1)
@@ -145,13 +144,13 @@ func (x *Index) Thread(ctx context.Context, q index.ThreadQuery) ([]index.Messag
 	return takeAll(ctx, v, rows, func(m *index.MessageRow) *index.MessageRow { return m }, wanted, q.Room)
 }
 
-// takeBeginnings reads of each body at most most bytes, and of all together at most total. BodyNext
-// says where a body was cut, 1 at the least.
+// takeBeginnings reads at most most bytes of each body, and at most total bytes of all. BodyNext is the
+// offset at which a body was cut, at least 1.
 func takeBeginnings(ctx context.Context, from reader, rows []index.MessageRow, most, total int64) error {
 	for i := range rows {
 		m := &rows[i]
 		n := min(m.BodyBytes, most, total)
-		if int64(len(m.Body)) != n { // else it came with its row
+		if int64(len(m.Body)) != n { // a shorter body came with its row
 			text, err := readBody(ctx, from, m.Cursor, 0, n)
 			if err != nil {
 				return err

@@ -23,11 +23,11 @@ const (
 	liveBuffer = 1 << 20
 )
 
-// Rebuild makes the index at path from the trees (by slug) alone. It writes beside path without a
-// journal, syncs, and renames into place, so that a crash leaves the old index or the new one. No
-// Index may be open at path. It calls progress, which may be nil, with the files of a project done
-// so far. The new index lacks what a fault of the machine kept it from reading: the Reconcile of
-// the next start adds that.
+// Rebuild builds the index at path from the trees (by slug) alone. It writes beside path without a
+// journal, syncs, and renames into place, so that a crash leaves the old index or the new one. No Index
+// may be open at path. Unless progress is nil, Rebuild calls it with the number of files of a project
+// done so far. Files that a fault of the machine made unreadable are missing in the new index; the
+// Reconcile of the next start adds them.
 func Rebuild(ctx context.Context, path string, projects map[string]*tree.Tree, progress func(project string, done int)) error {
 	tmp := path + ".new"
 	if err := wipe(tmp); err != nil {
@@ -68,7 +68,7 @@ func syncFile(name string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// inMemory is the path of an index that lives in memory and goes with Close.
+// inMemory is the path of an index that lives in memory until Close.
 const inMemory = ":memory:"
 
 // build loads a new database in one transaction.
@@ -127,11 +127,11 @@ func (x *Index) fill(ctx context.Context, projects map[string]*tree.Tree, progre
 	})
 }
 
-// loaders is how many chunks load reads and parses at once, ahead of the one that it writes: where
-// the files are not in memory yet, the disk serves several reads as fast as one.
+// loaders is the number of chunks that load reads and parses at once, ahead of the chunk that it writes.
+// If the files are not in memory yet, the disk serves several reads as fast as one.
 const loaders = 4
 
-// load fills in one project: other goroutines read and parse the next chunks while this one writes.
+// load inserts the rows of a project. Other goroutines read and parse the next chunks while load writes.
 func (x *Index) load(ctx context.Context, p *project, progress func(string, int)) error {
 	defer p.tree.Hold()()
 	var paths []string
@@ -156,7 +156,7 @@ func (x *Index) load(ctx context.Context, p *project, progress func(string, int)
 	defer reading.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	next := make(chan chan read, loaders-1) // in order
+	next := make(chan chan read, loaders-1) // in order of the chunks
 	reading.Go(func() {
 		defer close(next)
 		for part := range chunks(paths) {

@@ -19,12 +19,12 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// chunk is how many paths one transaction of Reconcile and Rebuild covers: enough to make the
-// commit cheap, few enough that a send waits only some tenths of a second.
+// chunk is the number of paths in a transaction of Reconcile and Rebuild: enough to make the commit
+// cheap, few enough that a send waits for only some tenths of a second.
 const chunk = 1024
 
-// Reconcile compares the whole tree with the rows: see index.Index. Other writers get the lock
-// between chunks.
+// Reconcile compares the whole tree with the rows: see index.Index. It releases the write lock between
+// chunks.
 func (x *Index) Reconcile(ctx context.Context, slug string, progress func(done int)) (index.Ingested, error) {
 	var all index.Ingested
 	p := x.project(slug)
@@ -55,19 +55,19 @@ func (x *Index) Differing(ctx context.Context, slug string) ([]string, error) {
 	return x.differing(ctx, p, nil)
 }
 
-// met is a file that a walk found, or a folder that it could not list: its path and its stamp, 0 where that
-// cannot be had.
+// met is a file that a walk found, or a folder that it could not list: the path and its stamp, which is 0
+// if unknown.
 type met struct {
 	path  string
 	stamp int64
 }
 
-// walkAhead is how many chunks of files a walk may be ahead of the rows: some 30 MB of paths.
+// walkAhead is the number of chunks that a walk may be ahead of the comparison: some 30 MB of paths.
 const walkAhead = 256
 
-// differing lists the files whose stamps differ from their rows, and the rows whose files are gone.
-// It reads the rows while a goroutine walks the tree. A million messages have three million rows, so it
-// keeps hashes of their paths.
+// differing lists the files whose stamps differ from their rows, and the paths of rows whose files are
+// gone. A goroutine walks the tree while differing reads the rows. It keeps hashes of their paths,
+// because a million messages have three million rows.
 func (x *Index) differing(ctx context.Context, p *project, progress func(int)) ([]string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	seed := maphash.MakeSeed()
@@ -101,7 +101,7 @@ func (x *Index) differing(ctx context.Context, p *project, progress func(int)) (
 	if walkErr != nil {
 		return nil, walkErr
 	}
-	if len(rows) > 0 { // their files are gone
+	if len(rows) > 0 { // rows whose files are gone
 		const all = "SELECT " + filePath + " FROM files f JOIN folders o USING (fol) WHERE f.pid = ?"
 		err = x.each(ctx, all, []any{p.pid}, func(scan scanner) error {
 			var path string
@@ -115,8 +115,8 @@ func (x *Index) differing(ctx context.Context, p *project, progress func(int)) (
 	return paths, err
 }
 
-// walkStamps sends what lies in the tree, in parts of at most chunk files. It walks the folders at its root at
-// the same time: the files of all agents lie in one of them, the messages in another.
+// walkStamps sends the files of the tree in parts of at most chunk files. It walks the folders at the
+// root concurrently: one has the files of all agents, another the messages.
 func walkStamps(ctx context.Context, t *tree.Tree, to chan<- []met) error {
 	tops, err := t.List(".")
 	if err != nil {
@@ -150,7 +150,8 @@ func send(ctx context.Context, to chan<- []met, part []met) error {
 	}
 }
 
-// walkTop is walkStamps for a folder at the root. It sends the folders that cannot be listed too.
+// walkTop does what walkStamps does for one folder at the root. It also sends the folders that cannot be
+// listed.
 func walkTop(ctx context.Context, t *tree.Tree, top string, to chan<- []met) error {
 	var part []met
 	err := t.Walk(ctx, top, func(path string, d fs.DirEntry) error {
@@ -179,7 +180,7 @@ func walkTop(ctx context.Context, t *tree.Tree, top string, to chan<- []met) err
 	return cmp.Or(send(ctx, to, part), err)
 }
 
-// stamps reads the stamps of the rows of a project by hashes of their paths.
+// stamps reads the stamps of a project's rows, by the hashes of their paths.
 func (x *Index) stamps(ctx context.Context, p *project, seed maphash.Seed) (map[uint64]int64, error) {
 	rows, dirs := map[uint64]int64{}, map[int64]string{}
 	var fol, stamp int64
@@ -207,8 +208,8 @@ func (x *Index) stamps(ctx context.Context, p *project, seed maphash.Seed) (map[
 	return rows, err
 }
 
-// chunks cuts paths into batches. All files of one message are in one batch, so that it is written
-// once; batches follow the order of ids, which is mostly that of time.
+// chunks divides paths into batches. All files of a message are in the same batch, so that its rows are
+// written once. Batches follow the order of ids, which is mostly the order of time.
 func chunks(paths []string) func(yield func([]string) bool) {
 	keys := make([]keyed, len(paths))
 	for i, p := range paths {

@@ -14,14 +14,14 @@ import (
 	"mailtree/maildir/index"
 )
 
-// This file is the only one besides schema.sql that changes rows. Every method needs Index.write.
+// Only this file and schema.sql change rows. The caller of every method here holds Index.write.
 
-// writer is the one connection that writes, with its statements. Its context never ends, so that it
-// writes a batch whole.
+// writer is the only connection that writes, with its statements. Its statements run without a deadline,
+// so that a batch is written whole.
 type writer struct {
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt
-	seq   int64 // of the newest change
+	seq   int64 // the mark of the newest change
 }
 
 func newWriter(ctx context.Context, db *sql.DB) (*writer, error) {
@@ -44,7 +44,7 @@ func (w *writer) stmt(text string) (*sql.Stmt, error) {
 	if s := w.stmts[text]; s != nil {
 		return s, nil
 	}
-	s, err := w.conn.PrepareContext(context.Background(), text) // no caller's: it outlasts the batch
+	s, err := w.conn.PrepareContext(context.Background(), text) // not a caller's context: the statement outlives the batch
 	if err == nil {
 		w.stmts[text] = s
 	}
@@ -59,15 +59,15 @@ func (w *writer) exec(text string, args ...any) (sql.Result, error) {
 	return s.Exec(args...)
 }
 
-// do is exec without a result.
+// do executes a statement and ignores its result.
 func (w *writer) do(text string, args ...any) error {
 	_, err := w.exec(text, args...)
 	return err
 }
 
-// script runs statements once, unprepared.
+// script executes statements once, unprepared.
 func (w *writer) script(text string) error {
-	_, err := w.conn.ExecContext(context.Background(), text) // no caller's: see writer
+	_, err := w.conn.ExecContext(context.Background(), text) // not a caller's context: see writer
 	return err
 }
 
@@ -77,10 +77,10 @@ func (w *writer) each(text string, args []any, row func(scan scanner) error) err
 	if err != nil {
 		return err
 	}
-	return each(context.Background(), s, args, row) // no caller's: see writer
+	return each(context.Background(), s, args, row) // not a caller's context: see writer
 }
 
-// transaction runs f in one; an error undoes all.
+// transaction runs f in a transaction, and rolls it back if f fails.
 func (w *writer) transaction(f func() error) error {
 	if err := w.do("BEGIN IMMEDIATE"); err != nil {
 		return err
@@ -90,13 +90,13 @@ func (w *writer) transaction(f func() error) error {
 		err = w.do("COMMIT")
 	}
 	if err != nil {
-		w.do("ROLLBACK") // fails where SQLite has rolled back by itself
+		w.do("ROLLBACK") // fails if SQLite has rolled back by itself
 	}
 	return diskFault(err)
 }
 
-// project returns the number of a project, and creates one. A changed limit of message files makes
-// every file stale.
+// project returns the number of a project, and creates its row if needed. If the limit of message files
+// has changed, project makes every file stale.
 func (w *writer) project(slug string, maxFile int64) (pid int64, err error) {
 	err = w.transaction(func() error {
 		if err := w.do("INSERT INTO projects (slug, max_file) VALUES (?, ?) ON CONFLICT DO NOTHING", slug, maxFile); err != nil {
@@ -144,23 +144,23 @@ func (w *writer) dropProject(pid int64) error {
 	return nil
 }
 
-// startChanges makes the marks of changes go on behind those in the table. Those of a table without
-// changes begin above those of any earlier index, so that a reader of the feed that kept its mark
-// notices. Microseconds since 1970 do: they grow faster than anybody can change files.
+// startChanges continues the marks of changes after those in the table. An empty table starts above the
+// marks of any earlier index, so that a reader of the feed with an old mark notices. Microseconds since
+// 1970 serve for that: they grow faster than files can change.
 func (w *writer) startChanges(now time.Time) error {
 	return w.each("SELECT ifnull(max(seq), ?) FROM changes", []any{now.UnixMicro()},
 		func(scan scanner) error { return scan(&w.seq) })
 }
 
-// keepChanges is how many changes the index keeps; it deletes older ones after every trimEvery of
-// them.
+// keepChanges is the number of changes that the index keeps. It deletes older changes after every
+// trimEvery changes.
 const (
 	keepChanges = 1_000_000
 	trimEvery   = 4096
 )
 
-// removedProject stands for the number of a project in the change that tells of its removal: there
-// is no row with its slug any more, so the change has the slug as its agent.
+// removedProject is the project number in the change that records the removal of a project. No row has
+// its slug any more, so the change has the slug in place of an agent.
 const removedProject = 0
 
 // addChanges records changes and gives each its mark.
@@ -179,8 +179,8 @@ func (w *writer) addChanges(pid int64, all []index.Change) error {
 	return w.do("DELETE FROM changes WHERE seq <= ?", w.seq-keepChanges)
 }
 
-// putFiles stores files, in place of their rows where there are any; agent tells the number of the agent that
-// exists because of a file, 0 for none.
+// putFiles inserts or replaces the rows of files. agent returns the number of the agent that exists
+// because of a file, or 0.
 func (w *writer) putFiles(pid int64, all []*file, agent func(*file) int64) error {
 	return w.insertAll("INSERT OR FAIL INTO files (pid, name, fol, kind, aid, stamp, hash, valid, bad, at, fact) VALUES ",
 		" ON CONFLICT DO UPDATE SET stamp = excluded.stamp, hash = excluded.hash, valid = excluded.valid, bad = excluded.bad, "+
@@ -192,11 +192,12 @@ func (w *writer) putFiles(pid int64, all []*file, agent func(*file) int64) error
 		})
 }
 
-// insertAll inserts n rows of so many columns, up to sixteen by one statement: half the cost of a
-// small row is the call. row appends the values of a row to args; clause follows the rows.
+// insertAll inserts n rows of so many columns, up to sixteen with one statement: half the cost of a small
+// row is the call. row appends the values of a row to args; clause follows the rows.
 //
-// text says OR FAIL, which keeps the rows inserted before a fault; the transaction rolls them back.
+// The text says OR FAIL, which keeps the rows inserted before a fault; the transaction rolls them back.
 // With the default, ABORT, a statement of several rows takes a savepoint, at which FTS5 flushes its
+// buffer.
 // buffer.
 func (w *writer) insertAll(text, clause string, columns, n int, row func(args []any, i int) []any) error {
 	args := make([]any, 0, 16*columns)
@@ -248,7 +249,7 @@ func (w *writer) setStatus(aid int64, status string) error {
 	return w.do("UPDATE agents SET status = ? WHERE aid = ?", status, aid)
 }
 
-// insertMessage stores m at row; false when that row is taken.
+// insertMessage inserts m at row. It reports false if the row number is taken.
 func (w *writer) insertMessage(pid, row int64, m *format.Message, fol int64, facets string) (bool, error) {
 	attachments, err := encodeList(m.Attachments)
 	if err != nil {
@@ -286,8 +287,8 @@ func (w *writer) searchable(row int64, m *format.Message, facets string) error {
 	return w.do("INSERT INTO search (rowid, subject, body, facets) VALUES (?, ?, ?, ?)", row, m.Subject, m.Body, facets)
 }
 
-// unsearchable deletes messages from the full-text index. Their rows must still be as they were
-// when they were added.
+// unsearchable deletes messages from the full-text index. Their rows in messages must still have the text
+// that was added.
 func (w *writer) unsearchable(rows []int64) error {
 	if len(rows) == 0 {
 		return nil
@@ -300,7 +301,7 @@ func (w *writer) unsearchable(rows []int64) error {
 		"FROM json_each(?) j CROSS JOIN messages m ON m.row = j.value", string(list))
 }
 
-// delivery is a row of deliveries: what an agent's inbox has of a message, or the sender's copy.
+// delivery is a row of deliveries: a message in an agent's inbox, or the sender's copy of it.
 type delivery struct {
 	aid  int64
 	of   *letter
@@ -308,7 +309,7 @@ type delivery struct {
 	sent bool
 }
 
-// insertDeliveries stores deliveries. The box of a sender's copy is the agent's number with a minus.
+// insertDeliveries inserts deliveries. A sender's copy has the negative number of the agent as its box.
 func (w *writer) insertDeliveries(all []delivery) error {
 	return w.insertAll("INSERT OR FAIL INTO deliveries VALUES ", "", 11, len(all), func(args []any, i int) []any {
 		d := all[i]
@@ -323,7 +324,7 @@ func (w *writer) insertDeliveries(all []delivery) error {
 	})
 }
 
-// marked tells of a mark whether it is there and since when.
+// marked returns whether a mark exists, and its time.
 func marked(mark *file) (is bool, at any) {
 	if mark == nil {
 		return false, nil
@@ -331,7 +332,7 @@ func marked(mark *file) (is bool, at any) {
 	return true, micros(mark.at)
 }
 
-// deleteDeliveries deletes what an agent's inbox and outbox have of a message.
+// deleteDeliveries deletes the rows of a message in an agent's inbox and outbox.
 func (w *writer) deleteDeliveries(aid, row int64) error {
 	return w.do("DELETE FROM deliveries WHERE box IN (?1, -?1) AND row = ?2", aid, row)
 }
@@ -346,7 +347,7 @@ func (w *writer) deleteClaim(pid int64, path string) error {
 	return w.do("DELETE FROM claims WHERE pid = ? AND path = ?", pid, path)
 }
 
-// releaseClaim copies the release of a claim from the row of its mark in files.
+// releaseClaim copies the release of a claim from the mark's row in files.
 func (w *writer) releaseClaim(pid int64, claim string) error {
 	mark := format.ReleasedMark(claim)
 	return w.do("UPDATE claims SET (released, released_at) = (SELECT count(*), max(f.at) FROM files f WHERE f.pid = ?1 AND f.name = ?4 "+
@@ -354,13 +355,13 @@ func (w *writer) releaseClaim(pid int64, claim string) error {
 		pid, claim, path.Dir(mark), path.Base(mark))
 }
 
-// bufferSearch sets how many bytes FTS5 collects before it writes them: many for a load, SQLite's
-// default of 1 MiB for a server.
+// bufferSearch sets the number of bytes that FTS5 collects before it writes them: many for a load,
+// SQLite's default of 1 MiB for a server.
 func (w *writer) bufferSearch(bytes int) error {
 	return w.do("INSERT INTO search (search, rank) VALUES ('hashsize', ?)", bytes)
 }
 
-// checkSearch compares the full-text index with the messages; rank 1 finds stale rows too.
+// checkSearch compares the full-text index with the messages. Rank 1 makes FTS5 find stale rows too.
 func (w *writer) checkSearch() error {
 	return w.do("INSERT INTO search (search, rank) VALUES ('integrity-check', 1)")
 }

@@ -10,7 +10,7 @@ import (
 // scanner reads the columns of a row.
 type scanner = func(into ...any) error
 
-// list runs a query and returns its rows, [] of none; scan fills in one of them.
+// list runs a query and returns its rows, or an empty slice; scan fills in a row.
 func list[T any](ctx context.Context, from reader, text string, args []any, scan func(scan scanner, row *T) error) ([]T, error) {
 	all := []T{}
 	err := from.each(ctx, text, args, func(columns scanner) error {
@@ -22,12 +22,12 @@ func list[T any](ctx context.Context, from reader, text string, args []any, scan
 	return all, err
 }
 
-// column is list for queries of one column.
+// column runs a query of one column and returns its values.
 func column[T any](ctx context.Context, from reader, text string, args ...any) ([]T, error) {
 	return list(ctx, from, text, args, func(scan scanner, value *T) error { return scan(value) })
 }
 
-// one reads the columns of a query's only row, and nothing where there is none.
+// one reads the columns of a query's only row. If there is no row, it leaves into unchanged.
 func one(ctx context.Context, from reader, text string, args []any, into ...any) error {
 	return from.each(ctx, text, args, func(scan scanner) error { return scan(into...) })
 }
@@ -43,7 +43,7 @@ func (i instant) Scan(us any) error {
 	return nil
 }
 
-// micros is a time as a column holds it: NULL for the zero time.
+// micros returns a time as a column stores it: NULL for the zero time.
 func micros(t time.Time) any {
 	if t.IsZero() {
 		return nil
@@ -51,7 +51,7 @@ func micros(t time.Time) any {
 	return t.UnixMicro()
 }
 
-// names reads names with blanks between them.
+// names reads a list of names separated by blanks.
 type names struct{ list *[]string }
 
 func (n names) Scan(text any) error {
@@ -71,7 +71,7 @@ func (i items[T]) Scan(text any) error {
 	return json.Unmarshal([]byte(encoded), i.list)
 }
 
-// encodeList is a list as a column holds it: JSON, "" of an empty one.
+// encodeList returns a list as a column stores it: JSON, or "" for an empty list.
 func encodeList[T any](list []T) (string, error) {
 	if len(list) == 0 {
 		return "", nil

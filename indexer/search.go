@@ -15,25 +15,24 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// rankWindow is how many of the newest matches bm25 puts into order: over a million messages a
-// common word has so many that ranking them all takes seconds. Each takes some 15 µs, and a view of
-// the page is to take 30 ms.
+// rankWindow is the number of newest matches that bm25 ranks: over a million messages a common word has
+// so many matches that ranking them all takes seconds. Each match takes some 15 µs, and a view of the
+// page should take 30 ms.
 const rankWindow = 1000
 
-// FTS5 marks terms with these bytes, which no body that people read has; oneLine writes ** for
-// them.
+// FTS5 marks terms with these bytes, which no readable body has. oneLine replaces them with **.
 const (
 	markOpen  = "\x01"
 	markClose = "\x02"
 )
 
-// The parts of a query for hits: h lists the rows found, with snippets of their subject and body,
-// and hitColumns chooses the body's where it marks a term, else the subject's, else the beginning
-// of the body.
+// The parts of a query for hits. h lists the rows found, with snippets of their subject and body.
+// hitColumns selects the body's snippet if it marks a term, else the subject's, else the beginning of the
+// body.
 //
-// FTS5 compares each place of a term in a body with every other place: the snippet of a body that
-// repeats one word for 256 KiB would take minutes. It also reads the whole body for a snippet of
-// the subject. So a message whose body has more than 8 KiB gets no snippet.
+// FTS5 compares each place of a term in a body with every other place: the snippet of a body that repeats
+// a word for 256 KiB would take minutes. It also reads the whole body for a snippet of the subject. So a
+// message with a body above 8 KiB gets no snippet.
 const (
 	hitColumns = messageColumns + withoutBody + ", " +
 		"CASE WHEN instr(h.inBody, char(1)) THEN h.inBody WHEN instr(h.inSubject, char(1)) THEN h.inSubject " +
@@ -44,8 +43,8 @@ const (
 	noSnippets = "NULL AS inSubject, NULL AS inBody FROM search "
 )
 
-// The queries of a search. FTS5 answers the inner one, with its ORDER BY and LIMIT: it then reads
-// the newest matches and no others.
+// The queries of a search. FTS5 itself applies the ORDER BY and LIMIT of the inner query, so it reads
+// only the newest matches.
 const (
 	newestText = "SELECT " + hitColumns + " FROM (SELECT search.rowid AS r, " + snippets + newestMatches
 	listText   = "SELECT " + hitColumns + " FROM (SELECT search.rowid AS r, " + noSnippets + newestMatches
@@ -54,8 +53,8 @@ const (
 		"CROSS JOIN messages m ON m.row = h.r WHERE m.created >= ?5 AND m.created < ?6 ORDER BY m.row DESC"
 )
 
-// The queries of a ranked search. rankText puts the newest matches into order: best first, and
-// behind them those that match by filters alone, newest first. pageText reads the rows of one page with their snippets.
+// The queries of a ranked search. rankText orders the newest matches: the best first, and after them the
+// matches by filters alone, newest first. pageText reads the rows of a page with their snippets.
 const (
 	rankText = "WITH w(r) AS MATERIALIZED (SELECT h.r FROM (SELECT rowid AS r FROM search WHERE search MATCH ?1 AND rowid >= ?2 " +
 		"AND rowid < ?3 ORDER BY rowid DESC LIMIT ?4 + 0) h CROSS JOIN messages m ON m.row = h.r WHERE m.created >= ?5 AND m.created < ?6) " +
@@ -67,8 +66,8 @@ const (
 		"LIMIT -1) h CROSS JOIN messages m ON m.row = h.r"
 )
 
-// patience is how long a search for the beginning of a word may take. FTS5 has the prefixes of three
-// letters in its index; for others it reads every word that begins so.
+// patience is the time limit of a search for beginnings of words. FTS5 has an index of three-letter
+// prefixes; for other prefixes it reads every word that begins so.
 const patience = 300 * time.Millisecond
 
 // Search finds messages: see index.Index.
@@ -103,7 +102,7 @@ func unknownCursor(cursor string) error {
 	}
 }
 
-// span is the part of time that a query is about, as rows and exactly.
+// span is the period of a query, in row numbers and in exact microseconds.
 type span struct{ from, before, after, until int64 }
 
 func spanOf(q index.SearchQuery) span {
@@ -124,8 +123,8 @@ func spanOf(q index.SearchQuery) span {
 	return s
 }
 
-// newest lists matches newest first. The cursor is the row of the last one: what comes later has a
-// higher row.
+// newest lists matches, newest first. The cursor is the row number of the last match: later mail has
+// higher row numbers.
 func (x *Index) newest(ctx context.Context, q index.SearchQuery, e match) ([]index.Hit, error) {
 	s, limit, text := spanOf(q), pageSize(q.Limit), newestText
 	if q.Cursor != "" {
@@ -145,9 +144,9 @@ func (x *Index) newest(ctx context.Context, q index.SearchQuery, e match) ([]ind
 	return found, err
 }
 
-// ranked puts the newest matches into order by bm25 over subject and body. The filters on project
-// and people decide which messages take part and not how they score: FTS5 would count every row of
-// each. The cursor is how many hits came before: mail that comes between two pages moves them.
+// ranked orders the newest matches by bm25 over subject and body. The filters on project and people
+// select messages and do not affect scores: FTS5 would count every row of each filter. The cursor is the
+// number of hits on earlier pages: new mail between two pages shifts the hits.
 func (x *Index) ranked(ctx context.Context, q index.SearchQuery, e match) (index.Found, error) {
 	found, shown := index.Found{Hits: []index.Hit{}}, 0
 	if q.Cursor != "" {
@@ -156,7 +155,7 @@ func (x *Index) ranked(ctx context.Context, q index.SearchQuery, e match) (index
 			return found, unknownCursor(q.Cursor)
 		}
 	}
-	// Both queries see one view: a message edited between them would be missing on the page.
+	// Both queries use one view: the page would lack a message that is edited between them.
 	v, err := x.view(ctx, rankText, pageText)
 	if err != nil {
 		return found, err
@@ -169,7 +168,7 @@ func (x *Index) ranked(ctx context.Context, q index.SearchQuery, e match) (index
 	if err != nil || len(page) == 0 {
 		return found, err
 	}
-	list, _ := json.Marshal(page) // numbers alone
+	list, _ := json.Marshal(page) // cannot fail: numbers only
 	found.Hits, err = hits(ctx, v, q.Project, pageText, e.whole, slices.Min(page), slices.Max(page), string(list))
 	slices.SortFunc(found.Hits, func(a, b index.Hit) int {
 		return cmp.Compare(slices.Index(page, a.Cursor), slices.Index(page, b.Cursor))
@@ -189,7 +188,7 @@ func hits(ctx context.Context, from reader, slug, text string, args ...any) ([]i
 	})
 }
 
-// oneLine writes the marks of a snippet, or cuts the beginning of a body to its first line.
+// oneLine replaces the marks of a snippet, or cuts the beginning of a body to its first line.
 func oneLine(s string) string {
 	if !strings.Contains(s, markOpen) {
 		s = firstLine(s)
@@ -198,7 +197,7 @@ func oneLine(s string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, markOpen, "**"), markClose, "**")
 }
 
-// snippetRunes bounds a snippet without marks.
+// snippetRunes is the length of a snippet without marks, in runes.
 const snippetRunes = 160
 
 func firstLine(text string) string {

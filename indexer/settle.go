@@ -11,7 +11,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// numberFirst gives numbers to the folders and agents that other rows will name.
+// numberFirst assigns numbers to the folders and agents that other rows will refer to.
 func (b *batch) numberFirst(letters []*letter) error {
 	names, dirs := map[string]bool{}, map[string]bool{}
 	for _, lk := range b.order {
@@ -35,10 +35,10 @@ func (b *batch) numberFirst(letters []*letter) error {
 	return b.number(agentNumbers, slices.Sorted(maps.Keys(names)), b.aids)
 }
 
-// aid is the number of the agent that exists because of a file; 0 where none does.
+// aid returns the number of the agent that exists because of a file, or 0.
 func (b *batch) aid(f *file) int64 { return b.aids[f.makesAgent()] }
 
-// numbered is a table of names with numbers.
+// numbered is a table that maps names to numbers.
 type numbered struct{ read, insert string }
 
 var (
@@ -79,8 +79,8 @@ func (b *batch) number(t numbered, names []string, into map[string]int64) error 
 	return nil
 }
 
-// deliveries writes the rows of deliveries: of each holder whose files changed the old ones go, and
-// what derive says comes.
+// deliveries writes the rows of deliveries. For each holder whose files changed it deletes the old rows
+// and inserts the derived rows.
 func (b *batch) deliveries(letters []*letter) error {
 	var all []delivery
 	for _, t := range letters {
@@ -102,7 +102,7 @@ func (b *batch) deliveries(letters []*letter) error {
 	return b.w.insertDeliveries(all)
 }
 
-// claims writes the rows of claims; the mark beside each file tells its release.
+// claims writes the rows of claims. The mark beside a claim file records its release.
 func (b *batch) claims([]*letter) error {
 	var marked []string
 	for _, lk := range b.order {
@@ -175,7 +175,7 @@ func (b *batch) record(letters []*letter) error {
 	return b.w.addChanges(b.p.pid, b.changes)
 }
 
-// changeOf describes a difference as a change of the mail: a file that does not count is
+// changeOf describes a difference as a change of the mail. The kind of a file that does not count is
 // format.KindOther.
 func (b *batch) changeOf(lk *look, letters map[string]*letter) index.Change {
 	k, f := b.known[lk.path], lk.file
@@ -215,7 +215,7 @@ func (b *batch) changeOf(lk *look, letters map[string]*letter) index.Change {
 	return c
 }
 
-// thread is the thread of the message as it is now, or was.
+// thread returns the thread of the message as it is now or, if it is gone, as it was.
 func (t *letter) thread() string {
 	if t.msg != nil {
 		return t.msg.ThreadID

@@ -10,9 +10,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Report says how a live index compares with one built from the trees.
+// Report is the result of comparing a live index with an index built from the trees.
 type Report struct {
-	Rows        int      // of the live index
+	Rows        int      // rows of the live index
 	Differences []string // "- row of the live index", "+ row of the rebuilt one"; at most maxDifferences
 }
 
@@ -49,10 +49,10 @@ func (r *Report) differ(text string) {
 	}
 }
 
-// compare compares two dumps. It keeps hashes of lines, and reads the dumps again where some differ.
+// compare compares two dumps by the hashes of their lines. If some differ, it reads the dumps again.
 func (r *Report) compare(live, fresh iter.Seq2[string, error]) error {
 	seed := maphash.MakeSeed()
-	more := map[uint64]int{} // how many more lines of a hash the live index has
+	more := map[uint64]int{} // lines that the live index has beyond the rebuilt one, by hash
 	pass := func(lines iter.Seq2[string, error], see func(text string, hash uint64)) error {
 		for text, err := range lines {
 			if err != nil {
