@@ -68,7 +68,7 @@ func (x *Index) Dump(ctx context.Context, w io.Writer) error {
 	return b.Flush()
 }
 
-// lines yields the rows of the dump in order; an error ends it.
+// lines yields the rows of the dump in order. An error ends the sequence.
 func (x *Index) lines(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		conn, done, err := x.snapshot(ctx)

@@ -57,8 +57,7 @@ func rmCommand(p *program) *cobra.Command {
 	})
 }
 
-// eachMessage makes a command that does something to each message that is named. One that fails
-// stops no other.
+// eachMessage makes a command that acts on each named message. A failure does not stop the others.
 func (p *program) eachMessage(c *cobra.Command, do func(ctx context.Context, d *deskWork, id string) error) *cobra.Command {
 	c.Args = cobra.MinimumNArgs(1)
 	c.ValidArgsFunction = p.completeMessages
@@ -80,7 +79,7 @@ func (p *program) eachMessage(c *cobra.Command, do func(ctx context.Context, d *
 	return c
 }
 
-// askAbout has the server do a verb of its socket to a message, as the person, and prints the answer as
+// askAbout has the server run a verb of its socket on a message, as the person, and prints the answer as
 // call does.
 func askAbout[T any](ctx context.Context, d *deskWork, verb, id string, show func(answer *T) error) error {
 	return askVerb(ctx, d, verb, mcpserver.MessageAsk{Agent: d.Person, ID: id}, show)

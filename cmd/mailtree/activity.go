@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// activity shows who does what, a line for each operation: its time, its verb, and what git log will
-// say of it, which begins with the agent.
+// activity shows the operations of the agents, a line each: the time, the verb, and the line that git log
+// will show, which begins with the agent.
 //
 //	10:15:03  send         GreenCastle -> BlueLake: Plan for /api/users
 type activity struct {
@@ -19,14 +19,14 @@ type activity struct {
 	now func() time.Time
 }
 
-// maxActivity is how many bytes of an operation a line shows.
+// maxActivity is the largest number of bytes that a line shows of an operation.
 const maxActivity = 100
 
-// clearLine takes away what progressLine has left on the line.
+// clearLine erases a line of progressLine.
 const clearLine = "\r\033[K"
 
-// observe shows an operation that did something: see maildir.Config.Observe. A line is one write,
-// so lines of several goroutines do not mix.
+// observe shows an operation that changed something: see maildir.Config.Observe. It writes each line at
+// once, so lines of several goroutines do not mix.
 func (a *activity) observe(op writer.Op, _ time.Duration, err error) {
 	if a == nil || err != nil || len(op.Paths) == 0 {
 		return
@@ -38,7 +38,7 @@ func (a *activity) observe(op writer.Op, _ time.Duration, err error) {
 	fmt.Fprintf(a.out, clearLine+"%s  %-11s  %s\n", a.now().Format(time.TimeOnly), op.Verb, what)
 }
 
-// terminal is standard error where it is a terminal, else nil.
+// terminal returns standard error if it is a terminal, else nil.
 func terminal(std stdio) *os.File {
 	f, ok := std.err.(*os.File)
 	if !ok {

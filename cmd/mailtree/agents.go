@@ -51,7 +51,7 @@ func showAgents(d *deskWork, l *mail.Directory) error {
 	return nil
 }
 
-// presence is an agent's status, and whether it stands at a question.
+// presence returns an agent's status, and whether the agent waits for a person's answer.
 func presence(status string, asks bool) string {
 	if !asks {
 		return status
@@ -59,7 +59,7 @@ func presence(status string, asks bool) string {
 	return strings.TrimSpace(status + " asks")
 }
 
-// some is a number of things, "" for none.
+// some returns a number with its noun, or "" for none.
 func some(n int, what string) string {
 	if n == 0 {
 		return ""

@@ -26,8 +26,8 @@ import (
 	"mailtree/watcher/hook"
 )
 
-// app is the wired store. Besides the tests, it is the only place that sees index, history, watcher
-// and domain together.
+// app is the wired store. Apart from the tests, only this file sees index, history, watcher and domain
+// together.
 type app struct {
 	cfg   *config
 	log   *slog.Logger
@@ -49,7 +49,7 @@ func (a *app) observe(op writer.Op, took time.Duration, err error) {
 	a.shown.observe(op, took, err)
 }
 
-// openApp takes the store's lock and opens everything. It starts nothing.
+// openApp takes the store's lock and opens the index, the history and the projects. It starts nothing.
 func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(project string, files int)) (*app, error) {
 	a := &app{cfg: cfg, log: log, metrics: newMetrics()}
 	var deaf error
@@ -76,8 +76,8 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 			return openHistory(cfg, log, k, share)
 		},
 		OpenIndex: func(ctx context.Context, trees map[string]*tree.Tree) (index.Index, error) {
-			// Listen as soon as the lock is held: a program that finds the lock taken also finds
-			// the socket, and waits there while the index is built.
+			// Listen as soon as the lock is held: a program that fails to get the lock then finds the
+			// socket, and waits there while the index is built.
 			if deaf = a.listen(ctx); deaf != nil {
 				return nil, deaf
 			}
@@ -107,9 +107,9 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 	return a, nil
 }
 
-// descriptors returns how many files, folders and connections the process may have open at once;
-// the Go runtime has raised that limit as far as it goes. Operations on the mail use at most half
-// of it and Git at most a quarter. The rest is for connections and readers.
+// descriptors returns how many files, folders and connections the process may have open at once; the Go
+// runtime has raised that limit to its maximum. Operations on the mail use at most half of it and Git at
+// most a quarter. The rest is for connections and readers.
 func descriptors() int {
 	var l syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
@@ -133,7 +133,7 @@ func openHistory(cfg *config, log *slog.Logger, k *store.Keeper, share *gitlog.S
 	})
 }
 
-// openIndex opens the index. It fills a new one from the trees before anybody queries it.
+// openIndex opens the index. It fills a new index from the trees before any query runs.
 func openIndex(
 	ctx context.Context, cfg *config, log *slog.Logger, trees map[string]*tree.Tree, progress func(project string, files int),
 ) (*indexer.Index, error) {
@@ -157,10 +157,9 @@ func openIndex(
 	return indexer.Open(ctx, indexer.Config{Path: path, Log: log})
 }
 
-// listen makes the sockets. Some network file systems have none: where the store's own socket
-// cannot be made, a server in the foreground goes on without it. A server in the background makes
-// its sockets only once it can write its log, because a client that finds it earlier loses it at
-// once.
+// listen makes the sockets. Some network file systems cannot hold a socket: a server in the foreground
+// then runs without the store's own socket. A server in the background makes its sockets only after it
+// can write its log, because a client that connects earlier would lose the connection at once.
 func (a *app) listen(ctx context.Context) error {
 	if a.cfg.background {
 		f, err := storedir.OpenLog(a.cfg.Store)
@@ -188,7 +187,7 @@ func (a *app) listen(ctx context.Context) error {
 	return err
 }
 
-// deaf closes the sockets. Calling it again does nothing.
+// deaf closes the sockets. Further calls do nothing.
 func (a *app) deaf() {
 	for _, l := range a.sockets {
 		l.Close()
@@ -206,23 +205,23 @@ func (a *app) close() error {
 	return err
 }
 
-// watch tells the store what others change in its trees, until ctx ends.
+// watch reports changes that others make in the trees to the store, until ctx ends.
 func (a *app) watch(ctx context.Context) error {
 	var looking sync.WaitGroup
-	defer looking.Wait() // it may open a project
+	defer looking.Wait() // a look may open a project
 	looking.Go(func() {
 		select {
 		case <-a.watcher.Ready():
 			const scan = true
-			a.store.Edited(ctx, nil, scan) // what changed between the first scan and the first watch
+			a.store.Edited(ctx, nil, scan) // the changes between the first scan and the first watch
 		case <-ctx.Done():
 		}
 	})
 	return a.watcher.Run(ctx)
 }
 
-// progressLine returns a function that shows the progress of a first start on a terminal, or nil
-// where standard error is no terminal.
+// progressLine returns a function that shows the progress of a first start on a terminal. It returns nil
+// if standard error is no terminal.
 func progressLine(std stdio, what string) func(project string, files int) {
 	f := terminal(std)
 	if f == nil {
@@ -237,7 +236,8 @@ func progressLine(std stdio, what string) func(project string, files int) {
 	}
 }
 
-// refine asks the user's own command for summaries; nil where there is none.
+// refine returns a function that asks the user's own command for summaries, or nil if there is no such
+// command.
 func refine(cfg *config) func(context.Context, []byte) (string, error) {
 	if cfg.SummaryCommand == "" {
 		return nil
@@ -245,7 +245,7 @@ func refine(cfg *config) func(context.Context, []byte) (string, error) {
 	return command.New(cfg.SummaryCommand, 0).Summarize
 }
 
-// codePhoto is cwebp; nil where it is not installed.
+// codePhoto returns a function that runs cwebp, or nil if cwebp is not installed.
 func codePhoto() func(context.Context, []byte) ([]byte, error) {
 	path, err := exec.LookPath("cwebp")
 	if err != nil {

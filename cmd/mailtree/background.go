@@ -28,26 +28,26 @@ import (
 // docs/clients.md, "Over stdio".
 const patience = 2 * time.Second
 
-// dialServer connects to the store's server, and starts none. The error wraps fs.ErrNotExist or
-// ECONNREFUSED where none runs.
+// dialServer connects to the store's server, and starts none. If no server runs, the error wraps
+// fs.ErrNotExist or ECONNREFUSED.
 func (c *config) dialServer(ctx context.Context) (net.Conn, error) {
 	return socket.Dial(ctx, storedir.SocketPath(c.Store))
 }
 
-// dial connects to the store's server. Where none runs it starts one in the background; two callers
-// that do so at once reach the same server. Errors say what to do.
+// dial connects to the store's server. If no server runs, dial starts one in the background; two
+// concurrent callers reach the same server. Errors say what to do.
 func (p *program) dial(ctx context.Context) (net.Conn, error) {
 	const start = true
 	return p.awaitServer(ctx, start)
 }
 
-// isNoServer reports whether the error of a connection means that nobody listens there.
+// isNoServer reports whether a connection failed because no server listens.
 func isNoServer(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// dialOpen connects to the server that listens on SOCKET, which may be another user's: none is
-// started. Errors say what to do.
+// dialOpen connects to the server that listens on SOCKET. It starts none, because the socket may be
+// another user's. Errors say what to do.
 func (p *program) dialOpen(ctx context.Context) (net.Conn, error) {
 	path := p.cfg.Socket
 	c, err := socket.Dial(ctx, path)
@@ -66,16 +66,16 @@ func (p *program) notServed() error {
 		storedir.Holder(p.cfg.Store), p.cfg.Store)
 }
 
-// startTries is how often awaitServer starts a server: the one that holds the store may end at that very
-// moment.
+// startTries is how often awaitServer starts a server: the server that holds the store may be ending at
+// that moment.
 const startTries = 3
 
-// awaitServer connects to the store's server. Where somebody has just taken the lock, it waits for the
-// socket. With start it starts a server where nobody has the lock, and waits for its socket, or for the
-// socket of a server that was faster.
+// awaitServer connects to the store's server. If another process has just taken the lock, it waits for
+// the socket. With start set and the lock free, it starts a server and waits for its socket, or for the
+// socket of a server that started faster.
 func (p *program) awaitServer(ctx context.Context, start bool) (net.Conn, error) {
 	var said *bytes.Buffer
-	var ended chan struct{} // nil: none is starting
+	var ended chan struct{} // nil: no server is starting
 	var deadline <-chan time.Time
 	for tries := 0; ; {
 		if c, err := p.cfg.dialServer(ctx); !isNoServer(err) {
@@ -102,7 +102,7 @@ func (p *program) awaitServer(ctx context.Context, start bool) (net.Conn, error)
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-ended: // the new server ends like this where another one has the store
+		case <-ended: // the new server also ends if another server has the store
 			ended = nil
 		case <-deadline:
 			return nil, p.notServed()
@@ -111,9 +111,9 @@ func (p *program) awaitServer(ctx context.Context, start bool) (net.Conn, error)
 	}
 }
 
-// spawn starts `mailtree serve --background` in a session of its own, with the settings of this
-// program and nothing of the folder that it runs in. When ended is closed, said holds what the
-// server printed before it had the store.
+// spawn starts `mailtree serve --background` in a session of its own, with this program's settings and
+// not those of its folder. When ended is closed, said has the output of the server from before it held
+// the store.
 func (p *program) spawn(said *bytes.Buffer) (ended chan struct{}, err error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -146,13 +146,13 @@ func (p *program) spawn(said *bytes.Buffer) (ended chan struct{}, err error) {
 	return ended, nil
 }
 
-// cannotRun is the error of a program that the system does not run once more.
+// cannotRun returns the error for a program that the system cannot run again.
 func cannotRun(err error) error {
 	return fmt.Errorf("the server could not be started: %w. Was mailtree moved or replaced while it ran? Run it again", err)
 }
 
-// environment returns the environment of a server in the background: every setting as it is here,
-// with all paths made absolute. It leaves out SOCKET, where another user's server may listen.
+// environment returns the environment of a server in the background: every setting of this program, with
+// all paths absolute. It leaves out SOCKET, where another user's server may listen.
 func (p *program) environment() []string {
 	env := slices.DeleteFunc(slices.Clone(p.env), func(v string) bool { return strings.HasPrefix(v, "SOCKET=") })
 	for _, s := range p.cfg.settings {
@@ -173,11 +173,11 @@ func lastLine(s string) string {
 	return strings.TrimPrefix(lines[len(lines)-1], "mailtree: ")
 }
 
-// maxLog is how much of earlier runs the log in the store keeps.
+// maxLog is the number of bytes that the log in the store keeps of earlier runs.
 const maxLog = 4 << 20
 
-// detach redirects the output of a server in the background to the log in the store. Until then it
-// went to whoever started the server.
+// detach redirects the output of a server in the background to the log in the store. Until then the
+// output goes to the process that started the server.
 func detach(store string) error {
 	name := storedir.LogPath(store)
 	if fi, err := os.Stat(name); err == nil && fi.Size() > maxLog {
@@ -201,15 +201,14 @@ func detach(store string) error {
 // errNoServer means that nothing listens on the store's socket.
 var errNoServer = errors.New("no server runs")
 
-// askServer has the store's server do one of its /mailtree verbs, which answer soon. Errors: as of
-// askForLong.
+// askServer has the store's server run one of its short /mailtree verbs. Errors: as of askForLong.
 func askServer(ctx context.Context, cfg *config, verb string, ask, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
 	return askForLong(ctx, cfg, verb, ask, answer)
 }
 
-// askForLong has the store's server do one of its /mailtree verbs, however long that takes. Errors:
+// askForLong has the store's server run one of its /mailtree verbs, without a time limit. Errors:
 // errNoServer; as of cli.Client.Ask.
 func askForLong(ctx context.Context, cfg *config, verb string, ask, answer any) error {
 	c := cli.NewClient(cfg.dialServer, tool.Caller{})
@@ -220,8 +219,8 @@ func askForLong(ctx context.Context, cfg *config, verb string, ask, answer any) 
 	return err
 }
 
-// askToYield asks the server that holds the store whether it ends for another one. Both results are
-// false where that server has just ended.
+// askToYield asks the server that holds the store whether it ends for another server. Both results are
+// false if that server has just ended.
 func askToYield(ctx context.Context, cfg *config) (yields, stays bool) {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
@@ -231,8 +230,8 @@ func askToYield(ctx context.Context, cfg *config) (yields, stays bool) {
 	return err == nil, errors.As(err, &refused)
 }
 
-// taking calls take, which takes the store's lock, again while another process has that lock. It asks a
-// server in the background to make room, and waits a little for another command to end, and for a
+// taking calls take, which takes the store's lock, until no other process has the lock. It asks a server
+// in the background to make room, and waits for at most patience for another command to end or for a lock
 // holder that does not answer yet. Errors: take's.
 func (p *program) taking(ctx context.Context, take func() error) error {
 	end := time.Now().Add(patience)

@@ -109,8 +109,8 @@ func releaseCommand(p *program) *cobra.Command {
 	return c
 }
 
-// inProject is how the project calls paths that are relative to this folder. What does not lie in
-// the project is passed on as it is.
+// inProject converts paths that are relative to this folder into the project's names for them. It leaves
+// paths outside the project unchanged.
 func inProject(d *deskWork, paths []string) []string {
 	here, err := os.Getwd()
 	if err != nil {

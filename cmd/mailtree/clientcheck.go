@@ -15,8 +15,8 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// checkClients tells what stands between clients and the mail, in doctor's way. Without a name on
-// the command line it looks at all that were used here.
+// checkClients reports what keeps clients from the mail, in doctor's format. Without a name on the
+// command line it checks all clients that were used here.
 func (p *program) checkClients(ctx context.Context, o setupOptions, at clients.Site, args []string) error {
 	d := &doctor{p: p}
 	set := false
@@ -43,7 +43,7 @@ func (p *program) checkClients(ctx context.Context, o setupOptions, at clients.S
 	return nil
 }
 
-// clients tells of the clients that were used here: whether they reach the mail.
+// clients reports whether the clients that were used here reach the mail.
 func (d *doctor) clients(ctx context.Context) {
 	at, err := d.p.clientSite()
 	if err != nil {
@@ -56,7 +56,7 @@ func (d *doctor) clients(ctx context.Context) {
 	}
 }
 
-// clientCheck looks at one client.
+// clientCheck is the check of one client.
 type clientCheck struct {
 	d      *doctor
 	client clients.Client
@@ -66,7 +66,7 @@ type clientCheck struct {
 	command bool // the client runs mailtree
 }
 
-// examine tells of the client's entries, its hooks and what keeps these from running.
+// examine reports the client's entries, its hooks and what keeps these from running.
 func (k *clientCheck) examine(ctx context.Context, at clients.Site, scopes []clients.Scope) {
 	var hooks []clients.Hooks
 	var s clients.Setup
@@ -99,7 +99,7 @@ func (k *clientCheck) examine(ctx context.Context, at clients.Site, scopes []cli
 	}
 }
 
-// entry tells of the entry in one file, if there is one.
+// entry reports the entry in a file, if there is one.
 func (k *clientCheck) entry(ctx context.Context, s clients.Setup) {
 	file, leads, err := s.Entry()
 	switch {
@@ -125,7 +125,7 @@ func (k *clientCheck) entry(ctx context.Context, s clients.Setup) {
 	}
 }
 
-// hooks tells of the hooks in the files of the user and the project.
+// hooks reports the hooks in the files of the user and the project.
 func (k *clientCheck) hooks(files []clients.Hooks) {
 	some := false
 	for _, h := range files {
@@ -158,11 +158,11 @@ func (k *clientCheck) onPath() {
 	}
 }
 
-// heard tells when a hook of the client last ran in a folder that has a project. Before one has run
-// since the set-up it says what a person may have to do: clients ask before they run hooks.
+// heard reports when a hook of the client last ran in a folder that has a project. If none has run since
+// the set-up, heard says what a person may have to do: clients ask before they run hooks.
 func (k *clientCheck) heard(files []clients.Hooks) {
 	var last, set time.Time
-	if v, err := openTrees(k.d.p.cfg); err == nil { // else doctor says why
+	if v, err := openTrees(k.d.p.cfg); err == nil { // doctor reports the error elsewhere
 		defer v.close()
 		for _, t := range v.trees {
 			if at := seat.LastHeard(t, k.client.Name); at.After(last) {

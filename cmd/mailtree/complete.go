@@ -17,9 +17,9 @@ import (
 // completing is how long a shell waits for completions.
 const completing = 500 * time.Millisecond
 
-// A shell that completes asks a running server: it opens no store and makes nobody.
+// Completion only asks a running server: it opens no store and creates no agent.
 
-// completeAgent completes a command whose one argument is an agent.
+// completeAgent completes the only argument of a command, an agent.
 func (p *program) completeAgent(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -32,7 +32,7 @@ func (p *program) completeAgents(c *cobra.Command, _ []string, begun string) ([]
 	return p.complete(c, mcpserver.CompleteAgents, begun)
 }
 
-// completeMessage completes a command whose first argument is a message.
+// completeMessage completes the first argument of a command, a message.
 func (p *program) completeMessage(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -45,7 +45,7 @@ func (p *program) completeMessages(c *cobra.Command, _ []string, begun string) (
 	return p.complete(c, mcpserver.CompleteMessages, begun)
 }
 
-// completeThread completes a command whose one argument is a thread.
+// completeThread completes the only argument of a command, a thread.
 func (p *program) completeThread(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -58,7 +58,7 @@ func (p *program) completeProjects(c *cobra.Command, _ []string, begun string) (
 	return p.complete(c, mcpserver.CompleteProjects, begun)
 }
 
-// completeClaims completes what the person has claimed in this folder or below it.
+// completeClaims completes the paths that the person has claimed in this folder or below it.
 func (p *program) completeClaims(c *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	below := ""
 	if caller, err := hello(p.env, stdioOptions{}); err == nil && caller.WorkTree != "" && caller.Dir != caller.WorkTree {
@@ -71,24 +71,24 @@ func (p *program) completeClaims(c *cobra.Command, _ []string, begun string) ([]
 	return words, how
 }
 
-// completionBash stands before cobra's script.
+// completionBash precedes cobra's script.
 //
 //go:embed completion.bash
 var completionBash string
 
-// loadCompletion are the lines that load a shell's completion, and the file of a user to which they
-// belong. They write no file, so that the script is always this program's.
+// loadCompletion has the lines that load a shell's completion, and the user's file to which they belong.
+// The lines run this program each time, so that the script always fits it.
 var loadCompletion = []struct{ shell, file, lines string }{
 	{"bash", "~/.bashrc", "  source <(mailtree completion bash)"},
 	{"zsh", "~/.zshrc", "  autoload -U compinit && compinit\n  source <(mailtree completion zsh)"},
 	{"fish", "~/.config/fish/config.fish", "  mailtree completion fish | source"},
 }
 
-// loadsAlone has `completion` print scripts that a line loads, and that need no package.
+// loadsAlone makes `completion` print scripts that a line can load and that need no package.
 func loadsAlone(root *cobra.Command) {
 	completion, _, err := root.Find([]string{"completion"})
 	if err != nil {
-		panic(err) // cobra has it
+		panic(err) // cobra always adds the command
 	}
 	completion.Short = "Print the script with which a shell completes commands, agents and ids"
 	completion.Long = completion.Short + ".\nThe help of each shell's command says how to load it."
@@ -96,7 +96,7 @@ func loadsAlone(root *cobra.Command) {
 	for _, load := range loadCompletion {
 		c, _, err := root.Find([]string{"completion", load.shell})
 		if err != nil {
-			panic(err) // cobra has it
+			panic(err) // cobra always adds the command
 		}
 		c.Long = fmt.Sprintf("Print the completion script for %s. To load it in this shell, and in every new one from %s:\n\n%s",
 			load.shell, load.file, load.lines)
@@ -121,8 +121,8 @@ func (p *program) complete(c *cobra.Command, what, begun string) ([]cobra.Comple
 		return nil, none
 	}
 	person, _ := p.me()
-	// The flags before the cursor are parsed by now: when the settings were read, they were words.
-	cfg, _ := loadConfig(c.Flags(), p.env, "", os.UserHomeDir) // the store is all that matters: see goesOn
+	// The flags before the cursor are parsed only now: when the settings were read, they were words.
+	cfg, _ := loadConfig(c.Flags(), p.env, "", os.UserHomeDir) // completion needs only the store: see goesOn
 	if cfg == nil || cfg.Store == "" {
 		return nil, none
 	}

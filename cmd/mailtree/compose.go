@@ -15,12 +15,12 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// written is a text, and the file that a person wrote it in; "" where it came another way.
+// written is a text, and the file in which a person wrote it, or "" for a text from elsewhere.
 type written struct {
 	text, file string
 }
 
-// settle removes the file where the text has arrived, and has the error name it where it has not.
+// settle removes the file if the text was sent. Otherwise it adds the file's name to the error.
 func (w *written) settle(err error) error {
 	switch {
 	case w.file == "":
@@ -34,8 +34,8 @@ func (w *written) settle(err error) error {
 	return fmt.Errorf("%w\nwhat you wrote is in %s", err, w.file)
 }
 
-// compose returns the text of a message: the one given, else standard input, else what the person
-// writes in an editor that begins with draft. Errors: where the text is empty.
+// compose returns the text of a message: the given text, else standard input, else the text that the
+// person writes in an editor that opens with draft. An empty text is an error.
 func (p *program) compose(ctx context.Context, given *string, draft string) (w *written, err error) {
 	switch {
 	case given != nil:
@@ -58,8 +58,8 @@ func (p *program) readText() (*written, error) {
 	return &written{text: string(data)}, err
 }
 
-// editText has the person edit a text, in VISUAL, EDITOR or vi, and returns it. The caller settles
-// it. What was written stays in a file that the error names where the editor fails.
+// editText opens a text in VISUAL, EDITOR or vi, and returns the edited text. The caller settles it. If
+// the editor fails, the text stays in a file that the error names.
 func (p *program) editText(ctx context.Context, name, text string) (*written, error) {
 	dir, err := os.MkdirTemp("", "mailtree-")
 	if err != nil {

@@ -26,7 +26,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// config holds every setting, its value checked. Flags override the environment, the environment
+// config holds every setting with its checked value. Flags override the environment, the environment
 // overrides .env, and .env overrides the defaults. See docs/settings.md, "Settings".
 type config struct {
 	settings []setting // as given, for `mailtree config`
@@ -47,29 +47,28 @@ type config struct {
 	MailboxDepth   int // unread messages
 	Attachments    attachment.Settings
 	CommitExternal bool
-	Idle           time.Duration // how long a server in the background stays when nobody is connected
-	Poll           time.Duration // how often the trees are compared; 0: file events tell of changes
+	Idle           time.Duration // how long a server in the background stays without connections
+	Poll           time.Duration // the time between comparisons of the trees; 0: file events report changes
 	Domains        []string      // of mailboxes' addresses, in lower case; the first names Message-IDs and authors
-	SummaryCommand string        // a line for the shell; "" none
+	SummaryCommand string        // a line for the shell; "": none
 
-	Nudge bool // the server tells agents of new mail by itself
+	Nudge bool // the server tells agents of new mail without being asked
 
 	Gateway gateway.Config
 
-	background bool // no TCP port, log in the store, ends when nobody uses it
+	background bool // no TCP port, log in the store, ends when no client uses it
 
-	step func(name string) // set by a test that kills the program at that step; nil otherwise
+	step func(name string) // a test sets it to kill the program at a step; otherwise nil
 }
 
-// setting is one setting: its value and where that came from.
+// setting is a setting with its value and the source of that value.
 type setting struct {
 	Name, Flag, Default, Help string
-	of                        string // commands that have the flag, separated by blanks; "": all
+	of                        string // the commands that have the flag, separated by blanks; "": all commands
 	Value, Source             string // Source: flag, environment, .env, default
 }
 
-// settings lists everything that can be set. The names of the first six are those of the servers
-// that this program replaces.
+// settings lists all settings. The first six have the names of the servers that this program replaces.
 func settings() []setting {
 	return append([]setting{
 		{
@@ -191,8 +190,8 @@ func settings() []setting {
 	}, gatewaySettings()...)
 }
 
-// addSettingFlags adds to a command the flags of the settings that belong to it; command "" adds
-// those that belong to all commands.
+// addSettingFlags adds the flags of a command's settings to f. Command "" adds the flags that all
+// commands have.
 func addSettingFlags(f *pflag.FlagSet, command string) {
 	for _, s := range settings() {
 		if s.Flag == "" || s.of != command && !slices.Contains(strings.Fields(s.of), command) {
@@ -206,7 +205,7 @@ func addSettingFlags(f *pflag.FlagSet, command string) {
 	}
 }
 
-// loadConfig collects and checks all settings. The error names each one that is wrong.
+// loadConfig collects and checks all settings. The error names every wrong setting.
 func loadConfig(flags *pflag.FlagSet, env []string, dotenv string, home func() (string, error)) (*config, error) {
 	file := map[string]string{}
 	if dotenv != "" {
@@ -221,7 +220,7 @@ func loadConfig(flags *pflag.FlagSet, env []string, dotenv string, home func() (
 	values := map[string]string{}
 	for _, s := range settings() {
 		s.Value, s.Source = s.Default, "default"
-		if v, ok := file[s.Name]; ok && s.Name != "SUMMARY_COMMAND" { // a folder that was cloned must not say what is run
+		if v, ok := file[s.Name]; ok && s.Name != "SUMMARY_COMMAND" { // a cloned folder must not choose a program to run
 			s.Value, s.Source = v, ".env"
 		}
 		if v, ok := lookup(env, s.Name); ok {
@@ -282,7 +281,7 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	c.LogFormat = choice("LOG_FORMAT", "text", "json")
 	c.RequireToken = choice("AUTH", "open", "token") == "token"
 	if v["SOCKET"] != "" {
-		c.RequireToken = true // users who get only aimx on the socket must not get the other tools over HTTP
+		c.RequireToken = true // users who may only use aimx on the socket must not get the other tools over HTTP
 		if c.Socket, err = absolute(v["SOCKET"], home); err != nil {
 			errs = append(errs, fmt.Errorf("SOCKET: %w", err))
 		} else if strings.HasPrefix(c.Socket, c.Store+string(filepath.Separator)) {
@@ -293,7 +292,7 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	c.MaxFanout = number("MAX_FANOUT_BYTES", 4096, 4<<30)
 	c.MaxProjects = int(number("MAX_PROJECTS", 1, 100_000))
 	c.Scope.PerPath = choice("PROJECT_SCOPE", "repo", "path") == "path"
-	c.Scope.Home, _ = home() // without one no .git lies in it
+	c.Scope.Home, _ = home() // without a home, Scope.Home is "": no .git lies in it
 	c.MaxAnswer = int(number("MAX_ANSWER_BYTES", int64(tool.LeastBudget), 16<<20))
 	c.MailboxDepth = int(number("MAILBOX_DEPTH", 1, 10_000_000))
 	c.CommitExternal = choice("COMMIT_EXTERNAL", "on", "off") == "on"
@@ -324,7 +323,7 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	return errors.Join(errs...)
 }
 
-// pollInterval reads WATCH: 0 for events.
+// pollInterval parses WATCH. It returns 0 for file events.
 func pollInterval(watch string) (time.Duration, error) {
 	switch watch {
 	case "events":
@@ -340,7 +339,7 @@ func pollInterval(watch string) (time.Duration, error) {
 	return d, nil
 }
 
-// mailDomain matches what can stand behind the @ of an address.
+// mailDomain matches the domain of a mail address.
 var mailDomain = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$`)
 
 // absolute makes a path absolute and expands a leading ~.

@@ -13,8 +13,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// withServer calls do with a client of the store's server. Where none runs, one is started in the
-// background. Errors: do's; why no server can be reached.
+// withServer calls do with a client of the store's server. If no server runs, it starts one in the
+// background. Errors: do's; a server that cannot be reached.
 func (p *program) withServer(ctx context.Context, do func(ctx context.Context, c *cli.Client) error) error {
 	if !storedir.IsStore(p.cfg.Store) {
 		return &exitError{exitNothing, fmt.Errorf("there is no mail yet: no store is at %s. `mailtree new project` in a code base "+
@@ -23,7 +23,7 @@ func (p *program) withServer(ctx context.Context, do func(ctx context.Context, c
 	return p.asCommand(ctx, p.dial, do)
 }
 
-// asCommand calls do with a client that says it is a command line. Errors: do's; as of reach.
+// asCommand calls do with a client that identifies itself as a command line. Errors: do's; as of reach.
 func (p *program) asCommand(ctx context.Context, dial dialFunc, do func(context.Context, *cli.Client) error) error {
 	caller, err := hello(p.env, stdioOptions{})
 	if err != nil {
@@ -40,9 +40,8 @@ func (p *program) asCommand(ctx context.Context, dial dialFunc, do func(context.
 // dialFunc connects to the server of a store.
 type dialFunc = func(ctx context.Context) (net.Conn, error)
 
-// reach makes a client of a server that answers. A server that is ending may take a connection and
-// close it: reach connects again then, to the next server. Errors:
-// dial's; ctx's; notServed.
+// reach returns a client of a server that answers. A server that is ending may accept a connection and
+// close it: reach then connects to the next server. Errors: dial's; ctx's; notServed.
 func (p *program) reach(ctx context.Context, dial dialFunc, caller tool.Caller) (*cli.Client, error) {
 	c := cli.NewClient(dial, caller)
 	for end := time.Now().Add(grace); ; {
@@ -64,8 +63,8 @@ func (p *program) reach(ctx context.Context, dial dialFunc, caller tool.Caller) 
 	}
 }
 
-// atTerminal reports whether a person seems to type this command: it shows its errors on a terminal,
-// and no agent's session says that it runs in one.
+// atTerminal reports whether a person seems to type this command: standard error is a terminal, and no
+// agent's session runs the command.
 func (p *program) atTerminal() bool {
 	return cli.IsTerminal(p.std.err) && p.variable("AGENT_NAME") == ""
 }
