@@ -17,11 +17,11 @@ import (
 	mcpserver "mailtree/mcp"
 )
 
-// Exit statuses. docs/commands.md, "Exit status", tells people.
+// Exit statuses. docs/commands.md, "Exit status", describes them for people.
 const (
-	exitFailed  = 1 // it was not done
+	exitFailed  = 1 // the command failed
 	exitUsage   = 2 // the command line is wrong
-	exitNothing = 3 // what was named is not there, or nothing was found
+	exitNothing = 3 // the named thing does not exist, or nothing was found
 )
 
 // deskCommands are the commands for people.
@@ -36,13 +36,13 @@ func (p *program) deskCommands() []*cobra.Command {
 	}
 }
 
-// deskWork is what a command for people works with.
+// deskWork is the context of a command for people.
 type deskWork struct {
 	*cli.Client
 	*cli.Screen
-	mcpserver.Desk // the project, who the person is, and the full ids of those that were given
+	mcpserver.Desk // the project, the person's agent, and the full form of the given ids
 
-	json bool // print answers as they came
+	json bool // print answers as JSON
 }
 
 // deskFlags are the flags of every command for people.
@@ -51,7 +51,7 @@ type deskFlags struct {
 	json    bool
 }
 
-// addDeskFlags adds them to a command.
+// addDeskFlags adds the flags of a command for people to a command.
 func (p *program) addDeskFlags(c *cobra.Command) *deskFlags {
 	f := &deskFlags{}
 	p.addProjectFlag(c, &f.project)
@@ -59,14 +59,14 @@ func (p *program) addDeskFlags(c *cobra.Command) *deskFlags {
 	return f
 }
 
-// addProjectFlag lets a command be told its project.
+// addProjectFlag adds the flag --project to a command.
 func (p *program) addProjectFlag(c *cobra.Command, project *string) {
 	c.Flags().StringVarP(project, "project", "p", "",
 		"the project: a path, a slug, or the last element of a path (default: the one that this folder lies in)")
 	_ = c.RegisterFlagCompletionFunc("project", p.completeProjects)
 }
 
-// whose says whether a command is a person's: it then acts as that person's agent.
+// whose says whether a command acts as the person's agent.
 type whose bool
 
 const (
@@ -74,8 +74,8 @@ const (
 	nobodys whose = false
 )
 
-// atDesk calls do with what it needs: a client of the server, the project, with mine the person,
-// and the ids of messages and threads that the person has shortened.
+// atDesk calls do with a client of the server, the project, the full ids of messages and threads that the
+// person has shortened and, if who is mine, the person's agent.
 func (p *program) atDesk(
 	ctx context.Context, f *deskFlags, who whose, ids []string, do func(ctx context.Context, d *deskWork) error,
 ) error {
@@ -101,7 +101,8 @@ func (p *program) atDesk(
 	})
 }
 
-// projectKey is how the server knows a project: "" is the one that this folder lies in.
+// projectKey returns the key by which the server knows a project. For "" that is the project of this
+// folder.
 func (p *program) projectKey(given string) (string, error) {
 	if given != "" && !strings.Contains(given, "/") && given != "." && given != ".." {
 		return given, nil
@@ -116,7 +117,7 @@ func (p *program) projectKey(given string) (string, error) {
 	return filepath.Abs(given)
 }
 
-// me is the name of the person who types: MAILTREE_ME, else the login name.
+// me returns the name of the person who types: MAILTREE_ME, else the login name.
 func (p *program) me() (string, error) {
 	if name := p.variable("MAILTREE_ME"); name != "" {
 		return name, nil
@@ -125,7 +126,7 @@ func (p *program) me() (string, error) {
 	if err != nil {
 		return "", errors.New("this user has no name: choose one with MAILTREE_ME")
 	}
-	if format.ServerName(u.Username) { // an account of its own may run the server
+	if format.ServerName(u.Username) { // the server may run under an account of its own
 		return u.Username + "-user", nil
 	}
 	return u.Username, nil
@@ -141,13 +142,13 @@ func readURI[T any](ctx context.Context, d *deskWork, uri string, show func(answ
 	return present(d, func(answer any) error { return d.Read(ctx, uri, answer) }, show)
 }
 
-// askVerb has the server do a verb of its socket, in the project where d has one, and prints the answer:
+// askVerb has the server run a verb of its socket, in d's project if there is one, and prints the answer:
 // see present.
 func askVerb[T any](ctx context.Context, d *deskWork, verb string, ask any, show func(answer *T) error) error {
 	return present(d, func(answer any) error { return d.Ask(ctx, cli.Of(d.Slug, verb), ask, answer) }, show)
 }
 
-// printJSON prints what a command without a project answers.
+// printJSON prints the answer of a command without a project.
 func (p *program) printJSON(answer any) error {
 	text, err := json.Marshal(answer)
 	if err != nil {
@@ -156,7 +157,7 @@ func (p *program) printJSON(answer any) error {
 	return cli.NewScreen(p.std.out, p.variable).JSON(text)
 }
 
-// present prints what get answers: with --json as it came, else by show.
+// present prints the answer that get fetches: unchanged with --json, else by show.
 func present[T any](d *deskWork, get func(answer any) error, show func(answer *T) error) error {
 	if d.json {
 		var raw json.RawMessage

@@ -51,7 +51,7 @@ func doctorCommand(p *program) *cobra.Command {
 	return c
 }
 
-// doctor prints one line per finding: "ok", "--" for what is worth knowing, or "!!" and what to do.
+// doctor prints one line per finding: "ok", "--" for a remark, or "!!" and what to do.
 type doctor struct {
 	p   *program
 	all bool // list every finding
@@ -67,8 +67,8 @@ func (d *doctor) say(format string, args ...any) {
 
 func (d *doctor) note(format string, args ...any) { d.line("--", format, args) }
 
-// line prints a finding. Names, texts and errors come from anybody, so it escapes what could end
-// the line or control the terminal.
+// line prints a finding. Names, texts and errors may come from anyone, so line escapes characters that
+// could end the line or control the terminal.
 func (d *doctor) line(mark, form string, args []any) {
 	for i, a := range args {
 		switch a := a.(type) {
@@ -102,7 +102,7 @@ func (d *doctor) sayMore(n int) {
 	}
 }
 
-// noteMore is sayMore for findings that are only worth knowing.
+// noteMore does what sayMore does for remarks.
 func (d *doctor) noteMore(n int) {
 	if n > 0 {
 		d.note(unlisted, n)
@@ -207,7 +207,7 @@ func (d *doctor) files() {
 	}
 }
 
-// watches compares the number of folders in all trees with what the kernel lets one user watch.
+// watches compares the number of folders in all trees with the kernel's limit of watches for a user.
 func (d *doctor) watches() {
 	if runtime.GOOS != "linux" {
 		return
@@ -254,8 +254,8 @@ func (d *doctor) problems(ctx context.Context, v *view) {
 	d.sayMore(len(all) - listed)
 }
 
-// projects names those that share a path, and those of a folder below the top of a work tree:
-// agents in other folders of it are in another project.
+// projects names projects that share a path, and projects of a folder below the top of a work tree:
+// agents in other folders of that work tree are in another project.
 func (d *doctor) projects() {
 	names, err := storedir.ProjectNames(d.p.cfg.Store)
 	if err != nil {
@@ -304,7 +304,7 @@ func (d *doctor) locks(slug string, t *tree.Tree) {
 	}
 }
 
-// names names the agents that have a name of the server's own.
+// names names the agents with a name that is reserved for the server.
 func (d *doctor) names(slug string, t *tree.Tree) {
 	folders, err := t.List(format.AgentsDir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -318,8 +318,8 @@ func (d *doctor) names(slug string, t *tree.Tree) {
 	}
 }
 
-// claims names the claims in force whose holder is no agent: they stand in everybody's way, and no
-// agent can end them.
+// claims names the claims in force whose holder is no agent: they hinder every agent, and no agent can
+// release them.
 func (d *doctor) claims(slug string, t *tree.Tree) {
 	now := time.Now()
 	all, _, err := claim.Files(t, func(c *claim.Row) bool { return c.Live(now) })
@@ -347,8 +347,8 @@ func (d *doctor) claims(slug string, t *tree.Tree) {
 	d.sayMore(len(lost) - listed)
 }
 
-// attachments names the files whose bytes do not match their names: mail that refers to one no
-// longer has what its sender sent.
+// attachments names the files whose bytes do not match their names: mail that refers to such a file no
+// longer has the bytes that its sender sent.
 func (d *doctor) attachments(ctx context.Context, slug string, t *tree.Tree) {
 	var bad [][2]string
 	good, err := attachment.Check(ctx, t, func(path, why string) { bad = append(bad, [2]string{path, why}) })
@@ -367,8 +367,8 @@ func (d *doctor) attachments(ctx context.Context, slug string, t *tree.Tree) {
 	}
 }
 
-// copies names inbox and outbox copies that differ from their message, because somebody edited one
-// of them, and messages whose canonical file is gone. It changes none.
+// copies names inbox and outbox copies that differ from their message, because a person edited one of
+// them, and messages without their canonical file. It changes none.
 func (d *doctor) copies(ctx context.Context, slug string, t *tree.Tree) {
 	found, err := maildir.CheckCopies(ctx, t)
 	if err != nil {

@@ -4,5 +4,5 @@ package main
 
 import "golang.org/x/sys/unix"
 
-// dup makes to the same file as from.
+// dup makes the descriptor to a duplicate of from.
 func dup(from, to int) error { return unix.Dup2(from, to) }

@@ -39,7 +39,7 @@ func editCommand(p *program) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		// Ask anew: the server may have ended while the person wrote.
+		// Connect again: the server may have ended while the person wrote.
 		return changed.settle(p.atDesk(ctx, f, mine, nil, func(ctx context.Context, d *deskWork) error {
 			ask := mcpserver.MessageAsk{
 				Agent:   d.Person,
@@ -53,7 +53,7 @@ func editCommand(p *program) *cobra.Command {
 	return c
 }
 
-// showAmendable prints what can be changed: byte for byte where no terminal obeys it.
+// showAmendable prints the editable part of a message, unescaped unless a terminal would obey it.
 func showAmendable(d *deskWork, a *maildir.Amendable) error {
 	if d.Width > 0 {
 		a.Text = cli.Text(a.Text)
@@ -80,7 +80,7 @@ func showAmended(d *deskWork, a *mcpserver.Amended) error {
 	return nil
 }
 
-// changeText returns standard input, or what the person makes of a text in an editor.
+// changeText returns standard input, or the text as the person has edited it.
 func (p *program) changeText(ctx context.Context, name, text string) (*written, error) {
 	if cli.IsTerminal(p.std.in) {
 		return p.editText(ctx, name, text)

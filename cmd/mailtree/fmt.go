@@ -41,7 +41,7 @@ func fmtCommand(p *program) *cobra.Command {
 	return c
 }
 
-// formatter is a call of `mailtree fmt`.
+// formatter is a run of `mailtree fmt`.
 type formatter struct {
 	p                 *program
 	check, diff, json bool
@@ -49,10 +49,10 @@ type formatter struct {
 	bad               int // files that are not canonical and stay so
 }
 
-// formatAnswer is what became of files: the answer of `mailtree fmt --json`.
+// formatAnswer is the answer of `mailtree fmt --json`.
 type formatAnswer struct {
 	Changed  []formatChange  `json:"changed"`  // with --check or --diff: what would change
-	Problems []formatProblem `json:"problems"` // files that stay as they are
+	Problems []formatProblem `json:"problems"` // files that were left unchanged
 }
 
 type formatChange struct {
@@ -65,7 +65,7 @@ type formatProblem struct {
 	Error string `json:"error"`
 }
 
-// formatAll writes the canonical form of files in their place, and tells what became of them.
+// formatAll replaces files by their canonical form and prints the result.
 func (f *formatter) formatAll(names []string) error {
 	f.done = formatAnswer{Changed: []formatChange{}, Problems: []formatProblem{}}
 	for _, name := range names {
@@ -89,7 +89,7 @@ func (f *formatter) formatAll(names []string) error {
 	return nil
 }
 
-// filter prints the canonical form of what is on standard input, whose file has the name of its id.
+// filter prints the canonical form of standard input. The file's name is the id in the text.
 func (f *formatter) filter() error {
 	data, err := io.ReadAll(f.p.std.in)
 	if err != nil {
@@ -111,7 +111,7 @@ func (f *formatter) filter() error {
 	return err
 }
 
-// file writes the canonical form of a file in its place.
+// file replaces a file by its canonical form.
 func (f *formatter) file(name string) error {
 	st, err := os.Lstat(name)
 	if err != nil {
@@ -144,7 +144,8 @@ func (f *formatter) file(name string) error {
 	return f.printChange(change)
 }
 
-// printChange prints a change where the answer is no JSON: with diff the lines, with check the file.
+// printChange prints a change unless the answer is JSON: the lines with --diff, the name of the file with
+// --check.
 func (f *formatter) printChange(change formatChange) (err error) {
 	if f.json {
 		return nil

@@ -25,7 +25,7 @@ func guardCommand(p *program, env []string) *cobra.Command {
 	return c
 }
 
-// site returns the repository that the one argument names, or that of the working directory.
+// site returns the repository named by the only argument, or that of the working directory.
 func site(args, env []string) (guard.Site, error) {
 	at := guard.Site{Repo: ".", Env: env, Words: words}
 	if len(args) > 0 {
@@ -124,7 +124,7 @@ func guardCheck(p *program, env []string) *cobra.Command {
 			"Exit status 0: nothing stands in the way; 1: claims of others do; 2: a wrong call, or it could not be checked\n" +
 			"(with --hook the latter passes with a notice, unless GUARD_MODE=block is set).",
 		RunE: func(c *cobra.Command, args []string) error {
-			debug.SetGCPercent(-1) // a few megabytes, once; the limit of tuneMemory still holds
+			debug.SetGCPercent(-1) // the run needs a few megabytes; the limit of tuneMemory still holds
 			q := guard.Question{
 				Store:   p.cfg.Store,
 				Scope:   p.cfg.Scope,

@@ -16,7 +16,7 @@ type health struct {
 }
 
 type healthReport struct {
-	Status     string          `json:"status"` // ok, or degraded when something needs a person
+	Status     string          `json:"status"` // ok, or degraded if a person must act
 	Version    string          `json:"version"`
 	Store      string          `json:"store"`
 	Background bool            `json:"background,omitempty"` // no HTTP: it serves bridges only
@@ -48,30 +48,30 @@ type projectHealth struct {
 	HistoryReason string `json:"history_reason,omitempty"`
 	Uncommitted   int    `json:"uncommitted"`
 	LastCommit    string `json:"last_commit"`
-	Disk          string `json:"disk,omitempty"` // a sentence where it does not answer or operations fail
+	Disk          string `json:"disk,omitempty"` // a sentence if the disk does not answer or operations fail
 
-	Unwoken []unwokenAgent `json:"unwoken,omitempty"` // the first maxWaiting of them
+	Unwoken []unwokenAgent `json:"unwoken,omitempty"` // the first maxWaiting
 
-	Waiting      []waitingFile `json:"waiting,omitempty"`       // the first maxWaiting of them
-	WaitingCount int           `json:"waiting_count,omitempty"` // files and folders that could not be looked at
+	Waiting      []waitingFile `json:"waiting,omitempty"`       // the first maxWaiting
+	WaitingCount int           `json:"waiting_count,omitempty"` // files and folders that could not be read
 }
 
-// problem is a file that is not valid.
+// problem is an invalid file.
 type problem struct {
 	Project string `json:"project"`
 	Path    string `json:"path"`
 	Line    int    `json:"line,omitempty"`
-	Text    string `json:"text"` // what is wrong, and how to mend it
+	Text    string `json:"text"` // the fault, and how to mend it
 }
 
-// waitingFile is a file or folder that a fault of the machine keeps the server from looking at. The
+// waitingFile is a file or folder that the server cannot read because of a fault of the machine. The
 // server tries again.
 type waitingFile struct {
 	Path  string `json:"path"`
 	Error string `json:"error"`
 }
 
-// unwokenAgent has mail that has been unread for long, and nobody can be woken for it.
+// unwokenAgent is an agent with mail that has long been unread, and without a client to wake.
 type unwokenAgent struct {
 	Agent  string `json:"agent"`
 	Unread int    `json:"unread"`
@@ -79,10 +79,11 @@ type unwokenAgent struct {
 	Text   string `json:"text"`
 }
 
-// maxWaiting is how many problems, and waiting files and unwoken agents of a project, health names.
+// maxWaiting is the largest number of problems, and of waiting files and unwoken agents per project, that
+// health names.
 const maxWaiting = 20
 
-// reasons returns a sentence for each thing that is wrong with a project.
+// reasons returns a sentence for each fault of a project.
 func (r *healthReport) reasons() (out []string) {
 	for _, d := range r.Detail {
 		for _, why := range []string{d.Disk, d.HistoryReason} {
@@ -102,7 +103,7 @@ func (r *healthReport) reasons() (out []string) {
 // stalled is how long an operation may wait for the disk before health reports it.
 const stalled = 10 * time.Second
 
-// report collects the state. It never waits for the disk or for Git.
+// report collects the state. It does not wait for the disk or for Git.
 func (h *health) report(ctx context.Context) *healthReport {
 	r := &healthReport{
 		Status:     "ok",
@@ -146,7 +147,7 @@ func (h *health) report(ctx context.Context) *healthReport {
 	return r
 }
 
-// problems names the first files that are not valid.
+// problems returns the first invalid files.
 func (h *health) problems(ctx context.Context) (first []problem) {
 	all, err := h.app.store.Problems(ctx, "", maxWaiting)
 	if err != nil {

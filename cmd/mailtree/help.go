@@ -10,10 +10,11 @@ import (
 	"mailtree/cli"
 )
 
-// brokenLine is where a paragraph of a command's long description is broken.
+// brokenLine matches a line break within a paragraph of a command's long description.
 var brokenLine = regexp.MustCompile(`(\S)\n(\S)`)
 
-// fitHelp has the help of root and all below it fit the terminal, where it is printed on one.
+// fitHelp fits the help of root and its subcommands to the width of the terminal, if it is printed on a
+// terminal.
 func (p *program) fitHelp(root *cobra.Command) {
 	whole := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {

@@ -51,8 +51,8 @@ func hookCommand(p *program) *cobra.Command {
 	return c
 }
 
-// harmless is an error that is printed, and fails nothing: clients take some exit statuses for the
-// wish that the turn or the edit be stopped.
+// harmless gives an error exit status 0: it is printed and fails nothing. Clients take some exit statuses
+// for a request to stop the turn or the edit.
 func harmless(err error) error {
 	var meant *exitError
 	if err == nil || errors.As(err, &meant) {
@@ -61,18 +61,19 @@ func harmless(err error) error {
 	return &exitError{0, err}
 }
 
-// maxEvent is how much of an event is read. Those after a tool hold what it printed.
+// maxEvent is the largest number of bytes read of an event. An event after a tool holds the tool's
+// output.
 const maxEvent = 64 << 20
 
-// hookPatience is how long a hook takes at most: less than the five seconds that `mailtree setup`
-// gives it, for what the server has told of and nobody prints is lost.
+// hookPatience is the time limit of a hook: less than the five seconds that `mailtree setup` allows,
+// because news that the server has told and no hook prints is lost.
 const hookPatience = 4 * time.Second
 
-// hook reads an event and answers it. What goes wrong is a line for people who debug: the client has
-// others.
+// hook reads an event and answers it. It reports failures as a line for debugging: the client has other
+// work.
 func (p *program) hook(ctx context.Context, client string) (err error) {
 	defer func() {
-		if fault := recover(); fault != nil { // it would exit with status 2, which stops a turn
+		if fault := recover(); fault != nil { // a panic would exit with status 2, which stops a turn
 			err = fmt.Errorf("hook: %v", fault)
 		}
 	}()
@@ -91,19 +92,19 @@ func (p *program) hook(ctx context.Context, client string) (err error) {
 	return p.answerHook(e, a)
 }
 
-// ofSession reports whether a variable says which session this is.
+// ofSession reports whether an environment variable identifies a session.
 func ofSession(variable string) bool {
 	name, _, _ := strings.Cut(variable, "=")
 	return slices.Contains([]string{"AGENT_NAME", "TMUX", "TMUX_PANE"}, name)
 }
 
-// onEvent returns what there is to say.
+// onEvent returns the answer to the event.
 func (p *program) onEvent(ctx context.Context, client string) (e event.Event, a event.Answer, err error) {
 	if e, err = p.readEvent(ctx, client); err != nil {
 		return event.Event{Client: client}, a, err
 	}
 	switch {
-	case e.Kind == event.Edit: // of a subagent too
+	case e.Kind == event.Edit: // also for an edit by a subagent
 		return e, p.checkEdit(e), nil
 	case e.Kind == "" || e.Subagent && (e.Kind != event.Tool || len(e.Paths) == 0) || !storedir.IsStore(p.cfg.Store):
 		return e, a, nil
@@ -116,8 +117,8 @@ func (p *program) onEvent(ctx context.Context, client string) (e event.Event, a 
 	return e, a, err
 }
 
-// readEvent reads what the client wrote to standard input, which it may leave open. It gives up when
-// ctx ends: a client that writes nothing must not hold the hook.
+// readEvent reads the event that the client writes to standard input, which the client may leave open. It
+// stops when ctx ends, so that a client that writes nothing cannot block the hook.
 func (p *program) readEvent(ctx context.Context, client string) (event.Event, error) {
 	type read struct {
 		e   event.Event
@@ -131,7 +132,7 @@ func (p *program) readEvent(ctx context.Context, client string) (event.Event, er
 	select {
 	case r := <-done:
 		return r.e, r.err
-	case <-ctx.Done(): // the process ends now, and whoever reads with it
+	case <-ctx.Done(): // the process ends now, and the reading goroutine with it
 		return event.Event{}, fmt.Errorf("hook: nothing came on standard input: %w", context.Cause(ctx))
 	}
 }
@@ -148,11 +149,11 @@ func (p *program) parseEvent(client string) (event.Event, error) {
 	return event.Parse(client, stdin, p.variable)
 }
 
-// byteOrderMark is what some programs begin a text with.
+// byteOrderMark is the prefix that some programs put before a text.
 const byteOrderMark = "\xef\xbb\xbf"
 
-// tellServer tells the server what has happened. Where none runs, one is started in the background
-// for a session that begins in a project, and nothing is told otherwise.
+// tellServer reports an event to the server. If no server runs, a session that begins in a project starts
+// one in the background; other events are dropped.
 func (p *program) tellServer(ctx context.Context, e event.Event) (told mcpserver.HookAnswer, err error) {
 	ask := mcpserver.HookEvent{
 		Kind: string(e.Kind),
@@ -166,7 +167,7 @@ func (p *program) tellServer(ctx context.Context, e event.Event) (told mcpserver
 		},
 		Deaf: e.Deaf,
 	}
-	if e.Subagent { // its own model is told nothing
+	if e.Subagent { // a subagent's model gets no news
 		ask.Kind = mcpserver.HookSubagent
 	}
 	err = askServer(ctx, p.cfg, "hook", ask, &told)
@@ -180,7 +181,7 @@ func (p *program) tellServer(ctx context.Context, e event.Event) (told mcpserver
 	if err != nil {
 		return told, err
 	}
-	t.Close() // it is ours
+	t.Close() // only its existence matters
 	c, err := p.reach(ctx, p.dial, tool.Caller{})
 	if err != nil {
 		return told, err
@@ -189,7 +190,7 @@ func (p *program) tellServer(ctx context.Context, e event.Event) (told mcpserver
 	return told, err
 }
 
-// exportAgent has the client's shells know who commits. See docs/guard.md.
+// exportAgent exports the agent's name to the client's shells, for commits. See docs/guard.md.
 func (p *program) exportAgent(agent string) error {
 	file := p.variable("CLAUDE_ENV_FILE")
 	if file == "" || agent == "" {
@@ -199,7 +200,7 @@ func (p *program) exportAgent(agent string) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString("export AGENT_NAME=" + agent + "\n") // names are plain
+	_, err = f.WriteString("export AGENT_NAME=" + agent + "\n") // agents' names need no quotes
 	return errors.Join(err, f.Close())
 }
 
@@ -213,7 +214,7 @@ func (p *program) answerHook(e event.Event, a event.Answer) error {
 	return &exitError{code: exit}
 }
 
-// variable returns a variable of the environment, "" for none.
+// variable returns an environment variable, or "".
 func (p *program) variable(name string) string {
 	v, _ := lookup(p.env, name)
 	return v

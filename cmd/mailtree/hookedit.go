@@ -12,10 +12,10 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// checkEdit holds the files that a tool is about to change against the claims of others, from files
-// alone.
+// checkEdit compares the files that a tool is about to change with the claims of other agents. It reads
+// files only and needs no server.
 func (p *program) checkEdit(e event.Event) event.Answer {
-	debug.SetGCPercent(-1) // a few megabytes, once; the limit of tuneMemory still holds
+	debug.SetGCPercent(-1) // the run needs a few megabytes; the limit of tuneMemory still holds
 	q := guard.Edit{
 		Store: p.cfg.Store,
 		Agent: func() (string, error) { return p.editor(e) },
@@ -28,7 +28,7 @@ func (p *program) checkEdit(e event.Event) event.Answer {
 	return event.Answer{Deny: deny, Warn: warn}
 }
 
-// editedFiles are the files of an event by absolute paths.
+// editedFiles returns the absolute paths of an event's files.
 func editedFiles(e event.Event) (all []string) {
 	for _, path := range e.Paths {
 		if !filepath.IsAbs(path) {
@@ -39,8 +39,8 @@ func editedFiles(e event.Event) (all []string) {
 	return all
 }
 
-// editor is who edits: the agent of the event's session, else the one that the client's environment
-// names; "" where the project of the session's folder knows none.
+// editor returns the agent that edits: the agent of the event's session, else the agent named by the
+// client's environment, or "" if the project of the session's folder knows neither.
 func (p *program) editor(e event.Event) (string, error) {
 	t, _, err := storedir.OpenProject(p.cfg.Store, e.Root, p.cfg.Scope)
 	switch {

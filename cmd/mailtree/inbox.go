@@ -66,10 +66,10 @@ type inboxOptions struct {
 	limit                 uint
 }
 
-// commitName is what --as-of takes for a commit.
+// commitName matches the arguments that --as-of takes for a commit.
 var commitName = regexp.MustCompile(`^[0-9a-fA-F]{4,40}$`)
 
-// readMoments turns the times that were given into what tools take.
+// readMoments converts the given times into the form that the tools take.
 func (o *inboxOptions) readMoments(c *cobra.Command) error {
 	for name, given := range map[string]*string{"since": &o.since, "as-of": &o.asOf} {
 		at, ok := cli.Moment(*given, time.Now())
@@ -83,7 +83,7 @@ func (o *inboxOptions) readMoments(c *cobra.Command) error {
 	return nil
 }
 
-// uri is the resource of the inbox as it was.
+// uri returns the resource of the inbox as of a moment.
 func (o *inboxOptions) uri(d *deskWork) string {
 	q := "?project=" + url.PathEscape(d.Slug) + "&limit=" + strconv.FormatUint(uint64(o.limit), 10)
 	for name, text := range map[string]string{"as_of": o.asOf, "since_ts": o.since, "cursor": o.cursor} {
@@ -122,7 +122,7 @@ func showInbox(d *deskWork, in *mail.Inbox) error {
 	return nil
 }
 
-// deliveryRow is one line of a list of mail: state, id, age, who, subject.
+// deliveryRow returns a line of a list of mail: marks, id, age, sender, subject.
 func deliveryRow(s *cli.Screen, m *mail.Delivery) cli.Row {
 	who := m.From
 	if m.Kind == index.KindSent {
@@ -138,7 +138,7 @@ func deliveryRow(s *cli.Screen, m *mail.Delivery) cli.Row {
 	}
 }
 
-// stateOf are the marks before a message: "!" still to be acknowledged, "*" unread; "a" archived.
+// stateOf returns the marks before a message: "!" to be acknowledged, "*" unread, "a" archived.
 func stateOf(m *mail.Delivery) string {
 	state := ""
 	switch {

@@ -54,7 +54,7 @@ func keyCommand(p *program) *cobra.Command {
 	return c
 }
 
-// ownKey is the store's public key.
+// ownKey returns the store's public key.
 func (p *program) ownKey() (keys.Key, error) {
 	k, err := keys.Own(p.cfg.Store)
 	if errors.Is(err, fs.ErrNotExist) {

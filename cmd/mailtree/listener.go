@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// listen takes the TCP port. Errors say what to do.
+// listen opens the TCP port. Errors say what to do.
 func listen(ctx context.Context, cfg *config) (net.Listener, error) {
 	addr := net.JoinHostPort(cfg.Host, strconv.Itoa(cfg.Port))
 	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)

@@ -38,8 +38,8 @@ func logCommand(p *program) *cobra.Command {
 	return c
 }
 
-// showLog prints the history as it comes, and on the terminal of errors how far back it has looked
-// while there is nothing.
+// showLog prints the history as it arrives. If standard error is a terminal, it also shows there how far
+// back the search has come while nothing is found.
 func (p *program) showLog(ctx context.Context, d *deskWork, s *cli.Screen, ask maildir.LogQuery) error {
 	told, progress := 0, cli.IsTerminal(p.std.err)
 	err := d.Stream(ctx, cli.Of(d.Slug, "log"), ask, func(text json.RawMessage) error {

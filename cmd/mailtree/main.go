@@ -20,14 +20,14 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Environ(), stdio{os.Stdin, os.Stdout, os.Stderr}))
 }
 
-// stdio is where a run reads and writes.
+// stdio holds the streams of a run.
 type stdio struct {
 	in       io.Reader
 	out, err io.Writer
 }
 
-// run is the whole program but for signals. It returns 0 when all went well, else one of the exit
-// statuses of desk.go.
+// run is the whole program except for signals. It returns 0 on success, else one of the exit statuses of
+// desk.go.
 func run(ctx context.Context, args, env []string, std stdio) int {
 	tuneMemory()
 	root := rootCommand(env, std)
@@ -54,7 +54,7 @@ func run(ctx context.Context, args, env []string, std stdio) int {
 	return code
 }
 
-// exitError carries an exit status. err is nil when the command has said everything already.
+// exitError carries an exit status. err is nil if the command has already printed the reason.
 type exitError struct {
 	code int
 	err  error

@@ -46,7 +46,7 @@ func manCommand(p *program) *cobra.Command {
 	return c
 }
 
-// withoutTag leaves out of each page when and by what it was made.
+// withoutTag omits the date and the generator from each page.
 func withoutTag(c *cobra.Command) {
 	c.DisableAutoGenTag = true
 	for _, sub := range c.Commands() {

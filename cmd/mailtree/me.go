@@ -23,7 +23,7 @@ func meCommand(p *program) *cobra.Command {
 	return c
 }
 
-// showAgent prints all that is known of one agent.
+// showAgent prints everything known about an agent.
 func showAgent(ctx context.Context, d *deskWork, name string) error {
 	args := map[string]any{"project_key": d.Slug, "agent_name": name}
 	return call(ctx, d, "whois", args, func(w *mail.Whois) error { return showWhois(d, w) })

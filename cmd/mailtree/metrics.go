@@ -14,9 +14,8 @@ import (
 	mcpserver "mailtree/mcp"
 )
 
-// metrics answers GET /metrics, in the text format of Prometheus: what was counted since the start,
-// and the state that /health has too, as it is when asked.
-// See docs/settings.md, "Metrics".
+// metrics answers GET /metrics in the text format of Prometheus: the counters since the start, and the
+// present state as in /health. See docs/settings.md, "Metrics".
 type metrics struct {
 	health *health
 	usage  func() mcpserver.Usage
@@ -26,7 +25,7 @@ type metrics struct {
 	calls      *prometheus.CounterVec
 }
 
-// newMetrics makes the counters. health and usage are set before anybody asks.
+// newMetrics makes the counters. The caller sets health and usage before the first request.
 func newMetrics() *metrics {
 	return &metrics{
 		operations: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -64,7 +63,7 @@ func (m *metrics) called(toolset, tool string, refused bool) {
 	m.calls.WithLabelValues(toolset, tool, outcome).Inc()
 }
 
-// handler serves the metrics from a registry of its own, with those of the process and of Go.
+// handler serves the metrics from a registry of its own, together with those of the process and of Go.
 func (m *metrics) handler() http.Handler {
 	r := prometheus.NewRegistry()
 	r.MustRegister(m, m.operations, m.durations, m.calls,
@@ -72,12 +71,13 @@ func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{})
 }
 
-// Describe says nothing: the state is checked when it is collected. See prometheus.Collector.
+// Describe describes no metric: Collect's metrics are checked when they are collected. See
+// prometheus.Collector.
 func (m *metrics) Describe(chan<- *prometheus.Desc) {}
 
-// Collect tells the state as it is now. See prometheus.Collector.
+// Collect sends the present state. See prometheus.Collector.
 func (m *metrics) Collect(to chan<- prometheus.Metric) {
-	r := m.health.report(context.Background()) // a Collector is given none
+	r := m.health.report(context.Background()) // a Collector gets no context
 	gauge := func(name, help string, value float64) {
 		to <- prometheus.MustNewConstMetric(prometheus.NewDesc("mailtree_"+name, help, nil, nil), prometheus.GaugeValue, value)
 	}

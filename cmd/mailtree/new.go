@@ -97,7 +97,7 @@ func newDraftCommand(p *program) *cobra.Command {
 	return c
 }
 
-// tellProject says what a project is called.
+// tellProject prints the names of a project.
 func (p *program) tellProject(made mcpserver.MadeProject) {
 	fmt.Fprintf(p.std.out, "project %s: %s\n", made.Slug, made.HumanKey)
 	if made.Note != "" {
@@ -105,7 +105,7 @@ func (p *program) tellProject(made mcpserver.MadeProject) {
 	}
 }
 
-// projectHere makes the project of this folder for a client that is set up in it.
+// projectHere makes the project of this folder, in which a client is being set up.
 func (p *program) projectHere(ctx context.Context) error {
 	made, err := p.ensureProject(ctx, "")
 	if err != nil {
@@ -115,7 +115,7 @@ func (p *program) projectHere(ctx context.Context) error {
 	return nil
 }
 
-// ensureProject makes the project of a path, "" for this folder, where there is none.
+// ensureProject makes the project of a path ("" for this folder) if there is none.
 func (p *program) ensureProject(ctx context.Context, path string) (made mcpserver.MadeProject, err error) {
 	if path, err = absolute(cmp.Or(path, "."), os.UserHomeDir); err != nil {
 		return made, err

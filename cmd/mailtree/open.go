@@ -44,8 +44,8 @@ func openCommand(p *program) *cobra.Command {
 	return c
 }
 
-// pageLink is a link to the page of a project. Where none is given, and this folder lies in none, it
-// is a link to the first page.
+// pageLink returns a link to the page of a project. If no project is given and this folder is in none, it
+// returns a link to the first page.
 func (p *program) pageLink(ctx context.Context, project string) (made mcpserver.PageLink, err error) {
 	var ask mcpserver.LinkAsk
 	if ask.Person, err = p.me(); err != nil {
@@ -74,7 +74,7 @@ func browse(ctx context.Context, url string) error {
 	return exec.CommandContext(ctx, opener, url).Run()
 }
 
-// newPage is the page, for the user of the server where it is not known who reads.
+// newPage makes the page. If the reader is unknown, the page takes the server's user.
 func newPage(p *program, a *app, w *waker) *page.Page {
 	me, err := p.me()
 	if err != nil {

@@ -47,7 +47,7 @@ func listProblems(ctx context.Context, d *deskWork) error {
 	})
 }
 
-// placeOf is a line of a file as editors take it; line 0 is none.
+// placeOf returns a file and line as editors take them, or the file alone for line 0.
 func placeOf(path string, line int) string {
 	if line == 0 {
 		return path

@@ -35,7 +35,7 @@ func readCommand(p *program) *cobra.Command {
 	return c
 }
 
-// readMessage prints a message: the person's own, else as everybody may see it.
+// readMessage prints the person's own copy of a message, or the message as everyone may see it.
 func readMessage(ctx context.Context, d *deskWork, id string, peek bool) error {
 	args := map[string]any{"project_key": d.Slug, "agent_name": d.Person, "message_id": id, "mark_read": !peek}
 	err := call(ctx, d, "check_my_messages", args, func(in *mail.Inbox) error {
@@ -61,7 +61,7 @@ func readMessage(ctx context.Context, d *deskWork, id string, peek bool) error {
 	return err
 }
 
-// readOther prints a message that the person neither got nor sent.
+// readOther prints a message that the person neither received nor sent.
 func readOther(ctx context.Context, d *deskWork, id string) error {
 	uri := "resource://message/" + url.PathEscape(id) + "?project=" + d.Slug
 	return readURI(ctx, d, uri, func(m *mail.MessageResource) error {
@@ -73,8 +73,7 @@ func readOther(ctx context.Context, d *deskWork, id string) error {
 	})
 }
 
-// pageMessage prints a message with all of its body, of which next reads what comes from an offset
-// on.
+// pageMessage prints a message with its whole body. next reads the part of the body from an offset on.
 func pageMessage(ctx context.Context, d *deskWork, m *mail.Message, next func(offset int64) (*mail.Message, error)) error {
 	return d.Paged(ctx, func(s *cli.Screen) error {
 		printHead(s, m)
@@ -95,7 +94,7 @@ func pageMessage(ctx context.Context, d *deskWork, m *mail.Message, next func(of
 	})
 }
 
-// printHead prints who wrote what to whom, and how far they are with it.
+// printHead prints the head of a message, and what each recipient has done with it.
 func printHead(s *cli.Screen, m *mail.Message) {
 	s.Printf("%s\n", s.Bold(cli.Line(m.Subject)))
 	rows := []cli.Row{
@@ -128,7 +127,7 @@ func printHead(s *cli.Screen, m *mail.Message) {
 	s.Printf("\n")
 }
 
-// vouched says who vouches for the sender, or that nobody does for what the message says.
+// vouched says who vouches for the sender, or that nobody vouches for the content.
 func vouched(m *mail.Message) string {
 	if !m.Verified {
 		return "not verified"
@@ -144,7 +143,7 @@ func listNames(of []string) string {
 	return strings.Join(all, ", ")
 }
 
-// told are the facts that have a value.
+// told returns the facts that have a value.
 func told(facts []cli.Row) []cli.Row {
 	return slices.DeleteFunc(facts, func(r cli.Row) bool { return r.Cells[1] == "" })
 }

@@ -17,7 +17,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// removedProject is a project that is to go, or has gone.
+// removedProject is a project that is removed, or about to be.
 type removedProject struct {
 	Slug     string `json:"removed"`
 	HumanKey string `json:"human_key,omitempty"`
@@ -25,9 +25,9 @@ type removedProject struct {
 	Agents   int    `json:"agents"`
 }
 
-// removeProject removes a project with its history. It asks at a terminal, and refuses elsewhere
-// unless yes. The folder leaves the store's projects in one step, before its files go one by one: a
-// server that runs ends the project then (maildir/removed.go), and the next one finds none.
+// removeProject removes a project with its history. It asks at a terminal, and refuses elsewhere unless
+// yes. One rename takes the folder out of the store's projects before its files are deleted: a running
+// server then ends the project (maildir/removed.go), and the next server finds none.
 func (p *program) removeProject(ctx context.Context, key string, yes, asJSON bool) error {
 	t, slug, err := storedir.OpenProject(p.cfg.Store, key, p.cfg.Scope)
 	if errors.Is(err, maildir.ErrNotFound) {
@@ -71,7 +71,7 @@ func (p *program) removeProject(ctx context.Context, key string, yes, asJSON boo
 	return err
 }
 
-// noProject is the refusal of a key that no project has.
+// noProject returns the refusal of an unknown project key.
 func (p *program) noProject(key string) error {
 	var all []string
 	names, err := storedir.ProjectNames(p.cfg.Store)
@@ -82,7 +82,7 @@ func (p *program) noProject(key string) error {
 	return errors.Join(err, &exitError{exitNothing, unknown})
 }
 
-// countProject counts what goes with a project.
+// countProject counts what is removed with a project.
 func countProject(ctx context.Context, t *tree.Tree, slug string) (gone removedProject, err error) {
 	gone = removedProject{Slug: slug, HumanKey: storedir.HumanKeyOf(t)}
 	if _, err := t.Stat(format.MessagesDir); err == nil {

@@ -11,21 +11,21 @@ import (
 	"mailtree/maildir/format"
 )
 
-// program is what every subcommand is given.
+// program is the context of every subcommand.
 type program struct {
 	std stdio
 	env []string
 	cfg *config
 
-	background bool // of serve
+	background bool // for serve
 }
 
-// goesOn are commands, with those below them, that need to know the store and no other setting: a
-// commit, a client's turn or a shell that starts must not fail because HOST or PORT mean something
-// else in its environment.
+// goesOn has the commands that, with their subcommands, need no setting but the store: a commit, a
+// client's turn or a starting shell must not fail because HOST or PORT mean something else in its
+// environment.
 var goesOn = map[string]bool{"hook": true, "guard": true, "man": true, "completion": true, cobra.ShellCompRequestCmd: true}
 
-// groups are the headings of `mailtree --help`, each with its commands; those of no group come last.
+// groups are the headings of `mailtree --help`, each with its commands. Other commands come last.
 var groups = []struct {
 	title    string
 	commands []string
@@ -62,7 +62,7 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 
-		DisableSuggestions: true, // unknownCommand makes them
+		DisableSuggestions: true, // unknownCommand suggests names
 		RunE:               func(c *cobra.Command, _ []string) error { return p.showWaits(c) },
 	}
 	root.SetIn(std.in)
@@ -110,12 +110,12 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 	return root
 }
 
-// countArgs has each command below c say in the words of this program how many arguments it takes.
+// countArgs makes each command below c report a wrong number of arguments in this program's words.
 func countArgs(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		countArgs(sub)
 		check := sub.Args
-		if check == nil || sub.Name() == "hook" { // which fails nothing
+		if check == nil || sub.Name() == "hook" { // a hook must not fail
 			continue
 		}
 		sub.Args = func(c *cobra.Command, args []string) error {
@@ -123,7 +123,7 @@ func countArgs(c *cobra.Command) {
 			if err == nil {
 				return nil
 			}
-			if strings.Contains(err.Error(), "arg(s)") { // cobra's words for the number of them
+			if strings.Contains(err.Error(), "arg(s)") { // cobra's message about the number of arguments
 				err = fmt.Errorf("%s, where the command is `%s`", count(len(args), "argument"), strings.TrimSuffix(c.UseLine(), " [flags]"))
 			}
 			return usageError(c, err)
@@ -142,7 +142,7 @@ type usage struct {
 
 func (u *usage) Error() string { return u.err.Error() + "; see `" + u.path + " --help`" }
 
-// unknownCommand is the error of a word that no subcommand of the command at path has for its name.
+// unknownCommand returns the error for a word that names no subcommand of the command at path.
 func unknownCommand(root *cobra.Command, word, path string) error {
 	var near []string
 	if c, _, err := root.Find(strings.Fields(path)[1:]); err == nil {
@@ -157,7 +157,7 @@ func unknownCommand(root *cobra.Command, word, path string) error {
 	return &usage{fmt.Errorf("unknown command %q for %q%s", word, path, meant(near)), path}
 }
 
-// meant asks for the names that are near to a word that was given: "" where none is.
+// meant returns a question with the names that resemble a given word, or "" if there are none.
 func meant(near []string) string {
 	if len(near) == 0 {
 		return ""

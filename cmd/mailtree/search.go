@@ -64,7 +64,7 @@ func (p *program) showHits(ctx context.Context, d *deskWork, h *mail.Hits) error
 	})
 }
 
-// marked shows what stands between ** in bold, where the screen shows that.
+// marked shows the text between ** in bold if the screen can.
 func marked(s *cli.Screen, snippet string) string {
 	parts := strings.Split(cli.Line(snippet), "**")
 	if len(parts)%2 == 0 || s.Bold("x") == "x" {

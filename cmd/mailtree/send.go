@@ -87,7 +87,7 @@ func replyCommand(p *program) *cobra.Command {
 	return c
 }
 
-// sendOptions are the flags that a message and an answer have in common.
+// sendOptions are the flags that `send` and `reply` share.
 type sendOptions struct {
 	text, importance string
 	cc, bcc, files   []string
@@ -108,7 +108,7 @@ func (p *program) addSendFlags(c *cobra.Command, o *sendOptions) {
 	}
 }
 
-// compose is the text of -m, or of elsewhere.
+// compose returns the text of -m, or of standard input or the editor.
 func (o *sendOptions) compose(c *cobra.Command, p *program) (*written, error) {
 	if o.importance != "" && !format.ValidImportance(o.importance) {
 		return nil, usageError(c, fmt.Errorf("--importance is %s: give low, normal, high or urgent", o.importance))
@@ -143,7 +143,7 @@ func (o *sendOptions) args(d *deskWork, body string) map[string]any {
 	return a
 }
 
-// everybodyElse lists the agents of the project but the person.
+// everybodyElse lists the agents of the project except the person.
 func everybodyElse(ctx context.Context, d *deskWork) (names []string, err error) {
 	for cursor := ""; ; {
 		ask := map[string]any{"project_key": d.Slug, "active_only": false}

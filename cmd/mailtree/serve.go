@@ -25,9 +25,9 @@ import (
 // grace is how long requests in flight may take to finish at the end.
 const grace = 5 * time.Second
 
-// hookGrace is how long the end of the server waits for hooks. A command that ignores TERM takes
-// eight seconds, more on a busy machine. One that hangs in a system call, on a disk that does not
-// answer, would otherwise keep the server for ever.
+// hookGrace is how long the ending server waits for hooks. A command that ignores TERM takes eight seconds,
+// more on a busy machine. A command that hangs in a system call, on a disk that does not answer, would
+// otherwise keep the server from ending.
 const hookGrace = 4 * grace
 
 func serveCommand(p *program) *cobra.Command {
@@ -75,8 +75,8 @@ func serve(ctx context.Context, p *program) error {
 	return a.run(ctx, p, listeners)
 }
 
-// run serves the open store on its sockets and on the given listeners: one of TCP, or none for a
-// server in the background. It starts every goroutine of the program but those of libraries, and
+// run serves the open store on its sockets and on the given listeners: one TCP listener, or none for a
+// server in the background. It starts every goroutine of the program except those of libraries, and
 // returns when all have ended.
 func (a *app) run(ctx context.Context, p *program, listeners []net.Listener) error {
 	ctx, end := context.WithCancelCause(ctx)
@@ -91,8 +91,7 @@ func (a *app) run(ctx context.Context, p *program, listeners []net.Listener) err
 		listeners, servers = append(listeners, l), append(servers, m.SocketServer())
 	}
 
-	// Parts end one after the other: callers that wait for mail, hooks, requests in flight, the
-	// store.
+	// Parts end in this order: callers that wait for mail, hooks, requests in flight, the store.
 	lasting := context.WithoutCancel(ctx)
 	storing, stopStore := context.WithCancel(lasting)
 	defer stopStore()
@@ -134,8 +133,8 @@ func (a *app) run(ctx context.Context, p *program, listeners []net.Listener) err
 	}
 	time.Sleep(acceptTime)
 	shutdown(lasting, servers)
-	serving.Wait()                // or it would accept what comes to the next server on this port
-	if !ends(hooked, hookGrace) { // what they hold they keep: the process has to end
+	serving.Wait()                // a socket still open would accept connections to the next server on this port
+	if !ends(hooked, hookGrace) { // hooks that hang keep what they hold until the process ends
 		a.log.Error("the hooks do not end: the server ends without them", "waited", hookGrace)
 	}
 	stopStore()
@@ -143,8 +142,8 @@ func (a *app) run(ctx context.Context, p *program, listeners []net.Listener) err
 	return a.reason(context.Cause(ctx), cmp.Or(err, storeErr))
 }
 
-// announce says that the server runs: to the person who started it, or in the log of a server in the
-// background, which its output becomes.
+// announce reports that the server runs: to the person who started it or, for a server in the background,
+// in the log, to which it redirects its output first.
 func (a *app) announce(ctx context.Context, p *program, url string) error {
 	if !p.background {
 		welcome(ctx, p, a, url)
@@ -155,7 +154,8 @@ func (a *app) announce(ctx context.Context, p *program, url string) error {
 	return err
 }
 
-// reason is the error of a server that has ended: its own, or the cause for which it ended by itself.
+// reason returns the error of a server that has ended: err, or the cause for which the server ended
+// itself.
 func (a *app) reason(cause, err error) error {
 	if errors.Is(err, http.ErrServerClosed) {
 		err = nil
@@ -166,13 +166,13 @@ func (a *app) reason(cause, err error) error {
 	if err != nil {
 		a.log.Warn("the server ended with an error", "error", err)
 	}
-	if !storedir.IsStore(a.cfg.Store) { // the index went first, the rest has followed
+	if !storedir.IsStore(a.cfg.Store) { // the index disappeared first, then the rest of the store
 		return errStoreGone
 	}
 	return cause
 }
 
-// serverConfig is what the server serves, and how it is stopped.
+// serverConfig returns the configuration of the MCP server.
 func (a *app) serverConfig(p *program, waker *waker, listeners []net.Listener, stop func()) mcpserver.Config {
 	health := &health{app: a, began: time.Now()}
 	a.metrics.health = health
@@ -201,17 +201,17 @@ func (a *app) serverConfig(p *program, waker *waker, listeners []net.Listener, s
 	return cfg
 }
 
-// Reasons for which a server ends by itself.
+// Reasons for which a server ends itself.
 var (
 	errIndexGone = errors.New("index/index.sqlite3 was removed or replaced while the server ran: start the server again, " +
 		"which makes the index from the files")
 	errStoreGone = errors.New("the store was removed or moved while the server ran: start the server where it is now")
 )
 
-// guardFiles looks each second at the files that others find the server by. It ends the server when
-// its folder is no store any more, and when its index is not the file of that name any more: nobody
-// else sees what it writes there, and SQLite would open an empty file by that name. Sockets it
-// makes again.
+// guardFiles checks each second the files by which programs find the server. It ends the server if its
+// folder is no store any more, or if the name of its index has another file or none: no other program
+// would see what the server writes there, and SQLite would open an empty file of that name. It makes lost
+// sockets again.
 func (a *app) guardFiles(ctx context.Context, end context.CancelCauseFunc) {
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
@@ -234,8 +234,8 @@ func (a *app) guardFiles(ctx context.Context, end context.CancelCauseFunc) {
 	}
 }
 
-// renewSockets makes sockets again whose file was removed or replaced. It logs an obstacle once
-// until the socket is back; blocked holds the sockets for which it has.
+// renewSockets makes sockets again whose file was removed or replaced. It logs a failure once until the
+// socket is back; blocked has the sockets with a logged failure.
 func (a *app) renewSockets(ctx context.Context, blocked map[*socket.Listener]bool) {
 	for _, l := range a.sockets {
 		err := l.Renew(ctx)
@@ -247,7 +247,7 @@ func (a *app) renewSockets(ctx context.Context, blocked map[*socket.Listener]boo
 	}
 }
 
-// takeStore opens the store, when nobody else has it any more: see taking.
+// takeStore opens the store when no other process has it: see taking.
 func takeStore(ctx context.Context, p *program, log *slog.Logger) (a *app, err error) {
 	progress := progressLine(p.std, "reading")
 	err = p.taking(ctx, func() (err error) {
@@ -269,7 +269,7 @@ func serves(ctx context.Context, cfg *config) bool {
 	return err == nil
 }
 
-// stopIdle stops a server in the background that nobody uses any more.
+// stopIdle stops a server in the background that no client uses any more.
 func (a *app) stopIdle(ctx context.Context, stop func()) {
 	if a.cfg.background && a.sockets[0].AwaitIdle(ctx, a.cfg.Idle) == nil {
 		a.log.Info("nobody is connected any more")
@@ -277,7 +277,7 @@ func (a *app) stopIdle(ctx context.Context, stop func()) {
 	}
 }
 
-// ends waits for done to be closed, at most that long, and reports whether it was.
+// ends waits until done is closed, for at most wait, and reports whether it was.
 func ends(done <-chan struct{}, wait time.Duration) bool {
 	select {
 	case <-done:
@@ -287,8 +287,8 @@ func ends(done <-chan struct{}, wait time.Duration) bool {
 	}
 }
 
-// acceptTime is how long an ending server still accepts those who had connected: who finds no socket asks the
-// next server, and who is cut off does not know what was done.
+// acceptTime is how long an ending server still accepts clients that have connected. A client that finds
+// no socket asks the next server, but a client whose connection is cut does not know what was done.
 const acceptTime = 10 * time.Millisecond
 
 // shutdown lets requests in flight finish within grace.
@@ -306,8 +306,8 @@ func shutdown(ctx context.Context, servers []*http.Server) {
 	}
 }
 
-// tuneMemory trades memory for speed (a call of the MCP library leaves about 400 kB of garbage),
-// unless the person who starts the server has set it otherwise.
+// tuneMemory trades memory for speed (a call of the MCP library leaves about 400 kB of garbage), unless
+// the environment of the server sets its memory otherwise.
 func tuneMemory() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)

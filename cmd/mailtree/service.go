@@ -14,10 +14,10 @@ import (
 
 // serviceAnswer is the answer of `mailtree service --json`.
 type serviceAnswer struct {
-	Path  string `json:"path"`  // where the file belongs
-	Text  string `json:"text"`  // of the file
+	Path  string `json:"path"`  // the place of the file
+	Text  string `json:"text"`  // the content of the file
 	Start string `json:"start"` // the command that starts the service
-	Stop  string `json:"stop"`  // the command that ends it
+	Stop  string `json:"stop"`  // the command that stops the service
 }
 
 func serviceCommand(p *program) *cobra.Command {
@@ -46,7 +46,7 @@ func serviceCommand(p *program) *cobra.Command {
 	return c
 }
 
-// service describes the service, as it would be installed now.
+// service returns the service for the present settings.
 func (p *program) service() (*service.Service, error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -63,7 +63,7 @@ func (p *program) service() (*service.Service, error) {
 		}
 	}
 	if path, ok := lookup(p.env, "PATH"); ok {
-		env = append(env, "PATH="+path) // of the commands that hooks and settings name, and of tmux
+		env = append(env, "PATH="+path) // for tmux, and for commands that hooks and settings name
 	}
 	config, _ := lookup(p.env, "XDG_CONFIG_HOME")
 	return service.New(service.Config{

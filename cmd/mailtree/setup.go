@@ -69,12 +69,13 @@ type setupOptions struct {
 	noHooks, instructions, http, allow bool
 }
 
-// makesProject reports whether the code base is to have a mail project: without one, hooks are silent.
+// makesProject reports whether setup makes a project for the code base: without a project, hooks are
+// silent.
 func (o setupOptions) makesProject(args []string) bool {
 	return o.project && len(args) == 1 && !o.list && !o.check && !o.print && !o.dryRun && !o.remove
 }
 
-// conflict returns what is wrong with the command line.
+// conflict returns an error if the options contradict each other.
 func (o setupOptions) conflict(args []string) error {
 	instead := slices.DeleteFunc([]bool{o.list, o.check, o.print, o.remove}, func(set bool) bool { return !set })
 	switch {
@@ -97,7 +98,7 @@ func clientNames() (names []string) {
 	return names
 }
 
-// setup does what the command line asks for. Errors name the file and what to do.
+// setup runs `mailtree setup`. Errors name the file and what to do.
 func (p *program) setup(ctx context.Context, o setupOptions, args []string) error {
 	at, err := p.clientSite()
 	if err != nil {
@@ -153,7 +154,8 @@ func (p *program) setup(ctx context.Context, o setupOptions, args []string) erro
 	return err
 }
 
-// printClient prints what belongs into the client's files, with their names where there are several.
+// printClient prints the entries for the client's files, with the names of the files if there are
+// several.
 func (p *program) printClient(s clients.Setup, want clients.Wanted) error {
 	files, err := s.Alone(want)
 	if err != nil {
@@ -192,7 +194,7 @@ func (p *program) changeClient(o setupOptions, s clients.Setup, changes []*clien
 	return nil
 }
 
-// namedStore is the store where it is not the default one, which commands name then.
+// namedStore returns the store if it is not the default store: commands then have to name it.
 func (p *program) namedStore() string {
 	if home, err := os.UserHomeDir(); err == nil && p.cfg.Store == filepath.Join(home, ".mailtree") {
 		return ""
@@ -200,7 +202,7 @@ func (p *program) namedStore() string {
 	return p.cfg.Store
 }
 
-// done says what was changed.
+// done returns lines that say what was changed.
 func done(c *clients.Change) (lines []string) {
 	if c.Gone() {
 		return []string{"removed " + c.File() + ", which held nothing else"}
@@ -237,8 +239,8 @@ func whatToDo(err error, s clients.Setup) error {
 	return fmt.Errorf("%w. %s", err, advice)
 }
 
-// scopes returns whose configuration is meant; where the command line does not say, the user's is
-// the first.
+// scopes returns the scopes that the command line selects. Without a selection, the user's scope comes
+// first.
 func (o setupOptions) scopes() []clients.Scope {
 	switch {
 	case o.project:
@@ -254,7 +256,7 @@ func clientNamed(name string) clients.Client {
 	return all[slices.IndexFunc(all, func(c clients.Client) bool { return c.Name == name })]
 }
 
-// clientSite returns where clients are set up: the home, and the code base that this runs in.
+// clientSite returns the home folder and the code base in which clients are set up.
 func (p *program) clientSite() (at clients.Site, err error) {
 	at = clients.Site{
 		Env: p.variable,
@@ -276,7 +278,7 @@ func (p *program) clientSite() (at clients.Site, err error) {
 	return at, nil
 }
 
-// codeBase returns the top of the work tree that a folder lies in; the folder itself where there is none.
+// codeBase returns the top of the work tree of a folder, or the folder itself if it is in none.
 func codeBase(dir string) (top string, err error) {
 	if dir, err = repo.WithoutLinks(dir); err != nil {
 		return "", err
@@ -287,8 +289,8 @@ func codeBase(dir string) (top string, err error) {
 	return top, nil
 }
 
-// projectMissing says that the hooks are silent in this code base, because it has no project yet; ""
-// where it has one, and in a folder that is no code base.
+// projectMissing says that hooks are silent in this code base because it has no project yet. It returns
+// "" if there is a project, or the folder is no code base.
 func (p *program) projectMissing(at clients.Site) string {
 	if tree, err := repo.WorkTree(at.Dir); err != nil || tree == "" {
 		return ""
@@ -303,8 +305,8 @@ func (p *program) projectMissing(at clients.Site) string {
 	return "no project of " + at.Dir + " yet: its agents are told of no mail until `mailtree new project` makes one"
 }
 
-// serverFor returns how a client is to reach the mail: through the bridge, which starts a server where
-// none runs, unless a person asks for HTTP.
+// serverFor returns how a client reaches the mail: over HTTP if the person asks for that, else through
+// the bridge, which starts a server if none runs.
 func (p *program) serverFor(c clients.Client, overHTTP bool) (clients.Server, error) {
 	if overHTTP {
 		direct := clients.Server{URL: p.url()}
@@ -323,7 +325,7 @@ func (p *program) serverFor(c clients.Client, overHTTP bool) (clients.Server, er
 	return bridge, nil
 }
 
-// whyTransport says what the entry's transport means where no server runs, as after a reboot.
+// whyTransport says what the entry's transport means while no server runs, as after a reboot.
 func whyTransport(server clients.Server) string {
 	if server.URL != "" {
 		return "it reaches the mail over HTTP: its calls fail while no server runs there. `mailtree service` says how one starts " +
@@ -333,7 +335,7 @@ func whyTransport(server clients.Server) string {
 		"or a reboot too; over HTTP (--http) they would fail"
 }
 
-// url is where clients of this machine find the server.
+// url returns the URL at which clients on this machine find the server.
 func (p *program) url() string {
 	host := p.cfg.Host
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
@@ -342,7 +344,7 @@ func (p *program) url() string {
 	return "http://" + net.JoinHostPort(host, strconv.Itoa(p.cfg.Port)) + "/mcp"
 }
 
-// serves asks whether this store's server listens at a URL. The error says what does instead.
+// serves returns nil if this store's server listens at a URL. The error says what listens there instead.
 func (p *program) serves(ctx context.Context, server clients.Server) error {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
@@ -399,7 +401,7 @@ func (p *program) listClients(at clients.Site) error {
 	return w.Flush()
 }
 
-// asksForTools says what becomes of a woken turn of a client that asks for each tool.
+// asksForTools warns that a woken turn stops if the client asks a person about each tool.
 func asksForTools(c clients.Client) string {
 	return c.Title + " may ask a person before it calls a tool of the mail, and a session that mail has woken stands still there: " +
 		"`mailtree setup " + c.Name + " --allow` lets it call them"

@@ -69,8 +69,8 @@ func (p *program) stdio(ctx context.Context, o stdioOptions) error {
 	})
 }
 
-// hello returns what the bridge says about where it runs. An error means that the machine does not
-// let it find out.
+// hello returns what the bridge tells the server about its surroundings. An error means that the system
+// does not reveal them.
 func hello(env []string, o stdioOptions) (c tool.Caller, err error) {
 	c = tool.Caller{Agent: o.as, Project: o.project}
 	if c.Agent == "" && o.toolset == "agentmail" {
@@ -79,7 +79,7 @@ func hello(env []string, o stdioOptions) (c tool.Caller, err error) {
 	c.Tmux, _ = lookup(env, "TMUX")
 	c.Pane, _ = lookup(env, "TMUX_PANE")
 	if dir, err := os.Getwd(); err == nil {
-		if real, err := filepath.EvalSymlinks(dir); err == nil { // otherwise $PWD would decide
+		if real, err := filepath.EvalSymlinks(dir); err == nil { // the resolved path, because $PWD may name the folder through a link
 			dir = real
 		}
 		c.Dir = dir

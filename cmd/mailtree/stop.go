@@ -39,7 +39,7 @@ func stopCommand(p *program) *cobra.Command {
 // longestStop is how long a server may take to end its work.
 const longestStop = 30 * time.Second
 
-// stop has the server stop, and returns when it has ended.
+// stop makes the server stop, and returns when it has ended.
 func (p *program) stop(ctx context.Context) (stopping mcpserver.Stopping, err error) {
 	err = askServer(ctx, p.cfg, "stop", struct{}{}, &stopping)
 	if errors.Is(err, errNoServer) {

@@ -57,7 +57,8 @@ func showToday(s *cli.Screen, t *maildir.Day) error {
 	return nil
 }
 
-// fromTo is who wrote to whom. A notice and a message with blind copies alone have nobody in to.
+// fromTo returns the sender and the recipients of a message. A notice has no recipients in to, nor has a
+// message with only blind copies.
 func fromTo(from string, to []string) string {
 	if len(to) == 0 {
 		return cli.Line(from)

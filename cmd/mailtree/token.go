@@ -11,7 +11,7 @@ import (
 	"mailtree/maildir/keys"
 )
 
-// The header that carries the token, and what stands before it there.
+// The header that carries the token, and the prefix of its value.
 const (
 	authorization = "Authorization"
 	bearer        = "Bearer "
@@ -41,7 +41,7 @@ func tokenCommand(p *program) *cobra.Command {
 	return c
 }
 
-// token is the store's.
+// token returns the store's token.
 func (p *program) token() (string, error) {
 	token, err := keys.OwnToken(p.cfg.Store)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -19,9 +19,8 @@ const (
 	nextParent = 2 * time.Second // between looks at the client
 )
 
-// hookWait waits until the session of an event is to be woken, and says so as the client wants it. A
-// server that ends is followed by the next one; none is started. It ends with the session and with
-// the client.
+// hookWait waits until the session of an event is to be woken, and answers in the client's format. When a
+// server ends, it waits for the next server; it starts none. It ends with the session or the client.
 func (p *program) hookWait(ctx context.Context, client string) error {
 	if !event.CanWait(client, p.variable) {
 		return nil
@@ -51,13 +50,13 @@ func (p *program) hookWait(ctx context.Context, client string) error {
 	return err
 }
 
-// parents are the process that started this one, which may be a shell, and the client.
+// parents are the process that started this process, which may be a shell, and the client.
 type parents struct {
 	pid    int
 	client seat.Process
 }
 
-// endWith calls end when one of them has ended.
+// endWith calls end when one of the processes has ended.
 func (p parents) endWith(ctx context.Context, end func()) {
 	look := time.NewTicker(nextParent)
 	defer look.Stop()
@@ -71,7 +70,7 @@ func (p parents) endWith(ctx context.Context, end func()) {
 	end()
 }
 
-// awaitWake asks one server after the other; "" where there is nobody to wake any more.
+// awaitWake asks one server after another. It returns "" if there is no session to wake any more.
 func (p *program) awaitWake(ctx context.Context, v maildir.Visit) string {
 	noted, begins := false, time.Now().Add(maildir.BeginPatience)
 	for ctx.Err() == nil {
@@ -94,8 +93,8 @@ func (p *program) awaitWake(ctx context.Context, v maildir.Visit) string {
 	return ""
 }
 
-// waitsAlone reports, where no server can, whether this process is still the one to wait for a
-// session. Unless that is noted already it replaces whoever was.
+// waitsAlone reports, while no server runs, whether this process is the one that waits for a session. If
+// noted is false, it first replaces the process noted before.
 func (p *program) waitsAlone(v maildir.Visit, noted bool) bool {
 	t, _, err := storedir.OpenProject(p.cfg.Store, v.Dir, p.cfg.Scope)
 	if err != nil {

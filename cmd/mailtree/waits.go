@@ -13,12 +13,12 @@ import (
 	"mailtree/mcp/mail"
 )
 
-// maxWaits is how many messages `mailtree` alone lists.
+// maxWaits is the largest number of messages that `mailtree` without arguments lists.
 const maxWaits = 10
 
-// showWaits is `mailtree` alone: what waits for the person in the project of this folder, and the
-// next commands. Without a store it is the help; elsewhere it is the list of projects, and how to
-// make one of the code base that has none.
+// showWaits is `mailtree` without arguments: it prints the mail that waits for the person in the project
+// of this folder, and the next commands. Without a store it prints the help. Outside a project it prints
+// the list of projects, and how to make one for the code base.
 func (p *program) showWaits(c *cobra.Command) error {
 	if !storedir.IsStore(p.cfg.Store) {
 		return c.Help()
@@ -35,7 +35,7 @@ func (p *program) showWaits(c *cobra.Command) error {
 	return err
 }
 
-// waits prints what waits. It makes nobody: for one who is no agent here, no mail waits.
+// waits prints the waiting mail. It creates no agent: for a person who is no agent here, no mail waits.
 func (p *program) waits(ctx context.Context, d *deskWork) error {
 	me, err := p.me()
 	if err != nil {
@@ -83,8 +83,8 @@ func (p *program) waits(ctx context.Context, d *deskWork) error {
 	return nil
 }
 
-// waitingRows lists unread mail and what is to be acknowledged, each message once, and the id of the
-// first.
+// waitingRows returns a row for each message that is unread or to be acknowledged, each message once, and
+// the id of the first.
 func waitingRows(d *deskWork, unread, owed *mail.Inbox) (rows []cli.Row, first string) {
 	seen := map[string]bool{}
 	for _, in := range []*mail.Inbox{unread, owed} {

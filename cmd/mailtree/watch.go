@@ -29,7 +29,7 @@ func watchCommand(p *program) *cobra.Command {
 	after := c.Flags().Int64("after", 0, "go on behind the event of this \"seq\" of --lines")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		w := &watching{screen: cli.NewScreen(p.std.out, p.variable), lines: lines || f.json}
-		var project string // every one
+		var project string // "": all projects
 		if !*all {
 			var err error
 			if project, err = p.projectKey(f.project); err != nil {
@@ -44,14 +44,14 @@ func watchCommand(p *program) *cobra.Command {
 	return c
 }
 
-// watching is how far one has followed.
+// watching is the position in the feed that the reader has reached.
 type watching struct {
 	ask    mcpserver.WatchAsk
 	screen *cli.Screen
 	lines  bool
 }
 
-// follow has one server after the other answer a verb with JSON lines, until ctx ends, and calls each with
+// follow has one server after another answer a verb with JSON lines, until ctx ends, and calls each with
 // every line. Errors: each's; as of program.dial and cli.Client.Stream.
 func (p *program) follow(ctx context.Context, verb string, ask any, each func(line json.RawMessage) error) error {
 	for ctx.Err() == nil {
@@ -61,7 +61,7 @@ func (p *program) follow(ctx context.Context, verb string, ask any, each func(li
 		if lost := (*cli.LostError)(nil); err != nil && !errors.As(err, &lost) && ctx.Err() == nil {
 			return err
 		}
-		select { // somebody may start another server
+		select { // another process may start a server
 		case <-time.After(patience):
 		case <-ctx.Done():
 		}
@@ -69,8 +69,8 @@ func (p *program) follow(ctx context.Context, verb string, ask any, each func(li
 	return nil
 }
 
-// show prints an event, and notes that it is known. The first line of an answer only says where the
-// watching has begun.
+// show prints an event and advances the position. The first line of an answer only gives the position at
+// which watching has begun.
 func (w *watching) show(line json.RawMessage) error {
 	var h maildir.Happening
 	if err := json.Unmarshal(line, &h); err != nil {

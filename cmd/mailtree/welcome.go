@@ -27,7 +27,7 @@ func welcome(ctx context.Context, p *program, a *app, url string) {
 	fmt.Fprint(p.std.out, b.String())
 }
 
-// serverURL is where others reach the server.
+// serverURL returns the URL at which others reach the server.
 func serverURL(cfg *config, port int) string {
 	host := cfg.Host
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {

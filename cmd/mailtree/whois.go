@@ -55,7 +55,8 @@ func showWhois(d *deskWork, w *mail.Whois) error {
 	return nil
 }
 
-// madeAt is a commit as the tool tells of it, hash, time and subject, with the time as people read it.
+// madeAt returns a commit as the tool prints it, with hash, time and subject, but with the time in a form
+// for people.
 func madeAt(d *deskWork, commit string) string {
 	hash, rest, _ := strings.Cut(commit, " ")
 	stamp, subject, ok := strings.Cut(rest, " ")
@@ -65,7 +66,7 @@ func madeAt(d *deskWork, commit string) string {
 	return hash + "  " + seen(d, stamp) + "  " + cli.Line(subject)
 }
 
-// seen says when an agent did something last.
+// seen says when an agent was last active.
 func seen(d *deskWork, stamp string) string {
 	if stamp == "" {
 		return ""
@@ -80,7 +81,7 @@ func reason(text string) string {
 	return ": " + cli.Line(text)
 }
 
-// howFar is the last of what a recipient did with a message.
+// howFar returns the last thing that a recipient did with a message.
 func howFar(r *index.Receipt) string {
 	switch {
 	case r.Acked:

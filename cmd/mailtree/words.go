@@ -5,7 +5,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// words are in what the command line tells of refusals.
+// words are the command line's words in refusals.
 var words = refusal.Words{
 	Args: map[refusal.Field]string{refusal.Project: "--project", refusal.Repository: "REPOSITORY", refusal.Moment: "--as-of"},
 	Phrases: tool.Phrases(map[string]string{
