@@ -25,7 +25,10 @@ func gatewaySettings() []setting {
 		{Name: "GATEWAY_CATCHALL", Help: "mailbox for mail to addresses that nobody has; without it that mail is refused"},
 		{Name: "GATEWAY_CERT", Help: "file of the certificate for STARTTLS, with its chain (PEM)"},
 		{Name: "GATEWAY_KEY", Help: "file of the certificate's key (PEM)"},
-		{Name: "GATEWAY_MTA_USER", Help: "user that this machine's mail server runs as, such as postfix, whose word TRUSTED_AUTHSERV is taken for"},
+		{
+			Name: "GATEWAY_MTA_USER",
+			Help: "user that this machine's mail server runs as, such as postfix, whose word TRUSTED_AUTHSERV is taken for",
+		},
 		{Name: "TRUSTED_AUTHSERV", Help: "name that this machine's mail server gives itself in Authentication-Results, which are then believed"},
 		{Name: "GATEWAY_ALLOW", Help: "domains that mail may be sent to, separated by commas; *: all"},
 		{Name: "GATEWAY_RATE", Default: "60", Help: "most emails to other domains that a mailbox may send in an hour"},
