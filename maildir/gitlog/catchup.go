@@ -93,7 +93,7 @@ func (r *repository) differences(names ...string) (found []string, err error) {
 	if !wanted[""] && len(wanted) <= mostNamed {
 		args = slices.AppendSeq(args, maps.Keys(wanted))
 	}
-	err = r.stream(nil, func(record []byte) error { // "XY PATH"; our commands see no commit, so X means nothing
+	err = r.stream(func(record []byte) error { // "XY PATH"; our commands see no commit, so X means nothing
 		if len(record) < 4 || record[len(record)-1] == '/' { // a nested repository
 			return nil
 		}

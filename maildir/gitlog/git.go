@@ -134,10 +134,10 @@ func (r *repository) run(in io.Reader, env []string, args ...string) (said []byt
 // stream runs a git command whose output is records that end with NUL, and calls each for every record
 // until each returns an error. stream returns that error unless it is errFound. each must not keep the
 // record.
-func (r *repository) stream(in io.Reader, each func(record []byte) error, args ...string) error {
+func (r *repository) stream(each func(record []byte) error, args ...string) error {
 	ctx, cancel := context.WithTimeout(r.ctx, lookLimit)
 	defer cancel()
-	warned, err := r.execute(ctx, in, func(out io.Reader) error { return eachRecord(out, each) }, nil, args...)
+	warned, err := r.execute(ctx, nil, func(out io.Reader) error { return eachRecord(out, each) }, nil, args...)
 	switch {
 	case errors.Is(err, errFound):
 		return nil

@@ -203,7 +203,7 @@ func (r *repository) changesOf(from, to string) ([]*change, error) {
 func (r *repository) rawChanges(wanted func(path []byte) bool, args ...string) (changes []*change, err error) {
 	var meta []byte
 	args = slices.Insert(args, 1, "--raw", "-z", "--no-renames", "--no-abbrev")
-	err = r.stream(nil, func(record []byte) (err error) {
+	err = r.stream(func(record []byte) (err error) {
 		if len(meta) == 0 { // the path comes next
 			meta = append(meta, record...)
 			return nil

@@ -45,7 +45,7 @@ func (r *repository) eachCommit(tip hash, fn func(*commit) error, args ...string
 	}
 	var f []string
 	args = slices.Concat([]string{"log", "-z", logFormat, "--no-color", "--no-show-signature", "--encoding=UTF-8", tip.String()}, args)
-	return r.stream(nil, func(field []byte) error {
+	return r.stream(func(field []byte) error {
 		f = append(f, string(field))
 		if len(f) < 5 {
 			return nil
@@ -252,7 +252,7 @@ func (l *Log) AsOf(ctx context.Context, at history.Moment, folder string, show f
 		return err
 	}
 	var all []history.OldFile
-	err = repo.stream(nil, func(record []byte) error {
+	err = repo.stream(func(record []byte) error {
 		meta, path, _ := strings.Cut(string(record), "\t")
 		if f := strings.Fields(meta); len(f) == 3 && f[1] == "blob" && strings.HasPrefix(path+"/", folder+"/") {
 			all = append(all, history.OldFile{Path: path, Content: func() ([]byte, error) { return repo.read("blob", f[2]) }})
