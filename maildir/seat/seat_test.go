@@ -63,9 +63,11 @@ func TestBounds(t *testing.T) {
 	b.Sit("Cy", Pane{Tmux: "/tmp/s,1,0", Pane: "%1"})
 	old := b.begin("old", "Old")
 	b.end(old)
-	for i := range maxSessions {
-		b.begin(fmt.Sprint(i), "A")
+	for i := range maxSessions - 1 { // save, because begin writes a file and looks at all sessions
+		b.at = b.at.Add(time.Minute)
+		b.save(Seat{Key: Key{Client: "claude", ID: fmt.Sprint(i)}, Agent: "A", Dir: "/code", Began: b.at, Active: b.at})
 	}
+	b.begin("full", "A")
 	if _, ok := b.Of(old); ok || len(b.by) != maxSessions+1 || b.Window("Cy").Pane == (Pane{}) {
 		t.Errorf("%d sessions", len(b.by))
 	}
