@@ -31,10 +31,14 @@ type Amendment struct {
 
 // Amended is a changed message.
 type Amended struct {
-	format.Message
-	Same    bool     // nothing changed, so nothing was written
-	Readers []string // agents who had read the old content, by name; each gets a notice
-	Left    []string // paths of copies that were edited by hand and stay as they are
+	ID      string   `json:"message_id"`
+	Subject string   `json:"subject"`
+	Same    bool     `json:"same,omitempty"` // nothing changed, so nothing was written
+	Sealed  bool     `json:"sealed"`         // false for another agent's message
+	Readers []string `json:"read_by"`        // agents who had read the old content, and its author; each gets a notice
+	Left    []string `json:"left,omitempty"` // paths of copies that were edited by hand and stay as they are
+
+	message format.Message
 }
 
 // Amendable returns the part of a message that may be changed. It returns ErrNotFound.
@@ -83,7 +87,7 @@ func (b *Box) Amend(ctx context.Context, a Amendment) (*Amended, error) {
 			Verb:    VerbAmend,
 			Agent:   b.agent,
 			ID:      a.ID,
-			Summary: summaryOf(&done.Message),
+			Summary: summaryOf(&done.message),
 			At:      g.Now,
 		}
 		return nil
@@ -108,17 +112,18 @@ func (b *Box) planAmendment(g *writer.Group, tx *writer.Tx, a *Amendment) (*Amen
 	case a.Version != "" && a.Version != tree.SHA256(shown):
 		return nil, &Error{What: refusal.AmendedSince, Field: refusal.Message, Name: a.ID}
 	}
-	done := &Amended{Message: *m}
-	if err := format.Amend(&done.Message, []byte(a.Text)); err != nil {
+	done := &Amended{ID: m.ID, Sealed: m.From == b.agent, Readers: []string{}, message: *m}
+	if err := format.Amend(&done.message, []byte(a.Text)); err != nil {
 		return nil, &Error{What: refusal.Invalid("The changed text cannot be taken: {why}."), Why: err.Error()}
 	}
-	if string(format.Amendable(m)) == string(format.Amendable(&done.Message)) {
+	done.Subject = done.message.Subject
+	if string(format.Amendable(m)) == string(format.Amendable(&done.message)) {
 		done.Same = true
 		return done, nil
 	}
-	done.Origin = format.Origin{}
-	if m.From == b.agent {
-		done.Project, done.Origin = b.p.name(), b.origin
+	done.message.Origin = format.Origin{}
+	if done.Sealed {
+		done.message.Project, done.message.Origin = b.p.name(), b.origin
 	}
 	if err := b.p.planCopies(g, tx, copySum(a.ID, shown), done); err != nil {
 		return nil, err
@@ -151,7 +156,7 @@ func (p *Project) planCopies(g *writer.Group, tx *writer.Tx, sum *copyDigest, to
 			to.Left = append(to.Left, path)
 			continue
 		}
-		file, err := p.amendedFile(to.ID, old, to.Message)
+		file, err := p.amendedFile(to.ID, old, to.message)
 		if err != nil {
 			return err
 		}

@@ -11,8 +11,13 @@ import (
 
 // Deleted is a deleted message. It stays in the history.
 type Deleted struct {
-	index.MessageRow          // as it was, with the receipts of all recipients, and the bcc recipients in BCC
-	Files            []string // paths of the removed files
+	ID      string   `json:"message_id"`
+	From    string   `json:"from"`
+	Subject string   `json:"subject"`
+	Readers []string `json:"read_by"` // agents who had read the message, apart from its sender
+	Files   []string `json:"files"`   // paths of the removed files
+
+	row *index.MessageRow // as it was, with the receipts of all recipients, and the bcc recipients in BCC
 }
 
 // Delete removes a message for everyone: the canonical file, the copies and their marks, in one operation
@@ -27,7 +32,7 @@ func (b *Box) Delete(ctx context.Context, id string) (*Deleted, error) {
 			return err
 		}
 		if gone, err = b.p.planDeletion(g, tx, id); err == nil {
-			tx.Summary = summaryOf(&gone.Message)
+			tx.Summary = summaryOf(&gone.row.Message)
 		}
 		return err
 	}
@@ -48,7 +53,7 @@ func (p *Project) planDeletion(g *writer.Group, tx *writer.Tx, id string) (*Dele
 	if err := p.addReceipts(g.Ctx, m, forSender); err != nil {
 		return nil, err
 	}
-	gone := &Deleted{MessageRow: *m}
+	gone := &Deleted{ID: m.ID, From: m.From, Subject: m.Subject, Readers: m.Readers(), row: m}
 	if gone.Files, err = p.store.index.Files(g.Ctx, p.Slug, id); err != nil {
 		return nil, err
 	}

@@ -59,7 +59,7 @@ func TestDelete(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone, err := p.Box("Ann", format.Origin{}).Delete(t.Context(), m.ID)
-	if err != nil || !slices.Equal(gone.Readers(), []string{"Bob", "Dan"}) || len(gone.Files) != 10 {
+	if err != nil || !slices.Equal(gone.Readers, []string{"Bob", "Dan"}) || len(gone.Files) != 10 {
 		t.Fatalf("%+v, %v", gone, err)
 	}
 	if left := filesOf(t, p, m.ID); len(left) > 0 {

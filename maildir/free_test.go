@@ -48,7 +48,7 @@ func TestFree(t *testing.T) {
 		t.Errorf("once more: %+v, %v", m, err)
 	}
 	u := undo(t, p, "Ann", "")
-	if u.Verb != history.VerbRelease || u.ID != notice || !slices.Equal(u.Patterns, []string{"a.go"}) || len(u.Readers) > 0 {
+	if u.Operation != history.VerbRelease || u.ID != notice || !slices.Equal(u.Patterns, []string{"a.go"}) || len(u.Readers) > 0 {
 		t.Errorf("%+v", u)
 	}
 	held("Bob a.go", "Bob b.go")

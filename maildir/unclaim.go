@@ -51,7 +51,7 @@ func (b *Box) planUnclaiming(g *writer.Group, tx *writer.Tx, undone *Undone) err
 			return err
 		}
 	}
-	claims, err := b.p.claimsOfDone(&undone.Done)
+	claims, err := b.p.claimsOfDone(undone.done)
 	if err != nil {
 		return err
 	}
@@ -59,12 +59,12 @@ func (b *Box) planUnclaiming(g *writer.Group, tx *writer.Tx, undone *Undone) err
 		undone.Patterns = append(undone.Patterns, c.Pattern)
 	}
 	slices.Sort(undone.Patterns)
-	if undone.Verb == history.VerbRelease {
+	if undone.done.Verb == history.VerbRelease {
 		if err := b.p.needFree(g, claims); err != nil {
 			return err
 		}
 	}
-	return b.p.planRestore(g, tx, &undone.Done)
+	return b.p.planRestore(g, tx, undone.done)
 }
 
 // needFree refuses claims that cannot hold now, because another agent has claimed the paths or the lease is

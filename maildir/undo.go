@@ -54,9 +54,13 @@ type Undoing struct {
 
 // Undone is an operation that was undone.
 type Undone struct {
-	history.Done
-	Readers  []string // agents who had read the withdrawn or changed message, by name; each gets a notice
-	Patterns []string // the claims' patterns, for an operation on claims
+	ID        string       `json:"message_id,omitempty"` // "" for an operation on no message
+	Operation string       `json:"operation"`            // see Deed
+	At        format.Stamp `json:"at"`
+	Readers   []string     `json:"read_by"`         // agents who had read the withdrawn or changed message; each gets a notice
+	Patterns  []string     `json:"paths,omitempty"` // the claims' patterns, for an operation on claims
+
+	done *history.Done
 }
 
 // Undo undoes the agent's newest operation on a message that is not undone yet, as an operation of its own.
@@ -99,10 +103,10 @@ func (b *Box) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 	case len(done.Changes) == 0:
 		return nil, &Error{What: refusal.NotUndone, Other: b.agent, Why: Deed(done.Verb)}
 	}
-	undone := &Undone{Done: *done}
+	undone := &Undone{ID: done.ID, Operation: Deed(done.Verb), At: format.At(done.At), done: done}
 	tx := &writer.Tx{Alone: true, Sure: true}
 	tx.Plan = func(g *writer.Group) error {
-		undone.Readers, undone.Patterns = nil, nil
+		undone.Readers, undone.Patterns = []string{}, nil
 		switch done.Verb {
 		case "send", "reply":
 			err = b.planWithdrawal(g, tx, undone)
@@ -136,7 +140,7 @@ func (b *Box) planWithdrawal(g *writer.Group, tx *writer.Tx, undone *Undone) err
 	if err != nil {
 		return err
 	}
-	for _, v := range undone.Changes {
+	for _, v := range undone.done.Changes {
 		if !slices.Contains(texts, format.Locate(v.Path).Kind) {
 			continue
 		}
@@ -145,11 +149,11 @@ func (b *Box) planWithdrawal(g *writer.Group, tx *writer.Tx, undone *Undone) err
 			return err
 		}
 		if is != nil && !bytes.Equal(is, v.Is) {
-			return &Error{What: refusal.ChangedSince, Other: v.Path, Why: Deed(undone.Verb)}
+			return &Error{What: refusal.ChangedSince, Other: v.Path, Why: undone.Operation}
 		}
 	}
-	undone.Readers = gone.Readers()
-	return b.planNotice(g, tx, &gone.MessageRow, undone.Readers, &format.Message{
+	undone.Readers = gone.Readers
+	return b.planNotice(g, tx, gone.row, undone.Readers, &format.Message{
 		Subject: "Withdrawn: " + format.Cut(gone.Subject, format.MaxSubject-20),
 		Body: fmt.Sprintf("%s has withdrawn the message %s, which you have read:\n\n    %s\n\nIt is no longer in the mail. Do not rely "+
 			"on what it says.\n", b.agent, gone.ID, format.Printable(gone.Subject)),
@@ -163,7 +167,7 @@ func (b *Box) planUnamending(g *writer.Group, tx *writer.Tx, undone *Undone) err
 	if err != nil {
 		return err
 	}
-	if err := b.p.planRestore(g, tx, &undone.Done); err != nil {
+	if err := b.p.planRestore(g, tx, undone.done); err != nil {
 		return err
 	}
 	undone.Readers, err = b.planTelling(g, tx, row)

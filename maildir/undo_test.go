@@ -40,7 +40,7 @@ func TestUndoSend(t *testing.T) {
 		t.Fatal(d, err)
 	}
 	u := undo(t, p, "Ann", "")
-	if u.Verb != "send" || u.ID != m.ID || !slices.Equal(u.Readers, []string{"Bob", "Dan"}) {
+	if u.Operation != "send" || u.ID != m.ID || !slices.Equal(u.Readers, []string{"Bob", "Dan"}) {
 		t.Errorf("%+v", u)
 	}
 	for _, path := range filesOf(t, p, m.ID) {
@@ -115,7 +115,7 @@ func TestUndoSendChanged(t *testing.T) {
 	if err := os.Remove(filepath.Join(p.Tree.Dir(), "agents/Bob/inbox", strings.TrimPrefix(path, "messages/"))); err != nil {
 		t.Fatal(err)
 	}
-	if u := undo(t, p, "Ann", id); u.Verb != "send" || len(filesOf(t, p, id)) > 0 {
+	if u := undo(t, p, "Ann", id); u.Operation != "send" || len(filesOf(t, p, id)) > 0 {
 		t.Errorf("%+v leaves %v", u, filesOf(t, p, id))
 	}
 }
@@ -145,18 +145,18 @@ func TestUndoClaim(t *testing.T) {
 	held := func(want ...string) { t.Helper(); wantHeld(t, p, want) }
 	claimFor("Ann", time.Hour, "old.go")
 	claimFor("Ann", time.Hour, "a.go", "b/**")
-	if u := undo(t, p, "Ann", ""); u.Verb != "claim" || !slices.Equal(u.Patterns, []string{"a.go", "b/**"}) {
+	if u := undo(t, p, "Ann", ""); u.Operation != "claim" || !slices.Equal(u.Patterns, []string{"a.go", "b/**"}) {
 		t.Errorf("%+v", u)
 	}
 	held("Ann old.go")
 	release("old.go")
 	held()
-	if u := undo(t, p, "Ann", ""); u.Verb != "release" || !slices.Equal(u.Patterns, []string{"old.go"}) {
+	if u := undo(t, p, "Ann", ""); u.Operation != "release" || !slices.Equal(u.Patterns, []string{"old.go"}) {
 		t.Errorf("%+v", u)
 	}
 	held("Ann old.go")
 	claimFor("Ann", 2*time.Hour, "old.go")
-	if u := undo(t, p, "Ann", ""); u.Verb != "renew" {
+	if u := undo(t, p, "Ann", ""); u.Operation != "renew" {
 		t.Errorf("%+v", u)
 	}
 	if all, err := p.Claims(t.Context(), false); err != nil || time.Until(all[0].Expires) > 90*time.Minute {
@@ -170,7 +170,7 @@ func TestUndoClaim(t *testing.T) {
 		t.Errorf("of another's: %v", err)
 	}
 	held("Bob *.go")
-	if u := undo(t, p, "Ann", m.ID); u.Verb != "send" {
+	if u := undo(t, p, "Ann", m.ID); u.Operation != "send" {
 		t.Errorf("%+v", u)
 	}
 }
@@ -221,7 +221,7 @@ func TestUndoMarks(t *testing.T) {
 	}
 	u := undo(t, p, "Bob", all[7])
 	d, err := p.Box("Bob", format.Origin{}).Delivery(t.Context(), all[7])
-	if u.Verb != "archive" || err != nil || d.Archived || d.Read {
+	if u.Operation != "archive" || err != nil || d.Archived || d.Read {
 		t.Errorf("%+v, %+v, %v", u, d, err)
 	}
 	if page := inbox(t, p, "Bob"); page.Archived != len(all)-1 {
@@ -231,7 +231,7 @@ func TestUndoMarks(t *testing.T) {
 	if _, err := p.Box("Bob", format.Origin{}).Delete(t.Context(), all[8]); err != nil {
 		t.Fatal(err)
 	}
-	if u = undo(t, p, "Bob", all[8][len("msg_20060102_"):]); u.Verb != "delete" || !slices.Equal(filesOf(t, p, all[8]), before) {
+	if u = undo(t, p, "Bob", all[8][len("msg_20060102_"):]); u.Operation != "delete" || !slices.Equal(filesOf(t, p, all[8]), before) {
 		t.Errorf("%+v restores %v, not %v", u, filesOf(t, p, all[8]), before)
 	}
 	if d, err = p.Box("Bob", format.Origin{}).Delivery(t.Context(), all[8]); err != nil || !d.Archived {

@@ -153,7 +153,7 @@ func (h *Page) mark(v *view) (to string, err error) {
 	case "deleted":
 		var gone *maildir.Deleted
 		if gone, err = v.box().Delete(v.ctx(), id); err == nil {
-			return saying(v.at("inbox"), as, id, gone.Readers()), nil
+			return saying(v.at("inbox"), as, id, gone.Readers), nil
 		}
 	default:
 		err = errNoView

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailtree/cli"
+	"mailtree/maildir"
 	mcpserver "mailtree/mcp"
 	"mailtree/mcp/mail"
 )
@@ -46,10 +47,10 @@ func rmCommand(p *program) *cobra.Command {
 		Long: "Delete messages with all copies, for everybody, whoever wrote them, and say who had read them. They stay in the\n" +
 			"project's Git history, and `mailtree undo` brings them back.",
 	}, func(ctx context.Context, d *deskWork, id string) error {
-		return askAbout(ctx, d, "delete", id, func(a *mcpserver.Deleted) error {
+		return askAbout(ctx, d, "delete", id, func(a *maildir.Deleted) error {
 			d.Printf("deleted %s: %s (%d files)\n", d.ShortID(a.ID), cli.Line(a.Subject), len(a.Files))
-			if len(a.ReadBy) > 0 {
-				d.Printf("it was read by %s\n", listNames(a.ReadBy))
+			if len(a.Readers) > 0 {
+				d.Printf("it was read by %s\n", listNames(a.Readers))
 			}
 			d.Printf("%s\n", d.Faint("`mailtree undo "+a.ID+"` brings it back"))
 			return nil

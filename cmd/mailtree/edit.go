@@ -47,7 +47,7 @@ func editCommand(p *program) *cobra.Command {
 				Text:    changed.text,
 				Version: now.Version,
 			}
-			return askVerb(ctx, d, "amend", ask, func(a *mcpserver.Amended) error { return showAmended(d, a) })
+			return askVerb(ctx, d, "amend", ask, func(a *maildir.Amended) error { return showAmended(d, a) })
 		}))
 	}
 	return c
@@ -62,14 +62,14 @@ func showAmendable(d *deskWork, a *maildir.Amendable) error {
 	return nil
 }
 
-func showAmended(d *deskWork, a *mcpserver.Amended) error {
+func showAmended(d *deskWork, a *maildir.Amended) error {
 	if a.Same {
 		d.Printf("%s says what it said: nothing was changed\n", d.ShortID(a.ID))
 		return nil
 	}
 	d.Printf("changed %s: %s\n", d.ShortID(a.ID), cli.Line(a.Subject))
-	if len(a.ReadBy) > 0 {
-		d.Printf("it was known to %s, who are told\n", listNames(a.ReadBy))
+	if len(a.Readers) > 0 {
+		d.Printf("it was known to %s, who are told\n", listNames(a.Readers))
 	}
 	if !a.Sealed {
 		d.Printf("it counts as unverified from now on: another wrote it\n")

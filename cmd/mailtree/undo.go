@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	mcpserver "mailtree/mcp"
+	"mailtree/maildir"
 )
 
 func undoCommand(p *program) *cobra.Command {
@@ -23,17 +23,17 @@ func undoCommand(p *program) *cobra.Command {
 	f := p.addDeskFlags(c)
 	c.RunE = func(c *cobra.Command, ids []string) error {
 		return p.atDesk(c.Context(), f, mine, ids, func(ctx context.Context, d *deskWork) error {
-			return askAbout(ctx, d, "undo", strings.Join(d.IDs, ""), func(a *mcpserver.Undone) error {
+			return askAbout(ctx, d, "undo", strings.Join(d.IDs, ""), func(a *maildir.Undone) error {
 				of := d.ShortID(a.ID)
-				if len(a.Paths) > 0 {
-					of = listNames(a.Paths)
+				if len(a.Patterns) > 0 {
+					of = listNames(a.Patterns)
 				}
 				d.Printf("undone: %s of %s\n", a.Operation, of)
-				if len(a.Paths) > 0 && a.ID != "" {
+				if len(a.Patterns) > 0 && a.ID != "" {
 					d.Printf("the message that told of it is withdrawn\n")
 				}
-				if len(a.ReadBy) > 0 {
-					d.Printf("it was read by %s, who are told\n", listNames(a.ReadBy))
+				if len(a.Readers) > 0 {
+					d.Printf("it was read by %s, who are told\n", listNames(a.Readers))
 				}
 				return nil
 			})

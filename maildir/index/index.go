@@ -197,7 +197,7 @@ func (m *MessageRow) IsQuestion() bool {
 
 // Readers returns the agents other than the sender who have read the message, from its receipts.
 func (m *MessageRow) Readers() []string {
-	var all []string
+	all := []string{}
 	for _, r := range m.Receipts {
 		if r.Read && r.Agent != m.From {
 			all = append(all, r.Agent)
