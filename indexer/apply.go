@@ -132,8 +132,8 @@ func (b *batch) content(t *letter) (found bool, err error) {
 	}
 	lk := b.again(s.path)
 	switch {
-	case lk.unread != nil:
-		b.leaveOut(t.id, lk.unread)
+	case lk.unreadable != nil:
+		b.leaveOut(t.id, lk.unreadable)
 		return false, nil
 	case !lk.same:
 		return false, nil

@@ -46,7 +46,7 @@ type Index struct {
 	wal      checkpoints
 	patience time.Duration // the time limit of a search for beginnings of words
 
-	unread []tree.Unread // paths that build could not read
+	unreadable []tree.Unreadable // what build could not look at
 
 	mu       sync.RWMutex
 	projects map[string]*project // attached ones by slug

@@ -36,7 +36,7 @@ func (x *Index) Ingest(ctx context.Context, slug string, paths []string, written
 		return index.Ingested{}, fmt.Errorf("ingest: %w", err)
 	}
 	x.checkpoint(len(b.order))
-	return index.Ingested{Changes: b.changes, Unread: b.left()}, nil
+	return index.Ingested{Changes: b.changes, Unreadable: b.left()}, nil
 }
 
 // batch looks at files of a project and writes the rows that differ, in one transaction.
@@ -52,9 +52,9 @@ type batch struct {
 	seen   map[string]*look // all looks, by path
 	order  []*look          // the looks that differ from known, in the order they came
 	stats  []*look          // the looks that found the same content under other stamps
-	// unread has the paths that the batch could not read because of a fault of the machine. Their rows do
-	// not change.
-	unread map[string]error
+	// unreadable are the paths that a fault of the machine kept the batch from looking at: their rows
+	// do not change.
+	unreadable map[string]error
 
 	folders map[string]int64 // numbers of folders by path
 	aids    map[string]int64 // numbers of agents by name
@@ -63,16 +63,16 @@ type batch struct {
 
 func (x *Index) batch(p *project) *batch {
 	return &batch{
-		x:       x,
-		p:       p,
-		w:       x.w,
-		l:       newLooker(p.tree, x.cfg.Now),
-		known:   map[string]*file{},
-		loaded:  map[string]bool{},
-		seen:    map[string]*look{},
-		unread:  map[string]error{},
-		folders: map[string]int64{},
-		aids:    map[string]int64{},
+		x:          x,
+		p:          p,
+		w:          x.w,
+		l:          newLooker(p.tree, x.cfg.Now),
+		known:      map[string]*file{},
+		loaded:     map[string]bool{},
+		seen:       map[string]*look{},
+		unreadable: map[string]error{},
+		folders:    map[string]int64{},
+		aids:       map[string]int64{},
 	}
 }
 
@@ -118,7 +118,7 @@ func (b *batch) visit(ctx context.Context, p string) error {
 	var unlisted *tree.UnlistedError
 	if errors.As(err, &unlisted) {
 		for _, f := range unlisted.Folders {
-			b.unread[f.Path] = cause(f.Err)
+			b.unreadable[f.Path] = cause(f.Err)
 		}
 		err = nil
 	}
@@ -213,11 +213,11 @@ func (b *batch) look(p string) *look {
 	return lk
 }
 
-// left lists the unread paths in order.
-func (b *batch) left() []tree.Unread {
-	var all []tree.Unread
-	for _, p := range slices.Sorted(maps.Keys(b.unread)) {
-		all = append(all, tree.Unread{Path: p, Err: b.unread[p]})
+// left lists the unreadable paths in order.
+func (b *batch) left() []tree.Unreadable {
+	var all []tree.Unreadable
+	for _, p := range slices.Sorted(maps.Keys(b.unreadable)) {
+		all = append(all, tree.Unreadable{Path: p, Err: b.unreadable[p]})
 	}
 	return all
 }
@@ -225,8 +225,8 @@ func (b *batch) left() []tree.Unread {
 func (b *batch) noteLook(lk *look) {
 	k := b.known[lk.path]
 	switch {
-	case lk.unread != nil:
-		b.unread[lk.path] = lk.unread
+	case lk.unreadable != nil:
+		b.unreadable[lk.path] = lk.unreadable
 	case lk.same:
 	case k != nil && lk.file != nil && lk.file.says(k):
 		lk.same = true
@@ -263,7 +263,7 @@ func (b *batch) leaveOut(id string, err error) {
 		if f == nil || f.id != id {
 			return false
 		}
-		b.unread[lk.path] = err
+		b.unreadable[lk.path] = err
 		b.seen[lk.path] = notLooked(lk.path, err)
 		return true
 	}

@@ -14,11 +14,11 @@ import (
 
 // look is the result of looking at a path.
 type look struct {
-	path   string
-	file   *file // nil: no mail, or a folder
-	folder bool
-	same   bool  // the stamps prove that nothing changed, or the file could not be read; file is nil
-	unread error // the fault of the machine that prevented reading; nil: none
+	path       string
+	file       *file // nil: not mail, or a folder
+	folder     bool
+	same       bool  // the stamps prove that nothing changed, or the file is unreadable; file is nil
+	unreadable error // the fault of the machine that prevented the look; nil: none
 
 	msg     *format.Message
 	claim   *format.Claim
@@ -85,8 +85,8 @@ func (l *looker) at(p string, known *file) *look {
 		f.stamp = stampOf(f.kind, w.Stat, w.Stat.MTime < w.Stat.CTime)
 		return l.made(f, w.Data)
 	}
-	unread := !hasContent(pl.Kind) || pl.Bad != ""
-	if known != nil || unread {
+	empty := !hasContent(pl.Kind) || pl.Bad != ""
+	if known != nil || empty {
 		switch real, err := l.real(path.Dir(p)); {
 		case err != nil:
 			return notLooked(p, err)
@@ -102,7 +102,7 @@ func (l *looker) at(p string, known *file) *look {
 		case known != nil && known.level(st):
 			return &look{path: p, same: true}
 		}
-		if unread && (st.Mode.IsRegular() || pl.Bad != "") {
+		if empty && (st.Mode.IsRegular() || pl.Bad != "") {
 			f.read(st, now)
 			f.reason, f.valid = pl.Bad, pl.Bad == ""
 			return &look{path: p, file: f}
@@ -234,7 +234,7 @@ func (l *looker) failed(f *file, err error) *look {
 	return &look{path: f.path, file: f}
 }
 
-func notLooked(p string, err error) *look { return &look{path: p, same: true, unread: cause(err)} }
+func notLooked(p string, err error) *look { return &look{path: p, same: true, unreadable: cause(err)} }
 
 // cause returns err without the operation and path that package os adds.
 func cause(err error) error {

@@ -144,7 +144,7 @@ func (x *Index) load(ctx context.Context, p *project, progress func(string, int)
 	var unlisted *tree.UnlistedError
 	switch {
 	case errors.As(err, &unlisted):
-		x.unread = append(x.unread, unlisted.Folders...)
+		x.unreadable = append(x.unreadable, unlisted.Folders...)
 	case err != nil:
 		return err
 	}
@@ -182,7 +182,7 @@ func (x *Index) load(ctx context.Context, p *project, progress func(string, int)
 		if r.err != nil {
 			return r.err
 		}
-		x.unread = append(x.unread, r.b.left()...)
+		x.unreadable = append(x.unreadable, r.b.left()...)
 		if done += len(r.b.seen); progress != nil {
 			progress(p.slug, done)
 		}

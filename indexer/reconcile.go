@@ -41,7 +41,7 @@ func (x *Index) Reconcile(ctx context.Context, slug string, progress func(done i
 		if err != nil {
 			return all, err
 		}
-		all.Changes, all.Unread = append(all.Changes, one.Changes...), append(all.Unread, one.Unread...)
+		all.Changes, all.Unreadable = append(all.Changes, one.Changes...), append(all.Unreadable, one.Unreadable...)
 	}
 	return all, nil
 }

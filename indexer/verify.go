@@ -27,9 +27,9 @@ func Verify(ctx context.Context, x *Index, projects map[string]*tree.Tree) (*Rep
 		return nil, fmt.Errorf("verify: %w", err)
 	}
 	defer fresh.Close()
-	if n := len(fresh.unread); n > 0 {
-		return nil, fmt.Errorf("verify: %d files could not be read now, so nothing can be compared: %s: %w", n, fresh.unread[0].Path,
-			fresh.unread[0].Err)
+	if n := len(fresh.unreadable); n > 0 {
+		return nil, fmt.Errorf("verify: %d files could not be read now, so nothing can be compared: %s: %w", n, fresh.unreadable[0].Path,
+			fresh.unreadable[0].Err)
 	}
 	r := &Report{}
 	if err := r.compare(x.lines(ctx), fresh.lines(ctx)); err != nil {

@@ -15,8 +15,8 @@ import (
 
 // Copies is the result of CheckCopies.
 type Copies struct {
-	Edited   []string // inbox and outbox copies that differ from their message, by path
-	Orphaned []string // for each message without a canonical file, the copy that it is shown from
+	Differing []string // inbox and outbox copies that differ from their message, by path
+	Orphaned  []string // for each message without a canonical file, the copy that it is shown from
 }
 
 // CheckCopies compares the inbox and outbox copies of a tree with the canonical files: header and body,
@@ -43,11 +43,11 @@ func CheckCopies(ctx context.Context, t *tree.Tree) (*Copies, error) {
 		case !known:
 			shown[at.ID] = shownFirst(shown[at.ID], path)
 		case want != nil && *want != *sum:
-			found.Edited = append(found.Edited, path)
+			found.Differing = append(found.Differing, path)
 		}
 	})
 	found.Orphaned = slices.Sorted(maps.Values(shown))
-	slices.Sort(found.Edited)
+	slices.Sort(found.Differing)
 	return found, err
 }
 

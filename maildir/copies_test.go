@@ -64,7 +64,7 @@ func TestCheckCopies(t *testing.T) {
 		return all
 	}
 	edited := []string{"outbox header outbox", "canonical outbox", "inbox header Bob", "canonical Bob", "inbox body Cid", "canonical Cid"}
-	if diff := cmp.Diff(edited, named(got.Edited)); diff != "" {
+	if diff := cmp.Diff(edited, named(got.Differing)); diff != "" {
 		t.Errorf("edited: %s", diff)
 	}
 	if diff := cmp.Diff([]string{"gone outbox", "all gone but Cid's Cid"}, named(got.Orphaned)); diff != "" {

@@ -167,8 +167,3 @@ func idPrefixes(short string, now time.Time) []string {
 	}
 	return all
 }
-
-// Counts returns the counts of the agent's mail; zero for a name without an agent.
-func (b *Box) Counts(ctx context.Context) (index.Counts, error) {
-	return b.p.store.index.Counts(ctx, b.p.Slug, b.agent)
-}

@@ -302,8 +302,13 @@ func (p *Project) delivery(g *writer.Group, agent, id string) (*index.Delivery, 
 	return d, g.Present(d.CopyPath)
 }
 
-// OldestUnread returns when the agent's oldest unread message was created; zero if there is none.
-func (b *Box) OldestUnread(ctx context.Context) (at time.Time, err error) {
+// Counts returns the counts of the agent's mail; zero for a name without an agent.
+func (b *Box) Counts(ctx context.Context) (index.Counts, error) {
+	return b.p.store.index.Counts(ctx, b.p.Slug, b.agent)
+}
+
+// UnreadSince returns when the agent's oldest unread message was created; zero if there is none.
+func (b *Box) UnreadSince(ctx context.Context) (at time.Time, err error) {
 	const one = 1
 	oldest, err := b.p.store.index.OldestUnread(ctx, b.p.Slug, b.agent, one)
 	if len(oldest) > 0 {

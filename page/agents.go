@@ -45,7 +45,7 @@ func (h *Page) agents(v *view) error {
 	}
 	for i := range all {
 		if all[i].Unread > 0 {
-			if all[i].Oldest, err = v.p.Box(all[i].Name, v.origin()).OldestUnread(v.ctx()); err != nil {
+			if all[i].Oldest, err = v.p.Box(all[i].Name, v.origin()).UnreadSince(v.ctx()); err != nil {
 				return err
 			}
 		}

@@ -375,19 +375,19 @@ func (d *doctor) copies(ctx context.Context, slug string, t *tree.Tree) {
 		d.say("copies of %s cannot be compared: %v", slug, err)
 		return
 	}
-	listed := d.listed(len(found.Edited))
-	for _, path := range found.Edited[:listed] {
+	listed := d.listed(len(found.Differing))
+	for _, path := range found.Differing[:listed] {
 		d.note("copy %s in %s differs from its message: one of them was edited. Nothing needs to be done: the server shows "+
 			"what the message's own file says", path, slug)
 	}
-	d.noteMore(len(found.Edited) - listed)
+	d.noteMore(len(found.Differing) - listed)
 	listed = d.listed(len(found.Orphaned))
 	for _, path := range found.Orphaned[:listed] {
 		d.note("copy %s in %s has no file of that message in messages/: it was removed, or never written. The server shows this copy; `git log "+
 			"--diff-filter=D -- messages` in %s tells of removed ones", path, slug, t.Dir())
 	}
 	d.noteMore(len(found.Orphaned) - listed)
-	if len(found.Edited)+len(found.Orphaned) == 0 {
+	if len(found.Differing)+len(found.Orphaned) == 0 {
 		d.ok("copies of %s: all as delivered", slug)
 	}
 }

@@ -185,7 +185,7 @@ func (a *app) projectHealth(ctx context.Context, p *maildir.Project) (d projectH
 		u := &unwoken[i]
 		d.Unwoken = append(d.Unwoken, unwokenAgent{u.Agent, u.Unread, format.FormatTime(u.Since), u.String()})
 	}
-	unread := p.Unread()
+	unread := p.Unreadable()
 	d.WaitingCount = len(unread)
 	for _, u := range unread[:min(len(unread), maxWaiting)] {
 		d.Waiting = append(d.Waiting, waitingFile{u.Path, u.Err.Error()})

@@ -203,7 +203,7 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 	missing := !p.seen.exists && !p.commit.IsZero()
 	if len(parts) == 0 && len(mend) == 0 && !missing {
 		l.settle(state{p.seen, p.commit}, keepTime/3)
-		l.Edited(plan.apart)
+		l.RecordEdits(plan.apart)
 		return false, nil
 	}
 	index, err := l.makeObjects(p, plan, parts, mend, objects)
@@ -238,7 +238,7 @@ func (l *Log) makeObjects(p *publication, plan *plan, parts []part, mend []*chan
 
 // landed records that branch and index have moved.
 func (l *Log) landed(p *publication, plan *plan) {
-	l.Edited(plan.apart)
+	l.RecordEdits(plan.apart)
 	if p.commit == p.at.commit {
 		l.settle(state{p.put, p.commit}, keepTime/3)
 		l.cfg.Log.Info("git index brought level with the branch")

@@ -22,7 +22,7 @@ func (l *Log) catchUp(ctx context.Context, before uint64) (done bool) {
 			if len(found) > 0 {
 				l.cfg.Log.Info("changes that no commit has were found and are committed", "paths", len(found))
 			}
-			l.Edited(found)
+			l.RecordEdits(found)
 			return true
 		case failures == 0 && !errors.Is(err, errLater):
 			_, reason := modeOf(err)

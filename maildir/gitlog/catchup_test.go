@@ -195,7 +195,7 @@ func TestEditsLeavePathsOfOperations(t *testing.T) {
 	tr := newTree(t, Config{External: true})
 	tr.write("a", "x")
 	tr.write("b", "x")
-	tr.log.Edited([]string{"a", "b"})
+	tr.log.RecordEdits([]string{"a", "b"})
 	tr.log.Record([]writer.Op{op("send", "A", "m", "a")}, nil)
 	tr.check(tr.log.exclusive(t.Context(), func() error { return tr.log.commitEdits(t.Context()) }))
 	tr.equal("edit", tr.git("log", "-1", "--format=%s", "--name-only"), "edit: b\n\nb")

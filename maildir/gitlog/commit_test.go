@@ -59,7 +59,7 @@ func TestHostileNames(t *testing.T) {
 	for _, n := range names {
 		tr.check(os.Remove(tr.path(n)))
 	}
-	tr.log.Edited(names)
+	tr.log.RecordEdits(names)
 	tr.flush()
 	tr.sound()
 }
@@ -78,7 +78,7 @@ func TestSpecialFiles(t *testing.T) {
 	tr.git("init", "-q", "nested")
 	tr.write("nested/file", "x")
 	tr.write("x.tmp", "ignored")
-	tr.log.Edited([]string{"fifo", "link", "behind/secret", "behind", "exec", "real", ".gitmodules", ".gitattributes", "nested", "nested/file", "x.tmp"})
+	tr.log.RecordEdits([]string{"fifo", "link", "behind/secret", "behind", "exec", "real", ".gitmodules", ".gitattributes", "nested", "nested/file", "x.tmp"})
 	tr.flush()
 	tr.equal("files", tr.git("ls-tree", "-r", "HEAD", "--format=%(objectmode) %(path)"),
 		"100644 .gitignore\n120000 behind\n100755 exec\n120000 link\n100644 real/secret")
@@ -113,14 +113,14 @@ func TestRemoval(t *testing.T) {
 	tr.write("file/inside", "x")
 	tr.check(os.RemoveAll(tr.path("dir")))
 	tr.write("dir", "x")
-	tr.log.Edited([]string{"a", "file", "dir"})
+	tr.log.RecordEdits([]string{"a", "file", "dir"})
 	tr.flush()
 	tr.equal("files", tr.git("ls-files"), ".gitignore\ndir\nfile/inside")
 	tr.sound()
 	tr.check(os.RemoveAll(tr.path("file")))
 	tr.check(os.Remove(tr.path("dir")))
 	tr.check(os.Remove(tr.path(".gitignore")))
-	tr.log.Edited([]string{""})
+	tr.log.RecordEdits([]string{""})
 	tr.flush()
 	tr.equal("empty tree", tr.git("rev-parse", "HEAD^{tree}"), "4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 }
@@ -136,7 +136,7 @@ func TestLargeBatch(t *testing.T) {
 	}
 	tr.write("big", strings.Repeat("0123456789abcdef", largeFile/8))
 	tr.log.Record(ops, nil)
-	tr.log.Edited([]string{"big"})
+	tr.log.RecordEdits([]string{"big"})
 	tr.flush()
 	tr.sound()
 	if n := len(slices.Compact(slices.Sorted(slices.Values(tr.ids())))); n != 5000 {
@@ -153,19 +153,19 @@ func TestEdits(t *testing.T) {
 	tr.run()
 	head := tr.git("rev-parse", "HEAD")
 	tr.write("agents/A/profile.json", "{}")
-	tr.log.Edited([]string{"agents/A/profile.json", ".git/x", ".mailtree/tmp/y"})
+	tr.log.RecordEdits([]string{"agents/A/profile.json", ".git/x", ".mailtree/tmp/y"})
 	tr.until("edit committed", func() bool { return tr.git("rev-parse", "HEAD") != head })
 	tr.equal("edit", tr.git("log", "-1", "--format=%an <%ae> %cn: %s%n%n%(trailers)"),
 		"Pat Person <pat@example.org> mailtree: edit: agents/A/profile.json\n\nMail-Op: edit")
 	tr.until("nothing pending", func() bool { return tr.log.State().Pending == 0 })
 	head = tr.git("rev-parse", "HEAD")
-	tr.log.Edited([]string{"agents/A/profile.json", "not/there"})
+	tr.log.RecordEdits([]string{"agents/A/profile.json", "not/there"})
 	tr.flush()
 	tr.equal("an edit that changes nothing", tr.git("rev-parse", "HEAD"), head)
 	for i := range 150 {
 		tr.write(fmt.Sprintf("many/%03d", i), "x")
 	}
-	tr.log.Edited([]string{"many"})
+	tr.log.RecordEdits([]string{"many"})
 	tr.flush()
 	msg := tr.git("log", "-1", "--format=%B")
 	if !strings.HasPrefix(msg, "edit: 150 files\n\nmany/000\n") || !strings.Contains(msg, "\nmany/099\n… and 50 more\n\nMail-Op: edit") {
@@ -199,7 +199,7 @@ func TestPreserve(t *testing.T) {
 	if err := tr.log.Preserve(ctx, []string{"claims/c.json"}); !errors.Is(err, refusal.ErrUnavailable) {
 		t.Errorf("Preserve without External: %v", err)
 	}
-	tr.log.Edited([]string{"claims/c.json"})
+	tr.log.RecordEdits([]string{"claims/c.json"})
 	if n := tr.log.State().Pending; n != 0 {
 		t.Errorf("%d pending without External", n)
 	}
@@ -306,11 +306,11 @@ func TestChangesMeanwhile(t *testing.T) {
 			tr.write("big", strings.Repeat("fedcba9876543210", largeFile/8))
 		}
 	}
-	tr.log.Edited([]string{"big", "small"})
+	tr.log.RecordEdits([]string{"big", "small"})
 	tr.flush()
 	tr.equal("committed", tr.git("rev-parse", "HEAD:big"), sum)
 	tr.equal("status", tr.git("status", "--porcelain"), " M big")
-	tr.log.Edited([]string{"big"})
+	tr.log.RecordEdits([]string{"big"})
 	tr.flush()
 	tr.sound()
 }

@@ -7,7 +7,7 @@
 //
 // # What holds
 //
-//   - Record and Edited only append to a queue. Run, Flush and Preserve commit, one at a time.
+//   - Record and RecordEdits only append to a queue. Run, Flush and Preserve commit, one at a time.
 //   - A commit's tree is HEAD's tree with the named paths as they are on disk at that moment:
 //     regular files, executable files, links as links; a missing file is removed. FIFOs, devices
 //     and sockets are left out; no link is followed, no read blocks. Only the trees on changed

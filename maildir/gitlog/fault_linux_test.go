@@ -23,7 +23,7 @@ func TestFault(t *testing.T) {
 			tr.write(".git/info/exclude", "/.mailtree\nsecret\n")
 			tr.write("kept", "x")
 			tr.write("secret", "x")
-			tr.log.Edited([]string{"kept", "secret"})
+			tr.log.RecordEdits([]string{"kept", "secret"})
 			head := tr.git("rev-parse", "HEAD")
 			back := trap.Unreadable(t, tr.path(name))
 			if err := tr.log.Flush(context.Background()); err == nil {

@@ -32,7 +32,7 @@ func TestRoundObeysNobody(t *testing.T) {
 	tr.write(".gitattributes", "* filter=x text eol=lf ident\n")
 	tr.write("crlf", "one\r\n$Id$\r\n")
 	tr.write(".git/mailtree-git/commondir", "..\n") // what came with a .git of somebody else
-	tr.log.Edited([]string{".gitattributes", "crlf"})
+	tr.log.RecordEdits([]string{".gitattributes", "crlf"})
 	tr.send("m1", "m1")
 	tr.flush()
 	tr.write("later", "two\r\n")

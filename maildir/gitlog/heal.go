@@ -95,7 +95,7 @@ func (l *Log) undone(p *publication) (inIndex []*change, err error) {
 			inIndex = append(inIndex, slices.DeleteFunc(changes, func(c *change) bool { return isStaged(c) || !stands(c) })...)
 		}
 	}
-	l.Edited(dropped)
+	l.RecordEdits(dropped)
 	return inIndex, nil
 }
 

@@ -32,7 +32,7 @@ func (t *repoTree) numbered(i int) {
 		for _, p := range []string{fmt.Sprint("notes/", i), "profile", mark} {
 			t.write(p, fmt.Sprint("edit ", i, end))
 		}
-		t.log.Edited([]string{fmt.Sprint("notes/", i), "profile", mark, before})
+		t.log.RecordEdits([]string{fmt.Sprint("notes/", i), "profile", mark, before})
 	} else {
 		id := fmt.Sprint("m", i)
 		for _, p := range []string{"messages/" + id, "agents/B/inbox/" + id, "profile", mark} {

@@ -89,7 +89,7 @@ func TestIndexForms(t *testing.T) {
 			tr.git(form...)
 			tr.write("messages/staged", "by hand")
 			tr.git("add", "messages/staged")
-			tr.log.Edited([]string{"agents"})
+			tr.log.RecordEdits([]string{"agents"})
 			tr.send("m1", "messages/m1")
 			tr.flush()
 			tr.equal("status", tr.git("status", "--porcelain"), "A  messages/staged")

@@ -191,8 +191,8 @@ func (l *Log) Record(ops []writer.Op, done func()) {
 	}
 }
 
-// Edited implements history.Log. Without Config.External it does nothing.
-func (l *Log) Edited(paths []string) {
+// RecordEdits implements history.Log. Without Config.External it does nothing.
+func (l *Log) RecordEdits(paths []string) {
 	if !l.cfg.External {
 		return
 	}
@@ -237,7 +237,7 @@ func (l *Log) Run(ctx context.Context) error {
 	err := l.Flush(end)
 	if err == nil && !done { // the next start does the rest
 		if found, missed := l.missed(end, before); missed == nil {
-			l.Edited(found)
+			l.RecordEdits(found)
 			err = l.Flush(end)
 		}
 	}

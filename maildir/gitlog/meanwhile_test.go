@@ -95,16 +95,16 @@ func TestEditBeforeAnOperation(t *testing.T) {
 	}{
 		"changed by hand": {func(tr *repoTree) {
 			tr.write(path, "by hand\n")
-			tr.log.Edited([]string{path, "other"})
+			tr.log.RecordEdits([]string{path, "other"})
 			tr.check(tr.log.Preserve(context.Background(), []string{path}))
 		}, false},
 		"removed by hand": {func(tr *repoTree) {
 			tr.check(os.Remove(tr.path(path)))
-			tr.log.Edited([]string{path, "other"})
+			tr.log.RecordEdits([]string{path, "other"})
 		}, false},
 		"removed by hand, late": {func(tr *repoTree) {
 			tr.check(os.Remove(tr.path(path)))
-			tr.log.Edited([]string{path, "other"})
+			tr.log.RecordEdits([]string{path, "other"})
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -48,7 +48,7 @@ func TestRunEnds(t *testing.T) {
 	go func() { ended <- tr.log.Run(ctx) }()
 	tr.send("m1", "m1")
 	tr.write("hand", "x")
-	tr.log.Edited([]string{"hand", "m1"})
+	tr.log.RecordEdits([]string{"hand", "m1"})
 	if s := tr.log.State(); s.Pending != 3 {
 		t.Errorf("pending %d", s.Pending)
 	}
@@ -67,7 +67,7 @@ func TestLongest(t *testing.T) {
 		head := tr.git("rev-parse", "HEAD")
 		tr.until("an edit is committed", func() bool {
 			tr.write("draft", fmt.Sprint(i, time.Now()))
-			tr.log.Edited([]string{"draft"})
+			tr.log.RecordEdits([]string{"draft"})
 			return tr.git("rev-parse", "HEAD") != head
 		})
 	}

@@ -62,7 +62,7 @@ func TestWalk(t *testing.T) {
 	tr.send("m3", "messages/m3.md")
 	tr.flush()
 	tr.write("notes.md", "one\n")
-	tr.log.Edited([]string{"notes.md"})
+	tr.log.RecordEdits([]string{"notes.md"})
 	tr.flush()
 	tr.git("-c", "user.name=P", "rm", "-q", "notes.md")
 	tr.git("commit", "-qm", "tidy up")

@@ -281,7 +281,7 @@ func TestWrittenAtEveryStep(t *testing.T) {
 				t.Fatal("the step was not reached")
 			}
 			tr.equal("status", tr.git("status", "--porcelain"), " M m1")
-			tr.log.Edited([]string{"m1"})
+			tr.log.RecordEdits([]string{"m1"})
 			tr.flush()
 			tr.equal("edit", tr.git("show", "HEAD:m1"), "AS DELIVERED")
 			tr.sound()

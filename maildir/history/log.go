@@ -9,7 +9,7 @@ import (
 
 // Log keeps the history of one tree. Only Preserve, Flush, Authored, LastDone and NamedDone wait for Git.
 type Log interface {
-	// Run commits what Record and Edited hand over until ctx ends; then it commits the rest and returns.
+	// Run commits what Record and RecordEdits hand over until ctx ends; then it commits the rest and returns.
 	Run(ctx context.Context) error
 
 	// Record hands over operations of the server whose files are durable. They are committed within a
@@ -17,9 +17,9 @@ type Log interface {
 	// commits, and calls nothing of the Log. The caller changes neither ops nor what they refer to afterwards.
 	Record(ops []writer.Op, done func())
 
-	// Edited hands over paths that others changed, added or removed (a folder stands for everything below
+	// RecordEdits hands over paths that others changed, added or removed (a folder stands for everything below
 	// it). They are committed after two quiet seconds, and after 30 seconds at the latest.
-	Edited(paths []string)
+	RecordEdits(paths []string)
 
 	// Preserve returns once the current content of each existing path is in a commit, so that the server
 	// may replace or remove the file. Its error wraps ErrUnavailable; the file must then be left alone. See

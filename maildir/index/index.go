@@ -127,8 +127,8 @@ type Index interface {
 
 // Ingested is the result of an ingest.
 type Ingested struct {
-	Changes []Change      // in the order of recording
-	Unread  []tree.Unread // by path: their rows stay as they were, and the caller must ingest them again
+	Changes    []Change          // in the order of recording
+	Unreadable []tree.Unreadable // by path: their rows stay as they were, and the caller must ingest them again
 }
 
 // Change is one difference that Ingest found between the tree and the rows.

@@ -132,7 +132,7 @@ func (k *Keeper) takeEdits(c *tree.Changer) (e edits) {
 		if sum == "" {
 			e.paths = append(e.paths, path)
 		} else if same, err := k.Tree.HasSHA256(path, sum); same {
-			k.noteUnread([]string{path}, nil)
+			k.noteUnreadable([]string{path}, nil)
 		} else if e.paths = append(e.paths, path); err == nil {
 			e.alike = append(e.alike, path)
 		}
@@ -212,7 +212,7 @@ func (k *Keeper) compare(ctx context.Context) {
 			}
 			continue
 		}
-		for _, u := range k.Unread() {
+		for _, u := range k.Unreadable() {
 			paths = append(paths, u.Path)
 		}
 		k.mu.Lock()
@@ -246,7 +246,7 @@ const atOnce = 4
 
 // ingest brings the index level with paths that others may have changed. It returns the files that could
 // not be looked at.
-func (k *Keeper) ingest(ctx context.Context, paths []string) ([]tree.Unread, error) {
+func (k *Keeper) ingest(ctx context.Context, paths []string) ([]tree.Unreadable, error) {
 	k.Limits.looking <- struct{}{}
 	defer func() { <-k.Limits.looking }()
 	defer k.Tree.Hold()()
@@ -254,16 +254,16 @@ func (k *Keeper) ingest(ctx context.Context, paths []string) ([]tree.Unread, err
 	if err != nil {
 		return nil, err
 	}
-	k.noteUnread(paths, in.Unread)
+	k.noteUnreadable(paths, in.Unreadable)
 	k.Mail.Noticed(in.Changes)
 	k.noteEdits(in.Changes)
 	for _, own := range []string{format.GitIgnore, format.GitAttributes} { // not mail, but the audit must have them
 		if slices.Contains(paths, own) {
-			k.History.Edited([]string{own})
+			k.History.RecordEdits([]string{own})
 		}
 	}
 	k.Mail.Saved(paths, in.Changes)
-	return in.Unread, nil
+	return in.Unreadable, nil
 }
 
 // noteEdits passes the changes to the history.
@@ -275,5 +275,5 @@ func (k *Keeper) noteEdits(changes []index.Change) {
 	for i, c := range changes {
 		paths[i] = c.Path
 	}
-	k.History.Edited(paths)
+	k.History.RecordEdits(paths)
 }

@@ -105,10 +105,10 @@ func (k *Keeper) Attach(ctx context.Context, to index.Index, progress func(files
 	if err != nil {
 		return nil, err
 	}
-	k.noteUnread(nil, in.Unread)
+	k.noteUnreadable(nil, in.Unreadable)
 	k.noteEdits(in.Changes)
 	k.completeGitFiles(ctx)
-	k.History.Edited(OwnFiles)
+	k.History.RecordEdits(OwnFiles)
 	return in.Changes, nil
 }
 
@@ -137,7 +137,7 @@ func (o owner) Ingest(ctx context.Context, paths []string, written map[string]tr
 	if err != nil {
 		return err
 	}
-	o.noteUnread(paths, in.Unread)
+	o.noteUnreadable(paths, in.Unreadable)
 	o.Mail.Noticed(in.Changes)
 	return nil
 }
@@ -146,7 +146,7 @@ func (o owner) Ingest(ctx context.Context, paths []string, written map[string]tr
 func (o owner) Level(ctx context.Context, paths []string) error {
 	unread, err := o.ingest(ctx, paths)
 	if err == nil && len(unread) > 0 {
-		err = unreadError(unread[0])
+		err = unreadableError(unread[0])
 	}
 	return err
 }

@@ -271,7 +271,7 @@ func (t *Tree) Walk(ctx context.Context, under string, fn func(p string, d fs.Di
 		under = "."
 	}
 	defer t.Hold()()
-	var faults []Unread
+	var faults []Unreadable
 	err := t.walk(ctx, under, fn, &faults)
 	if err == nil && len(faults) > 0 {
 		err = &UnlistedError{faults}
@@ -281,7 +281,7 @@ func (t *Tree) Walk(ctx context.Context, under string, fn func(p string, d fs.Di
 
 // UnlistedError names the folders, at least one, that a Walk could not list because of a fault of the
 // machine.
-type UnlistedError struct{ Folders []Unread }
+type UnlistedError struct{ Folders []Unreadable }
 
 // Error names the first folder and why it could not be listed.
 func (e *UnlistedError) Error() string {
@@ -291,7 +291,7 @@ func (e *UnlistedError) Error() string {
 // Unwrap returns the fault of the first folder.
 func (e *UnlistedError) Unwrap() error { return e.Folders[0].Err }
 
-func (t *Tree) walk(ctx context.Context, under string, fn func(p string, d fs.DirEntry) error, faults *[]Unread) error {
+func (t *Tree) walk(ctx context.Context, under string, fn func(p string, d fs.DirEntry) error, faults *[]Unreadable) error {
 	f, err := t.openFolder(under)
 	var entries []fs.DirEntry
 	if err == nil {
@@ -301,7 +301,7 @@ func (t *Tree) walk(ctx context.Context, under string, fn func(p string, d fs.Di
 	switch FaultOf(err) {
 	case NoFault:
 	case FaultMachine:
-		*faults = append(*faults, Unread{under, err})
+		*faults = append(*faults, Unreadable{under, err})
 		return nil
 	default: // the folder is gone, is no folder any more, or may not be read
 		return nil
@@ -385,9 +385,9 @@ func sortedEntries(f *os.File) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
-// Unread is a file or folder that could not be read because of a fault of the machine (FaultMachine).
+// Unreadable is a file or folder that could not be read because of a fault of the machine (FaultMachine).
 // Unlike a Problem it says nothing about the file.
-type Unread struct {
+type Unreadable struct {
 	Path string
 	Err  error
 }

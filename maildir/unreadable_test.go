@@ -143,13 +143,13 @@ func TestUnreadDecisions(t *testing.T) {
 				file += "/m1.md"
 			}
 			put(t, p, file, c.data)
-			until(t, "the file is named as unread", func() bool { return len(p.Unread()) > 0 })
+			until(t, "the file is named as unread", func() bool { return len(p.Unreadable()) > 0 })
 			err := c.do(t.Context(), p)
 			if !errors.Is(err, maildir.ErrUnavailable) || !strings.Contains(err.Error(), c.path) {
 				t.Errorf("while it cannot be looked at: %v", err)
 			}
 			m.breakAt("", nil)
-			until(t, "the file is looked at again", func() bool { return len(p.Unread()) == 0 })
+			until(t, "the file is looked at again", func() bool { return len(p.Unreadable()) == 0 })
 			c.after(t, c.do(t.Context(), p))
 		})
 	}
@@ -214,7 +214,7 @@ func TestUnreadOwnFiles(t *testing.T) {
 			m.breakAt("", nil)
 		}
 	}
-	until(t, "everything is looked at again", func() bool { return len(p.Unread()) == 0 })
+	until(t, "everything is looked at again", func() bool { return len(p.Unreadable()) == 0 })
 	for _, read := range []bool{true, false} {
 		if _, err := p.Box("Bob", format.Origin{}).SetRead(t.Context(), sent.ID, read); err != nil {
 			t.Error(err)

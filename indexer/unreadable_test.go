@@ -49,9 +49,9 @@ func putTree(t *testing.T, files map[string]string) (dir string) {
 	return dir
 }
 
-// TestUnread: a fault of the machine at any file or folder leaves its rows as they are and names
+// TestUnreadable: a fault of the machine at any file or folder leaves its rows as they are and names
 // it, the rest of the batch goes in, and the next look finds everything.
-func TestUnread(t *testing.T) {
+func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	for _, fault := range machineFaults {
 		t.Run(fault.Error(), func(t *testing.T) {
@@ -60,13 +60,13 @@ func TestUnread(t *testing.T) {
 			at := slices.Collect(maps.Keys(files))
 			at = append(at, "messages", "agents", "agents/Bob/inbox", "agents/Bob/inbox/2025/10/23", "claims")
 			for _, p := range slices.Sorted(slices.Values(at)) {
-				t.Run(p, func(t *testing.T) { playUnread(t, files, p, fault) })
+				t.Run(p, func(t *testing.T) { playUnreadable(t, files, p, fault) })
 			}
 		})
 	}
 }
 
-func playUnread(t *testing.T, files map[string]string, p string, fault syscall.Errno) {
+func playUnreadable(t *testing.T, files map[string]string, p string, fault syscall.Errno) {
 	dir := putTree(t, files)
 	tr := openTree(t, dir)
 	trees := map[string]*tree.Tree{"p": tr}
@@ -78,7 +78,7 @@ func playUnread(t *testing.T, files map[string]string, p string, fault syscall.E
 		}
 		return nil
 	}
-	again := func(left []tree.Unread) {
+	again := func(left []tree.Unreadable) {
 		t.Helper()
 		tr.Fail = nil
 		var paths []string
@@ -100,7 +100,7 @@ func playUnread(t *testing.T, files map[string]string, p string, fault syscall.E
 	if err != nil {
 		t.Fatal(err)
 	}
-	again(in.Unread)
+	again(in.Unreadable)
 
 	before := dump(t, x)
 	tr.Fail = fail // everything is known
@@ -111,7 +111,7 @@ func playUnread(t *testing.T, files map[string]string, p string, fault syscall.E
 	if now := dump(t, x); now != before {
 		t.Errorf("rows changed:\n%s\nthey were:\n%s", now, before)
 	}
-	again(in.Unread)
+	again(in.Unreadable)
 
 	for name := range files { // everything was changed, and another file comes with it
 		if err := os.Chtimes(filepath.Join(dir, name), fixed, fixed); err != nil {
@@ -127,7 +127,7 @@ func playUnread(t *testing.T, files map[string]string, p string, fault syscall.E
 	if now := dump(t, x); p != "agents" && !strings.Contains(now, "Cid") {
 		t.Errorf("the rest of the batch is missing:\n%s", now)
 	}
-	again(in.Unread)
+	again(in.Unreadable)
 }
 
 // TestUnreadContent: where the canonical file is gone and the copy whose text is to count cannot be
@@ -167,7 +167,7 @@ func TestUnreadContent(t *testing.T) {
 		t.Errorf("the other message is missing: %v", err)
 	}
 	tr.Fail = nil
-	for _, u := range in.Unread {
+	for _, u := range in.Unreadable {
 		ingest(t, x, "p", u.Path)
 	}
 	verify(t, x, map[string]*tree.Tree{"p": tr})
@@ -193,7 +193,7 @@ func TestUnlistedFolder(t *testing.T) {
 		return nil
 	}
 	in, err := x.Ingest(t.Context(), "p", []string{"claims"}, nil)
-	if err != nil || len(in.Changes) > 0 || len(in.Unread) != 1 || in.Unread[0].Path != "claims" {
+	if err != nil || len(in.Changes) > 0 || len(in.Unreadable) != 1 || in.Unreadable[0].Path != "claims" {
 		t.Fatalf("%+v, %v", in, err)
 	}
 	ingest(t, x, "p", ".")

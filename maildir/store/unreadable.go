@@ -22,19 +22,19 @@ type faults struct {
 	timer *time.Timer // runs while paths is not empty
 }
 
-// Unread lists, by path, the files that the index cannot read because of a fault of the machine. They are
+// Unreadable lists, by path, the files that the index cannot read because of a fault of the machine. They are
 // tried again automatically.
-func (k *Keeper) Unread() (all []tree.Unread) {
+func (k *Keeper) Unreadable() (all []tree.Unreadable) {
 	k.faults.mu.Lock()
 	defer k.faults.mu.Unlock()
 	for _, path := range slices.Sorted(maps.Keys(k.faults.paths)) {
-		all = append(all, tree.Unread{Path: path, Err: k.faults.paths[path]})
+		all = append(all, tree.Unreadable{Path: path, Err: k.faults.paths[path]})
 	}
 	return all
 }
 
-// noteUnread records which of the asked paths an ingest could not read.
-func (k *Keeper) noteUnread(asked []string, left []tree.Unread) {
+// noteUnreadable records which of the asked paths an ingest could not read.
+func (k *Keeper) noteUnreadable(asked []string, left []tree.Unreadable) {
 	u := &k.faults
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -52,12 +52,12 @@ func (k *Keeper) noteUnread(asked []string, left []tree.Unread) {
 		}
 	}
 	if u.timer == nil {
-		u.timer = time.AfterFunc(retryTime, k.retryUnread)
+		u.timer = time.AfterFunc(retryTime, k.retryUnreadable)
 	}
 }
 
-// retryUnread has the unread paths ingested again.
-func (k *Keeper) retryUnread() {
+// retryUnreadable has the unreadable paths ingested again.
+func (k *Keeper) retryUnreadable() {
 	k.faults.mu.Lock()
 	due := slices.Collect(maps.Keys(k.faults.paths))
 	k.faults.timer = nil
@@ -67,7 +67,7 @@ func (k *Keeper) retryUnread() {
 	default:
 	}
 	if len(due) > 0 {
-		k.faults.timer = time.AfterFunc(retryTime, k.retryUnread)
+		k.faults.timer = time.AfterFunc(retryTime, k.retryUnreadable)
 	}
 	k.faults.mu.Unlock()
 	const scan = false // the rest of the tree
@@ -89,13 +89,13 @@ func within(at string, paths []string) bool {
 
 // Sure refuses a decision about the whole tree while some file cannot be read. It returns ErrUnavailable.
 func (k *Keeper) Sure() error {
-	if all := k.Unread(); len(all) > 0 {
-		return unreadError(all[0])
+	if all := k.Unreadable(); len(all) > 0 {
+		return unreadableError(all[0])
 	}
 	return nil
 }
 
-func unreadError(u tree.Unread) error {
+func unreadableError(u tree.Unreadable) error {
 	return &refusal.Error{
 		What:  refusal.PathUnread,
 		Other: u.Path,
