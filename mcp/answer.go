@@ -15,15 +15,15 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// writeError answers with a JSON-RPC error. id is nil where it is not known.
+// writeError answers with a JSON-RPC error. id is nil if the request has no known id.
 func writeError(w http.ResponseWriter, status int, id []byte, code int, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(protocol.Failure(id, code, text)) // the client may be gone
 }
 
-// refusalOf turns a refusal of the SDK, which is plain text, into a JSON-RPC error. id is that of
-// the message, nil for none.
+// refusalOf converts a plain-text refusal of the SDK to a JSON-RPC error. id is the message's id; nil
+// if the message has none.
 func refusalOf(id, body []byte) (code int, text string) {
 	text = strings.TrimSpace(string(body))
 	if method, ok := strings.CutPrefix(text, "JSON RPC not handled: "); ok && id != nil {
@@ -32,8 +32,8 @@ func refusalOf(id, body []byte) (code int, text string) {
 	return protocol.CodeRequest, text
 }
 
-// closedEarly is the answer to a client that has closed its side of the connection, which says that
-// it is gone, and reads on.
+// closedEarly is the answer to a client that has closed its side of the connection but still reads.
+// The server takes such a client for gone.
 const closedEarly = "the connection was closed before the answer: keep it open until then"
 
 // answer is the ResponseWriter that the SDK writes to. It gives each write a deadline, turns the
@@ -44,7 +44,7 @@ type answer struct {
 	request *http.Request // with a context that also ends when writing fails
 	merge   bool          // set before anything is written
 	plain   plain         // the same; nil for JSON-RPC
-	greet   func() []byte // set for a stream: what follows its first write
+	greet   func() []byte // set for a stream: returns the bytes that follow the first write
 	wait    *progress     // of a call that may wait for an hour; nil for others
 
 	cancel context.CancelFunc
@@ -122,7 +122,7 @@ func (a *answer) deadline(n int) { extendDeadline(a.ResponseWriter, n) }
 
 func extendDeadline(w http.ResponseWriter, n int) {
 	d := 10*time.Second + time.Duration(n>>16)*time.Second
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d)) // not every writer can: tests
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d)) // the writers of tests have no deadline
 }
 
 // showProgress lets the call wait for an hour if it carries a progress token.
@@ -165,13 +165,13 @@ func (a *answer) finish() {
 	}
 	code, text := refusalOf(a.id, body)
 	if code == protocol.CodeMethod {
-		a.status = http.StatusOK // the SDK's 400 clients take for a broken transport
+		a.status = http.StatusOK // clients take the SDK's 400 for a broken transport
 	}
 	writeError(a.ResponseWriter, a.status, a.id, code, text)
 }
 
-// mergeStructured copies the keys of result.structuredContent into result, where it has none of
-// that name: Python clients that call without a session read profile["name"] from the result
+// mergeStructured copies the keys of result.structuredContent into result, except keys that result
+// has already. Python clients that call without a session read profile["name"] from the result
 // itself.
 func mergeStructured(body []byte) []byte {
 	var m, result, structured map[string]json.RawMessage
@@ -188,8 +188,8 @@ func mergeStructured(body []byte) []byte {
 	return object(m)
 }
 
-// object writes an object of values that are compact JSON already: to encode them again would take longer than
-// all the rest of a page of mail.
+// object encodes an object whose values are compact JSON already. Encoding the values again would take longer
+// than the rest of a page of mail.
 func object(m map[string]json.RawMessage) (text []byte) {
 	text = append(text, '{')
 	for i, name := range slices.Sorted(maps.Keys(m)) {

@@ -9,10 +9,10 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// The server counts large answers against one limit, as it does bodies: a call reserves the memory
-// of its answer before it reads what it answers (tool.Memory), and its request gives the memory
-// back when the answer has been written or dropped. The limit is one for TCP and the socket and for
-// all toolsets; other users on the socket have a share of their own.
+// The server counts large answers against one limit, as it counts bodies. A call reserves the memory
+// of its answer before it reads the mail (tool.Memory). The request returns the memory when the answer
+// has been written or dropped. TCP, the socket and all toolsets share the limit; other users on the
+// socket have a limit of their own.
 
 // answers are the limits of the server's own user and of guests.
 type answers struct{ own, guests *tool.Memory }
@@ -21,8 +21,8 @@ func newAnswers(bytes int64) answers {
 	return answers{own: tool.NewMemory(bytes), guests: tool.NewMemory(bytes / guestShare)}
 }
 
-// holdAnswer gives a request a hold on the answers of its caller. end gives back what it has
-// reserved.
+// holdAnswer gives a request a hold on the limit of its caller. end returns the memory that the hold
+// has reserved.
 func (s *Server) holdAnswer(r *http.Request) (held *http.Request, end func()) {
 	memory := s.answers.own
 	if s.limitsOf(r) == &s.guests {

@@ -13,12 +13,11 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// Revision 2025-03-26 had batches. The SDK would run all messages of one side by side and hold
-// their answers until the last is there, so that one request could take the memory and the limits
-// of hundreds. Here the server handles them one after the other, in their order, and writes each
-// answer before it looks at the next message: a batch is never more than one request. A message
-// that waits for mail makes those behind it wait too; a client that wants both at once sends two
-// requests.
+// Revision 2025-03-26 had batches. The SDK would run all messages of a batch concurrently and hold
+// their answers until the last one is complete, so one request could take the memory and the limits
+// of hundreds. This server handles the messages in order and writes each answer before it looks at
+// the next message: a batch counts as one request. A message that waits for mail makes the messages
+// behind it wait too. A client that wants both at once sends two requests.
 
 // maxBatch is how many messages a batch may have. A call in a batch waits for mail up to a minute,
 // so a batch may take an hour, which is long enough.
@@ -27,7 +26,7 @@ const maxBatch = 64
 // entry is a message of a batch.
 type entry struct {
 	raw []byte
-	id  json.RawMessage // nil when there is none
+	id  json.RawMessage // nil if the message has no id
 }
 
 // parseBatch splits a JSON array into messages. It stops reading at maxBatch.
@@ -62,11 +61,11 @@ func parseBatch(array []byte) (all []entry, err error) {
 	return all, nil
 }
 
-// nobodysAnswer is a message without effect: the answer to a question that nobody asked.
+// nobodysAnswer is a message without effect: the answer to a request that the server never made.
 const nobodysAnswer = `{"jsonrpc":"2.0","id":"mailtree-batch","result":{}}`
 
-// serveBatch answers a batch with an array of the answers, or 202 when there are none. What is
-// wrong with one message becomes the answer to it; what is wrong with the whole request, such as a
+// serveBatch answers a batch with an array of the answers, or 202 if there are none. An
+// error of one message becomes the answer to that message. An error of the whole request, such as a
 // session that has ended, becomes the answer to the request.
 func serveBatch(h http.Handler, a *answer, all []entry) {
 	if p := a.part(h, []byte(nobodysAnswer)); p.status >= 400 {
@@ -95,7 +94,7 @@ func serveBatch(h http.Handler, a *answer, all []entry) {
 	_, _ = a.Write([]byte("]"))
 }
 
-// entry returns the answer to one message of a batch, nil when there is none.
+// entry returns the answer to one message of a batch; nil if the message has no answer.
 func (a *answer) entry(h http.Handler, e entry) []byte {
 	p := &part{}
 	if a.request.Context().Err() == nil {
@@ -111,7 +110,7 @@ func (a *answer) entry(h http.Handler, e entry) []byte {
 	case p.status >= 400:
 		return body
 	case len(body) > 2:
-		return body[1 : len(body)-1] // the array of one
+		return body[1 : len(body)-1] // the only element of the array
 	case e.id == nil:
 		return nil
 	case a.request.Context().Err() != nil:
@@ -133,7 +132,7 @@ func (a *answer) part(h http.Handler, raw []byte) *part {
 // part records the answer to a part of a request.
 type part struct {
 	header http.Header
-	status int // 0: none was given
+	status int // 0: WriteHeader was not called
 	body   bytes.Buffer
 }
 

@@ -19,24 +19,24 @@ type message struct {
 	body   []byte
 	batch  []entry         // of a batch, see batch.go; nil for a single message
 	method string          // of a single message
-	id     json.RawMessage // of a single message; nil when there is none
+	id     json.RawMessage // of a single message; nil if the message has no id
 	tagged bool            // it says "jsonrpc"
 }
 
 // bodyTime is how long a client may take to send a body.
 const bodyTime = time.Minute
 
-// countedBody reads a body and charges its bytes to the limits as they arrive, so that a client
-// which declares more than it sends takes nothing from others. Whoever makes one calls giveBack.
+// countedBody reads a body and charges its bytes to the limits as they arrive: a client that declares
+// more bytes than it sends takes no room from others. The creator of a countedBody calls giveBack.
 type countedBody struct {
 	body  io.Reader
 	of    *limits
-	large bool  // more than smallBody was declared, or has come
-	taken int64 // of the bodies
-	share int64 // of those of large requests
+	large bool  // more than smallBody bytes were declared, or have arrived
+	taken int64 // bytes charged to bodies
+	share int64 // bytes charged to the bodies of large requests
 }
 
-// errNoRoom is the error of a read for whose bytes the limits have no room.
+// errNoRoom is the error of a read whose bytes exceed the limits.
 var errNoRoom = errors.New("no room for the body")
 
 func (b *countedBody) Read(p []byte) (int, error) {
@@ -47,7 +47,7 @@ func (b *countedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// count charges n more bytes; it returns false where there is no room for them.
+// count charges n more bytes. It reports false if there is no room for them.
 func (b *countedBody) count(n int64) bool {
 	if !b.of.bodies.tryTake(n) {
 		return false
@@ -70,15 +70,15 @@ func (b *countedBody) giveBack() {
 	b.of.large.bodies.give(b.share)
 }
 
-// readBody reads the body and counts it as b. When ok is false, it has answered.
+// readBody reads the body and counts it as b. If ok is false, readBody has answered the request.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request, b *countedBody) (data []byte, ok bool) {
 	if r.ContentLength > s.cfg.MaxBody {
-		w.Header().Set("Connection", "close") // rather than read it all for nothing
+		w.Header().Set("Connection", "close") // the rest of the body is not needed
 		s.tooLarge(w)
 		return nil, false
 	}
 	c := http.NewResponseController(w)
-	_ = c.SetReadDeadline(time.Now().Add(bodyTime)) // not every writer can: tests
+	_ = c.SetReadDeadline(time.Now().Add(bodyTime)) // the writers of tests have no deadline
 	b.body, b.large = http.MaxBytesReader(w, r.Body, s.cfg.MaxBody), r.ContentLength > smallBody
 	data, err := io.ReadAll(b)
 	_ = c.SetReadDeadline(time.Time{})
@@ -87,7 +87,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, b *countedBody
 	case errors.As(err, &over):
 		s.tooLarge(w)
 	case errors.Is(err, errNoRoom):
-		w.Header().Set("Connection", "close") // the rest would be read for nothing
+		w.Header().Set("Connection", "close") // the rest of the body is not needed
 		busy(w, nil, "too many large requests at once", aMoment)
 	case err != nil:
 		writeError(w, http.StatusBadRequest, nil, protocol.CodeParse, "the request body did not arrive whole")
@@ -97,9 +97,9 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, b *countedBody
 	return nil, false
 }
 
-// readMessage parses the body. When ok is false, it has answered.
+// readMessage parses the body. If ok is false, readMessage has answered the request.
 func readMessage(w http.ResponseWriter, body []byte) (m *message, ok bool) {
-	if !utf8.Valid(body) { // the decoder would put U+FFFD in its place and say nothing
+	if !utf8.Valid(body) { // the decoder would replace invalid bytes by U+FFFD silently
 		writeError(w, http.StatusBadRequest, nil, protocol.CodeParse, "the request is not valid UTF-8: encode its text as UTF-8")
 		return nil, false
 	}
@@ -123,7 +123,7 @@ func (s *Server) tooLarge(w http.ResponseWriter) {
 
 type envelope struct {
 	Tag    *json.RawMessage `json:"jsonrpc"`
-	ID     json.RawMessage  `json:"id"` // nil when there is none
+	ID     json.RawMessage  `json:"id"` // nil if the message has no id
 	Method string           `json:"method"`
 }
 
@@ -180,8 +180,8 @@ func parseMessage(body []byte) (*message, error) {
 	return m, nil
 }
 
-// complete fills in "jsonrpc", and the "id" of a request, which requests written by hand leave
-// out.
+// complete adds "jsonrpc" and the "id" of a request if they are missing, as in requests written by
+// hand.
 func (m *message) complete() {
 	var add []string
 	if !m.tagged {
@@ -189,7 +189,7 @@ func (m *message) complete() {
 	}
 	if m.id == nil && m.method != "" && !strings.HasPrefix(m.method, "notifications/") {
 		m.id = json.RawMessage(`1`)
-		add = append(add, `"id":1`) // last of two keys counts: it goes behind an "id":null
+		add = append(add, `"id":1`) // the last of two equal keys counts, so the id goes behind an "id":null
 	}
 	if add == nil {
 		return
@@ -201,8 +201,8 @@ func (m *message) complete() {
 	m.body = append(append(bytes.Clone(inner), strings.Join(add, ",")...), '}')
 }
 
-// describe sets the headers that repeat the method and name of a message, for a bridge, whose
-// clients send no headers.
+// describe sets the headers that repeat the method and name of a message. A bridge needs this,
+// because the clients of a bridge send no headers.
 func (m *message) describe(h http.Header) {
 	var p struct {
 		Params struct {
@@ -210,7 +210,7 @@ func (m *message) describe(h http.Header) {
 			URI  string `json:"uri"`
 		} `json:"params"`
 	}
-	_ = json.Unmarshal(m.body, &p) // what is not there the SDK misses
+	_ = json.Unmarshal(m.body, &p) // the SDK reports a missing name
 	h.Set(protocol.MethodHeader, m.method)
 	if h.Set(protocol.NameHeader, p.Params.Name); m.method == "resources/read" {
 		h.Set(protocol.NameHeader, p.Params.URI)

@@ -12,9 +12,9 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// callerHeader tells the handlers of the SDK who calls: they see the headers of each request, but
-// only the context of a session's first. The server overwrites whatever a client sends under this
-// name.
+// callerHeader passes the caller to the handlers of the SDK, which see the headers of every request but
+// only the context of the first request of a session. The server overwrites any value that a client
+// sends in this header.
 const callerHeader = "Mailtree-Caller"
 
 // headerOf encodes a caller as the value of callerHeader.
@@ -37,7 +37,7 @@ func withCaller(ctx context.Context, extra *mcp.RequestExtra) context.Context {
 	return tool.WithCaller(ctx, c)
 }
 
-// requestHeader names, in the same way, the HTTP request that a method came in.
+// requestHeader passes the id of the HTTP request that contains a method call in the same way.
 const requestHeader = "Mailtree-Request"
 
 // underWay knows the HTTP requests that are being answered. Safe for concurrent use.
@@ -53,8 +53,8 @@ type openRequest struct {
 	wait  *progress // as answer.wait
 }
 
-// enterRequest registers a request, so that its methods end with it. Call leave when it has been
-// answered.
+// enterRequest registers a request, so that its methods end with it. The caller calls leave when the
+// request has been answered.
 func (u *underWay) enterRequest(a *answer, p *place) (leave func()) {
 	id := strconv.FormatInt(u.last.Add(1), 10)
 	u.byID.Store(id, openRequest{a.request.Context(), p, a.wait})
@@ -62,8 +62,8 @@ func (u *underWay) enterRequest(a *answer, p *place) (leave func()) {
 	return func() { u.byID.Delete(id) }
 }
 
-// bind calls cancel when the HTTP request of a method ends, at once where it has ended. stop undoes
-// it.
+// bind calls cancel when the HTTP request of a method ends, or at once if the request has ended. stop
+// undoes bind.
 func (u *underWay) bind(extra *mcp.RequestExtra, cancel func()) (stop func() bool) {
 	stop = func() bool { return true }
 	if extra == nil || extra.Header.Get(requestHeader) == "" {
@@ -101,7 +101,7 @@ func (u *underWay) withAdmission(ctx context.Context, req mcp.Request) context.C
 	return tool.WithAdmission(ctx, admission)
 }
 
-// progressToken is the token of a call whose client hears of progress; nil for other requests.
+// progressToken returns the progress token of a call; nil if the request has none.
 func progressToken(req mcp.Request) any {
 	if p, ok := req.GetParams().(*mcp.CallToolParamsRaw); ok {
 		return p.GetProgressToken()

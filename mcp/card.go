@@ -7,8 +7,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// card is a server card: what a client that knows the address learns before it connects (SEP-2127).
-// It names no tools: those are for tools/list to tell.
+// card is a server card: a client reads it before it connects (SEP-2127). The card names no tools:
+// tools/list does.
 type card struct {
 	Schema      string       `json:"$schema"`
 	Name        string       `json:"name"`
@@ -32,19 +32,19 @@ type cardHeader struct {
 }
 
 const (
-	// cardName is the server's name in the registry's form, as server.json has it. No domain of
-	// anybody's may stand before the slash: .internal is reserved for names that nobody owns.
+	// cardName is the server's name in the registry's form, as server.json has it. The part
+	// before the slash must not be a domain with an owner: .internal is reserved for private names.
 	cardName   = "internal.mailtree/mailtree"
 	cardSchema = "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json"
 	cardType   = "application/mcp-server-card+json"
 )
 
-// cardPaths are the one that SEP-2127 reserves, and the one under /.well-known/ that scanners ask.
+// cardPaths are the path that SEP-2127 reserves and the path under /.well-known/ that scanners request.
 var cardPaths = []string{"GET /mcp/server-card", "GET /.well-known/mcp/server-card.json"}
 
-// card tells who the server is, without the token: a client has to know that it needs one. There is
-// no header that lets pages of other origins read it, which SEP-2127 asks of public servers: no web
-// page needs to know what runs on this machine.
+// card serves the card without a token, because a client has to learn from the card that it needs a
+// token. SEP-2127 asks public servers for a header that lets pages of other origins read the card. This
+// server sends no such header: no web page needs to know which programs run on this machine.
 func (s *Server) card(w http.ResponseWriter, r *http.Request) {
 	remote := cardRemote{Type: "streamable-http", URL: "http://" + r.Host + "/mcp"}
 	if s.cfg.RequireToken {

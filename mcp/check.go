@@ -42,8 +42,8 @@ func (s *Server) rightHost(host string) bool {
 
 // checkOrigin refuses requests from web pages of other origins, whatever the method. Programs send
 // no Origin. A page of this very server may call it, and on loopback also a page served from
-// another port of the same name. Browsers leave Origin out of some requests, such as those for
-// images and links; they mark these with Sec-Fetch-Site.
+// another port of the same name. Browsers leave Origin out of some requests, such as requests for
+// images and links, and mark these requests with Sec-Fetch-Site.
 func (s *Server) checkOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !rightOrigin(r) {
@@ -95,8 +95,8 @@ func loopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// checkToken finds out how the server knows the caller. It refuses a wrong token even where none is
-// needed: whoever sends one believes that it identifies them.
+// checkToken finds out how the server knows the caller. It refuses a wrong token even if no token is
+// needed: a client that sends a token believes that the token identifies it.
 func (s *Server) checkToken(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		given, c := r.Header.Values("Authorization"), tool.Unknown()
@@ -108,7 +108,7 @@ func (s *Server) checkToken(next http.Handler) http.Handler {
 				return
 			}
 			c.Auth = "token"
-		case s.cfg.RequireToken: // also when it has none to compare with: never open by mistake
+		case s.cfg.RequireToken: // also if the server has no token to compare with
 			unauthorized(w, "", "this server requires a token: "+howToToken)
 			return
 		}
@@ -116,8 +116,8 @@ func (s *Server) checkToken(next http.Handler) http.Handler {
 	})
 }
 
-// here reports whether a request comes from this machine. A tunnel ends here too, but whatever is
-// forwarded for somebody and says so comes from elsewhere.
+// here reports whether a request comes from this machine. A request with a header of a proxy or tunnel
+// that forwards for another machine does not.
 func here(r *http.Request) bool {
 	forwarded := r.Header.Get("Forwarded") != "" || r.Header.Get("X-Forwarded-For") != ""
 	return loopback(hostname(r.RemoteAddr)) && !forwarded

@@ -11,7 +11,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// CompleteAsk is the body of POST /mailtree/complete: what a person has begun to type.
+// CompleteAsk is the body of POST /mailtree/complete: the word that a person has begun to type.
 type CompleteAsk struct {
 	Person string `json:"person,omitempty"` // whose messages come first
 	What   string `json:"what"`             // CompleteAgents and its like
@@ -24,21 +24,21 @@ const (
 	CompleteMessages = "messages"
 	CompleteThreads  = "threads"
 	CompleteProjects = "projects"
-	CompleteClaims   = "claims" // the person's
+	CompleteClaims   = "claims" // claims of the person
 )
 
-// Completions are words that begin so, each with what it is.
+// Completions are the words that begin with the typed text.
 type Completions struct {
 	Words []Completion `json:"words"`
 }
 
-// Completion is one word.
+// Completion is one word with a description.
 type Completion struct {
 	Word  string `json:"word"`
 	About string `json:"about,omitempty"`
 }
 
-// maxCompletions is how many words a shell is shown.
+// maxCompletions is the most words that an answer has.
 const maxCompletions = 50
 
 func (s *Server) complete(ctx context.Context, p *maildir.Project, ask *CompleteAsk) (found Completions, err error) {
@@ -67,7 +67,7 @@ func (s *Server) complete(ctx context.Context, p *maildir.Project, ask *Complete
 	return found, nil
 }
 
-// claimedBy are the paths that the person has claimed and that begin so.
+// claimedBy returns the paths claimed by the person that begin with the typed text.
 func claimedBy(ctx context.Context, p *maildir.Project, ask *CompleteAsk) (words []Completion, err error) {
 	const all = false
 	held, err := p.Claims(ctx, all)
@@ -79,12 +79,12 @@ func claimedBy(ctx context.Context, p *maildir.Project, ask *CompleteAsk) (words
 	return words, err
 }
 
-// newestOf are the newest messages of the person that begin so, as short as a person types them.
+// newestOf returns the short ids of the newest messages of the person that begin with the typed text.
 func newestOf(ctx context.Context, p *maildir.Project, ask *CompleteAsk) (words []Completion) {
 	q := index.InboxQuery{Agent: ask.Person, Limit: maxCompletions, Peek: true}
 	const markRead = false
 	page, err := tool.Box(ctx, p, q.Agent).Inbox(ctx, q, markRead, maildir.Waiting{})
-	if err != nil { // the person is no agent here yet
+	if err != nil { // the person is not an agent of the project yet
 		return nil
 	}
 	for _, m := range page.Messages {

@@ -6,18 +6,18 @@ import (
 	"mailtree/maildir"
 )
 
-// DeskAsk is the body of POST /mailtree/desk: what a person at a command line means in the project.
+// DeskAsk is the body of POST /mailtree/desk: the person and the ids that a command line names.
 type DeskAsk struct {
-	Person string   `json:"person,omitempty"` // whose command it is; "": nobody's
-	IDs    []string `json:"ids,omitempty"`    // of messages, shortened, or of threads
+	Person string   `json:"person,omitempty"` // the person who runs the command; "": no person
+	IDs    []string `json:"ids,omitempty"`    // shortened ids of messages, or ids of threads
 }
 
-// Desk is what there is of that. The person's agent is made where it is missing.
+// Desk is the project with the person's agent and the full ids. The agent is created if it is missing.
 type Desk struct {
 	Slug     string   `json:"slug"`
 	HumanKey string   `json:"human_key"`
 	Person   string   `json:"person,omitempty"`
-	Made     bool     `json:"made,omitempty"` // just now
+	Made     bool     `json:"made,omitempty"` // the agent was created by this call
 	IDs      []string `json:"ids,omitempty"`  // in full
 }
 

@@ -15,8 +15,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// table lists what the server offers: one line for each toolset package below this one. All of them
-// are on the Unix socket too, at /toolset/<name>/mcp (peer.go).
+// table lists the toolsets of the server: one line for each toolset package below this package. All
+// toolsets are on the Unix socket too, at /toolset/<name>/mcp (peer.go).
 func (s *Server) table() []*door {
 	cfg := tool.Config{
 		Store:     s.cfg.Store,
@@ -31,14 +31,14 @@ func (s *Server) table() []*door {
 		{name: "mail", set: mail.New(cfg), paths: []string{"/mcp", "/mcp/{$}"}},
 		{name: "postal", set: postal.New(cfg), paths: agentPaths()},
 		{name: "aimx", set: aimx.New(cfg), guests: true}, // on the Unix socket only: it asks for the uid
-		{name: "agentmail", set: agentmail.New(cfg)},     // on the Unix socket only: where its callers run tells who they are
+		{name: "agentmail", set: agentmail.New(cfg)},     // on the Unix socket only: it identifies callers by the folder or pane they run in
 	}
 }
 
 // agentPaths returns the paths of a toolset whose callers name themselves in the path (postal).
 func agentPaths() []string { return []string{"/agents/{agent}/mcp", "/agents/{agent}/mcp/{$}"} }
 
-// toolset is what a toolset package returns: a *tool.Set, or a type around one.
+// toolset is the result of a toolset package: a *tool.Set, or a type around a *tool.Set.
 type toolset interface {
 	Server() *mcp.Server
 	Run(ctx context.Context) error // until ctx ends, see tool.Set.Run
@@ -47,8 +47,8 @@ type toolset interface {
 // plain is a toolset that also accepts {"tool": …, "args": …} as a body, as its programs send it,
 // and answers without an envelope: see plain.go.
 type plain interface {
-	// Plain turns the structured content of a tool's result, which is no refusal, into the answer,
-	// as JSON.
+	// Plain converts the structured content of a tool's result to the JSON of the answer. The result
+	// is not a refusal.
 	Plain(structured []byte) []byte
 }
 
@@ -58,13 +58,13 @@ type door struct {
 	set   toolset
 	paths []string // over TCP, as http.ServeMux has them; none for a toolset that is on the Unix socket only (peer.go)
 
-	guests bool // made for several users: on the socket, users other than the server's may have it
+	guests bool // on the socket, users other than the server's user may use the toolset
 
 	stateless, stateful http.Handler
 }
 
-// mount gives each toolset its handlers. Callers, limits, log lines and recovery are the same for
-// all.
+// mount gives each toolset its handlers. Callers, limits, log lines and recovery are the same for all
+// toolsets.
 func (s *Server) mount(doors ...*door) {
 	for _, d := range doors {
 		d.set.Server().AddReceivingMiddleware(s.receive, s.countCalls(d.name))
@@ -84,7 +84,7 @@ func (s *Server) mount(doors ...*door) {
 	}
 }
 
-// address adds to the caller what the address says: its name and its project.
+// address adds the name and the project in the address of the request to the caller.
 func address(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := tool.CallerOf(r.Context())

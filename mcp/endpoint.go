@@ -9,12 +9,12 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// noSession is an id that no session has. The server puts it in the place of the id of another
-// caller's session, so that the client gets the same answer as for a session that does not exist.
+// noSession is an id that no session has. If a request names another caller's session, the server
+// replaces the id by noSession, so the client gets the same answer as for an unknown session.
 const noSession = "none"
 
-// endpoint serves the URLs of a toolset. Only the version header decides the era: old clients send
-// Mcp-Method too (mcp-remote), and an era chosen by it would silently break push.
+// endpoint serves the URLs of a toolset. Only the version header decides the era. Mcp-Method must not
+// decide: some old clients (mcp-remote) send it too, and the wrong era would silently break push.
 func (s *Server) endpoint(d *door) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Set(callerHeader, headerOf(tool.CallerOf(r.Context())))
@@ -36,8 +36,8 @@ func (s *Server) serve(d *door, w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodDelete && session && !era:
 		s.endSession(d, w, r)
 	default:
-		// The status is not 400: clients take 405 on GET to mean that there is no stream, and go
-		// on.
+		// The status is 405, not 400: on GET, clients take 405 to mean that there is no stream, and
+		// go on.
 		w.Header().Set("Allow", "POST")
 		http.Error(w, "405: POST JSON-RPC messages here; GET and DELETE need the Mcp-Session-Id of a session", http.StatusMethodNotAllowed)
 	}
@@ -54,7 +54,7 @@ func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, sess
 	if !ok {
 		return
 	}
-	place := counted.of.admit(counted.large) // only now: a body that does not come keeps nobody out
+	place := counted.of.admit(counted.large) // not earlier: a client that does not send its body must not hold a place
 	if place == nil {
 		busy(w, nil, "too many requests at once", aMoment)
 		return
@@ -115,8 +115,8 @@ func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, sess
 	case era:
 		d.stateless.ServeHTTP(a, a.request)
 	case bare:
-		// Only for programs that call without a session over HTTP; a bridge's clients read the
-		// content.
+		// Only programs that call without a session over HTTP need this; the clients of a bridge read
+		// the content.
 		a.merge = r.Header.Get(protocol.VersionHeader) == "" && m.method == "tools/call" && !bridged
 		d.stateless.ServeHTTP(a, a.request)
 	case session:
@@ -148,15 +148,15 @@ func (s *Server) stream(d *door, w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// inSession reports whether a request is in a session of its caller. Where it is not, an initialize
-// that names one begins another.
+// inSession reports whether a request is in a session of its caller. An initialize that names another
+// session begins a new session.
 func (s *Server) inSession(d *door, r *http.Request) bool {
 	id := r.Header.Get(protocol.SessionHeader)
 	return s.sessions.has(id, ownerOf(tool.CallerOf(r.Context()))) && d.lives(id)
 }
 
-// endSession serves the DELETE of a session, which ends what is under way in it: the SDK would wait
-// for that.
+// endSession serves the DELETE of a session. It cancels the requests of the session first, because the
+// SDK would wait for them.
 func (s *Server) endSession(d *door, w http.ResponseWriter, r *http.Request) {
 	_, done := s.enterSession(d, r) // the request itself does not end with the session
 	defer done()

@@ -9,11 +9,11 @@ import (
 	"mailtree/maildir"
 )
 
-// HookEvent is the body of POST /mailtree/hook: what a client has told its hook.
+// HookEvent is the body of POST /mailtree/hook: an event that a client has reported to its hook.
 type HookEvent struct {
 	Kind string `json:"kind"` // HookStart and its like
 	maildir.Visit
-	Deaf bool `json:"deaf,omitempty"` // nothing reaches the model now
+	Deaf bool `json:"deaf,omitempty"` // the client cannot pass text to the model at this event
 }
 
 // The kinds of HookEvent: a session begins or loses its context, a prompt comes, tools have run,
@@ -29,18 +29,18 @@ const (
 	HookEnd      = "end"
 )
 
-// HookAnswer is what the hook is to say. All of it is empty where the folder is no project's.
+// HookAnswer is the output of the hook. It is empty if the folder belongs to no project.
 type HookAnswer struct {
-	Agent string `json:"agent,omitempty"` // who the session is
-	Tell  string `json:"tell,omitempty"`  // to the model
+	Agent string `json:"agent,omitempty"` // the agent of the session
+	Tell  string `json:"tell,omitempty"`  // a text for the model
 }
 
 func (s *Server) hookEvent(ctx context.Context, _ *maildir.Project, e *HookEvent) (HookAnswer, error) {
 	return e.happened(ctx, s.cfg.Store)
 }
 
-// happened notes in the store what has happened, and returns what is to be told. Errors: those of the
-// store.
+// happened records the event in the store and returns the text for the model. It returns the errors of
+// the store.
 func (e *HookEvent) happened(ctx context.Context, store *maildir.Store) (a HookAnswer, err error) {
 	v := e.Visit
 	if !v.Valid() || e.Dir == "" {
@@ -48,7 +48,7 @@ func (e *HookEvent) happened(ctx context.Context, store *maildir.Store) (a HookA
 	}
 	p, err := store.Project(ctx, e.Dir)
 	switch {
-	case errors.Is(err, maildir.ErrNotFound): // not ours
+	case errors.Is(err, maildir.ErrNotFound): // the folder belongs to no project
 		return a, nil
 	case err != nil:
 		return a, err
@@ -77,7 +77,8 @@ func (e *HookEvent) happened(ctx context.Context, store *maildir.Store) (a HookA
 	return a, err
 }
 
-// nobody is the answer where the session is no agent: to a session that begins, why its name is none.
+// nobody is the answer for a session without an agent. If the session begins, it explains why its
+// AGENT_NAME is refused.
 func (e *HookEvent) nobody(err error) (a HookAnswer, _ error) {
 	unusable := errors.Is(err, maildir.ErrInvalid) || errors.Is(err, maildir.ErrConflict)
 	if e.Kind != HookStart || e.Agent == "" || !unusable {
@@ -87,8 +88,9 @@ func (e *HookEvent) nobody(err error) (a HookAnswer, _ error) {
 	return a, nil
 }
 
-// tell returns what the model is told at the event: who it is, once, and new mail, but at the start
-// of a session. At its end a turn goes on for mail alone.
+// tell returns the text for the model at the event: the introduction, once in a session, and new mail,
+// except at the start of a session. At HookStop it returns "" if there is no new mail: the introduction
+// alone does not prolong a turn.
 func (e *HookEvent) tell(ctx context.Context, p *maildir.Project, k maildir.SessionKey, agent string) (string, error) {
 	news := ""
 	if e.Kind != HookStart {

@@ -10,7 +10,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// gauge counts what is in use and refuses more than max.
+// gauge counts units in use and refuses more than max.
 type gauge struct {
 	max  int64
 	used atomic.Int64
@@ -26,7 +26,7 @@ func (g *gauge) tryTake(n int64) bool {
 
 func (g *gauge) give(n int64) { g.used.Add(-n) }
 
-// limits bound what may be in use at once. Large requests count twice: among all requests and
+// limits bound the requests, bodies and streams that are in use at once. Large requests count twice: among all requests and
 // bodies, and in large, whose maxima are lower, so that small requests always find room.
 type limits struct {
 	requests, streams, bodies gauge
@@ -46,8 +46,8 @@ func (l *limits) set(requests, streams, bodies int64) {
 	l.large.requests.max, l.large.bodies.max = requests-requests/smallShare, bodies-bodies/smallShare
 }
 
-// guestShare divides each limit for other users on the socket: they get a fourth, beside the
-// server's own user, who is served whatever they do.
+// guestShare divides each limit for other users on the socket: they have a fourth of their own, so the
+// server's own user is served whatever they do.
 const guestShare = 4
 
 // limitsOf returns the limits of the user who makes the request.
@@ -58,18 +58,19 @@ func (s *Server) limitsOf(r *http.Request) *limits {
 	return &s.limits
 }
 
-// place is the place of one request among those being worked on. A request that lasts (a stream, a
+// place is the place of one request among the requests being worked on. A request that lasts (a stream, a
 // call that waits for mail) moves to the streams. Safe for concurrent use.
 type place struct {
 	of    *limits
 	large bool
 
 	mu    sync.Mutex
-	in    *gauge // requests or streams; nil when it was left
-	waits bool   // counted among of.waiting
+	in    *gauge // requests or streams; nil after leave
+	waits bool   // counted in of.waiting
 }
 
-// admit takes a place among the requests; nil when there is none. The caller calls leave on it.
+// admit takes a place among the requests. It returns nil if none is free. The caller calls leave on
+// the place.
 func (l *limits) admit(large bool) *place {
 	if large && !l.large.requests.tryTake(1) {
 		return nil
@@ -83,8 +84,8 @@ func (l *limits) admit(large bool) *place {
 	return &place{of: l, large: large, in: &l.requests}
 }
 
-// moveToStreams moves the request to the streams until it is answered, and reports whether it did:
-// where there is no room for one more stream, the request stays where it was. A request that has
+// moveToStreams moves the request to the streams until it is answered, and reports whether it did.
+// If there is no room for one more stream, the request stays among the requests. A request that has
 // been answered meanwhile takes no room.
 func (p *place) moveToStreams() bool {
 	p.mu.Lock()
@@ -100,8 +101,8 @@ func (p *place) moveToStreams() bool {
 	return true
 }
 
-// roomToWait is moveToStreams for a call that is about to wait for mail. Errors:
-// maildir.ErrUnavailable.
+// roomToWait is moveToStreams for a call that is about to wait for mail. It returns
+// maildir.ErrUnavailable if there is no room.
 func (p *place) roomToWait() error {
 	if p.moveToStreams() {
 		p.countWaiting()
@@ -147,21 +148,21 @@ func (p *place) vacate() {
 // aMoment says when to try again where requests end soon.
 const aMoment = "try again in a moment"
 
-// busy answers that a limit is reached: which one, and what to do.
+// busy answers that a limit is reached; text names the limit.
 func busy(w http.ResponseWriter, id []byte, what, then string) {
 	w.Header().Set("Retry-After", "1")
 	writeError(w, http.StatusServiceUnavailable, id, protocol.CodeBusy, "the server is busy ("+what+"): "+then)
 }
 
-// Usage is how much is in use at a moment.
+// Usage counts the requests, streams and sessions at one moment.
 type Usage struct {
-	Requests int // worked on
+	Requests int // requests being worked on
 	Streams  int // open streams and bridges, and calls that wait for mail
 	Waiting  int // calls that wait for mail
-	Sessions int // in memory; others are resumed from the store
+	Sessions int // sessions in memory; other sessions are resumed from the store
 }
 
-// Usage tells how much is in use now.
+// Usage returns the current Usage.
 func (s *Server) Usage() (u Usage) {
 	for _, l := range []*limits{&s.limits, &s.guests} {
 		u.Requests += int(l.requests.used.Load())

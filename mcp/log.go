@@ -18,7 +18,7 @@ type LogLine struct {
 	Back   format.Stamp `json:"back_to,omitzero"`
 }
 
-// logHistory tells the history as it is found.
+// logHistory sends the entries of the history as they are found.
 func (s *Server) logHistory(ctx context.Context, p *maildir.Project, q *maildir.LogQuery, say func(any) error) error {
 	var gone error
 	q.Progress = func(looked int, back time.Time) {

@@ -7,13 +7,13 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// MessageAsk is the body of POST /mailtree/archive and its like: what a person does to a message.
+// MessageAsk is the body of POST /mailtree/archive, delete, undo, amendable and amend.
 type MessageAsk struct {
-	Agent string `json:"agent"` // the person's
+	Agent string `json:"agent"` // the agent of the person
 	ID    string `json:"id,omitempty"`
 
 	Text    string `json:"text,omitempty"`    // of POST /mailtree/amend: see maildir.Amendable
-	Version string `json:"version,omitempty"` // as Text
+	Version string `json:"version,omitempty"` // of POST /mailtree/amend
 }
 
 // Archived is the answer of POST /mailtree/archive.

@@ -7,13 +7,13 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// NewAgent is the body of POST /mailtree/agent: which agent there is to be, of exactly that name.
+// NewAgent is the body of POST /mailtree/agent: an agent to create with exactly that name.
 type NewAgent struct {
 	Name string `json:"name"`
 	maildir.Registration
 }
 
-// MadeAgent is the answer.
+// MadeAgent is the answer of POST /mailtree/agent.
 type MadeAgent struct {
 	Name    string `json:"name"`
 	Project string `json:"project"` // slug
@@ -23,16 +23,16 @@ func (s *Server) newAgent(ctx context.Context, p *maildir.Project, ask *NewAgent
 	return MadeAgent{ask.Name, p.Slug}, p.NewAgent(ctx, ask.Name, ask.Registration)
 }
 
-// NewDraft is the body of POST /mailtree/draft: whose draft there is to be, and to whom.
+// NewDraft is the body of POST /mailtree/draft: the author and the recipients of a draft to create.
 type NewDraft struct {
 	Agent string   `json:"agent"`
 	To    []string `json:"to,omitempty"`
 }
 
-// MadeDraft is the answer.
+// MadeDraft is the answer of POST /mailtree/draft.
 type MadeDraft struct {
-	File   string `json:"file"`   // on the disk
-	Outbox string `json:"outbox"` // the folder in which it is sent
+	File   string `json:"file"`   // absolute path of the draft
+	Outbox string `json:"outbox"` // the folder from which drafts are sent
 }
 
 func (s *Server) newDraft(ctx context.Context, p *maildir.Project, ask *NewDraft) (made MadeDraft, err error) {

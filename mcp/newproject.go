@@ -6,16 +6,16 @@ import (
 	"mailtree/maildir"
 )
 
-// NewProject is the body of POST /mailtree/project: which project there is to be.
+// NewProject is the body of POST /mailtree/project: the project to create.
 type NewProject struct {
 	Key string `json:"key"` // an absolute path
 }
 
-// MadeProject is the project of that key, new or not.
+// MadeProject is the answer: the new or existing project of the key.
 type MadeProject struct {
 	Slug     string `json:"slug"`
 	HumanKey string `json:"human_key"`
-	Note     string `json:"note,omitempty"` // what whoever made it may not expect
+	Note     string `json:"note,omitempty"` // says what the person may not expect of the project
 }
 
 func (s *Server) newProject(ctx context.Context, _ *maildir.Project, ask *NewProject) (made MadeProject, err error) {

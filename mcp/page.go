@@ -9,23 +9,23 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Page is the page for people. It decides itself who may read and write there.
+// Page is the page for people. The Page itself decides who may read and write.
 type Page interface {
 	http.Handler
-	// Link makes a path that begins a session of a person, whom the server knows by auth, once, and
-	// opens the project of that slug, the first page where slug is "".
+	// Link returns a path that can be opened once. It begins a session of the person and opens the
+	// project of the slug, or the first page if slug is "". auth says how the server knows the person.
 	Link(person, auth, slug string) string
 }
 
-// pagePaths are the addresses that are the page's alone.
+// pagePaths are the addresses that only the page serves.
 var pagePaths = []string{"/p/", "GET /open/", "GET /static/"}
 
-// servePage hands a request to the page. It counts among the requests, a stream among the streams.
+// servePage passes a request to the page. A stream counts as a stream, another request as a request.
 func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case s.cfg.Page == nil:
 		notFound(w, r)
-	case strings.HasSuffix(r.URL.Path, "/stream"): // whatever it accepts
+	case strings.HasSuffix(r.URL.Path, "/stream"): // whatever the Accept header says
 		s.lasting(w, r, func(ctx context.Context, a *answer) { s.cfg.Page.ServeHTTP(a, r.WithContext(ctx)) })
 	default:
 		place := s.limits.admit(r.ContentLength > smallBody)
@@ -38,13 +38,13 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// LinkAsk is the body of POST /mailtree/link: who wants to open the page, of the project or the first
-// one.
+// LinkAsk is the body of POST /mailtree/link: the person who wants to open the page, at the project if
+// one is named.
 type LinkAsk struct {
 	Person string `json:"person"`
 }
 
-// PageLink opens the page, once.
+// PageLink is the answer of POST /mailtree/link.
 type PageLink struct {
 	URL string `json:"url"`
 }

@@ -22,15 +22,15 @@ import (
 //	/toolset/<name>/hold   GET: an answer that lasts until the client or the server goes:
 //	                       how a bridge keeps the server, and notices its end
 //	/health, /metrics      as over TCP
-//	/mailtree/<verb>       POST, JSON: what a command of the same version asks for, perhaps of ?project=<a key,
+//	/mailtree/<verb>       POST, JSON: a request of a command of the same version, perhaps with ?project=<a key,
 //	                       a slug, or the last element of a path> (each in a file of its name)
 //	/yield                 POST: a server in the background makes room for one in the foreground
 //
 // The caller is the peer's user, looked up for every connection. The server's own user and root may
-// use everything; other users, where SOCKET lets them in, the toolsets that are made for several
-// users (aimx). Nobody needs a token. A bridge says in protocol.HelloHeader who it is and where it
-// runs; over TCP that header means nothing. The limits are those of HTTP; other users have a share
-// of their own.
+// use everything. If SOCKET lets other users in, they may use the toolsets for several users (aimx). No
+// caller needs a token. A bridge sends its agent, project and folder in protocol.HelloHeader; over TCP
+// the server ignores that header. The socket has the limits of HTTP; other users have a share of their
+// own.
 
 type uidKey struct{}
 
@@ -65,7 +65,7 @@ func (s *Server) socketHandler() http.Handler {
 	return s.recover(s.logged(s.peer(s.checkOrigin(mux))))
 }
 
-// verbs are what commands ask for, by name.
+// verbs returns the handlers of /mailtree/<verb>, by verb.
 func (s *Server) verbs() map[string]http.Handler {
 	all := map[string]http.Handler{
 		"agent":     verb(s, s.newAgent),
@@ -95,7 +95,7 @@ func (s *Server) verbs() map[string]http.Handler {
 	return all
 }
 
-// peer finds out which user calls.
+// peer puts the calling user into the request.
 func (s *Server) peer(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		uid, ok := r.Context().Value(uidKey{}).(int)
@@ -177,7 +177,7 @@ func (s *Server) lasting(w http.ResponseWriter, r *http.Request, do func(ctx con
 	do(a.request.Context(), a)
 }
 
-// stopServer answers which process is about to end.
+// stopServer stops the server. The answer names the process that is about to end.
 func (s *Server) stopServer(w http.ResponseWriter, r *http.Request) {
 	s.answerVerb(w, r, Stopping{os.Getpid()}, nil)
 	if s.cfg.Stop != nil {

@@ -8,11 +8,11 @@ import (
 )
 
 // Plain bodies: {"tool": …, "args": …} in place of a JSON-RPC message, as postal's programs send
-// it. The answer is what the tool returns there, without an envelope; a refusal is its {error,
-// code, near} with a status of 400, or 503 where trying again may help.
+// it. The answer is the result of the tool without an envelope; a refusal is the {error, code, near} of
+// the tool with status 400, or 503 if trying again may help.
 
-// translate turns a plain body into a tools/call. It returns false, and changes nothing, where the
-// body is not plain.
+// translate converts a plain body to a tools/call. It reports false and changes nothing if the body is
+// not plain.
 func (m *message) translate() bool {
 	var p struct {
 		Tool *string         `json:"tool"`
@@ -42,10 +42,10 @@ func plainAnswer(body []byte, shape plain) (status int, answer []byte) {
 		} `json:"error"`
 	}
 	if err := json.Unmarshal(body, &m); err != nil {
-		panic(err) // the SDK made it
+		panic(err) // the SDK has encoded body
 	}
 	switch {
-	case m.Error != nil: // what is no fault of the arguments: a tool that does not exist
+	case m.Error != nil: // the arguments are not at fault: the tool does not exist
 		text := m.Error.Message + "; the method tools/list names those there are"
 		return http.StatusBadRequest, tool.Encode(tool.Refusal{Error: text, Code: "invalid", Near: []string{}})
 	case !m.Result.IsError:
@@ -53,7 +53,7 @@ func plainAnswer(body []byte, shape plain) (status int, answer []byte) {
 	}
 	var r tool.Refusal
 	if err := json.Unmarshal(m.Result.Structured, &r); err != nil {
-		panic(err) // package tool made it
+		panic(err) // package tool has encoded the refusal
 	}
 	switch r.Code {
 	case "unavailable":

@@ -8,16 +8,16 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Problems are files that are not valid, by path.
+// Problems are the invalid files, by path.
 type Problems struct {
 	Problems []format.Problem `json:"problems"`
-	More     bool             `json:"more"` // there are more than these
+	More     bool             `json:"more"` // there are more invalid files
 }
 
-// mostProblems is how many POST /mailtree/problems lists.
+// mostProblems is the most files that POST /mailtree/problems lists.
 const mostProblems = 1000
 
-// problems lists those of the project, without one those of every project.
+// problems lists the invalid files of the project, or of every project if none is named.
 func (s *Server) problems(ctx context.Context, of *maildir.Project, _ *struct{}) (answer Problems, err error) {
 	slug := ""
 	if of != nil {

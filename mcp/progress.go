@@ -9,9 +9,9 @@ import (
 )
 
 // progress is the ResponseWriter of a call that may wait for mail for an hour. Clients give up on a
-// call that shows no sign of life, so from begin on the answer is an event stream: its headers go
-// out at once, and a notification each interval until end. What is written after begin is one JSON
-// document and becomes an event. Safe for concurrent use. Spec: MCP 2025-06-18, progress.
+// call that shows no sign of life, so after begin the answer is an event stream: begin sends the headers,
+// and a notification follows in each interval until end. The JSON document that is written after begin
+// becomes an event. Safe for concurrent use. Spec: MCP 2025-06-18, progress.
 type progress struct {
 	http.ResponseWriter
 	every time.Duration
@@ -91,7 +91,7 @@ func (p *progress) tick(token any) {
 	}
 }
 
-// say writes a notification; false when it was the last, or the call has been answered.
+// say writes a notification. It reports false if no other notification can follow.
 func (p *progress) say(notification []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,7 +102,7 @@ func (p *progress) say(notification []byte) bool {
 	return err == nil
 }
 
-// WriteHeader passes the status on; after begin there is one already.
+// WriteHeader passes the status on, unless begin has sent a status already.
 func (p *progress) WriteHeader(status int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,7 +139,7 @@ func (p *progress) event(data []byte) (int, error) {
 	return len(data), p.flush()
 }
 
-// flush sends what is written. The caller holds p.mu.
+// flush sends the written bytes. The caller holds p.mu.
 func (p *progress) flush() error {
 	extendDeadline(p.ResponseWriter, 0)
 	err := http.NewResponseController(p.ResponseWriter).Flush()

@@ -9,7 +9,7 @@ import (
 
 // ProjectsAsk is the body of POST /mailtree/projects.
 type ProjectsAsk struct {
-	Person string `json:"person,omitempty"` // whose unread mail is counted
+	Person string `json:"person,omitempty"` // the person whose unread mail is counted
 }
 
 // Projects is every project of the store, by slug.
@@ -17,12 +17,12 @@ type Projects struct {
 	Projects []ProjectLine `json:"projects"`
 }
 
-// ProjectLine is one of them.
+// ProjectLine is one project.
 type ProjectLine struct {
 	Slug     string `json:"slug"`
 	HumanKey string `json:"human_key,omitempty"`
 	Created  string `json:"created,omitempty"`
-	Unread   int    `json:"unread"` // of the person; 0 also where they are no agent there
+	Unread   int    `json:"unread"` // of the person; 0 also if the person is not an agent of the project
 }
 
 func (s *Server) listProjects(ctx context.Context, _ *maildir.Project, ask *ProjectsAsk) (out Projects, err error) {

@@ -53,8 +53,8 @@ func (s *Server) countCalls(toolset string) mcp.Middleware {
 	}
 }
 
-// namedBy returns the name or URI that a request asks for, which the SDK repeats where nothing has
-// it.
+// namedBy returns the name or URI that a request asks for. The SDK repeats it in its error if it is
+// unknown.
 func namedBy(req mcp.Request) string {
 	switch p := req.GetParams().(type) {
 	case *mcp.CallToolParamsRaw:
@@ -71,14 +71,14 @@ func namedBy(req mcp.Request) string {
 	return ""
 }
 
-// lifetime ends the context of a method with the HTTP request that it came in, and that of a
-// subscription with the server. In a session the protocol would let methods go on when a connection
-// breaks, for clients that come back for the answer. Here clients cannot, and a call that waits
-// would take mail for nobody.
+// lifetime ends the context of a method with its HTTP request, and the context of a subscription with
+// the server. In a session, the protocol would let a method go on after its connection breaks, for
+// clients that return for the answer. Clients of this server cannot, and a waiting call would pop mail
+// that no client reads.
 func (s *Server) lifetime(ctx context.Context, method string, extra *mcp.RequestExtra) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := func() bool { return true }
-	if !strings.HasPrefix(method, "notifications/") { // to those the answer comes first
+	if !strings.HasPrefix(method, "notifications/") { // a notification is answered before it is handled
 		stop = s.underWay.bind(extra, cancel)
 	}
 	if method == "subscriptions/listen" {

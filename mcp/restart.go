@@ -17,16 +17,18 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Sessions go on after the server was started anew, because most clients that are answered 404 for
-// theirs do not begin another. What a client said to begin its session stands in the store (package
-// resume); when a request names a session that the SDK does not have any more, the server says the
-// same again in the client's name, under the same id. What changed meanwhile nobody knows, so the
-// client's next stream begins with one notification for each of its subscriptions.
+// Sessions survive a restart of the server, because most clients do not begin a new session when a
+// request in the old one is answered with 404. The store keeps the messages with which a client began
+// its session (package resume). If a request names a session that the SDK no longer has, the server
+// repeats these messages in the client's name, under the same id. The server does not know which
+// resources changed meanwhile, so the client's next stream begins with one notification for each
+// subscription.
 
-// sessionsDir is the folder of the store that keeps them.
+// sessionsDir is the folder of the store that keeps the sessions.
 const sessionsDir = "sessions"
 
-// keepIn makes the folder of sessions: below the store's folder, or, without a store, nowhere.
+// keepIn returns the folder of sessions below the store's folder. Without a store, sessions are not
+// kept.
 func (s *Server) keepIn() {
 	s.kept = resume.Folder{Most: s.cfg.MaxSessions}
 	if s.cfg.Store != nil {
@@ -35,18 +37,18 @@ func (s *Server) keepIn() {
 	}
 }
 
-// signedFor is to whom the id of a session belongs that a caller begins.
+// signedFor names the owner of a session that the caller begins.
 func (d *door) signedFor(c tool.Caller) string { return d.name + " " + ownerOf(c) }
 
-// nextID chooses the id of the session that the SDK begins next. The SDK asks for it without saying
-// for which request.
+// nextID chooses the id of the session that the SDK begins next. The SDK asks for an id without naming
+// the request.
 type nextID struct {
 	mu   sync.Mutex
-	give func() string // called with mu held, which it unlocks
+	give func() string // called with mu held; give unlocks mu
 }
 
-// serve has h begin a session with that id. The SDK asks for the id before it reads the body:
-// nobody waits here for another's client.
+// serve lets h begin a session with the id. The SDK asks for the id before it reads the body, so a slow
+// client does not make others wait.
 func (n *nextID) serve(h http.Handler, w http.ResponseWriter, r *http.Request, id string) {
 	n.mu.Lock()
 	given := false
@@ -63,10 +65,10 @@ func (n *nextID) serve(h http.Handler, w http.ResponseWriter, r *http.Request, i
 	h.ServeHTTP(w, r)
 }
 
-// get is the GetSessionID of every toolset. Only serve leads to it.
+// get is the GetSessionID of every toolset. It is called only within serve.
 func (n *nextID) get() string { return n.give() }
 
-// keepSession keeps what a message that was answered means for its session.
+// keepSession saves the effect of an answered message on its session.
 func (s *Server) keepSession(ctx context.Context, req mcp.Request) {
 	var edit func(k *resume.Session) error
 	switch p := req.GetParams().(type) {
@@ -98,10 +100,10 @@ func (s *Server) keepSession(ctx context.Context, req mcp.Request) {
 	}
 }
 
-// enterSession keeps the session of a request from being ended to make room until done is called;
-// the context of the request that it returns ends when the session's client ends the session. A
-// session that the SDK does not have any more it resumes. Where there is no such session of this
-// caller, the request names none.
+// enterSession protects the session of a request from being ended to make room, until done is called.
+// The context of the returned request ends when the client ends the session. enterSession resumes a
+// session that the SDK no longer has. If the caller has no such session, the returned request names
+// noSession.
 func (s *Server) enterSession(d *door, r *http.Request) (in *http.Request, done func()) {
 	id, c := r.Header.Get(protocol.SessionHeader), tool.CallerOf(r.Context())
 	ctx, done, ok := s.sessions.use(r.Context(), id, ownerOf(c))
@@ -121,12 +123,12 @@ func (s *Server) enterSession(d *door, r *http.Request) (in *http.Request, done 
 	return r.WithContext(ctx), done
 }
 
-// resume begins a session that was kept anew, under its id, and reports whether the session is
-// there now. While the server has no room for one more session it is not.
+// resume begins a kept session again under its id, and reports whether the session exists now. It
+// reports false while the server has no room for one more session.
 func (s *Server) resume(d *door, r *http.Request, id string) bool {
 	s.resuming.Lock()
 	defer s.resuming.Unlock()
-	if d.lives(id) { // another request has resumed it
+	if d.lives(id) { // another request has resumed the session
 		return true
 	}
 	c := tool.CallerOf(r.Context())
@@ -157,7 +159,7 @@ func (s *Server) resume(d *door, r *http.Request, id string) bool {
 func forClient(ctx context.Context, header http.Header, text string) *http.Request {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "/mcp", strings.NewReader(text))
 	if err != nil {
-		panic(err) // of a method or URL that is wrong
+		panic(err) // the method or the URL is wrong
 	}
 	for _, k := range []string{protocol.VersionHeader, protocol.SessionHeader, callerHeader} {
 		if v := header.Get(k); v != "" {
@@ -169,8 +171,8 @@ func forClient(ctx context.Context, header http.Header, text string) *http.Reque
 	return r
 }
 
-// missedEvents are the notifications with which the stream of a resumed session begins, as events
-// of the stream. They are given once.
+// missedEvents returns, once, the notifications with which the stream of a resumed session begins, as
+// events of the stream.
 func (s *Server) missedEvents(id string) (events []byte) {
 	for _, uri := range s.sessions.takeMissed(id) {
 		events = append(events, "event: message\ndata: "...)
@@ -180,7 +182,7 @@ func (s *Server) missedEvents(id string) (events []byte) {
 	return events
 }
 
-// nowhere is a ResponseWriter that drops what is written to it.
+// nowhere is a ResponseWriter that discards its input.
 type nowhere struct{ header http.Header }
 
 func (n *nowhere) Header() http.Header         { return n.header }

@@ -49,7 +49,7 @@ func (s *Server) recover(next http.Handler) http.Handler {
 			s.log.Error("mcp: panic", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
 			writeError(w, http.StatusInternalServerError, nil, protocol.CodeInternal, tool.InternalText)
 		}()
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // of the connection's request before, see answer.deadline
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // of the previous request on the connection, see answer.deadline
 		next.ServeHTTP(w, r)
 	})
 }
@@ -121,7 +121,7 @@ Postal, for the agent NAME: http://%[2]s/agents/NAME/mcp
 Health: http://%[2]s/health
 `
 
-// home shows the page to a browser, and to others where what is.
+// home shows the page to a browser, and a list of addresses to other clients.
 func (s *Server) home(w http.ResponseWriter, r *http.Request) {
 	if s.cfg.Page != nil && strings.Contains(r.Header.Get("Accept"), "text/html") {
 		s.servePage(w, r)
@@ -131,8 +131,8 @@ func (s *Server) home(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, homePage, s.cfg.Version, r.Host)
 }
 
-// notFound answers with a real 404: clients probe /.well-known/ for OAuth metadata and would take
-// any page for it. Only the server card is there.
+// notFound answers with a real 404. Clients probe /.well-known/ for OAuth metadata and would take any
+// page for metadata; the server has only its card there.
 func notFound(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "404: there is nothing here. The MCP endpoint is /mcp, the state of the server /health.", http.StatusNotFound)
 }

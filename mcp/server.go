@@ -1,4 +1,4 @@
-// Package mcp is the wire: HTTP routes, protocol eras, who calls. It holds no rule of the mail; the
+// Package mcp is the wire: HTTP routes, protocol eras, callers. It holds no rule of the mail; the
 // toolsets below it call the domain.
 //
 // Each toolset has its URLs (the table is in door.go), and one URL serves every client. Headers
@@ -8,17 +8,17 @@
 //	Mcp-Session-Id, or initialize        the stateful handler: sessions, GET streams
 //	neither                              a bare POST, answered statelessly as one JSON document
 //
-// Around the handlers stand, outermost first: recovery from panics, the request log, the Host and
-// Origin checks, the token, limits. Limits bound what a request may cost: the bytes of its body and
+// The handlers are wrapped, outermost first, by: recovery from panics, the request log, the Host and
+// Origin checks, the token, limits. Limits bound the cost of a request: the bytes of its body and
 // of all bodies at once, the bytes of an answer and of all large ones at once (answers.go), the
 // number of requests, streams and sessions, the time a client may take to send a body or to read an
 // answer. A batch is one request: the server handles its messages one after the other (batch.go).
 //
-// Nobody's large uploads or waiting keep others out. A body counts as its bytes arrive, whatever
-// length was declared, and its request counts once all of it is there. Requests with a body of up
-// to 64 KiB have a fourth of requests and bodies to themselves. A call that waits for mail counts
-// as a stream from then on until it is answered; where there is no room for one more stream, the
-// server refuses it as unavailable. A call that finds mail never waits. Other users on the socket
+// A client's large uploads or waiting calls do not keep other clients out. A body counts as its bytes
+// arrive, whatever length was declared, and its request counts once the body is complete. A fourth of
+// the requests and bodies is reserved for requests with a body of up to 64 KiB. A call that waits for
+// mail counts as a stream until it is answered; if there is no room for one more stream, the server
+// refuses the call as unavailable. A call that finds mail never waits. Other users on the socket
 // have limits of their own, a fourth of each.
 package mcp
 
@@ -48,56 +48,55 @@ const (
 	DefaultProgress       = 30 * time.Second // clients count a minute without a sign of life as the end
 )
 
-// Config says what is served and to whom. Store is needed; zero values mean the defaults.
+// Config configures a Server. Store is required; zero values mean the defaults.
 type Config struct {
 	Store   *maildir.Store
 	Version string
 
-	Host  string   // what the server is bound to; "" is 127.0.0.1. Decides which Host headers are right
+	Host  string   // address that the server is bound to; "" is 127.0.0.1. It decides which Host headers are accepted
 	Hosts []string // further names that a Host header may have (a reverse proxy's)
 
 	Token        string // bearer token; "" when there is none to compare with
 	RequireToken bool   // refuse requests without it (AUTH=token, or Host is not loopback)
 
-	// Nudge is what POST /mailtree/nudge on the socket does for its caller: it tells agents of new mail,
-	// once or as long as ctx lasts, and told hears of each. nil: there is no such thing.
+	// Nudge implements POST /mailtree/nudge on the socket: it tells agents of new mail, once or until
+	// ctx ends, and calls told for each agent. nil: the verb does not exist.
 	Nudge func(ctx context.Context, by tool.Caller, watch bool, told func(any)) error
-	// Explain words the refusals of POST /mailtree/… on the socket; nil: as they are.
+	// Explain words the refusals of POST /mailtree/… on the socket; nil: their own words.
 	Explain func(error) string
 
-	// Page is the page for people: it answers GET / and what no other address is for. nil: there is
-	// none.
+	// Page is the page for people: it serves GET / and pagePaths. nil: there is no page.
 	Page Page
-	URL  string // of this server over TCP, without a path; "" for one that has no TCP
+	URL  string // of this server over TCP, without a path; "" without TCP
 
-	Stop   func()                    // stops the server, whatever it does; nil: it is not to be stopped over the socket
-	Yield  func()                    // stops a server in the background for another that starts; nil: it does not yield
-	Health func(context.Context) any // what GET /health answers as JSON; nil: {"status":"ok"}
-	// Metrics answers GET /metrics; nil: there is no such thing.
+	Stop   func()                    // stops the server; nil: the server cannot be stopped over the socket
+	Yield  func()                    // stops a background server when another server starts; nil: the server does not yield
+	Health func(context.Context) any // returns the JSON of GET /health; nil: {"status":"ok"}
+	// Metrics answers GET /metrics; nil: the address does not exist.
 	Metrics http.Handler
-	// Called is told of each call of a tool of a toolset, and whether it was refused. nil: nobody is.
+	// Called is called after each call of a tool, with the toolset and whether the call was refused; may
+	// be nil.
 	Called func(toolset, tool string, refused bool)
 	Log    *slog.Logger // nil: discarded
 
 	MaxBody     int64 // bytes of one request body; more is answered 413
-	MaxBodies   int64 // bytes of all bodies that have come and are worked on; more is answered 503
-	MaxAnswer   int   // bytes of one answer; a list or text that has more comes in pieces
-	MaxAnswers  int64 // bytes of memory for all large answers; calls wait for it, then they are refused
+	MaxBodies   int64 // bytes of all bodies being received or worked on; more is answered 503
+	MaxAnswer   int   // bytes of one answer; a longer list or text comes in pieces
+	MaxAnswers  int64 // bytes of memory for all large answers; calls wait for memory, then they are refused
 	MaxRequests int   // requests being worked on; more is answered 503
 
 	// MaxStreams bounds open GET and subscriptions/listen streams, bridges, and calls that wait for
-	// mail. One more is answered 503, a call is refused.
+	// mail. One more stream is answered 503; one more call is refused.
 	MaxStreams int
-	// MaxSessions bounds the sessions begun with initialize, and those that stand in the store. One
-	// more ends the session that has been unused for longest; where all are in use it is answered
-	// 503.
+	// MaxSessions bounds the sessions in memory, and the sessions kept in the store. One more session
+	// ends the session that has been unused for longest; if all are in use, it is answered 503.
 	MaxSessions int
-	// SessionTimeout is how long a session takes memory without a request or an open stream; after
-	// that it is resumed from the store, as after a restart.
+	// SessionTimeout is how long a session stays in memory without a request or an open stream. Later
+	// it is resumed from the store, as after a restart.
 	SessionTimeout time.Duration
 	// Progress is the time between two notifications to a call that waits for mail.
 	Progress time.Duration
-	// Settle is how long mail for an idle session is let come together before that is woken.
+	// Settle is how long mail for an idle session is collected before the session is woken.
 	Settle time.Duration
 }
 
@@ -108,13 +107,13 @@ type Server struct {
 	token [sha256.Size]byte
 	doors []*door
 
-	limits          // of the server's own user, and of everybody over TCP
+	limits          // of the server's own user, and of all callers over TCP
 	guests   limits // of other users on the socket, all together
 	answers  answers
 	sessions *sessions
 	ids      nextID
 	resuming sync.Mutex    // held while a session is resumed
-	kept     resume.Folder // sessions, for the next server
+	kept     resume.Folder // sessions that survive a restart
 
 	underWay underWay
 	stopping chan struct{}
@@ -153,7 +152,7 @@ func (c *Config) fill() {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	orElse(&c.MaxBody, DefaultMaxBody)
-	orElse(&c.MaxBodies, max(DefaultMaxBodies, 2*c.MaxBody)) // three fourths are for large ones
+	orElse(&c.MaxBodies, max(DefaultMaxBodies, 2*c.MaxBody)) // large bodies may take three fourths
 	orElse(&c.MaxAnswer, int(tool.DefaultBudget))
 	orElse(&c.MaxAnswers, DefaultMaxAnswers)
 	orElse(&c.MaxRequests, DefaultMaxRequests)
@@ -170,7 +169,7 @@ func orElse[T int | int64 | time.Duration](v *T, deflt T) {
 	}
 }
 
-// Run runs what the toolsets do beside answering (they tell subscribers of changes) until ctx ends.
+// Run runs the background work of the toolsets (they tell subscribers of changes) until ctx ends.
 // Then it ends every stream and long poll, so that the HTTP server can shut down, and returns the
 // errors of the toolsets. It may be called once.
 func (s *Server) Run(ctx context.Context) error {

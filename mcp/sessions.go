@@ -16,11 +16,11 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// sessions records which sessions are in use. Most clients that die do not end their sessions. So
-// that those do not keep others out until they time out, a new session takes the place of the one
-// unused for longest, whose client, if it still lives, is answered 404 and begins anew. Spec: MCP
-// 2025-06-18, transports, session management. A session belongs to its owner: for everybody else it
-// does not exist, whether or not they know its id. Safe for concurrent use.
+// sessions records which sessions are in use. Most clients that die do not end their sessions. A
+// new session therefore ends the session that has been unused for longest, if there are too many. The
+// client of the ended session, if it still lives, is answered 404 and begins a new session. Spec: MCP
+// 2025-06-18, transports, session management. A session exists for
+// its owner only, even if another caller knows its id. Safe for concurrent use.
 type sessions struct {
 	mu       sync.Mutex
 	byID     map[string]*session
@@ -30,18 +30,18 @@ type sessions struct {
 	saving sync.Mutex // guards session.kept
 }
 
-// session is what the server records of a session beside what the SDK does.
+// session is the record of the server about a session, beside the record of the SDK.
 type session struct {
 	id    string
-	begun bool                              // with an initialize that was answered
-	owner string                            // the ownerOf who began it, noted before the id is answered
+	begun bool                              // its initialize was answered
+	owner string                            // the ownerOf of its initialize, recorded before the client gets the id
 	uses  map[int64]context.CancelCauseFunc // requests under way and open streams; each cancels its context
 	last  int64                             // when a use ended last
-	ended chan struct{}                     // nil but in one that makes room; closed when it has
+	ended chan struct{}                     // not nil while the session is being ended to make room; closed when it has ended
 
-	kept     resume.Session // what resume needs
-	noted    time.Time      // when its use was noted on disk last
-	resuming bool           // it is not what it was yet: only resume itself may use it
+	kept     resume.Session // the data for resume
+	noted    time.Time      // when its use was last noted on disk
+	resuming bool           // resume is not complete yet: only resume may use the session
 	missed   []string       // URIs of subscriptions that were resumed, until its client has been told
 }
 
@@ -49,7 +49,7 @@ func newSessions() *sessions {
 	return &sessions{byID: map[string]*session{}}
 }
 
-// get returns the session of an id, and enters one that is not known. The caller holds x.mu.
+// get returns the session with the id, and creates it if it is missing. The caller holds x.mu.
 func (x *sessions) get(id string) *session {
 	e := x.byID[id]
 	if e == nil {
@@ -75,10 +75,10 @@ func (x *sessions) touch(e *session) {
 	e.last = x.clock
 }
 
-// use keeps the session from being ended to make room, until done is called; within ends before
-// that when leave is called. Where the session is ending just then, use returns once it has ended,
-// or ctx has. ok is false, and nothing is kept, where there is no such session, it is another
-// owner's, or resume is at it.
+// use protects the session from being ended to make room, until done is called. within ends when leave
+// is called. If the session is being ended, use first waits until it has ended, or ctx has. ok is false,
+// and nothing is protected, if there is no such session, if it belongs to another owner, or if it is
+// being resumed.
 func (x *sessions) use(ctx context.Context, id, owner string) (within context.Context, done func(), ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -102,10 +102,10 @@ func (x *sessions) use(ctx context.Context, id, owner string) (within context.Co
 	}, true
 }
 
-// errLeft is why the context of a request ends whose session its client has ended.
+// errLeft is the cause of a cancelled request whose client has ended its session.
 var errLeft = errors.New("the session has ended")
 
-// leave ends what is under way in a session, whose client ends it.
+// leave cancels the requests of a session that its client ends.
 func (x *sessions) leave(id string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -116,7 +116,7 @@ func (x *sessions) leave(id string) {
 	}
 }
 
-// edit has change change what is kept of a session and save it, for one session after the other.
+// edit calls change on the kept data of a session and saves the result. Only one edit runs at a time.
 func (x *sessions) edit(id string, change func(k *resume.Session) error) error {
 	x.saving.Lock()
 	defer x.saving.Unlock()
@@ -126,7 +126,7 @@ func (x *sessions) edit(id string, change func(k *resume.Session) error) error {
 	return change(&e.kept)
 }
 
-// noteUse reports whether the use of a session is to be noted on disk: once an hour.
+// noteUse reports whether to note the use of a session on disk, which is done once an hour.
 func (x *sessions) noteUse(id string) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -138,8 +138,8 @@ func (x *sessions) noteUse(id string) bool {
 	return due
 }
 
-// beginResuming keeps a session from being used until resumed is called with the URIs of whose
-// subscriptions its client has to be told.
+// beginResuming prevents the use of a session until resumed is called with the URIs of the resumed
+// subscriptions.
 func (x *sessions) beginResuming(id string) (resumed func(missed []string)) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -152,7 +152,7 @@ func (x *sessions) beginResuming(id string) (resumed func(missed []string)) {
 	}
 }
 
-// takeMissed returns the URIs that were given to resumed, once.
+// takeMissed returns, once, the URIs that were passed to resumed.
 func (x *sessions) takeMissed(id string) (uris []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -162,7 +162,7 @@ func (x *sessions) takeMissed(id string) (uris []string) {
 	return uris
 }
 
-// has reports whether the owner has a session of that id, living or not, that may be used.
+// has reports whether the owner has a usable session with the id, in memory or kept.
 func (x *sessions) has(id, owner string) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -170,8 +170,8 @@ func (x *sessions) has(id, owner string) bool {
 	return e != nil && e.owner == owner && !e.resuming
 }
 
-// await waits until e, which is ending to make room, has ended. The caller holds x.mu; await gives
-// it up meanwhile.
+// await waits until e, which is being ended to make room, has ended. The caller holds x.mu; await
+// releases x.mu while it waits.
 func (x *sessions) await(ctx context.Context, e *session) (done func()) {
 	x.mu.Unlock()
 	defer x.mu.Lock()
@@ -182,9 +182,9 @@ func (x *sessions) await(ctx context.Context, e *session) (done func()) {
 	return func() {}
 }
 
-// start records an initialize under way; began removes the record. ok is false, and nothing is
-// recorded, where most sessions, as many as there may be, are in use. makeRoom ends the session
-// that has been unused for longest, if one must end, and returns its id. living returns the sessions
+// start records that an initialize is under way; began removes the record. ok is false, and nothing is
+// recorded, if as many sessions as allowed (most) are in use. makeRoom ends the session that has been
+// unused for longest, if a session must end, and returns its id. living returns the sessions
 // that exist, by id.
 func (x *sessions) start(most int, living func() map[string]*mcp.ServerSession) (makeRoom func() (ended string), ok bool) {
 	x.mu.Lock()
@@ -218,17 +218,17 @@ func (x *sessions) start(most int, living func() map[string]*mcp.ServerSession) 
 	return makeRoom, true
 }
 
-// end ends a session to make room. Nothing is under way in it but notifications that have been
-// answered.
+// end ends a session to make room. No request of the session is under way, except for notifications
+// that have been answered.
 func (x *sessions) end(e *session, ss *mcp.ServerSession) {
-	_ = ss.Close() // it has ended whatever that says
+	_ = ss.Close() // the session has ended even if Close returns an error
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	delete(x.byID, e.id)
 	close(e.ended)
 }
 
-// began removes what start recorded: the session of that id has begun, or none has, with "".
+// began removes the record of start. id is the session that has begun; "" if none has.
 func (x *sessions) began(id string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -250,8 +250,8 @@ func (s *Server) startSession(d *door, w http.ResponseWriter, r *http.Request, m
 	busy(w, m.id, what, "end one, or try again when one has ended")
 }
 
-// beginSession serves an initialize whose session gets that id. It returns false, and has answered
-// nothing, where there is no room for one more session.
+// beginSession serves an initialize whose session gets the id. It reports false, and does not answer, if
+// there is no room for one more session.
 func (s *Server) beginSession(d *door, w http.ResponseWriter, r *http.Request, id string) bool {
 	makeRoom, ok := s.sessions.start(s.cfg.MaxSessions, s.living)
 	if !ok {
@@ -265,8 +265,8 @@ func (s *Server) beginSession(d *door, w http.ResponseWriter, r *http.Request, i
 	return true
 }
 
-// living returns the sessions that have begun, by id. Stateless requests have sessions without an
-// id.
+// living returns the sessions that have begun, by id. Sessions of stateless requests have no id
+// and are left out.
 func (s *Server) living() map[string]*mcp.ServerSession {
 	all := map[string]*mcp.ServerSession{}
 	for _, d := range s.doors {

@@ -17,8 +17,8 @@ import (
 // escaped.
 const maxVerb = 64 << 20
 
-// verb is the handler of a POST /mailtree/…?project=… of the user who runs the server: do answers what
-// its body asks of the project, which is nil where none is named.
+// verb returns the handler of a POST /mailtree/…?project=… by the user who runs the server. do gets the
+// decoded body and the project, which is nil if the request names none, and returns the answer.
 func verb[Ask, Answer any](s *Server, do func(context.Context, *maildir.Project, *Ask) (Answer, error)) http.Handler {
 	return s.ownOnly(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, ask, err := readVerb[Ask](s, w, r)
@@ -30,9 +30,9 @@ func verb[Ask, Answer any](s *Server, do func(context.Context, *maildir.Project,
 	}))
 }
 
-// streamVerb is a verb whose answer lasts: each value that do says is a line of JSON, which is sent at once.
-// An error is the last line, {"error": …}, where nothing was said before a refusal; it is nothing where
-// the client has gone, or the server stops.
+// streamVerb is a verb with an answer in lines: each value that do passes to say is sent at once as a line
+// of JSON. An error of do is answered like an error of verb; after the first line, it is the last line,
+// {"error": …}. It is dropped if the client has gone or the server stops.
 func streamVerb[Ask any](s *Server, do func(ctx context.Context, p *maildir.Project, ask *Ask, say func(any) error) error) http.Handler {
 	return s.ownOnly(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, ask, err := readVerb[Ask](s, w, r)
@@ -67,7 +67,7 @@ type failure struct {
 	Error string `json:"error"`
 }
 
-// readVerb reads what a POST /mailtree/… asks, and of which project.
+// readVerb decodes the body of a POST /mailtree/… and finds its project.
 func readVerb[Ask any](s *Server, w http.ResponseWriter, r *http.Request) (p *maildir.Project, ask *Ask, err error) {
 	ask = new(Ask)
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxVerb)).Decode(ask); err != nil && !errors.Is(err, io.EOF) {

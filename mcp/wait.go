@@ -7,14 +7,14 @@ import (
 	"mailtree/maildir"
 )
 
-// WaitAnswer is what the client is to do. Both fields are empty in an answer that the server's end
-// cuts off: then the client asks the next server.
+// WaitAnswer tells the client how to go on. Both fields are empty if the server ended before there was an
+// answer: then the client asks the next server.
 type WaitAnswer struct {
-	Tell string `json:"tell,omitempty"` // to the model, which begins a turn
-	Over bool   `json:"over,omitempty"` // nobody needs to wait any more
+	Tell string `json:"tell,omitempty"` // a text for the model, which begins a turn
+	Over bool   `json:"over,omitempty"` // the client need not wait any more
 }
 
-// wait answers when a client's session is to be woken, or there is nobody to wake.
+// wait answers when a client's session is to be woken, or when there is no session to wake.
 func (s *Server) wait(ctx context.Context, _ *maildir.Project, v *maildir.Visit, say func(any) error) error {
 	a, err := awaitNews(ctx, v, s.cfg)
 	if err != nil && ctx.Err() == nil {

@@ -6,7 +6,7 @@ import (
 	"mailtree/maildir"
 )
 
-// Waiting is what a project waits for besides the mail of the one who asks.
+// Waiting lists the agents and files of a project that need a person, beside the unread mail.
 type Waiting struct {
 	Unwoken  []string `json:"unwoken"`  // a sentence for each agent that has unread mail and cannot be woken
 	Problems int      `json:"problems"` // files that are not valid

@@ -6,10 +6,10 @@ import (
 	"mailtree/maildir"
 )
 
-// WatchAsk is the body of POST /mailtree/watch, which answers what happens in the project, without one
-// in every project. The first line has only a Seq: the watching has begun there.
+// WatchAsk is the body of POST /mailtree/watch, which answers the events in the project, or in every project
+// if none is named. The first line has only a Seq: the position where the watching has begun.
 type WatchAsk struct {
-	After *int64 `json:"after,omitempty"` // the Seq behind which to begin; nil: from now on
+	After *int64 `json:"after,omitempty"` // begin after this Seq; nil: from now on
 }
 
 func (s *Server) watch(ctx context.Context, p *maildir.Project, ask *WatchAsk, say func(any) error) error {
@@ -24,7 +24,7 @@ func (s *Server) watch(ctx context.Context, p *maildir.Project, ask *WatchAsk, s
 		return err
 	}
 	return s.cfg.Store.Watch(ctx, p, after, func(h *maildir.Happening) error {
-		if p != nil { // they know which
+		if p != nil { // the client named the project
 			h.Project = ""
 		}
 		return say(h)
