@@ -21,7 +21,7 @@ import (
 var schema string
 
 // schemaVersion is PRAGMA user_version of an index that this program can use.
-const schemaVersion = 20
+const schemaVersion = 21
 
 // Sizes of SQLite's page caches in KiB, of the writer and of each reader; and the number of
 // readers: few, because a reader of a body of 8 MiB holds it several times over, outside Go's

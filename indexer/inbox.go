@@ -163,11 +163,18 @@ func inboxQuery(pid int64, q index.InboxQuery) (text string, args []any) {
 	if q.ReplyTo != "" {
 		where += " AND m.in_reply_to = ?7"
 	}
+	if q.Quiet {
+		where += " AND (m.door <> '" + format.DoorGateway + "' OR " + fromTrusted + ")"
+	}
 	return "SELECT " + messageColumns + bodyColumn(index.BodyWanted(q.Bodies)) + deliveryColumns +
 			" FROM deliveries d" + by + " CROSS JOIN messages m ON m.row = d.row WHERE d.box = " + agentID + " AND d.row < ?3 AND d.row >= ?4" +
 			where + " AND m.created > ?5 ORDER BY d.row DESC LIMIT ?6 + 0",
-		[]any{pid, q.Agent, before, after, since, pageSize(q.Limit), q.ReplyTo}
+		[]any{pid, q.Agent, before, after, since, pageSize(q.Limit), q.ReplyTo, "\n" + strings.Join(q.Trusted, "\n") + "\n"}
 }
+
+// fromTrusted is SQL for whether the domain of the sender of a message m vouches for it, and a line of ?8 names the sender.
+const fromTrusted = "m.auth = 'dmarc:' || substr(m.sender, instr(m.sender, '@') + 1) AND " +
+	"(instr(?8, char(10) || lower(m.sender) || char(10)) OR instr(?8, char(10) || substr(m.sender, instr(m.sender, '@')) || char(10)))"
 
 // OldestUnread lists unread deliveries oldest first: see index.Index.
 func (x *Index) OldestUnread(ctx context.Context, slug, agent string, n int) ([]index.Delivery, error) {

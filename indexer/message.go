@@ -91,6 +91,17 @@ func (x *Index) Message(ctx context.Context, slug, id string, wanted index.BodyW
 	return &rows[0], err
 }
 
+// FromElsewhere finds a message by its Message-ID: see index.Index.
+func (x *Index) FromElsewhere(ctx context.Context, slug, messageID string) (*index.MessageRow, error) {
+	const text = "SELECT " + messageColumns + withoutBody + " FROM messages m WHERE m.pid = ? AND m.message_id = ? AND m.message_id <> '' " +
+		"ORDER BY m.row LIMIT 1"
+	rows, err := messages(ctx, x, slug, text, x.pid(slug), messageID)
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	return &rows[0], nil
+}
+
 // Body reads a piece of a body: see index.Index.
 func (x *Index) Body(ctx context.Context, slug, id string, offset, n int64) (text string, err error) {
 	err = x.each(ctx, "SELECT ifnull(substr(CAST(body AS BLOB), ?3 + 1, ?4 + 0), '') FROM messages WHERE pid = ?1 AND id = ?2",

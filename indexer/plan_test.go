@@ -56,6 +56,8 @@ func TestIndexesUsed(t *testing.T) {
 	ask(err)
 	_, err = d.ShortBodies(ctx, "p", "T", 0)
 	ask(err)
+	_, err = d.FromElsewhere(ctx, "p", "a@b.example")
+	ask(err)
 	_, err = d.Keyed(ctx, "p", "Ann", "k")
 	ask(err)
 	_, err = d.IDKeyed(ctx, "p", "Bob", "k")

@@ -69,6 +69,9 @@ type Index interface {
 	// Message returns a message; nil if there is none. With body it includes the body, as far as room
 	// allows.
 	Message(ctx context.Context, project, id string, body BodyWanted, room *Room) (*MessageRow, error)
+	// FromElsewhere returns, without its body, the oldest message that came from another domain with that
+	// Message-ID (Message.MessageID); nil if there is none.
+	FromElsewhere(ctx context.Context, project, messageID string) (*MessageRow, error)
 	// Files returns the paths of a message's files: canonical, copies and marks, including ignored ones.
 	Files(ctx context.Context, project, id string) ([]string, error)
 	// Body returns n bytes of a message's body from offset on; fewer at its end, "" if there is no such
@@ -256,8 +259,11 @@ type InboxQuery struct {
 	Since      time.Time // created after this; zero: all
 	UrgentOnly bool      // high and urgent
 	UnreadOnly bool
-	Archived   bool // include archived ones
-	Bodies     bool
+	// Quiet leaves out mail of other domains, except of the Trusted senders whose domain vouches for them.
+	Quiet    bool
+	Trusted  []string // in lower case: addresses, and @DOMAIN for every address of a domain
+	Archived bool     // include archived ones
+	Bodies   bool
 	// AwaitingAck selects deliveries without a required acknowledgement: in this inbox, or sent by the
 	// agent. Of the other fields only Bodies, Limit and Before are used.
 	AwaitingAck bool
