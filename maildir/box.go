@@ -83,8 +83,8 @@ func (b *OpenBox) Delivery(r *index.BoxRow) (status string, at time.Time) {
 
 // How far to trust a message in an inbox.
 const (
-	Trusted   = "true"  // sealed by this server for that inbox, and the sender known by peer credentials or token
-	Untrusted = "false" // made or changed by hand, pulled, or put into an inbox that it was not sent to
+	Trusted   = "true"  // sealed by this server for that inbox, and the sender known by peer credentials or token, or proven and listed
+	Untrusted = "false" // made or changed by hand, pulled, put into an inbox that it was not sent to, or of another domain
 	Unproven  = "none"  // sealed by this server, which took the sender's word for who it is
 )
 
@@ -94,6 +94,10 @@ func (p *Project) trust(m *format.Message, agent string) string {
 	auth, sealed := p.store.verifiedHere(m)
 	switch {
 	case !sealed || m.Project != p.name() || !slices.Contains(m.Recipients(), agent):
+		return Untrusted
+	case m.Door == format.DoorGateway && p.trustsSender(agent, m.From, auth):
+		return Trusted
+	case m.Door == format.DoorGateway:
 		return Untrusted
 	case auth == "token" || strings.HasPrefix(auth, "uid:"):
 		return Trusted

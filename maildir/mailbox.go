@@ -92,8 +92,9 @@ func (p *Project) owner(owners map[string]int, agent string) int {
 }
 
 // CreateMailbox creates an agent of exactly that name, owned by the caller; if the caller already owns it,
-// nothing changes. It returns ErrInvalid for the name, ErrDenied if the agent has another owner or none,
-// and ErrTooLarge for a guest who owns MaxGuestMailboxes.
+// nothing changes. It returns ErrInvalid for the name, also if its address is that of the caller's mailbox in
+// another project, ErrDenied if the agent or the address has another owner or none, and ErrTooLarge for a
+// guest who owns MaxGuestMailboxes.
 func (p *Project) CreateMailbox(ctx context.Context, name string, by Caller) (*Mailbox, error) {
 	if why := format.CheckName(name); why != "" || format.ServerName(name) {
 		return nil, &Error{
@@ -114,13 +115,19 @@ func (p *Project) CreateMailbox(ctx context.Context, name string, by Caller) (*M
 		} else if holder != "" {
 			return p.mayUse(holder, name, by)
 		}
+		if err := p.refuseAddress(g.Ctx, name, by); err != nil {
+			return err
+		}
 		if err := p.store.mayOwnMore(g.Ctx, by); err != nil {
 			return err
 		}
 		tx.Create(format.ProfilePath(name), format.FormatProfile(format.Profile{Name: name, Inception: g.Now}))
 		return p.give(name, by.UID)
 	}
-	if err := p.Writer.Do(ctx, tx); err != nil {
+	p.store.naming.Lock() // or two projects would get mailboxes with one address
+	err := p.Writer.Do(ctx, tx)
+	p.store.naming.Unlock()
+	if err != nil {
 		return nil, err
 	}
 	return p.Mailbox(ctx, name, by)
@@ -169,7 +176,7 @@ func (s *Store) mayOwnMore(ctx context.Context, by Caller) error {
 }
 
 // give sets the owner of a new agent to the user uid, or with NoOwner to the store's user, whoever owned an
-// earlier agent of that name, and drops the hooks of the earlier owner. It is called before the agent
+// earlier agent of that name, and drops the hooks and trusted senders of the earlier owner. It is called before the agent
 // exists, so no one gets access too early.
 func (p *Project) give(name string, uid int) error {
 	key := p.Slug + "/" + name
@@ -183,7 +190,8 @@ func (p *Project) give(name string, uid int) error {
 		now = p.store.cfg.User()
 	}
 	if before != now {
-		if err := p.store.hooks.DeleteMailbox(p.Slug, name); err != nil { // first: a hook without an owner runs as the mailbox's owner
+		// First: a hook without an owner runs as the mailbox's owner, for mail of senders whom the mailbox trusts.
+		if err := errors.Join(p.store.hooks.DeleteMailbox(p.Slug, name), p.store.trusted.drop(p.Slug, name)); err != nil {
 			return err
 		}
 	}
@@ -235,7 +243,7 @@ func (p *Project) Mailbox(ctx context.Context, name string, by Caller) (*Mailbox
 	return &m, nil
 }
 
-// DeleteMailbox removes an agent's whole folder, its hooks and its owner; its mail stays in the history and
+// DeleteMailbox removes an agent's whole folder, its hooks, trusted senders and owner; its mail stays in the history and
 // in other agents' folders. It returns the mailbox as it was, also with ErrConflict. Without force, it
 // refuses a mailbox with mail with ErrConflict. It returns ErrNotFound, ErrDenied, ErrConflict, and
 // ErrUnavailable if edits by others in the folder cannot be committed first.
@@ -275,7 +283,7 @@ func (p *Project) DeleteMailbox(ctx context.Context, name string, force bool, by
 	return m, p.disown(ctx, name)
 }
 
-// disown drops the owner and hooks of a deleted agent, unless an agent of that name exists again, which
+// disown drops the owner, hooks and trusted senders of a deleted agent, unless an agent of that name exists again, which
 // then has an owner of its own.
 func (p *Project) disown(ctx context.Context, name string) error {
 	tx := &writer.Tx{Op: writer.Op{Verb: "delete-mailbox", Agent: name}, Facts: []string{nameFact(name)}}
@@ -283,7 +291,8 @@ func (p *Project) disown(ctx context.Context, name string) error {
 		if row, err := p.store.index.Agent(g.Ctx, p.Slug, name); err != nil || row != nil {
 			return err
 		}
-		return errors.Join(p.store.hooks.DeleteMailbox(p.Slug, name), p.store.owners.set(p.Slug+"/"+name, NoOwner))
+		dropped := errors.Join(p.store.hooks.DeleteMailbox(p.Slug, name), p.store.trusted.drop(p.Slug, name))
+		return errors.Join(dropped, p.store.owners.set(p.Slug+"/"+name, NoOwner))
 	}
 	err := p.Writer.Do(context.WithoutCancel(ctx), tx)
 	if errors.Is(err, writer.ErrStopped) { // the mailbox is deleted all the same, and creating an agent sets its owner

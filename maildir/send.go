@@ -121,7 +121,7 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 			}
 		}
 		if d.Bounded {
-			if err := p.needRoom(g, sent.Recipients()); err != nil {
+			if err := p.needRoom(g.Ctx, g.Coming, sent.Recipients()); err != nil {
 				return err
 			}
 		}
@@ -288,22 +288,21 @@ func (p *Project) needParties(ctx context.Context, d *Draft) error {
 	return p.unknownAgent(ctx, field, unknown...)
 }
 
-// needRoom refuses if a mailbox has no room for another unread message. It counts what other operations of
-// the group deliver.
-func (p *Project) needRoom(g *writer.Group, names []string) error {
+// needRoom refuses with refusal.MailboxFull if a mailbox has no room for another unread message. coming counts
+// the messages that are about to be written below a folder.
+func (p *Project) needRoom(ctx context.Context, coming func(folder string) int, names []string) error {
 	for _, n := range names {
-		counts, err := p.store.index.Counts(g.Ctx, p.Slug, n)
+		counts, err := p.store.index.Counts(ctx, p.Slug, n)
 		if err != nil {
 			return err
 		}
 		unread, most := counts.Unread, p.store.cfg.MailboxDepth
 		if unread+writer.MaxGroup >= most { // otherwise there is room in any case
-			unread += g.Coming(format.AgentsDir + "/" + n + "/" + format.InboxDir)
+			unread += coming(format.AgentsDir + "/" + n + "/" + format.InboxDir)
 		}
 		if unread >= most {
 			return &Error{
-				What: refusal.Unavailable("The mailbox of {=name} is full: {count} unread messages, the limit is {limit} ({limit of unread " +
-					"mail}). Nothing was sent; try again when {=name} has read some."),
+				What:   refusal.MailboxFull,
 				Name:   n,
 				Counts: []int{unread},
 				Limit:  most,

@@ -82,6 +82,7 @@ type Store struct {
 	token   string
 	feed    *feed
 	owners  owners
+	trusted trustedSenders
 	hooks   *hook.List
 	tracked repo.Tracked
 	intake  *attachment.Intake
@@ -91,6 +92,7 @@ type Store struct {
 
 	adding   chan struct{} // full while a project is being opened
 	seating  sync.Mutex    // held while an agent takes its seat
+	naming   sync.Mutex    // held while a mailbox is made
 	mu       sync.Mutex
 	projects map[string]*Project
 	leftOut  map[string]error      // projects that could not be opened at the start and still cannot
@@ -137,6 +139,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		intake:   attachment.NewIntake(cfg.Attachments),
 		adding:   make(chan struct{}, 1),
 		owners:   newOwners(cfg.Root),
+		trusted:  newTrustedSenders(cfg.Root),
 		hooks:    hook.NewList(cfg.Root),
 	}
 	s.limits = store.NewLimits(cmp.Or(cfg.Files, 512))
@@ -198,6 +201,9 @@ func FileProblems(root string) (all []error) {
 	}
 	owners := newOwners(root)
 	_, err := owners.loadOwners()
+	note(err)
+	trusted := newTrustedSenders(root)
+	_, err = trusted.file.Load()
 	note(err)
 	_, err = hook.NewList(root).Load()
 	note(err)

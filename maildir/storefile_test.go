@@ -19,7 +19,7 @@ import (
 const logFile = "server.log"
 
 // storeFiles are the store's own.
-var storeFiles = []string{"server.lock", "key", "token", storedir.OwnersFile, hook.ListFile, "hooks.log", logFile}
+var storeFiles = []string{"server.lock", "key", "token", storedir.OwnersFile, storedir.TrustedSendersFile, hook.ListFile, "hooks.log", logFile}
 
 // TestFileProblems: whatever is in the place of one of the store's own files is named, and what it
 // is; a missing one is not.

@@ -161,19 +161,30 @@ type unreadMail struct {
 
 func (m *unreadMail) more() bool { return m.all > len(m.newest) }
 
-// unreadOf reads what is unread of an agent's mail.
+// unreadOf reads what is unread of an agent's mail. Mail of other domains that the agent does not trust is left
+// out: it wakes nobody.
 func (p *Project) unreadOf(ctx context.Context, agent string) (m unreadMail, err error) {
 	if m.agent, err = p.store.index.Agent(ctx, p.Slug, agent); err != nil || m.agent == nil || m.agent.Unread == 0 {
 		return m, err
 	}
-	page, err := p.page(ctx, index.InboxQuery{Project: p.Slug, Agent: agent, UnreadOnly: true, Limit: seat.Most})
+	q := index.InboxQuery{Project: p.Slug, Agent: agent, UnreadOnly: true, Quiet: true, Limit: seat.Most}
+	if q.Trusted, err = p.store.trusted.of(p.Slug, agent); err != nil { // its mail is left out until the file is mended
+		p.store.cfg.Log.Warn("mail of other domains wakes nobody", "error", err)
+	}
+	page, err := p.page(ctx, q)
 	if err != nil {
 		return m, err
 	}
-	for _, d := range page.Messages {
+	for i := range page.Messages {
+		d := &page.Messages[i]
+		if d.Door == format.DoorGateway && p.trust(&d.Message, agent) != Trusted {
+			continue
+		}
 		m.newest = append(m.newest, seat.Unread{ID: d.ID, From: d.From, Subject: d.Subject, Thread: d.ThreadID, Created: d.Created})
 	}
-	m.all = page.Unread
+	if m.all = len(m.newest); page.Next > 0 {
+		m.all = page.Unread
+	}
 	return m, nil
 }
 

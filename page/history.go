@@ -126,6 +126,7 @@ func (v *view) showFile(f *history.FileChange, room *int) (fileShown, error) {
 // verbs are the operations on a message, in the words of the history.
 var verbs = map[string]string{
 	"send":              "sent it",
+	"receive":           "took it in from another domain",
 	"reply":             "sent it, as a reply",
 	"read":              "read it",
 	"pop":               "took it out of the queue",

@@ -31,6 +31,14 @@ func Alternative(html string) File {
 	return f
 }
 
+// Named returns a file that came with an email. The bytes say what it is, not the sender.
+func Named(name string, data []byte) File { return newFile(name, media.New(name, data)) }
+
+// Email returns an email as it came over the wire.
+func Email(raw []byte) File {
+	return newFile("message.eml", &media.File{Data: raw, Type: "message/rfc822", Ext: ".eml"})
+}
+
 // newFile returns a File with the sender's file name; name is "" for the data of a URI.
 func newFile(name string, f *media.File) File {
 	sum := sha1Of(f.Data)

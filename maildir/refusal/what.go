@@ -94,6 +94,9 @@ var (
 	MailboxNotEmpty = Conflict("The mailbox {name} {arg} is not empty: {count} in its inbox, {count 2} sent. It is deleted only " +
 		"where its mail is meant to be deleted too.")
 
+	MailboxFull = Unavailable("The mailbox of {=name} is full: {count} unread messages, the limit is {limit} ({limit of unread " +
+		"mail}). Nothing was sent; try again when {=name} has read some.")
+
 	// Hooks.
 
 	UnknownHook         = NotFound("No hook {name} {arg} on a mailbox of yours.")

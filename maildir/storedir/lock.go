@@ -109,11 +109,14 @@ func IsStore(root string) bool {
 
 // isStoreFile reports whether e is one of a store's own files.
 func isStoreFile(e os.DirEntry) bool {
-	return keys.IsFile(e.Name()) || slices.Contains([]string{lockFile, ProjectsDir, OwnersFile, hook.ListFile}, e.Name())
+	return keys.IsFile(e.Name()) || slices.Contains([]string{lockFile, ProjectsDir, OwnersFile, TrustedSendersFile, hook.ListFile}, e.Name())
 }
 
 // OwnersFile records the owner of each mailbox. Only a server reads it.
 const OwnersFile = "owners.json"
+
+// TrustedSendersFile lists whose mail of other domains each mailbox trusts. Only a server reads it.
+const TrustedSendersFile = "trusted_senders.json"
 
 const (
 	lockFile   = "server.lock"

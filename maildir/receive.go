@@ -1,0 +1,336 @@
+package maildir
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"strings"
+
+	"mailtree/maildir/attachment"
+	"mailtree/maildir/format"
+	"mailtree/maildir/index"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/writer"
+)
+
+// Incoming is an email of another domain for one mailbox.
+type Incoming struct {
+	Mailbox string // the agent that gets it
+
+	From         string   // an address
+	To, CC       []string // addresses, or names of agents of the project
+	Subject      string   // one line; "": made of the body
+	Body         string
+	Plain        bool // the body is no markdown
+	MessageID    string
+	InReplyTo    string
+	References   []string // oldest first
+	Auth         string   // who vouches for From: none, or dmarc:DOMAIN
+	Hash         [32]byte // the same for the same message, whichever way it came
+	HTML         string   // the text in HTML; "": it has none
+	BodyFromHTML bool     // the body was made of HTML
+
+	Attachments []attachment.File
+	Raw         []byte // the message as it came
+}
+
+// Limits of the header of a message from another domain. What is over them is in the raw message.
+const (
+	maxForeignParties    = 96 << 10 // bytes of To and CC together
+	maxForeignReferences = 32 << 10 // bytes
+)
+
+// Receive delivers an email to a mailbox, from which moment on it is durable and indexed, and returns the
+// message's id. If the mailbox has got the same email before, it changes nothing; if another mailbox of the
+// project has, it delivers a further copy of that message. It returns ErrNotFound for the mailbox,
+// ErrUnavailable, which is refusal.MailboxFull for a mailbox without room, and ErrConflict if something else
+// lies at the name of an attachment. See docs/tree.md, "Mail from other domains".
+func (p *Project) Receive(ctx context.Context, in Incoming) (id string, err error) {
+	m, files := in.message(p.name())
+	for i := range files {
+		if err := files[i].Look(p.Tree); err != nil {
+			return "", refusal.Disk(err)
+		}
+	}
+	tx := &writer.Tx{Op: writer.Op{Verb: "receive"}, Facts: in.facts(m), Sure: true} // the key may be in a file that cannot be read now
+	tx.Plan = func(g *writer.Group) error {
+		if err := p.needAgent(g.Ctx, refusal.Mailbox, in.Mailbox); err != nil {
+			return err
+		}
+		first, err := p.receivedBefore(g.Ctx, m)
+		if err != nil {
+			return err
+		}
+		if first != nil {
+			id = first.ID
+			had, err := p.store.index.Delivery(g.Ctx, p.Slug, in.Mailbox, id, index.WithoutBody, nil)
+			if err != nil || had != nil {
+				return err
+			}
+			if err := p.needRoom(g.Ctx, g.Coming, []string{in.Mailbox}); err != nil {
+				return err
+			}
+			p.planReceivedCopy(tx, first, in.Mailbox)
+			return nil
+		}
+		if err := p.needRoom(g.Ctx, g.Coming, []string{in.Mailbox}); err != nil {
+			return err
+		}
+		own := *m
+		if err := p.joinForeign(g.Ctx, &own); err != nil {
+			return err
+		}
+		if err := p.planReceived(g, tx, &own, in.Mailbox, files); err != nil {
+			return err
+		}
+		id = own.ID
+		return nil
+	}
+	return id, p.Writer.Do(format.Through(ctx, format.DoorGateway), tx)
+}
+
+// message returns the email as a message without id, time and thread, and its attachments.
+func (in *Incoming) message(project string) (*format.Message, []attachment.File) {
+	files := slices.Clone(in.Attachments)
+	m := &format.Message{
+		Project:    project,
+		From:       in.From,
+		Subject:    in.Subject,
+		Importance: format.Normal,
+		InReplyTo:  in.InReplyTo,
+		References: newest(in.References, maxReferences, maxForeignReferences),
+		MessageID:  in.MessageID,
+		Key:        "smtp " + in.Auth + " " + hex.EncodeToString(in.Hash[:]),
+		Origin:     format.Origin{Auth: in.Auth, Door: format.DoorGateway},
+		Body:       in.Body,
+	}
+	m.To, m.CC = parties(in.To, in.CC)
+	if m.Subject == "" {
+		m.Subject = format.SubjectOf(m.Body)
+	}
+	if in.Plain {
+		m.MediaType = format.PlainText
+	}
+	if in.HTML != "" {
+		html := attachment.Alternative(in.HTML)
+		if files = append(files, html); in.BodyFromHTML {
+			m.HTML = html.Path
+		}
+	}
+	files = append(files, attachment.Email(in.Raw))
+	for i := range files {
+		m.Attachments = append(m.Attachments, files[i].Attachment)
+	}
+	return m, files
+}
+
+// newest returns the last elements of a list: at most the given number, and bytes.
+func newest(list []string, most, bytes int) []string {
+	from := len(list)
+	for from > 0 && len(list)-from < most && len(list[from-1]) <= bytes {
+		from--
+		bytes -= len(list[from])
+	}
+	return list[from:]
+}
+
+// parties leaves out of To and CC what is over the limits of a message, which has a blind recipient too.
+func parties(to, cc []string) (keptTo, keptCC []string) {
+	most, bytes := format.MaxRecipients-1, maxForeignParties
+	for i, n := range slices.Concat(to, cc) {
+		if bytes -= len(n); i >= most || bytes < 0 {
+			break
+		}
+		if i < len(to) {
+			keptTo = append(keptTo, n)
+		} else {
+			keptCC = append(keptCC, n)
+		}
+	}
+	return keptTo, keptCC
+}
+
+// facts returns what the delivery decides on: the key, and the thread of its message and of those that it
+// names.
+func (in *Incoming) facts(m *format.Message) []string {
+	facts := []string{keyFact(m.From, m.Key)}
+	for _, id := range append([]string{m.MessageID, m.InReplyTo}, m.References...) {
+		if id != "" {
+			facts = append(facts, "message "+id)
+		}
+	}
+	return facts
+}
+
+// receivedBefore returns the message that this server made of the same email earlier; nil if there is none.
+func (p *Project) receivedBefore(ctx context.Context, m *format.Message) (*format.Message, error) {
+	rows, err := p.store.index.Keyed(ctx, p.Slug, m.From, m.Key)
+	for i := range rows {
+		if _, ok := p.store.verifiedHere(&rows[i].Message); ok && rows[i].Door == format.DoorGateway {
+			return &rows[i].Message, err
+		}
+	}
+	return nil, err
+}
+
+// planReceived plans the files of an email: the canonical file, the copy of one mailbox, the attachments. A
+// body that is too long for the file is cut.
+func (p *Project) planReceived(g *writer.Group, tx *writer.Tx, m *format.Message, mailbox string, files []attachment.File) (err error) {
+	if m.ID, m.Created, err = p.store.clock.Stamp(); err != nil {
+		return err
+	}
+	const more = 1 << 10 // the seal, and the blind recipient
+	if over := int64(len(format.FormatMessage(m))) + more - p.Tree.MaxFile(); over > 0 {
+		m.Body = format.Cut(m.Body, max(len(m.Body)-int(over), 0))
+	}
+	data := format.Seal(p.store.key, format.FormatMessage(m))
+	if err := p.checkSize(data); err != nil {
+		return err
+	}
+	if _, err := format.ParseMessage(m.ID, data); err != nil { // it would be a problem, and no mail
+		return err
+	}
+	for i := range files {
+		if err := files[i].Plan(tx, g, p.Tree); err != nil {
+			return err
+		}
+	}
+	tx.Create(p.days.place(p.Tree, format.CanonicalPath(m.ID, m.Created)), data)
+	p.planReceivedCopy(tx, m, mailbox)
+	return nil
+}
+
+// planReceivedCopy plans a mailbox's copy of an email, in which the mailbox is a blind recipient if the
+// email does not name it (Invariant I7).
+func (p *Project) planReceivedCopy(tx *writer.Tx, m *format.Message, mailbox string) {
+	own := *m
+	own.BCC = nil
+	if !slices.Contains(m.To, mailbox) && !slices.Contains(m.CC, mailbox) {
+		own.BCC = []string{mailbox}
+	}
+	data := format.Seal(p.store.key, format.FormatMessage(&own))
+	tx.Create(p.days.place(p.Tree, format.InboxPath(mailbox, m.ID, m.Created)), data)
+	tx.ID, tx.Summary = m.ID, summaryOf(m)
+}
+
+// joinForeign puts an email into a thread, and names the messages that it names by their ids where the
+// project has them. The thread is that of the newest message that the project has; else the one that an
+// answer which came earlier has begun; else one of the oldest id, which that message joins when it comes.
+// An id without an @ names no thread, because agents choose the names of threads freely.
+func (p *Project) joinForeign(ctx context.Context, m *format.Message) error {
+	named := m.References
+	if m.InReplyTo != "" {
+		named = append(slices.Clone(named), m.InReplyTo)
+	}
+	known := map[string]*index.MessageRow{}
+	var newest *index.MessageRow
+	oldest := ""
+	for _, id := range named {
+		if !strings.Contains(id, "@") {
+			continue
+		}
+		row, err := p.foreign(ctx, id)
+		if err != nil {
+			return err
+		}
+		if row != nil {
+			known[id], newest = row, row
+		}
+		oldest = orElse(oldest, id)
+	}
+	if row := known[m.InReplyTo]; row != nil {
+		m.InReplyTo = row.ID
+	}
+	m.References = slices.Clone(m.References)
+	for i, id := range m.References {
+		if row := known[id]; row != nil {
+			m.References[i] = row.ID
+		}
+	}
+	if newest != nil {
+		m.ThreadID = orElse(newest.ThreadID, newest.ID)
+		return nil
+	}
+	m.ThreadID = format.Cut(oldest, format.MaxThread)
+	if begun := format.Cut(m.MessageID, format.MaxThread); strings.Contains(begun, "@") {
+		rows, err := p.store.index.Thread(ctx, index.ThreadQuery{Project: p.Slug, Thread: begun, Limit: 1})
+		if err != nil {
+			return err
+		}
+		if len(rows) > 0 {
+			m.ThreadID = begun
+		}
+	}
+	return nil
+}
+
+// foreign returns, without its body, the message that a Message-ID names, of this store's domain or of
+// another one; nil if the project has none.
+func (p *Project) foreign(ctx context.Context, messageID string) (*index.MessageRow, error) {
+	if id := p.store.Domains().IDNamed(messageID); id != messageID {
+		return p.store.index.Message(ctx, p.Slug, id, index.WithoutBody, nil)
+	}
+	return p.store.index.FromElsewhere(ctx, p.Slug, messageID)
+}
+
+// MailboxAt returns the mailbox of an address at the store's domain: the agent of that name in the project
+// that owners.json names for it, else in the default project. The case of the name does not count. It returns
+// ErrNotFound and ErrUnavailable.
+func (s *Store) MailboxAt(ctx context.Context, local string) (p *Project, agent string, err error) {
+	owners, err := s.owners.loadOwners()
+	if err != nil {
+		return nil, "", err
+	}
+	slugs := []string{}
+	for key := range owners {
+		if slug, name, _ := strings.Cut(key, "/"); strings.EqualFold(name, local) && slug != DefaultProject {
+			slugs = append(slugs, slug)
+		}
+	}
+	slices.Sort(slugs)
+	for _, slug := range append(slugs, DefaultProject) {
+		if err := s.LeftOut()[slug]; err != nil {
+			return nil, "", err
+		}
+		if p = s.known(slug); p == nil {
+			continue
+		}
+		if agent, err = p.nameHolder(ctx, local); agent != "" || err != nil {
+			return p, agent, err
+		}
+		if err := p.Sure(); err != nil {
+			return nil, "", err
+		}
+	}
+	return nil, "", &Error{What: refusal.UnknownMailbox, Field: refusal.Mailbox, Name: local}
+}
+
+// refuseAddress refuses the name of a new mailbox whose address another project's mailbox has.
+func (p *Project) refuseAddress(ctx context.Context, name string, by Caller) error {
+	other, agent, err := p.store.MailboxAt(ctx, name)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	}
+	owners, err := p.store.owners.loadOwners()
+	if err != nil {
+		return err
+	}
+	if !by.owns(other.owner(owners, agent)) {
+		return &Error{What: refusal.MailboxNotYours, Field: refusal.Mailbox, Name: name}
+	}
+	return &Error{
+		What:  refusal.MailboxNameUnusable,
+		Field: refusal.Mailbox,
+		Name:  name,
+		Why:   "its address is that of your mailbox in the project " + other.name(),
+	}
+}
+
+// HasRoom returns refusal.MailboxFull, which is an ErrUnavailable, for a mailbox that takes no more mail.
+func (p *Project) HasRoom(ctx context.Context, agent string) error {
+	return p.needRoom(ctx, func(string) int { return 0 }, []string{agent})
+}
