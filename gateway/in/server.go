@@ -145,6 +145,7 @@ func (s *Server) server(ctx context.Context, a Address) *smtp.Server {
 	server.Domain = s.cfg.Host
 	server.LMTP = a.LMTP
 	server.TLSConfig = s.cfg.TLS
+	server.EnableSMTPUTF8 = true // postfix has letters beyond ASCII bounce otherwise, in a Subject too
 	server.MaxRecipients = maxRecipients
 	server.MaxMessageBytes = message.MaxBytes
 	server.MaxLineLength = maxLine

@@ -1,0 +1,433 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"crypto/rsa"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/smtp"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/emersion/go-message/mail"
+	miekg "github.com/miekg/dns"
+
+	"mailtree/gateway/auth"
+	"mailtree/gateway/dns"
+	"mailtree/gateway/in"
+	"mailtree/gateway/message"
+	"mailtree/gateway/out"
+)
+
+// The tests with the programs of others, which .ci/run installs: postfix, opendkim, swaks, mutt and
+// python3. They run as root where MAILTREE_PEERS is set.
+const (
+	ours   = "mail.ours.example"
+	theirs = "peer.example"
+)
+
+// peers skips a test where the programs are not to be run.
+func peers(t *testing.T) {
+	t.Helper()
+	if os.Getenv("MAILTREE_PEERS") == "" {
+		t.Skip("the programs of others are run with MAILTREE_PEERS=1, as root")
+	}
+}
+
+// open is a folder that other users may enter, with a path that is short enough for a socket.
+func open(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "peers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run runs a program to its end and returns what it wrote.
+func run(t *testing.T, stdin string, program string, args ...string) string {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), program, args...)
+	c.Stdin = strings.NewReader(stdin)
+	out, err := c.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", program, err, out)
+	}
+	return string(out)
+}
+
+// port is one that nobody listens at.
+func port(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, p, _ := net.SplitHostPort(l.Addr().String())
+	return p
+}
+
+// until waits for something that another program does.
+func until(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !done(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it did not come: " + what)
+		}
+	}
+}
+
+func answers(address string) bool {
+	c, err := net.Dial("tcp", address)
+	if err == nil {
+		c.Close()
+	}
+	return err == nil
+}
+
+// names starts a name server that knows some records, and returns where it listens.
+func names(t *testing.T, records ...string) string {
+	t.Helper()
+	all := map[string][]miekg.RR{}
+	for _, r := range records {
+		rr, err := miekg.NewRR(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[rr.Header().Name] = append(all[rr.Header().Name], rr)
+	}
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &miekg.Server{PacketConn: conn, Handler: miekg.HandlerFunc(func(w miekg.ResponseWriter, q *miekg.Msg) {
+		a := new(miekg.Msg).SetReply(q)
+		known := all[strings.ToLower(q.Question[0].Name)]
+		if len(known) == 0 {
+			a.Rcode = miekg.RcodeNameError
+		}
+		for _, rr := range known {
+			if rr.Header().Rrtype == q.Question[0].Qtype {
+				a.Answer = append(a.Answer, rr)
+			}
+		}
+		w.WriteMsg(a)
+	})}
+	go server.ActivateAndServe()
+	t.Cleanup(func() { server.Shutdown() })
+	return conn.LocalAddr().String()
+}
+
+// domain makes a key for a domain, and returns its file with the records of the domain.
+func domain(t *testing.T, name string) (path string, private *rsa.PrivateKey, records []string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), name)
+	private, err := dns.MakeKey(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := dns.Records(name, "mx."+name, "sel", &private.PublicKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range all {
+		records = append(records, r.String())
+	}
+	return path, private, append(records, "mx."+name+". IN A 127.0.0.1")
+}
+
+// inbox keeps what a server takes in.
+type inbox struct {
+	mu   sync.Mutex
+	kept []*in.Delivery
+}
+
+func (*inbox) Lookup(_ context.Context, local, _ string) (string, error) {
+	if local == "build" || local == "ops" {
+		return local, nil
+	}
+	return "", in.ErrUnknown
+}
+
+func (b *inbox) Deliver(_ context.Context, d *in.Delivery) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.kept = append(b.kept, d)
+	return nil
+}
+
+func (b *inbox) all() []*in.Delivery {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.kept
+}
+
+// receive starts a server of ours, and returns what it keeps and where it listens.
+func receive(t *testing.T, c in.Config) (*inbox, []net.Addr) {
+	t.Helper()
+	b := &inbox{}
+	c.Host, c.Domains, c.Postmaster, c.MaxConnsPerHost, c.Now, c.Log = ours, []string{ours}, "admin", 100, time.Now, slog.New(slog.DiscardHandler)
+	c.Directory, c.Deliverer = b, b
+	server := in.New(c)
+	ctx, cancel := context.WithCancel(context.Background())
+	ready, done := make(chan []net.Listener, 1), make(chan error, 1)
+	go func() { done <- server.Run(ctx, func(l []net.Listener) { ready <- l }) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	select {
+	case all := <-ready:
+		var at []net.Addr
+		for _, l := range all {
+			at = append(at, l.Addr())
+		}
+		return b, at
+	case err := <-done:
+		done <- nil
+		t.Fatal(err)
+		return nil, nil
+	}
+}
+
+// postfix is a mail server of others: it takes mail of its machine, gives that for ours to an LMTP socket, and keeps
+// that for ann@ and bob@ of theirs in a Maildir.
+type postfix struct{ dir, port string }
+
+// newPostfix starts one, with a milter where it is not "".
+func newPostfix(t *testing.T, socket, milter string) *postfix {
+	t.Helper()
+	p := &postfix{open(t), port(t)}
+	own := filepath.Join(p.dir, "mail")
+	for _, dir := range []string{"queue", "data", "mail"} {
+		if err := os.Mkdir(filepath.Join(p.dir, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, dir := range []string{"data", "mail"} {
+		run(t, "", "chown", "postfix", filepath.Join(p.dir, dir))
+	}
+	write(t, p.dir+"/etc/transport", ours+" lmtp:unix:"+socket+"\n")
+	write(t, p.dir+"/etc/boxes", "ann@"+theirs+" ann/\nbob@"+theirs+" bob/\n")
+	write(t, p.dir+"/etc/main.cf", strings.NewReplacer("DIR", p.dir, "OWN", own, "OURS", ours, "THEIRS", theirs, "MILTER", milter).Replace(`
+compatibility_level = 3.6
+queue_directory = DIR/queue
+data_directory = DIR/data
+maillog_file = DIR/log
+maillog_file_prefixes = DIR
+myhostname = mx.THEIRS
+mydestination =
+inet_interfaces = 127.0.0.1
+inet_protocols = ipv4
+mynetworks = 127.0.0.0/8
+disable_dns_lookups = yes
+smtp_dns_support_level = disabled
+alias_maps =
+alias_database =
+relay_domains = OURS
+transport_maps = texthash:DIR/etc/transport
+virtual_mailbox_domains = THEIRS
+virtual_mailbox_base = OWN
+virtual_mailbox_maps = texthash:DIR/etc/boxes
+virtual_minimum_uid = 1
+virtual_uid_maps = static:`+strings.TrimSpace(run(t, "", "id", "-u", "postfix"))+`
+virtual_gid_maps = static:`+strings.TrimSpace(run(t, "", "id", "-g", "postfix"))+`
+smtpd_milters = MILTER
+smtpd_data_restrictions = check_sender_access inline:{{pal@friend.example=PREPEND Authentication-Results: mx.THEIRS; dmarc=pass header.from=friend.example}}
+milter_default_action = tempfail
+`))
+	master := "127.0.0.1:" + p.port + " inet n - n - - smtpd\n"
+	for _, service := range []string{"pickup unix n - n 60 1 pickup", "cleanup unix n - n - 0 cleanup", "qmgr unix n - n 300 1 qmgr",
+		"rewrite unix - - n - - trivial-rewrite", "bounce unix - - n - 0 bounce", "defer unix - - n - 0 bounce", "trace unix - - n - 0 bounce",
+		"proxymap unix - - n - - proxymap", "smtp unix - - n - - smtp", "error unix - - n - - error", "retry unix - - n - - error",
+		"virtual unix - n n - - virtual", "lmtp unix - - n - - lmtp", "anvil unix - - n - 1 anvil", "postlog unix-dgram n - n - 1 postlogd"} {
+		master += service + "\n"
+	}
+	write(t, p.dir+"/etc/master.cf", master)
+	t.Cleanup(func() {
+		exec.Command("postfix", "-c", p.dir+"/etc", "stop").Run()
+		if log, err := os.ReadFile(p.dir + "/log"); err == nil && t.Failed() {
+			t.Logf("postfix:\n%s", log)
+		}
+	})
+	run(t, "", "postfix", "-c", p.dir+"/etc", "start")
+	until(t, "postfix", func() bool { return answers("127.0.0.1:" + p.port) })
+	return p
+}
+
+// send gives postfix a message, as a person's program does.
+func (p *postfix) send(t *testing.T, from, to, raw string) {
+	t.Helper()
+	if err := smtp.SendMail("127.0.0.1:"+p.port, nil, from, []string{to}, []byte(raw)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// box waits for the messages of a user of theirs.
+func (p *postfix) box(t *testing.T, user string, n int) (paths []string) {
+	t.Helper()
+	until(t, "mail for "+user, func() bool {
+		paths, _ = filepath.Glob(filepath.Join(p.dir, "mail", user, "new", "*"))
+		return len(paths) >= n
+	})
+	return paths
+}
+
+// milter starts opendkim, which signs what comes from theirs, and returns where it listens, as postfix writes that.
+func milter(t *testing.T, keyFile string) string {
+	t.Helper()
+	at, conf := port(t), filepath.Join(t.TempDir(), "opendkim.conf")
+	write(t, conf, "Socket inet:"+at+"@127.0.0.1\nDomain "+theirs+"\nSelector sel\nKeyFile "+keyFile+"\nMode s\nInternalHosts 127.0.0.1\n"+
+		"Syslog no\nRequireSafeKeys no\nBackground no\n")
+	c := exec.Command("opendkim", "-f", "-x", conf)
+	c.Stderr = os.Stderr
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		c.Process.Kill()
+		c.Wait()
+	})
+	until(t, "opendkim", func() bool { return answers("127.0.0.1:" + at) })
+	return "inet:127.0.0.1:" + at
+}
+
+// opendkim verifies a message with opendkim, and returns what it says.
+func opendkim(t *testing.T, message string, records []string) string {
+	t.Helper()
+	dir := t.TempDir()
+	var known strings.Builder
+	for _, r := range records {
+		rr, err := miekg.NewRR(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if txt, ok := rr.(*miekg.TXT); ok {
+			fmt.Fprintf(&known, "%s %s\n", strings.TrimSuffix(txt.Hdr.Name, "."), strings.Join(txt.Txt, ""))
+		}
+	}
+	write(t, dir+"/dns", known.String())
+	write(t, dir+"/conf", "TestDNSData refile:"+dir+"/dns\nMode v\nSyslog no\n")
+	out, err := exec.CommandContext(t.Context(), "opendkim", "-x", dir+"/conf", "-v", "-v", "-t", message).CombinedOutput()
+	return fmt.Sprintf("%s%v", out, err)
+}
+
+// letter is a message of ours, signed, with what needs an encoding.
+func letter(t *testing.T, private *rsa.PrivateKey) (m *out.Mail, raw []byte) {
+	t.Helper()
+	m = &out.Mail{
+		From: mail.Address{Name: "Büro", Address: "build@" + ours}, To: []string{"ann@" + theirs}, Subject: "Prüfung der Größe",
+		Date: time.Date(2026, 2, 3, 9, 15, 0, 0, time.UTC), MessageID: "msg_1@" + ours, InReplyTo: "0@" + theirs,
+		Body: "# Grüße\n\nIt is **out**.\n\n.\nFrom here it goes on " + strings.Repeat("and on ", 300) + "\n\n日本語 = 50 %\n",
+		Attachments: []out.Attachment{{Name: "Bericht für Ärzte.pdf", Type: "application/pdf", Data: []byte("%PDF\x00\xff\r\n\n")},
+			{Name: "plain.txt", Type: "text/plain", Data: []byte("one\ntwo\n")}},
+	}
+	raw, err := m.Compose()
+	if err == nil {
+		raw, err = (&out.Signer{Domain: ours, Selector: "sel", Key: private}).Sign(raw)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, raw
+}
+
+// TestPeerPostfix: postfix gives us what it takes, and opendkim signed it there; we vouch for it, and not for what says
+// so of itself. It takes from us what we sign, opendkim finds that valid, and a change of it not.
+func TestPeerPostfix(t *testing.T) {
+	peers(t)
+	file, _, records := domain(t, theirs)
+	_, private, own := domain(t, ours)
+	records = append(records, own...)
+	resolver := names(t, records...)
+	socket := filepath.Join(open(t), "lmtp")
+	who, err := user.Lookup("postfix")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gid, _ := strconv.Atoi(who.Gid)
+	uid, _ := strconv.Atoi(who.Uid)
+	checker := &auth.Checker{Resolver: (&Config{DNS: resolver}).resolver(), Trusted: "mx." + theirs}
+	kept, _ := receive(t, in.Config{Listen: []in.Address{{Network: "unix", Addr: socket, LMTP: true}}, SocketGID: gid, MTAUser: uid, Checker: checker})
+	p := newPostfix(t, socket, milter(t, file))
+
+	const forged = "Authentication-Results: mx.peer.example; dmarc=pass header.from=bank.example\r\n"
+	for i, c := range []struct{ from, raw, auth string }{
+		{"ann@" + theirs, "From: Ann <ann@peer.example>\r\nSubject: Grüße\r\n\r\n.\r\nHello =\r\n", "dmarc:" + theirs},
+		{"eve@evil.example", forged + "From: Ann <ann@bank.example>\r\nSubject: Pay\r\n\r\nNow.\r\n", "none"},
+		{"pal@friend.example", "From: Pal <pal@friend.example>\r\nSubject: Hi\r\n\r\nIt is me.\r\n", "dmarc:friend.example"}, // as postfix says
+		{"", "From: MAILER-DAEMON@bank.example\r\nSubject: Returned\r\n\r\nNo.\r\n", "none"},
+	} {
+		p.send(t, c.from, "build@"+ours, c.raw)
+		until(t, "mail over LMTP", func() bool { return len(kept.all()) == i+1 })
+		d := kept.all()[i]
+		if d.Auth.Auth() != c.auth || d.Mailbox != "build" || d.Sender != c.from || !strings.HasSuffix(string(d.Raw), c.raw[strings.Index(c.raw, "\r\n\r\n"):]) {
+			t.Errorf("%s %s %s %s\n%s", d.Auth.Auth(), d.Auth.Reason, d.Mailbox, d.Sender, d.Raw)
+		}
+	}
+	for _, change := range []struct{ from, to, want string }{{"", "", "dmarc:" + theirs}, {"Hello", "Hullo", "none"}, {"From: Ann", "From: Eve", "none"}} {
+		raw := strings.Replace(string(kept.all()[0].Raw), change.from, change.to, 1)
+		m, err := message.Parse([]byte(raw))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := checker.Check(t.Context(), []byte(raw), m, auth.Peer{}); r.Auth() != change.want {
+			t.Errorf("%s: %+v", change.to, r)
+		}
+	}
+	p.send(t, "ann@"+theirs, "nobody@"+ours, "From: ann@peer.example\r\n\r\n")
+	bounced, err := os.ReadFile(p.box(t, "ann", 1)[0]) // postfix says so with our words
+	if err != nil || !bytes.Contains(bounced, []byte("550 5.1.1 There is no such mailbox")) {
+		t.Errorf("%v\n%s", err, bounced)
+	}
+
+	_, raw := letter(t, private)
+	host := &out.Smarthost{Host: "127.0.0.1", Port: p.port, Name: ours}
+	reply, err := host.Deliver(t.Context(), &out.Item{From: "build@" + ours, To: "bob@" + theirs}, raw, func() error { return nil })
+	if err != nil || !strings.HasPrefix(reply, "250 ") {
+		t.Fatal(reply, err)
+	}
+	arrived := p.box(t, "bob", 1)[0]
+	if says := opendkim(t, arrived, records); !strings.Contains(says, "verification (s=sel, d="+ours+", 2048-bit key) succeeded") {
+		t.Error(says)
+	}
+	text, err := os.ReadFile(arrived)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range []struct{ from, to string }{{"Subject: ", "Subject: No "}, {"It is", "It was"}, {"Subject: ", "Subject: x\nSubject: "}} {
+		write(t, arrived+".changed", strings.Replace(string(text), change.from, change.to, 1))
+		if says := opendkim(t, arrived+".changed", records); strings.Contains(says, "succeeded") {
+			t.Errorf("%s: %s", change.to, says)
+		}
+	}
+	var refusal *out.Refusal
+	_, err = host.Deliver(t.Context(), &out.Item{From: "build@" + ours, To: "zoe@" + theirs}, raw, func() error { return nil })
+	if !errors.As(err, &refusal) || !strings.HasPrefix(refusal.Reply, "550 5.1.1 ") {
+		t.Error(err)
+	}
+}
