@@ -139,12 +139,9 @@ func (d Domains) Recipients(list string) ([]string, error) {
 		if at := strings.LastIndexByte(addr, '<'); at >= 0 && strings.HasSuffix(addr, ">") {
 			addr = strings.TrimSpace(addr[at+1 : len(addr)-1])
 		}
-		name, domain := addr, d[0]
-		if at := strings.LastIndexByte(addr, '@'); at >= 0 {
-			name, domain = addr[:at], addr[at+1:]
-		}
-		switch {
-		case name == "" || domain == "" || strings.ContainsAny(name, "<>") || strings.ContainsAny(domain, `<>" `):
+		name := d.Named(addr)
+		switch _, err := format.ParseAddress(addr); {
+		case addr == "" || strings.ContainsAny(addr, "<>"):
 			return nil, &refusal.Error{
 				What: refusal.Invalid("{name} {arg} is no address: write one such as {=other} or \"Bob\" <{=other}>, several separated by " +
 					"commas."),
@@ -152,8 +149,16 @@ func (d Domains) Recipients(list string) ([]string, error) {
 				Name:  strings.TrimSpace(part),
 				Other: d.Of("bob"),
 			}
-		case d.Has(domain):
+		case !strings.Contains(name, "@"):
 			names = append(names, name)
+		case err != nil:
+			return nil, &refusal.Error{
+				What:  refusal.Invalid("{why}. Write an address such as {=other}, several separated by commas."),
+				Field: refusal.Recipients,
+				Name:  strings.TrimSpace(part),
+				Why:   err.Error(),
+				Other: d.Of("bob"),
+			}
 		default:
 			foreign = append(foreign, addr)
 		}

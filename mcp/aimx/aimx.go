@@ -82,10 +82,14 @@ func (t *toolset) known(name string, next run) run {
 	}
 }
 
-// box opens a mailbox. A mailbox that does not exist is refused like another user's, to all but root, so that nobody
+// local returns the name of a mailbox that is given by its name or its address.
+func (t *toolset) local(given string) string { return t.store.Domains().Named(given) }
+
+// box opens a mailbox, which is given by its name or its address. A mailbox that does not exist is refused like another user's, to all but root, so that nobody
 // learns which names are taken.
 func (t *toolset) box(ctx context.Context, name string) (*maildir.OpenBox, error) {
 	c := tool.CallerOf(ctx)
+	name = t.local(name)
 	p, err := t.store.ProjectFor(ctx, c.ProjectKey(), c.User())
 	var b *maildir.OpenBox
 	if err == nil {

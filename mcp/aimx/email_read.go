@@ -3,6 +3,7 @@ package aimx
 import (
 	"cmp"
 	"context"
+	"strconv"
 	"strings"
 
 	"mailtree/maildir"
@@ -53,24 +54,37 @@ func (t *toolset) emailRead() tool.Tool {
 		q.Beside = func(l *maildir.Letter) int {
 			s := t.shapeLetter(b, l, outbox)
 			s.Content = ""
-			return tool.InText.Size(s)
+			return tool.InText.Size(s) + tool.InText.Size(s.note())
 		}
 		l, err := b.Read(ctx, q)
 		if err != nil {
 			return nil, err
 		}
 		s := t.shapeLetter(b, l, outbox)
-		return tool.Result{Text: string(l.Data), Value: s, Note: noteOf(s.Auth, int(l.Next))}, nil
+		return tool.Result{Text: string(l.Data), Value: s, Note: s.note()}, nil
 	})
 }
 
-// noteOf says beside the file what stands in fields beside it.
-func noteOf(auth string, next int) string {
-	note := "Who vouches for the sender: " + auth + "."
-	if next > 0 {
-		note += " " + goesOn(next)
+// note says beside the file, for clients that show their model texts only, what stands in fields beside it.
+func (s *letterShape) note() string {
+	lines := []string{"message_id: " + s.MessageID}
+	add := func(name, value string) {
+		if value != "" {
+			lines = append(lines, name+": "+value)
+		}
 	}
-	return note
+	add("in_reply_to", s.InReplyTo)
+	add("references", s.References)
+	if s.Read != nil {
+		add("read", strconv.FormatBool(*s.Read))
+	}
+	add("trusted", s.Trusted)
+	add("delivery_status", s.Status)
+	add("auth", s.Auth)
+	if s.Next > 0 {
+		lines = append(lines, goesOn(int(s.Next)))
+	}
+	return strings.Join(lines, "\n")
 }
 
 func (t *toolset) shapeLetter(b *maildir.OpenBox, l *maildir.Letter, outbox bool) letterShape {

@@ -37,7 +37,7 @@ func (t *toolset) hookCreate() tool.Tool {
 			Timeout:         r.Timeout,
 			FireOnUntrusted: r.FireOnUntrusted,
 		}
-		if reserved(r.Mailbox) {
+		if reserved(t.local(r.Mailbox)) {
 			return nil, tool.Invalid("catchall does not support hooks")
 		}
 		b, err := t.hookBox(ctx, r.Mailbox)
@@ -62,7 +62,7 @@ func (t *toolset) hookBox(ctx context.Context, name string) (*maildir.OpenBox, e
 	c := tool.CallerOf(ctx)
 	p, perr := t.store.ProjectFor(ctx, c.ProjectKey(), c.User())
 	if perr == nil {
-		_, perr = p.Mailbox(ctx, name, maildir.Caller{Root: true})
+		_, perr = p.Mailbox(ctx, t.local(name), maildir.Caller{Root: true})
 	}
 	if errors.Is(perr, maildir.ErrNotFound) {
 		return nil, &maildir.Error{What: refusal.UnknownMailbox, Field: refusal.Mailbox, Name: name}

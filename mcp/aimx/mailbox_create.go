@@ -21,7 +21,8 @@ func (t *toolset) mailboxCreate() tool.Tool {
 		About: "Create a mailbox owned by you and return its address; again for one of yours it returns the same address.",
 		Out:   addressShape{},
 	}, func(ctx context.Context, r *createRequest) (any, error) {
-		if err := checkName(r.Name); err != nil {
+		name := t.local(r.Name)
+		if err := checkName(name); err != nil {
 			return nil, err
 		}
 		c := tool.CallerOf(ctx)
@@ -29,7 +30,7 @@ func (t *toolset) mailboxCreate() tool.Tool {
 		if err != nil {
 			return nil, err
 		}
-		m, err := p.CreateMailbox(ctx, r.Name, c.User())
+		m, err := p.CreateMailbox(ctx, name, c.User())
 		if err != nil {
 			return nil, err
 		}

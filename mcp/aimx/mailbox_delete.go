@@ -29,7 +29,7 @@ func (t *toolset) mailboxDelete() tool.Tool {
 		About: "Delete a mailbox of yours with its hooks; one with mail in it only with force.",
 		Out:   doneShape{},
 	}, func(ctx context.Context, r *deleteRequest) (any, error) {
-		if reserved(r.Name) {
+		if reserved(t.local(r.Name)) {
 			return nil, tool.Invalid("Validation: reserved")
 		}
 		b, err := t.box(ctx, r.Name)
