@@ -34,6 +34,7 @@ var groups = []struct {
 	{"Who works on what:", []string{"agents", "whois", "me", "claims", "claim", "release", "projects", "new", "guard"}},
 	{"What happens:", []string{"open", "today", "watch", "log", "problems"}},
 	{"Clients:", []string{"setup", "stdio", "hook", "nudge", "token"}},
+	{"Email:", []string{"mailbox"}},
 	{"The server and its store:", []string{
 		"serve", "status", "stop", "logs", "service", "doctor", "config", "index", "key", "fmt", "attachments",
 	}},

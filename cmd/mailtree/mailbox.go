@@ -1,0 +1,231 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/user"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"mailtree/cli"
+	"mailtree/maildir/hook"
+	mcpserver "mailtree/mcp"
+)
+
+func mailboxCommand(p *program) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "mailbox",
+		Short: "Make, list and delete mailboxes, also for other users; whom they trust, and their hooks",
+		Long: "A mailbox is an agent with an address, which belongs to a user of this machine. A mailbox is given by its name or its\n" +
+			"address; without --project it is one of this work tree's project, or of the project default where that has none.\n\n" +
+			"  mailtree mailbox create support --owner www-data\n" +
+			"  mailtree mailbox hook add support on_receive /usr/local/bin/answer --quick",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(mailboxCreateCommand(p), mailboxListCommand(p), mailboxDeleteCommand(p), mailboxHookCommand(p))
+	return c
+}
+
+// atMailboxes calls do with a client of the server. Where no server runs, one is started in the background,
+// which makes the store.
+func (p *program) atMailboxes(ctx context.Context, f *deskFlags, do func(context.Context, *deskWork) error) error {
+	d := &deskWork{Screen: cli.NewScreen(p.std.out, p.variable), json: f.json}
+	if f.project != "" {
+		var err error
+		if d.Slug, err = p.projectKey(f.project); err != nil {
+			return err
+		}
+	}
+	return p.asCommand(ctx, p.dial, func(ctx context.Context, c *cli.Client) error {
+		d.Client = c
+		return do(ctx, d)
+	})
+}
+
+func mailboxCreateCommand(p *program) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Make a mailbox and print its address; again, it prints the same address",
+		Args:  cobra.ExactArgs(1),
+	}
+	f := p.addDeskFlags(c)
+	owner := c.Flags().String("owner", "", "the user whose mailbox it is, by name or number (default: you)")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		ask := mcpserver.MailboxAsk{Mailbox: args[0], Owner: os.Getuid()}
+		if *owner != "" {
+			var err error
+			if ask.Owner, err = uidOf(*owner); err != nil {
+				return &exitError{exitUsage, fmt.Errorf("--owner: this machine has no user %q", *owner)}
+			}
+		}
+		return p.atMailboxes(c.Context(), f, func(ctx context.Context, d *deskWork) error {
+			return askVerb(ctx, d, "mailbox-create", ask, func(m *mcpserver.MailboxLine) error {
+				d.Printf("%s\n", m.Address)
+				return nil
+			})
+		})
+	}
+	return c
+}
+
+func mailboxListCommand(p *program) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List the mailboxes of a project, of every user",
+		Args:  cobra.NoArgs,
+	}
+	f := p.addDeskFlags(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		return p.atMailboxes(c.Context(), f, func(ctx context.Context, d *deskWork) error {
+			return askVerb(ctx, d, "mailboxes", struct{}{}, func(l *mcpserver.Mailboxes) error {
+				showMailboxes(d, l)
+				return nil
+			})
+		})
+	}
+	return c
+}
+
+func showMailboxes(d *deskWork, l *mcpserver.Mailboxes) {
+	rows := make([]cli.Row, len(l.Mailboxes))
+	for i, m := range l.Mailboxes {
+		rows[i] = cli.Row{Cells: []string{
+			m.Address, ownerName(m.Owner), fmt.Sprintf("%d unread of %d", m.Unread, m.Total), fmt.Sprintf("%d sent", m.Sent), m.Project,
+		}}
+	}
+	d.Table(rows)
+	if len(rows) == 0 {
+		d.Printf("%s\n", d.Faint("no mailbox yet: `mailtree mailbox create NAME` makes one"))
+	}
+}
+
+// ownerName is the name of a user, else the number.
+func ownerName(uid int) string {
+	if uid < 0 {
+		return "nobody"
+	}
+	u, err := user.LookupId(strconv.Itoa(uid))
+	if err != nil {
+		return strconv.Itoa(uid)
+	}
+	return u.Username
+}
+
+func mailboxDeleteCommand(p *program) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "delete NAME",
+		Short: "Delete a mailbox with its hooks; its mail too with --force",
+		Args:  cobra.ExactArgs(1),
+	}
+	f := p.addDeskFlags(c)
+	force := c.Flags().Bool("force", false, "also where there is mail in it, which is then only in the history and in others' mailboxes")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		ask := mcpserver.MailboxAsk{Mailbox: args[0], Force: *force}
+		return p.atMailboxes(c.Context(), f, func(ctx context.Context, d *deskWork) error {
+			return askVerb(ctx, d, "mailbox-delete", ask, func(m *mcpserver.MailboxLine) error {
+				d.Printf("deleted %s: %d in its inbox, %d sent\n", m.Address, m.Total, m.Sent)
+				return nil
+			})
+		})
+	}
+	return c
+}
+
+func mailboxHookCommand(p *program) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "hook",
+		Short: "List, add and remove the commands that run when mail comes or was sent",
+		Args:  cobra.NoArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(mailboxHookListCommand(p), mailboxHookAddCommand(p), mailboxHookRemoveCommand(p))
+	return c
+}
+
+func mailboxHookListCommand(p *program) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "list [MAILBOX]",
+		Short: "List the hooks of a mailbox, or of all of the project",
+		Args:  cobra.MaximumNArgs(1),
+	}
+	f := p.addDeskFlags(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		ask := mcpserver.MailboxAsk{Mailbox: strings.Join(args, "")}
+		return p.atMailboxes(c.Context(), f, func(ctx context.Context, d *deskWork) error {
+			return askVerb(ctx, d, "mailbox-hooks", ask, func(l *mcpserver.Hooks) error {
+				showHooks(d, l)
+				return nil
+			})
+		})
+	}
+	return c
+}
+
+func showHooks(d *deskWork, l *mcpserver.Hooks) {
+	rows := make([]cli.Row, len(l.Hooks))
+	for i, h := range l.Hooks {
+		untrusted := ""
+		if h.FireOnUntrusted {
+			untrusted = "also untrusted mail"
+		}
+		rows[i] = cli.Row{Cells: []string{
+			cli.Line(h.Mailbox), cli.Line(h.Name), h.Event, fmt.Sprintf("%ds", h.Timeout), untrusted, cli.Line(strings.Join(h.Cmd, " ")),
+		}}
+	}
+	d.Table(rows)
+	if len(rows) == 0 {
+		d.Printf("%s\n", d.Faint("no hook"))
+	}
+}
+
+func mailboxHookAddCommand(p *program) *cobra.Command {
+	var h hook.Hook
+	c := &cobra.Command{
+		Use:   "add [FLAGS] MAILBOX EVENT PROGRAM [ARGUMENT...]",
+		Short: "Run a program when mail comes (on_receive) or was sent (after_send), and print the hook's name",
+		Long: "Run a program, given by its absolute path, when mail comes into a mailbox (on_receive) or was sent from it\n" +
+			"(after_send). It runs as the mailbox's owner with the email on its input; docs/email.md, \"Hooks\", says more. Flags\n" +
+			"stand before MAILBOX: what follows is the program's.\n\n" +
+			"  mailtree mailbox hook add --name wake support on_receive /usr/local/bin/claude -p 'Answer the email'",
+		Args: cobra.MinimumNArgs(3),
+	}
+	f := p.addDeskFlags(c)
+	c.Flags().SetInterspersed(false)
+	c.Flags().StringVar(&h.Name, "name", "", "name of the hook (default: one made of what it does)")
+	c.Flags().IntVar(&h.Timeout, "timeout", hook.DefaultTimeout, "seconds after which the program is ended")
+	c.Flags().BoolVar(&h.FireOnUntrusted, "fire-on-untrusted", false, "on_receive: run for mail of senders that are not trusted too")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		h.Event, h.Cmd = args[1], args[2:]
+		ask := mcpserver.MailboxAsk{Mailbox: args[0], Hook: h}
+		return p.atMailboxes(c.Context(), f, func(ctx context.Context, d *deskWork) error {
+			return askVerb(ctx, d, "mailbox-hook", ask, func(made *hook.Hook) error {
+				d.Printf("%s\n", made.Name)
+				return nil
+			})
+		})
+	}
+	return c
+}
+
+func mailboxHookRemoveCommand(p *program) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "remove HOOK",
+		Short: "Remove a hook by its name; a run that has begun goes on",
+		Args:  cobra.ExactArgs(1),
+	}
+	f := p.addDeskFlags(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		ask := mcpserver.MailboxAsk{Hook: hook.Hook{Name: args[0]}}
+		return p.atMailboxes(c.Context(), f, func(ctx context.Context, d *deskWork) error {
+			return askVerb(ctx, d, "mailbox-unhook", ask, func(gone *hook.Hook) error {
+				d.Printf("removed %s\n", gone.Name)
+				return nil
+			})
+		})
+	}
+	return c
+}

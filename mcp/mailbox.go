@@ -1,0 +1,137 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"mailtree/maildir"
+	"mailtree/maildir/hook"
+	"mailtree/mcp/tool"
+)
+
+// The operator of a store sees to the mailboxes of all users: the verbs below ask nobody who owns one. Their
+// project is the one that the command names, else that of its work tree where there is one, else the default
+// one.
+
+// MailboxAsk is the body of POST /mailtree/mailbox-…: a mailbox, by its name or its address.
+type MailboxAsk struct {
+	Mailbox string `json:"mailbox,omitempty"` // "" where all are listed
+	Owner   int    `json:"owner,omitempty"`   // uid, of a new one
+	Force   bool   `json:"force,omitempty"`   // delete its mail too
+
+	Hook hook.Hook `json:"hook,omitzero"` // the new one; Name alone: the one to remove
+}
+
+// Mailboxes are mailboxes, by name.
+type Mailboxes struct {
+	Mailboxes []MailboxLine `json:"mailboxes"`
+}
+
+// MailboxLine is one of them.
+type MailboxLine struct {
+	maildir.Mailbox
+	Address string `json:"address"`
+	Project string `json:"project"` // slug
+	Owner   int    `json:"owner_uid"`
+}
+
+// Hooks are hooks, by mailbox and name.
+type Hooks struct {
+	Hooks []hook.Hook `json:"hooks"`
+}
+
+// operator is who runs the server, or root, and may do everything.
+func operator() maildir.Caller { return maildir.Caller{UID: os.Geteuid(), Root: true} }
+
+// boxes returns the project that a command about mailboxes is about.
+func (s *Server) boxes(ctx context.Context, named *maildir.Project) (*maildir.Project, error) {
+	if named != nil {
+		return named, nil
+	}
+	p, err := s.cfg.Store.Project(ctx, tool.CallerOf(ctx).ProjectKey())
+	if errors.Is(err, maildir.ErrNotFound) {
+		return s.cfg.Store.EnsureProject(ctx, maildir.DefaultProject)
+	}
+	return p, err
+}
+
+// openBox opens the mailbox that a command is about.
+func (s *Server) openBox(ctx context.Context, named *maildir.Project, mailbox string) (*maildir.OpenBox, *maildir.Project, error) {
+	p, err := s.boxes(ctx, named)
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := p.OpenBox(ctx, s.cfg.Store.Domains().Named(mailbox), operator(), tool.CallerOf(ctx).Origin)
+	return b, p, err
+}
+
+func (s *Server) lineOf(p *maildir.Project, m *maildir.Mailbox) MailboxLine {
+	return MailboxLine{Mailbox: *m, Address: s.cfg.Store.Domains().Of(m.Name), Project: p.Slug, Owner: m.Owner}
+}
+
+func (s *Server) mailboxList(ctx context.Context, named *maildir.Project, _ *MailboxAsk) (out Mailboxes, err error) {
+	out.Mailboxes = []MailboxLine{}
+	p, err := s.boxes(ctx, named)
+	if err != nil {
+		return out, err
+	}
+	all, err := p.Mailboxes(ctx, operator())
+	for i := range all {
+		out.Mailboxes = append(out.Mailboxes, s.lineOf(p, &all[i]))
+	}
+	return out, err
+}
+
+func (s *Server) mailboxCreate(ctx context.Context, named *maildir.Project, ask *MailboxAsk) (line MailboxLine, err error) {
+	p, err := s.boxes(ctx, named)
+	if err != nil {
+		return line, err
+	}
+	m, err := p.CreateMailbox(ctx, s.cfg.Store.Domains().Named(ask.Mailbox), maildir.Caller{UID: ask.Owner})
+	if err != nil {
+		return line, err
+	}
+	return s.lineOf(p, m), nil
+}
+
+func (s *Server) mailboxDelete(ctx context.Context, named *maildir.Project, ask *MailboxAsk) (line MailboxLine, err error) {
+	b, p, err := s.openBox(ctx, named, ask.Mailbox)
+	if err != nil {
+		return line, err
+	}
+	m, err := b.Delete(ctx, ask.Force)
+	if err != nil {
+		return line, err
+	}
+	return s.lineOf(p, m), nil
+}
+
+func (s *Server) mailboxHooks(ctx context.Context, named *maildir.Project, ask *MailboxAsk) (out Hooks, err error) {
+	p, err := s.boxes(ctx, named)
+	if err != nil {
+		return out, err
+	}
+	all, err := p.Hooks(ctx, s.cfg.Store.Domains().Named(ask.Mailbox), operator())
+	return Hooks{tool.Listed(all)}, err
+}
+
+func (s *Server) mailboxHook(ctx context.Context, named *maildir.Project, ask *MailboxAsk) (made hook.Hook, err error) {
+	b, _, err := s.openBox(ctx, named, ask.Mailbox)
+	if err != nil {
+		return made, err
+	}
+	h, err := b.CreateHook(ctx, ask.Hook)
+	if err != nil {
+		return made, err
+	}
+	return *h, nil
+}
+
+func (s *Server) mailboxUnhook(ctx context.Context, named *maildir.Project, ask *MailboxAsk) (gone hook.Hook, err error) {
+	p, err := s.boxes(ctx, named)
+	if err != nil {
+		return gone, err
+	}
+	return hook.Hook{Name: ask.Hook.Name}, p.DeleteHook(ctx, ask.Hook.Name, operator())
+}
