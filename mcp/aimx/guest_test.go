@@ -34,20 +34,22 @@ func TestGuestMakesNoProject(t *testing.T) {
 	for _, tt := range []struct {
 		uid               int
 		project, workTree string
+		box               string // to make
 		want              string // of the text
 		projects          int    // in the store after it
 	}{
-		{guest, "/srv/shop", "", `No project "/srv/shop"`, 0},
-		{guest, "", "/srv/shop", "--project default", 0},
-		{guest, "none", "", `No project "none"`, 0},
-		{guest, "", "", "ann@", 1},
-		{guest, "default", "/srv/shop", "ann@", 1},
-		{storeUser, "/srv/shop", "", "ann@", 2},
-		{guest, "/srv/shop", "", "EACCES", 2}, // there, and ann is another's
-		{guest, "/srv/shops", "", `No project "/srv/shops"`, 2},
-		{0, "/srv/other", "", "ann@", 3},
+		{guest, "/srv/shop", "", "ann", `No project "/srv/shop"`, 0},
+		{guest, "", "/srv/shop", "ann", "--project default", 0},
+		{guest, "none", "", "ann", `No project "none"`, 0},
+		{guest, "", "", "ann", "ann@", 1},
+		{guest, "default", "/srv/shop", "ann", "ann@", 1},
+		{storeUser, "/srv/shop", "", "ann", "EACCES", 2}, // the address is another's
+		{storeUser, "/srv/shop", "", "eve", "eve@", 2},
+		{guest, "/srv/shop", "", "eve", "EACCES", 2}, // there, and eve is another's
+		{guest, "/srv/shops", "", "ann", `No project "/srv/shops"`, 2},
+		{0, "/srv/other", "", "zoe", "zoe@", 3},
 	} {
-		res := d.callIn(tt.uid, tt.project, tt.workTree, "mailbox_create", `{"name": "ann"}`)
+		res := d.callIn(tt.uid, tt.project, tt.workTree, "mailbox_create", `{"name": "`+tt.box+`"}`)
 		text := res.Content[0].(*mcp.TextContent).Text
 		if !strings.Contains(text, tt.want) || res.IsError == strings.HasSuffix(tt.want, "@") || res.IsError && strings.Contains(text, "Did you mean") {
 			t.Errorf("uid %d in %q, %q: %s", tt.uid, tt.project, tt.workTree, text)
