@@ -10,7 +10,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// inboxRequest says which messages of an inbox are read, and what becomes of them.
+// inboxRequest selects messages of an inbox and says whether to mark them read.
 type inboxRequest struct {
 	Project     string    `json:"project_key" jsonschema:"top of the work tree" example:"/abs/path/backend"`
 	Agent       string    `json:"agent_name" example:"BlueLake"`
@@ -72,8 +72,8 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 	})
 }
 
-// coherent refuses an offset without a message, and filters that would do nothing: one message and a thread
-// are read whole, and all that is to be acknowledged is listed.
+// coherent refuses an offset without a message, and filters without effect: no filter applies to one message
+// or to a thread, nor to the list of messages to acknowledge.
 func (r *inboxRequest) coherent() error {
 	reads := ""
 	switch {

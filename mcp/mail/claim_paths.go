@@ -67,7 +67,7 @@ func (t *Toolset) claimPaths() tool.Tool {
 	})
 }
 
-// movedNote says where paths were found, of maxMoved of them.
+// movedNote says what the first maxMoved mended paths mean.
 func movedNote(moved []claim.Moved) string {
 	const maxMoved = 10
 	var b strings.Builder
@@ -106,8 +106,8 @@ func shapeClaimed(r *claim.Result) Claimed {
 	return out
 }
 
-// fitClaimed drops what does not fit into the answer. The answer cannot be refused any more: the
-// claims are made. One of the lists is empty.
+// fitClaimed drops the claims or conflicts that do not fit into the answer. The answer cannot be
+// refused, because the claims are made already. One of the lists is empty.
 func (t *Toolset) fitClaimed(ctx context.Context, out Claimed) Claimed {
 	rest := Claimed{Note: out.Note}
 	granted, _ := tool.Fit(ctx, t.budget, tool.InTool, rest, out.Granted)

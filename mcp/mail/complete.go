@@ -25,8 +25,8 @@ var completes = map[string]map[string]format.Kind{
 	"handoff": {"to": format.KindProfile},
 }
 
-// complete offers names for an argument of a template or prompt. An argument that it does not know
-// has no completions, which is no error.
+// complete offers names for an argument of a template or prompt. An unknown argument has no
+// completions and is not an error.
 func (t *Toolset) complete(ctx context.Context, req *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
 	res := &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{}}}
 	of := req.Params.Ref

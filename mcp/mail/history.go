@@ -18,11 +18,11 @@ type historyResource struct {
 	Note    string          `json:"note,omitempty"`
 }
 
-// olderNote is the note of a history that is cut.
+// olderNote is the note in the answer if older entries are left out.
 const olderNote = "there is more, which is older: `mailtree log ID` shows it"
 
-// readHistory reads the newest of what was done with a message. It tells of no blind copy (Invariant
-// I7): any agent may ask.
+// readHistory reads the newest operations on a message. The answer reveals no bcc recipient (Invariant
+// I7), because any agent may ask.
 func (t *Toolset) readHistory(ctx context.Context, p *maildir.Project, r ref) (any, error) {
 	out := historyResource{Project: p.Slug, ID: r.name, History: []history.Entry{}}
 	q := maildir.LogQuery{Of: r.name, Limit: maxHistory + 1, Open: true}

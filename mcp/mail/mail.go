@@ -5,8 +5,7 @@
 // of refusals, and no rule: a handler decodes, calls one verb of maildir and shapes the answer. See
 // docs/tools.md.
 //
-// Package tool says what holds for the answers of every toolset. Beyond that a client can rely on
-// this:
+// Package tool documents the answers of every toolset. In addition, this toolset guarantees:
 //
 //   - the body of a message has a field of its own (body_md);
 //   - a resource has the shape of the tool that reads the same thing.
@@ -29,13 +28,13 @@ import (
 //go:embed instructions.md
 var instructions string
 
-// What the toolset, and the server as a whole, calls itself.
+// The names of the toolset and of the whole server.
 const (
 	Title       = "Mailtree"
 	Description = "Mail, threads, search and file claims for coding agents" // at most 100 bytes: SEP-2127
 )
 
-// Toolset is the MCP server of the tools and what keeps its subscribers informed.
+// Toolset is the MCP server of the tools, with the subscriptions of its clients.
 type Toolset struct {
 	*tool.Set
 	store    *maildir.Store
@@ -43,9 +42,9 @@ type Toolset struct {
 	stopping <-chan struct{}
 	budget   tool.Budget
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards subs and projects
 	subs     map[string]*subscription
-	projects map[string]bool // slugs that changes were seen of
+	projects map[string]bool // slugs of projects with a change seen by Run
 
 	starting sync.Mutex // guards from
 	from     int64      // see start; below zero: not known yet
@@ -90,8 +89,8 @@ func (t *Toolset) tools() []tool.Tool {
 	}
 }
 
-// project finds the project that a key or slug names. note is for the answer: it says that the key names a
-// folder below the project's, and that no such folder is there; "" else.
+// project finds the project that a key or slug names. If the key names a folder below the project's folder,
+// note says so, and also if that folder does not exist; otherwise note is "".
 func (t *Toolset) project(ctx context.Context, key string) (p *maildir.Project, note string, err error) {
 	p, err = t.store.Project(ctx, key)
 	if err != nil {
@@ -103,7 +102,7 @@ func (t *Toolset) project(ctx context.Context, key string) (p *maildir.Project, 
 	return p, note, nil
 }
 
-// notes joins what there is to say.
+// notes joins the notes that are not empty.
 func notes(all ...string) string {
 	return strings.Join(slices.DeleteFunc(all, func(note string) bool { return note == "" }), " ")
 }

@@ -20,21 +20,21 @@ import (
 //go:embed prompts
 var promptTexts embed.FS
 
-// prompt is one that a person chooses in a client, as /mail. Claude Code splits the line at blanks,
-// gives each argument one word and drops the rest, but shows the model the whole line. Free text
-// therefore comes last, and the text of the prompt points at the line.
+// prompt is a prompt that a person chooses in a client, such as /mail. Claude Code splits the line at
+// blanks, gives each argument one word and drops the other words, but shows the model the whole line.
+// So free text comes last, and the text of the prompt refers to the line.
 type prompt struct {
 	name, title, about string
 	args               []promptArgument
 }
 
-// promptArgument is one word or more that a person adds.
+// promptArgument is an argument that a person adds: one or more words.
 type promptArgument struct {
 	name, about string
-	absent      string // what the text says where it is left out; "": it must be given
+	absent      string // stands in the text if the argument is left out; "": the argument is required
 }
 
-// prompts lists them in the order of docs/tools.md.
+// prompts lists the prompts in the order of docs/tools.md.
 var prompts = []prompt{
 	{
 		name:  "mail",
@@ -86,8 +86,8 @@ func (p *prompt) get(_ context.Context, req *mcp.GetPromptRequest) (*mcp.GetProm
 	}, nil
 }
 
-// textWith puts the arguments into the text. An empty one counts as left out: clients send fields
-// of a form that nobody filled in.
+// textWith puts the arguments into the text. An empty argument counts as left out, because clients send
+// the empty fields of a form.
 func (p *prompt) textWith(given map[string]string) (string, error) {
 	var pairs []string
 	unknown := maps.Clone(given)

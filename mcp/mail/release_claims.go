@@ -55,7 +55,7 @@ func patterns(claims []claim.Row) []string {
 	return all
 }
 
-// fitReleased drops what does not fit into the answer. The claims are released in any case.
+// fitReleased drops the paths that do not fit into the answer. The claims are released already.
 func (t *Toolset) fitReleased(ctx context.Context, out Released) Released {
 	rest := Released{Count: out.Count, Note: out.Note}
 	n, _ := tool.Fit(ctx, t.budget, tool.InTool, rest, out.Released)

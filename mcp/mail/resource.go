@@ -119,11 +119,11 @@ var refParams = map[string]string{
 	"history":    "project",
 }
 
-// maxURI bounds what a subscriber can make the server remember.
+// maxURI bounds in bytes a URI, which the server remembers for a subscriber.
 const maxURI = 4096
 
-// parseRef reads a resource URI. It accepts what RFC 6570 makes of a template, and what people
-// write by hand: unescaped slashes in project. A '+' is a plus.
+// parseRef reads a resource URI. It accepts the expansions of the templates (RFC 6570), and unescaped
+// slashes in project, as people write them. A '+' is a plus, not a blank.
 func parseRef(uri string) (ref, error) {
 	rest, ok := strings.CutPrefix(uri, "resource://")
 	path, query, _ := strings.Cut(rest, "?")
@@ -156,7 +156,7 @@ func parseRef(uri string) (ref, error) {
 	return r, nil
 }
 
-// set takes one parameter.
+// set stores one parameter of the URI.
 func (r *ref) set(k, v string) (err error) {
 	known := strings.Fields(refParams[r.of])
 	if !strings.Contains(" "+refParams[r.of]+" ", " "+k+" ") {
@@ -215,8 +215,8 @@ func parseLimit(v string) (int, error) {
 	return min(n, maildir.MaxPage), err
 }
 
-// parseMoment reads a time, or the name of a commit or how it begins. Fewer digits alone than a whole
-// name has are a time.
+// parseMoment reads a time, or the hash of a commit or a prefix of the hash. Digits alone are a time
+// unless they have the length of a whole hash.
 func parseMoment(v string) (*history.Moment, error) {
 	name := strings.ToLower(v)
 	hex := strings.Trim(name, "0123456789abcdef") == ""
@@ -280,8 +280,8 @@ func (t *Toolset) anyURI(next mcp.MethodHandler) mcp.MethodHandler {
 // maxRecent is how many inboxes, and how many threads, resources/list names.
 const maxRecent = 20
 
-// listRecent serves resources/list: the skill, the inboxes of the agents that were active last and
-// the newest threads. All of them would only fill the client's list.
+// listRecent serves resources/list: the skill, the inboxes of the most recently active agents and the
+// newest threads. A list of all inboxes and threads would be too long for a client.
 func (t *Toolset) listRecent(ctx context.Context, next mcp.MethodHandler, req mcp.Request) (mcp.Result, error) {
 	res, err := next(ctx, "resources/list", req)
 	list, ok := res.(*mcp.ListResourcesResult)
@@ -309,7 +309,7 @@ func (t *Toolset) listRecent(ctx context.Context, next mcp.MethodHandler, req mc
 	return list, nil
 }
 
-// resourceError turns the failure to read a resource into a protocol error.
+// resourceError converts the error of reading a resource to a protocol error.
 func (t *Toolset) resourceError(ctx context.Context, uri, version string, err error) error {
 	r := t.ExplainIn(ctx, &resourceWords, "resources/read", err)
 	e := &jsonrpc.Error{Code: protocol.CodeInternal, Message: r.Error}
@@ -372,8 +372,8 @@ func (t *Toolset) read(ctx context.Context, _ *mcp.ReadResourceRequest) (*mcp.Re
 	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: jsonType, Text: text}}}, nil
 }
 
-// projectOf finds the project of a resource: the one it names, else the one that the domain
-// chooses.
+// projectOf finds the project of a resource: the project that the URI names, else the project that the
+// domain chooses.
 func (t *Toolset) projectOf(ctx context.Context, r ref) (*maildir.Project, error) {
 	if r.project != "" {
 		return t.store.Project(ctx, r.project)
@@ -436,8 +436,8 @@ func (t *Toolset) readThread(ctx context.Context, p *maildir.Project, r ref) (an
 	return out, nil
 }
 
-// readAttachment answers with text where the file is text, else with its bytes: none of an empty
-// file, whose text the SDK would leave out.
+// readAttachment answers with text if the file is text, else with its bytes. An empty file is answered
+// with no bytes, because the SDK would leave out an empty text.
 func (t *Toolset) readAttachment(ctx context.Context, p *maildir.Project, uri, sum string) (*mcp.ReadResourceResult, error) {
 	most, err := t.budget.Blob(ctx)
 	if err != nil {
@@ -458,7 +458,7 @@ func (t *Toolset) readAttachment(ctx context.Context, p *maildir.Project, uri, s
 	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{c}}, nil
 }
 
-// readClaims reads live claims; a cursor counts those before.
+// readClaims reads live claims. A cursor is the number of claims on earlier pages.
 func (t *Toolset) readClaims(ctx context.Context, p *maildir.Project, r ref) (any, error) {
 	const all = false
 	live, err := p.Claims(ctx, all)

@@ -68,7 +68,7 @@ func (t *Toolset) searchMessages() tool.Tool {
 	})
 }
 
-// searching is the memory, in bytes, that a search needs for the longest body that it reads.
+// searching is the memory in bytes that a search needs for the longest body.
 const searching = 8 << 20
 
 func (t *Toolset) shapeHits(page *maildir.SearchPage, note string) Hits {
@@ -96,7 +96,7 @@ func (t *Toolset) shapeHits(page *maildir.SearchPage, note string) Hits {
 	return out
 }
 
-// addBodies is the answer with the bodies of the hits, as far as they fit.
+// addBodies returns the answer with the bodies of the hits, as far as they fit.
 func (t *Toolset) addBodies(ctx context.Context, p *maildir.Project, page *maildir.SearchPage, note string) (any, error) {
 	out := t.shapeHits(page, note)
 	heads := map[string]hitShape{}

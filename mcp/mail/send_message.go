@@ -60,7 +60,7 @@ func (t *Toolset) sendMessage() tool.Tool {
 	})
 }
 
-// images are the arguments on images; what is absent goes by the settings of the store.
+// images returns the arguments on images. The settings of the store apply to absent arguments.
 func (r *sendRequest) images() *attachment.Images {
 	i := &attachment.Images{Embed: r.Embed}
 	if r.Convert != nil {

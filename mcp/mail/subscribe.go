@@ -27,13 +27,13 @@ type subscription struct {
 	slug     string // of ref.project; "" when none was given, or there is no such project yet
 	sessions map[*mcp.ServerSession]int
 	sending  bool // a goroutine is telling the subscribers
-	again    bool // something changed meanwhile
+	again    bool // a change has come while sending
 }
 
 func (t *Toolset) subscribe(ctx context.Context, req *mcp.SubscribeRequest) error {
 	uri := req.Params.URI
 	if uri == skillURI {
-		return nil // it never changes while the server runs
+		return nil // the skill never changes while the server runs
 	}
 	r, err := parseRef(uri)
 	if err != nil {
@@ -45,7 +45,7 @@ func (t *Toolset) subscribe(ctx context.Context, req *mcp.SubscribeRequest) erro
 	if err := t.enterSubscription(ctx, req, r); err != nil {
 		return err
 	}
-	// Only now: a project that is made meanwhile is found here, or by who sees its first change.
+	// Not earlier: a project created meanwhile is found here, or by resolve at its first change.
 	t.settleSubscription(uri, t.slug(ctx, r))
 	return nil
 }
@@ -87,8 +87,8 @@ func (t *Toolset) unsubscribe(_ context.Context, req *mcp.UnsubscribeRequest) er
 	return nil
 }
 
-// slug resolves the project of a reference; "" when it names none, or one that does not exist
-// (yet).
+// slug returns the slug of the project of a reference; "" if the reference names no project, or a project
+// that does not exist yet.
 func (t *Toolset) slug(ctx context.Context, r ref) string {
 	if r.project == "" || t.store == nil {
 		return ""
@@ -100,7 +100,7 @@ func (t *Toolset) slug(ctx context.Context, r ref) string {
 	return p.Slug
 }
 
-// settleSubscription records the project of a subscription, once it is known.
+// settleSubscription records the project of a subscription.
 func (t *Toolset) settleSubscription(uri, slug string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -150,8 +150,8 @@ func (t *Toolset) Run(ctx context.Context) error {
 	return nil
 }
 
-// start returns the mark after which subscribers are told of changes: the moment when Run or the
-// first of them asked. A client that subscribes before Run begins misses nothing.
+// start returns the mark after which subscribers are told of changes. It is set by Run or by the first
+// subscriber, so a client that subscribes before Run begins misses no change.
 func (t *Toolset) start(ctx context.Context) (int64, error) {
 	t.starting.Lock()
 	defer t.starting.Unlock()
@@ -199,8 +199,8 @@ func (t *Toolset) touched(ctx context.Context, batch []index.Change) []string {
 	return out
 }
 
-// resolve looks up the projects that did not exist when somebody subscribed, once a batch brings
-// the first change of a project.
+// resolve looks up the projects that did not exist when a client subscribed, when a batch brings the
+// first change of a project.
 func (t *Toolset) resolve(ctx context.Context, batch []index.Change) {
 	t.mu.Lock()
 	fresh := false
@@ -220,7 +220,7 @@ func (t *Toolset) resolve(ctx context.Context, batch []index.Change) {
 	}
 }
 
-// concerns reports whether a change may alter what reading the resource gives.
+// concerns reports whether a change may alter the content of the resource.
 func (s *subscription) concerns(c *index.Change) bool {
 	if s.ref.project != "" && s.slug != c.Project {
 		return false
@@ -232,7 +232,7 @@ func (s *subscription) concerns(c *index.Change) bool {
 	switch s.ref.kind {
 	case format.KindProfile:
 		box := c.Kind == format.KindInbox || c.Kind.Mark()
-		// An edited message shows in every inbox that has it, and the change does not say in which.
+		// An edited message changes in every inbox that has it, and the change does not name the inboxes.
 		return box && c.Agent == s.ref.name || c.Kind == format.KindCanonical && c.Op != index.Added
 	case format.KindClaim:
 		return c.Kind == format.KindClaim || c.Kind == format.KindReleased
@@ -240,14 +240,13 @@ func (s *subscription) concerns(c *index.Change) bool {
 		content = content || c.Kind.Mark() // its receipts
 		return content && c.ID == s.ref.name
 	case format.KindAttachment:
-		return false // its name says which bytes it has
+		return false // the content of an attachment never changes: its name is its digest
 	}
 	return content && (c.Thread == s.ref.name || c.ID == s.ref.name)
 }
 
-// tell notifies the subscribers of each URI in a goroutine of its own, because one that does not
-// read its stream holds up whoever writes to it. Changes that come meanwhile are gathered into one
-// more notification.
+// tell notifies the subscribers of each URI in a goroutine of its own, because a subscriber that does
+// not read its stream blocks the writer. Changes that come meanwhile cause one more notification.
 func (t *Toolset) tell(ctx context.Context, wg *sync.WaitGroup, uris []string) {
 	for _, uri := range uris {
 		t.mu.Lock()

@@ -20,7 +20,7 @@ type Whois struct {
 	Note   string       `json:"note,omitempty"`
 }
 
-// heldShape says how far an agent is with a message in its inbox.
+// heldShape is the receipt of an agent for a message in its inbox.
 type heldShape struct {
 	ID      string        `json:"message_id"`
 	From    string        `json:"from"`

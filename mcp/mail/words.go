@@ -8,7 +8,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// words are those of the tools.
+// words are the words of the tools for refusals.
 var words = refusal.Words{
 	Args: map[refusal.Field]string{
 		refusal.Project:     "project_key",
@@ -54,7 +54,7 @@ var words = refusal.Words{
 	}),
 }
 
-// say is what a note says; "" for none.
+// say returns the text of a note; "" for nil.
 func say(note *maildir.Error) string {
 	if note == nil {
 		return ""
@@ -62,7 +62,7 @@ func say(note *maildir.Error) string {
 	return words.Say(note)
 }
 
-// resourceWords are those of the resources, whose arguments stand in the URI.
+// resourceWords are the words of the resources, whose arguments stand in the URI.
 var resourceWords = refusal.Words{
 	Args: map[refusal.Field]string{
 		refusal.Project: "project",

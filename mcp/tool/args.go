@@ -11,18 +11,18 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// args are the arguments of one call, raw, of a tool that takes in. err is all that is wrong with them.
+// args are the raw arguments of one call of a tool with the arguments in. err joins their faults.
 //
 // Models write a single string for a list, a list as a string of JSON, "true" for true, "20" for 20
-// and "" for what they leave out: into accepts whatever can mean only one thing.
+// and "" for an argument that they leave out. into accepts a value if it can mean only one thing.
 type args struct {
 	raw map[string]json.RawMessage
 	in  []Arg
 	err error
 }
 
-// decode checks that the tool takes each argument, that each is given once, and that none is missing.
-// Absent or null data has none.
+// decode checks that the tool has each argument, that each is given once, and that none is missing.
+// Absent or null data has no arguments.
 func decode(tool string, data json.RawMessage, in []Arg) *args {
 	a := &args{raw: map[string]json.RawMessage{}, in: in}
 	if data = bytes.TrimSpace(data); len(data) > 0 {
@@ -30,7 +30,7 @@ func decode(tool string, data json.RawMessage, in []Arg) *args {
 			a.err = Invalid("Arguments must be a JSON object such as %s.", sample(in))
 			return a
 		}
-		if name, ok := repeatedKey(data); ok { // encoding/json takes the last value: nobody knows which is meant
+		if name, ok := repeatedKey(data); ok { // encoding/json would take the last value, which may be the wrong one
 			a.err = Invalid("The argument %q of %s is given twice: give it once.", Clip(name), tool)
 			return a
 		}
@@ -77,7 +77,7 @@ func repeatedKey(data []byte) (key string, ok bool) {
 			}
 			atKey = false
 			if err := json.Unmarshal(data[start:i+1], &key); err != nil {
-				panic(err) // it is valid
+				panic(err) // data is valid JSON
 			}
 			if seen[key] {
 				return key, true
@@ -88,8 +88,8 @@ func repeatedKey(data []byte) (key string, ok bool) {
 	return "", false
 }
 
-// checkNames fails where the tool does not take arguments that were given, or needs some that are
-// absent. It names all of both, and for each strange one the argument that was probably meant.
+// checkNames fails if the tool does not have a given argument, or needs an absent argument. The error
+// names all of them, and for each unknown argument the argument that was probably meant.
 func (a *args) checkNames(tool string) error {
 	var strange, missing, said, near []string
 	for _, given := range slices.Sorted(maps.Keys(a.raw)) {
@@ -116,7 +116,7 @@ func (a *args) checkNames(tool string) error {
 	return &refusal.Own{Kind: refusal.ErrInvalid, Text: strings.Join(said, " "), Near: near}
 }
 
-// absent says which arguments are missing, and what each means.
+// absent returns a sentence that names the missing arguments and describes each.
 func (a *args) absent(names []string) string {
 	meant := make([]string, len(names))
 	for i, name := range names {
@@ -135,7 +135,7 @@ func (a *args) absent(names []string) string {
 	return "Arguments are missing: " + strings.Join(meant, "; ") + "."
 }
 
-// unknown says which arguments the tool does not take, and which were probably meant: near.
+// unknown returns a sentence that names the unknown arguments. near are the arguments probably meant.
 func (a *args) unknown(tool string, strange []string) (text string, near []string) {
 	var quoted, hints []string
 	for _, given := range strange {
@@ -170,7 +170,7 @@ func (a *args) unknown(tool string, strange []string) (text string, near []strin
 	return text + "It takes " + strings.Join(names, ", ") + ".", near
 }
 
-// sample is an object with the first argument.
+// sample returns an example object with the first argument.
 func sample(in []Arg) string {
 	if len(in) == 0 {
 		return "{}"

@@ -9,31 +9,31 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Budget is how many bytes an answer may have: the whole serialized response. 0 is DefaultBudget.
+// Budget is the most bytes of an answer, as a whole serialized response. 0 is DefaultBudget.
 type Budget int
 
-// Budgets. Below the least one a message to 500 recipients may not fit.
+// Budgets. With less than the least budget, a message to 500 recipients may not fit.
 const (
 	DefaultBudget Budget = 1 << 20
 	LeastBudget   Budget = 256 << 10
 )
 
-// envelope is room for what surrounds an answer: JSON-RPC, what the SDK adds, a URI of the longest
-// kind.
+// envelope is the room for the parts around an answer: JSON-RPC, fields of the SDK, a URI of the
+// greatest length.
 const envelope = 16 << 10
 
-// aroundList is room for the fields of an answer that are known only when its list is: cursors, counts.
+// aroundList is the room for fields of an answer that depend on its list: cursors, counts.
 const aroundList = 2 << 10
 
-// aroundRow is room for what an answer says of a message beside its head: the fields of a body that is
-// cut, the marks of a delivery, a comma.
+// aroundRow is the room for the fields of a message beside its head: the fields of a cut body, the marks
+// of a delivery, a comma.
 const aroundRow = 800
 
-// unreserved is how much an answer may have without a reservation of memory: all requests that
-// there may be can have it at once.
+// unreserved is the most bytes of an answer without a reservation of memory. The server has enough
+// memory for that many bytes for all allowed requests at once.
 const unreserved = 32 << 10
 
-// copies is how often the server holds an answer while it is made: as values, as JSON, as text, in
+// copies is the number of copies of an answer that the server holds while it makes the answer: as values, as JSON, as text, in
 // the SDK's result, message and buffer, and merged. Measured: cmd/mailtree, TestFaultMemory.
 const copies = 8
 
@@ -44,7 +44,7 @@ func (b Budget) bytes() int {
 	return int(b) - envelope
 }
 
-// Form says where an answer stands, which decides how much room its parts take.
+// Form is the place of an answer, which decides how many bytes the parts of the answer take.
 type Form int
 
 // The forms of answers.
@@ -66,13 +66,13 @@ func (f Form) repeats() (plain, quoted int) {
 	return 0, 1
 }
 
-// fit measures a beginning of text that takes at most most bytes: see maildir.Room. It goes in steps,
-// so that some of most may stay free, less than a tenth.
+// fit measures the longest beginning of text that takes at most most bytes: see maildir.Room. It measures
+// in steps, so up to a tenth of most may stay unused.
 func (f Form) fit(text string, most int) (n, size int) {
 	step := most/256 + utf8.UTFMax // a byte takes 19 bytes at most
 	for n < len(text) {
 		part := format.Cut(text[n:], step)
-		if part == "" { // not UTF-8
+		if part == "" { // the text is not UTF-8
 			part = text[n : n+step]
 		}
 		more := f.Size(part) - f.Size("")
@@ -84,10 +84,10 @@ func (f Form) fit(text string, most int) (n, size int) {
 	return n, size
 }
 
-// Size is how many bytes a value takes.
+// Size returns the bytes that a value takes.
 func (f Form) Size(v any) int { return f.ofJSON(Encode(v)) }
 
-// ofJSON is how many bytes JSON takes.
+// ofJSON returns the bytes that JSON takes.
 func (f Form) ofJSON(data []byte) (size int) {
 	plain, quoted := f.repeats()
 	for _, c := range data {
@@ -117,10 +117,10 @@ func (b Budget) Room(ctx context.Context, form Form, rest any, shape func(m *ind
 	}
 }
 
-// reserved is the memory that a large answer takes while it is made, in bytes.
+// reserved returns the memory in bytes that a large answer takes while the server makes it.
 func (b Budget) reserved() int64 { return copies * int64(b.bytes()) }
 
-// Listing is an answer's list of things other than messages, as far as they fit. Not safe for
+// Listing is a list in an answer, of things other than messages, as far as they fit. Not safe for
 // concurrent use.
 type Listing struct {
 	ctx  context.Context
@@ -140,8 +140,8 @@ func (b Budget) Listing(ctx context.Context, form Form, rest any) *Listing {
 	}
 }
 
-// Add reports whether one more item fits; where it does not, the list ends before it. A long list
-// reserves memory; where there is none, nothing fits any more, and Err says so.
+// Add reports whether one more item fits. If it does not, the list ends before the item. A long list
+// reserves memory; if no memory is free, no item fits any more, and Err returns the reason.
 func (l *Listing) Add(item any) bool {
 	size := l.form.Size(item) + l.form.ofJSON([]byte(","))
 	if size > l.left || l.err != nil {
@@ -153,10 +153,10 @@ func (l *Listing) Add(item any) bool {
 	return l.err == nil
 }
 
-// Err says why nothing fits any more, where the reason is not the length of the list.
+// Err returns the reason why no item fits any more; nil if the reason is the length of the list.
 func (l *Listing) Err() error { return l.err }
 
-// Fit returns how many of the items, from the first on, fit into an answer beside rest. Errors:
+// Fit returns how many of the first items fit into an answer beside rest. It returns
 // ErrUnavailable.
 func Fit[T any](ctx context.Context, b Budget, form Form, rest any, items []T) (n int, err error) {
 	l := b.Listing(ctx, form, rest)
@@ -166,7 +166,7 @@ func Fit[T any](ctx context.Context, b Budget, form Form, rest any, items []T) (
 	return n, l.Err()
 }
 
-// Resource is the text of a resource. Errors: ErrTooLarge where it is over the budget.
+// Resource returns the text of a resource. It returns ErrTooLarge if the text is over the budget.
 func (b Budget) Resource(v any) (text string, err error) {
 	data := Encode(v)
 	if size, most := InResource.ofJSON(data), b.bytes(); size > most {
@@ -175,8 +175,8 @@ func (b Budget) Resource(v any) (text string, err error) {
 	return string(data), nil
 }
 
-// Blob is how many bytes of a file a resource may have, in base64; the memory for them is reserved.
-// Errors: ErrUnavailable.
+// Blob returns the most bytes of a file that a resource may have, in base64, and reserves the memory for
+// them. It returns ErrUnavailable.
 func (b Budget) Blob(ctx context.Context) (most int64, err error) {
 	return int64(b.bytes()) / 4 * 3, HoldOf(ctx).Reserve(ctx, b.reserved())
 }
@@ -185,7 +185,7 @@ func (b Budget) Blob(ctx context.Context) (most int64, err error) {
 func (b Budget) Fits(form Form, v any) bool { return form.Size(v) <= b.bytes() }
 
 // Page returns the items from an offset on that fit into a tool's answer, and the offset of the next
-// page; 0 at the end. Errors: ErrUnavailable.
+// page; 0 at the end. It returns ErrUnavailable.
 func Page[T any](ctx context.Context, b Budget, items []T, offset int) (page []T, next int, err error) {
 	page = items[min(offset, len(items)):]
 	n, err := Fit(ctx, b, InTool, "", page)

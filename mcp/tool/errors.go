@@ -16,32 +16,32 @@ import (
 // Refusal is the structured part of a tool error.
 // See docs/tools.md, "Refusals".
 type Refusal struct {
-	Error string   `json:"error"` // a sentence, or what the toolset's contract says word for word
+	Error string   `json:"error"` // a sentence, or a text that the toolset's contract prescribes
 	Code  string   `json:"code"`
 	Near  []string `json:"near"` // never nil
 }
 
-// InternalText is all that a client is told of a fault.
+// InternalText is the only text that a client gets about a fault.
 const InternalText = "Internal error: see the server's log."
 
 // Invalid refuses arguments.
 func Invalid(format string, a ...any) error { return Refused(refusal.ErrInvalid, format, a...) }
 
-// Refused refuses a call for a reason that the toolset alone knows, in a sentence of its own.
+// Refused refuses a call for a reason that only the toolset knows, in a sentence of the toolset.
 func Refused(kind error, format string, a ...any) error {
 	return &refusal.Own{Kind: kind, Text: fmt.Sprintf(format, a...)}
 }
 
-// Explain turns an error into what the caller may know of it, in the toolset's words. Faults are
-// logged and told as such, no more; what names the operation in the log.
+// Explain converts an error to a text for the caller, in the toolset's words. It logs a fault, and tells
+// the caller only InternalText. what names the operation in the log.
 func (s *Set) Explain(what string, err error) Refusal { return s.explain(s.words.Explain, what, err) }
 
-// ExplainIn is Explain in other words than the toolset's, to the caller of ctx.
+// ExplainIn is Explain in the given words, for the caller of ctx.
 func (s *Set) ExplainIn(ctx context.Context, words *refusal.Words, what string, err error) Refusal {
 	return s.explain(s.saying(ctx, words), what, err)
 }
 
-// Note is what an answer to the caller of ctx says of err, which is no refusal; "" for nil.
+// Note returns the sentence of err as a note in an answer to the caller of ctx; "" for nil.
 func (s *Set) Note(ctx context.Context, err error) string {
 	if err == nil {
 		return ""
@@ -49,8 +49,8 @@ func (s *Set) Note(ctx context.Context, err error) string {
 	return s.saying(ctx, &s.words)(err)
 }
 
-// saying is how refusals are worded for the caller of ctx: a person at a command line knows no
-// tools.
+// saying returns the function that words refusals for the caller of ctx: a person at a command line
+// knows no tools.
 func (s *Set) saying(ctx context.Context, words *refusal.Words) func(error) string {
 	if s.people != nil && CallerOf(ctx).Door == format.DoorCLI {
 		return s.people
@@ -71,7 +71,7 @@ func (s *Set) explain(say func(error) string, what string, err error) Refusal {
 	return r
 }
 
-// Refuse is the tool error for err, to the caller of ctx. What the error hints at is a second text.
+// Refuse returns the tool error for err, for the caller of ctx. The hint of err is a second text.
 func (s *Set) Refuse(ctx context.Context, what string, err error) *mcp.CallToolResult {
 	r := s.ExplainIn(ctx, &s.words, what, err)
 	res := &mcp.CallToolResult{
@@ -85,8 +85,8 @@ func (s *Set) Refuse(ctx context.Context, what string, err error) *mcp.CallToolR
 	return res
 }
 
-// Encode is JSON without HTML escapes, for readers who see it as text. v is a shape of a toolset:
-// what cannot be encoded is a panic, which the handler's recover makes an internal error.
+// Encode returns the JSON of v without HTML escapes, because people and models see it as text. It panics
+// if v cannot be encoded; the handler's recover makes that an internal error.
 func Encode(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

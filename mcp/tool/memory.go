@@ -10,20 +10,20 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Memory bounds the memory of a server's large answers. Calls reserve their part before they read
-// what they answer, and wait for it in the order in which they came. Safe for concurrent use.
+// Memory bounds the memory of a server's large answers. A call reserves its part before it reads the
+// mail for its answer. Calls wait for memory in the order of their arrival. Safe for concurrent use.
 type Memory struct {
 	size int64
 	free *semaphore.Weighted
 }
 
-// NewMemory makes a Memory of so many bytes.
+// NewMemory returns a Memory of the given bytes.
 func NewMemory(bytes int64) *Memory {
 	return &Memory{size: bytes, free: semaphore.NewWeighted(bytes)}
 }
 
-// patience is how long a call waits for memory: an answer takes well under a second, and many may
-// be waiting before it.
+// patience is how long a call waits for memory. An answer takes well under a second, but many calls may
+// wait first.
 const patience = 20 * time.Second
 
 // errCrowded says that no memory became free in time.
@@ -31,7 +31,7 @@ var errCrowded error = &refusal.Own{Kind: refusal.ErrUnavailable,
 	Text: "The server is busy (too many large answers at once): try again in a moment, or ask for less at once.",
 }
 
-// reserve waits for bytes. Errors: errCrowded, the cause of ctx's end.
+// reserve waits for bytes. It returns errCrowded, or the cause of ctx's end.
 func (m *Memory) reserve(ctx context.Context, bytes int64) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errCrowded)
 	defer cancel()
@@ -41,7 +41,7 @@ func (m *Memory) reserve(ctx context.Context, bytes int64) error {
 	return nil
 }
 
-// Hold is the part of a Memory that one request has, until its answer has been written or dropped.
+// Hold is the part of a Memory that one request has until its answer has been written or dropped.
 // A nil Hold has no bound. Safe for concurrent use.
 type Hold struct {
 	memory *Memory
@@ -54,8 +54,8 @@ type Hold struct {
 // Hold begins a hold; its owner releases it.
 func (m *Memory) Hold() *Hold { return &Hold{memory: m} }
 
-// Reserve waits until the request has as many bytes, or all that there are. Errors: ErrUnavailable,
-// the cause of ctx's end.
+// Reserve waits until the request has at least the given bytes, or the whole Memory if it is smaller. It
+// returns ErrUnavailable, or the cause of ctx's end.
 func (h *Hold) Reserve(ctx context.Context, bytes int64) error {
 	if h == nil {
 		return nil
@@ -68,7 +68,7 @@ func (h *Hold) Reserve(ctx context.Context, bytes int64) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.over { // the request has been answered otherwise: this call is for nobody
+	if h.over { // the request has been answered already: no client waits for this call
 		h.memory.free.Release(bytes)
 		return context.Canceled
 	}
@@ -76,8 +76,8 @@ func (h *Hold) Reserve(ctx context.Context, bytes int64) error {
 	return nil
 }
 
-// drop gives back what the hold has, where that is less than bytes, and reports whether it is less.
-// A request that kept its part while it waits for more could wait for others that do the same.
+// drop releases the bytes of the hold if they are fewer than bytes, and reports whether they are. If
+// requests kept their parts while they wait for more, they could wait for each other.
 func (h *Hold) drop(bytes int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -89,7 +89,7 @@ func (h *Hold) drop(bytes int64) bool {
 	return true
 }
 
-// Release gives everything back; the request may reserve again.
+// Release releases all bytes; the request may reserve again.
 func (h *Hold) Release() {
 	if h != nil {
 		h.mu.Lock()
@@ -99,7 +99,7 @@ func (h *Hold) Release() {
 	}
 }
 
-// End releases for good.
+// End releases all bytes; a later Reserve fails.
 func (h *Hold) End() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -114,7 +114,7 @@ func WithHold(ctx context.Context, h *Hold) context.Context {
 	return context.WithValue(ctx, holdKey{}, h)
 }
 
-// HoldOf returns the hold of the request in which a call came; nil where there is none.
+// HoldOf returns the hold of the request in ctx; nil if there is none.
 func HoldOf(ctx context.Context) *Hold {
 	h, _ := ctx.Value(holdKey{}).(*Hold)
 	return h

@@ -8,7 +8,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// alike are words that models use for each other in the names of arguments.
+// alike are groups of words that models confuse in the names of arguments.
 var alike = [][]string{
 	{"body", "text", "message", "msg", "content", "markdown", "md"},
 	{"query", "text", "search", "q", "keyword", "term"},
@@ -29,8 +29,8 @@ var alike = [][]string{
 	{"cmd", "command"},
 }
 
-// meant returns the arguments that a call probably means by a name that the tool does not take,
-// among those that it does not give: at most three, equally near; nil where none is like it.
+// meant returns the arguments that a call probably means by a name that the tool does not have: at most
+// three equally near arguments that the call does not give; nil if no argument is near.
 func (a *args) meant(given string) (near []string) {
 	const least = 0.5 // half of the words mean the same
 	best := least
@@ -42,7 +42,7 @@ func (a *args) meant(given string) (near []string) {
 		spelled = append(spelled, p.Name)
 		score := likeness(nameWords(given), nameWords(p.Name))
 		if p.Need && score > 0.3 {
-			score += 0.25 // what the call still needs is what it means
+			score += 0.25 // the call probably means an argument that it still needs
 		}
 		switch {
 		case score > best, score == best && near == nil:
@@ -57,13 +57,13 @@ func (a *args) meant(given string) (near []string) {
 	return near[:min(3, len(near))]
 }
 
-// telling are words that leave no doubt what a name is for: an argument without them is another one.
-// What a message is a reply to is none of its recipients.
+// telling are words that decide the meaning of a name: an argument without such a word means something
+// else. For example, "reply_to" is a message, not a recipient.
 var telling = []string{"reply", "thread", "program", "model"}
 
-// likeness is the share of the words of a given name and an argument's that have an equal, or like,
-// word in the other: 0 to 1. An id is nothing but an id, a number of bytes nothing but that: the body
-// of a message is not its message_id.
+// likeness returns the share of the words of a given name and an argument's name that have an equal or
+// similar word in the other name: 0 to 1. If only one of the names has the word id or byte, similar words
+// do not count: "message" does not mean message_id.
 func likeness(given, name []string) float64 {
 	only := func(word string) bool { return slices.Contains(given, word) && !slices.Contains(name, word) }
 	if slices.ContainsFunc(telling, only) {
@@ -87,7 +87,7 @@ func areAlike(a, b string) bool {
 	return slices.ContainsFunc(alike, func(group []string) bool { return slices.Contains(group, a) && slices.Contains(group, b) })
 }
 
-// nameWords are the words of a name such as reply_to, replyTo or reply-to, in lower case and
+// nameWords returns the words of a name such as reply_to, replyTo or reply-to, in lower case and
 // singular.
 func nameWords(name string) (words []string) {
 	var b strings.Builder

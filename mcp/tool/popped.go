@@ -14,8 +14,8 @@ import (
 )
 
 // PoppedText returns a popped message as one text, for tools whose answer has no other place for
-// it: the subject where the sender gave one, a blank line, the body, and the attachments. The
-// message is read now, so nothing of it may be left out silently.
+// it: the subject if there is one, a blank line, the body, and the attachments. The message counts as
+// read now, so no part may be left out silently.
 func PoppedText(p *maildir.Project, d *index.Delivery) string {
 	body := d.Body
 	if d.BodyNext > 0 {
@@ -24,7 +24,7 @@ func PoppedText(p *maildir.Project, d *index.Delivery) string {
 	return poppedText(p, &d.MessageRow, body)
 }
 
-// OneText returns the room of an answer with one PoppedText, in the form that shape returns.
+// OneText returns the room of an answer with one PoppedText, in the shape that shape returns.
 func (b Budget) OneText(ctx context.Context, p *maildir.Project, shape func(m *index.MessageRow, text string) any) *index.Room {
 	line := strings.Repeat("x", maxCutLine)
 	return b.Room(ctx, InTool, "", func(m *index.MessageRow) any { return shape(m, poppedText(p, m, line)) })
@@ -44,11 +44,11 @@ func poppedText(p *maildir.Project, m *index.MessageRow, body string) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// maxAttachmentList is how many bytes a list of attachments may have: 50 with names and paths as
-// they are sent. A header that was written by hand may hold thirty times as much.
+// maxAttachmentList is the most bytes of a list of attachments: enough for 50 attachments as they are
+// sent. A header written by hand may hold thirty times as much.
 const maxAttachmentList = 16 << 10
 
-// attachmentList names attachments and the files that they are in, a line for each.
+// attachmentList returns a line with the name and the file of each attachment.
 func attachmentList(p *maildir.Project, m *index.MessageRow) string {
 	list := "Attachments:"
 	for i, a := range m.Attachments {
@@ -62,7 +62,7 @@ func attachmentList(p *maildir.Project, m *index.MessageRow) string {
 	return list
 }
 
-// cutLine is the line that ends a cut body: it says where the rest is.
+// cutLine returns the last line of a cut body: it names the file with the rest.
 func cutLine(p *maildir.Project, d *index.Delivery) string {
 	return fmt.Sprintf("\n[cut here: the rest of the %d bytes of %s is in %s]", d.BodyBytes, d.ID, filepath.Join(p.Tree.Dir(), d.CopyPath))
 }

@@ -12,19 +12,19 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// Of completes a tool whose arguments are the fields of R, in their order. The tags of a field say
-// all of an argument:
+// Of completes a tool whose arguments are the fields of R, in their order. The tags of a field declare the
+// argument:
 //
-//   - json names it, and with omitempty says that a call may leave it out;
-//   - jsonschema describes it, and example is what a refusal of it shows;
-//   - default, min and max stand in the schema; most is a max that does not;
+//   - json names it; with omitempty, a call may leave it out;
+//   - jsonschema describes it, and example stands in a refusal of it;
+//   - default, min and max stand in the schema; most is a max that is not in the schema;
 //   - enum lists the values of a string, in lower case and separated by commas;
-//   - alias is another name of it, which neither the schema nor a sentence has, because other programs
-//     gave it. The schema requires neither name, so that a call with either is valid there;
-//   - as says how it is read where its type does not: see the constants.
+//   - alias is another name that other programs use. The alias is not in the schema, and the schema does
+//     not require the argument, so a call with the alias is valid;
+//   - as says how to read it if the type alone does not: see the constants.
 //
 // A pointer stays nil where the argument is absent. The fields of an embedded struct are arguments in
-// its place. run gets arguments that are right.
+// its place. run gets valid arguments only.
 func Of[R any](t Tool, run func(ctx context.Context, r *R) (any, error)) Tool {
 	t.In = argsOf(reflect.TypeFor[R]())
 	t.Run = func(ctx context.Context, data json.RawMessage) (any, error) {
@@ -45,14 +45,14 @@ func Of[R any](t Tool, run func(ctx context.Context, r *R) (any, error)) Tool {
 const (
 	asCommas = "commas" // one string may hold several items of the list, with commas between them
 	asJoined = "joined" // a list of strings is one string, with commas between them
-	asLimit  = "limit"  // the size of a page: "all" and what is above the most are the most; 0 is the default where the least is 1
+	asLimit  = "limit"  // the size of a page: "all" and numbers above most mean most; 0 means the default if the least is 1
 	asCursor = "cursor" // the position that an earlier answer gave as next_cursor
-	asLate   = "late"   // the tool itself asks for it, with Missing: it looks at something else first
-	asGiven  = "given"  // the tool itself looks whether it is one of the enum
+	asLate   = "late"   // the tool itself refuses a call without it, with Missing, after other checks
+	asGiven  = "given"  // the tool itself checks whether the value is in the enum
 )
 
-// Wait is how long a call waits, given in seconds: at most as long as the call may. Note says that
-// more was asked for, "" else.
+// Wait is how long a call waits, given in seconds, at most LongestWait. Note says that the call asked for
+// more; "" if it did not.
 type Wait struct {
 	For  time.Duration
 	Note string
@@ -68,9 +68,9 @@ func Missing[R any](name string) error {
 type Arg struct {
 	Name    string
 	Need    bool              // every call must give it
-	schema  jsonschema.Schema // it cannot allow null
+	schema  jsonschema.Schema // the schema must not allow null
 	choices []string          // of an enum
-	example string            // JSON; it stands in what is said about wrong arguments, and not in the schema
+	example string            // JSON; it stands in refusals and not in the schema
 	as      string
 
 	least, most int    // of a number
@@ -78,7 +78,7 @@ type Arg struct {
 	field       []int  // the index of its field
 }
 
-// argsOf is the arguments that the fields of a struct declare, and those of the structs that it embeds.
+// argsOf returns the arguments that the fields of a struct and of its embedded structs declare.
 func argsOf(request reflect.Type) (in []Arg) {
 	for i := range request.NumField() {
 		f := request.Field(i)
@@ -98,7 +98,7 @@ func argsOf(request reflect.Type) (in []Arg) {
 	return in
 }
 
-// argOf is what the type and the tags of a field say of its argument.
+// argOf returns the argument that the type and the tags of a field declare.
 func argOf(f reflect.StructField, name string, need bool) Arg {
 	n := Arg{
 		Name:    name,
@@ -141,7 +141,7 @@ func argOf(f reflect.StructField, name string, need bool) Arg {
 	return n
 }
 
-// bounds takes those of a number.
+// bounds reads the bounds of a number from the tags.
 func (n *Arg) bounds(tag reflect.StructTag) {
 	number := func(key string, to *int) *float64 {
 		text, ok := tag.Lookup(key)
@@ -150,7 +150,7 @@ func (n *Arg) bounds(tag reflect.StructTag) {
 		}
 		v, err := strconv.Atoi(text)
 		if err != nil {
-			panic(err) // the program declares it so
+			panic(err) // a wrong declaration in this program
 		}
 		*to = v
 		return jsonschema.Ptr(float64(v))
@@ -162,9 +162,9 @@ func (n *Arg) bounds(tag reflect.StructTag) {
 	n.schema.Maximum = number("max", &n.most)
 }
 
-// InputSchema is the schema of an object that takes these arguments, in this order. It does not say
-// that it takes no others, because the Python google-genai library fails on additionalProperties;
-// decode refuses them.
+// InputSchema returns the schema of an object with these arguments, in this order. It does not forbid
+// other arguments, because the Python google-genai library fails on additionalProperties; decode refuses
+// other arguments.
 func InputSchema(in []Arg) json.RawMessage {
 	s := jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{}}
 	for _, p := range in {

@@ -12,25 +12,23 @@ import (
 	"mailtree/maildir/format"
 )
 
-// OutputSchema is the schema of what a tool answers, inferred from the struct: json tags name the
-// fields, jsonschema tags describe them. No field is required, so that a Refusal fits the schema
-// too: clients check the structured content of an error as well (the TypeScript SDK does). An anyOf
-// of answer and refusal would say more, but for such a schema Codex and mcporter show the model no
-// fields at all.
+// OutputSchema returns the schema of a tool's answer, inferred from the struct: json tags name the
+// fields, jsonschema tags describe them. No field is required, so a Refusal fits the schema too: clients
+// such as the TypeScript SDK check the structured content of an error as well. An anyOf of answer and
+// refusal would be more precise, but Codex and mcporter show the model no fields of such a schema.
 func OutputSchema(answer any) json.RawMessage {
 	return new(outputs).schema("", answer)
 }
 
-// outputs makes the output schemas of a toolset. Many clients put all of them into the prompt, so
-// fields that an object shares with an earlier one are described there, and a sentence names the
-// place: a reference in words, because not every client follows a $ref.
+// outputs makes the output schemas of a toolset. Many clients put all schemas into the prompt. So fields
+// that an object shares with an earlier object are described only once, and a sentence refers to the
+// earlier object: in words, because not every client follows a $ref.
 type outputs struct{ seen []described }
 
-// stamps says that a time is a string.
+// stamps maps the type of a time to the schema of a string.
 var stamps = map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[format.Stamp](): {Type: "string"}}
 
-// described is an object that has been described, with the schemas of its fields as they were
-// inferred.
+// described is an object that an earlier schema describes, with the inferred schemas of its fields.
 type described struct {
 	place
 	fields map[string]string
@@ -47,9 +45,9 @@ func (o *outputs) schema(tool string, answer any) json.RawMessage {
 	return Encode(s)
 }
 
-// simplify makes the inferred schema of a field one that strict clients take, which want one type,
-// never null (tooltest.Fits holds the lists to it), and that they still take when answers get new
-// fields: objects stay open.
+// simplify makes the inferred schema of a field acceptable to strict clients, which want one type and
+// never null (tooltest.Fits checks that lists are not null). Objects stay open, so answers may get new
+// fields.
 func (o *outputs) simplify(s *jsonschema.Schema, at place) {
 	s.Required, s.AdditionalProperties = nil, nil
 	if s.Types != nil {
@@ -68,9 +66,9 @@ func (o *outputs) simplify(s *jsonschema.Schema, at place) {
 	}
 }
 
-// refer takes from an object the fields that the most similar object before it has, where these are
-// most of its own, and says so. A whole answer keeps its fields, because some clients make types of
-// them, unless another tool answers with the very same ones.
+// refer removes from an object the fields that the most similar earlier object has, if these are most of
+// its fields, and adds a sentence that refers to the earlier object. A whole answer keeps its fields,
+// because some clients make types of them, unless another tool's answer has exactly the same fields.
 func (o *outputs) refer(s *jsonschema.Schema, at place) {
 	fields := map[string]string{}
 	for name, f := range s.Properties {
@@ -102,7 +100,7 @@ func (o *outputs) refer(s *jsonschema.Schema, at place) {
 	o.seen = append(o.seen, described{at, fields})
 }
 
-// shared counts the fields that the object has alike.
+// shared counts the fields that the two objects have in common.
 func (d *described) shared(fields map[string]string) (n int) {
 	for name, f := range fields {
 		if d.fields[name] == f {

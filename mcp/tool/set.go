@@ -1,6 +1,6 @@
-// Package tool is what every toolset is made of: the declaration of a tool (schema, hints), the
-// reading of its arguments, the shape of answers and refusals, and who calls. It knows no tool and
-// no rule of the mail.
+// Package tool is the base of every toolset: the declaration of a tool (schema, hints), the reading of
+// its arguments, the form of answers and refusals, and the caller. It knows no tool and no rule of the
+// mail.
 //
 // A toolset package lists its tools and makes a Set of them:
 //
@@ -9,19 +9,18 @@
 //		return tool.NewSet(cfg, tool.About{Name: "mailtree-postal"}, t.checkMail(), t.send())
 //	}
 //
-// Package mcp mounts the Set (mcp/door.go has the table). In every toolset a client can rely on
-// this:
+// Package mcp mounts the Set (mcp/door.go has the table). Every toolset guarantees its clients:
 //
-//   - every fact is in structuredContent and in one text content: the same JSON, or a text that
-//     says all of it;
+//   - every fact is in structuredContent and in one text content: the same JSON, or a text with the
+//     same facts;
 //   - a refusal is a tool error: a sentence in the text, {error, code, near} in structuredContent;
 //   - wrong arguments are such refusals too, with the valid names or an example; they are never
 //     protocol errors;
 //   - the output schema describes every field of an answer, and a refusal fits it;
 //   - a list is never null, a time is RFC 3339 UTC;
 //   - no answer is larger than Config.Budget: a list ends earlier and says how to go on, perhaps in
-//     a second text content; a text is cut and says where the rest is. A tool refuses what it
-//     cannot cut (too_large).
+//     a second text content; a text is cut and says where the rest is. A tool refuses an answer that
+//     it cannot cut (too_large).
 package tool
 
 import (
@@ -43,7 +42,7 @@ import (
 //go:embed icon.svg.b64
 var iconData string
 
-// Config is what every toolset is given. Store is needed; the rest has defaults.
+// Config configures a toolset. Store is required; zero values mean the defaults.
 type Config struct {
 	Store    *maildir.Store
 	Version  string
@@ -54,19 +53,19 @@ type Config struct {
 	// Explain words refusals for callers at a command line (format.DoorCLI); nil: the toolset's own
 	// words.
 	Explain   func(error) string
-	SessionID func() string // the id of the session that begins; nil: the SDK chooses
+	SessionID func() string // returns the id of a new session; nil: the SDK chooses
 }
 
-// About is what a toolset says of itself.
+// About describes a toolset.
 type About struct {
 	Name         string // of the server, in its implementation and before its log lines
 	Title        string
 	Description  string
 	Instructions string        // short: clients put them into the prompt
-	Words        refusal.Words // in which its clients hear of refusals
-	// Extensions are those of the protocol that the toolset has, by identifier, with their settings.
+	Words        refusal.Words // the words of its refusals
+	// Extensions are the protocol extensions of the toolset, by identifier, with their settings.
 	Extensions map[string]any
-	// Options are for what few toolsets have: completions, subscriptions. Set fills in the rest.
+	// Options hold the handlers that few toolsets have: completions, subscriptions. NewSet adds the rest.
 	Options mcp.ServerOptions
 }
 
@@ -80,7 +79,7 @@ type Set struct {
 	server *mcp.Server
 }
 
-// NewSet makes the server of the tools. It starts nothing.
+// NewSet returns a Set of the tools. It starts nothing.
 func NewSet(cfg Config, about About, tools ...Tool) *Set {
 	s := &Set{
 		log:    cfg.Log,
@@ -121,8 +120,7 @@ func NewSet(cfg Config, about About, tools ...Tool) *Set {
 	return s
 }
 
-// nameTools completes the SDK's refusal of a call of a tool that there is not: it names the nearest
-// tools, and all that there are.
+// nameTools completes the SDK's refusal of an unknown tool: it names the nearest tools, and all tools.
 func nameTools(tools []Tool) mcp.Middleware {
 	names := make([]string, len(tools))
 	for i, t := range tools {
@@ -147,15 +145,14 @@ func nameTools(tools []Tool) mcp.Middleware {
 // Server is the MCP server. It may be connected to any number of transports.
 func (s *Set) Server() *mcp.Server { return s.server }
 
-// Run is for toolsets that do more than answer; this one waits for ctx to end and returns nil.
+// Run waits for ctx to end and returns nil. A toolset with background work has a Run of its own.
 func (s *Set) Run(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
 }
 
-// quiet lowers the level of what the SDK logs: the SDK writes a line or two at info for every
-// request, warns of each subscriber without an open stream, and reports mistakes of clients as
-// errors.
+// quiet lowers the level of the SDK's log lines. The SDK logs every request at info, warns of each
+// subscriber without an open stream, and logs mistakes of clients as errors.
 type quiet struct{ slog.Handler }
 
 func (q quiet) Enabled(ctx context.Context, l slog.Level) bool {

@@ -6,10 +6,10 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Stamp shows a time, "" where there is none.
+// Stamp returns a time as answers show it; "" for the zero time.
 func Stamp(t time.Time) string { return format.At(t).String() }
 
-// Listed makes a nil list an empty one, which is [] on the wire.
+// Listed returns an empty list for nil, because nil would be null on the wire.
 func Listed[T any](l []T) []T {
 	if l == nil {
 		return []T{}

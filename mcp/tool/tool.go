@@ -13,64 +13,64 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Tool is one tool: what clients learn of it and what it does.
+// Tool is one tool: its declaration for clients and its code.
 type Tool struct {
 	Name  string
 	About string // one sentence, with the words people search for
 	Hints mcp.ToolAnnotations
 	In    []Arg // see Of
-	// Out is a value of the struct that the tool answers with. It gives the output schema: see
+	// Out is a value of the struct of the tool's answer. The output schema is inferred from it: see
 	// OutputSchema.
 	Out any
 	// Run decodes the arguments, calls one verb of the domain and shapes the answer: a value of the
-	// struct of Out, or a Result with one. Who calls is CallerOf(ctx). See Of.
+	// struct of Out, or a Result with such a value. CallerOf(ctx) is the caller. See Of.
 	Run func(ctx context.Context, arguments json.RawMessage) (any, error)
 }
 
-// Result is an answer whose text is not the JSON of its value. The text must say all that the value
-// does: some clients show the model only the one, some only the other.
+// Result is an answer whose text is not the JSON of its value. The text must have all facts of the value:
+// some clients show the model only the text, some only the value.
 type Result struct {
 	Text  string
 	Value any
-	Note  string // a second text, where the first has a contract that leaves no place for it; "" for none
+	Note  string // a second text, if a contract prescribes the first; "" for none
 }
 
-// Reads are the hints of a tool that changes nothing. All four hints always stand on the wire:
-// clients take an absent one for the worst case.
+// Reads returns the hints of a tool that changes nothing. All four hints are always on the wire, because
+// clients take an absent hint for the worst case.
 func Reads() mcp.ToolAnnotations {
 	h := Marks()
 	h.ReadOnlyHint = true
 	return h
 }
 
-// Adds is for tools whose every call adds something.
+// Adds returns the hints of a tool whose every call adds something.
 func Adds() mcp.ToolAnnotations {
 	return mcp.ToolAnnotations{DestructiveHint: jsonschema.Ptr(false), OpenWorldHint: jsonschema.Ptr(false)}
 }
 
-// Marks is for tools that, called again with the same arguments, change nothing more.
+// Marks returns the hints of a tool whose repeated call with the same arguments changes nothing more.
 func Marks() mcp.ToolAnnotations {
 	h := Adds()
 	h.IdempotentHint = true
 	return h
 }
 
-// Takes is for tools whose every call takes something that the next call does not get.
+// Takes returns the hints of a tool whose every call takes something that the next call does not get.
 func Takes() mcp.ToolAnnotations {
 	h := Adds()
 	*h.DestructiveHint = true
 	return h
 }
 
-// Removes is for tools that take something away for good, once.
+// Removes returns the hints of a tool that removes something for good, once.
 func Removes() mcp.ToolAnnotations {
 	h := Takes()
 	h.IdempotentHint = true
 	return h
 }
 
-// Declare is the tools of a toolset as clients see them. They have no titles, which would say the
-// names again: many clients put all of this into the prompt.
+// Declare returns the tools of a toolset as clients see them. They have no titles, because titles would
+// repeat the names, and many clients put the whole declaration into the prompt.
 func Declare(tools []Tool) []*mcp.Tool {
 	all, out := make([]*mcp.Tool, len(tools)), &outputs{}
 	for i, t := range tools {
@@ -85,8 +85,8 @@ func Declare(tools []Tool) []*mcp.Tool {
 	return all
 }
 
-// handler calls the tool. It never returns a protocol error: what the model cannot see it cannot
-// mend.
+// handler calls the tool. It never returns a protocol error, because the model does not see protocol
+// errors.
 func (s *Set) handler(t Tool) mcp.ToolHandler {
 	return func(ctx context.Context, req *mcp.CallToolRequest) (res *mcp.CallToolResult, _ error) {
 		defer func() {
@@ -102,7 +102,7 @@ func (s *Set) handler(t Tool) mcp.ToolHandler {
 	}
 }
 
-// answer serializes what a tool returned, unless that is over the budget: then it is a refusal that
+// answer serializes the answer of a tool. If the answer is over the budget, it returns a refusal that
 // says how to ask for less.
 func (s *Set) answer(ctx context.Context, t Tool, out any) *mcp.CallToolResult {
 	r, ok := out.(Result)
@@ -128,7 +128,7 @@ func (s *Set) answer(ctx context.Context, t Tool, out any) *mcp.CallToolResult {
 	return res
 }
 
-// less says how to ask a tool for a smaller answer.
+// less returns a sentence on how to ask a tool for a smaller answer.
 func (t Tool) less() string {
 	for _, p := range t.In {
 		if p.Name == "limit" {

@@ -15,8 +15,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// into reads each argument into its field, and the default of one that is absent. What is wrong stays in
-// err, of all arguments: one answer is enough to mend a call.
+// into reads each argument into its field; an absent argument gets its default. err joins the faults of
+// all arguments, so that one refusal is enough to mend a call.
 func (a *args) into(ctx context.Context, request reflect.Value) {
 	for i := range a.in {
 		p := &a.in[i]
@@ -30,20 +30,20 @@ func (a *args) into(ctx context.Context, request reflect.Value) {
 	}
 }
 
-// reset gives a field the default of its argument.
+// reset sets a field to the default of its argument.
 func (p *Arg) reset(to reflect.Value) {
 	if err := json.Unmarshal(p.schema.Default, to.Addr().Interface()); err != nil {
-		panic(err) // the program declares it with another type
+		panic(err) // the default in the declaration has another type
 	}
 }
 
-// deflt is the default of a number.
+// deflt returns the default of a number.
 func (p *Arg) deflt() (f float64) {
 	p.reset(reflect.ValueOf(&f).Elem())
 	return f
 }
 
-// read reads an argument that was given.
+// read reads a given argument.
 func (a *args) read(ctx context.Context, p *Arg, to reflect.Value) {
 	if to.Kind() == reflect.Pointer {
 		to.Set(reflect.New(to.Type().Elem()))
@@ -67,7 +67,7 @@ func (a *args) read(ctx context.Context, p *Arg, to reflect.Value) {
 	}
 }
 
-// text is a string; of an enum one of its values.
+// text reads a string; with an enum, it must be in the enum.
 func (a *args) text(p *Arg) (s string) {
 	if l, ok := stringList(a.raw[p.Name]); ok && p.as == asJoined {
 		return strings.Join(l, ", ")
@@ -89,8 +89,8 @@ func (a *args) text(p *Arg) (s string) {
 	return choice
 }
 
-// names is a list of strings. A single string is a list of one, or with the commas of asCommas of
-// several; a string that holds such a list as JSON is that list.
+// names reads a list of strings. A single string is a list of one item, or with asCommas of several items
+// between commas. A string that holds a list as JSON is that list.
 func (a *args) names(p *Arg) []string {
 	l, ok := stringList(a.raw[p.Name])
 	var s string
@@ -108,7 +108,7 @@ func (a *args) names(p *Arg) []string {
 	return l
 }
 
-// splitAll cuts each string at its commas, semicolons and line ends, and leaves out what is blank.
+// splitAll cuts each string at its commas, semicolons and line ends, and leaves out blank parts.
 func splitAll(l []string) []string {
 	out := []string{}
 	for _, s := range l {
@@ -133,7 +133,7 @@ func stringList(data []byte) ([]string, bool) {
 	return out, true
 }
 
-// flag is true or false, also in a string.
+// flag reads true or false, also in a string.
 func (a *args) flag(p *Arg) bool {
 	switch strings.ToLower(strings.Trim(string(a.raw[p.Name]), `"`)) {
 	case "true":
@@ -145,7 +145,7 @@ func (a *args) flag(p *Arg) bool {
 	return false
 }
 
-// wholeNumber is one number within the bounds; for asLimit see there.
+// wholeNumber reads a number within the bounds; see asLimit.
 func (a *args) wholeNumber(p *Arg) int {
 	limit := p.as == asLimit
 	var s string
@@ -165,7 +165,7 @@ func (a *args) wholeNumber(p *Arg) int {
 	return int(min(f, float64(p.most)))
 }
 
-// wait is a number of seconds, of which most count.
+// wait reads a number of seconds, at most most.
 func (a *args) wait(p *Arg, most int) (w Wait) {
 	f, ok := a.number(p)
 	switch {
@@ -181,7 +181,7 @@ func (a *args) wait(p *Arg, most int) (w Wait) {
 	return w
 }
 
-// number is a whole number, also in a string; not ok where it is none, which is wrong.
+// number reads a whole number, also in a string. If ok is false, it has added an error.
 func (a *args) number(p *Arg) (f float64, ok bool) {
 	f, err := strconv.ParseFloat(strings.TrimSpace(strings.Trim(string(a.raw[p.Name]), `"`)), 64)
 	if err != nil || f != math.Trunc(f) {
@@ -199,7 +199,7 @@ func (a *args) outOfRange(p *Arg, f float64, most int) {
 	a.fail(Invalid("%s is %.0f: it must be from %d to %d.", p.Name, f, p.least, most))
 }
 
-// when is a time as ParseWhen reads it, as a number or in a string.
+// when reads a time with ParseWhen, from a number or a string.
 func (a *args) when(p *Arg) time.Time {
 	var s string
 	if json.Unmarshal(a.raw[p.Name], &s) != nil {
@@ -212,7 +212,7 @@ func (a *args) when(p *Arg) time.Time {
 	return t
 }
 
-// cursor is a position, which is a number, also in a string.
+// cursor reads a position: a number, also in a string.
 func (a *args) cursor(p *Arg) int64 {
 	v := string(a.raw[p.Name])
 	n, err := strconv.ParseInt(strings.TrimSpace(strings.Trim(v, `"`)), 10, 64)
@@ -222,7 +222,7 @@ func (a *args) cursor(p *Arg) int64 {
 	return n
 }
 
-// dates are what people write of RFC 3339. Without a zone they are UTC.
+// dates are the parts of RFC 3339 that people write. Without a zone they are UTC.
 var dates = []string{"2006-01-02", "2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02 15:04:05"}
 
 // ParseWhen reads a time: RFC 3339, a date, or seconds since 1970. 0 or less is the zero time.
@@ -250,7 +250,7 @@ func (a *args) wrong(p *Arg, what string) {
 	a.fail(Invalid("%s is %s, but must be %s, such as %s.", p.Name, Clip(string(a.raw[p.Name])), what, p.example))
 }
 
-// fail adds err to what is wrong.
+// fail adds an error.
 func (a *args) fail(err error) {
 	if a.err != nil {
 		err = errors.Join(a.err, err)
@@ -258,7 +258,7 @@ func (a *args) fail(err error) {
 	a.err = err
 }
 
-// Clip shortens what an answer repeats to the caller.
+// Clip shortens a text of the caller that an answer repeats.
 func Clip(s string) string {
 	if len(s) <= 80 {
 		return s

@@ -2,8 +2,7 @@ package tool
 
 import "maps"
 
-// phrases are what refusals say to everybody who calls the server or runs it: the settings and the
-// commands that they name.
+// phrases are the phrases of refusals that every toolset shares: they name settings and commands.
 var phrases = map[string]string{
 	"limit of projects":      "MAX_PROJECTS",
 	"limit of unread mail":   "MAILBOX_DEPTH",
@@ -22,8 +21,8 @@ var phrases = map[string]string{
 	"list the keys":      "`mailtree key list` shows the names.",
 }
 
-// Phrases are those of one toolset, or of the command line: what it says of its own tools, and what
-// everybody is told.
+// Phrases returns the phrases of one toolset, or of the command line: its own phrases and the shared
+// phrases.
 func Phrases(own map[string]string) map[string]string {
 	all := maps.Clone(phrases)
 	maps.Copy(all, own)
