@@ -274,25 +274,19 @@ func (p *Project) savedDraft(ctx context.Context, path string, data []byte) (ver
 	}
 	sum := tree.SHA256(data)
 	verb, d = "send", &Draft{
+		Attachments: u.Attach,
+		Variants:    Variants{TextOnly: u.MediaType == format.PlainText},
 		from:        at.Agent,
-		To:          u.To,
-		CC:          u.CC,
-		BCC:         u.BCC,
-		Body:        u.Body,
-		Importance:  u.Importance,
-		AckRequired: u.AckRequired,
+		origin:      format.Origin{Door: format.DoorFile},
+		saved:       &saved{path, sum},
 	}
+	d.fillFrom(&u.Message)
+	d.Key = cmp.Or(u.Key, "saved "+sum[:32])
 	if u.InReplyTo != "" {
 		verb = "reply"
-		if err = p.makeReply(ctx, u.InReplyTo, d); err != nil {
-			return "", nil, err
-		}
+		err = p.makeReply(ctx, u.InReplyTo, d)
 	}
-	d.Subject, d.ThreadID = cmp.Or(u.Subject, d.Subject), cmp.Or(u.ThreadID, d.ThreadID)
-	d.References, d.Attachments, d.TextOnly = u.References, u.Attach, u.MediaType == format.PlainText
-	d.Key, d.origin.Door = cmp.Or(u.Key, "saved "+sum[:32]), format.DoorFile
-	d.saved = &saved{path, sum}
-	return verb, d, nil
+	return verb, d, err
 }
 
 // NewDraft creates a file among the agent's drafts for a message to the given agents. It returns the file's

@@ -28,7 +28,7 @@ func (p *Project) makeReply(ctx context.Context, id string, d *Draft) error {
 		return err
 	}
 	d.Subject = cmp.Or(d.Subject, replySubject(orig.Subject))
-	d.ThreadID, d.InReplyTo = cmp.Or(orig.ThreadID, orig.ID), orig.ID
+	d.ThreadID, d.InReplyTo = cmp.Or(d.ThreadID, orig.ThreadID, orig.ID), orig.ID
 	if d.Importance == "" && d.AckRequired && (orig.Importance == format.High || orig.Importance == format.Urgent) {
 		d.Importance = orig.Importance
 	}

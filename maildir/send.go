@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -312,23 +313,30 @@ func (p *Project) needRoom(ctx context.Context, coming func(folder string) int, 
 	return nil
 }
 
+// said are the fields that Draft and format.Message both have, by name and type: what the sender says. HTML is
+// not one of them: the field of Variants is the text, that of format.Message a path.
+var said = func() (both []struct{ inDraft, inMessage int }) {
+	message := reflect.TypeFor[format.Message]()
+	for f := range reflect.TypeFor[Draft]().Fields() {
+		if m, ok := message.FieldByName(f.Name); ok && len(m.Index) == 1 && m.Type == f.Type {
+			both = append(both, struct{ inDraft, inMessage int }{f.Index[0], m.Index[0]})
+		}
+	}
+	return both
+}()
+
+// fillFrom takes over what the sender of m says.
+func (d *Draft) fillFrom(m *format.Message) {
+	for _, f := range said {
+		reflect.ValueOf(d).Elem().Field(f.inDraft).Set(reflect.ValueOf(m).Elem().Field(f.inMessage))
+	}
+}
+
 // message returns the draft as a message without id and time.
 func (d *Draft) message(project string, files []attachment.File) format.Message {
-	m := format.Message{
-		ThreadID:    d.ThreadID,
-		Project:     project,
-		From:        d.from,
-		To:          d.To,
-		CC:          d.CC,
-		BCC:         d.BCC,
-		Subject:     d.Subject,
-		Importance:  d.Importance,
-		AckRequired: d.AckRequired,
-		InReplyTo:   d.InReplyTo,
-		References:  d.References,
-		Key:         d.Key,
-		Origin:      d.origin,
-		Body:        d.Body,
+	m := format.Message{Project: project, From: d.from, Origin: d.origin}
+	for _, f := range said {
+		reflect.ValueOf(&m).Elem().Field(f.inMessage).Set(reflect.ValueOf(d).Elem().Field(f.inDraft))
 	}
 	if m.Importance == "" {
 		m.Importance = format.Normal
