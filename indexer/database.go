@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io/fs"
 	"net/url"
 	"os"
@@ -15,13 +16,19 @@ import (
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"mailtree/maildir/format"
 )
 
 //go:embed schema.sql
 var schema string
 
-// schemaVersion is PRAGMA user_version of an index that this program can use.
-const schemaVersion = 21
+// edition counts the changes of schema.sql and of what its columns hold.
+const edition = 22
+
+// schemaVersion is PRAGMA user_version of an index that this program can use. It depends on the keys of
+// messages, too: where a key is new, the index has no value of it.
+var schemaVersion = edition<<24 | int(crc32.ChecksumIEEE([]byte(strings.Join(format.Keys(), " "))))>>8
 
 // Sizes of SQLite's page caches in KiB, of the writer and of each reader; and the number of
 // readers: few, because a reader of a body of 8 MiB holds it several times over, outside Go's

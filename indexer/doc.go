@@ -24,12 +24,10 @@
 //	            outbox: the bcc names)
 //	agents      aid 3, pid 1, name "BlueLake", files 29 (that make it exist), total 20, unread
 //	            4, archived 2 (of the total), sent 9, profile 1, program, model, task, inception (µs), status "work"
-//	messages    row 4066…, pid 1, id "msg_…", thread "TKT-123", human "/abs/path/backend",
-//	            sender "GreenCastle", tos "BlueLake Ann", ccs "", created (µs), importance
-//	            "high", ack 1, in_reply_to, refs (JSON or ""), message_id, media_type,
-//	            attachments (JSON or ""), html, key, auth, door "http", terminal 0, seal, digest,
-//	            fol 4 (the folder of the file with its content), facets "ƿp47… ƿf11… ƿt80…
-//	            ƿr42… ƿi68…", subject, body
+//	messages    row 4066…, pid 1, id "msg_…", thread "TKT-123", sender "GreenCastle", tos "BlueLake
+//	            Ann", ccs "", created (µs), importance "high", ack 1, in_reply_to, message_id, key, auth, door, rest (what
+//	            else the header says, as JSON), digest, fol 4 (the folder of the file with its
+//	            content), facets "ƿp47… ƿf11… ƿt80… ƿr42… ƿi68…", subject, body
 //	search      FTS5 over subject, body and facets of messages; facets (rowid.go) make project,
 //	            sender, recipient, importance and thread part of one full-text query
 //	deliveries  box 3 (the agent's inbox; -3: its outbox), row 4066…, fol 7 (the folder of the

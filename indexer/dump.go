@@ -26,10 +26,9 @@ var dumped = []table{
 		"FROM files f JOIN folders o USING (fol) JOIN projects p ON p.pid = f.pid"},
 	{"agent", "SELECT p.slug, x.name, json_array('agent', p.slug, x.name, x.files, x.profile, x.program, x.model, x.task, x.inception, " +
 		"x.status, x.total, x.unread, x.archived, x.sent) FROM agents x JOIN projects p USING (pid)"},
-	{"message", "SELECT p.slug, m.id, json_array('message', p.slug, m.id, " + messagePath + ", m.thread, m.human, m.sender, " +
-		"m.tos, m.ccs, m.created, " +
-		"m.importance, m.ack, m.in_reply_to, m.refs, m.message_id, m.media_type, m.attachments, m.html, m.key, m.auth, m.door, " +
-		"m.terminal, m.seal, lower(hex(m.digest)), m.subject, m.body) " +
+	{"message", "SELECT p.slug, m.id, json_array('message', p.slug, m.id, " + messagePath + ", m.thread, m.sender, m.tos, m.ccs, " +
+		"m.created, m.importance, m.ack, m.in_reply_to, m.message_id, m.key, m.auth, m.door, json(m.rest), lower(hex(m.digest)), " +
+		"m.subject, m.body) " +
 		"FROM messages m JOIN projects p USING (pid)"},
 	{"delivery", "SELECT p.slug, a.name || ' ' || m.id, json_array('delivery', p.slug, a.name, m.id" + copyPath + ", d.fact, " +
 		"d.urgent, d.asks, d.read, d.read_at, d.ack, d.ack_at, d.archived) FROM deliveries d JOIN agents a ON a.aid = d.box " +

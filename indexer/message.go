@@ -13,9 +13,8 @@ import (
 // reads a short body with its row, and pieces of a longer body after it knows how much room the answer
 // has.
 const (
-	messageColumns = "m.row, m.id, m.thread, m.human, m.sender, m.tos, m.ccs, m.created, m.importance, m.ack, m.in_reply_to, " +
-		"m.refs, m.message_id, m.media_type, m.attachments, m.html, m.key, m.auth, m.door, m.terminal, m.seal, m.digest, " +
-		messagePath + ", m.subject, octet_length(m.body)"
+	messageColumns = "m.row, m.id, m.thread, m.sender, m.tos, m.ccs, m.created, m.importance, m.ack, m.in_reply_to, m.message_id, m.key, " +
+		"m.auth, m.door, m.rest, m.digest, " + messagePath + ", m.subject, octet_length(m.body)"
 	// messagePath is SQL for the path of the file that has the content of a message m.
 	messagePath   = "(SELECT path FROM folders WHERE fol = m.fol) || '/' || m.id || '.md'"
 	withBody      = ", m.body"
@@ -61,12 +60,26 @@ func takeAll[T any](ctx context.Context, from reader, rows []T, of func(*T) *ind
 	return rows, nil
 }
 
+// inColumns are the keys of a header that have a column of their own, because queries use it, or none: the
+// index names no recipients of a blind copy. All others are in the column rest.
+var inColumns = []string{
+	"id", "thread_id", "from", "to", "cc", "bcc", "subject", "created", "importance", "ack_required", "in_reply_to", "message_id", "key",
+	"auth", "door",
+}
+
+// rest reads the column rest into a message.
+type rest struct{ m *format.Message }
+
+func (r rest) Scan(text any) error {
+	encoded, _ := text.(string)
+	return r.m.SetRest(encoded)
+}
+
 // scanMessage reads messageColumns and a body into m, and further columns into more.
 func scanMessage(slug string, scan scanner, m *index.MessageRow, more ...any) error {
-	into := []any{&m.Cursor, &m.ID, &m.ThreadID, &m.Message.Project, &m.From, names{&m.To}, names{&m.CC}, instant{&m.Created},
-		&m.Importance, &m.AckRequired, &m.InReplyTo, items[string]{&m.References}, &m.MessageID, &m.MediaType,
-		items[format.Attachment]{&m.Attachments}, &m.HTML, &m.Key, &m.Auth, &m.Door, &m.Terminal, &m.Seal, &m.Digest, &m.Path, &m.Subject,
-		&m.BodyBytes, &m.Body}
+	into := []any{&m.Cursor, &m.ID, &m.ThreadID, &m.From, names{&m.To}, names{&m.CC}, instant{&m.Created}, &m.Importance,
+		&m.AckRequired, &m.InReplyTo, &m.MessageID, &m.Key, &m.Auth, &m.Door, rest{&m.Message}, &m.Digest, &m.Path,
+		&m.Subject, &m.BodyBytes, &m.Body}
 	m.Project = slug
 	return scan(append(into, more...)...)
 }

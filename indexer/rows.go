@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"path"
 	"strings"
 	"time"
@@ -251,20 +250,11 @@ func (w *writer) setStatus(aid int64, status string) error {
 
 // insertMessage inserts m at row. It reports false if the row number is taken.
 func (w *writer) insertMessage(pid, row int64, m *format.Message, fol int64, facets string) (bool, error) {
-	attachments, err := encodeList(m.Attachments)
-	if err != nil {
-		return false, fmt.Errorf("attachments of %s: %w", m.ID, err)
-	}
-	refs, err := encodeList(m.References)
-	if err != nil {
-		return false, fmt.Errorf("references of %s: %w", m.ID, err)
-	}
-	res, err := w.exec("INSERT INTO messages (row, pid, id, thread, human, sender, tos, ccs, created, importance, ack, in_reply_to, "+
-		"refs, message_id, media_type, attachments, html, key, auth, door, terminal, seal, digest, fol, facets, subject, body) "+
-		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (row) DO NOTHING",
-		row, pid, m.ID, m.ThreadID, m.Project, m.From, joinNames(m.To), joinNames(m.CC), m.Created.UnixMicro(),
-		m.Importance, m.AckRequired, m.InReplyTo, refs, m.MessageID, m.MediaType, attachments, m.HTML, m.Key, m.Auth, m.Door, m.Terminal,
-		m.Seal, nullBlob(m.Digest), fol, facets, m.Subject, m.Body)
+	res, err := w.exec("INSERT INTO messages (row, pid, id, thread, sender, tos, ccs, created, importance, ack, in_reply_to, "+
+		"message_id, key, auth, door, rest, digest, fol, facets, subject, body) "+
+		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (row) DO NOTHING",
+		row, pid, m.ID, m.ThreadID, m.From, joinNames(m.To), joinNames(m.CC), m.Created.UnixMicro(), m.Importance, m.AckRequired,
+		m.InReplyTo, m.MessageID, m.Key, m.Auth, m.Door, m.Rest(inColumns), nullBlob(m.Digest), fol, facets, m.Subject, m.Body)
 	if err != nil {
 		return false, err
 	}

@@ -2,7 +2,6 @@ package indexer
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 	"time"
 )
@@ -58,24 +57,4 @@ func (n names) Scan(text any) error {
 	joined, _ := text.(string)
 	*n.list = strings.Fields(joined)
 	return nil
-}
-
-// items reads a list that encodeList wrote.
-type items[T any] struct{ list *[]T }
-
-func (i items[T]) Scan(text any) error {
-	encoded, _ := text.(string)
-	if encoded == "" {
-		return nil
-	}
-	return json.Unmarshal([]byte(encoded), i.list)
-}
-
-// encodeList returns a list as a column stores it: JSON, or "" for an empty list.
-func encodeList[T any](list []T) (string, error) {
-	if len(list) == 0 {
-		return "", nil
-	}
-	b, err := json.Marshal(list)
-	return string(b), err
 }

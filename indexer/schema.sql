@@ -1,5 +1,5 @@
 -- The tables are described, with an example row each, in doc.go.
--- The program sets PRAGMA user_version; raise schemaVersion in database.go with every change here.
+-- The program sets PRAGMA user_version; raise edition in database.go with every change here.
 
 CREATE TABLE projects (
   pid      INTEGER PRIMARY KEY,
@@ -55,7 +55,6 @@ CREATE TABLE messages (
   pid         INTEGER NOT NULL,
   id          TEXT NOT NULL,
   thread      TEXT NOT NULL,
-  human       TEXT NOT NULL,
   sender      TEXT NOT NULL,
   tos         TEXT NOT NULL,
   ccs         TEXT NOT NULL,
@@ -63,16 +62,11 @@ CREATE TABLE messages (
   importance  TEXT NOT NULL,
   ack         INTEGER NOT NULL,
   in_reply_to TEXT NOT NULL,
-  refs        TEXT NOT NULL,
   message_id  TEXT NOT NULL,
-  media_type  TEXT NOT NULL,
-  attachments TEXT NOT NULL,
-  html        TEXT NOT NULL,
   key         TEXT NOT NULL,
   auth        TEXT NOT NULL,
   door        TEXT NOT NULL,
-  terminal    INTEGER NOT NULL,
-  seal        TEXT NOT NULL,
+  rest        TEXT NOT NULL,
   digest      BLOB,
   fol         INTEGER NOT NULL,
   facets      TEXT NOT NULL,

@@ -75,6 +75,21 @@ func (m *Message) header(wanted func(f *field, empty bool) bool) []byte {
 	return append(b, "\n}"...)
 }
 
+// Rest returns what the header of m says under other keys than the given ones, as a JSON object.
+func (m *Message) Rest(but []string) string {
+	return string(m.header(func(f *field, empty bool) bool { return !empty && !slices.Contains(but, f.key) }))
+}
+
+// SetRest sets what Rest has returned. It leaves the other fields as they are.
+func (m *Message) SetRest(rest string) error {
+	o, err := parseObject([]byte(rest), 0)
+	if err != nil {
+		return err
+	}
+	m.readHeader(o, 0)
+	return o.err
+}
+
 // compact returns v as JSON on one line, without HTML escapes, with a blank after the commas of a list.
 func compact(v any) []byte {
 	switch p := v.(type) {

@@ -125,6 +125,15 @@ var fields = []field{
 	{"seal", func(m *Message) any { return &m.Seal }, apart}, // Seal writes it
 }
 
+// Keys returns the keys of messages that have a meaning.
+func Keys() []string {
+	keys := make([]string, len(fields))
+	for i, f := range fields {
+		keys[i] = f.key
+	}
+	return keys
+}
+
 // fieldOf returns the field with that key; nil if there is none.
 func fieldOf(key string) *field {
 	i := slices.IndexFunc(fields, func(f field) bool { return f.key == key })
