@@ -145,14 +145,6 @@ func term(t query.Term) string {
 }
 
 func (f fts) filter(x query.Filter) string {
-	switch x.Key {
-	case query.From:
-		return f.facet("f", x.Value)
-	case query.To:
-		return f.facet("r", x.Value)
-	case query.CC:
-		return f.facet("c", x.Value)
-	}
 	if x == normal {
 		var others []string
 		for _, value := range []string{format.Low, format.High, format.Urgent} {
@@ -160,7 +152,8 @@ func (f fts) filter(x query.Filter) string {
 		}
 		return f.group("", nil, others)
 	}
-	return f.facet("i", x.Value)
+	i := slices.IndexFunc(faceted, func(is faceting) bool { return is.key == x.Key })
+	return f.facet(faceted[i].letter, x.Value)
 }
 
 func (f fts) facet(about, name string) string { return `facets : "` + facet(f.pid, about, name) + `"` }

@@ -5,11 +5,13 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/query"
 )
 
 // The row number of a message encodes its time: 53 bits of microseconds since 1900, and ten bits that
@@ -38,20 +40,36 @@ func place(us int64, id string, try int) int64 {
 	return firstRow(us) + int64(h.Sum64()>>1)%(1<<(tieBits+min(try, 24)))
 }
 
+// faceting says which facets a message has for a filter of a search.
+type faceting struct {
+	key    query.Key
+	letter string
+	of     func(*format.Message) []string
+}
+
+// faceted are the filters of a search but those of the whole query.
+var faceted = []faceting{
+	{query.From, "f", func(m *format.Message) []string { return []string{m.From} }},
+	{query.To, "r", func(m *format.Message) []string { return slices.Concat(m.To, m.CC) }},
+	{query.CC, "c", func(m *format.Message) []string { return m.CC }},
+	{query.Importance, "i", func(m *format.Message) []string {
+		if m.Importance == format.Normal {
+			return nil // nearly all messages
+		}
+		return []string{m.Importance}
+	}},
+}
+
 // facets returns words for the full-text index that stand for a message's project, sender, recipients,
 // importance unless normal, thread, and the thread that its own id names. With them one full-text query
 // covers all of these. Facets begin with a letter that no living language uses and end in a hash, so that
 // no word or prefix of a user matches them. They name no recipient of a blind copy.
 func facets(pid int64, m *format.Message) string {
-	all := []string{facet(pid, "p", ""), facet(pid, "f", m.From), facet(pid, "t", m.ID)}
-	for _, n := range m.To {
-		all = append(all, facet(pid, "r", n))
-	}
-	for _, n := range m.CC {
-		all = append(all, facet(pid, "r", n), facet(pid, "c", n))
-	}
-	if m.Importance != format.Normal {
-		all = append(all, facet(pid, "i", m.Importance))
+	all := []string{facet(pid, "p", ""), facet(pid, "t", m.ID)}
+	for _, f := range faceted {
+		for _, value := range f.of(m) {
+			all = append(all, facet(pid, f.letter, value))
+		}
 	}
 	if m.ThreadID != "" && m.ThreadID != m.ID {
 		all = append(all, facet(pid, "t", m.ThreadID))
@@ -59,8 +77,8 @@ func facets(pid int64, m *format.Message) string {
 	return strings.Join(all, " ")
 }
 
-// facet returns one facet: its kind (p project, f from, r recipient, c recipient of a carbon copy, i
-// importance, t thread), and a collision-resistant hash of the project and the name.
+// facet is one such word: its kind (p project, t thread, else a letter of faceted), and a hash of the
+// project and the name that nobody finds another name for.
 func facet(pid int64, about, name string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s", about, pid, name))
 	return "ƿ" + about + strconv.FormatUint(binary.BigEndian.Uint64(sum[:]), 36)

@@ -61,17 +61,37 @@ type Filter struct {
 }
 
 // Key is a field that Filter compares.
-type Key int
+type Key string
 
 // The fields of Filter. Parse moves Thread, After and Before into Query, so that no Filter has them.
 const (
-	From Key = iota + 1
-	To       // to or cc
-	CC
-	Importance // low, normal, high, urgent
-	Thread
-	After
-	Before
+	From       Key = "from"
+	To         Key = "to" // to or cc
+	CC         Key = "cc"
+	Importance Key = "importance" // low, normal, high, urgent
+	Thread     Key = "thread"
+	After      Key = "after"
+	Before     Key = "before"
+)
+
+// ofWhole reports whether the filter applies to the whole query.
+func (k Key) ofWhole() bool { return k == Thread || k == After || k == Before }
+
+// keys are the words that are filters before a colon. Any other word before a colon, as in std::vector and
+// http://x, is part of the text to search for.
+var keys = map[string]Key{
+	"from": From, "sender": From, "to": To, "cc": CC, "subject": inSubject, "body": inBody, "importance": Importance,
+	"thread": Thread, "thread_id": Thread, "after": After, "since": After, "before": Before, "until": Before,
+	"is": notIs, "has": notHas,
+}
+
+// These keys are no filters: of the first two, the value is searched for in one column; the others search
+// for nothing.
+const (
+	inSubject Key = "subject"
+	inBody    Key = "body"
+	notIs     Key = "is"
+	notHas    Key = "has"
 )
 
 // Map returns e with each Filter replaced by the result of change. If change returns nil the filter is

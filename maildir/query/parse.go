@@ -201,27 +201,26 @@ func (t token) term() Expr {
 	if !strings.ContainsFunc(t.text, searched) {
 		return nil
 	}
-	in := map[string]Column{"subject": Subject, "body": Body}[t.key]
+	in := map[Key]Column{inSubject: Subject, inBody: Body}[t.key]
 	return Term{Text: t.text, Prefix: t.prefix, In: in}
 }
 
 // filter parses and checks a filter. It returns ErrInvalid.
 func (t token) filter() (Expr, error) {
-	named := map[string]Key{"from": From, "to": To, "cc": CC, "importance": Importance, "thread": Thread, "after": After, "before": Before}
-	f := Filter{Key: named[t.key], Value: t.text}
+	f := Filter{Key: t.key, Value: t.text}
+	name := string(t.key) + ":"
 	switch {
 	case t.text == "":
-		return nil, invalid(refusal.Invalid("{name} {arg} has no value: write it as {=name}VALUE, or quote the word to search for it."),
-			t.key+":")
-	case f.Key == 0 && (t.key == "is" || t.key == "has"):
+		return nil, invalid(refusal.Invalid("{name} {arg} has no value: write it as {=name}VALUE, or quote the word to search for it."), name)
+	case t.key == notIs || t.key == notHas:
 		return nil, invalid(refusal.Invalid("{name} {arg} is not searched: neither what an agent has read nor what is attached is. "+
-			"Search by words, from: to: cc: subject: thread: importance: after: before:. {list unread}"), t.key+":"+t.text)
+			"Search by words, from: to: cc: subject: thread: importance: after: before:. {list unread}"), name+t.text)
 	case t.several():
 		return nil, &refusal.Error{
 			What:  refusal.Invalid("{name} {arg} is not one value: each filter has one. Write {=other}."),
 			Field: refusal.Query,
-			Name:  t.key + ":" + t.text,
-			Other: t.key + ":" + strings.Join(t.values(), " OR "+t.key+":"),
+			Name:  name + t.text,
+			Other: name + strings.Join(t.values(), " OR "+name),
 		}
 	case f.Key == Importance:
 		f.Value = strings.ToLower(f.Value)
@@ -239,7 +238,7 @@ func (t token) filter() (Expr, error) {
 // several reports whether the text of a filter is a group or a list. No name contains such characters, but
 // a thread id may.
 func (t token) several() bool {
-	return t.key != "thread" && strings.ContainsAny(t.text, "(,") && len(t.values()) > 0
+	return t.key != Thread && strings.ContainsAny(t.text, "(,") && len(t.values()) > 0
 }
 
 // values returns the names in a group or a list: "(A OR B)", "A,B".
@@ -294,10 +293,9 @@ func (q *Query) takeWhole(e Expr) (Expr, error) {
 	}
 	var err error
 	left := Map(all(rest), func(f Filter) Expr {
-		if f.Key >= Thread {
-			name := map[Key]string{Thread: "thread:", After: "after:", Before: "before:"}[f.Key]
+		if f.Key.ofWhole() {
 			err = invalid(refusal.Invalid("{name} {arg} concerns the whole query: write it once, outside of OR, NOT and their "+
-				"parentheses, or search twice."), name+f.Value)
+				"parentheses, or search twice."), string(f.Key)+":"+f.Value)
 		}
 		return f
 	})

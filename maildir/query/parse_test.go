@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -86,7 +87,7 @@ func write(e Expr) string {
 	case Not:
 		return "not(" + write(e.Of) + ")"
 	case Filter:
-		return []string{"", "from", "to", "cc", "importance"}[e.Key] + "=" + e.Value
+		return string(e.Key) + "=" + e.Value
 	case Term:
 		said := fmt.Sprintf("%q", e.Text)
 		if e.Prefix {
@@ -125,7 +126,7 @@ func check(t *testing.T, e Expr, depth int) {
 	case Not:
 		inner = []Expr{e.Of}
 	case Filter:
-		if e.Key < From || e.Key > Importance || e.Value == "" {
+		if !slices.Contains([]Key{From, To, CC, Importance}, e.Key) || e.Value == "" {
 			t.Fatalf("%+v", e)
 		}
 	case Term:

@@ -24,7 +24,7 @@ const (
 type token struct {
 	kind   kind
 	text   string // without quotes
-	key    string // of a filter: its key in lower case; of a word in one column: the column's name
+	key    Key    // of a filter; inSubject or inBody of a word in one column
 	prefix bool
 }
 
@@ -37,14 +37,6 @@ type lexer struct {
 	mistaken, meant string // the first of meantKeys in the text, and the key to use instead
 	wild            string // the first word with a wildcard
 	foreign         string // the first word that is an operator or a filter in other search engines
-}
-
-// keys are the words that are filters before a colon. Any other word before a colon, as in std::vector and
-// http://x, is part of the text to search for.
-var keys = map[string]string{
-	"from": "from", "sender": "from", "to": "to", "cc": "cc", "subject": "subject", "body": "body", "importance": "importance",
-	"thread": "thread", "thread_id": "thread", "after": "after", "since": "after", "before": "before", "until": "before",
-	"is": "is", "has": "has",
 }
 
 // meantKeys are filters of other search engines, with the filter that does the same here.
@@ -144,7 +136,7 @@ func (l *lexer) word() token {
 		return ended(token{kind: word}, text)
 	}
 	t := token{kind: filter, key: key}
-	if key == "subject" || key == "body" {
+	if key == inSubject || key == inBody {
 		t.kind = word
 	}
 	l.rest = l.rest[len(name)+1:]
