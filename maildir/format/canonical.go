@@ -49,10 +49,10 @@ func keepsAttachments(o *object) bool {
 
 // withUnknown adds the unknown keys of the header o after the keys that FormatMessage has written.
 func withUnknown(file []byte, o *object) []byte {
-	var more []byte
+	var more lines
 	for _, m := range o.keys {
 		if fieldOf(m.key) == nil {
-			more = append(more, ",\n  "+string(compact(m.key))+": "+string(m.val)...)
+			more.put(m.key, m.val)
 		}
 	}
 	end := bytes.Index(file, []byte("\n}\n"+fenceClose+"\n"))
@@ -61,18 +61,27 @@ func withUnknown(file []byte, o *object) []byte {
 
 // header returns the wanted fields as a JSON object with a key on each line.
 func (m *Message) header(wanted func(f *field, empty bool) bool) []byte {
-	b := []byte("{")
-	sep := "\n  \""
+	var b lines
 	for i := range fields {
 		f := &fields[i]
 		value := compact(f.of(m))
-		empty := string(value) == `""` || string(value) == "[]" || string(value) == "false"
-		if wanted(f, empty) {
-			b = append(append(append(append(b, sep...), f.key...), "\": "...), value...)
-			sep = ",\n  \""
+		if wanted(f, string(value) == `""` || string(value) == "[]" || string(value) == "false") {
+			b.put(f.key, value)
 		}
 	}
-	return append(b, "\n}"...)
+	return b.object()
+}
+
+// lines are members of a JSON object, a line each.
+type lines []byte
+
+func (l *lines) put(key string, value []byte) {
+	*l = append(append(append(append(*l, ",\n  "...), compact(key)...), ": "...), value...)
+}
+
+// object returns the object.
+func (l lines) object() []byte {
+	return slices.Concat([]byte("{"), bytes.TrimPrefix(l, []byte(",")), []byte("\n}"))
 }
 
 // Rest returns what the header of m says under other keys than the given ones, as a JSON object.

@@ -1,7 +1,7 @@
 package format
 
 import (
-	"bytes"
+	"slices"
 	"time"
 
 	"mailtree/maildir/glob"
@@ -54,32 +54,24 @@ func ParseClaim(data []byte) (Claim, error) {
 // FormatClaim returns the content of a claim file. It keeps the unknown keys of the old content, unchanged,
 // after the known keys.
 func FormatClaim(c Claim, old []byte) []byte {
-	var b bytes.Buffer
-	b.WriteString("{")
-	sep := "\n"
-	put := func(key string, v []byte) {
-		b.WriteString(sep + "  " + string(compact(key)) + ": ")
-		b.Write(v)
-		sep = ",\n"
-	}
-	ours := map[string]any{
-		"path":      c.Pattern,
-		"agent":     c.Agent,
-		"exclusive": c.Exclusive,
-		"reason":    c.Reason,
-		"created":   FormatTime(c.Created),
-		"expires":   FormatTime(c.Expires),
-	}
-	for _, k := range []string{"path", "agent", "exclusive", "reason", "created", "expires"} {
-		put(k, compact(ours[k]))
+	var b lines
+	var ours []string
+	for _, k := range []struct {
+		key   string
+		value any
+	}{
+		{"path", c.Pattern}, {"agent", c.Agent}, {"exclusive", c.Exclusive}, {"reason", c.Reason},
+		{"created", FormatTime(c.Created)}, {"expires", FormatTime(c.Expires)},
+	} {
+		b.put(k.key, compact(k.value))
+		ours = append(ours, k.key)
 	}
 	if o, err := parseSmall(old); old != nil && err == nil {
 		for _, m := range o.keys {
-			if _, mine := ours[m.key]; !mine {
-				put(m.key, m.val)
+			if !slices.Contains(ours, m.key) {
+				b.put(m.key, m.val)
 			}
 		}
 	}
-	b.WriteString("\n}\n")
-	return b.Bytes()
+	return append(b.object(), '\n')
 }

@@ -147,22 +147,19 @@ func (f *field) is(use uses) bool { return f.uses&use == use }
 
 // Recipients returns to, cc and bcc in that order.
 func (m *Message) Recipients() []string {
-	all := make([]string, 0, len(m.To)+len(m.CC)+len(m.BCC))
-	return append(append(append(all, m.To...), m.CC...), m.BCC...)
+	return slices.Concat(m.To, m.CC, m.BCC)
 }
 
 // KindFor returns "to", "cc" or "bcc": how the agent got the message. An agent that the header does not
 // name counts as "to". See docs/tree.md, "A message".
 func (m *Message) KindFor(agent string) string {
-	for _, l := range []struct {
-		kind  string
-		names []string
-	}{{"to", m.To}, {"cc", m.CC}, {"bcc", m.BCC}} {
-		for _, n := range l.names {
-			if n == agent {
-				return l.kind
-			}
-		}
+	switch {
+	case slices.Contains(m.To, agent):
+		return "to"
+	case slices.Contains(m.CC, agent):
+		return "cc"
+	case slices.Contains(m.BCC, agent):
+		return "bcc"
 	}
 	return "to"
 }
