@@ -1,6 +1,7 @@
 // Package gateway is mail to and from other domains, above the mail of the store.
 //
 //	gateway.go  the configuration, and what runs
+//	incoming.go which mailbox gets what, and how it is kept
 //	in/         takes mail over SMTP and LMTP
 //	out/        composes, signs and sends mail, and tries until it is sent
 //	message/    reads an email into a neutral struct

@@ -133,6 +133,7 @@ func (d *doctor) examine(ctx context.Context) {
 		d.problems(ctx, v)
 	}
 	d.projects()
+	d.gateway(v)
 	for _, slug := range slices.Sorted(maps.Keys(v.trees)) {
 		d.locks(slug, v.trees[slug])
 		d.claims(slug, v.trees[slug])
@@ -252,6 +253,21 @@ func (d *doctor) problems(ctx context.Context, v *view) {
 		d.say("file %s in %s: %s", placeOf(format.Printable(p.Path), p.Line), p.Project, p.Reason)
 	}
 	d.sayMore(len(all) - listed)
+}
+
+// gateway names the mailboxes that the settings name and no project has.
+func (d *doctor) gateway(v *view) {
+	g := &d.p.cfg.Gateway
+	for setting, name := range map[string]string{"GATEWAY_POSTMASTER": g.Postmaster, "GATEWAY_CATCHALL": g.CatchAll} {
+		there := name == ""
+		for _, t := range v.trees {
+			_, err := t.Stat(format.AgentsDir + "/" + name)
+			there = there || err == nil
+		}
+		if !there {
+			d.say("%s names the mailbox %s, which does not exist: mail for it is put off until it is made", setting, name)
+		}
+	}
 }
 
 // projects names projects that share a path, and projects of a folder below the top of a work tree:

@@ -109,11 +109,14 @@ func (a *app) run(ctx context.Context, p *program, listeners []net.Listener) err
 	callers.Go(func() { waker.run(calling) })
 	callers.Go(func() { a.stopIdle(ctx, yield) })
 	callers.Go(func() { a.guardFiles(ctx, end) })
-	served := make(chan error, len(servers))
+	served := make(chan error, len(servers)+1) // and of the gateway
 	for i, srv := range servers {
 		serving.Go(func() { served <- srv.Serve(listeners[i]) })
 	}
-	err := a.announce(ctx, p, cfg.URL)
+	err := a.takeMail(calling, &callers, served)
+	if err == nil {
+		err = a.announce(ctx, p, cfg.URL)
+	}
 	if err != nil {
 		yield()
 	}
@@ -122,7 +125,7 @@ func (a *app) run(ctx context.Context, p *program, listeners []net.Listener) err
 	case <-ctx.Done():
 		a.log.Info("stopping")
 	case err = <-served:
-		a.log.Error("HTTP server ended", "error", err)
+		a.log.Error("a server ended", "error", err)
 		yield()
 	}
 	stopHooks()

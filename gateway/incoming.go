@@ -1,0 +1,184 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"mailtree/gateway/auth"
+	"mailtree/gateway/in"
+	"mailtree/gateway/message"
+	"mailtree/maildir"
+	"mailtree/maildir/attachment"
+	"mailtree/maildir/refusal"
+)
+
+// Incoming keeps mail of other domains in a store. It implements in.Directory and in.Deliverer, for which a
+// mailbox is its agent's name: an address is unique in a store.
+type Incoming struct {
+	Store *maildir.Store
+	Log   *slog.Logger
+	// Bounce is told of the delivery status reports that come from the null sender; nil: nobody is.
+	Bounce func(ctx context.Context, b *message.Bounce) error
+}
+
+// unknownSender is the sender of mail that does not have exactly one, or claims to be of a mailbox of ours.
+const unknownSender = "unknown-sender@invalid"
+
+// Server returns the server that takes mail in as the configuration says. It starts nothing. socketGID is the
+// group of its Unix sockets; 0 leaves that of the process.
+func (i *Incoming) Server(c *Config, socketGID int) *in.Server {
+	return in.New(in.Config{
+		Listen:     c.Listen,
+		Host:       i.Store.Domains()[0],
+		Domains:    i.Store.Domains(),
+		CatchAll:   c.CatchAll,
+		Postmaster: c.Postmaster,
+		TLS:        c.TLS,
+		MTAUser:    c.MTAUser,
+		SocketGID:  socketGID,
+		Directory:  i,
+		Deliverer:  i,
+		Checker:    &auth.Checker{Resolver: c.resolver(), Trusted: c.Authserv},
+		Now:        time.Now,
+		Log:        i.Log,
+	})
+}
+
+// Missing lists the mailboxes that the configuration names and the store does not have. It returns the errors
+// of maildir.Store.MailboxAt.
+func (i *Incoming) Missing(ctx context.Context, c *Config) (names []string, err error) {
+	for _, name := range []string{c.Postmaster, c.CatchAll} {
+		_, _, err := i.Store.MailboxAt(ctx, name)
+		switch {
+		case name == "":
+		case errors.Is(err, maildir.ErrNotFound):
+			names = append(names, name)
+		case err != nil:
+			return nil, err
+		}
+	}
+	return names, nil
+}
+
+// Lookup finds the mailbox of an address: see in.Directory.
+func (i *Incoming) Lookup(ctx context.Context, local, _ string) (mailbox string, err error) {
+	p, agent, err := i.Store.MailboxAt(ctx, local)
+	switch {
+	case errors.Is(err, maildir.ErrNotFound):
+		return "", in.ErrUnknown
+	case err == nil:
+		err = p.HasRoom(ctx, agent)
+	}
+	return agent, full(err)
+}
+
+// full returns in.ErrFull for the refusal of a mailbox without room, and any other error unchanged.
+func full(err error) error {
+	var refused *maildir.Error
+	if errors.As(err, &refused) && refused.What == refusal.MailboxFull {
+		return in.ErrFull
+	}
+	return err
+}
+
+// Deliver keeps a message for one mailbox: see in.Deliverer.
+func (i *Incoming) Deliver(ctx context.Context, d *in.Delivery) error {
+	p, agent, err := i.Store.MailboxAt(ctx, d.Mailbox)
+	if err != nil {
+		return err
+	}
+	email, err := i.email(ctx, p, d)
+	if err != nil {
+		return err
+	}
+	email.Mailbox = agent
+	id, err := p.Receive(ctx, *email)
+	if err != nil {
+		return full(err)
+	}
+	i.Log.Info("mail taken in", "project", p.Slug, "mailbox", agent, "id", id, "from", email.From, "auth", email.Auth, "reason", d.Auth.Reason)
+	if b := d.Message.Bounce; b != nil && d.Sender == "" && i.Bounce != nil {
+		return i.Bounce(ctx, b)
+	}
+	return nil
+}
+
+// email returns a message as a project keeps it. It returns the errors of maildir.Store.MailboxAt.
+func (i *Incoming) email(ctx context.Context, p *maildir.Project, d *in.Delivery) (*maildir.Incoming, error) {
+	m := d.Message
+	email := &maildir.Incoming{
+		From:         m.From,
+		Subject:      m.Subject,
+		Body:         m.Body,
+		Plain:        !m.Markdown,
+		MessageID:    m.MessageID,
+		InReplyTo:    m.InReplyTo,
+		References:   m.References,
+		Auth:         d.Auth.Auth(),
+		Hash:         m.Hash,
+		HTML:         m.HTML,
+		BodyFromHTML: m.Markdown,
+		Raw:          d.Raw,
+	}
+	if m.Bounce != nil && email.InReplyTo == "" {
+		email.InReplyTo = m.Bounce.MessageID
+	}
+	for _, a := range m.Attachments {
+		email.Attachments = append(email.Attachments, attachment.Named(a.Name, a.Data))
+	}
+	if m.From != "" && d.Auth.Domain == "" { // else an answer would show it like mail of that mailbox
+		owner, _, err := i.mailbox(ctx, m.From)
+		if err != nil {
+			return nil, err
+		}
+		if owner != nil {
+			email.From = ""
+		}
+	}
+	if email.From == "" {
+		email.From = unknownSender
+	}
+	var err error
+	if email.To, err = i.parties(ctx, p, m.To); err == nil {
+		email.CC, err = i.parties(ctx, p, m.Cc)
+	}
+	return email, err
+}
+
+// parties returns addresses with the agents of a project by their names, none twice.
+func (i *Incoming) parties(ctx context.Context, p *maildir.Project, addresses []string) (all []string, err error) {
+	for _, address := range addresses {
+		owner, agent, err := i.mailbox(ctx, address)
+		if err != nil {
+			return nil, err
+		}
+		if owner == p {
+			address = agent
+		}
+		if !slices.Contains(all, address) {
+			all = append(all, address)
+		}
+	}
+	return all, nil
+}
+
+// mailbox returns the mailbox of an address, with or without what follows a plus sign; nil if it is none of
+// ours.
+func (i *Incoming) mailbox(ctx context.Context, address string) (p *maildir.Project, agent string, err error) {
+	local, domain, _ := strings.Cut(address, "@")
+	if !i.Store.Domains().Has(domain) {
+		return nil, "", nil
+	}
+	p, agent, err = i.Store.MailboxAt(ctx, local)
+	if before, _, plus := strings.Cut(local, "+"); plus && errors.Is(err, maildir.ErrNotFound) {
+		p, agent, err = i.Store.MailboxAt(ctx, before)
+	}
+	if errors.Is(err, maildir.ErrNotFound) {
+		return nil, "", nil
+	}
+	return p, agent, err
+}
