@@ -188,7 +188,8 @@ func (b *inbox) all() []*in.Delivery {
 func receive(t *testing.T, c in.Config) (*inbox, []net.Addr) {
 	t.Helper()
 	b := &inbox{}
-	c.Host, c.Domains, c.Postmaster, c.MaxConnsPerHost, c.Now, c.Log = ours, []string{ours}, "admin", 100, time.Now, slog.New(slog.DiscardHandler)
+	c.Host, c.Domains, c.Postmaster, c.MaxConnsPerHost = ours, []string{ours}, "admin", 100
+	c.Now, c.Log = time.Now, slog.New(slog.DiscardHandler)
 	c.Directory, c.Deliverer = b, b
 	server := in.New(c)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -257,7 +258,8 @@ virtual_minimum_uid = 1
 virtual_uid_maps = static:`+strings.TrimSpace(run(t, "", "id", "-u", "postfix"))+`
 virtual_gid_maps = static:`+strings.TrimSpace(run(t, "", "id", "-g", "postfix"))+`
 smtpd_milters = MILTER
-smtpd_data_restrictions = check_sender_access inline:{{pal@friend.example=PREPEND Authentication-Results: mx.THEIRS; dmarc=pass header.from=friend.example}}
+smtpd_data_restrictions = check_sender_access
+ inline:{{pal@friend.example=PREPEND Authentication-Results: mx.THEIRS; dmarc=pass header.from=friend.example}}
 milter_default_action = tempfail
 `))
 	master := "127.0.0.1:" + p.port + " inet n - n - - smtpd\n"
@@ -372,7 +374,8 @@ func TestPeerPostfix(t *testing.T) {
 	gid, _ := strconv.Atoi(who.Gid)
 	uid, _ := strconv.Atoi(who.Uid)
 	checker := &auth.Checker{Resolver: (&Config{DNS: resolver}).resolver(), Trusted: "mx." + theirs}
-	kept, _ := receive(t, in.Config{Listen: []in.Address{{Network: "unix", Addr: socket, LMTP: true}}, SocketGID: gid, MTAUser: uid, Checker: checker})
+	at := []in.Address{{Network: "unix", Addr: socket, LMTP: true}}
+	kept, _ := receive(t, in.Config{Listen: at, SocketGID: gid, MTAUser: uid, Checker: checker})
 	p := newPostfix(t, socket, milter(t, file))
 
 	const forged = "Authentication-Results: mx.peer.example; dmarc=pass header.from=bank.example\r\n"
@@ -385,11 +388,14 @@ func TestPeerPostfix(t *testing.T) {
 		p.send(t, c.from, "build@"+ours, c.raw)
 		until(t, "mail over LMTP", func() bool { return len(kept.all()) == i+1 })
 		d := kept.all()[i]
-		if d.Auth.Auth() != c.auth || d.Mailbox != "build" || d.Sender != c.from || !strings.HasSuffix(string(d.Raw), c.raw[strings.Index(c.raw, "\r\n\r\n"):]) {
+		if d.Auth.Auth() != c.auth || d.Mailbox != "build" || d.Sender != c.from ||
+			!strings.HasSuffix(string(d.Raw), c.raw[strings.Index(c.raw, "\r\n\r\n"):]) {
 			t.Errorf("%s %s %s %s\n%s", d.Auth.Auth(), d.Auth.Reason, d.Mailbox, d.Sender, d.Raw)
 		}
 	}
-	for _, change := range []struct{ from, to, want string }{{"", "", "dmarc:" + theirs}, {"Hello", "Hullo", "none"}, {"From: Ann", "From: Eve", "none"}} {
+	for _, change := range []struct{ from, to, want string }{
+		{"", "", "dmarc:" + theirs}, {"Hello", "Hullo", "none"}, {"From: Ann", "From: Eve", "none"},
+	} {
 		raw := strings.Replace(string(kept.all()[0].Raw), change.from, change.to, 1)
 		m, err := message.Parse([]byte(raw))
 		if err != nil {
@@ -419,10 +425,10 @@ func TestPeerPostfix(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, change := range []struct{ from, to string }{{"Subject: ", "Subject: No "}, {"It is", "It was"}, {"Subject: ", "Subject: x\nSubject: "}} {
-		write(t, arrived+".changed", strings.Replace(string(text), change.from, change.to, 1))
+	for _, change := range [][2]string{{"Subject: ", "Subject: No "}, {"It is", "It was"}, {"Subject: ", "Subject: x\nSubject: "}} {
+		write(t, arrived+".changed", strings.Replace(string(text), change[0], change[1], 1))
 		if says := opendkim(t, arrived+".changed", records); strings.Contains(says, "succeeded") {
-			t.Errorf("%s: %s", change.to, says)
+			t.Errorf("%s: %s", change[1], says)
 		}
 	}
 	var refusal *out.Refusal

@@ -46,7 +46,8 @@ func (s *session) Mail(sender string, _ *smtp.MailOptions) error {
 	switch {
 	case s.begun:
 		return refuse(503, 5, 5, 1, "A message is under way: end it, or say RSET")
-	case len(sender) > 320 || !utf8.ValidString(sender) || strings.ContainsFunc(sender, func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }):
+	case len(sender) > 320 || !utf8.ValidString(sender) ||
+		strings.ContainsFunc(sender, func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }):
 		return refuse(553, 5, 1, 7, "This is not an address of a sender")
 	}
 	s.begun, s.sender = true, sender
