@@ -3,6 +3,8 @@ package message
 import (
 	"bytes"
 	"strings"
+
+	"mailtree/maildir/format"
 )
 
 // Bounce is what a delivery status report says. Whoever believes it looks at the envelope too: a
@@ -59,7 +61,7 @@ func (w *walker) recipients(data []byte) (all []Recipient) {
 			Address:    behindType(to),
 			Action:     keyword(value(fields, "Action")),
 			Status:     strings.TrimSpace(keyword(value(fields, "Status"))),
-			Diagnostic: cutText(oneLine(behindType(value(fields, "Diagnostic-Code"))), maxSubject),
+			Diagnostic: format.Cut(oneLine(behindType(value(fields, "Diagnostic-Code"))), maxSubject),
 		})
 	}
 	return all

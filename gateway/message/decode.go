@@ -3,6 +3,7 @@ package message
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"io"
 	"strings"
@@ -16,26 +17,24 @@ import (
 
 // decode undoes the transfer encoding of a part. What is wrong in it is named and left as it stands:
 // a program that cuts or wraps lines must not make a text unreadable.
-func (w *walker) decode(header []Field, body []byte) []byte {
-	switch encoding := keyword(value(header, "Content-Transfer-Encoding")); encoding {
+func (w *walker) decode(header []Field, body []byte) (data []byte) {
+	whole := true
+	encoding := keyword(value(header, "Content-Transfer-Encoding"))
+	switch encoding {
 	case "", "7bit", "8bit", "binary":
 		return bytes.Clone(body)
 	case "quoted-printable":
-		data, whole := quotedPrintable(body)
-		if !whole {
-			w.m.problem("a part is not what quoted-printable allows")
-		}
-		return data
+		data, whole = quotedPrintable(body)
 	case "base64":
-		data, whole := fromBase64(body)
-		if !whole {
-			w.m.problem("a part is not what base64 allows")
-		}
-		return data
+		data, whole = fromBase64(body)
 	default:
 		w.m.problem("the transfer encoding %s is unknown: the part is kept as it came", format.Quote(encoding))
 		return bytes.Clone(body)
 	}
+	if !whole {
+		w.m.problem("a part is not what %s allows", encoding)
+	}
+	return data
 }
 
 // quotedPrintable decodes a text and leaves what is not of that encoding as it is. Spec: RFC 2045
@@ -50,58 +49,39 @@ func quotedPrintable(body []byte) (data []byte, whole bool) {
 			text, end = rest, nil
 		}
 		for len(text) > 0 {
-			if text[0] != '=' {
-				data, text = append(data, text[0]), text[1:]
-				continue
+			var b [1]byte
+			if text[0] == '=' && len(text) >= 3 {
+				if _, err := hex.Decode(b[:], text[1:3]); err == nil {
+					data, text = append(data, b[0]), text[3:]
+					continue
+				}
 			}
-			var b byte
-			if len(text) < 3 || !hexByte(text[1:3], &b) {
-				data, text, whole = append(data, '='), text[1:], false
-				continue
-			}
-			data, text = append(data, b), text[3:]
+			whole = whole && text[0] != '='
+			data, text = append(data, text[0]), text[1:]
 		}
 		data = append(data, end...)
 	}
 	return data, whole
 }
 
-func hexByte(digits []byte, b *byte) bool {
-	*b = 0
-	for _, c := range bytes.ToLower(digits) {
-		at := strings.IndexByte("0123456789abcdef", c)
-		if at < 0 {
-			return false
-		}
-		*b = *b<<4 | byte(at)
-	}
-	return true
-}
-
 // fromBase64 decodes until the padding, and passes over what is no letter of the alphabet.
 func fromBase64(body []byte) (data []byte, whole bool) {
-	letters := make([]byte, 0, len(body))
+	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+	body, _, padded := bytes.Cut(body, []byte("="))
 	whole = true
-	for _, c := range body {
-		switch {
-		case c >= 'A' && c <= 'Z', c >= 'a' && c <= 'z', c >= '0' && c <= '9', c == '+', c == '/':
-			letters = append(letters, c)
-		case c == '=':
-			return decodeLetters(letters, whole)
-		default:
-			whole = whole && strings.IndexByte(" \t\r\n", c) >= 0
+	letters := bytes.Map(func(r rune) rune {
+		if strings.ContainsRune(alphabet, r) {
+			return r
 		}
-	}
-	return decodeLetters(letters, whole && len(letters)%4 == 0)
-}
-
-func decodeLetters(letters []byte, whole bool) ([]byte, bool) {
-	if len(letters)%4 == 1 {
+		whole = whole && strings.ContainsRune(" \t\r\n", r)
+		return -1
+	}, body)
+	whole = whole && (padded || len(letters)%4 == 0)
+	if len(letters)%4 == 1 { // which are no byte
 		letters, whole = letters[:len(letters)-1], false
 	}
-	data := make([]byte, base64.RawStdEncoding.DecodedLen(len(letters)))
-	n, err := base64.RawStdEncoding.Decode(data, letters)
-	return data[:n], whole && err == nil
+	data, err := base64.RawStdEncoding.AppendDecode(nil, letters)
+	return data, whole && err == nil
 }
 
 // decodeText is the text of a part: decoded, in UTF-8, with LF as line end.
@@ -117,20 +97,15 @@ func (w *walker) decodeText(header []Field, body []byte, params map[string]strin
 // is UTF-8 if it can be, else Windows-1252.
 func (w *walker) toUTF8(name string, data []byte) string {
 	name = strings.ToLower(strings.TrimSpace(name))
-	switch name {
-	case "", "us-ascii", "ascii":
-		if utf8.Valid(data) {
-			return string(data)
-		}
-		return latin(string(data))
-	case "iso-8859-1", "latin1": // which programs write where they mean its successor
-		return latin(string(data))
-	case "utf-8", "utf8":
-		if !utf8.Valid(data) {
-			w.m.problem("a part is not in UTF-8, as it says")
-			return latinWhereNotUTF8(data)
-		}
+	ascii, unicode := name == "" || name == "us-ascii" || name == "ascii", name == "utf-8" || name == "utf8"
+	switch {
+	case (ascii || unicode) && utf8.Valid(data):
 		return string(data)
+	case ascii, name == "iso-8859-1", name == "latin1": // which programs write where they mean its successor
+		return latin(string(data))
+	case unicode:
+		w.m.problem("a part is not in UTF-8, as it says")
+		return latinWhereNotUTF8(data)
 	}
 	text, err := fromCharset(name, data)
 	if err != nil {
@@ -160,21 +135,13 @@ func latin(s string) string {
 }
 
 func fromCharset(name string, data []byte) (string, error) {
-	r, err := charsetReader(name, bytes.NewReader(data))
+	if name == "" { // which the library takes for a charset
+		return "", errors.New("no charset")
+	}
+	r, err := charset.Reader(name, bytes.NewReader(data))
 	if err != nil {
 		return "", err
 	}
 	text, err := io.ReadAll(r)
 	return strings.ToValidUTF8(string(text), "\ufffd"), err
-}
-
-// charsetReader is charset.Reader without what that is wrong about: an empty name.
-func charsetReader(name string, r io.Reader) (io.Reader, error) {
-	switch strings.ToLower(name) {
-	case "":
-		return nil, errors.New("no charset")
-	case "utf-8", "utf8", "us-ascii", "ascii":
-		return r, nil
-	}
-	return charset.Reader(name, r)
 }

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"mime"
 	"net/mail"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/emersion/go-message/charset"
 	"golang.org/x/net/idna"
 
 	"mailtree/maildir/format"
@@ -32,15 +34,12 @@ var single = []string{"From", "Sender", "Reply-To", "To", "Cc", "Subject", "Date
 
 // splitHeader cuts a message, or a part of one, at its first blank line.
 func splitHeader(raw []byte) (head, body []byte) {
-	for at := 0; at < len(raw); {
-		end := bytes.IndexByte(raw[at:], '\n')
-		if end < 0 {
-			return raw, nil
+	end := 0 // of the line
+	for line := range bytes.Lines(raw) {
+		end += len(line)
+		if string(line) == "\n" || string(line) == "\r\n" {
+			return raw[:end-len(line)], raw[end:]
 		}
-		if line := bytes.TrimSuffix(raw[at:at+end], []byte("\r")); len(line) == 0 {
-			return raw[:at], raw[at+end+1:]
-		}
-		at += end + 1
 	}
 	return raw, nil
 }
@@ -97,7 +96,7 @@ func (m *Message) readHeader() {
 	get := func(name string) string { return value(m.Header, name) }
 	m.From = m.sender()
 	m.To, m.Cc = m.addresses("To"), m.addresses("Cc")
-	m.Subject = cutText(oneLine(m.readable(get("Subject"))), maxSubject)
+	m.Subject = format.Cut(oneLine(m.readable(get("Subject"))), maxSubject)
 	m.MessageID = last(m.ids("Message-ID", 1))
 	m.InReplyTo = last(m.ids("In-Reply-To", 1))
 	m.References = m.ids("References", maxReferences)
@@ -170,7 +169,7 @@ func lookAlike(name, address string) bool {
 }
 
 func (m *Message) parseList(value string) ([]*mail.Address, error) {
-	parser := mail.AddressParser{WordDecoder: m.words()}
+	parser := mail.AddressParser{WordDecoder: words}
 	return parser.ParseList(m.utf8(value))
 }
 
@@ -260,32 +259,27 @@ func Bare(field string) (bare string, whole bool) {
 	return b.String(), depth == 0 && !quoted
 }
 
+// bracketed finds what stands between < and >.
+var bracketed = regexp.MustCompile(`<([^>]*)>`)
+
 // ids lists the last ids in the first field of a name: what stands between < and >, or words with an
 // @ where there are no brackets.
 func (m *Message) ids(name string, most int) (all []string) {
 	field := value(m.Header, name)
-	add := func(id string) {
+	var found []string
+	for _, match := range bracketed.FindAllStringSubmatch(field, -1) {
+		found = append(found, match[1])
+	}
+	if !strings.Contains(field, "<") {
+		found = slices.DeleteFunc(strings.Fields(field), func(word string) bool {
+			return !strings.Contains(word, "@") && !strings.EqualFold(name, "Message-ID")
+		})
+	}
+	for _, id := range found {
 		if id = strings.Join(strings.Fields(id), ""); validID(id) {
 			all = append(all, id)
 		} else if id != "" {
 			m.problem("%s: %s is no id", name, format.Quote(id))
-		}
-	}
-	rest := field
-	for {
-		_, after, ok := strings.Cut(rest, "<")
-		id, next, closed := strings.Cut(after, ">")
-		if !ok || !closed {
-			break
-		}
-		add(id)
-		rest = next
-	}
-	if !strings.Contains(field, "<") {
-		for _, word := range strings.Fields(field) {
-			if strings.Contains(word, "@") || strings.EqualFold(name, "Message-ID") {
-				add(word)
-			}
 		}
 	}
 	return all[max(0, len(all)-most):]
@@ -298,12 +292,12 @@ func validID(id string) bool {
 }
 
 // words reads encoded words. Spec: RFC 2047.
-func (m *Message) words() *mime.WordDecoder { return &mime.WordDecoder{CharsetReader: charsetReader} }
+var words = &mime.WordDecoder{CharsetReader: charset.Reader}
 
 // readable is a field that people read.
 func (m *Message) readable(value string) string {
 	value = m.utf8(value)
-	decoded, err := m.words().DecodeHeader(value)
+	decoded, err := words.DecodeHeader(value)
 	if err != nil {
 		m.problem("the field %s cannot be decoded", format.Quote(value))
 		return value
@@ -330,8 +324,6 @@ func oneLine(s string) string {
 	}, s)
 	return strings.Join(strings.Fields(s), " ")
 }
-
-func cutText(s string, n int) string { return format.Cut(s, n) }
 
 // trace are the fields that a message gets on its way. The same message that comes twice may differ
 // in them.

@@ -9,6 +9,8 @@ import (
 	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/commonmark"
 	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/table"
 	"golang.org/x/net/html"
+
+	"mailtree/maildir/format"
 )
 
 // Limits of HTML that is turned into markdown. Markdown repeats a mark on each line for each quote
@@ -24,7 +26,7 @@ const (
 // each other.
 func (m *Message) markdown(text string) string {
 	if len(text) > maxHTML {
-		text = cutText(text, maxHTML)
+		text = format.Cut(text, maxHTML)
 		m.problem("the HTML is longer than %d KiB: the rest is in the attachment", maxHTML>>10)
 	}
 	doc, err := html.Parse(strings.NewReader(text))

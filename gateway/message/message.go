@@ -20,6 +20,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"mailtree/maildir/format"
 )
 
 // Limits of a message. A header over MaxHeader bytes or more Received fields than MaxReceived are
@@ -129,8 +131,6 @@ func (m *Message) setText(pieces []piece) {
 			html = append(html, p.html)
 			m.Markdown = m.Markdown || p.plain == ""
 		}
-	}
-	for _, p := range pieces {
 		text := p.plain
 		if text == "" {
 			text = m.markdown(p.html)
@@ -141,7 +141,7 @@ func (m *Message) setText(pieces []piece) {
 	}
 	m.HTML = strings.Join(html, "\n")
 	m.Body = strings.Join(plain, "\n\n")
-	if cut := cutText(m.Body, maxText); len(cut) < len(m.Body) {
+	if cut := format.Cut(m.Body, maxText); len(cut) < len(m.Body) {
 		m.Body = cut
 		m.problem("the text is longer than %d KiB: the rest is in the raw message", maxText>>10)
 	}

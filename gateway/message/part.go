@@ -5,6 +5,7 @@ import (
 	"mime"
 	"net/url"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -104,48 +105,30 @@ func token(s string) bool {
 	})
 }
 
-// parameters reads a value with parameters. Where it breaks the rules it takes what reads like some:
-// a name, "=", a word or quoted text.
+// parameter finds a name, "=", and a word or quoted text.
+var parameter = regexp.MustCompile(`;\s*([^=;"]*?)\s*=\s*(?:"([^"]*)|([^;]*))`)
+
+// parameters reads a value with parameters. Where it breaks the rules it takes what reads like some.
 func (w *walker) parameters(field string) (value string, params map[string]string) {
 	value, params, err := mime.ParseMediaType(field)
 	if err == nil && !strings.Contains(field, "*") {
 		return value, params
 	}
-	value, rest, _ := strings.Cut(field, ";")
-	value = strings.ToLower(strings.TrimSpace(value))
+	value, _, _ = strings.Cut(field, ";")
 	if params == nil {
 		params = map[string]string{}
 	}
-	for rest != "" {
-		var one string
-		one, rest = cutParameter(rest)
-		name, text, ok := strings.Cut(one, "=")
-		name = strings.ToLower(strings.TrimSpace(name))
-		if text = strings.TrimSpace(text); strings.HasPrefix(text, `"`) {
-			text, _, _ = strings.Cut(text[1:], `"`)
+	for _, found := range parameter.FindAllStringSubmatch(field, -1) {
+		text := found[2] + strings.TrimSpace(found[3])
+		name, extended := strings.CutSuffix(strings.ToLower(found[1]), "*")
+		if extended {
+			text = extendedValue(text)
 		}
-		if plain, extended := strings.CutSuffix(name, "*"); extended {
-			name, text = plain, extendedValue(text)
-		}
-		if _, known := params[name]; ok && !known {
+		if _, known := params[name]; !known {
 			params[name] = text
 		}
 	}
-	return value, params
-}
-
-// cutParameter cuts the first of several parameters off, at a semicolon that no quoted string holds.
-func cutParameter(s string) (one, rest string) {
-	quoted := false
-	for i := range len(s) {
-		switch {
-		case s[i] == '"':
-			quoted = !quoted
-		case s[i] == ';' && !quoted:
-			return s[:i], s[i+1:]
-		}
-	}
-	return s, ""
+	return strings.ToLower(strings.TrimSpace(value)), params
 }
 
 // extendedValue reads charset'language'text with percent signs. Spec: RFC 2231 4.
@@ -224,9 +207,9 @@ func cleanName(name string) string {
 	}
 	extension := path.Ext(name)
 	if len(name) > maxName && len(extension) < 20 {
-		return cutText(strings.TrimSuffix(name, extension), maxName-len(extension)) + extension
+		return format.Cut(strings.TrimSuffix(name, extension), maxName-len(extension)) + extension
 	}
-	return cutText(name, maxName)
+	return format.Cut(name, maxName)
 }
 
 // extensions are the endings of names that attachments without one get.
