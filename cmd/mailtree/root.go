@@ -34,7 +34,7 @@ var groups = []struct {
 	{"Who works on what:", []string{"agents", "whois", "me", "claims", "claim", "release", "projects", "new", "guard"}},
 	{"What happens:", []string{"open", "today", "watch", "log", "problems"}},
 	{"Clients:", []string{"setup", "stdio", "hook", "nudge", "token"}},
-	{"Email:", []string{"mailbox"}},
+	{"Email:", []string{"mailbox", "gateway"}},
 	{"The server and its store:", []string{
 		"serve", "status", "stop", "logs", "service", "doctor", "config", "index", "key", "fmt", "attachments",
 	}},
@@ -97,7 +97,7 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 		serveCommand(p), stdioCommand(p), openCommand(p), nudgeCommand(p), setupCommand(p),
 		indexCommand(p), doctorCommand(p), keyCommand(p), tokenCommand(p), guardCommand(p, env),
 		attachmentsCommand(p), newCommand(p), hookCommand(p), serviceCommand(p), configCommand(p),
-		manCommand(p), fmtCommand(p), versionCommand(p),
+		manCommand(p), fmtCommand(p), versionCommand(p), gatewayCommand(p),
 	)
 	root.AddCommand(p.deskCommands()...)
 	root.InitDefaultCompletionCmd()

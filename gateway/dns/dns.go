@@ -123,7 +123,7 @@ func (r Record) Check(ctx context.Context, resolver Resolver) error {
 	}
 	all, err := resolver.LookupTXT(ctx, r.Name)
 	if err != nil {
-		return fmt.Errorf("no TXT record at %s (%w)", r.Name, err)
+		return r.missing(err)
 	}
 	version, _, _ := strings.Cut(strings.ReplaceAll(r.Value, ";", " "), " ")
 	var found []string
@@ -143,6 +143,15 @@ func (r Record) Check(ctx context.Context, resolver Resolver) error {
 	return nil
 }
 
+// missing is the error of a look-up that found nothing.
+func (r Record) missing(err error) error {
+	var none *net.DNSError
+	if errors.As(err, &none) && none.IsNotFound {
+		return fmt.Errorf("no %s record is published at %s", r.Type, r.Name)
+	}
+	return fmt.Errorf("the %s records of %s cannot be looked up: %w", r.Type, r.Name, err)
+}
+
 // publicKey is the key in a record.
 func publicKey(record string) string {
 	for tag := range strings.SplitSeq(strings.ReplaceAll(record, " ", ""), ";") {
@@ -156,7 +165,7 @@ func publicKey(record string) string {
 func (r Record) checkServer(ctx context.Context, resolver Resolver) error {
 	all, err := resolver.LookupMX(ctx, r.Name)
 	if err != nil {
-		return fmt.Errorf("no MX record at %s (%w)", r.Name, err)
+		return r.missing(err)
 	}
 	_, host, _ := strings.Cut(r.Value, " ")
 	var hosts []string

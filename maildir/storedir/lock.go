@@ -109,8 +109,12 @@ func IsStore(root string) bool {
 
 // isStoreFile reports whether e is one of a store's own files.
 func isStoreFile(e os.DirEntry) bool {
-	return keys.IsFile(e.Name()) || slices.Contains([]string{lockFile, ProjectsDir, OwnersFile, TrustedSendersFile, hook.ListFile}, e.Name())
+	own := []string{lockFile, ProjectsDir, GatewayDir, OwnersFile, TrustedSendersFile, hook.ListFile}
+	return keys.IsFile(e.Name()) || slices.Contains(own, e.Name())
 }
+
+// GatewayDir holds the keys that sign mail to other domains.
+const GatewayDir = "gateway"
 
 // OwnersFile records the owner of each mailbox. Only a server reads it.
 const OwnersFile = "owners.json"

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/user"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mailtree/cli"
+	"mailtree/gateway"
+	"mailtree/maildir/address"
+	"mailtree/maildir/format"
+)
+
+func gatewayCommand(p *program) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "gateway",
+		Short: "Set up mail to and from other domains, and look after it",
+		Long: "Set up mail to and from other domains, and look after it: docs/email.md, \"The gateway\".\n\n" +
+			"  mailtree gateway setup example.org        the key, the DNS records, the lines for postfix\n" +
+			"  mailtree gateway check ann@example.net    what would become of mail to that address\n" +
+			"  mailtree gateway queue                    what is still to be sent",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(gatewaySetupCommand(p))
+	return c
+}
+
+// lookups is how long the lookups of one command may take.
+const lookups = 20 * time.Second
+
+func gatewaySetupCommand(p *program) *cobra.Command {
+	var host string
+	c := &cobra.Command{
+		Use:   "setup DOMAIN",
+		Short: "Make the key of a domain, and say what to publish in DNS and to write for postfix",
+		Long: "Make the key that signs the mail of a domain, where it has none, print the DNS records that the domain is to publish,\n" +
+			"and say of each whether it does and what is published instead. Then print the settings and the lines for postfix that\n" +
+			"bring mail in and out. Nothing but the key is written: run it again to check the records.\n" +
+			"Exit status 0 when every record is published, 1 otherwise.",
+		Args: cobra.ExactArgs(1),
+	}
+	c.Flags().StringVar(&host, "mx", "", "the mail server's name in DNS (default: this machine's name, else mail.DOMAIN)")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		domain := strings.ToLower(args[0])
+		if _, err := format.ParseAddress("postmaster@" + domain); err != nil || !strings.Contains(domain, ".") {
+			return &exitError{exitUsage, fmt.Errorf("%q is no domain that mail can have: write one such as example.org", args[0])}
+		}
+		if domain == address.Default {
+			return &exitError{exitUsage, fmt.Errorf("%s is a name for this machine alone: give a domain of yours, such as example.org", domain)}
+		}
+		if host == "" {
+			host = mailHost(domain)
+		}
+		ctx, cancel := context.WithTimeout(c.Context(), lookups)
+		defer cancel()
+		return p.gatewaySetup(ctx, domain, host)
+	}
+	return c
+}
+
+// mailHost is the name of this machine where it has one that DNS may know, else mail.DOMAIN.
+func mailHost(domain string) string {
+	if name, err := os.Hostname(); err == nil && strings.Contains(name, ".") && !strings.HasSuffix(name, ".local") {
+		return strings.ToLower(name)
+	}
+	return "mail." + domain
+}
+
+func (p *program) gatewaySetup(ctx context.Context, domain, host string) error {
+	s := cli.NewScreen(p.std.out, p.variable)
+	made, err := gateway.MakeKey(p.cfg.Store, domain, time.Now())
+	if err != nil {
+		return err
+	}
+	file, _, err := gateway.KeyFile(p.cfg.Store, domain)
+	if err != nil {
+		return err
+	}
+	records, err := p.cfg.Gateway.Records(ctx, p.cfg.Store, domain, host)
+	if err != nil {
+		return err
+	}
+	s.Printf("%s\n", s.Bold("The key"))
+	if made {
+		file += " (made now)"
+	}
+	s.Printf("%s\n\n", file)
+	s.Printf("%s\n", s.Bold("Records that "+domain+" is to publish"))
+	missing := 0
+	for _, r := range records {
+		s.Printf("%s\n", r.String())
+		if r.Problem == nil {
+			s.Printf("    %s\n", s.Faint("ok: published"))
+			continue
+		}
+		missing++
+		s.Printf("    !! %s\n", cli.Line(r.Problem.Error()))
+	}
+	s.Printf("\n%s\n%s\n", s.Bold("Settings of mailtree serve"), serveLines(domain))
+	s.Printf("%s\n%s", s.Bold("Postfix in front of it, as root"), postfixLines(domain, account()))
+	if missing > 0 {
+		return &exitError{exitFailed, fmt.Errorf("%d records of %s are not published as above: publish them, then run this again",
+			missing, domain)}
+	}
+	return nil
+}
+
+// account is the user who runs this.
+func account() string {
+	u, err := user.Current()
+	if err != nil {
+		return "mailtree"
+	}
+	return u.Username
+}
+
+// postfixSocket is where postfix finds the gateway, also from its chroot: below its queue folder.
+const postfixSocket = "mailtree/lmtp"
+
+// serveLines are the settings for a domain behind postfix.
+func serveLines(domain string) string {
+	return "MAIL_DOMAIN=" + domain + "\n" +
+		"GATEWAY_LISTEN=lmtp+unix:/var/spool/postfix/" + postfixSocket + "\n" +
+		"GATEWAY_POSTMASTER=NAME            a mailbox: `mailtree mailbox create NAME`\n" +
+		"GATEWAY_ALLOW=*                    or the domains that mail may be sent to\n" +
+		"GATEWAY_SMARTHOST=smtp://127.0.0.1:25\n"
+}
+
+// postfixLines have postfix bring mail for a domain to the server that a user runs, and pass on what that sends.
+// The folder's group is the socket's, because of the setgid bit.
+func postfixLines(domain, account string) string {
+	return "install -d -o " + account + " -g postfix -m 2750 /var/spool/postfix/mailtree\n" +
+		"postconf -e 'relay_domains = " + domain + "'\n" +
+		"postconf -e 'transport_maps = inline:{" + domain + "=lmtp:unix:" + postfixSocket + "}'\n" +
+		"postconf -e 'smtpd_recipient_restrictions = permit_mynetworks, reject_unauth_destination, reject_unverified_recipient'\n" +
+		"postconf -e 'message_size_limit = 26214400'\n" +
+		"systemctl reload postfix\n"
+}

@@ -1,0 +1,82 @@
+package gateway
+
+import (
+	"context"
+	"crypto/rsa"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"mailtree/gateway/dns"
+	"mailtree/maildir/storedir"
+)
+
+const keyExt = ".pem"
+
+// keyFolder is where the keys of a domain lie. The name of a key's file is its selector.
+func keyFolder(store, domain string) string { return filepath.Join(store, storedir.GatewayDir, domain) }
+
+// KeyFile returns the file and the selector of the key that signs a domain's mail: of several the last by
+// name, which is the newest. Errors: fs.ErrNotExist where the domain has none; those of reading the folder.
+func KeyFile(store, domain string) (file, selector string, err error) {
+	folder := keyFolder(store, domain)
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return "", "", err
+	}
+	for _, e := range slices.Backward(entries) {
+		if name, ok := strings.CutSuffix(e.Name(), keyExt); ok {
+			return filepath.Join(folder, e.Name()), name, nil
+		}
+	}
+	return "", "", fmt.Errorf("no key is in %s: %w", folder, fs.ErrNotExist)
+}
+
+// LoadKey returns the key that signs a domain's mail, and its selector. Errors: as of KeyFile and
+// dns.LoadKey.
+func LoadKey(store, domain string) (key *rsa.PrivateKey, selector string, err error) {
+	file, selector, err := KeyFile(store, domain)
+	if err != nil {
+		return nil, "", err
+	}
+	key, err = dns.LoadKey(file)
+	return key, selector, err
+}
+
+// MakeKey makes the key of a domain that has none, named after the year. made is false where there is one.
+// Errors: those of writing.
+func MakeKey(store, domain string, now time.Time) (made bool, err error) {
+	if _, _, err := KeyFile(store, domain); !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	if err := os.MkdirAll(keyFolder(store, domain), 0o700); err != nil {
+		return false, err
+	}
+	_, err = dns.MakeKey(filepath.Join(keyFolder(store, domain), dns.Selector(now)+keyExt))
+	return err == nil, err
+}
+
+// RecordState is a record that a domain is to publish, and what is wrong with what it publishes.
+type RecordState struct {
+	dns.Record
+	Problem error // nil: it is published
+}
+
+// Records returns the records of a domain whose mail a host takes and sends, and looks each up. Errors: as of
+// LoadKey.
+func (c *Config) Records(ctx context.Context, store, domain, host string) (all []RecordState, err error) {
+	key, selector, err := LoadKey(store, domain)
+	if err != nil {
+		return nil, err
+	}
+	records, err := dns.Records(domain, host, selector, &key.PublicKey)
+	for _, r := range records {
+		all = append(all, RecordState{r, r.Check(ctx, c.resolver())})
+	}
+	return all, err
+}
