@@ -9,7 +9,7 @@ import "mailtree/clients/edit"
 // permission is how a client is told to allow the tools of the mail without a question. The zero value
 // means that this is unknown.
 type permission struct {
-	item string   // an item of a list in the file of the client's hooks
+	item string   // an item of a list in the file of the client's hooks, without the name of the entry
 	list []string // the path of that list
 	key  edit.Key // or a key in the entry
 }
@@ -46,7 +46,7 @@ func (s Setup) allowed() (bool, error) {
 		return false, err
 	}
 	if p.item != "" {
-		has, err := s.Client.hooks.format.HasItem(f.data, p.list, p.item)
+		has, err := s.Client.hooks.format.HasItem(f.data, p.list, p.item+s.name())
 		return has, fileError(file, err)
 	}
 	got, err := s.Client.format.Get(f.data, s.path())
@@ -64,11 +64,12 @@ func (s Setup) allowPart() (part, error) {
 		return part{}, err
 	}
 	form, p := s.Client.hooks.format, s.Client.permission
+	item := p.item + s.name()
 	return part{
 		file:  file,
-		put:   func(data []byte) ([]byte, error) { return form.PutItem(data, p.list, p.item) },
-		cut:   func(data []byte) ([]byte, error) { return form.CutItem(data, p.list, p.item) },
-		ours:  func(data []byte) bool { has, _ := form.HasItem(data, p.list, p.item); return has },
+		put:   func(data []byte) ([]byte, error) { return form.PutItem(data, p.list, item) },
+		cut:   func(data []byte) ([]byte, error) { return form.CutItem(data, p.list, item) },
+		ours:  func(data []byte) bool { has, _ := form.HasItem(data, p.list, item); return has },
 		empty: form.Empty,
 	}, nil
 }

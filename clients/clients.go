@@ -33,8 +33,14 @@ import (
 	"mailtree/clients/edit"
 )
 
-// entryName is the name of the mail's entry in every client.
-const entryName = "mail"
+// The names of the entries in every client: of the mail, and of the toolset aimx.
+const (
+	entryName = "mail"
+	emailName = "email"
+)
+
+// Email is the toolset aimx, which has an entry of its own beside the mail's.
+const Email = "aimx"
 
 // program is the command of an entry: a name to find on PATH, not a path of one machine.
 const program = "mailtree"
@@ -72,16 +78,31 @@ func (s Server) String() string {
 	return program + " " + strings.Join(s.Args, " ")
 }
 
-// byHand reports whether a person wrote the entry: it has flags that a set-up does not write, such as
-// --toolset.
-func (s Server) byHand() bool {
-	return s.URL == "" && len(s.Args) > 1 && (len(s.Args) != 3 || s.Args[1] != "--store")
+// byHand reports whether a person wrote the entry: it has flags that this set-up does not write, such as
+// --as.
+func (s Setup) byHand(leads *Server) bool {
+	if leads.URL != "" {
+		return false
+	}
+	flags := leads.Args[1:]
+	if own := len(flags) > 1 && flags[0] == "--toolset" && flags[1] == s.Toolset; own {
+		flags = flags[2:]
+	}
+	return len(flags) > 0 && (len(flags) != 2 || flags[0] != "--store")
+}
+
+// name returns the name of the entry.
+func (s Setup) name() string {
+	if s.Toolset == Email {
+		return emailName
+	}
+	return entryName
 }
 
 // Errors of a set-up. Each is wrapped with the file or the client.
 var (
 	ErrNoFile  = errors.New("no such file")
-	ErrNotOurs = errors.New("it has an entry \"" + entryName + "\" that leads to something else")
+	ErrNotOurs = errors.New("it has an entry of that name that leads to something else")
 
 	// ErrNotOurFile is ErrNotOurs for a file that a set-up writes as a whole.
 	ErrNotOurFile = errors.New("it is a file of somebody else")
@@ -93,6 +114,10 @@ type Setup struct {
 	Client Client
 	Scope  Scope
 	Store  string // the store that hooks use, absolute path; "": the default store
+
+	// Toolset is "" for the mail, or Email, which has neither hooks nor lines for agents: a set-up of one
+	// leaves the other as it is.
+	Toolset string
 }
 
 // Wanted says what to set up.
@@ -127,7 +152,7 @@ func (s Setup) parts(w Wanted) ([]part, error) {
 		}
 		parts = append(parts, allow)
 	}
-	if hooks, err := s.hooksPart(); err == nil && !w.NoHooks {
+	if hooks, err := s.hooksPart(); err == nil && !w.NoHooks && s.Toolset == "" {
 		parts = append(parts, hooks)
 	}
 	if w.Instructions {
@@ -165,7 +190,7 @@ func (s Setup) Remove() ([]*Change, error) {
 		p, _ := s.hooksPart() // there is a file, because it holds hooks
 		parts = append(parts, p)
 	}
-	if file, err = s.notesFile(); err == nil {
+	if file, err = s.notesFile(); err == nil && s.Toolset == "" {
 		parts = append(parts, notes(file))
 	}
 	return s.changes(parts, part.cutting)
@@ -287,7 +312,7 @@ func (p part) and(q part) part {
 	}
 }
 
-func (s Setup) path() []string { return append(slices.Clone(s.Client.parents), entryName) }
+func (s Setup) path() []string { return append(slices.Clone(s.Client.parents), s.name()) }
 
 func (s Setup) wanted(server Server) edit.Entry {
 	e := s.Client.entry(server)
@@ -313,7 +338,7 @@ func (s Setup) entry(file string, server Server, allow bool) part {
 			if got != nil && leads == nil {
 				return nil, ErrNotOurs
 			}
-			if leads != nil && leads.byHand() {
+			if leads != nil && s.byHand(leads) {
 				return data, nil
 			}
 			want := s.wanted(server)
@@ -327,14 +352,14 @@ func (s Setup) entry(file string, server Server, allow bool) part {
 		},
 		cut: func(data []byte) ([]byte, error) {
 			_, leads, err := current(data)
-			if err != nil || leads == nil || leads.byHand() {
+			if err != nil || leads == nil || s.byHand(leads) {
 				return data, err
 			}
 			return form.Cut(data, s.path())
 		},
 		ours: func(data []byte) bool {
 			_, leads, err := current(data)
-			return err == nil && leads != nil && !leads.byHand()
+			return err == nil && leads != nil && !s.byHand(leads)
 		},
 		empty: form.Empty,
 	}

@@ -84,11 +84,11 @@ type Hooks struct {
 	Trust string // what a person must do before the hooks run; "": nothing
 }
 
-// Hooks returns the hooks in the client's file; the zero value if the client runs none. It returns the
-// errors of Add.
+// Hooks returns the hooks in the client's file; the zero value if the client runs none, and for a toolset. It
+// returns the errors of Add.
 func (s Setup) Hooks() (Hooks, error) {
 	file, err := s.hooksFile()
-	if err != nil {
+	if err != nil || s.Toolset != "" {
 		return Hooks{}, nil
 	}
 	h := Hooks{File: file, Trust: s.Client.hooks.trust}

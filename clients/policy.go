@@ -79,13 +79,13 @@ func claudeEntryOff(s Setup) (all []setting) {
 		file:   s.Client.user.find(s.Site),
 		format: edit.JSON{},
 		path:   []string{"projects", s.Dir, "disabledMcpServers"},
-		value:  entryName,
+		value:  s.name(),
 	})
 	if s.Scope != Project {
 		return all
 	}
 	for _, file := range claudeSettings(s) {
-		all = append(all, setting{file, edit.JSON{}, []string{"disabledMcpjsonServers"}, entryName})
+		all = append(all, setting{file, edit.JSON{}, []string{"disabledMcpjsonServers"}, s.name()})
 	}
 	return all
 }
@@ -132,7 +132,7 @@ func codexOff(s Setup) (all []setting) {
 
 func geminiEntryOff(s Setup) (all []setting) {
 	for _, file := range geminiSettings(s) {
-		all = append(all, setting{file, s.Client.format, []string{"mcp", "excluded"}, entryName})
+		all = append(all, setting{file, s.Client.format, []string{"mcp", "excluded"}, s.name()})
 	}
 	return all
 }

@@ -101,6 +101,9 @@ func begin(t *testing.T, a *txtar.Archive) *attempt {
 			if err := os.Mkdir(c.setup.Git, 0o700); err != nil {
 				t.Fatal(err)
 			}
+		case "toolset":
+			c.setup.Toolset = words[1]
+			c.wanted.Server.Args = append(c.wanted.Server.Args, "--toolset", words[1])
 		case "http":
 			c.wanted.Server = Server{URL: words[1]}
 		case "headers":

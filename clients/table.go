@@ -78,7 +78,7 @@ func List() []Client {
 			headersKey:   "headersHelper",
 			off:          claudeEntryOff,
 			hooks:        claudeHooks(),
-			permission:   permission{item: "mcp__" + entryName, list: []string{"permissions", "allow"}},
+			permission:   permission{item: "mcp__", list: []string{"permissions", "allow"}},
 		},
 		{
 			Name:         "codex",

@@ -3,9 +3,29 @@
 // be one; the server hands out the same bytes as a resource.
 package skills
 
-import _ "embed"
+import (
+	_ "embed"
+	"strings"
+)
 
 // Mailtree is mailtree/SKILL.md: how to work with mail and claims.
 //
 //go:embed mailtree/SKILL.md
 var Mailtree string
+
+// Email is email/SKILL.md: how to work with the toolset aimx.
+//
+//go:embed email/SKILL.md
+var Email string
+
+// Head returns the frontmatter of a skill, in which each field is one line of plain text.
+func Head(skill string) map[string]string {
+	fields := map[string]string{}
+	_, head, _ := strings.Cut(skill, "---\n")
+	head, _, _ = strings.Cut(head, "\n---\n")
+	for line := range strings.SplitSeq(head, "\n") {
+		name, value, _ := strings.Cut(line, ": ")
+		fields[name] = value
+	}
+	return fields
+}

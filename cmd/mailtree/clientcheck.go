@@ -24,7 +24,7 @@ func (p *program) checkClients(ctx context.Context, o setupOptions, at clients.S
 		if len(args) == 1 && c.Name != args[0] {
 			continue
 		}
-		k := clientCheck{d: d, client: c, named: len(args) == 1}
+		k := clientCheck{d: d, client: c, toolset: o.toolset, named: len(args) == 1}
 		k.examine(ctx, at, o.scopes())
 		set = set || k.set
 		if k.named && !k.set && d.bad == 0 {
@@ -60,7 +60,9 @@ func (d *doctor) clients(ctx context.Context) {
 type clientCheck struct {
 	d      *doctor
 	client clients.Client
-	named  bool // on the command line
+
+	toolset string // as of clients.Setup
+	named   bool   // on the command line
 
 	set     bool // an entry or hooks were found
 	command bool // the client runs mailtree
@@ -71,7 +73,7 @@ func (k *clientCheck) examine(ctx context.Context, at clients.Site, scopes []cli
 	var hooks []clients.Hooks
 	var s clients.Setup
 	for _, scope := range scopes {
-		s = clients.Setup{Site: at, Client: k.client, Scope: scope, Store: k.d.p.namedStore()}
+		s = clients.Setup{Site: at, Client: k.client, Scope: scope, Store: k.d.p.namedStore(), Toolset: k.toolset}
 		h, err := s.Hooks()
 		k.entry(ctx, s)
 		switch {

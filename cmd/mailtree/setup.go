@@ -57,6 +57,7 @@ func setupCommand(p *program) *cobra.Command {
 	f.BoolVar(&o.noHooks, "no-hooks", false, "write the entry alone; hooks that are there stay")
 	f.BoolVar(&o.instructions, "instructions", false, "also write five lines for agents into the AGENTS.md or CLAUDE.md that the client reads")
 	f.BoolVar(&o.allow, "allow", false, "let the client call the mail's tools without a question, where it asks (claude, gemini)")
+	f.StringVar(&o.toolset, "toolset", "", "aimx: the entry \"email\" of that toolset, beside the mail's, without hooks")
 	f.BoolVar(&o.print, "print", false, "print the entry and the hooks; change nothing")
 	f.BoolVar(&o.dryRun, "dry-run", false, "print what would change, as a diff; change nothing")
 	f.BoolVar(&o.remove, "remove", false, "take everything away that this command wrote")
@@ -67,6 +68,8 @@ type setupOptions struct {
 	list, check, print, dryRun, remove bool
 	user, project                      bool
 	noHooks, instructions, http, allow bool
+
+	toolset string
 }
 
 // makesProject reports whether setup makes a project for the code base: without a project, hooks are
@@ -83,6 +86,10 @@ func (o setupOptions) conflict(args []string) error {
 		return errors.New("--list, --check, --print and --remove: use one of them")
 	case o.user && o.project:
 		return errors.New("--user and --project: use one of them")
+	case o.toolset != "" && o.toolset != clients.Email:
+		return fmt.Errorf("--toolset is %q: it is for aimx alone; the mail is set up without it", o.toolset)
+	case o.toolset != "" && (o.http || o.instructions || o.list):
+		return errors.New("--toolset aimx: leave --http, --instructions and --list out: it is served to `mailtree stdio` alone")
 	case len(args) == 0 && !o.list && !o.check:
 		return errors.New("name a client: `mailtree setup --list` lists them")
 	case len(args) == 1 && !slices.Contains(clientNames(), args[0]):
@@ -115,6 +122,8 @@ func (p *program) setup(ctx context.Context, o setupOptions, args []string) erro
 		Client: clientNamed(args[0]),
 		Scope:  o.scopes()[0],
 		Store:  p.namedStore(),
+
+		Toolset: o.toolset,
 	}
 	if o.remove {
 		changes, err := s.Remove()
@@ -125,7 +134,7 @@ func (p *program) setup(ctx context.Context, o setupOptions, args []string) erro
 			s.Client.Title)}
 	}
 	want := clients.Wanted{NoHooks: o.noHooks, Instructions: o.instructions, Allow: o.allow}
-	if want.Server, err = p.serverFor(s.Client, o.http); err != nil {
+	if want.Server, err = p.serverFor(s.Client, o); err != nil {
 		return err
 	}
 	if o.print {
@@ -307,8 +316,8 @@ func (p *program) projectMissing(at clients.Site) string {
 
 // serverFor returns how a client reaches the mail: over HTTP if the person asks for that, else through
 // the bridge, which starts a server if none runs.
-func (p *program) serverFor(c clients.Client, overHTTP bool) (clients.Server, error) {
-	if overHTTP {
+func (p *program) serverFor(c clients.Client, o setupOptions) (clients.Server, error) {
+	if o.http {
 		direct := clients.Server{URL: p.url()}
 		if p.cfg.RequireToken {
 			direct.Headers = clients.HeadersCommand(p.namedStore())
@@ -319,6 +328,9 @@ func (p *program) serverFor(c clients.Client, overHTTP bool) (clients.Server, er
 		return direct, nil
 	}
 	bridge := clients.Server{Args: []string{"stdio"}}
+	if o.toolset != "" {
+		bridge.Args = append(bridge.Args, "--toolset", o.toolset)
+	}
 	if store := p.namedStore(); store != "" {
 		bridge.Args = append(bridge.Args, "--store", store)
 	}

@@ -19,9 +19,12 @@ import (
 	"errors"
 	"log/slog"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"mailtree/maildir"
 	"mailtree/maildir/refusal"
 	"mailtree/mcp/tool"
+	"mailtree/skills"
 )
 
 //go:embed instructions.md
@@ -36,13 +39,37 @@ type toolset struct {
 // New makes the toolset. It starts nothing.
 func New(cfg tool.Config) *tool.Set {
 	t := newToolset(cfg)
-	return tool.NewSet(cfg, tool.About{
+	set := tool.NewSet(cfg, tool.About{
 		Name:         "mailtree-aimx",
 		Title:        "Mailtree email",
 		Description:  "Mailboxes, email and hooks of your own for agents",
 		Instructions: instructions,
 		Words:        words,
 	}, t.tools()...)
+	addPrimer(set.Server())
+	return set
+}
+
+// primerURI is where clients read the primer: skill://NAME/SKILL.md (SEP-2640, "Resource Mapping").
+const primerURI = "skill://mailtree-email/SKILL.md"
+
+// addPrimer lists the primer among the resources: what an agent is to know of the tools, the trust and the
+// files.
+func addPrimer(server *mcp.Server) {
+	head := skills.Head(skills.Email)
+	primer := &mcp.Resource{
+		URI:         primerURI,
+		Name:        head["name"],
+		Title:       "How to work with email",
+		Description: head["description"],
+		MIMEType:    "text/markdown",
+		Size:        int64(len(skills.Email)),
+	}
+	server.AddResource(primer, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		return &mcp.ReadResourceResult{
+			Contents: []*mcp.ResourceContents{{URI: primer.URI, MIMEType: primer.MIMEType, Text: skills.Email}},
+		}, nil
+	})
 }
 
 func newToolset(cfg tool.Config) *toolset {

@@ -245,3 +245,26 @@ func ordered(data []byte) string {
 	delete(v, "content")
 	return string(tool.Encode(v))
 }
+
+// TestPrimer: the toolset's one resource is the primer, which names every tool.
+func TestPrimer(t *testing.T) {
+	t.Parallel()
+	client := newDesk(t).sets["aimx"]
+	list, err := client.ListResources(t.Context(), nil)
+	if err != nil || len(list.Resources) != 1 {
+		t.Fatal(list, err)
+	}
+	res, err := client.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: list.Resources[0].URI})
+	if err != nil || len(res.Contents) != 1 || int64(len(res.Contents[0].Text)) != list.Resources[0].Size {
+		t.Fatal(res, err)
+	}
+	tools, err := client.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tl := range tools.Tools {
+		if !strings.Contains(res.Contents[0].Text, "`"+tl.Name+"`") {
+			t.Errorf("it does not name %s", tl.Name)
+		}
+	}
+}

@@ -1,8 +1,6 @@
 package mail
 
 import (
-	"strings"
-
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"mailtree/skills"
@@ -15,11 +13,12 @@ const skillType = "text/markdown"
 
 // addSkill lists the skill among the resources.
 func (t *Toolset) addSkill() {
+	head := skills.Head(skills.Mailtree)
 	t.Server().AddResource(&mcp.Resource{
 		URI:         skillURI,
-		Name:        skillHead()["name"],
+		Name:        head["name"],
 		Title:       "How to work with mail and claims",
-		Description: skillHead()["description"],
+		Description: head["description"],
 		MIMEType:    skillType,
 		Size:        int64(len(skills.Mailtree)),
 	}, t.read)
@@ -27,16 +26,4 @@ func (t *Toolset) addSkill() {
 
 func readSkill() *mcp.ReadResourceResult {
 	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: skillURI, MIMEType: skillType, Text: skills.Mailtree}}}
-}
-
-// skillHead is the skill's frontmatter, in which each field is one line of plain text.
-func skillHead() map[string]string {
-	fields := map[string]string{}
-	_, head, _ := strings.Cut(skills.Mailtree, "---\n")
-	head, _, _ = strings.Cut(head, "\n---\n")
-	for line := range strings.SplitSeq(head, "\n") {
-		name, value, _ := strings.Cut(line, ": ")
-		fields[name] = value
-	}
-	return fields
 }
