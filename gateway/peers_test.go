@@ -27,6 +27,7 @@ import (
 	"mailtree/gateway/in"
 	"mailtree/gateway/message"
 	"mailtree/gateway/out"
+	"mailtree/maildir/outgoing"
 )
 
 // The tests with the programs of others, which .ci/run installs: postfix, opendkim, swaks, mutt and
@@ -413,7 +414,7 @@ func TestPeerPostfix(t *testing.T) {
 
 	_, raw := letter(t, private)
 	host := &out.Smarthost{Host: "127.0.0.1", Port: p.port, Name: ours}
-	reply, err := host.Deliver(t.Context(), &out.Item{From: "build@" + ours, To: "bob@" + theirs}, raw, func() error { return nil })
+	reply, err := host.Deliver(t.Context(), &outgoing.Item{From: "build@" + ours, To: "bob@" + theirs}, raw, func() error { return nil })
 	if err != nil || !strings.HasPrefix(reply, "250 ") {
 		t.Fatal(reply, err)
 	}
@@ -432,7 +433,7 @@ func TestPeerPostfix(t *testing.T) {
 		}
 	}
 	var refusal *out.Refusal
-	_, err = host.Deliver(t.Context(), &out.Item{From: "build@" + ours, To: "zoe@" + theirs}, raw, func() error { return nil })
+	_, err = host.Deliver(t.Context(), &outgoing.Item{From: "build@" + ours, To: "zoe@" + theirs}, raw, func() error { return nil })
 	if !errors.As(err, &refusal) || !strings.HasPrefix(refusal.Reply, "550 5.1.1 ") {
 		t.Error(err)
 	}

@@ -222,7 +222,7 @@ func (p *Project) withoutBlind(d *Draft, err error) error {
 	for _, name := range slices.Concat([]string{e.Name}, e.More) {
 		if !slices.ContainsFunc(named, func(n string) bool { return strings.TrimSpace(n) == name }) {
 			return &Error{
-				What: refusal.NotFound("A name in bcc is no agent's of project {=other}. It is not repeated here, where others can read it: " +
+				What: refusal.NotFound("A name in bcc is no agent's of project {=other}, or mail may not go there. It is not repeated here, where others can read it: " +
 					"mend bcc, or take the name out."),
 				Other: p.name(),
 			}

@@ -33,7 +33,9 @@ func (p *Project) makeReply(ctx context.Context, id string, d *Draft) error {
 		d.Importance = orig.Importance
 	}
 	if len(d.To) == 0 {
-		if orig.From != d.from {
+		if p.store.isElsewhere(orig.From) {
+			d.To = []string{orig.From}
+		} else if orig.From != d.from {
 			ok, err := p.hasAgent(ctx, orig.From)
 			if err == nil && !ok {
 				err = p.Sure()

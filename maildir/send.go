@@ -105,6 +105,7 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 	if d.Key != "" {
 		tx.Facts, tx.Sure = []string{keyFact(d.from, d.Key)}, true // the key may be in a file that cannot be read now
 	}
+	counted := 0 // emails to other domains, once however often it is planned
 	tx.Plan = func(g *writer.Group) error {
 		sent = &Sent{Notes: brought.Notes}
 		if err := p.needParties(g.Ctx, &d); err != nil {
@@ -126,10 +127,19 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 				return err
 			}
 		}
+		if outside := slices.DeleteFunc(sent.Recipients(), isAgent); len(outside) > counted {
+			if err := p.store.emails.count(p, d.from, len(outside), g.Now); err != nil {
+				return err
+			}
+			counted = len(outside)
+		}
 		if err := p.planTaking(g, tx, d.saved); err != nil {
 			return err
 		}
-		return p.planMessage(g, tx, &sent.Message, brought.Files)
+		if err := p.planMessage(g, tx, &sent.Message, brought.Files); err != nil {
+			return err
+		}
+		return p.planQueue(g, tx, &sent.Message)
 	}
 	defer p.noteSeen(ctx, d.from)
 	if err := p.Writer.Do(ctx, tx); err != nil {
@@ -248,51 +258,69 @@ func checkText(field refusal.Field, s string, limit int) error {
 	return e
 }
 
-// needParties refuses an unknown sender, and names every unknown recipient.
+// needParties refuses an unknown sender, names every unknown recipient, and refuses recipients at other
+// domains to which no mail may go.
 func (p *Project) needParties(ctx context.Context, d *Draft) error {
 	if err := p.needAgent(ctx, refusal.From, d.from); err != nil {
 		return err
 	}
-	var unknown []string
-	field := refusal.Field("") // the list that contains all unknown names
+	var unknown, outside strangers
 	for _, list := range []struct {
 		of    refusal.Field
 		names []string
 	}{{refusal.To, d.To}, {refusal.CC, d.CC}, {refusal.BCC, d.BCC}} {
 		for _, n := range list.names {
 			ok, err := p.hasAgent(ctx, n)
-			if err != nil {
+			switch {
+			case err != nil:
 				return err
-			}
-			if ok {
-				continue
-			}
-			unknown = append(unknown, n)
-			if field = cmp.Or(field, list.of); field != list.of {
-				field = refusal.Recipients
+			case ok:
+			case !p.store.isElsewhere(n):
+				unknown.exclude(n, list.of)
+			case !p.store.cfg.Outside.allows(n):
+				outside.exclude(n, list.of)
 			}
 		}
 	}
+	guest := d.by != nil && p.store.guest(*d.by)
 	switch {
-	case len(unknown) == 0:
+	case len(unknown.names) == 0 && len(outside.names) == 0:
 		return nil
-	case d.by != nil && p.store.guest(*d.by):
-		e, err := p.noAgent(field, unknown)
+	case len(unknown.names) == 0:
+		return p.refuseOutside(ctx, guest, &outside)
+	case guest:
+		e, err := p.noAgent(unknown.of, unknown.names)
 		if err != nil {
 			return err
 		}
 		return e
 	}
-	if err := p.noBroadcast(ctx, d.from, unknown); err != nil {
+	if err := p.noBroadcast(ctx, d.from, unknown.names); err != nil {
 		return err
 	}
-	return p.unknownAgent(ctx, field, unknown...)
+	return p.unknownAgent(ctx, unknown.of, unknown.names...)
+}
+
+// strangers are recipients that a message cannot have.
+type strangers struct {
+	names []string
+	of    refusal.Field // the list that contains all of them
+}
+
+func (s *strangers) exclude(name string, of refusal.Field) {
+	s.names = append(s.names, name)
+	if s.of = cmp.Or(s.of, of); s.of != of {
+		s.of = refusal.Recipients
+	}
 }
 
 // needRoom refuses with refusal.MailboxFull if a mailbox has no room for another unread message. coming counts
 // the messages that are about to be written below a folder.
 func (p *Project) needRoom(ctx context.Context, coming func(folder string) int, names []string) error {
 	for _, n := range names {
+		if !isAgent(n) {
+			continue
+		}
 		counts, err := p.store.index.Counts(ctx, p.Slug, n)
 		if err != nil {
 			return err
@@ -435,9 +463,14 @@ func (p *Project) planMessage(g *writer.Group, tx *writer.Tx, m *format.Message,
 		add(format.OutboxPath(m.From, m.ID, m.Created), full)
 	}
 	for _, n := range slices.Concat(m.To, m.CC) {
-		add(format.InboxPath(n, m.ID, m.Created), plain)
+		if isAgent(n) {
+			add(format.InboxPath(n, m.ID, m.Created), plain)
+		}
 	}
 	for _, n := range m.BCC {
+		if !isAgent(n) {
+			continue
+		}
 		own := *m
 		own.BCC = []string{n}
 		add(format.InboxPath(n, m.ID, m.Created), format.Seal(p.store.key, format.FormatMessage(&own)))

@@ -54,6 +54,7 @@ type Config struct {
 	Scope        storedir.Scope                  // which project a path inside a Git work tree means
 	Attachments  attachment.Settings             // limits and settings of attachments
 	Domains      address.Domains                 // of the addresses of mailboxes; none: mailtree.local
+	Outside      Outside                         // which mail may leave for other domains
 	User         func() int                      // returns the uid of the store's user; nil: the process's effective uid
 	Patience     time.Duration                   // how long a caller waits for the disk; 0: 30 s
 	GoneLook     time.Duration                   // time between checks for clients that are gone; 0: a minute
@@ -88,6 +89,7 @@ type Store struct {
 	intake  *attachment.Intake
 	limits  *store.Limits
 	clock   *clock.Clock
+	emails  emails    // of the last hour
 	opened  time.Time // before anything that this server sends
 
 	adding   chan struct{} // full while a project is being opened
@@ -115,6 +117,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	cfg.MaxFanout, cfg.MailboxDepth = cmp.Or(cfg.MaxFanout, MaxFanout), cmp.Or(cfg.MailboxDepth, MailboxDepth)
 	cfg.MaxProjects = cmp.Or(cfg.MaxProjects, MaxProjects)
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	cfg.Outside.Rate = cmp.Or(cfg.Outside.Rate, OutsideRate)
 	if len(cfg.Domains) == 0 {
 		cfg.Domains = address.Domains{address.Default}
 	}

@@ -49,6 +49,19 @@ func (p *Project) unknownAgent(ctx context.Context, field refusal.Field, names .
 	if err != nil {
 		return err
 	}
+	if err := p.addAgents(ctx, e, names); err != nil {
+		return err
+	}
+	if len(e.Near) == 0 {
+		if e.In, err = p.store.projectsWith(ctx, format.KindProfile, names[0]); err != nil {
+			return err
+		}
+	}
+	return e
+}
+
+// addAgents adds to a refusal of names the agents that exist, and those of similar names.
+func (p *Project) addAgents(ctx context.Context, e *Error, names []string) error {
 	rows, err := p.store.index.Agents(ctx, p.Slug)
 	if err != nil {
 		return err
@@ -65,12 +78,7 @@ func (p *Project) unknownAgent(ctx context.Context, field refusal.Field, names .
 		}
 	}
 	e.All = few(all)
-	if len(e.Near) == 0 {
-		if e.In, err = p.store.projectsWith(ctx, format.KindProfile, names[0]); err != nil {
-			return err
-		}
-	}
-	return e
+	return nil
 }
 
 // noAgent is unknownAgent for callers who must not learn other names. It returns an error if files cannot
@@ -86,8 +94,8 @@ func (p *Project) noAgent(field refusal.Field, names []string) (*Error, error) {
 	}
 	what := refusal.NotFound("No agent {names} {arg} in project {=other}. {near} {in} {all agents} {make an agent}")
 	if slices.ContainsFunc(names, p.store.isElsewhere) {
-		what = refusal.NotFound("No agent {names} {arg} in project {=other}: a name with a domain is somebody elsewhere, where no mail " +
-			"goes yet. {near} {all agents} {make an agent}")
+		what = refusal.NotFound("No agent {names} {arg} in project {=other}: a name with a domain is somebody elsewhere. {near} " +
+			"{all agents} {make an agent}")
 	}
 	return &Error{
 		What:  what,

@@ -67,6 +67,7 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 		MailboxDepth: cfg.MailboxDepth,
 		Attachments:  attachments,
 		Domains:      cfg.Domains,
+		Outside:      maildir.Outside{Allow: cfg.Gateway.Allow, Rate: cfg.Gateway.Rate},
 		Refine:       refine(cfg),
 		Observe:      a.observe,
 		Log:          log,

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mailtree/fixtures/storetest"
+	"mailtree/maildir/format"
 )
 
 // stepped is one kind of operation that TestFaultSteps kills at each of its steps.
@@ -54,6 +55,7 @@ func TestFaultSteps(t *testing.T) {
 	t.Parallel()
 	for _, op := range []stepped{
 		{"send", nothing, sendThree, lookSent, 5, nothing, false},
+		{"send to another domain", emptyQueue, sendOutside, lookQueued, 5, nothing, false},
 		{"acknowledge", oneMessage, acknowledge, lookAck, 2, toldAck, false},
 		{"mark read", threeMessages, markRead, countMarks(".read"), 3, nothing, false},
 		{"pop", oneMessage, popOne, countMarks(".read"), 1, nothing, false},
@@ -82,6 +84,7 @@ func nothing(*steps) {}
 // lives.
 func (op *stepped) run(t *testing.T) {
 	d := newDaemon(t, filepath.Join(t.TempDir(), "store"))
+	d.env = "GATEWAY_ALLOW=example.invalid"
 	d.start()
 	s := &steps{load: newLoad(t, d)}
 	whole, absent := 0, 0
@@ -112,6 +115,7 @@ func (op *stepped) run(t *testing.T) {
 			t.Fatal("it never gets through")
 		}
 	}
+	emptyQueue(s) // the shipped program would send it
 	least := 2
 	if op.stride() > 1 { // fewer tries
 		least = 1
@@ -155,6 +159,29 @@ func sendThree(s *steps) error {
 	s.body = fmt.Sprintf("Body of try %d.", s.n)
 	return s.send(message{From: "Ann", To: []string{"Bob"}, CC: []string{"Cid"}, BCC: []string{"Dora"}, Subject: "s",
 		Body: s.body, Project: faultKey})
+}
+
+// emptyQueue removes what is to be sent to other domains. The program of the fault tests sends nothing.
+func emptyQueue(s *steps) { s.must(os.RemoveAll(filepath.Join(s.d.tree(), format.QueueDir))) }
+
+// sendOutside sends to an agent and to two others.
+func sendOutside(s *steps) error {
+	s.body = fmt.Sprintf("Body of try %d.", s.n)
+	return s.send(message{From: "Ann", To: []string{"Bob", "cat@example.invalid"}, CC: []string{}, BCC: []string{"dan@example.invalid"},
+		Subject: "s", Body: s.body, Project: faultKey})
+}
+
+// lookQueued counts the files of the message and those of the queue, whole ones.
+func lookQueued(s *steps) int {
+	n := lookSent(s)
+	for _, f := range s.files(format.QueueDir + "/*.json") {
+		data, err := os.ReadFile(f)
+		s.must(err)
+		if strings.HasSuffix(string(data), "}\n") {
+			n++
+		}
+	}
+	return n
 }
 
 // lookSent counts the files with the body of the present try.

@@ -55,12 +55,10 @@ func (d Domains) Join(parties []string) string {
 }
 
 // MessageID returns the Message-ID of a message. An id with a domain keeps it.
-func (d Domains) MessageID(id string) string {
-	if !strings.Contains(id, "@") {
-		id += "@" + d[0]
-	}
-	return "<" + id + ">"
-}
+func (d Domains) MessageID(id string) string { return "<" + d.EmailID(id) + ">" }
+
+// EmailID is MessageID without < and >.
+func (d Domains) EmailID(id string) string { return d.Of(id) }
 
 // IDNamed returns the id of a message that is given by id, by Message-ID at one of the domains, or by file
 // name. It returns anything else unchanged.
@@ -108,9 +106,9 @@ func notInMessageID(r rune) bool {
 }
 
 // Recipients parses a list of addresses separated by commas: "bob", "bob@mailtree.local", "Bob
-// <bob@mailtree.local>". It returns the agents' names, also of addresses at any of the domains, and does not check that the agents exist. It returns
-// ErrInvalid for a line break, an empty list or an invalid address, and ErrUnavailable, which names the
-// addresses, for other domains.
+// <bob@mailtree.local>". It returns agents' names, also for addresses at the store's domains, and addresses at
+// other domains. It does not check that the agents exist. It returns ErrInvalid for a line break, an empty
+// list or an invalid address.
 func (d Domains) Recipients(list string) ([]string, error) {
 	if strings.ContainsFunc(list, format.Misleading) {
 		return nil, &refusal.Error{
@@ -130,7 +128,7 @@ func (d Domains) Recipients(list string) ([]string, error) {
 			Other: d.Of("bob"),
 		}
 	}
-	var names, foreign []string
+	var names []string
 	for _, part := range parts {
 		addr := strings.TrimSpace(part)
 		if addr == "" {
@@ -139,9 +137,7 @@ func (d Domains) Recipients(list string) ([]string, error) {
 		if at := strings.LastIndexByte(addr, '<'); at >= 0 && strings.HasSuffix(addr, ">") {
 			addr = strings.TrimSpace(addr[at+1 : len(addr)-1])
 		}
-		name := d.Named(addr)
-		switch _, err := format.ParseAddress(addr); {
-		case addr == "" || strings.ContainsAny(addr, "<>"):
+		if addr == "" || strings.ContainsAny(addr, "<>") {
 			return nil, &refusal.Error{
 				What: refusal.Invalid("{name} {arg} is no address: write one such as {=other} or \"Bob\" <{=other}>, several separated by " +
 					"commas."),
@@ -149,30 +145,18 @@ func (d Domains) Recipients(list string) ([]string, error) {
 				Name:  strings.TrimSpace(part),
 				Other: d.Of("bob"),
 			}
-		case !strings.Contains(name, "@"):
-			names = append(names, name)
-		case err != nil:
+		}
+		if _, err := format.ParseAddress(addr); err != nil && strings.Contains(addr, "@") {
 			return nil, &refusal.Error{
-				What:  refusal.Invalid("{why}. Write an address such as {=other}, several separated by commas."),
+				What:  refusal.Invalid("{cause} {arg}. Write addresses such as {=other}, several separated by commas."),
 				Field: refusal.Recipients,
-				Name:  strings.TrimSpace(part),
-				Why:   err.Error(),
 				Other: d.Of("bob"),
+				Err:   err,
 			}
-		default:
-			foreign = append(foreign, addr)
 		}
+		names = append(names, d.Named(addr))
 	}
-	switch {
-	case len(foreign) > 0:
-		return nil, &refusal.Error{
-			What: refusal.Unavailable("This server has no gateway to other domains ({gateway}), so mail reaches only addresses at " +
-				"{=other}, and nothing was sent: {names} cannot be reached."),
-			Name:  foreign[0],
-			More:  foreign[1:],
-			Other: d[0],
-		}
-	case len(names) == 0:
+	if len(names) == 0 {
 		return nil, &refusal.Error{
 			What:  refusal.Invalid("No recipient in {name} {arg}: give an address such as {=other}, several separated by commas."),
 			Field: refusal.Recipients,

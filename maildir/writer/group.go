@@ -223,6 +223,11 @@ func (g *Group) write() error {
 	g.step("record")
 	number, forget := g.Number, !g.unsure // copies, because g holds its callers' requests
 	w.Owner.Record(g.told(), func() { w.committed(number, forget) })
+	for _, tx := range g.txs {
+		if tx.After != nil {
+			tx.After()
+		}
+	}
 	g.step("answer")
 	g.end()
 	return nil

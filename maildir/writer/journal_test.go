@@ -91,7 +91,7 @@ func (c *crashed) recover() (ops []Op) {
 func (c *crashed) forge(key []byte, op journalOp) error {
 	js, err := json.Marshal(journalRecord{Group: 1, Ops: []journalOp{op}})
 	c.must(err)
-	return os.WriteFile(filepath.Join(c.tree.Dir(), format.JournalFile), fmt.Appendf(nil, "%s %s\n", journalMAC(key, js), js), 0o600)
+	return os.WriteFile(filepath.Join(c.tree.Dir(), format.JournalFile), fmt.Appendf(nil, "%s %s .\n", journalMAC(key, js), js), 0o600)
 }
 
 // TestJournalRemoved: removing the run-time folder under a running server loses no record.

@@ -66,6 +66,10 @@ type Tx struct {
 	// it is called again later.
 	Plan func(g *Group) error
 
+	// After, which Plan may set, is called in the goroutine of Run once the operation is durable and indexed,
+	// whether or not its caller still waits. It must not block.
+	After func()
+
 	Writes []*tree.Write // the files that Plan decided to write
 
 	ctx     context.Context // of the caller; nil for the owner's own operations

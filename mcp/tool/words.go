@@ -8,7 +8,8 @@ var phrases = map[string]string{
 	"limit of unread mail":   "MAILBOX_DEPTH",
 	"limit of fan-out":       "MAX_FANOUT_BYTES",
 	"folders of attachments": "ATTACHMENT_ROOTS",
-	"gateway":                "the setting MAIL_GATEWAY is missing, or has no effect in this version",
+	"limit of emails":        "GATEWAY_RATE",
+	"gateway":                "GATEWAY_ALLOW lists the domains that mail may go to (* is all): whoever runs the server can add this one.",
 	"committing of edits":    "COMMIT_EXTERNAL",
 	"place of the store":     "MCP_MAIL_STORE (or --store)",
 	"undo something else": "`mailtree undo ID` takes back what was done to a message, `mailtree rm ID` removes one, " +

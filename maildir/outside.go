@@ -1,0 +1,125 @@
+package maildir
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/outgoing"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/writer"
+)
+
+// Outside says which mail may leave for other domains. The zero value allows none.
+type Outside struct {
+	Allow []string // domains in lower case; "*": all
+	Rate  int      // most emails that a mailbox sends in an hour; 0: OutsideRate
+	// Queued is told of what was queued, once that is durable and indexed. It must not block; it may be nil.
+	Queued func(items []outgoing.Item)
+}
+
+// OutsideRate is the default limit of emails to other domains from one mailbox in an hour. Each recipient
+// counts.
+const OutsideRate = 60
+
+// allows reports whether mail may go to an address of another domain.
+func (o *Outside) allows(address string) bool {
+	_, domain, _ := strings.Cut(address, "@")
+	return slices.Contains(o.Allow, "*") || slices.Contains(o.Allow, domain)
+}
+
+// refuseOutside refuses recipients at domains that no mail may go to. It names agents of similar names, unless
+// a guest asks.
+func (p *Project) refuseOutside(ctx context.Context, guest bool, s *strangers) error {
+	e := &Error{
+		What:  refusal.NotFound("Nothing was sent: this server sends no mail to {names} {arg}. {gateway} {near}"),
+		Field: s.of,
+		Name:  s.names[0],
+		More:  s.names[1:],
+	}
+	if guest {
+		return e
+	}
+	if err := p.addAgents(ctx, e, s.names); err != nil {
+		return err
+	}
+	return e
+}
+
+// isAgent reports whether a party of a message is an agent and no address, of whichever domain.
+func isAgent(party string) bool { return !strings.Contains(party, "@") }
+
+// Outgoing returns what is to be sent from the project to other domains.
+func (p *Project) Outgoing() *outgoing.Folder {
+	return &outgoing.Folder{Tree: p.Tree, Project: p.Slug, Key: p.store.key.Seed(), Log: p.store.cfg.Log}
+}
+
+// planQueue plans a file of the queue for each recipient of a message at another domain. Only a message that
+// this server sends now is queued: an outbox copy that was made by hand or pulled by Git mails nobody.
+func (p *Project) planQueue(g *writer.Group, tx *writer.Tx, m *format.Message) error {
+	var items []outgoing.Item
+	from := p.store.Domains().Of(m.From)
+	for _, to := range m.Recipients() {
+		if isAgent(to) {
+			continue
+		}
+		if _, err := format.ParseAddress(from); err != nil {
+			return &Error{What: refusal.Invalid("{field} {name} cannot write to other domains: {cause}."), Field: refusal.From, Name: m.From, Err: err}
+		}
+		i := outgoing.Item{
+			ID:        outgoing.ID(m.ID, to),
+			Project:   p.Slug,
+			Message:   m.ID,
+			MessageID: p.store.Domains().EmailID(m.ID),
+			From:      from,
+			To:        to,
+			State:     outgoing.Queued,
+			Queued:    g.Now,
+			Next:      g.Now,
+		}
+		data, err := outgoing.Encode(p.store.key.Seed(), &i)
+		if err != nil {
+			return err
+		}
+		tx.Create(outgoing.Path(i.ID), data)
+		items = append(items, i)
+	}
+	tx.After = nil
+	if queued := p.store.cfg.Outside.Queued; queued != nil && len(items) > 0 {
+		tx.After = func() { queued(items) }
+	}
+	return nil
+}
+
+// emails counts the emails of the last hour by mailbox. It is safe for concurrent use.
+type emails struct {
+	mu   sync.Mutex
+	sent map[string][]time.Time // by project and agent, oldest first
+}
+
+// count counts n emails of an agent. It returns ErrUnavailable, and counts nothing, if they are over the
+// limit.
+func (e *emails) count(p *Project, agent string, n int, now time.Time) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.sent == nil {
+		e.sent = map[string][]time.Time{}
+	}
+	mailbox, most := p.Slug+"/"+agent, p.store.cfg.Outside.Rate
+	sent := slices.DeleteFunc(e.sent[mailbox], func(at time.Time) bool { return now.Sub(at) >= time.Hour })
+	e.sent[mailbox] = sent
+	if len(sent)+n <= most {
+		e.sent[mailbox] = append(sent, slices.Repeat([]time.Time{now}, n)...)
+		return nil
+	}
+	return &Error{
+		What: refusal.Unavailable("{=name} may send {limit} emails to other domains in an hour ({limit of emails}), {count} are sent, and " +
+			"this message would be {count 2} more. Nothing was sent; try again later."),
+		Name:   agent,
+		Counts: []int{len(sent), n},
+		Limit:  most,
+	}
+}

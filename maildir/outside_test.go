@@ -1,0 +1,162 @@
+package maildir_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+	"mailtree/maildir/format"
+	"mailtree/maildir/outgoing"
+)
+
+// outside is a store whose mail may go to example.org, and what it has queued.
+type outside struct {
+	mu     sync.Mutex
+	queued []string
+}
+
+func (o *outside) config() storetest.Config {
+	return storetest.Config{Domains: []string{"mail.example.net"}, Outside: maildir.Outside{
+		Allow: []string{"example.org"}, Rate: 5, Queued: func(items []outgoing.Item) {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			for _, i := range items {
+				o.queued = append(o.queued, string(i.State)+" "+i.From+" "+i.To+" "+i.MessageID)
+			}
+		},
+	}}
+}
+
+func (o *outside) told() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.queued)
+}
+
+// TestSendOutside: a message to agents and to another domain is one operation with a file of the queue for
+// each recipient there, which neither the history nor anybody's inbox has.
+func TestSendOutside(t *testing.T) {
+	t.Parallel()
+	var o outside
+	p := project(t, o.config(), "Ann", "Bob")
+	d := maildir.Draft{To: []string{"Bob", "Cat@EXAMPLE.org"}, CC: []string{"Cat@example.org"}, BCC: []string{"dan@example.org"}, Body: "b", Key: "k"}
+	sent, err := p.Box("Ann", format.Origin{}).Send(t.Context(), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"queued Ann@mail.example.net Cat@example.org " + sent.ID + "@mail.example.net", "queued Ann@mail.example.net dan@example.org " + sent.ID + "@mail.example.net",
+	}
+	if told := o.told(); !slices.Equal(told, want) {
+		t.Errorf("told of %q", told)
+	}
+	if again, err := p.Box("Ann", format.Origin{}).Send(t.Context(), d); err != nil || !again.Again || len(o.told()) != 2 {
+		t.Errorf("the same again: %v %v, told of %q", err, again, o.told())
+	}
+	open, err := p.Outgoing().Open()
+	if err != nil || len(open) != 2 {
+		t.Errorf("%v %v", err, open)
+	}
+	if dirs, _ := filepath.Glob(filepath.Join(p.Tree.Dir(), "agents", "*@*")); len(dirs) > 0 {
+		t.Error(dirs)
+	}
+	if err := p.History.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if out := git(t, p, "show", "--name-only", "--format="); strings.Contains(out, "queue") || strings.Count(out, sent.ID) != 3 {
+		t.Errorf("in the commit: %s", out)
+	}
+}
+
+// TestOnlySendQueues: an outbox copy that is made by hand is a message, and mails nobody.
+func TestOnlySendQueues(t *testing.T) {
+	t.Parallel()
+	var o outside
+	p := project(t, o.config(), "Ann", "Bob")
+	text := `---json
+{"id": "x1", "from": "Ann", "to": ["Bob", "cat@example.org"], "created": "2025-10-23T15:22:14Z"}
+---
+
+text
+`
+	put(t, p, "agents/Ann/outbox/x1.md", text)
+	put(t, p, "messages/2025/10/23/x1.md", text)
+	until(t, "the message is there", func() bool { _, err := p.MessageHead(t.Context(), "x1"); return err == nil })
+	if open, err := p.Outgoing().Open(); err != nil || len(open) > 0 || len(o.told()) > 0 {
+		t.Errorf("%v %v %v", err, open, o.told())
+	}
+}
+
+// TestSavedOutside: a file that its owner saves in the outbox is a send like others.
+func TestSavedOutside(t *testing.T) {
+	t.Parallel()
+	var o outside
+	p := project(t, o.config(), "Ann")
+	put(t, p, "agents/Ann/outbox/hi.md", "---json\n{\"to\": [\"cat@example.org\"]}\n---\n\nHi.\n")
+	until(t, "it is queued", func() bool { return len(o.told()) == 1 })
+	put(t, p, "agents/Ann/outbox/no.md", "---json\n{\"to\": [\"eve@example.com\"]}\n---\n\nNo.\n")
+	until(t, "Postmaster says why not", func() bool { return len(inbox(t, p, "Ann").Messages) == 1 })
+	if len(o.told()) != 1 {
+		t.Error(o.told())
+	}
+}
+
+// TestOutsideRate: the emails of an hour are counted for each mailbox and recipient.
+func TestOutsideRate(t *testing.T) {
+	t.Parallel()
+	var o outside
+	var mu sync.Mutex
+	now := time.Date(2026, 2, 3, 9, 0, 0, 0, time.UTC)
+	cfg := o.config()
+	cfg.Now = func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		return now
+	}
+	p := project(t, cfg, "Ann", "Bob")
+	send := func(from string, n int, key string) error {
+		var to []string
+		for i := range n {
+			to = append(to, fmt.Sprintf("x%d@example.org", i))
+		}
+		_, err := p.Box(from, format.Origin{}).Send(t.Context(), maildir.Draft{To: to, Body: "b", Key: key})
+		return err
+	}
+	if err := errors.Join(send("Ann", 3, "first"), send("Ann", 2, ""), send("Ann", 3, "first"), send("Bob", 5, "")); err != nil {
+		t.Fatal(err)
+	}
+	if err := send("Ann", 1, ""); !errors.Is(err, maildir.ErrUnavailable) || !strings.Contains(err.Error(), "5 are sent") {
+		t.Errorf("the sixth: %v", err)
+	}
+	mu.Lock()
+	now = now.Add(time.Hour)
+	mu.Unlock()
+	if err := send("Ann", 5, ""); err != nil {
+		t.Errorf("an hour later: %v", err)
+	}
+	if len(o.told()) != 15 {
+		t.Errorf("%d are queued", len(o.told()))
+	}
+}
+
+// TestOutsideNames: who has no address writes to nobody elsewhere.
+func TestOutsideNames(t *testing.T) {
+	t.Parallel()
+	var o outside
+	p := project(t, o.config(), "a..b")
+	_, err := p.Box("a..b", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"cat@example.org"}, Body: "b"})
+	if !errors.Is(err, maildir.ErrInvalid) || !strings.Contains(err.Error(), "a dot stands alone") {
+		t.Error(err)
+	}
+	if left, _ := os.ReadDir(filepath.Join(p.Tree.Dir(), format.MessagesDir)); len(left) > 0 {
+		t.Error(left)
+	}
+}
