@@ -1,15 +1,20 @@
 package maildir
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 	"mailtree/maildir/outgoing"
 	"mailtree/maildir/refusal"
+	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
 )
 
@@ -122,4 +127,100 @@ func (e *emails) count(p *Project, agent string, n int, now time.Time) error {
 		Counts: []int{len(sent), n},
 		Limit:  most,
 	}
+}
+
+// SentOutside returns the sender's copy of a message that this server sent; nil if the message was taken back.
+// It returns ErrConflict for a copy that does not have this server's seal, and the errors of the file system.
+func (p *Project) SentOutside(ctx context.Context, id string) (*format.Message, error) {
+	paths, err := p.store.index.Files(ctx, p.Slug, id)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(paths, func(path string) bool { return format.Locate(path).Kind == format.KindOutbox })
+	if i < 0 {
+		return nil, nil
+	}
+	m, _, err := p.readMessage(paths[i], id)
+	var bad *tree.FormatError
+	switch {
+	case tree.FaultOf(err) == tree.FaultGone:
+		return nil, nil
+	case err != nil && !errors.As(err, &bad):
+		return nil, refusal.Disk(err)
+	}
+	if err == nil {
+		if _, ok := p.store.verifiedHere(m); ok && m.Project == p.name() && m.From == format.Locate(paths[i]).Agent {
+			return m, nil
+		}
+	}
+	return nil, &Error{What: refusal.Conflict("The copy of {id} in its sender's outbox was changed by hand."), ID: id}
+}
+
+// EmailIDs returns the Message-IDs, without < and >, of the message that another one answers, and of those
+// before it, oldest first. A message from elsewhere keeps its own.
+func (p *Project) EmailIDs(ctx context.Context, m *format.Message) (inReplyTo string, before []string, err error) {
+	if m.InReplyTo == "" {
+		return "", nil, nil
+	}
+	answered, err := p.store.index.Message(ctx, p.Slug, m.InReplyTo, index.WithoutBody, nil)
+	if err != nil {
+		return "", nil, err
+	}
+	ids := slices.Clone(m.References)
+	if len(ids) == 0 && answered != nil {
+		ids = slices.Clone(answered.References)
+		if answered.InReplyTo != "" {
+			ids = append(ids, answered.InReplyTo)
+		}
+	}
+	for _, id := range append(ids, m.InReplyTo) {
+		row, err := p.store.index.Message(ctx, p.Slug, id, index.WithoutBody, nil)
+		if err != nil {
+			return "", nil, err
+		}
+		if row != nil {
+			id = cmp.Or(row.MessageID, id)
+		}
+		before = append(before, p.store.Domains().EmailID(id))
+	}
+	last := len(before) - 1
+	return before[last], before[:last], nil
+}
+
+// TellUnsent has Postmaster tell the sender of a message, in its thread, what became of the items that were
+// not sent, or may not have been. It tells once of the same items. Recipients in bcc are not named, because
+// others can read it (invariant I7). The limit of Postmaster's advice does not count. It returns the errors of
+// the writer.
+func (p *Project) TellUnsent(ctx context.Context, m *format.Message, items []outgoing.Item) error {
+	var body strings.Builder
+	newest := time.Time{}
+	for _, i := range items {
+		if i.Ended() {
+			continue
+		}
+		name := i.To
+		if !slices.Contains(slices.Concat(m.To, m.CC), i.To) {
+			name = "a recipient in bcc"
+		}
+		fmt.Fprintf(&body, "- %s: %s. %s\n", name, i.State, format.Printable(strings.ReplaceAll(i.Reply, "\n", " ")))
+		if i.Queued.After(newest) {
+			newest = i.Queued
+		}
+	}
+	subject := "Not delivered: "
+	text := "Your message %s (%s) was not delivered to:\n\n%s\nIt is not tried again."
+	if !slices.ContainsFunc(items, func(i outgoing.Item) bool { return i.State == outgoing.Failed }) {
+		subject = "Perhaps not delivered: "
+		text = "Whether your message %s (%s) was delivered is not known:\n\n%s\nIt is not sent again by itself, because it may have arrived. " +
+			"Whoever runs the server can send it again."
+	}
+	return p.advise(ctx, advice{
+		to:        m.From,
+		about:     "undelivered " + m.ID + newest.UTC().Format(" 20060102T150405.000000"),
+		subject:   subject + format.Cut(m.Subject, 900),
+		body:      fmt.Sprintf(text, m.ID, format.Printable(m.Subject), body.String()),
+		thread:    cmp.Or(m.ThreadID, m.ID),
+		answers:   m.ID,
+		boundless: true,
+	})
 }

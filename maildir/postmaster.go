@@ -22,6 +22,10 @@ type advice struct {
 	about   string // the idempotency key: Postmaster tells each matter once
 	subject string
 	body    string
+	thread  string // "": one of its own
+	answers string // id of the message that it is about; "": none
+
+	boundless bool // it does not count among mostAdvice
 }
 
 // mostAdvice is the most messages that Postmaster writes to one agent in an hour, because a script may save
@@ -54,7 +58,11 @@ func (p *Project) advise(ctx context.Context, a advice) error {
 		return err
 	}
 	now := p.store.cfg.Now().UTC()
-	switch n := p.advised.count(a.to, now); {
+	n := 0
+	if !a.boundless {
+		n = p.advised.count(a.to, now)
+	}
+	switch {
 	case n == mostAdvice+1:
 		a.about = "more " + a.to + now.Format(" 2006-01-02T15")
 		a.subject, a.body = "More files need mending", moreAdvice
@@ -70,6 +78,8 @@ func (p *Project) advise(ctx context.Context, a advice) error {
 		return p.planMessage(g, tx, &format.Message{
 			Project:    p.name(),
 			From:       format.Postmaster,
+			ThreadID:   a.thread,
+			InReplyTo:  a.answers,
 			To:         []string{a.to},
 			Subject:    a.subject,
 			Importance: format.Normal,

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"mailtree/gateway"
 	"mailtree/indexer"
 	"mailtree/maildir"
 	"mailtree/maildir/gitlog"
@@ -41,6 +42,8 @@ type app struct {
 
 	watcher *watcher.Watcher // of all trees: one inotify instance, however many projects
 	hooks   *hook.Runner
+
+	outgoing *gateway.Outgoing
 }
 
 // observe counts an operation and shows it: see maildir.Config.Observe.
@@ -57,6 +60,7 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 	share := gitlog.NewShare(min(max(files/128, 1), 16))
 	attachments := cfg.Attachments
 	attachments.CodePhoto = codePhoto()
+	a.outgoing = gateway.NewOutgoing(&cfg.Gateway, cfg.Domains[0], log)
 	store, err := maildir.Open(ctx, maildir.Config{
 		Root:         cfg.Store,
 		MaxFile:      cfg.MaxMessage,
@@ -67,7 +71,7 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 		MailboxDepth: cfg.MailboxDepth,
 		Attachments:  attachments,
 		Domains:      cfg.Domains,
-		Outside:      maildir.Outside{Allow: cfg.Gateway.Allow, Rate: cfg.Gateway.Rate},
+		Outside:      maildir.Outside{Allow: cfg.Gateway.Allow, Rate: cfg.Gateway.Rate, Queued: a.outgoing.Queued},
 		Refine:       refine(cfg),
 		Observe:      a.observe,
 		Log:          log,
@@ -95,6 +99,7 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 		return nil, cmp.Or(deaf, err)
 	}
 	a.store = store
+	a.outgoing.Use(store)
 	a.watcher = watcher.New(watcher.Config{
 		Root:    store.WatchRoot(),
 		Skip:    func(rel string, dir bool) bool { return dir && !maildir.Watched(rel) },

@@ -26,7 +26,7 @@ type daemon struct {
 	store   string
 	real    bool                  // the shipped program, without the verbs of faultServe
 	patient bool                  // a start may take as long as it takes
-	env     string                // one more setting; "": none
+	env     []string              // more settings
 	launch  func(*exec.Cmd) error // starts the program; nil: as it is
 	cmd     *exec.Cmd
 	url     string
@@ -91,9 +91,7 @@ func (d *daemon) tryStart() error {
 	if !d.real {
 		cmd.Env = append(cmd.Env, faultEnv+"=1")
 	}
-	if d.env != "" {
-		cmd.Env = append(cmd.Env, d.env)
-	}
+	cmd.Env = append(cmd.Env, d.env...)
 	cmd.Stderr = logs
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -84,7 +84,7 @@ func nothing(*steps) {}
 // lives.
 func (op *stepped) run(t *testing.T) {
 	d := newDaemon(t, filepath.Join(t.TempDir(), "store"))
-	d.env = "GATEWAY_ALLOW=example.invalid"
+	d.env = []string{"GATEWAY_ALLOW=example.invalid"}
 	d.start()
 	s := &steps{load: newLoad(t, d)}
 	whole, absent := 0, 0

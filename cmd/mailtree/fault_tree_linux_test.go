@@ -21,13 +21,13 @@ import (
 // seeing is how a server learns what others do in its tree.
 type seeing struct {
 	name  string
-	env   string
+	env   []string
 	start func(*exec.Cmd) error // nil: as it is
 }
 
 var waysToSee = []seeing{
 	{name: "events"},
-	{name: "poll", env: "WATCH=poll:1s"},
+	{name: "poll", env: []string{"WATCH=poll:1s"}},
 	{name: "few watches", start: withWatches(20)},
 }
 

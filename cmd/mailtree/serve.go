@@ -91,14 +91,18 @@ func (a *app) run(ctx context.Context, p *program, listeners []net.Listener) err
 		listeners, servers = append(listeners, l), append(servers, m.SocketServer())
 	}
 
-	// Parts end in this order: callers that wait for mail, hooks, requests in flight, the store.
+	// Parts end in this order: callers that wait for mail, hooks, requests in flight, mail that is being
+	// sent, the store.
 	lasting := context.WithoutCancel(ctx)
 	storing, stopStore := context.WithCancel(lasting)
 	defer stopStore()
-	var store, callers, serving sync.WaitGroup
+	var store, sent, callers, serving sync.WaitGroup
 	var storeErr error
 	store.Go(func() { storeErr = a.store.Run(storing) })
 	store.Go(func() { _ = a.watch(storing) })
+	sending, stopSending := context.WithCancel(lasting)
+	defer stopSending()
+	sent.Go(func() { a.outgoing.Run(sending) })
 	hooked := make(chan struct{})
 	hooking, stopHooks := context.WithCancel(lasting)
 	defer stopHooks()
@@ -128,6 +132,7 @@ func (a *app) run(ctx context.Context, p *program, listeners []net.Listener) err
 		a.log.Error("a server ended", "error", err)
 		yield()
 	}
+	stopSending()
 	stopHooks()
 	stopCallers()
 	callers.Wait()
@@ -140,6 +145,7 @@ func (a *app) run(ctx context.Context, p *program, listeners []net.Listener) err
 	if !ends(hooked, hookGrace) { // hooks that hang keep what they hold until the process ends
 		a.log.Error("the hooks do not end: the server ends without them", "waited", hookGrace)
 	}
+	sent.Wait()
 	stopStore()
 	store.Wait()
 	return a.reason(context.Cause(ctx), cmp.Or(err, storeErr))

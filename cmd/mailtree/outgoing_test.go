@@ -1,0 +1,182 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/emersion/go-msgauth/dkim"
+	"github.com/emersion/go-smtp"
+
+	"mailtree/gateway"
+	"mailtree/gateway/dns"
+	"mailtree/maildir/format"
+)
+
+// smtpPeer is a mail server that takes everything, and keeps it. While it is told to hold, it answers for no
+// message.
+type smtpPeer struct {
+	address string
+
+	mu    sync.Mutex
+	taken [][]byte
+	hold  chan struct{} // nil: it answers; closed by the test
+}
+
+func newPeer(t *testing.T) *smtpPeer {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &smtpPeer{address: l.Addr().String()}
+	s := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) { return &peerSession{p}, nil }))
+	s.Domain = "mx.example.org"
+	go s.Serve(l)
+	t.Cleanup(func() { s.Close() })
+	return p
+}
+
+// messages returns what came whole, answered or not.
+func (p *smtpPeer) messages() [][]byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([][]byte(nil), p.taken...)
+}
+
+type peerSession struct{ p *smtpPeer }
+
+func (*peerSession) Reset()                               {}
+func (*peerSession) Logout() error                        { return nil }
+func (*peerSession) Mail(string, *smtp.MailOptions) error { return nil }
+func (*peerSession) Rcpt(to string, _ *smtp.RcptOptions) error {
+	if strings.HasPrefix(to, "nobody@") {
+		return &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "no such user"}
+	}
+	return nil
+}
+
+func (s *peerSession) Data(r io.Reader) error {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	s.p.mu.Lock()
+	s.p.taken = append(s.p.taken, data)
+	hold := s.p.hold
+	s.p.mu.Unlock()
+	if hold != nil {
+		<-hold
+	}
+	return nil
+}
+
+// TestOutgoing: a message leaves signed, at once; what the other side refuses is reported in its thread; what it
+// had not answered for when the server was killed is not sent again, and reported.
+func TestOutgoing(t *testing.T) {
+	t.Parallel()
+	peer := newPeer(t)
+	d := newDaemon(t, filepath.Join(t.TempDir(), "store"))
+	d.real = true
+	d.env = []string{"GATEWAY_ALLOW=example.org", "GATEWAY_SMARTHOST=smtp://" + peer.address, "MAIL_DOMAIN=mail.example.net"}
+	d.start()
+	folder := gateway.KeyFolder(d.store, "mail.example.net")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	key, err := dns.MakeKey(filepath.Join(folder, "mt2026.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.must("create_agent", map[string]any{"project_key": "/p/shop", "program": "x", "model": "y", "task_description": "t", "name_hint": "Ann"})
+	d.must("create_agent", map[string]any{"project_key": "/p/shop", "program": "x", "model": "y", "task_description": "t", "name_hint": "Bob"})
+	send := func(subject string, to ...string) {
+		t.Helper()
+		d.must("send_message", map[string]any{"project_key": "/p/shop", "from_agent": "Ann", "to": to, "bcc": []string{}, "subject": subject,
+			"body_md": "It is **out**."})
+	}
+	send("The first", "Bob", "cat@example.org")
+	until(t, "the first message to arrive", 10*time.Second, func() bool { return len(peer.messages()) == 1 })
+	first := peer.messages()[0]
+	for _, want := range []string{"To: <Bob@mail.example.net>, <cat@example.org>\r\n", "Auto-Submitted: auto-generated\r\n", "<strong>out</strong>"} {
+		if !bytes.Contains(first, []byte(want)) {
+			t.Errorf("no %q in\n%s", want, first)
+		}
+	}
+	if v, err := dkim.VerifyWithOptions(bytes.NewReader(first), &dkim.VerifyOptions{LookupTXT: func(name string) ([]string, error) {
+		records, err := dns.Records("mail.example.net", "mx.example.net", "mt2026", &key.PublicKey)
+		for _, r := range records {
+			if strings.TrimSuffix(r.Name, ".") == name {
+				return []string{r.Value}, nil
+			}
+		}
+		return nil, err
+	}}); err != nil || len(v) != 1 || v[0].Err != nil {
+		t.Errorf("the signature: %v %+v", err, v)
+	}
+
+	send("The second", "nobody@example.org")
+	report := d.awaitReport("Not delivered: The second")
+	if !strings.Contains(report, "nobody@example.org: failed. 550 5.1.1 no such user") {
+		t.Errorf("the report says %q", report)
+	}
+
+	peer.mu.Lock()
+	peer.hold = make(chan struct{})
+	peer.mu.Unlock()
+	send("The third", "cat@example.org")
+	until(t, "the third message to arrive", 10*time.Second, func() bool { return len(peer.messages()) == 2 })
+	d.kill()
+	peer.mu.Lock()
+	close(peer.hold)
+	peer.hold = nil
+	peer.mu.Unlock()
+	d.start()
+	d.awaitReport("Perhaps not delivered: The third")
+	if n := len(peer.messages()); n != 2 {
+		t.Errorf("%d messages were sent", n)
+	}
+	if open, _ := filepath.Glob(filepath.Join(d.tree(), format.QueueDir, "*.json")); len(open) > 0 {
+		t.Errorf("still open: %s", open)
+	}
+	d.stop()
+}
+
+// must is call of a tool that must do what it is asked.
+func (d *daemon) must(tool string, args any) {
+	d.t.Helper()
+	if err := d.call(tool, args, nil); err != nil {
+		d.t.Fatalf("%s: %v", tool, err)
+	}
+}
+
+// awaitReport waits for Postmaster's message with a subject in Ann's inbox, and returns its body.
+func (d *daemon) awaitReport(subject string) (body string) {
+	d.t.Helper()
+	until(d.t, subject, 20*time.Second, func() bool {
+		var page struct {
+			Messages []struct {
+				From, Subject string
+				BodyMD        string `json:"body_md"`
+				InReplyTo     string `json:"in_reply_to"`
+			}
+		}
+		if err := d.call("check_my_messages", map[string]any{"project_key": "/p/shop", "agent_name": "Ann", "include_bodies": true}, &page); err != nil {
+			d.t.Fatal(err)
+		}
+		for _, m := range page.Messages {
+			if m.From == format.Postmaster && m.Subject == subject && m.InReplyTo != "" {
+				body = m.BodyMD
+				return true
+			}
+		}
+		return false
+	})
+	return body
+}

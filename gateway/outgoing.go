@@ -1,0 +1,300 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/emersion/go-message/mail"
+
+	"mailtree/gateway/dns"
+	"mailtree/gateway/out"
+	"mailtree/maildir"
+	"mailtree/maildir/attachment"
+	"mailtree/maildir/format"
+	"mailtree/maildir/outgoing"
+)
+
+// Outgoing sends what the projects of a store have queued.
+type Outgoing struct {
+	*out.Queue
+	items *items
+}
+
+// NewOutgoing makes the queue of a store that is not open yet. It starts nothing.
+func NewOutgoing(cfg *Config, name string, log *slog.Logger) *Outgoing {
+	i := &items{log: log, open: map[string]outgoing.Item{}}
+	var transport out.Transport = &out.MX{Resolver: cfg.resolver(), Name: name}
+	if cfg.Smarthost != nil {
+		smart := *cfg.Smarthost
+		smart.Name = name
+		transport = &smart
+	}
+	return &Outgoing{out.NewQueue(i, transport, time.Now, log), i}
+}
+
+// Queued is told by the store of what is to be sent, and sends it.
+func (o *Outgoing) Queued(all []outgoing.Item) {
+	for _, i := range all {
+		o.items.keep(i)
+	}
+	o.Wake()
+}
+
+// Use says which store it is, before Run.
+func (o *Outgoing) Use(store *maildir.Store) { o.items.store = store }
+
+// items is the queue of all projects: see out.Store. What has not ended is in memory too, and read from the
+// files once.
+type items struct {
+	store *maildir.Store
+	log   *slog.Logger
+
+	mu     sync.Mutex
+	open   map[string]outgoing.Item // by id
+	pruned time.Time                // zero: the files were not read yet
+	warned bool                     // that mail is not signed
+}
+
+// keep has an item in memory until it has ended.
+func (s *items) keep(i outgoing.Item) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i.Ended() {
+		delete(s.open, i.ID)
+		return
+	}
+	s.open[i.ID] = i
+}
+
+// Open is as of out.Store. Once a day it removes the files of items that ended long ago.
+func (s *items) Open(context.Context) ([]outgoing.Item, error) {
+	if now := time.Now(); now.Sub(s.pruned) > 24*time.Hour {
+		for _, p := range s.store.Projects() {
+			if err := s.readAgain(p, s.pruned.IsZero()); err != nil {
+				s.log.Error("the queue of outgoing mail of a project cannot be read", "project", p.Slug, "err", err)
+			}
+		}
+		s.pruned = now
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.SortedFunc(maps.Values(s.open), func(a, b outgoing.Item) int { return a.Next.Compare(b.Next) }), nil
+}
+
+func (s *items) readAgain(p *maildir.Project, first bool) error {
+	err := p.Outgoing().Prune(time.Now())
+	if !first {
+		return err
+	}
+	all, oerr := p.Outgoing().Open()
+	for _, i := range all {
+		s.keep(i)
+	}
+	return errors.Join(err, oerr)
+}
+
+// Find is as of out.Store.
+func (s *items) Find(ctx context.Context, messageID string) (all []outgoing.Item, err error) {
+	id := s.store.Domains().IDNamed(messageID)
+	p, err := s.store.ProjectOf(ctx, format.KindCanonical, id)
+	if errors.Is(err, maildir.ErrNotFound) || errors.Is(err, maildir.ErrConflict) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	m, err := p.SentOutside(ctx, id)
+	if m == nil || err != nil {
+		return nil, err
+	}
+	for _, to := range m.Recipients() {
+		i, err := p.Outgoing().Get(outgoing.ID(id, to))
+		if err != nil {
+			return nil, err
+		}
+		if i != nil {
+			all = append(all, *i)
+		}
+	}
+	return all, nil
+}
+
+// Get is as of out.Store.
+func (s *items) Get(ctx context.Context, id string) (outgoing.Item, error) {
+	s.mu.Lock()
+	i, ok := s.open[id]
+	s.mu.Unlock()
+	if ok {
+		return i, nil
+	}
+	all, err := s.Find(ctx, id[:max(0, strings.LastIndexByte(id, '-'))])
+	if err != nil {
+		return outgoing.Item{}, err
+	}
+	for _, i := range all {
+		if i.ID == id {
+			return i, nil
+		}
+	}
+	return outgoing.Item{}, out.ErrNoItem
+}
+
+// Save is as of out.Store. An item of a project that was removed is forgotten.
+func (s *items) Save(ctx context.Context, i outgoing.Item) error {
+	p, err := s.store.Project(ctx, i.Project)
+	if errors.Is(err, maildir.ErrNotFound) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.open, i.ID)
+		return nil
+	}
+	if err == nil {
+		err = p.Outgoing().Save(&i)
+	}
+	if err == nil {
+		s.keep(i)
+	}
+	return err
+}
+
+// Raw is as of out.Store.
+func (s *items) Raw(ctx context.Context, i outgoing.Item) ([]byte, error) {
+	p, m, err := s.copyOf(ctx, &i)
+	if err != nil {
+		return nil, err
+	}
+	email, err := s.email(ctx, p, &i, m)
+	if err != nil {
+		return nil, refused(err)
+	}
+	raw, err := email.Compose()
+	if err != nil {
+		return nil, &out.Refusal{Reply: err.Error()}
+	}
+	return s.sign(raw)
+}
+
+// copyOf returns the sender's copy of an item's message. Errors: as of Raw.
+func (s *items) copyOf(ctx context.Context, i *outgoing.Item) (*maildir.Project, *format.Message, error) {
+	p, err := s.store.Project(ctx, i.Project)
+	if errors.Is(err, maildir.ErrNotFound) {
+		return nil, nil, out.ErrTakenBack
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := p.SentOutside(ctx, i.Message)
+	if err == nil && m == nil {
+		err = out.ErrTakenBack
+	}
+	return p, m, refused(err)
+}
+
+// refused is an error that another try would meet again as a refusal.
+func refused(err error) error {
+	if errors.Is(err, maildir.ErrConflict) || errors.Is(err, maildir.ErrNotFound) || errors.Is(err, maildir.ErrTooLarge) {
+		return &out.Refusal{Reply: err.Error()}
+	}
+	return err
+}
+
+// email is the message of an item as it leaves.
+func (s *items) email(ctx context.Context, p *maildir.Project, i *outgoing.Item, m *format.Message) (*out.Mail, error) {
+	domains := s.store.Domains()
+	e := &out.Mail{
+		From:      mail.Address{Name: m.From, Address: i.From},
+		To:        addresses(domains.Of, m.To),
+		Cc:        addresses(domains.Of, m.CC),
+		Subject:   m.Subject,
+		Date:      m.Created,
+		MessageID: i.MessageID,
+		Body:      m.Body,
+		TextOnly:  m.MediaType == format.PlainText,
+		Automatic: automatic(m),
+	}
+	var err error
+	if e.InReplyTo, e.References, err = p.EmailIDs(ctx, m); err != nil {
+		return nil, err
+	}
+	for _, a := range m.Attachments {
+		stored, err := attachment.Read(p.Tree, m.Project, a.SHA1, attachment.MaxStored)
+		switch {
+		case err != nil:
+			return nil, err
+		case a.Type == format.Alternative:
+			e.HTML = string(stored.Data)
+		default:
+			e.Attachments = append(e.Attachments, out.Attachment{Name: a.Name, Type: a.MediaType, Data: stored.Data})
+		}
+	}
+	return e, nil
+}
+
+// automatic is the Auto-Submitted of a message. What a person sends has none. Spec: RFC 3834 5.
+func automatic(m *format.Message) string {
+	person := m.Terminal || m.Door == format.DoorPage || m.Door == format.DoorFile
+	switch {
+	case person:
+		return ""
+	case m.InReplyTo != "":
+		return "auto-replied"
+	}
+	return "auto-generated"
+}
+
+func addresses(of func(string) string, parties []string) (all []string) {
+	for _, party := range parties {
+		all = append(all, of(party))
+	}
+	return all
+}
+
+// sign signs an email with the newest key of the store's first domain. Where there is none, it leaves the
+// email as it is and says so in the log, once.
+func (s *items) sign(raw []byte) ([]byte, error) {
+	domain := s.store.Domains()[0]
+	keys, err := filepath.Glob(filepath.Join(KeyFolder(s.store.Root(), domain), "*.pem"))
+	if err != nil {
+		return nil, err
+	}
+	if len(keys) == 0 {
+		if !s.warned {
+			s.log.Warn("mail to other domains is not signed (DKIM), and many will refuse it: run `mailtree gateway setup`", "domain", domain)
+		}
+		s.warned = true
+		return raw, nil
+	}
+	newest := slices.Max(keys)
+	key, err := dns.LoadKey(newest)
+	if err != nil {
+		return nil, fmt.Errorf("the key that signs: %w", err)
+	}
+	return (&out.Signer{Domain: domain, Selector: strings.TrimSuffix(filepath.Base(newest), ".pem"), Key: key}).Sign(raw)
+}
+
+// KeyFolder is where the keys of a domain lie that sign its mail, each in a file SELECTOR.pem.
+func KeyFolder(store, domain string) string { return filepath.Join(store, "gateway", domain) }
+
+// Report is as of out.Store. Of a message that was taken back nobody is told.
+func (s *items) Report(ctx context.Context, all []outgoing.Item) error {
+	p, m, err := s.copyOf(ctx, &all[0])
+	var refusal *out.Refusal
+	switch {
+	case errors.Is(err, out.ErrTakenBack):
+		return nil
+	case errors.As(err, &refusal): // the copy was changed: who sent it is in the items
+		from, _, _ := strings.Cut(all[0].From, "@")
+		m = &format.Message{ID: all[0].Message, From: from, Subject: all[0].Message}
+	case err != nil:
+		return err
+	}
+	return p.TellUnsent(ctx, m, all)
+}
