@@ -261,9 +261,17 @@ const (
 	maxReference  = format.MaxReference
 )
 
-// held returns a message of the mailbox's inbox or outbox; nil if it is in neither. A caller that merely
-// knows the id of someone else's message learns nothing about it, above all not its thread.
+// held returns a message of the mailbox's inbox or outbox, by its id or by the Message-ID that it came with;
+// nil if it is in neither. A caller that merely knows the id of someone else's message learns nothing about
+// it, above all not its thread.
 func (b *OpenBox) held(ctx context.Context, id string) (*index.BoxRow, error) {
+	if strings.Contains(id, "@") {
+		m, err := b.box.p.store.index.FromElsewhere(ctx, b.box.p.Slug, id)
+		if err != nil || m == nil {
+			return nil, err
+		}
+		id = m.ID
+	}
 	for _, sent := range []bool{false, true} {
 		rows, err := b.box.p.store.index.Box(ctx, index.BoxQuery{Project: b.box.p.Slug, Agent: b.Name, Sent: sent, ID: id, Limit: 1})
 		if err != nil {
@@ -290,10 +298,14 @@ func (b *OpenBox) join(ctx context.Context, d *Draft) error {
 		if err != nil {
 			return err
 		}
-		if m != nil {
-			d.ThreadID = orElse(m.ThreadID, m.ID)
-			return nil
+		if m == nil {
+			continue
 		}
+		d.ThreadID = orElse(m.ThreadID, m.ID)
+		if id == d.InReplyTo {
+			d.InReplyTo = m.ID
+		}
+		return nil
 	}
 	oldest := format.Cut(before[len(before)-1], format.MaxThread) // other answers to the same message get the same thread
 	m, err := b.box.p.store.index.Message(ctx, b.box.p.Slug, oldest, index.WithoutBody, nil)

@@ -212,6 +212,27 @@ func TestReceiveThread(t *testing.T) {
 	}
 }
 
+// TestAnswerByMessageID: a mailbox that holds an email answers it by the Message-ID that it came with; to
+// another mailbox that id says nothing.
+func TestAnswerByMessageID(t *testing.T) {
+	t.Parallel()
+	p := project(t, ownedBy(500), "Ann", "Bob", "Cy")
+	id := receive(t, p, email(func(in *maildir.Incoming) { in.MessageID = "1@example.org" }))
+	answer := func(from string) *maildir.Sent {
+		sent, err := openBox(t, p, from, 500).Send(t.Context(), maildir.Draft{To: []string{"Ann"}, Body: "b", InReplyTo: "1@example.org"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sent
+	}
+	if got := answer("Bob"); got.InReplyTo != id || got.ThreadID != id {
+		t.Errorf("%+v", got)
+	}
+	if got := answer("Cy"); got.InReplyTo != "1@example.org" || got.ThreadID == id {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestReceiveAtOnce: the messages of a thread, and one message for several mailboxes, that come at the same
 // moment are one thread, and one message.
 func TestReceiveAtOnce(t *testing.T) {
