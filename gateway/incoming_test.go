@@ -1,0 +1,167 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/gateway/auth"
+	"mailtree/gateway/in"
+	"mailtree/gateway/message"
+	"mailtree/maildir"
+	"mailtree/maildir/format"
+	"mailtree/maildir/index"
+)
+
+func TestMain(m *testing.M) {
+	if err := storetest.Isolate(os.Setenv); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+// desk is a store with the mailboxes build in a project and ops in the default one, and who takes its mail in.
+type desk struct {
+	*Incoming
+	t              *testing.T
+	backend, other *maildir.Project
+	bounces        []*message.Bounce
+	failing        error // of the next bounce
+}
+
+func newDesk(t *testing.T, cfg storetest.Config) *desk {
+	t.Helper()
+	d := &desk{t: t}
+	d.Incoming = &Incoming{Store: storetest.Open(t, cfg).Store, Log: slog.New(slog.DiscardHandler)}
+	d.Bounce = func(_ context.Context, b *message.Bounce) error {
+		d.bounces = append(d.bounces, b)
+		return d.failing
+	}
+	make := func(project, name string) *maildir.Project {
+		p, err := d.Store.EnsureProject(t.Context(), project)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.CreateMailbox(t.Context(), name, maildir.Caller{UID: os.Geteuid()}); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	d.backend, d.other = make("/abs/path/backend", "build"), make(maildir.DefaultProject, "ops")
+	return d
+}
+
+// deliver delivers the lines of an email to a mailbox.
+func (d *desk) deliver(mailbox, sender, proven string, lines ...string) error {
+	d.t.Helper()
+	raw := []byte(strings.Join(lines, "\r\n") + "\r\n")
+	m, err := message.Parse(raw)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return d.Deliver(d.t.Context(), &in.Delivery{
+		Mailbox: mailbox, Address: mailbox + "@mailtree.local", Sender: sender, Raw: raw, Message: m, Auth: auth.Result{Domain: proven},
+	})
+}
+
+// newest returns the newest message of a mailbox, of the given number.
+func (d *desk) newest(p *maildir.Project, agent string, want int) *index.Delivery {
+	d.t.Helper()
+	page, err := p.Box(agent, format.Origin{}).Inbox(d.t.Context(), index.InboxQuery{Bodies: true}, false, maildir.Waiting{})
+	if err != nil || len(page.Messages) != want {
+		d.t.Fatalf("%d messages, %v; want %d", len(page.Messages), err, want)
+	}
+	return &page.Messages[0]
+}
+
+// TestParties: of the addresses of an email those of the same project's mailboxes are agents; a sender is
+// one address that is not a mailbox of ours, unless its domain vouches for it.
+func TestParties(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, storetest.Config{})
+	for i, c := range []struct{ from, proven, want string }{
+		{"From: Build <ann@example.org>", "", "ann@example.org"},
+		{"From: ann@example.org, bob@example.org", "", unknownSender},
+		{"From: build@mailtree.local", "", unknownSender},
+		{"From: Ops+x@MAILTREE.local", "", unknownSender},
+		{"From: build@mailtree.local", "mailtree.local", "build@mailtree.local"},
+		{"From: person@mailtree.local", "", "person@mailtree.local"},
+		{"Subject: none", "", unknownSender},
+	} {
+		err := d.deliver("build", "a@example.org", c.proven, c.from, "To: Build+tag@mailtree.local, ops@mailtree.local, BUILD@mailtree.local",
+			"Cc: who@mailtree.local, x@example.net", "Message-ID: <"+c.want+c.proven+">", "", "Hi")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := d.newest(d.backend, "build", i+1)
+		if got.From != c.want || !slices.Equal(got.To, []string{"build", "ops@mailtree.local"}) ||
+			!slices.Equal(got.CC, []string{"who@mailtree.local", "x@example.net"}) || got.Body != "Hi" {
+			t.Errorf("%s: %+v", c.from, got.Message)
+		}
+	}
+}
+
+// TestLookup: an address is a mailbox, whatever its case; one without room is full, and its mail too.
+func TestLookup(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, storetest.Config{Depth: 1})
+	for local, want := range map[string]error{"Build": nil, "ops": nil, "nobody": in.ErrUnknown} {
+		if got, err := d.Lookup(t.Context(), local, "mailtree.local"); !errors.Is(err, want) || err == nil && got != strings.ToLower(local) {
+			t.Errorf("%s: %s, %v", local, got, err)
+		}
+	}
+	if err := d.deliver("build", "", "", "From: a@example.org", "", "1"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Lookup(t.Context(), "build", ""); !errors.Is(err, in.ErrFull) {
+		t.Error(err)
+	}
+	if err := d.deliver("build", "", "", "From: a@example.org", "", "2"); !errors.Is(err, in.ErrFull) {
+		t.Error(err)
+	}
+	if err := d.deliver("nobody", "", "", "From: a@example.org", "", "2"); err == nil {
+		t.Error("mail for nobody was kept")
+	}
+	got, err := d.Missing(t.Context(), &Config{Postmaster: "nobody", CatchAll: ""})
+	if err != nil || !slices.Equal(got, []string{"nobody"}) {
+		t.Error(got, err)
+	}
+}
+
+// TestBounces: a delivery status report of the null sender is told on, and joins the thread of the message
+// that it is about; the sender of a report that could not be told on tries again.
+func TestBounces(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, storetest.Config{})
+	sent, err := d.backend.Box("build", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"build"}, Subject: "s", Body: "b", ThreadID: "T"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := []string{
+		"From: MAILER-DAEMON@example.org", "To: build@mailtree.local", "MIME-Version: 1.0",
+		`Content-Type: multipart/report; report-type=delivery-status; boundary=b`, "",
+		"--b", "", "It failed", "--b", "Content-Type: message/delivery-status", "",
+		"Reporting-MTA: dns; example.org", "", "Final-Recipient: rfc822; x@example.org", "Action: failed", "Status: 5.1.1", "",
+		"--b", "Content-Type: text/rfc822-headers", "", "Message-ID: <" + sent.ID + "@mailtree.local>", "", "--b--",
+	}
+	if err := d.deliver("build", "somebody@example.org", "", report...); err != nil || len(d.bounces) > 0 {
+		t.Errorf("%v: %d bounces of a sender", err, len(d.bounces))
+	}
+	d.failing = errors.New("the disk is full")
+	if err := d.deliver("build", "", "", report...); !errors.Is(err, d.failing) {
+		t.Error(err)
+	}
+	d.failing = nil
+	err = d.deliver("build", "", "", report...)
+	if err != nil || len(d.bounces) != 2 || d.bounces[1].MessageID != sent.ID+"@mailtree.local" {
+		t.Errorf("%v %+v", err, d.bounces)
+	}
+	if got := d.newest(d.backend, "build", 2); got.ThreadID != "T" || got.InReplyTo != sent.ID {
+		t.Errorf("%+v", got.Message)
+	}
+}
