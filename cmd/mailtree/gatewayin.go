@@ -21,7 +21,7 @@ func (a *app) takeMail(ctx context.Context, running *sync.WaitGroup, failed chan
 	incoming := &gateway.Incoming{Store: a.store, Log: a.log}
 	missing, err := incoming.Missing(ctx, settings)
 	if err != nil {
-		return err
+		a.log.Warn("the mailboxes of the settings cannot be looked up now", "error", err)
 	}
 	for _, name := range missing {
 		a.log.Warn("a mailbox of the settings does not exist: mail for it is put off until it is made", "mailbox", name)
