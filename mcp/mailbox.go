@@ -20,6 +20,9 @@ type MailboxAsk struct {
 	Owner   int    `json:"owner,omitempty"`   // uid, of a new one
 	Force   bool   `json:"force,omitempty"`   // delete its mail too
 
+	Trust    string `json:"trust,omitempty"` // a sender that the mailbox is to trust: an address, or @DOMAIN
+	Distrust string `json:"distrust,omitempty"`
+
 	Hook hook.Hook `json:"hook,omitzero"` // the new one; Name alone: the one to remove
 }
 
@@ -34,6 +37,12 @@ type MailboxLine struct {
 	Address string `json:"address"`
 	Project string `json:"project"` // slug
 	Owner   int    `json:"owner_uid"`
+}
+
+// Senders are those whose mail of other domains a mailbox trusts.
+type Senders struct {
+	Address string   `json:"address"` // the mailbox's
+	Senders []string `json:"senders"`
 }
 
 // Hooks are hooks, by mailbox and name.
@@ -105,6 +114,25 @@ func (s *Server) mailboxDelete(ctx context.Context, named *maildir.Project, ask 
 		return line, err
 	}
 	return s.lineOf(p, m), nil
+}
+
+// mailboxTrust changes whom a mailbox trusts, where it is asked to, and lists them.
+func (s *Server) mailboxTrust(ctx context.Context, named *maildir.Project, ask *MailboxAsk) (out Senders, err error) {
+	b, _, err := s.openBox(ctx, named, ask.Mailbox)
+	if err != nil {
+		return out, err
+	}
+	switch {
+	case ask.Trust != "":
+		err = b.TrustSender(ask.Trust)
+	case ask.Distrust != "":
+		err = b.DistrustSender(ask.Distrust)
+	}
+	if err != nil {
+		return out, err
+	}
+	senders, err := b.TrustedSenders()
+	return Senders{s.cfg.Store.Domains().Of(b.Name), tool.Listed(senders)}, err
 }
 
 func (s *Server) mailboxHooks(ctx context.Context, named *maildir.Project, ask *MailboxAsk) (out Hooks, err error) {

@@ -83,6 +83,7 @@ func (s *Server) verbs() map[string]http.Handler {
 		"mailbox-delete": verb(s, s.mailboxDelete),
 		"mailbox-hook":   verb(s, s.mailboxHook),
 		"mailbox-hooks":  verb(s, s.mailboxHooks),
+		"mailbox-trust":  verb(s, s.mailboxTrust),
 		"mailbox-unhook": verb(s, s.mailboxUnhook),
 		"mailboxes":      verb(s, s.mailboxList),
 		"problems":       verb(s, s.problems),

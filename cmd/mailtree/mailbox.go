@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/user"
@@ -26,7 +27,7 @@ func mailboxCommand(p *program) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(mailboxCreateCommand(p), mailboxListCommand(p), mailboxDeleteCommand(p), mailboxHookCommand(p))
+	c.AddCommand(mailboxCreateCommand(p), mailboxListCommand(p), mailboxDeleteCommand(p), mailboxTrustCommand(p), mailboxHookCommand(p))
 	return c
 }
 
@@ -133,6 +134,48 @@ func mailboxDeleteCommand(p *program) *cobra.Command {
 		})
 	}
 	return c
+}
+
+func mailboxTrustCommand(p *program) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "trust NAME [SENDER]",
+		Short: "Trust mail of an address, or of all of a domain, that the domain vouches for; list whom a mailbox trusts",
+		Long: "Have a mailbox trust a sender of another domain: an address, or @DOMAIN for all of it. Mail of that sender counts as\n" +
+			"trusted where DMARC proves that it is from there: it wakes the agent, and hooks run for it. Without a sender those\n" +
+			"that are trusted are listed.\n\n" +
+			"  mailtree mailbox trust support ann@example.net\n" +
+			"  mailtree mailbox trust support @example.org --remove",
+		Args: cobra.RangeArgs(1, 2),
+	}
+	f := p.addDeskFlags(c)
+	remove := c.Flags().Bool("remove", false, "trust the sender no longer")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		ask := mcpserver.MailboxAsk{Mailbox: args[0]}
+		switch {
+		case len(args) == 1 && *remove:
+			return usageError(c, errors.New("--remove: name the sender that is to be trusted no longer"))
+		case *remove:
+			ask.Distrust = args[1]
+		case len(args) == 2:
+			ask.Trust = args[1]
+		}
+		return p.atMailboxes(c.Context(), f, func(ctx context.Context, d *deskWork) error {
+			return askVerb(ctx, d, "mailbox-trust", ask, func(s *mcpserver.Senders) error {
+				showSenders(d, s)
+				return nil
+			})
+		})
+	}
+	return c
+}
+
+func showSenders(d *deskWork, s *mcpserver.Senders) {
+	for _, sender := range s.Senders {
+		d.Printf("%s\n", cli.Line(sender))
+	}
+	if len(s.Senders) == 0 {
+		d.Printf("%s\n", d.Faint(s.Address+" trusts nobody at other domains"))
+	}
 }
 
 func mailboxHookCommand(p *program) *cobra.Command {
