@@ -90,6 +90,8 @@ func (s *Server) verbs() map[string]http.Handler {
 		"project":        verb(s, s.newProject),
 		"projects":       verb(s, s.listProjects),
 		"stop":           s.ownOnly(http.HandlerFunc(s.stopServer)),
+		"queue":          verb(s, s.queue),
+		"check-address":  verb(s, s.checkAddress),
 		"today":          verb(s, s.today),
 		"undo":           verb(s, s.undo),
 		"wait":           streamVerb(s, s.wait),

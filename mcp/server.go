@@ -62,6 +62,10 @@ type Config struct {
 	// Nudge implements POST /mailtree/nudge on the socket: it tells agents of new mail, once or until
 	// ctx ends, and calls told for each agent. nil: the verb does not exist.
 	Nudge func(ctx context.Context, by tool.Caller, watch bool, told func(any)) error
+	// Queue is the mail to other domains that waits; nil: none is sent there.
+	Queue Queue
+	// CheckAddress answers POST /mailtree/check-address: what would become of mail to an address.
+	CheckAddress func(ctx context.Context, address string) (any, error)
 	// Explain words the refusals of POST /mailtree/… on the socket; nil: their own words.
 	Explain func(error) string
 

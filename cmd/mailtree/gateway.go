@@ -27,7 +27,7 @@ func gatewayCommand(p *program) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(gatewaySetupCommand(p))
+	c.AddCommand(gatewaySetupCommand(p), gatewayCheckCommand(p), gatewayQueueCommand(p))
 	return c
 }
 

@@ -231,9 +231,13 @@ func checkStore(ts *testscript.TestScript) {
 
 func scriptEnv(ts *testscript.TestScript) []string {
 	var env []string
-	for _, k := range []string{"HOME", "PATH", "MCP_MAIL_STORE", "GIT_CONFIG_NOSYSTEM", "TMPDIR", "AUTH", "LOG_LEVEL",
+	names := []string{"HOME", "PATH", "MCP_MAIL_STORE", "GIT_CONFIG_NOSYSTEM", "TMPDIR", "AUTH", "LOG_LEVEL",
 		"COMMIT_EXTERNAL", "MAX_MESSAGE_BYTES", "MAX_FANOUT_BYTES", "MAX_PROJECTS", "PROJECT_SCOPE", "MAILBOX_DEPTH", "ATTACHMENT_ROOTS",
-		"SOCKET", "NUDGE", "SUMMARY_COMMAND", "WATCH", "IDLE", "GORACE"} {
+		"SOCKET", "NUDGE", "SUMMARY_COMMAND", "WATCH", "IDLE", "GORACE", "MAIL_DOMAIN"}
+	for _, s := range gatewaySettings() {
+		names = append(names, s.Name)
+	}
+	for _, k := range names {
 		if v := ts.Getenv(k); v != "" {
 			env = append(env, k+"="+v)
 		}

@@ -25,9 +25,9 @@ func refuse(code int, class, subject, detail int, text string) error {
 	return &smtp.SMTPError{Code: code, EnhancedCode: smtp.EnhancedCode{class, subject, detail}, Message: text}
 }
 
-// mailbox is the mailbox of a recipient: its own, that of the name before a plus sign, postmaster's,
+// Mailbox is the mailbox of a recipient: its own, that of the name before a plus sign, postmaster's,
 // the one that catches all. The error is the reply.
-func (s *Server) mailbox(ctx context.Context, address string) (string, error) {
+func (s *Server) Mailbox(ctx context.Context, address string) (string, error) {
 	at := strings.LastIndexByte(address, '@')
 	if at < 0 || !slices.Contains(s.cfg.Domains, strings.ToLower(address[at+1:])) {
 		return "", refuse(550, 5, 7, 1, "Relaying is not allowed: the domain is not served here")

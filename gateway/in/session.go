@@ -59,7 +59,7 @@ func (s *session) Rcpt(address string, _ *smtp.RcptOptions) error {
 	if s.refused >= maxErrors {
 		return refuse(421, 4, 7, 0, "Too many recipients were refused, try again later")
 	}
-	mailbox, err := s.server.mailbox(s.ctx, address)
+	mailbox, err := s.server.Mailbox(s.ctx, address)
 	if err != nil {
 		s.refused++
 		return err

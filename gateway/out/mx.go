@@ -33,7 +33,7 @@ func (m *MX) Deliver(ctx context.Context, i *outgoing.Item, raw []byte, sending 
 	ctx, cancel := context.WithTimeout(ctx, deliveryTime)
 	defer cancel()
 	domain := i.To[strings.LastIndexByte(i.To, '@')+1:]
-	servers, err := m.servers(ctx, domain)
+	servers, err := m.Servers(ctx, domain)
 	if err != nil {
 		return "", err
 	}
@@ -48,8 +48,8 @@ func (m *MX) Deliver(ctx context.Context, i *outgoing.Item, raw []byte, sending 
 	return "", err
 }
 
-// servers lists the servers of a domain, the preferred first. Spec: RFC 5321 5.1, RFC 7505.
-func (m *MX) servers(ctx context.Context, domain string) (hosts []string, err error) {
+// Servers lists the servers of a domain, the preferred first. Spec: RFC 5321 5.1, RFC 7505.
+func (m *MX) Servers(ctx context.Context, domain string) (hosts []string, err error) {
 	all, err := m.Resolver.LookupMX(ctx, domain)
 	var missing *net.DNSError
 	if err != nil && !(errors.As(err, &missing) && missing.IsNotFound) {

@@ -246,6 +246,13 @@ func (q *Queue) Bounce(ctx context.Context, b *message.Bounce) error {
 	return nil
 }
 
+// List lists the items that have not ended.
+func (q *Queue) List(ctx context.Context) ([]outgoing.Item, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.store.Open(ctx)
+}
+
 // Retry queues an item that failed, is unknown or waits, from now on: a person says so. Errors:
 // ErrNoItem.
 func (q *Queue) Retry(ctx context.Context, id string) error {

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"mailtree/cli"
+	"mailtree/gateway"
+	"mailtree/maildir/format"
+	"mailtree/maildir/outgoing"
+	mcpserver "mailtree/mcp"
+)
+
+// checkAddress says what would become of mail to an address, by the settings of this server.
+func (a *app) checkAddress(ctx context.Context, address string) (any, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookups)
+	defer cancel()
+	all, err := a.cfg.Gateway.Check(ctx, a.store, a.cfg.Store, address)
+	return checked{all}, err
+}
+
+// checked is the answer of POST /mailtree/check-address.
+type checked struct {
+	Findings []gateway.Finding `json:"findings"`
+}
+
+func gatewayCheckCommand(p *program) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "check ADDRESS",
+		Short: "Say what would become of mail to an address: mailbox, trust, allow-list, servers, key",
+		Long: "Say what would become of mail to an address, by the settings of the server that runs: of ours from other domains,\n" +
+			"of theirs from here. Nothing is sent. Exit status 0 when nothing is in its way, 1 otherwise.",
+		Args: cobra.ExactArgs(1),
+	}
+	f := &deskFlags{}
+	c.Flags().BoolVar(&f.json, "json", false, "print the answer as JSON")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return p.atMailboxes(c.Context(), f, func(ctx context.Context, d *deskWork) error {
+			bad := false
+			err := askVerb(ctx, d, "check-address", mcpserver.CheckAsk{Address: args[0]}, func(found *checked) error {
+				for _, l := range found.Findings {
+					mark := "ok"
+					if !l.OK {
+						mark, bad = "!!", true
+					}
+					d.Printf("%s  %s\n", mark, cli.Line(l.Text))
+				}
+				return nil
+			})
+			if err == nil && bad {
+				err = &exitError{code: exitFailed}
+			}
+			return err
+		})
+	}
+	return c
+}
+
+func gatewayQueueCommand(p *program) *cobra.Command {
+	var ask mcpserver.QueueAsk
+	c := &cobra.Command{
+		Use:   "queue",
+		Short: "List what is still to be sent to other domains, with the other side's last words",
+		Long: "List what is still to be sent to other domains. With --retry an item is tried from now on, also one that failed, or of\n" +
+			"which it is unknown whether it arrived: then it may arrive twice. With --drop it is not sent, and nobody is told.",
+		Args: cobra.NoArgs,
+	}
+	f := &deskFlags{}
+	c.Flags().BoolVar(&f.json, "json", false, "print the answer as JSON")
+	c.Flags().StringVar(&ask.Retry, "retry", "", "try the item of this id now")
+	c.Flags().StringVar(&ask.Drop, "drop", "", "do not send the item of this id")
+	c.MarkFlagsMutuallyExclusive("retry", "drop")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		return p.atMailboxes(c.Context(), f, func(ctx context.Context, d *deskWork) error {
+			return askVerb(ctx, d, "queue", ask, func(q *mcpserver.Queued) error {
+				showQueue(d, q.Items)
+				return nil
+			})
+		})
+	}
+	return c
+}
+
+func showQueue(d *deskWork, items []outgoing.Item) {
+	rows := make([]cli.Row, len(items))
+	for i, item := range items {
+		next := ""
+		if item.State == outgoing.Queued || item.State == outgoing.Deferred {
+			next = "next " + d.In(format.FormatTime(item.Next))
+		}
+		rows[i] = cli.Row{Cells: []string{
+			item.ID, cli.Line(item.From), cli.Line(item.To), fmt.Sprintf("%s (%d)", item.State, item.Attempts), next, cli.Line(item.Reply),
+		}}
+	}
+	d.Table(rows)
+	if len(rows) == 0 {
+		d.Printf("%s\n", d.Faint("nothing is to be sent"))
+	}
+}

@@ -1,0 +1,129 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"mailtree/gateway/out"
+	"mailtree/maildir"
+	"mailtree/maildir/address"
+	"mailtree/maildir/format"
+)
+
+// Finding is one line of what would become of mail to an address.
+type Finding struct {
+	OK   bool   `json:"ok"`
+	Text string `json:"text"`
+}
+
+// checker collects findings.
+type checker struct {
+	cfg   *Config
+	store *maildir.Store
+	root  string // the store's folder
+	all   []Finding
+}
+
+func (c *checker) ok(form string, args ...any) {
+	c.all = append(c.all, Finding{true, fmt.Sprintf(form, args...)})
+}
+
+func (c *checker) bad(form string, args ...any) {
+	c.all = append(c.all, Finding{false, fmt.Sprintf(form, args...)})
+}
+
+// Check says what would become of mail to an address that comes from other domains or goes there, in a store
+// whose folder is root. Nothing is sent. Errors: ErrInvalid for what is no address.
+func (c *Config) Check(ctx context.Context, store *maildir.Store, root, email string) ([]Finding, error) {
+	a, err := format.ParseAddress(email)
+	if err == nil && a.IsAgent() {
+		a, err = format.ParseAddress(store.Domains().Of(email))
+	}
+	if err != nil {
+		return nil, err
+	}
+	k := &checker{cfg: c, store: store, root: root}
+	if store.Domains().Has(a.Domain) {
+		k.inside(ctx, a)
+	} else {
+		k.outside(ctx, a)
+	}
+	return k.all, nil
+}
+
+// inside is about an address of the store's.
+func (c *checker) inside(ctx context.Context, a format.Address) {
+	c.ok("%s is a domain of this server (MAIL_DOMAIN)", a.Domain)
+	if len(c.cfg.Listen) == 0 {
+		c.bad("mail from other domains does not come in: GATEWAY_LISTEN is not set")
+	}
+	for _, l := range c.cfg.Listen {
+		c.ok("mail from other domains comes in at %s", l.Addr)
+	}
+	incoming := &Incoming{Store: c.store, Log: slog.New(slog.DiscardHandler)}
+	name, err := incoming.Server(c.cfg, 0).Mailbox(ctx, a.String())
+	if err != nil {
+		c.bad("mail to it is refused: %v", err)
+		return
+	}
+	p, agent, err := c.store.MailboxAt(ctx, name)
+	if err != nil {
+		c.bad("mail to it is put off: there is no mailbox %s: `mailtree mailbox create %s`", name, name)
+		return
+	}
+	c.ok("mail to it comes into the mailbox %s of project %s", agent, p.Slug)
+	box, err := p.OpenBox(ctx, agent, maildir.Caller{Root: true}, format.Origin{})
+	var trusted []string
+	if err == nil {
+		trusted, err = box.TrustedSenders()
+	}
+	switch {
+	case err != nil:
+		c.bad("whom the mailbox trusts cannot be told: %v", err)
+	case len(trusted) == 0:
+		c.ok("it trusts nobody at other domains: their mail is kept, wakes nobody and runs no hook")
+	default:
+		c.ok("it trusts %s, where their domain vouches for them", strings.Join(trusted, ", "))
+	}
+	c.signs(a.Domain)
+}
+
+// outside is about an address of another domain.
+func (c *checker) outside(ctx context.Context, a format.Address) {
+	if !slices.Contains(c.cfg.Allow, "*") && !slices.Contains(c.cfg.Allow, a.Domain) {
+		c.bad("mail to it is refused: GATEWAY_ALLOW does not name %s", a.Domain)
+	} else {
+		c.ok("mail to %s may be sent, at most %d an hour from one mailbox", a.Domain, c.cfg.Rate)
+	}
+	if s := c.cfg.Smarthost; s != nil {
+		c.ok("it goes to %s, port %s, which passes it on (GATEWAY_SMARTHOST)", s.Host, s.Port)
+	} else if hosts, err := (&out.MX{Resolver: c.cfg.resolver()}).Servers(ctx, a.Domain); err != nil {
+		c.bad("the domain's mail servers are not known: %v", err)
+	} else {
+		c.ok("it goes to the domain's mail servers: %s", strings.Join(hosts, ", "))
+	}
+	own := c.store.Domains()[0]
+	if own == address.Default {
+		c.bad("its sender is at %s, whom nobody can answer: set MAIL_DOMAIN", own)
+		return
+	}
+	c.signs(own)
+}
+
+// signs is about the key of a domain.
+func (c *checker) signs(domain string) {
+	_, selector, err := LoadKey(c.root, domain)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		c.bad("mail from %s is not signed, for it has no key: `mailtree gateway setup %s` makes one", domain, domain)
+	case err != nil:
+		c.bad("mail from %s is not signed: %v", domain, err)
+	default:
+		c.ok("mail from %s is signed with the key %s", domain, selector)
+	}
+}

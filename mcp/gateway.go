@@ -1,0 +1,57 @@
+package mcp
+
+import (
+	"context"
+
+	"mailtree/maildir"
+	"mailtree/maildir/outgoing"
+	"mailtree/maildir/refusal"
+	"mailtree/mcp/tool"
+)
+
+// Queue is what is to be sent to other domains.
+type Queue interface {
+	// List lists what has not ended.
+	List(ctx context.Context) ([]outgoing.Item, error)
+	// Retry has an item sent from now on.
+	Retry(ctx context.Context, id string) error
+	// Drop ends an item that is not sent.
+	Drop(ctx context.Context, id string) error
+}
+
+// QueueAsk is the body of POST /mailtree/queue: an id at most.
+type QueueAsk struct {
+	Retry string `json:"retry,omitempty"`
+	Drop  string `json:"drop,omitempty"`
+}
+
+// Queued is what is to be sent, once that was done.
+type Queued struct {
+	Items []outgoing.Item `json:"items"`
+}
+
+func (s *Server) queue(ctx context.Context, _ *maildir.Project, ask *QueueAsk) (q Queued, err error) {
+	if s.cfg.Queue == nil {
+		return q, &maildir.Error{What: refusal.Unavailable("This server sends no mail to other domains.")}
+	}
+	switch {
+	case ask.Retry != "":
+		err = s.cfg.Queue.Retry(ctx, ask.Retry)
+	case ask.Drop != "":
+		err = s.cfg.Queue.Drop(ctx, ask.Drop)
+	}
+	if err != nil {
+		return q, err
+	}
+	all, err := s.cfg.Queue.List(ctx)
+	return Queued{tool.Listed(all)}, err
+}
+
+// CheckAsk is the body of POST /mailtree/check-address.
+type CheckAsk struct {
+	Address string `json:"address"`
+}
+
+func (s *Server) checkAddress(ctx context.Context, _ *maildir.Project, ask *CheckAsk) (any, error) {
+	return s.cfg.CheckAddress(ctx, ask.Address)
+}
