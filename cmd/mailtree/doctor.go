@@ -170,6 +170,7 @@ func (d *doctor) server(ctx context.Context) {
 			d.note("wake: %s: %s", project.Project, u.Text)
 		}
 	}
+	d.queue(ctx, c)
 	for _, reason := range append(r.reasons(), r.Error, r.Watcher.Reason) {
 		if reason != "" {
 			d.say("server: %s", reason)
@@ -253,21 +254,6 @@ func (d *doctor) problems(ctx context.Context, v *view) {
 		d.say("file %s in %s: %s", placeOf(format.Printable(p.Path), p.Line), p.Project, p.Reason)
 	}
 	d.sayMore(len(all) - listed)
-}
-
-// gateway names the mailboxes that the settings name and no project has.
-func (d *doctor) gateway(v *view) {
-	g := &d.p.cfg.Gateway
-	for setting, name := range map[string]string{"GATEWAY_POSTMASTER": g.Postmaster, "GATEWAY_CATCHALL": g.CatchAll} {
-		there := name == ""
-		for _, t := range v.trees {
-			_, err := t.Stat(format.AgentsDir + "/" + name)
-			there = there || err == nil
-		}
-		if !there {
-			d.say("%s names the mailbox %s, which does not exist: mail for it is put off until it is made", setting, name)
-		}
-	}
 }
 
 // projects names projects that share a path, and projects of a folder below the top of a work tree:
