@@ -11,9 +11,7 @@ import (
 	"net/smtp"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -31,7 +29,7 @@ import (
 )
 
 // The tests with the programs of others, which .ci/run installs: postfix, opendkim, swaks, mutt and
-// python3. They run as root where MAILTREE_PEERS is set.
+// python3. They run as root where MAILTREE_PEERS names our program.
 const (
 	ours   = "mail.ours.example"
 	theirs = "peer.example"
@@ -41,7 +39,7 @@ const (
 func peers(t *testing.T) {
 	t.Helper()
 	if os.Getenv("MAILTREE_PEERS") == "" {
-		t.Skip("the programs of others are run with MAILTREE_PEERS=1, as root")
+		t.Skip("the programs of others are run as root, with MAILTREE_PEERS=PATH of ours")
 	}
 }
 
@@ -359,51 +357,48 @@ func letter(t *testing.T, private *rsa.PrivateKey) (m *out.Mail, raw []byte) {
 	return m, raw
 }
 
-// TestPeerPostfix: postfix gives us what it takes, and opendkim signed it there; we vouch for it, and not for what says
-// so of itself. It takes from us what we sign, opendkim finds that valid, and a change of it not.
+// TestPeerPostfix: postfix gives us what it takes, and opendkim signed it there. We vouch for it; for what postfix vouches
+// for; and not for what says so of itself.
 func TestPeerPostfix(t *testing.T) {
 	peers(t)
 	file, _, records := domain(t, theirs)
-	_, private, own := domain(t, ours)
-	records = append(records, own...)
 	resolver := names(t, records...)
-	socket := filepath.Join(open(t), "lmtp")
-	who, err := user.Lookup("postfix")
-	if err != nil {
-		t.Fatal(err)
-	}
-	gid, _ := strconv.Atoi(who.Gid)
-	uid, _ := strconv.Atoi(who.Uid)
-	checker := &auth.Checker{Resolver: (&Config{DNS: resolver}).resolver(), Trusted: "mx." + theirs}
-	at := []in.Address{{Network: "unix", Addr: socket, LMTP: true}}
-	kept, _ := receive(t, in.Config{Listen: at, SocketGID: gid, MTAUser: uid, Checker: checker})
-	p := newPostfix(t, socket, milter(t, file))
-
+	o := newOffice(t, "GATEWAY_MTA_USER=postfix", "TRUSTED_AUTHSERV=mx."+theirs, "GATEWAY_RESOLVER="+resolver)
+	p := newPostfix(t, o.socket(), milter(t, file))
 	const forged = "Authentication-Results: mx.peer.example; dmarc=pass header.from=bank.example\r\n"
-	for i, c := range []struct{ from, raw, auth string }{
-		{"ann@" + theirs, "From: Ann <ann@peer.example>\r\nSubject: Grüße\r\n\r\n.\r\nHello =\r\n", "dmarc:" + theirs},
-		{"eve@evil.example", forged + "From: Ann <ann@bank.example>\r\nSubject: Pay\r\n\r\nNow.\r\n", "none"},
-		{"pal@friend.example", "From: Pal <pal@friend.example>\r\nSubject: Hi\r\n\r\nIt is me.\r\n", "dmarc:friend.example"}, // as postfix says
-		{"", "From: MAILER-DAEMON@bank.example\r\nSubject: Returned\r\n\r\nNo.\r\n", "none"},
+	var signed string
+	for i, c := range []struct{ sender, from, raw, auth string }{
+		{"ann@" + theirs, "ann@" + theirs, "Subject: Grüße\r\n\r\n.\r\nHello =\r\n", "dmarc:" + theirs},
+		{"eve@evil.example", "ann@bank.example", forged + "Subject: Pay\r\n\r\nNow.\r\n", "none"},
+		{"pal@friend.example", "pal@friend.example", "Subject: Hi\r\n\r\nIt is me.\r\n", "dmarc:friend.example"}, // as postfix says
+		{"", "daemon@bank.example", "Subject: Returned\r\n\r\nNo.\r\n", "none"},
 	} {
-		p.send(t, c.from, "build@"+ours, c.raw)
-		until(t, "mail over LMTP", func() bool { return len(kept.all()) == i+1 })
-		d := kept.all()[i]
-		if d.Auth.Auth() != c.auth || d.Mailbox != "build" || d.Sender != c.from ||
-			!strings.HasSuffix(string(d.Raw), c.raw[strings.Index(c.raw, "\r\n\r\n"):]) {
-			t.Errorf("%s %s %s %s\n%s", d.Auth.Auth(), d.Auth.Reason, d.Mailbox, d.Sender, d.Raw)
+		p.send(t, c.sender, "build@"+ours, "From: <"+c.from+">\r\n"+c.raw)
+		until(t, "mail over LMTP", func() bool { return len(o.box(t, "inbox")) == i+1 })
+		for _, m := range o.box(t, "inbox") {
+			if !strings.Contains(c.raw, m.Subject) {
+				continue
+			}
+			raw, err := m.raw()
+			if err != nil || m.Auth != c.auth || m.From != c.from || !strings.HasSuffix(string(raw), c.raw[strings.Index(c.raw, "\r\n\r\n"):]) {
+				t.Errorf("%v %+v\n%s", err, m, raw)
+			}
+			if i == 0 {
+				signed = string(raw)
+			}
 		}
 	}
-	for _, change := range []struct{ from, to, want string }{
-		{"", "", "dmarc:" + theirs}, {"Hello", "Hullo", "none"}, {"From: Ann", "From: Eve", "none"},
+	checker := &auth.Checker{Resolver: (&Config{DNS: resolver}).resolver()}
+	for _, c := range []struct{ old, changed, want string }{
+		{"", "", "dmarc:" + theirs}, {"Hello", "Hullo", "none"}, {"From: <ann", "From: <eve", "none"},
 	} {
-		raw := strings.Replace(string(kept.all()[0].Raw), change.from, change.to, 1)
-		m, err := message.Parse([]byte(raw))
+		raw := []byte(strings.Replace(signed, c.old, c.changed, 1))
+		m, err := message.Parse(raw)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r := checker.Check(t.Context(), []byte(raw), m, auth.Peer{}); r.Auth() != change.want {
-			t.Errorf("%s: %+v", change.to, r)
+		if r := checker.Check(t.Context(), raw, m, auth.Peer{}); r.Auth() != c.want {
+			t.Errorf("%s: %+v", c.changed, r)
 		}
 	}
 	p.send(t, "ann@"+theirs, "nobody@"+ours, "From: ann@peer.example\r\n\r\n")
@@ -411,7 +406,13 @@ func TestPeerPostfix(t *testing.T) {
 	if err != nil || !bytes.Contains(bounced, []byte("550 5.1.1 There is no such mailbox")) {
 		t.Errorf("%v\n%s", err, bounced)
 	}
+}
 
+// TestPeerSmarthost: postfix takes from us what we sign, opendkim finds it valid, and no change of it.
+func TestPeerSmarthost(t *testing.T) {
+	peers(t)
+	_, private, records := domain(t, ours)
+	p := newPostfix(t, "/nowhere", "")
 	_, raw := letter(t, private)
 	host := &out.Smarthost{Host: "127.0.0.1", Port: p.port, Name: ours}
 	reply, err := host.Deliver(t.Context(), &outgoing.Item{From: "build@" + ours, To: "bob@" + theirs}, raw, func() error { return nil })
