@@ -190,7 +190,7 @@ func TestUndoClaims(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	if err := p.History.Flush(ctx); err == nil { // which ends the round that began before the last claim
 		t.Fatal("there was a commit beside a lock")
