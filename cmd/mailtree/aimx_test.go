@@ -29,17 +29,25 @@ import (
 type office struct {
 	t                *testing.T
 	dir, exe, socket string
+	env              []string // more of it
 	server           *exec.Cmd
 }
 
 // newOffice starts a server whose socket is open to every user.
 func newOffice(t *testing.T) *office {
 	t.Helper()
-	o := &office{t: t, dir: guesttest.Dir(t)}
-	o.exe, o.socket = guesttest.Program(t, o.dir), filepath.Join(o.dir, "open.sock")
+	o := &office{t: t}
+	o.prepare()
 	o.start()
 	t.Cleanup(func() { o.end(syscall.SIGINT) })
 	return o
+}
+
+// prepare makes the program and the folder.
+func (o *office) prepare() {
+	o.t.Helper()
+	o.dir = guesttest.Dir(o.t)
+	o.exe, o.socket = guesttest.Program(o.t, o.dir), filepath.Join(o.dir, "open.sock")
 }
 
 func (o *office) command(args ...string) *exec.Cmd {
@@ -47,6 +55,7 @@ func (o *office) command(args ...string) *exec.Cmd {
 	cmd.Args[0], cmd.Dir = "mailtree", "/"
 	cmd.Env = []string{"HOME=" + o.dir, "PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1", "SOCKET=" + o.socket,
 		"MCP_MAIL_STORE=" + filepath.Join(o.dir, "store")}
+	cmd.Env = append(cmd.Env, o.env...)
 	return cmd
 }
 

@@ -47,10 +47,10 @@ func (t *Toolset) sendToAgent() tool.Tool {
 // maxKey is the longest msg_id, in bytes, that a caller can send. A file may hold a longer one.
 const maxKey = 256
 
-// shownID is what postal calls a message: the sender's own id where there is one.
+// shownID is what postal calls a message: the sender's own id where there is one. The key of mail of another domain is the server's.
 // See docs/tools.md, "Sending".
 func shownID(m *format.Message) string {
-	if m.Key != "" && len(m.Key) <= maxKey {
+	if m.Key != "" && len(m.Key) <= maxKey && m.Door != format.DoorGateway {
 		return m.Key
 	}
 	return m.ID
