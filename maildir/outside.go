@@ -72,7 +72,12 @@ func (p *Project) planQueue(g *writer.Group, tx *writer.Tx, m *format.Message) e
 			continue
 		}
 		if _, err := format.ParseAddress(from); err != nil {
-			return &Error{What: refusal.Invalid("{field} {name} cannot write to other domains: {cause}."), Field: refusal.From, Name: m.From, Err: err}
+			return &Error{
+				What:  refusal.Invalid("{field} {name} cannot write to other domains: {cause}."),
+				Field: refusal.From,
+				Name:  m.From,
+				Err:   err,
+			}
 		}
 		i := outgoing.Item{
 			ID:        outgoing.ID(m.ID, to),

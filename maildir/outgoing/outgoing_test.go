@@ -161,3 +161,19 @@ func TestPrune(t *testing.T) {
 		t.Errorf("%v %v", err, f.files(t))
 	}
 }
+
+// TestWorst: of several recipients the one is told of whom least can be said.
+func TestWorst(t *testing.T) {
+	t.Parallel()
+	for want, states := range map[State][]State{
+		Sent: {Sent, Sent}, Deferred: {Sent, Deferred, Sending}, Unknown: {Queued, Unknown}, Failed: {Unknown, Failed, Sent},
+	} {
+		var items []Item
+		for _, s := range states {
+			items = append(items, Item{State: s})
+		}
+		if got := Worst(items); got != want {
+			t.Errorf("%s: %s", states, got)
+		}
+	}
+}
