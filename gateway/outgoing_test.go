@@ -1,0 +1,157 @@
+package gateway
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/gateway/message"
+	"mailtree/gateway/out"
+	"mailtree/maildir"
+	"mailtree/maildir/format"
+	"mailtree/maildir/outgoing"
+)
+
+// scene is a store with the agents Ann and Bob, and its queue, which nobody runs.
+type scene struct {
+	*items
+	project *maildir.Project
+}
+
+func newScene(t *testing.T) *scene {
+	t.Helper()
+	o := NewOutgoing(&Config{}, "mail.example.net", slog.New(slog.DiscardHandler))
+	s := storetest.Open(t, storetest.Config{
+		Domains: []string{"mail.example.net"},
+		Outside: maildir.Outside{Allow: []string{"*"}, Queued: o.Queued},
+	})
+	o.Use(s.Store)
+	p, err := s.EnsureProject(t.Context(), "/abs/path/shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"Ann", "Bob"} {
+		if err := p.EnsureAgent(t.Context(), name, maildir.Registration{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &scene{o.items, p}
+}
+
+// send sends a message of Ann, and returns its first item.
+func (s *scene) send(t *testing.T, d maildir.Draft) outgoing.Item {
+	t.Helper()
+	sent, err := s.project.Box("Ann", format.Origin{}).Send(t.Context(), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := s.Find(t.Context(), sent.ID+"@mail.example.net")
+	if err != nil || len(all) == 0 {
+		t.Fatal(err, all)
+	}
+	return all[0]
+}
+
+func (s *scene) email(t *testing.T, i outgoing.Item) *message.Message {
+	t.Helper()
+	raw, err := s.Raw(t.Context(), i)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := message.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// TestEmail: what a message becomes; nobody in bcc is named in it.
+func TestEmail(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	first := s.send(t, maildir.Draft{To: []string{"Bob", "cat@example.org"}, BCC: []string{"dan@example.org"}, Subject: "Plan", Body: "**b**"})
+	m := s.email(t, first)
+	if strings.Join(m.To, " ") != "Bob@mail.example.net cat@example.org" || m.From != "Ann@mail.example.net" || m.MessageID != first.MessageID ||
+		!strings.Contains(m.HTML, "<strong>b</strong>") || m.AutoSubmitted != "auto-generated" {
+		t.Errorf("%+v", m)
+	}
+	answer := s.send(t, maildir.Draft{
+		To: []string{"cat@example.org"}, Body: "**b**", InReplyTo: first.Message, Variants: maildir.Variants{TextOnly: true},
+	})
+	if m := s.email(t, answer); m.InReplyTo != first.MessageID || m.HTML != "" || m.AutoSubmitted != "auto-replied" {
+		t.Errorf("%+v", m)
+	}
+	own := s.send(t, maildir.Draft{To: []string{"cat@example.org"}, Body: "b", Variants: maildir.Variants{HTML: "<p style='x'>own</p>"}})
+	if m := s.email(t, own); m.HTML != "<p style='x'>own</p>" || len(m.Attachments) > 0 {
+		t.Errorf("%+v", m)
+	}
+}
+
+// TestTakenBack: a message that is undone before it leaves is not sent, and one whose copy in the outbox was
+// changed by hand is refused.
+func TestTakenBack(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	undone := s.send(t, maildir.Draft{To: []string{"cat@example.org"}, Body: "b"})
+	if _, err := s.project.Box("Ann", format.Origin{}).Undo(t.Context(), maildir.Undoing{ID: undone.Message}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Raw(t.Context(), undone); !errors.Is(err, out.ErrTakenBack) {
+		t.Errorf("undone: %v", err)
+	}
+	changed := s.send(t, maildir.Draft{To: []string{"cat@example.org"}, Body: "the text"})
+	files, err := filepath.Glob(filepath.Join(s.project.Tree.Dir(), "agents/Ann/outbox/*/*/*", changed.Message+".md"))
+	if err != nil || len(files) != 1 {
+		t.Fatal(err, files)
+	}
+	data, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(files[0], []byte(strings.Replace(string(data), "the text", "a forgery", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var refusal *out.Refusal
+	if _, err := s.Raw(t.Context(), changed); !errors.As(err, &refusal) {
+		t.Errorf("changed: %v", err)
+	}
+}
+
+// TestReport: Postmaster tells the sender once of the same items, in the thread, and names nobody in bcc.
+func TestReport(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	i := s.send(t, maildir.Draft{To: []string{"cat@example.org"}, BCC: []string{"dan@example.org"}, Body: "b"})
+	all, err := s.Find(t.Context(), i.MessageID)
+	if err != nil || len(all) != 2 {
+		t.Fatal(err, all)
+	}
+	for n := range all {
+		all[n].State, all[n].Reply = outgoing.Failed, "550 5.1.1 no"
+	}
+	for range 2 {
+		if err := s.Report(t.Context(), all); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all[0].Queued = all[0].Queued.Add(time.Hour) // sent again by a person
+	if err := s.Report(t.Context(), all[:1]); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(s.project.Tree.Dir(), "agents/Ann/inbox/*/*/*/*.md"))
+	if err != nil || len(files) != 2 {
+		t.Fatalf("%v %q", err, files)
+	}
+	for _, f := range files {
+		data, err := os.ReadFile(f)
+		if err != nil || strings.Contains(string(data), "dan@") || !strings.Contains(string(data), `"in_reply_to": "`+i.Message+`"`) ||
+			!strings.Contains(string(data), "cat@example.org: failed. 550 5.1.1 no") {
+			t.Errorf("%v %s", err, data)
+		}
+	}
+}
