@@ -310,6 +310,9 @@ func SplitMessage(data []byte) (header []byte, body string, err error) {
 		return unfit("starts with a byte order mark: save as UTF-8 without BOM")
 	case bytes.HasSuffix(first, []byte("\r")):
 		return unfit("CRLF line ends in the header: save with LF")
+	case string(first) == "+++":
+		return unfit("the header is TOML between lines +++, as AIMX writes it: write it as JSON between a line " + fenceOpen +
+			" and a line ---, with \"id\" (the file's name without .md), \"from\", \"to\" (a list), \"subject\" and \"created\" (its date)")
 	case string(first) != fenceOpen:
 		return unfit("does not start with a line " + fenceOpen + ": write the header below such a line, as JSON")
 	}
