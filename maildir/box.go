@@ -12,6 +12,7 @@ import (
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 	"mailtree/maildir/keys"
+	"mailtree/maildir/outgoing"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/writer"
 )
@@ -61,7 +62,8 @@ func (b *OpenBox) List(ctx context.Context, q index.BoxQuery) ([]index.BoxRow, e
 	return b.box.p.store.index.Box(ctx, q)
 }
 
-// Whether all recipients have a sent message.
+// Whether all recipients have a sent message of which nothing leaves the server. Of others it is an
+// outgoing.State: that of the recipient of whom least can be said.
 const (
 	Delivered = "delivered" // this server wrote every copy, or every recipient has one
 	Pending   = "pending"   // a file that was put into the outbox by hand and that not every recipient has
@@ -70,6 +72,9 @@ const (
 // Delivery says whether all recipients have the message of a row of the outbox, and since when; zero if
 // unknown. It is computed, because no header says it.
 func (b *OpenBox) Delivery(r *index.BoxRow) (status string, at time.Time) {
+	if left := b.box.p.Deliveries(&r.Message); len(left) > 0 {
+		return string(outgoing.Worst(left)), time.Time{}
+	}
 	if _, ok := b.box.p.store.verifiedHere(&r.Message); ok {
 		return Delivered, r.Created // the server writes all copies or none
 	}
@@ -80,6 +85,9 @@ func (b *OpenBox) Delivery(r *index.BoxRow) (status string, at time.Time) {
 	}
 	return Pending, time.Time{}
 }
+
+// Deliveries returns what became of the message of a row of the outbox: see Project.Deliveries.
+func (b *OpenBox) Deliveries(r *index.BoxRow) []outgoing.Item { return b.box.p.Deliveries(&r.Message) }
 
 // How far to trust a message in an inbox.
 const (

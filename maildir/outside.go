@@ -134,6 +134,42 @@ func (e *emails) count(p *Project, agent string, n int, now time.Time) error {
 	}
 }
 
+// Deliveries returns what became of a message for its recipients at other domains, in their order. It leaves
+// out recipients of whom the queue knows nothing, or nothing any more.
+func (p *Project) Deliveries(m *format.Message) (all []outgoing.Item) {
+	for _, to := range m.Recipients() {
+		if i := p.itemOf(m, to); i != nil {
+			all = append(all, *i)
+		}
+	}
+	return all
+}
+
+// itemOf returns the item of a message for a recipient; nil if there is none, or if this server did not send
+// the message.
+func (p *Project) itemOf(m *format.Message, to string) *outgoing.Item {
+	if isAgent(to) {
+		return nil
+	}
+	if _, ok := p.store.verifiedHere(m); !ok || m.Project != p.name() {
+		return nil
+	}
+	i, err := p.Outgoing().Get(outgoing.ID(m.ID, to))
+	if err != nil {
+		p.store.cfg.Log.Warn("what became of a message cannot be read", "project", p.Slug, "id", m.ID, "error", err)
+	}
+	return i
+}
+
+// outsideReceipt returns the receipt of a recipient at another domain. It is delivered once it is sent.
+func (p *Project) outsideReceipt(m *format.Message, name, kind string) index.Receipt {
+	r := index.Receipt{Agent: name, Kind: kind}
+	if i := p.itemOf(m, name); i != nil {
+		r.Delivered, r.Status, r.Reply = i.State == outgoing.Sent, string(i.State), i.Reply
+	}
+	return r
+}
+
 // SentOutside returns the sender's copy of a message that this server sent; nil if the message was taken back.
 // It returns ErrConflict for a copy that does not have this server's seal, and the errors of the file system.
 func (p *Project) SentOutside(ctx context.Context, id string) (*format.Message, error) {

@@ -33,8 +33,21 @@ func (p *Project) deliveredAt(m *index.MessageRow) (at format.Stamp) {
 // recipients, and their names, are only for the sender (Invariant I7).
 func (p *Project) addReceipts(ctx context.Context, m *index.MessageRow, forSender bool) error {
 	holders, err := p.store.index.Receipts(ctx, p.Slug, m.ID)
-	if err == nil {
-		p.putReceipts(m, holders[m.ID], forSender)
+	if err != nil {
+		return err
+	}
+	p.putReceipts(m, holders[m.ID], forSender)
+	if !forSender {
+		return nil
+	}
+	sent, err := p.store.index.Box(ctx, index.BoxQuery{Project: p.Slug, Agent: m.From, ID: m.ID, Sent: true, Limit: 1})
+	for i := range sent {
+		for _, name := range sent[i].BCC {
+			if !isAgent(name) {
+				m.BCC = append(m.BCC, name)
+				m.Receipts = append(m.Receipts, p.outsideReceipt(&m.Message, name, "bcc"))
+			}
+		}
 	}
 	return err
 }
@@ -44,6 +57,10 @@ func (p *Project) putReceipts(m *index.MessageRow, holders []index.Receipt, forS
 	at := p.deliveredAt(m)
 	m.Receipts = []index.Receipt{}
 	add := func(name, kind string) {
+		if !isAgent(name) {
+			m.Receipts = append(m.Receipts, p.outsideReceipt(&m.Message, name, kind))
+			return
+		}
 		r := index.Receipt{Agent: name, Kind: kind}
 		if i := slices.IndexFunc(holders, func(h index.Receipt) bool { return h.Agent == name }); i >= 0 {
 			r.Delivered, r.DeliveredAt, r.Marks = true, at, holders[i].Marks

@@ -268,6 +268,8 @@ func sayReceipts(receipts []index.Receipt) string {
 		switch {
 		case i == maxListed:
 			return strings.Join(append(said, "…"), ", ")
+		case r.Status != "":
+			said = append(said, r.Agent+" is at another domain ("+r.Status+")")
 		case !r.Delivered:
 			said = append(said, r.Agent+" no longer has it")
 		case r.Acked:

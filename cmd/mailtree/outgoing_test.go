@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"mailtree/gateway"
 	"mailtree/gateway/dns"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 )
 
 // smtpPeer is a mail server that takes everything, and keeps it. While it is told to hold, it answers for no
@@ -96,14 +98,26 @@ func TestOutgoing(t *testing.T) {
 	}
 	d.must("create_agent", map[string]any{"project_key": "/p/shop", "program": "x", "model": "y", "task_description": "t", "name_hint": "Ann"})
 	d.must("create_agent", map[string]any{"project_key": "/p/shop", "program": "x", "model": "y", "task_description": "t", "name_hint": "Bob"})
-	send := func(subject string, to ...string) {
+	send := func(subject, bcc string, to ...string) (id string) {
 		t.Helper()
-		d.must("send_message", map[string]any{"project_key": "/p/shop", "from_agent": "Ann", "to": to, "bcc": []string{}, "subject": subject,
-			"body_md": "It is **out**."})
+		var made struct{ ID string }
+		err := d.call("send_message", map[string]any{"project_key": "/p/shop", "from_agent": "Ann", "to": to, "bcc": strings.Fields(bcc),
+			"subject": subject, "body_md": "It is **out**."}, &made)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made.ID
 	}
-	send("The first", "Bob", "cat@example.org")
-	until(t, "the first message to arrive", 10*time.Second, func() bool { return len(peer.messages()) == 1 })
+	id := send("The first", "dan@example.org", "Bob", "cat@example.org")
+	until(t, "the first message to arrive", 10*time.Second, func() bool { return len(peer.messages()) == 2 })
+	until(t, "receipts to say so", 10*time.Second, func() bool {
+		said := d.receipts(id)
+		return said == "Bob  true,cat@example.org sent true,dan@example.org sent true"
+	})
 	first := peer.messages()[0]
+	if bytes.Contains(first, []byte("dan@")) {
+		t.Errorf("it names a recipient in bcc:\n%s", first)
+	}
 	for _, want := range []string{"To: <Bob@mail.example.net>, <cat@example.org>\r\n", "Auto-Submitted: auto-generated\r\n", "<strong>out</strong>"} {
 		if !bytes.Contains(first, []byte(want)) {
 			t.Errorf("no %q in\n%s", want, first)
@@ -121,7 +135,7 @@ func TestOutgoing(t *testing.T) {
 		t.Errorf("the signature: %v %+v", err, v)
 	}
 
-	send("The second", "nobody@example.org")
+	send("The second", "", "nobody@example.org")
 	report := d.awaitReport("Not delivered: The second")
 	if !strings.Contains(report, "nobody@example.org: failed. 550 5.1.1 no such user") {
 		t.Errorf("the report says %q", report)
@@ -130,8 +144,8 @@ func TestOutgoing(t *testing.T) {
 	peer.mu.Lock()
 	peer.hold = make(chan struct{})
 	peer.mu.Unlock()
-	send("The third", "cat@example.org")
-	until(t, "the third message to arrive", 10*time.Second, func() bool { return len(peer.messages()) == 2 })
+	id = send("The third", "", "cat@example.org")
+	until(t, "the third message to arrive", 10*time.Second, func() bool { return len(peer.messages()) == 3 })
 	d.kill()
 	peer.mu.Lock()
 	close(peer.hold)
@@ -139,13 +153,33 @@ func TestOutgoing(t *testing.T) {
 	peer.mu.Unlock()
 	d.start()
 	d.awaitReport("Perhaps not delivered: The third")
-	if n := len(peer.messages()); n != 2 {
+	if said := d.receipts(id); said != "cat@example.org unknown false" {
+		t.Errorf("the receipt says %s", said)
+	}
+	if n := len(peer.messages()); n != 3 {
 		t.Errorf("%d messages were sent", n)
 	}
-	if open, _ := filepath.Glob(filepath.Join(d.tree(), format.QueueDir, "*.json")); len(open) > 0 {
-		t.Errorf("still open: %s", open)
-	}
+	until(t, "the queue to be empty", 10*time.Second, func() bool {
+		open, _ := filepath.Glob(filepath.Join(d.tree(), format.QueueDir, "*.json"))
+		return len(open) == 0
+	})
 	d.stop()
+}
+
+// receipts is what Ann is told of the recipients of a message of hers.
+func (d *daemon) receipts(id string) string {
+	d.t.Helper()
+	var page struct {
+		Messages []struct{ Receipts []index.Receipt }
+	}
+	if err := d.call("check_my_messages", map[string]any{"project_key": "/p/shop", "agent_name": "Ann", "message_id": id}, &page); err != nil {
+		d.t.Fatal(err)
+	}
+	var all []string
+	for _, r := range page.Messages[0].Receipts {
+		all = append(all, fmt.Sprint(r.Agent, " ", r.Status, " ", r.Delivered))
+	}
+	return strings.Join(all, ",")
 }
 
 // must is call of a tool that must do what it is asked.

@@ -84,6 +84,8 @@ func reason(text string) string {
 // howFar returns the last thing that a recipient did with a message.
 func howFar(r *index.Receipt) string {
 	switch {
+	case r.Status != "":
+		return strings.TrimSuffix(r.Status+": "+cli.Line(r.Reply), ": ")
 	case r.Acked:
 		return "acknowledged"
 	case r.Read:

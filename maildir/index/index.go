@@ -245,10 +245,12 @@ type Marks struct {
 // Receipt is the state of one recipient's delivery.
 type Receipt struct {
 	Agent       string       `json:"agent"`
-	Kind        string       `json:"kind"`                  // to, cc, bcc
-	Delivered   bool         `json:"delivered"`             // the recipient's copy exists
-	DeliveredAt format.Stamp `json:"delivered_ts,omitzero"` // zero: there is no copy, or this server did not write it
-	AnnouncedAt format.Stamp `json:"announced_ts,omitzero"` // zero: no session of the agent was told of it, or that is forgotten
+	Kind        string       `json:"kind"`                      // to, cc, bcc
+	Delivered   bool         `json:"delivered"`                 // the recipient's copy exists
+	DeliveredAt format.Stamp `json:"delivered_ts,omitzero"`     // zero: there is no copy, or this server did not write it
+	AnnouncedAt format.Stamp `json:"announced_ts,omitzero"`     // zero: no session of the agent was told of it, or that is forgotten
+	Status      string       `json:"delivery_status,omitempty"` // of an address at another domain: an outgoing.State
+	Reply       string       `json:"delivery_reply,omitempty"`  // the last word of its server
 	Marks
 }
 

@@ -18,6 +18,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,6 +63,14 @@ func (i *Item) Ended() bool {
 
 // Pending reports whether what becomes of the item is still open.
 func (i *Item) Pending() bool { return i.State == Queued || i.State == Deferred || i.State == Sending }
+
+// Worst returns the state to tell of several items: that of one that failed, else of one of which it is not
+// known, else the one furthest from being sent.
+func Worst(items []Item) State {
+	order := []State{Failed, Unknown, Queued, Deferred, Sending, Sent}
+	worst := slices.MinFunc(items, func(a, b Item) int { return slices.Index(order, a.State) - slices.Index(order, b.State) })
+	return worst.State
+}
 
 // ID returns the id of the item of a message for a recipient.
 func ID(message, to string) string {

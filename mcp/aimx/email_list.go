@@ -17,7 +17,7 @@ type rowShape struct {
 	Date    string `json:"date"`
 	Auth    string `json:"auth" jsonschema:"who vouches for the sender; self-asserted: nobody"`
 	Read    *bool  `json:"read,omitempty" jsonschema:"in the inbox"`
-	Status  string `json:"delivery_status,omitempty" jsonschema:"in the sent folder: delivered or pending"`
+	Status  string `json:"delivery_status,omitempty" jsonschema:"in the sent folder: delivered, pending; of mail to other domains queued, deferred, sending, sent, unknown, failed"`
 }
 
 type emailsShape struct {

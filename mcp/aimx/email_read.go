@@ -3,6 +3,7 @@ package aimx
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -20,7 +21,8 @@ type letterShape struct {
 	Read        *bool  `json:"read,omitempty"`
 	Trusted     string `json:"trusted,omitempty" jsonschema:"true: the server knew the sender; none: it did not; false: not sent like this"`
 	Auth        string `json:"auth" jsonschema:"who vouches for the sender; self-asserted: nobody"`
-	Status      string `json:"delivery_status,omitempty" jsonschema:"delivered or pending"`
+	Status      string `json:"delivery_status,omitempty" jsonschema:"delivered, pending; of mail to other domains queued, deferred, sending, sent, unknown, failed"`
+	Reply       string `json:"delivery_reply,omitempty" jsonschema:"of each address at another domain: its state and the last word of its server"`
 	DeliveredAt string `json:"delivered_at,omitempty"`
 	Truncated   bool   `json:"content_truncated,omitempty" jsonschema:"true: it goes on at next_offset"`
 	Bytes       int64  `json:"content_bytes,omitempty" jsonschema:"of the whole file"`
@@ -54,19 +56,19 @@ func (t *toolset) emailRead() tool.Tool {
 		q.Beside = func(l *maildir.Letter) int {
 			s := t.shapeLetter(b, l, outbox)
 			s.Content = ""
-			return tool.InText.Size(s) + tool.InText.Size(s.note())
+			return tool.InText.Size(s) + tool.InText.Size(s.facts())
 		}
 		l, err := b.Read(ctx, q)
 		if err != nil {
 			return nil, err
 		}
 		s := t.shapeLetter(b, l, outbox)
-		return tool.Result{Text: string(l.Data), Value: s, Note: s.note()}, nil
+		return tool.Result{Text: string(l.Data), Value: s, Note: s.facts()}, nil
 	})
 }
 
-// note says beside the file, for clients that show their model texts only, what stands in fields beside it.
-func (s *letterShape) note() string {
+// facts says beside the file, for clients that show their model texts only, what stands in fields beside it.
+func (s *letterShape) facts() string {
 	lines := []string{"message_id: " + s.MessageID}
 	add := func(name, value string) {
 		if value != "" {
@@ -80,6 +82,7 @@ func (s *letterShape) note() string {
 	}
 	add("trusted", s.Trusted)
 	add("delivery_status", s.Status)
+	add("delivery_reply", strings.ReplaceAll(s.Reply, "\n", "; "))
 	add("auth", s.Auth)
 	if s.Next > 0 {
 		lines = append(lines, goesOn(int(s.Next)))
@@ -106,5 +109,10 @@ func (t *toolset) shapeLetter(b *maildir.OpenBox, l *maildir.Letter, outbox bool
 	}
 	status, at := b.Delivery(&l.BoxRow)
 	s.Status, s.DeliveredAt = status, tool.Stamp(at)
+	var replies []string
+	for _, i := range b.Deliveries(&l.BoxRow) {
+		replies = append(replies, strings.TrimSuffix(fmt.Sprintf("%s: %s: %s", i.To, i.State, i.Reply), ": "))
+	}
+	s.Reply = strings.Join(replies, "\n")
 	return s
 }
