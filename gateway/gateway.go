@@ -3,6 +3,7 @@
 //	gateway.go  the configuration, and what runs
 //	incoming.go which mailbox gets what, and how it is kept
 //	outgoing.go sends what the projects of a store have queued
+//	setup.go    where the keys of domains lie; check.go says what would become of mail to an address
 //	in/         takes mail over SMTP and LMTP
 //	out/        composes, signs and sends mail, and tries until it is sent
 //	message/    reads an email into a neutral struct
