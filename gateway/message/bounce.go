@@ -23,33 +23,33 @@ type Recipient struct {
 }
 
 // bounce takes from a part what it says about a message that was not delivered.
-func (w *walker) bounce(kind string, data []byte) {
-	if kindOfReport, params := w.parameters(value(w.m.Header, "Content-Type")); kindOfReport != "multipart/report" ||
+func (m *Message) bounce(kind string, data []byte) {
+	if kindOfReport, params := m.parameters(value(m.Header, "Content-Type")); kindOfReport != "multipart/report" ||
 		!strings.EqualFold(params["report-type"], "delivery-status") {
 		return
 	}
-	if w.m.Bounce == nil {
-		w.m.Bounce = &Bounce{}
+	if m.Bounce == nil {
+		m.Bounce = &Bounce{}
 	}
 	switch kind {
 	case "message/delivery-status", "message/global-delivery-status":
-		w.m.Bounce.Recipients = append(w.m.Bounce.Recipients, w.recipients(data)...)
+		m.Bounce.Recipients = append(m.Bounce.Recipients, m.recipients(data)...)
 	case "message/rfc822", "message/global", "text/rfc822-headers", "message/rfc822-headers":
 		head, _ := splitHeader(data)
 		original := Message{Header: new(Message).fields(head[:min(len(head), MaxHeader)])}
-		if w.m.Bounce.MessageID == "" {
-			w.m.Bounce.MessageID = last(original.ids("Message-ID", 1))
+		if m.Bounce.MessageID == "" {
+			m.Bounce.MessageID = last(original.ids("Message-ID", 1))
 		}
 	}
 }
 
 // recipients reads the groups of fields of a report: the first is about the message, the others each
 // about one recipient.
-func (w *walker) recipients(data []byte) (all []Recipient) {
+func (m *Message) recipients(data []byte) (all []Recipient) {
 	for len(data) > 0 && len(all) < maxAddresses {
 		var group []byte
 		group, data = splitHeader(bytes.TrimLeft(data, "\r\n"))
-		fields := w.m.fields(group)
+		fields := m.fields(group)
 		to := value(fields, "Final-Recipient")
 		if to == "" {
 			to = value(fields, "Original-Recipient")

@@ -17,7 +17,7 @@ import (
 
 // decode undoes the transfer encoding of a part. What is wrong in it is named and left as it stands:
 // a program that cuts or wraps lines must not make a text unreadable.
-func (w *walker) decode(header []Field, body []byte) (data []byte) {
+func (m *Message) decode(header []Field, body []byte) (data []byte) {
 	whole := true
 	encoding := keyword(value(header, "Content-Transfer-Encoding"))
 	switch encoding {
@@ -28,11 +28,11 @@ func (w *walker) decode(header []Field, body []byte) (data []byte) {
 	case "base64":
 		data, whole = fromBase64(body)
 	default:
-		w.m.problem("the transfer encoding %s is unknown: the part is kept as it came", format.Quote(encoding))
+		m.problem("the transfer encoding %s is unknown: the part is kept as it came", format.Quote(encoding))
 		return bytes.Clone(body)
 	}
 	if !whole {
-		w.m.problem("a part is not what %s allows", encoding)
+		m.problem("a part is not what %s allows", encoding)
 	}
 	return data
 }
@@ -85,8 +85,8 @@ func fromBase64(body []byte) (data []byte, whole bool) {
 }
 
 // decodeText is the text of a part: decoded, in UTF-8, with LF as line end.
-func (w *walker) decodeText(header []Field, body []byte, params map[string]string) string {
-	text := w.toUTF8(params["charset"], w.decode(header, body))
+func (m *Message) decodeText(header []Field, body []byte, params map[string]string) string {
+	text := m.toUTF8(params["charset"], m.decode(header, body))
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	text = strings.ReplaceAll(text, "\r", "\n")
 	text = strings.ReplaceAll(text, "\x00", "\ufffd")
@@ -95,7 +95,7 @@ func (w *walker) decodeText(header []Field, body []byte, params map[string]strin
 
 // toUTF8 reads a text of a charset. Where the charset is unknown, or the text breaks its rules, it
 // is UTF-8 if it can be, else Windows-1252.
-func (w *walker) toUTF8(name string, data []byte) string {
+func (m *Message) toUTF8(name string, data []byte) string {
 	name = strings.ToLower(strings.TrimSpace(name))
 	ascii, unicode := name == "" || name == "us-ascii" || name == "ascii", name == "utf-8" || name == "utf8"
 	switch {
@@ -104,12 +104,12 @@ func (w *walker) toUTF8(name string, data []byte) string {
 	case ascii, name == "iso-8859-1", name == "latin1": // which programs write where they mean its successor
 		return latin(string(data))
 	case unicode:
-		w.m.problem("a part is not in UTF-8, as it says")
+		m.problem("a part is not in UTF-8, as it says")
 		return latinWhereNotUTF8(data)
 	}
 	text, err := fromCharset(name, data)
 	if err != nil {
-		w.m.problem("the charset %s is unknown: the text may be wrong", format.Quote(name))
+		m.problem("the charset %s is unknown: the text may be wrong", format.Quote(name))
 		return latinWhereNotUTF8(data)
 	}
 	return text

@@ -73,6 +73,8 @@ type Message struct {
 	Repeated      []string // fields that must stand once and stand more often; the first one counts here
 	Problems      []string // what could not be read, as sentences without their end
 	Hash          [32]byte // see hash
+
+	parts int // that were read
 }
 
 // Attachment is a file that came with a message.
@@ -109,8 +111,7 @@ func Parse(raw []byte) (*Message, error) {
 		return nil, ErrLoop
 	}
 	m.readHeader()
-	w := &walker{m: m}
-	m.setText(w.part(m.Header, body, 0, "text/plain"))
+	m.setText(m.part(m.Header, body, 0, "text/plain"))
 	m.Hash = hash(m.Header, body)
 	return m, nil
 }

@@ -15,63 +15,57 @@ import (
 // piece is a text that a message shows, in the versions that it has.
 type piece struct{ plain, html string }
 
-// walker goes through the parts of a message.
-type walker struct {
-	m     *Message
-	parts int
-}
-
 // part reads one part and those in it, and returns the texts that it shows. Its attachments it adds
 // to the message. A part that does not say what it is has the type byDefault.
-func (w *walker) part(header []Field, body []byte, depth int, byDefault string) []piece {
-	kind, params := w.contentType(header, byDefault)
+func (m *Message) part(header []Field, body []byte, depth int, byDefault string) []piece {
+	kind, params := m.contentType(header, byDefault)
 	if strings.HasPrefix(kind, "multipart/") {
 		if depth == maxDepth {
-			w.m.problem("parts lie in each other more than %d deep: the rest is in the raw message", maxDepth)
+			m.problem("parts lie in each other more than %d deep: the rest is in the raw message", maxDepth)
 			return nil
 		}
-		if parts := w.split(body, params["boundary"]); len(parts) > 0 {
-			return w.multipart(kind, parts, depth)
+		if parts := m.split(body, params["boundary"]); len(parts) > 0 {
+			return m.multipart(kind, parts, depth)
 		}
-		w.m.problem("%s has no parts: it is shown as text", kind)
-		return []piece{{plain: w.decodeText(header, body, nil)}}
+		m.problem("%s has no parts: it is shown as text", kind)
+		return []piece{{plain: m.decodeText(header, body, nil)}}
 	}
-	name := w.fileName(header, params)
+	name := m.fileName(header, params)
 	disposition := keyword(value(header, "Content-Disposition"))
 	if disposition != "attachment" && name == "" {
 		switch kind {
 		case "text/plain", "text/markdown":
-			w.m.Markdown = w.m.Markdown || kind == "text/markdown"
-			return []piece{{plain: w.decodeText(header, body, params)}}
+			m.Markdown = m.Markdown || kind == "text/markdown"
+			return []piece{{plain: m.decodeText(header, body, params)}}
 		case "text/html":
-			return []piece{{html: w.decodeText(header, body, params)}}
+			return []piece{{html: m.decodeText(header, body, params)}}
 		}
 	}
-	data := w.decode(header, body)
-	w.bounce(kind, data)
-	w.attach(name, kind, data)
+	data := m.decode(header, body)
+	m.bounce(kind, data)
+	m.attach(name, kind, data)
 	return nil
 }
 
 // multipart reads the parts of a part.
-func (w *walker) multipart(kind string, parts [][]byte, depth int) (pieces []piece) {
+func (m *Message) multipart(kind string, parts [][]byte, depth int) (pieces []piece) {
 	byDefault := "text/plain"
 	if kind == "multipart/digest" {
 		byDefault = "message/rfc822"
 	}
 	for _, raw := range parts {
-		if w.parts++; w.parts > maxParts {
-			if w.parts == maxParts+1 {
-				w.m.problem("there are more than %d parts: the rest is in the raw message", maxParts)
+		if m.parts++; m.parts > maxParts {
+			if m.parts == maxParts+1 {
+				m.problem("there are more than %d parts: the rest is in the raw message", maxParts)
 			}
 			break
 		}
 		head, body := splitHeader(raw)
 		if len(head) > MaxHeader {
-			w.m.problem("the header of a part has more than %d KiB: it is left out", MaxHeader>>10)
+			m.problem("the header of a part has more than %d KiB: it is left out", MaxHeader>>10)
 			continue
 		}
-		pieces = append(pieces, w.part(w.m.fields(head), body, depth+1, byDefault)...)
+		pieces = append(pieces, m.part(m.fields(head), body, depth+1, byDefault)...)
 	}
 	if kind == "multipart/alternative" && len(pieces) > 1 {
 		var one piece
@@ -84,32 +78,28 @@ func (w *walker) multipart(kind string, parts [][]byte, depth int) (pieces []pie
 	return pieces
 }
 
+// mediaType is two words with a slash between. Spec: RFC 2045 5.1.
+var mediaType = regexp.MustCompile(`^[^\x00-\x20\x7f-\x{10ffff}()<>@,;:\\"/\[\]?=]+/[^\x00-\x20\x7f-\x{10ffff}()<>@,;:\\"/\[\]?=]+$`)
+
 // contentType is the media type of a part with its parameters.
-func (w *walker) contentType(header []Field, byDefault string) (kind string, params map[string]string) {
+func (m *Message) contentType(header []Field, byDefault string) (kind string, params map[string]string) {
 	field := value(header, "Content-Type")
 	if strings.TrimSpace(field) == "" {
 		return byDefault, nil
 	}
-	kind, params = w.parameters(field)
-	if main, sub, ok := strings.Cut(kind, "/"); !ok || !token(main) || !token(sub) {
-		w.m.problem("%s is no media type", format.Quote(field))
+	kind, params = m.parameters(field)
+	if !mediaType.MatchString(kind) {
+		m.problem("%s is no media type", format.Quote(field))
 		return byDefault, params
 	}
 	return kind, params
-}
-
-// token reports whether s is a word of a media type. Spec: RFC 2045 5.1.
-func token(s string) bool {
-	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
-		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`()<>@,;:\"/[]?=`, r)
-	})
 }
 
 // parameter finds a name, "=", and a word or quoted text.
 var parameter = regexp.MustCompile(`;\s*([^=;"]*?)\s*=\s*(?:"([^"]*)|([^;]*))`)
 
 // parameters reads a value with parameters. Where it breaks the rules it takes what reads like some.
-func (w *walker) parameters(field string) (value string, params map[string]string) {
+func (m *Message) parameters(field string) (value string, params map[string]string) {
 	value, params, err := mime.ParseMediaType(field)
 	if err == nil && !strings.Contains(field, "*") {
 		return value, params
@@ -150,7 +140,7 @@ func extendedValue(s string) string {
 
 // split cuts a multipart at the lines with its boundary. What stands before the first and behind the
 // last of them is no part.
-func (w *walker) split(body []byte, boundary string) (parts [][]byte) {
+func (m *Message) split(body []byte, boundary string) (parts [][]byte) {
 	mark := []byte("--" + boundary)
 	begin := -1 // of the part that is under way
 	at := 0
@@ -171,7 +161,7 @@ func (w *walker) split(body []byte, boundary string) (parts [][]byte) {
 		at += len(line)
 	}
 	if begin >= 0 {
-		w.m.problem("the last part has no end: the message may have been cut off")
+		m.problem("the last part has no end: the message may have been cut off")
 		parts = append(parts, body[begin:])
 	}
 	return parts
@@ -183,13 +173,13 @@ func withoutLineEnd(part []byte) []byte {
 }
 
 // fileName is the name that a part has as a file; "" where it has none.
-func (w *walker) fileName(header []Field, params map[string]string) string {
-	_, disposition := w.parameters(value(header, "Content-Disposition"))
+func (m *Message) fileName(header []Field, params map[string]string) string {
+	_, disposition := m.parameters(value(header, "Content-Disposition"))
 	name := disposition["filename"]
 	if name == "" {
 		name = params["name"]
 	}
-	return cleanName(w.m.readable(name))
+	return cleanName(m.readable(name))
 }
 
 // cleanName is a name as a file of any system may have it, without folders.
@@ -221,13 +211,13 @@ var extensions = map[string]string{
 }
 
 // attach adds an attachment to the message.
-func (w *walker) attach(name, kind string, data []byte) {
+func (m *Message) attach(name, kind string, data []byte) {
 	if name == "" {
 		extension := extensions[kind]
 		if extension == "" {
 			extension = ".bin"
 		}
-		name = "attachment-" + strconv.Itoa(len(w.m.Attachments)+1) + extension
+		name = "attachment-" + strconv.Itoa(len(m.Attachments)+1) + extension
 	}
-	w.m.Attachments = append(w.m.Attachments, Attachment{Name: name, Type: kind, Data: data})
+	m.Attachments = append(m.Attachments, Attachment{Name: name, Type: kind, Data: data})
 }
