@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -14,7 +14,6 @@ import (
 
 	"github.com/emersion/go-message/mail"
 
-	"mailtree/gateway/dns"
 	"mailtree/gateway/out"
 	"mailtree/maildir"
 	"mailtree/maildir/attachment"
@@ -77,12 +76,14 @@ func (s *items) keep(i outgoing.Item) {
 // Open is as of out.Store. Once a day it removes the files of items that ended long ago.
 func (s *items) Open(context.Context) ([]outgoing.Item, error) {
 	if now := time.Now(); now.Sub(s.pruned) > 24*time.Hour {
+		first := s.pruned.IsZero()
+		s.pruned = now
 		for _, p := range s.store.Projects() {
-			if err := s.readAgain(p, s.pruned.IsZero()); err != nil {
-				s.log.Error("the queue of outgoing mail of a project cannot be read", "project", p.Slug, "err", err)
+			if err := s.readAgain(p, first); err != nil {
+				s.log.Error("the queue of outgoing mail of a project cannot be read; that is tried again", "project", p.Slug, "err", err)
+				s.pruned = time.Time{}
 			}
 		}
-		s.pruned = now
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,7 +168,7 @@ func (s *items) Save(ctx context.Context, i outgoing.Item) error {
 
 // Raw is as of out.Store.
 func (s *items) Raw(ctx context.Context, i outgoing.Item) ([]byte, error) {
-	p, m, err := s.copyOf(ctx, &i)
+	p, m, err := s.original(ctx, &i)
 	if err != nil {
 		return nil, err
 	}
@@ -182,8 +183,8 @@ func (s *items) Raw(ctx context.Context, i outgoing.Item) ([]byte, error) {
 	return s.sign(raw)
 }
 
-// copyOf returns the sender's copy of an item's message. Errors: as of Raw.
-func (s *items) copyOf(ctx context.Context, i *outgoing.Item) (*maildir.Project, *format.Message, error) {
+// original returns the sender's copy of an item's message. Errors: as of Raw.
+func (s *items) original(ctx context.Context, i *outgoing.Item) (*maildir.Project, *format.Message, error) {
 	p, err := s.store.Project(ctx, i.Project)
 	if errors.Is(err, maildir.ErrNotFound) {
 		return nil, nil, out.ErrTakenBack
@@ -261,31 +262,23 @@ func addresses(of func(string) string, parties []string) (all []string) {
 // email as it is and says so in the log, once.
 func (s *items) sign(raw []byte) ([]byte, error) {
 	domain := s.store.Domains()[0]
-	keys, err := filepath.Glob(filepath.Join(KeyFolder(s.store.Root(), domain), "*.pem"))
-	if err != nil {
-		return nil, err
-	}
-	if len(keys) == 0 {
+	key, selector, err := LoadKey(s.store.Root(), domain)
+	if errors.Is(err, fs.ErrNotExist) {
 		if !s.warned {
 			s.log.Warn("mail to other domains is not signed (DKIM), and many will refuse it: run `mailtree gateway setup`", "domain", domain)
 		}
 		s.warned = true
 		return raw, nil
 	}
-	newest := slices.Max(keys)
-	key, err := dns.LoadKey(newest)
 	if err != nil {
 		return nil, fmt.Errorf("the key that signs: %w", err)
 	}
-	return (&out.Signer{Domain: domain, Selector: strings.TrimSuffix(filepath.Base(newest), ".pem"), Key: key}).Sign(raw)
+	return (&out.Signer{Domain: domain, Selector: selector, Key: key}).Sign(raw)
 }
-
-// KeyFolder is where the keys of a domain lie that sign its mail, each in a file SELECTOR.pem.
-func KeyFolder(store, domain string) string { return filepath.Join(store, "gateway", domain) }
 
 // Report is as of out.Store. Of a message that was taken back nobody is told.
 func (s *items) Report(ctx context.Context, all []outgoing.Item) error {
-	p, m, err := s.copyOf(ctx, &all[0])
+	p, m, err := s.original(ctx, &all[0])
 	var refusal *out.Refusal
 	switch {
 	case errors.Is(err, out.ErrTakenBack):

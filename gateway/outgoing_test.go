@@ -155,3 +155,31 @@ func TestReport(t *testing.T) {
 		}
 	}
 }
+
+// TestBouncedLater: a delivery status report turns what was sent into failed, with the words of the other side.
+func TestBouncedLater(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	i := s.send(t, maildir.Draft{To: []string{"cat@example.org", "dan@example.org"}, Body: "b"})
+	other := i
+	other.To, other.ID = "dan@example.org", outgoing.ID(i.Message, "dan@example.org")
+	for _, sent := range []outgoing.Item{i, other} {
+		sent.State = outgoing.Sent
+		if err := s.Save(t.Context(), sent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	q := out.NewQueue(s.items, nil, time.Now, slog.New(slog.DiscardHandler))
+	report := &message.Bounce{MessageID: i.MessageID, Recipients: []message.Recipient{
+		{Address: "CAT@example.org", Action: "failed", Status: "5.1.1", Diagnostic: "no such user"},
+	}}
+	if err := q.Bounce(t.Context(), report); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Get(t.Context(), i.ID); err != nil || got.State != outgoing.Failed || got.Reply != "5.1.1 no such user" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err := s.Get(t.Context(), other.ID); err != nil || got.State != outgoing.Sent {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

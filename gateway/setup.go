@@ -18,13 +18,13 @@ import (
 
 const keyExt = ".pem"
 
-// keyFolder is where the keys of a domain lie. The name of a key's file is its selector.
-func keyFolder(store, domain string) string { return filepath.Join(store, storedir.GatewayDir, domain) }
+// KeyFolder is where the keys of a domain lie that sign its mail, each in a file SELECTOR.pem.
+func KeyFolder(store, domain string) string { return filepath.Join(store, storedir.GatewayDir, domain) }
 
 // KeyFile returns the file and the selector of the key that signs a domain's mail: of several the last by
 // name, which is the newest. Errors: fs.ErrNotExist where the domain has none; those of reading the folder.
 func KeyFile(store, domain string) (file, selector string, err error) {
-	folder := keyFolder(store, domain)
+	folder := KeyFolder(store, domain)
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return "", "", err
@@ -54,10 +54,10 @@ func MakeKey(store, domain string, now time.Time) (made bool, err error) {
 	if _, _, err := KeyFile(store, domain); !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
-	if err := os.MkdirAll(keyFolder(store, domain), 0o700); err != nil {
+	if err := os.MkdirAll(KeyFolder(store, domain), 0o700); err != nil {
 		return false, err
 	}
-	_, err = dns.MakeKey(filepath.Join(keyFolder(store, domain), dns.Selector(now)+keyExt))
+	_, err = dns.MakeKey(filepath.Join(KeyFolder(store, domain), dns.Selector(now)+keyExt))
 	return err == nil, err
 }
 

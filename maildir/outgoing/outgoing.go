@@ -153,7 +153,7 @@ func (f *Folder) Get(id string) (*Item, error) {
 	return nil, nil
 }
 
-// Open returns the items that have not ended. With an error it returns those that it could read.
+// Open returns the items that have not ended, and removes what an interrupted Save left. With an error it returns those that it could read.
 func (f *Folder) Open() (all []Item, err error) {
 	entries, err := f.Tree.List(format.QueueDir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -164,10 +164,13 @@ func (f *Folder) Open() (all []Item, err error) {
 		if !ok {
 			continue
 		}
-		i, gerr := f.Get(id)
-		if err = errors.Join(err, gerr); i != nil && !i.Ended() {
+		i, ferr := f.Get(id)
+		if i != nil && i.Ended() { // a server was killed before it removed the file
+			ferr = f.Tree.RemoveRun(Path(id))
+		} else if i != nil {
 			all = append(all, *i)
 		}
+		err = errors.Join(err, ferr)
 	}
 	return all, err
 }

@@ -1,6 +1,8 @@
 package outgoing
 
 import (
+	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -136,6 +138,9 @@ func TestBroughtBack(t *testing.T) {
 	}
 	if got, err := f.Get(i.ID); err != nil || got.State != Sent || len(open(t, f)) > 0 {
 		t.Errorf("%v %v", got, err)
+	}
+	if _, err := f.Tree.Stat(Path(i.ID)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the file is still there, and would be open once the other is pruned: %v", err)
 	}
 }
 
