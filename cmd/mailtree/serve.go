@@ -195,6 +195,7 @@ func (a *app) serverConfig(p *program, waker *waker, listeners []net.Listener, s
 		Metrics:      a.metrics.handler(),
 		Called:       a.metrics.called,
 		Nudge:        waker.serve,
+		Queue:        a.outgoing,
 		CheckAddress: a.checkAddress,
 		Stop:         stop,
 		Explain:      words.Explain,

@@ -144,12 +144,12 @@ func DayOf(name string) time.Time {
 // Entry is one operation, or a set of edits made at once.
 type Entry struct {
 	At      format.Stamp `json:"at"`
+	Commit  string       `json:"commit"`            // "": not committed yet; usually it is within a second
 	Verb    string       `json:"verb"`              // verb of the operation; or VerbEdit, VerbCommit
 	Who     string       `json:"who,omitempty"`     // the agent; the author of a commit; "" for the server itself
 	ID      string       `json:"id,omitempty"`      // of the message, if there is one
-	Door    string       `json:"door,omitempty"`    // the door that it came through: format.Door…, or DoorGit; "" for the server's own
 	Summary string       `json:"summary,omitempty"` // one line for people
-	Commit  string       `json:"commit"`            // "": not committed yet; usually it is within a second
+	Door    string       `json:"door,omitempty"`    // the door that it came through: format.Door…, or DoorGit; "" for the server's own
 	Files   []FileChange `json:"files,omitzero"`
 }
 
