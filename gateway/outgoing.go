@@ -148,13 +148,16 @@ func (s *items) Get(ctx context.Context, id string) (outgoing.Item, error) {
 	return outgoing.Item{}, out.ErrNoItem
 }
 
-// Save is as of out.Store. An item of a project that was removed is forgotten.
+// Save is as of out.Store. An item of a project that was removed is forgotten, and not sent.
 func (s *items) Save(ctx context.Context, i outgoing.Item) error {
 	p, err := s.store.Project(ctx, i.Project)
 	if errors.Is(err, maildir.ErrNotFound) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.open, i.ID)
+		if i.State == outgoing.Sending { // nothing is sent of which nothing is known afterwards
+			return err
+		}
 		return nil
 	}
 	if err == nil {

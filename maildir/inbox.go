@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/writer"
@@ -102,7 +103,7 @@ func (b *Box) Inbox(ctx context.Context, q index.InboxQuery, markRead bool, w Wa
 	q.Project, q.Agent, q.Limit, q.ID = b.p.Slug, b.agent, pageSize(q.Limit), b.p.store.Domains().IDNamed(q.ID)
 	err = b.await(ctx, w, q.Room, func() (bool, error) {
 		page, err = b.p.page(ctx, q)
-		return err == nil && (q.ID != "" || q.Thread != "" || q.AwaitingAck || page.news(q)), err
+		return err == nil && (q.ID != "" || q.Thread != "" || q.AwaitingAck || b.news(page, q)), err
 	})
 	if err == nil && markRead {
 		err = b.markPage(ctx, page)
@@ -113,12 +114,24 @@ func (b *Box) Inbox(ctx context.Context, q index.InboxQuery, markRead bool, w Wa
 	return page, nil
 }
 
-// news reports whether the page has mail that a waiting agent has not seen.
-func (page *InboxPage) news(q index.InboxQuery) bool {
-	if !q.Since.IsZero() || q.Before != 0 {
-		return len(page.Messages) > 0
+// news reports whether the page has mail that a waiting agent has not seen. Mail of other domains that the
+// agent does not trust ends no wait, unless the query itself says which of it counts.
+func (b *Box) news(page *InboxPage, q index.InboxQuery) bool {
+	counts := func(d index.Delivery) bool {
+		return q.Quiet || d.Door != format.DoorGateway || b.p.trust(&d.Message, b.agent) == Trusted
 	}
-	return page.Unread > 0 && !q.UrgentOnly || slices.ContainsFunc(page.Messages, func(d index.Delivery) bool { return !d.Read })
+	if !q.Since.IsZero() || q.Before != 0 {
+		return slices.ContainsFunc(page.Messages, counts)
+	}
+	unread := page.Unread
+	for _, d := range page.Messages {
+		if !d.Read && counts(d) {
+			return true
+		} else if !d.Read {
+			unread--
+		}
+	}
+	return unread > 0 && !q.UrgentOnly
 }
 
 func (p *Project) page(ctx context.Context, q index.InboxQuery) (*InboxPage, error) {

@@ -3,6 +3,7 @@ package maildir
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
@@ -87,13 +88,25 @@ func (p *Project) putReceipts(m *index.MessageRow, holders []index.Receipt, forS
 }
 
 // AwaitReply waits until a reply to the agent's message m is in the agent's inbox. It returns the newest
-// reply, which stays unread, with as much of its body as fits into room; nil if none came. It returns the
-// errors of w.Admit, room.Reserve and ctx.
+// reply, which stays unread, with as much of its body as fits into room; nil if none came. A reply from
+// another domain counts if that domain vouches for its sender, and the agent trusts the sender or has asked
+// them. It returns the errors of w.Admit, room.Reserve and ctx.
 func (b *Box) AwaitReply(ctx context.Context, m *Sent, w Waiting, room *index.Room) (*index.Delivery, error) {
 	const markRead = false
+	trusted, err := b.p.store.trusted.of(b.p.Slug, b.agent)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range m.Recipients() {
+		if !isAgent(name) {
+			trusted = append(trusted, strings.ToLower(name))
+		}
+	}
 	page, err := b.Inbox(ctx, index.InboxQuery{
 		Since:   m.Created, // older messages cannot answer it
 		ReplyTo: m.ID,
+		Quiet:   true,
+		Trusted: trusted,
 		Bodies:  true,
 		Limit:   1,
 		Room:    room,

@@ -12,10 +12,12 @@ import (
 func (s *Store) Verified(m *format.Message) (keys.Voucher, bool) { return s.keys.Verified(m) }
 
 // VerifiedIn is Verified for a message of the index. A message that this store's server sealed for another
-// project is not verified, nor is one in an inbox that it was not sent to. If the message is not verified,
+// project is not verified, nor is one in an inbox that it was not sent to, nor one of another domain for which
+// nobody vouches. If the message is not verified,
 // the Voucher is zero, which means that no one vouches.
 func (s *Store) VerifiedIn(m *index.MessageRow) (keys.Voucher, bool) {
 	v, ok := s.Verified(&m.Message)
+	ok = ok && (m.Door != format.DoorGateway || m.Auth != "none")
 	if p := s.known(m.Project); !ok || m.Astray || v.Machine == "" && p != nil && m.Message.Project != p.name() {
 		return keys.Voucher{}, false
 	}

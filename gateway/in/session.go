@@ -46,6 +46,8 @@ func (s *session) Mail(sender string, _ *smtp.MailOptions) error {
 	switch {
 	case s.begun:
 		return refuse(503, 5, 5, 1, "A message is under way: end it, or say RSET")
+	case sender != "" && strings.Count(sender, "@") != 1: // of two, programs differ about which one begins the domain
+		return refuse(553, 5, 1, 7, "This is not an address of a sender")
 	case len(sender) > 320 || !utf8.ValidString(sender) ||
 		strings.ContainsFunc(sender, func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }):
 		return refuse(553, 5, 1, 7, "This is not an address of a sender")

@@ -46,15 +46,24 @@ func splitHeader(raw []byte) (head, body []byte) {
 
 // fields reads a header. A line that is no field is left out and named.
 func (m *Message) fields(head []byte) (all []Field) {
-	continues := false // what begins with a blank belongs to the last of all
+	continues := false  // what begins with a blank belongs to the last of all
+	var folded []string // those lines, joined once: a header may be 256 KiB of them
+	unfold := func() {
+		if len(folded) > 0 {
+			all[len(all)-1].Value += " " + strings.Join(folded, " ")
+			folded = nil
+		}
+	}
+	defer unfold()
 	for line := range bytes.Lines(head) {
 		text := strings.TrimRight(string(line), "\r\n")
 		if text != "" && (text[0] == ' ' || text[0] == '\t') {
 			if continues {
-				all[len(all)-1].Value += " " + strings.TrimLeft(text, " \t")
+				folded = append(folded, strings.TrimLeft(text, " \t"))
 			}
 			continue
 		}
+		unfold()
 		name, value, ok := strings.Cut(text, ":")
 		name = strings.TrimRight(name, " \t")
 		if continues = ok && name != "" && !strings.ContainsFunc(name, notInFieldName); continues {

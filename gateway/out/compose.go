@@ -19,6 +19,7 @@ import (
 	"io"
 	"mime"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -89,16 +90,23 @@ func (m *Mail) Compose() ([]byte, error) {
 // refused says what would break the header.
 func (m *Mail) refused() error {
 	for name, values := range map[string][]string{
-		"from": {m.From.Address}, "to": m.To, "cc": m.Cc, "message_id": {m.MessageID}, "in_reply_to": {m.InReplyTo}, "references": m.References,
+		"from": {m.From.Address}, "to": m.To, "cc": m.Cc, "message_id": {m.MessageID},
 	} {
 		for _, v := range values {
-			if strings.ContainsFunc(v, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`<>",;`, r) }) {
+			if strings.ContainsFunc(v, unwritable) {
 				return fmt.Errorf("%s: %q cannot stand in the header of an email", name, v)
 			}
 		}
 	}
 	return nil
 }
+
+// unwritable reports whether a character would break a list of addresses or ids.
+func unwritable(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`<>",;`, r) }
+
+// strangeID reports whether another program gave a message an id that cannot be written where only ASCII is
+// sure to pass. An answer to such a message leaves the id out.
+func strangeID(id string) bool { return !ascii(id) || strings.ContainsFunc(id, unwritable) }
 
 func (m *Mail) header() gomessage.Header {
 	var h mail.Header
@@ -107,10 +115,10 @@ func (m *Mail) header() gomessage.Header {
 	if m.Automatic != "" {
 		h.Set("Auto-Submitted", m.Automatic)
 	}
-	references := m.References
-	if m.InReplyTo != "" {
+	references := slices.DeleteFunc(slices.Clone(m.References), strangeID)
+	if m.InReplyTo != "" && !strangeID(m.InReplyTo) {
 		if len(references) == 0 || references[len(references)-1] != m.InReplyTo {
-			references = append(references[:len(references):len(references)], m.InReplyTo)
+			references = append(references, m.InReplyTo)
 		}
 		h.SetMsgIDList("In-Reply-To", []string{m.InReplyTo})
 	}

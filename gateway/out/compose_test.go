@@ -6,6 +6,7 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/base64"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -78,13 +79,19 @@ func TestComposeText(t *testing.T) {
 	}
 	for _, bad := range []func(*Mail){
 		func(m *Mail) { m.To[0] = "a@b\r\nBcc: c@d" }, func(m *Mail) { m.From.Address = "a b@c" }, func(m *Mail) { m.MessageID = "a> <b" },
-		func(m *Mail) { m.References = []string{"a\nb"} }, func(m *Mail) { m.Cc = []string{"a@b,c@d"} },
+		func(m *Mail) { m.Cc = []string{"a@b,c@d"} },
 	} {
 		m := letter()
 		bad(m)
 		if raw, err := m.Compose(); err == nil {
 			t.Errorf("%q", raw)
 		}
+	}
+	strange := letter()
+	strange.InReplyTo, strange.References = "abc,def@example.org", []string{"a\nb", "café@example.org", "1@example.org"}
+	raw, err := strange.Compose()
+	if p, perr := message.Parse(raw); err != nil || perr != nil || p.InReplyTo != "" || !slices.Equal(p.References, []string{"1@example.org"}) {
+		t.Errorf("ids that cannot be written: %v %v %q", err, perr, raw)
 	}
 }
 

@@ -32,7 +32,7 @@ type MX struct {
 func (m *MX) Deliver(ctx context.Context, i *outgoing.Item, raw []byte, sending func() error) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, deliveryTime)
 	defer cancel()
-	domain := i.To[strings.LastIndexByte(i.To, '@')+1:]
+	domain := i.Domain()
 	servers, err := m.Servers(ctx, domain)
 	if err != nil {
 		return "", err

@@ -21,6 +21,7 @@ const (
 	longestWait = 4 * time.Hour
 	tooOld      = 5 * 24 * time.Hour
 	maxParallel = 8 // deliveries at a time
+	maxToDomain = 2 // of them to one domain, so that slow servers leave room for others
 )
 
 // Store keeps the queue. It is used by one goroutine at a time.
@@ -57,14 +58,14 @@ type Queue struct {
 	log       *slog.Logger
 
 	mu     sync.Mutex // over store and active
-	active map[string]bool
+	active map[string]string // the domains of the items that are being delivered, by id
 	wg     sync.WaitGroup
 	wake   chan struct{}
 }
 
 // NewQueue makes a queue. It starts nothing.
 func NewQueue(store Store, transport Transport, now func() time.Time, log *slog.Logger) *Queue {
-	return &Queue{store: store, transport: transport, now: now, log: log, active: map[string]bool{}, wake: make(chan struct{}, 1)}
+	return &Queue{store: store, transport: transport, now: now, log: log, active: map[string]string{}, wake: make(chan struct{}, 1)}
 }
 
 // Wake has Run look at the store again: something was queued.
@@ -109,7 +110,7 @@ func (q *Queue) pass(ctx context.Context) (next time.Time, err error) {
 	messages := map[string][]outgoing.Item{}
 	for _, i := range items {
 		switch {
-		case q.active[i.ID]:
+		case q.active[i.ID] != "":
 		case i.State == outgoing.Sending:
 			i.State, i.Reply = outgoing.Unknown, "the server was stopped before the other side answered: it may have been taken"
 			err = errors.Join(err, q.store.Save(ctx, i))
@@ -118,8 +119,8 @@ func (q *Queue) pass(ctx context.Context) (next time.Time, err error) {
 			if i.Next.Before(next) {
 				next = i.Next
 			}
-		case len(q.active) < maxParallel:
-			q.active[i.ID] = true
+		case len(q.active) < maxParallel && q.under(i.Domain()) < maxToDomain:
+			q.active[i.ID] = i.Domain()
 			q.wg.Go(func() { q.deliver(ctx, i) })
 		}
 		messages[i.Message] = append(messages[i.Message], i)
@@ -130,9 +131,19 @@ func (q *Queue) pass(ctx context.Context) (next time.Time, err error) {
 	return next, err
 }
 
+// under counts the deliveries to a domain that are under way.
+func (q *Queue) under(domain string) (n int) {
+	for _, d := range q.active {
+		if d == domain {
+			n++
+		}
+	}
+	return n
+}
+
 // report tells the sender about a message that failed for somebody, once nothing of it is open.
 func (q *Queue) report(ctx context.Context, items []outgoing.Item) error {
-	if slices.ContainsFunc(items, func(i outgoing.Item) bool { return i.Pending() || q.active[i.ID] }) ||
+	if slices.ContainsFunc(items, func(i outgoing.Item) bool { return i.Pending() || q.active[i.ID] != "" }) ||
 		!slices.ContainsFunc(items, func(i outgoing.Item) bool { return !i.Ended() }) {
 		return nil
 	}
@@ -279,7 +290,7 @@ func (q *Queue) alter(ctx context.Context, id string, to func(*outgoing.Item)) e
 	if err != nil {
 		return err
 	}
-	if q.active[id] || i.State == outgoing.Sent || i.State == outgoing.Sending {
+	if q.active[id] != "" || i.State == outgoing.Sent || i.State == outgoing.Sending {
 		return ErrNoItem
 	}
 	to(&i)

@@ -61,6 +61,9 @@ func (i *Item) Ended() bool {
 	return i.State == Sent || i.Reported && (i.State == Failed || i.State == Unknown)
 }
 
+// Domain returns the domain of the recipient.
+func (i *Item) Domain() string { return i.To[strings.LastIndexByte(i.To, '@')+1:] }
+
 // Pending reports whether what becomes of the item is still open.
 func (i *Item) Pending() bool { return i.State == Queued || i.State == Deferred || i.State == Sending }
 
