@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -139,6 +140,10 @@ func TestReport(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	last := slices.MaxFunc(all, func(a, b outgoing.Item) int { return strings.Compare(a.ID, b.ID) })
+	if err := s.Report(t.Context(), []outgoing.Item{last}); err != nil { // as after a kill between their writes
+		t.Fatal(err)
+	}
 	all[0].Queued = all[0].Queued.Add(time.Hour) // sent again by a person
 	if err := s.Report(t.Context(), all[:1]); err != nil {
 		t.Fatal(err)
@@ -153,6 +158,41 @@ func TestReport(t *testing.T) {
 			!strings.Contains(string(data), "cat@example.org: failed. 550 5.1.1 no") {
 			t.Errorf("%v %s", err, data)
 		}
+	}
+}
+
+// TestReportTwice: the report of a recipient who fails later is another one, and whom the message may have
+// reached stands apart from those whom it did not.
+func TestReportTwice(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	i := s.send(t, maildir.Draft{To: []string{"cat@example.org", "dan@example.org", "eve@example.org"}, BCC: []string{"fay@example.org"}, Body: "b"})
+	all, err := s.Find(t.Context(), i.MessageID)
+	if err != nil || len(all) != 4 {
+		t.Fatal(err, all)
+	}
+	for n, state := range []outgoing.State{outgoing.Failed, outgoing.Unknown, outgoing.Failed, outgoing.Unknown} {
+		all[n].State, all[n].Reply = state, "so"
+	}
+	first := []outgoing.Item{all[0], all[1], all[3]}
+	for _, told := range [][]outgoing.Item{first, all[2:3]} {
+		if err := s.Report(t.Context(), told); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(s.project.Tree.Dir(), "agents/Ann/inbox/*/*/*/*.md"))
+	if err != nil || len(files) != 2 {
+		t.Fatalf("%v %q", err, files)
+	}
+	data, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	not, perhaps, _ := strings.Cut(string(data), "It is not known whether")
+	if !strings.Contains(not, "cat@example.org: failed") || strings.Contains(perhaps, "cat@") || strings.Contains(not, "dan@") ||
+		!strings.Contains(perhaps, "dan@example.org: unknown. so (`mailtree gateway queue --retry "+all[1].ID+"`)") ||
+		!strings.Contains(perhaps, "a recipient in bcc") || strings.Contains(string(data), all[3].ID) {
+		t.Errorf("%s", data)
 	}
 }
 

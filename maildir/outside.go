@@ -3,6 +3,9 @@ package maildir
 import (
 	"cmp"
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -228,40 +231,49 @@ func (p *Project) EmailIDs(ctx context.Context, m *format.Message) (inReplyTo st
 	return before[last], before[:last], nil
 }
 
-// TellUnsent has Postmaster tell the sender of a message, in its thread, what became of the items that were
-// not sent, or may not have been. It tells once of the same items. Recipients in bcc are not named, because
-// others can read it (invariant I7). The limit of Postmaster's advice does not count. It returns the errors of
-// the writer.
+// TellUnsent has Postmaster tell the sender of a message, in its thread, which of its items failed, and of which
+// it is not known. It tells once of items with the same last id. Recipients in bcc are not named, nor are their
+// items, because others can read it (invariant I7). The limit of Postmaster's advice does not count. It returns
+// the errors of the writer.
 func (p *Project) TellUnsent(ctx context.Context, m *format.Message, items []outgoing.Item) error {
-	var body strings.Builder
-	newest := time.Time{}
+	var failed, unknown strings.Builder
 	for _, i := range items {
-		if i.Ended() {
-			continue
-		}
-		name := i.To
+		name, retry := i.To, fmt.Sprintf(" (`mailtree gateway queue --retry %s`)", i.ID)
 		if !slices.Contains(slices.Concat(m.To, m.CC), i.To) {
-			name = "a recipient in bcc"
+			name, retry = "a recipient in bcc", ""
 		}
-		fmt.Fprintf(&body, "- %s: %s. %s\n", name, i.State, format.Printable(strings.ReplaceAll(i.Reply, "\n", " ")))
-		if i.Queued.After(newest) {
-			newest = i.Queued
+		reply := format.Printable(strings.ReplaceAll(i.Reply, "\n", " "))
+		if i.State == outgoing.Failed {
+			fmt.Fprintf(&failed, "- %s: %s. %s\n", name, i.State, reply)
+		} else {
+			fmt.Fprintf(&unknown, "- %s: %s. %s%s\n", name, i.State, reply, retry)
 		}
 	}
-	subject := "Not delivered: "
-	text := "Your message %s (%s) was not delivered to:\n\n%s\nIt is not tried again."
-	if !slices.ContainsFunc(items, func(i outgoing.Item) bool { return i.State == outgoing.Failed }) {
-		subject = "Perhaps not delivered: "
-		text = "Whether your message %s (%s) was delivered is not known:\n\n%s\nIt is not sent again by itself, because it may have arrived. " +
-			"Whoever runs the server can send it again."
+	subject := "Perhaps not delivered: "
+	body := fmt.Sprintf("This is about your message %s (%s).\n", m.ID, format.Printable(m.Subject))
+	if failed.Len() > 0 {
+		subject = "Not delivered: "
+		body += "\nIt was not delivered to these recipients, and is not tried again for them:\n\n" + failed.String()
+	}
+	if unknown.Len() > 0 {
+		body += "\nIt is not known whether it was delivered to these recipients:\n\n" + unknown.String() +
+			"\nIt is not sent to them again by itself, because it may have arrived. Whoever runs the server can send it again.\n"
 	}
 	return p.advise(ctx, advice{
 		to:        m.From,
-		about:     "undelivered " + m.ID + newest.UTC().Format(" 20060102T150405.000000"),
+		about:     "undelivered " + m.ID + " " + p.lastOf(items),
 		subject:   subject + format.Cut(m.Subject, 900),
-		body:      fmt.Sprintf(text, m.ID, format.Printable(m.Subject), body.String()),
+		body:      body,
 		thread:    cmp.Or(m.ThreadID, m.ID),
 		answers:   m.ID,
 		boundless: true,
 	})
+}
+
+// lastOf names the item with the last id, and when it was queued, in a form that tells nobody its recipient.
+func (p *Project) lastOf(items []outgoing.Item) string {
+	last := slices.MaxFunc(items, func(a, b outgoing.Item) int { return strings.Compare(a.ID, b.ID) })
+	sum := hmac.New(sha256.New, p.store.key.Seed())
+	fmt.Fprintf(sum, "mailtree undelivered\n%s\n%d", last.ID, last.Queued.UnixMicro())
+	return hex.EncodeToString(sum.Sum(nil)[:16])
 }

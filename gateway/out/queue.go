@@ -36,8 +36,9 @@ type Store interface {
 	Save(ctx context.Context, i outgoing.Item) error
 	// Raw is the email of an item, signed. Errors: ErrTakenBack; *Refusal where it cannot be composed.
 	Raw(ctx context.Context, i outgoing.Item) ([]byte, error)
-	// Report tells the sender what became of a message, in the thread. It may be called again for
-	// the same items, when the server was stopped meanwhile, and tells once then.
+	// Report tells the sender, in the thread, which items of a message failed or are unknown. It may be
+	// called again for the same items, or for some with the last of them by id, when the server was
+	// stopped meanwhile, and tells once then.
 	Report(ctx context.Context, items []outgoing.Item) error
 }
 
@@ -97,7 +98,7 @@ func (q *Queue) Run(ctx context.Context) {
 }
 
 // pass looks at all open items: it starts what is due, calls unknown what a server that was stopped
-// left half sent, and reports messages of which nothing is open. It returns when it is to be called
+// left half sent, and reports what failed. It returns when it is to be called
 // again at the latest.
 func (q *Queue) pass(ctx context.Context) (next time.Time, err error) {
 	q.mu.Lock()
@@ -141,19 +142,27 @@ func (q *Queue) under(domain string) (n int) {
 	return n
 }
 
-// report tells the sender about a message that failed for somebody, once nothing of it is open.
+// report tells the sender of a message for whom it failed, or may have, once it was tried for everybody. Those
+// for whom it is tried again do not hold the report back: their end is a further one. The items are saved in
+// the order of their ids: a server that is killed meanwhile leaves the last one, by which Report knows them.
 func (q *Queue) report(ctx context.Context, items []outgoing.Item) error {
-	if slices.ContainsFunc(items, func(i outgoing.Item) bool { return i.Pending() || q.active[i.ID] != "" }) ||
-		!slices.ContainsFunc(items, func(i outgoing.Item) bool { return !i.Ended() }) {
+	var ends []outgoing.Item
+	for _, i := range items {
+		switch {
+		case i.State == outgoing.Queued || i.State == outgoing.Sending:
+			return nil
+		case !i.Pending() && !i.Ended():
+			ends = append(ends, i)
+		}
+	}
+	if len(ends) == 0 {
 		return nil
 	}
-	if err := q.store.Report(ctx, items); err != nil {
+	if err := q.store.Report(ctx, ends); err != nil {
 		return err
 	}
-	for _, i := range items {
-		if i.Ended() {
-			continue
-		}
+	slices.SortFunc(ends, func(a, b outgoing.Item) int { return strings.Compare(a.ID, b.ID) })
+	for _, i := range ends {
 		i.Reported = true
 		if err := q.store.Save(ctx, i); err != nil {
 			return err

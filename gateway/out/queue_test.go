@@ -391,6 +391,37 @@ func TestBounce(t *testing.T) {
 	}
 }
 
+// TestReports: what failed is reported once all were tried, without those that are tried again, whose end is a
+// further report.
+func TestReports(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, &peer{answers: map[string]string{"RCPT": "550 no"}})
+	for n := range 2 {
+		i := s.store.items["1"]
+		i.ID, i.Next = fmt.Sprint(n+2), start.Add(time.Hour)
+		if n == 0 {
+			i.State, i.Attempts = outgoing.Deferred, 1
+		}
+		s.store.items[i.ID] = i
+	}
+	s.pass(t)
+	if len(s.store.reports) != 0 {
+		t.Errorf("one is still to be tried: %v", s.store.reports)
+	}
+	if err := s.queue().Drop(t.Context(), "3"); err != nil {
+		t.Fatal(err)
+	}
+	s.pass(t)
+	if fmt.Sprint(s.store.reports) != "[1failed]" {
+		t.Errorf("one waits for another try: %v", s.store.reports)
+	}
+	s.now = start.Add(time.Hour)
+	s.pass(t)
+	if fmt.Sprint(s.store.reports) != "[1failed 1failed]" {
+		t.Errorf("at its end: %v", s.store.reports)
+	}
+}
+
 // TestOperator: a person has an item sent again or dropped; not one that was sent.
 func TestOperator(t *testing.T) {
 	t.Parallel()
