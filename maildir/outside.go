@@ -111,15 +111,38 @@ func (p *Project) planQueue(g *writer.Group, tx *writer.Tx, m *format.Message) e
 type emails struct {
 	mu   sync.Mutex
 	sent map[string][]time.Time // by project and agent, oldest first
+	read map[string]bool        // the projects whose queue was asked for what an earlier server sent
+}
+
+// remember counts what the queue of a project says that an earlier server was given to send. It returns
+// ErrUnavailable if the queue cannot be read.
+func (e *emails) remember(p *Project, now time.Time) error {
+	if e.read[p.Slug] {
+		return nil
+	}
+	items, err := p.Outgoing().Since(now.Add(-time.Hour))
+	if err != nil {
+		return refusal.Disk(err)
+	}
+	slices.SortFunc(items, func(a, b outgoing.Item) int { return a.Queued.Compare(b.Queued) })
+	for _, i := range items {
+		agent, _, _ := strings.Cut(i.From, "@")
+		e.sent[p.Slug+"/"+agent] = append(e.sent[p.Slug+"/"+agent], i.Queued)
+	}
+	e.read[p.Slug] = true
+	return nil
 }
 
 // count counts n emails of an agent. It returns ErrUnavailable, and counts nothing, if they are over the
-// limit.
+// limit, or if it is not known what an earlier server sent.
 func (e *emails) count(p *Project, agent string, n int, now time.Time) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.sent == nil {
-		e.sent = map[string][]time.Time{}
+		e.sent, e.read = map[string][]time.Time{}, map[string]bool{}
+	}
+	if err := e.remember(p, now); err != nil {
+		return err
 	}
 	mailbox, most := p.Slug+"/"+agent, p.store.cfg.Outside.Rate
 	sent := slices.DeleteFunc(e.sent[mailbox], func(at time.Time) bool { return now.Sub(at) >= time.Hour })

@@ -147,6 +147,46 @@ func TestOutsideRate(t *testing.T) {
 	}
 }
 
+// TestOutsideRateAgain: another server counts what the queue says, of what was sent too, but not of an hour ago.
+func TestOutsideRateAgain(t *testing.T) {
+	t.Parallel()
+	var o outside
+	now := time.Now()
+	cfg := o.config()
+	cfg.Root, cfg.Now = filepath.Join(t.TempDir(), "store"), func() time.Time { return now }
+	send := func(p *maildir.Project, to ...string) error {
+		_, err := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: to, Body: "b"})
+		return err
+	}
+	s := storetest.Open(t, cfg)
+	p := projectIn(t, s.Store, "Ann")
+	if err := send(p, "a@example.org", "b@example.org", "c@example.org"); err != nil {
+		t.Fatal(err)
+	}
+	open, err := p.Outgoing().Open()
+	if err != nil || len(open) != 3 {
+		t.Fatal(err, open)
+	}
+	open[0].State = outgoing.Sent
+	if err := p.Outgoing().Save(&open[0]); err != nil {
+		t.Fatal(err)
+	}
+	s.Stop()
+	s = storetest.Open(t, cfg)
+	p = projectIn(t, s.Store)
+	if err := errors.Join(send(p, "d@example.org"), send(p, "e@example.org")); err != nil {
+		t.Fatal(err)
+	}
+	if err := send(p, "f@example.org"); !errors.Is(err, maildir.ErrUnavailable) || !strings.Contains(err.Error(), "5 are sent") {
+		t.Errorf("the sixth: %v", err)
+	}
+	s.Stop()
+	now = now.Add(time.Hour)
+	if err := send(projectIn(t, storetest.Open(t, cfg).Store), "f@example.org"); err != nil {
+		t.Errorf("an hour later: %v", err)
+	}
+}
+
 // TestOutsideNames: who has no address writes to nobody elsewhere.
 func TestOutsideNames(t *testing.T) {
 	t.Parallel()

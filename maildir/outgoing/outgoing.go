@@ -178,6 +178,33 @@ func (f *Folder) Open() (all []Item, err error) {
 	return all, err
 }
 
+// Since returns the items that were queued at or after a time, ended or not.
+func (f *Folder) Since(at time.Time) (all []Item, err error) {
+	for _, dir := range []string{format.QueueDir, endedDir} { // in this order an item that ends meanwhile is found
+		entries, err := f.Tree.List(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		for _, e := range entries {
+			id, ok := strings.CutSuffix(e.Name(), ".json")
+			if !ok || slices.ContainsFunc(all, func(i Item) bool { return i.ID == id }) {
+				continue
+			}
+			if st, err := f.Tree.Stat(dir + "/" + e.Name()); err == nil && time.Unix(0, st.MTime).Before(at) {
+				continue
+			}
+			i, err := f.Get(id)
+			if err != nil {
+				return nil, err
+			}
+			if i != nil && !i.Queued.Before(at) {
+				all = append(all, *i)
+			}
+		}
+	}
+	return all, nil
+}
+
 // Save makes an item durable before it returns. The item has one file afterwards.
 func (f *Folder) Save(i *Item) error {
 	data, err := Encode(f.Key, i)
