@@ -25,9 +25,6 @@ type Incoming struct {
 	Bounce func(ctx context.Context, b *message.Bounce) error
 }
 
-// unknownSender is the sender of mail that does not have exactly one, or claims to be of a mailbox of ours.
-const unknownSender = "unknown-sender@invalid"
-
 // Server returns the server that takes mail in as the configuration says. It starts nothing. socketGID is the
 // group of its Unix sockets; 0 leaves that of the process.
 func (i *Incoming) Server(c *Config, socketGID int) *in.Server {
@@ -118,6 +115,7 @@ func (i *Incoming) email(ctx context.Context, p *maildir.Project, d *in.Delivery
 		MessageID:    m.MessageID,
 		InReplyTo:    m.InReplyTo,
 		References:   m.References,
+		Automatic:    m.Automatic(),
 		Auth:         d.Auth.Auth(),
 		Hash:         m.Hash,
 		HTML:         m.HTML,
@@ -140,7 +138,7 @@ func (i *Incoming) email(ctx context.Context, p *maildir.Project, d *in.Delivery
 		}
 	}
 	if email.From == "" {
-		email.From = unknownSender
+		email.From = maildir.UnknownSender
 	}
 	var err error
 	if email.To, err = i.parties(ctx, p, m.To); err == nil {

@@ -86,12 +86,12 @@ func TestParties(t *testing.T) {
 	d := newDesk(t, storetest.Config{})
 	for i, c := range []struct{ from, proven, want string }{
 		{"From: Build <ann@example.org>", "", "ann@example.org"},
-		{"From: ann@example.org, bob@example.org", "", unknownSender},
-		{"From: build@mailtree.local", "", unknownSender},
-		{"From: Ops+x@MAILTREE.local", "", unknownSender},
+		{"From: ann@example.org, bob@example.org", "", maildir.UnknownSender},
+		{"From: build@mailtree.local", "", maildir.UnknownSender},
+		{"From: Ops+x@MAILTREE.local", "", maildir.UnknownSender},
 		{"From: build@mailtree.local", "mailtree.local", "build@mailtree.local"},
 		{"From: person@mailtree.local", "", "person@mailtree.local"},
-		{"Subject: none", "", unknownSender},
+		{"Subject: none", "", maildir.UnknownSender},
 	} {
 		err := d.deliver("build", "a@example.org", c.proven, c.from, "To: Build+tag@mailtree.local, ops@mailtree.local, BUILD@mailtree.local",
 			"Cc: who@mailtree.local, x@example.net", "Message-ID: <"+c.want+c.proven+">", "", "Hi")
@@ -102,6 +102,20 @@ func TestParties(t *testing.T) {
 		if got.From != c.want || !slices.Equal(got.To, []string{"build", "ops@mailtree.local"}) ||
 			!slices.Equal(got.CC, []string{"who@mailtree.local", "x@example.net"}) || got.Body != "Hi" {
 			t.Errorf("%s: %+v", c.from, got.Message)
+		}
+	}
+}
+
+// TestAutomatic: it is kept that a program wrote a message.
+func TestAutomatic(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, storetest.Config{})
+	for i, field := range []string{"Subject: 1", "Auto-Submitted: auto-replied"} {
+		if err := d.deliver("build", "a@example.org", "", "From: a@example.org", field, "", "Hi"); err != nil {
+			t.Fatal(err)
+		}
+		if got := d.newest(d.backend, "build", i+1); got.Automatic != (i == 1) {
+			t.Errorf("%s: %+v", field, got.Message)
 		}
 	}
 }

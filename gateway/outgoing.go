@@ -244,9 +244,8 @@ func (s *items) email(ctx context.Context, p *maildir.Project, i *outgoing.Item,
 
 // automatic is the Auto-Submitted of a message. What a person sends has none. Spec: RFC 3834 5.
 func automatic(m *format.Message) string {
-	person := m.Terminal || m.Door == format.DoorPage || m.Door == format.DoorFile
 	switch {
-	case person:
+	case m.Person():
 		return ""
 	case m.InReplyTo != "":
 		return "auto-replied"

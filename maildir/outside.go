@@ -57,6 +57,34 @@ func (p *Project) refuseOutside(ctx context.Context, guest bool, s *strangers) e
 	return e
 }
 
+// UnknownSender is the sender of mail from outside that does not have exactly one. Nothing is sent to it.
+const UnknownSender = "unknown-sender@invalid"
+
+var unknownSender = refusal.Invalid("Nothing was sent: {name} {arg} stands for the sender of mail that does not name one. Nobody gets " +
+	"mail there.")
+
+// refuseAutomatic refuses the answer of a program to mail from outside that is automatic, so that two programs do
+// not answer each other. Spec: RFC 3834 2.
+func (p *Project) refuseAutomatic(ctx context.Context, d *Draft) error {
+	if d.InReplyTo == "" || d.origin.Person() {
+		return nil
+	}
+	answered, err := p.store.index.Message(ctx, p.Slug, p.store.Domains().IDNamed(d.InReplyTo), index.WithoutBody, nil)
+	if err == nil && answered == nil {
+		answered, err = p.store.index.FromElsewhere(ctx, p.Slug, d.InReplyTo)
+	}
+	if err != nil || answered == nil || !answered.Automatic || !slices.Contains(slices.Concat(d.To, d.CC, d.BCC), answered.From) {
+		return err
+	}
+	return &Error{
+		What: refusal.Invalid("Nothing was sent: message {id} of {name} was written by a program or sent on by a list, and such mail gets no " +
+			"answer from a program. A person can answer it, on a page or in a terminal."),
+		Field: refusal.InReplyTo,
+		Name:  answered.From,
+		ID:    answered.ID,
+	}
+}
+
 // isAgent reports whether a party of a message is an agent and no address, of whichever domain.
 func isAgent(party string) bool { return !strings.Contains(party, "@") }
 

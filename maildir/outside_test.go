@@ -187,6 +187,45 @@ func TestOutsideRateAgain(t *testing.T) {
 	}
 }
 
+// TestAutomatic: a program does not answer automatic mail of another domain, whichever way; a person does, and so
+// does a program other mail, or another recipient.
+func TestAutomatic(t *testing.T) {
+	t.Parallel()
+	var o outside
+	p := project(t, o.config(), "Bob")
+	mail := func(automatic bool, from string) string {
+		return receive(t, p, email(func(in *maildir.Incoming) {
+			in.From, in.Automatic, in.Subject = from, automatic, from
+			in.MessageID = fmt.Sprint(automatic, "@x.example.org")
+		}))
+	}
+	program, person := format.Origin{Auth: "uid:1", Door: format.DoorStdio}, format.Origin{Auth: "uid:1", Door: format.DoorPage}
+	automatic := mail(true, "ann@example.org")
+	answer := func(id string, by format.Origin) error {
+		_, err := p.Box("Bob", by).Reply(t.Context(), id, maildir.Draft{Body: "b"})
+		return err
+	}
+	write := func(inReplyTo, to string) error {
+		_, err := p.Box("Bob", program).Send(t.Context(), maildir.Draft{To: []string{to}, Body: "b", InReplyTo: inReplyTo})
+		return err
+	}
+	for _, err := range []error{
+		answer(automatic, program), write(automatic, "ann@example.org"), write("true@x.example.org", "ann@example.org"),
+	} {
+		if !errors.Is(err, maildir.ErrInvalid) || !strings.Contains(err.Error(), "gets no answer from a program") {
+			t.Error(err)
+		}
+	}
+	other := mail(false, "ann@example.org")
+	if err := errors.Join(answer(automatic, person), answer(other, program), write(automatic, "boss@example.org")); err != nil {
+		t.Error(err)
+	}
+	err := answer(mail(false, maildir.UnknownSender), person)
+	if !errors.Is(err, maildir.ErrInvalid) || !strings.Contains(err.Error(), "does not name one") {
+		t.Error(err)
+	}
+}
+
 // TestOutsideNames: who has no address writes to nobody elsewhere.
 func TestOutsideNames(t *testing.T) {
 	t.Parallel()

@@ -26,6 +26,7 @@ type Incoming struct {
 	MessageID    string
 	InReplyTo    string
 	References   []string // oldest first
+	Automatic    bool     // a program wrote it, or a list sent it on
 	Auth         string   // who vouches for From: none, or dmarc:DOMAIN
 	Hash         [32]byte // the same for the same message, whichever way it came
 	HTML         string   // the text in HTML; "": it has none
@@ -101,6 +102,7 @@ func (in *Incoming) message(project string) (*format.Message, []attachment.File)
 		InReplyTo:  in.InReplyTo,
 		References: newest(in.References, maxReferences, maxForeignReferences),
 		MessageID:  in.MessageID,
+		Automatic:  in.Automatic,
 		Key:        "smtp " + in.Auth + " " + hex.EncodeToString(in.Hash[:]),
 		Origin:     format.Origin{Auth: in.Auth, Door: format.DoorGateway},
 		Body:       in.Body,

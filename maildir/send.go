@@ -111,6 +111,9 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 		if err := p.needParties(g.Ctx, &d); err != nil {
 			return err
 		}
+		if err := p.refuseAutomatic(g.Ctx, &d); err != nil {
+			return err
+		}
 		sent.Message = d.message(p.name(), brought.Files)
 		if d.Key != "" {
 			first, err := p.sentBefore(g.Ctx, &sent.Message)
@@ -275,6 +278,8 @@ func (p *Project) needParties(ctx context.Context, d *Draft) error {
 			case err != nil:
 				return err
 			case ok:
+			case n == UnknownSender:
+				return &Error{What: unknownSender, Field: list.of, Name: n}
 			case !p.store.isElsewhere(n):
 				unknown.exclude(n, list.of)
 			case !p.store.cfg.Outside.allows(n):

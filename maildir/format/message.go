@@ -60,6 +60,7 @@ type Message struct {
 	InReplyTo   string
 	References  []string // ids before InReplyTo, oldest first, if the sender named any
 	MessageID   string   // Message-ID of a message from elsewhere, without < and >; "" for none
+	Automatic   bool     // a message from elsewhere that a program wrote or a list sent on: no program answers it
 	Attachments []Attachment
 	HTML        string // path of the HTML attachment that Body was converted from; "" for none
 	Key         string // the sender's idempotency key; "" for none
@@ -77,6 +78,9 @@ type Origin struct {
 	Door     string `json:"door,omitempty"`     // one of the doors
 	Terminal bool   `json:"terminal,omitempty"` // the process that used DoorCLI had a controlling terminal
 }
+
+// Person reports whether a person is said to have sent the message: by a page, a terminal or a saved file.
+func (o Origin) Person() bool { return o.Terminal || o.Door == DoorPage || o.Door == DoorFile }
 
 // PlainText is the MediaType of a body that is not markdown.
 const PlainText = "text/plain"
@@ -115,6 +119,7 @@ var fields = []field{
 	{"in_reply_to", func(m *Message) any { return &m.InReplyTo }, given},
 	{"references", func(m *Message) any { return &m.References }, given},
 	{"message_id", func(m *Message) any { return &m.MessageID }, 0},
+	{"automatic", func(m *Message) any { return &m.Automatic }, 0},
 	{"media_type", func(m *Message) any { return &m.MediaType }, given},
 	{"attachments", func(m *Message) any { return &m.Attachments }, always},
 	{"html", func(m *Message) any { return &m.HTML }, 0},
