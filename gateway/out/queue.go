@@ -49,7 +49,7 @@ var errStore = errors.New("the queue cannot be written")
 var ErrNoItem = errors.New("there is no such item that this can be done with")
 
 // ErrTakenBack says that the message of an item was withdrawn or deleted: it is not sent, and nobody is told.
-var ErrTakenBack = errors.New("the message was taken back")
+var ErrTakenBack = errors.New("it was undone or deleted before it left; if it is there again, it is still not sent: send it anew")
 
 // Queue sends what its store holds.
 type Queue struct {
