@@ -128,16 +128,9 @@ func (i *Incoming) email(ctx context.Context, p *maildir.Project, d *in.Delivery
 	for _, a := range m.Attachments {
 		email.Attachments = append(email.Attachments, attachment.Named(a.Name, a.Data))
 	}
-	if m.From != "" && d.Auth.Domain == "" { // else an answer would show it like mail of that mailbox
-		owner, _, err := i.mailbox(ctx, m.From)
-		if err != nil {
-			return nil, err
-		}
-		if owner != nil {
-			email.From = ""
-		}
-	}
-	if email.From == "" {
+	_, domain, _ := strings.Cut(m.From, "@")
+	forged := d.Auth.Domain == "" && i.Store.Domains().Has(domain) // as our Postmaster's, or a mailbox's
+	if m.From == "" || forged {
 		email.From = maildir.UnknownSender
 	}
 	var err error

@@ -80,7 +80,7 @@ func (d *desk) newest(p *maildir.Project, agent string, want int) *index.Deliver
 }
 
 // TestParties: of the addresses of an email those of the same project's mailboxes are agents; a sender is
-// one address that is not a mailbox of ours, unless its domain vouches for it.
+// one address that is not at a domain of ours, unless that domain vouches for it.
 func TestParties(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, storetest.Config{})
@@ -90,7 +90,9 @@ func TestParties(t *testing.T) {
 		{"From: build@mailtree.local", "", maildir.UnknownSender},
 		{"From: Ops+x@MAILTREE.local", "", maildir.UnknownSender},
 		{"From: build@mailtree.local", "mailtree.local", "build@mailtree.local"},
-		{"From: person@mailtree.local", "", "person@mailtree.local"},
+		{"From: Postmaster@mailtree.local", "", maildir.UnknownSender},
+		{"From: nobody@MAILTREE.local", "", maildir.UnknownSender},
+		{"From: person@mailtree.local", "mailtree.local", "person@mailtree.local"},
 		{"Subject: none", "", maildir.UnknownSender},
 	} {
 		err := d.deliver("build", "a@example.org", c.proven, c.from, "To: Build+tag@mailtree.local, ops@mailtree.local, BUILD@mailtree.local",
