@@ -113,7 +113,8 @@ func (p *Project) trust(m *format.Message, agent string) string {
 	return Unproven
 }
 
-// Letter is one copy, read from its file.
+// Letter is one copy, read from its file. Its InReplyTo and References name a message from elsewhere by the
+// Message-ID with which it came.
 type Letter struct {
 	index.BoxRow
 	Data       []byte       // the file as it is on disk, or the part of it that fits
@@ -121,7 +122,7 @@ type Letter struct {
 	Next       int64        // offset of the rest of the file; 0: Data goes to the end
 	Trust      string       // Trusted, Untrusted, Unproven; for an inbox copy
 	Voucher    keys.Voucher // who vouches for the file's own text
-	References []string     // ids of the earlier messages in its thread, oldest first
+	References []string     // the earlier messages in its thread, oldest first
 }
 
 // LetterQuery says which copy to read, and how much of it.
@@ -163,6 +164,11 @@ func (b *OpenBox) Read(ctx context.Context, q LetterQuery) (*Letter, error) {
 	}
 	l.Voucher, _ = b.box.p.store.VerifiedIn(&index.MessageRow{Project: b.box.p.Slug, Message: *m})
 	l.References = b.references(ctx, m)
+	named := append(l.References, l.InReplyTo)
+	if err := b.box.p.nameAsTheyCame(ctx, named); err != nil {
+		return nil, err
+	}
+	l.References, l.InReplyTo = named[:len(named)-1], named[len(named)-1]
 	return l, l.piece(data, q)
 }
 
@@ -327,12 +333,17 @@ func (b *OpenBox) join(ctx context.Context, d *Draft) error {
 // mailbox does not hold.
 func (b *OpenBox) references(ctx context.Context, m *format.Message) []string {
 	chain := []string{}
-	for m != nil && m.InReplyTo != "" && !slices.Contains(chain, m.InReplyTo) && len(chain) < maxReferences {
-		chain = slices.Insert(chain, 0, m.InReplyTo)
+	for m != nil && !slices.Contains(chain, m.InReplyTo) && len(chain) < maxReferences {
+		if m.InReplyTo != "" { // an email may have References alone
+			chain = slices.Insert(chain, 0, m.InReplyTo)
+		}
 		if len(m.References) > 0 {
 			named := slices.Clone(m.References[max(0, len(m.References)-maxReferences):])
 			named = slices.DeleteFunc(named, func(id string) bool { return slices.Contains(chain, id) || len(id) > maxReference })
 			return append(named, chain...)
+		}
+		if m.InReplyTo == "" {
+			break
 		}
 		row, err := b.held(ctx, m.InReplyTo)
 		if err != nil || row == nil {

@@ -166,7 +166,7 @@ func (s *Store) Fire(ctx context.Context, f hook.Firing, l *hook.Log) (run *hook
 		Firing:    f,
 		File:      filepath.Join(p.Tree.Dir(), filepath.FromSlash(f.Path)),
 		Data:      data,
-		MessageID: s.Domains().MessageID(m.ID),
+		MessageID: s.Domains().MessageIDOf(m),
 		From:      s.Domains().Of(m.From),
 		To:        s.Domains().Join(m.To),
 		Subject:   m.Subject,

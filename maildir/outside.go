@@ -268,15 +268,12 @@ func (p *Project) EmailIDs(ctx context.Context, m *format.Message) (inReplyTo st
 			ids = append(ids, answered.InReplyTo)
 		}
 	}
-	for _, id := range append(ids, m.InReplyTo) {
-		row, err := p.store.index.Message(ctx, p.Slug, id, index.WithoutBody, nil)
-		if err != nil {
-			return "", nil, err
-		}
-		if row != nil {
-			id = cmp.Or(row.MessageID, id)
-		}
-		before = append(before, p.store.Domains().EmailID(id))
+	before = append(ids, m.InReplyTo)
+	if err := p.nameAsTheyCame(ctx, before); err != nil {
+		return "", nil, err
+	}
+	for i, id := range before {
+		before[i] = p.store.Domains().EmailID(id)
 	}
 	last := len(before) - 1
 	return before[last], before[:last], nil

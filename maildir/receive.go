@@ -1,6 +1,7 @@
 package maildir
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -274,6 +275,21 @@ func (p *Project) foreign(ctx context.Context, messageID string) (*index.Message
 		return p.store.index.Message(ctx, p.Slug, id, index.WithoutBody, nil)
 	}
 	return p.store.index.FromElsewhere(ctx, p.Slug, messageID)
+}
+
+// nameAsTheyCame replaces ids of messages from elsewhere by the Message-IDs with which they came: joinForeign
+// the other way round.
+func (p *Project) nameAsTheyCame(ctx context.Context, ids []string) error {
+	for i, id := range ids {
+		row, err := p.store.index.Message(ctx, p.Slug, id, index.WithoutBody, nil)
+		if err != nil {
+			return err
+		}
+		if row != nil {
+			ids[i] = cmp.Or(row.MessageID, id)
+		}
+	}
+	return nil
 }
 
 // MailboxAt returns the mailbox of an address at the store's domain: the agent of that name in the project

@@ -171,7 +171,7 @@ func TestReceiveLarge(t *testing.T) {
 // TestReceiveThread: emails join threads by the ids that they name, in whichever order they come.
 func TestReceiveThread(t *testing.T) {
 	t.Parallel()
-	p := project(t, storetest.Config{}, "Ann", "Bob")
+	p := project(t, ownedBy(500), "Ann", "Bob")
 	ours := send(t, p, "Bob", maildir.Draft{To: []string{"Ann"}, Subject: "s", Body: "b", ThreadID: "TKT-1"})
 	ids := map[string]string{}
 	for _, c := range []struct{ id, replyTo, references, thread string }{
@@ -209,6 +209,15 @@ func TestReceiveThread(t *testing.T) {
 	m, err := p.Message(t.Context(), ids["b@x.example"])
 	if err != nil || !slices.Equal(m.References, []string{ids["root@x.example"], ids["a@x.example"], "gone@x.example"}) {
 		t.Errorf("%v %v", m.References, err)
+	}
+	for id, want := range map[string]string{
+		"b@x.example": " root@x.example a@x.example gone@x.example", "late2@x.example": "late1@x.example late@x.example late1@x.example",
+		"c@x.example": "b@x.example root@x.example a@x.example gone@x.example b@x.example", "d@x.example": ours.ID + " " + ours.ID,
+	} {
+		l, err := openBox(t, p, "Bob", 500).Read(t.Context(), maildir.LetterQuery{ID: ids[id]})
+		if err != nil || l.InReplyTo+" "+strings.Join(l.References, " ") != want {
+			t.Errorf("%s answers %q, after %q, %v; want %q", id, l.InReplyTo, l.References, err, want)
+		}
 	}
 }
 

@@ -133,6 +133,7 @@ func (o *office) deliver(email string, to ...string) (replies []string) {
 // shownEmail is an email as email_list and email_read show it.
 type shownEmail struct {
 	ID, From, Subject, Auth, Trusted, Content string
+	MessageID                                 string `json:"message_id"`
 }
 
 // raw makes a call of a toolset and returns the answer.
@@ -186,7 +187,7 @@ func TestGatewayIn(t *testing.T) {
 	t.Cleanup(func() { o.end(syscall.SIGINT) })
 	me := os.Geteuid()
 	o.call(me, [2]string{"mailbox_create", `{"name":"build"}`}, [2]string{"mailbox_create", `{"name":"ops"}`},
-		[2]string{"hook_create", `{"mailbox":"build","event":"on_receive","cmd":["/bin/echo","ran"]}`})
+		[2]string{"hook_create", `{"mailbox":"build","event":"on_receive","cmd":["/usr/bin/printenv","AIMX_MESSAGE_ID"]}`})
 	expect := func(replies []string, want ...string) {
 		t.Helper()
 		if len(replies) != len(want) {
@@ -233,7 +234,7 @@ func TestGatewayIn(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(o.dir, "store", "trusted_senders.json"), []byte(trusted), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	fine := letter(t, "example.org", from, to, "Subject: Proven", "In-Reply-To: <1@example.org>", "", "Hello")
+	fine := letter(t, "example.org", from, to, "Subject: Proven", "Message-ID: <2@example.org>", "In-Reply-To: <1@example.org>", "", "Hello")
 	for i, spoof := range []string{
 		letter(t, "", from, to, "Subject: Unsigned", "", "Hello"),
 		letter(t, "evil.example", from, to, "Subject: Signed by another domain", "", "Hello"),
@@ -253,11 +254,11 @@ func TestGatewayIn(t *testing.T) {
 		expect(o.deliver(fine, "build@mail.example.net"), "250")
 	}
 	proven := newest("build", 9)
-	if proven.Trusted != "true" || proven.Auth != "dmarc example.org" || !strings.Contains(proven.Content, `"thread_id": "`+got.ID+`"`) {
+	if proven.MessageID != "<2@example.org>" || proven.Trusted != "true" || proven.Auth != "dmarc example.org" || !strings.Contains(proven.Content, `"thread_id": "`+got.ID+`"`) {
 		t.Errorf("%+v", proven)
 	}
-	if ran := o.output(1); len(ran) != 1 {
-		t.Errorf("%d hooks ran", len(ran))
+	if ran := o.output(1); len(ran) != 1 || !strings.HasPrefix(ran[0], "<2@example.org>") {
+		t.Errorf("hooks ran: %q", ran)
 	}
 	for _, l := range o.hookLog() {
 		if l.Message != proven.ID {

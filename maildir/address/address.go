@@ -57,6 +57,14 @@ func (d Domains) Join(parties []string) string {
 // MessageID returns the Message-ID of a message. An id with a domain keeps it.
 func (d Domains) MessageID(id string) string { return "<" + d.EmailID(id) + ">" }
 
+// MessageIDOf is MessageID of a message; one from elsewhere keeps that with which it came.
+func (d Domains) MessageIDOf(m *format.Message) string {
+	if m.MessageID != "" {
+		return "<" + m.MessageID + ">"
+	}
+	return d.MessageID(m.ID)
+}
+
 // EmailID is MessageID without < and >.
 func (d Domains) EmailID(id string) string { return d.Of(id) }
 

@@ -91,7 +91,7 @@ func (s *letterShape) facts() string {
 }
 
 func (t *toolset) shapeLetter(b *maildir.OpenBox, l *maildir.Letter, outbox bool) letterShape {
-	s := letterShape{Content: string(l.Data), MessageID: t.store.Domains().MessageID(l.ID), Trusted: l.Trust, Auth: l.Voucher.String()}
+	s := letterShape{Content: string(l.Data), MessageID: t.store.Domains().MessageIDOf(&l.Message), Trusted: l.Trust, Auth: l.Voucher.String()}
 	if l.InReplyTo != "" {
 		s.InReplyTo = t.store.Domains().MessageID(l.InReplyTo)
 	}
