@@ -58,6 +58,9 @@ func (p *Project) putReceipts(m *index.MessageRow, holders []index.Receipt, forS
 	at := p.deliveredAt(m)
 	m.Receipts = []index.Receipt{}
 	add := func(name, kind string) {
+		if !isAgent(name) && m.Door == format.DoorGateway { // it came from outside: nothing is known of its others
+			return
+		}
 		if !isAgent(name) {
 			m.Receipts = append(m.Receipts, p.outsideReceipt(&m.Message, name, kind))
 			return

@@ -113,6 +113,9 @@ func TestReceive(t *testing.T) {
 		m.ThreadID != "" || len(m.BCC) > 0 {
 		t.Errorf("%+v", m)
 	}
+	if len(m.Receipts) != 1 || m.Receipts[0].Agent != "Bob" {
+		t.Errorf("receipts of addresses elsewhere: %+v", m.Receipts)
+	}
 }
 
 // TestReceiveRefused: who is no agent gets nothing, and a full mailbox takes no more, but answers the same
