@@ -116,6 +116,7 @@ func (i *Incoming) email(ctx context.Context, p *maildir.Project, d *in.Delivery
 		InReplyTo:    m.InReplyTo,
 		References:   m.References,
 		Automatic:    m.Automatic(),
+		Date:         m.Date,
 		Auth:         d.Auth.Auth(),
 		Hash:         m.Hash,
 		HTML:         m.HTML,
@@ -136,6 +137,9 @@ func (i *Incoming) email(ctx context.Context, p *maildir.Project, d *in.Delivery
 	var err error
 	if email.To, err = i.parties(ctx, p, m.To); err == nil {
 		email.CC, err = i.parties(ctx, p, m.Cc)
+	}
+	if err == nil {
+		email.ReplyTo, err = i.parties(ctx, p, m.ReplyTo)
 	}
 	return email, err
 }

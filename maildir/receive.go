@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"mailtree/maildir/attachment"
 	"mailtree/maildir/format"
@@ -26,12 +27,14 @@ type Incoming struct {
 	Plain        bool // the body is no markdown
 	MessageID    string
 	InReplyTo    string
-	References   []string // oldest first
-	Automatic    bool     // a program wrote it, or a list sent it on
-	Auth         string   // who vouches for From: none, or dmarc:DOMAIN
-	Hash         [32]byte // the same for the same message, whichever way it came
-	HTML         string   // the text in HTML; "": it has none
-	BodyFromHTML bool     // the body was made of HTML
+	References   []string  // oldest first
+	Automatic    bool      // a program wrote it, or a list sent it on
+	Date         time.Time // that it gives itself; zero: none
+	ReplyTo      []string  // where it wants answers, like To
+	Auth         string    // who vouches for From: none, or dmarc:DOMAIN
+	Hash         [32]byte  // the same for the same message, whichever way it came
+	HTML         string    // the text in HTML; "": it has none
+	BodyFromHTML bool      // the body was made of HTML
 
 	Attachments []attachment.File
 	Raw         []byte // the message as it came
@@ -41,6 +44,7 @@ type Incoming struct {
 const (
 	maxForeignParties    = 96 << 10 // bytes of To and CC together
 	maxForeignReferences = 32 << 10 // bytes
+	maxForeignReplyTo    = 20       // addresses
 )
 
 // Receive delivers an email to a mailbox, from which moment on it is durable and indexed, and returns the
@@ -104,6 +108,8 @@ func (in *Incoming) message(project string) (*format.Message, []attachment.File)
 		References: newest(in.References, maxReferences, maxForeignReferences),
 		MessageID:  in.MessageID,
 		Automatic:  in.Automatic,
+		Date:       in.Date.Truncate(time.Microsecond),
+		ReplyTo:    in.ReplyTo[:min(len(in.ReplyTo), maxForeignReplyTo)],
 		Key:        "smtp " + in.Auth + " " + hex.EncodeToString(in.Hash[:]),
 		Origin:     format.Origin{Auth: in.Auth, Door: format.DoorGateway},
 		Body:       in.Body,

@@ -245,6 +245,32 @@ func TestAnswerByMessageID(t *testing.T) {
 	}
 }
 
+// TestReplyTo: an answer goes where the email wants it only if the mailbox trusts its sender.
+func TestReplyTo(t *testing.T) {
+	t.Parallel()
+	cfg := ownedBy(500)
+	cfg.Outside.Allow = []string{"*"}
+	p := project(t, cfg, "Bob")
+	at := time.Date(2025, 1, 2, 3, 4, 5, 0, time.UTC)
+	id := receive(t, p, email(func(in *maildir.Incoming) { in.Date, in.ReplyTo = at, []string{"list@example.net"} }))
+	m, err := p.Message(t.Context(), id)
+	if err != nil || !m.Date.Equal(at) || !slices.Equal(m.ReplyTo, []string{"list@example.net"}) {
+		t.Errorf("%+v %v", m, err)
+	}
+	answered := func(want string) {
+		t.Helper()
+		sent, err := p.Box("Bob", format.Origin{}).Reply(t.Context(), id, maildir.Draft{Body: "b"})
+		if err != nil || !slices.Equal(sent.To, []string{want}) {
+			t.Errorf("%+v %v, want %s", sent, err, want)
+		}
+	}
+	answered("ann@example.org")
+	if err := openBox(t, p, "Bob", 500).TrustSender("ann@example.org"); err != nil {
+		t.Fatal(err)
+	}
+	answered("list@example.net")
+}
+
 // TestReceiveAtOnce: the messages of a thread, and one message for several mailboxes, that come at the same
 // moment are one thread, and one message.
 func TestReceiveAtOnce(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
 )
 
@@ -34,7 +35,7 @@ func (p *Project) makeReply(ctx context.Context, id string, d *Draft) error {
 	}
 	if len(d.To) == 0 {
 		if p.store.isElsewhere(orig.From) {
-			d.To = []string{orig.From}
+			d.To = p.answersTo(orig, d.from)
 		} else if orig.From != d.from {
 			ok, err := p.hasAgent(ctx, orig.From)
 			if err == nil && !ok {
@@ -61,6 +62,16 @@ func (p *Project) makeReply(ctx context.Context, id string, d *Draft) error {
 		}
 	}
 	return nil
+}
+
+// answersTo returns who gets an agent's answer to a message from elsewhere: the addresses that it names for
+// answers, where the agent's mailbox trusts its sender, else the sender.
+func (p *Project) answersTo(m *index.MessageRow, agent string) []string {
+	auth, _ := p.store.verifiedHere(&m.Message)
+	if len(m.ReplyTo) > 0 && m.Door == format.DoorGateway && p.trustsSender(agent, m.From, auth) {
+		return m.ReplyTo
+	}
+	return []string{m.From}
 }
 
 // replySubject puts "Re: " before a subject, unless it is there.

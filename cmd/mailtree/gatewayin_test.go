@@ -134,6 +134,8 @@ func (o *office) deliver(email string, to ...string) (replies []string) {
 type shownEmail struct {
 	ID, From, Subject, Auth, Trusted, Content string
 	MessageID                                 string `json:"message_id"`
+	Date                                      string
+	ReplyTo                                   string `json:"reply_to"`
 }
 
 // raw makes a call of a toolset and returns the answer.
@@ -209,10 +211,13 @@ func TestGatewayIn(t *testing.T) {
 	}
 
 	from, to := "From: ann@example.org", "To: build@mail.example.net"
-	first := letter(t, "example.org", "From: The Boss <ann@example.org>", to, "Subject: First", "Message-ID: <1@example.org>", "", "Hello")
+	first := letter(t, "example.org", "From: The Boss <ann@example.org>", to, "Subject: First", "Date: Thu, 2 Jan 2025 03:04:05 +0100", "Reply-To: Ops@mail.example.net, list@example.net", "Message-ID: <1@example.org>", "", "Hello")
 	expect(o.deliver(first, "build@mail.example.net", "other@mail.example.net", "build@example.org"),
 		"no such mailbox", "Relaying", "250")
 	got := newest("build", 1)
+	if got.Date != "2025-01-02T02:04:05.000000Z" || got.ReplyTo != "ops@mail.example.net, list@example.net" {
+		t.Errorf("dated %q, answers to %q", got.Date, got.ReplyTo)
+	}
 	if got.From != "ann@example.org" || got.Auth != "dmarc example.org" || got.Trusted != "false" || strings.Contains(got.Content, "Boss") ||
 		!strings.Contains(got.Content, `"message_id": "1@example.org"`) || !strings.HasSuffix(got.Content, "\n\nHello\n") {
 		t.Errorf("%+v", got)

@@ -103,6 +103,8 @@ func printHead(s *cli.Screen, m *mail.Message) {
 		{Cells: []string{"cc", listNames(m.CC)}},
 		{Cells: []string{"bcc", listNames(m.BCC)}},
 		{Cells: []string{"date", cli.Exact(m.Created) + ", " + s.Ago(m.Created)}},
+		{Cells: []string{"dated", cli.Exact(m.Date)}},
+		{Cells: []string{"answers", listNames(m.ReplyTo)}},
 		{Cells: []string{"id", cli.Line(m.ID)}},
 		{Cells: []string{"thread", cli.Line(m.ThreadID)}},
 		{Cells: []string{"replies", cli.Line(m.InReplyTo)}},

@@ -197,7 +197,6 @@ func (a *app) serverConfig(p *program, waker *waker, listeners []net.Listener, s
 		Nudge:        waker.serve,
 		Queue:        a.outgoing,
 		CheckAddress: a.checkAddress,
-		Queue:        a.outgoing,
 		Stop:         stop,
 		Explain:      words.Explain,
 		Log:          a.log,

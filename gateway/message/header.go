@@ -104,7 +104,7 @@ func (m *Message) readHeader() {
 	}
 	get := func(name string) string { return value(m.Header, name) }
 	m.From = m.sender()
-	m.To, m.Cc = m.addresses("To"), m.addresses("Cc")
+	m.To, m.Cc, m.ReplyTo = m.addresses("To"), m.addresses("Cc"), m.addresses("Reply-To")
 	m.Subject = format.Cut(oneLine(m.readable(get("Subject"))), maxSubject)
 	m.MessageID = last(m.ids("Message-ID", 1))
 	m.InReplyTo = last(m.ids("In-Reply-To", 1))

@@ -57,6 +57,7 @@ type Message struct {
 	Header        []Field // all fields, from the top
 	From          string  // the one address in the one From field; "" where there is not exactly one
 	To, Cc        []string
+	ReplyTo       []string
 	Subject       string    // one line; "" where there is none
 	Date          time.Time // zero where there is none that can be read
 	MessageID     string

@@ -58,7 +58,7 @@ type Queue struct {
 	now       func() time.Time
 	log       *slog.Logger
 
-	mu     sync.Mutex // over store and active
+	mu     sync.Mutex        // over store and active
 	active map[string]string // the domains of the items that are being delivered, by id
 	wg     sync.WaitGroup
 	wake   chan struct{}

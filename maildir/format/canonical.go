@@ -121,6 +121,9 @@ func compact(v any) []byte {
 	case *bool:
 		return strconv.AppendBool(nil, *p)
 	case *time.Time:
+		if p.IsZero() {
+			return []byte(`""`)
+		}
 		return compact(FormatTime(*p))
 	}
 	var b bytes.Buffer

@@ -58,9 +58,11 @@ type Message struct {
 	Importance  string // low, normal, high, urgent
 	AckRequired bool
 	InReplyTo   string
-	References  []string // ids before InReplyTo, oldest first, if the sender named any
-	MessageID   string   // Message-ID of a message from elsewhere, without < and >; "" for none
-	Automatic   bool     // a message from elsewhere that a program wrote or a list sent on: no program answers it
+	References  []string  // ids before InReplyTo, oldest first, if the sender named any
+	MessageID   string    // Message-ID of a message from elsewhere, without < and >; "" for none
+	Automatic   bool      // a message from elsewhere that a program wrote or a list sent on: no program answers it
+	Date        time.Time // that a message from elsewhere gives itself; zero for none
+	ReplyTo     []string  // where it wants answers, in the form of To
 	Attachments []Attachment
 	HTML        string // path of the HTML attachment that Body was converted from; "" for none
 	Key         string // the sender's idempotency key; "" for none
@@ -120,6 +122,8 @@ var fields = []field{
 	{"references", func(m *Message) any { return &m.References }, given},
 	{"message_id", func(m *Message) any { return &m.MessageID }, 0},
 	{"automatic", func(m *Message) any { return &m.Automatic }, 0},
+	{"date", func(m *Message) any { return &m.Date }, 0},
+	{"reply_to", func(m *Message) any { return &m.ReplyTo }, 0},
 	{"media_type", func(m *Message) any { return &m.MediaType }, given},
 	{"attachments", func(m *Message) any { return &m.Attachments }, always},
 	{"html", func(m *Message) any { return &m.HTML }, 0},
@@ -271,7 +275,7 @@ func (m *Message) checkAddresses(o *object) error {
 	for _, l := range []struct {
 		key   string
 		names []string
-	}{{"from", from}, {"to", m.To}, {"cc", m.CC}, {"bcc", m.BCC}} {
+	}{{"from", from}, {"to", m.To}, {"cc", m.CC}, {"bcc", m.BCC}, {"reply_to", m.ReplyTo}} {
 		for i, n := range l.names {
 			a, err := ParseAddress(n)
 			if err != nil {

@@ -18,6 +18,8 @@ type letterShape struct {
 	MessageID   string `json:"message_id"`
 	InReplyTo   string `json:"in_reply_to,omitempty" jsonschema:"Message-ID"`
 	References  string `json:"references,omitempty" jsonschema:"Message-IDs of the thread before it, oldest first"`
+	Date        string `json:"date,omitempty" jsonschema:"that mail from elsewhere gives itself"`
+	ReplyTo     string `json:"reply_to,omitempty" jsonschema:"where it wants answers"`
 	Read        *bool  `json:"read,omitempty"`
 	Trusted     string `json:"trusted,omitempty" jsonschema:"true: the server knew the sender; none: it did not; false: not sent like this"`
 	Auth        string `json:"auth" jsonschema:"who vouches for the sender; self-asserted: nobody"`
@@ -77,6 +79,8 @@ func (s *letterShape) facts() string {
 	}
 	add("in_reply_to", s.InReplyTo)
 	add("references", s.References)
+	add("date", s.Date)
+	add("reply_to", s.ReplyTo)
 	if s.Read != nil {
 		add("read", strconv.FormatBool(*s.Read))
 	}
@@ -92,6 +96,7 @@ func (s *letterShape) facts() string {
 
 func (t *toolset) shapeLetter(b *maildir.OpenBox, l *maildir.Letter, outbox bool) letterShape {
 	s := letterShape{Content: string(l.Data), MessageID: t.store.Domains().MessageIDOf(&l.Message), Trusted: l.Trust, Auth: l.Voucher.String()}
+	s.Date, s.ReplyTo = tool.Stamp(l.Date), t.store.Domains().Join(l.ReplyTo)
 	if l.InReplyTo != "" {
 		s.InReplyTo = t.store.Domains().MessageID(l.InReplyTo)
 	}

@@ -65,6 +65,8 @@ func TestShapes(t *testing.T) {
 			MessageID:   "m",
 			InReplyTo:   "i",
 			References:  "r",
+			Date:        "d",
+			ReplyTo:     "a",
 			Read:        &yes,
 			Trusted:     "true",
 			Status:      "delivered",

@@ -117,6 +117,8 @@ func TestShapes(t *testing.T) {
 		InReplyTo:   "re",
 		References:  []string{"r"},
 		MessageID:   "m@example.org",
+		Date:        "t",
+		ReplyTo:     []string{"a@example.org"},
 		MediaType:   "text/plain",
 		HTML:        "attachments/h",
 		Verified:    true,

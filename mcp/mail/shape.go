@@ -89,6 +89,8 @@ type Message struct {
 	InReplyTo   string            `json:"in_reply_to,omitempty"`
 	References  []string          `json:"references,omitempty"`
 	MessageID   string            `json:"message_id,omitempty"`
+	Date        string            `json:"date,omitempty" jsonschema:"that mail from elsewhere gives itself"`
+	ReplyTo     []string          `json:"reply_to,omitempty"`
 	MediaType   string            `json:"media_type,omitempty"`
 	HTML        string            `json:"html,omitempty"`
 	Verified    bool              `json:"verified" jsonschema:"a trusted server sealed it as it is"`
@@ -141,6 +143,8 @@ func (v *view) shapeHead(m *index.MessageRow) Message {
 		InReplyTo:   ifShort(m.InReplyTo),
 		References:  newest(m.References),
 		MessageID:   m.MessageID,
+		Date:        tool.Stamp(m.Date),
+		ReplyTo:     m.ReplyTo,
 		MediaType:   ifShort(m.MediaType),
 		HTML:        ifShort(m.HTML),
 		Verified:    verified,
