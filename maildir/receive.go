@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
+	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
 )
 
@@ -298,22 +300,63 @@ func (p *Project) nameAsTheyCame(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// MailboxAt returns the mailbox of an address at the store's domain: the agent of that name in the project
-// that owners.json names for it, else in the default project. The case of the name does not count. It returns
-// ErrNotFound and ErrUnavailable.
-func (s *Store) MailboxAt(ctx context.Context, local string) (p *Project, agent string, err error) {
-	owners, err := s.owners.loadOwners()
+// projectsOf returns the projects that may have the mailbox of an address, in the order in which they are asked.
+// It returns ErrUnavailable.
+func (o *owners) projectsOf(local string) (slugs []string, err error) {
+	all, err := o.loadOwners()
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	slugs := []string{}
-	for key := range owners {
+	for key := range all {
 		if slug, name, _ := strings.Cut(key, "/"); strings.EqualFold(name, local) && slug != DefaultProject {
 			slugs = append(slugs, slug)
 		}
 	}
 	slices.Sort(slugs)
-	for _, slug := range append(slugs, DefaultProject) {
+	return append(slugs, DefaultProject), nil
+}
+
+// HasMailbox reports whether the address of that local part has a mailbox in the store whose folder is root and
+// whose trees are given, by the files alone: see Store.MailboxAt. It returns ErrUnavailable and the errors of
+// reading the trees.
+func HasMailbox(ctx context.Context, root string, trees map[string]*tree.Tree, local string) (bool, error) {
+	owners := newOwners(root)
+	slugs, err := owners.projectsOf(local)
+	if err != nil {
+		return false, err
+	}
+	for _, slug := range slugs {
+		if t := trees[slug]; t != nil {
+			if has, err := hasAgent(ctx, t, local); has || err != nil {
+				return has, err
+			}
+		}
+	}
+	return false, nil
+}
+
+// hasAgent reports whether a file of a known kind lies below the folder of an agent of that name, in any case.
+func hasAgent(ctx context.Context, t *tree.Tree, name string) (has bool, err error) {
+	err = t.Walk(ctx, format.AgentsDir, func(path string, d fs.DirEntry) error {
+		switch pl := format.Locate(path); pl.Kind {
+		case format.KindIgnored, format.KindOther, format.KindDraft:
+		default:
+			has = has || d.Type().IsRegular() && strings.EqualFold(pl.Agent, name)
+		}
+		return nil
+	})
+	return has, tree.IgnoreGone(err)
+}
+
+// MailboxAt returns the mailbox of an address at the store's domain: the agent of that name in the project
+// that owners.json names for it, else in the default project. The case of the name does not count. It returns
+// ErrNotFound and ErrUnavailable.
+func (s *Store) MailboxAt(ctx context.Context, local string) (p *Project, agent string, err error) {
+	slugs, err := s.owners.projectsOf(local)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, slug := range slugs {
 		if err := s.LeftOut()[slug]; err != nil {
 			return nil, "", err
 		}

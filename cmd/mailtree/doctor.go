@@ -133,7 +133,7 @@ func (d *doctor) examine(ctx context.Context) {
 		d.problems(ctx, v)
 	}
 	d.projects()
-	d.gateway(v)
+	d.gateway(ctx, v)
 	for _, slug := range slices.Sorted(maps.Keys(v.trees)) {
 		d.locks(slug, v.trees[slug])
 		d.claims(slug, v.trees[slug])

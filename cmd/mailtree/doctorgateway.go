@@ -10,26 +10,27 @@ import (
 
 	"mailtree/cli"
 	"mailtree/gateway"
+	"mailtree/maildir"
 	"mailtree/maildir/address"
-	"mailtree/maildir/format"
 	mcpserver "mailtree/mcp"
 )
 
 // gateway names what keeps mail of other domains from coming in and ours from being believed, by the settings
 // that doctor itself is given.
-func (d *doctor) gateway(v *view) {
+func (d *doctor) gateway(ctx context.Context, v *view) {
 	g := &d.p.cfg.Gateway
 	if len(g.Listen) == 0 && len(g.Allow) == 0 {
 		return
 	}
 	before := d.bad
 	for setting, name := range map[string]string{"GATEWAY_POSTMASTER": g.Postmaster, "GATEWAY_CATCHALL": g.CatchAll} {
-		there := name == ""
-		for _, t := range v.trees {
-			_, err := t.Stat(format.AgentsDir + "/" + name)
-			there = there || err == nil
+		if name == "" {
+			continue
 		}
-		if !there {
+		there, err := maildir.HasMailbox(ctx, v.store, v.trees, name)
+		if err != nil {
+			d.say("%s: whether there is a mailbox %s cannot be told: %v", setting, name, err)
+		} else if !there {
 			d.say("%s names the mailbox %s, which does not exist, and mail for it is put off: `mailtree mailbox create %s`", setting, name, name)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"mailtree/gateway/in"
 	"mailtree/gateway/out"
+	"mailtree/maildir/address"
 )
 
 // gatewaySettings are the settings of mail to and from other domains. See docs/email.md, "The gateway".
@@ -52,7 +53,8 @@ func (c *config) parseGateway(v map[string]string, home func() (string, error)) 
 	var err error
 	g.Listen, err = in.ParseListen(v["GATEWAY_LISTEN"])
 	note("GATEWAY_LISTEN", err)
-	g.CatchAll, g.Postmaster, g.Authserv = v["GATEWAY_CATCHALL"], v["GATEWAY_POSTMASTER"], v["TRUSTED_AUTHSERV"]
+	named := address.Domains(c.Domains).Named
+	g.CatchAll, g.Postmaster, g.Authserv = named(v["GATEWAY_CATCHALL"]), named(v["GATEWAY_POSTMASTER"]), v["TRUSTED_AUTHSERV"]
 	if len(g.Listen) > 0 && g.Postmaster == "" {
 		errs = append(errs, errors.New("GATEWAY_LISTEN is set, but GATEWAY_POSTMASTER is not: name the mailbox for postmaster@ and abuse@"))
 	}

@@ -18,12 +18,17 @@ func (a *app) checkAddress(ctx context.Context, address string) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookups)
 	defer cancel()
 	all, err := a.cfg.Gateway.Check(ctx, a.store, a.cfg.Store, address)
-	return checked{all}, err
+	if err != nil {
+		return nil, err
+	}
+	missing, err := (&gateway.Incoming{Store: a.store, Log: a.log}).Missing(ctx, &a.cfg.Gateway)
+	return checked{all, missing}, err
 }
 
 // checked is the answer of POST /mailtree/check-address.
 type checked struct {
 	Findings []gateway.Finding `json:"findings"`
+	Missing  []string          `json:"missing,omitempty"` // mailboxes that the server's settings name and nobody has
 }
 
 func gatewayCheckCommand(p *program) *cobra.Command {

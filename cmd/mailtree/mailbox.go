@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -129,11 +130,24 @@ func mailboxDeleteCommand(p *program) *cobra.Command {
 		return p.atMailboxes(c.Context(), f, func(ctx context.Context, d *deskWork) error {
 			return askVerb(ctx, d, "mailbox-delete", ask, func(m *mcpserver.MailboxLine) error {
 				d.Printf("deleted %s: %d in its inbox, %d sent\n", m.Address, m.Total, m.Sent)
-				return nil
+				return sayNeeded(ctx, d, m)
 			})
 		})
 	}
 	return c
+}
+
+// sayNeeded says that the server's settings name a mailbox that was deleted.
+func sayNeeded(ctx context.Context, d *deskWork, m *mcpserver.MailboxLine) error {
+	var c checked
+	if err := d.Ask(ctx, "check-address", mcpserver.CheckAsk{Address: m.Address}, &c); err != nil { // it is deleted all the same
+		return nil
+	}
+	if slices.ContainsFunc(c.Missing, func(name string) bool { return strings.EqualFold(name, m.Name) }) {
+		d.Printf("GATEWAY_POSTMASTER or GATEWAY_CATCHALL names %s, and mail for it is put off until it is made again: "+
+			"`mailtree mailbox create %s`\n", m.Name, m.Name)
+	}
+	return nil
 }
 
 func mailboxTrustCommand(p *program) *cobra.Command {
