@@ -91,12 +91,15 @@ func (p *Project) owner(owners map[string]int, agent string) int {
 	return p.store.cfg.User()
 }
 
+// ReservedMailbox reports whether the name is kept for mail that no mailbox takes.
+func ReservedMailbox(name string) bool { return name == "catchall" || name == "aimx-catchall" }
+
 // CreateMailbox creates an agent of exactly that name, owned by the caller; if the caller already owns it,
 // nothing changes. It returns ErrInvalid for the name, also if its address is that of the caller's mailbox in
 // another project, ErrDenied if the agent or the address has another owner or none, and ErrTooLarge for a
 // guest who owns MaxGuestMailboxes.
 func (p *Project) CreateMailbox(ctx context.Context, name string, by Caller) (*Mailbox, error) {
-	if why := format.CheckName(name); why != "" || format.ServerName(name) {
+	if why := format.CheckName(name); why != "" || format.ServerName(name) || ReservedMailbox(name) {
 		return nil, &Error{
 			What:  refusal.MailboxNameUnusable,
 			Field: refusal.Mailbox,

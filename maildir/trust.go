@@ -111,6 +111,13 @@ func (b *OpenBox) TrustSender(sender string) error {
 	if err != nil {
 		return err
 	}
+	if _, domain, _ := strings.Cut(sender, "@"); b.box.p.store.Domains().Has(domain) {
+		return &Error{
+			What: refusal.Invalid("{name} is at a domain of this server, whose own mail needs no trust, and none that comes from " +
+				"elsewhere under its name gets it."),
+			Name: sender,
+		}
+	}
 	return b.box.p.store.trusted.edit(b.box.p.Slug, b.Name, func(list []string) ([]string, error) {
 		switch {
 		case slices.ContainsFunc(list, func(s string) bool { return strings.EqualFold(s, sender) }):

@@ -8,6 +8,9 @@ import (
 // words are the command line's words in refusals.
 var words = refusal.Words{
 	Args: map[refusal.Field]string{refusal.Project: "--project", refusal.Repository: "REPOSITORY", refusal.Moment: "--as-of"},
+	Says: map[refusal.What]string{
+		refusal.MailboxNotEmpty: "The mailbox {name} is not empty: {count} in its inbox, {count 2} sent. --force deletes it with its mail.",
+	},
 	Phrases: tool.Phrases(map[string]string{
 		"make a project":       "Name another one with --project, or make this one with `mailtree new project`.",
 		"find agents":          "`mailtree agents` lists them.",

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"mailtree/maildir"
 	"mailtree/maildir/format"
 	"mailtree/mcp/tool"
 )
@@ -96,4 +97,4 @@ func notInName(r rune) bool {
 }
 
 // reserved reports whether the name is kept for mail that no mailbox takes.
-func reserved(name string) bool { return name == "catchall" || name == "aimx-catchall" }
+func reserved(name string) bool { return maildir.ReservedMailbox(name) }
