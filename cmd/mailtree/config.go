@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +21,7 @@ import (
 	"mailtree/maildir"
 	"mailtree/maildir/address"
 	"mailtree/maildir/attachment"
+	"mailtree/maildir/format"
 	"mailtree/maildir/storedir"
 	"mailtree/mcp/tool"
 )
@@ -305,7 +305,7 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	c.SummaryCommand = v["SUMMARY_COMMAND"]
 	c.Nudge = choice("NUDGE", "off", "tmux") == "tmux"
 	c.Domains = fieldsOf(strings.ToLower(v["MAIL_DOMAIN"]))
-	if len(c.Domains) == 0 || !all(c.Domains, mailDomain.MatchString) {
+	if len(c.Domains) == 0 || !all(c.Domains, mailDomain) {
 		bad("MAIL_DOMAIN", "a domain such as mail.example.org, or several, separated by commas")
 	}
 	errs = append(errs, c.parseGateway(v, home)...)
@@ -339,8 +339,11 @@ func pollInterval(watch string) (time.Duration, error) {
 	return d, nil
 }
 
-// mailDomain matches the domain of a mail address.
-var mailDomain = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$`)
+// mailDomain reports whether mail can have the domain: a name, and no number of a machine.
+func mailDomain(domain string) bool {
+	_, err := format.ParseAddress("postmaster@" + domain)
+	return err == nil && net.ParseIP(domain) == nil
+}
 
 // absolute makes a path absolute and expands a leading ~.
 func absolute(p string, home func() (string, error)) (string, error) {

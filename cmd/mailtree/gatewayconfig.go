@@ -74,7 +74,7 @@ func (c *config) parseGateway(v map[string]string, home func() (string, error)) 
 		errs = append(errs, errors.New("TRUSTED_AUTHSERV is set, but GATEWAY_MTA_USER is not: name the user that the mail server runs as"))
 	}
 	g.Allow = fieldsOf(strings.ToLower(v["GATEWAY_ALLOW"]))
-	if !all(g.Allow, func(d string) bool { return d == "*" || mailDomain.MatchString(d) }) {
+	if !all(g.Allow, func(d string) bool { return d == "*" || mailDomain(d) }) {
 		bad("GATEWAY_ALLOW", "domains such as example.org, separated by commas, or *")
 	}
 	if g.Rate, err = strconv.Atoi(v["GATEWAY_RATE"]); err != nil || g.Rate < 1 || g.Rate > 100_000 {

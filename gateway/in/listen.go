@@ -36,6 +36,9 @@ func ParseListen(list string) (all []Address, err error) {
 		if err != nil || u.Port() == "" || u.Path != "" || u.User != nil || u.Scheme != "lmtp" && u.Scheme != "smtp" {
 			return nil, fmt.Errorf("%q is nothing to listen at: write lmtp+unix:/PATH, lmtp://127.0.0.1:2400 or smtp://:25", one)
 		}
+		if u.Scheme == "lmtp" && u.Hostname() != "localhost" && !net.ParseIP(u.Hostname()).IsLoopback() {
+			return nil, fmt.Errorf("%q can be reached from other machines, and LMTP is for this one alone: write lmtp://127.0.0.1:%s", one, u.Port())
+		}
 		all = append(all, Address{"tcp", u.Host, u.Scheme == "lmtp"})
 	}
 	return all, nil
