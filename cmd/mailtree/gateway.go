@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,7 +14,6 @@ import (
 	"mailtree/cli"
 	"mailtree/gateway"
 	"mailtree/maildir/address"
-	"mailtree/maildir/format"
 )
 
 func gatewayCommand(p *program) *cobra.Command {
@@ -48,7 +48,7 @@ func gatewaySetupCommand(p *program) *cobra.Command {
 	c.Flags().StringVar(&host, "mx", "", "the mail server's name in DNS (default: this machine's name, else mail.DOMAIN)")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		domain := strings.ToLower(args[0])
-		if _, err := format.ParseAddress("postmaster@" + domain); err != nil || !strings.Contains(domain, ".") {
+		if !mailDomain(domain) || !strings.Contains(domain, ".") {
 			return &exitError{exitUsage, fmt.Errorf("%q is no domain that mail can have: write one such as example.org", args[0])}
 		}
 		if domain == address.Default {
@@ -102,13 +102,24 @@ func (p *program) gatewaySetup(ctx context.Context, domain, host string) error {
 		missing++
 		s.Printf("    !! %s\n", cli.Line(r.Problem.Error()))
 	}
-	s.Printf("\n%s\n%s\n", s.Bold("Settings of mailtree serve"), serveLines(domain))
-	s.Printf("%s\n%s", s.Bold("Postfix in front of it, as root"), postfixLines(domain, account()))
+	domains := p.gatewayDomains(domain)
+	s.Printf("\n%s\n%s\n", s.Bold("Settings of mailtree serve"), serveLines(domains))
+	s.Printf("%s\n%s", s.Bold("Postfix in front of it, as root"), postfixLines(domains, account()))
 	if missing > 0 {
 		return &exitError{exitFailed, fmt.Errorf("%d records of %s are not published as above: publish them, then run this again",
 			missing, domain)}
 	}
 	return nil
+}
+
+// gatewayDomains are the domains that the gateway is to have: those of MAIL_DOMAIN, and the one that is set up.
+func (p *program) gatewayDomains(domain string) (all []string) {
+	for _, d := range append(slices.Clone(p.cfg.Domains), domain) {
+		if d != address.Default && !slices.Contains(all, d) {
+			all = append(all, d)
+		}
+	}
+	return all
 }
 
 // account is the user who runs this.
@@ -123,21 +134,26 @@ func account() string {
 // postfixSocket is where postfix finds the gateway, also from its chroot: below its queue folder.
 const postfixSocket = "mailtree/lmtp"
 
-// serveLines are the settings for a domain behind postfix.
-func serveLines(domain string) string {
-	return "MAIL_DOMAIN=" + domain + "\n" +
+// serveLines are the settings for domains behind postfix.
+func serveLines(domains []string) string {
+	return "MAIL_DOMAIN=" + strings.Join(domains, ",") + "\n" +
 		"GATEWAY_LISTEN=lmtp+unix:/var/spool/postfix/" + postfixSocket + "\n" +
 		"GATEWAY_POSTMASTER=NAME            a mailbox: `mailtree mailbox create NAME`\n" +
 		"GATEWAY_ALLOW=*                    or the domains that mail may be sent to\n" +
 		"GATEWAY_SMARTHOST=smtp://127.0.0.1:25\n"
 }
 
-// postfixLines have postfix bring mail for a domain to the server that a user runs, and pass on what that sends.
+// postfixLines have postfix bring mail for domains to the server that a user runs, and pass on what that sends.
 // The folder's group is the socket's, because of the setgid bit.
-func postfixLines(domain, account string) string {
-	return "install -d -o " + account + " -g postfix -m 2750 /var/spool/postfix/mailtree\n" +
-		"postconf -e 'relay_domains = " + domain + "'\n" +
-		"postconf -e 'transport_maps = inline:{" + domain + "=lmtp:unix:" + postfixSocket + "}'\n" +
+func postfixLines(domains []string, account string) string {
+	transports := make([]string, len(domains))
+	for i, d := range domains {
+		transports[i] = d + "=lmtp:unix:" + postfixSocket
+	}
+	return "# relay_domains and transport_maps are replaced: add what is in them already (postconf relay_domains transport_maps)\n" +
+		"install -d -o " + account + " -g postfix -m 2750 /var/spool/postfix/mailtree\n" +
+		"postconf -e 'relay_domains = " + strings.Join(domains, ", ") + "'\n" +
+		"postconf -e 'transport_maps = inline:{" + strings.Join(transports, ", ") + "}'\n" +
 		"postconf -e 'smtpd_recipient_restrictions = permit_mynetworks, reject_unauth_destination, reject_unverified_recipient'\n" +
 		"postconf -e 'message_size_limit = 26214400'\n" +
 		"systemctl reload postfix\n"
