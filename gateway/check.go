@@ -90,7 +90,7 @@ func (c *checker) inside(ctx context.Context, a format.Address) {
 	default:
 		c.ok("it trusts %s, where their domain vouches for them", strings.Join(trusted, ", "))
 	}
-	c.signs(a.Domain)
+	c.signs(c.store.Domains()[0])
 }
 
 // outside is about an address of another domain.
@@ -115,7 +115,7 @@ func (c *checker) outside(ctx context.Context, a format.Address) {
 	c.signs(own)
 }
 
-// signs is about the key of a domain.
+// signs is about the key of a domain, which is the first: mail leaves from there.
 func (c *checker) signs(domain string) {
 	_, selector, err := LoadKey(c.root, domain)
 	switch {

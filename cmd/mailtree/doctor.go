@@ -56,6 +56,8 @@ type doctor struct {
 	p   *program
 	all bool // list every finding
 	bad int
+
+	sends bool // the server sends mail to other domains; where none runs, one with these settings would
 }
 
 func (d *doctor) ok(format string, args ...any) { d.line("ok", format, args) }
@@ -123,6 +125,7 @@ func (d *doctor) examine(ctx context.Context) {
 		return
 	}
 	defer v.close()
+	d.sends = len(d.p.cfg.Gateway.Allow) > 0
 	if v.running {
 		d.server(ctx)
 	} else {
@@ -134,6 +137,7 @@ func (d *doctor) examine(ctx context.Context) {
 	}
 	d.projects()
 	d.gateway(ctx, v)
+	d.unsent(v)
 	for _, slug := range slices.Sorted(maps.Keys(v.trees)) {
 		d.locks(slug, v.trees[slug])
 		d.claims(slug, v.trees[slug])
@@ -170,6 +174,7 @@ func (d *doctor) server(ctx context.Context) {
 			d.note("wake: %s: %s", project.Project, u.Text)
 		}
 	}
+	d.sends = r.Sends
 	d.queue(ctx, c)
 	for _, reason := range append(r.reasons(), r.Error, r.Watcher.Reason) {
 		if reason != "" {

@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"mailtree/cli"
 	"mailtree/gateway"
 	"mailtree/maildir"
 	"mailtree/maildir/address"
+	"mailtree/maildir/format"
 	mcpserver "mailtree/mcp"
 )
 
@@ -39,15 +42,36 @@ func (d *doctor) gateway(ctx context.Context, v *view) {
 			d.say("GATEWAY_LISTEN: the folder of the socket %s cannot be used: %v", l.Addr, err)
 		}
 	}
-	for _, domain := range d.p.cfg.Domains {
-		d.domain(domain)
-	}
+	d.domain(d.p.cfg.Domains[0])
+	d.smarthost(ctx)
 	if d.bad == before {
 		d.ok("gateway: its mailboxes, keys and sockets are there")
 	}
 }
 
-// domain names what is wrong with one of MAIL_DOMAIN.
+// smarthost names why the server that passes mail on may not be used.
+func (d *doctor) smarthost(ctx context.Context) {
+	s := d.p.cfg.Gateway.Smarthost
+	if s == nil {
+		return
+	}
+	if s.PasswordFile != "" {
+		if _, err := os.ReadFile(s.PasswordFile); err != nil {
+			d.say("GATEWAY_PASSWORD_FILE cannot be read: %v", err)
+		} else if fi, err := os.Stat(s.PasswordFile); err == nil && fi.Mode().Perm()&0o077 != 0 {
+			d.say("GATEWAY_PASSWORD_FILE: %s can be read by others: chmod 600 it", s.PasswordFile)
+		}
+	}
+	dialer := net.Dialer{Timeout: 2 * time.Second}
+	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(s.Host, s.Port))
+	if err != nil {
+		d.say("GATEWAY_SMARTHOST cannot be connected, and mail waits: %v", err)
+		return
+	}
+	conn.Close()
+}
+
+// domain names what is wrong with the first of MAIL_DOMAIN, which mail leaves from.
 func (d *doctor) domain(domain string) {
 	if domain == address.Default {
 		d.say("MAIL_DOMAIN is %s, which no other domain can write to: set it to a domain of yours", domain)
@@ -60,6 +84,26 @@ func (d *doctor) domain(domain string) {
 		d.say("gateway: no key signs mail from %s: `mailtree gateway setup %s` makes one", domain, domain)
 	case err != nil:
 		d.say("gateway: mail from %s is not signed: %v", domain, err)
+	}
+}
+
+// unsent says that mail waits for a server that sends none.
+func (d *doctor) unsent(v *view) {
+	waiting := 0
+	for slug, t := range v.trees {
+		files, err := t.List(format.QueueDir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			d.say("the queue of %s cannot be read: %v", slug, err)
+		}
+		for _, f := range files {
+			if strings.HasSuffix(f.Name(), ".json") {
+				waiting++
+			}
+		}
+	}
+	if waiting > 0 && !d.sends {
+		d.say("gateway: %s to other domains in the queue, and a server without GATEWAY_ALLOW sends nothing: run `mailtree serve` with "+
+			"the settings of the gateway", count(waiting, "email"))
 	}
 }
 

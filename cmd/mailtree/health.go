@@ -20,6 +20,7 @@ type healthReport struct {
 	Version    string          `json:"version"`
 	Store      string          `json:"store"`
 	Background bool            `json:"background,omitempty"` // no HTTP: it serves bridges only
+	Sends      bool            `json:"sends,omitempty"`      // mail to other domains
 	Uptime     float64         `json:"uptime_seconds"`
 	Projects   int             `json:"projects"`
 	Agents     int             `json:"agents"`
@@ -110,6 +111,7 @@ func (h *health) report(ctx context.Context) *healthReport {
 		Version:    version(),
 		Store:      h.app.store.Root(),
 		Background: h.app.cfg.background,
+		Sends:      len(h.app.cfg.Gateway.Allow) > 0,
 		Uptime:     time.Since(h.began).Truncate(time.Second).Seconds(),
 		Detail:     []projectHealth{},
 	}
