@@ -25,6 +25,7 @@ import (
 type Outgoing struct {
 	*out.Queue
 	items *items
+	sends bool // the configuration allows mail to leave
 }
 
 // NewOutgoing makes the queue of a store that is not open yet. It starts nothing.
@@ -36,7 +37,15 @@ func NewOutgoing(cfg *Config, name string, log *slog.Logger) *Outgoing {
 		smart.Name = name
 		transport = &smart
 	}
-	return &Outgoing{out.NewQueue(i, transport, time.Now, log), i}
+	return &Outgoing{out.NewQueue(i, transport, time.Now, log), i, len(cfg.Allow) > 0}
+}
+
+// Run sends until ctx ends. A server that may send no mail leaves what another one queued: its settings do not
+// say which way it goes.
+func (o *Outgoing) Run(ctx context.Context) {
+	if o.sends {
+		o.Queue.Run(ctx)
+	}
 }
 
 // Queued is told by the store of what is to be sent, and sends it.
