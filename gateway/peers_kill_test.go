@@ -190,7 +190,10 @@ func TestPeerKilled(t *testing.T) {
 	kept := map[string]int{}
 	for _, m := range o.box(t, "inbox") {
 		kept[m.Subject]++
-		if _, err := m.raw(); err != nil && strings.HasPrefix(m.Subject, "in") {
+		if !strings.HasPrefix(m.Subject, "in") { // a report of Postmaster
+			continue
+		}
+		if _, err := m.raw(); err != nil {
 			t.Error(err)
 		}
 	}

@@ -85,6 +85,10 @@ func (p *Project) refuseAutomatic(ctx context.Context, d *Draft) error {
 	}
 }
 
+// savedOutside refuses a file in an outbox with recipients at other domains: a `git pull` can bring such a file.
+var savedOutside = refusal.Invalid("{name} {arg} is at another domain, and a file in an outbox mails nobody there, because others can put " +
+	"it there by Git: send it from the command line, the page or a tool.")
+
 // isAgent reports whether a party of a message is an agent and no address, of whichever domain.
 func isAgent(party string) bool { return !strings.Contains(party, "@") }
 

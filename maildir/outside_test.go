@@ -95,16 +95,14 @@ text
 	}
 }
 
-// TestSavedOutside: a file that its owner saves in the outbox is a send like others.
+// TestSavedOutside: a file in an outbox, which a `git pull` may have brought, mails nobody at another domain; its author is told.
 func TestSavedOutside(t *testing.T) {
 	t.Parallel()
 	var o outside
 	p := project(t, o.config(), "Ann")
 	put(t, p, "agents/Ann/outbox/hi.md", "---json\n{\"to\": [\"cat@example.org\"]}\n---\n\nHi.\n")
-	until(t, "it is queued", func() bool { return len(o.told()) == 1 })
-	put(t, p, "agents/Ann/outbox/no.md", "---json\n{\"to\": [\"eve@example.com\"]}\n---\n\nNo.\n")
 	until(t, "Postmaster says why not", func() bool { return len(inbox(t, p, "Ann").Messages) == 1 })
-	if len(o.told()) != 1 {
+	if len(o.told()) > 0 {
 		t.Error(o.told())
 	}
 }

@@ -278,6 +278,8 @@ func (p *Project) needParties(ctx context.Context, d *Draft) error {
 			case err != nil:
 				return err
 			case ok:
+			case d.saved != nil && p.store.isElsewhere(n):
+				return &Error{What: savedOutside, Field: list.of, Name: n}
 			case n == UnknownSender:
 				return &Error{What: unknownSender, Field: list.of, Name: n}
 			case !p.store.isElsewhere(n):
