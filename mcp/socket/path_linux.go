@@ -6,10 +6,11 @@ import (
 	"strconv"
 )
 
-// maxPath is what fits into sun_path with its NUL.
+// maxPath is the longest path that fits into sun_path with its NUL.
 const maxPath = 107
 
-// shorten gives a name for the socket that fits into its address; done ends its use.
+// shorten returns a path for the socket that fits into a socket address. The path is valid until done is
+// called.
 func shorten(path string) (short string, done func(), err error) {
 	if len(path) <= maxPath {
 		return path, func() {}, nil

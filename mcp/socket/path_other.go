@@ -4,10 +4,11 @@ package socket
 
 import "fmt"
 
-// maxPath is what fits into sun_path of the BSDs with its NUL.
+// maxPath is the longest path that fits into sun_path of the BSDs with its NUL.
 const maxPath = 103
 
-// shorten gives a name for the socket that fits into its address; done ends its use.
+// shorten returns a path for the socket that fits into a socket address. The path is valid until done is
+// called.
 func shorten(path string) (short string, done func(), err error) {
 	if len(path) > maxPath {
 		return "", nil, fmt.Errorf("the socket %s cannot be used: its path is %d bytes long and may have %d here. "+

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Peer is the effective user of the process that connected, at the time it did (SO_PEERCRED).
+// Peer returns the effective user of the connected process at the time of connecting (SO_PEERCRED).
 func Peer(c *net.UnixConn) (uid int, err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {

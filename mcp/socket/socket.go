@@ -1,14 +1,13 @@
-// Package socket is the Unix socket of a store: listening, connecting, and the user behind each
-// connection.
+// Package socket is the Unix socket of a store: listening, connecting, and the user behind each connection.
 //
-// A socket that nobody listens on any more (its server was killed) is replaced. One that somebody
-// listens on never is: whoever listens holds a lock, the store's for server.sock, one beside it
-// (<path>.lock) for a socket elsewhere. A listener whose socket somebody removed makes it again
-// when it is asked to (Renew).
+// Listen replaces a stale socket, which a killed server has left. It never replaces the socket of a live
+// server: a server that listens holds a lock, which for server.sock is the store's lock, and for a socket
+// elsewhere is <path>.lock beside the socket. If somebody removes a listener's socket, Renew makes the
+// socket again.
 //
-// A socket's address has room for about a hundred bytes. On Linux a longer path works all the same,
-// through a descriptor of its folder; elsewhere it is refused with what to do. See docs/clients.md,
-// "The socket, and other users".
+// A socket address has room for about a hundred bytes. On Linux longer paths work too, through a descriptor
+// of their folder. On other systems the error says what to do. See docs/clients.md, "The socket, and other
+// users".
 package socket
 
 import (
@@ -25,37 +24,37 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MaxGuestConns is how many connections one other user may have open at a time; more are closed at
+// MaxGuestConns is how many open connections each other user may have; further connections are closed at
 // once.
 const MaxGuestConns = 64
 
-// Config says where to listen and who may come.
+// Config says where to listen and who may connect.
 type Config struct {
 	Path string
-	Open bool         // mode 0666 instead of 0600, and a lock of its own: other users may connect
-	Busy func() bool  // whether AwaitIdle is to wait for something else too; nil: never
+	Open bool         // mode 0666 instead of 0600, and a lock beside the socket: other users may connect
+	Busy func() bool  // reports that AwaitIdle must wait for other work; nil: never
 	Log  *slog.Logger // nil: discarded
 }
 
-// Listener accepts connections whose peer's user is known. Safe for concurrent use.
+// Listener accepts connections and identifies the user of each. Safe for concurrent use.
 type Listener struct {
 	cfg  Config
 	self int
-	lock *os.File // of an open socket
+	lock *os.File // lock file; nil unless Config.Open
 
 	place  sync.Mutex // held while the socket is made or removed
 	ln     net.Listener
-	id     fs.FileInfo // of the file that ln made
+	id     fs.FileInfo // identifies the socket file of ln
 	closed bool
 
 	mu    sync.Mutex
-	conns map[int]int // open ones by uid
+	conns map[int]int // number of open connections by uid
 	open  int
-	since time.Time // when the last one ended, or the waiting for that began
-	shut  bool      // AwaitIdle has said that it is over
+	since time.Time // when the last connection ended or AwaitIdle began
+	shut  bool      // AwaitIdle has returned nil
 }
 
-// Conn is a connection and the user at its other end, as the kernel tells.
+// Conn is a connection and the user at its other end, according to the kernel.
 type Conn struct {
 	net.Conn
 	UID  int
@@ -63,8 +62,8 @@ type Conn struct {
 	from *Listener
 }
 
-// Listen makes the socket. The caller holds the store's lock where the path is in the store, and
-// closes the listener, which removes the socket. Errors say what to do: somebody listens there,
+// Listen makes the socket. If the path is in the store, the caller must hold the store's lock. The caller
+// must close the listener, which removes the socket. Errors say what to do: another server listens there,
 // another file is in the way, the path is too long for this system.
 func Listen(ctx context.Context, cfg Config) (*Listener, error) {
 	if cfg.Log == nil {
@@ -83,7 +82,7 @@ func Listen(ctx context.Context, cfg Config) (*Listener, error) {
 	return l, nil
 }
 
-// own takes the lock of a socket outside the store, where two servers of two stores may meet.
+// own takes the lock of a socket outside the store, where the servers of two stores may meet.
 func (l *Listener) own() error {
 	f, err := os.OpenFile(l.cfg.Path+".lock", os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -120,7 +119,7 @@ func (l *Listener) listen(ctx context.Context) error {
 		return fmt.Errorf("the socket %s cannot be made: %w. Make room where its file system is full; where that has no sockets, "+
 			"choose a folder on another one", l.cfg.Path, plain(err))
 	}
-	ln.(*net.UnixListener).SetUnlinkOnClose(false) // it knows the short name only
+	ln.(*net.UnixListener).SetUnlinkOnClose(false) // ln knows only the shortened path
 	mode := fs.FileMode(0o600)
 	if l.cfg.Open {
 		mode = 0o666
@@ -137,10 +136,9 @@ func (l *Listener) listen(ctx context.Context) error {
 	return nil
 }
 
-// Renew makes the socket again where its file is this listener's no more, because somebody removed
-// or replaced it, and logs that. Open connections stay, and Accept goes on with those who come
-// then. On a closed listener it does nothing. Errors: as of Listen; the listener is then as it was,
-// and nothing of another's is touched.
+// Renew makes the socket again if it was removed or replaced, and logs that. Open connections stay open,
+// and Accept returns the new connections. On a closed listener Renew does nothing. It returns the errors of
+// Listen; then the listener is unchanged, and so are the files of other programs.
 func (l *Listener) Renew(ctx context.Context) error {
 	l.place.Lock()
 	defer l.place.Unlock()
@@ -151,19 +149,19 @@ func (l *Listener) Renew(ctx context.Context) error {
 	if err := l.listen(ctx); err != nil {
 		return err
 	}
-	old.Close() // after the other is there: Accept looks for it
+	old.Close() // only now, because Accept goes on with l.ln
 	l.cfg.Log.Warn("the socket was removed or replaced: the server listens there again", "path", l.cfg.Path)
 	return nil
 }
 
-// stands reports whether the socket is the one that was made. Its inode goes to no other file while
-// it is listened on.
+// stands reports whether the path still is this listener's socket. No other file gets the socket's inode
+// while the listener is open.
 func (l *Listener) stands() bool {
 	fi, err := os.Lstat(l.cfg.Path)
 	return err == nil && os.SameFile(fi, l.id)
 }
 
-// clear removes a socket that nobody listens on.
+// clear removes a stale socket.
 func clear(ctx context.Context, path string) error {
 	fi, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -177,7 +175,7 @@ func clear(ctx context.Context, path string) error {
 	case err == nil:
 		c.Close()
 		return fmt.Errorf("another server listens on the socket %s: stop it, or choose another with SOCKET", path)
-	case !errors.Is(err, unix.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist): // no time, no descriptors, no room in its queue
+	case !errors.Is(err, unix.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist): // a timeout, no descriptors, a full queue
 		return fmt.Errorf("it cannot be told whether another server listens on the socket %s: %w", path, plain(err))
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -186,8 +184,8 @@ func clear(ctx context.Context, path string) error {
 	return nil
 }
 
-// Dial connects to the server that listens at path. The error wraps fs.ErrNotExist or ECONNREFUSED
-// where none does, fs.ErrPermission where this user may not.
+// Dial connects to the server that listens at path. The error wraps fs.ErrNotExist or ECONNREFUSED if no
+// server listens, and fs.ErrPermission if this user may not connect.
 func Dial(ctx context.Context, path string) (net.Conn, error) {
 	short, done, err := shorten(path)
 	if err != nil {
@@ -197,7 +195,7 @@ func Dial(ctx context.Context, path string) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, "unix", short)
 }
 
-// plain is err without the path, which may be the short one.
+// plain returns err without the path, which may be the shortened path.
 func plain(err error) error {
 	var errno unix.Errno
 	if errors.As(err, &errno) {
@@ -206,14 +204,14 @@ func plain(err error) error {
 	return err
 }
 
-// Accept waits for the next connection, a *Conn. Connections whose user the kernel does not tell,
-// and more of another user than MaxGuestConns, are closed.
+// Accept waits for the next connection and returns it as a *Conn. It closes connections of unidentified
+// users, and connections of other users over MaxGuestConns.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		ln := l.listening()
 		c, err := ln.Accept()
 		if err != nil && ln != l.listening() {
-			continue // the socket was made again
+			continue // Renew made the socket again
 		}
 		if err != nil {
 			return nil, err
@@ -241,7 +239,7 @@ func (l *Listener) listening() net.Listener {
 	return l.ln
 }
 
-// Addr is as of net.Listener.
+// Addr returns the address of the socket.
 func (l *Listener) Addr() net.Addr { return l.listening().Addr() }
 
 func (l *Listener) enterPeer(uid int) bool {
@@ -271,9 +269,9 @@ func (c *Conn) Close() error {
 	return c.Conn.Close()
 }
 
-// AwaitIdle returns nil when nobody has been connected for d and the server is not busy, and lets
-// nobody in any more; or the error of ctx. The time before it is called does not count: who came
-// meanwhile may be still to be accepted.
+// AwaitIdle returns nil when no client has been connected for d and the server is not busy; from then on
+// Accept closes new connections. If ctx ends first, AwaitIdle returns its error. The time before the call
+// does not count, because clients that connected meanwhile may still wait for Accept.
 func (l *Listener) AwaitIdle(ctx context.Context, d time.Duration) error {
 	l.mu.Lock()
 	l.since = time.Now()
@@ -291,7 +289,7 @@ func (l *Listener) AwaitIdle(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// rest is how long to wait until nobody may have been connected for d; 0 where that is so now.
+// rest returns the time until the listener can have been idle for d; 0 or less if it has been.
 func (l *Listener) rest(d time.Duration) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -303,8 +301,8 @@ func (l *Listener) rest(d time.Duration) time.Duration {
 	return rest
 }
 
-// Withdraw removes the socket, unless another one has taken its place: nobody connects any more, and who has
-// connected is still accepted.
+// Withdraw removes the socket, unless another socket has taken its place. No new client can connect then;
+// clients that have connected are still accepted.
 func (l *Listener) Withdraw() {
 	l.place.Lock()
 	defer l.place.Unlock()
@@ -318,8 +316,8 @@ func (l *Listener) withdraw() {
 	}
 }
 
-// Close ends the listening and removes the socket, unless another one has taken its place; again it
-// does nothing.
+// Close closes the listener and removes the socket, unless another socket has taken its place. Later calls
+// do nothing.
 func (l *Listener) Close() error {
 	l.place.Lock()
 	defer l.place.Unlock()

@@ -18,8 +18,8 @@ import (
 	"mailtree/fixtures/guesttest"
 )
 
-// TestMain lets the test binary be a process of another user: it connects as often as SOCKET_GUEST says, tells how often
-// it was let in, and waits for its input to end.
+// TestMain also runs the test binary as a process of another user: it connects SOCKET_GUEST times, prints
+// how many connections were accepted, and waits for the end of its input.
 func TestMain(m *testing.M) {
 	if n, err := strconv.Atoi(os.Getenv("SOCKET_GUEST")); err == nil {
 		in := 0
@@ -50,7 +50,7 @@ func listen(t *testing.T, cfg Config) *Listener {
 	return l
 }
 
-// greet accepts until the listener is closed and greets each connection with a byte.
+// greet accepts connections until the listener is closed, and sends a byte on each.
 func greet(l *Listener) chan *Conn {
 	all := make(chan *Conn, 1000)
 	go func() {
@@ -67,7 +67,7 @@ func greet(l *Listener) chan *Conn {
 	return all
 }
 
-// TestWithdraw: who had connected before the socket was withdrawn is accepted, and nobody connects afterwards.
+// TestWithdraw: clients that had connected before Withdraw are accepted, and nobody can connect afterwards.
 func TestWithdraw(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	l := listen(t, Config{Path: path})
@@ -86,7 +86,7 @@ func TestWithdraw(t *testing.T) {
 	}
 }
 
-// greeted reports whether whoever connects to path is greeted.
+// greeted reports whether a connection to path receives the byte.
 func greeted(t *testing.T, path string) bool {
 	t.Helper()
 	c, err := Dial(t.Context(), path)
@@ -98,7 +98,7 @@ func greeted(t *testing.T, path string) bool {
 	return n == 1
 }
 
-// leave makes the socket of a server that was killed.
+// leave makes a stale socket, as a killed server leaves it.
 func leave(t *testing.T, path string) {
 	t.Helper()
 	ln, err := net.Listen("unix", path)
@@ -114,7 +114,7 @@ func TestListen(t *testing.T) {
 		name   string
 		before func(t *testing.T, path string)
 		open   bool
-		want   string // in the error; "" none
+		want   string // expected in the error; "": no error
 	}{
 		{"new", func(*testing.T, string) {}, false, ""},
 		{"open", func(*testing.T, string) {}, true, ""},
@@ -167,7 +167,7 @@ func TestListen(t *testing.T) {
 			if again, err := Listen(t.Context(), Config{Path: path, Open: tt.open}); err != nil {
 				t.Error(err)
 			} else {
-				l.Close() // it does nothing a second time
+				l.Close() // a second Close does nothing
 				if _, err := os.Lstat(path); err != nil {
 					t.Errorf("closed twice, a listener removed another's socket: %v", err)
 				}
@@ -177,7 +177,7 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// TestReplaced: a listener whose socket somebody replaced leaves the new one where it is.
+// TestReplaced: a listener does not remove a socket that has replaced its own.
 func TestReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s.sock")
 	l := listen(t, Config{Path: path})
@@ -191,8 +191,8 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// TestLongPath: a path that is longer than a socket's address works where that can be, and is refused with what to do
-// elsewhere.
+// TestLongPath: a path longer than a socket address works on Linux. On other systems the refusal says what
+// to do.
 func TestLongPath(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), strings.Repeat("long/", 40))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -243,7 +243,7 @@ func TestAwaitIdle(t *testing.T) {
 	}
 	(<-conns).Close()
 	c.Close()
-	c.Close() // counts once
+	c.Close() // the second Close of c does not count
 	busy.Store(true)
 	ctx, cancel = context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
@@ -259,7 +259,8 @@ func TestAwaitIdle(t *testing.T) {
 	}
 }
 
-// TestAwaitIdleOfLateStart: who came while the server was still starting is served, however long that took.
+// TestAwaitIdleOfLateStart: clients that connected while the server was starting are served, however long
+// the start took.
 func TestAwaitIdleOfLateStart(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -272,7 +273,7 @@ func TestAwaitIdleOfLateStart(t *testing.T) {
 		}()
 	})
 	path := filepath.Join(t.TempDir(), "s.sock")
-	l = listen(t, Config{Path: path, Busy: func() bool { serving(); return false }}) // asked once nobody seems to be there
+	l = listen(t, Config{Path: path, Busy: func() bool { serving(); return false }}) // asked when no client is connected
 	c, err := Dial(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
@@ -285,7 +286,8 @@ func TestAwaitIdleOfLateStart(t *testing.T) {
 	}
 }
 
-// TestGuests: the kernel tells another user's process from ours, and it gets no more than its share of connections.
+// TestGuests: the kernel distinguishes the process of another user from ours, and another user gets no more
+// than MaxGuestConns connections.
 func TestGuests(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("not done here: two users need root")
@@ -324,14 +326,14 @@ func TestGuests(t *testing.T) {
 	cmd.Wait()
 }
 
-// TestRenew: a listener whose socket was removed or replaced makes it again, where nothing of another's is in the way, and
-// those who are connected stay.
+// TestRenew: a listener makes its removed or replaced socket again unless that would touch the file of
+// another program. Open connections stay open.
 func TestRenew(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		do   func(t *testing.T, path string)
-		want string // in the error; "" none
-		kept bool   // the socket that was made stays
+		want string // expected in the error; "": no error
+		kept bool   // the new socket stays
 	}{
 		{"untouched", func(*testing.T, string) {}, "", true},
 		{"removed", func(t *testing.T, path string) { check(t, os.Remove(path)) }, "", false},
@@ -363,7 +365,7 @@ func TestRenew(t *testing.T) {
 				check(t, err)
 				tt.do(t, path)
 				before, _ := os.Lstat(path)
-				for range 2 { // again it does the same
+				for range 2 { // the second time has the same result
 					err := l.Renew(t.Context())
 					after, gone := os.Lstat(path)
 					switch {
@@ -402,7 +404,7 @@ func TestRenew(t *testing.T) {
 	}
 }
 
-// TestUnsure: what may be a live socket is not replaced.
+// TestUnsure: a socket that may be live is not replaced.
 func TestUnsure(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s.sock")
 	greet(listen(t, Config{Path: path}))

@@ -17,18 +17,19 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// Codex runs what `codex queue` stores for a thread: at once where a process has the thread loaded,
-// else whenever somebody resumes it. The server runs the command, not a waiter of the client's:
-// Codex has no hooks that outlive their turn. Nothing is queued for a thread that nobody has
-// loaded, or that `codex exec` has, which drops it (https://github.com/openai/codex/issues/41060).
-// The process that has it holds a lock on $CODEX_HOME/thread-writer-locks/ID.lock. Its own program
-// runs the command, so that nothing depends on the server's PATH.
+// `codex queue` stores a prompt for a thread. Codex runs the prompt at once if a process has loaded the
+// thread, and otherwise when somebody resumes the thread. The server runs the command itself: Codex has no
+// hooks that outlive their turn, so no process of the client can. Nothing is queued for a thread that no
+// process has loaded, nor for a thread of `codex exec`, which drops the queue
+// (https://github.com/openai/codex/issues/41060). The process with the thread locks
+// $CODEX_HOME/thread-writer-locks/ID.lock. The server runs the program of that process, so that the
+// server's PATH does not matter.
 
-const queueTime = 20 * time.Second // seen: 0.4 s
+const queueTime = 20 * time.Second // measured: 0.4 s
 
 var errNoThread = errors.New("no running Codex has its thread loaded")
 
-// queueCodex queues the text for the thread of a session. The error says why not.
+// queueCodex queues the text for the thread of a session. The error says why it could not.
 func queueCodex(ctx context.Context, s *seat.Seat, text string) error {
 	pid, ok := s.Process.PID()
 	if !ok {
@@ -66,7 +67,7 @@ func queueCodex(ctx context.Context, s *seat.Seat, text string) error {
 
 func proc(pid int, file string) string { return "/proc/" + strconv.Itoa(pid) + "/" + file }
 
-// codexHome is the $CODEX_HOME of a process.
+// codexHome returns the $CODEX_HOME of a process.
 func codexHome(pid int) (string, error) {
 	env, err := os.ReadFile(proc(pid, "environ"))
 	if err != nil {
@@ -85,13 +86,13 @@ func codexHome(pid int) (string, error) {
 	return filepath.Join(user, ".codex"), nil
 }
 
-// isExec reports whether the arguments of a Codex are those of `codex exec`.
+// isExec reports whether a Codex process was started as `codex exec`.
 func isExec(cmdline []byte) bool {
 	args := strings.Split(string(cmdline), "\x00")
 	return slices.ContainsFunc(args[1:], func(arg string) bool { return arg == "exec" || arg == "e" })
 }
 
-// lockHolder finds the process that holds a flock on a file. Errors: errNoThread.
+// lockHolder finds the process that holds a flock on a file. It returns errNoThread if there is none.
 func lockHolder(file string) (pid int, err error) {
 	info, err := os.Stat(file)
 	if err != nil {
@@ -102,7 +103,7 @@ func lockHolder(file string) (pid int, err error) {
 		return 0, errNoThread
 	}
 	inode := ":" + strconv.FormatUint(st.Ino, 10)
-	for range 3 { // the kernel leaves out a lock where others come and go while the file is read
+	for range 3 { // the kernel may omit a lock if other locks change during the read
 		locks, err := os.ReadFile("/proc/locks")
 		if err != nil {
 			return 0, errNoThread
@@ -114,7 +115,7 @@ func lockHolder(file string) (pid int, err error) {
 	return 0, errNoThread
 }
 
-// holderIn finds the process with a flock on an inode in the text of /proc/locks; 0: there is none.
+// holderIn finds the process with a flock on an inode in the text of /proc/locks; 0 if there is none.
 func holderIn(locks, inode string) (pid int) {
 	for l := range strings.Lines(locks) {
 		f := strings.Fields(l) // 1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF

@@ -10,12 +10,12 @@ import (
 	"mailtree/mcp/agentmail/tmux"
 )
 
-// knock wakes the agent of a seat in the best way that there is, and returns an outcome of package
-// seat; "" where there was nothing to tell any more. The error says why nobody could be woken.
+// knock wakes the agent of a seat in the best way available, and returns an outcome of package seat; "" if
+// nothing is left to announce. The error says why the agent could not be woken.
 //
-// Of a session, nobody notes here that it was told: the prompt that begins the turn makes the client's
-// hook tell what is unread by then. Of an agent without a session, that is noted before anything is
-// typed (maildir.StillSleeps).
+// For a session, knock does not record that the agent was told: the prompt begins a turn, and the client's
+// hook tells of all mail that is unread by then. For an agent without a session, StillSleeps records it
+// before anything is typed.
 func (n *Waker) knock(ctx context.Context, by By, p *maildir.Project, s *maildir.Sleeper) (how string, why error) {
 	switch way := s.Way(); {
 	case way == seat.ByQueue:
@@ -33,16 +33,16 @@ func (n *Waker) knock(ctx context.Context, by By, p *maildir.Project, s *maildir
 	if err != nil {
 		return "", err
 	}
-	if still, err := p.StillSleeps(ctx, by.query(s.Agent), s); !still { // tmux took its time
+	if still, err := p.StillSleeps(ctx, by.query(s.Agent), s); !still { // tmux took time
 		return "", err
 	}
 	return seat.Typed, window.Type(context.WithoutCancel(ctx), pane, text, n.cfg.Pause)
 }
 
-// findPane finds the pane of a seat: that which its session runs in, or its agent called from. An
-// agent without a session that has none is found by name: it is the only window of that name in the
-// tmux session of whoever asks, if the program in it works in the project's code base. A pane in which
-// somebody scrolls, or whose input is shared, is left alone. The error says why there is none now.
+// findPane finds the pane of a seat: the pane in which its session runs, or from which its agent called.
+// For an agent without a session and without such a pane, findPane searches the given tmux session for the
+// only window with the agent's name, if the window's program works in the project's code base. A pane in
+// which somebody scrolls, or with shared input, does not count. The error says why there is no pane now.
 func findPane(ctx context.Context, session string, p *maildir.Project, of *maildir.Sleeper) (s tmux.Session, pane string, err error) {
 	err = errors.New("it has not called from a tmux window")
 	if its := of.Pane; its.Tmux != "" {
@@ -58,7 +58,7 @@ func findPane(ctx context.Context, session string, p *maildir.Project, of *maild
 
 var errNotQuiet = errors.New("somebody scrolls in its window, or the window's input is off or shared")
 
-// look finds the only pane of a session that is the agent's.
+// look finds the only pane of a session for which its returns true.
 func look(ctx context.Context, value, near string, its func(tmux.Pane) bool) (s tmux.Session, pane string, err error) {
 	if s, err = tmux.Parse(value); err != nil {
 		return s, "", err

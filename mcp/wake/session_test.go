@@ -16,7 +16,7 @@ import (
 	"mailtree/mcp/wake"
 )
 
-// sit makes Bob a session of the client.
+// sit begins a session of Bob with the client.
 func (d *desk) sit(client string, v maildir.Visit) maildir.SessionKey {
 	d.t.Helper()
 	v.SessionKey, v.Agent = maildir.SessionKey{Client: client, ID: "thread-1"}, "Bob"
@@ -28,7 +28,7 @@ func (d *desk) sit(client string, v maildir.Visit) maildir.SessionKey {
 	return v.SessionKey
 }
 
-// passAs looks once and tells how Bob was woken, or why not.
+// passAs runs one pass and returns how Bob was woken, or why not.
 func (d *desk) passAs(by wake.By) (got string) {
 	d.t.Helper()
 	d.check(d.n.Pass(d.t.Context(), by, func(o wake.Outcome) { got += o.How + ": " + o.Why + "\n" }))
@@ -40,8 +40,8 @@ func (d *desk) outcome(k maildir.SessionKey) string {
 	return s.Wake.Outcome
 }
 
-// TestTypeForSession: a session in tmux whose client cannot be woken has the notice typed, once for
-// the same messages, where that is wished.
+// TestTypeForSession: if typing is allowed, the notice is typed into the tmux pane of a session whose
+// client cannot be woken, once for the same messages.
 func TestTypeForSession(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -74,8 +74,8 @@ func TestTypeForSession(t *testing.T) {
 	}
 }
 
-// TestNudge: who was woken for the same messages is woken once more where a person asks, while there
-// is unread mail.
+// TestNudge: if a person asks, an agent that was woken for its messages is woken for them again, as long as
+// they are unread.
 func TestNudge(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -103,7 +103,7 @@ func TestNudge(t *testing.T) {
 	}
 }
 
-// TestRetry: who could not be woken is tried again, and told of once.
+// TestRetry: an agent that could not be woken is tried again, and reported once.
 func TestRetry(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -123,7 +123,7 @@ func TestRetry(t *testing.T) {
 	d.send("b")
 	d.await(func() bool { mu.Lock(); defer mu.Unlock(); return len(why) == 1 })
 	d.tmux.Run("send-keys", "-t", w.Pane, "Enter")
-	w.Await(2) // what was there, and the notice
+	w.Await(2) // the earlier line and the notice
 	stop()
 	watching.Wait()
 	if diff := cmp.Diff([]string{"half a line", wake.Text("check_my_messages")}, w.Typed()); diff != "" {
@@ -134,8 +134,8 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// TestQueueCodex: a thread that a running Codex has loaded gets the notice into its queue; others,
-// and those of `codex exec`, get nothing.
+// TestQueueCodex: the notice is queued for a thread that a running Codex has loaded. It is not queued for
+// other threads, nor for a thread of `codex exec`.
 func TestQueueCodex(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -1,12 +1,12 @@
-// Package wake wakes agents that are idle and have mail: MCP has nothing that starts an idle agent's
-// turn. One loop (this file) looks at everybody whose mail or status has changed, and knocks at their
-// seats, as maildir.Sleepers has them (seat.go): sessions of clients that have hooks, by the queue of
-// their client (codex.go) or in tmux, and windows in tmux of other agents that say that they are ready.
-// Clients that wait themselves need nobody here (maildir.AwaitNews).
+// Package wake wakes idle agents that have mail, because MCP cannot start the turn of an idle agent. One
+// loop (this file) looks at every agent whose mail or status has changed, and wakes the agent at its seats,
+// which maildir.Sleepers returns (seat.go). A seat is a session of a client with hooks, which is woken
+// through the client's queue (codex.go) or in tmux, or the tmux window of an agent without a session that
+// says that it is ready. Clients that wait for mail themselves are not woken here (maildir.AwaitNews).
 //
-// Nothing that a sender wrote is typed or queued: in a prompt it would be a person's word. Nothing
-// is marked read. Who could not be woken is tried again, less and less often.
-// See docs/hooks.md, "Waking", and docs/agentmail.md, "Waking an agent in tmux".
+// The notice contains nothing that a sender wrote, because in a prompt it would count as the words of a
+// person. Waking marks nothing as read. An agent that could not be woken is tried again, less and less
+// often. See docs/hooks.md, "Waking", and docs/agentmail.md, "Waking an agent in tmux".
 package wake
 
 import (
@@ -23,33 +23,32 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// Text is the notice to one who reads mail with that tool. To a shell it is no more than an unknown
-// command.
+// Text returns the notice for an agent that reads its mail with that tool. A shell takes the notice for an
+// unknown command, which does no harm.
 func Text(tool string) string { return "You have new mail. Read it with " + tool + "." }
 
 // Defaults of Config.
 const (
-	DefaultPause = 200 * time.Millisecond // Codex takes an Enter within 120 ms after fast keys for part of a paste
+	DefaultPause = 200 * time.Millisecond // Codex takes an Enter within 120 ms for a part of a paste
 	DefaultRetry = 5 * time.Second
 )
 
 // retryMost is the longest time between two tries.
 const retryMost = 2 * time.Minute
 
-// Config says whose mail is watched. Store is needed.
+// Config configures a Waker. Store is required.
 type Config struct {
 	Store  *maildir.Store
 	Log    *slog.Logger  // nil: discarded
-	Settle time.Duration // between a change and a look; 0: maildir.DefaultSettle
+	Settle time.Duration // between a change and a pass; 0: maildir.DefaultSettle
 	Pause  time.Duration // between the text and Enter; 0: DefaultPause
-	Retry  time.Duration // until one who could not be woken is tried again; doubles each time; 0: DefaultRetry
+	Retry  time.Duration // until the first retry; doubles each time; 0: DefaultRetry
 }
 
-// Waker wakes agents for their mail. Safe for concurrent use: several passes at once still announce
-// each message once.
+// Waker wakes agents for their mail. Safe for concurrent use: concurrent passes announce each message once.
 type Waker struct {
 	cfg Config
-	mu  sync.Mutex // held while one agent is looked at and woken
+	mu  sync.Mutex // held while an agent is checked and woken
 }
 
 // New makes a Waker. It starts nothing.
@@ -63,18 +62,18 @@ func New(cfg Config) *Waker {
 	return &Waker{cfg: cfg}
 }
 
-// By says on whose behalf agents are woken.
+// By says for whom agents are woken, and how.
 type By struct {
-	Tmux  string // the $TMUX of whoever asks; "" outside tmux
+	Tmux  string // the caller's $TMUX; "" outside tmux
 	Types bool   // the notice may be typed into windows
-	Again bool   // who was woken for the same messages is woken once more
+	Again bool   // an agent that was woken for the same messages is woken again
 }
 
 func (by By) query(agent string) maildir.SleepQuery {
 	return maildir.SleepQuery{Agent: agent, Windows: by.Types, Again: by.Again}
 }
 
-// Outcome is what became of one agent's notice.
+// Outcome is the result of waking one agent.
 type Outcome struct {
 	Project string `json:"project"` // slug
 	Agent   string `json:"agent"`
@@ -83,8 +82,8 @@ type Outcome struct {
 	Why     string `json:"why"`           // why it was not told; "" when it was
 }
 
-// Pass looks once at every agent, and calls told for each that was due. Errors are the index's, or
-// ctx's.
+// Pass looks once at every agent, and calls told for each agent that was due. It returns errors of the
+// index, or that of ctx.
 func (n *Waker) Pass(ctx context.Context, by By, told func(Outcome)) error {
 	look, err := n.everybody(ctx)
 	if err != nil {
@@ -93,7 +92,8 @@ func (n *Waker) Pass(ctx context.Context, by By, told func(Outcome)) error {
 	return n.pass(ctx, by, look, told)
 }
 
-// pass looks at those of look whose time has come, and leaves in it whom it could not wake.
+// pass looks at the agents in look that are due. It removes them from look, except for agents that could
+// not be woken.
 func (n *Waker) pass(ctx context.Context, by By, look map[whom]attempt, told func(Outcome)) error {
 	for w, a := range look {
 		if a.at.After(time.Now()) {
@@ -116,15 +116,15 @@ func (n *Waker) pass(ctx context.Context, by By, look map[whom]attempt, told fun
 	return nil
 }
 
-// Nudge looks once at one agent of a project, and calls told for each of its seats that was due.
-// Errors are the index's, or ctx's.
+// Nudge looks once at one agent of a project, and calls told for each seat of the agent that was due. It
+// returns errors of the index, or that of ctx.
 func (n *Waker) Nudge(ctx context.Context, by By, project, agent string, told func(Outcome)) error {
 	_, err := n.wake(ctx, by, whom{project, agent}, told)
 	return err
 }
 
-// Watch runs a pass whenever mail comes or a status changes, until ctx ends; then it returns nil.
-// It tries an agent again that it could not wake, and calls told for it the first time only.
+// Watch runs a pass whenever mail arrives or a status changes, until ctx ends; then it returns nil. It
+// retries an agent that it could not wake, and calls told for the first failure only.
 func (n *Waker) Watch(ctx context.Context, by By, told func(Outcome)) error {
 	mark, err := n.cfg.Store.LastChange(ctx)
 	var look map[whom]attempt
@@ -145,7 +145,7 @@ func (n *Waker) Watch(ctx context.Context, by By, told func(Outcome)) error {
 // whom is an agent of a project.
 type whom struct{ project, agent string }
 
-// attempt is how often an agent could not be woken, and when to look at it again.
+// attempt is how many times an agent could not be woken, and when to try again.
 type attempt struct {
 	tries int
 	at    time.Time // zero: now
@@ -155,7 +155,7 @@ func (a attempt) next(first time.Duration) attempt {
 	return attempt{a.tries + 1, time.Now().Add(min(first<<min(a.tries, 16), retryMost))}
 }
 
-// everybody lists the agents of all projects.
+// everybody lists the agents of all projects, all of them due now.
 func (n *Waker) everybody(ctx context.Context) (map[whom]attempt, error) {
 	all := map[whom]attempt{}
 	for _, p := range n.cfg.Store.Projects() {
@@ -170,9 +170,9 @@ func (n *Waker) everybody(ctx context.Context) (map[whom]attempt, error) {
 	return all, nil
 }
 
-// wait waits until one of look is to be looked at: for changes after mark that may make an agent due,
-// which it notes in look and lets settle, or until one is to be tried again. It returns the last change
-// that it has seen.
+// wait waits until an agent in look is due: until changes after mark concern an agent, which wait then adds
+// to look after the time Settle, or until a retry is due. It returns the number of the last change that it
+// has seen.
 func (n *Waker) wait(ctx context.Context, mark int64, look map[whom]attempt) (int64, error) {
 	waiting := ctx
 	if first := firstOf(look); !first.IsZero() {
@@ -211,13 +211,13 @@ func firstOf(look map[whom]attempt) (first time.Time) {
 	return first
 }
 
-// wake looks at one agent, and wakes it where it is due; left is true where somebody is to try again.
+// wake looks at one agent, and wakes it if it is due. left reports that the agent must be tried again.
 func (n *Waker) wake(ctx context.Context, by By, w whom, told func(Outcome)) (left bool, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	p, err := n.cfg.Store.Project(ctx, w.project)
 	if err != nil {
-		return false, nil // it was taken away
+		return false, nil // the project was removed
 	}
 	sleepers, err := p.Sleepers(ctx, by.query(w.agent))
 	for i := range sleepers {
@@ -232,8 +232,8 @@ func (n *Waker) wake(ctx context.Context, by By, w whom, told func(Outcome)) (le
 	return left, err
 }
 
-// wakeOne wakes the agent of a seat, and notes how that went. Where there was nothing to tell any more
-// the outcome says neither how nor why not.
+// wakeOne wakes the agent of a seat, and records the outcome. If nothing is left to announce, How and Why
+// of the outcome are "".
 func (n *Waker) wakeOne(ctx context.Context, by By, p *maildir.Project, s *maildir.Sleeper) Outcome {
 	o := Outcome{Project: p.Slug, Agent: s.Agent, New: s.New}
 	switch {
@@ -254,7 +254,7 @@ func (n *Waker) wakeOne(ctx context.Context, by By, p *maildir.Project, s *maild
 	return o
 }
 
-// notice is Text with the one tool that an agent has which was registered as that program.
+// notice returns Text with the read tool of the toolset that registered the agent as that program.
 func notice(program string) string {
 	switch program {
 	case "agentmail":

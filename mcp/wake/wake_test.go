@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// desk is a project in whose code base agents work, and a tmux server.
+// desk is a project with a code base in which agents work, and a tmux server.
 type desk struct {
 	t     *testing.T
 	tmux  *tmuxtest.Server
@@ -84,7 +84,7 @@ func (d *desk) status(s string) {
 	d.check(d.p.SetPresence(d.t.Context(), "Bob", s))
 }
 
-// echo sets the status by hand, and waits until that is seen.
+// echo writes the status file by hand, and waits until the server has read it.
 func (d *desk) echo(s string) {
 	d.t.Helper()
 	d.check(os.WriteFile(filepath.Join(d.p.Tree.Dir(), "agents/Bob/status"), []byte(s+"\n"), 0o600))
@@ -104,7 +104,7 @@ func (d *desk) await(ok func() bool) {
 	}
 }
 
-// pass looks once and tells what came of it, "" when nobody was due.
+// pass runs one pass and returns its outcomes; "" if no agent was due.
 func (d *desk) pass(session string) (got string) {
 	d.t.Helper()
 	d.check(d.n.Pass(d.t.Context(), wake.By{Tmux: session, Types: true}, func(o wake.Outcome) { got += o.Agent + ": " + o.Why + "\n" }))
@@ -120,8 +120,8 @@ func (d *desk) unread() int {
 
 const told = "Bob: "
 
-// TestNoticeNamesTool: the notice names the one tool that its reader has: that of the toolset that made
-// the agent, agentmail's where the agent called from its pane.
+// TestNoticeNamesTool: the notice names the tool with which its reader reads mail: the tool of the toolset
+// that created the agent, or agentmail's tool if the agent called from its pane.
 func TestNoticeNamesTool(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -149,7 +149,7 @@ func TestNoticeNamesTool(t *testing.T) {
 	}
 }
 
-// TestPass: the notice is typed once for new mail, to one who is ready, and nothing else is done.
+// TestPass: for new mail the notice is typed once, to an agent that is ready, and nothing else happens.
 func TestPass(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -159,7 +159,7 @@ func TestPass(t *testing.T) {
 		want  string
 		typed []string
 	}{
-		{func() { d.send("b") }, "", nil}, // no status
+		{func() { d.send("b") }, "", nil}, // without a status
 		{func() { d.status("work") }, "", nil},
 		{func() { d.status("ready") }, told, []string{wake.Text("check_my_messages")}},
 		{func() {}, "", nil},
@@ -170,7 +170,7 @@ func TestPass(t *testing.T) {
 		{func() { d.echo("ready") }, told, []string{wake.Text("check_my_messages")}},
 		{func() { d.echo("work"); d.echo("ready") }, told, []string{wake.Text("check_my_messages")}},
 		{func() { d.send("read at once"); d.read() }, "", nil},
-		{func() { d.status("work"); d.status("ready") }, "", nil}, // all is read
+		{func() { d.status("work"); d.status("ready") }, "", nil}, // all mail is read
 	} {
 		step.do()
 		unread := d.unread()
@@ -192,7 +192,7 @@ func (d *desk) read() {
 	d.check(err)
 }
 
-// TestFind: which window is the agent's, and why there is none.
+// TestFind: which window is the agent's window, and why no window is.
 func TestFind(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -226,27 +226,27 @@ func TestFind(t *testing.T) {
 	refused("", "it has not called from a tmux window")
 	refused("/tmp/../s,1,1", "TMUX is not what tmux sets it to (socket,pid,session)")
 	refused(ann.Tmux, "it has no window here")
-	elsewhere := d.tmux.Window("work", "Bob", t.TempDir()) // the same name, another project
+	elsewhere := d.tmux.Window("work", "Bob", t.TempDir()) // the same window name, in another project
 	refused(ann.Tmux, "it has no window here")
 	bob := d.tmux.Window("work", "Bob", linked)
 	hears(bob, ann.Tmux)
 	second := d.tmux.Window("work", "Bob", d.repo)
 	d.send("b")
 	refused(ann.Tmux, "several windows have its name")
-	other := d.tmux.Window("other", "zsh", "/") // goes by a name of its own
+	other := d.tmux.Window("other", "zsh", "/") // has a name of its own
 	seat(other, "")
 	hears(other, "")
 	seat(elsewhere, "Bob")
 	hears(elsewhere, "")
 	d.tmux.Run("kill-pane", "-t", second.Pane)
-	d.tmux.Run("rename-window", "-t", elsewhere.Pane, "Carol") // another agent's now
+	d.tmux.Run("rename-window", "-t", elsewhere.Pane, "Carol") // now the name of another agent
 	d.send("b")
 	refused("", "it has no window here")
 	hears(bob, bob.Tmux)
 	seat(bob, "Bob")
 	d.send("b")
 	d.tmux.Run("copy-mode", "-t", bob.Pane)
-	d.tmux.Split(bob, linked) // which takes keys, but is not the agent's
+	d.tmux.Split(bob, linked) // it receives the keys, but is not the agent's pane
 	refused(bob.Tmux, "somebody scrolls in its window, or the window's input is off or shared")
 	d.tmux.Run("send-keys", "-t", bob.Pane, "-X", "cancel")
 	d.tmux.Run("set-option", "-w", "-t", bob.Pane, "synchronize-panes", "on")
@@ -265,8 +265,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestMeanwhile: mail that is read while tmux takes its time is not announced, and of many who look
-// at once one asks tmux.
+// TestMeanwhile: mail that is read while tmux answers is not announced, and of many concurrent passes only
+// one asks tmux.
 func TestMeanwhile(t *testing.T) {
 	d := newDesk(t)
 	w := d.tmux.Window("work", "Bob", d.repo)
@@ -315,8 +315,8 @@ func TestMeanwhile(t *testing.T) {
 	}
 }
 
-// TestWatch: whoever watches, and however many do, each message is announced once, when it comes;
-// one that is read before is not, and one who could not be told is when that is possible.
+// TestWatch: with several watchers each message is announced once, when it arrives. A message that is read
+// before is not announced. An agent that could not be told is told as soon as that is possible.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -351,7 +351,7 @@ func TestWatch(t *testing.T) {
 	d.tmux.Run("copy-mode", "-t", w.Pane)
 	d.echo("ready")
 	busy := "somebody scrolls in its window, or the window's input is off or shared"
-	d.await(func() bool { mu.Lock(); defer mu.Unlock(); return why[busy] == 3 }) // each watcher says so once
+	d.await(func() bool { mu.Lock(); defer mu.Unlock(); return why[busy] == 3 }) // each watcher reports it once
 	if w.Lines() != many {
 		t.Errorf("%d lines", w.Lines())
 	}
