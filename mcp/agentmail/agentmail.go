@@ -1,11 +1,10 @@
-// Package agentmail is the toolset *agentmail*: four tools for agents who know each other by name.
+// Package agentmail is the toolset *agentmail*: four tools for agents that know each other by name.
 //
-// A caller is known by --as or AGENT_NAME, else by the name of its tmux window. Inside tmux the
-// recipients are the windows of the session, which need no registration; outside, the agents of the
-// project. A call makes its caller and its recipient agents like all others, whose mail lies in the
-// same tree. The toolset owns names, shapes, words, its size limit and its ignore list, and no
-// rule that another toolset would need.
-// See docs/agentmail.md.
+// The caller's name is --as or AGENT_NAME; without them it is the name of the caller's tmux window. Inside
+// tmux the recipients are the windows of the session, which need no registration. Outside tmux the
+// recipients are the agents of the project. A call creates the caller and the recipient as ordinary agents,
+// whose mail is in the same tree. The package has the tools' names, shapes, wording, size limit and ignore
+// list, and no rule that another toolset would need. See docs/agentmail.md.
 package agentmail
 
 import (
@@ -48,7 +47,7 @@ func (t *toolset) tools() []tool.Tool {
 	return []tool.Tool{t.send(), t.receive(), t.status(), t.listRecipients()}
 }
 
-// meet finds out who calls and in which project, and makes the caller known there.
+// meet identifies the caller and the project, and registers the caller in the project.
 func (t *toolset) meet(ctx context.Context) (*who, *maildir.Project, error) {
 	w, err := caller(ctx)
 	if err != nil {

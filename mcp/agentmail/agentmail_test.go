@@ -79,13 +79,13 @@ func newWorld(t *testing.T) *world {
 	}
 }
 
-// lastRead is a time, which TestLastRead looks at.
+// lastRead matches a time of reading, which only TestLastRead checks.
 var lastRead = regexp.MustCompile(`,"last_read_at":[0-9]+`)
 
 var messageID = regexp.MustCompile(`msg_[0-9a-f_]+`)
 
-// call calls a tool and returns what the caller gets, with ID for the id of a message; of a refusal
-// its text and code.
+// call calls a tool and returns its answer, with ID in place of a message id. If the tool refuses, call
+// returns the text and the code.
 func (w *world) call(c tool.Caller, name, args string) string {
 	out := w.answer(c, name, args)
 	return messageID.ReplaceAllString(lastRead.ReplaceAllString(out, ""), "ID")
@@ -105,7 +105,7 @@ func (w *world) answer(c tool.Caller, name, args string) string {
 	return r.Error + " [" + r.Code + "]"
 }
 
-// calls runs steps of caller, tool, arguments, answer.
+// calls runs steps: caller, tool, arguments, expected answer.
 func (w *world) calls(callers map[string]tool.Caller, steps [][4]string) {
 	w.t.Helper()
 	for i, s := range steps {
@@ -126,8 +126,7 @@ func (w *world) project(key string) *maildir.Project {
 
 func message(n int) string { return `{"recipient":"bob","message":"` + strings.Repeat("m", n) + `"}` }
 
-// TestCalls: the contract, outside tmux: results, texts, and the order in which they are looked
-// for.
+// TestCalls: the contract outside tmux: results, texts, and the order of the checks.
 func TestCalls(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -189,7 +188,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// TestBody: a message comes out as it went in, and says who was known to send it.
+// TestBody: a body is received as it was sent, and the answer names the sender that the server knows.
 func TestBody(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -209,8 +208,8 @@ func TestBody(t *testing.T) {
 	}
 }
 
-// TestOnce: 200 messages from 2 senders and 4 receivers at once are 200 deliveries, and a file in
-// the mailbox that is no message hides none of them.
+// TestOnce: 200 messages from 2 senders to 4 receivers at once are 200 deliveries, and a file in the
+// mailbox that is not a message hides none of them.
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -289,8 +288,8 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestToolsetsShare: an agent of another toolset is one of this, and the other way round; what a
-// message has beside its body comes too.
+// TestToolsetsShare: agents of other toolsets are agents of this toolset, and the other way round. The
+// attachments and fields of a message are received with its body.
 func TestToolsetsShare(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -368,8 +367,8 @@ func TestWorkTrees(t *testing.T) {
 	})
 }
 
-// TestIgnore: who is named in the ignore file is not written to, in each of the work trees; what is
-// no such file is left out, and nobody waits for it.
+// TestIgnore: a name in the ignore file of any of the work trees is not a recipient. An ignore file that is
+// not a regular file, or is too large, is skipped without blocking.
 func TestIgnore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -426,8 +425,8 @@ func TestIgnore(t *testing.T) {
 	})
 }
 
-// TestTmux: inside tmux the windows of the session are who there is, and the window's name is who
-// one is.
+// TestTmux: inside tmux the windows of the session are the recipients, and the window's name is the
+// caller's name.
 func TestTmux(t *testing.T) {
 	t.Parallel()
 	srv := tmuxtest.Start(t)
@@ -445,7 +444,7 @@ func TestTmux(t *testing.T) {
 	callers := map[string]tool.Caller{
 		"alice": in("work", "alice", repo), "bob": in("work", "bob", linked), "odd": in("work", "my window", repo), "zed": in("other", "zed", repo),
 	}
-	in("work", "bob", repo) // a second window of that name is no second agent
+	in("work", "bob", repo) // a second window of the same name is not a second agent
 	split := callers["alice"]
 	split.Pane = srv.Run("split-window", "-d", "-P", "-F", "#{pane_id}", "-t", split.Pane, "exec cat")
 	named := callers["alice"]
@@ -487,7 +486,7 @@ func TestTmux(t *testing.T) {
 	})
 }
 
-// TestCancelled: a call whose caller is gone is no fault of the server's.
+// TestCancelled: a call whose caller has gone is not reported as a fault of the server.
 func TestCancelled(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(tool.WithCaller(t.Context(), tool.Caller{Tmux: "/nowhere,1,0", Pane: "%1"}))
@@ -497,7 +496,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestLastRead: list-recipients tells when each agent last read mail.
+// TestLastRead: list-recipients tells when each agent last read its mail.
 func TestLastRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

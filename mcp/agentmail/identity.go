@@ -11,17 +11,16 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// who is a caller, as found by caller.
+// who is an identified caller.
 type who struct {
 	name    string
 	seat    maildir.Pane // the zero value outside tmux
-	windows []string     // inside tmux: the names of the session's windows that can be agents'; may be empty, never nil
+	windows []string     // windows of the session with names that agents can have; nil outside tmux
 }
 
-// caller finds out who calls: by the name that the connection gives, else by that of the tmux
-// window. Errors: ErrInvalid where there is no name or it cannot be an agent's, ErrUnavailable
-// where tmux does not answer.
-// See docs/agentmail.md, "Who is who".
+// caller identifies the caller: by the name that the connection gives, or else by the name of the tmux
+// window. It returns ErrInvalid if there is no name or the name cannot be an agent's, and ErrUnavailable if
+// tmux does not answer. See docs/agentmail.md, "Who is who".
 func caller(ctx context.Context) (*who, error) {
 	c := tool.CallerOf(ctx)
 	w := &who{name: c.Agent}
@@ -43,7 +42,7 @@ func caller(ctx context.Context) (*who, error) {
 	return w, nil
 }
 
-// lookAround finds the windows of the tmux session, and the caller's own.
+// lookAround lists the windows of the tmux session, and finds the caller's own window.
 func (w *who) lookAround(ctx context.Context, c tool.Caller) error {
 	session, err := tmux.Parse(c.Tmux)
 	if err != nil {

@@ -26,7 +26,7 @@ type recipientsRequest struct {
 func (t *toolset) listRecipients() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "list-recipients",
-		Hints: tool.Marks(), // the caller is known from then on
+		Hints: tool.Marks(), // the call registers the caller
 		About: "List the agents you can send to, and yourself.",
 		Out:   recipientsShape{},
 	}, func(ctx context.Context, r *recipientsRequest) (any, error) {

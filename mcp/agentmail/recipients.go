@@ -12,8 +12,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// recipients returns the names that the caller may write to, and its own, sorted. Ignored names are
-// among them.
+// recipients returns the names that the caller may write to and the caller's own name, sorted. The result
+// includes ignored names.
 func recipients(ctx context.Context, p *maildir.Project, w *who) ([]string, error) {
 	names := slices.Clone(w.windows)
 	if w.windows == nil {
@@ -32,8 +32,8 @@ func recipients(ctx context.Context, p *maildir.Project, w *who) ([]string, erro
 	return names, nil
 }
 
-// reach refuses a recipient to whom the caller cannot write. The contract gives the order of the
-// checks: unknown, self, ignored.
+// reach refuses a recipient that the caller cannot write to. The contract gives the order of the checks:
+// unknown, self, ignored.
 func (t *toolset) reach(ctx context.Context, p *maildir.Project, w *who, to string) error {
 	names, err := recipients(ctx, p, w)
 	if err != nil {
@@ -53,8 +53,7 @@ func (t *toolset) reach(ctx context.Context, p *maildir.Project, w *who, to stri
 	return nil
 }
 
-// unknownRecipient refuses a name that is none of those whom the caller may write to, and tells the
-// nearest and the first of them.
+// unknownRecipient refuses an unknown name. The error names the nearest recipient and the first recipients.
 func unknownRecipient(to string, names []string) error {
 	const most = 20
 	hint := "Nobody else is here yet."
@@ -78,13 +77,13 @@ func unknownRecipient(to string, names []string) error {
 
 const notFound = "recipient not found"
 
-// ignoreFile, at the top of the code repository, holds one name a line.
+// ignoreFile is the ignore file at the top of the code repository: one name per line.
 const ignoreFile = ".agentmailignore"
 
-// ignored returns the names in the ignore files of the project's repository and of the caller's own
-// work tree. It leaves out a file that is no regular file, or that it may not read, with a line in
-// the log. Errors: ErrUnavailable where a fault of the machine keeps it from reading a file,
-// because nobody knows then whom that file names.
+// ignored returns the names in the ignore files of the project's repository and of the caller's own work
+// tree. It skips an ignore file that is not a regular file or that it may not read, and logs that. It
+// returns ErrUnavailable if a fault of the machine prevents reading a file, because the file may name the
+// recipient.
 func (t *toolset) ignored(ctx context.Context, p *maildir.Project) (names []string, err error) {
 	tops := []string{p.HumanKey(), tool.CallerOf(ctx).WorkTree}
 	for _, top := range slices.Compact(tops) {
@@ -109,8 +108,8 @@ func (t *toolset) ignored(ctx context.Context, p *maildir.Project) (names []stri
 	return names, nil
 }
 
-// readTop reads the ignore file as the server reads files of a mail tree: it follows no link, opens
-// nothing but a regular file of reasonable size, and never blocks.
+// readTop reads the ignore file in the directory top. It opens only a regular file of reasonable size,
+// follows no symbolic link and never blocks.
 func readTop(top string) ([]byte, error) {
 	t, err := tree.Open(top, 0)
 	if err != nil {

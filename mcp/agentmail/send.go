@@ -8,15 +8,15 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// maxMessage is how many bytes a message may have: docs/agentmail.md.
+// maxMessage is the largest message in bytes: docs/agentmail.md.
 const maxMessage = 64 << 10
 
 type sentShape struct {
 	ID string `json:"message_id" jsonschema:"id of the message"`
 }
 
-// sendRequest is a message. The tool asks for its recipient after it has looked at the message, as the
-// contract has it.
+// sendRequest is a message. The contract checks the recipient after the message, so the schema does not
+// require a recipient.
 type sendRequest struct {
 	Recipient *string `json:"recipient" jsonschema:"agent to send to" example:"BlueLake" as:"late"`
 	Message   string  `json:"message" jsonschema:"the message, at most 65536 bytes" example:"the build is green" as:"late"`
@@ -49,7 +49,8 @@ func checkSize(message string) error {
 	return nil
 }
 
-// deliver sends a text to a recipient, and registers one that is a tmux window to which nobody has written yet.
+// deliver sends a text to a recipient. It registers a recipient that is a tmux window and has no mailbox
+// yet.
 func (t *toolset) deliver(ctx context.Context, to, text string) (any, error) {
 	w, p, err := t.meet(ctx)
 	if err != nil {

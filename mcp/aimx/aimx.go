@@ -1,15 +1,14 @@
-// Package aimx is the toolset *aimx*: mailboxes, email and hooks, 12 tools, each call authorized by
-// the user of the operating system who makes it. The server offers it on the Unix socket only,
-// which tells who that is.
+// Package aimx is the toolset *aimx*: 12 tools for mailboxes, email and hooks. The operating-system user of
+// the caller decides what each call may do. The server offers the toolset on the Unix socket only, because
+// only the socket identifies that user.
 //
-// A mailbox is an agent; its address is its name at MAIL_DOMAIN. maildir has the rules (mailbox.go,
-// box.go, hook.go); this package has names, argument checks, shapes and the words of refusals,
-// which programs written for aimx know word for word.
-// See docs/email.md, "Texts".
+// A mailbox is an agent; its address is its name at MAIL_DOMAIN. maildir has the rules (mailbox.go, box.go,
+// hook.go); this package has the tools' names, argument checks, shapes and refusals. Programs written for
+// aimx depend on the exact text of the refusals. See docs/email.md, "Texts".
 //
-// Beyond what holds for every toolset (package tool) a client can rely on this: where the contract
-// calls a result a list or a sentence, the text is exactly that, and structuredContent is an object
-// around it.
+// Package tool documents the answers of every toolset. In addition, this toolset guarantees: if the
+// contract calls a result a list or a sentence, the text is exactly that list or sentence, and
+// structuredContent is an object that contains it.
 package aimx
 
 import (
@@ -53,8 +52,7 @@ func New(cfg tool.Config) *tool.Set {
 // primerURI is where clients read the primer: skill://NAME/SKILL.md (SEP-2640, "Resource Mapping").
 const primerURI = "skill://mailtree-email/SKILL.md"
 
-// addPrimer lists the primer among the resources: what an agent is to know of the tools, the trust and the
-// files.
+// addPrimer adds the primer as a resource: what an agent must know of the tools, of trust and of the files.
 func addPrimer(server *mcp.Server) {
 	head := skills.Head(skills.Email)
 	primer := &mcp.Resource{
@@ -94,8 +92,8 @@ func (t *toolset) tools() []tool.Tool {
 
 type run = func(context.Context, json.RawMessage) (any, error)
 
-// known refuses callers whose uid the server does not know, and logs calls of root, who passes
-// every check.
+// known wraps a tool: it refuses callers whose uid the server does not know, and logs calls of root, who
+// passes every check.
 func (t *toolset) known(name string, next run) run {
 	return func(ctx context.Context, arguments json.RawMessage) (any, error) {
 		c := tool.CallerOf(ctx)
@@ -109,11 +107,12 @@ func (t *toolset) known(name string, next run) run {
 	}
 }
 
-// local returns the name of a mailbox that is given by its name or its address.
+// local returns the name of a mailbox, given its name or its address.
 func (t *toolset) local(given string) string { return t.store.Domains().Named(given) }
 
-// box opens a mailbox, which is given by its name or its address. A mailbox that does not exist is refused like another user's, to all but root, so that nobody
-// learns which names are taken.
+// box opens a mailbox, given its name or its address. A missing mailbox and a mailbox of another user get
+// the same refusal, so that nobody learns which names are taken. Only root is told that a mailbox is
+// missing.
 func (t *toolset) box(ctx context.Context, name string) (*maildir.OpenBox, error) {
 	c := tool.CallerOf(ctx)
 	name = t.local(name)

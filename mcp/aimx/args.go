@@ -9,15 +9,15 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// The arguments that several tools share, and the checks of their form.
+// The arguments that several tools share, and the checks of their syntax.
 
-// pageRequest continues a list that was too long for one answer.
+// pageRequest selects the next page of a list that was too long for one answer.
 type pageRequest struct {
 	Offset int `json:"offset,omitempty" jsonschema:"next_offset of the answer before"`
 }
 
-// goesOn is the second text of an answer that is cut. The first text is a list or a file, which has
-// no place for such a note.
+// goesOn is the second text of an answer that is cut. The first text is a list or a file, and cannot
+// contain such a note.
 func goesOn(next int) string {
 	if next == 0 {
 		return ""
@@ -25,7 +25,7 @@ func goesOn(next int) string {
 	return fmt.Sprintf("This is not all: pass offset %d for what follows.", next)
 }
 
-// folder is one side of a mailbox.
+// folder is one folder of a mailbox.
 type folder string
 
 // The folders of a mailbox.
@@ -34,7 +34,7 @@ const (
 	sent  folder = "sent"
 )
 
-// known refuses a folder that no mailbox has.
+// known refuses an unknown folder.
 func (f folder) known() error {
 	if f != inbox && f != sent {
 		return tool.Invalid(`Invalid folder '%s': expected "inbox" or "sent".`, tool.Clip(string(f)))
@@ -42,10 +42,10 @@ func (f folder) known() error {
 	return nil
 }
 
-// emailID is the id of a message.
+// emailID is a message id.
 type emailID string
 
-// usable refuses an id that no message can have.
+// usable refuses a malformed message id.
 func (id emailID) usable() error {
 	switch {
 	case id == "":
@@ -56,13 +56,13 @@ func (id emailID) usable() error {
 	return nil
 }
 
-// variants say in what formats a body is sent.
+// variants are the two forms of a body; a caller gives one of them.
 type variants struct {
 	TextOnly bool   `json:"text_only,omitempty" jsonschema:"the body is plain text, no markdown; not with html_body"`
 	HTML     string `json:"html_body,omitempty" jsonschema:"the body in HTML, kept as it is beside the body as text; not with text_only" example:"<p>Hello</p>"`
 }
 
-// exclusive refuses two bodies.
+// exclusive refuses a call that gives both forms.
 func (v variants) exclusive() error {
 	if v.TextOnly && v.HTML != "" {
 		return tool.Invalid("text_only and html_body are mutually exclusive: pass one of them.")
@@ -70,8 +70,8 @@ func (v variants) exclusive() error {
 	return nil
 }
 
-// checkName refuses the name of a new mailbox, as far as this toolset has rules beyond the domain's
-// for agents.
+// checkName refuses a name for a new mailbox that this toolset does not allow. The domain's rules for names
+// apply besides.
 func checkName(name string) error {
 	rule := ""
 	switch {

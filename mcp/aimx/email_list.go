@@ -8,7 +8,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// rowShape is one email of a list: Read of an inbox row, Status of a sent one.
+// rowShape is one email of a list. Only inbox rows have Read, only rows of sent mail have Status.
 type rowShape struct {
 	ID      string `json:"id"`
 	From    string `json:"from" jsonschema:"address"`

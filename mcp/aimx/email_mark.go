@@ -6,7 +6,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// The marks of an email: the words that the two tools end in.
+// The marks of an email. The names of the two tools end in these words.
 const (
 	markRead   = "read"
 	markUnread = "unread"
@@ -17,7 +17,7 @@ type markRequest struct {
 	ID      emailID `json:"id" jsonschema:"email id, as email_list shows it" example:"msg_20251023_3a51c0f7b3dc3a7e"`
 }
 
-// emailMark is email_mark_read or email_mark_unread.
+// emailMark returns the tool email_mark_read or email_mark_unread.
 func (t *toolset) emailMark(word string) tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "email_mark_" + word,

@@ -62,7 +62,7 @@ func (t *toolset) emailSend() tool.Tool {
 	})
 }
 
-// lines refuses an argument of several lines that must be one.
+// lines refuses line breaks in arguments that must be one line.
 func (r *sendRequest) lines() error {
 	for _, line := range []struct{ name, text string }{
 		{"to", r.To}, {"subject", r.Subject}, {"reply_to", r.ReplyTo}, {"references", r.References},
@@ -74,8 +74,8 @@ func (r *sendRequest) lines() error {
 	return nil
 }
 
-// answers makes the draft a reply to what reply_to and references name. Without reply_to it ignores
-// references.
+// answers makes the draft a reply to the messages that reply_to and references name. Without reply_to it
+// ignores references.
 func (t *toolset) answers(r *sendRequest, d *maildir.Draft) (err error) {
 	if strings.TrimSpace(r.ReplyTo) == "" {
 		return nil
@@ -84,7 +84,7 @@ func (t *toolset) answers(r *sendRequest, d *maildir.Draft) (err error) {
 	if d.InReplyTo, err = domains.IDOf(refusal.InReplyTo, r.ReplyTo); err != nil {
 		return err
 	}
-	for _, m := range strings.Fields(strings.ReplaceAll(r.References, "><", "> <")) { // RFC 5322 wants no blank between them
+	for _, m := range strings.Fields(strings.ReplaceAll(r.References, "><", "> <")) { // RFC 5322 requires no blank between them
 		id, err := domains.IDOf(refusal.References, m)
 		if err != nil {
 			return err

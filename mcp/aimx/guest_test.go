@@ -12,7 +12,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// callIn makes a call by a user who names a project.
+// callIn makes a call by a user that names a project.
 func (d *desk) callIn(uid int, project, workTree, name, args string) *mcp.CallToolResult {
 	d.t.Helper()
 	d.caller.Store(&tool.Caller{
@@ -25,8 +25,8 @@ func (d *desk) callIn(uid int, project, workTree, name, args string) *mcp.CallTo
 	return d.ask("aimx", name, args)
 }
 
-// TestGuestMakesNoProject: whatever a guest names, only projects that exist and the default one are
-// used. The store's user and root make projects.
+// TestGuestMakesNoProject: whatever project a guest names, the server uses existing projects and the
+// default project only. Only the store's user and root create projects.
 func TestGuestMakesNoProject(t *testing.T) {
 	t.Parallel()
 	const guest = 1000
@@ -34,18 +34,18 @@ func TestGuestMakesNoProject(t *testing.T) {
 	for _, tt := range []struct {
 		uid               int
 		project, workTree string
-		box               string // to make
-		want              string // of the text
-		projects          int    // in the store after it
+		box               string // name of the mailbox to create
+		want              string // expected text
+		projects          int    // expected number of projects in the store afterwards
 	}{
 		{guest, "/srv/shop", "", "ann", `No project "/srv/shop"`, 0},
 		{guest, "", "/srv/shop", "ann", "--project default", 0},
 		{guest, "none", "", "ann", `No project "none"`, 0},
 		{guest, "", "", "ann", "ann@", 1},
 		{guest, "default", "/srv/shop", "ann", "ann@", 1},
-		{storeUser, "/srv/shop", "", "ann", "EACCES", 2}, // the address is another's
+		{storeUser, "/srv/shop", "", "ann", "EACCES", 2}, // the address belongs to another user
 		{storeUser, "/srv/shop", "", "eve", "eve@", 2},
-		{guest, "/srv/shop", "", "eve", "EACCES", 2}, // there, and eve is another's
+		{guest, "/srv/shop", "", "eve", "EACCES", 2}, // the project exists, and eve belongs to another user
 		{guest, "/srv/shops", "", "ann", `No project "/srv/shops"`, 2},
 		{0, "/srv/other", "", "zoe", "zoe@", 3},
 	} {

@@ -52,8 +52,7 @@ func (t *toolset) hookCreate() tool.Tool {
 	})
 }
 
-// hookBox is box, but tells every caller when a mailbox does not exist, as the contract demands for
-// hooks.
+// hookBox is box, but tells every caller if a mailbox does not exist, as the contract requires for hooks.
 func (t *toolset) hookBox(ctx context.Context, name string) (*maildir.OpenBox, error) {
 	b, err := t.box(ctx, name)
 	if !errors.Is(err, maildir.ErrDenied) {

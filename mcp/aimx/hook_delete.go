@@ -22,7 +22,7 @@ func (t *toolset) hookDelete() tool.Tool {
 	}, func(ctx context.Context, r *unhookRequest) (any, error) {
 		c := tool.CallerOf(ctx)
 		p, err := t.store.ProjectFor(ctx, c.ProjectKey(), c.User())
-		if errors.Is(err, maildir.ErrNotFound) { // no hooks there
+		if errors.Is(err, maildir.ErrNotFound) { // the mailbox has no hooks
 			err = &maildir.Error{What: refusal.UnknownHook, Field: refusal.HookName, Name: r.Name}
 		}
 		if err == nil {

@@ -7,7 +7,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// doneShape is the answer of a tool that only says what it did.
+// doneShape is an answer that only confirms.
 type doneShape struct {
 	Message string `json:"message" jsonschema:"what was done"`
 }

@@ -18,7 +18,7 @@ import (
 	"mailtree/mcp/tool/tooltest"
 )
 
-// surface is the table of the tools: every argument, the optional ones with ?.
+// surface lists the tools with all their arguments. Optional arguments end in ?.
 const surface = `
 mailbox_list offset?
 mailbox_create name
@@ -42,7 +42,7 @@ func TestDeclared(t *testing.T) {
 
 func TestWords(t *testing.T) { tooltest.Words(t, &words, newToolset(tool.Config{}).tools()...) }
 
-// TestDenied: who may not is told so in the contract's words, whatever it is that one may not.
+// TestDenied: a caller without permission gets the contract's refusal, whatever the caller tried.
 func TestDenied(t *testing.T) {
 	for _, what := range refusaltest.All(t) {
 		e := tooltest.Refusal(what, refusal.Mailbox)
@@ -52,7 +52,7 @@ func TestDenied(t *testing.T) {
 	}
 }
 
-// TestShapes holds the answers, empty ones and full ones, against the output schemas.
+// TestShapes checks empty and full answers against the output schemas.
 func TestShapes(t *testing.T) {
 	all, yes := newToolset(tool.Config{}).tools(), true
 	for name, values := range map[string][]any{
@@ -88,8 +88,8 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestRootIsLogged: who passes every check leaves a line; who does not, none, and who is not known
-// gets nowhere.
+// TestRootIsLogged: calls of root are logged, calls of other users are not, and callers with an unknown uid
+// are refused.
 func TestRootIsLogged(t *testing.T) {
 	var out bytes.Buffer
 	ts := newToolset(tool.Config{Log: slog.New(slog.NewTextHandler(&out, nil))})

@@ -33,17 +33,17 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestScripts plays every file below fixtures/aimx: calls, and under each what it answers.
+// TestScripts plays every file below fixtures/aimx: calls, each followed by its answer.
 //
 //	# a comment
 //	1000 mailbox_create {"name": "ann"}        uid, tool, arguments
 //	= ann@mailtree.local                       the text of the answer, or after ! of a refusal with its code
-//	~ {"address": "ann@mailtree.local"}        structuredContent, where it is not the text
-//	mail send_message {…}                      a call of the toolset mail, by nobody in particular
+//	~ {"address": "ann@mailtree.local"}        structuredContent, if it differs from the text
+//	mail send_message {…}                      a call of the toolset mail, by an unnamed caller
 //	write agents/ann/inbox/x.md TEXT           a person saves a file, \n for a line end
 //
-// Ids of messages are M1, M2 … as they appear, in calls too; times are TIME and the store's folder
-// is STORE.
+// The ids of messages become M1, M2 … in order of appearance, also in calls. Times become TIME, and the
+// store's folder becomes STORE.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("../../fixtures/aimx/*.txt")
 	if err != nil || len(files) == 0 {
@@ -68,16 +68,16 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// desk is a store with the toolsets at it.
+// desk is a store with the toolsets that the scripts call.
 type desk struct {
 	*storetest.Store
 	t      testing.TB
 	caller atomic.Pointer[tool.Caller]
 	sets   map[string]*mcp.ClientSession
-	ids    []string // of messages, M1 first
+	ids    []string // message ids, M1 first
 }
 
-// storeUser is whose store it is in these tests, whoever runs them.
+// storeUser is the uid of the store's user in these tests, whichever user runs them.
 const storeUser = 500
 
 func newDesk(t testing.TB) *desk {
@@ -104,7 +104,7 @@ func newDesk(t testing.TB) *desk {
 	return d
 }
 
-// play makes every call of a script and returns it with the answers that came.
+// play makes every call of a script and returns the script with the actual answers.
 func (d *desk) play(script string) string {
 	var out strings.Builder
 	for line := range strings.Lines(script) {
@@ -185,7 +185,7 @@ func (d *desk) request(who, name, args string) *mcp.CallToolResult {
 	return d.ask(set, name, args)
 }
 
-// ask makes a call by the caller who is set.
+// ask calls a tool of the toolset that set names, as the caller in d.caller.
 func (d *desk) ask(set, name, args string) *mcp.CallToolResult {
 	if args == "" {
 		args = "{}"
@@ -204,7 +204,7 @@ var (
 	sealPattern = regexp.MustCompile(`"seal": "[0-9a-f]{16}:[A-Za-z0-9_-]{86}"`)
 )
 
-// plain makes an answer the same in every run.
+// plain replaces everything in an answer that differs from run to run.
 func (d *desk) plain(s string) string {
 	s = idPattern.ReplaceAllStringFunc(s, func(id string) string {
 		for i, known := range d.ids {
@@ -220,7 +220,7 @@ func (d *desk) plain(s string) string {
 	return strings.ReplaceAll(s, d.Root(), "STORE")
 }
 
-// real puts ids for their names.
+// real replaces the names of ids with the ids.
 func (d *desk) real(s string) string {
 	return namePattern.ReplaceAllStringFunc(s, func(name string) string {
 		if n, _ := strconv.Atoi(name[1:]); n <= len(d.ids) {
@@ -235,7 +235,7 @@ func sameJSON(text string, structured []byte) bool {
 	return json.Unmarshal([]byte(text), &a) == nil && json.Unmarshal(structured, &b) == nil && cmp.Equal(a, b)
 }
 
-// ordered is an object with its keys in order; of email_read without the content, which is the
+// ordered returns an object with its keys in order. For email_read it omits the content, which equals the
 // text.
 func ordered(data []byte) string {
 	var v map[string]any

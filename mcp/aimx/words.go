@@ -6,13 +6,13 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// denied is all that somebody is told who may not: no reason, and no name.
+// denied is the whole refusal for a caller without permission: it gives no reason and no name.
 const denied = "EACCES not authorized"
 
-// noEmail is said of a message that is not in the mailbox, in whichever folder.
+// noEmail is the refusal if no folder of the mailbox contains the message.
 const noEmail = "Email '{=name}' not found in mailbox '{=other}'."
 
-// words are those of the tools. Programs written for aimx know many of the sentences word for word.
+// words is the wording of the tools. Programs written for aimx depend on the exact text of many sentences.
 // See docs/email.md, "Texts".
 var words = refusal.Words{
 	Args: map[refusal.Field]string{
@@ -62,5 +62,5 @@ var words = refusal.Words{
 	},
 }
 
-// notAuthorized is said to a caller whose user the server does not know.
+// notAuthorized refuses a caller whose user the server does not know.
 func notAuthorized() error { return tool.Refused(refusal.ErrDenied, denied) }

@@ -1,9 +1,9 @@
-// Package postal is the toolset *postal*: two tools, a mailbox for whoever is named in the address.
+// Package postal is the toolset *postal*: two tools, and a mailbox for every agent that an address names.
 //
-// A message is handed out once, the oldest first; sending it again under its msg_id delivers it
-// once. Agents are made when they are first named, with a profile, and are agents like all others:
-// their mail lies in the same tree. The toolset owns names, shapes and words and no rule. See
-// docs/tools.md, "postal".
+// check_mail returns each message once, the oldest first. Sending a message again under the same msg_id
+// delivers it once. An agent is created when a call first names it. Its mail is in the same tree as that of
+// other agents. The package has the tools' names, shapes and wording, and no rules. See docs/tools.md,
+// "postal".
 package postal
 
 import (
@@ -18,7 +18,7 @@ import (
 //go:embed instructions.md
 var instructions string
 
-// Toolset is the MCP server of the tools.
+// Toolset is the MCP server with the two tools.
 type Toolset struct {
 	*tool.Set
 	cfg tool.Config
@@ -39,8 +39,8 @@ func New(cfg tool.Config) *Toolset {
 
 func (t *Toolset) tools() []tool.Tool { return []tool.Tool{t.sendToAgent(), t.checkMail()} }
 
-// meet finds the project of the call, and the caller's name in it. The project, the caller and
-// whoever else is named are made at their first contact.
+// meet finds the project of the call and the caller's name in it. It creates the project, the caller and
+// the named agents that do not exist yet.
 func (t *Toolset) meet(ctx context.Context, others ...string) (p *maildir.Project, me string, err error) {
 	c := tool.CallerOf(ctx)
 	if c.Agent == "" {
@@ -61,12 +61,12 @@ func (t *Toolset) meet(ctx context.Context, others ...string) (p *maildir.Projec
 	return p, c.Agent, nil
 }
 
-// Plain is what postal's functions return: the id, a message of three fields, or null. See
-// docs/tools.md, "postal".
+// Plain converts structured content to the result of postal's functions: the id, a message of three fields,
+// or null. See docs/tools.md, "postal".
 func (t *Toolset) Plain(structured []byte) []byte {
 	var m mailShape
 	if err := json.Unmarshal(structured, &m); err != nil {
-		panic(err) // one of the tools made it
+		panic(err) // one of the tools made the JSON
 	}
 	switch {
 	case m.Empty:

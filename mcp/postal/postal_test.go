@@ -26,8 +26,7 @@ func TestDeclared(t *testing.T) {
 	tooltest.Declared(t, tools...)
 }
 
-// TestShapes: what the tools answer fits their schemas, and without an envelope is what postal's
-// functions return.
+// TestShapes: the answers match their schemas, and Plain of an answer is the result of postal's function.
 func TestShapes(t *testing.T) {
 	ts := New(tool.Config{})
 	mail := func(id, key, body string) any {

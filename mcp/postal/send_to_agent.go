@@ -44,11 +44,12 @@ func (t *Toolset) sendToAgent() tool.Tool {
 	})
 }
 
-// maxKey is the longest msg_id, in bytes, that a caller can send. A file may hold a longer one.
+// maxKey is the longest msg_id, in bytes, that a caller can send. A msg_id in a file may be longer.
 const maxKey = 256
 
-// shownID is what postal calls a message: the sender's own id where there is one. The key of mail of another domain is the server's.
-// See docs/tools.md, "Sending".
+// shownID returns the id that postal shows for a message: the sender's msg_id if there is one. For mail
+// from another domain that is the server's own id, because the server set the key itself. See
+// docs/tools.md, "Sending".
 func shownID(m *format.Message) string {
 	if m.Key != "" && len(m.Key) <= maxKey && m.Door != format.DoorGateway {
 		return m.Key

@@ -9,7 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// NewEra is the first revision of MCP without sessions. It separates the two eras of the protocol.
+// NewEra is the first revision of MCP without sessions. Earlier revisions are the old era.
 const NewEra = "2026-07-28"
 
 // IsStateless reports whether a revision belongs to the new era. A client that names no revision ("")

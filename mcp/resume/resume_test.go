@@ -18,7 +18,7 @@ func folder(t *testing.T) *Folder {
 
 var params = json.RawMessage(`{"protocolVersion":"2025-06-18"}`)
 
-// save keeps a new session that was used that long ago.
+// save stores a new session that was last used that long ago.
 func save(t *testing.T, f *Folder, owner string, ago time.Duration) (id string) {
 	t.Helper()
 	id = f.NewID(owner)
@@ -66,8 +66,8 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// TestOwner: an id is worth nothing to another owner, with another key, or changed; and none is
-// a path, even if it is signed.
+// TestOwner: an id is invalid for another owner, with another key, or changed. A path is never a valid id,
+// even if it is signed.
 func TestOwner(t *testing.T) {
 	f := folder(t)
 	id := save(t, f, "me", 0)
@@ -104,7 +104,7 @@ func TestOwner(t *testing.T) {
 	}
 }
 
-// TestRoom: what was unused for a day is dropped, and of more than Most what was unused for longest.
+// TestRoom: sessions that were unused for a day are dropped, and beyond Most the longest unused sessions.
 func TestRoom(t *testing.T) {
 	f := folder(t)
 	old := save(t, f, "me", Lasts+time.Minute)

@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// Activity is what goes on in a pane, as its screen shows it.
+// Activity is the state of a pane's program, as the pane's screen shows it.
 type Activity string
 
-// Activities. Text belongs only into a pane that waits for a line.
+// Activities. Text may be typed only into a pane with the activity Waiting.
 const (
 	Waiting Activity = "waits for a line" // the prompt is empty
 	Typing  Activity = "has text in its prompt"
@@ -17,15 +17,15 @@ const (
 	Working Activity = "shows that it works"
 )
 
-// Screen is what can be read off the screen of an agent's client.
+// Screen describes the screen of an agent's client.
 type Screen struct {
 	Activity Activity
-	Typed    string // what stands in the prompt, cut at the end of its first line
+	Typed    string // text in the prompt, cut at the end of its first line
 }
 
-// Prompts begin with a marker, maybe within a box: a star where Gemini CLI asks for no approval. Claude
-// Code puts a no-break space (a0) behind it. A dialog is a list whose chosen line has the marker and a
-// number. While a client works it says, close to its prompt, how to interrupt it.
+// A prompt begins with a marker, possibly inside a box; Gemini CLI without approvals uses a star. Claude
+// Code writes a no-break space (a0) after the marker. A dialog is a list whose selected line has the marker
+// and a number. A client that works says next to its prompt how to interrupt it.
 var (
 	prompt  = regexp.MustCompile(`^[\s│┃|]*([›❯>*])(?:[\s\x{a0}]|$)`)
 	choice  = regexp.MustCompile(`^[\s│┃|]*[›❯>●]\s*[0-9]+[.)]\s`)
@@ -33,14 +33,15 @@ var (
 	shell   = regexp.MustCompile(`[$#%>❯›]\s*$`)
 )
 
-// near is how many lines above the prompt tell of work.
+// near is how many lines above the prompt are searched for a sign of work.
 const near = 8
 
-// ReadScreen reads a screen that tmux captured with its attributes (capture-pane -e). cursor is the
-// line of the cursor, from 0: where no prompt is known, its line tells.
+// ReadScreen interprets a screen that tmux captured with its attributes (capture-pane -e). cursor is the
+// line of the cursor, from 0. If no known prompt is on the screen, ReadScreen judges by the line of the
+// cursor.
 func ReadScreen(captured string, cursor int) Screen {
 	lines := parseLines(captured)
-	at, asks := -1, false // of the last marker: what was said before has markers too
+	at, asks := -1, false // index of the last marker: earlier output has markers too
 	for i, l := range lines {
 		if dialog := choice.MatchString(l.text()); dialog || prompt.MatchString(l.text()) {
 			at, asks = i, dialog
@@ -69,8 +70,8 @@ func ReadScreen(captured string, cursor int) Screen {
 	return Screen{Activity: Waiting}
 }
 
-// readCursorLine reads the screen of a program whose prompt is not known: a shell's ends with a
-// marker, others' lines are empty.
+// readCursorLine interprets the screen of a program with an unknown prompt: the prompt of a shell ends with
+// a marker, and the prompt of any other program must be an empty line.
 func readCursorLine(lines []line, cursor int) Screen {
 	if cursor < 0 || cursor >= len(lines) {
 		return Screen{Activity: Waiting}
@@ -98,8 +99,8 @@ func (l line) text() string {
 	return b.String()
 }
 
-// typed is the text of a prompt without its placeholder. That is dim, but for the first character
-// where the client draws its cursor there; or it stands behind a drawn cursor on a blank.
+// typed returns the text of a prompt without its placeholder. A placeholder is dim, except for its first
+// character if the client draws its cursor there, or it follows a cursor that is drawn on a blank.
 func (l line) typed() string {
 	var b strings.Builder
 	for i, c := range l {
@@ -116,7 +117,7 @@ func (l line) typed() string {
 
 var escape = regexp.MustCompile(`^\x1b(?:\[([0-9;:]*)([@-~])|\][^\x07\x1b]*(?:\x07|\x1b\\)|.)`)
 
-// parseLines reads text with SGR attributes, which last over line ends.
+// parseLines parses text with SGR attributes. Attributes continue across line ends.
 func parseLines(captured string) []line {
 	var lines []line
 	var now cell
@@ -141,7 +142,7 @@ func parseLines(captured string) []line {
 	return lines
 }
 
-// setAttributes follows ECMA-48, 8.3.117 (SGR). A colour's parameters are passed over.
+// setAttributes applies an SGR sequence (ECMA-48, 8.3.117). It skips the parameters of a colour.
 func (c *cell) setAttributes(params string) {
 	all := strings.Split(params, ";")
 	for i := 0; i < len(all); i++ {

@@ -12,8 +12,8 @@ import (
 	"mailtree/mcp/agentmail/tmux"
 )
 
-// TestScreens reads the screens of real clients below fixtures/screens. The name of each says what
-// it shows: "CASE: ACTIVITY TYPED; cursor LINE".
+// TestScreens reads the screens of real clients below fixtures/screens. The name of each file gives the
+// expected result: "CASE: ACTIVITY TYPED; cursor LINE".
 func TestScreens(t *testing.T) {
 	activities := map[string]tmux.Activity{
 		"waiting": tmux.Waiting, "typing": tmux.Typing, "asking": tmux.Asking, "working": tmux.Working,
@@ -43,7 +43,7 @@ func TestScreens(t *testing.T) {
 	}
 }
 
-// TestCursorLine: what a program shows whose prompt is not known.
+// TestCursorLine: the screens of programs with an unknown prompt.
 func TestCursorLine(t *testing.T) {
 	for screen, want := range map[string]tmux.Activity{
 		"":                        tmux.Waiting,

@@ -1,5 +1,5 @@
-// Package tmux asks a running tmux server about its panes and types into one. It runs the program
-// tmux, without a shell, and starts no server. No other package of this module knows tmux.
+// Package tmux asks a running tmux server about its panes and types into a pane. It runs the program tmux
+// without a shell, and starts no tmux server. No other package of this module uses tmux.
 package tmux
 
 import (
@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	patience  = 5 * time.Second // a tmux server answers within milliseconds, or is stopped
+	patience  = 5 * time.Second // a tmux server answers within milliseconds, unless it is stopped
 	maxOutput = 1 << 20         // bytes of one answer: some ten thousand panes
 )
 
-// Session is one session of a tmux server, as a $TMUX names it.
+// Session is one session of a tmux server, as $TMUX names it.
 type Session struct {
 	socket string
-	pid    string // of the server: a later one on the same socket has other panes under the same ids
+	pid    string // of the server: a later server on the same socket reuses the ids for other panes
 	id     string
 }
 
@@ -32,7 +32,8 @@ var (
 	paneID   = regexp.MustCompile(`^%[0-9]{1,19}$`)
 )
 
-// Parse reads a $TMUX: the path of the server's socket, its pid, and the number of the session.
+// Parse parses a value of $TMUX: the path of the server's socket, the server's pid, and the number of the
+// session.
 func Parse(value string) (Session, error) {
 	m := variable.FindStringSubmatch(value)
 	if m == nil || len(value) > 4096 || filepath.Clean(m[1]) != m[1] {
@@ -41,23 +42,22 @@ func Parse(value string) (Session, error) {
 	return Session{socket: m[1], pid: m[2], id: "$" + m[3]}, nil
 }
 
-// Pane is one pane.
+// Pane is one pane of a tmux window.
 type Pane struct {
 	ID     string // as in $TMUX_PANE
 	Window string // the window's name
-	Active bool   // the one of its window that keys go to
-	Quiet  bool   // keys go to its program, and to no other: it lives, nobody scrolls in it, input is on and not shared
-	Dir    string // where its program works; "" where tmux does not know
+	Active bool   // the pane of its window that receives the keys
+	Quiet  bool   // only its live program receives keys: nobody scrolls, input is on and not shared
+	Dir    string // working directory of its program; "" if tmux does not know it
 }
 
-// facts are the fields that tmux prints of each pane, divided by blanks. tmux escapes blanks in a
-// name with a backslash; the folder comes last.
+// facts are the fields that tmux prints for each pane, separated by blanks. tmux escapes blanks in a name
+// with a backslash. The folder is the last field, because tmux does not escape it.
 const facts = `#{pid} #{pane_id} #{pane_active} ` +
 	`#{pane_dead}#{pane_in_mode}#{pane_synchronized}#{pane_input_off} #{q:window_name} #{pane_current_path}`
 
-// Panes lists the panes of the session that holds the given pane now; with "" those of the session
-// itself. An error carries what tmux said: there is no such pane or session, or no server, or no
-// tmux.
+// Panes lists the panes of the session that contains the given pane now; if pane is "", the panes of s. If
+// the pane, the session, the server or tmux itself does not exist, the error quotes tmux.
 func (s Session) Panes(ctx context.Context, pane string) ([]Pane, error) {
 	target := s.id
 	if pane != "" {
@@ -74,7 +74,7 @@ func (s Session) Panes(ctx context.Context, pane string) ([]Pane, error) {
 	for line := range strings.Lines(out) {
 		f := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 5)
 		if len(f) < 5 || !paneID.MatchString(f[1]) {
-			continue // the rest of a folder's name with a line break
+			continue // the rest of a folder's name that contains a line break
 		}
 		if f[0] != s.pid {
 			return nil, errors.New("the tmux server of this session has ended")
@@ -86,7 +86,7 @@ func (s Session) Panes(ctx context.Context, pane string) ([]Pane, error) {
 	return panes, nil
 }
 
-// cutName cuts an escaped name from what follows it.
+// cutName separates an escaped name from the rest of the line, and unescapes the name.
 func cutName(s string) (name, rest string) {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -122,7 +122,7 @@ func (s Session) run(ctx context.Context, args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// limited keeps what is written to it up to maxOutput.
+// limited keeps the first maxOutput bytes that are written to it.
 type limited struct{ bytes.Buffer }
 
 func (l *limited) Write(p []byte) (int, error) {

@@ -27,7 +27,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestPanes: the panes of one session and no other, whatever the windows are called.
+// TestPanes: Panes lists the panes of one session only, whatever the names of the windows.
 func TestPanes(t *testing.T) {
 	t.Parallel()
 	srv := tmuxtest.Start(t)
@@ -84,7 +84,8 @@ func TestPanes(t *testing.T) {
 	}
 }
 
-// TestType: text arrives as it is, key names and options of tmux among it, and is one line.
+// TestType: text arrives unchanged, even text that looks like a key name or an option of tmux. It arrives
+// as one line.
 func TestType(t *testing.T) {
 	t.Parallel()
 	w := tmuxtest.Start(t).Window("work", "alice", t.TempDir())
@@ -109,7 +110,7 @@ func TestType(t *testing.T) {
 	}
 }
 
-// TestFree: nothing is typed where a person types, and where a client shows a dialog.
+// TestFree: nothing is typed into a pane where a person types or a client shows a dialog.
 func TestFree(t *testing.T) {
 	t.Parallel()
 	srv, terminal := tmuxtest.Start(t), tmuxtest.Start(t)
@@ -147,10 +148,10 @@ func TestFree(t *testing.T) {
 	w.ShowsNot("go on")
 	free("")
 	terminal.Attach(srv)
-	free("somebody pressed a key there just now") // to attach is a sign of life too
+	free("somebody pressed a key there just now") // attaching counts as activity too
 }
 
-// TestNotSubmitted: an Enter that a client swallows is pressed once more, and then reported.
+// TestNotSubmitted: an Enter that a client ignores is pressed once more, and then reported.
 func TestNotSubmitted(t *testing.T) {
 	t.Parallel()
 	srv := tmuxtest.Start(t)
@@ -170,8 +171,8 @@ func TestNotSubmitted(t *testing.T) {
 	}
 }
 
-// TestSlowToShow: a client that is busy while the text comes gets no Enter before it has shown the
-// text: both at once are a paste to it. What it left in its prompt is submitted by the next call.
+// TestSlowToShow: a busy client gets no Enter before its screen shows the text, because a client takes text
+// and Enter together for a paste. The next call submits the text that is left in the prompt.
 func TestSlowToShow(t *testing.T) {
 	t.Parallel()
 	srv := tmuxtest.Start(t)
@@ -190,7 +191,7 @@ while True:
     typed += keys.replace("\r", " ")
     os.write(1, ("\r› " + typed).encode())
 '`
-	for _, first := range []bool{true, false} { // whether it goes on during the first call
+	for _, first := range []bool{true, false} { // whether the client continues during the first call
 		goOn := filepath.Join(t.TempDir(), "on")
 		w := srv.Program("work", fmt.Sprintf(client, goOn))
 		w.Shows("›")

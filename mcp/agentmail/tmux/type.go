@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	rest     = 5 * time.Second       // after a keystroke somebody may still be typing
-	drawTime = 5 * time.Second       // a busy client shows within it what was typed
-	showTime = time.Second           // and within this one that it was submitted, or Enter is pressed again
+	rest     = 5 * time.Second       // after a keystroke a person may still be typing
+	drawTime = 5 * time.Second       // a busy client shows typed text within this time
+	showTime = time.Second           // a client submits within this time, or Enter is pressed again
 	lookTime = 50 * time.Millisecond // between looks at the screen
 )
 
-// ErrBusy is why nothing is typed into a pane now.
+// ErrBusy says that nothing may be typed into a pane now.
 var ErrBusy = errors.New("its window is in use")
 
-// Free returns nil where the pane waits for a line, or for the Enter behind text that Type typed, and
-// nobody types there. Errors: ErrBusy, those of Panes.
+// Free returns nil if the pane waits for a line, or for the Enter after text that Type typed, and nobody
+// types there. It returns ErrBusy, or errors of Panes.
 func (s Session) Free(ctx context.Context, pane, text string) error {
 	out, err := s.run(ctx, "list-clients", "-F", "#{client_activity} #{pane_id}")
 	if err != nil {
@@ -39,7 +39,7 @@ func (s Session) Free(ctx context.Context, pane, text string) error {
 	return err
 }
 
-// screen reads what the pane shows. Errors: those of Panes.
+// screen reads the screen of the pane. It returns errors of Panes.
 func (s Session) screen(ctx context.Context, pane string) (Screen, error) {
 	if !paneID.MatchString(pane) {
 		return Screen{}, errors.New("no pane")
@@ -56,13 +56,13 @@ func (s Session) screen(ctx context.Context, pane string) (Screen, error) {
 	return ReadScreen(captured, cursor), nil
 }
 
-// Type types the text into the pane as it is, Enter after the pause, and looks whether that
-// submitted it. Where it did not, Type presses Enter once more. Text that stands in the prompt from
-// an earlier call is not typed again. Once begun, Type goes on whatever becomes of ctx: half a notice
-// in somebody's prompt is worse than a late end. Errors are ErrBusy and those of Panes; the text may
-// stand in the prompt all the same. Programs take keys which come all at once for a paste, and an
-// Enter among them for a line break (https://github.com/dustinkirkland/byobu/issues/115): therefore
-// the pause, and no Enter before the text is on the screen.
+// Type types the text into the pane unchanged, then Enter after the pause, and checks that the client
+// submitted the text. If the client did not, Type presses Enter once more. Type does not repeat text that
+// an earlier call left in the prompt. Once it has begun, Type ignores the end of ctx: half a notice in a
+// prompt is worse than a late return. It returns ErrBusy or errors of Panes; even then the text may be in
+// the prompt. A program takes keys that arrive together for a paste, and an Enter among them for a line
+// break (https://github.com/dustinkirkland/byobu/issues/115). Therefore Type pauses, and presses no Enter
+// before the screen shows the text.
 func (s Session) Type(ctx context.Context, pane, text string, pause time.Duration) error {
 	if !paneID.MatchString(pane) {
 		return errors.New("no pane")
@@ -101,7 +101,7 @@ func (s Session) Type(ctx context.Context, pane, text string, pause time.Duratio
 	return fmt.Errorf("%w: the notice stands in its prompt and Enter does not submit it", ErrBusy)
 }
 
-// watch looks at the screen until it is as wanted, at most that long, and returns the last look.
+// watch polls the screen until wanted holds or most has passed. It returns the last screen.
 func (s Session) watch(ctx context.Context, pane string, most time.Duration, wanted func(Screen) bool) (Screen, error) {
 	for end := time.Now().Add(most); ; time.Sleep(lookTime) {
 		screen, err := s.screen(ctx, pane)
@@ -111,15 +111,15 @@ func (s Session) watch(ctx context.Context, pane string, most time.Duration, wan
 	}
 }
 
-// holds reports whether the prompt holds the text and nothing else. Of a text that is wrapped the
-// screen tells a part; where the prompt is not known, what stands before it too.
+// holds reports whether the prompt contains the text and nothing else. The screen shows only a part of
+// wrapped text. If the prompt is unknown, the line also contains what precedes the text.
 func (s Screen) holds(text string) bool {
 	text, typed := squeeze(text), squeeze(s.Typed)
 	return s.Activity == Typing && (strings.HasSuffix(typed, text) || strings.Contains(text, typed))
 }
 
-// leftBehind reports whether an earlier Type left the text in the prompt: nothing else stands there.
-// Of a text that is wrapped the screen tells the first line.
+// leftBehind reports whether the prompt contains only text that an earlier Type left there. The screen
+// shows only the first line of wrapped text.
 func (s Screen) leftBehind(text string) bool {
 	text, typed := squeeze(text), squeeze(s.Typed)
 	return s.Activity == Typing && text != "" && (typed == text || len(typed) > len(text)/3 && strings.HasPrefix(text, typed))
