@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// Address is where a server listens.
+// Address is an address that a server listens at.
 type Address struct {
 	Network string // unix or tcp
 	Addr    string // a path, or host:port
-	LMTP    bool   // else SMTP
+	LMTP    bool   // otherwise SMTP
 }
 
-// ParseListen reads addresses that are separated by commas: lmtp+unix:PATH, lmtp://HOST:PORT,
-// smtp://HOST:PORT. The error says what to write instead.
+// ParseListen parses addresses separated by commas: lmtp+unix:PATH, lmtp://HOST:PORT, smtp://HOST:PORT. The
+// error says what to write instead.
 func ParseListen(list string) (all []Address, err error) {
 	for one := range strings.SplitSeq(list, ",") {
 		if one = strings.TrimSpace(one); one == "" {
@@ -44,7 +44,7 @@ func ParseListen(list string) (all []Address, err error) {
 	return all, nil
 }
 
-// listen makes a listener. A socket that nobody listens at any more is replaced.
+// listen makes a listener. It replaces a socket without a listening server.
 func (s *Server) listen(ctx context.Context, a Address) (net.Listener, error) {
 	if a.Network == "unix" {
 		if err := removeStale(a.Addr); err != nil {
@@ -89,7 +89,7 @@ func removeStale(path string) error {
 	return os.Remove(path)
 }
 
-// limited is a listener that sends connections away that are too many.
+// limited is a listener that closes connections beyond the limits.
 type limited struct {
 	net.Listener
 	server *Server
@@ -99,7 +99,7 @@ type limited struct {
 	hosts map[string]int
 }
 
-// Accept waits for the next connection that there is room for.
+// Accept waits for the next connection within the limits.
 func (l *limited) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()

@@ -13,8 +13,9 @@ import (
 
 // Directory knows the mailboxes.
 type Directory interface {
-	// Lookup returns the mailbox of an address of ours. Errors: ErrUnknown; ErrFull for one that takes
-	// no more mail; with any other the sender is told to try again later.
+	// Lookup returns the mailbox of an address in one of our domains. It returns ErrUnknown if there is no
+	// mailbox and ErrFull if the mailbox accepts no more mail. After any other error the sender is told to
+	// try again later.
 	Lookup(ctx context.Context, local, domain string) (mailbox string, err error)
 }
 
@@ -25,8 +26,8 @@ func refuse(code int, class, subject, detail int, text string) error {
 	return &smtp.SMTPError{Code: code, EnhancedCode: smtp.EnhancedCode{class, subject, detail}, Message: text}
 }
 
-// Mailbox is the mailbox of a recipient: its own, that of the name before a plus sign, postmaster's,
-// the one that catches all. The error is the reply.
+// Mailbox returns the mailbox of a recipient: the address's own mailbox, that of the name before a plus
+// sign, the postmaster's, or the catch-all mailbox. The error is the SMTP reply.
 func (s *Server) Mailbox(ctx context.Context, address string) (string, error) {
 	at := strings.LastIndexByte(address, '@')
 	if at < 0 || !slices.Contains(s.cfg.Domains, strings.ToLower(address[at+1:])) {
@@ -54,7 +55,7 @@ func (s *Server) Mailbox(ctx context.Context, address string) (string, error) {
 	return "", s.reply(err)
 }
 
-// reply is the answer for an error of the store.
+// reply converts an error of the store to an SMTP reply.
 func (s *Server) reply(err error) error {
 	var known *smtp.SMTPError
 	switch {

@@ -1,13 +1,13 @@
-// Package in takes mail from the world: SMTP, and LMTP from a mail server on this machine.
+// Package in receives mail: over SMTP from the world, and over LMTP from a mail server on this machine.
 //
 //	Server.Run    listens and serves until its context ends
-//	listen.go     addresses to listen at, limits for connections, the user behind a Unix socket
+//	listen.go     addresses to listen at, limits of connections, the user behind a Unix socket
 //	session.go    one connection: sender, recipients, message
-//	recipient.go  which mailbox an address is
+//	recipient.go  finds the mailbox of an address
 //	strict.go     line ends
 //
-// A message is answered 250 only when Deliverer has returned, which is when it is durable. Nothing is
-// relayed: an address of another domain is refused.
+// The server answers 250 only after Deliverer has returned, when the message is durable. It relays nothing:
+// it refuses addresses of other domains.
 package in
 
 import (
@@ -27,47 +27,47 @@ import (
 // Limits of a connection.
 const (
 	maxRecipients = 100
-	maxLine       = 8 << 10          // bytes; mail has lines of 998, and programs that do not keep to it
-	maxErrors     = 10               // recipients of one connection that are refused
-	commandTime   = 5 * time.Minute  // to wait for a command, or for a whole message
+	maxLine       = 8 << 10          // bytes; the standard allows 998, but not all programs keep to it
+	maxErrors     = 10               // refused recipients per connection
+	commandTime   = 5 * time.Minute  // to wait for a command or a whole message
 	sessionTime   = 30 * time.Minute // of a connection
 )
 
-// Deliverer keeps mail.
+// Deliverer stores mail.
 type Deliverer interface {
-	// Deliver keeps a message for one mailbox, and returns nil when it is durable, or when the same
-	// message was kept for the same recipient before. Errors: ErrFull, a *smtp.SMTPError that is
-	// passed on as it is; with any other the sender is told to try again later.
+	// Deliver stores a message for one mailbox. It returns nil when the message is durable, or if the same
+	// message was stored for the same recipient before. It may return ErrFull, or a *smtp.SMTPError, which
+	// is the reply. After any other error the sender is told to try again later.
 	Deliver(ctx context.Context, d *Delivery) error
 }
 
-// ErrFull says that a mailbox takes no more mail for now.
+// ErrFull says that a mailbox accepts no more mail now.
 var ErrFull = errors.New("the mailbox is full")
 
 // Delivery is a message for one recipient.
 type Delivery struct {
-	Mailbox  string // as Directory named it
-	Address  string // the recipient in the envelope
-	Sender   string // of the envelope; "" is the null sender
-	Raw      []byte // as it came, with the fields Return-Path and Received of this server above it
+	Mailbox  string // name that Directory gave
+	Address  string // envelope recipient
+	Sender   string // envelope sender; "" is the null sender
+	Raw      []byte // the message as received, below the fields Return-Path and Received of this server
 	Message  *message.Message
 	Auth     auth.Result
 	Received time.Time
 }
 
-// Config says how a Server works.
+// Config configures a Server.
 type Config struct {
 	Listen     []Address
-	Host       string      // how the server calls itself
-	Domains    []string    // that are ours, in lower case
-	CatchAll   string      // the mailbox for unknown addresses; "" refuses them
+	Host       string      // the server's own name
+	Domains    []string    // our domains, in lower case
+	CatchAll   string      // the mailbox for unknown addresses; "": they are refused
 	Postmaster string      // the mailbox for postmaster@ and abuse@
-	TLS        *tls.Config // nil offers no STARTTLS
-	MTAUser    int         // the uid of the mail server in front of us; below 0 trusts nobody
-	SocketGID  int         // the group of Unix sockets; 0 leaves that of the process
+	TLS        *tls.Config // nil: no STARTTLS
+	MTAUser    int         // uid of the mail server in front of us; below 0: none is trusted
+	SocketGID  int         // group of Unix sockets; 0: unchanged
 
-	MaxConns        int // 0 is 100
-	MaxConnsPerHost int // 0 is 10; not of Unix sockets
+	MaxConns        int // 0: 100
+	MaxConnsPerHost int // 0: 10; does not apply to Unix sockets
 
 	Directory Directory
 	Deliverer Deliverer
@@ -76,10 +76,10 @@ type Config struct {
 	Log       *slog.Logger
 }
 
-// Server takes mail in.
+// Server receives mail.
 type Server struct{ cfg Config }
 
-// New makes a server of a configuration, which must be whole. It starts nothing.
+// New makes a server. The configuration must be complete. New starts nothing.
 func New(cfg Config) *Server {
 	if cfg.MaxConns == 0 {
 		cfg.MaxConns = 100
@@ -90,9 +90,8 @@ func New(cfg Config) *Server {
 	return &Server{cfg}
 }
 
-// Run listens at all addresses and serves until ctx ends; it then lets messages that are under way
-// end for five seconds. It calls ready, which may be nil, when it listens. Errors: those of
-// listening, with the address.
+// Run listens at all addresses and serves until ctx ends; messages in progress then have five more seconds.
+// Run calls ready, which may be nil, when it listens. It returns errors of listening, with the address.
 func (s *Server) Run(ctx context.Context, ready func([]net.Listener)) error {
 	var listeners []net.Listener
 	defer func() {
@@ -129,7 +128,7 @@ func (s *Server) Run(ctx context.Context, ready func([]net.Listener)) error {
 		if server.Shutdown(end) != nil {
 			server.Close()
 		}
-		listeners[i].Close() // Serve may not have told the server of it yet
+		listeners[i].Close() // Serve may not have registered the listener yet
 	}
 	for range servers {
 		err = errors.Join(err, <-failed)
@@ -137,7 +136,7 @@ func (s *Server) Run(ctx context.Context, ready func([]net.Listener)) error {
 	return err
 }
 
-// server makes the protocol's half of a listener.
+// server makes the SMTP or LMTP server for an address.
 func (s *Server) server(ctx context.Context, a Address) *smtp.Server {
 	server := smtp.NewServer(smtp.BackendFunc(func(c *smtp.Conn) (smtp.Session, error) {
 		return &session{server: s, ctx: ctx, conn: c, lmtp: a.LMTP}, nil
@@ -145,7 +144,7 @@ func (s *Server) server(ctx context.Context, a Address) *smtp.Server {
 	server.Domain = s.cfg.Host
 	server.LMTP = a.LMTP
 	server.TLSConfig = s.cfg.TLS
-	server.EnableSMTPUTF8 = true // postfix has letters beyond ASCII bounce otherwise, in a Subject too
+	server.EnableSMTPUTF8 = true // otherwise postfix bounces a Subject beyond ASCII too
 	server.MaxRecipients = maxRecipients
 	server.MaxMessageBytes = message.MaxBytes
 	server.MaxLineLength = maxLine

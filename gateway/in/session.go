@@ -20,22 +20,22 @@ import (
 	"mailtree/mcp/socket"
 )
 
-// session is one connection, from one greeting of the client to the next.
+// session is an SMTP session, from one greeting of the client to the next.
 type session struct {
 	server *Server
-	ctx    context.Context // of Run; a session has no other
+	ctx    context.Context // the context of Run, because the library gives a session no other
 	conn   *smtp.Conn
 	lmtp   bool
 
 	begun   bool // MAIL was accepted
 	sender  string
 	to      []recipient
-	refused int // recipients, of the connection
+	refused int // refused recipients of the connection
 }
 
 type recipient struct{ address, mailbox string }
 
-// Reset forgets the message.
+// Reset discards the message.
 func (s *session) Reset() { s.begun, s.sender, s.to = false, "", nil }
 
 // Logout does nothing.
@@ -70,8 +70,8 @@ func (s *session) Rcpt(address string, _ *smtp.RcptOptions) error {
 	return nil
 }
 
-// Data takes a message in for all recipients: one reply is for all, so that one who fails is tried
-// again with all. The others are not given it twice, as Deliverer says.
+// Data receives a message for all recipients. SMTP has one reply for all of them: if one recipient fails,
+// the sender tries all of them again. Deliverer does not store the second copy for the other recipients.
 func (s *session) Data(r io.Reader) error {
 	d, err := s.read(r)
 	if err != nil {
@@ -91,7 +91,7 @@ func temporary(err error) bool {
 	return errors.As(err, &reply) && reply.Temporary()
 }
 
-// LMTPData takes a message in and answers for each recipient.
+// LMTPData receives a message and replies for each recipient.
 func (s *session) LMTPData(r io.Reader, status smtp.StatusCollector) error {
 	d, err := s.read(r)
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *session) LMTPData(r io.Reader, status smtp.StatusCollector) error {
 	return nil
 }
 
-// read reads a message and checks it. The error is the reply.
+// read reads a message and checks it. The error is the SMTP reply.
 func (s *session) read(r io.Reader) (*Delivery, error) {
 	raw, err := io.ReadAll(&strictReader{r: r})
 	var known *smtp.SMTPError
@@ -132,14 +132,14 @@ func (s *session) read(r io.Reader) (*Delivery, error) {
 	}, nil
 }
 
-// deliver gives a message to one recipient. The error is the reply.
+// deliver delivers a message to one recipient. The error is the SMTP reply.
 func (s *session) deliver(d *Delivery, to recipient) error {
 	one := *d
 	one.Mailbox, one.Address = to.mailbox, to.address
 	return s.server.reply(s.server.cfg.Deliverer.Deliver(s.ctx, &one))
 }
 
-// peer is the other side: a machine of the world for SMTP, a mail server of ours for LMTP.
+// peer returns the other side: a remote machine for SMTP, our own mail server for LMTP.
 func (s *session) peer() auth.Peer {
 	p := auth.Peer{Helo: s.conn.Hostname(), MailFrom: s.sender}
 	switch a := s.conn.Conn().RemoteAddr().(type) {
@@ -153,7 +153,7 @@ func (s *session) peer() auth.Peer {
 	return p
 }
 
-// uid is the user at the other end of a Unix socket; below 0 where the kernel does not tell.
+// uid returns the user at the other end of a Unix socket; below 0 if the kernel does not say.
 func (s *session) uid() int {
 	c, ok := s.conn.Conn().(*strictConn)
 	if !ok {
@@ -170,7 +170,7 @@ func (s *session) uid() int {
 	return uid
 }
 
-// trace is what this server writes above a message. Spec: RFC 5321 4.4.
+// trace returns the fields that this server writes above a message. Spec: RFC 5321 4.4.
 func (s *session) trace(p auth.Peer, now time.Time) []byte {
 	var b bytes.Buffer
 	protocol := "ESMTP"
@@ -196,7 +196,7 @@ func literal(ip netip.Addr) string {
 	return "[" + ip.String() + "]"
 }
 
-// printable is a name that the client gave itself, as a header can hold it.
+// printable returns the client's own name in a form that a header can contain.
 func printable(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r <= ' ' || r >= 0x7f || strings.ContainsRune("()<>;\"\\", r) {

@@ -24,7 +24,7 @@ import (
 	"mailtree/gateway/auth"
 )
 
-// store is the store of the tests: mailboxes build and ops, one that is full, one that is down.
+// store is a store for tests: the mailboxes build and ops, a full mailbox, and a mailbox that fails.
 type store struct {
 	mu   sync.Mutex
 	kept []*Delivery
@@ -50,7 +50,7 @@ func (s *store) Deliver(_ context.Context, d *Delivery) error {
 	return nil
 }
 
-// deliveries are what was kept, one a line.
+// deliveries returns the stored messages, one a line.
 func (s *store) deliveries() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,7 +61,7 @@ func (s *store) deliveries() string {
 	return b.String()
 }
 
-// nowhere is a resolver that knows nothing.
+// nowhere is a resolver that finds nothing.
 type nowhere struct{}
 
 func (nowhere) LookupTXT(_ context.Context, name string) ([]string, error) {
@@ -74,7 +74,7 @@ func (nowhere) LookupIPAddr(context.Context, string) ([]net.IPAddr, error) { ret
 
 func (nowhere) LookupAddr(context.Context, string) ([]string, error) { return nil, nil }
 
-// serve starts a server for the length of a test, and returns where it listens.
+// serve starts a server for the duration of a test, and returns its addresses.
 func serve(t testing.TB, change func(*Config)) ([]net.Addr, *store) {
 	t.Helper()
 	kept := &store{}
@@ -114,8 +114,8 @@ func serve(t testing.TB, change func(*Config)) ([]net.Addr, *store) {
 	}
 }
 
-// TestSessions plays testdata/sessions. A file holds what a client says ("> line", or ">> bytes" as
-// Go writes them), how replies begin ("< 250"), and what was kept.
+// TestSessions plays testdata/sessions. A file has what a client says ("> line", or ">> bytes" in Go
+// syntax), how replies begin ("< 250"), and which messages are stored.
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/sessions/*.txtar")
@@ -138,7 +138,7 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// long stands for what is too long for a file.
+// long replaces names by texts that are too long for a file.
 var long = strings.NewReplacer(
 	"{{x*9000}}", strings.Repeat("x", 9000),
 	"{{header}}\n", strings.Repeat("> X: "+strings.Repeat("x", 900)+"\n", 300),
@@ -146,7 +146,7 @@ var long = strings.NewReplacer(
 	"{{recipients}}\n", strings.Repeat("> RCPT TO:<build@mail.example.net>\n< 250\n", maxRecipients),
 )
 
-// play says what a session says and checks the replies.
+// play sends the client's side of a session and checks the replies.
 func play(t *testing.T, at net.Addr, session string) {
 	t.Helper()
 	c, err := net.Dial(at.Network(), at.String())
@@ -164,13 +164,13 @@ func play(t *testing.T, at net.Addr, session string) {
 			}
 		case line == "< hang up":
 			c.Close()
-			time.Sleep(50 * time.Millisecond) // nothing tells that the server has done nothing
+			time.Sleep(50 * time.Millisecond) // there is no sign of a server that does nothing
 		case what == "<":
 			if got, err := reply(r); !strings.HasPrefix(got, text) {
 				t.Fatalf("step %d: %q, %v; want %s", i, got, err, text)
 			}
 		case what == ">":
-			io.WriteString(c, text+"\r\n") // where it fails, the next reply is missing
+			io.WriteString(c, text+"\r\n") // if writing fails, the next reply is missing
 		case what == ">>":
 			raw, err := strconv.Unquote(`"` + text + `"`)
 			if err != nil {
@@ -193,7 +193,7 @@ func reply(r *bufio.Reader) (string, error) {
 	}
 }
 
-// TestListen: addresses are read, and what is none is refused with what to write.
+// TestListen: addresses are parsed, and the error for an invalid address says what to write.
 func TestListen(t *testing.T) {
 	t.Parallel()
 	got, err := ParseListen("lmtp+unix:/run/m.sock, lmtp://127.0.0.1:2400,smtp://:25,")
@@ -208,8 +208,8 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// TestUnix: the socket has mode 0660 and replaces one that nobody listens at; the user behind it is
-// known, and only that of the mail server is believed.
+// TestUnix: the socket has mode 0660 and replaces a stale socket. The server knows the user at the other
+// end, and believes only the user of the mail server.
 func TestUnix(t *testing.T) {
 	t.Parallel()
 	for _, uid := range []int{os.Getuid(), os.Getuid() + 1, -1} {
@@ -239,7 +239,7 @@ func TestUnix(t *testing.T) {
 	}
 }
 
-// TestTooMany: connections over a limit are sent away, and let in when others have gone.
+// TestTooMany: connections beyond a limit are closed, and accepted again when other connections have ended.
 func TestTooMany(t *testing.T) {
 	t.Parallel()
 	for _, change := range []func(*Config){func(c *Config) { c.MaxConns = 2 }, func(c *Config) { c.MaxConnsPerHost = 2 }} {
@@ -270,11 +270,11 @@ func TestTooMany(t *testing.T) {
 	}
 }
 
-// TestSTARTTLS: behind STARTTLS a message is taken in, and one with bad line ends is not; what came
-// before it in plain text is forgotten.
+// TestSTARTTLS: after STARTTLS the server accepts a message, and refuses a message with bad line ends. It
+// forgets the plain text that came before.
 func TestSTARTTLS(t *testing.T) {
 	t.Parallel()
-	web := httptest.NewTLSServer(nil) // for its certificate
+	web := httptest.NewTLSServer(nil) // only its certificate is used
 	defer web.Close()
 	at, kept := serve(t, func(c *Config) { c.TLS = web.TLS })
 	for _, c := range []struct{ text, want string }{{"Hi", "250"}, {"Hi\n.\r\nMAIL FROM:<a@b.example>", "550 5.6.0"}, {"H\x00i", "550 5.6.0"}} {
@@ -304,8 +304,8 @@ func TestSTARTTLS(t *testing.T) {
 	}
 }
 
-// FuzzSession: whatever a client says, the server goes on, and keeps only messages that came to
-// their end with proper line ends.
+// FuzzSession: whatever a client says, the server goes on, and stores only complete messages with proper
+// line ends.
 func FuzzSession(f *testing.F) {
 	files, err := filepath.Glob("testdata/sessions/*.txtar")
 	if err != nil {

@@ -9,16 +9,16 @@ import (
 	"github.com/emersion/go-smtp"
 )
 
-// errLineEnd refuses a message, or a session, with a CR or LF that stands alone or with a NUL. Mail
-// servers disagree about where a line with such an end ends, and so about where a message does: what
-// one of them takes for a text is a second message for another one.
+// errLineEnd refuses a message, or a session, that contains a lone CR, a lone LF or a NUL. Mail servers
+// disagree about whether such a line end ends a line, and therefore where a message ends: one server may
+// see text where another server sees a second message.
 var errLineEnd = &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 6, 0},
 	Message: "A CR or LF alone, or a NUL, is not allowed: end lines with CR LF"}
 
-// lines looks at a stream of bytes for what errLineEnd refuses.
+// lines finds the line ends that errLineEnd refuses in a stream of bytes.
 type lines struct{ last byte }
 
-// scan looks at the next bytes.
+// scan checks the next bytes.
 func (l *lines) scan(p []byte) error {
 	for _, c := range p {
 		if c == 0 || (l.last == '\r') != (c == '\n') {
@@ -29,13 +29,13 @@ func (l *lines) scan(p []byte) error {
 	return nil
 }
 
-// strictReader reads a message. It sees it also where TLS hides it from strictConn.
+// strictReader reads a message. It also checks messages that TLS hides from strictConn.
 type strictReader struct {
 	r io.Reader
 	lines
 }
 
-// Read is as of io.Reader. The error is errLineEnd for a message that has it.
+// Read implements io.Reader. It returns errLineEnd if the message contains such a line end.
 func (s *strictReader) Read(p []byte) (int, error) {
 	n, err := s.r.Read(p)
 	if bad := s.scan(p[:n]); bad != nil {
@@ -47,20 +47,20 @@ func (s *strictReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// strictConn is a connection that ends where it has what errLineEnd refuses, in commands too. It
-// looks no more once the server has said that TLS begins.
+// strictConn is a connection that ends if it contains what errLineEnd refuses, in commands too. It stops
+// checking when the server has announced TLS.
 type strictConn struct {
 	net.Conn
 	lines
 
-	replies int  // 220 replies: the first is the greeting, the second begins TLS
+	replies int  // number of 220 replies: the first is the greeting, the second begins TLS
 	passes  bool // TLS has begun
 	refused bool
 	leave   func()
 	end     *time.Timer
 }
 
-// Read is as of net.Conn.
+// Read implements net.Conn.
 func (c *strictConn) Read(p []byte) (int, error) {
 	if c.refused {
 		return 0, io.EOF
@@ -76,7 +76,7 @@ func (c *strictConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write is as of net.Conn.
+// Write implements net.Conn.
 func (c *strictConn) Write(p []byte) (int, error) {
 	if !c.passes && bytes.HasPrefix(p, []byte("220 ")) {
 		c.replies++
@@ -85,7 +85,7 @@ func (c *strictConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// Close is as of net.Conn.
+// Close implements net.Conn.
 func (c *strictConn) Close() error {
 	c.end.Stop()
 	c.leave()

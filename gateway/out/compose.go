@@ -1,14 +1,15 @@
-// Package out sends mail to the world.
+// Package out sends mail to other domains.
 //
-//	Mail.Compose  makes an email of a message
-//	Signer        signs it (DKIM)
-//	Queue         tries until it is sent, and keeps what became of it
-//	smarthost.go  delivery through one server that passes everything on
-//	mx.go         delivery straight to the recipient's server
+//	Mail.Compose  makes an email from a message
+//	Signer        signs an email (DKIM)
+//	Queue         retries until an email is sent, and records the result
+//	smarthost.go  delivery through one server that relays everything
+//	mx.go         delivery directly to the recipient's server
 //	transfer.go   one message over one connection
 //
-// A message that the other side answered for is never sent again. A message that it did not answer
-// for after its end may have been taken: that one is not sent again either, unless a person says so.
+// A message that the other side has accepted is never sent again. If the other side did not answer after
+// the end of a message, it may have accepted the message: such a message is sent again only if a person
+// asks.
 package out
 
 import (
@@ -31,31 +32,31 @@ import (
 	"mailtree/maildir/markdown"
 )
 
-// Mail is a message to be sent. Addresses are local@domain, ids without < and >.
+// Mail is a message to send. Addresses have the form local@domain, ids are without < and >.
 type Mail struct {
-	From        mail.Address // with the name that is shown
+	From        mail.Address // with the display name
 	To, Cc      []string
 	Subject     string
 	Date        time.Time
 	MessageID   string
 	InReplyTo   string
-	References  []string // oldest first, InReplyTo included or not
+	References  []string // oldest first, with or without InReplyTo
 	Body        string   // markdown
-	TextOnly    bool     // Body is plain text, and no HTML is made of it
-	HTML        string   // goes out as it is in place of HTML made of Body; "" makes it
+	TextOnly    bool     // Body is plain text, and the message has no HTML
+	HTML        string   // sent unchanged; "": the HTML is made from Body
 	Attachments []Attachment
-	Automatic   string // Auto-Submitted: auto-generated or auto-replied; "" leaves it out
+	Automatic   string // the value of Auto-Submitted: auto-generated or auto-replied; "": no such field
 }
 
-// Attachment is a file that goes with a message.
+// Attachment is a file that is sent with a message.
 type Attachment struct {
 	Name string
-	Type string // a media type; "" is application/octet-stream
+	Type string // a media type; "": application/octet-stream
 	Data []byte
 }
 
-// Compose writes the message. The same message gives the same bytes. It holds only ASCII, unless an
-// address has other letters before its @. The error says which field cannot be written.
+// Compose writes the message. The same message gives the same bytes. The result is ASCII, unless the local
+// part of an address is not. The error names the field that cannot be written.
 func (m *Mail) Compose() ([]byte, error) {
 	if err := m.refused(); err != nil {
 		return nil, err
@@ -87,7 +88,7 @@ func (m *Mail) Compose() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// refused says what would break the header.
+// refused returns an error if a field would break the header.
 func (m *Mail) refused() error {
 	for name, values := range map[string][]string{
 		"from": {m.From.Address}, "to": m.To, "cc": m.Cc, "message_id": {m.MessageID},
@@ -110,7 +111,7 @@ func strangeID(id string) bool { return !ascii(id) || strings.ContainsFunc(id, u
 
 func (m *Mail) header() gomessage.Header {
 	var h mail.Header
-	// Fields are written in the reverse order of their setting.
+	// The library writes fields in the reverse order of Set.
 	h.Set("MIME-Version", "1.0")
 	if m.Automatic != "" {
 		h.Set("Auto-Submitted", m.Automatic)
@@ -139,7 +140,7 @@ func addresses(list []string) (all []*mail.Address) {
 	return all
 }
 
-// writeText writes the body: plain text, or the same as plain text and as HTML.
+// writeText writes the body: as plain text, or as plain text and HTML.
 func (m *Mail) writeText(header gomessage.Header, create func(gomessage.Header) (*gomessage.Writer, error)) error {
 	html := m.html()
 	if html == "" {
@@ -187,23 +188,23 @@ func textHeader(kind string) (h gomessage.Header) {
 	return h
 }
 
-// lineEnds ends lines as email does.
+// lineEnds converts line ends to CRLF.
 func lineEnds(s string) string {
 	s = strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
 	return strings.ReplaceAll(strings.TrimRight(s, "\n")+"\n", "\n", "\r\n")
 }
 
-// multipart is a media type whose boundary follows from the message.
+// multipart returns a media type with a boundary that the message determines.
 func (m *Mail) multipart(kind string) string {
 	sum := sha256.Sum256([]byte(kind + m.MessageID + m.Body))
 	return mime.FormatMediaType("multipart/"+kind, map[string]string{"boundary": "mt_" + hex.EncodeToString(sum[:12])})
 }
 
-// header is that of an attachment. Names beyond ASCII are written as RFC 2231 says.
+// header returns the header of an attachment. A name beyond ASCII is written as RFC 2231 says.
 func (a Attachment) header() (h gomessage.Header) {
 	kind := a.Type
 	if _, _, err := mime.ParseMediaType(kind); err != nil || strings.HasPrefix(kind, "multipart/") || strings.HasPrefix(kind, "message/") {
-		kind = "application/octet-stream" // parts and messages may not be in base64
+		kind = "application/octet-stream" // multiparts and messages may not be in base64
 	}
 	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": strings.ToValidUTF8(a.Name, "_")}))
 	h.Set("Content-Transfer-Encoding", "base64")
@@ -211,7 +212,7 @@ func (a Attachment) header() (h gomessage.Header) {
 	return h
 }
 
-// html is the HTML of the body; "" where there is to be none.
+// html returns the HTML of the body; "" if the message has none.
 func (m *Mail) html() string {
 	if m.TextOnly || m.HTML != "" {
 		return m.HTML
@@ -223,7 +224,7 @@ func (m *Mail) html() string {
 	return clean().Sanitize(text)
 }
 
-// clean lets pass what markdown.Render makes. Safe for concurrent use.
+// clean allows only the HTML that markdown.Render makes. Safe for concurrent use.
 var clean = sync.OnceValue(func() *bluemonday.Policy {
 	p := bluemonday.NewPolicy()
 	p.AllowElements("h1", "h2", "h3", "h4", "h5", "h6", "p", "br", "hr", "em", "strong", "del", "code", "pre", "ul", "ol", "li",

@@ -28,7 +28,8 @@ func letter() *Mail {
 	}
 }
 
-// TestCompose: what is written is read back the same, in ASCII and short lines, and twice the same.
+// TestCompose: a composed message is parsed to the same fields. It has ASCII and short lines only, and
+// composing it twice gives the same bytes.
 func TestCompose(t *testing.T) {
 	t.Parallel()
 	raw, err := letter().Compose()
@@ -63,7 +64,7 @@ func TestCompose(t *testing.T) {
 	}
 }
 
-// TestComposeText: the body alone as plain text; HTML that was given as it is.
+// TestComposeText: a body that is sent only as plain text, and HTML that is sent unchanged.
 func TestComposeText(t *testing.T) {
 	t.Parallel()
 	m := letter()
@@ -95,7 +96,7 @@ func TestComposeText(t *testing.T) {
 	}
 }
 
-// TestSign: the signature is valid; a field that is added or changed, or another body, breaks it.
+// TestSign: the signature is valid. Adding or changing a field, or changing the body, breaks it.
 func TestSign(t *testing.T) {
 	t.Parallel()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)

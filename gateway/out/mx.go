@@ -11,24 +11,24 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-const maxServers = 5 // of a domain that are tried
+const maxServers = 5 // servers of a domain to try
 
-// Resolver looks mail servers up. *net.Resolver is one.
+// Resolver looks up mail servers. *net.Resolver implements it.
 type Resolver interface {
 	LookupMX(ctx context.Context, name string) ([]*net.MX, error)
 	LookupIPAddr(ctx context.Context, host string) ([]net.IPAddr, error)
 }
 
-// MX delivers straight to the servers of the recipient's domain, over TLS where they offer it. Whose
-// server it is it does not verify: the sender's word for it is as good as the DNS.
+// MX is a Transport directly to the servers of the recipient's domain, over TLS if a server offers it. MX
+// does not verify the server's certificate, because only DNS says which server it should be.
 type MX struct {
 	Resolver Resolver
-	Name     string // how we call ourselves
+	Name     string // our name in EHLO
 
-	dial dialer // nil connects
+	dial dialer // nil: a real connection
 }
 
-// Deliver is as of Transport.
+// Deliver implements Transport.
 func (m *MX) Deliver(ctx context.Context, i *outgoing.Item, raw []byte, sending func() error) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, deliveryTime)
 	defer cancel()
@@ -48,7 +48,7 @@ func (m *MX) Deliver(ctx context.Context, i *outgoing.Item, raw []byte, sending 
 	return "", err
 }
 
-// Servers lists the servers of a domain, the preferred first. Spec: RFC 5321 5.1, RFC 7505.
+// Servers lists the mail servers of a domain, the most preferred first. Spec: RFC 5321 5.1, RFC 7505.
 func (m *MX) Servers(ctx context.Context, domain string) (hosts []string, err error) {
 	all, err := m.Resolver.LookupMX(ctx, domain)
 	var missing *net.DNSError
@@ -98,7 +98,7 @@ func (m *MX) through(ctx context.Context, host string, i *outgoing.Item, raw []b
 		}
 		reply, err := transfer(c, i, raw, sending)
 		if err == nil {
-			c.Quit() // whose answer changes nothing
+			c.Quit() // the answer to QUIT changes nothing
 		}
 		return reply, err
 	}

@@ -14,8 +14,8 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// When a message is tried again: the first wait, doubled each time up to the longest, until the
-// message is too old.
+// The waits between two tries: the first wait, doubled each time up to the longest, until the message is
+// too old.
 const (
 	firstWait   = 5 * time.Minute
 	longestWait = 4 * time.Hour
@@ -24,17 +24,18 @@ const (
 	maxToDomain = 2 // of them to one domain, so that slow servers leave room for others
 )
 
-// Store keeps the queue. It is used by one goroutine at a time.
+// Store keeps the queue. Queue calls it from one goroutine at a time.
 type Store interface {
 	// Open lists the items that have not ended.
 	Open(ctx context.Context) ([]outgoing.Item, error)
-	// Find lists the items of the message with a Message-ID.
+	// Find lists the items of the message with that Message-ID.
 	Find(ctx context.Context, messageID string) ([]outgoing.Item, error)
-	// Get is the item with an id. Errors: ErrNoItem.
+	// Get returns the item with that id, or ErrNoItem.
 	Get(ctx context.Context, id string) (outgoing.Item, error)
-	// Save makes an item durable before it returns.
+	// Save returns when the item is durable.
 	Save(ctx context.Context, i outgoing.Item) error
-	// Raw is the email of an item, signed. Errors: ErrTakenBack; *Refusal where it cannot be composed.
+	// Raw returns the signed email of an item. It returns ErrTakenBack, or *Refusal if the message cannot
+	// be composed.
 	Raw(ctx context.Context, i outgoing.Item) ([]byte, error)
 	// Report tells the sender, in the thread, which items of a message failed or are unknown. It may be
 	// called again for the same items, or for some with the last of them by id, when the server was
@@ -42,16 +43,16 @@ type Store interface {
 	Report(ctx context.Context, items []outgoing.Item) error
 }
 
-// errStore marks errors of the store on the way through a Transport.
+// errStore marks errors of the store that pass through a Transport.
 var errStore = errors.New("the queue cannot be written")
 
-// ErrNoItem says that a queue does not have an item, or not in a state in which that can be done.
+// ErrNoItem says that the queue has no such item, or that the item's state does not allow the operation.
 var ErrNoItem = errors.New("there is no such item that this can be done with")
 
 // ErrTakenBack says that the message of an item was withdrawn or deleted: it is not sent, and nobody is told.
 var ErrTakenBack = errors.New("it was undone or deleted before it left; if it is there again, it is still not sent: send it anew")
 
-// Queue sends what its store holds.
+// Queue sends the items of its store.
 type Queue struct {
 	store     Store
 	transport Transport
@@ -69,7 +70,7 @@ func NewQueue(store Store, transport Transport, now func() time.Time, log *slog.
 	return &Queue{store: store, transport: transport, now: now, log: log, active: map[string]string{}, wake: make(chan struct{}, 1)}
 }
 
-// Wake has Run look at the store again: something was queued.
+// Wake tells Run that an item was added to the store. It does not block.
 func (q *Queue) Wake() {
 	select {
 	case q.wake <- struct{}{}:
@@ -77,7 +78,7 @@ func (q *Queue) Wake() {
 	}
 }
 
-// Run sends until ctx ends, and returns when no delivery is under way any more.
+// Run sends until ctx ends, and returns when no delivery is in progress.
 func (q *Queue) Run(ctx context.Context) {
 	defer q.wg.Wait()
 	for {
@@ -171,20 +172,20 @@ func (q *Queue) report(ctx context.Context, items []outgoing.Item) error {
 	return nil
 }
 
-// deliver tries one item, and saves what became of it. What cannot be saved stays as it is in the
-// store: an item that is Sending there becomes Unknown.
+// deliver tries to send one item, and saves the result. If saving fails, the item keeps its state in the
+// store; an item that is Sending there becomes Unknown.
 func (q *Queue) deliver(ctx context.Context, i outgoing.Item) {
 	reply, err := q.attempt(ctx, &i)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.active, i.ID)
-	if errors.Is(err, errStore) { // the store is asked again in a while, not at once
+	if errors.Is(err, errStore) { // the queue asks the store again after a pause
 		q.log.Error("mail was not sent", "to", i.To, "err", err)
 		return
 	}
 	defer q.Wake()
 	if ctx.Err() != nil && err != nil && i.State != outgoing.Sending {
-		return // stopped before anything went out: it is still due
+		return // the queue stopped before the message was sent: the item is still due
 	}
 	settle(&i, reply, err, q.now())
 	if err := q.store.Save(context.WithoutCancel(ctx), i); err != nil {
@@ -192,8 +193,8 @@ func (q *Queue) deliver(ctx context.Context, i outgoing.Item) {
 	}
 }
 
-// attempt has the transport deliver an item. The item is Sending, in the store too, before its end
-// goes out.
+// attempt delivers an item through the transport. It saves the item as Sending before the end of the
+// message is sent.
 func (q *Queue) attempt(ctx context.Context, i *outgoing.Item) (reply string, err error) {
 	q.mu.Lock()
 	raw, err := q.store.Raw(ctx, *i)
@@ -218,7 +219,7 @@ func (q *Queue) attempt(ctx context.Context, i *outgoing.Item) (reply string, er
 	})
 }
 
-// settle notes in an item what an attempt came to.
+// settle sets the state of an item after an attempt.
 func settle(i *outgoing.Item, reply string, err error, now time.Time) {
 	i.Attempts++
 	wait := min(firstWait<<min(i.Attempts-1, 10), longestWait)
@@ -239,8 +240,8 @@ func settle(i *outgoing.Item, reply string, err error, now time.Time) {
 	}
 }
 
-// Bounce turns the items that a delivery status report names as failed into Failed. The caller has
-// seen that the report came from the null sender. A report about nothing of ours does nothing.
+// Bounce sets the items that a delivery status report names as failed to Failed. The caller must have
+// checked that the report came from the null sender. A report about unknown items has no effect.
 func (q *Queue) Bounce(ctx context.Context, b *message.Bounce) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -256,7 +257,7 @@ func (q *Queue) Bounce(ctx context.Context, b *message.Bounce) error {
 			if r.Action != "failed" || !strings.EqualFold(r.Address, i.To) || i.State != outgoing.Sent && i.State != outgoing.Unknown {
 				continue
 			}
-			i.State, i.Reported = outgoing.Failed, true // the report itself is in the thread
+			i.State, i.Reported = outgoing.Failed, true // the bounce itself is in the thread
 			i.Reply = strings.TrimSpace(r.Status + " " + r.Diagnostic)
 			if err := q.store.Save(ctx, i); err != nil {
 				return err
@@ -273,8 +274,8 @@ func (q *Queue) List(ctx context.Context) ([]outgoing.Item, error) {
 	return q.store.Open(ctx)
 }
 
-// Retry queues an item that failed, is unknown or waits, from now on: a person says so. Errors:
-// ErrNoItem.
+// Retry queues a failed, unknown or waiting item as if it were new, because a person asks. It
+// returns ErrNoItem or errors of the store.
 func (q *Queue) Retry(ctx context.Context, id string) error {
 	defer q.Wake()
 	return q.alter(ctx, id, func(i *outgoing.Item) {
@@ -282,7 +283,7 @@ func (q *Queue) Retry(ctx context.Context, id string) error {
 	})
 }
 
-// Drop ends an item that waits. Errors: ErrNoItem.
+// Drop ends a waiting item. It returns ErrNoItem or errors of the store.
 func (q *Queue) Drop(ctx context.Context, id string) error {
 	return q.alter(ctx, id, func(i *outgoing.Item) {
 		if i.Pending() {

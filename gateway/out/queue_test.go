@@ -22,16 +22,16 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// peer is a mail server of the tests. What it answers to a command, answers says; "drop" ends the
-// connection instead; "end" is the end of a message.
+// peer is a mail server for tests. answers has its answer to each command; "end" stands for the end of a
+// message. The answer "drop" ends the connection.
 type peer struct {
 	answers map[string]string
 	tls     *tls.Config // offers STARTTLS
 	caps    string
 
 	mu    sync.Mutex
-	taken []string // messages that were answered 250
-	whole int      // messages whose end came
+	taken []string // messages that were answered with 250
+	whole int      // messages that were received to their end
 	said  []string
 }
 
@@ -105,28 +105,28 @@ func (p *peer) answer(verb string) string {
 	return p.answers[verb]
 }
 
-// say has the peer answer otherwise.
+// say changes the answers.
 func (p *peer) say(answers map[string]string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.answers = answers
 }
 
-// ended counts the messages whose end came.
+// ended counts the messages that were received to their end.
 func (p *peer) ended() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.whole
 }
 
-// takes counts the messages that were answered 250.
+// takes counts the messages that the peer answered with 250.
 func (p *peer) takes() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.taken)
 }
 
-// heard is what a client said since the last time.
+// heard returns the commands of clients since the last call.
 func (p *peer) heard() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,7 +135,7 @@ func (p *peer) heard() string {
 	return said
 }
 
-// message reads a message; false ends the connection.
+// message receives a message. It returns false if the connection is to end.
 func (p *peer) message(c net.Conn, r *bufio.Reader) bool {
 	var text strings.Builder
 	for {
@@ -165,14 +165,14 @@ func (p *peer) message(c net.Conn, r *bufio.Reader) bool {
 	return true
 }
 
-// memory is a store of the tests. It fails from its n-th write on where failAt is n.
+// memory is a store for tests. If failAt is n, all writes from the n-th on fail.
 type memory struct {
 	mu      sync.Mutex
 	items   map[string]outgoing.Item
 	reports []string
 	writes  int
 	failAt  int
-	raw     error // what Raw says
+	raw     error // error of Raw
 }
 
 func (s *memory) Open(context.Context) (all []outgoing.Item, err error) {
@@ -258,11 +258,11 @@ func newScene(t *testing.T, p *peer) *scene {
 	}}}, start, &Smarthost{Host: host, Port: port, Name: "mx.example.net"}}
 }
 
-// pass lets a new queue, as of a server that was started, do what is due.
+// pass runs the due items in a new queue, as after a restart of the server.
 func (s *scene) pass(t *testing.T) {
 	t.Helper()
 	q := s.queue()
-	for range 3 { // once to begin, once to report, once to see nothing
+	for range 3 { // one pass to begin, one to report, one to find nothing
 		q.pass(t.Context())
 		q.wg.Wait()
 	}
@@ -272,7 +272,7 @@ func (s *scene) queue() *Queue {
 	return NewQueue(s.store, s.smart, func() time.Time { return s.now }, slog.New(slog.DiscardHandler))
 }
 
-// TestStates: what the other side answers is what becomes of the message.
+// TestStates: the answer of the other side determines the state of the item.
 func TestStates(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -308,7 +308,8 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestNoEmail: a message that was taken back ends without a word; one that is no email ends with a report.
+// TestNoEmail: an item of a message that was taken back ends without a report. An item that cannot be
+// composed ends with a report.
 func TestNoEmail(t *testing.T) {
 	t.Parallel()
 	for err, reports := range map[error]int{ErrTakenBack: 0, &Refusal{"to: cannot stand in a header"}: 1} {
@@ -351,8 +352,9 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestKilled: the server is killed at each write, and another one takes over. What was answered for
-// is sent once; what may have been taken is not sent again; the sender is told where it was not sent.
+// TestKilled: the server is killed at each write, and another server takes over. An accepted message is
+// sent once, a possibly accepted message is not sent again, and the sender gets a report of unsent
+// messages.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	for name, answers := range map[string]map[string]string{"taken": nil, "refused": {"end": "554 no"}, "unanswered": {"end": "drop"}} {
@@ -374,7 +376,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestBounce: a report turns what was sent into failed, for the recipients that it names as failed.
+// TestBounce: a report turns sent items into failed items, for the recipients that it names as failed.
 func TestBounce(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, &peer{})
@@ -450,8 +452,8 @@ func TestOperator(t *testing.T) {
 	}
 }
 
-// TestSmarthost: TLS is verified, the password comes from its file, and nobody is logged in or mailed
-// through a server that is not who it says.
+// TestSmarthost: TLS is verified and the password is read from its file. Nothing is sent to a server with a
+// wrong certificate, neither mail nor the password.
 func TestSmarthost(t *testing.T) {
 	t.Parallel()
 	web := httptest.NewTLSServer(nil)
@@ -492,7 +494,7 @@ func TestSmarthost(t *testing.T) {
 	}
 }
 
-// names is a resolver of the tests.
+// names is a resolver for tests.
 type names struct {
 	mx  []*net.MX
 	err error
@@ -508,7 +510,8 @@ func (n names) LookupIPAddr(_ context.Context, host string) ([]net.IPAddr, error
 	return []net.IPAddr{{IP: net.ParseIP(n.ip)}}, nil
 }
 
-// TestMX: mail goes to the domain's server, over TLS where it has that, and never to this machine.
+// TestMX: mail goes to the server of the domain, over TLS if the server offers it, and never to this
+// machine.
 func TestMX(t *testing.T) {
 	t.Parallel()
 	web := httptest.NewTLSServer(nil)

@@ -17,18 +17,17 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// Smarthost is a server that passes all our mail on.
+// Smarthost is a Transport through one server, which relays all our mail.
 type Smarthost struct {
 	Host, Port   string
-	TLS          bool        // from the first byte; else STARTTLS, or plain text where Host is this machine
-	User         string      // "" logs in nowhere
-	PasswordFile string      // holds the password on its first line; it is read for each message
-	Name         string      // how we call ourselves
+	TLS          bool        // from the first byte; otherwise STARTTLS, or plain text if Host is this machine
+	User         string      // "": no login
+	PasswordFile string      // holds the password on its first line; read for each message
+	Name         string      // our name in EHLO
 	Config       *tls.Config // nil: the machine's certificates; the server is always verified
 }
 
-// ParseSmarthost reads smtps://USER@HOST:465 or smtp://HOST:587. The error says what to write
-// instead.
+// ParseSmarthost parses smtps://USER@HOST:465 or smtp://HOST:587. The error says what to write instead.
 func ParseSmarthost(s string) (*Smarthost, error) {
 	u, err := url.Parse(s)
 	if err != nil || u.Hostname() == "" || u.Path != "" || u.Scheme != "smtp" && u.Scheme != "smtps" {
@@ -48,7 +47,7 @@ func here(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// Deliver is as of Transport. A smarthost that does not let us in is no refusal of the message.
+// Deliver implements Transport. If the smarthost rejects our login, the message may be tried again.
 func (s *Smarthost) Deliver(ctx context.Context, i *outgoing.Item, raw []byte, sending func() error) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, deliveryTime)
 	defer cancel()
@@ -79,12 +78,12 @@ func (s *Smarthost) Deliver(ctx context.Context, i *outgoing.Item, raw []byte, s
 	}
 	reply, err := transfer(c, i, raw, sending)
 	if err == nil {
-		c.Quit() // whose answer changes nothing
+		c.Quit() // the answer to QUIT changes nothing
 	}
 	return reply, err
 }
 
-// authenticator is the part of a client that logs in.
+// authenticator is the part of an SMTP client that logs in.
 type authenticator interface {
 	SupportsAuth(mechanism string) bool
 	Auth(sasl.Client) error

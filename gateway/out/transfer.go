@@ -17,30 +17,30 @@ import (
 
 // Transport delivers a message to one recipient.
 type Transport interface {
-	// Deliver returns the other side's words when it took the message. It calls sending before the
-	// end of the message goes out, and sends no end where that fails. Errors: *Refusal where the other
-	// side will not take it; ErrUnanswered where it did not answer for the whole message; every other
-	// error means that the message was not taken and may be tried again.
+	// Deliver returns the reply of the other side when it has accepted the message. It calls sending before
+	// it sends the end of the message, and does not send the end if sending fails. Deliver returns *Refusal
+	// if the other side will never accept the message, and ErrUnanswered if the other side did not answer
+	// after the end. Any other error means that the message was not accepted and may be tried again.
 	Deliver(ctx context.Context, i *outgoing.Item, raw []byte, sending func() error) (reply string, err error)
 }
 
-// Refusal is an answer that will not change.
+// Refusal is a permanent refusal by the other side.
 type Refusal struct{ Reply string }
 
-// Error is the other side's words.
+// Error returns the other side's reply.
 func (r *Refusal) Error() string { return r.Reply }
 
-// ErrUnanswered says that the whole message went out and no answer came.
+// ErrUnanswered says that the whole message was sent and no answer came.
 var ErrUnanswered = errors.New("the other side did not answer for the message: it may have been taken")
 
 const (
 	connectTime  = 30 * time.Second
-	deliveryTime = 30 * time.Minute // of one message to one server
-	stopTime     = 10 * time.Second // for an answer, once we are to stop
-	maxReply     = 500              // bytes that are kept of the other side's words
+	deliveryTime = 30 * time.Minute // for one message to one server
+	stopTime     = 10 * time.Second // to wait for an answer after ctx has ended
+	maxReply     = 500              // bytes of a reply to keep
 )
 
-// dialer connects; tests put their own in its place.
+// dialer connects. Tests replace it.
 type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
 func dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -48,9 +48,9 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return d.DialContext(ctx, network, address)
 }
 
-// connect connects to a server and greets it by a name that is ours. With a configuration it begins
-// TLS where the server offers it; where it must, it fails if the server does not. The connection
-// ends ten seconds after ctx: a message whose end has gone out may still be answered for.
+// connect sets up an SMTP connection and introduces us as name. With a TLS configuration it begins TLS if
+// the server offers it; with must it fails if the server does not. The connection ends ten seconds after
+// ctx, so that an answer to a complete message can still arrive.
 func connect(ctx context.Context, conn net.Conn, name string, config *tls.Config, must bool) (*smtp.Client, error) {
 	context.AfterFunc(ctx, func() { time.AfterFunc(stopTime, func() { conn.Close() }) })
 	c := smtp.NewClient(conn)
@@ -77,14 +77,14 @@ func connect(ctx context.Context, conn net.Conn, name string, config *tls.Config
 	return c, nil
 }
 
-// greeted is a connection whose greeting was read. It greets once more: the library begins TLS on
-// connections of which nothing was read only.
+// greeted is a connection whose greeting was read. It repeats the greeting, because the library begins TLS
+// only on connections that nobody has read from.
 type greeted struct {
 	net.Conn
 	again bool
 }
 
-// Read is as of net.Conn.
+// Read implements net.Conn.
 func (g *greeted) Read(p []byte) (int, error) {
 	if !g.again {
 		g.again = true
@@ -93,7 +93,7 @@ func (g *greeted) Read(p []byte) (int, error) {
 	return g.Conn.Read(p)
 }
 
-// transfer sends one message over a connection that has said hello.
+// transfer sends one message over a connection after EHLO.
 func transfer(c *smtp.Client, i *outgoing.Item, raw []byte, sending func() error) (string, error) {
 	options := &smtp.MailOptions{Size: int64(len(raw))}
 	if !ascii(i.From) || !ascii(i.To) || !ascii(header(raw)) {
@@ -129,7 +129,7 @@ func transfer(c *smtp.Client, i *outgoing.Item, raw []byte, sending func() error
 	return words("250", response.StatusText), nil
 }
 
-// answered is an error of the library as Transport has it.
+// answered converts an error of the library to an error of Transport.
 func answered(err error) error {
 	var reply *smtp.SMTPError
 	if !errors.As(err, &reply) {
@@ -145,7 +145,7 @@ func answered(err error) error {
 	return errors.New(text)
 }
 
-// words are the other side's, on one line.
+// words returns the other side's reply on one line.
 func words(code, text string) string {
 	clean := strings.Map(func(r rune) rune {
 		if format.Misleading(r) {
