@@ -15,7 +15,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Finding is one line of what would become of mail to an address.
+// Finding is one statement about what would become of mail to an address.
 type Finding struct {
 	OK   bool   `json:"ok"`
 	Text string `json:"text"`
@@ -37,8 +37,8 @@ func (c *checker) bad(form string, args ...any) {
 	c.all = append(c.all, Finding{false, fmt.Sprintf(form, args...)})
 }
 
-// Check says what would become of mail to an address that comes from other domains or goes there, in a store
-// whose folder is root. Nothing is sent. Errors: ErrInvalid for what is no address.
+// Check says what would become of mail to an address, from other domains or to them. root is the store's
+// folder. Check sends nothing. It returns ErrInvalid if email is not an address.
 func (c *Config) Check(ctx context.Context, store *maildir.Store, root, email string) ([]Finding, error) {
 	a, err := format.ParseAddress(email)
 	if err == nil && a.IsAgent() {
@@ -56,7 +56,7 @@ func (c *Config) Check(ctx context.Context, store *maildir.Store, root, email st
 	return k.all, nil
 }
 
-// inside is about an address of the store's.
+// inside checks an address of the store.
 func (c *checker) inside(ctx context.Context, a format.Address) {
 	c.ok("%s is a domain of this server (MAIL_DOMAIN)", a.Domain)
 	if len(c.cfg.Listen) == 0 {
@@ -93,7 +93,7 @@ func (c *checker) inside(ctx context.Context, a format.Address) {
 	c.signs(c.store.Domains()[0])
 }
 
-// outside is about an address of another domain.
+// outside checks an address of another domain.
 func (c *checker) outside(ctx context.Context, a format.Address) {
 	if !slices.Contains(c.cfg.Allow, "*") && !slices.Contains(c.cfg.Allow, a.Domain) {
 		c.bad("mail to it is refused: GATEWAY_ALLOW does not name %s", a.Domain)

@@ -16,12 +16,13 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Incoming keeps mail of other domains in a store. It implements in.Directory and in.Deliverer, for which a
-// mailbox is its agent's name: an address is unique in a store.
+// Incoming stores mail from other domains. It implements in.Directory and in.Deliverer. For these a mailbox
+// is the name of its agent, because an address is unique in a store.
 type Incoming struct {
 	Store *maildir.Store
 	Log   *slog.Logger
-	// Bounce is told of the delivery status reports that come from the null sender; nil: nobody is.
+	// Bounce receives the delivery status reports that come from the null sender; nil: reports are not
+	// passed on.
 	Bounce func(ctx context.Context, b *message.Bounce) error
 }
 
@@ -45,8 +46,8 @@ func (i *Incoming) Server(c *Config, socketGID int) *in.Server {
 	})
 }
 
-// Missing lists the mailboxes that the configuration names and the store does not have. It returns the errors
-// of maildir.Store.MailboxAt.
+// Missing lists the mailboxes that the configuration names and the store does not have. It returns the
+// errors of maildir.Store.MailboxAt.
 func (i *Incoming) Missing(ctx context.Context, c *Config) (names []string, err error) {
 	for _, name := range []string{c.Postmaster, c.CatchAll} {
 		_, _, err := i.Store.MailboxAt(ctx, name)
@@ -61,7 +62,7 @@ func (i *Incoming) Missing(ctx context.Context, c *Config) (names []string, err 
 	return names, nil
 }
 
-// Lookup finds the mailbox of an address: see in.Directory.
+// Lookup finds the mailbox of an address, as in.Directory documents.
 func (i *Incoming) Lookup(ctx context.Context, local, _ string) (mailbox string, err error) {
 	p, agent, err := i.Store.MailboxAt(ctx, local)
 	switch {
@@ -73,7 +74,7 @@ func (i *Incoming) Lookup(ctx context.Context, local, _ string) (mailbox string,
 	return agent, full(err)
 }
 
-// full returns in.ErrFull for the refusal of a mailbox without room, and any other error unchanged.
+// full returns in.ErrFull if err says that a mailbox has no room, and any other error unchanged.
 func full(err error) error {
 	var refused *maildir.Error
 	if errors.As(err, &refused) && refused.What == refusal.MailboxFull {
@@ -82,7 +83,7 @@ func full(err error) error {
 	return err
 }
 
-// Deliver keeps a message for one mailbox: see in.Deliverer.
+// Deliver stores a message for one mailbox, as in.Deliverer documents.
 func (i *Incoming) Deliver(ctx context.Context, d *in.Delivery) error {
 	p, agent, err := i.Store.MailboxAt(ctx, d.Mailbox)
 	if err != nil {
@@ -104,7 +105,7 @@ func (i *Incoming) Deliver(ctx context.Context, d *in.Delivery) error {
 	return nil
 }
 
-// email returns a message as a project keeps it. It returns the errors of maildir.Store.MailboxAt.
+// email converts a message for a project. It returns the errors of maildir.Store.MailboxAt.
 func (i *Incoming) email(ctx context.Context, p *maildir.Project, d *in.Delivery) (*maildir.Incoming, error) {
 	m := d.Message
 	email := &maildir.Incoming{
@@ -144,7 +145,7 @@ func (i *Incoming) email(ctx context.Context, p *maildir.Project, d *in.Delivery
 	return email, err
 }
 
-// parties returns addresses with the agents of a project by their names, none twice.
+// parties replaces the addresses of the project's agents by their names, and removes duplicates.
 func (i *Incoming) parties(ctx context.Context, p *maildir.Project, addresses []string) (all []string, err error) {
 	for _, address := range addresses {
 		owner, agent, err := i.mailbox(ctx, address)
@@ -161,8 +162,8 @@ func (i *Incoming) parties(ctx context.Context, p *maildir.Project, addresses []
 	return all, nil
 }
 
-// mailbox returns the mailbox of an address, with or without what follows a plus sign; nil if it is none of
-// ours.
+// mailbox returns the mailbox of an address, with or without the suffix after a plus sign. p is nil if the
+// address is not an address of ours.
 func (i *Incoming) mailbox(ctx context.Context, address string) (p *maildir.Project, agent string, err error) {
 	local, domain, _ := strings.Cut(address, "@")
 	if !i.Store.Domains().Has(domain) {

@@ -25,13 +25,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// desk is a store with the mailboxes build in a project and ops in the default one, and who takes its mail in.
+// desk is a store and its Incoming, with the mailbox build in a project and the mailbox ops in the default
+// project.
 type desk struct {
 	*Incoming
 	t              *testing.T
 	backend, other *maildir.Project
 	bounces        []*message.Bounce
-	failing        error // of the next bounce
+	failing        error // error that Bounce returns
 }
 
 func newDesk(t *testing.T, cfg storetest.Config) *desk {
@@ -56,7 +57,7 @@ func newDesk(t *testing.T, cfg storetest.Config) *desk {
 	return d
 }
 
-// deliver delivers the lines of an email to a mailbox.
+// deliver delivers an email, given as lines, to a mailbox.
 func (d *desk) deliver(mailbox, sender, proven string, lines ...string) error {
 	d.t.Helper()
 	raw := []byte(strings.Join(lines, "\r\n") + "\r\n")
@@ -69,7 +70,7 @@ func (d *desk) deliver(mailbox, sender, proven string, lines ...string) error {
 	})
 }
 
-// newest returns the newest message of a mailbox, of the given number.
+// newest returns the newest message of a mailbox, which must have want messages.
 func (d *desk) newest(p *maildir.Project, agent string, want int) *index.Delivery {
 	d.t.Helper()
 	page, err := p.Box(agent, format.Origin{}).Inbox(d.t.Context(), index.InboxQuery{Bodies: true}, false, maildir.Waiting{})
@@ -149,8 +150,8 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// TestBounces: a delivery status report of the null sender is told on, and joins the thread of the message
-// that it is about; the sender of a report that could not be told on tries again.
+// TestBounces: a delivery status report from the null sender is passed to Bounce, and joins the thread of
+// its message. If Bounce fails, the delivery fails, so that the sender tries again.
 func TestBounces(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, storetest.Config{})

@@ -21,14 +21,14 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// Outgoing sends what the projects of a store have queued.
+// Outgoing sends the mail that the projects of a store have queued.
 type Outgoing struct {
 	*out.Queue
 	items *items
 	sends bool // the configuration allows mail to leave
 }
 
-// NewOutgoing makes the queue of a store that is not open yet. It starts nothing.
+// NewOutgoing makes the queue of a store, before the store is opened. It starts nothing.
 func NewOutgoing(cfg *Config, name string, log *slog.Logger) *Outgoing {
 	i := &items{log: log, open: map[string]outgoing.Item{}}
 	var transport out.Transport = &out.MX{Resolver: cfg.resolver(), Name: name}
@@ -48,7 +48,7 @@ func (o *Outgoing) Run(ctx context.Context) {
 	}
 }
 
-// Queued is told by the store of what is to be sent, and sends it.
+// Queued receives items that the store has added to the queue, and wakes the queue.
 func (o *Outgoing) Queued(all []outgoing.Item) {
 	for _, i := range all {
 		o.items.keep(i)
@@ -56,22 +56,22 @@ func (o *Outgoing) Queued(all []outgoing.Item) {
 	o.Wake()
 }
 
-// Use says which store it is, before Run.
+// Use sets the store. Call it before Run.
 func (o *Outgoing) Use(store *maildir.Store) { o.items.store = store }
 
-// items is the queue of all projects: see out.Store. What has not ended is in memory too, and read from the
-// files once.
+// items is the queue of all projects; it implements out.Store. Items that have not ended are also in
+// memory; they are read from the files once.
 type items struct {
 	store *maildir.Store
 	log   *slog.Logger
 
 	mu     sync.Mutex
 	open   map[string]outgoing.Item // by id
-	pruned time.Time                // zero: the files were not read yet
-	warned bool                     // that mail is not signed
+	pruned time.Time                // zero: the files are not read yet
+	warned bool                     // the log says that mail is not signed
 }
 
-// keep has an item in memory until it has ended.
+// keep keeps an item in memory until it has ended.
 func (s *items) keep(i outgoing.Item) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +82,7 @@ func (s *items) keep(i outgoing.Item) {
 	s.open[i.ID] = i
 }
 
-// Open is as of out.Store. Once a day it removes the files of items that ended long ago.
+// Open implements out.Store. Once a day it removes the files of items that ended long ago.
 func (s *items) Open(context.Context) ([]outgoing.Item, error) {
 	if now := time.Now(); now.Sub(s.pruned) > 24*time.Hour {
 		first := s.pruned.IsZero()
@@ -111,7 +111,7 @@ func (s *items) readAgain(p *maildir.Project, first bool) error {
 	return errors.Join(err, oerr)
 }
 
-// Find is as of out.Store.
+// Find implements out.Store.
 func (s *items) Find(ctx context.Context, messageID string) (all []outgoing.Item, err error) {
 	id := s.store.Domains().IDNamed(messageID)
 	p, err := s.store.ProjectOf(ctx, format.KindCanonical, id)
@@ -137,7 +137,7 @@ func (s *items) Find(ctx context.Context, messageID string) (all []outgoing.Item
 	return all, nil
 }
 
-// Get is as of out.Store.
+// Get implements out.Store.
 func (s *items) Get(ctx context.Context, id string) (outgoing.Item, error) {
 	s.mu.Lock()
 	i, ok := s.open[id]
@@ -178,7 +178,7 @@ func (s *items) Save(ctx context.Context, i outgoing.Item) error {
 	return err
 }
 
-// Raw is as of out.Store.
+// Raw implements out.Store.
 func (s *items) Raw(ctx context.Context, i outgoing.Item) ([]byte, error) {
 	p, m, err := s.original(ctx, &i)
 	if err != nil {
@@ -195,7 +195,7 @@ func (s *items) Raw(ctx context.Context, i outgoing.Item) ([]byte, error) {
 	return s.sign(raw)
 }
 
-// original returns the sender's copy of an item's message. Errors: as of Raw.
+// original returns the sender's copy of an item's message. It returns the errors of Raw.
 func (s *items) original(ctx context.Context, i *outgoing.Item) (*maildir.Project, *format.Message, error) {
 	p, err := s.store.Project(ctx, i.Project)
 	if errors.Is(err, maildir.ErrNotFound) {
@@ -211,7 +211,7 @@ func (s *items) original(ctx context.Context, i *outgoing.Item) (*maildir.Projec
 	return p, m, refused(err)
 }
 
-// refused is an error that another try would meet again as a refusal.
+// refused converts an error that would occur again on every try to a refusal.
 func refused(err error) error {
 	if errors.Is(err, maildir.ErrConflict) || errors.Is(err, maildir.ErrNotFound) || errors.Is(err, maildir.ErrTooLarge) {
 		return &out.Refusal{Reply: err.Error()}
@@ -219,7 +219,7 @@ func refused(err error) error {
 	return err
 }
 
-// email is the message of an item as it leaves.
+// email converts the message of an item to the mail to send.
 func (s *items) email(ctx context.Context, p *maildir.Project, i *outgoing.Item, m *format.Message) (*out.Mail, error) {
 	domains := s.store.Domains()
 	e := &out.Mail{
@@ -251,7 +251,7 @@ func (s *items) email(ctx context.Context, p *maildir.Project, i *outgoing.Item,
 	return e, nil
 }
 
-// automatic is the Auto-Submitted of a message. What a person sends has none. Spec: RFC 3834 5.
+// automatic returns the Auto-Submitted value of a message; "" if a person sent it. Spec: RFC 3834 5.
 func automatic(m *format.Message) string {
 	switch {
 	case m.Person():
@@ -269,8 +269,8 @@ func addresses(of func(string) string, parties []string) (all []string) {
 	return all
 }
 
-// sign signs an email with the newest key of the store's first domain. Where there is none, it leaves the
-// email as it is and says so in the log, once.
+// sign signs an email with the newest key of the store's first domain. If there is no key, sign returns the
+// email unchanged and logs that once.
 func (s *items) sign(raw []byte) ([]byte, error) {
 	domain := s.store.Domains()[0]
 	key, selector, err := LoadKey(s.store.Root(), domain)
@@ -287,14 +287,14 @@ func (s *items) sign(raw []byte) ([]byte, error) {
 	return (&out.Signer{Domain: domain, Selector: selector, Key: key}).Sign(raw)
 }
 
-// Report is as of out.Store. Of a message that was taken back nobody is told.
+// Report implements out.Store. It reports nothing about a message that was taken back.
 func (s *items) Report(ctx context.Context, all []outgoing.Item) error {
 	p, m, err := s.original(ctx, &all[0])
 	var refusal *out.Refusal
 	switch {
 	case errors.Is(err, out.ErrTakenBack):
 		return nil
-	case errors.As(err, &refusal): // the copy was changed: who sent it is in the items
+	case errors.As(err, &refusal): // the copy was changed: the items name the sender
 		from, _, _ := strings.Cut(all[0].From, "@")
 		m = &format.Message{ID: all[0].Message, From: from, Subject: all[0].Message}
 	case err != nil:

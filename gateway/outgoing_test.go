@@ -18,7 +18,7 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// scene is a store with the agents Ann and Bob, and its queue, which nobody runs.
+// scene is a store with the agents Ann and Bob, and its queue, which does not run.
 type scene struct {
 	*items
 	project *maildir.Project
@@ -44,7 +44,7 @@ func newScene(t *testing.T) *scene {
 	return &scene{o.items, p}
 }
 
-// send sends a message of Ann, and returns its first item.
+// send sends a message from Ann, and returns its first item in the queue.
 func (s *scene) send(t *testing.T, d maildir.Draft) outgoing.Item {
 	t.Helper()
 	sent, err := s.project.Box("Ann", format.Origin{}).Send(t.Context(), d)
@@ -71,7 +71,7 @@ func (s *scene) email(t *testing.T, i outgoing.Item) *message.Message {
 	return m
 }
 
-// TestEmail: what a message becomes; nobody in bcc is named in it.
+// TestEmail: the email of a message. It names no bcc recipient.
 func TestEmail(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -93,8 +93,8 @@ func TestEmail(t *testing.T) {
 	}
 }
 
-// TestTakenBack: a message that is undone before it leaves is not sent, and one whose copy in the outbox was
-// changed by hand is refused.
+// TestTakenBack: a message that is undone before it leaves is not sent. A message with an edited copy in
+// the outbox is refused.
 func TestTakenBack(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -123,7 +123,8 @@ func TestTakenBack(t *testing.T) {
 	}
 }
 
-// TestReport: Postmaster tells the sender once of the same items, in the thread, and names nobody in bcc.
+// TestReport: Postmaster reports the same items to the sender once, in the thread, and names no bcc
+// recipient.
 func TestReport(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

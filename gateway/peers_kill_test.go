@@ -26,17 +26,17 @@ import (
 
 const kills = 100
 
-// load is what mail comes and goes while the server is killed.
+// load sends mail in both directions while the server is killed.
 type load struct {
 	*office
 
 	mu       sync.Mutex
-	begun    int             // emails, in both directions
+	begun    int             // number of emails in both directions
 	answered map[string]bool // by their subjects
 	taken    map[string]int  // by the smarthost, by their subjects
 }
 
-// next is the subject of another email.
+// next returns the subject of the next email.
 func (o *load) next(direction string) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -44,7 +44,7 @@ func (o *load) next(direction string) string {
 	return direction + strconv.Itoa(o.begun)
 }
 
-// answer notes that an email was answered for.
+// answer records that an email was answered with success.
 func (o *load) answer(subject string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -57,7 +57,7 @@ func (o *load) count() int {
 	return len(o.answered)
 }
 
-// deliver delivers one email after the other, as a mail server does: until it is answered for.
+// deliver delivers one email after the other, as a mail server does: each until it is accepted.
 func (o *load) deliver(ctx context.Context) {
 	for ctx.Err() == nil {
 		subject := o.next("in")
@@ -69,7 +69,7 @@ func (o *load) deliver(ctx context.Context) {
 	}
 }
 
-// try delivers an email over LMTP. The error is nil where it was answered 250.
+// try delivers an email over LMTP. It returns nil if the answer is 250.
 func (o *load) try(raw string) error {
 	conn, err := net.Dial("unix", o.socket())
 	if err != nil {
@@ -94,7 +94,7 @@ func (o *load) try(raw string) error {
 	return err
 }
 
-// send sends one email after the other with the tool, and does not repeat what was not answered.
+// send sends one email after the other with the tool, and does not repeat unanswered calls.
 func (o *load) send(ctx context.Context) {
 	for ctx.Err() == nil {
 		one, cancel := context.WithTimeout(ctx, 20*time.Second)
@@ -125,7 +125,7 @@ func (o *load) send(ctx context.Context) {
 // NewSession begins a session of the smarthost.
 func (o *load) NewSession(*smtp.Conn) (smtp.Session, error) { return hop{o}, nil }
 
-// hop is a session of the smarthost, which takes everything.
+// hop is a session of the smarthost, which accepts everything.
 type hop struct{ o *load }
 
 func (hop) Mail(string, *smtp.MailOptions) error { return nil }
@@ -147,7 +147,7 @@ func (h hop) Data(r io.Reader) error {
 	return nil
 }
 
-// newLoad starts an office, and a smarthost that it sends through.
+// newLoad starts an office, and a smarthost for its outgoing mail.
 func newLoad(t *testing.T) *load {
 	t.Helper()
 	o := &load{answered: map[string]bool{}, taken: map[string]int{}}
@@ -164,8 +164,9 @@ func newLoad(t *testing.T) *load {
 	return o
 }
 
-// TestPeerKilled kills the server a hundred times under load in both directions: what was answered 250 is in the tree,
-// once; what was sent was taken by the smarthost once, or is known not to be known.
+// TestPeerKilled kills the server a hundred times under load in both directions. Every email that was
+// answered with 250 is in the tree once. The smarthost received every sent email once, or the email's state
+// is unknown.
 func TestPeerKilled(t *testing.T) {
 	peers(t)
 	o := newLoad(t)
@@ -223,13 +224,13 @@ func TestPeerKilled(t *testing.T) {
 	t.Logf("%d kills: %d emails taken in, %d sent, of which %d may not have been", kills, in, out, len(unknown))
 }
 
-// settle waits until nothing is to be sent any more.
+// settle waits until the queue is empty.
 func (o *load) settle(t *testing.T) {
 	t.Helper()
 	until(t, "the end of the queue", func() bool { return len(o.files(t, `/\.mailtree/queue/[^/]*\.json$`)) == 0 })
 }
 
-// sent lists the subjects of what is in the outbox, and of what may have been sent or not.
+// sent returns the subjects of the emails in the outbox, and of those with an unknown result.
 func (o *load) sent(t *testing.T) (all, unknown map[string]bool) {
 	t.Helper()
 	all, unknown = map[string]bool{}, map[string]bool{}

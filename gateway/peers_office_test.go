@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// office is the program on a store of its own, with the mailbox build.
+// office is the program with a store of its own, which has the mailbox build.
 type office struct {
 	t   *testing.T
 	dir string
@@ -23,7 +23,7 @@ type office struct {
 	cmd *exec.Cmd
 }
 
-// newOffice starts one, with some settings.
+// newOffice starts the program with some settings.
 func newOffice(t *testing.T, env ...string) *office {
 	t.Helper()
 	o := &office{t: t, dir: open(t)}
@@ -42,24 +42,24 @@ func newOffice(t *testing.T, env ...string) *office {
 	return o
 }
 
-// command is one of the program's, under the office's settings.
+// command returns a command of the program, with the settings of the office.
 func (o *office) command(ctx context.Context, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, os.Getenv("MAILTREE_PEERS"), args...)
 	c.Env, c.Dir = append(os.Environ(), o.env...), o.dir
 	return c
 }
 
-// tools is the command that serves the tools for mail by address.
+// tools returns the command that serves the toolset aimx.
 func (o *office) tools(ctx context.Context) *exec.Cmd {
 	return o.command(ctx, "stdio", "--toolset", "aimx", "--no-start", "--project", "/work/shop")
 }
 
-// request is a call of a tool.
+// request returns a call of a tool.
 func request(name, args string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s}}`+"\n", name, args)
 }
 
-// call calls a tool, and returns the answer.
+// call calls a tool, and returns its answer.
 func (o *office) call(t *testing.T, name, args string) string {
 	t.Helper()
 	c := o.tools(t.Context())
@@ -73,7 +73,7 @@ func (o *office) call(t *testing.T, name, args string) string {
 
 func (o *office) socket() string { return filepath.Join(o.dir, "lmtp") }
 
-// start starts the server, and returns when it takes mail.
+// start starts the server, and returns when the server accepts mail.
 func (o *office) start() {
 	o.t.Helper()
 	log, err := os.OpenFile(filepath.Join(o.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -95,13 +95,13 @@ func (o *office) start() {
 	})
 }
 
-// kill ends the server with no chance to clean up.
+// kill ends the server without a chance to clean up.
 func (o *office) kill() {
 	o.cmd.Process.Kill()
 	o.cmd.Wait()
 }
 
-// files are those of the store whose path matches.
+// files returns the files of the store with a matching path.
 func (o *office) files(t *testing.T, matches string) map[string][]byte {
 	t.Helper()
 	all, path := map[string][]byte{}, regexp.MustCompile(matches)
@@ -129,7 +129,7 @@ type shown struct {
 	repo string
 }
 
-// raw is the message as it came.
+// raw returns the message as received.
 func (s *shown) raw() ([]byte, error) {
 	last := s.Attachments[len(s.Attachments)-1]
 	data, err := os.ReadFile(filepath.Join(s.repo, last.Path))

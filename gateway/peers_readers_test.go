@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// reads is a program of python's own library that reads a message.
+// reads is a program that parses a message with Python's own library.
 const reads = `
 import email, email.policy, json, sys
 m = email.message_from_binary_file(sys.stdin.buffer, policy=email.policy.default)
@@ -24,7 +24,7 @@ print(json.dumps(dict(subject=m["subject"], sender=str(m["from"].addresses[0]), 
     defects=[str(d) for part in m.walk() for d in part.defects])))
 `
 
-// TestPeerPython: python's email reads what we compose as it was meant, and finds no defect.
+// TestPeerPython: Python's email package parses our messages to the original fields, without defects.
 func TestPeerPython(t *testing.T) {
 	peers(t)
 	_, private, _ := domain(t, ours)
@@ -51,7 +51,7 @@ func TestPeerPython(t *testing.T) {
 	}
 }
 
-// TestPeerMutt: mutt shows the text of what we compose, and saves its attachments under their names.
+// TestPeerMutt: mutt shows the text of our messages, and saves attachments under their names.
 func TestPeerMutt(t *testing.T) {
 	peers(t)
 	_, private, _ := domain(t, ours)

@@ -16,7 +16,7 @@ import (
 	"mailtree/gateway/in"
 )
 
-// large stands for what is too long for a file.
+// large replaces names by texts that are too long for a file.
 var large = strings.NewReplacer(
 	"{{x*400}}", strings.Repeat("x", 400),
 	"{{x*9000}}", strings.Repeat("x", 9000),
@@ -26,18 +26,18 @@ var large = strings.NewReplacer(
 	"{{recipients}}", strings.TrimSuffix(strings.Repeat("build@"+ours+",", 101), ","),
 )
 
-// replied finds the last lines of a server's replies in what swaks prints.
+// replied finds the last line of each reply of the server in the output of swaks.
 var replied = regexp.MustCompile(`(?m)^<[-~*]+ +(\d{3} .*)$`)
 
-// TestPeerSwaks plays the sessions of testdata/swaks.txtar: each is replied to as it says, and nothing is kept but what
-// it says, with nobody vouching for a sender that is not one.
+// TestPeerSwaks plays the sessions of testdata/swaks.txtar. Each session gets the expected replies, the
+// server keeps only the expected mail, and no domain vouches for a forged sender.
 func TestPeerSwaks(t *testing.T) {
 	peers(t)
 	archive, err := txtar.ParseFile("testdata/swaks.txtar")
 	if err != nil || len(archive.Files) < 40 {
 		t.Fatalf("%d sessions, %v", len(archive.Files), err)
 	}
-	web := httptest.NewTLSServer(nil) // for its certificate
+	web := httptest.NewTLSServer(nil) // only its certificate is used
 	defer web.Close()
 	resolver := names(t, `friend.example. IN TXT "v=spf1 ip4:127.0.0.1 -all"`, `_dmarc.friend.example. IN TXT "v=DMARC1; p=reject"`,
 		`bank.example. IN TXT "v=spf1 ip4:192.0.2.1 -all"`, `_dmarc.bank.example. IN TXT "v=DMARC1; p=reject"`)
@@ -59,7 +59,7 @@ func TestPeerSwaks(t *testing.T) {
 			}
 			c := exec.CommandContext(t.Context(), "swaks", args...)
 			c.Env = append(os.Environ(), "HOME="+t.TempDir())
-			screen, _ := c.CombinedOutput() // it fails where the server refuses
+			screen, _ := c.CombinedOutput() // swaks fails if the server refuses
 			screen = regexp.MustCompile(`(?m)^ .*\n`).ReplaceAll(screen, nil)
 			last := ""
 			for _, reply := range replied.FindAllStringSubmatch(string(screen), -1) {

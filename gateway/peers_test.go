@@ -28,14 +28,14 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// The tests with the programs of others, which .ci/run installs: postfix, opendkim, swaks, mutt and
-// python3. They run as root where MAILTREE_PEERS names our program.
+// These tests run other programs, which .ci/run installs: postfix, opendkim, swaks, mutt and python3. They
+// run as root if MAILTREE_PEERS names our program.
 const (
 	ours   = "mail.ours.example"
 	theirs = "peer.example"
 )
 
-// peers skips a test where the programs are not to be run.
+// peers skips a test unless it is to run other programs.
 func peers(t *testing.T) {
 	t.Helper()
 	if os.Getenv("MAILTREE_PEERS") == "" {
@@ -43,7 +43,7 @@ func peers(t *testing.T) {
 	}
 }
 
-// open is a folder that other users may enter, with a path that is short enough for a socket.
+// open makes a folder that other users may enter. Its path is short enough for a socket.
 func open(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "peers")
@@ -64,7 +64,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// run runs a program to its end and returns what it wrote.
+// run runs a program and returns its output.
 func run(t *testing.T, stdin string, program string, args ...string) string {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), program, args...)
@@ -76,7 +76,7 @@ func run(t *testing.T, stdin string, program string, args ...string) string {
 	return string(out)
 }
 
-// port is one that nobody listens at.
+// port returns a free port.
 func port(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -88,7 +88,7 @@ func port(t *testing.T) string {
 	return p
 }
 
-// until waits for something that another program does.
+// until waits for the effect of another program.
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !done(); time.Sleep(20 * time.Millisecond) {
@@ -106,7 +106,7 @@ func answers(address string) bool {
 	return err == nil
 }
 
-// names starts a name server that knows some records, and returns where it listens.
+// names starts a DNS server with some records, and returns its address.
 func names(t *testing.T, records ...string) string {
 	t.Helper()
 	all := map[string][]miekg.RR{}
@@ -139,7 +139,7 @@ func names(t *testing.T, records ...string) string {
 	return conn.LocalAddr().String()
 }
 
-// domain makes a key for a domain, and returns its file with the records of the domain.
+// domain makes a key for a domain. It returns the key, its file, and the records of the domain.
 func domain(t *testing.T, name string) (path string, private *rsa.PrivateKey, records []string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), name)
@@ -157,7 +157,7 @@ func domain(t *testing.T, name string) (path string, private *rsa.PrivateKey, re
 	return path, private, append(records, "mx."+name+". IN A 127.0.0.1")
 }
 
-// inbox keeps what a server takes in.
+// inbox collects the mail that a server receives.
 type inbox struct {
 	mu   sync.Mutex
 	kept []*in.Delivery
@@ -183,7 +183,7 @@ func (b *inbox) all() []*in.Delivery {
 	return b.kept
 }
 
-// receive starts a server of ours, and returns what it keeps and where it listens.
+// receive starts our server, and returns its inbox and its addresses.
 func receive(t *testing.T, c in.Config) (*inbox, []net.Addr) {
 	t.Helper()
 	b := &inbox{}
@@ -214,11 +214,11 @@ func receive(t *testing.T, c in.Config) (*inbox, []net.Addr) {
 	}
 }
 
-// postfix is a mail server of others: it takes mail of its machine, gives that for ours to an LMTP socket, and keeps
-// that for ann@ and bob@ of theirs in a Maildir.
+// postfix is another mail server. It accepts mail from its machine, delivers mail for our domain to an LMTP
+// socket, and delivers mail for ann@ and bob@ of its own domain to a Maildir.
 type postfix struct{ dir, port string }
 
-// newPostfix starts one, with a milter where it is not "".
+// newPostfix starts postfix, with a milter unless it is "".
 func newPostfix(t *testing.T, socket, milter string) *postfix {
 	t.Helper()
 	p := &postfix{open(t), port(t)}
@@ -288,7 +288,7 @@ func (p *postfix) send(t *testing.T, from, to, raw string) {
 	}
 }
 
-// box waits for the messages of a user of theirs.
+// box waits for n messages of a user of postfix.
 func (p *postfix) box(t *testing.T, user string, n int) (paths []string) {
 	t.Helper()
 	until(t, "mail for "+user, func() bool {
@@ -298,7 +298,8 @@ func (p *postfix) box(t *testing.T, user string, n int) (paths []string) {
 	return paths
 }
 
-// milter starts opendkim, which signs what comes from theirs, and returns where it listens, as postfix writes that.
+// milter starts opendkim, which signs mail from the domain of postfix. It returns the milter's address in
+// postfix's notation.
 func milter(t *testing.T, keyFile string) string {
 	t.Helper()
 	at, conf := port(t), filepath.Join(t.TempDir(), "opendkim.conf")
@@ -317,7 +318,7 @@ func milter(t *testing.T, keyFile string) string {
 	return "inet:127.0.0.1:" + at
 }
 
-// opendkim verifies a message with opendkim, and returns what it says.
+// opendkim verifies a message with opendkim, and returns its verdict.
 func opendkim(t *testing.T, message string, records []string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -337,7 +338,7 @@ func opendkim(t *testing.T, message string, records []string) string {
 	return fmt.Sprintf("%s%v", out, err)
 }
 
-// letter is a message of ours, signed, with what needs an encoding.
+// letter returns a signed message of ours that needs encodings.
 func letter(t *testing.T, private *rsa.PrivateKey) (m *out.Mail, raw []byte) {
 	t.Helper()
 	m = &out.Mail{
@@ -357,8 +358,8 @@ func letter(t *testing.T, private *rsa.PrivateKey) (m *out.Mail, raw []byte) {
 	return m, raw
 }
 
-// TestPeerPostfix: postfix gives us what it takes, and opendkim signed it there. We vouch for it; for what postfix vouches
-// for; and not for what says so of itself.
+// TestPeerPostfix: postfix delivers mail to us, some of it signed by opendkim. We vouch for signed mail and
+// for mail with a result of postfix, but not for mail that contains a forged result.
 func TestPeerPostfix(t *testing.T) {
 	peers(t)
 	file, _, records := domain(t, theirs)
@@ -370,7 +371,7 @@ func TestPeerPostfix(t *testing.T) {
 	for i, c := range []struct{ sender, from, raw, auth string }{
 		{"ann@" + theirs, "ann@" + theirs, "Subject: Grüße\r\n\r\n.\r\nHello =\r\n", "dmarc:" + theirs},
 		{"eve@evil.example", "ann@bank.example", forged + "Subject: Pay\r\n\r\nNow.\r\n", "none"},
-		{"pal@friend.example", "pal@friend.example", "Subject: Hi\r\n\r\nIt is me.\r\n", "dmarc:friend.example"}, // as postfix says
+		{"pal@friend.example", "pal@friend.example", "Subject: Hi\r\n\r\nIt is me.\r\n", "dmarc:friend.example"}, // according to postfix
 		{"", "daemon@bank.example", "Subject: Returned\r\n\r\nNo.\r\n", "none"},
 	} {
 		p.send(t, c.sender, "build@"+ours, "From: <"+c.from+">\r\n"+c.raw)
@@ -402,13 +403,14 @@ func TestPeerPostfix(t *testing.T) {
 		}
 	}
 	p.send(t, "ann@"+theirs, "nobody@"+ours, "From: ann@peer.example\r\n\r\n")
-	bounced, err := os.ReadFile(p.box(t, "ann", 1)[0]) // postfix says so with our words
+	bounced, err := os.ReadFile(p.box(t, "ann", 1)[0]) // postfix quotes our reply
 	if err != nil || !bytes.Contains(bounced, []byte("550 5.1.1 There is no such mailbox")) {
 		t.Errorf("%v\n%s", err, bounced)
 	}
 }
 
-// TestPeerSmarthost: postfix takes from us what we sign, opendkim finds it valid, and no change of it.
+// TestPeerSmarthost: postfix accepts our signed mail. opendkim finds the signature valid, and invalid after
+// any change.
 func TestPeerSmarthost(t *testing.T) {
 	peers(t)
 	_, private, records := domain(t, ours)

@@ -18,11 +18,12 @@ import (
 
 const keyExt = ".pem"
 
-// KeyFolder is where the keys of a domain lie that sign its mail, each in a file SELECTOR.pem.
+// KeyFolder is the folder with the keys that sign a domain's mail, each in a file SELECTOR.pem.
 func KeyFolder(store, domain string) string { return filepath.Join(store, storedir.GatewayDir, domain) }
 
-// KeyFile returns the file and the selector of the key that signs a domain's mail: of several the last by
-// name, which is the newest. Errors: fs.ErrNotExist where the domain has none; those of reading the folder.
+// KeyFile returns the file and the selector of the key that signs a domain's mail: the last key by name,
+// which is the newest. It returns fs.ErrNotExist if the domain has no key, and errors of reading the
+// folder.
 func KeyFile(store, domain string) (file, selector string, err error) {
 	folder := KeyFolder(store, domain)
 	entries, err := os.ReadDir(folder)
@@ -37,8 +38,8 @@ func KeyFile(store, domain string) (file, selector string, err error) {
 	return "", "", fmt.Errorf("no key is in %s: %w", folder, fs.ErrNotExist)
 }
 
-// LoadKey returns the key that signs a domain's mail, and its selector. Errors: as of KeyFile and
-// dns.LoadKey.
+// LoadKey returns the key that signs a domain's mail, and its selector. It returns the errors of KeyFile
+// and dns.LoadKey.
 func LoadKey(store, domain string) (key *rsa.PrivateKey, selector string, err error) {
 	file, selector, err := KeyFile(store, domain)
 	if err != nil {
@@ -48,8 +49,8 @@ func LoadKey(store, domain string) (key *rsa.PrivateKey, selector string, err er
 	return key, selector, err
 }
 
-// MakeKey makes the key of a domain that has none, named after the year. made is false where there is one.
-// Errors: those of writing.
+// MakeKey makes a key for a domain without a key, and names it after the year. made is false if the domain
+// has a key. It returns errors of writing.
 func MakeKey(store, domain string, now time.Time) (made bool, err error) {
 	if _, _, err := KeyFile(store, domain); !errors.Is(err, fs.ErrNotExist) {
 		return false, err
@@ -61,14 +62,14 @@ func MakeKey(store, domain string, now time.Time) (made bool, err error) {
 	return err == nil, err
 }
 
-// RecordState is a record that a domain is to publish, and what is wrong with what it publishes.
+// RecordState is a record that a domain must publish, and the fault of the published record.
 type RecordState struct {
 	dns.Record
-	Problem error // nil: it is published
+	Problem error // nil: the record is published
 }
 
-// Records returns the records of a domain whose mail a host takes and sends, and looks each up. Errors: as of
-// LoadKey.
+// Records returns the records of a domain, if host receives and sends the domain's mail, and looks each of
+// them up. It returns the errors of LoadKey.
 func (c *Config) Records(ctx context.Context, store, domain, host string) (all []RecordState, err error) {
 	key, selector, err := LoadKey(store, domain)
 	if err != nil {

@@ -1,14 +1,14 @@
-// Package auth says who vouches for the sender of an email: SPF, DKIM, and DMARC, which ties them to
+// Package auth checks who vouches for the sender of an email: SPF, DKIM, and DMARC, which ties the two to
 // the From field.
 //
 //	Checker.Check  evaluates one message
-//	dmarc.go       policies, and when two domains belong together
-//	authres.go     what the machine's own mail server found, where it may be believed
+//	dmarc.go       policies, and alignment of domains
+//	authres.go     results of the machine's own mail server, if they may be believed
 //
-// The one result that counts is Result.Domain: the domain of the one From address, where a signature
-// or the sending machine was found to be of that domain and the domain publishes a DMARC policy.
-// Everything that is unclear is no pass: two From fields, a DNS server that does not answer, a
-// policy that cannot be read. Spec: RFC 7208, RFC 6376, RFC 7489.
+// The only result with consequences is Result.Domain: the domain of the one From address, if a signature or
+// the sending machine was found to belong to that domain and the domain publishes a DMARC policy. Every
+// unclear case fails: two From fields, a DNS server that does not answer, a policy that cannot be read.
+// Spec: RFC 7208, RFC 6376, RFC 7489.
 package auth
 
 import (
@@ -29,11 +29,11 @@ import (
 )
 
 const (
-	maxSignatures = 8                // that are verified; the rest counts as none
-	timeout       = 20 * time.Second // for all look-ups of one message
+	maxSignatures = 8                // signatures to verify; further signatures are ignored
+	timeout       = 20 * time.Second // of all lookups for one message
 )
 
-// Resolver looks names up. *net.Resolver is one.
+// Resolver looks names up. *net.Resolver implements it.
 type Resolver interface {
 	LookupTXT(ctx context.Context, name string) ([]string, error)
 	LookupMX(ctx context.Context, name string) ([]*net.MX, error)
@@ -44,27 +44,27 @@ type Resolver interface {
 // Checker evaluates messages. Safe for concurrent use.
 type Checker struct {
 	Resolver Resolver
-	Trusted  string // the authserv-id of the mail server in front of us; "" believes nobody's results
+	Trusted  string // the authserv-id of the mail server in front of us; "" believes no results
 }
 
-// Peer is the other side of the connection that a message came through.
+// Peer is the other side of the connection that delivers a message.
 type Peer struct {
-	IP       netip.Addr // of the machine that sends; the zero value behind a mail server of ours: SPF is not evaluated then
+	IP       netip.Addr // of the sending machine; zero behind our own mail server: SPF is then not evaluated
 	Helo     string
-	MailFrom string // of the envelope; "" is the null sender
-	Trusted  bool   // the connection is that of our mail server, as the kernel tells
+	MailFrom string // envelope sender; "" is the null sender
+	Trusted  bool   // the kernel says that the connection comes from our mail server
 }
 
-// Result is what was found.
+// Result is the result of a check.
 type Result struct {
-	Domain string   // the domain of From, where it passes; "" where nobody vouches for it
-	By     string   // how it passes: dkim, spf, or the authserv-id that says so
-	SPF    string   // none, neutral, pass, fail, softfail, temperror, permerror; "" where it was not evaluated
-	DKIM   []string // the domains whose signatures are valid, in lower case
-	Reason string   // why it does not pass, as a sentence without its end
+	Domain string   // the domain of From, if it passes; "" if nobody vouches for it
+	By     string   // what vouches: dkim, spf, or the authserv-id of the server that says so
+	SPF    string   // none, neutral, pass, fail, softfail, temperror, permerror; "" if not evaluated
+	DKIM   []string // domains with a valid signature, in lower case
+	Reason string   // why it does not pass, as a sentence without its full stop
 }
 
-// Auth is what a message file says about it: dmarc:DOMAIN, or none.
+// Auth returns the result as a message file records it: dmarc:DOMAIN, or none.
 func (r Result) Auth() string {
 	if r.Domain == "" {
 		return "none"
@@ -72,8 +72,8 @@ func (r Result) Auth() string {
 	return "dmarc:" + r.Domain
 }
 
-// Check evaluates a message that came from a peer: raw as it came, and parsed. It asks the resolver
-// for 20 seconds at most, and has no error: what cannot be found out is no pass.
+// Check evaluates a message from a peer: raw is the message as received, m the parsed message. DNS lookups
+// take at most 20 seconds together. Check returns no error: whatever cannot be found out does not pass.
 func (c *Checker) Check(ctx context.Context, raw []byte, m *message.Message, peer Peer) Result {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -100,7 +100,7 @@ func (c *Checker) Check(ctx context.Context, raw []byte, m *message.Message, pee
 	return r
 }
 
-// evaluate does what a mail server does.
+// evaluate evaluates DMARC and fills r in.
 func (c *Checker) evaluate(ctx context.Context, raw []byte, domain string, peer Peer, r *Result) {
 	policy, err := c.policy(ctx, domain)
 	if err != nil {
@@ -127,7 +127,7 @@ func (c *Checker) evaluate(ctx context.Context, raw []byte, domain string, peer 
 	}
 }
 
-// signers lists the domains whose signatures are valid.
+// signers returns the domains with a valid signature.
 func (c *Checker) signers(ctx context.Context, raw []byte) (domains []string) {
 	found, err := dkim.VerifyWithOptions(bytes.NewReader(raw), &dkim.VerifyOptions{
 		LookupTXT:        func(name string) ([]string, error) { return c.keys(ctx, name) },
@@ -144,8 +144,8 @@ func (c *Checker) signers(ctx context.Context, raw []byte) (domains []string) {
 	return domains
 }
 
-// keys looks a key up and leaves those out that their domain is testing: a signature with such a key
-// counts as none. Spec: RFC 6376 3.6.1.
+// keys looks up a key and drops keys in test mode: a signature with such a key counts as no signature.
+// Spec: RFC 6376 3.6.1.
 func (c *Checker) keys(ctx context.Context, name string) ([]string, error) {
 	all, err := c.Resolver.LookupTXT(ctx, name)
 	return slices.DeleteFunc(slices.Clone(all), func(record string) bool {
@@ -159,7 +159,7 @@ func (c *Checker) keys(ctx context.Context, name string) ([]string, error) {
 	}), err
 }
 
-// spf evaluates SPF, notes the result, and returns the domain that passes; "" where none does.
+// spf evaluates SPF and records the result in r. It returns the domain that passes, or "".
 func (c *Checker) spf(ctx context.Context, peer Peer, r *Result) (domain string) {
 	if !peer.IP.IsValid() {
 		return ""

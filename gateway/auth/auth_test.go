@@ -22,7 +22,7 @@ import (
 	"mailtree/gateway/message"
 )
 
-// zone is a resolver of the tests: TXT records by name, in one string where there are several.
+// zone is a resolver for tests: TXT records by name. Several records of a name are in one string.
 type zone map[string]string
 
 func (z zone) LookupTXT(_ context.Context, name string) ([]string, error) {
@@ -58,7 +58,7 @@ func keyRecord(tags string) string {
 	return "v=DKIM1; k=rsa; " + tags + "p=" + base64.StdEncoding.EncodeToString(der)
 }
 
-// world is what the tests' DNS says. All domains have one key, which is that of whoever signs.
+// world is the DNS of the tests. All domains have the same key, and the tests sign with it.
 func world() zone {
 	return zone{
 		"_dmarc.bank.example": "v=DMARC1; p=reject", "_dmarc.strict.example": "v=DMARC1; p=reject; adkim=s; aspf=s",
@@ -81,11 +81,11 @@ func world() zone {
 
 const (
 	plain = "From: Ann <ann@bank.example>\r\nTo: build@mail.example.net\r\nSubject: Pay\r\nMessage-ID: <1@bank.example>\r\n\r\nPay now.\r\n"
-	bank  = "192.0.2.1" // the machine that bank.example sends from
+	bank  = "192.0.2.1" // bank.example sends from this machine
 	evil  = "203.0.113.9"
 )
 
-// signed is a message with a signature of a domain.
+// signed returns a message with a signature of a domain.
 func signed(t *testing.T, raw, domain, selector string, change func(*dkim.SignOptions)) string {
 	t.Helper()
 	o := &dkim.SignOptions{Domain: domain, Selector: selector, Signer: key(), Hash: crypto.SHA256, HeaderKeys: []string{"From", "Subject", "To"},
@@ -100,7 +100,8 @@ func signed(t *testing.T, raw, domain, selector string, change func(*dkim.SignOp
 	return b.String()
 }
 
-// signedInPart is a message whose valid signature covers the first n bytes of its body, which tag says.
+// signedInPart returns a message with a valid signature over only the first n bytes of its body, as the tag
+// says.
 func signedInPart(t *testing.T, raw, domain string, n int, tag string) string {
 	t.Helper()
 	_, body, _ := strings.Cut(raw, "\r\n\r\n")
@@ -122,7 +123,7 @@ func smtp(ip, sender string) Peer {
 	return Peer{IP: netip.MustParseAddr(ip), Helo: "mx.example", MailFrom: sender}
 }
 
-// TestPasses: what may vouch for a sender does.
+// TestPasses: messages with a sender that the domain vouches for.
 func TestPasses(t *testing.T) {
 	t.Parallel()
 	results := "Authentication-Results: mx.ours.example; spf=pass (x; y) smtp.mailfrom=\"a;b\"@c.example;\r\n dmarc=pass (p=reject) header.from=bank.example\r\n"
@@ -157,7 +158,7 @@ func TestPasses(t *testing.T) {
 	}
 }
 
-// TestSpoofs: the shapes in which mail claims a sender that it does not have. None is vouched for.
+// TestSpoofs: messages that claim a sender in every known way. No domain vouches for any of them.
 func TestSpoofs(t *testing.T) {
 	t.Parallel()
 	ours := func(rest string) string { return "Authentication-Results: mx.ours.example; " + rest + "\r\n" }

@@ -8,10 +8,10 @@ import (
 	"mailtree/gateway/message"
 )
 
-// believed is what the mail server in front of us found about DMARC of a domain; "" where it says
-// nothing, says it more than once, or is not to be believed. Only a connection of that server is,
-// and only what stands above the topmost Received field, which that server wrote: everything below
-// may be the sender's. Spec: RFC 8601 5.
+// believed returns the DMARC result for domain of the mail server in front of us; "" if the server reports
+// no result or several, or is not to be believed. It believes only the connection of that server, and only
+// fields above the topmost Received field, which that server wrote: the sender may have written every field
+// below. Spec: RFC 8601 5.
 func (c *Checker) believed(m *message.Message, domain string, peer Peer) (verdict string) {
 	if c.Trusted == "" || !peer.Trusted {
 		return ""
@@ -37,9 +37,8 @@ func (c *Checker) believed(m *message.Message, domain string, peer Peer) (verdic
 	return verdict
 }
 
-// results are the results for DMARC in a field of the trusted server. Comments, and texts in
-// quotation marks, may hold words of the sender's: they are left out before a semicolon means
-// anything.
+// results returns the DMARC results in a field of the trusted server. It removes comments and quoted
+// strings before it splits at semicolons, because the sender may have chosen their text.
 func (c *Checker) results(field string) (all []*authres.DMARCResult) {
 	bare, whole := message.Bare(field)
 	if !whole {

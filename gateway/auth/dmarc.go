@@ -12,8 +12,8 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// policy is the DMARC policy of a domain: its own, else that of its organization. The error is a
-// sentence without its end. Spec: RFC 7489 6.6.3.
+// policy returns the DMARC policy of a domain, or else that of its organization. The error is a sentence
+// without its full stop. Spec: RFC 7489 6.6.3.
 func (c *Checker) policy(ctx context.Context, domain string) (*dmarc.Record, error) {
 	for _, at := range slices.Compact([]string{domain, organization(domain)}) {
 		record, err := c.published(ctx, at)
@@ -24,8 +24,8 @@ func (c *Checker) policy(ctx context.Context, domain string) (*dmarc.Record, err
 	return nil, errors.New(domain + " has no DMARC policy")
 }
 
-// published is the policy that a domain publishes; nil without an error where it publishes none, or
-// several, which count as none.
+// published returns the policy that a domain publishes. It returns nil without an error if the domain
+// publishes no policy, or several, which count as none.
 func (c *Checker) published(ctx context.Context, domain string) (*dmarc.Record, error) {
 	all, err := c.Resolver.LookupTXT(ctx, "_dmarc."+domain)
 	var missing *net.DNSError
@@ -48,8 +48,8 @@ func (c *Checker) published(ctx context.Context, domain string) (*dmarc.Record, 
 	return record, nil
 }
 
-// aligned reports whether a domain that was found to have sent a message may speak for the domain of
-// From. Spec: RFC 7489 3.1.
+// aligned reports whether a domain that sent a message may speak for the domain of From. Spec: RFC 7489
+// 3.1.
 func aligned(found, from string, mode dmarc.AlignmentMode) bool {
 	if mode == dmarc.AlignmentStrict {
 		return found == from
@@ -57,8 +57,8 @@ func aligned(found, from string, mode dmarc.AlignmentMode) bool {
 	return found == from || organization(found) == organization(from)
 }
 
-// organization is the domain that somebody registered; a domain below which everybody may register
-// is its own.
+// organization returns the registered domain that contains a domain. A public suffix, below which everybody
+// may register, is its own organization.
 func organization(domain string) string {
 	registered, err := publicsuffix.EffectiveTLDPlusOne(domain)
 	if err != nil {

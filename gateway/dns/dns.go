@@ -1,5 +1,5 @@
-// Package dns makes what a domain publishes so that its mail is believed: the key that signs, and the
-// records MX, SPF, DKIM and DMARC.
+// Package dns makes what a domain must publish so that other servers accept its mail: the key that signs,
+// and the records MX, SPF, DKIM and DMARC.
 package dns
 
 import (
@@ -19,13 +19,13 @@ import (
 	"time"
 )
 
-const keyBits = 2048 // fits into DNS, and every server verifies it
+const keyBits = 2048 // fits into DNS, and every server can verify it
 
-// Selector is the name of a key that is made now: mt and the year.
+// Selector returns the name of a key that is made at now: mt and the year.
 func Selector(now time.Time) string { return "mt" + strconv.Itoa(now.UTC().Year()) }
 
-// MakeKey makes a key and writes it to a new file, which only its owner may read. Errors: those of
-// writing; it wraps fs.ErrExist where there is a file.
+// MakeKey makes a key and writes it to a new file that only its owner may read. It returns errors of
+// writing, such as fs.ErrExist if the file exists.
 func MakeKey(path string) (*rsa.PrivateKey, error) {
 	key, err := rsa.GenerateKey(rand.Reader, keyBits)
 	if err != nil {
@@ -46,7 +46,7 @@ func MakeKey(path string) (*rsa.PrivateKey, error) {
 	return key, nil
 }
 
-// LoadKey reads a key that MakeKey wrote. It refuses a file that others may read.
+// LoadKey reads a key that MakeKey wrote. It refuses a file that other users may read.
 func LoadKey(path string) (*rsa.PrivateKey, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -74,14 +74,15 @@ func LoadKey(path string) (*rsa.PrivateKey, error) {
 	return pair, nil
 }
 
-// Record is one that a domain publishes.
+// Record is a DNS record that a domain must publish.
 type Record struct {
 	Type  string // MX or TXT
-	Name  string // without a dot at its end
+	Name  string // without a final dot
 	Value string
 }
 
-// Records are those of a domain whose mail a host takes and sends, signed with a key.
+// Records returns the records of a domain, if host receives and sends the domain's mail and signs it with
+// the key.
 func Records(domain, host, selector string, key *rsa.PublicKey) ([]Record, error) {
 	der, err := x509.MarshalPKIXPublicKey(key)
 	if err != nil {
@@ -95,8 +96,7 @@ func Records(domain, host, selector string, key *rsa.PublicKey) ([]Record, error
 	}, nil
 }
 
-// String is the record as a zone file has it. A text is cut into strings of 255 bytes, which is what
-// one may have.
+// String returns the record as a line of a zone file. A text is split into strings of at most 255 bytes.
 func (r Record) String() string {
 	value := r.Value + "."
 	if r.Type == "TXT" {
@@ -109,14 +109,14 @@ func (r Record) String() string {
 	return r.Name + ". IN " + r.Type + " " + value
 }
 
-// Resolver looks records up. *net.Resolver is one.
+// Resolver looks up records. *net.Resolver implements it.
 type Resolver interface {
 	LookupTXT(ctx context.Context, name string) ([]string, error)
 	LookupMX(ctx context.Context, name string) ([]*net.MX, error)
 }
 
-// Check looks the record up. The error says, as a sentence without its end, what is published
-// instead. For SPF and DMARC a domain may say more than Records does: one policy is enough.
+// Check looks up the record. The error, a sentence without its full stop, says what is published instead.
+// For SPF and DMARC any one policy is enough, because a domain may say more than Records does.
 func (r Record) Check(ctx context.Context, resolver Resolver) error {
 	if r.Type == "MX" {
 		return r.checkServer(ctx, resolver)
@@ -143,7 +143,7 @@ func (r Record) Check(ctx context.Context, resolver Resolver) error {
 	return nil
 }
 
-// missing is the error of a look-up that found nothing.
+// missing returns the error for a lookup that found nothing.
 func (r Record) missing(err error) error {
 	var none *net.DNSError
 	if errors.As(err, &none) && none.IsNotFound {
@@ -152,7 +152,7 @@ func (r Record) missing(err error) error {
 	return fmt.Errorf("the %s records of %s cannot be looked up: %w", r.Type, r.Name, err)
 }
 
-// publicKey is the key in a record.
+// publicKey returns the key in a DKIM record.
 func publicKey(record string) string {
 	for tag := range strings.SplitSeq(strings.ReplaceAll(record, " ", ""), ";") {
 		if key, ok := strings.CutPrefix(tag, "p="); ok {

@@ -14,7 +14,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// TestKey: a key is written once, for its owner alone, and read back; others are refused.
+// TestKey: a key is written once, readable by its owner alone, and read back. Other files are refused.
 func TestKey(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "key.pem")
@@ -48,8 +48,8 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// TestRecords: what is printed is what a name server takes, and once it is served each record is
-// found; without it, and with others in its place, each is missed.
+// TestRecords: a name server accepts the printed records, and Check finds each of them. Check fails if a
+// record is missing or replaced.
 func TestRecords(t *testing.T) {
 	t.Parallel()
 	key, err := MakeKey(filepath.Join(t.TempDir(), "a"))
@@ -98,7 +98,7 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// serve answers with the records of a zone, and returns a resolver that asks it.
+// serve starts a DNS server for a zone, and returns a resolver that asks it.
 func serve(t *testing.T, zone []string) *net.Resolver {
 	t.Helper()
 	var all []dns.RR
@@ -124,7 +124,7 @@ func serve(t *testing.T, zone []string) *net.Resolver {
 		if len(answer.Answer) == 0 {
 			answer.Rcode = dns.RcodeNameError
 		}
-		w.WriteMsg(answer) // a client that has gone asks no more
+		w.WriteMsg(answer) // a client that has gone needs no answer
 	})}
 	go server.ActivateAndServe()
 	t.Cleanup(func() { conn.Close() })

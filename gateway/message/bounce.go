@@ -7,22 +7,22 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Bounce is what a delivery status report says. Whoever believes it looks at the envelope too: a
-// report comes from the null sender. Spec: RFC 3464.
+// Bounce is the content of a delivery status report. A caller that believes a report must also check that
+// it comes from the null sender. Spec: RFC 3464.
 type Bounce struct {
-	MessageID  string      // of the message that the report is about, without < and >; "" where it does not say
+	MessageID  string      // the message that the report is about, without < and >; "" if not given
 	Recipients []Recipient // in the order of the report
 }
 
-// Recipient is what became of a message for one address. Texts are the other side's words.
+// Recipient is the result of a delivery to one address, in the other side's words.
 type Recipient struct {
-	Address    string // local@domain as the report has it
+	Address    string // local@domain as the report writes it
 	Action     string // failed, delayed, delivered, relayed or expanded
 	Status     string // such as 5.1.1
 	Diagnostic string // one line
 }
 
-// bounce takes from a part what it says about a message that was not delivered.
+// bounce fills in m.Bounce from a part of a delivery status report.
 func (m *Message) bounce(kind string, data []byte) {
 	if kindOfReport, params := m.parameters(value(m.Header, "Content-Type")); kindOfReport != "multipart/report" ||
 		!strings.EqualFold(params["report-type"], "delivery-status") {
@@ -43,8 +43,8 @@ func (m *Message) bounce(kind string, data []byte) {
 	}
 }
 
-// recipients reads the groups of fields of a report: the first is about the message, the others each
-// about one recipient.
+// recipients parses the groups of fields of a report: the first group is about the message, each other
+// group about one recipient.
 func (m *Message) recipients(data []byte) (all []Recipient) {
 	for len(data) > 0 && len(all) < maxAddresses {
 		var group []byte
@@ -67,7 +67,7 @@ func (m *Message) recipients(data []byte) (all []Recipient) {
 	return all
 }
 
-// behindType is a value without the type before it: "rfc822; a@example.org".
+// behindType returns a value without its type: "rfc822; a@example.org".
 func behindType(value string) string {
 	if _, text, ok := strings.Cut(value, ";"); ok {
 		value = text

@@ -18,7 +18,7 @@ import (
 
 const begin = "From: a@example.org\r\n"
 
-// TestRefused: what is no message, too large or in a loop is refused; at the limit it is not.
+// TestRefused: a message that is empty, too large or in a loop is refused. A message at the limit is not.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	received := strings.Repeat("Received: by a\r\n", MaxReceived)
@@ -47,7 +47,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestBounds: what is beyond a bound is left out and named, and takes no longer than anything else.
+// TestBounds: what exceeds a bound is left out and reported as a problem, and parsing stays fast.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	deep := begin
@@ -94,7 +94,7 @@ func TestBounds(t *testing.T) {
 			if len(m.Body) > maxText || len(m.Problems) > maxProblems {
 				t.Errorf("%d bytes, %d problems", len(m.Body), len(m.Problems))
 			}
-			if took > 20*time.Second { // which is some seconds on a machine that does other things too
+			if took > 20*time.Second { // a busy machine takes some seconds
 				t.Errorf("it took %s", took)
 			}
 		})
@@ -109,8 +109,8 @@ func manyAddresses(n int) string {
 	return strings.Join(all, ", ")
 }
 
-// TestHash: the same message that comes twice has the same hash, whatever its way put into the
-// header and however it was folded; another message has another one.
+// TestHash: two copies of a message have the same hash, despite trace fields and folding. A different
+// message has a different hash.
 func TestHash(t *testing.T) {
 	t.Parallel()
 	hash := func(raw string) [32]byte {
@@ -140,7 +140,7 @@ func TestHash(t *testing.T) {
 	}
 }
 
-// TestBare: comments and quoted text hide no mark from whoever looks for one.
+// TestBare: comments and quoted strings cannot hide or forge a mark.
 func TestBare(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
@@ -157,7 +157,7 @@ func TestBare(t *testing.T) {
 	}
 }
 
-// FuzzParse: no message breaks the parser, and what it returns the store can write.
+// FuzzParse: no message breaks the parser, and the store can write every result.
 func FuzzParse(f *testing.F) {
 	files, err := filepath.Glob("testdata/corpus/*.txtar")
 	if err != nil {

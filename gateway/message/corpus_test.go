@@ -19,8 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "write what the messages of the corpus give")
 
-// TestCorpus reads the messages of testdata/corpus. A file says what is odd about its message, holds
-// the message, and what Parse makes of it. In the message \xHH is a byte; its line ends become CRLF.
+// TestCorpus parses the messages of testdata/corpus. A file says what is special about its message, and has
+// the message and the expected result. In the message \xHH is a byte; line ends become CRLF.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/corpus/*.txtar")
@@ -55,7 +55,7 @@ func TestCorpus(t *testing.T) {
 
 var escaped = regexp.MustCompile(`\\x[0-9A-F]{2}`)
 
-// wire is a message of the corpus as a connection brings it.
+// wire returns a message of the corpus as a connection delivers it.
 func wire(data []byte) []byte {
 	data = bytes.ReplaceAll(data, []byte("\n"), []byte("\r\n"))
 	return escaped.ReplaceAllFunc(data, func(b []byte) []byte {
@@ -67,7 +67,7 @@ func wire(data []byte) []byte {
 	})
 }
 
-// show writes a message, one thing a line.
+// show prints a message, one value a line.
 func show(m *Message) string {
 	var b strings.Builder
 	put := func(name, value string) {

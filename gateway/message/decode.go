@@ -15,8 +15,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// decode undoes the transfer encoding of a part. What is wrong in it is named and left as it stands:
-// a program that cuts or wraps lines must not make a text unreadable.
+// decode decodes the transfer encoding of a part. It reports invalid text as a problem and leaves the text
+// as it is, so that a program that cut or wrapped lines does not make a message unreadable.
 func (m *Message) decode(header []Field, body []byte) (data []byte) {
 	whole := true
 	encoding := keyword(value(header, "Content-Transfer-Encoding"))
@@ -37,8 +37,8 @@ func (m *Message) decode(header []Field, body []byte) (data []byte) {
 	return data
 }
 
-// quotedPrintable decodes a text and leaves what is not of that encoding as it is. Spec: RFC 2045
-// 6.7.
+// quotedPrintable decodes a text, and copies what is invalid in it. whole reports that all of it was valid.
+// Spec: RFC 2045 6.7.
 func quotedPrintable(body []byte) (data []byte, whole bool) {
 	data, whole = make([]byte, 0, len(body)), true
 	for line := range bytes.Lines(body) {
@@ -64,7 +64,8 @@ func quotedPrintable(body []byte) (data []byte, whole bool) {
 	return data, whole
 }
 
-// fromBase64 decodes until the padding, and passes over what is no letter of the alphabet.
+// fromBase64 decodes up to the padding, and skips characters outside the alphabet. whole reports that the
+// text was valid.
 func fromBase64(body []byte) (data []byte, whole bool) {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 	body, _, padded := bytes.Cut(body, []byte("="))
@@ -77,14 +78,14 @@ func fromBase64(body []byte) (data []byte, whole bool) {
 		return -1
 	}, body)
 	whole = whole && (padded || len(letters)%4 == 0)
-	if len(letters)%4 == 1 { // which are no byte
+	if len(letters)%4 == 1 { // the letters that are left over are not a byte
 		letters, whole = letters[:len(letters)-1], false
 	}
 	data, err := base64.RawStdEncoding.AppendDecode(nil, letters)
 	return data, whole && err == nil
 }
 
-// decodeText is the text of a part: decoded, in UTF-8, with LF as line end.
+// decodeText returns the text of a part: decoded, in UTF-8, with LF as line end.
 func (m *Message) decodeText(header []Field, body []byte, params map[string]string) string {
 	text := m.toUTF8(params["charset"], m.decode(header, body))
 	text = strings.ReplaceAll(text, "\r\n", "\n")
@@ -93,15 +94,15 @@ func (m *Message) decodeText(header []Field, body []byte, params map[string]stri
 	return strings.TrimRight(text, " \t\n")
 }
 
-// toUTF8 reads a text of a charset. Where the charset is unknown, or the text breaks its rules, it
-// is UTF-8 if it can be, else Windows-1252.
+// toUTF8 converts text from a charset. If the charset is unknown or the text is invalid in it, toUTF8 takes
+// the text as UTF-8 if that is possible, and otherwise as Windows-1252.
 func (m *Message) toUTF8(name string, data []byte) string {
 	name = strings.ToLower(strings.TrimSpace(name))
 	ascii, unicode := name == "" || name == "us-ascii" || name == "ascii", name == "utf-8" || name == "utf8"
 	switch {
 	case (ascii || unicode) && utf8.Valid(data):
 		return string(data)
-	case ascii, name == "iso-8859-1", name == "latin1": // which programs write where they mean its successor
+	case ascii, name == "iso-8859-1", name == "latin1": // programs write these names and mean Windows-1252
 		return latin(string(data))
 	case unicode:
 		m.problem("a part is not in UTF-8, as it says")
@@ -119,13 +120,13 @@ func latinWhereNotUTF8(data []byte) string {
 	if utf8.Valid(data) {
 		return string(data)
 	}
-	if strings.Count(strings.ToValidUTF8(string(data), "\ufffd"), "\ufffd")*20 < len(data) { // a few bad bytes
+	if strings.Count(strings.ToValidUTF8(string(data), "\ufffd"), "\ufffd")*20 < len(data) { // a few invalid bytes
 		return strings.ToValidUTF8(string(data), "\ufffd")
 	}
 	return latin(string(data))
 }
 
-// latin reads a text as Windows-1252, which has a letter for nearly each byte.
+// latin converts text from Windows-1252, which has a character for nearly every byte.
 func latin(s string) string {
 	text, err := charmap.Windows1252.NewDecoder().String(s)
 	if err != nil {
@@ -135,7 +136,7 @@ func latin(s string) string {
 }
 
 func fromCharset(name string, data []byte) (string, error) {
-	if name == "" { // which the library takes for a charset
+	if name == "" { // the library takes "" for a charset
 		return "", errors.New("no charset")
 	}
 	r, err := charset.Reader(name, bytes.NewReader(data))

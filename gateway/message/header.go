@@ -20,21 +20,21 @@ import (
 
 // Field is one field of a header.
 type Field struct {
-	Name  string // as written, without blanks at its end
+	Name  string // as written, without trailing blanks
 	Value string // on one line, not decoded
 }
 
-// Is reports whether the field has a name.
+// Is reports whether the field has that name, in upper or lower case.
 func (f Field) Is(name string) bool { return strings.EqualFold(f.Name, name) }
 
-// single are the fields that a message has once at most. One program shows the first, another one
-// the last; a signature may be over either. Spec: RFC 5322 3.6.
+// single are the fields that may occur at most once. Of repeated fields one program shows the first,
+// another the last, and a signature may cover either. Spec: RFC 5322 3.6.
 var single = []string{"From", "Sender", "Reply-To", "To", "Cc", "Subject", "Date", "Message-ID", "In-Reply-To", "References",
 	"MIME-Version", "Content-Type", "Content-Transfer-Encoding"}
 
-// splitHeader cuts a message, or a part of one, at its first blank line.
+// splitHeader splits a message, or a part of a message, at its first blank line.
 func splitHeader(raw []byte) (head, body []byte) {
-	end := 0 // of the line
+	end := 0 // end of the line
 	for line := range bytes.Lines(raw) {
 		end += len(line)
 		if string(line) == "\n" || string(line) == "\r\n" {
@@ -44,7 +44,7 @@ func splitHeader(raw []byte) (head, body []byte) {
 	return raw, nil
 }
 
-// fields reads a header. A line that is no field is left out and named.
+// fields parses a header. It skips lines that are not fields and reports them as problems.
 func (m *Message) fields(head []byte) (all []Field) {
 	continues := false  // what begins with a blank belongs to the last of all
 	var folded []string // those lines, joined once: a header may be 256 KiB of them
@@ -68,7 +68,7 @@ func (m *Message) fields(head []byte) (all []Field) {
 		name = strings.TrimRight(name, " \t")
 		if continues = ok && name != "" && !strings.ContainsFunc(name, notInFieldName); continues {
 			all = append(all, Field{name, strings.TrimLeft(value, " \t")})
-		} else if !strings.HasPrefix(text, "From ") && !strings.HasPrefix(text, ">From ") { // of an mbox file
+		} else if !strings.HasPrefix(text, "From ") && !strings.HasPrefix(text, ">From ") { // a line of an mbox file
 			m.problem("a line of the header is no field: %s", format.Quote(text))
 		}
 	}
@@ -77,7 +77,7 @@ func (m *Message) fields(head []byte) (all []Field) {
 
 func notInFieldName(r rune) bool { return r <= ' ' || r >= 0x7f }
 
-// all lists the values of the fields of a name, from the top.
+// all returns the values of all fields with that name, from the top.
 func (m *Message) all(name string) (values []string) {
 	for _, f := range m.Header {
 		if f.Is(name) {
@@ -87,7 +87,7 @@ func (m *Message) all(name string) (values []string) {
 	return values
 }
 
-// value is the first field of a name in a header.
+// value returns the value of the first field with that name in a header.
 func value(header []Field, name string) string {
 	if i := slices.IndexFunc(header, func(f Field) bool { return f.Is(name) }); i >= 0 {
 		return header[i].Value
@@ -122,7 +122,7 @@ func (m *Message) readHeader() {
 	}
 }
 
-// keyword is the first word of a field that programs read.
+// keyword returns the first word of a field that programs read.
 func keyword(value string) string {
 	bare, _ := Bare(value)
 	word, _, _ := strings.Cut(bare, ";")
@@ -136,8 +136,8 @@ func last(l []string) string {
 	return l[len(l)-1]
 }
 
-// sender is the address in From. A message has one From field with one address outside a group;
-// otherwise nobody is its sender.
+// sender returns the address in From. It returns "" unless the message has exactly one From field, with
+// exactly one address, outside a group.
 func (m *Message) sender() string {
 	values := m.all("From")
 	if len(values) != 1 {
@@ -167,8 +167,8 @@ func (m *Message) sender() string {
 	return address
 }
 
-// lookAlike reports whether a display name reads like another address than the one it stands beside,
-// or hides how it reads.
+// lookAlike reports whether a display name looks like an address other than its own, or contains characters
+// that disguise the name.
 func lookAlike(name, address string) bool {
 	if strings.ContainsFunc(name, format.Misleading) {
 		return true
@@ -182,8 +182,8 @@ func (m *Message) parseList(value string) ([]*mail.Address, error) {
 	return parser.ParseList(m.utf8(value))
 }
 
-// addresses lists the addresses in the first field of a name. What is no address is left out and
-// named.
+// addresses returns the addresses in the first field with that name. It skips invalid addresses and reports
+// them as problems.
 func (m *Message) addresses(name string) (all []string) {
 	field := value(m.Header, name)
 	if strings.TrimSpace(field) == "" {
@@ -208,7 +208,7 @@ func (m *Message) addresses(name string) (all []string) {
 	return all
 }
 
-// singly reads a list of addresses that is no list as a whole, one by one.
+// singly parses the addresses one by one if the list as a whole is invalid.
 func (m *Message) singly(name, field string) (list []*mail.Address) {
 	for _, one := range strings.Split(field, ",") {
 		if one = strings.TrimSpace(one); one == "" || strings.HasSuffix(one, ":;") || strings.HasSuffix(one, ": ;") {
@@ -226,7 +226,7 @@ func (m *Message) singly(name, field string) (list []*mail.Address) {
 	return list
 }
 
-// ascii writes an address as the store does: the domain in ASCII and lower case.
+// ascii returns an address in the form that the store uses: the domain in ASCII and lower case.
 func ascii(address string) (string, error) {
 	at := strings.LastIndexByte(address, '@')
 	if at < 0 {
@@ -240,9 +240,9 @@ func ascii(address string) (string, error) {
 	return a.String(), err
 }
 
-// Bare is a field without its comments and with the text of its quoted strings left out, for whoever
-// looks for a mark that must not come from within them. It reports whether each of them ends. Spec:
-// RFC 5322 3.2.2, 3.2.4.
+// Bare returns a field without its comments and without the text of its quoted strings, so that a caller
+// can search for a mark that must not come from a comment or string. whole reports whether every comment
+// and string ends. Spec: RFC 5322 3.2.2, 3.2.4.
 func Bare(field string) (bare string, whole bool) {
 	var b strings.Builder
 	depth, quoted := 0, false
@@ -268,11 +268,11 @@ func Bare(field string) (bare string, whole bool) {
 	return b.String(), depth == 0 && !quoted
 }
 
-// bracketed finds what stands between < and >.
+// bracketed finds text between < and >.
 var bracketed = regexp.MustCompile(`<([^>]*)>`)
 
-// ids lists the last ids in the first field of a name: what stands between < and >, or words with an
-// @ where there are no brackets.
+// ids returns the last ids in the first field with that name: texts between < and >, or if there are no
+// brackets the words with an @.
 func (m *Message) ids(name string, most int) (all []string) {
 	field := value(m.Header, name)
 	var found []string
@@ -294,16 +294,16 @@ func (m *Message) ids(name string, most int) (all []string) {
 	return all[max(0, len(all)-most):]
 }
 
-// validID reports whether the store takes an id as one of elsewhere.
+// validID reports whether the store accepts an id as the id of mail from another domain.
 func validID(id string) bool {
 	return id != "" && len(id) <= maxMessageID && utf8.ValidString(id) &&
 		!strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsPrint(r) || strings.ContainsRune(" <>", r) })
 }
 
-// words reads encoded words. Spec: RFC 2047.
+// words decodes encoded words. Spec: RFC 2047.
 var words = &mime.WordDecoder{CharsetReader: charset.Reader}
 
-// readable is a field that people read.
+// readable decodes a field that people read.
 func (m *Message) readable(value string) string {
 	value = m.utf8(value)
 	decoded, err := words.DecodeHeader(value)
@@ -314,7 +314,7 @@ func (m *Message) readable(value string) string {
 	return strings.ToValidUTF8(decoded, "\ufffd")
 }
 
-// utf8 reads a field with letters beyond ASCII that does not say how they are written.
+// utf8 decodes a field with characters beyond ASCII and without a declared charset.
 func (m *Message) utf8(value string) string {
 	if utf8.ValidString(value) {
 		return value
@@ -323,7 +323,7 @@ func (m *Message) utf8(value string) string {
 	return latin(value)
 }
 
-// oneLine is a text without line breaks and without characters that hide how it reads.
+// oneLine removes line breaks and characters that disguise a text.
 func oneLine(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if format.Misleading(r) {
@@ -334,13 +334,12 @@ func oneLine(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// trace are the fields that a message gets on its way. The same message that comes twice may differ
-// in them.
+// trace are the fields that servers add on the way. Two copies of the same message may differ in them.
 var trace = []string{"Return-Path", "Received", "Delivered-To", "X-Original-To", "Authentication-Results", "Received-SPF",
 	"ARC-Seal", "ARC-Message-Signature", "ARC-Authentication-Results", "X-Received", "X-Spam-Status", "X-Spam-Score"}
 
-// hash tells whether a message is the same as another one: SHA-256 over fields and body, without the
-// fields of its way and without how they are folded.
+// hash identifies a message: SHA-256 over fields and body, except for trace fields. Folding does not change
+// the hash.
 func hash(header []Field, body []byte) [32]byte {
 	h := sha256.New()
 	for _, f := range header {

@@ -13,17 +13,15 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Limits of HTML that is turned into markdown. Markdown repeats a mark on each line for each quote
-// and list that the line is in, and fills up the rows of a table: what is made can be the square of
-// what came.
+// Limits of HTML that is converted to markdown. Markdown repeats a mark on each line for each enclosing
+// quote and list, and pads the rows of a table, so the markdown can have the square of the HTML's size.
 const (
-	maxIndent = 20        // quotes and lists in each other
-	maxCells  = 1_000_000 // rows of all tables times their cells
+	maxIndent = 20        // nested quotes and lists
+	maxCells  = 1_000_000 // total rows of all tables times total cells
 )
 
-// markdown turns HTML into markdown. HTML over maxHTML is cut. The bare text is returned where HTML
-// is beyond the other limits, and where the parser refuses it, which it does beyond 512 elements in
-// each other.
+// markdown converts HTML to markdown. HTML over maxHTML is cut. If the HTML exceeds the other limits, or
+// the parser refuses it (which it does beyond 512 nested elements), markdown returns the bare text.
 func (m *Message) markdown(text string) string {
 	if len(text) > maxHTML {
 		text = format.Cut(text, maxHTML)
@@ -43,8 +41,8 @@ func (m *Message) markdown(text string) string {
 	return strings.ToValidUTF8(string(out), "\ufffd")
 }
 
-// withinLimits reports whether HTML becomes markdown of about its own size. Cells that span several
-// others it makes simple ones.
+// withinLimits reports whether the markdown will have about the size of the HTML. It also removes rowspan
+// and colspan from cells.
 func withinLimits(doc *html.Node) bool {
 	rows, cells := 0, 0
 	for n := range doc.Descendants() {
@@ -72,7 +70,7 @@ func indent(n *html.Node) (depth int) {
 	return depth
 }
 
-// bareText is what HTML shows, without markup.
+// bareText returns the text of HTML, without markup.
 func bareText(text string) string {
 	var b strings.Builder
 	z := html.NewTokenizer(strings.NewReader(text))
@@ -82,7 +80,7 @@ func bareText(text string) string {
 			return strings.TrimSpace(b.String())
 		case html.StartTagToken:
 			if name, _ := z.TagName(); string(name) == "script" || string(name) == "style" {
-				z.Next() // its text
+				z.Next() // skip the text of the element
 			}
 		case html.TextToken:
 			if line := strings.TrimSpace(string(z.Text())); line != "" {

@@ -1,18 +1,17 @@
-// Package message reads an email as it comes over the wire into a struct that knows nothing of
-// MIME: one sender, addresses, ids, a text, attachments.
+// Package message parses an email into a struct that does not know MIME: one sender, addresses, ids, a
+// text, attachments.
 //
-//	Parse      reads a message; what it cannot read it names in Problems, and goes on
-//	header.go  the header as a list of fields, and what single fields say
-//	part.go    the tree of parts: which are the text, which attachments
+//	Parse      parses a message; it lists what it cannot read in Problems, and goes on
+//	header.go  the header as a list of fields, and the values of single fields
+//	part.go    the tree of parts: texts and attachments
 //	decode.go  transfer encodings and charsets
 //	html.go    HTML as markdown
 //	bounce.go  delivery status reports
 //
-// Everything in a message is somebody else's words. Nothing here trusts a field; package auth says
-// who vouches for From. Parse reads no clock and no file, and works in bounds: a message over
-// MaxBytes, with a header over MaxHeader or with more than MaxReceived hops is an error, parts
-// beyond the bounds are named as problems. What is left out of the struct is still in the raw
-// message, which the caller keeps.
+// A stranger wrote everything in a message. Nothing here trusts a field; package auth checks who vouches
+// for From. Parse reads no clock and no file. Its work is bounded: a message over MaxBytes, with a header
+// over MaxHeader or with more than MaxReceived hops is an error, and parts beyond the other bounds are
+// reported as problems. Whatever the struct omits is still in the raw message, which the caller keeps.
 package message
 
 import (
@@ -24,23 +23,23 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Limits of a message. A header over MaxHeader bytes or more Received fields than MaxReceived are
-// refused by whoever takes mail in, and so is a message over MaxBytes.
+// Limits of a message. A server refuses incoming mail with a header over MaxHeader bytes, with more
+// Received fields than MaxReceived, or over MaxBytes.
 const (
 	MaxBytes    = 25 << 20
 	MaxHeader   = 256 << 10
 	MaxReceived = 50
 
-	maxDepth      = 16        // multiparts in multiparts
-	maxParts      = 200       // of all multiparts together
+	maxDepth      = 16        // nested multiparts
+	maxParts      = 200       // parts in all multiparts together
 	maxText       = 1 << 20   // bytes of a body
-	maxReferences = 200       // ids in References; the newest are kept
+	maxReferences = 200       // ids in References; the newest ids are kept
 	maxMessageID  = 998       // bytes: a line
 	maxSubject    = 998       // bytes: a line
-	maxAddresses  = 500       // in To and Cc each
-	maxProblems   = 50        // named by one message
+	maxAddresses  = 500       // in To and in Cc
+	maxProblems   = 50        // problems per message
 	maxName       = 200       // bytes of an attachment's name
-	maxHTML       = 256 << 10 // bytes of HTML that are turned into markdown
+	maxHTML       = 256 << 10 // bytes of HTML to convert to markdown
 )
 
 // Errors of Parse.
@@ -51,11 +50,11 @@ var (
 	ErrEmpty          = errors.New("the message has no header")
 )
 
-// Message is what a message says. Addresses are local@domain, the domain in lower case and ASCII;
-// ids are without < and >. Display names are left out: whoever sends chooses them.
+// Message is a parsed email. Addresses have the form local@domain, with the domain in lower case and ASCII;
+// ids are without < and >. Display names are omitted, because the sender chooses them freely.
 type Message struct {
 	Header        []Field // all fields, from the top
-	From          string  // the one address in the one From field; "" where there is not exactly one
+	From          string  // the one address in the one From field; "" if there is not exactly one
 	To, Cc        []string
 	ReplyTo       []string
 	Subject       string    // one line; "" where there is none
@@ -63,38 +62,38 @@ type Message struct {
 	MessageID     string
 	InReplyTo     string
 	References    []string // oldest first
-	AutoSubmitted string   // in lower case, without parameters; "" where there is none
-	ListID        string   // what stands in the < and > of List-Id
+	AutoSubmitted string   // in lower case, without parameters; "" if missing
+	ListID        string   // the text between < and > in List-Id
 	Precedence    string   // in lower case
 	Body          string   // valid UTF-8 with LF as line end
-	Markdown      bool     // Body is markdown, as sent or made from HTML; otherwise it is plain text
-	HTML          string   // the HTML of the text, where the message has it
+	Markdown      bool     // Body is markdown, as sent or converted from HTML; otherwise it is plain text
+	HTML          string   // the HTML of the text, if the message has HTML
 	Attachments   []Attachment
-	Bounce        *Bounce  // what a delivery status report says; nil in other messages
-	Repeated      []string // fields that must stand once and stand more often; the first one counts here
-	Problems      []string // what could not be read, as sentences without their end
+	Bounce        *Bounce  // the content of a delivery status report; nil in other messages
+	Repeated      []string // fields that may occur only once and occur repeatedly; the first one counts
+	Problems      []string // faults, as sentences without their full stop
 	Hash          [32]byte // see hash
 
-	parts int // that were read
+	parts int // parts read so far
 }
 
-// Attachment is a file that came with a message.
+// Attachment is a file in a message.
 type Attachment struct {
 	Name string // a file name without folders, never ""
 	Type string // such as image/png
 	Data []byte
 }
 
-// Automatic reports whether a program wrote the message, or a list sent it on: nobody answers it by
-// a program. Spec: RFC 3834 2.
+// Automatic reports whether a program wrote the message or a mailing list forwarded it. No program should
+// answer such a message. Spec: RFC 3834 2.
 func (m *Message) Automatic() bool {
 	auto := m.AutoSubmitted != "" && m.AutoSubmitted != "no"
 	bulk := m.Precedence == "bulk" || m.Precedence == "list" || m.Precedence == "junk"
 	return auto || bulk || m.ListID != "" || m.Bounce != nil
 }
 
-// Parse reads a message. Errors: ErrTooLarge, ErrHeaderTooLarge, ErrLoop, ErrEmpty; everything else
-// is named in Problems. The message does not share memory with raw.
+// Parse parses a message. It returns ErrTooLarge, ErrHeaderTooLarge, ErrLoop or ErrEmpty; it reports every
+// other fault in Problems. The message does not share memory with raw.
 func Parse(raw []byte) (*Message, error) {
 	if len(raw) > MaxBytes {
 		return nil, ErrTooLarge
@@ -117,15 +116,15 @@ func Parse(raw []byte) (*Message, error) {
 	return m, nil
 }
 
-// problem notes what could not be read.
+// problem records something that could not be read.
 func (m *Message) problem(format string, args ...any) {
 	if len(m.Problems) < maxProblems {
 		m.Problems = append(m.Problems, fmt.Sprintf(format, args...))
 	}
 }
 
-// setText makes the body of the pieces of text that the parts hold. They stay plain where each has a
-// plain version.
+// setText makes the body from the texts of the parts. The body is plain text if every text has a plain
+// version, and otherwise markdown.
 func (m *Message) setText(pieces []piece) {
 	var plain, html []string
 	for _, p := range pieces {

@@ -12,11 +12,11 @@ import (
 	"mailtree/maildir/format"
 )
 
-// piece is a text that a message shows, in the versions that it has.
+// piece is a text that a message shows, in one or both versions.
 type piece struct{ plain, html string }
 
-// part reads one part and those in it, and returns the texts that it shows. Its attachments it adds
-// to the message. A part that does not say what it is has the type byDefault.
+// part reads a part and the parts inside, and returns the texts that it shows. It adds attachments to the
+// message. byDefault is the type of a part without a Content-Type.
 func (m *Message) part(header []Field, body []byte, depth int, byDefault string) []piece {
 	kind, params := m.contentType(header, byDefault)
 	if strings.HasPrefix(kind, "multipart/") {
@@ -47,7 +47,7 @@ func (m *Message) part(header []Field, body []byte, depth int, byDefault string)
 	return nil
 }
 
-// multipart reads the parts of a part.
+// multipart reads the parts of a multipart.
 func (m *Message) multipart(kind string, parts [][]byte, depth int) (pieces []piece) {
 	byDefault := "text/plain"
 	if kind == "multipart/digest" {
@@ -78,10 +78,10 @@ func (m *Message) multipart(kind string, parts [][]byte, depth int) (pieces []pi
 	return pieces
 }
 
-// mediaType is two words with a slash between. Spec: RFC 2045 5.1.
+// mediaType matches two words with a slash between them. Spec: RFC 2045 5.1.
 var mediaType = regexp.MustCompile(`^[^\x00-\x20\x7f-\x{10ffff}()<>@,;:\\"/\[\]?=]+/[^\x00-\x20\x7f-\x{10ffff}()<>@,;:\\"/\[\]?=]+$`)
 
-// contentType is the media type of a part with its parameters.
+// contentType returns the media type of a part, and its parameters.
 func (m *Message) contentType(header []Field, byDefault string) (kind string, params map[string]string) {
 	field := value(header, "Content-Type")
 	if strings.TrimSpace(field) == "" {
@@ -95,10 +95,11 @@ func (m *Message) contentType(header []Field, byDefault string) (kind string, pa
 	return kind, params
 }
 
-// parameter finds a name, "=", and a word or quoted text.
+// parameter matches a name, "=", and a word or quoted text.
 var parameter = regexp.MustCompile(`;\s*([^=;"]*?)\s*=\s*(?:"([^"]*)|([^;]*))`)
 
-// parameters reads a value with parameters. Where it breaks the rules it takes what reads like some.
+// parameters parses a value with parameters. From an invalid field it takes whatever looks like a
+// parameter.
 func (m *Message) parameters(field string) (value string, params map[string]string) {
 	value, params, err := mime.ParseMediaType(field)
 	if err == nil && !strings.Contains(field, "*") {
@@ -121,7 +122,7 @@ func (m *Message) parameters(field string) (value string, params map[string]stri
 	return strings.ToLower(strings.TrimSpace(value)), params
 }
 
-// extendedValue reads charset'language'text with percent signs. Spec: RFC 2231 4.
+// extendedValue decodes charset'language'text with percent signs. Spec: RFC 2231 4.
 func extendedValue(s string) string {
 	parts := strings.SplitN(s, "'", 3)
 	if len(parts) != 3 {
@@ -138,11 +139,11 @@ func extendedValue(s string) string {
 	return decoded
 }
 
-// split cuts a multipart at the lines with its boundary. What stands before the first and behind the
-// last of them is no part.
+// split splits a multipart at its boundary lines. Text before the first and after the last boundary is not
+// a part.
 func (m *Message) split(body []byte, boundary string) (parts [][]byte) {
 	mark := []byte("--" + boundary)
-	begin := -1 // of the part that is under way
+	begin := -1 // beginning of the current part
 	at := 0
 	for line := range bytes.Lines(body) {
 		text := bytes.TrimRight(line, " \t\r\n")
@@ -167,12 +168,12 @@ func (m *Message) split(body []byte, boundary string) (parts [][]byte) {
 	return parts
 }
 
-// withoutLineEnd takes the line end away that belongs to the boundary behind it.
+// withoutLineEnd removes the line end that belongs to the next boundary.
 func withoutLineEnd(part []byte) []byte {
 	return bytes.TrimSuffix(bytes.TrimSuffix(part, []byte("\n")), []byte("\r"))
 }
 
-// fileName is the name that a part has as a file; "" where it has none.
+// fileName returns the file name of a part; "" if it has none.
 func (m *Message) fileName(header []Field, params map[string]string) string {
 	_, disposition := m.parameters(value(header, "Content-Disposition"))
 	name := disposition["filename"]
@@ -182,7 +183,7 @@ func (m *Message) fileName(header []Field, params map[string]string) string {
 	return cleanName(m.readable(name))
 }
 
-// cleanName is a name as a file of any system may have it, without folders.
+// cleanName returns a name without folders that is valid on every system.
 func cleanName(name string) string {
 	name = oneLine(strings.ToValidUTF8(name, "\ufffd"))
 	name = path.Base(strings.ReplaceAll(name, `\`, "/"))
@@ -202,7 +203,7 @@ func cleanName(name string) string {
 	return format.Cut(name, maxName)
 }
 
-// extensions are the endings of names that attachments without one get.
+// extensions are the file extensions for attachments without a name.
 var extensions = map[string]string{
 	"text/plain": ".txt", "text/html": ".html", "text/calendar": ".ics", "text/csv": ".csv", "text/x-patch": ".patch",
 	"message/rfc822": ".eml", "message/delivery-status": ".txt", "text/rfc822-headers": ".txt", "application/pdf": ".pdf",
