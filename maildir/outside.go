@@ -290,7 +290,7 @@ func (p *Project) EmailIDs(ctx context.Context, m *format.Message) (inReplyTo st
 func (p *Project) TellUnsent(ctx context.Context, m *format.Message, items []outgoing.Item) error {
 	var failed, unknown strings.Builder
 	for _, i := range items {
-		name, retry := i.To, fmt.Sprintf(" (`mailtree gateway queue --retry %s`)", i.ID)
+		name, retry := i.To, fmt.Sprintf(" (%s in the queue of mail to be sent)", i.ID)
 		if !slices.Contains(slices.Concat(m.To, m.CC), i.To) {
 			name, retry = "a recipient in bcc", ""
 		}

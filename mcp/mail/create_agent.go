@@ -24,7 +24,7 @@ func (t *Toolset) createAgent() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "create_agent",
 		Hints: tool.Adds(),
-		About: "Register an agent identity with a memorable name in a project, which is made when it is new.",
+		About: "Register an agent identity with a memorable name; a new project is made.",
 		Out:   createdShape{},
 	}, func(ctx context.Context, r *agentRequest) (any, error) {
 		p, err := t.store.EnsureProject(ctx, r.Project)

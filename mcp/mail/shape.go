@@ -89,11 +89,11 @@ type Message struct {
 	InReplyTo   string            `json:"in_reply_to,omitempty"`
 	References  []string          `json:"references,omitempty"`
 	MessageID   string            `json:"message_id,omitempty"`
-	Date        string            `json:"date,omitempty" jsonschema:"that mail from elsewhere gives itself"`
+	Date        string            `json:"date,omitempty"`
 	ReplyTo     []string          `json:"reply_to,omitempty"`
 	MediaType   string            `json:"media_type,omitempty"`
 	HTML        string            `json:"html,omitempty"`
-	Verified    bool              `json:"verified" jsonschema:"a trusted server sealed it as it is"`
+	Verified    bool              `json:"verified" jsonschema:"sealed by a trusted server"`
 	Auth        string            `json:"auth" jsonschema:"who vouches for the sender; self-asserted: nobody"`
 	Attachments []attachmentShape `json:"attachments"`
 	Omitted     int               `json:"attachments_omitted,omitempty"`

@@ -36,7 +36,7 @@ func (t *Toolset) whois() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "whois",
 		Hints: tool.Reads(),
-		About: "Look up one agent: profile, last activity, unread count, claims, commits, how far it is with its mail.",
+		About: "Look up one agent: profile, last activity, unread count, claims, commits.",
 		Out:   Whois{},
 	}, func(ctx context.Context, r *whoisRequest) (any, error) {
 		p, note, err := t.project(ctx, r.Project)
