@@ -60,7 +60,7 @@ func (p *Project) refuseOutside(ctx context.Context, guest bool, s *strangers) e
 // UnknownSender is the sender of mail from outside that does not have exactly one. Nothing is sent to it.
 const UnknownSender = "unknown-sender@invalid"
 
-var unknownSender = refusal.Invalid("Nothing was sent: {name} {arg} stands for the sender of mail that does not name one. Nobody gets " +
+var toUnknownSender = refusal.Invalid("Nothing was sent: {name} {arg} stands for the sender of mail that does not name one. Nobody gets " +
 	"mail there.")
 
 // refuseAutomatic refuses the answer of a program to mail from outside that is automatic, so that two programs do
@@ -85,8 +85,8 @@ func (p *Project) refuseAutomatic(ctx context.Context, d *Draft) error {
 	}
 }
 
-// savedOutside refuses a file in an outbox with recipients at other domains: a `git pull` can bring such a file.
-var savedOutside = refusal.Invalid("{name} {arg} is at another domain, and a file in an outbox mails nobody there, because others can put " +
+// fromFileOutside refuses a file in an outbox with recipients at other domains: a `git pull` can bring such a file.
+var fromFileOutside = refusal.Invalid("{name} {arg} is at another domain, and a file in an outbox mails nobody there, because others can put " +
 	"it there by Git: send it from the command line, the page or a tool.")
 
 // isAgent reports whether a party of a message is an agent and no address, of whichever domain.

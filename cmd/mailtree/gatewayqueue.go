@@ -42,23 +42,21 @@ func gatewayCheckCommand(p *program) *cobra.Command {
 	f := &deskFlags{}
 	c.Flags().BoolVar(&f.json, "json", false, "print the answer as JSON")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		return p.atMailboxes(c.Context(), f, func(ctx context.Context, d *deskWork) error {
-			bad := false
-			err := askVerb(ctx, d, "check-address", mcpserver.CheckAsk{Address: args[0]}, func(found *checked) error {
-				for _, l := range found.Findings {
-					mark := "ok"
-					if !l.OK {
-						mark, bad = "!!", true
-					}
-					d.Printf("%s  %s\n", mark, cli.Line(l.Text))
+		bad := false
+		err := askAndShow(c.Context(), p, f, "check-address", mcpserver.CheckAsk{Address: args[0]}, func(d *deskWork, found *checked) error {
+			for _, l := range found.Findings {
+				mark := "ok"
+				if !l.OK {
+					mark, bad = "!!", true
 				}
-				return nil
-			})
-			if err == nil && bad {
-				err = &exitError{code: exitFailed}
+				d.Printf("%s  %s\n", mark, cli.Line(l.Text))
 			}
-			return err
+			return nil
 		})
+		if err == nil && bad {
+			err = &exitError{code: exitFailed}
+		}
+		return err
 	}
 	return c
 }
@@ -78,11 +76,9 @@ func gatewayQueueCommand(p *program) *cobra.Command {
 	c.Flags().StringVar(&ask.Drop, "drop", "", "do not send the item of this id")
 	c.MarkFlagsMutuallyExclusive("retry", "drop")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		return p.atMailboxes(c.Context(), f, func(ctx context.Context, d *deskWork) error {
-			return askVerb(ctx, d, "queue", ask, func(q *mcpserver.Queued) error {
-				showQueue(d, q.Items)
-				return nil
-			})
+		return askAndShow(c.Context(), p, f, "queue", ask, func(d *deskWork, q *mcpserver.Queued) error {
+			showQueue(d, q.Items)
+			return nil
 		})
 	}
 	return c

@@ -32,9 +32,11 @@ func mailboxCommand(p *program) *cobra.Command {
 	return c
 }
 
-// atMailboxes calls do with a client of the server. Where no server runs, one is started in the background,
-// which makes the store.
-func (p *program) atMailboxes(ctx context.Context, f *deskFlags, do func(context.Context, *deskWork) error) error {
+// askAndShow has the server run a verb of its socket, in the project of the flags if they name one, and prints the
+// answer: see present. Where no server runs, one is started in the background, which makes the store.
+func askAndShow[T any](
+	ctx context.Context, p *program, f *deskFlags, verb string, ask any, show func(d *deskWork, answer *T) error,
+) error {
 	d := &deskWork{Screen: cli.NewScreen(p.std.out, p.variable), json: f.json}
 	if f.project != "" {
 		var err error
@@ -44,7 +46,7 @@ func (p *program) atMailboxes(ctx context.Context, f *deskFlags, do func(context
 	}
 	return p.asCommand(ctx, p.dial, func(ctx context.Context, c *cli.Client) error {
 		d.Client = c
-		return do(ctx, d)
+		return askVerb(ctx, d, verb, ask, func(answer *T) error { return show(d, answer) })
 	})
 }
 
@@ -64,11 +66,9 @@ func mailboxCreateCommand(p *program) *cobra.Command {
 				return &exitError{exitUsage, fmt.Errorf("--owner: this machine has no user %q", *owner)}
 			}
 		}
-		return p.atMailboxes(c.Context(), f, func(ctx context.Context, d *deskWork) error {
-			return askVerb(ctx, d, "mailbox-create", ask, func(m *mcpserver.MailboxLine) error {
-				d.Printf("%s\n", m.Address)
-				return nil
-			})
+		return askAndShow(c.Context(), p, f, "mailbox-create", ask, func(d *deskWork, m *mcpserver.MailboxLine) error {
+			d.Printf("%s\n", m.Address)
+			return nil
 		})
 	}
 	return c
@@ -82,11 +82,9 @@ func mailboxListCommand(p *program) *cobra.Command {
 	}
 	f := p.addDeskFlags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		return p.atMailboxes(c.Context(), f, func(ctx context.Context, d *deskWork) error {
-			return askVerb(ctx, d, "mailboxes", struct{}{}, func(l *mcpserver.Mailboxes) error {
-				showMailboxes(d, l)
-				return nil
-			})
+		return askAndShow(c.Context(), p, f, "mailboxes", struct{}{}, func(d *deskWork, l *mcpserver.Mailboxes) error {
+			showMailboxes(d, l)
+			return nil
 		})
 	}
 	return c
@@ -127,11 +125,9 @@ func mailboxDeleteCommand(p *program) *cobra.Command {
 	force := c.Flags().Bool("force", false, "also where there is mail in it, which is then only in the history and in others' mailboxes")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		ask := mcpserver.MailboxAsk{Mailbox: args[0], Force: *force}
-		return p.atMailboxes(c.Context(), f, func(ctx context.Context, d *deskWork) error {
-			return askVerb(ctx, d, "mailbox-delete", ask, func(m *mcpserver.MailboxLine) error {
-				d.Printf("deleted %s: %d in its inbox, %d sent\n", m.Address, m.Total, m.Sent)
-				return sayNeeded(ctx, d, m)
-			})
+		return askAndShow(c.Context(), p, f, "mailbox-delete", ask, func(d *deskWork, m *mcpserver.MailboxLine) error {
+			d.Printf("deleted %s: %d in its inbox, %d sent\n", m.Address, m.Total, m.Sent)
+			return sayNeeded(c.Context(), d, m)
 		})
 	}
 	return c
@@ -173,11 +169,9 @@ func mailboxTrustCommand(p *program) *cobra.Command {
 		case len(args) == 2:
 			ask.Trust = args[1]
 		}
-		return p.atMailboxes(c.Context(), f, func(ctx context.Context, d *deskWork) error {
-			return askVerb(ctx, d, "mailbox-trust", ask, func(s *mcpserver.Senders) error {
-				showSenders(d, s)
-				return nil
-			})
+		return askAndShow(c.Context(), p, f, "mailbox-trust", ask, func(d *deskWork, s *mcpserver.Senders) error {
+			showSenders(d, s)
+			return nil
 		})
 	}
 	return c
@@ -212,11 +206,9 @@ func mailboxHookListCommand(p *program) *cobra.Command {
 	f := p.addDeskFlags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		ask := mcpserver.MailboxAsk{Mailbox: strings.Join(args, "")}
-		return p.atMailboxes(c.Context(), f, func(ctx context.Context, d *deskWork) error {
-			return askVerb(ctx, d, "mailbox-hooks", ask, func(l *mcpserver.Hooks) error {
-				showHooks(d, l)
-				return nil
-			})
+		return askAndShow(c.Context(), p, f, "mailbox-hooks", ask, func(d *deskWork, l *mcpserver.Hooks) error {
+			showHooks(d, l)
+			return nil
 		})
 	}
 	return c
@@ -258,11 +250,9 @@ func mailboxHookAddCommand(p *program) *cobra.Command {
 	c.RunE = func(c *cobra.Command, args []string) error {
 		h.Event, h.Cmd = args[1], args[2:]
 		ask := mcpserver.MailboxAsk{Mailbox: args[0], Hook: h}
-		return p.atMailboxes(c.Context(), f, func(ctx context.Context, d *deskWork) error {
-			return askVerb(ctx, d, "mailbox-hook", ask, func(made *hook.Hook) error {
-				d.Printf("%s\n", made.Name)
-				return nil
-			})
+		return askAndShow(c.Context(), p, f, "mailbox-hook", ask, func(d *deskWork, made *hook.Hook) error {
+			d.Printf("%s\n", made.Name)
+			return nil
 		})
 	}
 	return c
@@ -277,11 +267,9 @@ func mailboxHookRemoveCommand(p *program) *cobra.Command {
 	f := p.addDeskFlags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		ask := mcpserver.MailboxAsk{Hook: hook.Hook{Name: args[0]}}
-		return p.atMailboxes(c.Context(), f, func(ctx context.Context, d *deskWork) error {
-			return askVerb(ctx, d, "mailbox-unhook", ask, func(gone *hook.Hook) error {
-				d.Printf("removed %s\n", gone.Name)
-				return nil
-			})
+		return askAndShow(c.Context(), p, f, "mailbox-unhook", ask, func(d *deskWork, gone *hook.Hook) error {
+			d.Printf("removed %s\n", gone.Name)
+			return nil
 		})
 	}
 	return c
