@@ -224,3 +224,14 @@ func TestBouncedLater(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
+
+// TestSaveGone: nothing is sent of a project that was moved away, because nothing would be known of it after.
+func TestSaveGone(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	i := s.send(t, maildir.Draft{To: []string{"cat@example.org"}, Body: "b"})
+	i.Project, i.State = "gone-12345678", outgoing.Sending
+	if err := s.Save(t.Context(), i); !errors.Is(err, maildir.ErrNotFound) {
+		t.Errorf("the end of a message would go out: %v", err)
+	}
+}

@@ -1,0 +1,57 @@
+package out
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mailtree/maildir/outgoing"
+)
+
+// tarpit takes mail for good.example at once, and mail for every other domain once it is told to.
+type tarpit struct {
+	free  chan struct{}
+	under atomic.Int32 // slow deliveries at a time
+	most  atomic.Int32
+}
+
+func (p *tarpit) Deliver(_ context.Context, i *outgoing.Item, _ []byte, _ func() error) (string, error) {
+	if !strings.HasSuffix(i.To, "@good.example") {
+		p.most.Store(max(p.most.Load(), p.under.Add(1)))
+		<-p.free
+		p.under.Add(-1)
+	}
+	return "250 ok", nil
+}
+
+// TestSlowDomain: many items to a domain whose servers are slow leave room for others.
+func TestSlowDomain(t *testing.T) {
+	t.Parallel()
+	store := &memory{items: map[string]outgoing.Item{}}
+	add := func(to string) {
+		i := outgoing.Item{ID: to, Message: to, To: to, State: outgoing.Queued, Queued: start, Next: start}
+		store.items[to] = i
+	}
+	for n := range 4 * maxParallel {
+		add(fmt.Sprintf("u%d@slow.example", n))
+	}
+	add("ann@good.example")
+	p := &tarpit{free: make(chan struct{})}
+	q := NewQueue(store, p, func() time.Time { return start }, slog.New(slog.DiscardHandler))
+	for sent := false; !sent; {
+		if _, err := q.pass(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		i, err := store.Get(t.Context(), "ann@good.example")
+		sent = err == nil && i.State == outgoing.Sent
+	}
+	close(p.free)
+	q.wg.Wait()
+	if most := p.most.Load(); most > maxToDomain {
+		t.Errorf("%d deliveries to one domain at a time", most)
+	}
+}

@@ -1,0 +1,67 @@
+package maildir_test
+
+import (
+	"testing"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+	"mailtree/maildir/format"
+	"mailtree/maildir/index"
+)
+
+// awaited runs call, which begins to wait, and returns a function that returns the result of call.
+func awaited[T any](t *testing.T, call func(w maildir.Waiting) (T, error)) (result func() T) {
+	t.Helper()
+	waits, done := make(chan struct{}), make(chan T, 1)
+	go func() {
+		got, err := call(maildir.Waiting{For: maildir.MaxWait, Admit: func() error { close(waits); return nil }})
+		if err != nil {
+			t.Error(err)
+		}
+		done <- got
+	}()
+	<-waits
+	return func() T { return <-done }
+}
+
+// TestUntrustedEndsNoWait: an agent that waits for mail goes on waiting when untrusted mail of another domain
+// comes. That mail is not verified, and is on the page when mail comes that counts.
+func TestUntrustedEndsNoWait(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.Config{NoWatcher: true})
+	p := projectIn(t, s.Store, "Ann", "Bob")
+	page := awaited(t, func(w maildir.Waiting) (*maildir.InboxPage, error) {
+		return p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, false, w)
+	})
+	receive(t, p, email(func(in *maildir.Incoming) { in.Auth = "none" }))
+	send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Body: "b"})
+	got := page()
+	if len(got.Messages) != 2 || got.Messages[0].From != "Ann" {
+		t.Fatalf("the wait ended with %+v", got.Messages)
+	}
+	if _, ok := s.VerifiedIn(&got.Messages[1].MessageRow); ok {
+		t.Error("mail for which nobody vouches is verified")
+	}
+}
+
+// TestReplyFromOutside: the answer to a question is that of the address that was asked, if its domain vouches
+// for it, and not that of a stranger who names the question.
+func TestReplyFromOutside(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{NoWatcher: true, Outside: maildir.Outside{Allow: []string{"*"}}}, "Bob")
+	asked := send(t, p, "Bob", maildir.Draft{To: []string{"ann@example.org"}, Body: "question"})
+	reply := awaited(t, func(w maildir.Waiting) (*index.Delivery, error) {
+		return p.Box("Bob", format.Origin{}).AwaitReply(t.Context(), asked, w, nil)
+	})
+	answer := func(from, auth string) string {
+		return receive(t, p, email(func(in *maildir.Incoming) {
+			in.From, in.Auth, in.Body, in.InReplyTo = from, auth, from+auth, asked.ID+"@mailtree.local"
+		}))
+	}
+	answer("ann@example.org", "none")
+	answer("eve@example.org", "dmarc:example.org")
+	id := answer("ann@example.org", "dmarc:example.org")
+	if got := reply(); got == nil || got.ID != id {
+		t.Errorf("%+v", got)
+	}
+}
