@@ -260,9 +260,9 @@ func checkText(field refusal.Field, s string, limit int) error {
 	return e
 }
 
-// said are the fields that Draft and format.Message both have, by name and type: what the sender says. HTML is
+// shared are the fields that Draft and format.Message both have, by name and type: what the sender says. HTML is
 // not one of them: the field of Variants is the text, that of format.Message a path.
-var said = func() (both []struct{ inDraft, inMessage int }) {
+var shared = func() (both []struct{ inDraft, inMessage int }) {
 	message := reflect.TypeFor[format.Message]()
 	for f := range reflect.TypeFor[Draft]().Fields() {
 		if m, ok := message.FieldByName(f.Name); ok && len(m.Index) == 1 && m.Type == f.Type {
@@ -274,7 +274,7 @@ var said = func() (both []struct{ inDraft, inMessage int }) {
 
 // fillFrom takes over what the sender of m says.
 func (d *Draft) fillFrom(m *format.Message) {
-	for _, f := range said {
+	for _, f := range shared {
 		reflect.ValueOf(d).Elem().Field(f.inDraft).Set(reflect.ValueOf(m).Elem().Field(f.inMessage))
 	}
 }
@@ -282,7 +282,7 @@ func (d *Draft) fillFrom(m *format.Message) {
 // message returns the draft as a message without id and time.
 func (d *Draft) message(project string, files []attachment.File) format.Message {
 	m := format.Message{Project: project, From: d.from, Origin: d.origin}
-	for _, f := range said {
+	for _, f := range shared {
 		reflect.ValueOf(&m).Elem().Field(f.inMessage).Set(reflect.ValueOf(d).Elem().Field(f.inDraft))
 	}
 	if m.Importance == "" {
