@@ -9,7 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// TestBounds takes bodies that are slow to parse, and measures the CPU of each, one after the other.
+// TestBounds takes bodies that are slow to parse. No body may cost more CPU than allowed: BenchmarkHostile shows what each
+// costs.
 func TestBounds(t *testing.T) {
 	for name, body := range hostile(worst) {
 		t.Run(name, func(t *testing.T) {
@@ -91,6 +92,6 @@ func cpu(t *testing.T) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// allowed is the time that one body may take: twice the measured time, and as much again for the garbage
-// collector, which runs in parallel.
-const allowed = 2 * time.Second * slow
+// allowed is the CPU that one body may take. The slowest body takes a tenth of it on an idle machine, and beside other
+// work up to eight times as much as there; a parser that is cubic takes hundreds of times as much.
+const allowed = 20 * time.Second * slow
