@@ -10,10 +10,10 @@ import (
 
 // Stop says that claims that are still in force have stopped an agent.
 type Stop struct {
-	Agent string // "" if unknown
-	Doing string // as in claim.Stopped
-	At    time.Time
-	By    []claim.Blocked
+	Agent string          `json:"agent"` // "" if unknown
+	Doing string          `json:"doing"` // as in claim.Stopped
+	At    time.Time       `json:"at"`
+	By    []claim.Blocked `json:"by"`
 }
 
 // stoppedFor is how long a stopped agent counts as waiting.

@@ -11,12 +11,12 @@ import (
 // Unwoken is an agent whose mail lies unread, and nobody can be woken for it: it never was a session,
 // or of its sessions all have ended, or none could be reached.
 type Unwoken struct {
-	Agent  string
-	Unread int       // at most seat.Most
-	Since  time.Time // the oldest of them
-	Age    time.Duration
-	Never  bool // it was no session
-	Ended  bool // all of its sessions
+	Agent  string        `json:"agent"`
+	Unread int           `json:"unread"` // at most seat.Most
+	Since  time.Time     `json:"since"`  // the oldest of them
+	Age    time.Duration `json:"age_ns"`
+	Never  bool          `json:"never"` // it was no session
+	Ended  bool          `json:"ended"` // all of its sessions
 }
 
 // UnwokenAfter is how long mail lies before anybody is told that it does.

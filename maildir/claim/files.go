@@ -205,8 +205,8 @@ func (c *Intent) Concerns(r *Row) bool {
 
 // Blocked is a claim that blocks a change.
 type Blocked struct {
-	Claim Row
-	Paths []string // the changed paths that the claim covers, as they were given
+	Claim Row      `json:"claim"`
+	Paths []string `json:"paths"` // the changed paths that the claim covers, as they were given
 }
 
 // Blocking returns the claims of other agents that block the change: live exclusive claims that cover one

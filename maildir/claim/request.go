@@ -12,9 +12,9 @@ import (
 // Row is a claim as the index stores it.
 type Row struct {
 	format.Claim
-	Path       string // the claim's file
-	Released   bool   // a .released file lies beside it
-	ReleasedAt time.Time
+	Path       string    `json:"file"`     // the claim's file
+	Released   bool      `json:"released"` // a .released file lies beside it
+	ReleasedAt time.Time `json:"released_at,omitzero"`
 }
 
 // Live reports whether the claim is in force at now.

@@ -9,12 +9,12 @@ import (
 
 // Claim is the content of a claim file: an agent's lease on a path pattern. See docs/tree.md, "A claim".
 type Claim struct {
-	Pattern   string // "path" in the file: a path or glob relative to the code repository's root
-	Agent     string
-	Exclusive bool
-	Reason    string
-	Created   time.Time
-	Expires   time.Time
+	Pattern   string    `json:"path"` // a path or glob relative to the code repository's root
+	Agent     string    `json:"agent"`
+	Exclusive bool      `json:"exclusive"`
+	Reason    string    `json:"reason"`
+	Created   time.Time `json:"created"`
+	Expires   time.Time `json:"expires"`
 }
 
 // ParseClaim reads a claim file. The error is a *tree.FormatError.

@@ -102,6 +102,15 @@ type Index interface {
 	// DeliveredAt.
 	Receipts(ctx context.Context, project string, ids ...string) (map[string][]Receipt, error)
 	Counts(ctx context.Context, project, agent string) (Counts, error)
+
+	// Due returns, in any order, the messages that may wait for an agent: unread, or asking it for an
+	// acknowledgement, or recently received; and those for which the agent may wait: its own that ask for
+	// acknowledgements, or recently sent. It leaves out archived ones.
+	Due(ctx context.Context, q DueQuery) ([]Due, error)
+	// Replied returns, by cursor, who has written after messages in their threads.
+	Replied(ctx context.Context, project, agent string, cursors []int64) (map[int64]Replied, error)
+	// Outlines returns, by cursor, what the threads of messages are about.
+	Outlines(ctx context.Context, project string, cursors []int64) (map[int64]Outline, error)
 	Box(ctx context.Context, q BoxQuery) ([]BoxRow, error) // by file name, last first; [] past the end
 
 	// Search finds messages. It returns ErrInvalid for a cursor that it did not return.
@@ -192,10 +201,23 @@ type MessageRow struct {
 	BodyNext  int64 // offset of the rest of the body, if a Room had no space for it; 0: Body goes to the end
 }
 
-// IsQuestion reports whether a message asks for an answer: whether its subject ends with a question mark.
-func (m *MessageRow) IsQuestion() bool {
-	subject := strings.TrimSpace(m.Subject)
-	return strings.HasSuffix(subject, "?") || strings.HasSuffix(subject, "？")
+// IsQuestion reports whether a message asks for an answer: see IsQuestion.
+func (m *MessageRow) IsQuestion() bool { return IsQuestion(m.Subject) }
+
+// IsQuestion reports whether a message with that subject asks for an answer: whether it ends with a question
+// mark. The subject of a reply is that of the question, so a reply asks for none.
+func IsQuestion(subject string) bool {
+	subject = strings.TrimSpace(subject)
+	ends := strings.HasSuffix(subject, "?") || strings.HasSuffix(subject, "？")
+	return ends && WithoutRe(subject) == subject
+}
+
+// WithoutRe returns a subject without the "Re:" with which replies begin.
+func WithoutRe(subject string) string {
+	for len(subject) > 3 && strings.EqualFold(subject[:3], "re:") {
+		subject = strings.TrimSpace(subject[3:])
+	}
+	return subject
 }
 
 // Readers returns the agents other than the sender who have read the message, from its receipts.
@@ -278,6 +300,43 @@ type InboxQuery struct {
 	// received or sent. Thread selects this thread, oldest first; Before is then a cursor of such a page.
 	// "" selects the inbox.
 	ID, Thread string
+}
+
+// DueQuery asks for the messages that may wait.
+type DueQuery struct {
+	Project, Agent string
+	Since          time.Time // what is recent
+	Most           int       // of each of the kinds the newest: unread, urgent and unread, asking, recent, sent and asking, sent
+}
+
+// Due is a message that may wait for an agent, or for which the agent may wait.
+type Due struct {
+	Cursor     int64
+	Thread     string // its own id if it is in no thread
+	From       string
+	Subject    string
+	Importance string
+	Kind       string   // to, cc, bcc; KindSent: the agent's own
+	Unread     bool     // by the agent
+	Asks       bool     // for an acknowledgement that was not given
+	ID         string   // of the agent's own
+	Of         []string // of the agent's own: with Asks the agents that have not acknowledged, by name; else To
+}
+
+// Replied says who has written after a message in its thread.
+type Replied struct {
+	ByAgent  bool // the agent of the question
+	ByOthers bool // somebody else than the message's sender
+}
+
+// Outline is what a list of threads shows of a message and its thread.
+type Outline struct {
+	ID        string // of the message
+	Created   time.Time
+	Beginning string // of the message's body: at most 500 characters
+	Subject   string // of the thread's first message
+	Messages  int    // in the thread
+	Files     int    // attachments of all of them
 }
 
 // ThreadQuery selects messages of one thread, oldest first.

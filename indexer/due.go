@@ -1,0 +1,122 @@
+package indexer
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"mailtree/maildir/index"
+)
+
+// threadOf is SQL for the thread of a message m: its own id if it is in none.
+const threadOf = "ifnull(nullif(m.thread, ''), m.id)"
+
+// dueColumns are the columns of a message m that each of the texts below begins with.
+const dueColumns = "SELECT m.row, " + threadOf + ", m.sender, m.subject, m.importance, "
+
+// receivedText lists the deliveries to an agent that may wait. Its parts share no row.
+var receivedText = dueColumns + "d.fact, (d.read = 0) + 2 * (d.asks AND NOT d.ack) FROM (" +
+	receivedPart("INDEXED BY deliveries_unread", "read = 0 AND urgent = 0") + " UNION ALL " +
+	receivedPart("INDEXED BY deliveries_urgent", "read = 0 AND urgent = 1") + " UNION ALL " +
+	receivedPart("INDEXED BY deliveries_awaiting", "read = 1 AND asks = 1 AND ack = 0 AND archived = 0") + " UNION ALL " +
+	receivedPart("", "row >= ?3 AND read = 1 AND asks = 0 AND ack = 0 AND archived = 0 AND fact = 'to'") +
+	") d CROSS JOIN messages m ON m.row = d.row"
+
+// receivedPart is SQL for the newest deliveries to an agent that meet a condition.
+func receivedPart(by, where string) string {
+	return "SELECT * FROM (SELECT row, fact, read, asks, ack FROM deliveries " + by + " WHERE box = " + agentID + " AND " + where +
+		" ORDER BY row DESC LIMIT ?4 + 0)"
+}
+
+// owedText lists the messages that an agent sent and that others have to acknowledge, with their names.
+const owedText = dueColumns + "m.id, group_concat(a.name, ' ' ORDER BY a.name) " +
+	"FROM deliveries d INDEXED BY deliveries_asking CROSS JOIN messages m ON m.row = d.row CROSS JOIN agents a ON a.aid = d.box " +
+	"WHERE d.asks = 1 AND d.ack = 0 AND m.pid = ?1 AND m.sender = ?2 AND a.name <> ?2 GROUP BY m.row " +
+	"ORDER BY m.row DESC LIMIT ?3 + 0"
+
+// sentText lists the newest messages that an agent sent without asking for an acknowledgement.
+const sentText = dueColumns + "m.id, m.tos FROM deliveries d CROSS JOIN messages m ON m.row = d.row " +
+	"WHERE d.box = -" + agentID + " AND d.row >= ?3 AND m.ack = 0 ORDER BY d.row DESC LIMIT ?4 + 0"
+
+// Due lists what may wait: see index.Index.
+func (x *Index) Due(ctx context.Context, q index.DueQuery) ([]index.Due, error) {
+	v, err := x.view(ctx, receivedText, owedText, sentText)
+	if err != nil {
+		return nil, err
+	}
+	defer v.close()
+	args := []any{x.pid(q.Project), q.Agent, firstRow(q.Since.UnixMicro()), q.Most}
+	received, err := list(ctx, v, receivedText, args, func(scan scanner, d *index.Due) error {
+		var flags int
+		err := scan(&d.Cursor, &d.Thread, &d.From, &d.Subject, &d.Importance, &d.Kind, &flags)
+		d.Unread, d.Asks = flags&1 != 0, flags&2 != 0
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	own := func(scan scanner, d *index.Due) error {
+		d.Kind = index.KindSent
+		return scan(&d.Cursor, &d.Thread, &d.From, &d.Subject, &d.Importance, &d.ID, names{&d.Of})
+	}
+	owed, err := list(ctx, v, owedText, []any{args[0], q.Agent, q.Most}, func(scan scanner, d *index.Due) error {
+		d.Asks = true
+		return own(scan, d)
+	})
+	if err != nil {
+		return nil, err
+	}
+	sent, err := list(ctx, v, sentText, args, own)
+	return slices.Concat(received, owed, sent), err
+}
+
+// repliedText says of messages whether an agent, and whether another than the sender, has written in their
+// thread after them.
+const repliedText = "SELECT m.row, " +
+	"EXISTS (SELECT 1 FROM messages r WHERE " + later + " AND r.sender = ?2), " +
+	"EXISTS (SELECT 1 FROM messages r WHERE " + later + " AND r.sender <> m.sender) " +
+	"FROM json_each(?3) j CROSS JOIN messages m ON m.row = j.value"
+
+// inThreadOf is SQL for whether a message r names the thread of a message m.
+const inThreadOf = "r.pid = ?1 AND r.thread <> '' AND r.thread = " + threadOf + " COLLATE NOCASE AND r.thread = " + threadOf
+
+// later is SQL for whether a message r is in the thread of a message m and after it.
+const later = inThreadOf + " AND r.row > m.row"
+
+// Replied says which messages have answers: see index.Index.
+func (x *Index) Replied(ctx context.Context, slug, agent string, cursors []int64) (map[int64]index.Replied, error) {
+	all := make(map[int64]index.Replied, len(cursors))
+	err := x.each(ctx, repliedText, []any{x.pid(slug), agent, listedRows(cursors)}, func(scan scanner) error {
+		var row int64
+		var r index.Replied
+		err := scan(&row, &r.ByAgent, &r.ByOthers)
+		all[row] = r
+		return err
+	})
+	return all, err
+}
+
+// outlineText describes the threads of messages. The subject is that of the row with min(t.row).
+const outlineText = "SELECT m.row, m.id, m.created, substr(m.body, 1, 500), min(t.row), t.subject, count(*), " +
+	"sum(CASE WHEN instr(t.rest, '\"attachments\"') THEN json_array_length(t.rest, '$.attachments') ELSE 0 END) " +
+	"FROM json_each(?2) j CROSS JOIN messages m ON m.row = j.value CROSS JOIN messages t ON t.row IN (" +
+	"SELECT r.row FROM messages r WHERE " + inThreadOf + " UNION SELECT r.row FROM messages r WHERE r.pid = ?1 AND r.id = " + threadOf +
+	") GROUP BY m.row"
+
+// Outlines describes the threads of messages: see index.Index.
+func (x *Index) Outlines(ctx context.Context, slug string, cursors []int64) (map[int64]index.Outline, error) {
+	all := make(map[int64]index.Outline, len(cursors))
+	err := x.each(ctx, outlineText, []any{x.pid(slug), listedRows(cursors)}, func(scan scanner) error {
+		var row, first int64
+		var o index.Outline
+		err := scan(&row, &o.ID, instant{&o.Created}, &o.Beginning, &first, &o.Subject, &o.Messages, &o.Files)
+		all[row] = o
+		return err
+	})
+	return all, err
+}
+
+func listedRows(cursors []int64) string {
+	list, _ := json.Marshal(cursors) // numbers cannot fail
+	return string(list)
+}

@@ -1,0 +1,266 @@
+package maildir
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/index"
+	"mailtree/maildir/markdown"
+)
+
+// Waits is what waits for an agent in a project, in the order in which to look at it. The command line, the
+// page and the hooks' notices show it.
+type Waits struct {
+	Project string `json:"project"` // its slug
+	Agent   string `json:"agent"`   // need not exist: then nothing waits but the last three
+
+	// Groups of threads. Each has the urgent ones first, then the high ones, then the newest, at most 50. A
+	// thread is in the first group that it fits.
+	Answer []WaitingThread `json:"wants_answer"`   // ask the agent for an acknowledgement or an answer
+	New    []WaitingThread `json:"new"`            // have other unread mail
+	Owed   []WaitingThread `json:"you_wait_for"`   // others owe the agent an acknowledgement or an answer
+	More   int             `json:"more,omitempty"` // threads beyond those, in the newest 1,000 messages of a kind
+	Unread int             `json:"unread"`         // messages, all of them
+
+	Stopped    []Stop           `json:"stopped"`               // agents that claims stop
+	Asleep     []Unwoken        `json:"asleep"`                // agents with unread mail that nothing can wake
+	Broken     []format.Problem `json:"broken"`                // invalid files, the first 50
+	MoreBroken int              `json:"more_broken,omitempty"` // invalid files beyond those
+}
+
+// WaitingThread is a thread of which something waits.
+type WaitingThread struct {
+	Thread  string `json:"thread_id"`
+	Message string `json:"message_id"` // of what waits the most urgent, then the newest; for Owed the agent's own
+	Subject string `json:"subject"`    // the thread's own: that of its first message, without "Re:"
+
+	// People are the authors of what waits, the newest first; the agent itself only if nobody else is. For
+	// Owed they are those who owe.
+	People     []string `json:"people"`
+	Importance string   `json:"importance"` // the highest of what waits
+
+	// Why is "asks for an acknowledgement", "asks for an answer", "has not acknowledged" or "has not
+	// answered", the last two also with "have". It is "" for mail that is only new.
+	Why string `json:"why"`
+
+	Line     string    `json:"line"`     // the beginning of the message's text, without markup, in one line
+	Messages int       `json:"messages"` // in the thread
+	Waiting  int       `json:"waiting"`  // how many of them wait
+	Files    int       `json:"files"`    // attachments of the thread
+	At       time.Time `json:"at"`       // when the message was created
+}
+
+// Limits of Waits.
+const (
+	maxWaiting = 50   // threads of a group, and invalid files
+	maxDue     = 1000 // messages of each kind, the newest, that are looked at
+)
+
+// Waits returns what waits for the agent. It marks nothing. No list is nil.
+//
+// A message asks for an answer if it is a question to the agent, and the agent has neither acknowledged nor
+// archived it, nor written in its thread since. A question of the agent's own waits until somebody else has
+// written in its thread.
+func (b *Box) Waits(ctx context.Context) (*Waits, error) {
+	w := &Waits{Project: b.p.Slug, Agent: b.agent, Stopped: []Stop{}, Asleep: []Unwoken{}}
+	counts, err := b.Counts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w.Unread = counts.Unread
+	if err := b.listWaiting(ctx, w); err != nil {
+		return nil, err
+	}
+	stops, err := b.p.Stops(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w.Stopped = append(w.Stopped, stops...)
+	asleep, err := b.p.Unwoken(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w.Asleep = append(w.Asleep, asleep...)
+	if w.Broken, err = b.p.store.Problems(ctx, b.p.Slug, maxWaiting); err != nil {
+		return nil, err
+	}
+	invalid, err := b.p.CountProblems(ctx)
+	w.MoreBroken = invalid - len(w.Broken)
+	return w, err
+}
+
+// group says why a message waits. A thread is in the lowest group of its messages.
+type group int
+
+const (
+	wantsAnswer group = iota
+	isNew
+	isOwed
+	groups
+)
+
+// waiting is a message that waits.
+type waiting struct {
+	index.Due
+	group group
+	why   string
+	who   []string // for WaitingThread.People
+}
+
+// before orders messages by group and importance, and the newest first.
+func (m *waiting) before(n *waiting) int {
+	return cmp.Or(cmp.Compare(m.group, n.group), cmp.Compare(rank(n.Importance), rank(m.Importance)), cmp.Compare(n.Cursor, m.Cursor))
+}
+
+// rank orders importances; low and normal mail wait alike.
+func rank(importance string) int {
+	return max(0, slices.Index([]string{format.High, format.Urgent}, importance)+1)
+}
+
+// listWaiting fills in the groups of threads.
+func (b *Box) listWaiting(ctx context.Context, w *Waits) error {
+	all, err := b.waitingMail(ctx)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(all, func(m, n waiting) int { return m.before(&n) })
+	var firsts [groups][]int // the first messages of the threads, as places in all
+	threads := map[string][]int{}
+	for i := range all {
+		of := all[i].Thread
+		if threads[of] = append(threads[of], i); len(threads[of]) > 1 {
+			continue
+		}
+		if g := all[i].group; len(firsts[g]) < maxWaiting {
+			firsts[g] = append(firsts[g], i)
+		} else {
+			w.More++
+		}
+	}
+	var cursors []int64
+	for _, i := range slices.Concat(firsts[:]...) {
+		cursors = append(cursors, all[i].Cursor)
+	}
+	outlines, err := b.p.store.index.Outlines(ctx, b.p.Slug, cursors)
+	if err != nil {
+		return err
+	}
+	for g, into := range []*[]WaitingThread{&w.Answer, &w.New, &w.Owed} {
+		*into = []WaitingThread{}
+		for _, i := range firsts[g] {
+			if o, ok := outlines[all[i].Cursor]; ok { // else it was deleted meanwhile
+				*into = append(*into, b.waitingThread(all, threads[all[i].Thread], &o))
+			}
+		}
+	}
+	return nil
+}
+
+// waitingThread returns the row of a thread of which messages wait: those at places in all, the first of
+// them first.
+func (b *Box) waitingThread(all []waiting, places []int, o *index.Outline) WaitingThread {
+	first := &all[places[0]]
+	t := WaitingThread{
+		Thread:     first.Thread,
+		Message:    o.ID,
+		Subject:    index.WithoutRe(o.Subject),
+		Importance: first.Importance,
+		Why:        first.why,
+		Line:       markdown.PlainText(o.Beginning),
+		Messages:   o.Messages,
+		Files:      o.Files,
+		At:         o.Created,
+	}
+	mine := slices.DeleteFunc(slices.Clone(places), func(i int) bool { return first.group != isOwed && all[i].group == isOwed })
+	slices.SortFunc(mine, func(i, j int) int { return cmp.Compare(all[j].Cursor, all[i].Cursor) })
+	for _, i := range mine {
+		m := &all[i]
+		if t.Waiting++; rank(m.Importance) > rank(t.Importance) {
+			t.Importance = m.Importance
+		}
+		for _, name := range m.who {
+			if !slices.Contains(t.People, name) {
+				t.People = append(t.People, name)
+			}
+		}
+	}
+	if others := slices.DeleteFunc(slices.Clone(t.People), func(name string) bool { return name == b.agent }); len(others) > 0 {
+		t.People = others
+	}
+	if first.group == isOwed && len(t.People) > 1 {
+		t.Why = strings.Replace(t.Why, "has", "have", 1)
+	}
+	return t
+}
+
+// waitingMail returns the messages that wait for the agent, and those for which the agent waits.
+func (b *Box) waitingMail(ctx context.Context) (all []waiting, err error) {
+	due, err := b.p.store.index.Due(ctx, index.DueQuery{
+		Project: b.p.Slug,
+		Agent:   b.agent,
+		Since:   b.p.store.cfg.Now().Add(-askedFor),
+		Most:    maxDue,
+	})
+	if err != nil {
+		return nil, err
+	}
+	var questions []int64
+	var own []string // ids of the agent's questions
+	for i := range due {
+		if d := &due[i]; b.isQuestion(d) {
+			questions = append(questions, d.Cursor)
+			if d.Kind == index.KindSent {
+				own = append(own, d.ID)
+			}
+		}
+	}
+	replied, err := b.p.store.index.Replied(ctx, b.p.Slug, b.agent, questions)
+	if err != nil {
+		return nil, err
+	}
+	receipts, err := b.p.store.index.Receipts(ctx, b.p.Slug, own...)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range due {
+		m := waiting{Due: d, who: []string{d.From}}
+		answers, question := replied[d.Cursor], b.isQuestion(&d)
+		switch {
+		case d.Kind == index.KindSent && d.Asks:
+			m.group, m.why, m.who = isOwed, "has not acknowledged", d.Of
+		case d.Kind == index.KindSent && question && !answers.ByOthers:
+			m.group, m.why, m.who = isOwed, "has not answered", b.owing(&d, receipts[d.ID])
+		case d.Asks:
+			m.why = "asks for an acknowledgement"
+		case d.Kind != index.KindSent && question && !answers.ByAgent:
+			m.why = "asks for an answer"
+		case d.Unread:
+			m.group = isNew
+		default:
+			continue
+		}
+		if len(m.who) > 0 {
+			all = append(all, m)
+		}
+	}
+	return all, nil
+}
+
+// isQuestion reports whether a message is a question to the agent, or one of its own. One that asks for an
+// acknowledgement waits for that.
+func (b *Box) isQuestion(d *index.Due) bool {
+	to := d.Kind == "to" && d.From != b.agent || d.Kind == index.KindSent
+	return to && !d.Asks && index.IsQuestion(d.Subject)
+}
+
+// owing returns whom the agent has asked and who has not acknowledged.
+func (b *Box) owing(d *index.Due, receipts []index.Receipt) []string {
+	return slices.DeleteFunc(slices.Clone(d.Of), func(name string) bool {
+		acked := slices.ContainsFunc(receipts, func(r index.Receipt) bool { return r.Agent == name && r.Acked })
+		return name == b.agent || acked
+	})
+}
