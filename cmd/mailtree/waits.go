@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailtree/cli"
+	"mailtree/maildir"
 	"mailtree/maildir/storedir"
-	mcpserver "mailtree/mcp"
 	"mailtree/mcp/mail"
 )
 
@@ -52,16 +52,16 @@ func (p *program) waits(ctx context.Context, d *deskWork) error {
 	if refused := (&cli.Refusal{}); err != nil && (!errors.As(err, &refused) || !refused.NotFound()) {
 		return err
 	}
-	var rest mcpserver.Waiting
-	if err := d.Ask(ctx, cli.Of(d.Slug, "waiting"), struct{}{}, &rest); err != nil {
+	var rest maildir.Waits
+	if err := d.Ask(ctx, cli.Of(d.Slug, "waiting"), me, &rest); err != nil {
 		return err
 	}
 	rows, first := waitingRows(d, &unread, &owed)
-	for _, text := range rest.Unwoken {
-		d.Printf("%s\n", cli.Line(text))
+	for _, u := range rest.Asleep {
+		d.Printf("%s\n", cli.Line(u.String()))
 	}
-	if rest.Problems > 0 {
-		d.Printf("not valid: %s; `mailtree problems` says how to mend that\n", count(rest.Problems, "file"))
+	if n := len(rest.Broken) + rest.MoreBroken; n > 0 {
+		d.Printf("not valid: %s; `mailtree problems` says how to mend that\n", count(n, "file"))
 	}
 	if len(rows) == 0 {
 		d.Printf("no mail waits for %s in %s\n\n", cli.Line(me), d.Slug)
