@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"time"
 
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
@@ -114,9 +115,13 @@ type marking struct {
 
 // mark creates the missing marks of deliveries in one operation.
 func (b *Box) mark(ctx context.Context, m marking) error {
-	tx := &writer.Tx{Op: writer.Op{Verb: m.verb, Agent: b.agent}, Facts: []string{markFact(b.agent)}, IDs: m.ids}
-	if len(m.ids) == 1 {
-		tx.ID, tx.Summary = m.ids[0], b.agent+" "+m.ids[0]
+	last := len(m.ids) - 1
+	tx := &writer.Tx{
+		Op:    writer.Op{Verb: m.verb, Agent: b.agent, ID: m.ids[last], Summary: b.agent + " " + m.ids[last]},
+		Facts: []string{markFact(b.agent)},
+	}
+	for _, id := range m.ids[:last] {
+		tx.Also = append(tx.Also, writer.Act{Verb: m.verb, ID: id})
 	}
 	tx.Plan = func(g *writer.Group) error {
 		for _, id := range m.ids {
@@ -125,7 +130,7 @@ func (b *Box) mark(ctx context.Context, m marking) error {
 				continue
 			}
 			if err == nil {
-				err = b.p.planMarks(g, tx, m, d)
+				err = b.p.planMarks(g, tx, m, d, g.Now)
 			}
 			if err != nil {
 				return err
@@ -136,9 +141,9 @@ func (b *Box) mark(ctx context.Context, m marking) error {
 	return b.perform(ctx, tx)
 }
 
-// planMarks plans the marks that a delivery lacks. It returns the errors of freeFor, and Group.Behind if a
-// mark that the index knows is gone.
-func (p *Project) planMarks(g *writer.Group, tx *writer.Tx, m marking, d *index.Delivery) error {
+// planMarks plans the marks that a delivery lacks, with a time. It returns the errors of freeFor, and
+// Group.Behind if a mark that the index knows is gone.
+func (p *Project) planMarks(g *writer.Group, tx *writer.Tx, m marking, d *index.Delivery, at time.Time) error {
 	type mark struct {
 		path  string
 		there bool
@@ -167,7 +172,7 @@ func (p *Project) planMarks(g *writer.Group, tx *writer.Tx, m marking, d *index.
 		}
 		switch err := p.freeFor(g, mark.path); {
 		case err == nil:
-			tx.Create(mark.path, format.FormatMark(g.Now))
+			tx.Create(mark.path, format.FormatMark(at))
 		case !m.page || !errors.Is(err, ErrConflict):
 			return err
 		}

@@ -58,6 +58,7 @@ const MaxFanout = 64 << 20
 type Sent struct {
 	format.Message
 	Again bool
+	Acked bool     // it acknowledges the message that it answers
 	Notes []*Error // what was done differently from the request
 }
 
@@ -104,9 +105,12 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 	if d.Key != "" {
 		tx.Facts, tx.Sure = []string{keyFact(d.from, d.Key)}, true // the key may be in a file that cannot be read now
 	}
+	if d.InReplyTo != "" {
+		tx.Facts = append(tx.Facts, markFact(d.from))
+	}
 	counted := 0 // emails to other domains, once however often it is planned
 	tx.Plan = func(g *writer.Group) error {
-		sent = &Sent{Notes: brought.Notes}
+		sent, tx.Also = &Sent{Notes: brought.Notes}, nil
 		if err := p.needParties(g.Ctx, &d); err != nil {
 			return err
 		}
@@ -139,6 +143,9 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 			return err
 		}
 		if err := p.planMessage(g, tx, &sent.Message, brought.Files); err != nil {
+			return err
+		}
+		if sent.Acked, err = p.planSettling(g, tx, &sent.Message); err != nil {
 			return err
 		}
 		return p.planQueue(g, tx, &sent.Message)

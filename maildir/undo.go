@@ -106,7 +106,7 @@ func (b *Box) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 	undone := &Undone{ID: done.ID, Operation: Deed(done.Verb), At: format.At(done.At), done: done}
 	tx := &writer.Tx{Alone: true, Sure: true}
 	tx.Plan = func(g *writer.Group) error {
-		undone.Readers, undone.Patterns = []string{}, nil
+		undone.Readers, undone.Patterns, tx.Also = []string{}, nil, nil
 		switch done.Verb {
 		case "send", "reply":
 			err = b.planWithdrawal(g, tx, undone)
@@ -151,6 +151,9 @@ func (b *Box) planWithdrawal(g *writer.Group, tx *writer.Tx, undone *Undone) err
 		if is != nil && !bytes.Equal(is, v.Is) {
 			return &Error{What: refusal.ChangedSince, Other: v.Path, Why: undone.Operation}
 		}
+	}
+	if err := b.p.planUnsettling(g, tx, &gone.row.Message); err != nil {
+		return err
 	}
 	undone.Readers = gone.Readers
 	return b.planNotice(g, tx, gone.row, undone.Readers, &format.Message{

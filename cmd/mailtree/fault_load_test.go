@@ -43,6 +43,7 @@ type message struct {
 	BCC     []string `json:"bcc"`
 	Subject string   `json:"subject"`
 	Body    string   `json:"body_md"`
+	Ack     bool     `json:"ack_required,omitempty"`
 	Key     string   `json:"key,omitempty"`
 	Project string   `json:"project_key"`
 }

@@ -56,6 +56,7 @@ func TestFaultSteps(t *testing.T) {
 	for _, op := range []stepped{
 		{"send", nothing, sendThree, lookSent, 5, nothing, false},
 		{"send to another domain", emptyQueue, sendOutside, lookQueued, 5, nothing, false},
+		{"reply", oneAsking, answer, lookAnswer, 5, toldAck, false},
 		{"acknowledge", oneMessage, acknowledge, lookAck, 2, toldAck, false},
 		{"mark read", threeMessages, markRead, countMarks(".read"), 3, nothing, false},
 		{"pop", oneMessage, popOne, countMarks(".read"), 1, nothing, false},
@@ -68,6 +69,7 @@ func TestFaultSteps(t *testing.T) {
 		{"delete", oneKnown, onKnown("delete"), lookDeleted, 5, nothing, false},
 		{"amend", oneKnown, onKnown("amend"), lookAmended, 7, nothing, false},
 		{"undo a send", oneKnown, onKnown("undo"), lookWithdrawn, 8, nothing, false},
+		{"undo a reply", oneAnswered, undoAnswer, lookUnanswered, 5, nothing, false},
 		{"undo a deletion", oneDeleted, onKnown("undo"), lookRestored, 5, nothing, false},
 		{"send by saving", sentBefore, saveStep, lookSent, 3, nothing, true},
 	} {

@@ -301,7 +301,7 @@ func (g *Group) told() (ops []Op) {
 			}
 			tx.Written[f.Path] = tree.Written{Data: f.Data, Stat: f.Stat, Gone: f.Action == tree.Remove}
 		}
-		ops = append(ops, tx.each(tx.IDs)...)
+		ops = append(ops, tx.each(tx.Also)...)
 	}
 	return ops
 }
@@ -368,7 +368,7 @@ func (g *Group) record() journalRecord {
 			Verb:    tx.Verb,
 			Agent:   tx.Agent,
 			ID:      tx.ID,
-			IDs:     tx.IDs,
+			Also:    tx.Also,
 			Door:    tx.Door,
 			Summary: tx.Summary,
 			At:      tx.At,

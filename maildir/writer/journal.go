@@ -73,7 +73,7 @@ type journalOp struct {
 	Verb    string         `json:"verb"`
 	Agent   string         `json:"agent,omitempty"`
 	ID      string         `json:"id,omitempty"`
-	IDs     []string       `json:"ids,omitempty"` // for an operation on several messages
+	Also    []Act          `json:"also,omitempty"`
 	Door    string         `json:"door,omitempty"`
 	Summary string         `json:"summary,omitempty"`
 	At      time.Time      `json:"at"`

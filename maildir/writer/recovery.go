@@ -126,7 +126,7 @@ func recoveredOps(t *tree.Tree, op journalOp) ([]Op, error) {
 			o.Revised = append(o.Revised, f.Path)
 		}
 	}
-	return o.each(op.IDs), nil
+	return o.each(op.Also), nil
 }
 
 // loadJournal returns, in order, the groups that the journal does not mark as done.

@@ -1,0 +1,72 @@
+package maildir
+
+import (
+	"bytes"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/history"
+	"mailtree/maildir/index"
+	"mailtree/maildir/writer"
+)
+
+// planSettling plans that a reply marks the message that it answers, if its sender got that message from
+// somebody else: read, and acknowledged if it asks for that. The marks have the time of the reply, by which
+// planUnsettling knows them. It reports whether the message is acknowledged then. It returns Group.Behind.
+func (p *Project) planSettling(g *writer.Group, tx *writer.Tx, reply *format.Message) (acked bool, err error) {
+	d, err := p.answered(g, reply)
+	if err != nil || d == nil {
+		return false, err
+	}
+	const skip = true // if something else lies at a mark's path, the reply is sent all the same
+	m := marking{verb: "read", page: skip}
+	if d.AckRequired {
+		m.verb = "acknowledge"
+	}
+	before := len(tx.Writes)
+	if err := p.planMarks(g, tx, m, d, reply.Created); err != nil {
+		return false, err
+	}
+	if len(tx.Writes) > before {
+		tx.Also = []writer.Act{{Verb: m.verb, ID: d.ID}}
+	}
+	return d.AckRequired, nil
+}
+
+// planUnsettling plans the removal of the marks that planSettling made for a reply.
+func (p *Project) planUnsettling(g *writer.Group, tx *writer.Tx, reply *format.Message) error {
+	d, err := p.answered(g, reply)
+	if err != nil || d == nil {
+		return err
+	}
+	verb := "read"
+	for _, path := range []string{format.ReadMark(d.CopyPath), format.AckMark(d.CopyPath)} {
+		is, err := p.contentNow(path)
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(is, format.FormatMark(reply.Created)) {
+			continue
+		}
+		if err := g.Remove(tx, path); err != nil {
+			return err
+		}
+		if path == format.AckMark(d.CopyPath) {
+			verb = "acknowledge"
+		}
+		tx.Also = []writer.Act{{Verb: history.UndoPrefix + verb, ID: d.ID}}
+	}
+	return nil
+}
+
+// answered returns the delivery that a message answers, as its sender got it from somebody else; nil if
+// there is none.
+func (p *Project) answered(g *writer.Group, reply *format.Message) (*index.Delivery, error) {
+	if reply.InReplyTo == "" {
+		return nil, nil
+	}
+	d, err := p.store.index.Delivery(g.Ctx, p.Slug, reply.From, reply.InReplyTo, index.WithoutBody, nil)
+	if err != nil || d == nil || d.From == reply.From {
+		return nil, err
+	}
+	return d, g.Present(d.CopyPath)
+}

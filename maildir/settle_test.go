@@ -1,0 +1,128 @@
+package maildir_test
+
+import (
+	"slices"
+	"testing"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+	"mailtree/maildir/format"
+	"mailtree/maildir/history"
+	"mailtree/maildir/index"
+)
+
+// markedAs returns the marks of an agent's copy.
+func markedAs(t testing.TB, p *maildir.Project, agent, id string) index.Marks {
+	t.Helper()
+	d, err := p.Box(agent, format.Origin{}).Delivery(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.Marks
+}
+
+func reply(t testing.TB, p *maildir.Project, agent, id string) *maildir.Sent {
+	t.Helper()
+	sent, err := p.Box(agent, format.Origin{}).Reply(t.Context(), id, maildir.Draft{Body: "Yes."})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sent
+}
+
+// verbsOn returns what an agent did to a message, oldest first.
+func verbsOn(t testing.TB, p *maildir.Project, agent, id string) (verbs []string) {
+	t.Helper()
+	err := p.Log(t.Context(), maildir.LogQuery{Of: id}, func(e *history.Entry) error {
+		if e.Who == agent {
+			verbs = append(verbs, e.Verb)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Reverse(verbs)
+	return verbs
+}
+
+// TestReplySettles: a recipient's reply marks what it answers as read, and as acknowledged if it asks for
+// that, at the time of the reply. Undoing the reply takes these marks back and no others.
+func TestReplySettles(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{}, "Ann", "Bob", "Cy")
+	asks := send(t, p, "Ann", maildir.Draft{To: []string{"Bob", "Cy"}, Subject: "Plan", Body: "b", AckRequired: true}).ID
+	tells := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "FYI", Body: "b"}).ID
+
+	first := reply(t, p, "Bob", asks)
+	if m := markedAs(t, p, "Bob", asks); !first.Acked || !m.Read || !m.Acked || !m.ReadAt.Equal(first.Created) || !m.AckedAt.Equal(first.Created) {
+		t.Errorf("%v, replied at %s: %+v", first.Acked, first.Created, m)
+	}
+	if _, err := p.Box("Ann", format.Origin{}).SetRead(t.Context(), first.ID, true); err != nil {
+		t.Fatal(err)
+	}
+	if w := waitsOf(t, p, "Ann"); len(w.Owed) != 1 || !slices.Equal(w.Owed[0].People, []string{"Cy"}) {
+		t.Errorf("Ann waits for %+v", w.Owed)
+	}
+	told := reply(t, p, "Bob", tells)
+	if m := markedAs(t, p, "Bob", tells); told.Acked || !m.Read || m.Acked {
+		t.Errorf("%v: %+v", told.Acked, m)
+	}
+	undo(t, p, "Bob", "")
+	if m := markedAs(t, p, "Bob", tells); m.Read {
+		t.Errorf("undone: %+v", m)
+	}
+	undo(t, p, "Bob", first.ID)
+	if m := markedAs(t, p, "Bob", asks); m.Read || m.Acked {
+		t.Errorf("undone: %+v", m)
+	}
+	if got := verbsOn(t, p, "Bob", asks); !slices.Equal(got, []string{"acknowledge", "undo-acknowledge"}) {
+		t.Errorf("the history has %q", got)
+	}
+
+	if _, err := p.Box("Bob", format.Origin{}).SetRead(t.Context(), asks, true); err != nil {
+		t.Fatal(err)
+	}
+	before := markedAs(t, p, "Bob", asks)
+	again := reply(t, p, "Bob", asks)
+	if m := markedAs(t, p, "Bob", asks); !m.Acked || m.ReadAt != before.ReadAt {
+		t.Errorf("%+v, and before %+v", m, before)
+	}
+	reply(t, p, "Bob", asks)
+	if u := undo(t, p, "Bob", ""); u.Operation != "reply" || !markedAs(t, p, "Bob", asks).Acked {
+		t.Errorf("a second reply is undone: %+v", u)
+	}
+	undo(t, p, "Bob", again.ID)
+	if m := markedAs(t, p, "Bob", asks); m != before {
+		t.Errorf("undone: %+v, and before %+v", m, before)
+	}
+}
+
+// TestReplySettlesNothing: a sender who answers their own message has not read their copy by that, and an
+// agent that answers a message of others has no copy to mark.
+func TestReplySettlesNothing(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{}, "Ann", "Bob", "Cy")
+	id := send(t, p, "Ann", maildir.Draft{To: []string{"Ann", "Bob"}, Subject: "Plan", Body: "b", AckRequired: true}).ID
+	for _, agent := range []string{"Ann", "Cy"} {
+		if sent := reply(t, p, agent, id); sent.Acked {
+			t.Errorf("%s has acknowledged", agent)
+		}
+	}
+	for _, agent := range []string{"Ann", "Bob"} {
+		if m := markedAs(t, p, agent, id); m.Read || m.Acked {
+			t.Errorf("%s: %+v", agent, m)
+		}
+	}
+}
+
+// TestSavedReplySettles: so does a reply that was saved in an outbox.
+func TestSavedReplySettles(t *testing.T) {
+	a := newAuthor(t, storetest.Config{})
+	id := send(t, a.p, "Bob", maildir.Draft{To: []string{"Ann"}, Subject: "Plan", Body: "b", AckRequired: true}).ID
+	a.save("agents/Ann/outbox/yes.md", "---json\n{\"in_reply_to\": \""+id+"\"}\n---\n\nYes.\n")
+	until(t, "Bob has the answer", func() bool { return len(a.inbox("Bob", "Ann")) == 1 })
+	if m := markedAs(t, a.p, "Ann", id); !m.Read || !m.Acked {
+		t.Errorf("%+v", m)
+	}
+}
