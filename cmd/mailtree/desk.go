@@ -42,7 +42,9 @@ type deskWork struct {
 	*cli.Screen
 	mcpserver.Desk // the project, the person's agent, and the full form of the given ids
 
-	json bool // print answers as JSON
+	json     bool     // print answers as JSON
+	listFile string   // see program.listFile
+	listed   []string // ids of the messages that this command has listed so far
 }
 
 // deskFlags are the flags of every command for people.
@@ -75,12 +77,17 @@ const (
 )
 
 // atDesk calls do with a client of the server, the project, the full ids of messages and threads that the
-// person has shortened and, if who is mine, the person's agent.
+// person has shortened or given as numbers of the last list and, if who is mine, the person's agent.
+// Without --project, a number means the project of its list.
 func (p *program) atDesk(
 	ctx context.Context, f *deskFlags, who whose, ids []string, do func(ctx context.Context, d *deskWork) error,
 ) error {
+	ids, listed, err := p.rowsToIDs(ids)
+	if err != nil {
+		return err
+	}
 	ask := mcpserver.DeskAsk{IDs: ids}
-	project, err := p.projectKey(f.project)
+	project, err := p.projectKey(cmp.Or(f.project, listed))
 	if err != nil {
 		return err
 	}
@@ -90,9 +97,12 @@ func (p *program) atDesk(
 		}
 	}
 	return p.withServer(ctx, func(ctx context.Context, c *cli.Client) error {
-		d := &deskWork{Client: c, Screen: cli.NewScreen(p.std.out, p.variable), json: f.json}
+		d := &deskWork{Client: c, Screen: cli.NewScreen(p.std.out, p.variable), json: f.json, listFile: p.listFile()}
 		if err := c.Ask(ctx, cli.Of(project, "desk"), ask, &d.Desk); err != nil {
 			return err
+		}
+		if listed != "" && listed != d.Slug {
+			return &exitError{exitUsage, fmt.Errorf("the list that this terminal showed last is of project %s: give the id", listed)}
 		}
 		if d.Made {
 			fmt.Fprintf(p.std.err, "mailtree: you are %s in project %s from now on (MAILTREE_ME chooses another name)\n", d.Person, d.Slug)

@@ -111,9 +111,13 @@ func (o *inboxOptions) args(d *deskWork) map[string]any {
 
 func showInbox(d *deskWork, in *mail.Inbox) error {
 	d.Printf("%s\n", d.Faint(fmt.Sprintf("%s in %s: %d unread of %d", in.Agent, in.Project, in.Unread, in.Total)))
-	rows := make([]cli.Row, len(in.Messages))
+	ids := make([]string, len(in.Messages))
 	for i := range in.Messages {
-		rows[i] = deliveryRow(d.Screen, &in.Messages[i])
+		ids[i] = in.Messages[i].ID
+	}
+	rows := make([]cli.Row, len(ids))
+	for i, name := range d.number(ids) {
+		rows[i] = deliveryRow(d.Screen, &in.Messages[i], name)
 	}
 	d.Table(rows)
 	if in.Next != "" {
@@ -122,8 +126,9 @@ func showInbox(d *deskWork, in *mail.Inbox) error {
 	return nil
 }
 
-// deliveryRow returns a line of a list of mail: marks, id, age, sender, subject.
-func deliveryRow(s *cli.Screen, m *mail.Delivery) cli.Row {
+// deliveryRow returns a line of a list of mail: marks, the row's name (see deskWork.number), age, sender,
+// subject.
+func deliveryRow(s *cli.Screen, m *mail.Delivery, name string) cli.Row {
 	who := m.From
 	if m.Kind == index.KindSent {
 		who = "to " + strings.Join(m.To, ", ")
@@ -133,7 +138,7 @@ func deliveryRow(s *cli.Screen, m *mail.Delivery) cli.Row {
 		subject = m.Importance + ": " + subject
 	}
 	return cli.Row{
-		Cells:  []string{stateOf(m), s.ShortID(m.ID), s.Ago(m.Created), cli.Line(who), subject},
+		Cells:  []string{stateOf(m), name, s.Ago(m.Created), cli.Line(who), subject},
 		Strong: !m.Read && m.Kind != index.KindSent,
 	}
 }

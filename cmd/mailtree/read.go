@@ -18,18 +18,19 @@ import (
 func readCommand(p *program) *cobra.Command {
 	var peek bool
 	c := &cobra.Command{
-		Use:   "read ID",
+		Use:   "read [ID]",
 		Short: "Read a message",
-		Long: "Read a message. One that was sent to you is marked read. The id may be shortened while one message alone has it.\n" +
+		Long: "Read a message; without ID the first that waits for you. One that was sent to you is marked read. ID may be the\n" +
+			"number of a row of the last list, or an id, shortened while one message alone has it.\n" +
 			"With --json it prints what the tool check_my_messages answers, or of a message that is not yours resource://message.",
-		Args:              cobra.ExactArgs(1),
+		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: p.completeMessage,
 	}
 	f := p.addDeskFlags(c)
 	c.Flags().BoolVar(&peek, "peek", false, "leave it unread")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		return p.atDesk(c.Context(), f, mine, args, func(ctx context.Context, d *deskWork) error {
-			return readMessage(ctx, d, d.IDs[0], peek)
+		return p.atMessage(c.Context(), f, mine, args, func(ctx context.Context, d *deskWork, id string) error {
+			return readMessage(ctx, d, id, peek)
 		})
 	}
 	return c

@@ -16,18 +16,19 @@ func threadCommand(p *program) *cobra.Command {
 	var heads bool
 	var cursor string
 	c := &cobra.Command{
-		Use:               "thread ID",
-		Short:             "Read a thread, oldest message first",
-		Long:              "Read a thread, oldest message first: by its id, or by the id of a message in it. Nothing is marked read.",
-		Args:              cobra.ExactArgs(1),
+		Use:   "thread [ID]",
+		Short: "Read a thread, oldest message first",
+		Long: "Read a thread, oldest message first: by its id, or by the id or number of a message in it; without ID the first that\n" +
+			"waits for you. Nothing is marked read.",
+		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: p.completeThread,
 	}
 	f := p.addDeskFlags(c)
 	c.Flags().BoolVar(&heads, "heads", false, "without the bodies")
 	c.Flags().StringVar(&cursor, "cursor", "", "with --json: go on where the answer before ended")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		return p.atDesk(c.Context(), f, nobodys, args, func(ctx context.Context, d *deskWork) error {
-			return readThread(ctx, d, d.IDs[0], heads, cursor)
+		return p.atMessage(c.Context(), f, nobodys, args, func(ctx context.Context, d *deskWork, id string) error {
+			return readThread(ctx, d, id, heads, cursor)
 		})
 	}
 	return c

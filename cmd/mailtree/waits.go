@@ -94,7 +94,7 @@ func waitingRows(d *deskWork, unread, owed *mail.Inbox) (rows []cli.Row, first s
 				continue
 			}
 			seen[m.ID] = true
-			rows = append(rows, deliveryRow(d.Screen, m))
+			rows = append(rows, deliveryRow(d.Screen, m, d.ShortID(m.ID)))
 			if first == "" {
 				first = d.ShortID(m.ID)
 			}

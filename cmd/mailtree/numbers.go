@@ -1,0 +1,161 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mailtree/cli"
+	"mailtree/maildir"
+	"mailtree/maildir/tree"
+	mcpserver "mailtree/mcp"
+)
+
+// This file keeps the list of messages that a terminal showed last. Commands take the numbers of its rows
+// in place of ids.
+
+// rowNumber matches the number of a row.
+var rowNumber = regexp.MustCompile(`^[1-9][0-9]{0,2}$`)
+
+// maxNumbered is the largest number that a row gets.
+const maxNumbered = 999
+
+// oldList is the age at which the list of a terminal is removed. A shell seldom lives longer.
+const oldList = 7 * 24 * time.Hour
+
+// lastList is the list that a terminal showed last.
+type lastList struct {
+	Project string   `json:"project"` // its slug
+	IDs     []string `json:"ids"`     // of the rows, from number 1 on
+}
+
+// listFile returns the file for the last list of this terminal, or "" without a terminal. Each terminal
+// device and login session has its own, below XDG_STATE_HOME of the person, who need not be the server's
+// user.
+func (p *program) listFile() string {
+	state := p.variable("XDG_STATE_HOME")
+	if home := p.variable("HOME"); state == "" && home != "" {
+		state = filepath.Join(home, ".local", "state")
+	}
+	if !filepath.IsAbs(state) {
+		return ""
+	}
+	session, err := unix.Getsid(0)
+	for _, f := range []any{p.std.in, p.std.out, p.std.err} {
+		var st unix.Stat_t
+		if err == nil && cli.IsTerminal(f) && unix.Fstat(int(f.(*os.File).Fd()), &st) == nil {
+			return filepath.Join(state, "mailtree", "lists", fmt.Sprintf("%x-%d", st.Rdev, session))
+		}
+	}
+	return ""
+}
+
+// number returns how to name each of these messages in a list: by number where there is a terminal, else by
+// short id. The numbers go on where the last call of the same command ended.
+func (d *deskWork) number(ids []string) []string {
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i] = d.ShortID(id)
+	}
+	if d.listFile == "" || d.json {
+		return names
+	}
+	begin := len(d.listed)
+	d.listed = append(d.listed, ids[:min(len(ids), maxNumbered-begin)]...)
+	data, err := json.Marshal(lastList{d.Slug, d.listed})
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(d.listFile), 0o700)
+	}
+	if err == nil {
+		err = tree.WriteFile(d.listFile, data)
+	}
+	if err != nil { // such as a full disk: the ids serve as well
+		return names
+	}
+	removeOldLists(filepath.Dir(d.listFile))
+	for i := range names[:len(d.listed)-begin] {
+		names[i] = fmt.Sprintf("%2d", begin+i+1)
+	}
+	return names
+}
+
+// removeOldLists removes the lists of terminals that are most likely closed.
+func removeOldLists(dir string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > oldList {
+			_ = os.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
+}
+
+// rowsToIDs replaces each number up to the length of this terminal's last list by the id of that row. It
+// returns the project of the list if there was a number, else "". A number without a terminal is an error.
+func (p *program) rowsToIDs(args []string) (ids []string, project string, err error) {
+	var last lastList
+	file := p.listFile()
+	if data, err := os.ReadFile(file); err == nil {
+		_ = json.Unmarshal(data, &last) // a damaged list has no rows
+	}
+	for _, arg := range args {
+		if rowNumber.MatchString(arg) {
+			if file == "" {
+				return nil, "", &exitError{exitUsage, fmt.Errorf("%s is the number of a row, and there is no terminal here "+
+					"whose list it could be of: give the id", arg)}
+			}
+			if n, _ := strconv.Atoi(arg); n <= len(last.IDs) {
+				arg, project = last.IDs[n-1], last.Project
+			}
+		}
+		ids = append(ids, arg)
+	}
+	return ids, project, nil
+}
+
+// atMessage is atDesk for the message or thread that args name. Without one it takes the first that waits
+// for the person.
+func (p *program) atMessage(
+	ctx context.Context, f *deskFlags, who whose, args []string, do func(ctx context.Context, d *deskWork, id string) error,
+) error {
+	return p.atDesk(ctx, f, who, args, func(ctx context.Context, d *deskWork) error {
+		if len(d.IDs) > 0 {
+			return do(ctx, d, d.IDs[0])
+		}
+		first, err := p.firstWaiting(ctx, d)
+		if err != nil {
+			return err
+		}
+		return do(ctx, d, first.Message)
+	})
+}
+
+// waitsOf asks what waits for the person, who need not be an agent of the project.
+func (p *program) waitsOf(ctx context.Context, d *deskWork, answer any) error {
+	me, err := p.me()
+	if err != nil {
+		return err
+	}
+	return d.Ask(ctx, cli.Of(d.Slug, "waiting"), mcpserver.MessageAsk{Agent: cmp.Or(d.Person, me)}, answer)
+}
+
+// firstWaiting returns the thread that the person should look at first.
+func (p *program) firstWaiting(ctx context.Context, d *deskWork) (*maildir.WaitingThread, error) {
+	var w maildir.Waits
+	if err := p.waitsOf(ctx, d, &w); err != nil {
+		return nil, err
+	}
+	for _, group := range [][]maildir.WaitingThread{w.Answer, w.New} {
+		if len(group) > 0 {
+			return &group[0], nil
+		}
+	}
+	return nil, &exitError{exitNothing, fmt.Errorf("no mail waits for %s in %s: give an id", w.Agent, d.Slug)}
+}
