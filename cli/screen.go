@@ -62,11 +62,17 @@ func (s *Screen) Bold(text string) string { return s.styled("1", text) }
 // Faint returns the text in a lighter shade if the screen supports that.
 func (s *Screen) Faint(text string) string { return s.styled("2", text) }
 
+// Warn returns the text in a colour that draws attention, if the screen supports that.
+func (s *Screen) Warn(text string) string { return s.styled("31", text) }
+
+// styled returns the text in a style, which goes on behind a part of another style.
 func (s *Screen) styled(code, text string) string {
 	if !s.colour || text == "" {
 		return text
 	}
-	return "\x1b[" + code + "m" + text + "\x1b[0m"
+	const end = "\x1b[0m"
+	begin := "\x1b[" + code + "m"
+	return begin + strings.ReplaceAll(text, end, end+begin) + end
 }
 
 // Printf prints. Text by others must go through Line or Text first.

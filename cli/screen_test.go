@@ -14,8 +14,8 @@ func testScreen(width int) (*Screen, *bytes.Buffer) {
 	return s, out
 }
 
-// TestTable: columns stand below each other, empty ones are left out, and on a terminal the last
-// cell is cut, by columns rather than letters.
+// TestTable: columns stand below each other, empty ones are left out, and on a terminal the widest are
+// cut, by columns rather than letters.
 func TestTable(t *testing.T) {
 	rows := []Row{
 		{Cells: []string{"a", "", "日本", "the quick brown fox jumps over"}},
@@ -28,13 +28,28 @@ func TestTable(t *testing.T) {
 	}{
 		{"no terminal", 0, "a    日本  the quick brown fox jumps over\nbbb  x     日本語日本語日本語日本語日本語\n"},
 		{"narrow", 30, "a    日本  the quick brown fo…\nbbb  x     日本語日本語日本語…\n"},
-		{"too narrow", 5, "a    日本  the quick b…\nbbb  x     日本語日本…\n"},
+		{"too narrow", 5, "a    日…  th…\nbbb  x    日…\n"},
 	} {
 		s, out := testScreen(tt.width)
 		s.Table(rows)
 		if out.String() != tt.want {
 			t.Errorf("%s:\n%swant\n%s", tt.name, out, tt.want)
 		}
+	}
+}
+
+// TestTableOfWideCells: a wide cell before the last one does not push that out of the terminal.
+func TestTableOfWideCells(t *testing.T) {
+	s, out := testScreen(40)
+	s.colour = true
+	s.Table([]Row{
+		{Title: "Two", Cells: []string{s.Warn("urgent"), strings.Repeat("name, ", 20), strings.Repeat("word ", 20)}},
+		{Cells: []string{"", "x", "y"}, Strong: true},
+	})
+	want := "\x1b[1mTwo\x1b[0m\n\x1b[31murgent\x1b[0m  name, name, na…  word word word…\n" +
+		"\x1b[1m        x                y\x1b[0m\n"
+	if out.String() != want {
+		t.Errorf("got\n%q want\n%q", out, want)
 	}
 }
 

@@ -2,45 +2,35 @@ package cli
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode"
 )
 
-// Row is a line of a table: its cells, and whether it is bold.
+// Row is a line of a table.
 type Row struct {
+	Title  string // a line above the row; "" for none
 	Cells  []string
-	Strong bool
+	Strong bool // bold
 }
 
-// minLast is the smallest width of the last column; below it, lines may be longer than the terminal.
-const minLast = 12
+// minColumn is the smallest width to which a column is cut.
+const minColumn = 3
 
-// Table prints rows in columns, without empty columns. On a terminal, the last cell of a row is cut to fit.
-// Cells must be single lines.
+// Table prints rows in columns, without empty columns. On a terminal it cuts the widest columns so that
+// every line fits. Cells must be single lines.
 func (s *Screen) Table(rows []Row) {
-	var widths []int
+	widths := s.fitColumns(rows)
 	for _, r := range rows {
-		for i, c := range r.Cells {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], columns(c))
+		if r.Title != "" {
+			s.Printf("%s\n", s.Bold(r.Title))
 		}
-	}
-	for _, r := range rows {
 		var b strings.Builder
 		for i, c := range r.Cells {
-			if widths[i] == 0 {
-				continue
-			}
-			if i < len(r.Cells)-1 {
+			if widths[i] > 0 {
+				c = fit(c, widths[i])
 				fmt.Fprintf(&b, "%s%*s", c, widths[i]-columns(c)+2, "")
-				continue
 			}
-			if s.Width > 0 {
-				c = fit(c, max(minLast, s.Width-columns(b.String())))
-			}
-			b.WriteString(c)
 		}
 		line := strings.TrimRight(b.String(), " ")
 		if r.Strong {
@@ -50,11 +40,49 @@ func (s *Screen) Table(rows []Row) {
 	}
 }
 
-// fit cuts a text to the given number of terminal columns.
+// fitColumns returns the widths of the columns.
+func (s *Screen) fitColumns(rows []Row) (widths []int) {
+	for _, r := range rows {
+		for i, c := range r.Cells {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], columns(c))
+		}
+	}
+	if s.Width == 0 {
+		return widths
+	}
+	excess := -2 - s.Width
+	for _, w := range widths {
+		if w > 0 {
+			excess += w + 2
+		}
+	}
+	for ; excess > 0; excess-- {
+		widest := 0
+		for i, w := range widths {
+			if w >= widths[widest] {
+				widest = i
+			}
+		}
+		if widths[widest] == minColumn {
+			break
+		}
+		widths[widest]--
+	}
+	return widths
+}
+
+// style matches what Screen adds to a text for bold or colour. Texts by others have none: see Line.
+var style = regexp.MustCompile("\x1b\\[[0-9]+m")
+
+// fit cuts a text to the given number of terminal columns. A text that is cut loses its style.
 func fit(text string, most int) string {
 	if columns(text) <= most {
 		return text
 	}
+	text = style.ReplaceAllString(text, "")
 	n := 0
 	for i, r := range text {
 		if n += runeColumns(r); n > most-1 {
@@ -67,7 +95,7 @@ func fit(text string, most int) string {
 // columns returns how many terminal columns a text takes.
 func columns(text string) int {
 	n := 0
-	for _, r := range text {
+	for _, r := range style.ReplaceAllString(text, "") {
 		n += runeColumns(r)
 	}
 	return n
