@@ -86,6 +86,7 @@ func (s *Server) verbs() map[string]http.Handler {
 		"mailbox-trust":  verb(s, s.mailboxTrust),
 		"mailbox-unhook": verb(s, s.mailboxUnhook),
 		"mailboxes":      verb(s, s.mailboxList),
+		"prepare":        verb(s, s.envelope),
 		"problems":       verb(s, s.problems),
 		"project":        verb(s, s.newProject),
 		"projects":       verb(s, s.listProjects),

@@ -13,6 +13,7 @@ type replyRequest struct {
 	From        string    `json:"from_agent" jsonschema:"your name" example:"GreenCastle"`
 	ReplyTo     string    `json:"reply_to_message_id" example:"msg_20251023_3a51c0f7b3dc3a7e"`
 	Body        string    `json:"body_md" jsonschema:"markdown" example:"Questions: ..."`
+	Subject     string    `json:"subject,omitempty"`
 	To          []string  `json:"to,omitempty" jsonschema:"agent names" example:"GreenCastle" as:"commas"`
 	CC          []string  `json:"cc,omitempty" example:"RedStone" as:"commas"`
 	BCC         []string  `json:"bcc,omitempty" example:"RedStone" as:"commas"`
@@ -27,7 +28,7 @@ func (t *Toolset) replyMessage() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "reply_message",
 		Hints: tool.Adds(),
-		About: "Reply to a message in its thread; without recipients the reply goes to its sender.",
+		About: "Answer in a message's thread, by default to its sender.",
 		Out:   Sent{},
 	}, func(ctx context.Context, r *replyRequest) (any, error) {
 		p, note, err := t.project(ctx, r.Project)
@@ -36,6 +37,7 @@ func (t *Toolset) replyMessage() tool.Tool {
 		}
 		sent, err := tool.Box(ctx, p, r.From).Reply(ctx, r.ReplyTo, maildir.Draft{
 			Body:        r.Body,
+			Subject:     r.Subject,
 			To:          r.To,
 			CC:          r.CC,
 			BCC:         r.BCC,

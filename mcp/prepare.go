@@ -1,0 +1,27 @@
+package mcp
+
+import (
+	"context"
+
+	"mailtree/maildir"
+	"mailtree/mcp/tool"
+)
+
+// Envelope is the body of POST /mailtree/prepare, whose answer is the same, filled in as the message that is
+// sent would have it.
+type Envelope struct {
+	Agent   string   `json:"agent"`
+	Answers string   `json:"answers,omitempty"` // id of the message that is answered
+	To      []string `json:"to,omitempty"`
+	CC      []string `json:"cc,omitempty"`
+	BCC     []string `json:"bcc,omitempty"`
+	Subject string   `json:"subject,omitempty"`
+}
+
+func (s *Server) envelope(ctx context.Context, p *maildir.Project, ask *Envelope) (Envelope, error) {
+	d, err := tool.Box(ctx, p, ask.Agent).Prepare(ctx, ask.Answers, maildir.Draft{To: ask.To, CC: ask.CC, BCC: ask.BCC, Subject: ask.Subject})
+	if err != nil {
+		return Envelope{}, err
+	}
+	return Envelope{ask.Agent, ask.Answers, d.To, d.CC, d.BCC, d.Subject}, nil
+}
