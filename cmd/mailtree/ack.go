@@ -52,13 +52,13 @@ func rmCommand(p *program) *cobra.Command {
 			if len(a.Readers) > 0 {
 				d.Printf("it was read by %s\n", listNames(a.Readers))
 			}
-			d.Printf("%s\n", d.Faint("`mailtree undo "+a.ID+"` brings it back"))
 			return nil
 		})
 	})
 }
 
-// eachMessage makes a command that acts on each named message. A failure does not stop the others.
+// eachMessage makes a command that acts on each named message. A failure does not stop the others. The
+// command says how to take it back, and what waits next.
 func (p *program) eachMessage(c *cobra.Command, do func(ctx context.Context, d *deskWork, id string) error) *cobra.Command {
 	c.Args = cobra.MinimumNArgs(1)
 	c.ValidArgsFunction = p.completeMessages
@@ -70,6 +70,9 @@ func (p *program) eachMessage(c *cobra.Command, do func(ctx context.Context, d *
 				if err := do(ctx, d, id); err != nil {
 					failed = append(failed, err)
 				}
+			}
+			if len(failed) < len(d.IDs) && !d.json {
+				p.tellNext(ctx, d)
 			}
 			if len(failed) == 1 {
 				return failed[0]

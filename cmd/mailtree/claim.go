@@ -63,6 +63,9 @@ func showClaimed(d *deskWork, a *mail.Claimed) {
 	for _, c := range a.Granted {
 		d.Printf("claimed %s for %s\n", cli.Line(c.Path), d.In(c.Expires))
 	}
+	if len(a.Granted) > 0 {
+		d.Printf("%s\n", d.Faint("undo: mailtree undo"))
+	}
 	for _, c := range a.Conflicts {
 		d.Printf("not claimed: %s is held by %s as %s for %s %s\n", cli.Line(c.Path), cli.Line(c.Holder), cli.Line(c.HeldPath),
 			d.In(c.Expires), d.Faint(cli.Line(c.Reason)))
@@ -96,6 +99,9 @@ func releaseCommand(p *program) *cobra.Command {
 			err := call(ctx, d, "release_claims", args, func(a *mail.Released) error {
 				for _, c := range a.Released {
 					d.Printf("released %s\n", cli.Line(c.Path))
+				}
+				if len(a.Released) > 0 {
+					d.Printf("%s\n", d.Faint("undo: mailtree undo"))
 				}
 				notHeld = a.NotHeld
 				return nil

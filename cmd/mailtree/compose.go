@@ -9,10 +9,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"mailtree/cli"
 	"mailtree/maildir/tree"
+	mcpserver "mailtree/mcp"
+	"mailtree/mcp/mail"
 )
 
 // written is a text, and the file in which a person wrote it, or "" for a text from elsewhere.
@@ -34,22 +37,57 @@ func (w *written) settle(err error) error {
 	return fmt.Errorf("%w\nwhat you wrote is in %s", err, w.file)
 }
 
-// compose returns the text of a message: the given text, else standard input, else the text that the
-// person writes in an editor that opens with draft. An empty text is an error.
-func (p *program) compose(ctx context.Context, given *string, draft string) (w *written, err error) {
-	switch {
-	case given != nil:
-		w = &written{text: *given}
-	case cli.IsTerminal(p.std.in):
-		w, err = p.editText(ctx, "message.md", draft)
-	default:
-		w, err = p.readText()
+// scissors is the line of a draft below which nothing is sent.
+const scissors = "# ------------------------ >8 ------------------------"
+
+// formatDraft returns the text that an editor opens with: the header, room for the text and, below the
+// scissors, what is answered.
+func formatDraft(e *mcpserver.Envelope, quoted string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "To: %s\n", strings.Join(e.To, ", "))
+	if len(e.CC) > 0 {
+		fmt.Fprintf(&b, "Cc: %s\n", strings.Join(e.CC, ", "))
 	}
-	if err == nil && strings.TrimSpace(w.text) == "" {
-		_ = w.settle(nil)
-		err = errors.New("nothing was sent: the text is empty")
+	fmt.Fprintf(&b, "Subject: %s\n\n\n%s\n# Nothing below that line is sent. An empty text sends nothing.\n%s", e.Subject, scissors, quoted)
+	return b.String()
+}
+
+// quote returns the text of a message below the name of its author.
+func quote(d *deskWork, m *mail.Message) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%s wrote to %s, %s:\n", cli.Line(m.From), listNames(slices.Concat(m.To, m.CC)), cli.Exact(m.Created))
+	if m.Body != nil {
+		text := strings.TrimRight(cli.Text(*m.Body), "\n")
+		fmt.Fprintf(&b, "> %s\n", strings.ReplaceAll(text, "\n", "\n> "))
 	}
-	return w, err
+	return b.String()
+}
+
+// takeDraft takes what a person has written below the header of a draft as the text of w, and the header as
+// recipients and subject. A header that was removed changes nothing.
+func (o *sendOptions) takeDraft(w *written) error {
+	text, _, _ := strings.Cut("\n"+w.text, "\n"+scissors)
+	text = strings.TrimPrefix(text, "\n")
+	for {
+		line, rest, _ := strings.Cut(text, "\n")
+		name, value, _ := strings.Cut(line, ":")
+		names := strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\r' })
+		switch strings.ToLower(name) {
+		case "to":
+			if o.to = names; len(names) == 0 && strings.TrimSpace(rest) != "" {
+				w.text = rest
+				return errors.New("nothing was sent: the line To: names nobody")
+			}
+		case "cc":
+			o.cc = names
+		case "subject":
+			o.subject = strings.TrimSpace(value)
+		default:
+			w.text = strings.TrimLeft(text, "\r\n")
+			return nil
+		}
+		text = rest
+	}
 }
 
 // readText reads standard input.

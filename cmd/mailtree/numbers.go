@@ -1,13 +1,13 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -16,7 +16,6 @@ import (
 	"mailtree/cli"
 	"mailtree/maildir"
 	"mailtree/maildir/tree"
-	mcpserver "mailtree/mcp"
 )
 
 // This file keeps the list of messages that a terminal showed last. Commands take the numbers of its rows
@@ -100,11 +99,8 @@ func removeOldLists(dir string) {
 // rowsToIDs replaces each number up to the length of this terminal's last list by the id of that row. It
 // returns the project of the list if there was a number, else "". A number without a terminal is an error.
 func (p *program) rowsToIDs(args []string) (ids []string, project string, err error) {
-	var last lastList
 	file := p.listFile()
-	if data, err := os.ReadFile(file); err == nil {
-		_ = json.Unmarshal(data, &last) // a damaged list has no rows
-	}
+	last := readList(file)
 	for _, arg := range args {
 		if rowNumber.MatchString(arg) {
 			if file == "" {
@@ -137,13 +133,39 @@ func (p *program) atMessage(
 	})
 }
 
+// tellNext prints how to take back what was just done, and what waits next.
+func (p *program) tellNext(ctx context.Context, d *deskWork) {
+	text := "undo: mailtree undo"
+	if next, err := p.firstWaiting(ctx, d); err == nil { // else it is left out: what was done is done
+		text += " · next: " + d.rowOf(next.Message) + " " + cli.Line(next.Subject)
+	}
+	d.Table([]cli.Row{{Cells: []string{d.Faint(text)}}})
+}
+
+// rowOf returns the number of a message in this terminal's last list, or its short id if it is not there.
+func (d *deskWork) rowOf(id string) string {
+	last := readList(d.listFile)
+	if row := slices.Index(last.IDs, id); row >= 0 && last.Project == d.Slug {
+		return strconv.Itoa(row + 1)
+	}
+	return d.ShortID(id)
+}
+
+// readList reads the last list of a terminal. A list that is missing or damaged has no rows.
+func readList(file string) (last lastList) {
+	if data, err := os.ReadFile(file); err == nil {
+		_ = json.Unmarshal(data, &last)
+	}
+	return last
+}
+
 // waitsOf asks what waits for the person, who need not be an agent of the project.
 func (p *program) waitsOf(ctx context.Context, d *deskWork, answer any) error {
 	me, err := p.me()
 	if err != nil {
 		return err
 	}
-	return d.Ask(ctx, cli.Of(d.Slug, "waiting"), mcpserver.MessageAsk{Agent: cmp.Or(d.Person, me)}, answer)
+	return d.Ask(ctx, cli.Of(d.Slug, "waiting"), maildir.PersonName(me), answer)
 }
 
 // firstWaiting returns the thread that the person should look at first.
@@ -152,10 +174,8 @@ func (p *program) firstWaiting(ctx context.Context, d *deskWork) (*maildir.Waiti
 	if err := p.waitsOf(ctx, d, &w); err != nil {
 		return nil, err
 	}
-	for _, group := range [][]maildir.WaitingThread{w.Answer, w.New} {
-		if len(group) > 0 {
-			return &group[0], nil
-		}
+	if mail := slices.Concat(w.Answer, w.New); len(mail) > 0 {
+		return &mail[0], nil
 	}
 	return nil, &exitError{exitNothing, fmt.Errorf("no mail waits for %s in %s: give an id", w.Agent, d.Slug)}
 }

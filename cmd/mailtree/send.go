@@ -2,100 +2,87 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"mailtree/cli"
 	"mailtree/maildir/format"
+	mcpserver "mailtree/mcp"
 	"mailtree/mcp/mail"
 )
 
 func sendCommand(p *program) *cobra.Command {
-	var o sendOptions
-	var subject, thread string
-	var all bool
+	o := &sendOptions{tool: "send_message"}
 	c := &cobra.Command{
-		Use:   "send AGENT...",
+		Use:   "send AGENT... [TEXT]",
 		Short: "Send a message",
-		Long: "Send a message to agents, or with --all to every agent of the project. The text comes from -m, else from standard\n" +
-			"input, else from your editor (VISUAL or EDITOR). Without --subject, its first heading or line is the subject.",
+		Long: "Send a message to agents, or with --all to every agent of the project. The text is the last argument, if that has a\n" +
+			"blank in it, or comes from -m, else from standard input, else from your editor (VISUAL or EDITOR), where To and\n" +
+			"Subject can be changed too. Without --subject, its first heading or line is the subject.",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: p.completeAgents,
 	}
 	f := p.addDeskFlags(c)
-	p.addSendFlags(c, &o)
-	c.Flags().StringVarP(&subject, "subject", "s", "", "the subject")
-	c.Flags().StringVar(&thread, "thread", "", "the thread that it belongs to")
-	c.Flags().BoolVar(&all, "all", false, "send it to every agent of the project but you")
-	c.RunE = func(c *cobra.Command, to []string) error {
-		if all == (len(to) > 0) {
-			return usageError(c, fmt.Errorf("name the agents to write to, or give --all"))
+	p.addSendFlags(c, o)
+	c.Flags().StringVarP(&o.subject, "subject", "s", "", "the subject")
+	c.Flags().StringVar(&o.thread, "thread", "", "the thread that it belongs to")
+	all := c.Flags().Bool("all", false, "send it to every agent of the project but you")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if n := len(args) - 1; n >= 0 && !c.Flags().Changed("message") && strings.ContainsAny(args[n], " \t\n") {
+			o.text, args = &args[n], args[:n]
 		}
-		body, err := o.compose(c, p)
-		if err != nil {
-			return err
+		o.to = append(o.to, args...)
+		if *all == (len(o.to) > 0) {
+			return usageError(c, errors.New("name the agents to write to, or give --all"))
 		}
-		return body.settle(p.atDesk(c.Context(), f, mine, nil, func(ctx context.Context, d *deskWork) error {
-			if all {
-				if to, err = everybodyElse(ctx, d); err != nil {
-					return err
-				}
-			}
-			args := o.args(d, body.text)
-			args["from_agent"], args["to"], args["subject"] = d.Person, to, subject
-			if thread != "" {
-				args["thread_id"] = thread
-			}
-			return call(ctx, d, "send_message", args, func(s *mail.Sent) error { return showSent(d, s) })
-		}))
+		return p.writeMessage(c, f, o, "")
 	}
 	return c
 }
 
 func replyCommand(p *program) *cobra.Command {
-	var o sendOptions
-	var to []string
+	o := &sendOptions{tool: "reply_message"}
 	c := &cobra.Command{
-		Use:   "reply ID",
+		Use:   "reply ID [TEXT]",
 		Short: "Answer a message",
-		Long: "Answer a message, in its thread. The answer goes to its sender, unless --to names others. The text comes from -m,\n" +
-			"else from standard input, else from your editor (VISUAL or EDITOR).",
-		Args:              cobra.ExactArgs(1),
+		Long: "Answer a message, in its thread, which reads and acknowledges it. The answer goes to its sender, unless --to names\n" +
+			"others. The text is the second argument, or comes from -m, else from standard input, else from your editor (VISUAL\n" +
+			"or EDITOR), where To and Subject can be changed too.",
+		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: p.completeMessage,
 	}
 	f := p.addDeskFlags(c)
-	p.addSendFlags(c, &o)
-	c.Flags().StringSliceVar(&to, "to", nil, "whom it goes to in place of the sender")
-	_ = c.RegisterFlagCompletionFunc("to", p.completeAgents)
-	c.RunE = func(c *cobra.Command, ids []string) error {
-		body, err := o.compose(c, p)
-		if err != nil {
-			return err
-		}
-		return body.settle(p.atDesk(c.Context(), f, mine, ids, func(ctx context.Context, d *deskWork) error {
-			args := o.args(d, body.text)
-			args["from_agent"], args["reply_to_message_id"] = d.Person, d.IDs[0]
-			if len(to) > 0 {
-				args["to"] = to
+	p.addSendFlags(c, o)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if len(args) == 2 {
+			if c.Flags().Changed("message") {
+				return usageError(c, errors.New("the text is there twice: as an argument and with -m"))
 			}
-			return call(ctx, d, "reply_message", args, func(s *mail.Sent) error { return showSent(d, s) })
-		}))
+			o.text = &args[1]
+		}
+		return p.writeMessage(c, f, o, args[0])
 	}
 	return c
 }
 
-// sendOptions are the flags that `send` and `reply` share.
+// sendOptions are the arguments and flags of `send` and `reply`.
 type sendOptions struct {
-	text, importance string
-	cc, bcc, files   []string
-	ack              bool
+	tool                        string
+	text                        *string // nil: not on the command line
+	importance, subject, thread string
+	to, cc, bcc, files          []string
+	ack                         bool
 }
 
 func (p *program) addSendFlags(c *cobra.Command, o *sendOptions) {
-	c.Flags().StringVarP(&o.text, "message", "m", "", "the text, in Markdown")
+	c.Flags().StringP("message", "m", "", "the text, in Markdown")
+	c.Flags().StringSliceVar(&o.to, "to", nil, "who gets it")
 	c.Flags().StringSliceVar(&o.cc, "cc", nil, "who gets a copy")
 	c.Flags().StringSliceVar(&o.bcc, "bcc", nil, "who gets a copy that nobody else knows of")
 	c.Flags().StringVarP(&o.importance, "importance", "i", "", "low, normal, high or urgent")
@@ -103,25 +90,117 @@ func (p *program) addSendFlags(c *cobra.Command, o *sendOptions) {
 	c.Flags().StringArrayVarP(&o.files, "attach", "a", nil, "a file to send along")
 	all := []cobra.Completion{format.Low, format.Normal, format.High, format.Urgent}
 	_ = c.RegisterFlagCompletionFunc("importance", cobra.FixedCompletions(all, cobra.ShellCompDirectiveNoFileComp))
-	for _, name := range []string{"cc", "bcc"} {
+	for _, name := range []string{"to", "cc", "bcc"} {
 		_ = c.RegisterFlagCompletionFunc(name, p.completeAgents)
 	}
 }
 
-// compose returns the text of -m, or of standard input or the editor.
-func (o *sendOptions) compose(c *cobra.Command, p *program) (*written, error) {
+// writeMessage writes and sends a message: to o.to, or to everybody if that is empty; with id, as the answer to that
+// message.
+func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, id string) error {
 	if o.importance != "" && !format.ValidImportance(o.importance) {
-		return nil, usageError(c, fmt.Errorf("--importance is %s: give low, normal, high or urgent", o.importance))
+		return usageError(c, fmt.Errorf("--importance is %s: give low, normal, high or urgent", o.importance))
 	}
-	var given *string
 	if c.Flags().Changed("message") {
-		given = &o.text
+		text := c.Flag("message").Value.String()
+		o.text = &text
 	}
-	return p.compose(c.Context(), given, "")
+	ctx := c.Context()
+	var body *written
+	var err error
+	switch {
+	case o.text != nil:
+		body = &written{text: *o.text}
+	case !cli.IsTerminal(p.std.in):
+		body, err = p.readText()
+	default:
+		var draft string
+		if draft, id, err = p.draftOf(ctx, f, o, id); err == nil {
+			body, err = p.editText(ctx, "message.md", draft)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if body.file != "" || strings.Contains(body.text, "\n"+scissors) { // a draft that could not be sent before
+		if err := o.takeDraft(body); err != nil {
+			return body.settle(err)
+		}
+	}
+	if strings.TrimSpace(body.text) == "" {
+		_ = body.settle(nil)
+		return errors.New("nothing was sent: the text is empty")
+	}
+	return body.settle(p.atDesk(ctx, f, mine, ids(id), func(ctx context.Context, d *deskWork) error {
+		args, err := o.args(ctx, d, body.text)
+		if err != nil {
+			return err
+		}
+		return call(ctx, d, o.tool, args, func(s *mail.Sent) error {
+			showSent(d, s)
+			p.tellNext(ctx, d)
+			return nil
+		})
+	}))
 }
 
-func (o *sendOptions) args(d *deskWork, body string) map[string]any {
-	a := map[string]any{"project_key": d.Slug, "body_md": body}
+// ids returns a list of the id, or none for "".
+func ids(id string) []string {
+	if id == "" {
+		return nil
+	}
+	return []string{id}
+}
+
+// draftOf returns what the editor opens with, after the names were checked, and the full id of the message
+// that is answered. f names its project from then on: a number could mean another one later.
+func (p *program) draftOf(ctx context.Context, f *deskFlags, o *sendOptions, id string) (draft, full string, err error) {
+	return draft, full, p.atDesk(ctx, f, mine, ids(id), func(ctx context.Context, d *deskWork) error {
+		f.project = d.Slug
+		if err := o.everybody(ctx, d); err != nil {
+			return err
+		}
+		ask := mcpserver.Envelope{Agent: d.Person, To: o.to, CC: o.cc, BCC: o.bcc, Subject: o.subject}
+		quoted := ""
+		if len(d.IDs) > 0 {
+			full = d.IDs[0]
+			ask.Answers = full
+			var of mail.MessageResource
+			if err := d.Read(ctx, "resource://message/"+url.PathEscape(full)+"?project="+d.Slug, &of); err != nil {
+				return err
+			}
+			quoted = quote(d, &of.Message)
+		}
+		var e mcpserver.Envelope
+		if err := d.Ask(ctx, cli.Of(d.Slug, "prepare"), ask, &e); err != nil {
+			return err
+		}
+		o.subject = e.Subject
+		draft = formatDraft(&e, quoted)
+		return nil
+	})
+}
+
+// everybody puts every other agent of the project into o.to, if the message is to go to all.
+func (o *sendOptions) everybody(ctx context.Context, d *deskWork) (err error) {
+	if len(o.to) == 0 && len(d.IDs) == 0 {
+		o.to, err = everybodyElse(ctx, d)
+	}
+	return err
+}
+
+// args returns the arguments of the tool.
+func (o *sendOptions) args(ctx context.Context, d *deskWork, body string) (map[string]any, error) {
+	if err := o.everybody(ctx, d); err != nil {
+		return nil, err
+	}
+	a := map[string]any{"project_key": d.Slug, "from_agent": d.Person, "body_md": body}
+	if len(d.IDs) > 0 {
+		a["reply_to_message_id"] = d.IDs[0]
+	}
+	if o.subject != "" || len(d.IDs) == 0 {
+		a["subject"] = o.subject
+	}
 	var files []string
 	for _, f := range o.files {
 		if at, err := filepath.Abs(f); err == nil {
@@ -129,18 +208,20 @@ func (o *sendOptions) args(d *deskWork, body string) map[string]any {
 		}
 		files = append(files, f)
 	}
-	for name, list := range map[string][]string{"cc": o.cc, "bcc": o.bcc, "attachments": files} {
+	for name, list := range map[string][]string{"to": o.to, "cc": o.cc, "bcc": o.bcc, "attachments": files} {
 		if len(list) > 0 {
 			a[name] = list
 		}
 	}
-	if o.importance != "" {
-		a["importance"] = o.importance
+	for name, text := range map[string]string{"importance": o.importance, "thread_id": o.thread} {
+		if text != "" {
+			a[name] = text
+		}
 	}
 	if o.ack {
 		a["ack_required"] = true
 	}
-	return a
+	return a, nil
 }
 
 // everybodyElse lists the agents of the project except the person.
@@ -168,11 +249,10 @@ func everybodyElse(ctx context.Context, d *deskWork) (names []string, err error)
 	return names, nil
 }
 
-func showSent(d *deskWork, s *mail.Sent) error {
+func showSent(d *deskWork, s *mail.Sent) {
 	to := slices.Concat(s.Recipients.To, s.Recipients.CC, s.Recipients.BCC)
 	d.Printf("sent %s to %s: %s\n", d.ShortID(s.ID), listNames(to), cli.Line(s.Subject))
 	for _, note := range s.Notes {
 		d.Printf("%s\n", d.Faint(cli.Line(note)))
 	}
-	return nil
 }
