@@ -64,8 +64,9 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 		SilenceUsage:  true,
 
 		DisableSuggestions: true, // unknownCommand suggests names
-		RunE:               func(c *cobra.Command, _ []string) error { return p.showWaits(c) },
 	}
+	f := p.addDeskFlags(root)
+	root.RunE = func(c *cobra.Command, _ []string) error { return p.showWaits(c, f) }
 	root.SetIn(std.in)
 	root.SetOut(std.out)
 	root.SetErr(std.err)

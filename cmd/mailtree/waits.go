@@ -1,104 +1,169 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"mailtree/cli"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/storedir"
-	"mailtree/mcp/mail"
 )
 
-// maxWaits is the largest number of messages that `mailtree` without arguments lists.
-const maxWaits = 10
-
-// showWaits is `mailtree` without arguments: it prints the mail that waits for the person in the project
-// of this folder, and the next commands. Without a store it prints the help. Outside a project it prints
-// the list of projects, and how to make one for the code base.
-func (p *program) showWaits(c *cobra.Command) error {
+// showWaits is `mailtree` without arguments: it prints what waits for the person in the project of this
+// folder, and the next commands. Without a store it prints the help. Outside a project it prints the list of
+// projects, and how to make one for the code base.
+func (p *program) showWaits(c *cobra.Command, f *deskFlags) error {
 	if !storedir.IsStore(p.cfg.Store) {
 		return c.Help()
 	}
 	ctx := c.Context()
-	err := p.atDesk(ctx, &deskFlags{}, nobodys, nil, p.waits)
-	if refused := (&cli.Refusal{}); errors.As(err, &refused) && refused.NotFound() {
-		if caller, err := hello(p.env, stdioOptions{}); err == nil && caller.WorkTree != "" {
+	err := p.atDesk(ctx, f, nobodys, nil, func(ctx context.Context, d *deskWork) error { // it makes no agent
+		return present(d, func(answer any) error { return p.waitsOf(ctx, d, answer) }, func(w *maildir.Waits) error {
+			printWaits(d, w)
+			return nil
+		})
+	})
+	if refused := (&cli.Refusal{}); f.project == "" && errors.As(err, &refused) && refused.NotFound() {
+		if caller, err := hello(p.env, stdioOptions{}); err == nil && caller.WorkTree != "" && !f.json {
 			fmt.Fprintf(p.std.out, "%s has no mail yet: `mailtree new project` makes its project\n\n", cli.Line(caller.WorkTree))
 		}
-		const asJSON = false
-		return p.listProjects(ctx, asJSON)
+		return p.listProjects(ctx, f.json)
 	}
 	return err
 }
 
-// waits prints the waiting mail. It creates no agent: for a person who is no agent here, no mail waits.
-func (p *program) waits(ctx context.Context, d *deskWork) error {
-	me, err := p.me()
-	if err != nil {
-		return err
-	}
-	var unread, owed mail.Inbox
-	ask := map[string]any{"project_key": d.Slug, "agent_name": me, "limit": maxWaits, "unread_only": true}
-	err = d.Call(ctx, "check_my_messages", ask, &unread)
-	if err == nil {
-		delete(ask, "unread_only")
-		ask["awaiting_ack"] = true
-		err = d.Call(ctx, "check_my_messages", ask, &owed)
-	}
-	if refused := (&cli.Refusal{}); err != nil && (!errors.As(err, &refused) || !refused.NotFound()) {
-		return err
-	}
-	var rest maildir.Waits
-	if err := d.Ask(ctx, cli.Of(d.Slug, "waiting"), me, &rest); err != nil {
-		return err
-	}
-	rows, first := waitingRows(d, &unread, &owed)
-	for _, u := range rest.Asleep {
-		d.Printf("%s\n", cli.Line(u.String()))
-	}
-	if n := len(rest.Broken) + rest.MoreBroken; n > 0 {
-		d.Printf("not valid: %s; `mailtree problems` says how to mend that\n", count(n, "file"))
-	}
-	if len(rows) == 0 {
-		d.Printf("no mail waits for %s in %s\n\n", cli.Line(me), d.Slug)
-		d.Printf("mailtree inbox | search WORD... | agents | claims | today | help\n")
-		return nil
-	}
-	d.Printf("%s\n", d.Faint("waiting for "+cli.Line(me)+" in "+d.Slug+":"))
-	d.Table(rows)
-	more := unread.Unread
-	for _, r := range rows {
-		if r.Strong {
-			more--
-		}
-	}
-	if more > 0 {
-		d.Printf("%s\n", d.Faint("and "+some(more, "more unread")))
-	}
-	d.Printf("\nmailtree read %s | inbox | agents | claims | today | help\n", first)
-	return nil
+// waitGroups are the groups of threads in Waits, in their order.
+func waitGroups(w *maildir.Waits) [3][]maildir.WaitingThread {
+	return [...][]maildir.WaitingThread{w.Answer, w.New, w.Owed}
 }
 
-// waitingRows returns a row for each message that is unread or to be acknowledged, each message once, and
-// the id of the first.
-func waitingRows(d *deskWork, unread, owed *mail.Inbox) (rows []cli.Row, first string) {
-	seen := map[string]bool{}
-	for _, in := range []*mail.Inbox{unread, owed} {
-		for i := range in.Messages {
-			m := &in.Messages[i]
-			if seen[m.ID] {
-				continue
-			}
-			seen[m.ID] = true
-			rows = append(rows, deliveryRow(d.Screen, m, d.ShortID(m.ID)))
-			if first == "" {
-				first = d.ShortID(m.ID)
-			}
+func printWaits(d *deskWork, w *maildir.Waits) {
+	d.Printf("%s\n", d.Faint(fmt.Sprintf("%s · you are %s · %s", cli.Line(filepath.Base(d.HumanKey)), cli.Line(w.Agent), amountOf(w))))
+	var ids []string
+	for _, threads := range waitGroups(w) {
+		for i := range threads {
+			ids = append(ids, threads[i].Message)
 		}
 	}
-	return rows, first
+	names := d.number(ids)
+	rows := make([]cli.Row, 0, len(ids))
+	for g, threads := range waitGroups(w) {
+		title := [...]string{"Wants an answer", "New", "You wait for"}[g]
+		to := [...]string{"", "", "to "}[g]
+		for i := range threads {
+			rows = append(rows, threadRow(d, &threads[i], title, names[len(rows)], to))
+			title = ""
+		}
+	}
+	if len(rows) > 0 {
+		d.Printf("\n")
+	}
+	d.Table(rows)
+	if w.More > 0 {
+		d.Printf("%s\n", d.Faint(count(w.More, "more thread")+": mailtree inbox"))
+	}
+	if others := besideMail(d, w); len(others) > 0 {
+		d.Printf("\n")
+		d.Table(others)
+	}
+	next := []string{"mailtree inbox", "search WORD", "agents", "help"}
+	if len(names) > 0 {
+		first := strings.TrimSpace(names[0])
+		next = []string{"mailtree read " + first, "reply " + first + ` "…"`, "ack " + first, "open"}
+		switch {
+		case len(w.Answer)+len(w.New) == 0:
+			next = []string{"mailtree read " + first, "inbox", "agents", "open"}
+		case len(w.Answer) == 0:
+			next[2] = "archive " + first
+		}
+	}
+	d.Printf("\n%s\n", d.Faint("next: "+strings.Join(next, "   ")))
+}
+
+// amountOf says how much waits.
+func amountOf(w *maildir.Waits) string {
+	var parts []string
+	if n := len(w.Answer); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d %s an answer", n, map[bool]string{true: "wants", false: "want"}[n == 1]))
+	}
+	if n := len(w.New); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d new", n))
+	}
+	return cmp.Or(strings.Join(parts, ", "), "no mail waits")
+}
+
+// threadRow returns the row of a thread: its name, urgency, people, subject, extent and age.
+func threadRow(d *deskWork, t *maildir.WaitingThread, title, name, to string) cli.Row {
+	extent := ""
+	if t.Messages > 1 {
+		extent = fmt.Sprint(t.Messages)
+	}
+	if t.Files > 0 {
+		extent = strings.TrimPrefix(extent+", "+count(t.Files, "file"), ", ")
+	}
+	if extent != "" {
+		extent = "(" + extent + ")"
+	}
+	subject := cli.Line(t.Subject)
+	if to != "" { // the group says why the others wait
+		subject += " (" + t.Why + ")"
+	}
+	return cli.Row{Title: title, Cells: []string{
+		name, urgency(d.Screen, t.Importance), d.people(to, t.People), subject, extent,
+		d.Ago(t.At.Format(time.RFC3339)),
+	}}
+}
+
+// urgency returns the word for a message that is more urgent than others, else "".
+func urgency(s *cli.Screen, importance string) string {
+	switch importance {
+	case format.Urgent:
+		return s.Warn(importance)
+	case format.High:
+		return importance
+	}
+	return ""
+}
+
+// peopleColumns is the most that a column of names takes on a terminal, as in "to GreenCastle +5".
+const peopleColumns = 17
+
+// people returns the names, behind to, such as "to GreenCastle, BlueLake": on a terminal as many as fit
+// peopleColumns, and the number of the others.
+func (d *deskWork) people(to string, names []string) string {
+	text := to + listNames(names)
+	if d.Width == 0 || len(names) < 2 || utf8.RuneCountInString(text) <= peopleColumns {
+		return text
+	}
+	return fmt.Sprintf("%s%s +%d", to, cli.Line(names[0]), len(names)-1)
+}
+
+// besideMail returns what else needs a person: agents that claims stop or that nothing can wake, and files
+// that are not valid.
+func besideMail(d *deskWork, w *maildir.Waits) (rows []cli.Row) {
+	for _, s := range w.Stopped {
+		var paths, holders []string
+		for _, by := range s.By {
+			paths, holders = append(paths, by.Paths...), append(holders, by.Claim.Agent)
+		}
+		text := fmt.Sprintf("%s's %s of %s, by %s", cmp.Or(s.Agent, "somebody"), s.Doing, d.people("", paths), listNames(holders))
+		rows = append(rows, cli.Row{Cells: []string{"Stopped", cli.Line(text), d.Ago(s.At.Format(time.RFC3339))}})
+	}
+	for _, u := range w.Asleep {
+		rows = append(rows, cli.Row{Cells: []string{"Asleep", fmt.Sprintf("%s has %d unread: %s", cli.Line(u.Agent), u.Unread, u.Why()),
+			d.Ago(u.Since.Format(time.RFC3339))}})
+	}
+	if n := len(w.Broken) + w.MoreBroken; n > 0 {
+		rows = append(rows, cli.Row{Cells: []string{"Broken", count(n, "file") + ": mailtree problems"}})
+	}
+	return rows
 }
