@@ -16,7 +16,7 @@ func agentsCommand(p *program) *cobra.Command {
 	var cursor string
 	c := &cobra.Command{
 		Use:   "agents",
-		Short: "List the agents of a project, and how they are with their mail",
+		Short: "List the agents, and what each has unread",
 		Long:  "List the agents and people of a project that were active within seven days: when they last did something, what is unread.",
 		Args:  cobra.NoArgs,
 	}

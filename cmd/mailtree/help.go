@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -10,24 +11,66 @@ import (
 	"mailtree/cli"
 )
 
+// daily are the commands that a person needs, as `mailtree --help` shows them.
+var daily = []string{"read", "reply", "send", "ack", "archive", "thread", "search", "undo", "agents", "claim", "open"}
+
 // brokenLine matches a line break within a paragraph of a command's long description.
 var brokenLine = regexp.MustCompile(`(\S)\n(\S)`)
 
-// fitHelp fits the help of root and its subcommands to the width of the terminal, if it is printed on a
-// terminal.
-func (p *program) fitHelp(root *cobra.Command) {
+// addHelp makes the help of root the commands that a person needs, each with an example, and that of `help
+// all` every command. Help that is printed on a terminal fits its width.
+func (p *program) addHelp(root *cobra.Command) {
 	whole := root.HelpFunc()
-	root.SetHelpFunc(func(c *cobra.Command, args []string) {
+	fitting := func(c *cobra.Command, args []string) {
 		width := cli.NewScreen(p.std.out, p.variable).Width
-		if width == 0 {
-			whole(c, args)
-			return
+		if width > 0 {
+			c.Long = brokenLine.ReplaceAllString(c.Long, "$1 $2")
 		}
-		c.Long = brokenLine.ReplaceAllString(c.Long, "$1 $2")
 		var text strings.Builder
 		c.SetOut(&text)
 		whole(c, args)
 		c.SetOut(p.std.out)
-		fmt.Fprint(p.std.out, cli.Fold(text.String(), width))
+		fmt.Fprint(p.std.out, cli.Fold(text.String(), cmp.Or(width, text.Len())))
+	}
+	root.SetHelpFunc(func(c *cobra.Command, args []string) {
+		if c == root {
+			p.dailyHelp(root)
+			return
+		}
+		if c.GroupID != serverGroup {
+			for _, name := range []string{"log-format", "log-level"} {
+				root.PersistentFlags().Lookup(name).Hidden = true
+			}
+		}
+		fitting(c, args)
 	})
+	root.InitDefaultHelpCmd()
+	help, _, err := root.Find([]string{"help"})
+	if err != nil {
+		panic(err) // cobra always adds the command
+	}
+	help.AddCommand(&cobra.Command{
+		Use:   "all",
+		Short: "List every command",
+		Args:  cobra.NoArgs,
+		Run:   func(*cobra.Command, []string) { fitting(root, nil) },
+	})
+}
+
+// dailyHelp prints the commands that a person needs.
+func (p *program) dailyHelp(root *cobra.Command) {
+	rows := []cli.Row{{Cells: []string{"  mailtree", "What waits for you, in numbered rows"}}}
+	for _, name := range daily {
+		if c, _, err := root.Find([]string{name}); err == nil {
+			rows = append(rows, cli.Row{Cells: []string{c.Example, c.Short}})
+		}
+	}
+	var text strings.Builder
+	s := cli.NewScreen(&text, p.variable)
+	s.Printf("%s.\n\n", root.Short)
+	s.Table(rows)
+	s.Printf("\nA message is named by the number of its row in the last list, or by its id.\n" +
+		"`mailtree setup CLIENT` connects a client, `mailtree serve` runs the server.\n" +
+		"`mailtree COMMAND --help` says more, `mailtree help all` lists every command.\n")
+	fmt.Fprint(p.std.out, cli.Fold(text.String(), cmp.Or(cli.NewScreen(p.std.out, p.variable).Width, text.Len())))
 }

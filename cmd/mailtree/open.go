@@ -19,7 +19,7 @@ func openCommand(p *program) *cobra.Command {
 	var only, asJSON bool
 	c := &cobra.Command{
 		Use:   "open",
-		Short: "Open the page of the running server in your browser",
+		Short: "Open the page in your browser",
 		Long: "Open the page of the running server in your browser, as you: it shows what waits for you in the project, and\n" +
 			"there you can write. The link that it opens works once, within ten minutes.",
 		Args: cobra.NoArgs,

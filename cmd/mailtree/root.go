@@ -25,7 +25,10 @@ type program struct {
 // environment.
 var goesOn = map[string]bool{"hook": true, "guard": true, "man": true, "completion": true, cobra.ShellCompRequestCmd: true}
 
-// groups are the headings of `mailtree --help`, each with its commands. Other commands come last.
+// serverGroup is the heading of the commands on the server, whose help has the flags of its log.
+const serverGroup = "The server and its store:"
+
+// groups are the headings of `mailtree help all`, each with its commands. Other commands come last.
 var groups = []struct {
 	title    string
 	commands []string
@@ -35,7 +38,7 @@ var groups = []struct {
 	{"What happens:", []string{"open", "today", "watch", "log", "problems"}},
 	{"Clients:", []string{"setup", "stdio", "hook", "nudge", "token"}},
 	{"Email:", []string{"mailbox", "gateway"}},
-	{"The server and its store:", []string{
+	{serverGroup, []string{
 		"serve", "status", "stop", "logs", "service", "doctor", "config", "index", "key", "fmt", "attachments",
 	}},
 }
@@ -102,9 +105,10 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 	)
 	root.AddCommand(p.deskCommands()...)
 	root.InitDefaultCompletionCmd()
-	p.fitHelp(root)
+	p.addHelp(root)
 	loadsAlone(root)
 	group(root)
+	addExamples(root)
 	countArgs(root)
 	for _, c := range root.Commands() {
 		addSettingFlags(c.Flags(), c.Name())
@@ -126,11 +130,19 @@ func countArgs(c *cobra.Command) {
 				return nil
 			}
 			if strings.Contains(err.Error(), "arg(s)") { // cobra's message about the number of arguments
-				err = fmt.Errorf("%s, where the command is `%s`", count(len(args), "argument"), strings.TrimSuffix(c.UseLine(), " [flags]"))
+				err = wrongCount(c, args)
 			}
 			return usageError(c, err)
 		}
 	}
+}
+
+// wrongCount returns the error for too few or too many arguments.
+func wrongCount(c *cobra.Command, args []string) error {
+	if _, needs, _ := strings.Cut(c.Use, " "); len(args) == 0 {
+		return fmt.Errorf("%s needs %s, as in `%s`", c.Name(), strings.TrimSuffix(needs, "..."), strings.TrimSpace(c.Example))
+	}
+	return fmt.Errorf("these are %s: the command is `%s`", count(len(args), "argument"), strings.TrimSuffix(c.UseLine(), " [flags]"))
 }
 
 func usageError(c *cobra.Command, err error) error {

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// TestExamples: the help of each command has an example, which names that command, or for a command that
+// has others below it one of those.
+func TestExamples(t *testing.T) {
+	root := rootCommand(nil, stdio{out: &bytes.Buffer{}})
+	n := 0
+	var look func(c *cobra.Command)
+	look = func(c *cobra.Command) {
+		for _, sub := range c.Commands() {
+			if sub.Hidden {
+				continue
+			}
+			n++
+			if line := strings.TrimSpace(sub.Example); !strings.HasPrefix(line+" ", sub.CommandPath()+" ") {
+				t.Errorf("the example of %s is %q", sub.CommandPath(), line)
+			}
+			look(sub)
+		}
+	}
+	look(root)
+	if len(examples) != n {
+		t.Errorf("%d commands have %d examples", n, len(examples))
+	}
+}
+
+// TestHelp: the help of the program is short; the whole list is that of `help all`.
+func TestHelp(t *testing.T) {
+	for _, tt := range []struct {
+		args string
+		has  []string
+		not  []string
+		most int // lines
+	}{
+		{"--help", []string{"  mailtree reply 1 \"Yes, now.\"", "mailtree help all"}, []string{"doctor", "--store"}, 20},
+		{"help", []string{"  mailtree reply 1 \"Yes, now.\""}, []string{"doctor"}, 20},
+		{"help all", []string{"Mail:\n", "\n  doctor ", "\n  reply "}, nil, 90},
+		{"help reply", []string{"Examples:\n  mailtree reply 1 ", "--store"}, []string{"--log-level"}, 40},
+		{"serve --help", []string{"Examples:\n  mailtree serve", "--log-level"}, nil, 90},
+	} {
+		var out bytes.Buffer
+		if code := run(t.Context(), strings.Fields(tt.args), []string{"HOME=/nonexistent"}, stdio{out: &out, err: &out}); code != 0 {
+			t.Errorf("%s: exit status %d: %s", tt.args, code, &out)
+		}
+		for _, text := range tt.has {
+			if !strings.Contains(out.String(), text) {
+				t.Errorf("%s has no %q:\n%s", tt.args, text, &out)
+			}
+		}
+		for _, text := range tt.not {
+			if strings.Contains(out.String(), text) {
+				t.Errorf("%s has %q", tt.args, text)
+			}
+		}
+		if lines := strings.Count(out.String(), "\n"); lines > tt.most {
+			t.Errorf("%s has %d lines", tt.args, lines)
+		}
+	}
+}
