@@ -49,7 +49,7 @@ func (p *Project) Log(ctx context.Context, q LogQuery, each func(*history.Entry)
 			if !show(&e) {
 				continue
 			}
-			if err := q.tell(&e, each); err != nil {
+			if err := p.tell(ctx, &q, &e, each); err != nil {
 				return err
 			}
 			if told++; told == q.Limit {
@@ -64,10 +64,20 @@ func (p *Project) Log(ctx context.Context, q LogQuery, each func(*history.Entry)
 	return err
 }
 
-// tell completes an entry with what the query asks for and calls each.
-func (q *LogQuery) tell(e *history.Entry, each func(*history.Entry) error) (err error) {
+// tell completes an entry and calls each.
+func (p *Project) tell(ctx context.Context, q *LogQuery, e *history.Entry, each func(*history.Entry) error) error {
+	if e.ID != "" && e.Summary == e.Who+" "+e.ID { // an operation on marks
+		m, err := p.store.index.Message(ctx, p.Slug, e.ID, index.WithoutBody, nil)
+		if err != nil {
+			return err
+		}
+		if m != nil {
+			e.Subject = m.Subject
+		}
+	}
 	for i := range e.Files {
 		if f := &e.Files[i]; q.Patch {
+			var err error
 			if f.Lines, err = f.Patch(); err != nil {
 				return err
 			}

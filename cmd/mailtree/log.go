@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,18 +22,19 @@ func logCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "log [AGENT|THREAD|MESSAGE|PATH]",
 		Short: "Show who did what, and when",
-		Long: "Show from Git who did what, when, and through which door, newest first: everything, what an agent did, what was\n" +
-			"done with a message or in a thread, or what became of a file or folder of the mail, such as agents/BlueLake.",
+		Long: "Show from Git who did what, and when, newest first, a line each: everything, what an agent did, what was done\n" +
+			"with a message or in a thread, or what became of a file or folder of the mail, such as agents/BlueLake.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: p.completeAgent,
 	}
 	f := p.addDeskFlags(c)
 	c.Flags().BoolVar(&ask.Patch, "patch", false, "show the lines that changed, too")
+	whole := c.Flags().BoolP("verbose", "v", false, "show of each its door, commit, whole id and files, too")
 	limit := c.Flags().UintP("limit", "n", 0, "at most this many entries (0: all)")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return p.atDesk(c.Context(), f, nobodys, nil, func(ctx context.Context, d *deskWork) error {
 			ask.Of, ask.Limit = strings.Join(args, ""), int(min(*limit, math.MaxInt32))
-			return d.Paged(ctx, func(s *cli.Screen) error { return p.showLog(ctx, d, s, ask) })
+			return d.Paged(ctx, func(s *cli.Screen) error { return p.showLog(ctx, d, &logPrinter{Screen: s, whole: *whole}, ask) })
 		})
 	}
 	return c
@@ -40,7 +42,7 @@ func logCommand(p *program) *cobra.Command {
 
 // showLog prints the history as it arrives. If standard error is a terminal, it also shows there how far
 // back the search has come while nothing is found.
-func (p *program) showLog(ctx context.Context, d *deskWork, s *cli.Screen, ask maildir.LogQuery) error {
+func (p *program) showLog(ctx context.Context, d *deskWork, s *logPrinter, ask maildir.LogQuery) error {
 	told, progress := 0, cli.IsTerminal(p.std.err)
 	err := d.Stream(ctx, cli.Of(d.Slug, "log"), ask, func(text json.RawMessage) error {
 		var line mcpserver.LogLine
@@ -60,7 +62,8 @@ func (p *program) showLog(ctx context.Context, d *deskWork, s *cli.Screen, ask m
 		if d.json {
 			return s.JSON(text)
 		}
-		return showEntry(s, line.Entry)
+		s.show(line.Entry)
+		return nil
 	})
 	if err == nil && told == 0 {
 		err = &exitError{exitNothing, errors.New("the history has nothing of that")}
@@ -68,31 +71,99 @@ func (p *program) showLog(ctx context.Context, d *deskWork, s *cli.Screen, ask m
 	return err
 }
 
-func showEntry(s *cli.Screen, e *history.Entry) error {
-	who := e.Who
-	if who == "" {
-		who = "the server"
+// logPrinter prints entries of the history, newest first.
+type logPrinter struct {
+	*cli.Screen
+	whole bool   // also print the door, the commit, the whole id and the files
+	day   string // of the last entry
+}
+
+// deeds are the words of the log for operations, where they are not the verb itself.
+var deeds = map[string]string{
+	"send":              "sent",
+	"reply":             "replied",
+	"receive":           "received",
+	"pop":               "read",
+	"acknowledge":       "acknowledged",
+	"archive":           "archived",
+	"unread":            "marked unread",
+	"draft":             "drafted",
+	"stamp":             "stamped",
+	"claim":             "claimed",
+	"renew":             "renewed",
+	"register":          "registered",
+	maildir.VerbAmend:   "edited",
+	history.VerbEdit:    "edited",
+	history.VerbCommit:  "committed",
+	history.VerbDelete:  "deleted",
+	history.VerbRelease: "released",
+}
+
+// deed says in the past tense what an operation did.
+func deed(verb string) string {
+	if of, found := strings.CutPrefix(verb, history.UndoPrefix); found {
+		return "undid " + maildir.Deed(of)
 	}
-	how := ""
-	if e.Door != "" {
-		how = " (" + e.Door + ")"
+	if of, found := strings.CutPrefix(verb, history.RedoPrefix); found {
+		return "redid " + maildir.Deed(of)
 	}
-	commit := e.Commit[:min(10, len(e.Commit))]
-	s.Printf("%s  %s  %s %s%s\n", s.Faint(commit), cli.Exact(e.At.String()), s.Bold(cli.Line(who)), cli.Line(maildir.Deed(e.Verb)), how)
-	if about := strings.TrimSpace(strings.TrimPrefix(e.Summary, e.Who+" "+e.ID)); about != "" {
-		s.Printf("    %s\n", cli.Line(about))
+	return cmp.Or(deeds[verb], verb)
+}
+
+// about returns what an entry's operation was about, and the recipients of a message.
+func about(e *history.Entry) (what, to string) {
+	if e.Subject != "" {
+		return e.Subject, ""
 	}
-	if e.ID != "" {
-		s.Printf("    %s\n", cli.Line(e.ID))
-	}
-	var err error
-	for _, f := range e.Files {
-		if f.Lines != "" {
-			s.Printf("\n%s", cli.Text(f.Lines))
-			continue
+	if from, rest, found := strings.Cut(e.Summary, " -> "); found && e.ID != "" {
+		to, what, _ = strings.Cut(rest, ": ")
+		if e.Who != from {
+			to = ""
 		}
-		_, err = fmt.Fprintf(s.Out, "    %-7s %s\n", f.Op, cli.Line(f.Path))
+		return what, to
 	}
-	s.Printf("\n")
-	return err
+	what, found := strings.CutPrefix(e.Summary, e.Who+": ") // to blind recipients only
+	if !found {
+		what = strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(e.Summary, e.Who+" "), e.ID))
+	}
+	return what, ""
+}
+
+// show prints a line for the entry, with the day above if it differs from the entry's before. The columns
+// have fixed widths, because entries are printed as they are found.
+func (s *logPrinter) show(e *history.Entry) {
+	day, clock := e.At.Local().Format("Mon 2 Jan 2006"), e.At.Local().Format("15:04")
+	if day != s.day {
+		s.day = day
+		s.Printf("%s\n", s.Bold(day))
+	}
+	what, to := about(e)
+	if to != "" {
+		to = "→ " + to
+	}
+	id := ""
+	if e.ID != "" {
+		id = s.ShortID(e.ID)
+	}
+	who := cli.Line(cmp.Or(e.Who, "the server"))
+	s.Table([]cli.Row{{Cells: []string{
+		clock, fmt.Sprintf("%-11s", who), fmt.Sprintf("%-12s", deed(e.Verb)), fmt.Sprintf("%-8s", id), cli.Line(what), cli.Line(to),
+	}}})
+	if s.whole {
+		how := []string{cmp.Or(e.Commit[:min(10, len(e.Commit))], "not committed yet")}
+		for _, text := range []string{e.Door, e.ID} {
+			if text != "" {
+				how = append(how, cli.Line(text))
+			}
+		}
+		s.Printf("       %s\n", strings.Join(how, "  "))
+	}
+	for _, f := range e.Files {
+		switch {
+		case f.Lines != "":
+			s.Printf("\n%s\n", cli.Text(f.Lines))
+		case s.whole:
+			s.Printf("       %-7s  %s\n", f.Op, cli.Line(f.Path))
+		}
+	}
 }

@@ -92,7 +92,9 @@ func OfAgent(name string) Query {
 // OfRemoved selects removed messages, and perhaps others.
 func OfRemoved() Query {
 	return Query{
-		Op:   func(op RecordedOp) bool { return op.Verb == VerbDelete || strings.HasPrefix(op.Verb, UndoPrefix) },
+		Op: func(op RecordedOp) bool {
+			return op.Verb == VerbDelete || op.Verb == RedoPrefix+VerbDelete || strings.HasPrefix(op.Verb, UndoPrefix)
+		},
 		File: func(path string, _ bool) bool { return format.Locate(path).Kind == format.KindCanonical },
 	}
 }
@@ -149,6 +151,7 @@ type Entry struct {
 	Who     string       `json:"who,omitempty"`     // the agent; the author of a commit; "" for the server itself
 	ID      string       `json:"id,omitempty"`      // of the message, if there is one
 	Summary string       `json:"summary,omitempty"` // one line for people
+	Subject string       `json:"subject,omitempty"` // of the message, where Summary does not give it
 	Door    string       `json:"door,omitempty"`    // the door that it came through: format.Door…, or DoorGit; "" for the server's own
 	Files   []FileChange `json:"files,omitzero"`
 }
@@ -161,7 +164,7 @@ const (
 	VerbEdit   = "edit"   // not an operation: the server has committed edited files
 	VerbCommit = "commit" // not an operation: a person has committed files
 
-	// VerbDelete removes a message for everyone. Apart from undoing, no other operation does.
+	// VerbDelete removes a message for everyone. Apart from undoing and redoing, no other operation does.
 	VerbDelete = "delete"
 
 	// VerbRelease is an operation on claims. If it frees another agent's path, it also sends a message.
@@ -169,6 +172,9 @@ const (
 
 	// UndoPrefix begins the verb of an operation that undoes another one: "undo-send".
 	UndoPrefix = "undo-"
+
+	// RedoPrefix begins the verb of an operation that does an undone one again: "redo-send".
+	RedoPrefix = "redo-"
 )
 
 // DoorGit is the door of VerbCommit.
