@@ -64,7 +64,7 @@ func (b *Box) planUnclaiming(g *writer.Group, tx *writer.Tx, undone *Undone) err
 			return err
 		}
 	}
-	return b.p.planRestore(g, tx, undone.done)
+	return b.p.planRestore(g, tx, undone.done, undoable[undone.done.Verb], refusal.ChangedSince)
 }
 
 // needFree refuses claims that cannot hold now, because another agent has claimed the paths or the lease is

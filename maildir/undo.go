@@ -2,7 +2,6 @@ package maildir
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -10,6 +9,7 @@ import (
 
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
+	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
@@ -17,14 +17,15 @@ import (
 
 // Deed returns people's word for an operation: VerbAmend is an edit.
 func Deed(verb string) string {
-	undone, undoes := strings.CutPrefix(verb, history.UndoPrefix)
-	switch {
-	case undone != VerbAmend:
-		return verb
-	case undoes:
-		return history.UndoPrefix + history.VerbEdit
+	for _, prefix := range []string{history.UndoPrefix, history.RedoPrefix} {
+		if of, found := strings.CutPrefix(verb, prefix); found {
+			return prefix + Deed(of)
+		}
 	}
-	return history.VerbEdit
+	if verb == VerbAmend {
+		return history.VerbEdit
+	}
+	return verb
 }
 
 // undoable are the operations that can be undone, with the kinds of the files that they write.
@@ -46,30 +47,157 @@ var undoable = map[string][]format.Kind{
 // texts are the kinds of the files that hold a message's text.
 var texts = []format.Kind{format.KindCanonical, format.KindInbox, format.KindOutbox}
 
+// readings are the operations that say only whether an agent has read a message. They are undone only where
+// the message is named.
+var readings = []string{"read", "pop", "unread"}
+
 // Undoing says which operation to undo.
 type Undoing struct {
-	ID   string // the newest on this message, whose id may be shortened; "": on any message
+	ID   string // the newest on this message, whose id may be shortened; "": the newest on any, but no reading
 	Verb string // the newest with this verb; "": with any verb
 }
 
-// Undone is an operation that was undone.
-type Undone struct {
+// wants reports whether an operation with that verb is meant.
+func (u *Undoing) wants(verb string) bool {
+	_, ok := undoable[verb]
+	return ok && (u.Verb == "" || u.Verb == verb) && (u.ID != "" || !slices.Contains(readings, verb))
+}
+
+// Act is an operation that an agent can undo, or has undone or redone.
+type Act struct {
 	ID        string       `json:"message_id,omitempty"` // "" for an operation on no message
 	Operation string       `json:"operation"`            // see Deed
+	About     string       `json:"about,omitempty"`      // the message's subject; for claims their patterns; "" if it is not known
 	At        format.Stamp `json:"at"`
-	Readers   []string     `json:"read_by"`         // agents who had read the withdrawn or changed message; each gets a notice
-	Patterns  []string     `json:"paths,omitempty"` // the claims' patterns, for an operation on claims
+}
+
+// Undone is an operation that was undone, or redone.
+type Undone struct {
+	Act
+	Readers  []string `json:"read_by"`           // agents who had read the withdrawn, changed or restored message; each gets a notice
+	Patterns []string `json:"paths,omitempty"`   // the claims' patterns, for an operation on claims
+	Text     string   `json:"text_at,omitempty"` // where Git has the text that was taken back, as COMMIT:PATH; "": none was
+	Next     *Act     `json:"next,omitempty"`    // what Undo takes back next, where it was not told what; nil if there is nothing
 
 	done *history.Done
 }
 
 // Undo undoes the agent's newest operation on a message that is not undone yet, as an operation of its own.
 // It restores the files of that operation and no others. A sent message is removed for everyone, and agents
-// who had read it are told. Without an id, the operation may also be one on claims: claimed paths are
-// released, and released ones claimed again. It returns ErrNotFound if there is no such operation or
-// message, and ErrConflict if a file has changed since, if another agent has the paths by now, or if the
-// operation cannot be told from others in its commit.
+// who had read it are told. Without an id, the operation may also be one on claims, and is no reading:
+// claimed paths are released, and released ones claimed again. It returns ErrNotFound if there is no such
+// operation or message, and ErrConflict if a file has changed since, if another agent has the paths by now,
+// or if the operation cannot be told from others in its commit.
 func (b *Box) Undo(ctx context.Context, u Undoing) (*Undone, error) {
+	undone, err := b.lastDone(ctx, u, false)
+	if err != nil {
+		return nil, err
+	}
+	done := undone.done
+	if i := slices.IndexFunc(done.Changes, func(v history.Version) bool { return format.Locate(v.Path).Kind == format.KindCanonical }); i >= 0 &&
+		slices.Contains([]string{"send", "reply", VerbAmend}, done.Verb) {
+		undone.Text = done.Commit + ":" + done.Changes[i].Path
+	}
+	err = b.performUndoing(ctx, undone, history.UndoPrefix, func(g *writer.Group, tx *writer.Tx) error {
+		switch done.Verb {
+		case "send", "reply":
+			return b.planWithdrawal(g, tx, undone)
+		case "claim", "renew", history.VerbRelease:
+			return b.planUnclaiming(g, tx, undone)
+		case VerbAmend:
+			return b.planUnamending(g, tx, undone, refusal.ChangedSince)
+		}
+		return b.p.planRestore(g, tx, done, undoable[done.Verb], refusal.ChangedSince)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return undone, nil
+}
+
+// Redo does the agent's last undone operation on a message again, or the last one of all without an id: the
+// files are again as they were before the undoing. Agents who were told of the undoing are told of this, too.
+// It returns the errors of Undo, and ErrConflict for a claim: another agent may have begun to work there.
+func (b *Box) Redo(ctx context.Context, u Undoing) (*Undone, error) {
+	redone, err := b.lastDone(ctx, u, true)
+	if err != nil {
+		return nil, err
+	}
+	done := redone.done
+	err = b.performUndoing(ctx, redone, history.RedoPrefix, func(g *writer.Group, tx *writer.Tx) error {
+		switch done.Verb {
+		case "send", "reply":
+			return b.planResending(g, tx, redone)
+		case history.VerbRelease:
+			redone.Patterns = []string{redone.About}
+			return b.planResending(g, tx, redone)
+		case "claim", "renew":
+			return &Error{
+				What: refusal.Conflict("The {why} of {name} is not done again by itself, because others may have begun to work there: " +
+					"claim the paths anew. {redo something else}"),
+				Name: redone.About,
+				Why:  redone.Operation,
+			}
+		case history.VerbDelete:
+			gone, err := b.p.planDeletion(g, tx, done.ID)
+			if err == nil {
+				redone.Readers = gone.Readers
+			}
+			return err
+		case VerbAmend:
+			return b.planUnamending(g, tx, redone, refusal.ChangedSinceUndone)
+		}
+		return b.p.planRestore(g, tx, done, undoable[done.Verb], refusal.ChangedSinceUndone)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return redone, nil
+}
+
+// Undoable lists the operations of the agent that Undo takes back without an id, newest first, at most n. It
+// looks at the newest commits only.
+func (b *Box) Undoable(ctx context.Context, n int) ([]Act, error) {
+	all, err := b.p.History.LastDone(ctx, history.DoneQuery{Agent: b.agent, Wants: (&Undoing{}).wants, Most: n})
+	if err != nil {
+		return nil, err
+	}
+	return b.actsOf(ctx, all)
+}
+
+// actsOf describes operations of the agent.
+func (b *Box) actsOf(ctx context.Context, all []history.Done) (acts []Act, err error) {
+	acts = make([]Act, len(all))
+	for i := range all {
+		if acts[i], err = b.p.actOf(ctx, b.agent, &all[i]); err != nil {
+			return nil, err
+		}
+	}
+	return acts, nil
+}
+
+// actOf describes an operation of an agent. The subject of a message that is gone comes from the history.
+func (p *Project) actOf(ctx context.Context, agent string, done *history.Done) (Act, error) {
+	act := Act{ID: done.ID, Operation: Deed(done.Verb), At: format.At(done.At)}
+	if done.ID == "" || done.Verb == history.VerbRelease {
+		act.About = strings.TrimPrefix(done.Summary, agent+" ")
+		if done.Verb != history.VerbRelease {
+			_, act.About, _ = strings.Cut(act.About, " ") // whether the claim is shared
+		}
+		return act, nil
+	}
+	m, err := p.store.index.Message(ctx, p.Slug, done.ID, index.WithoutBody, nil)
+	if m != nil {
+		act.About = m.Subject
+	} else if err == nil {
+		_, act.About, _ = strings.Cut(done.Summary, ": ")
+	}
+	return act, err
+}
+
+// lastDone returns the operation that u means; undone says that it is one that was undone. It returns the
+// errors of Undo.
+func (b *Box) lastDone(ctx context.Context, u Undoing, undone bool) (*Undone, error) {
 	if err := b.p.needAgent(ctx, refusal.Agent, b.agent); err != nil {
 		return nil, err
 	}
@@ -85,51 +213,59 @@ func (b *Box) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 	if err := b.p.History.Flush(ctx); err != nil {
 		return nil, err
 	}
-	done, err := b.p.History.LastDone(ctx, b.agent, u.ID, func(verb string) bool {
-		_, ok := undoable[verb]
-		return ok && (u.Verb == "" || u.Verb == verb)
-	})
+	q := history.DoneQuery{Agent: b.agent, ID: u.ID, Wants: u.wants, Undone: undone, Most: 1}
+	if u == (Undoing{}) && !undone {
+		q.Most++ // for Undone.Next
+	}
+	all, err := b.p.History.LastDone(ctx, q)
 	switch {
 	case err != nil:
 		return nil, err
-	case done == nil:
+	case len(all) == 0 && undone:
 		return nil, &Error{
-			What: refusal.NotFound("{=other} has lately sent, changed, read, acknowledged, archived, deleted, claimed or released " +
-				"nothing here that is not undone yet."),
+			What:  refusal.NotFound("{=other} has lately undone nothing here that was not done again since."),
 			Field: refusal.Message,
 			Name:  u.ID,
 			Other: b.agent,
 		}
-	case len(done.Changes) == 0:
-		return nil, &Error{What: refusal.NotUndone, Other: b.agent, Why: Deed(done.Verb)}
+	case len(all) == 0:
+		return nil, &Error{
+			What: refusal.NotFound("{=other} has lately sent, changed, acknowledged, archived, deleted, claimed or released nothing here " +
+				"that is not undone yet. A reading is undone only where its message is named."),
+			Field: refusal.Message,
+			Name:  u.ID,
+			Other: b.agent,
+		}
+	case len(all[0].Changes) == 0:
+		return nil, &Error{What: refusal.NotUndone, Other: b.agent, Why: Deed(all[0].Verb)}
 	}
-	undone := &Undone{ID: done.ID, Operation: Deed(done.Verb), At: format.At(done.At), done: done}
+	acts, err := b.actsOf(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	of := &Undone{Act: acts[0], done: &all[0]}
+	if len(acts) > 1 {
+		of.Next = &acts[1]
+	}
+	return of, nil
+}
+
+// performUndoing performs the operation that undoes or redoes another one. Its verb begins with the prefix.
+func (b *Box) performUndoing(ctx context.Context, of *Undone, prefix string, plan func(*writer.Group, *writer.Tx) error) error {
 	tx := &writer.Tx{Alone: true, Sure: true}
 	tx.Plan = func(g *writer.Group) error {
-		undone.Readers, undone.Patterns, tx.Also = []string{}, nil, nil
-		switch done.Verb {
-		case "send", "reply":
-			err = b.planWithdrawal(g, tx, undone)
-		case "claim", "renew", history.VerbRelease:
-			err = b.planUnclaiming(g, tx, undone)
-		case VerbAmend:
-			err = b.planUnamending(g, tx, undone)
-		default:
-			err = b.p.planRestore(g, tx, done)
-		}
+		of.Readers, of.Patterns, tx.Also = []string{}, nil, nil
+		err := plan(g, tx)
 		tx.Op = writer.Op{
-			Verb:    history.UndoPrefix + done.Verb,
+			Verb:    prefix + of.done.Verb,
 			Agent:   b.agent,
-			ID:      done.ID,
-			Summary: b.agent + " " + cmp.Or(strings.Join(undone.Patterns, ", "), done.ID),
+			ID:      of.ID,
+			Summary: of.done.Summary,
 			At:      g.Now,
 		}
 		return err
 	}
-	if err := b.perform(ctx, tx); err != nil {
-		return nil, err
-	}
-	return undone, nil
+	return b.perform(ctx, tx)
 }
 
 // planWithdrawal plans the removal of a message, and a notice to agents who have read it. They do not learn
@@ -163,26 +299,54 @@ func (b *Box) planWithdrawal(g *writer.Group, tx *writer.Tx, undone *Undone) err
 	})
 }
 
-// planUnamending plans the restoration of a message's earlier content, and a notice to agents who have read
-// it before or since.
-func (b *Box) planUnamending(g *writer.Group, tx *writer.Tx, undone *Undone) error {
+// planResending plans the restoration of a withdrawn message and of the claims that were claimed again with
+// the withdrawal, and a notice to agents who had read the message. They do not learn of each other (I7).
+func (b *Box) planResending(g *writer.Group, tx *writer.Tx, redone *Undone) error {
+	if err := b.p.planRestore(g, tx, redone.done, nil, refusal.ChangedSinceUndone); err != nil || redone.ID == "" {
+		return err
+	}
+	row := &index.MessageRow{}
+	for _, v := range redone.done.Changes {
+		switch at := format.Locate(v.Path); at.Kind {
+		case format.KindCanonical:
+			m, err := format.ParseMessage(redone.ID, v.Was)
+			if err != nil {
+				return &Error{What: refusal.ChangedSinceUndone, Other: v.Path, Why: redone.Operation}
+			}
+			row.Message = *m
+		case format.KindRead, format.KindAck, format.KindArchived:
+			if at.Agent != b.agent && !slices.Contains(redone.Readers, at.Agent) {
+				redone.Readers = append(redone.Readers, at.Agent)
+			}
+		}
+	}
+	return b.planNotice(g, tx, row, redone.Readers, &format.Message{
+		Subject: "Sent again: " + format.Cut(row.Subject, format.MaxSubject-20),
+		Body: fmt.Sprintf("%s has sent the message %s again, which you had read and which was withdrawn:\n\n    %s\n\nIt counts as "+
+			"before.\n", b.agent, row.ID, format.Printable(row.Subject)),
+	})
+}
+
+// planUnamending plans the restoration of a message's content before an edit, or before the undoing of one,
+// and a notice to agents who have read it before or since.
+func (b *Box) planUnamending(g *writer.Group, tx *writer.Tx, undone *Undone, changed refusal.What) error {
 	row, err := b.p.messageHead(g.Ctx, undone.ID)
 	if err != nil {
 		return err
 	}
-	if err := b.p.planRestore(g, tx, undone.done); err != nil {
+	if err := b.p.planRestore(g, tx, undone.done, undoable[VerbAmend], changed); err != nil {
 		return err
 	}
 	undone.Readers, err = b.planTelling(g, tx, row)
 	return err
 }
 
-// planRestore plans the restoration of an operation's files. It returns ErrConflict if one has changed
-// since.
-func (p *Project) planRestore(g *writer.Group, tx *writer.Tx, done *history.Done) error {
+// planRestore plans the restoration of an operation's files of the given kinds; nil means all. If one has
+// changed since, it returns the refusal changed, which is of the kind ErrConflict.
+func (p *Project) planRestore(g *writer.Group, tx *writer.Tx, done *history.Done, kinds []format.Kind, changed refusal.What) error {
 	var gone []string
 	for _, v := range done.Changes {
-		if kinds := undoable[done.Verb]; kinds != nil && !slices.Contains(kinds, format.Locate(v.Path).Kind) {
+		if kinds != nil && !slices.Contains(kinds, format.Locate(v.Path).Kind) {
 			continue // it belongs to another operation in the same commit
 		}
 		is, err := p.contentNow(v.Path)
@@ -191,7 +355,7 @@ func (p *Project) planRestore(g *writer.Group, tx *writer.Tx, done *history.Done
 		}
 		switch {
 		case (is == nil) != (v.Is == nil) || !bytes.Equal(is, v.Is):
-			return &Error{What: refusal.ChangedSince, Other: v.Path, Why: Deed(done.Verb)}
+			return &Error{What: changed, Other: v.Path, Why: Deed(done.Verb)}
 		case v.Was == nil:
 			gone = append(gone, v.Path)
 		case is == nil:

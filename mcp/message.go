@@ -7,7 +7,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// MessageAsk is the body of POST /mailtree/archive, delete, undo, amendable and amend.
+// MessageAsk is the body of POST /mailtree/archive, delete, undo, redo, undoable, amendable and amend.
 type MessageAsk struct {
 	Agent string `json:"agent"` // the agent of the person
 	ID    string `json:"id,omitempty"`
@@ -36,6 +36,23 @@ func (s *Server) deleteMessage(ctx context.Context, p *maildir.Project, ask *Mes
 
 func (s *Server) undo(ctx context.Context, p *maildir.Project, ask *MessageAsk) (*maildir.Undone, error) {
 	return tool.Box(ctx, p, ask.Agent).Undo(ctx, maildir.Undoing{ID: ask.ID})
+}
+
+func (s *Server) redo(ctx context.Context, p *maildir.Project, ask *MessageAsk) (*maildir.Undone, error) {
+	return tool.Box(ctx, p, ask.Agent).Redo(ctx, maildir.Undoing{ID: ask.ID})
+}
+
+// Undoable is the answer of POST /mailtree/undoable.
+type Undoable struct {
+	Acts []maildir.Act `json:"operations"` // newest first
+}
+
+// mostUndoable is the most operations of one list of what can be undone.
+const mostUndoable = 50
+
+func (s *Server) undoable(ctx context.Context, p *maildir.Project, ask *MessageAsk) (*Undoable, error) {
+	acts, err := tool.Box(ctx, p, ask.Agent).Undoable(ctx, mostUndoable)
+	return &Undoable{acts}, err
 }
 
 func (s *Server) amendable(ctx context.Context, p *maildir.Project, ask *MessageAsk) (*maildir.Amendable, error) {

@@ -142,12 +142,15 @@ var verbs = map[string]string{
 }
 
 func didTo(verb string) string {
-	undone, undoes := strings.CutPrefix(verb, history.UndoPrefix)
-	switch what := verbs[undone]; {
+	of, undoes := strings.CutPrefix(verb, history.UndoPrefix)
+	of, redoes := strings.CutPrefix(of, history.RedoPrefix)
+	switch what := verbs[of]; {
 	case what == "":
 		return verb
 	case undoes:
 		return "took back: " + what
+	case redoes:
+		return "did again: " + what
 	default:
 		return what
 	}

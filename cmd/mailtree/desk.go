@@ -28,7 +28,7 @@ const (
 func (p *program) deskCommands() []*cobra.Command {
 	return []*cobra.Command{
 		inboxCommand(p), readCommand(p), threadCommand(p), searchCommand(p), logCommand(p),
-		sendCommand(p), replyCommand(p), ackCommand(p), archiveCommand(p), rmCommand(p), editCommand(p), undoCommand(p),
+		sendCommand(p), replyCommand(p), ackCommand(p), archiveCommand(p), rmCommand(p), editCommand(p), undoCommand(p), redoCommand(p),
 		claimCommand(p), releaseCommand(p),
 		stopCommand(p), logsCommand(p),
 		agentsCommand(p), whoisCommand(p), claimsCommand(p), meCommand(p), problemsCommand(p),

@@ -33,7 +33,7 @@ var groups = []struct {
 	title    string
 	commands []string
 }{
-	{"Mail:", []string{"inbox", "read", "thread", "search", "send", "reply", "ack", "edit", "archive", "rm", "undo"}},
+	{"Mail:", []string{"inbox", "read", "thread", "search", "send", "reply", "ack", "edit", "archive", "rm", "undo", "redo"}},
 	{"Who works on what:", []string{"agents", "whois", "me", "claims", "claim", "release", "projects", "new", "guard"}},
 	{"What happens:", []string{"open", "today", "watch", "log", "problems"}},
 	{"Clients:", []string{"setup", "stdio", "hook", "nudge", "token"}},

@@ -2,42 +2,118 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"mailtree/cli"
 	"mailtree/maildir"
+	"mailtree/maildir/history"
+	mcpserver "mailtree/mcp"
 )
 
 func undoCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "undo [ID]",
 		Short: "Take back what you did last, or last to a message",
-		Long: "Take back what you did last, or last to this message: a message sent, changed, read, acknowledged, archived or\n" +
-			"deleted, paths claimed or released. Nothing else of the same moment changes. A message that was sent is removed\n" +
-			"for everybody; who had read it is told, and named here. What was released is claimed again where nobody else has\n" +
-			"it. Called again, it takes back what you did before that.",
+		Long: "Take back what you did last, or last to this message: a message sent, changed, acknowledged, archived or deleted,\n" +
+			"paths claimed or released; a reading only where you name its message. Nothing else of the same moment changes.\n" +
+			"A message that was sent is removed for everybody; who had read it is told, and named here. What was released is\n" +
+			"claimed again where nobody else has it. Called again, it takes back what you did before that: --list shows it.\n" +
+			"`mailtree redo` does again what was undone.",
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: p.completeMessage,
+	}
+	f := p.addDeskFlags(c)
+	list := c.Flags().Bool("list", false, "list what can be taken back, newest first, and change nothing")
+	c.RunE = func(c *cobra.Command, ids []string) error {
+		if *list && len(ids) > 0 {
+			return usageError(c, errors.New("--list is of everything: give no message with it"))
+		}
+		return p.atDesk(c.Context(), f, mine, ids, func(ctx context.Context, d *deskWork) error {
+			if *list {
+				return askAbout(ctx, d, "undoable", "", func(a *mcpserver.Undoable) error { return showUndoable(d, a.Acts) })
+			}
+			return askAbout(ctx, d, "undo", strings.Join(d.IDs, ""), func(a *maildir.Undone) error {
+				showUndone(d, "undone", a)
+				return nil
+			})
+		})
+	}
+	return c
+}
+
+func redoCommand(p *program) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "redo [ID]",
+		Short: "Do again what was undone last, or last of a message",
+		Long: "Do again what `mailtree undo` took back last, or took back last of this message: its files are again as they were.\n" +
+			"Who had read a message, and was told that it is withdrawn, is told. A claim is not made again: claim the paths anew.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: p.completeMessage,
 	}
 	f := p.addDeskFlags(c)
 	c.RunE = func(c *cobra.Command, ids []string) error {
 		return p.atDesk(c.Context(), f, mine, ids, func(ctx context.Context, d *deskWork) error {
-			return askAbout(ctx, d, "undo", strings.Join(d.IDs, ""), func(a *maildir.Undone) error {
-				of := d.ShortID(a.ID)
-				if len(a.Patterns) > 0 {
-					of = listNames(a.Patterns)
-				}
-				d.Printf("undone: %s of %s\n", a.Operation, of)
-				if len(a.Patterns) > 0 && a.ID != "" {
-					d.Printf("the message that told of it is withdrawn\n")
-				}
-				if len(a.Readers) > 0 {
-					d.Printf("it was read by %s, who are told\n", listNames(a.Readers))
-				}
+			return askAbout(ctx, d, "redo", strings.Join(d.IDs, ""), func(a *maildir.Undone) error {
+				showUndone(d, "done again", a)
 				return nil
 			})
 		})
 	}
 	return c
+}
+
+// showUndone prints what was undone or redone, where the text is that was taken back, and what undo takes
+// back next.
+func showUndone(d *deskWork, how string, a *maildir.Undone) {
+	d.Printf("%s: %s\n", how, d.act(&a.Act))
+	if how == "undone" && len(a.Patterns) > 0 && a.ID != "" {
+		d.Printf("the message that told of it is withdrawn\n")
+	}
+	if len(a.Readers) > 0 {
+		d.Printf("it was read by %s, who are told\n", listNames(a.Readers))
+	}
+	if commit, path, found := strings.Cut(a.Text, ":"); found {
+		d.Printf("its text: mailtree redo, or\n  git -C \"$(mailtree path)\" show %.10s:%s\n", commit, cli.Line(path))
+	}
+	if a.Next != nil {
+		again := ""
+		if a.Next.Operation == history.VerbRelease {
+			again = ", which claims it again"
+		}
+		d.Printf("%s\n", d.Faint("next undo: "+d.act(a.Next)+again))
+	}
+}
+
+// act names an operation: its verb, and its message or paths.
+func (d *deskWork) act(a *maildir.Act) string {
+	switch {
+	case a.ID == "" || a.Operation == history.VerbRelease:
+		return a.Operation + " of " + cli.Line(a.About)
+	case a.About == "":
+		return a.Operation + " of " + d.ShortID(a.ID)
+	}
+	return fmt.Sprintf("%s of %s \"%s\"", a.Operation, d.ShortID(a.ID), cli.Line(a.About))
+}
+
+func showUndoable(d *deskWork, acts []maildir.Act) error {
+	if len(acts) == 0 {
+		return &exitError{exitNothing, errors.New("you did nothing lately that can be undone")}
+	}
+	rows := make([]cli.Row, len(acts))
+	for i, a := range acts {
+		about, id := cli.Line(a.About), ""
+		if a.ID != "" {
+			id = d.ShortID(a.ID)
+		}
+		if a.Operation == history.VerbRelease {
+			about += " (claims it again)"
+		}
+		rows[i].Cells = []string{d.Ago(a.At.String()), a.Operation, id, about}
+	}
+	d.Table(rows)
+	return nil
 }

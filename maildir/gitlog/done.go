@@ -15,34 +15,47 @@ import (
 const lookDone = 3000
 
 // LastDone implements history.Log.
-func (l *Log) LastDone(ctx context.Context, agent, id string, wants func(verb string) bool) (*history.Done, error) {
-	var done *history.Done
+func (l *Log) LastDone(ctx context.Context, q history.DoneQuery) (all []history.Done, err error) {
 	type key struct{ verb, id string }
-	undone := map[key]int{}
-	err := l.eachDone(ctx, func(repo *repository, c *commit, ops []history.RecordedOp) (err error) {
-		if c.author != l.agent(agent) {
+	undone, redone := map[key]int{}, map[key]int{} // operations and undoings that are taken back further up
+	err = l.eachDone(ctx, func(repo *repository, c *commit, ops []history.RecordedOp) error {
+		if c.author != l.agent(q.Agent) {
 			return nil
 		}
 		for _, op := range slices.Backward(ops) {
 			verb, undoes := strings.CutPrefix(op.Verb, history.UndoPrefix)
+			verb, redoes := strings.CutPrefix(verb, history.RedoPrefix)
+			of := key{verb, op.ID}
 			switch {
+			case redoes:
+				redone[of]++
+				continue
+			case undoes && redone[of] > 0:
+				redone[of]--
+				continue
 			case undoes:
-				undone[key{verb, op.ID}]++
-			case undone[key{verb, op.ID}] > 0:
-				undone[key{verb, op.ID}]--
-			case (id == "" || op.ID == id) && wants(op.Verb):
-				others := slices.DeleteFunc(slices.Clone(ops), func(o history.RecordedOp) bool { return !onClaims(o) })
-				if onClaims(op) && len(others) > 1 { // the files outside its message may belong to the other operations
-					done = &history.Done{Verb: op.Verb, ID: op.ID, At: c.made}
-				} else if done, err = repo.doneIn(c, op); err != nil {
+				undone[of]++
+			case undone[of] > 0:
+				undone[of]--
+				continue
+			}
+			if undoes != q.Undone || q.ID != "" && op.ID != q.ID || !q.Wants(verb) {
+				continue
+			}
+			done := history.Done{Verb: verb, ID: op.ID, At: c.made, Summary: op.Summary, Commit: c.name.String()}
+			others := slices.DeleteFunc(slices.Clone(ops), func(o history.RecordedOp) bool { return !onClaims(o) })
+			if shared := onClaims(op) && len(others) > 1; len(all) == 0 && !shared { // else the files may belong to the others
+				if done.Changes, err = repo.changesBy(c, op); err != nil {
 					return err
 				}
+			}
+			if all = append(all, done); len(all) == q.Most {
 				return errFound
 			}
 		}
 		return nil
 	})
-	return done, err
+	return all, err
 }
 
 // NamedDone implements history.Log.
@@ -103,13 +116,14 @@ func (l *Log) commitWaiting(ctx context.Context) error {
 
 // onClaims reports whether an operation may have written claims: it names no message, or it released
 // claims together with a message.
-func onClaims(op history.RecordedOp) bool { return op.ID == "" || op.Verb == history.VerbRelease }
+func onClaims(op history.RecordedOp) bool {
+	return op.ID == "" || strings.TrimPrefix(op.Verb, history.UndoPrefix) == history.VerbRelease
+}
 
-// doneIn returns an operation with the changes that its commit made to the files of its message, or to
-// claims. Other operations may share the commit.
-func (r *repository) doneIn(c *commit, op history.RecordedOp) (*history.Done, error) {
-	done := &history.Done{Verb: op.Verb, ID: op.ID, At: c.made}
-	changes, err := r.changesOf(c.sides())
+// changesBy returns the changes that an operation's commit made to the files of its message, or to claims.
+// Other operations may share the commit.
+func (r *repository) changesBy(c *commit, op history.RecordedOp) (changes []history.Version, err error) {
+	all, err := r.changesOf(c.sides())
 	if err != nil {
 		return nil, err
 	}
@@ -120,12 +134,12 @@ func (r *repository) doneIn(c *commit, op history.RecordedOp) (*history.Done, er
 		data, err = r.read("blob", e.Hash.String())
 		return append([]byte{}, data...) // not nil for an empty file
 	}
-	for _, c := range changes {
+	for _, c := range all {
 		at := format.Locate(c.path)
 		claims := at.Kind == format.KindClaim || at.Kind == format.KindReleased
 		if claims && onClaims(op) || op.ID != "" && at.ID == op.ID {
-			done.Changes = append(done.Changes, history.Version{Path: c.path, Was: read(c.old), Is: read(c.new)})
+			changes = append(changes, history.Version{Path: c.path, Was: read(c.old), Is: read(c.new)})
 		}
 	}
-	return done, err
+	return changes, err
 }

@@ -29,11 +29,9 @@ type Log interface {
 	// Authored returns the agent's commits among the newest, newest first, at most n.
 	Authored(ctx context.Context, agent string, n int) ([]Commit, error)
 
-	// LastDone returns the agent's newest operation, on message id if id is not "", that wants accepts and
-	// that was not undone since (UndoPrefix). It looks at waiting operations and the newest commits. It
-	// returns nil if there is none. Its error wraps ErrUnavailable if a waiting operation cannot be
-	// examined.
-	LastDone(ctx context.Context, agent, id string, wants func(verb string) bool) (*Done, error)
+	// LastDone returns the operations that q selects, newest first. It looks at waiting operations and the
+	// newest commits. Its error wraps ErrUnavailable if a waiting operation cannot be examined.
+	LastDone(ctx context.Context, q DoneQuery) ([]Done, error)
 
 	// NamedDone returns the ids with one of the prefixes of messages in operations of the newest commits,
 	// the newest operation's first.
@@ -54,12 +52,30 @@ type Log interface {
 	State() State
 }
 
+// DoneQuery selects operations of one agent that were not undone since (UndoPrefix), apart from those that
+// were redone (RedoPrefix).
+type DoneQuery struct {
+	Agent string
+	ID    string                 // only operations on this message; "": all
+	Wants func(verb string) bool // reports whether operations with that verb are wanted
+	Most  int                    // at most this many operations
+
+	// Undone selects instead operations that were undone and not redone since. Each Done then describes the
+	// undoing, but has the verb of the operation.
+	Undone bool
+}
+
 // Done is an operation in the history.
 type Done struct {
 	Verb    string
 	ID      string // of the message; "" for an operation on no message
 	At      time.Time
-	Changes []Version // of the message's files, or of claims, in its commit; none if other operations of the commit may have made them
+	Summary string // see writer.Op
+	Commit  string // its hash
+
+	// Changes are the changes that the commit made to the message's files, or to claims; none if other
+	// operations of the commit may have made them. Only the first Done of an answer has them.
+	Changes []Version
 }
 
 // Version is a file before and after an operation; nil means that there was no file.

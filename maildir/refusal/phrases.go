@@ -29,4 +29,5 @@ var phrases = map[string]string{
 	"forget a key":           "",
 	"list the keys":          "",
 	"undo something else":    "",
+	"redo something else":    "",
 }

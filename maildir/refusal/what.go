@@ -60,8 +60,9 @@ var (
 	MarkBlocked       = Conflict("{=other} in the mail tree cannot be read as a mark ({why}), so the mark cannot be made: remove it.")
 	NotUndone         = Conflict("The last thing that {=other} did is a {why}, which shares a commit with another one, and is not taken " +
 		"back so. {undo something else}")
-	ChangedSince = Conflict("{=other} has changed since, so that the {why} is not undone. {undo something else}")
-	ClaimTaken   = Conflict("{=other} has claimed {name} or a part of it meanwhile, so that the release is not undone. {undo " +
+	ChangedSince       = Conflict("{=other} has changed since, so that the {why} is not undone. {undo something else}")
+	ChangedSinceUndone = Conflict("{=other} has changed since, so that the {why} is not done again. {redo something else}")
+	ClaimTaken         = Conflict("{=other} has claimed {name} or a part of it meanwhile, so that the release is not undone. {undo " +
 		"something else}")
 	AmendedSince      = Conflict("Message {name} {arg} was changed by somebody else meanwhile. Read it again, and make the change anew.")
 	OffsetBeyond      = Invalid("{field} is {count}, but the text has {limit} bytes: {go on}.")

@@ -1,0 +1,208 @@
+package maildir_test
+
+import (
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+	"mailtree/maildir/claim"
+	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
+)
+
+func redo(t testing.TB, p *maildir.Project, agent, id string) *maildir.Undone {
+	t.Helper()
+	u, err := p.Box(agent, format.Origin{}).Redo(t.Context(), maildir.Undoing{ID: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// bytesOf returns the files of a message, by path.
+func bytesOf(t testing.TB, p *maildir.Project, id string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, path := range filesOf(t, p, id) {
+		data, err := os.ReadFile(filepath.Join(p.Tree.Dir(), path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[path] = string(data)
+	}
+	return all
+}
+
+// TestUndoReading: a reading is undone where its message is named, and is not among what can be undone.
+func TestUndoReading(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{}, "Ann", "Bob")
+	got := send(t, p, "Bob", maildir.Draft{To: []string{"Ann"}, Subject: "got", Body: "b"})
+	unread := send(t, p, "Bob", maildir.Draft{To: []string{"Ann"}, Subject: "unread", Body: "b"})
+	ann := p.Box("Ann", format.Origin{})
+	first := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "first", Body: "b"})
+	second := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "second", Body: "b"})
+	for _, read := range []bool{true, false} {
+		if _, err := ann.SetRead(t.Context(), unread.ID, read); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := ann.SetRead(t.Context(), got.ID, true); err != nil {
+		t.Fatal(err)
+	}
+	acts, err := ann.Undoable(t.Context(), 9)
+	if err != nil || len(acts) != 2 || acts[0].ID != second.ID || acts[0].About != "second" || acts[1].ID != first.ID {
+		t.Errorf("%+v, %v", acts, err)
+	}
+	if acts, err := ann.Undoable(t.Context(), 1); err != nil || len(acts) != 1 || acts[0].Operation != "send" {
+		t.Errorf("%+v, %v", acts, err)
+	}
+	u := undo(t, p, "Ann", "")
+	if u.ID != second.ID || u.About != "second" {
+		t.Errorf("%+v", u)
+	}
+	if _, path, _ := strings.Cut(u.Text, ":"); path != format.CanonicalPath(second.ID, second.Created) {
+		t.Errorf("the text is at %s", u.Text)
+	}
+	if u := undo(t, p, "Ann", got.ID); u.Operation != "read" || u.Text != "" {
+		t.Errorf("%+v", u)
+	}
+	if d, err := ann.Delivery(t.Context(), got.ID); err != nil || d.Read {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+// TestRedo: what was undone is done again, the last first; the files of a message are what they were, and
+// those who were told that it is withdrawn are told. Then it can be undone again.
+func TestRedo(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{}, "Ann", "Bob", "Cat")
+	m := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, BCC: []string{"Cat"}, Subject: "Plan", Body: "b"})
+	for _, agent := range []string{"Bob", "Cat"} {
+		if _, err := p.Box(agent, format.Origin{}).SetRead(t.Context(), m.ID, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gone := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "gone", Body: "b"})
+	if _, err := p.Box("Ann", format.Origin{}).Delete(t.Context(), gone.ID); err != nil {
+		t.Fatal(err)
+	}
+	undo(t, p, "Ann", "")
+	was, wasGone := bytesOf(t, p, m.ID), bytesOf(t, p, gone.ID)
+	undo(t, p, "Ann", gone.ID)
+	undo(t, p, "Ann", m.ID)
+	u := redo(t, p, "Ann", "")
+	if u.Operation != "send" || u.ID != m.ID || u.About != "Plan" || !slices.Equal(u.Readers, []string{"Bob", "Cat"}) {
+		t.Errorf("%+v", u)
+	}
+	if is := bytesOf(t, p, m.ID); len(is) != 6 || !maps.Equal(is, was) {
+		t.Errorf("%v\nwas %v", is, was)
+	}
+	for _, agent := range []string{"Bob", "Cat"} {
+		d := inbox(t, p, agent).Messages[0]
+		if d.Subject != "Sent again: Plan" || d.InReplyTo != m.ID || !slices.Equal(d.BCC, []string{agent}) {
+			t.Errorf("%s is told %+v", agent, d)
+		}
+	}
+	if u := redo(t, p, "Ann", ""); u.Operation != "send" || u.ID != gone.ID || len(u.Readers) > 0 {
+		t.Errorf("%+v", u)
+	}
+	if is := bytesOf(t, p, gone.ID); !maps.Equal(is, wasGone) {
+		t.Errorf("%v\nwas %v", is, wasGone)
+	}
+	if u := redo(t, p, "Ann", ""); u.Operation != "delete" || u.ID != gone.ID || len(filesOf(t, p, gone.ID)) > 0 {
+		t.Errorf("%+v leaves %v", u, filesOf(t, p, gone.ID))
+	}
+	if _, err := p.Box("Ann", format.Origin{}).Redo(t.Context(), maildir.Undoing{}); !errors.Is(err, maildir.ErrNotFound) {
+		t.Errorf("once more: %v", err)
+	}
+	if u := undo(t, p, "Ann", ""); u.Operation != "delete" {
+		t.Errorf("%+v", u)
+	}
+	if u := undo(t, p, "Ann", m.ID); u.Operation != "send" || len(filesOf(t, p, m.ID)) > 0 {
+		t.Errorf("%+v leaves %v", u, filesOf(t, p, m.ID))
+	}
+}
+
+// TestRedoEdit: an edit is done again, unless the message has changed since.
+func TestRedoEdit(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{}, "Ann", "Bob")
+	m := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "Plan", Body: "b"})
+	amend := func(agent, body string) {
+		t.Helper()
+		if _, err := p.Box(agent, format.Origin{}).Amend(t.Context(), maildir.Amendment{ID: m.ID, Text: "---json\n{}\n---\n" + body}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	amend("Ann", "changed\n")
+	was := bytesOf(t, p, m.ID)
+	u := undo(t, p, "Ann", "")
+	commit, path, _ := strings.Cut(u.Text, ":")
+	if u.Operation != "edit" || len(commit) != 40 || path != format.CanonicalPath(m.ID, m.Created) {
+		t.Errorf("%+v", u)
+	}
+	if u := redo(t, p, "Ann", m.ID); u.Operation != "edit" || !maps.Equal(bytesOf(t, p, m.ID), was) {
+		t.Errorf("%+v leaves %v", u, bytesOf(t, p, m.ID))
+	}
+	undo(t, p, "Ann", "")
+	amend("Bob", "otherwise\n")
+	_, err := p.Box("Ann", format.Origin{}).Redo(t.Context(), maildir.Undoing{})
+	if e := (*maildir.Error)(nil); !errors.As(err, &e) || e.What != refusal.ChangedSinceUndone || e.Why != "edit" {
+		t.Errorf("redone: %v", err)
+	}
+}
+
+// TestRedoClaim: a claim is not made again, because its paths may be somebody else's by now; a release is
+// done again, and so is one of another's claim, with its message.
+func TestRedoClaim(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{}, "Ann", "Bob")
+	ann, bob := p.Box("Ann", format.Origin{}), p.Box("Bob", format.Origin{})
+	claimFor := func(b *maildir.Box, pattern string) {
+		t.Helper()
+		if _, err := b.Claim(t.Context(), claim.Request{Patterns: []string{pattern}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.History.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	claimFor(ann, "a.go")
+	undo(t, p, "Ann", "")
+	_, err := ann.Redo(t.Context(), maildir.Undoing{})
+	if e := (*maildir.Error)(nil); !errors.As(err, &e) || !errors.Is(err, maildir.ErrConflict) || e.Name != "a.go" || e.Why != "claim" {
+		t.Errorf("redone: %v", err)
+	}
+	wantHeld(t, p, nil)
+	claimFor(ann, "b.go")
+	if _, err := ann.Release(t.Context(), []string{"b.go"}); err != nil {
+		t.Fatal(err)
+	}
+	undo(t, p, "Ann", "")
+	wantHeld(t, p, []string{"Ann b.go"})
+	if u := redo(t, p, "Ann", ""); u.Operation != "release" || !slices.Equal(u.Patterns, []string{"b.go"}) {
+		t.Errorf("%+v", u)
+	}
+	wantHeld(t, p, nil)
+	claimFor(bob, "c.go")
+	notice, err := ann.Free(t.Context(), maildir.Freeing{Holder: "Bob", Pattern: "c.go"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	undo(t, p, "Ann", "")
+	wantHeld(t, p, []string{"Bob c.go"})
+	if u := redo(t, p, "Ann", ""); u.Operation != "release" || u.ID != notice.ID || u.About != "c.go of Bob" {
+		t.Errorf("%+v", u)
+	}
+	wantHeld(t, p, nil)
+	if _, err := bob.Delivery(t.Context(), notice.ID); err != nil {
+		t.Error(err)
+	}
+}
