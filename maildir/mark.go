@@ -123,22 +123,25 @@ func (b *Box) mark(ctx context.Context, m marking) error {
 	for _, id := range m.ids[:last] {
 		tx.Also = append(tx.Also, writer.Act{Verb: m.verb, ID: id})
 	}
-	tx.Plan = func(g *writer.Group) error {
-		for _, id := range m.ids {
-			d, err := b.p.delivery(g, b.agent, id)
-			if m.page && (errors.Is(err, ErrNotFound) || errors.Is(err, ErrInvalid)) { // it was removed meanwhile
-				continue
-			}
-			if err == nil {
-				err = b.p.planMarks(g, tx, m, d, g.Now)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	}
+	tx.Plan = func(g *writer.Group) error { return b.p.planMarking(g, tx, b.agent, m) }
 	return b.perform(ctx, tx)
+}
+
+// planMarking plans the missing marks of an agent's deliveries.
+func (p *Project) planMarking(g *writer.Group, tx *writer.Tx, agent string, m marking) error {
+	for _, id := range m.ids {
+		d, err := p.delivery(g, agent, id)
+		if m.page && (errors.Is(err, ErrNotFound) || errors.Is(err, ErrInvalid)) { // it was removed meanwhile
+			continue
+		}
+		if err == nil {
+			err = p.planMarks(g, tx, m, d, g.Now)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // planMarks plans the marks that a delivery lacks, with a time. It returns the errors of freeFor, and

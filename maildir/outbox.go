@@ -69,15 +69,16 @@ func (p *Project) noteSaved(paths []string, changes []index.Change) {
 	}
 }
 
-// waitFor has a file handled when it is due, if it is a regular file.
+// waitFor has a file handled when it is due, if it is a regular file or gone.
 func (p *Project) waitFor(path string, due time.Time) {
-	if st, err := p.Tree.Stat(path); err == nil && st.Mode.IsRegular() {
+	if st, err := p.Tree.Stat(path); err == nil && st.Mode.IsRegular() || tree.FaultOf(err) == tree.FaultGone {
 		p.fresh.wait(path, st, due)
 	}
 }
 
 // handleSaved runs beside the writer and handles files saved by others once each has settled. It begins
-// with the files already in the outboxes, which an earlier server may not have sent.
+// with the files already in the outboxes, which an earlier server may not have sent, and with those of which
+// Postmaster wrote, which may be gone.
 func (p *Project) handleSaved(ctx context.Context) {
 	problems, err := p.store.index.Problems(ctx, p.Slug, index.AllProblems)
 	if err != nil && ctx.Err() == nil {
@@ -88,6 +89,13 @@ func (p *Project) handleSaved(ctx context.Context) {
 		if format.Locate(bad.Path).Kind == format.KindOutbox {
 			p.waitFor(bad.Path, due)
 		}
+	}
+	told, err := p.pathsTold(ctx)
+	if err != nil && ctx.Err() == nil {
+		p.store.cfg.Log.Error("what Postmaster said of files that are gone stays unread", "project", p.Slug, "error", err)
+	}
+	for _, path := range told {
+		p.waitFor(path, due)
 	}
 	away := false
 	for {
@@ -144,22 +152,29 @@ func (p *Project) preserveSaved(ctx context.Context, due []settlingFile) {
 // trySavedAgain is the time until the next try for a file that could not be handled for a temporary reason.
 const trySavedAgain = 10 * time.Second
 
-// handle sends a saved file, or reports an edited copy, if the file has not changed since.
+// handle sends a saved file, or reports an edited copy, if the file has not changed since. What Postmaster
+// said of a file that was sent or is gone becomes read.
 func (p *Project) handle(ctx context.Context, f settlingFile) {
 	st, err := p.Tree.Stat(f.path)
+	gone, outbox := tree.FaultOf(err) == tree.FaultGone, format.Locate(f.path).Kind == format.KindOutbox
 	switch {
 	case tree.FaultOf(err) == tree.FaultMachine:
 		p.fresh.wait(f.path, f.stat, time.Now().Add(trySavedAgain))
 		return
-	case err != nil || !st.Mode.IsRegular() || ctx.Err() != nil:
+	case ctx.Err() != nil || !gone && (err != nil || !st.Mode.IsRegular()):
 		return
-	case st != f.stat || p.Tree.BeingWritten(f.path):
+	case !gone && (st != f.stat || p.Tree.BeingWritten(f.path)):
 		p.fresh.wait(f.path, st, time.Now().Add(settleTime))
 		return
 	}
-	if format.Locate(f.path).Kind == format.KindOutbox {
+	switch {
+	case outbox && gone:
+		err = p.withdrawUnsent(ctx, f.path)
+	case outbox:
 		err = p.sendSaved(ctx, f)
-	} else {
+	case gone:
+		return
+	default:
 		err = p.tellOfEdit(ctx, f.path)
 	}
 	switch {
@@ -204,7 +219,10 @@ func (p *Project) sendSaved(ctx context.Context, f settlingFile) error {
 			ID:   sent.ID,
 		}
 	}
-	if err == nil || passes(err) {
+	switch {
+	case err == nil:
+		return p.withdrawUnsent(ctx, f.path)
+	case passes(err):
 		return err
 	}
 	return p.tellUnsent(ctx, f.path, data, err)

@@ -238,6 +238,48 @@ func TestSaveRefused(t *testing.T) {
 	}
 }
 
+// TestSaveSettled: what Postmaster said of a file becomes read when the file is sent or gone, or when it says
+// something else of the file; of another file it stays unread.
+func TestSaveSettled(t *testing.T) {
+	a := newAuthor(t, storetest.Config{})
+	unread := func() (subjects []string) {
+		for _, d := range inbox(t, a.p, "Ann").Messages {
+			if !d.Read {
+				subjects = append(subjects, d.Subject)
+			}
+		}
+		return subjects
+	}
+	const one, other = "agents/Ann/outbox/one.md", "agents/Ann/outbox/other.md"
+	wants := func(want ...string) {
+		t.Helper()
+		until(t, fmt.Sprintf("Ann has unread %q", want), func() bool {
+			got := unread()
+			slices.Sort(got)
+			return slices.Equal(got, want)
+		})
+	}
+	a.save(one, "no header")
+	a.save(other, "no header, too")
+	wants("Not sent: "+one, "Not sent: "+other)
+	a.save(one, "---json\n{\"to\": [\"Bop\"]}\n---\ntext\n")
+	a.await("Ann", format.Postmaster, "Not sent: "+one, "Not sent: "+other, "Not sent: "+one)
+	wants("Not sent: "+one, "Not sent: "+other)
+	a.save(one, minimal)
+	wants("Not sent: " + other)
+	if err := os.Remove(a.path(other)); err != nil {
+		t.Fatal(err)
+	}
+	wants()
+	if err := a.p.History.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("git", "-C", a.p.Tree.Dir(), "log", "--format=%an %s", "--grep=Mail-Op: withdraw").Output()
+	if err != nil || strings.Count(string(out), "withdraw: Postmaster msg_") != 2 {
+		t.Errorf("git log tells %s, %v", out, err)
+	}
+}
+
 // TestSaveBlind: whatever is wrong with bcc, only the file in the author's outbox names the bcc recipients
 // (I7): no mail of Postmaster, no problem of the index, no other file and no commit message does.
 func TestSaveBlind(t *testing.T) {
@@ -354,6 +396,27 @@ func TestSaveRestart(t *testing.T) {
 		a.save("agents/Ann/outbox/note.md", minimal+fmt.Sprint(n))
 		s.Stop()
 	}
+}
+
+// TestSaveSettledLater: what Postmaster said of a file that was removed while no server ran becomes read.
+func TestSaveSettledLater(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join(t.TempDir(), "store")
+	const bad = "agents/Ann/outbox/bad.md"
+	s := storetest.Open(t, storetest.Config{Root: root})
+	a := author{t, projectIn(t, s.Store, "Ann")}
+	a.save(bad, "no header")
+	a.await("Ann", format.Postmaster, "Not sent: "+bad)
+	s.Stop()
+	if err := os.Remove(a.path(bad)); err != nil {
+		t.Fatal(err)
+	}
+	s = storetest.Open(t, storetest.Config{Root: root})
+	p, err := s.EnsureProject(t.Context(), shop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "it is read", func() bool { return inbox(t, p, "Ann").Messages[0].Read })
 }
 
 // TestManyUnsent: Postmaster limits its messages to one agent.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,8 +23,9 @@ type advice struct {
 	about   string // the idempotency key: Postmaster tells each matter once
 	subject string
 	body    string
-	thread  string // "": one of its own
-	answers string // id of the message that it is about; "": none
+	thread  string   // "": one of its own
+	settled []string // ids of earlier messages of Postmaster to the agent that this one replaces: they become read
+	answers string   // id of the message that it is about; "": none
 
 	boundless bool // it does not count among mostAdvice
 }
@@ -69,10 +71,13 @@ func (p *Project) advise(ctx context.Context, a advice) error {
 	case n > mostAdvice:
 		return nil
 	}
-	tx := &writer.Tx{Op: writer.Op{Verb: "send", Agent: format.Postmaster}, Facts: []string{keyFact(format.Postmaster, a.about)}}
+	tx := &writer.Tx{Op: writer.Op{Verb: "send", Agent: format.Postmaster}, Facts: []string{keyFact(format.Postmaster, a.about), markFact(a.to)}}
 	tx.Plan = func(g *writer.Group) error {
 		told, err := p.store.index.Keyed(g.Ctx, p.Slug, format.Postmaster, a.about)
 		if err != nil || len(told) > 0 {
+			return err
+		}
+		if err := p.planMarking(g, tx, a.to, settled(a.settled)); err != nil {
 			return err
 		}
 		return p.planMessage(g, tx, &format.Message{
@@ -141,16 +146,103 @@ var savedWords = refusal.Words{Args: map[refusal.Field]string{
 	refusal.Attachments: "attachments",
 }}
 
+// notSent begins the subject of a message about a file in an outbox. The path follows.
+const notSent = "Not sent: "
+
+// unsentThread returns the id of the thread of Postmaster's messages about a file in an outbox.
+func unsentThread(path string) string { return "unsent-" + tree.SHA256([]byte(path))[:16] }
+
+// settled marks messages of Postmaster as read whose matter is settled.
+func settled(ids []string) marking { return marking{verb: "read", ids: ids, page: true} }
+
 // tellUnsent tells an author that a file in the outbox was not sent, and why, once for the same content.
+// What Postmaster said of the file before becomes read.
 func (p *Project) tellUnsent(ctx context.Context, path string, data []byte, why error) error {
+	before, err := p.unreadAbout(ctx, path)
+	if err != nil {
+		return err
+	}
 	return p.advise(ctx, advice{
 		to:      format.Locate(path).Agent,
 		about:   "unsent " + tree.SHA256(append([]byte(path+"\n"), data...))[:32],
-		subject: "Not sent: " + format.Cut(format.Printable(path), 900),
+		thread:  unsentThread(path),
+		settled: before,
+		subject: notSent + format.Cut(format.Printable(path), 900),
 		body: fmt.Sprintf("Your file was not sent:\n\n    %s\n\n%s\n\nIt stays where it is. Mend it and save it: it is sent once it "+
 			"has not changed for two seconds. If it is not to be sent, delete it or move it to your drafts.",
 			format.Printable(path), savedWords.Explain(why)),
 	})
+}
+
+// withdrawUnsent marks as read what Postmaster said of a file in an outbox that was sent or removed since.
+func (p *Project) withdrawUnsent(ctx context.Context, path string) error {
+	ids, err := p.unreadAbout(ctx, path)
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	agent := format.Locate(path).Agent
+	const verb = "withdraw"
+	tx := &writer.Tx{
+		Op:    writer.Op{Verb: verb, Agent: format.Postmaster, ID: ids[0], Summary: format.Postmaster + " " + ids[0]},
+		Facts: []string{markFact(agent)},
+	}
+	for _, id := range ids[1:] {
+		tx.Also = append(tx.Also, writer.Act{Verb: verb, ID: id})
+	}
+	tx.Plan = func(g *writer.Group) error { return p.planMarking(g, tx, agent, settled(ids)) }
+	return p.Writer.Do(ctx, tx)
+}
+
+// unreadAbout returns the ids of Postmaster's messages about a file in an outbox that its author has not read.
+func (p *Project) unreadAbout(ctx context.Context, path string) (ids []string, err error) {
+	rows, err := p.store.index.Thread(ctx, index.ThreadQuery{Project: p.Slug, Thread: unsentThread(path)})
+	if err != nil {
+		return nil, err
+	}
+	var told []string
+	for i := range rows {
+		if rows[i].From == format.Postmaster {
+			told = append(told, rows[i].ID)
+		}
+	}
+	if len(told) == 0 {
+		return nil, nil
+	}
+	copies, err := p.store.index.Deliveries(ctx, p.Slug, format.Locate(path).Agent, told)
+	for i := range copies {
+		if !copies[i].Read {
+			ids = append(ids, copies[i].ID)
+		}
+	}
+	return ids, err
+}
+
+// mostTold is how many of an agent's unread messages pathsTold looks at.
+const mostTold = 200
+
+// pathsTold returns the paths of files of which Postmaster wrote to agents that have not read it.
+func (p *Project) pathsTold(ctx context.Context) (paths []string, err error) {
+	agents, err := p.Agents(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range agents {
+		if agents[i].Unread == 0 {
+			continue
+		}
+		unread, err := p.store.index.OldestUnread(ctx, p.Slug, agents[i].Name, mostTold)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range unread {
+			path, found := strings.CutPrefix(d.Subject, notSent)
+			outbox := format.Locate(path).Kind == format.KindOutbox
+			if found && outbox && d.From == format.Postmaster && d.ThreadID == unsentThread(path) {
+				paths = append(paths, path)
+			}
+		}
+	}
+	return paths, nil
 }
 
 // tellOfEdit tells the owner of a mailbox that editing a copy changes nothing, once for each message. See

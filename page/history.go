@@ -136,6 +136,7 @@ var verbs = map[string]string{
 	history.VerbRelease: "released the claim, and sent it",
 	"delete":            "deleted it for everybody",
 	"stamp":             "wrote the time into a mark",
+	"withdraw":          "withdrew it: the file was sent, or is gone",
 	maildir.VerbAmend:   "changed what it says",
 	history.VerbEdit:    "edited its files",
 	history.VerbCommit:  "committed its files",

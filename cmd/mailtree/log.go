@@ -89,6 +89,7 @@ var deeds = map[string]string{
 	"unread":            "marked unread",
 	"draft":             "drafted",
 	"stamp":             "stamped",
+	"withdraw":          "withdrew",
 	"claim":             "claimed",
 	"renew":             "renewed",
 	"register":          "registered",
