@@ -47,6 +47,11 @@ type Question struct {
 	Stdin   io.Reader // of a pre-push hook
 	Now     time.Time // zero: now
 	Program string    // path of mailtree for the suggested command; "": found on the PATH
+	Usual   string    // the store that mailtree uses where none is named; the suggested command names any other
+
+	// Person returns the name of the person who asks at a terminal, "" if that is no person; nil: no person
+	// asks. Check calls it only if nothing else says who commits.
+	Person func() string
 
 	Words refusal.Words // words for refusals
 }
@@ -154,7 +159,7 @@ func (c *check) holdAgainst(ctx context.Context, p project, changes []changed) (
 	}
 	if len(claims) == 0 {
 		if c.q.ByHand { // a person is told who asks; a commit need not wait for that
-			who, err = identify(ctx, c.git, p.tree)
+			who, err = c.identify(ctx, p.tree)
 			v.Agent = who.name
 		}
 		return v, identity{}, err
@@ -167,7 +172,7 @@ func (c *check) holdAgainst(ctx context.Context, p project, changes []changed) (
 	if err != nil {
 		return v, who, err
 	}
-	if who, err = identify(ctx, c.git, p.tree); err != nil {
+	if who, err = c.identify(ctx, p.tree); err != nil {
 		return v, who, err
 	}
 	v.Agent = who.name

@@ -21,6 +21,9 @@ const editing = "edit"
 // Edit asks whether an agent may change files now. Now and Program may be zero.
 type Edit struct {
 	Store   string                 // absolute path
+	Usual   string                 // as in Question
+	Scope   storedir.Scope         // as in Question
+	Dir     string                 // the folder in which the agent works
 	Agent   func() (string, error) // returns the agent who edits, "" if unknown; called only if a claim comes close
 	Paths   []string               // absolute paths
 	Env     []string               // CLAIM_MODE, GUARD_UNKNOWN, GUARD_BYPASS
@@ -43,6 +46,9 @@ func CheckEdit(e Edit) (deny, warn string) {
 	var text strings.Builder
 	r := report{w: &text, q: &Question{
 		Store:   e.Store,
+		Usual:   e.Usual,
+		Scope:   e.Scope,
+		Dir:     e.Dir,
 		Hook:    editing,
 		Now:     e.Now,
 		Program: e.Program,

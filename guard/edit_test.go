@@ -87,12 +87,14 @@ func TestCheckEdit(t *testing.T) {
 	store, dir := editScene(t)
 	for _, c := range []struct {
 		paths, agent, env string
+		in                string // the folder in which the agent works
 		deny, warn        string // a part of it; "" for nothing
 	}{
 		{paths: "code/docs/a.md", agent: "BlueLake", deny: "GreenCastle holds docs for another 1h 30m"},
 		{paths: "code/docs/new/b.md", agent: "BlueLake", deny: "  docs/new/b.md\n"},
 		{paths: "code/app/a.go", agent: "BlueLake", deny: "the claim is the file " + store},
-		{paths: "code/app/a.go", agent: "BlueLake", deny: `"from_agent":"BlueLake","project_key":"` + dir + `/code"`},
+		{paths: "code/app/a.go", agent: "BlueLake", deny: `  MAILTREE_ME=BlueLake mailtree send GreenCastle --project ` + dir + `/code -m "May I have app/*.go?"` + "\n"},
+		{paths: "code/app/a.go", agent: "BlueLake", in: "code/app", deny: `  MAILTREE_ME=BlueLake mailtree send GreenCastle -m "May I have app/*.go?"` + "\n"},
 		{paths: "code/app/a.go", agent: "BlueLake", deny: "You are BlueLake here."},
 		{paths: "code/app/a.py code/docs/../app/b.go", agent: "BlueLake", deny: "  app/b.go\n"},
 		{paths: "code/app/a.py", agent: "BlueLake"},
@@ -113,7 +115,7 @@ func TestCheckEdit(t *testing.T) {
 		{paths: "code/docs/a.md", agent: "BlueLake", env: "GUARD_MODE=off", deny: "GreenCastle holds docs"},
 		{paths: "code/docs/a.md", agent: "BlueLake", env: "CLAIM_MODE=blok", warn: `NOT CHECKED: CLAIM_MODE is "blok"`},
 	} {
-		e := Edit{Store: store, Agent: session(c.agent), Env: strings.Fields(c.env), Now: noon}
+		e := Edit{Store: store, Usual: store, Agent: session(c.agent), Env: strings.Fields(c.env), Now: noon, Dir: filepath.Join(dir, c.in)}
 		for p := range strings.FieldsSeq(c.paths) {
 			e.Paths = append(e.Paths, dir+"/"+p)
 		}

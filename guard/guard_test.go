@@ -2,7 +2,6 @@ package guard
 
 import (
 	"bytes"
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,7 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -101,20 +99,23 @@ func TestReportIsPlain(t *testing.T) {
 		if i := strings.IndexFunc(text, func(c rune) bool { return c < ' ' && c != '\n' || c == 0x7f || c == 0x9b || c == 0x202e }); i >= 0 {
 			t.Errorf("%q: %q", s, text[i:])
 		}
-		line, _, _ := strings.Cut(r.ask(cl, s), " stdio --store ")
-		i := strings.LastIndex(line, " | ")
-		out, err := exec.Command("sh", "-c", line[:max(i, 0)]).Output()
-		if err != nil {
-			t.Fatal(err)
+		r.q.Program = ""
+		out, err := exec.Command("sh", "-c", "mailtree() { printf '%s\\n' \"$MAILTREE_ME\" $# \"$1 $2\"; }; "+r.ask(cl, s)).Output()
+		if got := string(out); err != nil || !strings.HasSuffix(got, "\n8\nsend …\n") && !strings.HasSuffix(got, "\n8\nsend plain\n") {
+			t.Errorf("%q: %s is run as %q (%v)", s, r.ask(cl, s), got, err)
 		}
-		var call struct {
-			Params struct{ Arguments map[string]any }
-		}
-		if err := json.Unmarshal(out, &call); err != nil {
-			t.Fatalf("%q: %v", out, err)
-		}
-		if got := call.Params.Arguments["project_key"]; utf8.ValidString(s) && got != s {
-			t.Errorf("%q became %q", s, got)
+	}
+}
+
+// TestShellText: a text is one word of a shell, in double quotes where they are harmless.
+func TestShellText(t *testing.T) {
+	for s, want := range map[string]string{
+		"May I have app/*.py?": `"May I have app/*.py?"`,
+		"$HOME `id`":           "'$HOME `id`'",
+		"it's!":                `'it'\''s!'`,
+	} {
+		if got := shellText(s); got != want {
+			t.Errorf("%q: %s, want %s", s, got, want)
 		}
 	}
 }

@@ -12,15 +12,17 @@ import (
 
 // identity is the agent that commits.
 type identity struct {
-	name string // "" if unknown
-	hint string // a sentence about a name that belongs to no agent
+	name   string // "" if unknown
+	hint   string // a sentence about a name that belongs to no agent
+	person bool   // the person at the terminal
 }
 
 // identify finds out who commits: AGENT_NAME, else the commit's author if that is an agent of the project,
-// else the name of the tmux window if that is one. Git passes the author in GIT_AUTHOR_NAME to pre-commit
-// hooks only; otherwise identify asks git for the author. It returns ErrUnavailable. See docs/guard.md,
-// "Install".
-func identify(ctx context.Context, g *git, t *tree.Tree) (identity, error) {
+// else the name of the tmux window if that is one, else the person at the terminal if that is one. Git
+// passes the author in GIT_AUTHOR_NAME to pre-commit hooks only; otherwise identify asks git for the author.
+// It returns ErrUnavailable. See docs/guard.md, "Install".
+func (c *check) identify(ctx context.Context, t *tree.Tree) (identity, error) {
+	g := c.git
 	if who, err := agentOf(t, "AGENT_NAME", strings.TrimSpace(lookup(g.env, "AGENT_NAME"))); err != nil || who.name != "" {
 		return who, err
 	}
@@ -33,7 +35,11 @@ func identify(ctx context.Context, g *git, t *tree.Tree) (identity, error) {
 			return identity{name: agent}, err
 		}
 	}
-	return identity{}, nil
+	if c.q.Person == nil {
+		return identity{}, nil
+	}
+	agent, _, err := storedir.AgentNamed(t, c.q.Person())
+	return identity{name: agent, person: true}, err
 }
 
 // agentOf returns the project's agent with the given name; an unknown identity if there is none. source
@@ -50,7 +56,7 @@ func agentOf(t *tree.Tree, source, name string) (identity, error) {
 	if len(near) > 0 {
 		hint += " Did you mean " + strings.Join(near, " or ") + "?"
 	}
-	return identity{name, hint}, nil
+	return identity{name: name, hint: hint}, nil
 }
 
 // author returns the name that Git would put into a commit; "" if there is none.

@@ -91,7 +91,7 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 		}
 		done = append(done, what)
 	}
-	done = append(done, "Commits are held against the claims of the project "+slug+".")
+	done = append(done, "Commits that touch what others have claimed in the project "+slug+" are stopped.")
 	return append(done, r.notes(ctx, f)...), nil
 }
 
@@ -303,7 +303,7 @@ func (f *hooksFolder) twins(name string, a, b []byte) bool {
 func (f *hooksFolder) write(p *plan) (string, error) {
 	full := filepath.Join(f.dir, p.name)
 	if p.same {
-		return safe(full) + " is the guard's already: nothing changed.", nil
+		return safe(full) + " is installed already: nothing changed", nil
 	}
 	if p.keep {
 		if err := f.copyAside(p.name); err != nil {
@@ -314,9 +314,9 @@ func (f *hooksFolder) write(p *plan) (string, error) {
 		return "", fileError("The hook "+p.name+" cannot be written", err)
 	}
 	if p.before {
-		return fmt.Sprintf("%s is the guard's now; the hook from before lies beside it as %s and runs first.", safe(full), p.name+behind), nil
+		return fmt.Sprintf("installed %s; the hook from before lies beside it as %s and runs first", safe(full), p.name+behind), nil
 	}
-	return safe(full) + " is the guard's now.", nil
+	return "installed " + safe(full), nil
 }
 
 // copyAside gives the hook a second name: the same file, or the same link.
@@ -408,9 +408,9 @@ func Uninstall(ctx context.Context, at Site) ([]string, error) {
 func (f *hooksFolder) remove(name string) (string, error) {
 	full := safe(filepath.Join(f.dir, name))
 	if _, err := f.root.Lstat(name + behind); err == nil {
-		return full + " is the hook from before again.", errors.Join(f.root.Rename(name+behind, name), f.sync())
+		return "put back " + full + " from before", errors.Join(f.root.Rename(name+behind, name), f.sync())
 	}
-	return full + " is removed.", errors.Join(f.root.Remove(name), f.sync())
+	return "removed " + full, errors.Join(f.root.Remove(name), f.sync())
 }
 
 // Program returns the path by which a hook or a service should call this program: the one on the PATH if

@@ -1,10 +1,11 @@
 package guard
 
 import (
-	"bytes"
-	"encoding/json"
+	"cmp"
 	"fmt"
 	"io"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -13,6 +14,8 @@ import (
 
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
+	"mailtree/maildir/repo"
+	"mailtree/maildir/storedir"
 )
 
 // mostPaths is the most claims that a report names, and the most files of each claim.
@@ -84,7 +87,11 @@ func (r *report) blocked(all []Blocked, warn bool) {
 		r.say("A warning only: the %s goes on.", r.q.doing())
 		return
 	}
-	r.say("Wait until the claim ends or is released and try again, or ask for it:")
+	means := ""
+	if r.q.Hook == editing {
+		means = " with your mail tool, or"
+	}
+	r.say("Wait until the claim ends or is released and try again, or ask for it%s:", means)
 	r.say("  %s", r.ask(all[0].Claim, all[0].Project))
 	if r.q.Hook == editing {
 		return
@@ -132,55 +139,51 @@ func (r *report) claim(b Blocked) {
 	r.say("    the claim is the file %s", safe(b.File))
 }
 
-// ask returns a command that writes to the holder of a claim. It works with or without a running server, on
-// any port.
+// ask returns a command that asks the holder of a claim for it, for the shell that the caller uses.
 func (r *report) ask(c claim.Row, project string) string {
-	me := r.who.name
-	if me == "" || r.who.hint != "" { // the caller is unknown or no agent
-		me = "YourName"
+	var b strings.Builder
+	if r.who.name != "" && r.who.hint == "" && !r.who.person { // an agent: `mailtree send` would write as a person
+		b.WriteString("MAILTREE_ME=" + shellWord(r.who.name) + " ")
 	}
-	var body bytes.Buffer
-	e := json.NewEncoder(&body)
-	e.SetEscapeHTML(false)
-	arguments := map[string]any{
-		"project_key": project,
-		"from_agent":  me,
-		"to":          []string{c.Agent},
-		"subject":     "Your claim on " + clip(c.Pattern, 200),
-		"body_md":     "I need to change files that you have claimed as `" + clip(c.Pattern, 200) + "`. Can you release them?",
+	holder := "…"
+	if format.ValidName(c.Agent) {
+		holder = c.Agent
 	}
-	_ = e.Encode(map[string]any{
-		"jsonrpc": "2.0",
-		"id":      1,
-		"method":  "tools/call",
-		"params":  map[string]any{"name": "send_message", "arguments": arguments},
-	})
-	program, store := r.q.Program, r.q.Store
-	if program == "" || safe(program) != program {
-		program = "mailtree"
+	b.WriteString(r.q.command() + " send " + holder)
+	if r.q.Store != r.q.Usual {
+		b.WriteString(" --store " + shellWord(r.q.Store))
 	}
-	if safe(store) != store {
-		store = "…"
+	if !r.q.isHere(project) {
+		b.WriteString(" --project " + shellWord(project))
 	}
-	request := escapeRunes(strings.TrimSpace(body.String()))
-	return "printf '%s\\n' " + shellQuote(request) + " | " + shellQuote(program) + " stdio --store " + shellQuote(store)
+	b.WriteString(" -m " + shellText("May I have "+clip(c.Pattern, 200)+"?"))
+	return b.String()
 }
 
-// escapeRunes replaces characters that a terminal might act on by JSON escapes.
-func escapeRunes(s string) string {
-	var b strings.Builder
-	for _, c := range s {
-		switch {
-		case strconv.IsPrint(c):
-			b.WriteRune(c)
-		case c > 0xffff:
-			c -= 0x10000
-			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xd800+c>>10, 0xdc00+c&0x3ff)
-		default:
-			fmt.Fprintf(&b, `\u%04x`, c)
-		}
+// command returns the word by which a shell calls mailtree.
+func (q *Question) command() string {
+	if onPath, err := exec.LookPath("mailtree"); q.Program == "" || safe(q.Program) != q.Program || err == nil && onPath == q.Program {
+		return "mailtree"
 	}
-	return b.String()
+	return shellWord(q.Program)
+}
+
+// isHere reports whether mailtree means the project where the question is asked without naming it.
+func (q *Question) isHere(project string) bool {
+	dir, err := filepath.Abs(q.Dir)
+	if err != nil {
+		return false
+	}
+	top, err := repo.WorkTree(dir)
+	if err != nil {
+		return false
+	}
+	t, slug, err := storedir.OpenProject(q.Store, cmp.Or(top, dir), q.Scope)
+	if err != nil {
+		return false
+	}
+	defer t.Close()
+	return project == cmp.Or(storedir.HumanKeyOf(t), slug)
 }
 
 // safe returns a plain text as it is. It quotes any other text and escapes characters that a terminal might
@@ -204,6 +207,15 @@ func shellWord(s string) string {
 		return "…"
 	}
 	return shellQuote(s)
+}
+
+// shellText returns a text as one word of a shell, in double quotes where those keep every character.
+func shellText(s string) string {
+	s = format.Printable(s)
+	if strings.ContainsAny(s, "\"$`\\!") {
+		return shellQuote(s)
+	}
+	return `"` + s + `"`
 }
 
 // clip keeps at most n bytes of a text.

@@ -1,14 +1,20 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"mailtree/guard"
+	"mailtree/maildir"
+	"mailtree/maildir/seat"
+	"mailtree/maildir/storedir"
 )
 
 func guardCommand(p *program, env []string) *cobra.Command {
@@ -18,6 +24,8 @@ func guardCommand(p *program, env []string) *cobra.Command {
 		Long: "Keep commits from touching files that another agent has claimed: hooks for a code repository.\n" +
 			"They need no server. Environment: AGENT_NAME says who commits; GUARD_MODE is block, warn or off;\n" +
 			"GUARD_UNKNOWN=warn lets those pass whom nobody knows; GUARD_BYPASS=1 lets everything pass once.",
+		Example: "  mailtree guard install                  # in a code base: commits there are checked\n" +
+			"  mailtree guard check app/api/users.py   # may I change it?",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -137,6 +145,10 @@ func guardCheck(p *program, env []string) *cobra.Command {
 				Words:   words,
 			}
 			q.Program, _ = guard.Program()
+			q.Usual = p.usualStore()
+			if p.atTerminal() {
+				q.Person = p.personHere
+			}
 			switch hook {
 			case guard.PreCommit, guard.PreMergeCommit, guard.PrePush:
 			default:
@@ -163,6 +175,48 @@ func guardCheck(p *program, env []string) *cobra.Command {
 	c.Flags().StringVar(&project, "project", "", "whose claims count: an absolute path or a slug (default: the repository's own project)")
 	c.Flags().BoolVar(&asJSON, "json", false, "print the answer as JSON too")
 	return c
+}
+
+// personHere returns the name of the person who types: see me. It returns "" if an agent seems to type: if a
+// client of agents is above this process, an agent sits in this tmux pane, or the system does not tell.
+func (p *program) personHere() string {
+	above, all := seat.Ancestors()
+	if !all || slices.ContainsFunc(above, func(a seat.Process) bool { return a.Runs(clientNames()) }) {
+		return ""
+	}
+	projects, err := storedir.ProjectNames(p.cfg.Store)
+	if err != nil {
+		return ""
+	}
+	pane := seat.Pane{Tmux: p.variable("TMUX"), Pane: p.variable("TMUX_PANE")}
+	for _, n := range projects {
+		t, err := storedir.OpenTree(p.cfg.Store, n.Slug, 0)
+		if err != nil {
+			return ""
+		}
+		taken := seat.Sits(t, above, pane)
+		t.Close()
+		if taken {
+			return ""
+		}
+	}
+	name, err := p.me()
+	if err != nil {
+		return ""
+	}
+	return maildir.PersonName(name)
+}
+
+// usualStore returns the store that a command without --store uses, "" if there is none.
+func (p *program) usualStore() string {
+	for _, s := range p.cfg.settings {
+		if s.Name == "MCP_MAIL_STORE" {
+			given, _ := lookup(p.env, s.Name)
+			store, _ := absolute(cmp.Or(given, s.Default), os.UserHomeDir)
+			return store
+		}
+	}
+	return ""
 }
 
 func exitWith(code int) error {

@@ -18,6 +18,9 @@ func (p *program) checkEdit(e event.Event) event.Answer {
 	debug.SetGCPercent(-1) // the run needs a few megabytes; the limit of tuneMemory still holds
 	q := guard.Edit{
 		Store: p.cfg.Store,
+		Usual: p.usualStore(),
+		Scope: p.cfg.Scope,
+		Dir:   e.Dir,
 		Agent: func() (string, error) { return p.editor(e) },
 		Paths: editedFiles(e),
 		Env:   p.env,

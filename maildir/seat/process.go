@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,6 +33,20 @@ func ClientProcess() Process {
 		pid = st.parent
 	}
 	return ""
+}
+
+// Ancestors returns the processes above this process, the nearest first. all is false if the system does
+// not tell them all.
+func Ancestors() (above []Process, all bool) {
+	for pid := os.Getppid(); pid > 0; {
+		st, err := readStat(pid)
+		if err != nil {
+			return above, false
+		}
+		above = append(above, st.process(pid))
+		pid = st.parent
+	}
+	return above, true
 }
 
 // ProcessOf returns the process with a number, or "" if there is none.
@@ -75,13 +90,29 @@ func (p Process) PID() (pid int, ok bool) {
 // Serves reports whether the process is known to serve several sessions. Its children have the
 // environment of the person who started the server, not of a session. Codex's terminals share such a
 // server (`codex app-server`).
-func (p Process) Serves() bool {
+func (p Process) Serves() bool { return slices.Contains(p.args(), "app-server") }
+
+// Runs reports whether the process runs a program of one of these names, with or without more words behind
+// a dash, itself or by an interpreter: "cursor" is also cursor-agent, and `node /usr/bin/gemini` is "gemini".
+func (p Process) Runs(names []string) bool {
+	for _, arg := range p.args()[:min(2, len(p.args()))] {
+		program, _, _ := strings.Cut(path.Base(arg), ".")
+		program, _, _ = strings.Cut(program, "-")
+		if slices.Contains(names, program) {
+			return true
+		}
+	}
+	return false
+}
+
+// args returns the command line of the process, or nothing if it is not known.
+func (p Process) args() []string {
 	pid, _, ok := p.read()
 	if !ok {
-		return false
+		return nil
 	}
 	line, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-	return slices.Contains(strings.Split(string(line), "\x00"), "app-server")
+	return strings.Split(string(line), "\x00")
 }
 
 // namespace returns the PID namespace of this process: each container has its own.

@@ -154,6 +154,15 @@ func LastHeard(t *tree.Tree, client string) (at time.Time) {
 	return at
 }
 
+// Sits reports whether a session of the tree runs in one of the processes, or an agent of it sits in the
+// tmux pane. It needs no server.
+func Sits(t *tree.Tree, above []Process, at Pane) bool {
+	return slices.ContainsFunc(readAll(t), func(s Seat) bool {
+		inPane := at.Pane != "" && s.Pane.Tmux == at.Tmux && s.Pane.Pane == at.Pane && s.Ended.IsZero() && !s.Process.Gone()
+		return inPane || slices.Contains(above, s.Process)
+	})
+}
+
 // readAll reads the seats of a tree. A damaged file counts as missing.
 func readAll(t *tree.Tree) (all []Seat) {
 	// The context is not a caller's: a Book keeps the result, so the reading must not stop half-way.

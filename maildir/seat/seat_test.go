@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -245,7 +247,7 @@ func TestServes(t *testing.T) {
 		if err != nil || cmd.Start() != nil {
 			t.Fatal("sh does not start")
 		}
-		p := ProcessOf(cmd.Process.Pid)
+		p := started(cmd)
 		if got := p.Serves(); got != want {
 			t.Errorf("%s: %v", argument, got)
 		}
@@ -284,5 +286,47 @@ func TestNews(t *testing.T) {
 		if got := c.news.String(); got != c.want {
 			t.Errorf("got  %s\nwant %s", got, c.want)
 		}
+	}
+}
+
+// started returns the process of a command once the system tells its arguments, which is after Start.
+func started(cmd *exec.Cmd) Process {
+	p := ProcessOf(cmd.Process.Pid)
+	for !p.Gone() && p.args()[0] == "" {
+		runtime.Gosched()
+	}
+	return p
+}
+
+// TestRuns: a program is known by its name, also where an interpreter runs it, and not by its arguments.
+func TestRuns(t *testing.T) {
+	t.Parallel()
+	if _, all := Ancestors(); !all {
+		t.Skip("not done here: the system does not tell of processes")
+	}
+	script := filepath.Join(t.TempDir(), "gemini.js")
+	if err := os.WriteFile(script, []byte("read line\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		want bool
+		args []string
+	}{
+		{true, []string{"gemini", "-c", "read line"}},
+		{true, []string{"/opt/gemini-agent", "-c", "read line"}},
+		{true, []string{"node", script}},
+		{false, []string{"geminis", "-c", "read line"}},
+		{false, []string{"sh", "-c", "read line", "gemini"}},
+	} {
+		cmd := &exec.Cmd{Path: "/bin/sh", Args: c.args}
+		in, err := cmd.StdinPipe()
+		if err != nil || cmd.Start() != nil {
+			t.Fatal("sh does not start")
+		}
+		if got := started(cmd).Runs([]string{"gemini"}); got != c.want {
+			t.Errorf("%q: %v", c.args, got)
+		}
+		in.Close()
+		_ = cmd.Wait()
 	}
 }
