@@ -6,5 +6,5 @@
 // a tool's structured content. Refusals are worded for a command line, because the client says that it is
 // one.
 //
-// Text by others must reach a terminal only through Line or Text.
+// Text by others must reach a terminal only through Line, Text or Markdown.
 package cli

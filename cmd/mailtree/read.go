@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailtree/cli"
+	"mailtree/maildir/index"
 	"mailtree/mcp/mail"
 )
 
@@ -41,7 +42,7 @@ func readMessage(ctx context.Context, d *deskWork, id string, peek bool) error {
 	args := map[string]any{"project_key": d.Slug, "agent_name": d.Person, "message_id": id, "mark_read": !peek}
 	err := call(ctx, d, "check_my_messages", args, func(in *mail.Inbox) error {
 		for i := range in.Messages {
-			m := &in.Messages[i].Message
+			m := &in.Messages[i]
 			next := func(offset int64) (*mail.Message, error) {
 				args["body_offset"] = offset
 				var more mail.Inbox
@@ -50,7 +51,7 @@ func readMessage(ctx context.Context, d *deskWork, id string, peek bool) error {
 				}
 				return &more.Messages[0].Message, nil
 			}
-			if err := pageMessage(ctx, d, m, next); err != nil {
+			if err := pageMessage(ctx, d, &m.Message, whatNext(d, m), next); err != nil {
 				return err
 			}
 		}
@@ -66,7 +67,7 @@ func readMessage(ctx context.Context, d *deskWork, id string, peek bool) error {
 func readOther(ctx context.Context, d *deskWork, id string) error {
 	uri := "resource://message/" + url.PathEscape(id) + "?project=" + d.Slug
 	return readURI(ctx, d, uri, func(m *mail.MessageResource) error {
-		return pageMessage(ctx, d, &m.Message, func(offset int64) (*mail.Message, error) {
+		return pageMessage(ctx, d, &m.Message, nil, func(offset int64) (*mail.Message, error) {
 			var more mail.MessageResource
 			err := d.Read(ctx, uri+"&body_offset="+strconv.FormatInt(offset, 10), &more)
 			return &more.Message, err
@@ -74,25 +75,44 @@ func readOther(ctx context.Context, d *deskWork, id string) error {
 	})
 }
 
-// pageMessage prints a message with its whole body. next reads the part of the body from an offset on.
-func pageMessage(ctx context.Context, d *deskWork, m *mail.Message, next func(offset int64) (*mail.Message, error)) error {
+// pageMessage prints a message with its whole body and, on a terminal, the commands that may come next. next
+// reads the part of the body from an offset on.
+func pageMessage(
+	ctx context.Context, d *deskWork, m *mail.Message, commands []string, next func(offset int64) (*mail.Message, error),
+) error {
+	var body strings.Builder
+	for part := m; part != nil; {
+		if part.Body != nil {
+			body.WriteString(*part.Body)
+		}
+		if part.NextOffset == 0 {
+			break
+		}
+		var err error
+		if part, err = next(part.NextOffset); err != nil {
+			return err
+		}
+	}
 	return d.Paged(ctx, func(s *cli.Screen) error {
 		printHead(s, m)
-		for part := m; part != nil; {
-			if part.Body != nil {
-				s.Printf("%s", cli.Text(*part.Body))
-			}
-			if part.NextOffset == 0 {
-				break
-			}
-			var err error
-			if part, err = next(part.NextOffset); err != nil {
-				return err
-			}
+		s.Printf("%s", s.Markdown(body.String(), 0))
+		if s.Width > 0 && len(commands) > 0 {
+			s.Printf("\n%s\n", s.Faint("next: mailtree "+strings.Join(commands, "   ")))
 		}
-		s.Printf("\n")
 		return nil
 	})
+}
+
+// whatNext returns the commands that may follow the reading of a message.
+func whatNext(d *deskWork, m *mail.Delivery) (commands []string) {
+	id := d.ShortID(m.ID)
+	if m.Kind != index.KindSent {
+		commands = append(commands, "reply "+id+` "…"`)
+		if m.AckRequired && !m.Acked {
+			commands = append(commands, "ack "+id)
+		}
+	}
+	return append(commands, "thread "+id)
 }
 
 // printHead prints the head of a message, and what each recipient has done with it.
@@ -111,10 +131,10 @@ func printHead(s *cli.Screen, m *mail.Message) {
 		{Cells: []string{"replies", cli.Line(m.InReplyTo)}},
 	}
 	if m.Importance != "normal" {
-		rows = append(rows, cli.Row{Cells: []string{"is", m.Importance}})
+		rows = append(rows, cli.Row{Cells: []string{"importance", m.Importance}})
 	}
 	if m.AckRequired {
-		rows = append(rows, cli.Row{Cells: []string{"asks", "to be acknowledged"}})
+		rows = append(rows, cli.Row{Cells: []string{"wants", "an acknowledgement"}})
 	}
 	for _, r := range m.Receipts {
 		rows = append(rows, cli.Row{Cells: []string{"has", cli.Line(r.Agent) + ": " + howFar(&r)}})

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailtree/cli"
+	"mailtree/maildir/keys"
 	"mailtree/mcp/mail"
 )
 
@@ -48,8 +49,9 @@ func readThread(ctx context.Context, d *deskWork, id string, heads bool, cursor 
 	first := func(answer any) error { return page(cursor, answer) }
 	return present(d, first, func(t *mail.ThreadResource) error {
 		return d.Paged(ctx, func(s *cli.Screen) error {
+			shown := &threadScreen{Screen: s, vouched: map[string]string{}}
 			for {
-				showThread(s, t, heads)
+				shown.show(t, heads)
 				if t.Next == "" {
 					return nil
 				}
@@ -63,7 +65,14 @@ func readThread(ctx context.Context, d *deskWork, id string, heads bool, cursor 
 	})
 }
 
-func showThread(s *cli.Screen, t *mail.ThreadResource, heads bool) {
+// threadScreen is where a thread is printed. It says once what its messages have in common.
+type threadScreen struct {
+	*cli.Screen
+	subject string            // the thread's; "" before the first message
+	vouched map[string]string // who vouches for each author, as printed last
+}
+
+func (s *threadScreen) show(t *mail.ThreadResource, heads bool) {
 	if heads {
 		rows := make([]cli.Row, len(t.Messages))
 		for i := range t.Messages {
@@ -74,16 +83,30 @@ func showThread(s *cli.Screen, t *mail.ThreadResource, heads bool) {
 		return
 	}
 	for i := range t.Messages {
-		m := &t.Messages[i]
-		s.Printf("%s %s\n", s.Bold(cli.Line(m.From)+" to "+cli.Line(cmp.Or(strings.Join(m.To, ", "), "nobody"))),
-			s.Faint(s.Ago(m.Created)+"  "+s.ShortID(m.ID)+"  "+vouched(m)))
-		s.Printf("%s\n\n", cli.Line(m.Subject))
-		if m.Body != nil {
-			s.Printf("%s\n", strings.TrimRight(cli.Text(*m.Body), "\n"))
-		}
-		if m.Truncated {
-			s.Printf("%s\n", s.Faint("it goes on: mailtree read "+s.ShortID(m.ID)))
-		}
-		s.Printf("\n")
+		s.showMessage(&t.Messages[i])
+	}
+}
+
+// showMessage prints a message, with its subject unless that is the thread's or an answer's to it.
+func (s *threadScreen) showMessage(m *mail.Message) {
+	if s.subject == "" {
+		s.subject = cmp.Or(m.Subject, m.ThreadID)
+		s.Printf("%s\n", s.Bold(cli.Line(s.subject)))
+	}
+	about := s.Ago(m.Created) + "  " + s.ShortID(m.ID)
+	if who := vouched(m); !m.Verified || who != cmp.Or(s.vouched[m.From], keys.SelfAsserted) {
+		about += "  " + who
+		s.vouched[m.From] = who
+	}
+	s.Printf("\n%s  %s\n", s.Bold(cli.Line(m.From+" to "+cmp.Or(strings.Join(m.To, ", "), "nobody"))), s.Faint(about))
+	if own := strings.TrimPrefix(m.Subject, "Re: "); own != strings.TrimPrefix(s.subject, "Re: ") {
+		s.Printf("%s\n", cli.Line(m.Subject))
+	}
+	s.Printf("\n")
+	if m.Body != nil {
+		s.Printf("%s", s.Markdown(*m.Body, 2))
+	}
+	if m.Truncated {
+		s.Printf("%s\n", s.Faint("it goes on: mailtree read "+s.ShortID(m.ID)))
 	}
 }

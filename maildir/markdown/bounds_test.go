@@ -27,6 +27,14 @@ func TestBounds(t *testing.T) {
 				t.Errorf("rendered: %v", ok)
 			}
 			before = cpu(t)
+			text, _ := narrow().Render(body)
+			if took := cpu(t) - before; took > allowed {
+				t.Errorf("Terminal.Render took %v of CPU, allowed %v", took, allowed)
+			}
+			if len(text) > 64*len(body) {
+				t.Errorf("%d bytes for a terminal, of %d", len(text), len(body))
+			}
+			before = cpu(t)
 			first, plain := FirstHeading(body), PlainText(body)
 			if took := cpu(t) - before; took > allowed/4 {
 				t.Errorf("FirstHeading and PlainText took %v of CPU", took)

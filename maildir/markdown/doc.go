@@ -1,11 +1,12 @@
-// Package markdown reads GitHub-Flavored Markdown bodies: it finds the first heading, makes excerpts and
-// HTML, and rewrites image destinations. It knows Markdown and nothing of mail. No other package imports
-// goldmark.
+// Package markdown reads GitHub-Flavored Markdown bodies: it finds the first heading, makes excerpts,
+// HTML and lines for a terminal, and rewrites image destinations. It knows Markdown and nothing of mail. No
+// other package imports goldmark.
 //
 //	FirstHeading  reads at most 16 KiB; for a missing subject, in ingest
 //	PlainText     reads at most 8 KiB; for excerpts
 //	RewriteImages reads at most Limit, data URIs not counted; where a message is sent
 //	Render        reads bodies of at most Limit; for people who read a message in a browser
+//	Terminal      the same, for people who read it at a terminal
 //
 // No function panics, starts a goroutine, logs or keeps state. All functions are safe for concurrent use,
 // and a result depends only on the body's bytes.

@@ -5,7 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/rogpeppe/go-internal/txtar"
 )
@@ -28,6 +30,10 @@ func FuzzRead(f *testing.F) {
 		checkText(t, PlainText(body), textRunes)
 		if _, ok := Render(body); !ok && len(body) < 2000 {
 			t.Error("a small body is not rendered")
+		}
+		text, ok := narrow().Render(body)
+		if !ok && len(body) < 2000 || strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && unicode.IsControl(r) }) {
+			t.Errorf("for a terminal: %q", text)
 		}
 	})
 }

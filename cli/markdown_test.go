@@ -1,0 +1,34 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestMarkdown: a body is rendered on a terminal alone, and never brings a command of its own to it.
+func TestMarkdown(t *testing.T) {
+	const body = "# Plan\n\nOne `two` &#27;[2J \x1b[31m three\u202e four five\n\n\n"
+	for _, tt := range []struct {
+		name   string
+		width  int
+		colour bool
+		want   string
+	}{
+		{"no terminal", 0, false, "# Plan\n\nOne `two` &#27;[2J \uFFFD[31m three\uFFFD four five\n"},
+		{"no colour", 24, false, "  # Plan\n\n  One `two` [2J \uFFFD[31m\n  three\uFFFD four five\n"},
+		{"colour", 24, true, "  \x1b[1mPlan\x1b[0m\n\n  One \x1b[2mtwo\x1b[0m [2J \uFFFD[31m\n  three\uFFFD four five\n"},
+	} {
+		s, _ := testScreen(tt.width)
+		s.colour = tt.colour
+		if got := s.Markdown(body, 2); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+	s, _ := testScreen(80)
+	if got := s.Markdown(strings.Repeat("a\x1b", 40<<10), 0); strings.Contains(got, "\x1b") || len(got) < 80<<10 {
+		t.Errorf("a body too large to be rendered: %d bytes", len(got))
+	}
+	if got := s.Markdown("\n", 2); got != "" {
+		t.Errorf("an empty body: %q", got)
+	}
+}

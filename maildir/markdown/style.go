@@ -1,0 +1,189 @@
+package markdown
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/yuin/goldmark/ast"
+	extast "github.com/yuin/goldmark/extension/ast"
+)
+
+// style is a set of renditions.
+type style uint8
+
+const (
+	bold style = 1 << iota
+	faint
+	italic
+	underlined
+	struck
+	literal // code in a line
+)
+
+// renditions are the codes of each style (ECMA-48, SGR).
+var renditions = []struct {
+	style style
+	code  string
+}{
+	{bold, "1"}, {faint, "2"}, {italic, "3"}, {underlined, "4"}, {struck, "9"}, {literal, "2"},
+}
+
+// piece is a text in one style. It has passed Plain.
+type piece struct {
+	style style
+	text  string
+}
+
+// word is what is not broken between lines. ends says that a line ends behind it.
+type word struct {
+	pieces []piece
+	ends   bool
+}
+
+// paint returns a harmless text in a style.
+func (s *sheet) paint(in style, text string) string {
+	if text == "" || in == 0 || s.Paint == nil {
+		return text
+	}
+	var codes []string
+	for _, r := range renditions {
+		if in&r.style != 0 {
+			codes = append(codes, r.code)
+		}
+	}
+	return s.Paint(strings.Join(codes, ";"), text)
+}
+
+// paintLine returns a line of the sender in a style.
+func (s *sheet) paintLine(in style, text string) string { return s.paint(in, s.Plain(text)) }
+
+func (s *sheet) paintAll(line []piece) string {
+	var b strings.Builder
+	for _, p := range line {
+		b.WriteString(s.paint(p.style, p.text))
+	}
+	return b.String()
+}
+
+// words returns the words of a block's inline children. base is the style of a plain word.
+func (s *sheet) words(n ast.Node, base style) []word {
+	c := wordCollector{sheet: s}
+	c.children(n, base)
+	return c.all
+}
+
+// wordCollector collects words from inline nodes.
+type wordCollector struct {
+	*sheet
+	all  []word
+	open bool // the last word may go on
+}
+
+func (c *wordCollector) children(n ast.Node, in style) {
+	for k := n.FirstChild(); k != nil; k = k.NextSibling() {
+		c.inline(k, in)
+	}
+}
+
+func (c *wordCollector) inline(n ast.Node, in style) {
+	switch n := n.(type) {
+	case *ast.Text:
+		c.write(in, unescape(string(n.Value(c.source))))
+		if n.SoftLineBreak() || n.HardLineBreak() {
+			c.open = false
+		}
+		if n.HardLineBreak() && len(c.all) > 0 {
+			c.all[len(c.all)-1].ends = true
+		}
+	case *ast.CodeSpan:
+		c.within("`", func() { c.code(n, in) })
+	case *ast.Emphasis:
+		within, markup := italic, "*"
+		if n.Level > 1 {
+			within, markup = bold, "**"
+		}
+		c.within(markup, func() { c.children(n, in|within) })
+	case *extast.Strikethrough:
+		c.within("~~", func() { c.children(n, in|struck) })
+	case *extast.TaskCheckBox:
+		box := "[ ]"
+		if n.IsChecked {
+			box = "[x]"
+		}
+		c.all = append(c.all, word{pieces: []piece{{in, box}}})
+	case *ast.AutoLink:
+		c.write(in|underlined, string(n.Label(c.source)))
+	case *ast.Link:
+		c.link(n, n.Destination, in|underlined)
+	case *ast.Image:
+		c.write(in, "[image: ")
+		c.link(n, n.Destination, in)
+		c.write(in, "]")
+	case *ast.RawHTML:
+		for i := range n.Segments.Len() {
+			segment := n.Segments.At(i)
+			c.write(in, string(segment.Value(c.source)))
+		}
+	default:
+		c.children(n, in)
+	}
+}
+
+// within calls write between markup where that has to stand for a style.
+func (c *wordCollector) within(markup string, write func()) {
+	if c.Paint != nil {
+		markup = ""
+	}
+	c.write(0, markup)
+	write()
+	if markup != "" && len(c.all) > 0 {
+		c.open = true
+	}
+	c.write(0, markup)
+}
+
+// link writes what a link or image encloses, and its address unless that is what it encloses.
+func (c *wordCollector) link(n ast.Node, to []byte, in style) {
+	c.children(n, in)
+	if readProse(c.source, n) != string(to) && !bytes.HasPrefix(to, []byte("data:")) {
+		c.write(faint, " ("+unescape(string(to))+")")
+	}
+}
+
+// code writes a code span. In a table cell "\|" is a pipe, also in code.
+func (c *wordCollector) code(n *ast.CodeSpan, in style) {
+	_, cell := n.Parent().(*extast.TableCell)
+	for k := n.FirstChild(); k != nil; k = k.NextSibling() {
+		t, ok := k.(*ast.Text)
+		if !ok {
+			continue
+		}
+		text := string(t.Value(c.source))
+		if cell {
+			text = strings.ReplaceAll(text, `\|`, "|")
+		}
+		c.write(in|literal, text)
+	}
+}
+
+// write adds a text, whose blanks end words.
+func (c *wordCollector) write(in style, text string) {
+	for len(text) > 0 {
+		end := strings.IndexFunc(text, blank)
+		if end != 0 {
+			if end < 0 {
+				end = len(text)
+			}
+			if !c.open {
+				c.all = append(c.all, word{})
+			}
+			w := &c.all[len(c.all)-1]
+			w.pieces = joined(w.pieces, piece{in, c.Plain(text[:end])})
+			c.open = true
+			text = text[end:]
+			continue
+		}
+		c.open = false
+		text = strings.TrimLeftFunc(text, blank)
+	}
+}
