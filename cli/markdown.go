@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"regexp"
 	"strings"
 
 	"mailtree/maildir/markdown"
@@ -39,4 +40,30 @@ func ended(text string) string {
 		return ""
 	}
 	return text + "\n"
+}
+
+// markupWord matches what is left of markup in a part of a body: code fences, and words of nothing but marks.
+var markupWord = regexp.MustCompile("`+|(^| )[#|>*_~=:-]+( |$)")
+
+// Snippet returns a part of a message that a search has found, with matches between **, as plain text on
+// one line: matches are bold if the screen can. It returns "" for a part of the subject.
+func (s *Screen) Snippet(snippet, subject string) string {
+	parts := strings.Split(Line(snippet), "**")
+	if len(parts)%2 == 0 { // markup of the message is among the marks
+		parts = []string{strings.Join(parts, "")}
+	}
+	if strings.Contains(subject, strings.Trim(strings.Join(parts, ""), "… ")) {
+		return ""
+	}
+	for i := range parts {
+		for markupWord.MatchString(parts[i]) {
+			parts[i] = markupWord.ReplaceAllStringFunc(parts[i], func(mark string) string {
+				return strings.Repeat(" ", min(1, strings.Count(mark, " ")))
+			})
+		}
+		if i%2 == 1 {
+			parts[i] = s.Bold(parts[i])
+		}
+	}
+	return strings.Join(strings.Fields(strings.Join(parts, "")), " ")
 }

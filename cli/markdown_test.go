@@ -32,3 +32,21 @@ func TestMarkdown(t *testing.T) {
 		t.Errorf("an empty body: %q", got)
 	}
 }
+
+// TestSnippet: what a search found is plain text on one line, and nothing where it repeats the subject.
+func TestSnippet(t *testing.T) {
+	for _, c := range []struct{ snippet, subject, want string }{
+		{"…Page(page)) } ``` - `GET /**api**` and | 1 | --- | ## More", "Plan", "…Page(page)) } GET /\x1b[1mapi\x1b[0m and 1 More"},
+		{"Plan for the **api**", "Plan for the api", ""},
+		{"…for the **api**", "Plan for the api", ""},
+		{"a **b** and ** c", "x", "a b and c"},
+		{"\x1b[2J**a**", "x", "\"\\x1b[2J\x1b[1ma\x1b[0m\""},
+		{"", "x", ""},
+	} {
+		s, _ := testScreen(80)
+		s.colour = true
+		if got := s.Snippet(c.snippet, c.subject); got != c.want {
+			t.Errorf("%q: %q, want %q", c.snippet, got, c.want)
+		}
+	}
+}

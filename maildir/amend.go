@@ -32,6 +32,7 @@ type Amendment struct {
 // Amended is a changed message.
 type Amended struct {
 	ID      string   `json:"message_id"`
+	From    string   `json:"from"`
 	Subject string   `json:"subject"`
 	Same    bool     `json:"same,omitempty"` // nothing changed, so nothing was written
 	Sealed  bool     `json:"sealed"`         // false for another agent's message
@@ -112,7 +113,7 @@ func (b *Box) planAmendment(g *writer.Group, tx *writer.Tx, a *Amendment) (*Amen
 	case a.Version != "" && a.Version != tree.SHA256(shown):
 		return nil, &Error{What: refusal.AmendedSince, Field: refusal.Message, Name: a.ID}
 	}
-	done := &Amended{ID: m.ID, Sealed: m.From == b.agent, Readers: []string{}, message: *m}
+	done := &Amended{ID: m.ID, From: m.From, Sealed: m.From == b.agent, Readers: []string{}, message: *m}
 	if err := format.Amend(&done.message, []byte(a.Text)); err != nil {
 		return nil, &Error{What: refusal.Invalid("The changed text cannot be taken: {why}."), Why: err.Error()}
 	}

@@ -2,8 +2,13 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"mailtree/cli"
 	"mailtree/maildir"
@@ -15,14 +20,20 @@ func editCommand(p *program) *cobra.Command {
 		Use:   "edit ID",
 		Short: "Change what a message says, for everybody",
 		Long: "Change what a message says, for everybody, in your editor (VISUAL or EDITOR): its subject, importance, whether it is\n" +
-			"to be acknowledged, and its text. Where standard input is no terminal, the changed text comes from there, in the\n" +
-			"form that --print shows. Who had read the message is told, and so is its author. Your own message counts as\n" +
-			"yours still; another's as unverified. `mailtree undo` takes it back.",
+			"to be acknowledged, and its text. -m and -s change the text and the subject without an editor. Where standard\n" +
+			"input is no terminal, the changed message comes from there, in the form that --print shows. Who had read the\n" +
+			"message is told, and so is its author. Your own message counts as yours still; another's as unverified.\n" +
+			"`mailtree undo` takes it back.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: p.completeMessage,
 	}
 	f := p.addDeskFlags(c)
 	show := c.Flags().Bool("print", false, "print what can be changed, and change nothing")
+	text := c.Flags().StringP("message", "m", "", "the new text, in Markdown")
+	subject := c.Flags().StringP("subject", "s", "", "the new subject")
+	for _, name := range []string{"message", "subject"} {
+		c.MarkFlagsMutuallyExclusive("print", name)
+	}
 	c.RunE = func(c *cobra.Command, ids []string) error {
 		ctx := c.Context()
 		var now maildir.Amendable
@@ -35,7 +46,12 @@ func editCommand(p *program) *cobra.Command {
 		if err != nil || *show {
 			return err
 		}
-		changed, err := p.changeText(ctx, now.ID+".md", now.Text)
+		var changed *written
+		if c.Flags().Changed("message") || c.Flags().Changed("subject") {
+			changed, err = withFlags(c.Flags(), now.Text, *text, *subject)
+		} else {
+			changed, err = p.changeText(ctx, now.ID+".md", now.Text)
+		}
 		if err != nil {
 			return err
 		}
@@ -68,16 +84,37 @@ func showAmended(d *deskWork, a *maildir.Amended) error {
 		return nil
 	}
 	d.Printf("changed %s: %s\n", d.ShortID(a.ID), cli.Line(a.Subject))
-	if len(a.Readers) > 0 {
-		d.Printf("it was known to %s, who are told\n", listNames(a.Readers))
+	if !a.Sealed && slices.Contains(a.Readers, a.From) {
+		d.Printf("%s, its author, is told.\n", cli.Line(a.From))
+	}
+	readers := slices.DeleteFunc(slices.Clone(a.Readers), func(name string) bool { return name == a.From })
+	switch len(readers) {
+	case 0:
+	case 1:
+		d.Printf("%s, who had read it, is told.\n", listNames(readers))
+	default:
+		d.Printf("%s, who had read it, are told.\n", listNames(readers))
 	}
 	if !a.Sealed {
-		d.Printf("it counts as unverified from now on: another wrote it\n")
+		d.Printf("It counts as not verified from now on, because %s did not write it so.\n", cli.Line(a.From))
 	}
 	for _, path := range a.Left {
-		d.Printf("%s says something else, and stays as it is\n", cli.Line(path))
+		d.Printf("%s says something else, and stays as it is.\n", cli.Line(path))
 	}
 	return nil
+}
+
+// withFlags returns the editable part of a message with the text of -m, and the subject of -s.
+func withFlags(f *pflag.FlagSet, now, text, subject string) (*written, error) {
+	header := map[string]string{}
+	if f.Changed("subject") {
+		header["subject"] = subject
+	}
+	if !f.Changed("message") {
+		_, text, _ = strings.Cut(now, "\n---\n")
+	}
+	data, err := json.Marshal(header)
+	return &written{text: "---json\n" + string(data) + "\n---\n\n" + strings.TrimPrefix(text, "\n")}, err
 }
 
 // changeText returns standard input, or the text as the person has edited it.
@@ -85,5 +122,10 @@ func (p *program) changeText(ctx context.Context, name, text string) (*written, 
 	if cli.IsTerminal(p.std.in) {
 		return p.editText(ctx, name, text)
 	}
-	return p.readText()
+	w, err := p.readText()
+	if err == nil && strings.TrimSpace(w.text) == "" {
+		err = errors.New("nothing was changed: standard input is empty, and no terminal for an editor. Give the text with -m, " +
+			"the subject with -s")
+	}
+	return w, err
 }

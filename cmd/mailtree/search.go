@@ -36,42 +36,32 @@ func searchCommand(p *program) *cobra.Command {
 			if cursor != "" {
 				ask["cursor"] = cursor
 			}
-			return call(ctx, d, "search_messages", ask, func(h *mail.Hits) error { return p.showHits(ctx, d, h) })
+			return call(ctx, d, "search_messages", ask, func(h *mail.Hits) error { return p.showHits(ctx, d, ask["query"], h) })
 		})
 	}
 	return c
 }
 
-func (p *program) showHits(ctx context.Context, d *deskWork, h *mail.Hits) error {
+func (p *program) showHits(ctx context.Context, d *deskWork, query any, h *mail.Hits) error {
 	if h.Note != "" {
 		fmt.Fprintln(p.std.err, "mailtree:", cli.Line(h.Note))
 	}
 	if len(h.Hits) == 0 {
-		return &exitError{code: exitNothing}
+		return &exitError{exitNothing, fmt.Errorf("no message has %q", query)}
 	}
 	return d.Paged(ctx, func(s *cli.Screen) error {
 		for i := range h.Hits {
 			hit := &h.Hits[i]
 			s.Table([]cli.Row{{Cells: []string{s.ShortID(hit.ID), s.Ago(hit.Created), cli.Line(hit.From), cli.Line(hit.Subject)}}})
-			if hit.Snippet != "" {
-				s.Printf("    %s\n", marked(s, hit.Snippet))
+			if text := s.Snippet(hit.Snippet, hit.Subject); text != "" {
+				s.Printf("    %s\n", text)
 			}
 		}
+		amount := count(len(h.Hits), "message")
 		if h.Next != "" {
-			s.Printf("%s\n", s.Faint("there are more: --cursor "+h.Next))
+			amount += ", and there are more: --cursor " + h.Next
 		}
+		s.Printf("%s\n", s.Faint(amount))
 		return nil
 	})
-}
-
-// marked shows the text between ** in bold if the screen can.
-func marked(s *cli.Screen, snippet string) string {
-	parts := strings.Split(cli.Line(snippet), "**")
-	if len(parts)%2 == 0 || s.Bold("x") == "x" {
-		return cli.Line(snippet)
-	}
-	for i := 1; i < len(parts); i += 2 {
-		parts[i] = s.Bold(parts[i])
-	}
-	return strings.Join(parts, "")
 }
