@@ -40,7 +40,11 @@ func TestIndexesUsed(t *testing.T) {
 		_, err := d.Search(ctx, q)
 		ask(err)
 	}
-	_, err := d.Message(ctx, "p", "m1", index.WithBody, nil)
+	_, err := d.Threads(ctx, index.ThreadsQuery{Project: "p", Agent: "Bob"})
+	ask(err)
+	_, err = d.CountMatches(ctx, asked(t, "b"), 1)
+	ask(err)
+	_, err = d.Message(ctx, "p", "m1", index.WithBody, nil)
 	ask(err)
 	_, err = d.Delivery(ctx, "p", "Bob", "m1", index.WithBody, nil)
 	ask(err)

@@ -72,26 +72,54 @@ const patience = 300 * time.Millisecond
 
 // Search finds messages: see index.Index.
 func (x *Index) Search(ctx context.Context, q index.SearchQuery) (found index.Found, err error) {
-	e, asked := expression(x.pid(q.Project), q), ctx
+	e := expression(x.pid(q.Project), q)
+	found.Cut, err = x.patiently(ctx, e, func(ctx context.Context) (err error) {
+		if q.Rank && e.user != "" {
+			found, err = x.ranked(ctx, q, e)
+		} else {
+			found.Hits, err = x.newest(ctx, q, e)
+		}
+		return err
+	})
+	if err != nil {
+		return index.Found{}, err
+	}
+	if found.Hits == nil {
+		found.Hits = []index.Hit{}
+	}
+	return found, nil
+}
+
+// patiently runs a search. If it is one for beginnings of words, it gets x.patience; cut reports that this
+// was over before the search ended.
+func (x *Index) patiently(ctx context.Context, e match, search func(context.Context) error) (cut bool, err error) {
+	asked := ctx
 	if e.prefix {
 		var end context.CancelFunc
 		ctx, end = context.WithTimeout(ctx, x.patience)
 		defer end()
 	}
-	if q.Rank && e.user != "" {
-		found, err = x.ranked(ctx, q, e)
-	} else {
-		found.Hits, err = x.newest(ctx, q, e)
-	}
-	switch {
+	switch err = search(ctx); {
 	case asked.Err() != nil:
-		return index.Found{}, context.Cause(asked)
+		return false, context.Cause(asked)
 	case ctx.Err() != nil && err != nil:
-		found.Cut, found.Hits = true, append([]index.Hit{}, found.Hits...)
+		return true, nil
 	case err != nil:
-		return index.Found{}, fmt.Errorf("search: %w", err)
+		return false, fmt.Errorf("search: %w", err)
 	}
-	return found, nil
+	return false, nil
+}
+
+const countText = "SELECT count(*) FROM (SELECT 1 FROM search WHERE search MATCH ?1 AND rowid >= ?2 AND rowid < ?3 " +
+	"ORDER BY rowid DESC LIMIT ?4 + 0)"
+
+// CountMatches counts the messages that a query finds: see index.Index.
+func (x *Index) CountMatches(ctx context.Context, q index.SearchQuery, most int) (n int, err error) {
+	e, s := expression(x.pid(q.Project), q), spanOf(q)
+	_, err = x.patiently(ctx, e, func(ctx context.Context) error {
+		return one(ctx, x, countText, []any{e.whole, s.from, s.before, most}, &n)
+	})
+	return n, err
 }
 
 func unknownCursor(cursor string) error {

@@ -42,19 +42,13 @@ const maxQuery = 4096 // bytes
 // returns ErrInvalid for a text that means nothing or a cursor that no page returned, and never an error of
 // SQL. See docs/tools.md, "Search".
 func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, error) {
-	if len(r.Text) > maxQuery {
-		return nil, refusal.Over(refusal.TooLarge("{field} has {count} bytes, over the limit of {limit}: keep it to a few words."),
-			refusal.Query, len(r.Text), maxQuery)
-	}
-	read, err := query.Parse(r.Text)
+	typed, err := p.readQuery(ctx, r.Text)
 	if err != nil {
 		return nil, err
 	}
-	var unknown error
-	read.Expr, unknown = p.nameAgents(ctx, read.Expr)
 	limit := pageSize(r.Limit)
 	found, err := p.store.index.Search(ctx, index.SearchQuery{
-		Query:   read,
+		Query:   typed.Query,
 		Project: p.Slug,
 		Rank:    r.Rank,
 		Limit:   limit + 1,
@@ -64,53 +58,90 @@ func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, err
 		return nil, err
 	}
 	page := &SearchPage{Hits: found.Hits, Ranked: found.Ranked}
+	if page.Note, err = p.searchNote(ctx, typed, found.Cut, len(found.Hits) == 0); err != nil {
+		return nil, err
+	}
+	page.Cut(limit)
+	return page, nil
+}
+
+// CountMatches counts the messages that a search finds, up to most. It returns the errors of Search.
+func (p *Project) CountMatches(ctx context.Context, text string, most int) (int, error) {
+	typed, err := p.readQuery(ctx, text)
+	if err != nil {
+		return 0, err
+	}
+	return p.store.index.CountMatches(ctx, index.SearchQuery{Query: typed.Query, Project: p.Slug}, most)
+}
+
+// typedQuery is a query with the text that it was read from.
+type typedQuery struct {
+	query.Query
+	text    string
+	unknown error // names a name that belongs to no agent; nil if all do
+}
+
+// readQuery parses the text of a search.
+func (p *Project) readQuery(ctx context.Context, text string) (*typedQuery, error) {
+	if len(text) > maxQuery {
+		return nil, refusal.Over(refusal.TooLarge("{field} has {count} bytes, over the limit of {limit}: keep it to a few words."),
+			refusal.Query, len(text), maxQuery)
+	}
+	read, err := query.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	typed := &typedQuery{Query: read, text: text}
+	typed.Expr, typed.unknown = p.nameAgents(ctx, read.Expr)
+	return typed, nil
+}
+
+// searchNote says how the text of a search was understood, if that may surprise. cut says that the search
+// took too long, none that it found nothing.
+func (p *Project) searchNote(ctx context.Context, read *typedQuery, cut, none bool) (note, err error) {
 	switch {
-	case found.Cut:
-		page.Note = &Error{
+	case cut:
+		return &Error{
 			What: refusal.Note("The search took too long, so this is what was found so far: use whole words, or beginnings of three " +
 				"letters, as in dep*."),
 			Field: refusal.Query,
-		}
+		}, nil
 	case read.Plain:
-		page.Note = &Error{
+		return &Error{
 			What: refusal.Note("{field} has quotes, parentheses or operators that do not fit together, so every word of it was searched " +
 				"for as it stands: close each quote and parenthesis, and put a word on both sides of AND and OR."),
 			Field: refusal.Query,
-			Name:  r.Text,
-		}
+			Name:  read.text,
+		}, nil
 	case read.Mistaken != "":
-		page.Note = &Error{
+		return &Error{
 			What: refusal.Note("{=name} is no filter, so it was searched for as it stands: to filter, write {=other}. In quotes it is " +
 				"text."),
 			Field: refusal.Query,
 			Name:  read.Mistaken,
 			Other: read.Meant,
-		}
+		}, nil
 	case read.Wild != "":
-		page.Note = &Error{
+		return &Error{
 			What: refusal.Note("{name} {arg} was searched for as the words in it: only a * at the end of a word stands for more letters, " +
 				"as in dep*."),
 			Field: refusal.Query,
 			Name:  read.Wild,
-		}
-	case len(found.Hits) == 0 && read.Foreign != "":
-		page.Note = &Error{
+		}, nil
+	case none && read.Foreign != "":
+		return &Error{
 			What: refusal.Note("Nothing was found. {name} {arg} was searched for as the words in it, because it means nothing else here: " +
 				"use words, \"phrases\", prefix*, AND OR NOT -word ( ), and from: to: cc: subject: body: thread: importance: after: " +
 				"before:."),
 			Field: refusal.Query,
 			Name:  read.Foreign,
-		}
-	case len(found.Hits) == 0 && unknown != nil:
-		page.Note = unknown
-	case len(found.Hits) == 0 && read.Thread != "":
-		page.Note, err = p.threadNote(ctx, read.Thread)
+		}, nil
+	case none && read.unknown != nil:
+		return read.unknown, nil
+	case none && read.Thread != "":
+		return p.threadNote(ctx, read.Thread)
 	}
-	if err != nil {
-		return nil, err
-	}
-	page.Cut(limit)
-	return page, nil
+	return nil, nil
 }
 
 // threadNote returns a note that the thread of a filter does not exist; nil if it exists.

@@ -47,49 +47,50 @@ func (h *Page) search(v *view) error {
 	return v.show("search", shown)
 }
 
-// threadRow is a thread, shown by its newest message.
-type threadRow struct {
-	index.MessageRow
-	More int // further messages of the thread among the messages that were read
-}
-
-// threadsRead is how many messages are searched for threads.
-const threadsRead = 60
+// threadsSize is how many threads one view lists.
+const threadsSize = 50
 
 type threadsShown struct {
-	Query   string
-	Threads []threadRow
+	Threads []maildir.ThreadListed
 	Next    string
+	Note    string
 }
 
-// threads lists the threads of the newest messages that a search finds, or of all messages without a
-// search.
+// threads lists the threads of the messages that a search finds, or all threads without a search.
 func (h *Page) threads(v *view) error {
 	if err := v.in("threads", "Threads"); err != nil {
 		return err
 	}
-	shown := threadsShown{Query: v.asked("q")}
-	page, err := v.p.Search(v.ctx(), maildir.SearchRequest{
-		Text:   cmp.Or(shown.Query, "*"),
-		Limit:  threadsRead,
+	page, err := v.p.Threads(v.ctx(), maildir.ThreadsRequest{
+		Text:   v.Query(),
+		Agent:  v.Me,
+		Limit:  threadsSize,
 		Cursor: v.asked("cursor"),
 	})
 	if err != nil {
 		return err
 	}
-	shown.Next = page.Next
-	at := map[string]int{}
-	for i := range page.Hits {
-		m := page.Hits[i].MessageRow
-		id := cmp.Or(m.ThreadID, m.ID)
-		if n, ok := at[id]; ok {
-			shown.Threads[n].More++
-			continue
-		}
-		at[id] = len(shown.Threads)
-		shown.Threads = append(shown.Threads, threadRow{MessageRow: m})
+	shown := threadsShown{Threads: page.Threads, Next: page.Next}
+	if page.Note != nil {
+		shown.Note = h.cfg.Explain(page.Note)
 	}
 	return v.show("threads", shown)
+}
+
+// Query returns the search in the address; "" for none.
+func (v *view) Query() string { return v.asked("q") }
+
+// Few returns the first names of a list, and how many more there are.
+func (v *view) Few(names []string) (few fewNames) {
+	const most = 2
+	n := min(len(names), most)
+	return fewNames{names[:n], len(names) - n}
+}
+
+// fewNames are names, and how many more there are.
+type fewNames struct {
+	Names []string
+	More  int
 }
 
 // did is one operation in the activity.

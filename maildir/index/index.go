@@ -115,6 +115,12 @@ type Index interface {
 
 	// Search finds messages. It returns ErrInvalid for a cursor that it did not return.
 	Search(ctx context.Context, q SearchQuery) (Found, error)
+	// CountMatches counts the messages that Search finds, up to most. It returns 0 if a search for
+	// beginnings of words takes too long.
+	CountMatches(ctx context.Context, q SearchQuery, most int) (int, error)
+	// Threads returns the threads of the messages that a query finds, by the newest of these. It returns
+	// ErrInvalid for a cursor that it did not return.
+	Threads(ctx context.Context, q ThreadsQuery) (FoundThreads, error)
 
 	Claims(ctx context.Context, project string) ([]claim.Row, error) // every valid claim file, live or not, by created, agent, path
 	// ClaimsAt returns the valid claims among the files at paths, in the same order.
@@ -391,6 +397,32 @@ type Found struct {
 	Hits   []Hit
 	Ranked int  // in a ranked search: how many of the newest matches were ranked; else 0
 	Cut    bool // the search stopped early, because it matched words by prefix
+}
+
+// ThreadsQuery selects threads.
+type ThreadsQuery struct {
+	query.Query        // the threads of the messages that it finds; zero: all
+	Project     string // slug
+	Agent       string // whose unread messages are counted
+	Limit       int
+	Cursor      string // only threads after that FoundThreads.Next; "": from the first
+}
+
+// FoundThreads is a page of threads.
+type FoundThreads struct {
+	Threads []ThreadRow
+	Next    string // cursor of the next page, whose threads are none of this one and of those before it; "" at the end
+	Cut     bool   // the search stopped early, because it matched words by prefix
+}
+
+// ThreadRow is a thread.
+type ThreadRow struct {
+	MessageRow        // its newest message that the query found; Body is the beginning of the body
+	Thread     string // its id
+	Title      string // the subject of its first message
+	Messages   int    // all of them
+	Unread     int
+	People     []string // the authors of its messages, the latest first
 }
 
 // Hit is one message that a search found.

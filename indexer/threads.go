@@ -1,0 +1,138 @@
+package indexer
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+
+	"mailtree/maildir/index"
+)
+
+// The messages of one page of threads are read threadsBatch at a time, and at most threadsWalked of them,
+// which takes some 100 ms: a thread may have any number of messages.
+const (
+	threadsBatch  = 500
+	threadsWalked = 20_000
+)
+
+// threadOf is SQL for the thread of a message m.
+const threadOf = "CASE m.thread WHEN '' THEN m.id ELSE m.thread END"
+
+const (
+	walkText = "SELECT m.row, m.created, " + threadOf + " FROM (SELECT rowid AS r FROM search WHERE search MATCH ?1 AND rowid >= ?2 " +
+		"AND rowid < ?3 ORDER BY rowid DESC LIMIT ?4 + 0) h CROSS JOIN messages m ON m.row = h.r ORDER BY m.row DESC"
+
+	matchedText = "SELECT EXISTS (SELECT 1 FROM search WHERE search MATCH ?1 AND rowid >= ?2 AND rowid < ?3)"
+
+	// ofThread is inThread for the thread of a row of t.
+	ofThread = "SELECT row FROM messages WHERE pid = ?1 AND thread = t.thread COLLATE NOCASE AND thread = t.thread AND thread <> '' " +
+		"UNION SELECT row FROM messages WHERE pid = ?1 AND id = t.thread"
+
+	// threadsText reads the threads of the messages at the rows ?3, in that order.
+	threadsText = "WITH t AS MATERIALIZED (SELECT j.key AS place, m.row AS hit, " + threadOf + " AS thread " +
+		"FROM json_each(?3) j CROSS JOIN messages m ON m.row = j.value), " +
+		"g AS MATERIALIZED (SELECT t.place, t.hit, t.thread, count(*) AS messages, count(d.row) AS unread, min(o.row) AS oldest, " +
+		"(SELECT group_concat(sender, ' ') FROM (SELECT sender FROM messages WHERE row IN (" + ofThread + ") " +
+		"GROUP BY sender ORDER BY max(row) DESC)) AS people " +
+		"FROM t CROSS JOIN messages o ON o.row IN (" + ofThread + ") " +
+		"LEFT JOIN deliveries d ON d.box = " + agentID + " AND d.row = o.row AND d.read = 0 GROUP BY t.place) " +
+		"SELECT " + messageColumns + ", substr(m.body, 1, 2048), g.thread, o.subject, g.messages, g.unread, g.people " +
+		"FROM g CROSS JOIN messages m ON m.row = g.hit CROSS JOIN messages o ON o.row = g.oldest ORDER BY g.place"
+)
+
+// Threads lists threads by their newest matches: see index.Index.
+func (x *Index) Threads(ctx context.Context, q index.ThreadsQuery) (found index.FoundThreads, err error) {
+	w := threadWalk{
+		pid:   x.pid(q.Project),
+		match: expression(x.pid(q.Project), index.SearchQuery{Query: q.Query}),
+		span:  spanOf(index.SearchQuery{Query: q.Query}),
+		limit: pageSize(q.Limit),
+	}
+	w.last = w.before
+	if q.Cursor != "" {
+		if w.shown, err = strconv.ParseInt(q.Cursor, 10, 64); err != nil || w.shown < 1 {
+			return found, unknownCursor(q.Cursor)
+		}
+		w.before = min(w.before, w.shown)
+	}
+	found.Cut, err = x.patiently(ctx, w.match, func(ctx context.Context) error { return w.walk(ctx, x) })
+	if err != nil {
+		return found, err
+	}
+	if w.next > 0 {
+		found.Next = strconv.FormatInt(w.next, 10)
+	}
+	rows, _ := json.Marshal(w.rows) // cannot fail: numbers only
+	found.Threads, err = list(ctx, x, threadsText, []any{w.pid, q.Agent, string(rows)}, func(scan scanner, t *index.ThreadRow) error {
+		return scanMessage(q.Project, scan, &t.MessageRow, &t.Thread, &t.Title, &t.Messages, &t.Unread, names{&t.People})
+	})
+	return found, err
+}
+
+// threadWalk goes through the matches, newest first, to the first match of each thread.
+type threadWalk struct {
+	pid   int64
+	match match
+	span
+	limit int
+	shown int64 // the rows from here on were walked for earlier pages; 0: this is the first page
+	last  int64 // all matches are below this row
+
+	rows []int64 // the newest match of each thread
+	next int64   // the next page begins below this row; 0: there is none
+}
+
+func (w *threadWalk) walk(ctx context.Context, x *Index) error {
+	seen := map[string]bool{}
+	for range threadsWalked / threadsBatch {
+		read := 0
+		var firsts []threadMatch
+		err := x.each(ctx, walkText, []any{w.match.whole, w.from, w.before, threadsBatch}, func(scan scanner) error {
+			var m threadMatch
+			err := scan(&m.row, &m.created, &m.thread)
+			read++
+			w.before = m.row
+			if in := w.after <= m.created && m.created < w.until; in && !seen[m.thread] {
+				seen[m.thread] = true
+				firsts = append(firsts, m)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for _, m := range firsts {
+			if earlier, err := w.onEarlierPage(ctx, x, m.thread); err != nil {
+				return err
+			} else if earlier {
+				continue
+			}
+			if len(w.rows) == w.limit {
+				w.next = m.row + 1
+				return nil
+			}
+			w.rows = append(w.rows, m.row)
+		}
+		if read < threadsBatch {
+			return nil
+		}
+	}
+	w.next = w.before
+	return nil
+}
+
+// threadMatch is a match, with its thread.
+type threadMatch struct {
+	row, created int64
+	thread       string
+}
+
+// onEarlierPage reports whether a thread has a match among those of earlier pages.
+func (w *threadWalk) onEarlierPage(ctx context.Context, x *Index, thread string) (is bool, err error) {
+	if w.shown == 0 {
+		return false, nil
+	}
+	text := "(" + w.match.whole + ") AND " + fts{w.pid}.facet("t", thread)
+	err = one(ctx, x, matchedText, []any{text, w.shown, w.last}, &is)
+	return is, err
+}

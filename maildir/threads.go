@@ -1,0 +1,56 @@
+package maildir
+
+import (
+	"cmp"
+	"context"
+
+	"mailtree/maildir/index"
+	"mailtree/maildir/markdown"
+)
+
+// ThreadsRequest selects threads.
+type ThreadsRequest struct {
+	Text   string // a search: the threads of the messages that it finds; "": all
+	Agent  string // whose unread messages are counted; need not exist
+	Limit  int    // default 20, at most 200
+	Cursor string // of an earlier page of the same request; "" for the first page
+}
+
+// ThreadsPage is one page of threads.
+type ThreadsPage struct {
+	Threads []ThreadListed
+	Next    string // "" at the end
+	Note    error  // how the text was understood, if that may surprise; else nil
+}
+
+// ThreadListed is a thread of a list.
+type ThreadListed struct {
+	index.ThreadRow
+	Line string // the beginning of its newest message's text, without markup, in one line
+}
+
+// Threads lists threads, the one with the newest message first; of a search, the one with the newest hit.
+// No page lists a thread of an earlier page, even if mail arrives meanwhile. A page may have fewer threads
+// than the limit, or none, also before the end. Threads returns the errors of Search.
+func (p *Project) Threads(ctx context.Context, r ThreadsRequest) (*ThreadsPage, error) {
+	typed, err := p.readQuery(ctx, cmp.Or(r.Text, "*"))
+	if err != nil {
+		return nil, err
+	}
+	found, err := p.store.index.Threads(ctx, index.ThreadsQuery{
+		Query:   typed.Query,
+		Project: p.Slug,
+		Agent:   r.Agent,
+		Limit:   pageSize(r.Limit),
+		Cursor:  r.Cursor,
+	})
+	if err != nil {
+		return nil, err
+	}
+	page := &ThreadsPage{Next: found.Next}
+	for _, t := range found.Threads {
+		page.Threads = append(page.Threads, ThreadListed{t, markdown.PlainText(t.Body)})
+	}
+	page.Note, err = p.searchNote(ctx, typed, found.Cut, len(found.Threads) == 0)
+	return page, err
+}
