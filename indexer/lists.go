@@ -3,6 +3,7 @@ package indexer
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"slices"
 
 	"mailtree/maildir/claim"
@@ -69,8 +70,11 @@ func (x *Index) Changes(ctx context.Context, after int64, limit int) ([]index.Ch
 }
 
 // NewestChanges lists the newest changes of a project: see index.Index.
-func (x *Index) NewestChanges(ctx context.Context, slug string, limit int) ([]index.Change, error) {
-	return x.changes(ctx, "c.pid = ? ORDER BY c.seq DESC LIMIT ? + 0", x.pid(slug), limit)
+func (x *Index) NewestChanges(ctx context.Context, slug string, before int64, limit int) ([]index.Change, error) {
+	if before <= 0 {
+		before = math.MaxInt64
+	}
+	return x.changes(ctx, "c.pid = ? AND c.seq < ? ORDER BY c.seq DESC LIMIT ? + 0", x.pid(slug), before, limit)
 }
 
 // changes lists the changes that a condition selects.

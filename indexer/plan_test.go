@@ -90,7 +90,7 @@ func TestIndexesUsed(t *testing.T) {
 	ask(err)
 	_, err = d.Changes(ctx, 0, 1)
 	ask(err)
-	_, err = d.NewestChanges(ctx, "p", 1)
+	_, err = d.NewestChanges(ctx, "p", 0, 1)
 	ask(err)
 	_, err = d.Reconcile(ctx, "p", nil)
 	ask(err)

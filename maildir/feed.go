@@ -86,9 +86,10 @@ func (s *Store) Changes(ctx context.Context, after int64, limit int) ([]index.Ch
 	return s.index.Changes(ctx, after, limit)
 }
 
-// NewestChanges returns at most limit changes of the project, newest first.
-func (p *Project) NewestChanges(ctx context.Context, limit int) ([]index.Change, error) {
-	return p.store.index.NewestChanges(ctx, p.Slug, limit)
+// NewestChanges returns at most limit changes of the project, newest first: those recorded before the mark;
+// 0: the newest.
+func (p *Project) NewestChanges(ctx context.Context, before int64, limit int) ([]index.Change, error) {
+	return p.store.index.NewestChanges(ctx, p.Slug, before, limit)
 }
 
 // WaitChanges waits until changes are recorded after the mark, and returns at most limit of them. It

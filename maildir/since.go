@@ -65,7 +65,7 @@ func (p *Project) messagesSince(ctx context.Context, since time.Time, most int) 
 }
 
 func (p *Project) editsSince(ctx context.Context, since time.Time) (n int, err error) {
-	changes, err := p.NewestChanges(ctx, editsRead)
+	changes, err := p.NewestChanges(ctx, 0, editsRead)
 	for i := range changes {
 		c := &changes[i]
 		if c.Kind == format.KindCanonical && c.Op == index.Changed && c.At.After(since) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/page"
 )
 
@@ -56,4 +57,61 @@ func TestThreads(t *testing.T) {
 	}
 	contains(t, found[0], "Talk 7<", `href="`+s.base+`/search?q=subject%3a7"`)
 	contains(t, b.see(s.base+"/threads?q=zirconium"), "No thread like that.")
+}
+
+// TestActivity: the activity goes on over pages, each operation once, and says nothing false of what it has
+// not read.
+func TestActivity(t *testing.T) {
+	s := open(t, page.Config{Person: "pat"})
+	b := s.browser()
+	if text := b.see(s.base + "/activity?agent=Nob"); !strings.Contains(text, "Nothing has happened.") {
+		t.Errorf("of an agent that is not there:\n%s", text)
+	}
+	for i := range 130 {
+		sent := s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: fmt.Sprintf("Message %d.", i), Body: "b", AckRequired: true})
+		if _, err := s.p.Box("Bob", format.Origin{}).Acknowledge(t.Context(), sent.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pages := b.follow(s.base + "/activity")
+	if len(pages) != 3 {
+		t.Errorf("263 operations have %d pages", len(pages))
+	}
+	all := strings.Join(pages, "")
+	for i := range 130 {
+		if n := strings.Count(all, fmt.Sprintf("<bdi>Message %d.</bdi>", i)); n != 2 {
+			t.Errorf("message %d is in %d rows", i, n)
+		}
+	}
+	if n := strings.Count(all, `<span class="why">read</span>`); n != 0 {
+		t.Errorf("%d acknowledgements count as reading", n)
+	}
+	contains(t, pages[0], `<a href="?agent=Ann"><bdi class="name">Ann</bdi></a>`, `aria-current="true">Everybody`)
+	bobs := b.follow(s.base + "/activity?agent=Bob")
+	if len(bobs) != 2 || strings.Contains(strings.Join(bobs, ""), ">wrote<") {
+		t.Errorf("Bob's operations have %d pages", len(bobs))
+	}
+	contains(t, bobs[1], "came", `<a href="?agent=Bob" aria-current="true">`)
+}
+
+// TestActivityWindow: where the newest changes have nothing of the chosen agent, the view says since when,
+// and goes on.
+func TestActivityWindow(t *testing.T) {
+	s := open(t, page.Config{Person: "pat"})
+	var all []string
+	for i := range 40 {
+		all = append(all, fmt.Sprint("Agent", i))
+		if err := s.p.EnsureAgent(t.Context(), all[i], maildir.Registration{Program: "test"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 125 { // more changes than one page reads
+		s.send(all[0], maildir.Draft{To: all, Subject: "s", Body: "b"})
+	}
+	pages := s.browser().follow(s.base + "/activity?agent=Bob")
+	if len(pages) != 2 || strings.Contains(pages[0], "Nothing has happened") {
+		t.Fatalf("%d pages\n%s", len(pages), pages[0])
+	}
+	contains(t, pages[0], "Nothing since ", "Older")
+	contains(t, pages[1], "came")
 }

@@ -53,8 +53,9 @@ type Index interface {
 
 	// Changes returns at most limit changes of all projects recorded after the mark, oldest first.
 	Changes(ctx context.Context, after int64, limit int) ([]Change, error)
-	// NewestChanges returns at most limit changes of one project, newest first.
-	NewestChanges(ctx context.Context, project string, limit int) ([]Change, error)
+	// NewestChanges returns at most limit changes of one project, newest first: those recorded before the
+	// mark; 0: the newest.
+	NewestChanges(ctx context.Context, project string, before int64, limit int) ([]Change, error)
 	// LastChange returns the mark of the newest change; 0 if there is none.
 	LastChange(ctx context.Context) (int64, error)
 

@@ -1,0 +1,200 @@
+package page
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"mailtree/maildir"
+	"mailtree/maildir/claim"
+	"mailtree/maildir/format"
+	"mailtree/maildir/index"
+)
+
+// did is one operation in the activity.
+type did struct {
+	At        time.Time
+	Who, What string // Who is "" if unknown
+	Link      string // to the message, or to its history if it is gone; "" for a claim or an agent
+	Subject   string
+	Gone      bool // the message is no longer in the mail
+	Path      string
+}
+
+type activityShown struct {
+	Only   string   // the agent whose activity is shown; "" for everyone's
+	Agents []string // whose activity can be chosen
+	Rows   []did
+	Read   time.Time // of the oldest change that was read
+	Next   int64     // mark of the next page; 0 at the end
+}
+
+// activityRows is how many operations a page of the activity shows. It reads changes activityRead at a time,
+// at most activityReads times.
+const (
+	activityRows  = 100
+	activityRead  = 1000
+	activityReads = 5
+)
+
+// activityAgents is how many agents the activity lets one choose from.
+const activityAgents = 30
+
+// told are the changes that show an operation, in words.
+var told = map[format.Kind]map[string]string{
+	format.KindCanonical: {index.Added: "wrote", index.Changed: "changed", index.Removed: "removed"},
+	format.KindRead:      {index.Added: "read"},
+	format.KindAck:       {index.Added: "acknowledged"},
+	format.KindArchived:  {index.Added: "archived"},
+	format.KindClaim:     {index.Added: "claimed", index.Changed: "renewed a claim"},
+	format.KindReleased:  {index.Added: "released"},
+	format.KindProfile:   {index.Added: "came"},
+	format.KindStatus:    {index.Added: "set its status", index.Changed: "set its status"},
+}
+
+// activity shows the newest operations of the project, or those before a mark.
+func (h *Page) activity(v *view) error {
+	if err := v.in("activity", "Activity"); err != nil {
+		return err
+	}
+	before, _ := strconv.ParseInt(v.asked("before"), 10, 64)
+	a := activityReading{view: v, held: map[string]claim.Row{}, before: before}
+	a.shown.Only = v.asked("agent")
+	const all = true
+	claims, err := v.p.Claims(v.ctx(), all)
+	if err != nil {
+		return err
+	}
+	for i := range claims {
+		a.held[claims[i].Path] = claims[i]
+	}
+	for n := 0; n < activityReads && !a.over; n++ {
+		if err := a.read(); err != nil {
+			return err
+		}
+	}
+	if !a.over {
+		a.shown.Next = a.before
+	}
+	if a.shown.Agents, err = v.activeAgents(a.shown.Only); err != nil {
+		return err
+	}
+	return v.show("activity", a.shown)
+}
+
+// activeAgents lists the agents that were active last by name, and one more.
+func (v *view) activeAgents(also string) (names []string, err error) {
+	var agents []maildir.AgentInfo
+	_, err = v.p.EachAgent(v.ctx(), maildir.AgentsQuery{Take: func(a *maildir.AgentInfo) bool {
+		agents = append(agents, *a)
+		return len(agents) < agentsMost
+	}})
+	slices.SortStableFunc(agents, func(a, b maildir.AgentInfo) int { return b.LastActive.Compare(a.LastActive) })
+	for _, a := range agents[:min(len(agents), activityAgents)] {
+		names = append(names, a.Name)
+	}
+	if also != "" && !slices.Contains(names, also) {
+		names = append(names, also)
+	}
+	slices.Sort(names)
+	return names, err
+}
+
+// activityReading turns changes into rows.
+type activityReading struct {
+	*view
+	shown  activityShown
+	held   map[string]claim.Row // by their files
+	before int64                // mark of the change that was read last; 0: none
+	over   bool                 // there is nothing more to read, or no room for it
+}
+
+// read reads the next changes.
+func (a *activityReading) read() error {
+	changes, err := a.p.NewestChanges(a.ctx(), a.before, activityRead)
+	if err != nil {
+		return err
+	}
+	more := readWith(changes)
+	for i := range changes {
+		c := &changes[i]
+		if c.Kind != format.KindRead || !more[markOf(c)] {
+			d, err := a.tell(c)
+			if err != nil {
+				return err
+			}
+			if d != nil && len(a.shown.Rows) == activityRows {
+				a.shown.Next, a.over = a.before, true
+				return nil
+			}
+			if d != nil {
+				a.shown.Rows = append(a.shown.Rows, *d)
+			}
+		}
+		a.before, a.shown.Read = c.Seq, c.At
+	}
+	a.over = len(changes) < activityRead
+	return nil
+}
+
+// tell returns the operation that a change shows; nil if it shows none, or none of the chosen agent.
+func (a *activityReading) tell(c *index.Change) (*did, error) {
+	if c.Kind == format.KindCanonical && c.Op != index.Added {
+		c.Agent = "" // the feed names the message's sender; only the history knows who changed the message
+	}
+	file := c.Path
+	if c.Kind == format.KindReleased {
+		file = format.ClaimOfMark(file)
+		c.Agent = cmp.Or(a.p.ReleasedBy(c.Path), a.held[file].Agent)
+	}
+	d := &did{At: c.At, Who: c.Agent, What: told[c.Kind][c.Op]}
+	if d.What == "" || a.shown.Only != "" && c.Agent != a.shown.Only {
+		return nil, nil
+	}
+	if c.Kind == format.KindClaim || c.Kind == format.KindReleased {
+		d.Path = cmp.Or(a.held[file].Pattern, file)
+	}
+	if c.ID != "" {
+		if open, err := a.tellMessage(d, c); err != nil || !open && !a.Signed {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// mark is an agent's mark on its copy of a message, with the time.
+type mark struct {
+	id, agent string
+	at        int64
+}
+
+func markOf(c *index.Change) mark { return mark{c.ID, c.Agent, c.At.UnixMicro()} }
+
+// readWith returns the marks of acknowledging and archiving. Each of them has marked the message as read
+// too, but is one operation.
+func readWith(changes []index.Change) map[mark]bool {
+	all := map[mark]bool{}
+	for i := range changes {
+		if c := &changes[i]; c.Op == index.Added && (c.Kind == format.KindAck || c.Kind == format.KindArchived) {
+			all[markOf(c)] = true
+		}
+	}
+	return all
+}
+
+// tellMessage fills in the message of an operation. open reports whether everyone may know that the agent
+// is involved (Invariant I7).
+func (v *view) tellMessage(d *did, c *index.Change) (open bool, err error) {
+	m, err := v.p.MessageHead(v.ctx(), c.ID)
+	if errors.Is(err, maildir.ErrNotFound) {
+		d.Gone, d.Link = true, v.at("message", c.ID, "history")
+		return c.Kind == format.KindCanonical, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	d.Subject, d.Link = m.Subject, v.linkTo(m)
+	return c.Kind == format.KindCanonical || slices.Contains(slices.Concat([]string{m.From}, m.To, m.CC), c.Agent), nil
+}
