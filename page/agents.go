@@ -6,52 +6,109 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/seat"
 )
 
 // agentShown is an agent in the directory.
 type agentShown struct {
 	maildir.AgentInfo
-	Oldest  time.Time        // when its oldest unread mail arrived; zero: no unread mail
-	Asleep  *maildir.Unwoken // its mail that no session can be woken for; nil for none
-	Asks    bool             // its client waits for a person's permission
+	State   string    // what it does, in a word
+	Stuck   string    // why it needs somebody; "" if it does not
+	Oldest  time.Time // when its oldest unread mail arrived; zero: no unread mail
+	Wakes   bool      // a nudge can reach it
 	Reaches []maildir.Reach
 }
 
 // agentsMost is the most agents that one view shows.
 const agentsMost = 1000
 
-// agents shows the agents: presence, unread mail, claims, and how each can be woken and was woken last.
+// agents shows the agents, the last active first: what each does, its unread mail and its claims, and how it
+// can be woken and was woken last.
 func (h *Page) agents(v *view) error {
 	if err := v.in("agents", "Agents"); err != nil {
 		return err
 	}
-	asleep, err := v.p.Unwoken(v.ctx())
-	if err != nil {
-		return err
-	}
 	var all []agentShown
 	reaches := v.p.Reaches()
-	_, err = v.p.EachAgent(v.ctx(), maildir.AgentsQuery{Take: func(a *maildir.AgentInfo) bool {
-		shown := agentShown{AgentInfo: *a, Reaches: reaches[a.Name], Asks: v.p.Asks(a.Name)}
-		if n := slices.IndexFunc(asleep, func(u maildir.Unwoken) bool { return u.Agent == a.Name }); n >= 0 {
-			shown.Asleep = &asleep[n]
-		}
-		all = append(all, shown)
+	_, err := v.p.EachAgent(v.ctx(), maildir.AgentsQuery{Take: func(a *maildir.AgentInfo) bool {
+		all = append(all, agentShown{AgentInfo: *a, Reaches: reaches[a.Name]})
 		return len(all) < agentsMost
 	}})
 	if err != nil {
 		return err
 	}
+	stuck, err := v.stuck()
+	if err != nil {
+		return err
+	}
 	for i := range all {
-		if all[i].Unread > 0 {
-			if all[i].Oldest, err = v.p.Box(all[i].Name, v.origin()).UnreadSince(v.ctx()); err != nil {
+		a := &all[i]
+		why := stuck[a.Name]
+		a.State, a.Stuck = firstOf(why.state, v.stateOf(a)), why.why
+		if a.Unread == 0 {
+			continue
+		}
+		if a.Oldest, err = v.p.Box(a.Name, v.origin()).UnreadSince(v.ctx()); err != nil {
+			return err
+		}
+		if v.CanNudge() && a.Name != v.Me {
+			if a.Wakes, err = v.wakes(a.Name); err != nil {
 				return err
 			}
 		}
 	}
 	slices.SortStableFunc(all, func(a, b agentShown) int { return b.LastActive.Compare(a.LastActive) })
 	return v.show("agents", all)
+}
+
+// states are the words for the states of agents.
+var states = map[string]string{format.Ready: "ready", format.Work: "works", format.Offline: "offline"}
+
+// quietAfter is how long an agent that tells no state counts as active after its last call.
+const quietAfter = 10 * time.Minute
+
+func (v *view) stateOf(a *agentShown) string {
+	switch {
+	case a.Name == v.Me:
+		return "you"
+	case a.Status != "":
+		return states[a.Status]
+	case v.Now.Sub(a.LastActive) < quietAfter:
+		return "active"
+	}
+	return "quiet"
+}
+
+// stuckAgent says why an agent does not go on by itself.
+type stuckAgent struct{ state, why string }
+
+// stuck returns the agents that do not go on by themselves.
+func (v *view) stuck() (map[string]stuckAgent, error) {
+	all := map[string]stuckAgent{}
+	asleep, err := v.p.Unwoken(v.ctx())
+	if err != nil {
+		return nil, err
+	}
+	for i := range asleep {
+		all[asleep[i].Agent] = stuckAgent{"asleep", asleep[i].String()}
+	}
+	stops, err := v.p.Stops(v.ctx())
+	for _, s := range stops {
+		all[s.Agent] = stuckAgent{"stopped", "A claim of " + s.By[0].Claim.Agent + " has stopped its " + s.Doing + "."}
+	}
+	for name := range v.p.Reaches() {
+		if v.p.Asks(name) {
+			all[name] = stuckAgent{"asks", "Its client waits for a person's permission."}
+		}
+	}
+	return all, err
+}
+
+// wakes reports whether a nudge can reach an agent that has unread mail.
+func (v *view) wakes(agent string) (bool, error) {
+	sleepers, err := v.p.Sleepers(v.ctx(), maildir.SleepQuery{Agent: agent, Windows: true, Again: true})
+	return slices.ContainsFunc(sleepers, func(s maildir.Sleeper) bool { return s.Way() != "" }), err
 }
 
 // toAgent is a view with a form about an agent.
@@ -72,17 +129,34 @@ func (h *Page) nudge(v *view) (to string, err error) {
 		return "", errNoView
 	}
 	agent := v.r.PathValue("agent")
-	text := agent + " was not woken: it has no unread mail, or its client waits for mail and tells of it by itself."
-	tried := false
+	text := ""
 	err = h.cfg.Nudge(v.ctx(), v.p.Slug, agent, func(how, why string) {
 		switch { // one woken session is enough
 		case why == "":
-			text, tried = agent+" was told of its mail"+hows[how]+".", true
-		case !tried:
-			text, tried = agent+" was not woken: "+why+".", true
+			text = agent + " was told of its mail" + hows[how] + "."
+		case text == "":
+			text = agent + " was not woken: " + why + "."
 		}
 	})
+	if text == "" && err == nil {
+		var why string
+		why, err = v.whyNobody(agent)
+		text = agent + " was not woken: " + why + "."
+	}
 	return v.saidAt(v.at("agents"), text) + "#" + agent, err
+}
+
+// whyNobody says why there was nobody to wake for an agent's mail.
+func (v *view) whyNobody(agent string) (string, error) {
+	mail, err := v.p.Box(agent, v.origin()).Counts(v.ctx())
+	waits := slices.ContainsFunc(v.p.Reaches()[agent], func(r maildir.Reach) bool { return r.Waits })
+	switch {
+	case mail.Unread == 0:
+		return "it has no unread mail", err
+	case waits:
+		return "its client waits for mail and wakes it by itself", err
+	}
+	return "none of its sessions can be woken", err
 }
 
 // hows are the outcomes of package seat in words.

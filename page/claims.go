@@ -9,15 +9,14 @@ import (
 
 	"mailtree/maildir"
 	"mailtree/maildir/claim"
+	"mailtree/maildir/format"
 	"mailtree/maildir/history"
 )
 
 // claimShown is a live claim.
 type claimShown struct {
 	claim.Row
-	Begin, Width float64 // the claim's time, in percent of the hours that the bars show
-	Beyond       bool    // it lasts longer than they show
-	Stopped      []stopShown
+	Stopped []stopShown
 }
 
 // stopShown is an agent that a claim has stopped.
@@ -28,33 +27,42 @@ type stopShown struct {
 	At    time.Time
 }
 
-// The bars of claims show claimHours, beginning claimPast ago.
-const (
-	claimHours = 5
-	claimPast  = time.Hour
-)
+// holderShown is an agent with its live claims.
+type holderShown struct {
+	Agent  string
+	Claims []claimShown // those that have stopped somebody first, then by path
+	stops  int
+}
 
+// claimsShown are the live claims by their holders, and those that ended lately.
 type claimsShown struct {
-	Claims []claimShown
-	Hours  []hourShown
+	Holders []*holderShown // those who stop the most first, then by name
+	Ended   []endedShown   // the last first
 }
 
-// hourShown is a full hour on the bars.
-type hourShown struct {
-	At    float64 // in percent
-	Label string
+// endedShown is a claim that ended.
+type endedShown struct {
+	claim.Row
+	At time.Time
+	By string // who released it; "" if it ran out
 }
+
+// Ended claims are shown for endedFor, at most endedMost of them.
+const (
+	endedFor  = 24 * time.Hour
+	endedMost = 20
+)
 
 // claimAnchor returns the anchor of the claim with that file in the view of claims.
 func claimAnchor(file string) string { return strings.TrimSuffix(path.Base(file), ".json") }
 
-// claimList shows the live claims by path, on a common time line, and the agents that they have stopped.
+// claimList shows the live claims with the agents that they have stopped, and the claims that ended lately.
 func (h *Page) claimList(v *view) error {
-	if err := v.in("claims", "Claims"); err != nil {
+	if err := v.in("agents", "Claims"); err != nil {
 		return err
 	}
-	const ended = false
-	rows, err := v.p.Claims(v.ctx(), ended)
+	const withEnded = true
+	rows, err := v.p.Claims(v.ctx(), withEnded)
 	if err != nil {
 		return err
 	}
@@ -62,27 +70,59 @@ func (h *Page) claimList(v *view) error {
 	if err != nil {
 		return err
 	}
-	slices.SortStableFunc(rows, func(a, b claim.Row) int { return cmp.Compare(a.Pattern, b.Pattern) })
-	begin := v.Now.Add(-claimPast)
-	percent := func(t time.Time) float64 {
-		return min(max(100*t.Sub(begin).Hours()/claimHours, 0), 100)
-	}
-	shown := claimsShown{Claims: make([]claimShown, len(rows))}
-	for i, c := range rows {
-		from, to := percent(c.Created), percent(c.Expires)
-		shown.Claims[i] = claimShown{
-			Row:     c,
-			Begin:   from,
-			Width:   max(to-from, 1),
-			Beyond:  to == 100,
-			Stopped: stoppedBy(stops, c.Path),
+	var shown claimsShown
+	for _, c := range rows {
+		if c.Live(v.Now) {
+			shown.add(claimShown{c, stoppedBy(stops, c.Path)})
+		} else if e := v.ended(&c); v.Now.Sub(e.At) < endedFor {
+			shown.Ended = append(shown.Ended, e)
 		}
 	}
-	for t := begin.Local().Truncate(time.Hour).Add(time.Hour); percent(t) < 100; t = t.Add(time.Hour) {
-		shown.Hours = append(shown.Hours, hourShown{percent(t), t.Format("15:04")})
+	shown.sort()
+	for i := range shown.Ended {
+		if e := &shown.Ended[i]; e.Released {
+			e.By = firstOf(v.p.ReleasedBy(format.ReleasedMark(e.Path)), e.Agent)
+		}
 	}
 	return v.show("claims", shown)
 }
+
+// ended says when a claim ended.
+func (v *view) ended(c *claim.Row) endedShown {
+	at := c.Expires
+	if c.Released && !c.ReleasedAt.IsZero() {
+		at = c.ReleasedAt
+	}
+	if at.After(v.Now) {
+		at = v.Now
+	}
+	return endedShown{Row: *c, At: at}
+}
+
+// add adds a live claim to those of its holder.
+func (s *claimsShown) add(c claimShown) {
+	i := slices.IndexFunc(s.Holders, func(h *holderShown) bool { return h.Agent == c.Agent })
+	if i < 0 {
+		i, s.Holders = len(s.Holders), append(s.Holders, &holderShown{Agent: c.Agent})
+	}
+	h := s.Holders[i]
+	h.Claims, h.stops = append(h.Claims, c), h.stops+len(c.Stopped)
+}
+
+// sort brings the lists into their orders, and shortens that of the ended claims.
+func (s *claimsShown) sort() {
+	slices.SortFunc(s.Holders, func(a, b *holderShown) int { return cmp.Or(b.stops-a.stops, cmp.Compare(a.Agent, b.Agent)) })
+	for _, h := range s.Holders {
+		slices.SortStableFunc(h.Claims, func(a, b claimShown) int {
+			return cmp.Or(len(b.Stopped)-len(a.Stopped), cmp.Compare(a.Pattern, b.Pattern))
+		})
+	}
+	slices.SortStableFunc(s.Ended, func(a, b endedShown) int { return b.At.Compare(a.At) })
+	s.Ended = s.Ended[:min(len(s.Ended), endedMost)]
+}
+
+// Ask returns the subject of a message that asks for a claimed path.
+func (v *view) Ask(pattern string) string { return "May I have " + pattern + "?" }
 
 func stoppedBy(stops []maildir.Stop, file string) (all []stopShown) {
 	for _, s := range stops {
@@ -95,7 +135,7 @@ func stoppedBy(stops []maildir.Stop, file string) (all []stopShown) {
 	return all
 }
 
-// release releases a claim. If another agent holds it, release tells the holder why.
+// release releases a claim. If another agent holds it, release tells the holder.
 func (h *Page) release(v *view) (to string, err error) {
 	form := v.r.PostForm
 	agent, pattern := form.Get("agent"), form.Get("path")
@@ -103,11 +143,7 @@ func (h *Page) release(v *view) (to string, err error) {
 		_, err = v.box().Release(v.ctx(), []string{pattern})
 		return saying(v.at("claims"), "released", pattern, nil), err
 	}
-	notice, err := v.box().Free(v.ctx(), maildir.Freeing{
-		Holder:  agent,
-		Pattern: pattern,
-		Reason:  form.Get("note"),
-	})
+	notice, err := v.box().Free(v.ctx(), maildir.Freeing{Holder: agent, Pattern: pattern})
 	if err != nil || notice == nil {
 		return v.at("claims"), err
 	}

@@ -81,7 +81,7 @@ func TestUndoRelease(t *testing.T) {
 	if _, err := s.p.Box("pat", format.Origin{}).Undo(t.Context(), maildir.Undoing{Verb: history.VerbRelease}); !errors.Is(err, maildir.ErrNotFound) {
 		t.Errorf("pat has released nothing: %v", err)
 	}
-	contains(t, b.press(s.base+"/claims", s.base+"/claims/release"), "Released.", `claims/undo"`, "Nobody has claimed a file.")
+	contains(t, b.press(s.base+"/claims", s.base+"/claims/release"), "Released.", `claims/undo"`, "No file is claimed.", "Ended", "released")
 	s.send("pat", maildir.Draft{To: []string{"Bob"}, Subject: "Later", Body: "b"})
 	contains(t, b.press(s.base+"/compose", s.base+"/claims/undo"), "Undone.", "app/api/*.py")
 	contains(t, b.see(s.base+"/threads"), "Later")
@@ -163,8 +163,10 @@ func TestOnce(t *testing.T) {
 func TestNudge(t *testing.T) {
 	nudged := ""
 	s := open(t, page.Config{Nudge: func(_ context.Context, _, agent string, told func(how, why string)) error {
-		nudged += agent
-		told("", "its window is in use")
+		if agent == "Bob" {
+			nudged += agent
+			told("", "its window is in use")
+		}
 		return nil
 	}})
 	k := maildir.SessionKey{Client: "gemini", ID: "1"}
@@ -175,13 +177,25 @@ func TestNudge(t *testing.T) {
 	s.p.NoteWake(k, seat.Wake{Outcome: seat.Nobody, Why: "its window is busy"})
 	b := s.person()
 	contains(t, b.see(s.base+"/agents"), "gemini, in tmux", "nobody to wake: its window is busy",
-		"oldest <time", "now</time></small>", "Nudge</button>")
+		"1 unread <time", `title="the oldest since `, "Nudge</button>")
 	if text := s.browser().see(s.base + "/agents"); strings.Contains(text, "Nudge") {
 		t.Errorf("without a session:\n%s", text)
 	}
 	contains(t, b.press(s.base+"/agents", s.base+"/agents/Bob/nudge"), "Bob was not woken: its window is in use.")
 	if nudged != "Bob" {
 		t.Errorf("%q was woken", nudged)
+	}
+	for agent, why := range map[string]string{"Ann": "it has no unread mail", "Cat": "none of its sessions can be woken"} {
+		if err := s.p.EnsureAgent(t.Context(), agent, maildir.Registration{Program: "test"}); err != nil {
+			t.Fatal(err)
+		}
+		if agent == "Cat" {
+			s.send("Ann", maildir.Draft{To: []string{agent}, Subject: "s", Body: "b"})
+		}
+		contains(t, b.press(s.base+"/agents", s.base+"/agents/"+agent+"/nudge"), agent+" was not woken: "+why+".")
+	}
+	if n := strings.Count(b.see(s.base+"/agents"), "Nudge</button>"); n != 1 {
+		t.Errorf("%d agents can be nudged, and Bob alone has unread mail and a window", n)
 	}
 	if text := b.see(s.base + "/agents?by=x&said=Send+your+token"); strings.Contains(text, "token") {
 		t.Errorf("a link says what it likes:\n%s", text)

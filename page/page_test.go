@@ -187,8 +187,8 @@ func TestViews(t *testing.T) {
 		"/thread/" + sent.ID + "/atom": {"<title>Which index?</title>", "By *name*?"},
 		"/message/" + sent.ID + "/raw": {"---json", "By *name*?"},
 		"/compose?to=Ann":              {"mailtree open"},
-		"/agents":                      {"Ann", "Bob", "pat", "app/api/*.py"},
-		"/claims":                      {"app/api/*.py", "Bob", "1h 59m left"},
+		"/agents":                      {"Ann", "Bob", "pat", ">1 claim</a>"},
+		"/claims":                      {"app/api/*.py", "Bob", "1h 59m left", "Claims 1"},
 		"/activity":                    {"Ann", "wrote", "Which index?", "claimed"},
 		"/activity?agent=Bob":          {"claimed"},
 		"/problems":                    {"Every file can be read.", "Waiting <b>1</b>", "Agents <small>3</small>", "Claims <small>1</small>"},
@@ -338,13 +338,13 @@ func TestWrites(t *testing.T) {
 	if _, err := s.p.Box(claimOf("Bob", "app/api/*.py").Agent, format.Origin{}).Claim(t.Context(), claimOf("Bob", "app/api/*.py")); err != nil {
 		t.Fatal(err)
 	}
-	text := b.press(s.base+"/claims", s.base+"/claims/release", "note", "I need it.")
+	text := b.press(s.base+"/claims", s.base+"/claims/release")
 	contains(t, text, "Released, and its holder is told.", "Undo</button>")
 	if claims, err := s.p.Claims(t.Context(), false); err != nil || len(claims) != 0 {
 		t.Errorf("the claims are %v, %v", claims, err)
 	}
 	inbox, err = s.p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{Bodies: true}, false, maildir.Waiting{})
-	if err != nil || inbox.Messages[0].Body != "I need it." {
+	if err != nil || inbox.Messages[0].Subject != "Your claim of app/api/*.py is released" {
 		t.Errorf("Bob is told %+v, %v", inbox, err)
 	}
 	contains(t, b.see(s.base+"/activity?agent=pat"), "released", "app/api/*.py")

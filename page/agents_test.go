@@ -1,0 +1,85 @@
+package page_test
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"mailtree/maildir/claim"
+	"mailtree/maildir/format"
+	"mailtree/page"
+)
+
+// words returns what a part of a view says, without its elements.
+func (b *browser) words(view, from, to string) string {
+	b.Helper()
+	_, text, _ := strings.Cut(b.see(view), from)
+	text, _, _ = strings.Cut(text, to)
+	return strings.Join(strings.Fields(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(text, " ")), " ")
+}
+
+// TestAgents: each agent has one line: what it does, its unread mail, its claims, and when it was seen.
+func TestAgents(t *testing.T) {
+	s := tell(t)
+	b := s.person()
+	for name, want := range map[string]string{
+		"RedStone":    "RedStone asleep Flaky tests 2 unread",
+		"GreenCastle": "GreenCastle active Users API and its migrations 1 unread",
+		"BlueLake":    "BlueLake asleep Navbar and account menu 1 unread",
+		"pat":         "pat you",
+	} {
+		if got := b.words(s.base+"/agents", `<li id="`+name+`">`, "</div>"); !strings.HasPrefix(got, want) {
+			t.Errorf("%q\nand not %q", got, want)
+		}
+	}
+	if got := b.words(s.base+"/agents", `<li id="BlueLake">`, "</div>"); !strings.HasSuffix(got, "1 claim seen 28m") {
+		t.Errorf("%q", got)
+	}
+	contains(t, b.words(s.base+"/agents", `<li id="RedStone">`, "</li>"), "has had unread mail for", "gemini, ended")
+}
+
+// TestClaims: the claims stand below their holders, with those that have stopped somebody first, and below
+// them what ended within a day.
+func TestClaims(t *testing.T) {
+	c := &clock{now: time.Now()}
+	s := open(t, page.Config{Now: c.time})
+	claimAs := func(agent string, ttl time.Duration, patterns ...string) {
+		t.Helper()
+		_, err := s.p.Box(agent, format.Origin{}).Claim(t.Context(), claim.Request{Patterns: patterns, TTL: ttl})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	claimAs("Ann", 48*time.Hour, "a.go", "z.go")
+	claimAs("Bob", 48*time.Hour, "b.go", "c.go")
+	claimAs("Bob", time.Hour, "old.go")
+	claimAs("Ann", 48*time.Hour, "c.go") // is refused
+	if _, err := s.p.Box("Ann", format.Origin{}).Release(t.Context(), []string{"z.go"}); err != nil {
+		t.Fatal(err)
+	}
+	c.pass(2 * time.Hour)
+	b := s.person()
+	paths := func() (all []string) {
+		for _, m := range regexp.MustCompile(`<code class="what">([^<]*)<`).FindAllStringSubmatch(b.see(s.base+"/claims"), -1) {
+			all = append(all, m[1])
+		}
+		return all
+	}
+	if got := paths(); !slices.Equal(got, []string{"c.go", "b.go", "a.go", "old.go", "z.go"}) {
+		t.Errorf("the claims are %v", got)
+	}
+	text := b.see(s.base + "/claims")
+	contains(t, text, "/compose?to=Bob&amp;subject=May%20I%20have%20c.go%3f", "Bob</bdi>’s, ran out", "Ann</bdi>’s, released", "1h ago")
+	said := b.words(s.base+"/claims", `class="stopped"`, "</li>")
+	if !strings.Contains(said, "1d 22h left Ask Release stopped Ann ’s claim of c.go 2h ago") {
+		t.Errorf("%q", said)
+	}
+	b.press(s.base+"/claims", s.base+"/claims/release", "agent", "Bob", "path", "b.go")
+	contains(t, b.see(s.base+"/claims"), "Bob</bdi>’s, released by <bdi class=\"name\">pat</bdi>")
+	c.pass(23 * time.Hour) // what stopped Ann is forgotten then
+	if got := paths(); !slices.Equal(got, []string{"a.go", "c.go", "b.go"}) {
+		t.Errorf("a day later the claims are %v", got)
+	}
+}
