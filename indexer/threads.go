@@ -15,9 +15,6 @@ const (
 	threadsWalked = 20_000
 )
 
-// threadOf is SQL for the thread of a message m.
-const threadOf = "CASE m.thread WHEN '' THEN m.id ELSE m.thread END"
-
 const (
 	walkText = "SELECT m.row, m.created, " + threadOf + " FROM (SELECT rowid AS r FROM search WHERE search MATCH ?1 AND rowid >= ?2 " +
 		"AND rowid < ?3 ORDER BY rowid DESC LIMIT ?4 + 0) h CROSS JOIN messages m ON m.row = h.r ORDER BY m.row DESC"

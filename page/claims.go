@@ -58,7 +58,7 @@ func claimAnchor(file string) string { return strings.TrimSuffix(path.Base(file)
 
 // claimList shows the live claims with the agents that they have stopped, and the claims that ended lately.
 func (h *Page) claimList(v *view) error {
-	if err := v.in("agents", "Claims"); err != nil {
+	if err := v.in("claims", "Claims"); err != nil {
 		return err
 	}
 	const withEnded = true

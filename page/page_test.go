@@ -188,7 +188,7 @@ func TestViews(t *testing.T) {
 		"/message/" + sent.ID + "/raw": {"---json", "By *name*?"},
 		"/compose?to=Ann":              {"mailtree open"},
 		"/agents":                      {"Ann", "Bob", "pat", ">1 claim</a>"},
-		"/claims":                      {"app/api/*.py", "Bob", "1h 59m left", "Claims 1"},
+		"/claims":                      {"app/api/*.py", "Bob", "1h 59m left"},
 		"/activity":                    {"Ann", "wrote", "Which index?", "claimed"},
 		"/activity?agent=Bob":          {"claimed"},
 		"/problems":                    {"Every file can be read.", "Waiting <b>1</b>", "Agents <small>3</small>", "Claims <small>1</small>"},
