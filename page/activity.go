@@ -121,7 +121,7 @@ func (a *activityReading) read() error {
 	for i := range changes {
 		c := &changes[i]
 		if c.Kind != format.KindRead || !more[markOf(c)] {
-			d, err := a.tell(c)
+			d, err := a.operationOf(c)
 			if err != nil {
 				return err
 			}
@@ -139,8 +139,8 @@ func (a *activityReading) read() error {
 	return nil
 }
 
-// tell returns the operation that a change shows; nil if it shows none, or none of the chosen agent.
-func (a *activityReading) tell(c *index.Change) (*did, error) {
+// operationOf returns the operation that a change shows; nil if it shows none, or none of the chosen agent.
+func (a *activityReading) operationOf(c *index.Change) (*did, error) {
 	if c.Kind == format.KindCanonical && c.Op != index.Added {
 		c.Agent = "" // the feed names the message's sender; only the history knows who changed the message
 	}

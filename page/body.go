@@ -12,6 +12,9 @@ import (
 	"mailtree/maildir/markdown"
 )
 
+// ownFile is an expression for the address of an attachment.
+const ownFile = `^/p/[^/?#]+/file/[0-9a-f]{40}$`
+
 // clean keeps the HTML that markdown.Render makes and removes anything else. It is safe for concurrent use
 // and is built at first use.
 var clean = sync.OnceValue(cleaner)
@@ -24,9 +27,13 @@ func cleaner() *bluemonday.Policy {
 	p.AllowAttrs("start").Matching(bluemonday.Integer).OnElements("ol")
 	p.AllowAttrs("align").Matching(bluemonday.CellAlign).OnElements("th", "td")
 	p.AllowElements("pre", "ol", "th", "td")
-	p.AllowAttrs("href").OnElements("a")
+	p.AllowAttrs("href").Matching(regexp.MustCompile(`^(?i:https?:|mailto:)|` + ownFile)).OnElements("a")
+	p.AllowAttrs("src").Matching(regexp.MustCompile(ownFile)).OnElements("img")
+	p.AllowAttrs("alt").OnElements("img")
+	p.AllowAttrs("loading").Matching(regexp.MustCompile(`^lazy$`)).OnElements("img")
 	p.AllowURLSchemes("http", "https", "mailto")
 	p.RequireParseableURLs(true)
+	p.AllowRelativeURLs(true) // but only those of files
 	p.RequireNoFollowOnLinks(true)
 	p.RequireNoReferrerOnLinks(true)
 	return p
@@ -37,7 +44,7 @@ func bodyHTML(m *index.MessageRow) template.HTML {
 	if m.MediaType == format.PlainText {
 		return ""
 	}
-	text, ok := markdown.Render(m.Body)
+	text, ok := markdown.RenderWith(m.Body, func(destination string) string { return pictureAt(m, destination) })
 	if !ok {
 		return ""
 	}

@@ -28,6 +28,7 @@ import (
 
 	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/media"
 )
 
 //go:embed static
@@ -117,11 +118,11 @@ func (h *Page) mount() {
 	}
 	for path, show := range map[string]func(*view) error{
 		"GET /p/{project}/message/{id}/raw": h.raw,
-		"GET /p/{project}/file/{sum}":       h.file,
 		"GET /p/{project}/stream":           h.stream,
 	} {
 		h.mux.Handle(path, h.view(pieceBytes, show))
 	}
+	h.mux.Handle("GET /p/{project}/file/{sum}", h.view(pieceBytes+media.HeadBytes, h.file))
 	h.mux.Handle("/", h.view(pieceBytes, func(*view) error { return errNoView }))
 }
 

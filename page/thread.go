@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
 
 	"mailtree/maildir"
-	"mailtree/maildir/attachment"
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 )
@@ -137,19 +135,6 @@ func (h *Page) raw(v *view) error {
 	}
 	v.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	v.writePieces(http.StatusOK, st.Size, file)
-	return nil
-}
-
-// file serves an attachment as a download.
-func (h *Page) file(v *view) error {
-	f, err := v.p.OpenAttachment(v.r.PathValue("sum"), attachment.MaxFile)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	v.w.Header().Set("Content-Type", "application/octet-stream")
-	v.w.Header().Set("Content-Disposition", `attachment; filename="`+filepath.Base(f.Path)+`"`)
-	v.writePieces(http.StatusOK, f.Size, f)
 	return nil
 }
 

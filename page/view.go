@@ -111,6 +111,8 @@ var functions = template.FuncMap{
 	"same":    sameSubject,
 	"counted": counted,
 	"anchor":  claimAnchor,
+	"thumb":   thumbnail,
+	"inwords": inWords,
 }
 
 func firstOf(all ...string) string {

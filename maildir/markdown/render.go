@@ -2,6 +2,7 @@ package markdown
 
 import (
 	"bytes"
+	"fmt"
 
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
@@ -17,6 +18,12 @@ import (
 // in the body shows as text. An image becomes a link, so that reading fetches nothing; a bare web address
 // becomes a link too. A quote is folded. The caller must sanitize the HTML all the same.
 func Render(body string) (string, bool) {
+	return RenderWith(body, func(string) string { return "" })
+}
+
+// RenderWith is Render, but shows images for which to returns an address that may be loaded: the image is
+// then a link to that address. to is called with the destination as the body has it.
+func RenderWith(body string, to func(destination string) (address string)) (string, bool) {
 	source := []byte(normalize(body))
 	if len(source) > Limit {
 		return "", false
@@ -25,18 +32,18 @@ func Render(body string) (string, bool) {
 	if doc == nil {
 		return "", false
 	}
-	return renderTree(doc, source)
+	return renderTree(doc, source, reading{to})
 }
 
 // renderTree writes the tree. It reports false if goldmark failed or panicked.
-func renderTree(doc ast.Node, source []byte) (page string, ok bool) {
+func renderTree(doc ast.Node, source []byte, nodes reading) (page string, ok bool) {
 	defer func() {
 		if recover() != nil {
 			page, ok = "", false
 		}
 	}()
 	r := renderer.NewRenderer(renderer.WithNodeRenderers(
-		util.Prioritized(reading{}, 100),
+		util.Prioritized(nodes, 100),
 		util.Prioritized(extension.NewTableHTMLRenderer(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)), 500),
 		util.Prioritized(extension.NewStrikethroughHTMLRenderer(), 500),
 		util.Prioritized(html.NewRenderer(), 1000),
@@ -47,10 +54,12 @@ func renderTree(doc ast.Node, source []byte) (page string, ok bool) {
 }
 
 // reading renders the nodes whose HTML differs from goldmark's.
-type reading struct{}
+type reading struct {
+	image func(destination string) (address string)
+}
 
-func (reading) RegisterFuncs(to renderer.NodeRendererFuncRegisterer) {
-	to.Register(ast.KindImage, renderImage)
+func (r reading) RegisterFuncs(to renderer.NodeRendererFuncRegisterer) {
+	to.Register(ast.KindImage, r.renderImage)
 	to.Register(ast.KindBlockquote, renderQuote)
 	to.Register(ast.KindCodeBlock, renderCode)
 	to.Register(ast.KindFencedCodeBlock, renderCode)
@@ -59,8 +68,14 @@ func (reading) RegisterFuncs(to renderer.NodeRendererFuncRegisterer) {
 	to.Register(extast.KindTaskCheckBox, renderCheckBox)
 }
 
-func renderImage(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+func (r reading) renderImage(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 	to := n.(*ast.Image).Destination
+	if address := r.image(string(to)); address != "" {
+		if entering {
+			writeImage(w, address, Line(readProse(source, n)), inLink(n))
+		}
+		return ast.WalkSkipChildren, nil
+	}
 	safe := !html.IsDangerousURL(to) && !bytes.HasPrefix(bytes.ToLower(to), []byte("data:"))
 	switch {
 	case !safe && entering:
@@ -75,6 +90,25 @@ func renderImage(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.Wal
 		_, _ = w.WriteString("]</a>")
 	}
 	return ast.WalkContinue, nil
+}
+
+// writeImage writes an image, as a link to itself unless it is in a link.
+func writeImage(w util.BufWriter, address, alt string, linked bool) {
+	at := util.EscapeHTML([]byte(address))
+	image := fmt.Sprintf(`<img src="%s" alt="%s" loading="lazy">`, at, util.EscapeHTML([]byte(alt)))
+	if !linked {
+		image = fmt.Sprintf(`<a href="%s">%s</a>`, at, image)
+	}
+	_, _ = w.WriteString(image)
+}
+
+func inLink(n ast.Node) bool {
+	for n = n.Parent(); n != nil; n = n.Parent() {
+		if n.Kind() == ast.KindLink {
+			return true
+		}
+	}
+	return false
 }
 
 // renderQuote folds a quote, unless it lies within another block.

@@ -36,3 +36,22 @@ func TestRender(t *testing.T) {
 		t.Errorf("a body over the limit gives %d bytes, %v", len(got), ok)
 	}
 }
+
+func TestRenderWith(t *testing.T) {
+	to := func(destination string) string {
+		if destination == "a.png" {
+			return `/x?"<`
+		}
+		return ""
+	}
+	const image = `<img src="/x?&quot;&lt;" alt="a &quot;b c" loading="lazy">`
+	for _, c := range []struct{ body, want string }{
+		{`![a "*b*` + "\nc](a.png)", `<p><a href="/x?&quot;&lt;">` + image + "</a></p>\n"},
+		{`[![a "b c](a.png)](http://a.b)`, `<p><a href="http://a.b">` + image + "</a></p>\n"},
+		{"![a](b.png) ![](a.png)", `<p><a href="b.png">[image: a]</a> <a href="/x?&quot;&lt;"><img src="/x?&quot;&lt;" alt="" loading="lazy"></a></p>` + "\n"},
+	} {
+		if got, ok := RenderWith(c.body, to); !ok || got != c.want {
+			t.Errorf("%q: %v\n got %q\nwant %q", c.body, ok, got, c.want)
+		}
+	}
+}

@@ -35,7 +35,7 @@ func New(name string, data []byte) *File {
 	switch {
 	case svg(f.Ext, data):
 		f.inert("an SVG image can hold scripts, so it is stored as text")
-	case pretends(f.Ext):
+	case NamesPicture(f.Ext):
 		f.inert("the bytes are no image of the kind that the name says, so it is stored as plain " + plainWord(data))
 	default:
 		f.sniff()
@@ -62,7 +62,7 @@ func (f *File) openImage(i *imageFormat) {
 	default:
 		f.Pixels = size.Width * size.Height
 		f.layout.width, f.layout.height = size.Width, size.Height
-		if pretends(named) && !i.named(named) {
+		if NamesPicture(named) && !i.named(named) {
 			f.Odd = "this is a " + i.name + " image, so it is stored as one"
 		}
 	}
@@ -117,16 +117,6 @@ func extension(name string) string {
 func svg(ext string, data []byte) bool {
 	head := bytes.ToLower(data[:min(len(data), 4<<10)])
 	return ext == ".svg" || ext == ".svgz" || ext == "" && bytes.Contains(head, []byte("<svg"))
-}
-
-// pretends reports whether an extension belongs to a known image format.
-func pretends(ext string) bool {
-	for i := range imageFormats {
-		if imageFormats[i].named(ext) {
-			return true
-		}
-	}
-	return false
 }
 
 func text(data []byte) bool { return strings.HasPrefix(http.DetectContentType(data), "text/") }

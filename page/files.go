@@ -1,0 +1,101 @@
+package page
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+
+	"mailtree/maildir/attachment"
+	"mailtree/maildir/format"
+	"mailtree/maildir/index"
+	"mailtree/maildir/media"
+)
+
+// file serves an attachment. A raster image, as its bytes say, is shown; anything else is a download that no
+// browser opens as a page of ours, whatever it is.
+func (h *Page) file(v *view) error {
+	f, err := v.p.OpenAttachment(v.r.PathValue("sum"), attachment.MaxFile)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	head := make([]byte, min(f.Size, media.HeadBytes))
+	if _, err := io.ReadFull(f, head); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return err
+	}
+	name, header := path.Base(f.Path), v.w.Header()
+	kind, how := media.Picture(name, head), "inline"
+	if kind == "" {
+		kind, how = "application/octet-stream", "attachment"
+	}
+	header.Set("Content-Type", kind)
+	header.Set("Content-Disposition", mime.FormatMediaType(how, map[string]string{"filename": name}))
+	header.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
+	header.Set("Cache-Control", "private, max-age=86400, immutable") // its address says what it holds
+	v.writePieces(http.StatusOK, f.Size, io.MultiReader(bytes.NewReader(head), f))
+	return nil
+}
+
+// isPicture reports whether an attachment may be shown as an image.
+func isPicture(a format.Attachment) bool { return media.NamesPicture(a.Path) }
+
+// fileAt returns the address of an attachment of a message.
+func fileAt(m *index.MessageRow, a *format.Attachment) string {
+	return inProject(m.Project, "file", a.SHA1)
+}
+
+// pictureAt returns the address of the attachment that an image in the message's body means: by its path in
+// the tree, or by its name. It returns "" if the message has no such image.
+func pictureAt(m *index.MessageRow, destination string) string {
+	if whole, err := url.PathUnescape(destination); err == nil {
+		destination = whole
+	}
+	for i := range m.Attachments {
+		if a := &m.Attachments[i]; isPicture(*a) && means(destination, a) {
+			return fileAt(m, a)
+		}
+	}
+	return ""
+}
+
+// means reports whether the destination of an image names an attachment. An image may have been stored in
+// another format than its sender named.
+func means(destination string, a *format.Attachment) bool {
+	stem := func(name string) string { return strings.TrimSuffix(name, path.Ext(name)) }
+	name := path.Base(destination)
+	switch {
+	case strings.Contains(destination, ":"): // it is elsewhere
+		return false
+	case strings.HasSuffix(destination, a.Path), name == a.Name:
+		return true
+	}
+	return a.Name != "" && media.NamesPicture(name) && stem(name) == stem(a.Name)
+}
+
+// thumbnail returns the address of an attachment that is to be shown below its message: of an image that the
+// message's body, as HTML, does not show; else "".
+func thumbnail(body template.HTML, m index.MessageRow, a format.Attachment) string {
+	at := fileAt(&m, &a)
+	if !isPicture(a) || strings.Contains(string(body), `src="`+at) {
+		return ""
+	}
+	return at
+}
+
+// inWords returns a number of bytes in words: "99 KB".
+func inWords(n int64) string {
+	switch {
+	case n < 1000:
+		return counted(int(n), "byte")
+	case n < 999_500:
+		return fmt.Sprintf("%d KB", (n+500)/1000)
+	}
+	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+}

@@ -1,0 +1,168 @@
+package page_test
+
+import (
+	"bytes"
+	"crypto/sha1"
+	"encoding/binary"
+	"encoding/hex"
+	"hash/crc32"
+	"image"
+	"image/color"
+	"image/gif"
+	"image/jpeg"
+	"image/png"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"mailtree/maildir"
+	"mailtree/maildir/format"
+	"mailtree/page"
+)
+
+// drawn returns a small image in a format.
+func drawn(t *testing.T, kind string) string {
+	t.Helper()
+	var b bytes.Buffer
+	var err error
+	switch m := image.NewPaletted(image.Rect(0, 0, 60, 40), color.Palette{color.Black, color.White}); kind {
+	case "png":
+		err = png.Encode(&b, m)
+	case "jpeg":
+		err = jpeg.Encode(&b, m, nil)
+	case "gif":
+		err = gif.Encode(&b, m, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// huge returns the head of a PNG image of 60,000 by 60,000 pixels.
+func huge() string {
+	chunk := "IHDR" + string(binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, 60_000), 60_000)) + "\x08\x02\x00\x00\x00"
+	sum := binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE([]byte(chunk)))
+	return "\x89PNG\r\n\x1a\n\x00\x00\x00\x0d" + chunk + string(sum)
+}
+
+// attach sends a message with a file.
+func (s *site) attach(name, data, body string) *maildir.Sent {
+	s.Helper()
+	if err := os.WriteFile(filepath.Join(s.p.Tree.Dir(), name), []byte(data), 0o600); err != nil {
+		s.Fatal(err)
+	}
+	return s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: name, Body: body, Attachments: []string{name}})
+}
+
+// TestPictures: an image among the attachments of a message is shown where its text has it, else below it.
+// An image of elsewhere is not.
+func TestPictures(t *testing.T) {
+	s := open(t, page.Config{Person: "pat"})
+	b := s.browser()
+	for _, kind := range []string{"png", "jpeg", "gif"} {
+		sent := s.attach("screen."+kind, drawn(t, kind), "Look: ![the \"menu\"](screen."+kind+") ![x](other.png) ![y](http://evil.example/screen."+kind+")")
+		at := s.base + "/file/" + sent.Attachments[0].SHA1
+		view := b.see(s.base + "/thread/" + sent.ID)
+		inert(t, kind, view)
+		contains(t, view, `<img src="`+at+`" alt="the &#34;menu&#34;" loading="lazy">`, "[image: x]", "[image: y]", `download="screen.`)
+		if n := strings.Count(view, "<img "); n != 1 {
+			t.Errorf("%s: there are %d images", kind, n)
+		}
+		res, data := b.get(at)
+		kept := map[string]string{"png": "image/png", "jpeg": "image/jpeg", "gif": "image/gif"}[kind]
+		if got := res.Header.Get("Content-Type"); got != kept || data != drawn(t, kind) || !strings.HasPrefix(res.Header.Get("Content-Disposition"), "inline") {
+			t.Errorf("%s: %d bytes as %s, %s", kind, len(data), got, res.Header.Get("Content-Disposition"))
+		}
+	}
+	sent := s.attach("below.png", drawn(t, "png"), "See below.")
+	contains(t, b.see(s.base+"/thread/"+sent.ID), `<a class="thumb" href="`+s.base+`/file/`+sent.Attachments[0].SHA1, `alt="below.png" loading="lazy"`, " bytes</small>")
+	sent = s.attach("notes.txt", strings.Repeat("0123456789", 9_876), "b")
+	view := b.see(s.base + "/thread/" + sent.ID)
+	contains(t, view, "<small>99 KB</small>")
+	if strings.Contains(view, "<img") {
+		t.Errorf("a text is shown as an image:\n%s", view)
+	}
+}
+
+// TestHostileFiles: no attachment is a page or an image with scripts, whatever its name, its bytes and its
+// message say.
+func TestHostileFiles(t *testing.T) {
+	s := open(t, page.Config{Person: "pat"})
+	b := s.browser()
+	const (
+		script = "<script>alert(1)</script>"
+		svg    = `<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)">` + script + `</svg>`
+		page   = "<!doctype html><html>" + script
+	)
+	for _, f := range []struct {
+		name, data, want string
+	}{
+		{"x.svg", svg, ""},
+		{"y.png", svg, ""},
+		{"x.html", page, ""},
+		{"x.gif", page, ""},
+		{"x.xhtml", `<html xmlns="http://www.w3.org/1999/xhtml">` + script + "</html>", ""},
+		{"x.pdf", "%PDF-1.7 " + script, ""},
+		{"z.html", "GIF89a/*" + script + "*/", ""},
+		{"z.gif", "GIF89a/*" + script + "*/", ""}, // no sound image
+		{"tail.png", drawn(t, "png") + page, "image/png"},
+		{"comment.html", drawn(t, "gif") + page, "image/gif"}, // stored as what it is
+		{"huge.png", huge(), ""},
+		{"cut.png", "\x89PNG\r\n\x1a\n", ""},
+	} {
+		sent := s.attach(f.name, f.data, "![x]("+f.name+")")
+		inert(t, f.name, b.see(s.base+"/thread/"+sent.ID))
+		s.servedAs(b, f.name, sent.Attachments[0].SHA1, f.want)
+	}
+	// A message and a file that were written by hand.
+	for name, data := range map[string]string{"svg": svg, "html": page, "huge": huge(), "gif": drawn(t, "gif")} {
+		hash := sha1.Sum([]byte(data))
+		sum := hex.EncodeToString(hash[:])
+		a := format.Attachment{Type: "file", MediaType: "image/png", Path: format.AttachmentPath(sum, ".png"), SHA1: sum, Name: "a\"><script>.png"}
+		m := format.Message{ID: "hand-" + name, Created: time.Now(), From: "Ann", To: []string{"pat"}, Subject: name, Importance: format.Normal,
+			Attachments: []format.Attachment{a}, Body: "![x](" + a.Path + ")"}
+		s.write(a.Path, data)
+		s.write("messages/2026/11/01/hand-"+name+".md", string(format.FormatMessage(&m)))
+		if err := s.p.Rescan(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		view := b.see(s.base + "/thread/hand-" + name)
+		inert(t, name, view)
+		contains(t, view, `<img src="`+s.base+"/file/"+sum)
+		s.servedAs(b, name, sum, "")
+	}
+}
+
+// servedAs checks how a file is served: as an image of that type, or as a download.
+func (s *site) servedAs(b *browser, name, sum, kind string) {
+	s.Helper()
+	how := "inline;"
+	if kind == "" {
+		kind, how = "application/octet-stream", "attachment;"
+	}
+	res, _ := b.get(s.base + "/file/" + sum)
+	h := res.Header
+	if res.StatusCode != http.StatusOK || h.Get("Content-Type") != kind || !strings.HasPrefix(h.Get("Content-Disposition"), how) {
+		s.Errorf("%s is served as %s, %s, %s", name, res.Status, h.Get("Content-Type"), h.Get("Content-Disposition"))
+	}
+	policy := h.Get("Content-Security-Policy")
+	if h.Get("X-Content-Type-Options") != "nosniff" || !strings.HasPrefix(policy, "default-src 'none';") || !strings.HasSuffix(policy, "; sandbox") {
+		s.Errorf("%s is served with %v", name, h)
+	}
+}
+
+// write writes a file of the tree by hand.
+func (s *site) write(path, data string) {
+	s.Helper()
+	file := filepath.Join(s.p.Tree.Dir(), path)
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		s.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(data), 0o644); err != nil {
+		s.Fatal(err)
+	}
+}
