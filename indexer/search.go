@@ -20,12 +20,6 @@ import (
 // page should take 30 ms.
 const rankWindow = 1000
 
-// FTS5 marks terms with these bytes, which no readable body has. oneLine replaces them with **.
-const (
-	markOpen  = "\x01"
-	markClose = "\x02"
-)
-
 // The parts of a query for hits. h lists the rows found, with snippets of their subject and body.
 // hitColumns selects the body's snippet if it marks a term, else the subject's, else the beginning of the
 // body.
@@ -210,19 +204,19 @@ func (x *Index) ranked(ctx context.Context, q index.SearchQuery, e match) (index
 // hits reads messages with their snippets.
 func hits(ctx context.Context, from reader, slug, text string, args ...any) ([]index.Hit, error) {
 	return list(ctx, from, text, args, func(scan scanner, h *index.Hit) error {
-		err := scanMessage(slug, scan, &h.MessageRow, &h.Snippet)
-		h.Snippet = oneLine(h.Snippet)
+		err := scanMessage(slug, scan, &h.MessageRow, &h.Matched)
+		h.Snippet = oneLine(h.Matched)
 		return err
 	})
 }
 
 // oneLine replaces the marks of a snippet, or cuts the beginning of a body to its first line.
 func oneLine(s string) string {
-	if !strings.Contains(s, markOpen) {
+	if !strings.Contains(s, index.MarkOpen) {
 		s = firstLine(s)
 	}
 	s = strings.Join(strings.Fields(s), " ")
-	return strings.ReplaceAll(strings.ReplaceAll(s, markOpen, "**"), markClose, "**")
+	return strings.ReplaceAll(strings.ReplaceAll(s, index.MarkOpen, "**"), index.MarkClose, "**")
 }
 
 // snippetRunes is the length of a snippet without marks, in runes.

@@ -2,43 +2,7 @@ package page
 
 import (
 	"mailtree/maildir"
-	"mailtree/maildir/index"
 )
-
-// searchShown is a page of search results.
-type searchShown struct {
-	Query  string
-	Ranked bool // by relevance; otherwise the newest first
-	Among  int  // how many of the newest matches were ranked
-	Hits   []index.Hit
-	Next   string
-	Note   string
-}
-
-func (h *Page) search(v *view) error {
-	shown := searchShown{Query: v.asked("q"), Ranked: v.asked("order") == "rank"}
-	if err := v.in("search", "Search"); err != nil {
-		return err
-	}
-	if shown.Query == "" {
-		return v.show("search", shown)
-	}
-	v.Title = shown.Query
-	page, err := v.p.Search(v.ctx(), maildir.SearchRequest{
-		Text:   shown.Query,
-		Rank:   shown.Ranked,
-		Limit:  50,
-		Cursor: v.asked("cursor"),
-	})
-	if err != nil {
-		return err
-	}
-	shown.Hits, shown.Next, shown.Among = page.Hits, page.Next, page.Ranked
-	if page.Note != nil {
-		shown.Note = h.cfg.Explain(page.Note)
-	}
-	return v.show("search", shown)
-}
 
 // threadsSize is how many threads one view lists.
 const threadsSize = 50

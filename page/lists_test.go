@@ -115,3 +115,29 @@ func TestActivityWindow(t *testing.T) {
 	contains(t, pages[0], "Nothing since ", "Older")
 	contains(t, pages[1], "came")
 }
+
+// TestSearch: a search says how many messages it found, and shows what it found in them without markup, and
+// nothing twice.
+func TestSearch(t *testing.T) {
+	s := open(t, page.Config{Person: "pat"})
+	b := s.browser()
+	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Marks", Body: "See **bold _zebra_** in `web/**/zebra.go`\n\n```go\nzebra := 1 // a * b\n```\n- [zebra](http://a.b/c)\n"})
+	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "A zebra here", Body: "nothing"})
+	view := b.see(s.base + "/search?q=zebra")
+	contains(t, view, "2 messages</h1>", `<bdi>See bold <mark>zebra</mark> in web/**/<mark>zebra</mark>.go <mark>zebra</mark> := 1 // a * b <mark>zebra</mark></bdi>`,
+		`href="`+s.base+`/threads?q=zebra"`)
+	if n := strings.Count(view, `class="snippet"`); n != 1 {
+		t.Errorf("there are %d snippets", n)
+	}
+	contains(t, b.see(s.base+"/search?q=quagga"), "No message has <bdi>quagga</bdi>.", "from:")
+	for i := range 60 {
+		s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: fmt.Sprint("s ", i), Body: "a zebra"})
+	}
+	pages := b.follow(s.base + "/search?q=zebra")
+	if len(pages) != 2 {
+		t.Errorf("62 messages have %d pages", len(pages))
+	}
+	for _, text := range pages {
+		contains(t, text, "62 messages</h1>")
+	}
+}

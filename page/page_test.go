@@ -182,7 +182,7 @@ func TestViews(t *testing.T) {
 		"/threads?q=from:Bob":          {"No thread like that"},
 		"/search?q=name":               {"<mark>", "Which index?"},
 		"/search?q=name&order=rank":    {"<mark>", "The best of the newest "},
-		"/search?q=nothing":            {"Nothing found."},
+		"/search?q=nothing":            {"No message has"},
 		"/thread/" + sent.ID:           {"By <em>name</em>?", "self-asserted", "✓ delivered", "mailtree open"},
 		"/thread/" + sent.ID + "/atom": {"<title>Which index?</title>", "By *name*?"},
 		"/message/" + sent.ID + "/raw": {"---json", "By *name*?"},

@@ -107,7 +107,6 @@ var functions = template.FuncMap{
 	"machine": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	"mixed":   mixedScripts,
 	"either":  func(a, b string) string { return firstOf(a, b) },
-	"marked":  marked,
 	"same":    sameSubject,
 	"counted": counted,
 	"anchor":  claimAnchor,
@@ -127,20 +126,6 @@ func firstOf(all ...string) string {
 // sameSubject reports whether a subject adds nothing to that of the thread.
 func sameSubject(subject, thread string) bool {
 	return strings.TrimPrefix(subject, "Re: ") == strings.TrimPrefix(thread, "Re: ")
-}
-
-// piece is a part of a snippet.
-type piece struct {
-	Text string
-	Hit  bool // it matches the search
-}
-
-// marked splits a snippet at the ** around the matches.
-func marked(snippet string) (all []piece) {
-	for i, text := range strings.Split(snippet, "**") {
-		all = append(all, piece{text, i%2 == 1})
-	}
-	return all
 }
 
 // mixedScripts reports whether a name mixes letters of scripts that look alike: Latin letters with Cyrillic

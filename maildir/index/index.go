@@ -430,8 +430,15 @@ type ThreadRow struct {
 type Hit struct {
 	MessageRow
 	Snippet string // matched text with **marks** around the terms, on one line
+	Matched string // the same as it is written, with MarkOpen and MarkClose around the terms
 	Next    string // cursor of the following hits
 }
+
+// FTS5 marks terms with these bytes, which no readable body has.
+const (
+	MarkOpen  = "\x01"
+	MarkClose = "\x02"
+)
 
 // Stats counts the rows of all projects.
 type Stats struct {
