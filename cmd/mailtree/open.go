@@ -84,7 +84,7 @@ func newPage(p *program, a *app, w *waker) *page.Page {
 		Store:   a.store,
 		Person:  me,
 		Closed:  p.cfg.RequireToken,
-		Explain: words.Explain,
+		Explain: pageWords.Explain,
 		Nudge:   w.nudgeOne,
 		Log:     a.log,
 	})

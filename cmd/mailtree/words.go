@@ -26,3 +26,23 @@ var words = refusal.Words{
 		"go on":                "go on where the answer before ended",
 	}),
 }
+
+// pageWords are the page's words in refusals. A reader in a browser has no flags, and fields have no names.
+var pageWords = refusal.Words{
+	Phrases: tool.Phrases(map[string]string{
+		"make a project":       "The first page lists the projects.",
+		"find agents":          "The view of the agents lists them.",
+		"make an agent":        "",
+		"find messages":        "The search finds them.",
+		"find threads":         "The search finds them.",
+		"read a thread":        "",
+		"list unread":          "",
+		"list the inbox":       "",
+		"look anywhere":        "",
+		"answer somebody else": "",
+		"name one project":     "The first page lists the projects.",
+		"go on":                "begin the list anew",
+		"place of the store":   "MCP_MAIL_STORE",
+		"undo something else":  "The history of a message undoes what was done to it.",
+	}),
+}

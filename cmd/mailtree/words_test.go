@@ -1,10 +1,18 @@
 package main
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
-// TestWords: the command line has words for every refusal.
+// TestWords: the command line and the page have words for every refusal; the page's name no flag.
 func TestWords(t *testing.T) {
-	for _, open := range words.Missing() {
+	for _, open := range append(words.Missing(), pageWords.Missing()...) {
 		t.Errorf("no words for %s", open)
+	}
+	for key, text := range pageWords.Phrases {
+		if strings.Contains(text, "--") {
+			t.Errorf("the page says of %q: %s", key, text)
+		}
 	}
 }
