@@ -91,7 +91,7 @@ func TestForeignFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := s.person().see(s.base + "/problems")
-	contains(t, text, "&lt;img src=x onerror=alert(1)&gt;.md")
+	contains(t, text, "&lt;img src=x onerror=alert(1)&gt;.md", ">History</a>")
 	inert(t, "a file's name", text)
 }
 

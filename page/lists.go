@@ -2,6 +2,7 @@ package page
 
 import (
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // threadsSize is how many threads one view lists.
@@ -50,13 +51,26 @@ type fewNames struct {
 	More  int
 }
 
+// problemsMost is how many invalid files one view lists.
+const problemsMost = 500
+
+// problemsView lists the invalid files by path.
 func (h *Page) problemsView(v *view) error {
 	if err := v.in("problems", "Problems"); err != nil {
 		return err
 	}
-	all, err := h.cfg.Store.Problems(v.ctx(), v.p.Slug, 500)
+	all, err := h.cfg.Store.Problems(v.ctx(), v.p.Slug, problemsMost)
 	if err != nil {
 		return err
 	}
 	return v.show("problems", all)
+}
+
+// HistoryOf returns the address of the history of the message to which a file belongs; "" if it is none.
+func (v *view) HistoryOf(path string) string {
+	id := format.Locate(path).ID
+	if id == "" {
+		return ""
+	}
+	return v.at("message", id, "history")
 }
