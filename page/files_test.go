@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -136,6 +137,9 @@ func TestHostileFiles(t *testing.T) {
 		s.servedAs(b, name, sum, "")
 	}
 }
+
+// ownFile matches the address of an attachment.
+var ownFile = regexp.MustCompile(`^/p/[^/]+/file/[0-9a-f]{40}$`)
 
 // servedAs checks how a file is served: as an image of that type, or as a download.
 func (s *site) servedAs(b *browser, name, sum, kind string) {

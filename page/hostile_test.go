@@ -3,7 +3,6 @@ package page_test
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"unicode"
@@ -110,9 +109,6 @@ func escape(text string) string {
 	}
 	return b.String()
 }
-
-// ownFile matches the address of an attachment.
-var ownFile = regexp.MustCompile(`^/p/[^/]+/file/[0-9a-f]{40}$`)
 
 // inert checks that a page has no element and no attribute that runs or loads foreign content.
 func inert(t *testing.T, what, text string) {
