@@ -121,10 +121,10 @@ func TestActivityWindow(t *testing.T) {
 func TestSearch(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	b := s.browser()
-	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Marks", Body: "See **bold _zebra_** in `web/**/zebra.go`\n\n```go\nzebra := 1 // a * b\n```\n- [zebra](http://a.b/c)\n"})
+	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Marks", Body: "See **bold _zebra_** in `web/**/zebra.go`\n\n```go\nzebra := 1 // a * b\n```\n- [zebra](http://a.b/c)\n\n| a | b |\n|---|--:|\n| zebra | 1 |\n"})
 	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "A zebra here", Body: "nothing"})
 	view := b.see(s.base + "/search?q=zebra")
-	contains(t, view, "2 messages</h1>", `<bdi>See bold <mark>zebra</mark> in web/**/<mark>zebra</mark>.go <mark>zebra</mark> := 1 // a * b <mark>zebra</mark></bdi>`,
+	contains(t, view, "2 messages</h1>", `<bdi>See bold <mark>zebra</mark> in web/**/<mark>zebra</mark>.go <mark>zebra</mark> := 1 // a * b <mark>zebra</mark> a b <mark>zebra</mark> 1</bdi>`,
 		`href="`+s.base+`/threads?q=zebra"`)
 	if n := strings.Count(view, `class="snippet"`); n != 1 {
 		t.Errorf("there are %d snippets", n)

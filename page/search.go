@@ -89,9 +89,14 @@ var letterMarks = strings.NewReplacer(index.MarkOpen, openLetter, index.MarkClos
 // from.
 var blockMarkup = regexp.MustCompile("(?m)^[ \t]*(?:(?:```|~~~).*|[-|:= \t]{3,})$")
 
+// tableRow matches the rows of tables, which markdown knows only by their heads.
+var tableRow = regexp.MustCompile(`(?m)^[ \t]*\|.*$`)
+
 // snippet returns what a search found in a message, without markup; nil if that is in the subject.
 func snippet(h *index.Hit) (all []piece) {
-	text := markdown.PlainText(blockMarkup.ReplaceAllString(letterMarks.Replace(h.Matched), ""))
+	text := blockMarkup.ReplaceAllString(letterMarks.Replace(h.Matched), "")
+	text = tableRow.ReplaceAllStringFunc(text, func(row string) string { return strings.ReplaceAll(row, "|", " ") })
+	text = markdown.PlainText(text)
 	text = strings.ReplaceAll(text, "`", "") // the other one was cut off
 	for i, before := range strings.Split(text, openLetter) {
 		hit, after, found := strings.Cut(before, closeLetter)
