@@ -26,7 +26,7 @@ func TestAgents(t *testing.T) {
 	b := s.person()
 	for name, want := range map[string]string{
 		"RedStone":    "RedStone asleep Flaky tests 2 unread",
-		"GreenCastle": "GreenCastle active Users API and its migrations 1 unread",
+		"GreenCastle": "GreenCastle active Users API and its migrations",
 		"BlueLake":    "BlueLake asleep Navbar and account menu 1 unread",
 		"pat":         "pat you",
 	} {
