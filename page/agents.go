@@ -94,7 +94,7 @@ func (v *view) stuck() (map[string]stuckAgent, error) {
 		all[asleep[i].Agent] = stuckAgent{"asleep", asleep[i].String()}
 	}
 	stops, err := v.p.Stops(v.ctx())
-	for _, s := range stops {
+	for _, s := range slices.Backward(stops) { // the newest counts
 		all[s.Agent] = stuckAgent{"stopped", "A claim of " + s.By[0].Claim.Agent + " has stopped its " + s.Doing + "."}
 	}
 	for name := range v.p.Reaches() {
