@@ -15,6 +15,9 @@ const (
 	threadsWalked = 20_000
 )
 
+// filesOf is SQL for the number of attachments of messages o.
+const filesOf = "sum(CASE WHEN instr(o.rest, '\"attachments\"') THEN json_array_length(o.rest, '$.attachments') ELSE 0 END)"
+
 const (
 	walkText = "SELECT m.row, m.created, " + threadOf + " FROM (SELECT rowid AS r FROM search WHERE search MATCH ?1 AND rowid >= ?2 " +
 		"AND rowid < ?3 ORDER BY rowid DESC LIMIT ?4 + 0) h CROSS JOIN messages m ON m.row = h.r ORDER BY m.row DESC"
@@ -29,11 +32,12 @@ const (
 	threadsText = "WITH t AS MATERIALIZED (SELECT j.key AS place, m.row AS hit, " + threadOf + " AS thread " +
 		"FROM json_each(?3) j CROSS JOIN messages m ON m.row = j.value), " +
 		"g AS MATERIALIZED (SELECT t.place, t.hit, t.thread, count(*) AS messages, count(d.row) AS unread, min(o.row) AS oldest, " +
+		filesOf + " AS files, " +
 		"(SELECT group_concat(sender, ' ') FROM (SELECT sender FROM messages WHERE row IN (" + ofThread + ") " +
 		"GROUP BY sender ORDER BY max(row) DESC)) AS people " +
 		"FROM t CROSS JOIN messages o ON o.row IN (" + ofThread + ") " +
 		"LEFT JOIN deliveries d ON d.box = " + agentID + " AND d.row = o.row AND d.read = 0 GROUP BY t.place) " +
-		"SELECT " + messageColumns + ", substr(m.body, 1, 2048), g.thread, o.subject, g.messages, g.unread, g.people " +
+		"SELECT " + messageColumns + ", substr(m.body, 1, 2048), g.thread, o.subject, g.messages, g.unread, g.files, g.people " +
 		"FROM g CROSS JOIN messages m ON m.row = g.hit CROSS JOIN messages o ON o.row = g.oldest ORDER BY g.place"
 )
 
@@ -61,7 +65,7 @@ func (x *Index) Threads(ctx context.Context, q index.ThreadsQuery) (found index.
 	}
 	rows, _ := json.Marshal(w.rows) // cannot fail: numbers only
 	found.Threads, err = list(ctx, x, threadsText, []any{w.pid, q.Agent, string(rows)}, func(scan scanner, t *index.ThreadRow) error {
-		return scanMessage(q.Project, scan, &t.MessageRow, &t.Thread, &t.Title, &t.Messages, &t.Unread, names{&t.People})
+		return scanMessage(q.Project, scan, &t.MessageRow, &t.Thread, &t.Title, &t.Messages, &t.Unread, &t.Files, names{&t.People})
 	})
 	return found, err
 }

@@ -16,7 +16,7 @@ import (
 
 // told is a thread in one line.
 func told(t *index.ThreadRow) string {
-	return fmt.Sprintf("%s %q %d/%d %s %s %s", t.Thread, t.Title, t.Unread, t.Messages, strings.Join(t.People, "+"), t.ID, t.Body)
+	return fmt.Sprintf("%s %q %d/%d+%d %s %s %s", t.Thread, t.Title, t.Unread, t.Messages, t.Files, strings.Join(t.People, "+"), t.ID, t.Body)
 }
 
 // pages returns the threads that pages of a search list, one page a line.
@@ -49,7 +49,11 @@ func TestThreads(t *testing.T) {
 	at := testStart
 	send := func(id, thread, from, to, subject, body string) {
 		at = at.Add(time.Minute)
-		d.send(format.Message{ID: id, ThreadID: thread, From: from, To: []string{to}, Subject: subject, Body: body, Created: at})
+		var files []format.Attachment
+		if id == "m2" {
+			files = []format.Attachment{{Type: "file", Path: "attachments/aa/a.txt"}, {Type: "file", Path: "attachments/aa/b.txt"}}
+		}
+		d.send(format.Message{ID: id, Attachments: files, ThreadID: thread, From: from, To: []string{to}, Subject: subject, Body: body, Created: at})
 	}
 	send("m1", "", "Ann", "Bob", "Plan", "the first word")
 	send("m2", "T", "Bob", "Ann", "Tests", "b")
@@ -69,10 +73,10 @@ func TestThreads(t *testing.T) {
 		got = append(got, told(&found.Threads[i]))
 	}
 	want := []string{
-		`m6 "Alone" 0/1 Ann m6 b`,
-		`m1 "Plan" 1/2 Cat+Ann m5 the answer`,
-		`T "Tests" 1/2 Ann+Bob m4 b`,
-		`t "Other case" 1/1 Ann m3 b`,
+		`m6 "Alone" 0/1+0 Ann m6 b`,
+		`m1 "Plan" 1/2+0 Cat+Ann m5 the answer`,
+		`T "Tests" 1/2+2 Ann+Bob m4 b`,
+		`t "Other case" 1/1+0 Ann m3 b`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

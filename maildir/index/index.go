@@ -423,6 +423,7 @@ type ThreadRow struct {
 	Title      string // the subject of its first message
 	Messages   int    // all of them
 	Unread     int
+	Files      int      // attachments of all of them
 	People     []string // the authors of its messages, the latest first
 }
 
