@@ -18,7 +18,7 @@ type replyRequest struct {
 	CC          []string  `json:"cc,omitempty" example:"RedStone" as:"commas"`
 	BCC         []string  `json:"bcc,omitempty" example:"RedStone" as:"commas"`
 	Importance  string    `json:"importance,omitempty" enum:"low,normal,high,urgent"`
-	AckRequired bool      `json:"ack_required,omitempty" jsonschema:"ask for acknowledge_message"`
+	AckRequired bool      `json:"ack_required,omitempty"`
 	Attachments []string  `json:"attachments,omitempty" jsonschema:"paths, as in send_message" example:"docs/flow.png"`
 	Key         string    `json:"key,omitempty" jsonschema:"your own id: sent again, it is delivered once" example:"answer-1"`
 	Wait        tool.Wait `json:"wait_reply_seconds,omitempty" max:"50"`
@@ -28,7 +28,7 @@ func (t *Toolset) replyMessage() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "reply_message",
 		Hints: tool.Adds(),
-		About: "Answer in a message's thread, by default to its sender.",
+		About: "Reply in a message's thread, which reads and acknowledges it; by default to its sender.",
 		Out:   Sent{},
 	}, func(ctx context.Context, r *replyRequest) (any, error) {
 		p, note, err := t.project(ctx, r.Project)

@@ -254,6 +254,7 @@ type Sent struct {
 	Recipients  recipientsShape   `json:"recipients"`
 	Attachments []attachmentShape `json:"attachments"`
 	AlreadySent bool              `json:"already_sent,omitempty"`
+	Acked       bool              `json:"acknowledged,omitempty"` // the message that it answers
 	Notes       []string          `json:"notes,omitempty"`
 	Reply       *Delivery         `json:"reply,omitempty"`
 }
@@ -274,6 +275,7 @@ func (v *view) shapeSent(m *maildir.Sent) Sent {
 		Recipients:  recipientsShape{tool.Listed(m.To), tool.Listed(m.CC), tool.Listed(m.BCC)},
 		Attachments: v.shapeAttachments(m.Attachments),
 		AlreadySent: m.Again,
+		Acked:       m.Acked,
 		Notes:       said,
 	}
 }
