@@ -115,13 +115,9 @@ type marking struct {
 
 // mark creates the missing marks of deliveries in one operation.
 func (b *Box) mark(ctx context.Context, m marking) error {
-	last := len(m.ids) - 1
-	tx := &writer.Tx{
-		Op:    writer.Op{Verb: m.verb, Agent: b.agent, ID: m.ids[last], Summary: b.agent + " " + m.ids[last]},
-		Facts: []string{markFact(b.agent)},
-	}
-	for _, id := range m.ids[:last] {
-		tx.Also = append(tx.Also, writer.Act{Verb: m.verb, ID: id})
+	tx := &writer.Tx{Op: writer.Op{Verb: m.verb, Agent: b.agent}, Facts: []string{markFact(b.agent)}, IDs: m.ids}
+	if len(m.ids) == 1 {
+		tx.ID, tx.Summary = m.ids[0], b.agent+" "+m.ids[0]
 	}
 	tx.Plan = func(g *writer.Group) error { return b.p.planMarking(g, tx, b.agent, m) }
 	return b.perform(ctx, tx)

@@ -181,13 +181,10 @@ func (p *Project) withdrawUnsent(ctx context.Context, path string) error {
 		return err
 	}
 	agent := format.Locate(path).Agent
-	const verb = "withdraw"
 	tx := &writer.Tx{
-		Op:    writer.Op{Verb: verb, Agent: format.Postmaster, ID: ids[0], Summary: format.Postmaster + " " + ids[0]},
+		Op:    writer.Op{Verb: "withdraw", Agent: format.Postmaster, ID: ids[0], Summary: format.Postmaster + " " + ids[0]},
 		Facts: []string{markFact(agent)},
-	}
-	for _, id := range ids[1:] {
-		tx.Also = append(tx.Also, writer.Act{Verb: verb, ID: id})
+		IDs:   ids,
 	}
 	tx.Plan = func(g *writer.Group) error { return p.planMarking(g, tx, agent, settled(ids)) }
 	return p.Writer.Do(ctx, tx)

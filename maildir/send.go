@@ -110,7 +110,7 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 	}
 	counted := 0 // emails to other domains, once however often it is planned
 	tx.Plan = func(g *writer.Group) error {
-		sent, tx.Also = &Sent{Notes: brought.Notes}, nil
+		sent, tx.Marks = &Sent{Notes: brought.Notes}, ""
 		if err := p.needParties(g.Ctx, &d); err != nil {
 			return err
 		}

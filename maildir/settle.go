@@ -4,7 +4,6 @@ import (
 	"bytes"
 
 	"mailtree/maildir/format"
-	"mailtree/maildir/history"
 	"mailtree/maildir/index"
 	"mailtree/maildir/writer"
 )
@@ -27,7 +26,7 @@ func (p *Project) planSettling(g *writer.Group, tx *writer.Tx, reply *format.Mes
 		return false, err
 	}
 	if len(tx.Writes) > before {
-		tx.Also = []writer.Act{{Verb: m.verb, ID: d.ID}}
+		tx.Marks = d.ID
 	}
 	return d.AckRequired, nil
 }
@@ -38,7 +37,6 @@ func (p *Project) planUnsettling(g *writer.Group, tx *writer.Tx, reply *format.M
 	if err != nil || d == nil {
 		return err
 	}
-	verb := "read"
 	for _, path := range []string{format.ReadMark(d.CopyPath), format.AckMark(d.CopyPath)} {
 		is, err := p.contentNow(path)
 		if err != nil {
@@ -50,10 +48,7 @@ func (p *Project) planUnsettling(g *writer.Group, tx *writer.Tx, reply *format.M
 		if err := g.Remove(tx, path); err != nil {
 			return err
 		}
-		if path == format.AckMark(d.CopyPath) {
-			verb = "acknowledge"
-		}
-		tx.Also = []writer.Act{{Verb: history.UndoPrefix + verb, ID: d.ID}}
+		tx.Marks = d.ID
 	}
 	return nil
 }

@@ -76,10 +76,17 @@ func TestReplySettles(t *testing.T) {
 	if m := markedAs(t, p, "Bob", asks); m.Read || m.Acked {
 		t.Errorf("undone: %+v", m)
 	}
-	if got := verbsOn(t, p, "Bob", asks); !slices.Equal(got, []string{"acknowledge", "undo-acknowledge"}) {
+	if got := verbsOn(t, p, "Bob", asks); !slices.Equal(got, []string{"reply", "undo-reply"}) {
 		t.Errorf("the history has %q", got)
 	}
 
+	if _, err := p.Box("Bob", format.Origin{}).Redo(t.Context(), maildir.Undoing{ID: first.ID}); err != nil {
+		t.Fatal(err)
+	}
+	if m := markedAs(t, p, "Bob", asks); !m.Acked || !m.AckedAt.Equal(first.Created) {
+		t.Errorf("redone: %+v", m)
+	}
+	undo(t, p, "Bob", first.ID)
 	if _, err := p.Box("Bob", format.Origin{}).SetRead(t.Context(), asks, true); err != nil {
 		t.Fatal(err)
 	}

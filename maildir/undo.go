@@ -254,12 +254,13 @@ func (b *Box) lastDone(ctx context.Context, u Undoing, undone bool) (*Undone, er
 func (b *Box) performUndoing(ctx context.Context, of *Undone, prefix string, plan func(*writer.Group, *writer.Tx) error) error {
 	tx := &writer.Tx{Alone: true, Sure: true}
 	tx.Plan = func(g *writer.Group) error {
-		of.Readers, of.Patterns, tx.Also = []string{}, nil, nil
+		of.Readers, of.Patterns, tx.Marks = []string{}, nil, ""
 		err := plan(g, tx)
 		tx.Op = writer.Op{
 			Verb:    prefix + of.done.Verb,
 			Agent:   b.agent,
 			ID:      of.ID,
+			Marks:   tx.Marks,
 			Summary: of.done.Summary,
 			At:      g.Now,
 		}
@@ -319,6 +320,9 @@ func (b *Box) planResending(g *writer.Group, tx *writer.Tx, redone *Undone) erro
 				redone.Readers = append(redone.Readers, at.Agent)
 			}
 		}
+	}
+	if _, err := b.p.planSettling(g, tx, &row.Message); err != nil {
+		return err
 	}
 	return b.planNotice(g, tx, row, redone.Readers, &format.Message{
 		Subject: "Sent again: " + format.Cut(row.Subject, format.MaxSubject-20),

@@ -58,6 +58,10 @@ func (h *Page) history(v *view) error {
 	q := maildir.LogQuery{Of: shown.ID, Limit: historyMost, Open: !v.Signed}
 	err = v.p.Log(v.ctx(), q, func(e *history.Entry) error {
 		one := entryShown{Entry: *e, What: didTo(e.Verb)}
+		answers := e.ID != "" && !strings.HasPrefix(e.ID, shown.ID)
+		if answers {
+			one.What = didTo(strings.TrimSuffix(strings.TrimSuffix(e.Verb, "reply"), "send") + "answer")
+		}
 		for i := range e.Files {
 			f, err := v.showFile(&e.Files[i], &room)
 			if err != nil {
@@ -65,7 +69,7 @@ func (h *Page) history(v *view) error {
 			}
 			one.Lines = append(one.Lines, f)
 		}
-		if e.Who == v.Me && e.IsOperation() {
+		if e.Who == v.Me && e.IsOperation() && !answers {
 			if strings.HasPrefix(e.Verb, history.UndoPrefix) {
 				undoable--
 			} else {
@@ -128,6 +132,7 @@ var verbs = map[string]string{
 	"send":              "sent it",
 	"receive":           "took it in from another domain",
 	"reply":             "sent it, as a reply",
+	"answer":            "answered it", // a reply, in the history of the message that it marks
 	"read":              "read it",
 	"pop":               "took it out of the queue",
 	"acknowledge":       "acknowledged it",

@@ -83,8 +83,8 @@
 //	Mail-Door: http
 //
 // A program reads the trailers (the last paragraph): every "Mail-Op:" begins an operation; the
-// "Mail-Id:", "Agent:" and "Mail-Door:" after it belong to that operation, and each is left out if it has
-// no value. Each operation is in the trailers of the whole history exactly once. Trailers hold only
+// "Mail-Id:", "Mail-Marks:" (the message that a reply answers and marks), "Agent:" and "Mail-Door:" after
+// it belong to that operation, and each is left out if it has no value. Each operation is in the trailers of the whole history exactly once. Trailers hold only
 // fields of ours, flattened to one word; users' text is in subject and body, flattened to one line.
 //
 // The subject of a commit of edits is "edit: path", or "edit: N files" followed by at most a hundred

@@ -60,6 +60,7 @@ func opsMessage(ops []operation) string {
 	for _, op := range ops {
 		trailer(&b, "Mail-Op", orDash(word(op.Verb)))
 		trailer(&b, "Mail-Id", word(op.ID))
+		trailer(&b, "Mail-Marks", word(op.Marks))
 		trailer(&b, "Agent", word(op.Agent))
 		trailer(&b, "Mail-Door", word(op.Door))
 	}

@@ -223,6 +223,8 @@ func recordedOps(message string) []history.RecordedOp {
 			ops = append(ops, history.RecordedOp{Verb: value})
 		case key == "Mail-Id":
 			ops[len(ops)-1].ID = value
+		case key == "Mail-Marks":
+			ops[len(ops)-1].Marks = value
 		case key == "Agent":
 			ops[len(ops)-1].Agent = value
 		case key == "Mail-Door":

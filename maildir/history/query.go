@@ -34,8 +34,11 @@ type Revision struct {
 
 // RecordedOp is an operation as a commit records it. See writer.Op for its fields.
 type RecordedOp struct {
-	Verb, Agent, ID, Door, Summary string
+	Verb, Agent, ID, Marks, Door, Summary string // as in writer.Op
 }
+
+// about reports whether the operation wrote files of a message.
+func (op *RecordedOp) about(id string) bool { return op.ID == id || op.Marks == id }
 
 // FileChange is what a commit did to one file.
 type FileChange struct {
@@ -106,7 +109,7 @@ func OfMessages(ids []string, since time.Time) Query {
 		of[id] = true
 	}
 	return Query{
-		Op:    func(op RecordedOp) bool { return of[op.ID] },
+		Op:    func(op RecordedOp) bool { return of[op.ID] || of[op.Marks] },
 		File:  func(path string, _ bool) bool { return of[format.Locate(path).ID] },
 		Since: since,
 	}
@@ -121,7 +124,7 @@ func OfPath(at string) Query {
 		Path:  at,
 	}
 	if id := format.Locate(at).ID; id != "" {
-		q.Op = func(op RecordedOp) bool { return op.ID == id }
+		q.Op = func(op RecordedOp) bool { return op.about(id) }
 	}
 	return q
 }
@@ -204,7 +207,7 @@ func (r *Revision) Entries() []Entry {
 	for _, f := range r.Files {
 		to := last
 		if id := format.Locate(f.Path).ID; id != "" {
-			to = slices.IndexFunc(all, func(e Entry) bool { return e.ID == id })
+			to = slices.IndexFunc(r.Ops, func(op RecordedOp) bool { return op.about(id) })
 		}
 		if to >= 0 {
 			all[to].Files = append(all[to].Files, f)

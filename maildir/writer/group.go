@@ -301,7 +301,7 @@ func (g *Group) told() (ops []Op) {
 			}
 			tx.Written[f.Path] = tree.Written{Data: f.Data, Stat: f.Stat, Gone: f.Action == tree.Remove}
 		}
-		ops = append(ops, tx.each(tx.Also)...)
+		ops = append(ops, tx.each(tx.IDs)...)
 	}
 	return ops
 }
@@ -368,7 +368,8 @@ func (g *Group) record() journalRecord {
 			Verb:    tx.Verb,
 			Agent:   tx.Agent,
 			ID:      tx.ID,
-			Also:    tx.Also,
+			Marks:   tx.Marks,
+			IDs:     tx.IDs,
 			Door:    tx.Door,
 			Summary: tx.Summary,
 			At:      tx.At,

@@ -73,7 +73,8 @@ type journalOp struct {
 	Verb    string         `json:"verb"`
 	Agent   string         `json:"agent,omitempty"`
 	ID      string         `json:"id,omitempty"`
-	Also    []Act          `json:"also,omitempty"`
+	Marks   string         `json:"marks,omitempty"`
+	IDs     []string       `json:"ids,omitempty"` // for an operation on several messages
 	Door    string         `json:"door,omitempty"`
 	Summary string         `json:"summary,omitempty"`
 	At      time.Time      `json:"at"`

@@ -14,6 +14,7 @@ type Op struct {
 	Verb    string // register, send, reply, read, unread, acknowledge, pop, claim, renew, release, presence, project …
 	Agent   string // the agent who made it; "" for the server itself
 	ID      string // message id, if the operation has one
+	Marks   string // id of a further message that it marks: the one that a reply answers
 	Door    string // the door it came through, as in format.Through; "" for the server itself
 	Summary string // one line for people: "GreenCastle -> BlueLake: Plan for /api/users"; never names a bcc recipient
 	At      time.Time
@@ -35,32 +36,27 @@ type Op struct {
 // format.QueueDir, the index and the audit are told nothing.
 func tracked(path string) bool { return format.Locate(path).Kind != format.KindIgnored }
 
-// Act is what an operation did to a further message, for the history.
-type Act struct {
-	Verb string `json:"verb"`
-	ID   string `json:"id"` // of the message
-}
-
-// each returns an operation for each act, with the files of its message, and then the operation with all
-// other files.
-func (o Op) each(also []Act) []Op {
-	all := make([]Op, 0, len(also)+1)
-	for _, act := range also {
+// each returns one copy of the operation for each message id, or the operation itself if it has at most one
+// id.
+func (o Op) each(ids []string) []Op {
+	if len(ids) < 2 {
+		return []Op{o}
+	}
+	var all []Op
+	for _, id := range ids {
 		one := o
-		one.Verb, one.ID, one.Summary = act.Verb, act.ID, o.Agent+" "+act.ID
-		of := func(path string) bool { return format.Locate(path).ID == act.ID }
-		not := func(path string) bool { return !of(path) }
-		one.Paths, one.Revised = slices.DeleteFunc(slices.Clone(o.Paths), not), slices.DeleteFunc(slices.Clone(o.Revised), not)
-		o.Paths, o.Revised = slices.DeleteFunc(slices.Clone(o.Paths), of), slices.DeleteFunc(slices.Clone(o.Revised), of)
+		one.ID, one.Summary = id, o.Agent+" "+id
+		one.Paths = slices.DeleteFunc(slices.Clone(o.Paths), func(p string) bool { return format.Locate(p).ID != id })
+		one.Revised = slices.DeleteFunc(slices.Clone(o.Revised), func(p string) bool { return format.Locate(p).ID != id })
 		all = append(all, one)
 	}
-	return append(all, o)
+	return all
 }
 
 // Tx is an operation of the writer: a transaction whose files are all written or none.
 type Tx struct {
 	Op
-	Also  []Act    // what it does to further messages: the history has a line for each, before the operation's own
+	IDs   []string // for an operation on several messages: the history has a line for each
 	Facts []string // facts that it decides on: no two operations of a group decide on the same fact
 	Alone bool     // it decides on anything that other operations write: its group holds no other operation
 	Sure  bool     // it is refused (Owner.Sure) while some file in the tree cannot be looked at

@@ -104,6 +104,7 @@ func recoveredOps(t *tree.Tree, op journalOp) ([]Op, error) {
 		Verb:      op.Verb,
 		Agent:     op.Agent,
 		ID:        op.ID,
+		Marks:     op.Marks,
 		Door:      op.Door,
 		Summary:   op.Summary,
 		At:        op.At,
@@ -126,7 +127,7 @@ func recoveredOps(t *tree.Tree, op journalOp) ([]Op, error) {
 			o.Revised = append(o.Revised, f.Path)
 		}
 	}
-	return o.each(op.Also), nil
+	return o.each(op.IDs), nil
 }
 
 // loadJournal returns, in order, the groups that the journal does not mark as done.
