@@ -112,7 +112,7 @@ func TestParseRefuses(t *testing.T) {
 		{"deep", replace(`"cc": []`, `"cc": [], "x": `+strings.Repeat("[", 5000)+strings.Repeat("]", 5000)), "nested deeper"},
 		{"big header", replace(`"cc": []`, `"cc": [], "x": "`+strings.Repeat("a", MaxHeader)+`"`), "header over"},
 		{"nul", replace("TKT-123", `a\u0000b`), "NUL"},
-		{"trailing comma", replace("\n}\n---", ",\n}\n---"), "invalid character"},
+		{"trailing comma", replace("\n}\n---", ",\n}\n---"), "a comma too many before }"},
 		{"indented close", "---json\n{}\n ---\nx\n---\n", "indented"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package format
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,7 +48,8 @@ func parseObject(raw []byte, base int) (*object, error) {
 	case !json.Valid(raw):
 		var any json.RawMessage
 		err := json.Unmarshal(raw, &any)
-		return nil, o.fault(min(jsonOffset(err), len(bytes.TrimRight(raw, " \t\r\n"))), plainJSON(err))
+		at := min(max(jsonOffset(err)-1, 0), len(bytes.TrimRight(raw, " \t\r\n")))
+		return nil, o.fault(at, cmp.Or(jsonSlip(raw, at, err), plainJSON(err)))
 	}
 	_, err := o.scan(start, 1)
 	if err != nil {
@@ -251,6 +253,47 @@ func (o *object) read(key string, v any) {
 	default:
 		o.decode(key, v)
 	}
+}
+
+// jsonSlip describes the slips that people make most when they write JSON; "" for any other fault. at is the
+// offset of the first byte that does not fit. It quotes no more than that byte.
+func jsonSlip(raw []byte, at int, err error) string {
+	if at >= len(raw) || raw[at] >= utf8.RuneSelf {
+		return ""
+	}
+	is, before := string(raw[at]), ""
+	if left := bytes.TrimRight(raw[:at], " \t\r\n"); len(left) > 0 {
+		before = string(left[len(left)-1])
+	}
+	text := err.Error()
+	has := func(part string) bool { return strings.Contains(text, part) }
+	value := has("beginning of value")
+	key := has("beginning of object key string") || has("string for object key")
+	switch {
+	case has("in string literal"):
+		return "a text that does not end in its line: a quotation mark is missing, or write \\n for a line end"
+	case has("in string escape code") || has("hexadecimal character escape"):
+		return `a \ in a text: write it as \\`
+	case has("after object key:value pair") || has("after array element"):
+		return "a comma is missing before " + is + `: write it, or write a quotation mark in a text as \"`
+	case has("after object key"):
+		return "a colon is missing after the key: write it"
+	case (value || key) && before == "," && (is == "}" || is == "]" || is == ","):
+		return "a comma too many before " + is + ": take it out"
+	case (value || key) && is == "'":
+		return `quotation marks are " in JSON: write no '`
+	case (value || key) && (is == "/" || is == "#"):
+		return "JSON has no comments: take it out"
+	case value && before == ":" && (is == "}" || is == ","):
+		return "a value is missing after the colon: write it"
+	case value && (is == "," || is == "]"):
+		return "a comma or bracket too many: take " + is + " out"
+	case value:
+		return `a text without quotation marks: write " around it`
+	case key:
+		return `a key without quotation marks: write " around it`
+	}
+	return ""
 }
 
 func jsonOffset(err error) int {
