@@ -1,0 +1,194 @@
+package format
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"mailtree/maildir/tree"
+)
+
+// A person writes the header of a file in an outbox as lines such as "to: BlueLake", with or without lines
+// --- around them. Such a plain header is read line by line and not as YAML, for which "subject: 12" is a
+// number and "subject: no" is false: here every value is a text. Of YAML's forms, lists, quoted texts and
+// lines of comment are understood. A fault names the line and quotes nothing of it, because it may be a
+// bcc recipient (Invariant I7). See docs/tree.md, "Sending by saving".
+
+// attachmentsKey is a given key that Unsent has beside the fields.
+const attachmentsKey = "attachments"
+
+// plainKey returns the key of a line of a plain header, and the text after the colon. Keys may also be
+// written as in an email ("In-Reply-To"), and ack_required as "ack". It returns "" for a line without a key.
+func plainKey(line string) (key, value string) {
+	name, value, _ := strings.Cut(line, ":")
+	if len(name) == len(line) {
+		return "", ""
+	}
+	key = strings.ReplaceAll(strings.ToLower(strings.TrimRight(name, " \t")), "-", "_")
+	if key == "ack" {
+		key = "ack_required"
+	}
+	if f := fieldOf(key); f == nil || !f.is(given) && key != attachmentsKey {
+		return "", ""
+	}
+	return key, strings.TrimSpace(value)
+}
+
+// isPlain reports whether a file begins like one with a plain header.
+func isPlain(data []byte) bool {
+	first, _, _ := bytes.Cut(data, []byte("\n"))
+	key, _ := plainKey(string(first))
+	return key != "" || string(first) == fenceClose
+}
+
+// plainHeader collects a plain header as the members of a JSON object, each on the line of its key, so that
+// faults in the object name the right line.
+type plainHeader struct {
+	lines []plainLine
+	keys  []string
+	list  *[]string // the value that lines with items go on with; nil if the last key has its whole value
+}
+
+// plainLine is a key and its value, a pointer as in field.of. A line without a key has key "".
+type plainLine struct {
+	key   string
+	value any
+}
+
+// parsePlain parses the plain header of a file and returns it with the body. The error is a
+// *tree.FormatError.
+func parsePlain(data []byte) (header *object, body string, err error) {
+	rest, fenced := bytes.CutPrefix(data, []byte(fenceClose+"\n"))
+	base := 0
+	if fenced {
+		base = 1
+	}
+	h := &plainHeader{}
+	for size := len(rest); ; {
+		fault := func(reason string) (*object, string, error) {
+			return nil, "", &tree.FormatError{Line: base + len(h.lines) + 1, Reason: reason}
+		}
+		if len(rest) == 0 && fenced {
+			return fault("no closing line " + fenceClose + " after the header: write it before the text")
+		}
+		line, after, _ := bytes.Cut(rest, []byte("\n"))
+		rest = after
+		if fenced && string(line) == fenceClose || !fenced && len(bytes.TrimSpace(line)) == 0 {
+			break
+		}
+		switch {
+		case size-len(rest) > MaxHeader:
+			return fault("the header is too large: shorten it")
+		case !utf8.Valid(line):
+			return fault("invalid UTF-8: save as UTF-8")
+		case bytes.HasSuffix(line, []byte("\r")):
+			return fault("CRLF line ends in the header: save with LF")
+		}
+		if why := h.add(string(line)); why != "" {
+			return fault(why)
+		}
+	}
+	if fenced {
+		rest = bytes.TrimPrefix(rest, []byte("\n"))
+	}
+	header, err = parseObject(h.json(), base)
+	return header, string(bytes.TrimSuffix(rest, []byte("\n"))), err
+}
+
+// add adds the next line. It returns what is wrong with it; "" for nothing.
+func (h *plainHeader) add(text string) (why string) {
+	trimmed := strings.TrimSpace(text)
+	if item, ok := strings.CutPrefix(trimmed+" ", "- "); ok && h.list != nil {
+		*h.list = append(*h.list, unquotePlain(strings.TrimSpace(item)))
+		h.lines = append(h.lines, plainLine{})
+		return ""
+	}
+	key, value := plainKey(text)
+	line := plainLine{key: key}
+	switch {
+	case trimmed == "" || trimmed[0] == '#':
+		h.lines = append(h.lines, plainLine{})
+		return ""
+	case key == "":
+		return "no line of a header: write a key such as to, cc, bcc, subject, importance or ack, a colon and what it is; " +
+			"the text comes below the header"
+	case slices.Contains(h.keys, key):
+		return "the key " + Quote(key) + " stands twice: keep one"
+	}
+	h.list = nil
+	switch fieldOf(key).of(&Message{}).(type) {
+	case *string:
+		value = unquotePlain(value)
+		line.value = &value
+	case *bool:
+		word := strings.ToLower(unquotePlain(value))
+		yes := word == "yes" || word == "true"
+		if !yes && word != "no" && word != "false" {
+			return Quote(key) + " is neither yes nor no: write one of them"
+		}
+		line.value = &yes
+	default:
+		items := plainItems(value)
+		if line.value = &items; len(items) == 0 {
+			h.list = &items
+		}
+	}
+	h.keys, h.lines = append(h.keys, key), append(h.lines, line)
+	return ""
+}
+
+// json returns the header as a JSON object.
+func (h *plainHeader) json() []byte {
+	var b bytes.Buffer
+	b.WriteString("{")
+	separator := ""
+	for i, l := range h.lines {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		if l.key != "" {
+			b.WriteString(separator + `"` + l.key + `": `)
+			b.Write(compact(l.value))
+			separator = ", "
+		}
+	}
+	b.WriteString("}")
+	return b.Bytes()
+}
+
+// plainItems returns the items of a list on one line: between commas, with or without brackets around it.
+func plainItems(value string) []string {
+	if inner, ok := strings.CutPrefix(value, "["); ok && strings.HasSuffix(inner, "]") {
+		value = strings.TrimSuffix(inner, "]")
+	}
+	items := []string{}
+	var quote rune
+	for _, part := range strings.FieldsFunc(value, func(r rune) bool {
+		switch {
+		case quote == 0 && (r == '"' || r == '\''):
+			quote = r
+		case r == quote:
+			quote = 0
+		}
+		return r == ',' && quote == 0
+	}) {
+		if item := unquotePlain(strings.TrimSpace(part)); item != "" {
+			items = append(items, item)
+		}
+	}
+	return items
+}
+
+// unquotePlain returns a text without the quotation marks around it, if they are around the whole text.
+func unquotePlain(s string) string {
+	var text string
+	switch {
+	case len(s) >= 2 && s[0] == '\'' && s[len(s)-1] == '\'':
+		return strings.ReplaceAll(s[1:len(s)-1], "''", "'")
+	case strings.HasPrefix(s, `"`) && json.Unmarshal([]byte(s), &text) == nil:
+		return text
+	}
+	return s
+}

@@ -1,0 +1,140 @@
+package format
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mailtree/maildir/tree"
+)
+
+// TestUnsentPlain: a header of lines is understood with and without lines --- around it, and every value is a
+// text.
+func TestUnsentPlain(t *testing.T) {
+	t.Parallel()
+	unsent := func(change func(*Unsent)) *Unsent {
+		u := &Unsent{Message: Message{To: []string{"BlueLake"}, Body: "Text."}}
+		change(u)
+		return u
+	}
+	for name, tt := range map[string]struct {
+		file string
+		want *Unsent
+	}{
+		"least":   {"to: BlueLake\n\nText.\n", unsent(func(*Unsent) {})},
+		"fenced":  {"---\nto: BlueLake\n---\n\nText.\n", unsent(func(*Unsent) {})},
+		"no body": {"to: BlueLake\nsubject: Done", unsent(func(u *Unsent) { u.Subject, u.Body = "Done", "" })},
+		"ends":    {"---\nto: BlueLake\n---", unsent(func(u *Unsent) { u.Body = "" })},
+		"email": {"To: BlueLake, GreenCastle\nCC: AmberFox\nSubject: Re: x: y\nImportance: high\nAck: yes\nIn-Reply-To: msg_1\n\nText.\n", unsent(func(u *Unsent) {
+			u.To, u.CC, u.Subject, u.Importance, u.AckRequired, u.InReplyTo = []string{"BlueLake", "GreenCastle"}, []string{"AmberFox"}, "Re: x: y", High, true, "msg_1"
+		})},
+		"YAML": {"---\nto:\n  - BlueLake\n  - 'O''Neil'\n# nobody else\ncc: [AmberFox, \"Red, Stone\"]\nbcc: []\nsubject: \"a \\\"b\\\"\"\n\nack_required: false\nattachments:\n- a.png\n- b, c.png\n---\nText.\n", unsent(func(u *Unsent) {
+			u.To, u.CC, u.BCC, u.Subject = []string{"BlueLake", "O'Neil"}, []string{"AmberFox", "Red, Stone"}, []string{}, `a "b"`
+			u.Attach = []string{"a.png", "b, c.png"}
+		})},
+		"number":        {"to: BlueLake\nsubject: 12\n\nText.\n", unsent(func(u *Unsent) { u.Subject = "12" })},
+		"no":            {"to: BlueLake\nsubject: no\n\nText.\n", unsent(func(u *Unsent) { u.Subject = "no" })},
+		"null":          {"to: BlueLake\nsubject: ~\nkey: null\n\nText.\n", unsent(func(u *Unsent) { u.Subject, u.Key = "~", "null" })},
+		"anchor":        {"to: BlueLake\nsubject: &a *b !c {d} #e\n\nText.\n", unsent(func(u *Unsent) { u.Subject = "&a *b !c {d} #e" })},
+		"quoted part":   {"to: BlueLake\nsubject: \"Yes\" it is\n\nText.\n", unsent(func(u *Unsent) { u.Subject = `"Yes" it is` })},
+		"text as lines": {"to: BlueLake\n\nsubject: x\n\n---\nText.\n", unsent(func(u *Unsent) { u.Body = "subject: x\n\n---\nText." })},
+		"JSON":          {"---json\n{\"to\": [\"BlueLake\"]}\n---\nText.\n", unsent(func(*Unsent) {})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := ParseUnsent([]byte(tt.file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestUnsentRefused: what is wrong is said with its line, in words, and without anything of that line.
+func TestUnsentRefused(t *testing.T) {
+	t.Parallel()
+	js := func(text string) string { return "---json\n" + text + "\n---\n" }
+	for name, tt := range map[string]struct{ file, want string }{
+		"no header":      {"Hello\n", "line 1: there is no header"},
+		"TOML":           {"+++\nto = 'Zoe'\n+++\n", "line 1: the header is TOML"},
+		"other key":      {"to: BlueLake\ncolour: Zoe\n\nText.\n", "line 2: no line of a header"},
+		"text":           {"to: BlueLake\nZoe\n", "line 2: no line of a header"},
+		"indented":       {"---\nto: BlueLake\n  cc: Zoe\n---\n", "line 3: no line of a header"},
+		"item":           {"---\n- Zoe\n---\n", "line 2: no line of a header"},
+		"item of a text": {"---\nsubject: x\n- Zoe\n---\n", "line 3: no line of a header"},
+		"twice":          {"---\nbcc: Zoe\nBCC: Zoe\n---\n", `line 3: the key "bcc" stands twice`},
+		"neither":        {"to: BlueLake\nack: Zoe\n\n", `line 2: "ack_required" is neither yes nor no`},
+		"open":           {"---\nto: BlueLake\n\nZoe\n", "line 4: no line of a header"},
+		"open end":       {"---\nto: BlueLake\n", "line 3: no closing line ---"},
+		"server's":       {"to: BlueLake\nseal: Zoe\n\n", "line 2: no line of a header"},
+		"CRLF":           {"to: BlueLake\r\n\r\nText.\r\n", "line 1: CRLF line ends"},
+		"CRLF later":     {"to: BlueLake\ncc: Zoe\r\n\nText.\n", "line 2: CRLF line ends"},
+		"UTF-8":          {"to: BlueLake\ncc: Zo\xff\n\nText.\n", "line 2: invalid UTF-8"},
+		"NUL":            {"to: BlueLake\nsubject: Zo\x00e\n\nText.\n", `line 2: "subject" holds a NUL character`},
+		"large":          {"to: BlueLake\nsubject: " + strings.Repeat("x", MaxHeader) + "\n\nText.\n", "line 2: the header is too large"},
+
+		"comma before }":  {js("{\n\"to\": [\"Zoe\"],\n}"), "line 4: a comma too many before }"},
+		"comma before ]":  {js("{\n\"to\": [\"Zoe\",]\n}"), "line 3: a comma too many before ]"},
+		"two commas":      {js("{\"to\": [\"Zoe\"],,\n\"cc\": []}"), "line 2: a comma too many before ,"},
+		"no comma":        {js("{\"to\": [\"Zoe\"]\n\"cc\": []}"), "line 3: a comma is missing before \""},
+		"no comma in [":   {js("{\"to\": [\"Zoe\" \"Zoe\"]}"), "line 2: a comma is missing before \""},
+		"no colon":        {js("{\"to\" [\"Zoe\"]}"), "line 2: a colon is missing after the key"},
+		"no value":        {js("{\"to\": }"), "line 2: a value is missing after the colon"},
+		"bare text":       {js("{\"to\": [Zoe]}"), `line 2: a text without quotation marks: write " around it`},
+		"bare key":        {js("{to: [\"Zoe\"]}"), `line 2: a key without quotation marks: write " around it`},
+		"single marks":    {js("{'to': ['Zoe']}"), `line 2: quotation marks are " in JSON`},
+		"single in value": {js("{\"to\": ['Zoe']}"), `line 2: quotation marks are " in JSON`},
+		"comment":         {js("{\n// Zoe\n\"to\": []}"), "line 3: JSON has no comments"},
+		"open text":       {js("{\"to\": [\"Zoe],\n\"cc\": []}"), "line 2: a text that does not end in its line"},
+		"backslash":       {js(`{"subject": "C:\Zoe"}`), `line 2: a \ in a text: write it as \\`},
+		"open object":     {js("{\"to\": [\"Zoe\""), "line 2: the JSON ends too early"},
+		"bare word":       {js("{\"ack_required\": yes}"), "line 2: a text without quotation marks"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := ParseUnsent([]byte(tt.file))
+			if err == nil || !strings.HasPrefix(err.Error(), tt.want) {
+				t.Errorf("refused: %v\nwant %s", err, tt.want)
+			}
+			if err != nil && (strings.Contains(err.Error(), "Zo") || strings.Contains(err.Error(), "invalid character")) {
+				t.Errorf("it says too much: %v", err)
+			}
+		})
+	}
+}
+
+// FuzzParseUnsent: any file is understood or refused with a line that it has; a plain header says the same
+// as one of JSON with its values.
+func FuzzParseUnsent(f *testing.F) {
+	for _, s := range []string{
+		"to: BlueLake\n\nText.\n",
+		"---\nto:\n- BlueLake\ncc: [a, 'b']\nack: yes\n---\nText.\n",
+		"---json\n{\"to\": [\"BlueLake\"],}\n---\nText.\n",
+		"---\n---", "---\n", "to:\n- \n-", "subject: \"\\u0000\"\n\n", "---json\n{\"to\": [,]}\n---\n",
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		u, err := ParseUnsent(data)
+		var fault *tree.FormatError
+		switch {
+		case err != nil && (!errors.As(err, &fault) || fault.Line < 1 || fault.Line > strings.Count(string(data), "\n")+2):
+			t.Fatalf("%q: %v", data, err)
+		case err != nil:
+			return
+		}
+		again := &Unsent{}
+		if o, _, err := parseHeader(message(u.header(func(f *field, empty bool) bool { return f.is(given) && !empty }), u.Body)); err != nil {
+			t.Fatal(err)
+		} else if again.readHeader(o, given); o.err != nil {
+			t.Fatal(o.err)
+		}
+		if again.Subject != u.Subject || !slices.Equal(again.To, u.To) || again.AckRequired != u.AckRequired {
+			t.Fatalf("%q: %+v, %+v", data, u, again)
+		}
+	})
+}
