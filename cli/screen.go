@@ -78,6 +78,18 @@ func (s *Screen) styled(code, text string) string {
 // Printf prints. Text by others must go through Line or Text first.
 func (s *Screen) Printf(format string, a ...any) { fmt.Fprintf(s.Out, format, a...) }
 
+// Say prints a line in this style (nil: none), on a terminal cut to its width.
+func (s *Screen) Say(style func(text string) string, format string, a ...any) {
+	text := fmt.Sprintf(format, a...)
+	if s.Width > 0 {
+		text = Fit(text, s.Width)
+	}
+	if style != nil {
+		text = style(text)
+	}
+	s.Printf("%s\n", text)
+}
+
 // JSON prints an answer on one line, or indented on a terminal.
 func (s *Screen) JSON(answer json.RawMessage) error {
 	if s.Width > 0 {

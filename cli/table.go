@@ -28,7 +28,7 @@ func (s *Screen) Table(rows []Row) {
 		var b strings.Builder
 		for i, c := range r.Cells {
 			if widths[i] > 0 {
-				c = fit(c, widths[i])
+				c = Fit(c, widths[i])
 				fmt.Fprintf(&b, "%s%*s", c, widths[i]-columns(c)+2, "")
 			}
 		}
@@ -77,8 +77,8 @@ func (s *Screen) fitColumns(rows []Row) (widths []int) {
 // style matches what Screen adds to a text for bold or colour. Texts by others have none: see Line.
 var style = regexp.MustCompile("\x1b\\[[0-9]+m")
 
-// fit cuts a text to the given number of terminal columns. A text that is cut loses its style.
-func fit(text string, most int) string {
+// Fit cuts a text to the given number of terminal columns. A text that is cut loses its style.
+func Fit(text string, most int) string {
 	if columns(text) <= most {
 		return text
 	}

@@ -34,7 +34,7 @@ func archiveCommand(p *program) *cobra.Command {
 			"have them still. That marks them read.",
 	}, func(ctx context.Context, d *deskWork, id string) error {
 		return askAbout(ctx, d, "archive", id, func(a *mcpserver.Archived) error {
-			d.Printf("archived %s: %s\n", d.ShortID(a.ID), cli.Line(a.Subject))
+			d.Say(nil, "archived %s: %s", d.ShortID(a.ID), cli.Line(a.Subject))
 			return nil
 		})
 	})
@@ -48,7 +48,7 @@ func rmCommand(p *program) *cobra.Command {
 			"project's Git history, and `mailtree undo` brings them back.",
 	}, func(ctx context.Context, d *deskWork, id string) error {
 		return askAbout(ctx, d, "delete", id, func(a *maildir.Deleted) error {
-			d.Printf("deleted %s: %s (%d files)\n", d.ShortID(a.ID), cli.Line(a.Subject), len(a.Files))
+			d.Say(nil, "deleted %s (%d files): %s", d.ShortID(a.ID), len(a.Files), cli.Line(a.Subject))
 			if len(a.Readers) > 0 {
 				d.Printf("it was read by %s\n", listNames(a.Readers))
 			}

@@ -6,14 +6,12 @@ import (
 	"net/url"
 	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"mailtree/cli"
 	"mailtree/maildir"
-	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 	"mailtree/mcp/mail"
 )
@@ -110,14 +108,18 @@ func (o *inboxOptions) args(d *deskWork) map[string]any {
 }
 
 func showInbox(d *deskWork, in *mail.Inbox) error {
-	d.Printf("%s\n", d.Faint(fmt.Sprintf("%s in %s: %d unread of %d", in.Agent, in.Project, in.Unread, in.Total)))
+	head := fmt.Sprintf("%s in %s: %d unread of %d", in.Agent, in.Project, in.Unread, in.Total)
+	if d.Width > 0 && len(in.Messages) > 0 {
+		head += " (* unread, ! to be acknowledged)"
+	}
+	d.Say(d.Faint, "%s", head)
 	ids := make([]string, len(in.Messages))
 	for i := range in.Messages {
 		ids[i] = in.Messages[i].ID
 	}
 	rows := make([]cli.Row, len(ids))
 	for i, name := range d.number(ids) {
-		rows[i] = deliveryRow(d.Screen, &in.Messages[i], name)
+		rows[i] = d.deliveryRow(&in.Messages[i], name)
 	}
 	d.Table(rows)
 	if in.Next != "" {
@@ -126,19 +128,15 @@ func showInbox(d *deskWork, in *mail.Inbox) error {
 	return nil
 }
 
-// deliveryRow returns a line of a list of mail: marks, the row's name (see deskWork.number), age, sender,
-// subject.
-func deliveryRow(s *cli.Screen, m *mail.Delivery, name string) cli.Row {
-	who := m.From
+// deliveryRow returns a line of a list of mail: marks, the row's name (see deskWork.number), age, urgency,
+// people, subject.
+func (d *deskWork) deliveryRow(m *mail.Delivery, name string) cli.Row {
+	who := d.people("", []string{m.From})
 	if m.Kind == index.KindSent {
-		who = "to " + strings.Join(m.To, ", ")
-	}
-	subject := cli.Line(m.Subject)
-	if m.Importance == format.High || m.Importance == format.Urgent {
-		subject = m.Importance + ": " + subject
+		who = d.people("to ", m.To)
 	}
 	return cli.Row{
-		Cells:  []string{stateOf(m), name, s.Ago(m.Created), cli.Line(who), subject},
+		Cells:  []string{stateOf(m), name, d.Ago(m.Created), urgency(d.Screen, m.Importance), who, cli.Line(m.Subject)},
 		Strong: !m.Read && m.Kind != index.KindSent,
 	}
 }

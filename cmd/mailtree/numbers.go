@@ -139,7 +139,7 @@ func (p *program) tellNext(ctx context.Context, d *deskWork) {
 	if next, err := p.firstWaiting(ctx, d); err == nil { // else it is left out: what was done is done
 		text += " · next: " + d.rowOf(next.Message) + " " + cli.Line(next.Subject)
 	}
-	d.Table([]cli.Row{{Cells: []string{d.Faint(text)}}})
+	d.Say(d.Faint, "%s", text)
 }
 
 // rowOf returns the number of a message in this terminal's last list, or its short id if it is not there.

@@ -67,6 +67,7 @@ func TestScripts(t *testing.T) {
 			"window":     cmdWindow,
 			"typed":      cmdTyped,
 			"tab":        cmdTab,
+			"terminal":   cmdTerminal,
 			"dns":        cmdDNS,
 		},
 	})

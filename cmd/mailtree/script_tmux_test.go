@@ -14,6 +14,7 @@ type desktop struct {
 	t       testing.TB
 	server  *tmuxtest.Server
 	windows map[string]*tmuxtest.Window
+	shell   *tmuxtest.Screen // of the command terminal
 }
 
 type desktopKey struct{}
@@ -66,4 +67,18 @@ func cmdTab(ts *testscript.TestScript, neg bool, args []string) {
 	screen.Await("ready>")
 	screen.Type(args[1])
 	screen.PressUntil("Tab", "ready> "+args[2])
+}
+
+// terminal LINE TEXT: types the line into a shell in a terminal of 80 columns, the same each time, waits
+// until the screen shows the text, and prints the screen. Needs tmux, as window does.
+func cmdTerminal(ts *testscript.TestScript, neg bool, args []string) {
+	d := ts.Value(desktopKey{}).(*desktop)
+	if d.shell == nil {
+		d.shell = d.tmux().Open(ts.MkAbs("."), append(scriptEnv(ts), "PS1=ready> "), "sh")
+		d.shell.Resize(80, 60)
+		d.shell.Await("ready>")
+	}
+	d.shell.Type("clear; " + args[0])
+	d.shell.PressUntil("Enter", args[1])
+	show(ts, d.shell.Text())
 }

@@ -251,7 +251,7 @@ func everybodyElse(ctx context.Context, d *deskWork) (names []string, err error)
 
 func showSent(d *deskWork, s *mail.Sent) {
 	to := slices.Concat(s.Recipients.To, s.Recipients.CC, s.Recipients.BCC)
-	d.Printf("sent %s to %s: %s\n", d.ShortID(s.ID), listNames(to), cli.Line(s.Subject))
+	d.Say(nil, "sent %s to %s: %s", d.ShortID(s.ID), d.people("", to), cli.Line(s.Subject))
 	for _, note := range s.Notes {
 		d.Printf("%s\n", d.Faint(cli.Line(note)))
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -23,45 +24,46 @@ func todayCommand(p *program) *cobra.Command {
 			year, month, day := d.Now().Date()
 			since := time.Date(year, month, day, 0, 0, 0, 0, time.Local)
 			return askVerb(ctx, d, "today", since, func(t *maildir.Day) error {
-				return d.Paged(ctx, func(s *cli.Screen) error { return showToday(s, t) })
+				return d.Paged(ctx, func(s *cli.Screen) error { return showToday(d, s, t) })
 			})
 		})
 	}
 	return c
 }
 
-func showToday(s *cli.Screen, t *maildir.Day) error {
+func showToday(d *deskWork, s *cli.Screen, t *maildir.Day) error {
 	threads := map[string]bool{}
-	for _, m := range t.Messages {
-		if m.ThreadID != "" {
-			threads[m.ThreadID] = true
-		}
+	ids := make([]string, len(t.Messages))
+	for i, m := range t.Messages {
+		ids[i] = m.ID
+		threads[cmp.Or(m.ThreadID, m.ID)] = true
 	}
 	s.Printf("%s\n", s.Faint(fmt.Sprintf("%s today: %s, %s, %s, %s", t.Project, count(len(t.Messages), "message"),
 		count(len(threads), "thread"), count(len(t.Agents), "agent"), count(len(t.Claims), "claim"))))
-	rows := make([]cli.Row, len(t.Messages))
-	for i, m := range t.Messages {
-		rows[i] = cli.Row{Cells: []string{
-			s.ShortID(m.ID), s.Ago(m.Created.String()), fromTo(m.From, m.To), cli.Line(m.Subject),
-		}}
+	rows := make([]cli.Row, len(ids))
+	for i, name := range d.number(ids) {
+		m := &t.Messages[i]
+		rows[i].Cells = []string{name, s.Ago(m.Created.String()), d.people("", []string{m.From}), d.people("to ", m.To), cli.Line(m.Subject)}
 	}
-	s.Table(rows)
+	titled(s, "Messages", rows)
 	rows = nil
 	for _, a := range t.Agents {
 		rows = append(rows, cli.Row{Cells: []string{cli.Line(a.Name), s.Ago(a.LastActive.String()), some(a.Unread, "unread")}})
 	}
+	titled(s, "Agents", rows)
+	rows = nil
 	for _, c := range t.Claims {
-		rows = append(rows, cli.Row{Cells: []string{cli.Line(c.Agent), "", "claimed " + cli.Line(c.Pattern) + reason(c.Reason)}})
+		rows = append(rows, cli.Row{Cells: []string{cli.Line(c.Agent), cli.Line(c.Pattern), cli.Line(c.Reason)}})
 	}
-	s.Table(rows)
+	titled(s, "Claims", rows)
 	return nil
 }
 
-// fromTo returns the sender and the recipients of a message. A notice has no recipients in to, nor has a
-// message with only blind copies.
-func fromTo(from string, to []string) string {
-	if len(to) == 0 {
-		return cli.Line(from)
+// titled prints a table below a title, or nothing for no rows.
+func titled(s *cli.Screen, title string, rows []cli.Row) {
+	if len(rows) > 0 {
+		s.Printf("\n")
+		rows[0].Title = title
+		s.Table(rows)
 	}
-	return cli.Line(from) + " to " + listNames(to)
 }

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -47,7 +46,7 @@ func waitGroups(w *maildir.Waits) [3][]maildir.WaitingThread {
 }
 
 func printWaits(d *deskWork, w *maildir.Waits) {
-	d.Printf("%s\n", d.Faint(fmt.Sprintf("%s · you are %s · %s", cli.Line(filepath.Base(d.HumanKey)), cli.Line(w.Agent), amountOf(w))))
+	d.Say(d.Faint, "%s · you are %s · %s", cli.Line(filepath.Base(d.HumanKey)), cli.Line(w.Agent), amountOf(w))
 	var ids []string
 	for _, threads := range waitGroups(w) {
 		for i := range threads {
@@ -86,7 +85,8 @@ func printWaits(d *deskWork, w *maildir.Waits) {
 			next[2] = "archive " + first
 		}
 	}
-	d.Printf("\n%s\n", d.Faint("next: "+strings.Join(next, "   ")))
+	d.Printf("\n")
+	d.Say(d.Faint, "next: %s", strings.Join(next, "   "))
 }
 
 // amountOf says how much waits.
@@ -137,14 +137,21 @@ func urgency(s *cli.Screen, importance string) string {
 // peopleColumns is the most that a column of names takes on a terminal, as in "to GreenCastle +5".
 const peopleColumns = 17
 
-// people returns the names, behind to, such as "to GreenCastle, BlueLake": on a terminal as many as fit
-// peopleColumns, and the number of the others.
+// people returns the names behind to, such as "to GreenCastle, BlueLake", or "" for none. On a terminal,
+// where they take more than peopleColumns, these are the first name and the number of the others.
 func (d *deskWork) people(to string, names []string) string {
+	if len(names) == 0 { // a notice, or a message with only blind copies
+		return ""
+	}
 	text := to + listNames(names)
-	if d.Width == 0 || len(names) < 2 || utf8.RuneCountInString(text) <= peopleColumns {
+	if d.Width == 0 || cli.Fit(text, peopleColumns) == text {
 		return text
 	}
-	return fmt.Sprintf("%s%s +%d", to, cli.Line(names[0]), len(names)-1)
+	more := ""
+	if len(names) > 1 {
+		more = fmt.Sprintf(" +%d", len(names)-1)
+	}
+	return cli.Fit(to+cli.Line(names[0]), peopleColumns-len(more)) + more
 }
 
 // besideMail returns what else needs a person: agents that claims stop or that nothing can wake, and files
