@@ -121,7 +121,7 @@ func (p *Project) EnsureAgent(ctx context.Context, name string, r Registration) 
 		return &Error{What: refusal.Invalid("The agent name {name} {arg} cannot be used: {why}."), Name: name, Why: orElse(why, "reserved")}
 	}
 	tx := &writer.Tx{
-		Op:    writer.Op{Verb: "register", Agent: name, Summary: name + " (first contact)"},
+		Op:    writer.Op{Verb: "register", Agent: name, Summary: name + " (at first use)"},
 		Facts: []string{nameFact(name)},
 		Sure:  true,
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"slices"
@@ -37,10 +36,7 @@ func (p *program) checkClients(ctx context.Context, o setupOptions, at clients.S
 	if missing := p.projectMissing(at); missing != "" && set {
 		d.note("%s", missing)
 	}
-	if d.bad > 0 {
-		return &exitError{1, fmt.Errorf("%s to look at", count(d.bad, "thing"))}
-	}
-	return nil
+	return d.tellWrong()
 }
 
 // clients reports whether the clients that were used here reach the mail.

@@ -1,9 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"time"
 
@@ -14,13 +14,16 @@ import (
 )
 
 // withServer calls do with a client of the store's server. If no server runs, it starts one in the
-// background. Errors: do's; a server that cannot be reached.
+// background. Errors: do's; begin's, also where do does not find a project; a server that cannot be reached.
 func (p *program) withServer(ctx context.Context, do func(ctx context.Context, c *cli.Client) error) error {
 	if !storedir.IsStore(p.cfg.Store) {
-		return &exitError{exitNothing, fmt.Errorf("there is no mail yet: no store is at %s. `mailtree new project` in a code base "+
-			"makes it", p.cfg.Store)}
+		return p.begin()
 	}
-	return p.asCommand(ctx, p.dial, do)
+	err := p.asCommand(ctx, p.dial, do)
+	if refused := (&cli.Refusal{}); errors.As(err, &refused) && refused.NotFound() {
+		return cmp.Or(p.begin(), err)
+	}
+	return err
 }
 
 // asCommand calls do with a client that identifies itself as a command line. Errors: do's; as of reach.

@@ -32,7 +32,7 @@ func (p *program) deskCommands() []*cobra.Command {
 		claimCommand(p), releaseCommand(p),
 		stopCommand(p), logsCommand(p),
 		agentsCommand(p), whoisCommand(p), claimsCommand(p), meCommand(p), problemsCommand(p),
-		projectsCommand(p), todayCommand(p), statusCommand(p), watchCommand(p), mailboxCommand(p),
+		projectsCommand(p), pathCommand(p), todayCommand(p), statusCommand(p), watchCommand(p), mailboxCommand(p),
 	}
 }
 

@@ -35,43 +35,47 @@ func doctorCommand(p *program) *cobra.Command {
 		Short: "Look for what is wrong with the store and its clients, and say what to do",
 		Long: "Look for what is wrong with the store and the clients that are set up here, and say what to do. " +
 			"It changes nothing, and a server may run.\n" +
-			"A line begins with ok, with !! where a person is needed, or with -- for what is worth knowing.\n" +
+			"A line begins with ok, with -- for what is worth knowing, or with !! where a person is needed; those come last.\n" +
 			"Exit status 0 when nothing needs a person, 1 otherwise.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if !storedir.IsStore(p.cfg.Store) {
+				return p.begin()
+			}
 			d.examine(c.Context())
 			d.clients(c.Context())
-			if d.bad > 0 {
-				return &exitError{1, fmt.Errorf("%s to look at", count(d.bad, "thing"))}
-			}
-			return nil
+			return d.tellWrong()
 		},
 	}
 	c.Flags().BoolVar(&d.all, "all", false, "list every finding, not the first twenty of each kind")
 	return c
 }
 
-// doctor prints one line per finding: "ok", "--" for a remark, or "!!" and what to do.
+// doctor prints one line per finding: "ok", "--" for a remark, or, at the end, "!!" and what to do.
 type doctor struct {
 	p   *program
 	all bool // list every finding
-	bad int
+	bad int  // findings that need a person
+
+	wrong strings.Builder // their lines, which come last
 
 	sends bool // the server sends mail to other domains; where none runs, one with these settings would
 }
 
-func (d *doctor) ok(format string, args ...any) { d.line("ok", format, args) }
+func (d *doctor) ok(format string, args ...any) { fmt.Fprint(d.p.std.out, finding("ok", format, args)) }
 
 func (d *doctor) say(format string, args ...any) {
 	d.bad++
-	d.line("!!", format, args)
+	d.wrong.WriteString(finding("!!", format, args))
 }
 
-func (d *doctor) note(format string, args ...any) { d.line("--", format, args) }
+func (d *doctor) note(format string, args ...any) {
+	fmt.Fprint(d.p.std.out, finding("--", format, args))
+}
 
-// line prints a finding. Names, texts and errors may come from anyone, so line escapes characters that
-// could end the line or control the terminal.
-func (d *doctor) line(mark, form string, args []any) {
+// finding returns the line of a finding. Names, texts and errors may come from anyone, so finding escapes
+// characters that could end the line or control the terminal.
+func finding(mark, form string, args []any) string {
 	for i, a := range args {
 		switch a := a.(type) {
 		case string:
@@ -80,7 +84,16 @@ func (d *doctor) line(mark, form string, args []any) {
 			args[i] = format.Printable(words.Explain(a))
 		}
 	}
-	fmt.Fprintf(d.p.std.out, mark+"  "+form+"\n", args...)
+	return fmt.Sprintf(mark+"  "+form+"\n", args...)
+}
+
+// tellWrong prints what needs a person. It returns an error if there is anything.
+func (d *doctor) tellWrong() error {
+	if d.bad == 0 {
+		return nil
+	}
+	fmt.Fprint(d.p.std.out, d.wrong.String())
+	return &exitError{1, fmt.Errorf("%s to mend: see !! above", count(d.bad, "thing"))}
 }
 
 // most is how many findings of one kind are listed without --all.
@@ -113,10 +126,6 @@ func (d *doctor) noteMore(n int) {
 
 func (d *doctor) examine(ctx context.Context) {
 	v, err := openTrees(d.p.cfg)
-	if errors.Is(err, errNoStore) {
-		d.say("%v", err)
-		return
-	}
 	d.permissions()
 	d.files()
 	d.watches()

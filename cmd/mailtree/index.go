@@ -62,10 +62,7 @@ type view struct {
 	running bool // another process has the store
 }
 
-var errNoStore = errors.New("no such store")
-
-// openView opens the trees and the index without changing them. It returns errNoStore if there is no
-// store.
+// openView opens the trees and the index without changing them.
 func openView(ctx context.Context, cfg *config) (*view, error) {
 	v, err := openTrees(cfg)
 	if err != nil {
@@ -81,7 +78,7 @@ func openView(ctx context.Context, cfg *config) (*view, error) {
 // openTrees opens only the trees.
 func openTrees(cfg *config) (*view, error) {
 	if _, err := os.Stat(cfg.Store); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w at %s: `mailtree serve` makes it", errNoStore, cfg.Store)
+		return nil, noStore(cfg.Store)
 	}
 	v := &view{store: cfg.Store, running: storedir.Held(cfg.Store)}
 	var err error
@@ -167,7 +164,7 @@ func (v *view) verify(ctx context.Context) (*indexer.Report, error) {
 
 func rebuild(ctx context.Context, p *program) error {
 	if _, err := os.Stat(p.cfg.Store); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w at %s: `mailtree serve` makes it", errNoStore, p.cfg.Store)
+		return noStore(p.cfg.Store)
 	}
 	var lock *storedir.Lock
 	err := p.taking(ctx, func() (err error) {

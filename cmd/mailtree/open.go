@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,9 @@ func openCommand(p *program) *cobra.Command {
 				return nil
 			}
 			fmt.Fprintln(p.std.out, link.URL)
+			if cli.IsTerminal(p.std.out) {
+				fmt.Fprintln(p.std.out, "It works once, within ten minutes.")
+			}
 			return nil
 		},
 	}
@@ -60,7 +64,7 @@ func (p *program) pageLink(ctx context.Context, project string) (made mcpserver.
 		err = askServer(ctx, p.cfg, "link", ask, &made)
 	}
 	if errors.Is(err, errNoServer) {
-		return made, errors.New("no server runs: start one with `mailtree serve`")
+		return made, cmp.Or(p.begin(), errors.New("no server runs: start one with `mailtree serve`"))
 	}
 	return made, err
 }

@@ -34,7 +34,7 @@ var groups = []struct {
 	commands []string
 }{
 	{"Mail:", []string{"inbox", "read", "thread", "search", "send", "reply", "ack", "edit", "archive", "rm", "undo", "redo"}},
-	{"Who works on what:", []string{"agents", "whois", "me", "claims", "claim", "release", "projects", "new", "guard"}},
+	{"Who works on what:", []string{"agents", "whois", "me", "claims", "claim", "release", "projects", "path", "new", "guard"}},
 	{"What happens:", []string{"open", "today", "watch", "log", "problems"}},
 	{"Clients:", []string{"setup", "stdio", "hook", "nudge", "token"}},
 	{"Email:", []string{"mailbox", "gateway"}},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,6 +42,9 @@ func setupCommand(p *program) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.conflict(args); err != nil {
 				return &exitError{2, err}
+			}
+			if len(args) == 0 && !o.list && !o.check {
+				return cmp.Or(p.begin(), usageError(c, errors.New("setup needs a client: `mailtree setup --list` lists them")))
 			}
 			if err := p.setup(c.Context(), o, args); err != nil || !o.makesProject(args) {
 				return err
@@ -90,8 +94,6 @@ func (o setupOptions) conflict(args []string) error {
 		return fmt.Errorf("--toolset is %q: it is for aimx alone; the mail is set up without it", o.toolset)
 	case o.toolset != "" && (o.http || o.instructions || o.list):
 		return errors.New("--toolset aimx: leave --http, --instructions and --list out: it is served to `mailtree stdio` alone")
-	case len(args) == 0 && !o.list && !o.check:
-		return errors.New("name a client: `mailtree setup --list` lists them")
 	case len(args) == 1 && !slices.Contains(clientNames(), args[0]):
 		return fmt.Errorf("%q is no client%s: use %s", args[0], meant(format.Near(args[0], clientNames())), strings.Join(clientNames(), ", "))
 	}
@@ -311,7 +313,7 @@ func (p *program) projectMissing(at clients.Site) string {
 	if !errors.Is(err, maildir.ErrNotFound) {
 		return ""
 	}
-	return "no project of " + at.Dir + " yet: its agents are told of no mail until `mailtree new project` makes one"
+	return "no project of " + at.Dir + " yet: its agents get no mail until `mailtree new project` makes one"
 }
 
 // serverFor returns how a client reaches the mail: over HTTP if the person asks for that, else through

@@ -14,16 +14,12 @@ import (
 	"mailtree/cli"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
-	"mailtree/maildir/storedir"
 )
 
 // showWaits is `mailtree` without arguments: it prints what waits for the person in the project of this
-// folder, and the next commands. Without a store it prints the help. Outside a project it prints the list of
+// folder, and the next commands. Without any project its error is begin's. Outside a project it prints the list of
 // projects, and how to make one for the code base.
 func (p *program) showWaits(c *cobra.Command, f *deskFlags) error {
-	if !storedir.IsStore(p.cfg.Store) {
-		return c.Help()
-	}
 	ctx := c.Context()
 	err := p.atDesk(ctx, f, nobodys, nil, func(ctx context.Context, d *deskWork) error { // it makes no agent
 		return present(d, func(answer any) error { return p.waitsOf(ctx, d, answer) }, func(w *maildir.Waits) error {

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"text/template"
+
+	"mailtree/maildir/storedir"
 )
 
 //go:embed welcome.txt
@@ -25,6 +27,28 @@ func welcome(ctx context.Context, p *program, a *app, url string) {
 		"Stats": stats, "Socket": p.cfg.Socket, "Token": p.cfg.RequireToken, "TokenFile": filepath.Join(p.cfg.Store, "token"),
 	})
 	fmt.Fprint(p.std.out, b.String())
+}
+
+// toBegin are the commands that make a mail of nothing.
+const toBegin = `To begin:
+  mailtree serve          starts the server; while none runs, commands start one in the background
+  mailtree setup claude   connects a client; mailtree setup --list names the others
+  mailtree new project    in a code base: makes its project`
+
+// begin returns the answer of a command that needs a project while there is none at all, or nil if there is
+// one. Its exit status is exitNothing.
+func (p *program) begin() error {
+	if !storedir.IsStore(p.cfg.Store) {
+		return &exitError{exitNothing, noStore(p.cfg.Store)}
+	}
+	if slugs, err := storedir.Slugs(p.cfg.Store); err != nil || len(slugs) > 0 {
+		return nil
+	}
+	return &exitError{exitNothing, fmt.Errorf("there is no mail yet: the store %s has no project. %s", p.cfg.Store, toBegin)}
+}
+
+func noStore(path string) error {
+	return fmt.Errorf("there is no mail yet: no store is at %s. %s", path, toBegin)
 }
 
 // serverURL returns the URL at which others reach the server.

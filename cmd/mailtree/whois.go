@@ -16,7 +16,7 @@ import (
 func whoisCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:               "whois AGENT",
-		Short:             "Show an agent: what it works on, its claims, how far it is with its mail",
+		Short:             "Show an agent: its task, its claims, what it has read",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: p.completeAgent,
 	}

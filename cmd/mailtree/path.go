@@ -1,0 +1,37 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"mailtree/maildir/storedir"
+)
+
+// projectPath is what `mailtree path --json` prints.
+type projectPath struct {
+	Project string `json:"project"` // its slug
+	Path    string `json:"path"`
+}
+
+func pathCommand(p *program) *cobra.Command {
+	c := &cobra.Command{
+		Use:     "path",
+		Short:   "Print the folder of the project's mail",
+		Long:    "Print the folder of the project's mail, a Git work tree in the store: its messages, agents and claims as files.",
+		Example: "  cd \"$(mailtree path)\" && git log --oneline",
+		Args:    cobra.NoArgs,
+	}
+	f := p.addDeskFlags(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		return p.atDesk(c.Context(), f, nobodys, nil, func(_ context.Context, d *deskWork) error {
+			at := projectPath{d.Slug, storedir.Repo(p.cfg.Store, d.Slug)}
+			if d.json {
+				return p.printJSON(at)
+			}
+			d.Printf("%s\n", at.Path)
+			return nil
+		})
+	}
+	return c
+}
