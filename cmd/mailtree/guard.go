@@ -181,7 +181,8 @@ func guardCheck(p *program, env []string) *cobra.Command {
 // client of agents is above this process, an agent sits in this tmux pane, or the system does not tell.
 func (p *program) personHere() string {
 	above, all := seat.Ancestors()
-	if !all || slices.ContainsFunc(above, func(a seat.Process) bool { return a.Runs(clientNames()) }) {
+	agents := append(clientNames(), "code") // VS Code's program
+	if !all || slices.ContainsFunc(above, func(a seat.Process) bool { return a.Runs(agents) }) {
 		return ""
 	}
 	projects, err := storedir.ProjectNames(p.cfg.Store)

@@ -92,17 +92,32 @@ func (p Process) PID() (pid int, ok bool) {
 // server (`codex app-server`).
 func (p Process) Serves() bool { return slices.Contains(p.args(), "app-server") }
 
-// Runs reports whether the process runs a program of one of these names, with or without more words behind
-// a dash, itself or by an interpreter: "cursor" is also cursor-agent, and `node /usr/bin/gemini` is "gemini".
+// interpreters run programs whose file is an argument.
+var interpreters = []string{"node", "nodejs", "bun", "deno", "python", "python3"}
+
+// Runs reports whether the process runs a program of one of these names, itself or by an interpreter. More
+// words behind a dash do not matter, and of a script a folder may have the name: "cursor" is also
+// cursor-agent, and `node /opt/gemini-cli/main.js` is "gemini".
 func (p Process) Runs(names []string) bool {
-	for _, arg := range p.args()[:min(2, len(p.args()))] {
-		program, _, _ := strings.Cut(path.Base(arg), ".")
-		program, _, _ = strings.Cut(program, "-")
-		if slices.Contains(names, program) {
-			return true
-		}
+	args := p.args()
+	if len(args) == 0 {
+		return false
 	}
-	return false
+	program := path.Base(args[0])
+	if !slices.Contains(interpreters, plainName(program)) {
+		return slices.Contains(names, plainName(program))
+	}
+	script := slices.IndexFunc(args[1:], func(arg string) bool { return !strings.HasPrefix(arg, "-") })
+	return script >= 0 && slices.ContainsFunc(strings.Split(args[1+script], "/"), func(element string) bool {
+		return slices.Contains(names, plainName(element))
+	})
+}
+
+// plainName returns the first word of a file's name.
+func plainName(file string) string {
+	name, _, _ := strings.Cut(strings.TrimLeft(file, "."), ".")
+	name, _, _ = strings.Cut(name, "-")
+	return name
 }
 
 // args returns the command line of the process, or nothing if it is not known.

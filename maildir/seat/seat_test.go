@@ -1,6 +1,7 @@
 package seat
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -304,9 +305,12 @@ func TestRuns(t *testing.T) {
 	if _, all := Ancestors(); !all {
 		t.Skip("not done here: the system does not tell of processes")
 	}
-	script := filepath.Join(t.TempDir(), "gemini.js")
-	if err := os.WriteFile(script, []byte("read line\n"), 0o600); err != nil {
-		t.Fatal(err)
+	dir := t.TempDir()
+	script, inFolder := filepath.Join(dir, "gemini.js"), filepath.Join(dir, ".gemini-cli", "main.js")
+	for _, file := range []string{script, inFolder} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("read line\n"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, c := range []struct {
 		want bool
@@ -315,6 +319,8 @@ func TestRuns(t *testing.T) {
 		{true, []string{"gemini", "-c", "read line"}},
 		{true, []string{"/opt/gemini-agent", "-c", "read line"}},
 		{true, []string{"node", script}},
+		{true, []string{"/usr/bin/node", "-e", inFolder}},
+		{false, []string{"sh", inFolder}},
 		{false, []string{"geminis", "-c", "read line"}},
 		{false, []string{"sh", "-c", "read line", "gemini"}},
 	} {
