@@ -228,7 +228,7 @@ const small = `[...document.querySelectorAll("a, button, summary, select, input:
 	.map(e => e.outerHTML.slice(0, 80) + " " + e.getBoundingClientRect().height).join("\n")`
 
 // aligned says whether the times of a list are aligned in one column.
-const aligned = `new Set([...document.querySelectorAll(".row time")].map(e => Math.round(e.getBoundingClientRect().right))).size < 2
+const aligned = `new Set([...document.querySelectorAll(".row > time")].map(e => Math.round(e.getBoundingClientRect().right))).size < 2
 	? "aligned" : "the times end in several columns"`
 
 // wide says whether a view without a menu is as wide as the window.
