@@ -18,19 +18,14 @@ import (
 	"mailtree/maildir/media"
 )
 
-// file serves an attachment. A raster image, as its bytes say, is shown; anything else is a download that no
-// browser opens as a page of ours, whatever it is.
-func (h *Page) file(v *view) error {
-	f, err := v.p.OpenAttachment(v.r.PathValue("sum"), attachment.MaxFile)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
+// writeFile answers with an attachment. A raster image, as its bytes say, is shown; anything else is a
+// download that no browser opens as a page of ours, whatever it is.
+func (v *view) writeFile(f *attachment.Opened, name string) error {
 	head := make([]byte, min(f.Size, media.HeadBytes))
 	if _, err := io.ReadFull(f, head); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return err
 	}
-	name, header := path.Base(f.Path), v.w.Header()
+	header := v.w.Header()
 	kind, how := media.Picture(name, head), "inline"
 	if kind == "" {
 		kind, how = "application/octet-stream", "attachment"

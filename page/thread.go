@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/attachment"
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 )
@@ -136,6 +138,16 @@ func (h *Page) raw(v *view) error {
 	v.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	v.writePieces(http.StatusOK, st.Size, file)
 	return nil
+}
+
+// file serves an attachment.
+func (h *Page) file(v *view) error {
+	f, err := v.p.OpenAttachment(v.r.PathValue("sum"), attachment.MaxFile)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return v.writeFile(f, filepath.Base(f.Path))
 }
 
 // The feed of a thread: RFC 4287.

@@ -92,25 +92,6 @@ func (r reading) renderImage(w util.BufWriter, source []byte, n ast.Node, enteri
 	return ast.WalkContinue, nil
 }
 
-// writeImage writes an image, as a link to itself unless it is in a link.
-func writeImage(w util.BufWriter, address, alt string, linked bool) {
-	at := util.EscapeHTML([]byte(address))
-	image := fmt.Sprintf(`<img src="%s" alt="%s" loading="lazy">`, at, util.EscapeHTML([]byte(alt)))
-	if !linked {
-		image = fmt.Sprintf(`<a href="%s">%s</a>`, at, image)
-	}
-	_, _ = w.WriteString(image)
-}
-
-func inLink(n ast.Node) bool {
-	for n = n.Parent(); n != nil; n = n.Parent() {
-		if n.Kind() == ast.KindLink {
-			return true
-		}
-	}
-	return false
-}
-
 // renderQuote folds a quote, unless it lies within another block.
 func renderQuote(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 	fold := n.Parent().Kind() == ast.KindDocument
@@ -148,6 +129,25 @@ func renderTag(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.
 		writeSegments(w, source, n.(*ast.RawHTML).Segments)
 	}
 	return ast.WalkSkipChildren, nil
+}
+
+// writeImage writes an image, as a link to itself unless it is in a link.
+func writeImage(w util.BufWriter, address, alt string, linked bool) {
+	at := util.EscapeHTML([]byte(address))
+	image := fmt.Sprintf(`<img src="%s" alt="%s" loading="lazy">`, at, util.EscapeHTML([]byte(alt)))
+	if !linked {
+		image = fmt.Sprintf(`<a href="%s">%s</a>`, at, image)
+	}
+	_, _ = w.WriteString(image)
+}
+
+func inLink(n ast.Node) bool {
+	for n = n.Parent(); n != nil; n = n.Parent() {
+		if n.Kind() == ast.KindLink {
+			return true
+		}
+	}
+	return false
 }
 
 func writeSegments(w util.BufWriter, source []byte, all *text.Segments) {
