@@ -72,7 +72,7 @@ func (p *program) eachMessage(c *cobra.Command, do func(ctx context.Context, d *
 				}
 			}
 			if len(failed) < len(d.IDs) && !d.json {
-				p.tellNext(ctx, d)
+				p.tellNext(ctx, d, "")
 			}
 			if len(failed) == 1 {
 				return failed[0]

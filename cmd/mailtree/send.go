@@ -138,7 +138,11 @@ func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, i
 		}
 		return call(ctx, d, o.tool, args, func(s *mail.Sent) error {
 			showSent(d, s)
-			p.tellNext(ctx, d)
+			did := ""
+			if s.Acked {
+				did = "acknowledged · "
+			}
+			p.tellNext(ctx, d, did)
 			return nil
 		})
 	}))

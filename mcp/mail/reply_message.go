@@ -20,7 +20,7 @@ type replyRequest struct {
 	Importance  string    `json:"importance,omitempty" enum:"low,normal,high,urgent"`
 	AckRequired bool      `json:"ack_required,omitempty"`
 	Attachments []string  `json:"attachments,omitempty" jsonschema:"paths, as in send_message" example:"docs/flow.png"`
-	Key         string    `json:"key,omitempty" jsonschema:"your own id: sent again, it is delivered once" example:"answer-1"`
+	Key         string    `json:"key,omitempty" jsonschema:"yours, as in send_message" example:"answer-1"`
 	Wait        tool.Wait `json:"wait_reply_seconds,omitempty" max:"50"`
 }
 
