@@ -24,10 +24,11 @@ type Draft struct {
 	AckRequired   bool
 	ThreadID      string
 	InReplyTo     string
-	Attachments   []string // paths of files: see package attachment
-	WorkDir       string   // absolute folder that the sender works in, which tells the work tree; "" or any other: the main work tree
-	Key           string   // idempotency key
-	Bounded       bool     // refuse if a recipient has Config.MailboxDepth unread messages
+	Attachments   []string          // paths of files: see package attachment
+	Files         []attachment.File // further files, in memory
+	WorkDir       string            // absolute folder that the sender works in, which tells the work tree; "" or any other: the main work tree
+	Key           string            // idempotency key
+	Bounded       bool              // refuse if a recipient has Config.MailboxDepth unread messages
 	Variants
 	Images *attachment.Images // how to handle images in the body; nil: send it unchanged
 
@@ -161,6 +162,7 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 func (p *Project) gather(ctx context.Context, d *Draft) (*attachment.Brought, error) {
 	r := attachment.Request{
 		Names:    d.Attachments,
+		Files:    d.Files,
 		Body:     d.Body,
 		TextOnly: d.TextOnly,
 		Images:   d.Images,

@@ -60,6 +60,7 @@ func NewIntake(s Settings) *Intake {
 // Request lists what a sender wants to send along.
 type Request struct {
 	Names    []string // file names: absolute, or below a root
+	Files    []File   // further files, in memory
 	Body     string
 	TextOnly bool    // the body is not markdown
 	Images   *Images // how to handle the images of the body; nil: leave them as they are
@@ -92,11 +93,11 @@ type gathering struct {
 // ErrNotFound, ErrTooLarge, ErrInvalid, ErrUnavailable, and ErrConflict if the content of a file in
 // attachments does not match its name.
 func (in *Intake) Gather(ctx context.Context, r Request) (*Brought, error) {
-	if len(r.Names) > maxFiles {
-		return nil, refusal.Over(refusal.TooManyAttachments, refusal.Attachments, len(r.Names), maxFiles)
+	if n := len(r.Names) + len(r.Files); n > maxFiles {
+		return nil, refusal.Over(refusal.TooManyAttachments, refusal.Attachments, n, maxFiles)
 	}
 	images := r.Images != nil && !r.TextOnly && markdown.MayHaveImages(r.Body)
-	if len(r.Names) == 0 && !images {
+	if len(r.Names) == 0 && len(r.Files) == 0 && !images {
 		return &Brought{Body: r.Body}, nil
 	}
 	in.reading <- struct{}{}
@@ -106,6 +107,12 @@ func (in *Intake) Gather(ctx context.Context, r Request) (*Brought, error) {
 		return nil, refusal.Disk(err)
 	}
 	g := &gathering{in: in, r: &r, linked: linked}
+	for _, f := range r.Files {
+		if err := g.count(refusal.Attachments, f.Name, f.Bytes); err != nil {
+			return nil, err
+		}
+		g.files = append(g.files, f)
+	}
 	for _, name := range r.Names {
 		if err := g.attach(ctx, name); err != nil {
 			return nil, err
