@@ -23,7 +23,8 @@ func cleaner() *bluemonday.Policy {
 	p := bluemonday.NewPolicy()
 	p.AllowElements("h1", "h2", "h3", "h4", "h5", "h6", "p", "br", "hr", "em", "strong", "del", "code", "ul", "li", "blockquote",
 		"details", "summary", "table", "thead", "tbody", "tr")
-	p.AllowAttrs("tabindex").Matching(regexp.MustCompile(`^0$`)).OnElements("pre")
+	p.AllowAttrs("tabindex").Matching(regexp.MustCompile(`^0$`)).OnElements("pre", "table")
+	p.AllowAttrs("class").Matching(regexp.MustCompile(`^task$`)).OnElements("li")
 	p.AllowAttrs("start").Matching(bluemonday.Integer).OnElements("ol")
 	p.AllowAttrs("align").Matching(bluemonday.CellAlign).OnElements("th", "td")
 	p.AllowElements("pre", "ol", "th", "td")

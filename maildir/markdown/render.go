@@ -16,7 +16,8 @@ import (
 // Render converts a body to HTML. It returns "" and false if the body is larger than [Limit] or goldmark
 // fails; the caller then shows the body as it is written. The HTML contains no markup of the sender: HTML
 // in the body shows as text. An image becomes a link, so that reading fetches nothing; a bare web address
-// becomes a link too. A quote is folded. The caller must sanitize the HTML all the same.
+// becomes a link too. A quote that ends the body is folded: it is what
+// the body answers. The caller must sanitize the HTML all the same.
 func Render(body string) (string, bool) {
 	return RenderWith(body, func(string) string { return "" })
 }
@@ -66,6 +67,8 @@ func (r reading) RegisterFuncs(to renderer.NodeRendererFuncRegisterer) {
 	to.Register(ast.KindHTMLBlock, renderCode)
 	to.Register(ast.KindRawHTML, renderTag)
 	to.Register(extast.KindTaskCheckBox, renderCheckBox)
+	to.Register(ast.KindListItem, renderItem)
+	to.Register(extast.KindTable, renderTable)
 }
 
 func (r reading) renderImage(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
@@ -92,9 +95,9 @@ func (r reading) renderImage(w util.BufWriter, source []byte, n ast.Node, enteri
 	return ast.WalkContinue, nil
 }
 
-// renderQuote folds a quote, unless it lies within another block.
+// renderQuote folds a quote if text comes before it and none after it.
 func renderQuote(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
-	fold := n.Parent().Kind() == ast.KindDocument
+	fold := n.Parent().Kind() == ast.KindDocument && n.PreviousSibling() != nil && n.NextSibling() == nil
 	if entering {
 		if fold {
 			_, _ = w.WriteString("<details><summary>Quoted text</summary>\n")
@@ -165,6 +168,34 @@ func renderCheckBox(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.
 			box = "☑ "
 		}
 		_, _ = w.WriteString(box)
+	}
+	return ast.WalkContinue, nil
+}
+
+// renderItem writes an item of a list. One with a box has the class "task": the box is its bullet.
+func renderItem(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	first := n.FirstChild()
+	switch {
+	case !entering:
+		_, _ = w.WriteString("</li>\n")
+		return ast.WalkContinue, nil
+	case first != nil && first.FirstChild() != nil && first.FirstChild().Kind() == extast.KindTaskCheckBox:
+		_, _ = w.WriteString(`<li class="task">`)
+	default:
+		_, _ = w.WriteString("<li>")
+	}
+	if first != nil && first.Kind() != ast.KindTextBlock {
+		_ = w.WriteByte('\n')
+	}
+	return ast.WalkContinue, nil
+}
+
+// renderTable writes a table. It scrolls by itself, so it can have the focus.
+func renderTable(w util.BufWriter, _ []byte, _ ast.Node, entering bool) (ast.WalkStatus, error) {
+	if entering {
+		_, _ = w.WriteString("<table tabindex=\"0\">\n")
+	} else {
+		_, _ = w.WriteString("</table>\n")
 	}
 	return ast.WalkContinue, nil
 }
