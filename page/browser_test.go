@@ -6,7 +6,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -118,13 +120,13 @@ func TestBrowserLive(t *testing.T) {
 	b.visit("/thread/" + first.ID)
 	b.must("begin a reply", chromedp.SendKeys(`#reply-body`, "My draft"))
 	b.must("select in it", chromedp.Evaluate(`document.getElementById("reply-body").setSelectionRange(3, 8)`, nil),
-		chromedp.Evaluate(`scrollTo(0, 300); window.before = scrollY`, nil))
+		chromedp.Evaluate(`window.pane = document.querySelector(".scroll"); pane.scrollTop = 300; window.before = pane.scrollTop`, nil))
 	answer := maildir.Draft{To: []string{"Ann"}, Subject: "Re: First", Body: "Another's answer", ThreadID: first.ID}
 	s.send("Bob", answer)
 	b.must("see the answer of another beside the draft", said("article", "Another's answer"))
 	b.expect("My draft", `document.getElementById("reply-body").value`)
 	b.expect("draft", `(e => e.value.slice(e.selectionStart, e.selectionEnd))(document.activeElement)`)
-	b.expect("300 300", `window.before + " " + scrollY`)
+	b.expect("300 300", `window.before + " " + pane.scrollTop`)
 
 	b.must("select what is read", chromedp.Evaluate(`getSelection().selectAllChildren(document.querySelector("article .body p"))`, nil))
 	answer.Body = "A third"
@@ -153,10 +155,10 @@ func TestBrowserTimes(t *testing.T) {
 	b.expect("Second", `[...document.querySelectorAll(".fresh .what")].map(e => e.textContent.trim()).join()`)
 
 	b.visit("/thread/" + first.ID)
-	b.must("open something", chromedp.Click(`article details summary`))
+	b.must("open something", chromedp.Click(`article .more summary`))
 	ahead.Store(int64(7 * time.Minute))
 	b.await(`document.querySelector("article time").textContent === "7m"`)
-	b.expect("true ", `document.querySelector("article details").open + " " + document.getElementById("stale").textContent`)
+	b.expect("true ", `document.querySelector("article .more").open + " " + document.getElementById("stale").textContent`)
 }
 
 // TestBrowserTabs: ten tabs of one browser work, although it allows six connections to a host. A tab that
@@ -218,6 +220,7 @@ func TestBrowserDraft(t *testing.T) {
 
 	b.visit("/inbox")
 	b.visit("/thread/" + asked.ID)
+	b.must("know that it is kept", said("small", "draft kept"))
 	b.expect("My draft", `document.getElementById("reply-body").value`)
 	b.must("send it", chromedp.Click(`button.main`), said("article", "My draft"))
 	b.expect("", `document.getElementById("reply-body").value`)
@@ -238,7 +241,7 @@ func TestBrowserKeys(t *testing.T) {
 		b.expect(step.want, focus)
 	}
 	for _, held := range []input.Modifier{input.ModifierCtrl, input.ModifierAlt, input.ModifierMeta} {
-		for _, key := range strings.Split("j k o r e / ? g i", " ") {
+		for _, key := range strings.Split("j k o x e r R c z / ?", " ") {
 			b.must("press "+key, pressWith(held, key))
 		}
 		b.expect("Second", focus)
@@ -247,17 +250,104 @@ func TestBrowserKeys(t *testing.T) {
 	}
 	b.must("press ?", press("?"))
 	b.expect("true", `String(document.getElementById("keys").open)`)
-	b.must("press o", press("o"), chromedp.WaitVisible(`#reply-body`), press("r"))
+	b.must("close it", chromedp.Click(`#keys button`))
+	b.must("press o", chromedp.Focus(`main a.row`), press("o"), chromedp.WaitVisible(`#reply-body`), press("r"))
 	b.expect("reply-body", `document.activeElement.id`)
-	b.must("type the keys", chromedp.SendKeys(`#reply-body`, "jkore/?gi"))
-	b.expect("jkore/?gi", `document.getElementById("reply-body").value`)
-	b.must("press e", chromedp.Blur(`#reply-body`), press("e"), said("button", "Mark as unread"))
-	b.must("press /", press("/"))
+	b.must("type the keys", chromedp.SendKeys(`#reply-body`, "jkoxerRcz/?"))
+	b.expect("jkoxerRcz/?", `document.getElementById("reply-body").value`)
+	b.must("press /", chromedp.Blur(`#reply-body`), press("/"))
 	b.expect("find", `document.activeElement.id`)
-	b.must("press g i", chromedp.Blur(`#find`), press("g"), press("i"), said("h1", "Inbox"))
-	if d, err := s.p.Box("pat", format.Origin{}).Inbox(t.Context(), index.InboxQuery{UnreadOnly: true, Peek: true}, false, maildir.Waiting{}); err != nil || d.Unread != 1 {
-		t.Errorf("the inbox is %+v, %v", d, err)
+	b.must("press c", chromedp.Blur(`#find`), press("c"), chromedp.WaitVisible(`#subject`))
+	b.expect("to", `document.activeElement.id`)
+}
+
+// TestBrowserDesk: a day's work by keys: the focus stays where it is when mail comes and after Back;
+// opening reads; a reply goes to everybody, and the next thread follows; undo gives the text back; what is
+// selected is done at once.
+func TestBrowserDesk(t *testing.T) {
+	s := open(t, page.Config{})
+	plan := s.send("Ann", maildir.Draft{To: []string{"pat"}, CC: []string{"Bob"}, Subject: "Plan", Body: "p", AckRequired: true})
+	for _, subject := range []string{"First", "Second"} {
+		s.send("Bob", maildir.Draft{To: []string{"pat"}, Subject: subject, Body: "b"})
 	}
+	b := s.tab()
+	b.enter()
+	focus := `(document.activeElement.textContent.match(/Plan|First|Second|Third/) || [""])[0]`
+	b.must("go to the second", press("j"), press("j"))
+	b.expect("Second", focus)
+	s.send("Bob", maildir.Draft{To: []string{"pat"}, Subject: "Third", Body: "b"})
+	b.must("see mail arrive", said("a", "Third"))
+	b.expect("Second", focus)
+	b.must("go on from there", press("j"))
+	b.expect("First", focus)
+
+	b.must("open it", press("o"), chromedp.WaitVisible(`#reply-body`))
+	b.expect("First", `document.querySelector("[aria-current].row .what").textContent`)
+	b.must("go back", chromedp.NavigateBack(), chromedp.WaitVisible(`.idle`))
+	b.await(focus + ` === "First"`)
+	if n := s.unread(); n != 3 {
+		t.Errorf("%d are unread after one was opened", n)
+	}
+
+	b.must("open what asks", press("k"), press("k"), press("k"), press("o"), chromedp.WaitVisible(`#reply-body`))
+	b.expect("Ann, Bob", `document.getElementById("to").value`)
+	b.must("answer its author only", press("R"))
+	b.expect("Ann reply-body", `document.getElementById("to").value + " " + document.activeElement.id`)
+	b.must("send", chromedp.SendKeys(`#reply-body`, "Good."), pressWith(input.ModifierCtrl, "Enter"), said("p", "Sent to Ann, acknowledged."))
+	b.shoot("sent")
+	b.expect("Third", `document.querySelector(".scroll h1").textContent.trim()`)
+	b.expect("", `location.search.match(/did|of/) + "" === "null" ? "" : location.search`)
+	b.must("undo", press("z"), said("p", "Undone."))
+	b.expect("Good. Ann", `document.getElementById("reply-body").value + " " + document.getElementById("to").value`)
+	if d, err := s.p.Box("pat", format.Origin{}).Delivery(t.Context(), plan.ID); err != nil || d.Acked {
+		t.Errorf("after the undo: %+v, %v", d, err)
+	}
+	b.must("acknowledge", chromedp.Blur(`#reply-body`), press("e"), said("p", "Acknowledged."))
+
+	for _, subject := range []string{"Fourth", "Fifth"} {
+		s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: subject, Body: "b"})
+	}
+	b.visit("/")
+	b.must("select two", press("j"), press("x"), press("j"), press("x"))
+	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Sixth", Body: "b"})
+	b.must("see mail arrive", said("a", "Sixth"))
+	b.expect("2", `String(document.querySelectorAll("[name=thread]:checked").length)`)
+	b.must("be done with them", press("e"), said("p", "Marked as read: "))
+	b.expect("Sixth", `[...document.querySelectorAll(".new .what")].map(e => e.textContent).join()`)
+	b.await(`document.activeElement.matches("a.row")`)
+	b.must("undo", press("z"), said("p", "Undone."))
+	b.await(`document.querySelectorAll(".new li").length === 3`)
+}
+
+// unread is how many messages pat has not read.
+func (s *site) unread() int {
+	s.Helper()
+	page, err := s.p.Box("pat", format.Origin{}).Inbox(s.Context(), index.InboxQuery{UnreadOnly: true, Peek: true}, false, maildir.Waiting{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return page.Unread
+}
+
+// TestBrowserCompose: the names after the first are completed too; files are sent along; a draft is kept
+// over Cancel; a message is sent by Ctrl+Enter, and undone into its form.
+func TestBrowserCompose(t *testing.T) {
+	s := open(t, page.Config{})
+	file := filepath.Join(t.TempDir(), "plan.txt")
+	if err := os.WriteFile(file, []byte("Zirconium"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := s.tab()
+	b.enter()
+	b.must("write", press("c"), chromedp.WaitVisible(`#to`), chromedp.SendKeys(`#to`, "Ann, B"))
+	b.expect("Ann, Bob", `[...document.querySelectorAll("#agents option")].map(o => o.value).find(v => v.includes("Bob"))`)
+	b.must("leave it", chromedp.SendKeys(`#to`, "ob"), chromedp.SendKeys(`#subject`, "Plan"), chromedp.SendKeys(`#body`, "All of it"),
+		chromedp.Click(`//main//a[. = "Cancel"]`), chromedp.WaitVisible(`.idle`), press("c"), chromedp.WaitVisible(`#to`))
+	b.expect("Ann, Bob/Plan/All of it", `["to", "subject", "body"].map(n => document.getElementById(n).value).join("/")`)
+	b.must("send", chromedp.SetUploadFiles(`input[type=file]`, []string{file}), chromedp.Focus(`#body`),
+		pressWith(input.ModifierCtrl, "Enter"), said("p", "Sent to Ann, Bob."), said("a", "plan.txt"))
+	b.must("undo", press("z"), said("p", "Undone."), said("p", "attach them again"))
+	b.expect("Ann, Bob/Plan/All of it", `["to", "subject", "body"].map(n => document.getElementById(n).value).join("/")`)
 }
 
 // TestBrowserNoScript: everything works without a script.
@@ -272,10 +362,18 @@ func TestBrowserNoScript(t *testing.T) {
 	b.must("switch scripts off", emulation.SetScriptExecutionDisabled(true))
 	b.enter()
 	b.must("open the thread", chromedp.Click(`//main//a[contains(., "Which index?")]`), said("article", "a?"))
-	b.must("acknowledge", chromedp.Click(`//button[contains(., "Acknowledge")]`), said(`*[@class="receipts"]`, "✓ acknowledged"))
-	b.must("reply", chromedp.SendKeys(`#reply-body`, "By name."), chromedp.Click(`button.main`), said("article", "By name."))
+	if n := s.unread(); n != 0 {
+		t.Errorf("%d are unread after one was opened", n)
+	}
+	b.must("acknowledge", chromedp.Click(`[data-done]`), said("p", "Acknowledged."))
+	b.must("undo it", chromedp.Click(`.done button`), said("p", "Undone."), chromedp.Click(`//main//a[contains(., "Which index?")]`),
+		chromedp.Click(`[data-done]`), said("p", "Acknowledged."))
+	b.must("reply", chromedp.Click(`//main//a[contains(., "Which index?")]`), chromedp.SendKeys(`#reply-body`, "By name."),
+		chromedp.Click(`button.main`), said("article", "By name."))
+	b.must("take it back", chromedp.Click(`.done button`), said("p", "Undone."))
+	b.must("say it better", chromedp.SetValue(`#reply-body`, "By name. Always."), chromedp.Click(`#reply button.main`), said("article", "By name. Always."))
 
-	b.must("compose", chromedp.Click(`//nav//a[contains(., "New message")]`), chromedp.WaitVisible(`#to`),
+	b.must("compose", chromedp.Click(`header .write`), chromedp.WaitVisible(`#to`),
 		chromedp.SendKeys(`#to`, "Nob"), chromedp.SendKeys(`#subject`, "Plan"), chromedp.SendKeys(`#body`, "Zirconium first."),
 		chromedp.Click(`button.main`), said("p", "Bob"))
 	b.shoot("refused")
@@ -283,9 +381,9 @@ func TestBrowserNoScript(t *testing.T) {
 	b.must("search", chromedp.SendKeys(`#find`, "zirconium\r"), said("mark", "Zirconium"))
 	b.must("read what was found", chromedp.Click(`main a.row`), said("article", "Zirconium"))
 
-	b.must("release", chromedp.Click(`//nav//a[contains(., "Claims")]`), chromedp.Click(`//button[contains(., "Release")]`),
-		said("p", "No file is claimed"))
-	for name, want := range map[string]string{"Ann": "By name.\n", "Bob": "No reason was given."} {
+	b.must("release", chromedp.Click(`//nav//a[contains(., "Agents")]`), chromedp.Click(`//main//a[contains(., "Claims")]`), chromedp.Click(`//main//summary[contains(., "Release")]`),
+		chromedp.SendKeys(`input[name=note]`, "I need it."), chromedp.Click(`//button[contains(., "Release")]`), said("p", "Nobody has claimed"))
+	for name, want := range map[string]string{"Ann": "By name. Always.", "Bob": "I need it."} {
 		inbox, err := s.p.Box(name, format.Origin{}).Inbox(t.Context(), index.InboxQuery{Bodies: true}, false, maildir.Waiting{})
 		if err != nil || len(inbox.Messages) == 0 || strings.TrimSpace(inbox.Messages[0].Body) != strings.TrimSpace(want) {
 			t.Errorf("%s has %+v, %v", name, inbox, err)

@@ -3,10 +3,15 @@ package page
 import (
 	"cmp"
 	"errors"
+	"io"
 	"net/http"
+	"net/url"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"mailtree/maildir"
+	"mailtree/maildir/attachment"
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 )
@@ -16,12 +21,17 @@ type draftShown struct {
 	*view
 	ReplyTo    *index.MessageRow // the message that it answers; nil for a new message
 	To, CC     string
+	Only       string // the author of ReplyTo if it has other recipients; "" otherwise
 	Subject    string
 	Body       string
 	Importance string
 	Ack        bool
+	Lost       bool   // files of it must be attached again
 	Refused    string // why it was not sent; "" before the first try
 	Agents     []index.AgentRow
+
+	Asks  bool // the thread asks the person for an acknowledgement
+	Waits bool // the person can say that the thread is done
 }
 
 // ThreadID returns the thread of the answer.
@@ -32,15 +42,44 @@ func (d *draftShown) Levels() []string {
 	return []string{format.Normal, format.Low, format.High, format.Urgent}
 }
 
+// replyTo returns the form for an answer to a message. It goes to everybody of that message but the person;
+// an answer to the person's own message goes to its recipients. With a parameter "to" it goes to those.
+func (v *view) replyTo(m *index.MessageRow) (*draftShown, error) {
+	var to []string
+	for _, name := range slices.Concat([]string{m.From}, m.To, m.CC) {
+		if name != v.Me && !slices.Contains(to, name) {
+			to = append(to, name)
+		}
+	}
+	d := &draftShown{view: v, ReplyTo: m, To: strings.Join(to, ", ")}
+	if m.From != v.Me && len(to) > 1 {
+		d.Only = m.From
+	}
+	if only := v.asked("to"); only != "" {
+		d.To = only
+	}
+	if again := v.undoneDraft(); again != nil && again.reply == m.ID {
+		d.To, d.Body, d.Lost = again.to, again.body, again.files > 0
+	}
+	var err error
+	d.Agents, err = v.p.Agents(v.ctx())
+	return d, err
+}
+
 func (h *Page) compose(v *view) error {
-	return v.showDraft(http.StatusOK, &draftShown{
+	d := &draftShown{
 		To:      v.asked("to"),
 		Subject: v.asked("subject"),
 		Body:    v.asked("body"),
-	})
+	}
+	if again := v.undoneDraft(); again != nil {
+		d.To, d.CC, d.Subject, d.Body = again.to, again.cc, again.subject, again.body
+		d.Importance, d.Ack, d.Lost = again.importance, again.ack, again.files > 0
+	}
+	return v.showDraft(http.StatusOK, d)
 }
 
-// showDraft shows only the form of a message.
+// showDraft shows only the form of a message, beside the list.
 func (v *view) showDraft(status int, d *draftShown) (err error) {
 	name, title := "compose", "New message"
 	if d.ReplyTo != nil {
@@ -49,12 +88,65 @@ func (v *view) showDraft(status int, d *draftShown) (err error) {
 	if err := v.in("compose", title); err != nil {
 		return err
 	}
+	if err := v.lay(nil); err != nil {
+		return err
+	}
 	if d.Agents, err = v.p.Agents(v.ctx()); err != nil {
 		return err
 	}
 	d.view, v.Live = v, d.Refused == "" // reloading the address of a refused form would show nothing new
 	return v.showAs(status, name, d)
 }
+
+// undoneDraft is the text of a message that its author has taken back.
+type undoneDraft struct {
+	who, id, reply        string // reply is the message that it answered; "" for none
+	to, cc, subject, body string
+	importance            string
+	ack                   bool
+	files                 int
+}
+
+// undoneKept is how many texts are kept until they are sent again or forgotten.
+const undoneKept = 20
+
+// keepUndone keeps the text of a message that is about to be taken back.
+func (v *view) keepUndone(m *index.MessageRow) {
+	d := undoneDraft{
+		who:        v.session.Person,
+		id:         m.ID,
+		reply:      m.InReplyTo,
+		to:         strings.Join(m.To, ", "),
+		cc:         strings.Join(m.CC, ", "),
+		subject:    m.Subject,
+		body:       m.Body,
+		importance: m.Importance,
+		ack:        m.AckRequired,
+		files:      len(m.Attachments),
+	}
+	h := v.page
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.undone = append(h.undone, d); len(h.undone) > undoneKept {
+		h.undone = slices.Delete(h.undone, 0, 1)
+	}
+}
+
+// undoneDraft returns the text that was taken back and that the address asks for; nil for none.
+func (v *view) undoneDraft() *undoneDraft {
+	h := v.page
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range h.undone {
+		if d := h.undone[i]; v.Signed && d.who == v.session.Person && d.id == v.asked(again) {
+			return &d
+		}
+	}
+	return nil
+}
+
+// again is the parameter of an address that fills its form with a text that was taken back.
+const again = "again"
 
 // errNoText says that the message has no text.
 var errNoText = errors.New("the message has no text")
@@ -73,6 +165,7 @@ func (h *Page) sending(v *view) error {
 		Body:       form.Get("body"),
 		Importance: form.Get("importance"),
 		Ack:        form.Get("ack") != "",
+		Lost:       len(v.uploads()) > 0,
 	}
 	if original := form.Get("reply_to"); original != "" {
 		d.ReplyTo, _ = v.p.MessageHead(v.ctx(), original) // if the original is gone, the text may become a new message
@@ -88,48 +181,56 @@ func (v *view) becomeAgent() (err error) {
 	return err
 }
 
-// send sends the message of a form: a new message, or with reply_to an answer.
+// send sends the message of a form: a new message, or with reply_to an answer. After an answer it shows what
+// waits next.
 func (h *Page) send(v *view) (to string, err error) {
 	form := v.r.PostForm
-	body := strings.ReplaceAll(form.Get("body"), "\r\n", "\n") // browsers send CRLF
-	if strings.TrimSpace(body) == "" {
+	d := maildir.Draft{
+		Body:        strings.ReplaceAll(form.Get("body"), "\r\n", "\n"), // browsers send CRLF
+		To:          names(form.Get("to")),
+		CC:          names(form.Get("cc")),
+		Subject:     form.Get("subject"),
+		Importance:  form.Get("importance"),
+		AckRequired: form.Get("ack") != "",
+		Key:         form.Get("key"),
+	}
+	if strings.TrimSpace(d.Body) == "" {
 		return "", errNoText
 	}
-	original := form.Get("reply_to")
-	var sent *maildir.Sent
-	if original != "" {
-		sent, err = v.box().Reply(v.ctx(), original, maildir.Draft{
-			Body:        body,
-			To:          names(form.Get("to")),
-			AckRequired: form.Get("ack") != "",
-			Key:         form.Get("key"),
-		})
-	} else {
-		sent, err = v.box().Send(v.ctx(), maildir.Draft{
-			To:          names(form.Get("to")),
-			CC:          names(form.Get("cc")),
-			Subject:     form.Get("subject"),
-			Body:        body,
-			Importance:  form.Get("importance"),
-			AckRequired: form.Get("ack") != "",
-			Key:         form.Get("key"),
-		})
+	if d.Files, err = v.uploaded(); err != nil {
+		return "", err
 	}
+	original := form.Get("reply_to")
+	if original == "" {
+		sent, err := v.box().Send(v.ctx(), d)
+		if err != nil {
+			return "", err
+		}
+		return saying(v.linkTo(&index.MessageRow{Message: sent.Message}), "sent", sent.ID, nil), nil
+	}
+	sent, err := v.box().Reply(v.ctx(), original, d)
 	if err != nil {
 		return "", err
 	}
-	if original != "" {
-		v.readOriginal(original)
-	}
-	return saying(v.at("thread", cmp.Or(sent.ThreadID, sent.ID)), "sent", sent.ID, nil) + "#" + sent.ID, nil
+	to, err = v.nextAfter([]string{sent.ThreadID}, v.linkTo(&index.MessageRow{Message: sent.Message}))
+	return saying(to, "sent", sent.ID, nil), err
 }
 
-// readOriginal marks the answered message as read if it is in the person's inbox.
-func (v *view) readOriginal(id string) {
-	const read = true
-	if _, err := v.box().SetRead(v.ctx(), id, read); err != nil {
-		v.page.cfg.Log.Debug("page: what was answered stays unread", "id", id, "error", err)
+// uploaded returns the files of a form.
+func (v *view) uploaded() (all []attachment.File, err error) {
+	for _, f := range v.uploads() {
+		from, err := f.Open()
+		if err != nil {
+			return nil, err
+		}
+		data, err := io.ReadAll(from)
+		from.Close()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, attachment.Named(filepath.Base(f.Filename), data))
 	}
+	return all, nil
 }
 
 // names parses a list of agents separated by commas or spaces.
@@ -143,51 +244,61 @@ func joined(names []string) string { return strings.Join(names, ",") }
 // for everyone.
 func (h *Page) mark(v *view) (to string, err error) {
 	id, as := v.r.PathValue("id"), v.r.PostForm.Get("as")
+	to = v.back()
+	var readers []string
 	switch as {
 	case "acknowledged":
 		_, err = v.box().Acknowledge(v.ctx(), id)
-	case "read", "unread":
-		_, err = v.box().SetRead(v.ctx(), id, as == "read")
+	case "read":
+		_, err = v.box().SetRead(v.ctx(), id, true)
+	case "unread":
+		_, err = v.box().SetRead(v.ctx(), id, false)
+		to = v.at() // showing it would read it
 	case "archived":
 		_, err = v.box().Archive(v.ctx(), id)
 	case "deleted":
 		var gone *maildir.Deleted
 		if gone, err = v.box().Delete(v.ctx(), id); err == nil {
-			return saying(v.at("inbox"), as, id, gone.Readers), nil
+			to, readers = v.at(), gone.Readers
 		}
 	default:
 		err = errNoView
 	}
-	switch {
-	case err != nil:
-		return "", err
-	case as == "archived":
-		return saying(v.at("inbox"), as, id, nil), nil
-	}
-	return v.messageSaying(id, as, nil)
-}
-
-// undo takes back the person's last operation on a message.
-func (h *Page) undo(v *view) (to string, err error) {
-	id := v.r.PathValue("id")
-	undone, err := v.box().Undo(v.ctx(), maildir.Undoing{
-		ID: id,
-	})
 	if err != nil {
 		return "", err
 	}
-	return v.messageSaying(id, "undone", undone.Readers)
+	return saying(to, as, id, readers), nil
 }
 
-// messageSaying returns the address of a message in its thread, or of the inbox if the message is gone,
-// with a note on what was done to it.
-func (v *view) messageSaying(id, done string, readers []string) (string, error) {
-	m, err := v.p.Message(v.ctx(), id)
-	switch {
-	case errors.Is(err, maildir.ErrNotFound):
-		return saying(v.at("inbox"), done, id, readers), nil
-	case err != nil:
-		return "", err
+// undo takes back the person's last operation on each of some messages. A message that was sent is in the
+// form again from which it was.
+func (h *Page) undo(v *view) (to string, err error) {
+	ids := names(v.r.PathValue("id"))
+	var readers []string
+	to = v.back()
+	for _, id := range ids {
+		m, err := v.p.Message(v.ctx(), id)
+		if err != nil && !errors.Is(err, maildir.ErrNotFound) {
+			return "", err
+		}
+		undone, err := v.box().Undo(v.ctx(), maildir.Undoing{ID: id})
+		if err != nil {
+			return "", err
+		}
+		readers = append(readers, undone.Readers...)
+		switch undone.Operation {
+		case "delete":
+			if back, err := v.p.MessageHead(v.ctx(), undone.ID); err == nil {
+				to = v.linkTo(back)
+			}
+		case "send", "reply":
+			v.keepUndone(m)
+			to = v.at("compose")
+			if of, err := v.p.MessageHead(v.ctx(), m.InReplyTo); m.InReplyTo != "" && err == nil {
+				to = v.at("thread", cmp.Or(of.ThreadID, of.ID)) + "?reply=" + url.QueryEscape(of.ID)
+			}
+			to = with(to, url.Values{again: {m.ID}}) + "#reply"
+		}
 	}
-	return saying(v.at("thread", cmp.Or(m.ThreadID, m.ID)), done, id, readers) + "#" + m.ID, nil
+	return saying(to, "undone", joined(ids), readers), nil
 }

@@ -5,15 +5,21 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"errors"
+	"mime/multipart"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 
+	"mailtree/maildir/attachment"
 	"mailtree/maildir/format"
 )
 
 // Each form is handled once: a second click gets the answer of the first one. The answer of every form is
-// the address of a view that says what was done (done) and offers to undo it.
+// the address of a view that says what was done (outcome) and offers to undo it.
 
 // formsKept is how many handled forms are remembered.
 const formsKept = 1000
@@ -65,8 +71,14 @@ func (f *forms) handleOnce(ctx context.Context, form formSum, do func() (string,
 	return first.to, first.err
 }
 
-// maxForm is the largest form in bytes: a message of the greatest size, escaped.
-const maxForm = 12 << 20
+// maxForm is the largest form in bytes without its files: a message of the greatest size, escaped.
+// maxUpload is the most bytes of its files.
+// inMemory is how many of these are held in memory; the rest are in temporary files.
+const (
+	maxForm   = 12 << 20
+	maxUpload = attachment.MaxTotal
+	inMemory  = 2 << 20
+)
 
 // write returns a handler that calls do for a form only if a page of this session has sent it, and only
 // once for each form. do returns the address that the browser shows next.
@@ -75,8 +87,12 @@ func (h *Page) write(do func(*view) (to string, err error)) func(*view) error {
 		if !v.Signed || !ownOrigin(v.r) {
 			return errNoWrite
 		}
-		v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
-		if err := v.r.ParseForm(); err != nil {
+		v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm+maxUpload)
+		err := v.r.ParseMultipartForm(inMemory)
+		if f := v.r.MultipartForm; f != nil {
+			defer f.RemoveAll() //nolint:errcheck // what is left lies with the system's temporary files
+		}
+		if err != nil && !errors.Is(err, http.ErrNotMultipart) {
 			v.fail(http.StatusBadRequest, "The form did not come whole, or is too large.")
 			return nil
 		}
@@ -93,17 +109,33 @@ func (h *Page) write(do func(*view) (to string, err error)) func(*view) error {
 			return do(v)
 		}
 		var to string
-		var err error
 		if form.Get("key") == "" {
 			to, err = handle()
 		} else {
-			to, err = h.forms.handleOnce(v.ctx(), sha256.Sum256([]byte(v.Path+"?"+form.Encode())), handle)
+			to, err = h.forms.handleOnce(v.ctx(), v.formSum(), handle)
 		}
 		if err != nil {
 			return err
 		}
 		return v.goTo(to)
 	}
+}
+
+// formSum returns the sum of a form: its fields, and the names and sizes of its files.
+func (v *view) formSum() formSum {
+	text := v.Path + "?" + v.r.PostForm.Encode()
+	for _, f := range v.uploads() {
+		text += "\n" + f.Filename + " " + strconv.FormatInt(f.Size, 10)
+	}
+	return sha256.Sum256([]byte(text))
+}
+
+// uploads returns the files of a form.
+func (v *view) uploads() []*multipart.FileHeader {
+	if v.r.MultipartForm == nil {
+		return nil
+	}
+	return v.r.MultipartForm.File["file"]
 }
 
 // CSRF returns the value that proves that a form comes from a view of this page.
@@ -117,63 +149,109 @@ func (v *view) CSRF() string {
 // FormKey returns the idempotency key of a form: a second click sends nothing.
 func (v *view) FormKey() string { return "page-" + rand.Text() }
 
-// done describes what the person has just done, as the address of a view says it.
-type done struct {
+// outcome describes what the person has just done, as the address of a view says it.
+type outcome struct {
 	Text    string
 	Undo    string   // the address that undoes it; "" if it cannot be undone
 	Readers []string // the agents who had read it
 	Told    bool     // the readers were told
+	Link    string   // to what was sent; "" for nothing
 }
 
-// dones are the parameters of an address that say what was done, and to which message.
-var dones = []struct {
-	name string
-	done
-}{
-	{"sent", done{Text: "Sent."}},
-	{"read", done{Text: "Marked as read."}},
-	{"unread", done{Text: "Marked as unread."}},
-	{"acknowledged", done{Text: "Acknowledged."}},
-	{"archived", done{Text: "Archived."}},
-	{"deleted", done{Text: "Deleted for everybody."}},
-	{"undone", done{Text: "Undone.", Told: true}},
-	{"released", done{Text: "Released."}},
-	{"freed", done{Text: "Released, and its holder is told."}},
+// didWhat and didID are the parameters of an address that say what was done, and to which messages, joined
+// with commas. dones are all parameters that tell of it.
+const (
+	didWhat = "did"
+	didID   = "of"
+)
+
+var dones = []string{didWhat, didID, "readers", "said", "by"}
+
+// didWords say what was done.
+var didWords = map[string]string{
+	"sent":         "Sent.",
+	"read":         "Marked as read.",
+	"unread":       "Marked as unread.",
+	"acknowledged": "Acknowledged.",
+	"archived":     "Archived.",
+	"settled":      "Done.",
+	"deleted":      "Deleted for everybody.",
+	"undone":       "Undone.",
+	"released":     "Released.",
+	"freed":        "Released, and its holder is told.",
 }
 
 // Done returns what the address says was done; nil for nothing.
-func (v *view) Done() *done {
+func (v *view) Done() *outcome {
 	if text := v.asked("said"); text != "" && hmac.Equal([]byte(v.asked("by")), []byte(v.page.signature("said", text))) {
-		return &done{Text: text}
+		return &outcome{Text: text}
 	}
-	for _, of := range dones {
-		if id := v.asked(of.name); id != "" {
-			d := of.done
-			d.Readers = names(v.asked("readers"))
-			switch of.name {
-			case "undone":
-			case "released":
-				d.Undo = v.at("claims", "undo")
-			default:
-				d.Undo = v.at("message", id, "undo")
-			}
-			return &d
+	what, of := v.asked(didWhat), v.asked(didID)
+	d := &outcome{Text: didWords[what], Readers: names(v.asked("readers"))}
+	switch what {
+	case "undone":
+		d.Told = true
+	case "released":
+		d.Undo = v.at("claims", "undo")
+	case "sent":
+		v.tellSent(d, of)
+		fallthrough
+	default:
+		d.Undo = v.at("message", of, "undo")
+	}
+	if d.Text == "" || of == "" {
+		return nil
+	}
+	if n := len(names(of)); n > 1 && what != "undone" && what != "released" {
+		d.Text = strings.TrimSuffix(d.Text, ".") + ": " + counted(n, "message") + "."
+	}
+	return d
+}
+
+// tellSent says who got a message, and whether it acknowledged the one that it answers.
+func (v *view) tellSent(d *outcome, id string) {
+	m, err := v.p.MessageHead(v.ctx(), id)
+	if err != nil || !v.Signed || m.From != v.Me {
+		return
+	}
+	to := slices.Concat(m.To, m.CC)
+	d.Link, d.Text = v.linkTo(m), "Sent to "+strings.Join(to, ", ")
+	if len(to) > 4 {
+		d.Text = "Sent to " + counted(len(to), "agent")
+	}
+	if m.InReplyTo != "" {
+		if of, err := v.box().Delivery(v.ctx(), m.InReplyTo); err == nil && of.AckRequired && of.Acked {
+			d.Text += ", acknowledged"
 		}
 	}
-	return nil
+	d.Text += "."
 }
 
 // saidAt returns an address with a signed sentence of ours, so that a link by someone else cannot put words
 // on a view.
 func (v *view) saidAt(path, text string) string {
-	return path + "?" + url.Values{"said": {text}, "by": {v.page.signature("said", text)}}.Encode()
+	return with(path, url.Values{"said": {text}, "by": {v.page.signature("said", text)}})
 }
 
 // saying returns an address with what was done to a message and who had read it.
-func saying(path, done, id string, readers []string) string {
-	q := url.Values{done: {id}}
+func saying(to, done, id string, readers []string) string {
+	q := url.Values{didWhat: {done}, didID: {id}}
 	if len(readers) > 0 {
 		q.Set("readers", joined(readers))
 	}
-	return path + "?" + q.Encode()
+	return with(to, q)
+}
+
+// with returns an address with further parameters.
+func with(to string, q url.Values) string {
+	to, anchor, anchored := strings.Cut(to, "#")
+	sign := "?"
+	if strings.Contains(to, "?") {
+		sign = "&"
+	}
+	to += sign + q.Encode()
+	if anchored {
+		to += "#" + anchor
+	}
+	return to
 }

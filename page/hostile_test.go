@@ -3,6 +3,7 @@ package page_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -117,7 +118,7 @@ func inert(t *testing.T, what, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	forms := []string{"", "/p/"}
+	forms, compose := []string{"", "/p/"}, []string{"to", "subject"}
 	for n := range doc.Descendants() {
 		if n.Type != html.ElementNode {
 			continue
@@ -130,13 +131,14 @@ func inert(t *testing.T, what, text string) {
 			value := strings.ToLower(strings.TrimSpace(a.Val))
 			local := strings.HasPrefix(value, "/") || strings.HasPrefix(value, "#") || strings.HasPrefix(value, "?")
 			switch {
-			case strings.HasPrefix(a.Key, "on"), a.Key == "style", a.Key == "srcdoc", a.Key == "http-equiv", a.Key == "autofocus":
+			case strings.HasPrefix(a.Key, "on"), a.Key == "style", a.Key == "srcdoc", a.Key == "http-equiv",
+				a.Key == "autofocus" && !slices.Contains(compose, n.Attr[0].Val):
 				t.Errorf("%s: %s has %s=%q", what, n.Data, a.Key, a.Val)
 			case a.Key == "srcset", a.Key == "src" && value != "/static/script.js" && (n.Data != "img" || !ownFile.MatchString(a.Val)), a.Key == "action" && !strings.HasPrefix(value, forms[1]):
 				t.Errorf("%s: %s has %s=%q", what, n.Data, a.Key, a.Val)
 			case a.Key == "href" && !local && !strings.HasPrefix(value, "http://") && value != "":
 				t.Errorf("%s: %s has %s=%q", what, n.Data, a.Key, a.Val)
-			case a.Key == "href" && n.Data == "link" && value != "/static/style.css":
+			case a.Key == "href" && n.Data == "link" && value != "/static/style.css" && value != "/static/icon.svg":
 				t.Errorf("%s: the style is %q", what, a.Val)
 			}
 		}

@@ -168,7 +168,7 @@ func (s *story) foreign(path, text string) {
 // views are all views of the story's project, each with something to show.
 func (s *story) views() []string {
 	return []string{
-		"/", "/inbox", "/inbox?all=1", "/threads", "/thread/users-api", "/search", "/search?q=users", "/search?q=zirconium", "/compose",
+		"/", "/inbox", "/threads", "/thread/users-api", "/search", "/search?q=users", "/search?q=zirconium", "/compose",
 		"/agents", "/claims", "/activity", "/problems", "/nothing", "/message/" + s.asked + "/history",
 	}
 }

@@ -57,9 +57,10 @@ type Page struct {
 
 	forms forms
 
-	mu    sync.Mutex
-	links map[string]link // by their codes
-	due   map[mailbox]*keptDue
+	mu     sync.Mutex
+	links  map[string]link // by their codes
+	waits  map[mailbox]*keptWaits
+	undone []undoneDraft // the texts that were lately taken back, the oldest first
 
 	memory *semaphore.Weighted // memory for answers: mostHeld
 }
@@ -81,7 +82,7 @@ func New(cfg Config) *Page {
 		mux:    http.NewServeMux(),
 		forms:  forms{by: map[formSum]*handling{}},
 		links:  map[string]link{},
-		due:    map[mailbox]*keptDue{},
+		waits:  map[mailbox]*keptWaits{},
 		memory: semaphore.NewWeighted(mostHeld),
 	}
 	h.mount()
@@ -95,7 +96,7 @@ func (h *Page) mount() {
 	for path, show := range map[string]func(*view) error{
 		"GET /{$}":                               h.projects,
 		"GET /p/{project}/{$}":                   h.waiting,
-		"GET /p/{project}/inbox":                 h.inbox,
+		"GET /p/{project}/inbox":                 h.all,
 		"GET /p/{project}/threads":               h.threads,
 		"GET /p/{project}/search":                h.search,
 		"GET /p/{project}/thread/{id}":           h.thread,
@@ -108,6 +109,7 @@ func (h *Page) mount() {
 		"GET /p/{project}/activity":              h.activity,
 		"GET /p/{project}/problems":              h.problemsView,
 		"POST /p/{project}/send":                 h.sending,
+		"POST /p/{project}/done":                 h.write(h.done),
 		"POST /p/{project}/message/{id}/mark":    h.write(h.mark),
 		"POST /p/{project}/message/{id}/undo":    h.write(h.undo),
 		"POST /p/{project}/agents/{agent}/nudge": h.write(h.nudge),
@@ -126,8 +128,12 @@ func (h *Page) mount() {
 	h.mux.Handle("/", h.view(pieceBytes, func(*view) error { return errNoView }))
 }
 
-// errNoView says that the page has no view at an address.
-var errNoView = errors.New("there is no page here")
+// errNoView says that the page has no view at an address, errNoProject that the store has no project of that
+// name.
+var (
+	errNoView    = errors.New("there is no page here")
+	errNoProject = errors.New("there is no such project")
+)
 
 // ServeHTTP answers one request.
 func (h *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
@@ -198,6 +204,9 @@ func (v *view) findProject() error {
 		return nil
 	}
 	p, err := v.page.cfg.Store.Project(v.ctx(), slug)
+	if errors.Is(err, maildir.ErrNotFound) {
+		return errNoProject // the store's words are for a terminal
+	}
 	if err != nil {
 		return err
 	}
@@ -217,6 +226,8 @@ func (v *view) reason(err error) (status int, text string) {
 	switch {
 	case errors.Is(err, errNoView):
 		return http.StatusNotFound, "There is no page here."
+	case errors.Is(err, errNoProject):
+		return http.StatusNotFound, "There is no such project here."
 	case errors.Is(err, errNoWrite):
 		return http.StatusForbidden, "Reading needs no more than this page; " + err.Error() + "."
 	case errors.Is(err, errNoText):

@@ -2,12 +2,12 @@ package page
 
 import (
 	"cmp"
+	"context"
 	"encoding/xml"
 	"fmt"
 	"html/template"
 	"net/http"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"time"
 
@@ -15,6 +15,7 @@ import (
 	"mailtree/maildir/attachment"
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
+	"mailtree/maildir/markdown"
 )
 
 // threadSize is how many messages of a thread one view shows.
@@ -25,7 +26,8 @@ type threadShown struct {
 	Subject  string // of the first message
 	Messages []messageShown
 	Earlier  bool        // there are earlier messages
-	Next     string      // cursor of the next messages; "" at the end
+	Later    string      // cursor of the next messages; "" at the end
+	Urgent   string      // the importance of a message that is new or asks for something; "" for normal
 	Reply    *draftShown // the form below; nil for none
 }
 
@@ -34,9 +36,36 @@ type messageShown struct {
 	index.MessageRow
 	HTML   template.HTML   // "": show Body as it is written
 	Mine   *index.Delivery // nil if it is not in the person's inbox, or without a session
-	Depth  int             // how many of the messages shown above it form its chain of replies
+	Depth  int             // how many answers on its chain of replies are one of several to the same message
+	Open   bool            // not folded to a line
 	Status string          // presence of its sender
 }
+
+// at returns when the newest message was created.
+func (t *threadShown) at() (at time.Time) {
+	for i := range t.Messages {
+		at = t.Messages[i].Created
+	}
+	return at
+}
+
+// row returns the thread's row in the list.
+func (t *threadShown) row() maildir.WaitingThread {
+	last := &t.Messages[len(t.Messages)-1]
+	return maildir.WaitingThread{
+		Thread:   t.ID,
+		Message:  last.ID,
+		Subject:  t.Subject,
+		People:   []string{last.From},
+		Line:     t.Line(*last),
+		Messages: len(t.Messages),
+		Files:    len(last.Attachments),
+		At:       last.Created,
+	}
+}
+
+// Line returns the beginning of a message's text in one line.
+func (t *threadShown) Line(m messageShown) string { return markdown.PlainText(m.Body) }
 
 // threadPage reads one page of the thread in the address.
 func (v *view) threadPage() (*maildir.ThreadPage, error) {
@@ -63,49 +92,161 @@ func (h *Page) thread(v *view) error {
 	if page.Note != nil { // the address named a message of the thread
 		return v.goTo(v.at("thread", page.Thread))
 	}
+	if err := v.in("thread", "Thread"); err != nil {
+		return err
+	}
 	shown := threadShown{ID: page.Thread, Earlier: v.asked("after") != ""}
-	agents, err := v.p.Agents(v.ctx())
+	answers, asks, waits, err := v.fold(&shown, page)
 	if err != nil {
 		return err
+	}
+	if page.Next != 0 {
+		shown.Later = strconv.FormatInt(page.Next, 10)
+	}
+	var open *threadShown
+	if answers != nil {
+		open = &shown
+		v.Title, shown.Subject = shown.Messages[0].Subject, shown.Messages[0].Subject
+		for i := range shown.Messages {
+			if shown.Messages[i].ID == v.asked("reply") {
+				answers = &shown.Messages[i]
+				answers.Open = true
+			}
+		}
+		form, err := v.replyTo(&answers.MessageRow)
+		if err != nil {
+			return err
+		}
+		form.Asks, form.Waits, shown.Reply = asks, waits, form
+	}
+	if err := v.lay(open); err != nil {
+		return err
+	}
+	if v.opens() {
+		v.readAll(&shown)
+	}
+	return v.show("thread", &shown)
+}
+
+// fold fills in the messages of a thread: those that are new, or ask for something, and the newest are
+// open. It returns the message that an answer of the person answers: the newest that asks them for something,
+// or that they got or wrote, or the newest; nil if there is none. asks says that one asks the person for an
+// acknowledgement, waits that one asks for anything.
+func (v *view) fold(shown *threadShown, page *maildir.ThreadPage) (answers *messageShown, asks, waits bool, err error) {
+	agents, err := v.p.Agents(v.ctx())
+	if err != nil {
+		return nil, false, false, err
 	}
 	status := map[string]string{}
 	for _, a := range agents {
 		status[a.Name] = a.Status
 	}
-	depth := map[string]int{}
+	children, depth := map[string]int{}, map[string]int{}
+	for i := range page.Messages {
+		children[page.Messages[i].InReplyTo]++
+	}
 	for i := range page.Messages {
 		m := &page.Messages[i]
-		if d, ok := depth[m.InReplyTo]; ok {
-			depth[m.ID] = d + 1
-		} else {
-			depth[m.ID] = 0
+		above, ok := depth[m.InReplyTo]
+		if ok && children[m.InReplyTo] > 1 {
+			above++
 		}
-		one := messageShown{
+		depth[m.ID] = min(above, 3)
+		shown.Messages = append(shown.Messages, messageShown{
 			MessageRow: *m,
 			HTML:       bodyHTML(m),
-			Depth:      min(depth[m.ID], 3),
+			Depth:      depth[m.ID],
+			Open:       i == len(page.Messages)-1,
 			Mine:       page.Own[m.ID],
 			Status:     status[m.From],
+		})
+	}
+	wrote := false
+	for i := len(shown.Messages) - 1; i >= 0; i-- {
+		m := &shown.Messages[i]
+		wrote = wrote || m.From == v.Me
+		d := m.Mine
+		got := d != nil && !d.Archived && d.Kind != index.KindSent
+		ask := got && m.AckRequired && !d.Acked
+		wait := ask || got && !wrote && !d.Acked && d.Kind == "to" && m.IsQuestion()
+		m.Open = m.Open || wait || got && !d.Read
+		if answers == nil && (got || wrote) || wait && !waits {
+			answers = m
 		}
-		shown.Messages = append(shown.Messages, one)
-	}
-	if page.Next != 0 {
-		shown.Next = strconv.FormatInt(page.Next, 10)
-	}
-	title := "Thread"
-	if n := len(shown.Messages); n > 0 {
-		title = shown.Messages[0].Subject
-		chosen := func(m messageShown) bool { return m.ID == v.asked("reply") }
-		i := slices.IndexFunc(shown.Messages, chosen)
-		if i < 0 {
-			i = n - 1
+		asks, waits = asks || ask, waits || wait
+		if urgent(m.Importance) && m.Open && got && shown.Urgent != "urgent" {
+			shown.Urgent = m.Importance
 		}
-		shown.Subject, shown.Reply = title, &draftShown{view: v, ReplyTo: &shown.Messages[i].MessageRow}
 	}
-	if err := v.in("threads", title); err != nil {
-		return err
+	if n := len(shown.Messages); answers == nil && n > 0 {
+		answers = &shown.Messages[n-1]
 	}
-	return v.show("thread", shown)
+	return answers, asks, waits, nil
+}
+
+// opens reports whether a person opens the view: a browser of theirs follows a link or a form of this page
+// to show it. A prefetch, a request of the script, and a program that copies the cookie are no opening, and
+// no other site can make one. What follows "mark as unread" or an undo is none either.
+func (v *view) opens() bool {
+	h := v.r.Header
+	return v.Signed && v.r.Method == http.MethodGet && h.Get(fragmentHeader) == "" &&
+		h.Get("Sec-Fetch-Site") == "same-origin" && h.Get("Sec-Fetch-Mode") == "navigate" &&
+		h.Get("Sec-Purpose") == "" && h.Get("Purpose") == "" && v.asked(didWhat) != "undone"
+}
+
+// readAll marks what the view shows as read.
+func (v *view) readAll(shown *threadShown) {
+	ctx := format.Through(context.WithoutCancel(v.ctx()), format.DoorPage)
+	for i := range shown.Messages {
+		d := shown.Messages[i].Mine
+		if d == nil || d.Read || d.Kind == index.KindSent {
+			continue
+		}
+		const read = true
+		if _, err := v.box().SetRead(ctx, d.ID, read); err != nil {
+			v.page.cfg.Log.Warn("page: what is shown stays unread", "id", d.ID, "error", err)
+			return
+		}
+		d.Read = true
+	}
+}
+
+// Heard says in a phrase how far the others who got a message are with it; "" if nobody else got it.
+func (v *view) Heard(m messageShown) string {
+	all, read, acked, lost := 0, 0, 0, 0
+	for i := range m.Receipts {
+		r := &m.Receipts[i]
+		if r.Agent == v.Me || r.Agent == m.From {
+			continue
+		}
+		all++
+		switch {
+		case r.Acked:
+			acked++
+			read++
+		case r.Read:
+			read++
+		case r.Status == "" && !r.Delivered:
+			lost++
+		}
+	}
+	of := func(n int, did string) string {
+		if all == 1 {
+			return did
+		}
+		return did + " by " + strconv.Itoa(n) + " of " + strconv.Itoa(all)
+	}
+	switch {
+	case all == 0:
+		return ""
+	case lost > 0:
+		return of(lost, "not delivered")
+	case acked > 0 && (acked == read || m.AckRequired):
+		return of(acked, "acknowledged")
+	case read > 0:
+		return of(read, "read")
+	}
+	return "not read yet"
 }
 
 // message redirects to a message in its thread.
@@ -116,6 +257,14 @@ func (h *Page) message(v *view) error {
 	}
 	return v.goTo(v.linkTo(m))
 }
+
+// linkTo returns the address of a message in its thread.
+func (v *view) linkTo(m *index.MessageRow) string {
+	return v.at("thread", cmp.Or(m.ThreadID, m.ID)) + "#" + m.ID
+}
+
+// LinkTo is linkTo for templates.
+func (v *view) LinkTo(m index.MessageRow) string { return v.linkTo(&m) }
 
 // raw shows a message's file as plain text. If the canonical file is gone it needs a session, because the
 // sender's copy names the bcc recipients.

@@ -29,7 +29,8 @@ type view struct {
 	Now     time.Time
 	Path    string // path of the address
 	Menu    menu
-	Live    bool // the script keeps it up to date
+	Desk    *desk // the list beside or instead of Data; nil for none
+	Live    bool  // the script keeps it up to date
 	Data    any
 
 	page    *Page
@@ -57,6 +58,29 @@ func (v *view) Projects() (all []*projectShown) {
 	}
 	return all
 }
+
+// Reads reports whether the list is beside something: a thread or a form.
+func (v *view) Reads() bool { return v.Section == "thread" || v.Section == "compose" }
+
+// WithArchived reports whether the list shows archived mail too.
+func (v *view) WithArchived() bool { return v.asked("archived") != "" }
+
+// Sought is what the address searches for.
+func (v *view) Sought() string {
+	if v.Section != "search" {
+		return ""
+	}
+	return v.asked("q")
+}
+
+// inRow is a view with a row of its list.
+type inRow struct {
+	*view
+	Row rowShown
+}
+
+// Row returns the view for a row of its list.
+func (v *view) Row(r rowShown) inRow { return inRow{v, r} }
 
 // in fills in the fields that every view of a project shows.
 func (v *view) in(section, title string) error {
@@ -109,6 +133,8 @@ var functions = template.FuncMap{
 	"either":  func(a, b string) string { return firstOf(a, b) },
 	"same":    sameSubject,
 	"counted": counted,
+	"urgent":  urgent,
+	"names":   func(all []string) string { return strings.Join(all, ", ") },
 	"anchor":  claimAnchor,
 	"thumb":   thumbnail,
 	"inwords": inWords,
@@ -147,7 +173,7 @@ func parseTemplates() map[string]*template.Template {
 	base := template.Must(template.New("base").Funcs(functions).ParseFS(sources, "templates/base.html", "templates/parts.html"))
 	all := map[string]*template.Template{}
 	for _, name := range []string{
-		"refused", "projects", "waiting", "inbox", "threads", "search", "thread", "compose", "reply", "agents", "claims", "activity",
+		"refused", "projects", "waiting", "threads", "search", "thread", "compose", "reply", "agents", "claims", "activity",
 		"problems", "history",
 	} {
 		all[name] = template.Must(template.Must(base.Clone()).ParseFS(sources, "templates/"+name+".html"))

@@ -1,8 +1,12 @@
 package page
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -10,41 +14,273 @@ import (
 	"mailtree/maildir/index"
 )
 
-// item is one thing that waits for the person.
-type item struct {
-	Kind  string // mail, ask, owed, stopped, asleep, problem: decides how it looks
-	Who   string
-	What  string
-	Why   string // what is asked for
-	At    time.Time
-	Link  string
-	Agent string // the agent to nudge and to write to; "" for none
-}
-
-// waitingShown is what has happened since the person last looked.
-type waitingShown struct {
-	Looked time.Time // zero: unknown
+// desk is the list of the person's mail: what waits, and below it the mail that was read before. Wide
+// windows show it beside a thread.
+type desk struct {
+	Groups []group
+	Rest   []rowShown // threads of which nothing waits, newest first
+	Older  string     // cursor of the mail before Rest; "" at the end
+	All    bool       // this is the view of all mail: without Groups
+	Open   string     // the thread beside the list; "" for none
+	Next   string     // the thread to show after Open; "" for none
+	Looked time.Time  // zero: unknown
 	News   *maildir.News
 }
 
-// waitingMost is the most things of one kind that the first view shows.
-const waitingMost = 50
+// group is a part of the list.
+type group struct {
+	ID, Title string
+	Rows      []rowShown
+}
 
-// waiting shows what waits for the person, as the menu counts it: unread mail, acknowledgements to give and
-// to get, questions, agents that claims have stopped, agents with mail that no session can be woken for,
-// and invalid files.
+// Count is how many of the threads wait: one that is being read stays beside them.
+func (g group) Count() (n int) {
+	for _, r := range g.Rows {
+		n += min(r.Waiting, 1)
+	}
+	return n
+}
+
+// rowShown is one thread in the list.
+type rowShown struct {
+	maildir.WaitingThread
+	Link  string
+	Waits bool // the person can say that it is done
+}
+
+// waiting shows what waits for the person, and since they last looked what has happened.
 func (h *Page) waiting(v *view) error {
 	if err := v.in("waiting", "Waiting for you"); err != nil {
 		return err
 	}
-	shown := waitingShown{Looked: v.lastLooked()}
-	if !shown.Looked.IsZero() {
+	if err := v.lay(nil); err != nil {
+		return err
+	}
+	v.Desk.Looked = v.lastLooked()
+	if !v.Desk.Looked.IsZero() {
 		var err error
-		if shown.News, err = v.p.Since(v.ctx(), shown.Looked); err != nil {
+		if v.Desk.News, err = v.p.Since(v.ctx(), v.Desk.Looked); err != nil {
 			return err
 		}
 	}
-	return v.show("waiting", shown)
+	return v.show("waiting", nil)
+}
+
+// restMost is how many messages that were read before the list shows, and a page of all mail.
+const restMost = 30
+
+// all shows the person's inbox: all mail but what is archived, or with it.
+func (h *Page) all(v *view) error {
+	if err := v.in("waiting", "All mail"); err != nil {
+		return err
+	}
+	v.Desk = &desk{All: true}
+	if err := v.layRest(index.InboxQuery{Archived: v.asked("archived") != ""}); err != nil {
+		return err
+	}
+	return v.show("waiting", nil)
+}
+
+// lay fills in the list. A thread that is open beside it and was new stays in its place while it is read.
+func (v *view) lay(open *threadShown) error {
+	d, w := &desk{}, v.Menu.Waits
+	v.Desk = d
+	fresh := w.New
+	if open != nil {
+		d.Open = open.ID
+		is := func(t maildir.WaitingThread) bool { return t.Thread == open.ID }
+		if v.asked(isNew) != "" && !slices.ContainsFunc(slices.Concat(w.Answer, w.New), is) {
+			at := slices.IndexFunc(fresh, func(t maildir.WaitingThread) bool { return !urgent(t.Importance) && t.At.Before(open.at()) })
+			if at < 0 {
+				at = len(fresh)
+			}
+			fresh = slices.Insert(slices.Clone(fresh), at, open.row())
+		}
+	}
+	for _, of := range []struct {
+		id, title string
+		threads   []maildir.WaitingThread
+	}{{"answer", "Wants an answer", w.Answer}, {"new", "New", fresh}, {"owed", "You wait for", w.Owed}} {
+		if len(of.threads) > 0 {
+			d.Groups = append(d.Groups, group{of.id, of.title, v.rows(of.threads, of.id)})
+		}
+	}
+	d.Next = nextOf(slices.Concat(w.Answer, fresh), d.Open)
+	return v.layRest(index.InboxQuery{})
+}
+
+// isNew is the parameter of a thread's address that keeps the thread among the new mail.
+const isNew = "new"
+
+func urgent(importance string) bool { return importance == "urgent" || importance == "high" }
+
+// row returns the row of a thread in a group of the list.
+func (v *view) row(t maildir.WaitingThread, group string) rowShown {
+	link := v.at("thread", t.Thread)
+	if group == "new" {
+		link += "?" + isNew + "=1"
+	}
+	return rowShown{WaitingThread: t, Link: link + "#" + t.Message, Waits: t.Waiting > 0 && group != "owed"}
+}
+
+func (v *view) rows(threads []maildir.WaitingThread, group string) (all []rowShown) {
+	for _, t := range threads {
+		all = append(all, v.row(t, group))
+	}
+	return all
+}
+
+// layRest adds a page of the inbox by threads, without those that the list has already.
+func (v *view) layRest(q index.InboxQuery) error {
+	d, has := v.Desk, map[string]bool{}
+	for _, g := range d.Groups {
+		for _, r := range g.Rows {
+			has[r.Thread] = true
+		}
+	}
+	q.Before, _ = strconv.ParseInt(v.asked("before"), 10, 64)
+	q.Limit = restMost
+	page, err := v.myInbox(q)
+	if err != nil {
+		return err
+	}
+	for i := range page.Messages {
+		m := &page.Messages[i]
+		t := maildir.WaitingThread{
+			Thread:     cmp.Or(m.ThreadID, m.ID),
+			Message:    m.ID,
+			Subject:    m.Subject,
+			People:     []string{m.From},
+			Importance: m.Importance,
+			Files:      len(m.Attachments),
+			At:         m.Created,
+		}
+		if !has[t.Thread] && (m.Read || d.All) {
+			d.Rest = append(d.Rest, v.row(t, ""))
+		}
+		has[t.Thread] = true
+	}
+	if page.Next != 0 {
+		d.Older = strconv.FormatInt(page.Next, 10)
+	}
+	return nil
+}
+
+// myInbox returns a page of the person's inbox. It is empty if the person has written nothing yet, because
+// then they are not an agent of the project.
+func (v *view) myInbox(q index.InboxQuery) (*maildir.InboxPage, error) {
+	const leaveUnread = false
+	q.Agent, q.Peek = v.Me, true
+	page, err := v.p.Box(q.Agent, v.origin()).Inbox(v.ctx(), q, leaveUnread, maildir.Waiting{})
+	if v.Me == "" || errors.Is(err, maildir.ErrNotFound) {
+		return &maildir.InboxPage{}, nil
+	}
+	return page, err
+}
+
+// nextOf returns the thread after one of a list, or the first one; "" if there is no other.
+func nextOf(list []maildir.WaitingThread, thread string) string {
+	at := slices.IndexFunc(list, func(t maildir.WaitingThread) bool { return t.Thread == thread })
+	for _, t := range slices.Concat(list[at+1:], list) {
+		if t.Thread != thread {
+			return t.Thread
+		}
+	}
+	return ""
+}
+
+// nextAfter returns the address of the thread to show after some were dealt with: the one that the form
+// names if it still waits, or the first one that waits, or otherwise.
+func (v *view) nextAfter(threads []string, otherwise string) (string, error) {
+	w, err := v.box().Waits(v.ctx())
+	if err != nil {
+		return "", err
+	}
+	all := slices.DeleteFunc(slices.Concat(v.rows(w.Answer, "answer"), v.rows(w.New, "new")), func(r rowShown) bool {
+		return slices.Contains(threads, r.Thread)
+	})
+	if len(all) == 0 {
+		return otherwise, nil
+	}
+	at := slices.IndexFunc(all, func(r rowShown) bool { return r.Thread == v.r.PostForm.Get("next") })
+	return all[max(at, 0)].Link, nil
+}
+
+// done says that the person is done with threads: it acknowledges what asks for it, marks the rest as read,
+// and archives questions that they have not answered.
+func (h *Page) done(v *view) (to string, err error) {
+	form := v.r.PostForm
+	var ids []string
+	did := ""
+	for _, thread := range form["thread"] {
+		page, err := v.p.ThreadPage(v.ctx(), index.ThreadQuery{Thread: thread, Agent: v.Me, Limit: threadSize, Newest: true})
+		if err != nil {
+			return "", err
+		}
+		wrote := -1 // the person's last message
+		for i := range page.Messages {
+			if page.Messages[i].From == v.Me {
+				wrote = i
+			}
+		}
+		for i := range page.Messages {
+			as, err := v.settle(page.Own[page.Messages[i].ID], i > wrote)
+			if err != nil {
+				return "", err
+			}
+			if as == "" {
+				continue
+			}
+			ids = append(ids, page.Messages[i].ID)
+			if did == "" || did == as {
+				did = as
+			} else {
+				did = "settled"
+			}
+		}
+	}
+	to = v.back()
+	if at := form.Get("at"); at != "" && slices.Contains(form["thread"], at) {
+		if to, err = v.nextAfter(form["thread"], v.at()); err != nil {
+			return "", err
+		}
+	}
+	if len(ids) == 0 {
+		return to, nil
+	}
+	return saying(to, did, joined(ids), nil), nil
+}
+
+// settle does to a message in the person's inbox what it waits for, and returns what that was; "" for
+// nothing. d may be nil. last says that the person has written nothing after it.
+func (v *view) settle(d *index.Delivery, last bool) (as string, err error) {
+	switch {
+	case d == nil || d.Archived || d.Kind == index.KindSent:
+	case d.AckRequired && !d.Acked:
+		_, err = v.box().Acknowledge(v.ctx(), d.ID)
+		as = "acknowledged"
+	case last && !d.Acked && d.Kind == "to" && d.IsQuestion():
+		_, err = v.box().Archive(v.ctx(), d.ID)
+		as = "archived"
+	case !d.Read:
+		const read = true
+		_, err = v.box().SetRead(v.ctx(), d.ID, read)
+		as = "read"
+	}
+	return as, err
+}
+
+// back returns the address of the view that a form was in, or of the list.
+func (v *view) back() string {
+	from, err := url.Parse(v.r.Referer())
+	if err != nil || from.Host != v.r.Host || len(from.Path) < len(v.at()) || from.Path[:len(v.at())] != v.at() {
+		return v.at()
+	}
+	q := from.Query()
+	for _, name := range dones {
+		q.Del(name)
+	}
+	return (&url.URL{Path: from.Path, RawPath: from.RawPath, RawQuery: q.Encode()}).String()
 }
 
 // awayAfter is how long a person must be inactive to count as having been away.
@@ -78,131 +314,10 @@ func (v *view) lastLooked() (looked time.Time) {
 	return time.Unix(before, 0)
 }
 
-func (v *view) waitingMail(page *maildir.InboxPage) (all []item) {
-	for i := range page.Messages {
-		d := &page.Messages[i]
-		why := ""
-		switch {
-		case d.AckRequired:
-			why = "asks for an acknowledgement"
-		case d.IsQuestion():
-			why = "asks for an answer"
-		case d.Importance == "urgent" || d.Importance == "high":
-			why = d.Importance
-		}
-		all = append(all, v.mailItem("mail", d, d.From, why))
-	}
-	return all
-}
-
-// waitingAcks lists acknowledgements that the person has read about and not given, and those that others
-// owe.
-func (v *view) waitingAcks() (all []item, err error) {
-	page, err := v.myInbox(index.InboxQuery{AwaitingAck: true, Limit: waitingMost})
-	if err != nil {
-		return nil, err
-	}
-	for i := range page.Messages {
-		d := &page.Messages[i]
-		switch {
-		case d.Kind == index.KindSent:
-			all = append(all, v.mailItem("owed", d, firstOf(append(d.To, d.CC...)...), "has not acknowledged"))
-		case d.Read: // else it is listed as mail
-			all = append(all, v.mailItem("ask", d, d.From, "asks for an acknowledgement"))
-		}
-	}
-	return all, nil
-}
-
-func (v *view) waitingQuestions() (all []item, err error) {
-	if v.Me == "" {
-		return nil, nil
-	}
-	open, err := v.box().Questions(v.ctx())
-	for i := range open {
-		if d := &open[i]; !d.AckRequired { // else it is listed as an acknowledgement
-			all = append(all, v.mailItem("ask", d, d.From, "asks for an answer"))
-		}
-	}
-	return all, err
-}
-
-// waitingStops lists the agents that claims of others have stopped.
-func (v *view) waitingStops() (all []item, err error) {
-	stops, err := v.p.Stops(v.ctx())
-	for _, s := range stops {
-		c := s.By[0].Claim
-		why := ""
-		if more := len(s.By) - 1; more > 0 {
-			why = "and by " + counted(more, "other claim")
-		}
-		all = append(all, item{
-			Kind: "stopped",
-			Who:  firstOf(s.Agent, "Somebody"),
-			What: s.Doing + " stopped: " + c.Pattern + " is held by " + c.Agent,
-			Why:  why,
-			At:   s.At,
-			Link: v.at("claims") + "#" + claimAnchor(c.Path),
-		})
-	}
-	return all, err
-}
-
 // counted returns a number of things in words.
 func counted(n int, what string) string {
 	if n != 1 {
 		what += "s"
 	}
 	return strconv.Itoa(n) + " " + what
-}
-
-func (v *view) mailItem(kind string, d *index.Delivery, who, why string) item {
-	return item{
-		Kind: kind,
-		Who:  who,
-		What: d.Subject,
-		Why:  why,
-		At:   d.Created,
-		Link: v.linkTo(&d.MessageRow),
-	}
-}
-
-func (v *view) waitingAgents() (all []item, err error) {
-	asleep, err := v.p.Unwoken(v.ctx())
-	if err != nil {
-		return nil, err
-	}
-	for _, u := range asleep {
-		what := strconv.Itoa(u.Unread) + " unread for " + v.Age(u.Since)
-		why := "its sessions could not be woken"
-		switch {
-		case u.Never:
-			why = "it never was a session"
-		case u.Ended:
-			why = "all its sessions have ended"
-		}
-		all = append(all, item{
-			Kind:  "asleep",
-			Who:   u.Agent,
-			What:  what,
-			Why:   why,
-			At:    u.Since,
-			Link:  v.at("agents") + "#" + u.Agent,
-			Agent: u.Agent,
-		})
-	}
-	return all, nil
-}
-
-func (v *view) waitingProblems() ([]item, error) {
-	if v.Menu.Broken == 0 {
-		return nil, nil
-	}
-	return []item{{
-		Kind: "problem",
-		Who:  "Files",
-		What: counted(v.Menu.Broken, "file") + " cannot be read",
-		Why:  "other mail is not affected",
-		Link: v.at("problems"),
-	}}, nil
 }

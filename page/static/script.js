@@ -1,24 +1,29 @@
 // Swaps what has changed, keeps drafts, and knows the keys. Every view works without it.
 "use strict";
 (() => {
+  const $ = (what, of = document) => of.querySelector(what);
+  const $$ = (what, of = document) => [...of.querySelectorAll(what)];
   const stale = document.getElementById("stale");
   const say = (text) => { stale.textContent = text; stale.hidden = !text; };
+  const did = new URLSearchParams(location.search).get("did");
 
   // Live: the stream tells that something changed; the server renders the view again.
   // What only grows older is no change: times, and the bars of claims. Nor is what was opened here.
   const plain = (e) => e.outerHTML.replace(/<(time|svg)[^]*?<\/\1>| open=""| class="fresh"| fresh(?=")|value="page-\w+"/g, "");
   function grow(old, now) {
     for (const what of ["time", "svg"]) {
-      const fresh = [...now.querySelectorAll(what)];
-      [...old.querySelectorAll(what)].forEach((e, i) => { if (fresh[i] && fresh[i].outerHTML !== e.outerHTML) e.replaceWith(fresh[i]); });
+      const fresh = $$(what, now);
+      $$(what, old).forEach((e, i) => { if (fresh[i] && fresh[i].outerHTML !== e.outerHTML) e.replaceWith(fresh[i]); });
     }
   }
+  const typed = "input:not([type=hidden],[type=checkbox]),textarea,select";
   const busy = (e) => {
     const s = getSelection();
-    return e.querySelector("details[open]") || (e.contains(document.activeElement) && document.activeElement.matches("input,textarea,select")) ||
+    return $("details[open]:not(.fold)", e) || (e.contains(document.activeElement) && document.activeElement.matches(typed)) ||
       (!s.isCollapsed && e.contains(s.anchorNode));
   };
-  let running = false, again = false, tick = "1";
+  const scrolled = (e) => Math.max(scrollY, e.closest(".pane")?.scrollTop || 0) > 100 && !$("article", e);
+  let running = false, again = false, tick = "1", away = false;
   async function refresh(force) {
     if (running) { again = true; return; }
     running = true;
@@ -27,30 +32,36 @@
       if (!res.ok) throw new Error(res.status);
       const fresh = new DOMParser().parseFromString(await res.text(), "text/html");
       let held = false, news = 0;
-      for (const old of document.querySelectorAll("[data-live]")) {
+      for (const old of $$("[data-live]")) {
         const now = fresh.getElementById(old.id);
         if (!now) continue;
         if (plain(now) === plain(old)) { grow(old, now); continue; }
-        if (!force && old.id !== "menu" && (busy(old) || (scrollY > 100 && !old.querySelector("article")))) { held = true; news += added(old, now); continue; }
+        if (old.id === "reply" && (busy(old) || $("textarea", old)?.value)) continue; // what is written stays as it is
+        if (!force && old.id !== "menu" && (busy(old) || (scrolled(old) && added(old, now)))) { held = true; news += added(old, now); continue; }
         swap(old, now);
       }
       held ? offer(news) : say("");
+      document.title = document.title.replace(/^(\(\d+\) )?/, ($("#menu b")?.textContent || "").replace(/.+/, "($&) "));
     } catch { say("This page is stale: the server does not answer."); }
     running = false;
     if (again) { again = false; setTimeout(refresh, 1000); }
   }
-  const places = (e) => [...e.querySelectorAll("li,article,tr")];
-  function swap(old, now) {
-    const before = new Set(places(old).map(plain));
-    const link = document.activeElement && old.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
-    old.replaceWith(now);
-    if (before.size && old.id !== "menu") for (const e of places(now)) if (!before.has(plain(e))) e.classList.add("fresh");
-    if (link) [...now.querySelectorAll("a")].find((a) => a.getAttribute("href") === link)?.focus({ preventScroll: true });
-  }
-  const name = (e) => e.id || e.querySelector("a")?.getAttribute("href");
+  const row = (e) => e?.dataset?.t || e?.getAttribute?.("href") || e?.id;
+  const name = (e) => (e.id || row($("a", e)) || $("details", e)?.id) + ($("time", e)?.dateTime || "");
+  const places = (e) => $$("li,article,tr", e);
   function added(old, now) {
     const before = new Set(places(old).map(name));
     return places(now).filter((e) => !before.has(name(e))).length;
+  }
+  // swap keeps the focus, what is open and what is selected.
+  function swap(old, now) {
+    const before = new Set(places(old).map(name)), f = old.contains(document.activeElement) && document.activeElement;
+    const what = f && (f.matches("article") ? "article" : "a"), at = f && $$(what, old).indexOf(f), is = f && (row(f) || name(f));
+    for (const e of $$("details[id]", old)) { const n = now.querySelector("#" + CSS.escape(e.id)); if (n) n.open = e.open; }
+    for (const e of $$(":checked[name=thread]", old)) for (const n of $$("[name=thread]", now)) n.checked ||= n.value === e.value;
+    old.replaceWith(now);
+    if (before.size && old.id !== "menu") for (const e of places(now)) if (!before.has(name(e))) e.classList.add("fresh");
+    if (f) { const all = $$(what, now); (all.find((e) => (row(e) || name(e)) === is) || all[Math.min(at, all.length - 1)])?.focus({ preventScroll: true }); }
   }
   function offer(n) {
     say(n ? n + " new. " : "Something has changed. ");
@@ -64,11 +75,12 @@
     let heard = Date.now(), source;
     const listen = () => {
       source = new EventSource(url);
-      source.onopen = () => { heard = Date.now(); tick = "1"; refresh(); };
+      source.onopen = () => { heard = Date.now(); tick = "1"; away = false; refresh(); };
       source.addEventListener("change", (e) => { heard = Date.now(); tick = e.data; refresh(); });
       source.addEventListener("beat", () => { heard = Date.now(); });
       source.onerror = () => {
-        say("This page is stale since " + new Date(heard).toLocaleTimeString() + ": the server does not answer. It tries again.");
+        away = true;
+        say("This page is stale since " + new Date(heard).toTimeString().slice(0, 5) + ": the server does not answer. It tries again.");
         if (source?.readyState === EventSource.CLOSED) setTimeout(() => source && listen(), 3000);
       };
     };
@@ -82,58 +94,106 @@
     setInterval(() => { if (source && Date.now() - heard > 60000) { source.close(); heard = Date.now(); listen(); } }, 15000);
   }
 
-  // Drafts: kept in the browser until the message was sent.
-  for (const form of document.querySelectorAll("form[data-draft]")) {
-    const name = "mailtree draft " + location.pathname.split("/")[2] + " " + form.dataset.draft;
-    const fields = [...form.elements].filter((e) => e.name && e.type !== "hidden");
-    try {
-      const kept = JSON.parse(localStorage.getItem(name) || "{}");
-      if (new URLSearchParams(location.search).has("sent") && !kept.open) localStorage.removeItem(name);
-      else for (const e of fields) if (kept[e.name] && !(e.value && e.name === "to")) e.type === "checkbox" ? (e.checked = true) : (e.value = kept[e.name]);
-    } catch { localStorage.removeItem(name); }
-    form.addEventListener("input", () => {
-      const kept = {};
-      for (const e of fields) if (e.type === "checkbox" ? e.checked : e.value) kept[e.name] = e.value;
-      localStorage.setItem(name, JSON.stringify(kept));
-    });
-    form.addEventListener("submit", () => sessionStorage.setItem("mailtree sending", name));
+  // Drafts: kept in the browser until the message was sent. What the server has filled in counts more.
+  const place = "mailtree draft " + location.pathname.split("/")[2] + " ";
+  const fields = (form) => [...form.elements].filter((e) => e.name && e.type !== "hidden" && e.type !== "file");
+  function keep(form) {
+    const kept = {};
+    for (const e of fields(form)) if (e.type === "checkbox" ? e.checked : e.value) kept[e.name] = e.value;
+    localStorage.setItem(place + form.dataset.draft, JSON.stringify(kept));
+    $(".kept", form).hidden = false;
   }
   const sending = sessionStorage.getItem("mailtree sending");
-  if (sending && new URLSearchParams(location.search).has("sent")) {
-    localStorage.removeItem(sending);
-    sessionStorage.removeItem("mailtree sending");
-    history.replaceState(null, "", location.pathname + location.hash);
-    for (const e of document.querySelectorAll("form[data-draft] textarea")) e.value = "";
+  if (sending && did === "sent") localStorage.removeItem(sending);
+  sessionStorage.removeItem("mailtree sending");
+  for (const form of $$("form[data-draft]")) {
+    if ($("textarea", form).value) { keep(form); continue; }
+    try {
+      const kept = JSON.parse(localStorage.getItem(place + form.dataset.draft) || "{}");
+      for (const e of fields(form)) if (kept[e.name] && !(e.value && e.name === "to" && form.dataset.draft === "new")) e.type === "checkbox" ? (e.checked = true) : (e.value = kept[e.name]);
+      $(".kept", form).hidden = !kept.body;
+    } catch { localStorage.removeItem(place + form.dataset.draft); }
+  }
+  document.addEventListener("input", (e) => {
+    const to = e.target;
+    if (to.list) { // a list completes a whole field: each entry begins with the names that are there
+      const before = to.value.slice(0, to.value.lastIndexOf(",") + 1);
+      for (const o of to.list.options) { o.dataset.n ||= o.value; o.value = before && before + " " + o.dataset.n || o.dataset.n; }
+    }
+    if (to.form?.dataset.draft) keep(to.form);
+  });
+  document.addEventListener("submit", (e) => {
+    if (away) { e.preventDefault(); say("Not sent: the server does not answer. Your text is kept here."); return; }
+    if (e.target.dataset.draft) sessionStorage.setItem("mailtree sending", place + e.target.dataset.draft);
+  });
+
+  // What was done is said once, for ten seconds and as long as somebody is at it.
+  const bar = $(".done");
+  if (bar) {
+    const at = new URL(location.href);
+    for (const p of ["did", "of", "readers", "said", "by", "again"]) at.searchParams.delete(p);
+    history.replaceState(null, "", at);
+    const hide = () => { bar.matches(":hover,:focus-within") ? setTimeout(hide, 10000) : (bar.hidden = true); };
+    setTimeout(hide, 10000);
   }
 
-  // What was done is said once: not again when the view is loaded again.
-  if (document.querySelector(".done")) history.replaceState(null, "", location.pathname + location.hash);
+  // Where one was: the row, after Back and after a row was done; how far the list was scrolled.
+  const seen = (e) => e.checkVisibility();
+  const rows = () => $$("main a.row").filter(seen);
+  const memory = "mailtree at " + location.pathname;
+  document.addEventListener("focusin", (e) => { if (e.target.matches("a.row")) sessionStorage.setItem(memory, JSON.stringify([row(e.target), rows().indexOf(e.target)])); });
+  const list = $(".pane.list"), far = "mailtree list " + location.pathname.split("/")[2];
+  addEventListener("pagehide", () => { if (list) sessionStorage.setItem(far, list.scrollTop); });
+  if (list) list.scrollTop = sessionStorage.getItem(far) || 0;
+  if (performance.getEntriesByType("navigation")[0]?.type === "back_forward" || bar) {
+    const [was, at] = JSON.parse(sessionStorage.getItem(memory) || "[0,-1]"), all = rows();
+    if (!location.hash || !bar) (all.find((e) => row(e) === was) || all[Math.min(at, all.length - 1)])?.focus();
+  }
+  $(".list [aria-current].row")?.scrollIntoView({ block: "nearest" });
 
-  // Keys, never with Ctrl, Alt or Cmd.
-  const stops = () => [...document.querySelectorAll("main a.row, main article.message")];
-  let at = -1, went = 0;
+  // Keys, never with Ctrl, Alt or Cmd; but Ctrl and Enter send.
+  const current = () => document.activeElement?.closest("article") || $("a.row", document.activeElement?.closest("li") || stale);
   function move(by) {
-    const all = stops();
-    if (!all.length) return;
-    at = Math.max(0, Math.min(all.length - 1, (at < 0 && by < 0 ? all.length : at) + by));
-    all[at].focus();
-    all[at].scrollIntoView({ block: "nearest" });
+    const now = current(), read = $$("article.message").filter(seen);
+    const all = now?.matches("article") || !rows().length ? read : rows();
+    const open = all.findIndex((e) => e.matches("[aria-current]")), at = now ? all.indexOf(now) : open;
+    const to = all[Math.max(0, Math.min(all.length - 1, (at < 0 && by < 0 ? all.length : at) + by))];
+    to?.focus();
+    to?.scrollIntoView({ block: "nearest" });
   }
-  const here = () => document.activeElement?.closest("article.message, li") || stops().at(-1) || document;
+  const pick = () => $("[name=thread]", document.activeElement?.closest("li") || stale);
+  function answer(only) {
+    const to = $("#reply #to"), one = $("#reply [data-author]");
+    if (only && one) { to.value = one.dataset.author; keep(to.form); }
+    document.getElementById("reply-body")?.focus();
+  }
   const keys = {
     j: () => move(1),
     k: () => move(-1),
-    o: () => document.activeElement?.matches("a.row") && document.activeElement.click(),
-    r: () => document.getElementById("reply-body")?.focus(),
-    e: () => (here().querySelector("[data-done]") || document.querySelector("[data-done]"))?.click(),
+    o: () => current()?.matches("a") ? current().click() : $("summary", current() || stale)?.click(),
+    x: () => pick()?.click(),
+    e: () => {
+      if (!$(":checked[name=thread]") && !pick()) return $("[data-done]")?.click();
+      if (!$(":checked[name=thread]")) pick().checked = true;
+      document.getElementById("done").requestSubmit();
+    },
+    r: () => answer(false),
+    R: () => answer(true),
+    c: () => $("header .write")?.click(),
+    z: () => $(".done button")?.click(),
     "/": () => document.getElementById("find")?.focus(),
-    "?": () => { const k = document.getElementById("keys"); k.open = !k.open; k.scrollIntoView(); },
-    g: () => { went = Date.now(); },
-    i: () => { if (Date.now() - went < 1500 && url) location.href = url.replace(/stream$/, "inbox"); },
+    "?": () => document.getElementById("keys").showModal(),
   };
   addEventListener("keydown", (e) => {
-    if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest("input,textarea,select") || !keys[e.key]) return;
+    const field = e.target.closest(typed);
+    if (e.key === "Enter" && (e.ctrlKey || e.metaKey) && field?.form?.dataset.draft) field.form.requestSubmit();
+    if (e.key === "Escape") { field?.blur(); $$("details.menu[open]").forEach((d) => { d.open = false; }); }
+    if (e.ctrlKey || e.metaKey || e.altKey || field || !keys[e.key] || $("dialog[open]")) return;
     e.preventDefault();
     keys[e.key]();
+  });
+  document.addEventListener("click", (e) => {
+    $$("details.menu[open]").forEach((d) => { if (!d.contains(e.target)) d.open = false; });
+    if (e.target.closest("[data-author]")) { e.preventDefault(); answer(true); }
   });
 })();

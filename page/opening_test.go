@@ -1,0 +1,133 @@
+package page_test
+
+import (
+	"bytes"
+	"mime/multipart"
+	"net/http"
+	"strings"
+	"testing"
+
+	"mailtree/maildir"
+	"mailtree/maildir/format"
+	"mailtree/page"
+)
+
+// TestOpening: a thread is read when a person opens it from the page, and by no other request.
+func TestOpening(t *testing.T) {
+	s := open(t, page.Config{Person: "pat"})
+	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "s", Body: "b"})
+	opened := []string{"Sec-Fetch-Site: same-origin", "Sec-Fetch-Mode: navigate"}
+	for _, c := range []struct {
+		what   string
+		by     *browser
+		head   []string
+		query  string
+		unread int
+	}{
+		{"a program", s.person(), nil, "", 1},
+		{"another site's link", s.person(), []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate"}, "", 1},
+		{"an image of the page", s.person(), []string{"Sec-Fetch-Site: same-origin", "Sec-Fetch-Mode: no-cors"}, "", 1},
+		{"a prefetch", s.person(), append([]string{"Sec-Purpose: prefetch"}, opened...), "", 1},
+		{"the script", s.person(), append([]string{"Mailtree-Fragment: 1"}, opened...), "", 1},
+		{"nobody's browser", s.browser(), opened, "", 1},
+		{"an undo", s.person(), opened, "?did=undone&of=" + sent.ID, 1},
+		{"a person", s.person(), opened, "", 0},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+s.base+"/thread/"+sent.ID+c.query, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range c.head {
+			name, value, _ := strings.Cut(line, ": ")
+			r.Header.Set(name, value)
+		}
+		if res, text := c.by.do(r); res.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s\n%s", c.what, res.Status, text)
+		}
+		if n := s.unread(); n != c.unread {
+			t.Errorf("%s: %d are unread", c.what, n)
+		}
+	}
+}
+
+// TestThread: what is read is folded, what asks and the newest are open; only the answers to a message that
+// has several are indented; a phrase says who has read it.
+func TestThread(t *testing.T) {
+	s := open(t, page.Config{})
+	first := s.send("Ann", maildir.Draft{To: []string{"pat", "Bob"}, Subject: "s", Body: "first", AckRequired: true})
+	answer := func(from, to string, d maildir.Draft) string {
+		t.Helper()
+		sent, err := s.p.Box(from, format.Origin{}).Reply(t.Context(), to, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sent.ID
+	}
+	second := answer("Bob", first.ID, maildir.Draft{Body: "second"})
+	b := s.person()
+	thread := s.base + "/thread/" + first.ID
+	text := b.see(thread)
+	contains(t, text, `id="f-`+first.ID+`" open`, `id="f-`+second+`" open`, "· acknowledged", `value="Ann, Bob"`, "data-done>Acknowledge")
+	if strings.Contains(text, "depth") {
+		t.Errorf("one answer is indented:\n%s", text)
+	}
+	third := answer("Bob", first.ID, maildir.Draft{Body: "third", To: []string{"Ann", "pat"}})
+	if _, err := s.p.Box("pat", format.Origin{}).Acknowledge(t.Context(), first.ID); err != nil {
+		t.Fatal(err)
+	}
+	text = b.see(thread)
+	contains(t, text, `id="f-`+first.ID+`">`, `id="f-`+second+`">`, `id="f-`+third+`" open`, "· not read yet", `value="Bob, Ann"`)
+	if n := strings.Count(text, "message depth1"); n != 2 {
+		t.Errorf("%d are indented:\n%s", n, text)
+	}
+	mine := answer("pat", third, maildir.Draft{Body: "mine", To: []string{"Bob"}})
+	contains(t, b.see(thread), `name="reply_to" value="`+mine+`"`, `value="Bob" required`)
+	contains(t, b.see(thread+"?reply="+first.ID), `name="reply_to" value="`+first.ID+`"`, `value="Ann, Bob" required`)
+}
+
+// TestFiles: files are sent along, up to the limits of attachments; a form that is larger than any of these
+// is refused.
+func TestFiles(t *testing.T) {
+	s := open(t, page.Config{})
+	b := s.person()
+	form := b.form(s.base + "/compose")
+	for name, value := range map[string]string{"to": "Ann", "subject": "Plan", "body": "b"} {
+		form.Set(name, value)
+	}
+	send := func(size int) (*http.Response, string) {
+		t.Helper()
+		var body bytes.Buffer
+		w := multipart.NewWriter(&body)
+		form.Set("key", form.Get("key")+"x")
+		for name := range form {
+			if err := w.WriteField(name, form.Get(name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		part, err := w.CreateFormFile("file", "../plan.txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = part.Write(bytes.Repeat([]byte("x"), size))
+		_ = w.Close()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+s.base+"/send", &body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", w.FormDataContentType())
+		return b.do(r)
+	}
+	res, text := send(1000)
+	if res.StatusCode != http.StatusSeeOther {
+		t.Fatalf("%s\n%s", res.Status, text)
+	}
+	to, _, _ := strings.Cut(res.Header.Get("Location"), "#")
+	contains(t, b.see(to), "Sent to Ann.", "<bdi>plan.txt</bdi>", "1000 bytes")
+	if res, text = send(11 << 20); res.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Errorf("%s\n%s", res.Status, text)
+	}
+	contains(t, text, "plan.txt", "limit", `value="Plan"`, "attach them again")
+	if res, text = send(40 << 20); res.StatusCode != http.StatusBadRequest || !strings.Contains(text, "too large") {
+		t.Errorf("%s\n%s", res.Status, text)
+	}
+}

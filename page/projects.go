@@ -1,0 +1,23 @@
+package page
+
+// projects lists the projects, or shows the only project.
+func (h *Page) projects(v *view) error {
+	all := h.cfg.Store.Projects()
+	if len(all) == 1 {
+		return v.goTo(inProject(all[0].Slug))
+	}
+	v.Title = "Projects"
+	type row struct {
+		*projectShown
+		Unread int
+	}
+	var rows []row
+	for _, p := range all {
+		mine, err := p.Box(v.Me, v.origin()).Counts(v.ctx()) // zero if the person is no agent there
+		if err != nil {
+			return err
+		}
+		rows = append(rows, row{shownProject(p), mine.Unread})
+	}
+	return v.show("projects", rows)
+}
