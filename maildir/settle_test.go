@@ -50,11 +50,25 @@ func verbsOn(t testing.TB, p *maildir.Project, agent, id string) (verbs []string
 // that, at the time of the reply. Undoing the reply takes these marks back and no others.
 func TestReplySettles(t *testing.T) {
 	t.Parallel()
-	p := project(t, storetest.Config{}, "Ann", "Bob", "Cy")
+	s := storetest.Open(t, storetest.Config{}).Store
+	p := projectIn(t, s, "Ann", "Bob", "Cy")
 	asks := send(t, p, "Ann", maildir.Draft{To: []string{"Bob", "Cy"}, Subject: "Plan", Body: "b", AckRequired: true}).ID
 	tells := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "FYI", Body: "b"}).ID
 
+	happened := make(chan maildir.Happening, 16)
+	after, err := s.LastChange(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	go s.Watch(t.Context(), p, after, func(h *maildir.Happening) error {
+		happened <- *h
+		return nil
+	})
 	first := reply(t, p, "Bob", asks)
+	for told := ""; told != "ack Bob "+asks; {
+		h := <-happened
+		told = h.What + " " + h.Agent + " " + h.ID
+	}
 	if m := markedAs(t, p, "Bob", asks); !first.Acked || !m.Read || !m.Acked || !m.ReadAt.Equal(first.Created) || !m.AckedAt.Equal(first.Created) {
 		t.Errorf("%v, replied at %s: %+v", first.Acked, first.Created, m)
 	}

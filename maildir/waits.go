@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/markdown"
 )
 
-// Waits is what waits for an agent in a project, in the order in which to look at it. The command line, the
-// page and the hooks' notices show it.
+// Waits is what waits for an agent in a project, in the order in which to look at it. The command line and
+// the page show it. Sessions of clients are told of each message once instead: see TellSession.
 type Waits struct {
 	Project string `json:"project"` // its slug
 	Agent   string `json:"agent"`   // need not exist: then nothing waits but the last three
