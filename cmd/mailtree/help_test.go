@@ -8,18 +8,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestExamples: the help of each command has an example, which names that command, or for a command that
-// has others below it one of those.
+// TestExamples: the help of each command has an example, of that command or of one below it.
 func TestExamples(t *testing.T) {
 	root := rootCommand(nil, stdio{out: &bytes.Buffer{}})
-	n := 0
 	var look func(c *cobra.Command)
 	look = func(c *cobra.Command) {
 		for _, sub := range c.Commands() {
 			if sub.Hidden {
 				continue
 			}
-			n++
 			if line := strings.TrimSpace(sub.Example); !strings.HasPrefix(line+" ", sub.CommandPath()+" ") {
 				t.Errorf("the example of %s is %q", sub.CommandPath(), line)
 			}
@@ -27,9 +24,6 @@ func TestExamples(t *testing.T) {
 		}
 	}
 	look(root)
-	if len(examples) != n {
-		t.Errorf("%d commands have %d examples", n, len(examples))
-	}
 }
 
 // TestHelp: the help of the program is short; the whole list is that of `help all`.
