@@ -122,7 +122,7 @@ func TestFiles(t *testing.T) {
 		t.Fatalf("%s\n%s", res.Status, text)
 	}
 	to, _, _ := strings.Cut(res.Header.Get("Location"), "#")
-	contains(t, b.see(to), "Sent to Ann.", "<bdi>plan.txt</bdi>", "1000 bytes")
+	contains(t, b.see(to), "Sent to Ann.", "<bdi>plan.txt</bdi>", "1 KB")
 	if res, text = send(11 << 20); res.StatusCode != http.StatusRequestEntityTooLarge {
 		t.Errorf("%s\n%s", res.Status, text)
 	}

@@ -338,7 +338,7 @@ func TestWrites(t *testing.T) {
 	if _, err := s.p.Box(claimOf("Bob", "app/api/*.py").Agent, format.Origin{}).Claim(t.Context(), claimOf("Bob", "app/api/*.py")); err != nil {
 		t.Fatal(err)
 	}
-	text := b.press(s.base+"/claims", s.base+"/claims/release", "note", "I need it.")
+	text := b.press(s.base+"/claims", s.base+"/claims/release")
 	contains(t, text, "Released, and its holder is told.", "Undo <kbd>")
 	if claims, err := s.p.Claims(t.Context(), false); err != nil || len(claims) != 0 {
 		t.Errorf("the claims are %v, %v", claims, err)

@@ -95,7 +95,7 @@ func TestMenu(t *testing.T) {
 		t.Fatal(err)
 	}
 	contains(t, b.see(s.base+"/agents"), "Claims 1</a>")
-	has(b.press(s.base+"/claims", s.base+"/claims/release", "note", "I need it."), "Waiting 1", "Agents 3")
+	has(b.press(s.base+"/claims", s.base+"/claims/release"), "Waiting 1", "Agents 3")
 
 	const most = 50 // of them are listed
 	for range most {
