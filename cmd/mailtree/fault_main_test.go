@@ -198,6 +198,9 @@ func (f *faultProgram) do(ctx context.Context, verb string, q url.Values) (strin
 	case "undo":
 		_, err := p.Box(q.Get("agent"), format.Origin{}).Undo(ctx, maildir.Undoing{ID: q.Get("id")})
 		return "", err
+	case "redo":
+		_, err := p.Box(q.Get("agent"), format.Origin{}).Redo(ctx, maildir.Undoing{ID: q.Get("id")})
+		return "", err
 	case "amend":
 		_, err := p.Box(q.Get("agent"), format.Origin{}).Amend(ctx, maildir.Amendment{ID: q.Get("id"), Text: q.Get("text")})
 		return "", err

@@ -70,6 +70,7 @@ func TestFaultSteps(t *testing.T) {
 		{"amend", oneKnown, onKnown("amend"), lookAmended, 7, nothing, false},
 		{"undo a send", oneKnown, onKnown("undo"), lookWithdrawn, 8, nothing, false},
 		{"undo a reply", oneAnswered, undoAnswer, lookUnanswered, 5, nothing, false},
+		{"redo a send", oneWithdrawn, onKnown("redo"), lookRestored, 5, nothing, false},
 		{"undo a deletion", oneDeleted, onKnown("undo"), lookRestored, 5, nothing, false},
 		{"send by saving", sentBefore, saveStep, lookSent, 3, nothing, true},
 	} {

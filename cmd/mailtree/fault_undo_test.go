@@ -19,6 +19,12 @@ func oneKnown(s *steps) {
 	s.must(err)
 }
 
+// oneWithdrawn takes that message back: Bob is told.
+func oneWithdrawn(s *steps) {
+	oneKnown(s)
+	s.must(onKnown("undo")(s))
+}
+
 func oneDeleted(s *steps) {
 	oneKnown(s)
 	s.must(onKnown("delete")(s))
