@@ -38,3 +38,19 @@ func Fold(text string, width int) string {
 	}
 	return b.String()
 }
+
+// Facts prints rows of a label and a value below each other. On a terminal a value that does not fit goes on
+// below its beginning. Both must be single lines.
+func (s *Screen) Facts(rows []Row) {
+	width := 0
+	for _, r := range rows {
+		width = max(width, columns(r.Cells[0]))
+	}
+	for _, r := range rows {
+		line := r.Cells[0] + strings.Repeat(" ", width-columns(r.Cells[0])+2) + r.Cells[1] + "\n"
+		if s.Width > 0 {
+			line = Fold(line, s.Width)
+		}
+		s.Printf("%s", line)
+	}
+}

@@ -17,3 +17,12 @@ func TestFold(t *testing.T) {
 		}
 	}
 }
+
+// TestFacts: values stand below each other, and a long one goes on below its beginning.
+func TestFacts(t *testing.T) {
+	s, out := testScreen(24)
+	s.Facts([]Row{{Cells: []string{"to", "Ann, Bob, Cat, Dan, Eve"}}, {Cells: []string{"thread", "T"}}})
+	if want := "to      Ann, Bob, Cat,\n        Dan, Eve\nthread  T\n"; out.String() != want {
+		t.Errorf("%q, want %q", out, want)
+	}
+}

@@ -146,7 +146,7 @@ func printHead(s *cli.Screen, m *mail.Message) {
 		}
 		rows = append(rows, cli.Row{Cells: []string{"file", fmt.Sprintf("%s (%s, %d bytes)", cli.Line(where), cli.Line(a.MediaType), a.Bytes)}})
 	}
-	s.Table(told(rows))
+	s.Facts(told(rows))
 	s.Printf("\n")
 }
 

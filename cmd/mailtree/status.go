@@ -60,7 +60,7 @@ func showStatus(d *deskWork, h *healthReport) error {
 			facts = append(facts, cli.Row{Cells: []string{"waits", cli.Line(u.Text)}})
 		}
 	}
-	d.Table(told(facts))
+	d.Facts(told(facts))
 	if h.Status != "ok" {
 		return &exitError{code: exitFailed}
 	}

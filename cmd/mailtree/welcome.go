@@ -31,9 +31,9 @@ func welcome(ctx context.Context, p *program, a *app, url string) {
 
 // toBegin are the commands that make a mail of nothing.
 const toBegin = `To begin:
-  mailtree serve          starts the server; while none runs, commands start one in the background
-  mailtree setup claude   connects a client; mailtree setup --list names the others
-  mailtree new project    in a code base: makes its project`
+  mailtree serve          start the server; until then, commands start their own
+  mailtree setup claude   connect a client; mailtree setup --list has the others
+  mailtree new project    in a code base: make its project`
 
 // begin returns the answer of a command that needs a project while there is none at all, or nil if there is
 // one. Its exit status is exitNothing.
