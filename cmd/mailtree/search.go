@@ -50,9 +50,13 @@ func (p *program) showHits(ctx context.Context, d *deskWork, query any, h *mail.
 		return &exitError{exitNothing, fmt.Errorf("no message has %q", query)}
 	}
 	return d.Paged(ctx, func(s *cli.Screen) error {
+		ids := make([]string, len(h.Hits))
 		for i := range h.Hits {
+			ids[i] = h.Hits[i].ID
+		}
+		for i, name := range d.number(ids) {
 			hit := &h.Hits[i]
-			s.Table([]cli.Row{{Cells: []string{s.ShortID(hit.ID), s.Ago(hit.Created), cli.Line(hit.From), cli.Line(hit.Subject)}}})
+			s.Table([]cli.Row{{Cells: []string{name, s.Ago(hit.Created), cli.Line(hit.From), cli.Line(hit.Subject)}}})
 			if text := s.Snippet(hit.Snippet, hit.Subject); text != "" {
 				s.Printf("    %s\n", text)
 			}

@@ -49,7 +49,7 @@ func readThread(ctx context.Context, d *deskWork, id string, heads bool, cursor 
 	first := func(answer any) error { return page(cursor, answer) }
 	return present(d, first, func(t *mail.ThreadResource) error {
 		return d.Paged(ctx, func(s *cli.Screen) error {
-			shown := &threadScreen{Screen: s, vouched: map[string]string{}}
+			shown := &threadScreen{Screen: s, desk: d, vouched: map[string]string{}}
 			for {
 				shown.show(t, heads)
 				if t.Next == "" {
@@ -68,37 +68,42 @@ func readThread(ctx context.Context, d *deskWork, id string, heads bool, cursor 
 // threadScreen is where a thread is printed. It says once what its messages have in common.
 type threadScreen struct {
 	*cli.Screen
+	desk    *deskWork
 	subject string            // the thread's; "" before the first message
 	vouched map[string]string // who vouches for each author, as printed last
 }
 
 func (s *threadScreen) show(t *mail.ThreadResource, heads bool) {
-	if heads {
-		rows := make([]cli.Row, len(t.Messages))
-		for i := range t.Messages {
-			m := &t.Messages[i]
-			rows[i] = cli.Row{Cells: []string{s.ShortID(m.ID), s.Ago(m.Created), cli.Line(m.From), cli.Line(m.Subject)}}
-		}
-		s.Table(rows)
-		return
-	}
+	ids := make([]string, len(t.Messages))
 	for i := range t.Messages {
-		s.showMessage(&t.Messages[i])
+		ids[i] = t.Messages[i].ID
+	}
+	rows := make([]cli.Row, len(ids))
+	for i, name := range s.desk.number(ids) {
+		m := &t.Messages[i]
+		if !heads {
+			s.showMessage(m, strings.TrimSpace(name))
+		}
+		rows[i] = cli.Row{Cells: []string{name, s.Ago(m.Created), cli.Line(m.From), cli.Line(m.Subject)}}
+	}
+	if heads {
+		s.Table(rows)
 	}
 }
 
-// showMessage prints a message, with its subject unless that is the thread's or an answer's to it.
-func (s *threadScreen) showMessage(m *mail.Message) {
+// showMessage prints a message behind its name, with its subject unless that is the thread's or an answer's
+// to it.
+func (s *threadScreen) showMessage(m *mail.Message, name string) {
 	if s.subject == "" {
 		s.subject = cmp.Or(m.Subject, m.ThreadID)
 		s.Printf("%s\n", s.Bold(cli.Line(s.subject)))
 	}
-	about := s.Ago(m.Created) + "  " + s.ShortID(m.ID)
+	about := s.Ago(m.Created)
 	if who := vouched(m); !m.Verified || who != cmp.Or(s.vouched[m.From], keys.SelfAsserted) {
 		about += "  " + who
 		s.vouched[m.From] = who
 	}
-	s.Printf("\n%s  %s\n", s.Bold(cli.Line(m.From+" to "+cmp.Or(strings.Join(m.To, ", "), "nobody"))), s.Faint(about))
+	s.Printf("\n%s  %s  %s\n", name, s.Bold(cli.Line(m.From+" to "+cmp.Or(strings.Join(m.To, ", "), "nobody"))), s.Faint(about))
 	if own := strings.TrimPrefix(m.Subject, "Re: "); own != strings.TrimPrefix(s.subject, "Re: ") {
 		s.Printf("%s\n", cli.Line(m.Subject))
 	}
@@ -107,6 +112,6 @@ func (s *threadScreen) showMessage(m *mail.Message) {
 		s.Printf("%s", s.Markdown(*m.Body, 2))
 	}
 	if m.Truncated {
-		s.Printf("%s\n", s.Faint("it goes on: mailtree read "+s.ShortID(m.ID)))
+		s.Printf("%s\n", s.Faint("it goes on: mailtree read "+name))
 	}
 }
