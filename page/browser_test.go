@@ -208,6 +208,7 @@ func TestBrowserDraft(t *testing.T) {
 
 	server.Close()
 	b.must("hear that the server is away", said(`*[@id="stale"]`, "stale since"))
+	b.must("try to send", chromedp.Click(`button.main`), said(`*[@id="stale"]`, "Not sent"))
 	again := httptest.NewUnstartedServer(page.New(page.Config{Store: s.store.Store}))
 	again.Listener.Close()
 	if again.Listener, err = net.Listen("tcp", address); err != nil {

@@ -107,11 +107,14 @@ type undoneDraft struct {
 	files                 int
 }
 
-// undoneKept is how many texts are kept until they are sent again or forgotten.
+// undoneKept is how many texts are kept, the newest.
 const undoneKept = 20
 
-// keepUndone keeps the text of a message that is about to be taken back.
+// keepUndone keeps the text of a message that was taken back, unless it is longer than views show.
 func (v *view) keepUndone(m *index.MessageRow) {
+	if len(m.Body) > mostBody {
+		return
+	}
 	d := undoneDraft{
 		who:        v.session.Person,
 		id:         m.ID,

@@ -41,8 +41,12 @@ func TestOpening(t *testing.T) {
 			name, value, _ := strings.Cut(line, ": ")
 			r.Header.Set(name, value)
 		}
-		if res, text := c.by.do(r); res.StatusCode != http.StatusOK {
+		res, text := c.by.do(r)
+		if res.StatusCode != http.StatusOK {
 			t.Errorf("%s: %s\n%s", c.what, res.Status, text)
+		}
+		if done := strings.Contains(text, "data-done>Done"); done != (c.unread == 1 && c.by.cookies != nil) {
+			t.Errorf("%s: it can be marked as read: %v", c.what, done)
 		}
 		if n := s.unread(); n != c.unread {
 			t.Errorf("%s: %d are unread", c.what, n)

@@ -251,10 +251,12 @@ func TestRefusals(t *testing.T) {
 		s.base + "/search?q=%28%29": http.StatusBadRequest,
 		"/open/nothing":             http.StatusForbidden,
 	} {
-		if res, text := b.get(path); res.StatusCode != status || !strings.Contains(text, "<main") {
+		if res, text := b.get(path); res.StatusCode != status || !strings.Contains(text, "<main") || strings.Contains(text, "--project") {
 			t.Errorf("GET %s: %s\n%s", path, res.Status, text)
 		}
 	}
+	_, text := b.get("/p/nothing/")
+	contains(t, text, "There is no such project here.")
 }
 
 // TestSession: a link works once; a closed page shows nothing without a session.

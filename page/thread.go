@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -117,7 +118,7 @@ func (h *Page) thread(v *view) error {
 		if err != nil {
 			return err
 		}
-		form.Asks, form.Waits, shown.Reply = asks, waits, form
+		form.Asks, form.Waits, shown.Reply = asks, waits || !v.opens() && slices.ContainsFunc(shown.Messages, messageShown.unread), form
 	}
 	if err := v.lay(open); err != nil {
 		return err
@@ -169,7 +170,7 @@ func (v *view) fold(shown *threadShown, page *maildir.ThreadPage) (answers *mess
 		got := d != nil && !d.Archived && d.Kind != index.KindSent
 		ask := got && m.AckRequired && !d.Acked
 		wait := ask || got && !wrote && !d.Acked && d.Kind == "to" && m.IsQuestion()
-		m.Open = m.Open || wait || got && !d.Read
+		m.Open = m.Open || wait || m.unread()
 		if answers == nil && (got || wrote) || wait && !waits {
 			answers = m
 		}
@@ -194,20 +195,25 @@ func (v *view) opens() bool {
 		h.Get("Sec-Purpose") == "" && h.Get("Purpose") == "" && v.asked(didWhat) != "undone"
 }
 
+// unread reports whether the message is unread in the person's inbox.
+func (m messageShown) unread() bool {
+	return m.Mine != nil && !m.Mine.Read && !m.Mine.Archived && m.Mine.Kind != index.KindSent
+}
+
 // readAll marks what the view shows as read.
 func (v *view) readAll(shown *threadShown) {
 	ctx := format.Through(context.WithoutCancel(v.ctx()), format.DoorPage)
 	for i := range shown.Messages {
-		d := shown.Messages[i].Mine
-		if d == nil || d.Read || d.Kind == index.KindSent {
+		m := &shown.Messages[i]
+		if !m.unread() {
 			continue
 		}
 		const read = true
-		if _, err := v.box().SetRead(ctx, d.ID, read); err != nil {
-			v.page.cfg.Log.Warn("page: what is shown stays unread", "id", d.ID, "error", err)
+		if _, err := v.box().SetRead(ctx, m.ID, read); err != nil {
+			v.page.cfg.Log.Warn("page: what is shown stays unread", "id", m.ID, "error", err)
 			return
 		}
-		d.Read = true
+		m.Mine.Read = true
 	}
 }
 
