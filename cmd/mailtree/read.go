@@ -105,7 +105,7 @@ func pageMessage(
 
 // whatNext returns the commands that may follow the reading of a message.
 func whatNext(d *deskWork, m *mail.Delivery) (commands []string) {
-	id := d.ShortID(m.ID)
+	id := d.rowOf(m.ID)
 	if m.Kind != index.KindSent {
 		commands = append(commands, "reply "+id+` "…"`)
 		if m.AckRequired && !m.Acked {
