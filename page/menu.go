@@ -52,13 +52,18 @@ type mailbox struct {
 	me string
 }
 
-// keptWaits is what waits for a person as it was last read. The parts of views that were told of the same
-// tick share it. It is safe for concurrent use.
+// keptWaits is what waits for a person as it was last read. Reading it takes tens of milliseconds in a large
+// project, so the views of a person share it. It is safe for concurrent use.
 type keptWaits struct {
-	mu    sync.Mutex // held while it is read: views that come meanwhile share the result
-	tick  int64      // the tick at which the last reading began
+	mu    sync.Mutex      // held while it is read: views that come meanwhile share the result
+	bell  <-chan struct{} // rings when the project has changed since
+	tick  int64           // the tick at which the last reading began
 	waits *maildir.Waits
 }
+
+// waitsLast is how many ticks a reading is good for if the project does not change: agents are stopped and
+// fall asleep without an event.
+const waitsLast = 10
 
 // waitsOf returns what waited for the view's person. It creates an empty entry at first use.
 func (h *Page) waitsOf(v *view) *keptWaits {
@@ -76,13 +81,23 @@ func (h *Page) waitsOf(v *view) *keptWaits {
 func (k *keptWaits) read(v *view) (*maildir.Waits, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.waits != nil && k.tick >= sinceTick(v.r) {
+	tick := tickAt(time.Now())
+	if k.waits != nil && (k.tick >= sinceTick(v.r) || tick < k.tick+waitsLast && !rung(k.bell)) {
 		return k.waits, nil
 	}
-	tick := tickAt(time.Now())
+	bell := v.p.Changed()
 	waits, err := v.box().Waits(v.ctx())
 	if err == nil {
-		k.tick, k.waits = tick, waits
+		k.bell, k.tick, k.waits = bell, tick, waits
 	}
 	return waits, err
+}
+
+func rung(bell <-chan struct{}) bool {
+	select {
+	case <-bell:
+		return true
+	default:
+		return false
+	}
 }
