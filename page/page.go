@@ -128,12 +128,8 @@ func (h *Page) mount() {
 	h.mux.Handle("/", h.view(pieceBytes, func(*view) error { return errNoView }))
 }
 
-// errNoView says that the page has no view at an address, errNoProject that the store has no project of that
-// name.
-var (
-	errNoView    = errors.New("there is no page here")
-	errNoProject = errors.New("there is no such project")
-)
+// errNoView says that the page has no view at an address.
+var errNoView = errors.New("there is no page here")
 
 // ServeHTTP answers one request.
 func (h *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
@@ -204,9 +200,6 @@ func (v *view) findProject() error {
 		return nil
 	}
 	p, err := v.page.cfg.Store.Project(v.ctx(), slug)
-	if errors.Is(err, maildir.ErrNotFound) {
-		return errNoProject // the store's words are for a terminal
-	}
 	if err != nil {
 		return err
 	}
@@ -226,8 +219,6 @@ func (v *view) reason(err error) (status int, text string) {
 	switch {
 	case errors.Is(err, errNoView):
 		return http.StatusNotFound, "There is no page here."
-	case errors.Is(err, errNoProject):
-		return http.StatusNotFound, "There is no such project here."
 	case errors.Is(err, errNoWrite):
 		return http.StatusForbidden, "Reading needs no more than this page; " + err.Error() + "."
 	case errors.Is(err, errNoText):
