@@ -16,11 +16,11 @@ type projectPath struct {
 
 func pathCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
-		Use:     "path",
-		Short:   "Print the folder of the project's mail",
-		Long:    "Print the folder of the project's mail, a Git work tree in the store: its messages, agents and claims as files.",
-		Example: "  cd \"$(mailtree path)\" && git log --oneline",
-		Args:    cobra.NoArgs,
+		Use:   "path",
+		Short: "Print the folder of the project's mail",
+		Long: "Print the folder of the project's mail, a Git work tree in the store: its messages, agents and claims as files.\n" +
+			"`cd \"$(mailtree path)\"` goes there.",
+		Args: cobra.NoArgs,
 	}
 	f := p.addDeskFlags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
