@@ -56,8 +56,9 @@ type WaitingThread struct {
 
 // Limits of Waits.
 const (
-	maxWaiting = 50   // threads of a group, and invalid files
-	maxDue     = 1000 // messages of each kind, the newest, that are looked at
+	askedFor   = 14 * 24 * time.Hour // how long a question that was read, and an own one, waits
+	maxWaiting = 50                  // threads of a group, and invalid files
+	maxDue     = 1000                // messages of each kind, the newest, that are looked at
 )
 
 // Waits returns what waits for the agent. It marks nothing. No list is nil.

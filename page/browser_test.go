@@ -382,9 +382,9 @@ func TestBrowserNoScript(t *testing.T) {
 	b.must("search", chromedp.SendKeys(`#find`, "zirconium\r"), said("mark", "Zirconium"))
 	b.must("read what was found", chromedp.Click(`main a.row`), said("article", "Zirconium"))
 
-	b.must("release", chromedp.Click(`//nav//a[contains(., "Agents")]`), chromedp.Click(`//main//a[contains(., "Claims")]`), chromedp.Click(`//main//summary[contains(., "Release")]`),
-		chromedp.SendKeys(`input[name=note]`, "I need it."), chromedp.Click(`//button[contains(., "Release")]`), said("p", "Nobody has claimed"))
-	for name, want := range map[string]string{"Ann": "By name. Always.", "Bob": "I need it."} {
+	b.must("release", chromedp.Click(`//nav//a[contains(., "Agents")]`), chromedp.Click(`//main//a[contains(., "Claims")]`),
+		chromedp.Click(`//button[contains(., "Release")]`), said("p", "No file is claimed"))
+	for name, want := range map[string]string{"Ann": "By name. Always.", "Bob": "No reason was given."} {
 		inbox, err := s.p.Box(name, format.Origin{}).Inbox(t.Context(), index.InboxQuery{Bodies: true}, false, maildir.Waiting{})
 		if err != nil || len(inbox.Messages) == 0 || strings.TrimSpace(inbox.Messages[0].Body) != strings.TrimSpace(want) {
 			t.Errorf("%s has %+v, %v", name, inbox, err)

@@ -65,14 +65,6 @@ func (v *view) Reads() bool { return v.Section == "thread" || v.Section == "comp
 // WithArchived reports whether the list shows archived mail too.
 func (v *view) WithArchived() bool { return v.asked("archived") != "" }
 
-// Sought is what the address searches for.
-func (v *view) Sought() string {
-	if v.Section != "search" {
-		return ""
-	}
-	return v.asked("q")
-}
-
 // inRow is a view with a row of its list.
 type inRow struct {
 	*view

@@ -17,8 +17,8 @@ import (
 )
 
 // showWaits is `mailtree` without arguments: it prints what waits for the person in the project of this
-// folder, and the next commands. Without any project its error is begin's. Outside a project it prints the list of
-// projects, and how to make one for the code base.
+// folder, and the next commands. Without any project its error is begin's. Outside a project it prints the
+// list of projects, and how to make one for the code base.
 func (p *program) showWaits(c *cobra.Command, f *deskFlags) error {
 	ctx := c.Context()
 	err := p.atDesk(ctx, f, nobodys, nil, func(ctx context.Context, d *deskWork) error { // it makes no agent

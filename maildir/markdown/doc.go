@@ -7,7 +7,7 @@
 //	RewriteImages reads at most Limit, data URIs not counted; where a message is sent
 //	Render        reads bodies of at most Limit; for people who read a message in a browser
 //	RenderWith    the same, with images
-//	Terminal      as Render, for people who read it at a terminal
+//	Terminal      the same, for people who read it at a terminal
 //
 // No function panics, starts a goroutine, logs or keeps state. All functions are safe for concurrent use,
 // and a result depends only on the body's bytes.

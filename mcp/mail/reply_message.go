@@ -28,7 +28,7 @@ func (t *Toolset) replyMessage() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "reply_message",
 		Hints: tool.Adds(),
-		About: "Reply in a message's thread, which reads and acknowledges it; by default to its sender.",
+		About: "Reply in a message's thread, by default to its sender; that reads and acknowledges it.",
 		Out:   Sent{},
 	}, func(ctx context.Context, r *replyRequest) (any, error) {
 		p, note, err := t.project(ctx, r.Project)

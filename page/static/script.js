@@ -8,13 +8,11 @@
   const did = new URLSearchParams(location.search).get("did");
 
   // Live: the stream tells that something changed; the server renders the view again.
-  // What only grows older is no change: times, and the bars of claims. Nor is what was opened here.
-  const plain = (e) => e.outerHTML.replace(/<(time|svg)[^]*?<\/\1>| open=""| class="fresh"| fresh(?=")|value="page-\w+"/g, "");
+  // What only grows older is no change. Nor is what was opened here.
+  const plain = (e) => e.outerHTML.replace(/<time[^]*?<\/time>| open=""| class="fresh"| fresh(?=")|value="page-\w+"/g, "");
   function grow(old, now) {
-    for (const what of ["time", "svg"]) {
-      const fresh = $$(what, now);
-      $$(what, old).forEach((e, i) => { if (fresh[i] && fresh[i].outerHTML !== e.outerHTML) e.replaceWith(fresh[i]); });
-    }
+    const fresh = $$("time", now);
+    $$("time", old).forEach((e, i) => { if (fresh[i] && fresh[i].outerHTML !== e.outerHTML) e.replaceWith(fresh[i]); });
   }
   const typed = "input:not([type=hidden],[type=checkbox]),textarea,select";
   const busy = (e) => {
