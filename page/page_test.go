@@ -256,7 +256,7 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	_, text := b.get("/p/nothing/")
-	contains(t, text, "There is no such project here.")
+	contains(t, text, "No project &#34;nothing&#34;.")
 }
 
 // TestSession: a link works once; a closed page shows nothing without a session.
