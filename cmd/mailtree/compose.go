@@ -48,7 +48,7 @@ func formatDraft(e *mcpserver.Envelope, quoted string) string {
 	if len(e.CC) > 0 {
 		fmt.Fprintf(&b, "Cc: %s\n", strings.Join(e.CC, ", "))
 	}
-	fmt.Fprintf(&b, "Subject: %s\n\n\n%s\n# Nothing below that line is sent. An empty text sends nothing.\n%s", e.Subject, scissors, quoted)
+	fmt.Fprintf(&b, "Subject: %s\n\n\n%s\n# Nothing below that line is sent. An empty text sends nothing.\n%s", cli.Line(e.Subject), scissors, quoted)
 	return b.String()
 }
 
@@ -64,11 +64,12 @@ func quote(d *deskWork, m *mail.Message) string {
 }
 
 // takeDraft takes what a person has written below the header of a draft as the text of w, and the header as
-// recipients and subject. A header that was removed changes nothing.
+// recipients and subject. A header that was removed changes nothing. It returns an error for any other line in
+// the header, which would else be sent as text.
 func (o *sendOptions) takeDraft(w *written) error {
 	text, _, _ := strings.Cut("\n"+w.text, "\n"+scissors)
 	text = strings.TrimPrefix(text, "\n")
-	for {
+	for header := false; ; header = true {
 		line, rest, _ := strings.Cut(text, "\n")
 		name, value, _ := strings.Cut(line, ":")
 		names := strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\r' })
@@ -80,10 +81,16 @@ func (o *sendOptions) takeDraft(w *written) error {
 			}
 		case "cc":
 			o.cc = names
+		case "bcc":
+			o.bcc = names
 		case "subject":
 			o.subject = strings.TrimSpace(value)
 		default:
 			w.text = strings.TrimLeft(text, "\r\n")
+			if header && strings.TrimSpace(line) != "" {
+				return fmt.Errorf("nothing was sent: the header has To, Cc, Bcc and Subject, each in one line, and not the line %q: "+
+					"leave an empty line between header and text", cli.Line(line))
+			}
 			return nil
 		}
 		text = rest

@@ -153,6 +153,9 @@ func (d *deskWork) rowOf(id string) string {
 
 // readList reads the last list of a terminal. A list that is missing or damaged has no rows.
 func readList(file string) (last lastList) {
+	if st, err := os.Lstat(file); err != nil || !st.Mode().IsRegular() { // nobody waits for a pipe
+		return last
+	}
 	if data, err := os.ReadFile(file); err == nil {
 		_ = json.Unmarshal(data, &last)
 	}
