@@ -10,7 +10,7 @@ import (
 // lookBack is the number of newest commits that Authored reads.
 const lookBack = 300
 
-// Authored implements history.Log. It follows first parents and does not commit what waits.
+// Authored implements history.Log. It does not commit what waits.
 func (l *Log) Authored(ctx context.Context, agent string, n int) ([]history.Commit, error) {
 	repo := l.newRepository(ctx, newMemory())
 	defer repo.Close()
@@ -27,6 +27,6 @@ func (l *Log) Authored(ctx context.Context, agent string, n int) ([]history.Comm
 			return errFound
 		}
 		return nil
-	}, "--first-parent", "-n", strconv.Itoa(lookBack))
+	}, "-n", strconv.Itoa(lookBack))
 	return found, err
 }

@@ -206,6 +206,12 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 		l.RecordEdits(plan.apart)
 		return false, nil
 	}
+	if p.commit, err = plan.forward(b); err != nil {
+		return false, err
+	}
+	if p.commit != p.at.commit {
+		parts, p.mark.Log = nil, "merge: fast-forward"
+	}
 	index, err := l.makeObjects(p, plan, parts, mend, objects)
 	if err != nil {
 		return false, err

@@ -39,12 +39,14 @@
 //   - A round commits the operations in the queue. Rounds come at most about once a second and take
 //     about a tenth of the time, or more if the history would else be five seconds behind. A round
 //     writes index and branch once, however many commits it makes.
+//   - An operation that merges another machine's commit (writer.Op.Merges) makes that commit a parent of its
+//     own. If that makes nothing else, the branch moves to the other commit (forward).
 //   - Readers of the history have the waiting operations committed first (tip).
 //   - The commit graph records the paths that each commit touched (tidy), so that a search of a path
 //     reads few commits. Without it, a search reads the messages of all commits since its day. No
 //     answer depends on the graph.
 //   - Git's configuration files are read, never obeyed: none of their hooks, filters or programs runs
-//     (ownFolder).
+//     (ownFolder). Only git fetch and git push obey them, without hooks (remoteCommand).
 //   - No file of ours is in the work tree, where a pull of a hostile repository could plant one. If
 //     a FIFO, a folder or a huge file is in the place of a file of Git's that we read, we do not wait
 //     for it: State reports it. If it is among Git's objects, a git command waits for it and is ended

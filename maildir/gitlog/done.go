@@ -73,7 +73,6 @@ func (l *Log) NamedDone(ctx context.Context, prefixes []string) (ids []string, e
 }
 
 // eachDone calls f with each of the newest lookDone commits and its operations, until f returns an error.
-// It follows first parents.
 func (l *Log) eachDone(ctx context.Context, f func(*repository, *commit, []history.RecordedOp) error) error {
 	repo := l.newRepository(ctx, newMemory())
 	defer repo.Close()
@@ -82,7 +81,7 @@ func (l *Log) eachDone(ctx context.Context, f func(*repository, *commit, []histo
 		return err
 	}
 	return repo.eachCommit(tip, func(c *commit) error { return f(repo, c, recordedOps(c.message)) },
-		"--first-parent", "-n", strconv.Itoa(lookDone))
+		"-n", strconv.Itoa(lookDone))
 }
 
 // tip commits the operations that wait, then returns HEAD: a caller that has just done an operation

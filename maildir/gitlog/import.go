@@ -95,7 +95,7 @@ type zeros struct{}
 func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 
 // commit writes a commit. The parent of the first commit is base, the parent of each other is the commit
-// before it.
+// before it; both have the parents in c.Merges as well.
 func (i *importer) commit(base hash, c commitFor, makes []version) error {
 	if err := i.start(); err != nil {
 		return err
@@ -106,6 +106,9 @@ func (i *importer) commit(base hash, c commitFor, makes []version) error {
 		fmt.Fprintf(i.in, "from %s\n", base)
 	}
 	i.sent = true
+	for _, parent := range c.Merges {
+		fmt.Fprintf(i.in, "merge %s\n", parent)
+	}
 	for _, v := range makes {
 		if v.is.Mode == 0 {
 			fmt.Fprintf(i.in, "D %s\n", quotePath(v.path))

@@ -237,11 +237,16 @@ func readChange(meta, path string) (*change, error) {
 
 // fileEntry returns the entry of a file, or the zero entry for any other mode.
 func fileEntry(mode, name string) entry {
-	n, _ := strconv.ParseUint(mode, 8, 32)
-	if e := (entry{uint32(n), plumbing.NewHash(name)}); e.IsFile() {
+	if e := anyEntry(mode, name); e.IsFile() {
 		return e
 	}
 	return entry{}
+}
+
+// anyEntry returns the entry that a git command prints as a mode and a hash.
+func anyEntry(mode, name string) entry {
+	n, _ := strconv.ParseUint(mode, 8, 32)
+	return entry{uint32(n), plumbing.NewHash(name)}
 }
 
 // commitFor is a commit to make. Author and Committer are identities "Name <mail>".
@@ -249,6 +254,7 @@ type commitFor struct {
 	Author, Committer string
 	Written, Made     time.Time
 	Message           string
+	Merges            []string // commits that are its parents too
 }
 
 // reflog returns the text of the reflog line for the commit.

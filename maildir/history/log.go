@@ -7,7 +7,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Log keeps the history of one tree. Only Preserve, Flush, Authored, LastDone and NamedDone wait for Git.
+// Log keeps the history of one tree. Only Preserve, Flush, Authored, LastDone, NamedDone and Remote wait for Git.
 type Log interface {
 	// Run commits what Record and RecordEdits hand over until ctx ends; then it commits the rest and returns.
 	Run(ctx context.Context) error
@@ -50,6 +50,8 @@ type Log interface {
 	AsOf(ctx context.Context, at Moment, folder string, show func(Commit, []OldFile) error) error
 
 	State() State
+
+	Remote
 }
 
 // DoneQuery selects operations of one agent that were not undone since (UndoPrefix), apart from those that

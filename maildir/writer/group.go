@@ -372,6 +372,7 @@ func (g *Group) record() journalRecord {
 			IDs:     tx.IDs,
 			Door:    tx.Door,
 			Summary: tx.Summary,
+			Merges:  tx.Merges,
 			At:      tx.At,
 		}
 		for _, f := range tx.Writes {

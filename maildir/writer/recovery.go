@@ -107,6 +107,7 @@ func recoveredOps(t *tree.Tree, op journalOp) ([]Op, error) {
 		Marks:     op.Marks,
 		Door:      op.Door,
 		Summary:   op.Summary,
+		Merges:    op.Merges,
 		At:        op.At,
 		Recovered: true,
 	}

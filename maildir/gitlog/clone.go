@@ -1,0 +1,174 @@
+package gitlog
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/history"
+	"mailtree/maildir/merge"
+)
+
+// Clone makes the repository and the files of a mail that another repository has in dir, an empty folder
+// that nobody else uses yet. The files that do not cross between machines are left out, in a commit of the
+// server. Nothing that the other repository has runs or is followed. Errors are Git's, in its words, and say
+// what else is wrong with the other repository.
+func Clone(ctx context.Context, dir, url string) error {
+	program, err := findGit()
+	if err == nil {
+		err = Init(dir)
+	}
+	if err != nil {
+		return err
+	}
+	r := (&Log{cfg: Config{Dir: dir}, git: findGit}).newRepository(ctx, newMemory())
+	defer r.Close()
+	if err := r.plainly(nil, "config", "remote."+remoteName+".url", url); err != nil {
+		return err
+	}
+	branch, err := r.sharedBranch(program)
+	if err != nil {
+		return err
+	}
+	if err := r.fetch(program, branch); err != nil {
+		return err
+	}
+	theirs, err := r.ref(remoteRef)
+	if err != nil {
+		return err
+	}
+	left, err := r.takeFiles(theirs)
+	if err != nil {
+		return err
+	}
+	tip := theirs.String()
+	if err := r.plainly(nil, "read-tree", tip); err != nil {
+		return err
+	}
+	if len(left) > 0 {
+		if tip, err = r.leaveOut(tip, left); err != nil {
+			return err
+		}
+	}
+	if err := r.plainly(nil, "update-ref", branch, tip); err != nil {
+		return err
+	}
+	if err := r.plainly(nil, "symbolic-ref", "HEAD", branch); err != nil {
+		return err
+	}
+	return syncAll(dir, ".git")
+}
+
+// plainly runs a git command on the repository itself, without the configuration of anybody.
+func (r *repository) plainly(in []byte, args ...string) error {
+	_, err := r.plain(in, args...)
+	return err
+}
+
+func (r *repository) plain(in []byte, args ...string) (string, error) {
+	program, err := r.program()
+	if err != nil {
+		return "", err
+	}
+	c := gitCommand(r.ctx, program, r.git, append([]string{"-c", "core.fsync=all"}, args...)...)
+	var said bytes.Buffer
+	c.Stdin, c.Stderr = bytes.NewReader(in), &said
+	for _, who := range []string{"AUTHOR", "COMMITTER"} {
+		c.Env = append(c.Env, "GIT_"+who+"_NAME="+serverName, "GIT_"+who+"_EMAIL="+serverName+"@"+defaultDomain)
+	}
+	out, err := c.Output()
+	if err != nil {
+		err = &gitError{args: args, said: said.String(), err: err}
+	}
+	return strings.TrimSpace(string(out)), err
+}
+
+// sharedBranch returns the branch of the mail in the other repository: main, or the only one.
+func (r *repository) sharedBranch(program string) (string, error) {
+	out, err := runRemote(r.ctx, program, r.git, "ls-remote", "--heads", "--", remoteName)
+	if err != nil {
+		return "", err
+	}
+	var found []string
+	for line := range strings.Lines(out) {
+		_, ref, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		if ref == "refs/heads/main" {
+			return ref, nil
+		}
+		if validBranch(ref) {
+			found = append(found, ref)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", errors.New("that repository is empty: it gets the mail when a machine that has some turns its sync on")
+	case 1:
+		return found[0], nil
+	}
+	return "", fmt.Errorf("that repository has %d branches, and none of them is main", len(found))
+}
+
+// takeFiles writes the files of a commit that cross between machines, and the files for Git at the top. It
+// returns the paths of all others.
+func (r *repository) takeFiles(theirs hash) (left []string, err error) {
+	is := map[string]merge.Entry{}
+	err = r.crossed(emptyTree.String(), theirs.String(), func(f merge.File) error {
+		is[f.Path] = f.Theirs
+		if len(is) > mostCrossed {
+			return history.ErrTooMany
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if is[format.ProjectFile].Mode != merge.Plain {
+		return nil, errors.New("that repository has no mail: it lacks " + format.ProjectFile)
+	}
+	made := map[string]bool{}
+	for path, e := range is {
+		forGit := path == format.GitIgnore || path == format.GitAttributes
+		if e.Mode != merge.Plain || !forGit && !merge.Crosses(path) {
+			left = append(left, path)
+			continue
+		}
+		file := filepath.Join(r.dir, filepath.FromSlash(path))
+		if dir := filepath.Dir(file); !made[dir] {
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				return nil, err
+			}
+			made[dir] = true
+		}
+		data, err := r.read("blob", e.Hash)
+		if err == nil {
+			err = writeNew(file, data, 0o600)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return left, nil
+}
+
+// leaveOut makes a commit that removes paths, on a commit that the index has. It returns the new commit.
+func (r *repository) leaveOut(tip string, paths []string) (string, error) {
+	none := strings.Repeat("0", 40)
+	var info bytes.Buffer
+	for _, path := range paths {
+		fmt.Fprintf(&info, "0 %s\t%s\x00", none, path)
+	}
+	if err := r.plainly(info.Bytes(), "update-index", "-z", "--index-info"); err != nil {
+		return "", err
+	}
+	made, err := r.plain(nil, "write-tree")
+	if err != nil {
+		return "", err
+	}
+	text := fmt.Sprintf("sync: joined, without %d files of other machines\n\nMail-Op: sync\n", len(paths))
+	return r.plain(nil, "commit-tree", made, "-p", tip, "-m", text)
+}

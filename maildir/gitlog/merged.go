@@ -1,0 +1,59 @@
+package gitlog
+
+import (
+	"errors"
+	"os/exec"
+	"slices"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"mailtree/maildir/merge"
+)
+
+// merged returns the commits that operations merge. It leaves out commits that are gone: an operation that
+// an earlier run began may name one.
+func (r *repository) merged(ops []operation) (commits []string, err error) {
+	for _, op := range ops {
+		if op.Merges == "" || slices.Contains(commits, op.Merges) {
+			continue
+		}
+		switch _, err := r.read("commit", op.Merges); {
+		case err == nil:
+			commits = append(commits, op.Merges)
+		case !errors.Is(err, errNoObject):
+			return nil, err
+		}
+	}
+	return commits, nil
+}
+
+// forward returns the commit to which the branch moves without a commit of ours: the one that the only
+// operation of the batch merges, if it follows HEAD and has what the plan makes of HEAD. Machines that have
+// nothing new of their own thus come to the same commit. Otherwise it returns HEAD.
+func (p *plan) forward(b batch) (hash, error) {
+	if len(b.ops) != 1 || b.ops[0].Merges == "" || p.base.IsZero() || len(p.apart) > 0 {
+		return p.base, nil
+	}
+	commits, err := p.repo.merged(b.ops)
+	if err != nil || len(commits) == 0 {
+		return p.base, err
+	}
+	_, err = p.repo.run(nil, nil, "merge-base", "--is-ancestor", p.base.String(), commits[0])
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == 1 {
+		return p.base, nil
+	}
+	if err != nil {
+		return p.base, err
+	}
+	same, n := true, 0
+	err = p.repo.crossed(p.base.String(), commits[0], func(f merge.File) error {
+		made := p.changes[f.Path]
+		same = same && made != nil && f.Theirs == crossing(made.new)
+		n++
+		return nil
+	})
+	if err != nil || !same || n != len(p.differing()) {
+		return p.base, err
+	}
+	return plumbing.NewHash(commits[0]), nil
+}

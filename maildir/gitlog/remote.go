@@ -1,0 +1,325 @@
+package gitlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"mailtree/maildir/history"
+	"mailtree/maildir/merge"
+	"mailtree/maildir/tree"
+)
+
+// remoteRef is where the shared branch was when it was fetched or pushed last. It keeps the commits there
+// from a prune.
+const remoteRef = "refs/mailtree/remote"
+
+const (
+	remoteName  = "origin"
+	remoteLimit = 10 * time.Minute // of one fetch or push
+	mostCrossed = 500_000          // files that may differ at one meeting, and that a joined mail may have
+	mostSaid    = 64 << 10         // bytes of what a git command says
+)
+
+// remoteCommand returns a git command that talks to another repository. Unlike all others it has the user's
+// configuration and environment, for credentials and proxies; but it runs no hook, asks nobody, and speaks
+// only the protocols for which Git needs no helper of the configuration.
+func remoteCommand(ctx context.Context, program, git string, args ...string) *exec.Cmd {
+	c := exec.CommandContext(ctx, program, append([]string{
+		"--no-pager", "-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false", "-c", "gc.auto=0",
+		"-c", "maintenance.auto=false", "-c", "core.fsync=all", "-c", "transfer.fsckObjects=true", "-c", "fetch.fsckObjects=true",
+		"-c", "push.followTags=false", "-c", "push.gpgSign=false", "-c", "push.recurseSubmodules=no", "-c", "fetch.prune=false",
+		"-c", "submodule.recurse=false", "-c", "http.lowSpeedLimit=100", "-c", "http.lowSpeedTime=60",
+	}, args...)...)
+	c.Dir = git
+	c.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return slices.Contains(placeVariables, v[:max(strings.Index(v, "="), 0)]) })
+	c.Env = append(c.Env, "GIT_DIR="+git, "LC_ALL=C", "LANGUAGE=", "GIT_TERMINAL_PROMPT=0", "SSH_ASKPASS_REQUIRE=never",
+		"GIT_ALLOW_PROTOCOL=file:ssh:https:git", "GIT_NO_LAZY_FETCH=1")
+	if os.Getenv("GIT_SSH_COMMAND") == "" && os.Getenv("GIT_SSH") == "" {
+		c.Env = append(c.Env, "GIT_SSH_COMMAND=ssh -oBatchMode=yes")
+	}
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGTERM) }
+	c.WaitDelay = 2 * time.Second
+	return c
+}
+
+// placeVariables are the variables that say where Git's repository and its configuration are: `git rev-parse
+// --local-env-vars` lists them.
+var placeVariables = []string{
+	"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CONFIG", "GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT", "GIT_OBJECT_DIRECTORY", "GIT_DIR",
+	"GIT_WORK_TREE", "GIT_IMPLICIT_WORK_TREE", "GIT_GRAFT_FILE", "GIT_INDEX_FILE", "GIT_NO_REPLACE_OBJECTS", "GIT_REPLACE_REF_BASE",
+	"GIT_PREFIX", "GIT_SHALLOW_FILE", "GIT_COMMON_DIR",
+}
+
+// limited keeps the first mostSaid bytes that are written to it.
+type limited struct{ strings.Builder }
+
+func (l *limited) Write(b []byte) (int, error) {
+	l.Builder.Write(b[:min(len(b), mostSaid-l.Len())])
+	return len(b), nil
+}
+
+// runRemote runs a command of remoteCommand and returns its output. The error has what Git said, without
+// the password that an address may have.
+func runRemote(ctx context.Context, program, git string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, remoteLimit, fmt.Errorf("git %s has not ended after %v", args[0], remoteLimit))
+	defer cancel()
+	c := remoteCommand(ctx, program, git, args...)
+	var out, said limited
+	c.Stdout, c.Stderr = &out, &said
+	err := c.Run()
+	if err != nil && ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	if err != nil {
+		err = &gitError{args: args, said: withoutPassword(said.String()), err: err}
+	}
+	return out.String(), err
+}
+
+// withoutPassword takes the passwords out of the addresses in a text.
+func withoutPassword(text string) string {
+	words := strings.Fields(text)
+	for i, w := range words {
+		bare := strings.Trim(w, "'\",.:()")
+		if u, err := url.Parse(bare); err == nil && u.Scheme != "" && u.User != nil {
+			u.User = nil
+			words[i] = strings.Replace(w, bare, u.String(), 1)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// Origin implements history.Remote.
+func (l *Log) Origin() string {
+	text, err := readSmall(l.newRepository(context.Background(), newMemory()).path("config"))
+	if err != nil {
+		return ""
+	}
+	c, err := parseConfig(text)
+	if err != nil {
+		return ""
+	}
+	return withoutPassword(c.Section("remote").Subsection(remoteName).Option("url"))
+}
+
+// remote opens the repository, and returns its branch and Git's program, for a command that reaches other
+// machines.
+func (l *Log) remote(ctx context.Context) (repo *repository, at head, program string, err error) {
+	if l.Origin() == "" {
+		return nil, head{}, "", history.ErrNoRemote
+	}
+	if repo, err = l.openRepository(ctx, newMemory()); err != nil {
+		return nil, head{}, "", unavailable(err)
+	}
+	if program, err = l.git(); err == nil {
+		if err = repo.busy(); err == nil {
+			at, err = l.branch(repo)
+		}
+	}
+	return repo, at, program, unavailable(err)
+}
+
+// Fetch implements history.Remote.
+func (l *Log) Fetch(ctx context.Context) error {
+	repo, at, program, err := l.remote(ctx)
+	if err != nil {
+		return err
+	}
+	// Only our git commands write remoteRef, one at a time, and the store has one server.
+	if err := tree.IgnoreGone(os.Remove(repo.path(remoteRef + ".lock"))); err != nil {
+		return err
+	}
+	err = repo.fetch(program, at.branch)
+	var e *gitError
+	if errors.As(err, &e) && strings.Contains(e.said, "couldn't find remote ref") { // the shared repository is empty
+		return repo.setRemote(hash{})
+	}
+	return err
+}
+
+// fetch fetches a branch into remoteRef. The fetched commits are checked, and durable.
+func (r *repository) fetch(program, branch string) error {
+	_, err := runRemote(r.ctx, program, r.git, "fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head",
+		"--no-auto-maintenance", "--refmap=", "--", remoteName, "+"+branch+":"+remoteRef)
+	return err
+}
+
+// Push implements history.Remote.
+func (l *Log) Push(ctx context.Context) error {
+	repo, at, program, err := l.remote(ctx)
+	if err != nil || at.commit.IsZero() {
+		return err
+	}
+	_, err = runRemote(ctx, program, repo.git, "push", "--quiet", "--no-verify", "--", remoteName, at.commit.String()+":"+at.branch)
+	var e *gitError
+	switch {
+	case errors.As(err, &e) && isBehind(e.said):
+		return history.ErrBehind
+	case err != nil:
+		return err
+	}
+	return repo.setRemote(at.commit)
+}
+
+// isBehind reports whether git push says that the branch there has moved, perhaps just now.
+func isBehind(said string) bool {
+	for _, sign := range []string{"(fetch first)", "(non-fast-forward)", "cannot lock ref", "failed to update ref", "incorrect old value"} {
+		if strings.Contains(said, sign) {
+			return true
+		}
+	}
+	return false
+}
+
+// setRemote moves remoteRef; the zero hash removes it.
+func (r *repository) setRemote(to hash) error {
+	if to.IsZero() {
+		return r.plainly(nil, "update-ref", "-d", remoteRef)
+	}
+	return r.plainly(nil, "update-ref", remoteRef, to.String())
+}
+
+// Meet implements history.Remote.
+func (l *Log) Meet(ctx context.Context) (*history.Meeting, error) {
+	repo, err := l.openRepository(ctx, newMemory())
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	defer repo.Close()
+	at, err := l.branch(repo)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	theirs, err := repo.ref(remoteRef)
+	if err != nil {
+		return nil, err
+	}
+	m := &history.Meeting{Ours: name(at.commit), Theirs: name(theirs)}
+	switch {
+	case theirs == at.commit:
+		m.Base = m.Ours
+	case at.commit.IsZero():
+	case theirs.IsZero():
+		var out []byte
+		if out, err = repo.run(nil, nil, "rev-list", "--count", m.Ours, "--"); err == nil {
+			_, err = fmt.Sscan(string(out), &m.Ahead)
+		}
+	default:
+		err = repo.meet(m)
+	}
+	return m, err
+}
+
+// name returns the name of a commit, "" for the zero hash.
+func name(h hash) string {
+	if h.IsZero() {
+		return ""
+	}
+	return h.String()
+}
+
+// meet fills in a meeting of two different commits.
+func (r *repository) meet(m *history.Meeting) error {
+	base, err := r.run(nil, nil, "merge-base", m.Ours, m.Theirs)
+	var exit *exec.ExitError
+	switch m.Base = strings.TrimSpace(string(base)); {
+	case errors.As(err, &exit) && exit.ExitCode() == 1:
+		return history.ErrForeign
+	case err != nil:
+		return err
+	}
+	if m.Ahead, m.Behind, err = r.apart(m.Ours, m.Theirs); err != nil || m.Base == m.Theirs {
+		return err
+	}
+	ours := map[string]merge.Entry{}
+	if m.Base != m.Ours {
+		err = r.crossed(m.Base, m.Ours, func(f merge.File) error { ours[f.Path] = f.Theirs; return nil })
+	}
+	if err == nil {
+		err = r.crossed(m.Base, m.Theirs, func(f merge.File) error {
+			f.Ours = f.Base
+			if is, changed := ours[f.Path]; changed {
+				f.Ours = is
+			}
+			if m.Files = append(m.Files, f); len(m.Files) > mostCrossed {
+				return history.ErrTooMany
+			}
+			return nil
+		})
+	}
+	return err
+}
+
+// apart counts the commits that only ours has, and that only theirs has.
+func (r *repository) apart(ours, theirs string) (ahead, behind int, err error) {
+	out, err := r.run(nil, nil, "rev-list", "--count", "--left-right", ours+"..."+theirs, "--")
+	if err == nil {
+		_, err = fmt.Sscan(string(out), &ahead, &behind)
+	}
+	return ahead, behind, err
+}
+
+// crossed calls each for the files in which a commit differs from base, with Base and Theirs.
+func (r *repository) crossed(base, commit string, each func(merge.File) error) error {
+	var f []string // ":mode mode hash hash status"
+	return r.stream(func(record []byte) error {
+		if f == nil {
+			if f = strings.Fields(strings.TrimPrefix(string(record), ":")); len(f) != 5 {
+				return fmt.Errorf("git tells a change as %q", record)
+			}
+			return nil
+		}
+		at := f
+		f = nil
+		return each(merge.File{Path: string(record), Base: crossing(anyEntry(at[0], at[2])), Theirs: crossing(anyEntry(at[1], at[3]))})
+	}, "diff-tree", "--raw", "-z", "--no-renames", "--no-abbrev", "-r", base, commit)
+}
+
+// crossing returns an entry as package merge has it.
+func crossing(e entry) merge.Entry {
+	if e.Mode == 0 {
+		return merge.Entry{}
+	}
+	return merge.Entry{Mode: e.Mode, Hash: e.Hash.String()}
+}
+
+// Touched implements history.Remote. A merge's own changes do not count: those of its parents do.
+func (l *Log) Touched(ctx context.Context, base, tip string) (map[string]time.Time, error) {
+	repo, err := l.openRepository(ctx, newMemory())
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	at, made, isTime := map[string]time.Time{}, time.Time{}, false
+	err = repo.stream(func(record []byte) error {
+		path := strings.TrimPrefix(string(record), "\n")
+		switch {
+		case path == "":
+			isTime = true
+		case isTime:
+			made, isTime = unixTime(path), false
+		case made.After(at[path]):
+			at[path] = made
+		}
+		return nil
+	}, "log", "-z", "--format=tformat:%x00%ct", "--name-only", "--no-renames", base+".."+tip, "--")
+	return at, err
+}
+
+// Blob implements history.Remote.
+func (l *Log) Blob(ctx context.Context, hash string) ([]byte, error) {
+	repo, err := l.openRepository(ctx, newMemory())
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	defer repo.Close()
+	return repo.read("blob", hash)
+}

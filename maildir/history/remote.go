@@ -1,0 +1,51 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"mailtree/maildir/merge"
+)
+
+// Remote is the copy of a tree's history that the machines of a mail share: the branch of the same name in
+// the repository that Git calls origin. Fetch and Push alone reach other machines, and alone use the user's
+// configuration of Git. The others look at what was fetched last.
+type Remote interface {
+	// Fetch fetches the shared branch. It returns ErrNoRemote if no origin is configured, and otherwise an
+	// error in Git's words.
+	Fetch(ctx context.Context) error
+
+	// Push pushes the branch, without force. It returns ErrBehind if the shared branch has commits that the
+	// branch lacks, and otherwise the errors of Fetch.
+	Push(ctx context.Context) error
+
+	// Meet compares the branch with the shared one. It returns ErrForeign if they have no commit in common,
+	// and ErrTooMany.
+	Meet(ctx context.Context) (*Meeting, error)
+
+	// Touched returns, for the files that the commits from base to tip changed, the time of the last of these
+	// commits.
+	Touched(ctx context.Context, base, tip string) (map[string]time.Time, error)
+
+	// Blob returns the content of a file by its hash.
+	Blob(ctx context.Context, hash string) ([]byte, error)
+
+	// Origin returns the address of the shared repository without a password; "" if none is configured.
+	Origin() string
+}
+
+// Errors of Remote.
+var (
+	ErrNoRemote = errors.New("no remote origin is configured")
+	ErrBehind   = errors.New("the shared branch has commits that are not here")
+	ErrForeign  = errors.New("the shared repository has another mail: the two have no commit in common")
+	ErrTooMany  = errors.New("more files changed there than are taken at once")
+)
+
+// Meeting is how a branch and the shared branch stand to each other.
+type Meeting struct {
+	Ours, Theirs, Base string // commits; "": there is none
+	Ahead, Behind      int    // commits that only the one or the other has
+	Files              []merge.File
+}
