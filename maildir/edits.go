@@ -95,4 +95,7 @@ func (o mail) Noticed(changes []index.Change) {
 	o.mu.Unlock()
 	o.noteStatus(changes)
 	o.store.feed.ring(changes)
+	if o.shared.isOn() {
+		ring(o.shared.bell)
+	}
 }

@@ -1,6 +1,7 @@
 package maildir
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -36,6 +37,7 @@ type Project struct {
 	pops    pops
 	fresh   settling
 	days    dayFolders
+	shared  sharing
 	advised adviceCount
 
 	seats   *seat.Book
@@ -379,12 +381,18 @@ func (s *Store) loadProject(slug string) (*Project, error) {
 		sighted: make(chan struct{}, 1),
 		told:    make(chan struct{}, 1),
 	}
+	shared, err := storedir.LoadShared(s.cfg.Root, slug)
+	if err != nil {
+		log.Error("the project is not shared with other machines: the file that says so cannot be read", "error", err)
+	}
+	p.shared = newSharing(shared.On)
 	p.seats = seat.NewBook(t, s.cfg.Now, s.cfg.Log.With("project", slug), func() { ring(p.told) })
 	if data, _, err := t.Read(format.ProjectFile, format.MaxSmall); err == nil {
 		if p.human, p.created, err = format.ParseProject(data); err != nil {
 			log.Warn("project.json is not valid; the project is known by its slug only", "error", err)
 		}
 	}
+	p.human = cmp.Or(shared.Key, p.human)
 	p.Keeper, err = store.Open(store.Config{
 		Slug:   slug,
 		Tree:   t,

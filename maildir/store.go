@@ -46,6 +46,10 @@ type Config struct {
 	// OpenHistory opens the audit of a project's tree and creates the repository if it is missing.
 	OpenHistory func(k *store.Keeper) (history.Log, error)
 
+	// Clone makes the repository and the files of the mail at url in dir, an empty folder; nil: mail of other
+	// machines cannot be joined.
+	Clone func(ctx context.Context, dir, url string) error
+
 	MaxFile      int64                           // bytes of a message file; 0: tree.MaxFile
 	MaxFanout    int64                           // bytes of a message file times its recipients; 0: MaxFanout
 	MaxProjects  int                             // most projects that may be created; 0: MaxProjects
@@ -57,6 +61,7 @@ type Config struct {
 	Outside      Outside                         // which mail may leave for other domains
 	User         func() int                      // returns the uid of the store's user; nil: the process's effective uid
 	Patience     time.Duration                   // how long a caller waits for the disk; 0: 30 s
+	SyncInterval time.Duration                   // between looks at the repository that other machines share; 0: SyncInterval
 	GoneLook     time.Duration                   // time between checks for clients that are gone; 0: a minute
 	Progress     func(project string, files int) // called during the first reconcile; may be nil
 	// Refine makes a summary of a thread's text by other means; nil: none is made. Its error says why there
@@ -115,6 +120,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	cfg.Patience, cfg.GoneLook = cmp.Or(cfg.Patience, patience), cmp.Or(cfg.GoneLook, goneLook)
 	cfg.MaxFanout, cfg.MailboxDepth = cmp.Or(cfg.MaxFanout, MaxFanout), cmp.Or(cfg.MailboxDepth, MailboxDepth)
+	cfg.SyncInterval = cmp.Or(cfg.SyncInterval, SyncInterval)
 	cfg.MaxProjects = cmp.Or(cfg.MaxProjects, MaxProjects)
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	cfg.Outside.Rate = cmp.Or(cfg.Outside.Rate, OutsideRate)

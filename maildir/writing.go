@@ -26,6 +26,7 @@ func (p *Project) run(ctx context.Context) {
 	var beside sync.WaitGroup
 	beside.Go(func() { p.keepNotes(noting) })
 	beside.Go(func() { p.handleSaved(ctx) })
+	beside.Go(func() { p.keepShared(ctx) })
 	p.Writer.Later(p.sweepClaims())
 	p.Keeper.Run(ctx)
 	stopNoting()

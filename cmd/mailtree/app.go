@@ -73,6 +73,8 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 		Domains:      cfg.Domains,
 		Outside:      maildir.Outside{Allow: cfg.Gateway.Allow, Rate: cfg.Gateway.Rate, Queued: a.outgoing.Queued},
 		Refine:       refine(cfg),
+		SyncInterval: cfg.SyncInterval,
+		Clone:        gitlog.Clone,
 		Observe:      a.observe,
 		Log:          log,
 		Progress:     progress,

@@ -48,6 +48,7 @@ type config struct {
 	Attachments    attachment.Settings
 	CommitExternal bool
 	Idle           time.Duration // how long a server in the background stays without connections
+	SyncInterval   time.Duration
 	Poll           time.Duration // the time between comparisons of the trees; 0: file events report changes
 	Domains        []string      // of mailboxes' addresses, in lower case; the first names Message-IDs and authors
 	SummaryCommand string        // a line for the shell; "": none
@@ -175,6 +176,7 @@ func settings() []setting {
 			Default: "events",
 			Help:    "events: the system tells of edits; poll, or poll:30s: look for them every 2 or 30 seconds, where it does not",
 		},
+		{Name: "SYNC_INTERVAL", Default: "10s", Help: "time between two looks at the repository that machines share their mail through"},
 		{Name: "IDLE", Default: "5m", Help: "how long a server in the background stays when nobody is connected"},
 		{
 			Name:    "SUMMARY_COMMAND",
@@ -298,6 +300,9 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	c.CommitExternal = choice("COMMIT_EXTERNAL", "on", "off") == "on"
 	if c.Poll, err = pollInterval(v["WATCH"]); err != nil {
 		bad("WATCH", "events, poll, or poll and a time from 1s to 1h, such as poll:30s")
+	}
+	if c.SyncInterval, err = time.ParseDuration(v["SYNC_INTERVAL"]); err != nil || c.SyncInterval < time.Second || c.SyncInterval > time.Hour {
+		bad("SYNC_INTERVAL", "a time from 1s to 1h")
 	}
 	if c.Idle, err = time.ParseDuration(v["IDLE"]); err != nil || c.Idle <= 0 {
 		bad("IDLE", "a time such as 5m")

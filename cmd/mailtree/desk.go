@@ -29,7 +29,7 @@ func (p *program) deskCommands() []*cobra.Command {
 	return []*cobra.Command{
 		inboxCommand(p), readCommand(p), threadCommand(p), searchCommand(p), logCommand(p),
 		sendCommand(p), replyCommand(p), ackCommand(p), archiveCommand(p), rmCommand(p), editCommand(p), undoCommand(p), redoCommand(p),
-		claimCommand(p), releaseCommand(p),
+		claimCommand(p), releaseCommand(p), syncCommand(p),
 		stopCommand(p), logsCommand(p),
 		agentsCommand(p), whoisCommand(p), claimsCommand(p), meCommand(p), problemsCommand(p),
 		projectsCommand(p), pathCommand(p), todayCommand(p), statusCommand(p), watchCommand(p), mailboxCommand(p),

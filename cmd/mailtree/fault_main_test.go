@@ -206,6 +206,12 @@ func (f *faultProgram) do(ctx context.Context, verb string, q url.Values) (strin
 		return "", err
 	case "both":
 		return "", f.both(p, q.Get("agent"), q.Get("id"))
+	case "sync":
+		if err := p.SetSync(true); err != nil {
+			return "", err
+		}
+		_, err := p.SyncNow(ctx)
+		return "", err
 	case "flush":
 		return "", p.History.Flush(ctx)
 	case "compare":

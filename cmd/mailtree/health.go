@@ -51,6 +51,9 @@ type projectHealth struct {
 	LastCommit    string `json:"last_commit"`
 	Disk          string `json:"disk,omitempty"` // a sentence if the disk does not answer or operations fail
 
+	Sync       *maildir.SyncState `json:"sync,omitempty"`        // if the project is shared with other machines
+	SyncReason string             `json:"sync_reason,omitempty"` // a sentence if it does not meet them
+
 	Unwoken []unwokenAgent `json:"unwoken,omitempty"` // the first maxWaiting
 
 	Waiting      []waitingFile `json:"waiting,omitempty"`       // the first maxWaiting
@@ -87,7 +90,7 @@ const maxWaiting = 20
 // reasons returns a sentence for each fault of a project.
 func (r *healthReport) reasons() (out []string) {
 	for _, d := range r.Detail {
-		for _, why := range []string{d.Disk, d.HistoryReason} {
+		for _, why := range []string{d.Disk, d.HistoryReason, d.SyncReason} {
 			if why != "" {
 				out = append(out, d.Project+": "+why)
 			}
@@ -133,7 +136,7 @@ func (h *health) report(ctx context.Context) *healthReport {
 	var last time.Time
 	for _, p := range h.app.store.Projects() {
 		d, commit := h.app.projectHealth(ctx, p)
-		if d.HistoryReason != "" || d.Disk != "" || d.WaitingCount > 0 {
+		if d.HistoryReason != "" || d.Disk != "" || d.SyncReason != "" || d.WaitingCount > 0 {
 			r.Status = "degraded"
 		}
 		if commit.After(last) {
@@ -172,6 +175,9 @@ func (a *app) projectHealth(ctx context.Context, p *maildir.Project) (d projectH
 	}
 	if !hs.LastCommit.IsZero() {
 		d.LastCommit = format.FormatTime(hs.LastCommit)
+	}
+	if s := p.SyncState(); s.On {
+		d.Sync, d.SyncReason = &s, s.String()
 	}
 	if wait := p.Writer.Stalled(); wait > stalled {
 		d.Disk = fmt.Sprintf("The disk has not answered for %s: operations wait.", wait.Round(time.Second))

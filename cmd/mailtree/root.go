@@ -39,7 +39,7 @@ var groups = []struct {
 	{"Clients:", []string{"setup", "stdio", "hook", "nudge", "token"}},
 	{"Email:", []string{"mailbox", "gateway"}},
 	{serverGroup, []string{
-		"serve", "status", "stop", "logs", "service", "doctor", "config", "index", "key", "fmt", "attachments",
+		"serve", "status", "stop", "logs", "service", "doctor", "config", "index", "key", "sync", "fmt", "attachments",
 	}},
 }
 

@@ -1,6 +1,7 @@
 package storedir
 
 import (
+	"cmp"
 	"path"
 	"path/filepath"
 	"time"
@@ -32,6 +33,9 @@ func ProjectNames(root string) ([]ProjectName, error) {
 	for _, slug := range slugs {
 		n := ProjectName{Slug: slug}
 		err := n.read(projects, path.Join(slug, RepoDir, format.ProjectFile))
+		if err == nil {
+			err = n.readShared(projects)
+		}
 		if err := tree.MachineFault(err); err != nil {
 			return nil, err
 		}
@@ -55,9 +59,21 @@ func (n *ProjectName) read(t *tree.Tree, file string) error {
 	return nil
 }
 
-// HumanKeyOf returns the absolute path that names the tree's project; "" if project.json does not say.
+// readShared fills in what this machine calls a shared project (Shared). It returns the machine's faults.
+func (n *ProjectName) readShared(projects *tree.Tree) error {
+	shared, err := loadShared(projects, n.Slug)
+	n.HumanKey = cmp.Or(shared.Key, n.HumanKey)
+	return tree.MachineFault(err)
+}
+
+// HumanKeyOf returns the absolute path that names the project of a tree; "" if no file says it.
 func HumanKeyOf(t *tree.Tree) string {
-	var n ProjectName
+	dir := filepath.Dir(t.Dir())
+	n := ProjectName{Slug: filepath.Base(dir)}
 	_ = n.read(t, format.ProjectFile) // an unreadable file says nothing
+	if projects, err := tree.Open(filepath.Dir(dir), 0); err == nil {
+		_ = n.readShared(projects)
+		projects.Close()
+	}
 	return n.HumanKey
 }

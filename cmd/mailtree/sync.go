@@ -1,0 +1,120 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mailtree/cli"
+	"mailtree/maildir"
+	"mailtree/maildir/format"
+	mcpserver "mailtree/mcp"
+)
+
+func syncCommand(p *program) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "sync",
+		Short: "Share a project's mail with other machines, through a Git repository",
+		Long: "Share a project's mail with other machines, through a Git repository that all of them reach:\n\n" +
+			"  git -C \"$(mailtree path)\" remote add origin URL\n" +
+			"  mailtree sync on                  on the first machine\n" +
+			"  mailtree sync join URL            on every other, in its copy of the code\n\n" +
+			"Each server then pushes its mail soon after it has changed, and looks every ten seconds (SYNC_INTERVAL) for that\n" +
+			"of the others. Claims and drafts stay on their machine.",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	for _, sub := range []struct{ do, short string }{
+		{"on", "Share the mail of the project from now on, also after a restart"},
+		{"off", "Share it no longer: what is here stays"},
+		{"now", "Fetch, merge and push at once, and say what came of it"},
+		{"status", "Show whether the mail is shared, and what is still to be pushed or merged"},
+	} {
+		c.AddCommand(syncStateCommand(p, sub.do, sub.short))
+	}
+	c.AddCommand(syncJoinCommand(p))
+	return c
+}
+
+func syncStateCommand(p *program, do, short string) *cobra.Command {
+	c := &cobra.Command{Use: do, Short: short, Args: cobra.NoArgs}
+	f := p.addDeskFlags(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		return p.atDesk(c.Context(), f, nobodys, nil, func(ctx context.Context, d *deskWork) error {
+			return askVerb(ctx, d, "sync", mcpserver.SyncAsk{Do: do}, func(s *maildir.SyncState) error { return showSync(d, s) })
+		})
+	}
+	return c
+}
+
+// showSync prints how a project is shared. Its status is 1 if something is wrong.
+func showSync(d *deskWork, s *maildir.SyncState) error {
+	if !s.On {
+		d.Printf("sync is off\n")
+		return nil
+	}
+	facts := []cli.Row{
+		{Cells: []string{"sync", "on, through " + cli.Line(s.Remote)}},
+		{Cells: []string{"level", seen(d, stamp(s.Level))}},
+		{Cells: []string{"to push", some(s.Ahead, "(commits)")}},
+		{Cells: []string{"to merge", some(s.Behind, "(commits)")}},
+		{Cells: []string{"left out", some(s.Stay, "(links, programs, odd names: they stay on their machine)")}},
+		{Cells: []string{"wrong", cli.Line(s.Problem)}},
+		{Cells: []string{"since", seen(d, stamp(s.Since))}},
+	}
+	d.Table(told(facts))
+	if s.Problem != "" {
+		return &exitError{code: exitFailed}
+	}
+	return nil
+}
+
+// stamp formats a time; "" for the zero time.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return format.FormatTime(t)
+}
+
+func syncJoinCommand(p *program) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "join URL [PATH]",
+		Short: "Make a project of the mail that other machines share at URL",
+		Long: "Make a project of the mail that other machines share at URL, for the code base at PATH (default: this folder),\n" +
+			"and share it from now on. A code base that has mail already cannot join.",
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(c *cobra.Command, args []string) error {
+			ask := mcpserver.JoinAsk{URL: args[0]}
+			var err error
+			if ask.Key, err = absolute(cmp.Or(strings.Join(args[1:], ""), "."), os.UserHomeDir); err != nil {
+				return err
+			}
+			if path, err := absolute(ask.URL, os.UserHomeDir); err == nil {
+				if _, err := os.Stat(path); err == nil { // the server runs in another folder
+					ask.URL = path
+				}
+			}
+			var made mcpserver.MadeProject
+			err = p.asCommand(c.Context(), p.dial, func(ctx context.Context, c *cli.Client) error {
+				return c.Ask(ctx, "join", ask, &made)
+			})
+			switch {
+			case err != nil:
+				return fmt.Errorf("the mail at %s was not joined: %w", format.Printable(args[0]), err)
+			case asJSON:
+				return p.printJSON(made)
+			}
+			p.tellProject(made)
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print the answer as JSON")
+	return c
+}

@@ -1,0 +1,74 @@
+package maildir
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/storedir"
+	"mailtree/maildir/tree"
+)
+
+// Join makes a project of the mail that other machines share at url, for the code base at path on this
+// machine, and turns its sync on. The project appears whole or not at all. It returns the errors of
+// EnsureProject, ErrConflict if the path has mail already, and the errors of Config.Clone.
+func (s *Store) Join(ctx context.Context, url, path string) (*Project, error) {
+	human, slug, err := s.resolve(path)
+	if err != nil {
+		return nil, err
+	}
+	if human == "" {
+		return nil, &Error{What: refusal.ProjectKeyRelative, Field: refusal.Project, Name: path}
+	}
+	if err := s.refuseKey(human); err != nil {
+		return nil, err
+	}
+	if err := s.beginAdding(ctx); err != nil {
+		return nil, err
+	}
+	defer s.endAdding()
+	dir := filepath.Dir(storedir.Repo(s.cfg.Root, slug))
+	if _, err := os.Lstat(filepath.Join(dir, storedir.RepoDir)); err == nil {
+		return nil, &Error{
+			What: refusal.Conflict("{=other} has mail already, in project {name}: mail of other machines can only be joined where there " +
+				"is none. Name another path."),
+			Name:  slug,
+			Other: human,
+		}
+	}
+	if err := s.refuseMore(); err != nil {
+		return nil, err
+	}
+	tmp, err := os.MkdirTemp(s.cfg.Root, ".project-")
+	if err != nil {
+		return nil, refusal.Disk(err)
+	}
+	defer os.RemoveAll(tmp)
+	repo := filepath.Join(tmp, storedir.RepoDir)
+	if err := os.MkdirAll(filepath.Join(repo, filepath.FromSlash(tree.TmpDir)), 0o700); err != nil {
+		return nil, refusal.Disk(err)
+	}
+	if err := s.cfg.Clone(ctx, repo, url); err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(filepath.Join(repo, format.ProjectFile))
+	if err == nil {
+		_, _, err = format.ParseProject(data)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the mail there cannot be used: %s: %w", format.ProjectFile, err)
+	}
+	if err := storedir.SaveShared(tmp, storedir.Shared{On: true, Key: human}); err != nil {
+		return nil, refusal.Disk(err)
+	}
+	if err := os.Rename(tmp, dir); err != nil {
+		return nil, refusal.Disk(err)
+	}
+	if err := tree.SyncDir(filepath.Dir(dir)); err != nil {
+		return nil, refusal.Disk(err)
+	}
+	return s.addNext(context.WithoutCancel(ctx), slug)
+}

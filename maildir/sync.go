@@ -1,0 +1,431 @@
+package maildir
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"mailtree/maildir/attachment"
+	"mailtree/maildir/format"
+	"mailtree/maildir/history"
+	"mailtree/maildir/merge"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/storedir"
+	"mailtree/maildir/tree"
+	"mailtree/maildir/writer"
+)
+
+// Machines share the mail of a project through a branch of a Git repository that all of them reach. Each
+// server fetches the branch, merges it into its own, and pushes the result without force. A merge reaches
+// the tree through the writer, as an operation. See docs/sync.md.
+
+// SyncInterval is the default time between two looks at the shared repository.
+const SyncInterval = 10 * time.Second
+
+const (
+	syncGather = time.Second // how long commits gather before they are pushed
+	syncTries  = 12          // of one round, while others push or files change
+	syncFiles  = 512         // of one operation of a merge,
+	syncBytes  = 8 << 20     // and its bytes
+)
+
+// SyncState is how a project is shared with other machines.
+type SyncState struct {
+	On      bool      `json:"on"`
+	Remote  string    `json:"remote,omitempty"` // address of the shared repository, without a password
+	Ahead   int       `json:"ahead"`            // commits that are not there yet,
+	Behind  int       `json:"behind"`           // and that were fetched and are not merged yet
+	Stay    int       `json:"stay,omitempty"`   // changed files of the last merge that did not cross: links, programs, odd names
+	Level   time.Time `json:"level,omitzero"`   // when nothing was left to do last
+	Problem string    `json:"problem,omitempty"`
+	Since   time.Time `json:"since,omitzero"` // of Problem
+}
+
+// String describes what is wrong in a sentence; "" if nothing is.
+func (s SyncState) String() string {
+	if s.Problem == "" {
+		return ""
+	}
+	return fmt.Sprintf("The mail has not met that of other machines since %s (%d commits to push, %d to merge): %s",
+		s.Since.UTC().Format(time.RFC3339), s.Ahead, s.Behind, s.Problem)
+}
+
+// sharing is the state of a project's sync.
+type sharing struct {
+	bell chan struct{} // rings when there may be something to push, or sync was turned on
+	turn chan struct{} // held during a round
+
+	mu    sync.Mutex
+	state SyncState
+}
+
+func newSharing(on bool) sharing {
+	return sharing{bell: make(chan struct{}, 1), turn: make(chan struct{}, 1), state: SyncState{On: on}}
+}
+
+func (s *sharing) isOn() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state.On
+}
+
+// note changes the state.
+func (s *sharing) note(change func(*SyncState)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(&s.state)
+}
+
+// SyncState returns how the project is shared.
+func (p *Project) SyncState() SyncState {
+	p.shared.mu.Lock()
+	s := p.shared.state
+	p.shared.mu.Unlock()
+	if s.On {
+		s.Remote = p.History.Origin()
+	}
+	return s
+}
+
+// SetSync turns the sync of the project on or off, durably. It returns ErrConflict if no origin is configured, and errors of
+// writing the file.
+func (p *Project) SetSync(on bool) error {
+	if on && p.History.Origin() == "" {
+		return &Error{
+			What: refusal.Conflict("Git knows no repository called origin in the mail's folder {=other}. Run `git remote add origin URL` " +
+				"there first, with the address of a repository that the other machines reach."),
+			Other: p.Tree.Dir(),
+			Err:   history.ErrNoRemote,
+		}
+	}
+	root := p.store.cfg.Root
+	s, err := storedir.LoadShared(root, p.Slug)
+	if s.On = on; err == nil {
+		err = storedir.SaveShared(filepath.Dir(storedir.Repo(root, p.Slug)), s)
+	}
+	if err != nil {
+		return err
+	}
+	p.shared.note(func(s *SyncState) { *s = SyncState{On: on} })
+	ring(p.shared.bell)
+	return nil
+}
+
+// SyncNow makes a round at once and returns the state after it. Its error is that of the round.
+func (p *Project) SyncNow(ctx context.Context) (SyncState, error) {
+	if !p.shared.isOn() {
+		return p.SyncState(), errSyncOff
+	}
+	err := p.History.Flush(ctx)
+	if err == nil {
+		err = p.syncRound(ctx, true)
+	}
+	return p.SyncState(), err
+}
+
+var errSyncOff error = &Error{What: refusal.Conflict("This project is not shared with other machines: its sync is off.")}
+
+// keepShared makes rounds until ctx ends: one that fetches after each interval, and one that pushes soon
+// after the mail has changed. While the sync is off it only waits.
+func (p *Project) keepShared(ctx context.Context) {
+	interval := p.store.cfg.SyncInterval
+	due := time.Now()
+	for {
+		var timer <-chan time.Time
+		if p.shared.isOn() {
+			timer = time.After(time.Until(due))
+		}
+		fetch := false
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer:
+			fetch = true
+			due = time.Now().Add(interval - interval/8 + rand.N(interval/4+1)) // machines that start together do not stay so
+		case <-p.shared.bell:
+			if pause(ctx, min(syncGather, interval)) != nil {
+				return
+			}
+		}
+		if s := p.SyncState(); !s.On || !fetch && s.Problem != "" {
+			continue
+		}
+		if err := p.syncRound(ctx, fetch); err == nil {
+			if s := p.History.State(); s.Pending > 0 && s.Mode == "committing" {
+				ring(p.shared.bell)
+			}
+		}
+	}
+}
+
+// syncRound is sync, one at a time; it notes the result in the state.
+func (p *Project) syncRound(ctx context.Context, fetch bool) error {
+	select {
+	case p.shared.turn <- struct{}{}:
+		defer func() { <-p.shared.turn }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	err := p.sync(ctx, fetch)
+	if ctx.Err() != nil {
+		return err
+	}
+	p.shared.note(func(s *SyncState) {
+		was := s.Problem
+		if err == nil {
+			s.Ahead, s.Behind, s.Level, s.Problem, s.Since = 0, 0, p.store.cfg.Now(), "", time.Time{}
+		} else if s.Problem = err.Error(); s.Since.IsZero() {
+			s.Since = p.store.cfg.Now()
+		}
+		switch {
+		case err == nil && was != "":
+			p.Keeper.Log.Info("the mail meets that of other machines again")
+		case err != nil && was == "":
+			p.Keeper.Log.Warn("the mail does not meet that of other machines; that is tried again", "error", err)
+		}
+	})
+	return err
+}
+
+// sync brings the branch and the shared one together. Without fetch it looks at the shared one only if
+// others have pushed.
+func (p *Project) sync(ctx context.Context, fetch bool) (err error) {
+	for try := range syncTries {
+		if try > 0 {
+			if err := pause(ctx, rand.N(50*time.Millisecond<<min(try, 6))); err != nil {
+				return err
+			}
+		}
+		if fetch {
+			if err := p.History.Fetch(ctx); err != nil {
+				_, _ = p.meet(ctx) // which notes what waits
+				return err
+			}
+		}
+		m, merr := p.meet(ctx)
+		if merr != nil {
+			return merr
+		}
+		if m.Behind > 0 {
+			if err = p.mergeTheirs(ctx, m); errors.Is(err, errFilesMoved) {
+				fetch = false
+				if err := p.History.Flush(ctx); err != nil {
+					return err
+				}
+				continue
+			}
+			if err == nil {
+				m, err = p.meet(ctx)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if m.Ahead == 0 {
+			return nil
+		}
+		if err = p.History.Push(ctx); !errors.Is(err, history.ErrBehind) {
+			return err
+		}
+		fetch = true
+	}
+	return err
+}
+
+// meet is History.Meet, and notes how far the branches are apart.
+func (p *Project) meet(ctx context.Context) (*history.Meeting, error) {
+	m, err := p.History.Meet(ctx)
+	if m != nil {
+		p.shared.note(func(s *SyncState) { s.Ahead, s.Behind = m.Ahead, m.Behind })
+	}
+	return m, err
+}
+
+// errFilesMoved says that a file is not as the branch has it: somebody has just changed it.
+var errFilesMoved = errors.New("files of the mail were changed here and are not committed yet")
+
+// mergeTheirs takes what the shared branch has and this one lacks. Where that is nothing, and nothing is to
+// be pushed, no commit is made either: else machines that keep different claims would merge each other for
+// ever. It returns errFilesMoved, and errors of the history and of the writer.
+func (p *Project) mergeTheirs(ctx context.Context, m *history.Meeting) error {
+	later := laterOf(ctx, p.History, m)
+	changes, stay := merge.Merge(m.Files, later.theirs)
+	if later.err != nil {
+		return later.err
+	}
+	p.shared.note(func(s *SyncState) { s.Stay = stay })
+	if len(changes) == 0 && m.Ahead == 0 {
+		return nil
+	}
+	slices.SortFunc(changes, func(a, b merge.Change) int { // a message with its copies, after profiles and attachments
+		return cmp.Or(cmp.Compare(format.Locate(a.Path).ID, format.Locate(b.Path).ID), cmp.Compare(a.Path, b.Path))
+	})
+	if err := p.inTheWay(changes); err != nil {
+		return err
+	}
+	tx := &writer.Tx{}
+	for len(changes) > 0 {
+		some, err := p.readTheirs(ctx, changes)
+		if err != nil {
+			return err
+		}
+		changes = changes[len(some):]
+		tx = p.takeTheirs(some)
+		if len(changes) == 0 {
+			tx.Merges = m.Theirs
+		}
+		if err := p.Writer.Do(ctx, tx); err != nil {
+			return err
+		}
+	}
+	if len(tx.Writes) == 0 { // the files are as they shall be: only the history lacks the merge
+		p.History.Record([]writer.Op{{Verb: "sync", Merges: m.Theirs, At: p.store.cfg.Now(), Summary: "nothing new"}}, nil)
+	}
+	return p.History.Flush(ctx)
+}
+
+// inTheWay returns an error if a file lies where changes need a folder.
+func (p *Project) inTheWay(changes []merge.Change) error {
+	looked := map[string]bool{}
+	for _, c := range changes {
+		for dir := path.Dir(c.Path); c.Is.Mode != 0 && dir != "." && !looked[dir]; dir = path.Dir(dir) {
+			looked[dir] = true
+			if st, err := p.Tree.Stat(dir); err == nil && !st.Mode.IsDir() {
+				return fmt.Errorf("%s is a file here and a folder there: rename one of them", format.Printable(dir))
+			}
+		}
+	}
+	return nil
+}
+
+// later tells which side has changed a file last.
+type later struct {
+	theirs func(path string) bool
+	err    error
+}
+
+// laterOf reads the times of the two sides' changes when it is first asked. Of changes in the same second
+// the one with the greater content counts as the later, on both machines.
+func laterOf(ctx context.Context, h history.Log, m *history.Meeting) *later {
+	l := &later{}
+	files := map[string]merge.File{}
+	var ours, theirs map[string]time.Time
+	l.theirs = func(path string) bool {
+		if ours == nil {
+			for _, f := range m.Files {
+				files[f.Path] = f
+			}
+			var err error
+			if ours, l.err = h.Touched(ctx, m.Base, m.Ours); l.err == nil {
+				theirs, err = h.Touched(ctx, m.Base, m.Theirs)
+			}
+			l.err = cmp.Or(l.err, err)
+		}
+		if c := ours[path].Compare(theirs[path]); c != 0 {
+			return c < 0
+		}
+		return files[path].Ours.Hash < files[path].Theirs.Hash
+	}
+	return l
+}
+
+// theirFile is a change of a merge with the content.
+type theirFile struct {
+	merge.Change
+	data []byte
+}
+
+// readTheirs reads the contents of the first changes: of so many that they fit into one operation, with all
+// files of a message in it.
+func (p *Project) readTheirs(ctx context.Context, changes []merge.Change) (some []theirFile, err error) {
+	bytes := 0
+	for _, c := range changes {
+		f := theirFile{Change: c}
+		id := format.Locate(c.Path).ID
+		if n := len(some); (n >= syncFiles || bytes >= syncBytes) && (id == "" || id != format.Locate(some[n-1].Path).ID) {
+			break
+		}
+		if c.Is.Mode != 0 {
+			if f.data, err = p.History.Blob(ctx, c.Is.Hash); err != nil {
+				return nil, err
+			}
+		}
+		if len(f.data) > p.mostTheirs(c.Path) {
+			return nil, fmt.Errorf("%s has %d bytes there, which is more than this server takes", format.Printable(c.Path), len(f.data))
+		}
+		bytes += len(f.data)
+		some = append(some, f)
+	}
+	return some, nil
+}
+
+// mostTheirs is the most bytes that the file at a path may have.
+func (p *Project) mostTheirs(path string) int {
+	if format.Locate(path).Kind == format.KindAttachment {
+		return attachment.MaxStored
+	}
+	return int(p.Tree.MaxFile() + format.MaxHeader)
+}
+
+// takeTheirs returns the operation that makes changes of a merge. Its plan returns errFilesMoved if a file
+// is neither as the branch has it nor as it shall be.
+func (p *Project) takeTheirs(files []theirFile) *writer.Tx {
+	tx := &writer.Tx{Op: writer.Op{Verb: "sync", Summary: fmt.Sprintf("%d files of other machines", len(files))}, Alone: true}
+	tx.Plan = func(g *writer.Group) error {
+		for _, f := range files {
+			now, err := p.blobAt(f.Path)
+			switch {
+			case err != nil:
+				return err
+			case now == f.Is.Hash:
+			case now != f.Was.Hash:
+				return fmt.Errorf("%w: %s", errFilesMoved, format.Printable(f.Path))
+			case now == "":
+				tx.Create(f.Path, f.data)
+			case f.Is.Mode == 0:
+				err = g.Remove(tx, f.Path)
+			default:
+				err = g.Replace(tx, f.Path, f.data)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return tx
+}
+
+// blobAt returns the name that Git gives the content of the file at path; "" if there is none.
+func (p *Project) blobAt(path string) (string, error) {
+	data, _, err := p.Tree.Read(path, int64(p.mostTheirs(path)))
+	if tree.FaultOf(err) == tree.FaultGone {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", format.Printable(path), err)
+	}
+	sum := sha1.New()
+	fmt.Fprintf(sum, "blob %d\x00", len(data))
+	sum.Write(data)
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// pause waits for d. It returns ctx's error if ctx ends first.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,491 @@
+package maildir_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+	"mailtree/maildir/format"
+	"mailtree/maildir/history"
+	"mailtree/maildir/index"
+)
+
+// gitIn runs git in a folder and returns what it prints.
+func gitIn(t testing.TB, dir string, args ...string) string {
+	t.Helper()
+	c := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=Ada", "-c", "user.email=ada@example.org"}, args...)...)
+	var said bytes.Buffer
+	c.Stderr = &said
+	out, err := c.Output()
+	if err != nil {
+		t.Fatalf("git %s: %v: %s", strings.Join(args, " "), err, &said)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// sharer is a store that shares a project with others.
+type sharer struct {
+	*storetest.Store
+	p *maildir.Project
+}
+
+// shared opens n machines that share a project through a new bare repository. They look for what others
+// have pushed only when a test asks for it, unless interval says more.
+func shared(t *testing.T, n int, interval time.Duration) (bare string, all []sharer) {
+	t.Helper()
+	bare = filepath.Join(t.TempDir(), "mail.git")
+	gitIn(t, t.TempDir(), "init", "-q", "--bare", "-b", "main", bare)
+	for i := range n {
+		m := sharer{Store: storetest.Open(t, storetest.Config{Sync: interval})}
+		var err error
+		if i == 0 {
+			if m.p, err = m.EnsureProject(t.Context(), shop); err != nil {
+				t.Fatal(err)
+			}
+			if err := m.p.SetSync(true); !errors.Is(err, history.ErrNoRemote) {
+				t.Fatalf("sync without a remote: %v", err)
+			}
+			gitIn(t, m.p.Tree.Dir(), "remote", "add", "origin", bare)
+			err = m.p.SetSync(true)
+			m.now(t)
+		} else {
+			m.p, err = m.Join(t.Context(), bare, fmt.Sprintf("/abs/path/%d/shop", i))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, m)
+	}
+	return bare, all
+}
+
+// now makes a round.
+func (m sharer) now(t testing.TB) {
+	t.Helper()
+	if _, err := m.p.SyncNow(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// level makes rounds until all machines have the same commit.
+func level(t testing.TB, all ...sharer) {
+	t.Helper()
+	for range 2 {
+		for _, m := range all {
+			m.now(t)
+		}
+	}
+	first := files(t, all[0])
+	for _, m := range all[1:] {
+		if now := files(t, m); now != first {
+			t.Fatalf("one machine has\n%s\nanother\n%s", first, now)
+		}
+	}
+}
+
+// files lists the files that machines share, with their contents' names.
+func files(t testing.TB, m sharer) string {
+	t.Helper()
+	var lines []string
+	for line := range strings.Lines(gitIn(t, m.p.Tree.Dir(), "ls-tree", "-r", "HEAD")) {
+		if path := line[strings.Index(line, "\t")+1:]; !strings.HasPrefix(path, "claims/") && !strings.Contains(path, "/drafts/") {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "")
+}
+
+func (m sharer) register(t testing.TB, name string) {
+	t.Helper()
+	if _, err := m.p.Register(t.Context(), maildir.Registration{NameHint: name}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (m sharer) send(t testing.TB, from, to, subject string) *maildir.Sent {
+	t.Helper()
+	return sendFrom(t, m.p.Box(from, format.Origin{}), maildir.Draft{To: []string{to}, Subject: subject, Body: "text"})
+}
+
+// subjects returns the subjects in an agent's inbox, oldest first.
+func (m sharer) subjects(t testing.TB, agent string) (all []string) {
+	t.Helper()
+	page, err := m.p.Box(agent, format.Origin{}).Inbox(t.Context(), index.InboxQuery{Limit: maildir.MaxPage}, false, maildir.Waiting{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range page.Messages {
+		all = append([]string{row.Subject}, all...)
+	}
+	return all
+}
+
+func TestSync(t *testing.T) {
+	t.Parallel()
+	_, all := shared(t, 2, time.Hour)
+	a, b := all[0], all[1]
+	a.register(t, "Ann")
+	b.register(t, "Bob")
+	level(t, a, b)
+	if heads := gitIn(t, a.p.Tree.Dir(), "rev-parse", "HEAD"); heads != gitIn(t, b.p.Tree.Dir(), "rev-parse", "HEAD") {
+		t.Error("two machines with nothing new have different commits")
+	}
+	if key := b.p.HumanKey(); key != "/abs/path/1/shop" {
+		t.Errorf("the joined project is of %s", key)
+	}
+	one := a.send(t, "Ann", "Bob", "one")
+	b.send(t, "Bob", "Ann", "two")
+	level(t, a, b)
+	if got := b.subjects(t, "Bob"); fmt.Sprint(got) != "[one]" {
+		t.Errorf("Bob has %v", got)
+	}
+	if got := a.subjects(t, "Ann"); fmt.Sprint(got) != "[two]" {
+		t.Errorf("Ann has %v", got)
+	}
+	row, err := b.p.Message(t.Context(), one.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := b.Verified(&row.Message); ok {
+		t.Error("the seal of another machine is believed")
+	}
+
+	// it is undone where it was done, though the branch has moved to the other machine's merge
+	if undone, err := a.p.Box("Ann", format.Origin{}).Undo(t.Context(), maildir.Undoing{}); err != nil || undone.ID != one.ID {
+		t.Errorf("undone %+v, %v", undone, err)
+	}
+	level(t, a, b)
+	if got := b.subjects(t, "Bob"); len(got) != 0 {
+		t.Errorf("Bob has %v", got)
+	}
+}
+
+// TestSyncKinds: what becomes of each kind of file, when both sides have changed something.
+func TestSyncKinds(t *testing.T) {
+	t.Parallel()
+	_, all := shared(t, 2, time.Hour)
+	a, b := all[0], all[1]
+	a.register(t, "Ann")
+	b.register(t, "Bob")
+	level(t, a, b)
+	one := a.send(t, "Ann", "Bob", "one")
+	gone := a.send(t, "Ann", "Bob", "two")
+	level(t, a, b)
+
+	at := func(m sharer, path string) string { return filepath.Join(m.p.Tree.Dir(), path) }
+	write := func(m sharer, path, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(at(m, path)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(at(m, path), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit := func(m sharer, path, old, now string) {
+		t.Helper()
+		data, err := os.ReadFile(at(m, path))
+		if err != nil || !strings.Contains(string(data), old) {
+			t.Fatalf("%s: %v", data, err)
+		}
+		write(m, path, strings.Replace(string(data), old, now, 1))
+	}
+	row, err := a.p.Message(t.Context(), one.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inboxCopy := format.InboxPath("Bob", one.ID, row.Created)
+	edit(a, row.Path, "text", "text of a")
+	edit(b, row.Path, "text", "text of b")
+	write(a, "README.md", "a\n")
+	write(b, "notes/deep.txt", "b\n")
+	write(a, "agents/Ann/drafts/d.md", "draft\n")
+	write(a, "run.sh", "#!/bin/sh\n")
+	if err := errors.Join(os.Chmod(at(a, "run.sh"), 0o700), os.Symlink("/etc/passwd", at(a, "link"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.p.Box("Bob", format.Origin{}).Acknowledge(t.Context(), one.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.p.Box("Ann", format.Origin{}).Delete(t.Context(), gone.ID); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range all {
+		if err := m.p.Rescan(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	level2 := func() {
+		for range 3 {
+			a.now(t)
+			b.now(t)
+		}
+	}
+	level2()
+	for _, m := range all {
+		if got := m.subjects(t, "Bob"); fmt.Sprint(got) != "[one]" {
+			t.Errorf("Bob has %v", got)
+		}
+		if _, err := os.Stat(at(m, format.AckMark(inboxCopy))); err != nil {
+			t.Error(err)
+		}
+		both, _ := filepath.Glob(at(m, filepath.Dir(row.Path)+"/*.md"))
+		text := ""
+		for _, f := range both {
+			data, _ := os.ReadFile(f)
+			text += string(data)
+		}
+		if len(both) != 2 || !strings.Contains(text, "text of a") || !strings.Contains(text, "text of b") {
+			t.Errorf("of the message edited on both sides there are %v: %s", both, text)
+		}
+		bad, err := m.Problems(t.Context(), m.p.Slug, 10)
+		beside := slices.ContainsFunc(bad, func(p format.Problem) bool { return strings.Contains(p.Path, one.ID+".edit-") })
+		if err != nil || !beside {
+			t.Errorf("problems %v, %v", bad, err)
+		}
+		for _, path := range []string{"README.md", "notes/deep.txt"} {
+			if _, err := os.Stat(at(m, path)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	for _, path := range []string{"agents/Ann/drafts/d.md", "run.sh", "link"} {
+		if _, err := os.Lstat(at(a, path)); err != nil {
+			t.Errorf("it left its machine: %v", err)
+		}
+		if _, err := os.Lstat(at(b, path)); err == nil {
+			t.Errorf("%s came to another machine", path)
+		}
+	}
+	head := gitIn(t, b.p.Tree.Dir(), "rev-parse", "HEAD") + gitIn(t, a.p.Tree.Dir(), "rev-parse", "HEAD")
+	level2()
+	if now := gitIn(t, b.p.Tree.Dir(), "rev-parse", "HEAD") + gitIn(t, a.p.Tree.Dir(), "rev-parse", "HEAD"); now != head {
+		t.Error("machines with different drafts merge each other without end")
+	}
+}
+
+// TestSyncLeavesEdits: what a person has saved and not committed is not overwritten, but merged as an edit.
+func TestSyncLeavesEdits(t *testing.T) {
+	t.Parallel()
+	_, all := shared(t, 2, time.Hour)
+	a, b := all[0], all[1]
+	for _, m := range all {
+		m.register(t, "Ann")
+		level(t, a, b)
+	}
+	readme := func(m sharer, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(m.p.Tree.Dir(), "README.md"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	readme(a, "first\n")
+	if err := a.p.Rescan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	level(t, a, b)
+	readme(b, "of b\n")
+	readme(a, "of a\n")
+	if err := a.p.Rescan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.now(t)
+	b.now(t) // the newer text, of a, came while the file here is not committed
+	if log := gitIn(t, b.p.Tree.Dir(), "log", "--format=%H", "--", "README.md"); len(strings.Fields(log)) < 2 {
+		t.Errorf("the edit of b is in no commit: %s", log)
+	}
+	versions := ""
+	for _, c := range strings.Fields(gitIn(t, b.p.Tree.Dir(), "rev-list", "--all")) {
+		if out, err := exec.Command("git", "-C", b.p.Tree.Dir(), "show", c+":README.md").Output(); err == nil {
+			versions += string(out)
+		}
+	}
+	if !strings.Contains(versions, "of b") {
+		t.Error("what a person wrote is in no commit")
+	}
+	level(t, a, b)
+}
+
+// TestSyncStorm: three machines write to each other while the shared repository comes and goes and a person
+// commits by hand; at the end each message was delivered once, and all have the same files.
+func TestSyncStorm(t *testing.T) {
+	t.Parallel()
+	const messages = 40
+	bare, all := shared(t, 3, 200*time.Millisecond)
+	for i, m := range all {
+		m.register(t, fmt.Sprintf("Agent%c", 'A'+i))
+		m.now(t)
+	}
+	for _, m := range all {
+		m.now(t)
+	}
+	done, stop := context.WithCancel(t.Context())
+	var writing, beside sync.WaitGroup
+	for i, m := range all {
+		writing.Go(func() {
+			for n := range messages {
+				to := fmt.Sprintf("Agent%c", 'A'+(i+1+n%2)%3)
+				m.send(t, fmt.Sprintf("Agent%c", 'A'+i), to, fmt.Sprintf("%d of %d", n, i))
+				if n%8 == 0 {
+					_, _ = m.p.SyncNow(t.Context())
+				}
+			}
+		})
+	}
+	beside.Go(func() { // partitions: without HEAD it is no repository to Git
+		for done.Err() == nil {
+			time.Sleep(rand.N(80 * time.Millisecond))
+			if err := os.Rename(bare+"/HEAD", bare+"/away"); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(rand.N(80 * time.Millisecond))
+			if err := os.Rename(bare+"/away", bare+"/HEAD"); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	beside.Go(func() { // a person
+		dir := all[0].p.Tree.Dir()
+		for n := 0; done.Err() == nil; n++ {
+			file := filepath.Join(dir, fmt.Sprintf("note%d.txt", n%5))
+			if err := os.WriteFile(file, []byte(fmt.Sprint(n)), 0o600); err != nil {
+				t.Error(err)
+			}
+			_ = exec.Command("git", "-C", dir, "add", file).Run()
+			_ = exec.Command("git", "-C", dir, "-c", "user.name=Ada", "-c", "user.email=a@example.org", "commit", "-q", "-m", "note").Run()
+			time.Sleep(50 * time.Millisecond)
+		}
+	})
+	writing.Wait()
+	stop()
+	beside.Wait()
+	for _, m := range all {
+		if err := m.p.Rescan(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	level(t, all...)
+	for i := range all {
+		agent := fmt.Sprintf("Agent%c", 'A'+i)
+		seen := map[string]int{}
+		for _, subject := range all[i].subjects(t, agent) {
+			seen[subject]++
+		}
+		if len(seen) != messages {
+			t.Errorf("%s has %d messages of %d", agent, len(seen), messages)
+		}
+		for subject, n := range seen {
+			if n != 1 {
+				t.Errorf("%s has %q %d times", agent, subject, n)
+			}
+		}
+	}
+}
+
+// TestSyncHostile: what a hostile machine pushes is not checked out, and the local mail goes on.
+func TestSyncHostile(t *testing.T) {
+	t.Parallel()
+	bare, all := shared(t, 1, time.Hour)
+	a := all[0]
+	a.register(t, "Ann")
+	a.now(t)
+	evil := filepath.Join(t.TempDir(), "evil")
+	gitIn(t, t.TempDir(), "clone", "-q", bare, evil)
+	before := files(t, a)
+	write := func(path, text string, mode os.FileMode) {
+		t.Helper()
+		file := filepath.Join(evil, path)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(text), 0o600), os.Chmod(file, mode)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(".mailtree/journal", "x", 0o600)
+	write(".gitattributes", "* filter=evil\n", 0o600)
+	write(".hidden/x", "x", 0o600)
+	write("agents/Ann/inbox/run.md", "x", 0o700)
+	write("agents/no name/profile.json", "{}", 0o600)
+	write("agents/Ann/outbox/send-this.md", "---json\n{\"to\": [\"Ann\"]}\n---\n\nAs Ann.\n", 0o600)
+	write("claims/x-Ann.json", "{}", 0o600)
+	if err := errors.Join(os.Symlink("/etc", filepath.Join(evil, "messages")), os.Symlink("../../..", filepath.Join(evil, "agents/Eve"))); err != nil {
+		t.Fatal(err)
+	}
+	gitIn(t, evil, "add", "-Af")
+	gitIn(t, evil, "update-index", "--add", "--cacheinfo", "160000,"+gitIn(t, evil, "rev-parse", "HEAD")+",module")
+	gitIn(t, evil, "commit", "-qm", "evil")
+	gitIn(t, evil, "push", "-q")
+	a.now(t)
+	if now := files(t, a); now != before {
+		t.Errorf("before\n%s\nnow\n%s", before, now)
+	}
+	a.send(t, "Ann", "Ann", "goes on")
+	a.now(t)
+	if got := a.subjects(t, "Ann"); fmt.Sprint(got) != "[goes on]" {
+		t.Errorf("Ann has %v", got)
+	}
+
+	// a folder where the mail has a file, and a file that is too large: nothing of such a commit is taken
+	for path, text := range map[string]string{"project.json/x": "x", "messages/2026/11/26/msg_20261126_00000000000000aa.md": strings.Repeat("x", 9<<20)} {
+		gitIn(t, evil, "pull", "-q", "--no-rebase", "--no-edit")
+		old := gitIn(t, evil, "rev-parse", "HEAD")
+		_ = os.RemoveAll(filepath.Join(evil, strings.Split(path, "/")[0]))
+		write(path, text, 0o600)
+		write("README.md", "comes along", 0o600)
+		gitIn(t, evil, "add", "-Af")
+		gitIn(t, evil, "commit", "-qm", "evil")
+		gitIn(t, evil, "push", "-q")
+		before := files(t, a)
+		if _, err := a.p.SyncNow(t.Context()); err == nil || !strings.Contains(a.p.SyncState().String(), strings.Split(path, "/")[0]) {
+			t.Errorf("%s: %v, state %q", path, err, a.p.SyncState())
+		}
+		if now := files(t, a); now != before {
+			t.Errorf("%s: before\n%s\nnow\n%s", path, before, now)
+		}
+		gitIn(t, evil, "reset", "-q", "--hard", old)
+		gitIn(t, evil, "push", "-qf")
+	}
+	a.now(t) // a push with force has taken the commit away
+}
+
+// TestSyncRewritten: a push with force takes nothing from a machine, and another mail is not merged.
+func TestSyncRewritten(t *testing.T) {
+	t.Parallel()
+	bare, all := shared(t, 2, time.Hour)
+	a, b := all[0], all[1]
+	a.register(t, "Ann")
+	level(t, a, b)
+	old := gitIn(t, bare, "rev-parse", "main")
+	a.send(t, "Ann", "Ann", "one")
+	level(t, a, b)
+	gitIn(t, bare, "update-ref", "refs/heads/main", old)
+	b.register(t, "Bob")
+	b.now(t)
+	level(t, a, b)
+	if got := a.subjects(t, "Ann"); fmt.Sprint(got) != "[one]" {
+		t.Errorf("Ann has %v", got)
+	}
+	gitIn(t, bare, "update-ref", "-d", "refs/heads/main")
+	level(t, a, b)
+
+	other := filepath.Join(t.TempDir(), "other")
+	gitIn(t, t.TempDir(), "init", "-q", "-b", "main", other)
+	gitIn(t, other, "commit", "-q", "--allow-empty", "-m", "other")
+	gitIn(t, other, "push", "-qf", bare, "main")
+	if _, err := a.p.SyncNow(t.Context()); !errors.Is(err, history.ErrForeign) {
+		t.Errorf("another mail: %v", err)
+	}
+	if _, err := b.Join(t.Context(), bare, "/abs/path/third"); err == nil || !strings.Contains(err.Error(), "has no mail") {
+		t.Errorf("joined what is no mail: %v", err)
+	}
+}

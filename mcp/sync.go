@@ -1,0 +1,49 @@
+package mcp
+
+import (
+	"context"
+
+	"mailtree/maildir"
+	"mailtree/mcp/tool"
+)
+
+// SyncAsk is the body of POST /mailtree/sync.
+type SyncAsk struct {
+	Do string `json:"do"` // on, off, now or status
+}
+
+// sync turns the sync of a project with other machines on or off, or makes a round of it, and returns its
+// state.
+func (s *Server) sync(ctx context.Context, p *maildir.Project, ask *SyncAsk) (maildir.SyncState, error) {
+	switch ask.Do {
+	case "status":
+	case "now":
+		return p.SyncNow(ctx)
+	case "on", "off":
+		if err := p.SetSync(ask.Do == "on"); err != nil {
+			return maildir.SyncState{}, err
+		}
+		if ask.Do == "on" {
+			state, _ := p.SyncNow(ctx) // which says what is wrong, and stays on
+			return state, nil
+		}
+	default:
+		return maildir.SyncState{}, tool.Invalid("sync can be on, off, now or status")
+	}
+	return p.SyncState(), nil
+}
+
+// JoinAsk is the body of POST /mailtree/join: the repository through which other machines share their mail,
+// and the path of the code base here.
+type JoinAsk struct {
+	URL string `json:"url"`
+	Key string `json:"key"`
+}
+
+func (s *Server) join(ctx context.Context, _ *maildir.Project, ask *JoinAsk) (made MadeProject, err error) {
+	p, err := s.cfg.Store.Join(ctx, ask.URL, ask.Key)
+	if err != nil {
+		return made, err
+	}
+	return MadeProject{Slug: p.Slug, HumanKey: p.HumanKey(), Note: p.MakingNote(ask.Key)}, nil
+}
