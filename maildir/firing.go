@@ -134,8 +134,8 @@ func (s *Store) eachSent(ctx context.Context, h *hook.Hook, fn func(m *index.Mes
 
 // Fire decides whether to run the hook of a firing. If so, it writes the mark durably and returns the run,
 // which the caller makes once. Otherwise run is nil and why says why: the hook or the copy is gone, the
-// mailbox has another owner than the hook, the command cannot run as that owner, the message is not trusted
-// or older than the hook, or the run has begun before. It returns ErrUnavailable, or ctx's error as Firings
+// mailbox has another owner than the hook, the command cannot run as that owner, the message is not trusted,
+// may have come from another machine, or is older than the hook, or the run has begun before. It returns ErrUnavailable, or ctx's error as Firings
 // does, if nothing was decided.
 func (s *Store) Fire(ctx context.Context, f hook.Firing, l *hook.Log) (run *hook.Run, why string, err error) {
 	if why, err = s.hookStands(ctx, &f); why != "" || err != nil {
@@ -151,6 +151,9 @@ func (s *Store) Fire(ctx context.Context, f hook.Firing, l *hook.Log) (run *hook
 		return nil, "", refusal.Disk(err)
 	}
 	_, sealed := s.verifiedHere(m)
+	if !sealed && p.shared.isOn() {
+		return nil, "this server did not deliver the message, which may have come from another machine", nil
+	}
 	trusted := p.trust(m, f.Hook.Mailbox) == Trusted
 	if why := f.WhyNot(hook.Copy{Message: m, Sealed: sealed, Trusted: trusted}, s.clock.Time()); why != "" {
 		return nil, why, nil

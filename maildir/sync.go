@@ -180,6 +180,9 @@ func (p *Project) syncRound(ctx context.Context, fetch bool) error {
 		return err
 	}
 	p.shared.note(func(s *SyncState) {
+		if !s.On { // it was turned off meanwhile
+			return
+		}
 		was := s.Problem
 		if err == nil {
 			s.Ahead, s.Behind, s.Level, s.Problem, s.Since = 0, 0, p.store.cfg.Now(), "", time.Time{}

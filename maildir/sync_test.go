@@ -172,6 +172,46 @@ func TestSync(t *testing.T) {
 	}
 }
 
+// TestSyncWakes: a message of another machine wakes who waits for mail, and runs no hook.
+func TestSyncWakes(t *testing.T) {
+	t.Parallel()
+	_, all := shared(t, 2, time.Hour)
+	a, b := all[0], all[1]
+	a.register(t, "Ann")
+	b.register(t, "Bob")
+	level(t, a, b)
+	hooks := `[{"project": "` + b.p.Slug + `", "mailbox": "Bob", "name": "x", "event": "on_receive", "cmd": ["/bin/true"], ` +
+		`"fire_on_untrusted": true, "created": "2026-01-01T00:00:00Z"}]`
+	if err := os.WriteFile(filepath.Join(b.Root(), "hooks.json"), []byte(hooks), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	woken := make(chan *maildir.InboxPage, 1)
+	go func() {
+		page, err := b.p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{UnreadOnly: true}, false, maildir.Waiting{For: maildir.MaxWait})
+		if err != nil {
+			t.Error(err)
+		}
+		woken <- page
+	}()
+	a.send(t, "Ann", "Bob", "one")
+	a.now(t)
+	b.now(t)
+	if page := <-woken; page == nil || len(page.Messages) != 1 {
+		t.Errorf("woken with %+v", page)
+	}
+	log, err := b.OpenHookLog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	missed, err := b.MissedFirings(t.Context(), log)
+	if err != nil || len(missed) != 1 {
+		t.Fatalf("%+v %v", missed, err)
+	}
+	if run, why, err := b.Fire(t.Context(), missed[0], log); run != nil || err != nil || !strings.Contains(why, "another machine") {
+		t.Errorf("run %+v, %q, %v", run, why, err)
+	}
+}
+
 // TestSyncKinds: what becomes of each kind of file, when both sides have changed something.
 func TestSyncKinds(t *testing.T) {
 	t.Parallel()

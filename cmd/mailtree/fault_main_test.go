@@ -79,6 +79,9 @@ func init() {
 //	POST /fault/hold?at=N                    the writer waits at that step until it is told to go on
 //	POST /fault/held                         "true" when it waits
 //	POST /fault/go
+//	POST /fault/join?project=&url=
+//	POST /fault/sync?project=                its sync is on, and a round was made
+//	POST /fault/unsynced?project=            why the last round failed; empty when it did not
 //	POST /fault/steps                        the steps since then, one a line
 func faultServe() error {
 	flags := pflag.NewFlagSet("fault", pflag.ContinueOnError)
@@ -177,6 +180,9 @@ func (f *faultProgram) do(ctx context.Context, verb string, q url.Values) (strin
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		return strings.Join(f.steps, "\n"), nil
+	case "join":
+		_, err := f.app.store.Join(ctx, q.Get("url"), q.Get("project"))
+		return "", err
 	}
 	p, err := f.app.store.Project(ctx, q.Get("project"))
 	if err != nil {
@@ -212,6 +218,8 @@ func (f *faultProgram) do(ctx context.Context, verb string, q url.Values) (strin
 		}
 		_, err := p.SyncNow(ctx)
 		return "", err
+	case "unsynced":
+		return p.SyncState().Problem, nil
 	case "flush":
 		return "", p.History.Flush(ctx)
 	case "compare":

@@ -88,7 +88,7 @@ func nothing(*steps) {}
 // lives.
 func (op *stepped) run(t *testing.T) {
 	d := newDaemon(t, filepath.Join(t.TempDir(), "store"))
-	d.env = []string{"GATEWAY_ALLOW=example.invalid"}
+	d.env = []string{"GATEWAY_ALLOW=example.invalid", "SYNC_INTERVAL=1h"}
 	d.start()
 	s := &steps{load: newLoad(t, d)}
 	whole, absent := 0, 0

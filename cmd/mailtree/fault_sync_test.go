@@ -1,15 +1,23 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/storetest"
 )
 
 // Another machine, for TestFaultSteps: a clone of a bare repository beside the store. The server reaches the
-// bare repository only during syncStep, so that no round of its own merges before lookSynced has looked.
+// bare repository only during syncStep: no round that it makes by itself merges before lookSynced has looked.
 
 func (s *steps) bare() string  { return filepath.Join(filepath.Dir(s.d.store), "mail.git") }
 func (s *steps) clone() string { return filepath.Join(filepath.Dir(s.d.store), "clone") }
@@ -30,7 +38,8 @@ func (s *steps) git(dir string, args ...string) {
 	}
 }
 
-// pushed has the other machine push a commit with three new files and one that it changes.
+// pushed has the other machine push a commit with three new files and one that it changes, unless the last such
+// commit has not come yet.
 func pushed(s *steps) {
 	if _, err := os.Stat(s.bare()); err != nil {
 		s.git(".", "init", "-q", "--bare", "-b", "main", s.bare())
@@ -39,13 +48,22 @@ func pushed(s *steps) {
 		s.must(err)
 		s.git(".", "clone", "-q", s.bare(), s.clone())
 		s.reach(false)
+	} else {
+		until(s.d.t, "the round that a start makes to fail", time.Minute, func() bool {
+			problem, err := s.d.verb("unsynced", "project", faultKey)
+			return err == nil && problem != ""
+		})
 	}
+	if s.old != "" && lookSynced(s) == 0 {
+		return
+	}
+	s.old = strconv.Itoa(s.n)
 	s.reach(true)
 	s.git(s.clone(), "pull", "-q", "--no-rebase", "--no-edit")
-	dir := filepath.Join(s.clone(), "from", strconv.Itoa(s.n))
+	dir := filepath.Join(s.clone(), "from", s.old)
 	s.must(os.MkdirAll(dir, 0o700))
 	for _, file := range []string{dir + "/a.txt", dir + "/b.txt", dir + "/c.txt", s.clone() + "/from/same.txt"} {
-		s.must(os.WriteFile(file, fmt.Append(nil, s.n), 0o600))
+		s.must(os.WriteFile(file, []byte(s.old), 0o600))
 	}
 	s.git(s.clone(), "add", "from")
 	s.git(s.clone(), "commit", "-qm", "from another machine")
@@ -60,11 +78,141 @@ func syncStep(s *steps) error {
 	return err
 }
 
-// lookSynced counts the files of the present try.
+// lookSynced counts the files of the newest commit of the other machine.
 func lookSynced(s *steps) int {
-	n := len(s.files(fmt.Sprintf("from/%d/*.txt", s.n)))
-	if data, err := os.ReadFile(filepath.Join(s.d.tree(), "from", "same.txt")); err == nil && string(data) == strconv.Itoa(s.n) {
+	n := len(s.files("from/" + s.old + "/*.txt"))
+	if data, err := os.ReadFile(filepath.Join(s.d.tree(), "from", "same.txt")); err == nil && string(data) == s.old {
 		n++
 	}
 	return n
+}
+
+// TestFaultSync: three machines write to each other, are killed, and lose the shared repository, again and
+// again. At the end each message is in its recipient's inbox on its machine, all have the same files, and
+// every store is whole.
+func TestFaultSync(t *testing.T) {
+	longer(t)
+	t.Parallel()
+	dir, messages := t.TempDir(), extent(0, 200, 3300) // of each machine
+	bare := filepath.Join(dir, "mail.git")
+	run := func(args ...string) string {
+		t.Helper()
+		out, err := exec.Command("git", args...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("git %v: %v: %s", args, err, out)
+		}
+		return string(out)
+	}
+	run("init", "-q", "--bare", "-b", "main", bare)
+	var all []*sharing
+	for i := range 3 {
+		home := filepath.Join(dir, strconv.Itoa(i))
+		if err := os.Mkdir(home, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		m := &sharing{daemon: newDaemon(t, filepath.Join(home, "store")), agent: "Agent" + string(rune('A'+i)), messages: messages}
+		m.env = []string{"SYNC_INTERVAL=1s"}
+		m.start()
+		if i > 0 {
+			m.must(m.verb("join", "project", faultKey, "url", bare))
+		}
+		m.must("", m.call("create_agent", map[string]string{"project_key": faultKey, "program": "p", "model": "m", "task_description": "t",
+			"name_hint": m.agent}, nil))
+		if i == 0 {
+			run("-C", m.tree(), "remote", "add", "origin", bare)
+		}
+		m.must(m.verb("sync", "project", faultKey))
+		all = append(all, m)
+	}
+	for _, m := range all {
+		m.must(m.verb("sync", "project", faultKey))
+	}
+
+	ctx, end := context.WithCancel(t.Context())
+	var sending, beside sync.WaitGroup
+	for i, m := range all {
+		sending.Go(func() { m.send(all[(i+1)%3].agent, all[(i+2)%3].agent) })
+	}
+	beside.Go(func() { // partitions: without HEAD it is no repository to Git
+		for ctx.Err() == nil {
+			time.Sleep(rand.N(time.Second))
+			_ = os.Rename(bare+"/HEAD", bare+"/away")
+			time.Sleep(rand.N(time.Second))
+			_ = os.Rename(bare+"/away", bare+"/HEAD")
+		}
+	})
+	sending.Wait()
+	end()
+	beside.Wait()
+	for range 2 {
+		for _, m := range all {
+			m.must(m.verb("compare", "project", faultKey))
+			m.must(m.verb("sync", "project", faultKey))
+		}
+	}
+	first := ""
+	for i, m := range all {
+		got := map[string]int{}
+		files, _ := filepath.Glob(filepath.Join(m.tree(), "agents", m.agent, "inbox", "*", "*", "*", "*.md"))
+		for _, f := range files {
+			data, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, body, _ := strings.Cut(string(data), "\n---\n")
+			got[strings.TrimSpace(body)]++
+		}
+		if len(got) != messages || len(files) != messages {
+			t.Errorf("%s has %d messages in %d files, not %d", m.agent, len(got), len(files), messages)
+		}
+		tree := run("-C", m.tree(), "ls-tree", "-r", "HEAD")
+		if first == "" {
+			first = tree
+		}
+		if tree != first {
+			t.Errorf("machine %d has other files than the first", i)
+		}
+	}
+	for _, m := range all {
+		m.stop()
+		for _, p := range storetest.CheckEdited(t.Context(), m.store) {
+			t.Error(p)
+		}
+		t.Logf("%s: %d starts", m.agent, m.starts)
+	}
+}
+
+// sharing is one of the machines of TestFaultSync.
+type sharing struct {
+	*daemon
+	agent    string
+	messages int
+}
+
+func (m *sharing) must(_ string, err error) {
+	m.t.Helper()
+	if err != nil {
+		m.t.Fatalf("%s: %v", m.agent, err)
+	}
+}
+
+// send sends the messages, in turn to the two others, while the server is killed again and again. A message
+// without an answer is sent again with its key.
+func (m *sharing) send(to ...string) {
+	for n := 0; n < m.messages; {
+		killed := make(chan struct{})
+		time.AfterFunc(300*time.Millisecond+rand.N(time.Second), func() { m.kill(); close(killed) })
+		var err error
+		for ; n < m.messages && err == nil; n++ {
+			body := fmt.Sprintf("%d of %s", n, m.agent)
+			err = m.call("send_message", message{From: m.agent, To: []string{to[n%2]}, CC: []string{}, BCC: []string{}, Subject: "s", Body: body,
+				Key: body, Project: faultKey}, nil)
+			if err != nil {
+				n--
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		<-killed
+		m.start()
+	}
 }

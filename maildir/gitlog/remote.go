@@ -35,7 +35,7 @@ func remoteCommand(ctx context.Context, program, git string, args ...string) *ex
 	c := exec.CommandContext(ctx, program, append([]string{
 		"--no-pager", "-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false", "-c", "gc.auto=0",
 		"-c", "maintenance.auto=false", "-c", "core.fsync=all", "-c", "transfer.fsckObjects=true", "-c", "fetch.fsckObjects=true",
-		"-c", "push.followTags=false", "-c", "push.gpgSign=false", "-c", "push.recurseSubmodules=no", "-c", "fetch.prune=false",
+		"-c", "push.followTags=false", "-c", "push.gpgSign=false", "-c", "push.recurseSubmodules=no", "-c", "fetch.prune=false", "-c", "fetch.unpackLimit=1",
 		"-c", "submodule.recurse=false", "-c", "http.lowSpeedLimit=100", "-c", "http.lowSpeedTime=60",
 	}, args...)...)
 	c.Dir = git
@@ -138,7 +138,17 @@ func (l *Log) Fetch(ctx context.Context) error {
 	if err := tree.IgnoreGone(os.Remove(repo.path(remoteRef + ".lock"))); err != nil {
 		return err
 	}
+	before, err := repo.ref(remoteRef)
+	if holdOf(err) != nil { // a power cut, or a git fetch that outlived its server, has torn the file
+		err = os.Remove(repo.path(remoteRef))
+	}
+	if err != nil {
+		return err
+	}
 	err = repo.fetch(program, at.branch)
+	if now, _ := repo.ref(remoteRef); now != before {
+		l.grow(packWeight)
+	}
 	var e *gitError
 	if errors.As(err, &e) && strings.Contains(e.said, "couldn't find remote ref") { // the shared repository is empty
 		return repo.setRemote(hash{})
@@ -196,6 +206,9 @@ func (l *Log) Meet(ctx context.Context) (*history.Meeting, error) {
 	}
 	defer repo.Close()
 	at, err := l.branch(repo)
+	if err == nil {
+		err = repo.busy()
+	}
 	if err != nil {
 		return nil, unavailable(err)
 	}
