@@ -20,6 +20,7 @@
 //	claims/<sha1(path)>-<Name>.json           that agent's lease on that path pattern
 //	claims/<sha1(path)>-<Name>.released       exists once it was released: one line, the time
 //	attachments/<xx>/<sha1>.<ext>             named by content
+//	machines/<key id>.key                     public key of a machine that shares the mail; believed only once trusted
 //	.mailtree/                                untracked: tmp/ (staging), journal, seen/<Name> (when an agent was
 //	                                          last here), notified/<Name> (what it was told of),
 //	                                          sessions/<client>-<hash> (which agent a client's session is),

@@ -3,11 +3,13 @@ package maildir
 import (
 	"cmp"
 	"context"
+	"crypto/ed25519"
 	"crypto/sha1"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -17,6 +19,7 @@ import (
 	"mailtree/maildir/attachment"
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
+	"mailtree/maildir/keys"
 	"mailtree/maildir/merge"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/storedir"
@@ -175,7 +178,10 @@ func (p *Project) syncRound(ctx context.Context, fetch bool) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	err := p.sync(ctx, fetch)
+	err := p.publishKey(ctx)
+	if err == nil {
+		err = p.sync(ctx, fetch)
+	}
 	if ctx.Err() != nil {
 		return err
 	}
@@ -197,6 +203,29 @@ func (p *Project) syncRound(ctx context.Context, fetch bool) error {
 		}
 	})
 	return err
+}
+
+// publishKey writes this machine's public key into the tree, if it is not there. Other machines believe it
+// once a person there trusts it. It returns the errors of the writer.
+func (p *Project) publishKey(ctx context.Context) error {
+	public := p.store.key.Public().(ed25519.PublicKey)
+	path := format.MachinePath(format.KeyID(public))
+	if there, err := p.Tree.Exists(path); there || err != nil {
+		return err
+	}
+	k := keys.Key{Public: public, Name: "machine"}
+	if host, err := os.Hostname(); err == nil {
+		named := keys.Key{Public: public, Name: host}
+		if _, err := keys.Parse(named.String()); err == nil {
+			k = named
+		}
+	}
+	tx := &writer.Tx{Op: writer.Op{Verb: "sync", Summary: "the public key of this machine, " + k.Name}}
+	tx.Plan = func(*writer.Group) error {
+		tx.Create(path, []byte(k.String()+"\n"))
+		return nil
+	}
+	return p.Writer.Do(ctx, tx)
 }
 
 // sync brings the branch and the shared one together. Without fetch it looks at the shared one only if

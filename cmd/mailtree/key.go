@@ -1,16 +1,20 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"mailtree/maildir/keys"
+	"mailtree/maildir/storedir"
 )
 
 func keyCommand(p *program) *cobra.Command {
@@ -21,6 +25,9 @@ func keyCommand(p *program) *cobra.Command {
 			"server sealed and that comes with a `git pull` is shown as verified once you trust that machine's key:\n\n" +
 			"  mailtree key show                 there: prints its public key and the machine's name\n" +
 			"  mailtree key trust KEY NAME       here\n\n" +
+			"A machine that shares a project's mail (`mailtree sync`) publishes its key in the project: `key list` shows it, and\n" +
+			"`key trust ID` believes it. Compare the id with the one that `key list` shows there: anybody who can write in the\n" +
+			"mail can publish a key under any name.\n\n" +
 			"The keys stand in the store's file trusted_keys, one a line. A server that runs takes changes at once.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
@@ -34,7 +41,7 @@ func keyCommand(p *program) *cobra.Command {
 		},
 		&cobra.Command{
 			Use:   "trust KEY NAME",
-			Short: "Believe the seals of another machine's store",
+			Short: "Believe the seals of another machine's store; KEY may be the id of a published key",
 			Args:  cobra.MinimumNArgs(1),
 			RunE:  func(_ *cobra.Command, args []string) error { return p.trustKey(strings.Join(args, " ")) },
 		},
@@ -76,6 +83,15 @@ func (p *program) showKey() error {
 }
 
 func (p *program) trustKey(line string) error {
+	id, name, _ := strings.Cut(line, " ")
+	published, err := p.publishedKeys()
+	if err != nil {
+		return err
+	}
+	if k, known := published[id]; known {
+		k.Name = cmp.Or(name, k.Name)
+		line = k.Key.String()
+	}
 	k, err := keys.Parse(line)
 	if err != nil {
 		return &exitError{2, err}
@@ -85,6 +101,26 @@ func (p *program) trustKey(line string) error {
 	}
 	_, err = fmt.Fprintf(p.std.out, "Mail sealed by %s (%s) is shown as verified from now on.\n", k.Name, k.ID)
 	return err
+}
+
+// publishedKey is a key that some machine has published.
+type publishedKey struct {
+	keys.Key
+	project string // one of those in which it is
+}
+
+// publishedKeys returns by id the keys that machines have published in the store's projects.
+func (p *program) publishedKeys() (map[string]publishedKey, error) {
+	trees, err := storedir.OpenTrees(p.cfg.Store, p.cfg.MaxMessage)
+	all := map[string]publishedKey{}
+	for slug, t := range trees {
+		found, ferr := keys.Published(t)
+		err = cmp.Or(err, ferr)
+		for _, k := range found {
+			all[k.ID] = publishedKey{k, slug}
+		}
+	}
+	return all, err
 }
 
 func (p *program) distrustKey(which string) error {
@@ -102,12 +138,18 @@ func (p *program) listKeys() error {
 	}
 	trusted, bad := keys.Trusted(p.cfg.Store)
 	out := tabwriter.NewWriter(p.std.out, 0, 0, 2, ' ', 0)
+	published, err := p.publishedKeys()
 	for _, k := range append([]keys.Key{own}, trusted...) {
 		name := k.Name
 		if name == "" {
 			name = "(this store)"
 		}
 		fmt.Fprintf(out, "%s\t%s\n", k.ID, name)
+		delete(published, k.ID)
 	}
+	for _, id := range slices.Sorted(maps.Keys(published)) {
+		fmt.Fprintf(out, "%s\t%s (not trusted: published in %s)\n", id, published[id].Name, published[id].project)
+	}
+	bad = errors.Join(bad, err)
 	return errors.Join(out.Flush(), bad)
 }

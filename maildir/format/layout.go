@@ -183,6 +183,7 @@ const (
 	AgentsDir      = "agents"
 	ClaimsDir      = "claims"
 	AttachmentsDir = "attachments"
+	MachinesDir    = "machines"
 	profileFile    = "profile.json"
 	statusFile     = "status"
 	InboxDir       = "inbox"
@@ -248,6 +249,9 @@ func ClaimPath(pattern, agent, suffix string) string {
 func AttachmentPath(sum, ext string) string {
 	return AttachmentsDir + "/" + sum[:2] + "/" + sum + ext
 }
+
+// MachinePath returns the path of the public key that a machine publishes, by the key's id.
+func MachinePath(keyID string) string { return MachinesDir + "/" + keyID + ".key" }
 
 // AttachmentSum returns the SHA-1, in hex, in the path of an attachment; "" for any other path.
 func AttachmentSum(p string) string {

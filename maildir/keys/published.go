@@ -1,0 +1,30 @@
+package keys
+
+import (
+	"mailtree/maildir/format"
+	"mailtree/maildir/tree"
+)
+
+// mostPublished is the most published keys of a tree that are looked at.
+const mostPublished = 1000
+
+// Published returns the public keys that machines have published in a tree, by id. Whoever can write there
+// can publish a key under any name: a published key proves nothing. It leaves out files that are no keys,
+// and returns the errors of listing the folder.
+func Published(t *tree.Tree) (all []Key, err error) {
+	entries, err := t.List(format.MachinesDir)
+	if tree.FaultOf(err) == tree.FaultGone {
+		return nil, nil
+	}
+	for _, e := range entries[:min(len(entries), mostPublished)] {
+		path := format.MachinesDir + "/" + e.Name()
+		data, _, err := t.Read(path, format.MaxSmall)
+		if err != nil {
+			continue
+		}
+		if k, err := Parse(string(data)); err == nil && format.MachinePath(k.ID) == path {
+			all = append(all, k)
+		}
+	}
+	return all, err
+}
