@@ -2,6 +2,7 @@ package page_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -146,4 +147,26 @@ func inert(t *testing.T, what, text string) {
 			t.Errorf("%s: a script says %q", what, n.FirstChild.Data)
 		}
 	}
+}
+
+// TestSyncProblem: the problems say why the mail does not meet that of other machines, without the password
+// of the address.
+func TestSyncProblem(t *testing.T) {
+	s := open(t, page.Config{})
+	url := "file://ann:secret@/nowhere/<b>.git"
+	if err := exec.Command("git", "-C", s.p.Tree.Dir(), "remote", "add", "origin", url).Run(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.p.SetSync(true); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.p.SyncNow(t.Context()); err == nil {
+		t.Fatal("it meets nothing")
+	}
+	text := s.person().see(s.base + "/problems")
+	contains(t, text, "The mail has not met that of other machines since", "nowhere", "Every file can be read.")
+	if strings.Contains(text, "secret") {
+		t.Errorf("the password is shown: %s", text)
+	}
+	inert(t, "an address", text)
 }

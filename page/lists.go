@@ -51,6 +51,9 @@ type fewNames struct {
 	More  int
 }
 
+// SyncReason says why the mail has not met that of other machines; "" if it has, or is not shared.
+func (v *view) SyncReason() string { return v.p.SyncState().String() }
+
 // problemsMost is how many invalid files one view lists.
 const problemsMost = 500
 
