@@ -1,0 +1,137 @@
+package maildir_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+	"mailtree/maildir/format"
+	"mailtree/maildir/history"
+	"mailtree/maildir/index"
+)
+
+// countingHistory counts pushes, and those for which another machine was first.
+type countingHistory struct {
+	history.Log
+	pushes, lost *atomic.Int64
+}
+
+func (h countingHistory) Push(ctx context.Context) error {
+	err := h.Log.Push(ctx)
+	h.pushes.Add(1)
+	if errors.Is(err, history.ErrBehind) {
+		h.lost.Add(1)
+	}
+	return err
+}
+
+// BenchmarkSync has machines share a mail through a bare repository on this machine. An agent on each writes
+// to one on the next, a message a second, for ten seconds for each of b.N; it reports how long a message
+// takes until it can be read there, with a look every second. docs/sync.md, "How many machines", has figures.
+func BenchmarkSync(b *testing.B) {
+	for _, n := range []int{2, 3, 5, 10} {
+		b.Run(fmt.Sprintf("machines=%d", n), func(b *testing.B) {
+			var pushes, lost atomic.Int64
+			count := func(h history.Log) history.Log { return countingHistory{h, &pushes, &lost} }
+			bare := filepath.Join(b.TempDir(), "mail.git")
+			gitIn(b, b.TempDir(), "init", "-q", "--bare", "-b", "main", bare)
+			var all []sharer
+			for i := range n {
+				m := sharer{Store: storetest.Open(b, storetest.Config{Sync: time.Second, History: count, NoCheck: true})}
+				var err error
+				if i == 0 {
+					if m.p, err = m.EnsureProject(b.Context(), shop); err == nil {
+						gitIn(b, m.p.Tree.Dir(), "remote", "add", "origin", bare)
+						err = m.p.SetSync(true)
+					}
+					m.now(b)
+				} else {
+					m.p, err = m.Join(b.Context(), bare, shop)
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+				m.register(b, fmt.Sprintf("Agent%d", i))
+				m.now(b)
+				all = append(all, m)
+			}
+			for _, m := range all {
+				m.now(b)
+			}
+			pushes.Store(0)
+			lost.Store(0)
+			var mu sync.Mutex
+			sent, took := map[string]time.Time{}, []time.Duration{}
+			changes := func(m sharer, agent string, stop <-chan struct{}) {
+				seen := map[string]bool{}
+				for {
+					page, err := m.p.Box(agent, format.Origin{}).Inbox(b.Context(), index.InboxQuery{Limit: 200}, false, maildir.Waiting{})
+					if err != nil {
+						return
+					}
+					mu.Lock()
+					for _, d := range page.Messages {
+						if at, known := sent[d.Subject]; known && !seen[d.Subject] {
+							seen[d.Subject] = true
+							took = append(took, time.Since(at))
+						}
+					}
+					mu.Unlock()
+					select {
+					case <-stop:
+						return
+					case <-time.After(20 * time.Millisecond):
+					}
+				}
+			}
+			stop := make(chan struct{})
+			var reading, writing sync.WaitGroup
+			began := time.Now()
+			b.ResetTimer()
+			for i, m := range all {
+				next := (i + 1) % n
+				reading.Go(func() { changes(all[next], fmt.Sprintf("Agent%d", next), stop) })
+				writing.Go(func() {
+					for k := range 10 * b.N {
+						subject := fmt.Sprintf("%d of %d", k, i)
+						mu.Lock()
+						sent[subject] = time.Now()
+						mu.Unlock()
+						m.send(b, fmt.Sprintf("Agent%d", i), fmt.Sprintf("Agent%d", next), subject)
+						time.Sleep(time.Second)
+					}
+				})
+			}
+			writing.Wait()
+			seconds := time.Since(began).Seconds()
+			pushed, raced := pushes.Load(), lost.Load()
+			for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+				mu.Lock()
+				done := len(took) == len(sent)
+				mu.Unlock()
+				if done {
+					break
+				}
+			}
+			b.StopTimer()
+			close(stop)
+			reading.Wait()
+			slices.Sort(took)
+			if len(took) < len(sent) {
+				b.Errorf("%d of %d messages came", len(took), len(sent))
+			}
+			b.ReportMetric(took[len(took)/2].Seconds(), "s-p50")
+			b.ReportMetric(took[len(took)*95/100].Seconds(), "s-p95")
+			b.ReportMetric(float64(pushed)/seconds, "pushes/s")
+			b.ReportMetric(100*float64(raced)/float64(max(pushed, 1)), "%-lost")
+		})
+	}
+}
