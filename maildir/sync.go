@@ -128,10 +128,12 @@ func (p *Project) SyncNow(ctx context.Context) (SyncState, error) {
 	if !p.shared.isOn() {
 		return p.SyncState(), errSyncOff
 	}
-	err := p.History.Flush(ctx)
-	if err == nil {
-		err = p.syncRound(ctx, true)
-	}
+	err := p.syncRound(ctx, func(ctx context.Context) error {
+		if err := p.History.Flush(ctx); err != nil {
+			return err
+		}
+		return p.sync(ctx, true)
+	})
 	return p.SyncState(), err
 }
 
@@ -162,7 +164,7 @@ func (p *Project) keepShared(ctx context.Context) {
 		if s := p.SyncState(); !s.On || !fetch && s.Problem != "" {
 			continue
 		}
-		if err := p.syncRound(ctx, fetch); err == nil {
+		if err := p.syncRound(ctx, func(ctx context.Context) error { return p.sync(ctx, fetch) }); err == nil {
 			if s := p.History.State(); s.Pending > 0 && s.Mode == "committing" {
 				ring(p.shared.bell)
 			}
@@ -170,8 +172,8 @@ func (p *Project) keepShared(ctx context.Context) {
 	}
 }
 
-// syncRound is sync, one at a time; it notes the result in the state.
-func (p *Project) syncRound(ctx context.Context, fetch bool) error {
+// syncRound calls do for a round, one at a time, and notes the result in the state.
+func (p *Project) syncRound(ctx context.Context, do func(context.Context) error) error {
 	select {
 	case p.shared.turn <- struct{}{}:
 		defer func() { <-p.shared.turn }()
@@ -180,7 +182,7 @@ func (p *Project) syncRound(ctx context.Context, fetch bool) error {
 	}
 	err := p.publishKey(ctx)
 	if err == nil {
-		err = p.sync(ctx, fetch)
+		err = do(ctx)
 	}
 	if ctx.Err() != nil {
 		return err
@@ -380,24 +382,30 @@ type theirFile struct {
 // files of a message in it.
 func (p *Project) readTheirs(ctx context.Context, changes []merge.Change) (some []theirFile, err error) {
 	bytes := 0
-	for _, c := range changes {
-		f := theirFile{Change: c}
-		id := format.Locate(c.Path).ID
-		if n := len(some); (n >= syncFiles || bytes >= syncBytes) && (id == "" || id != format.Locate(some[n-1].Path).ID) {
-			break
-		}
-		if c.Is.Mode != 0 {
-			if f.data, err = p.History.Blob(ctx, c.Is.Hash); err != nil {
-				return nil, err
+	err = p.History.Blobs(ctx, func(read func(hash string) ([]byte, error)) (err error) {
+		for _, c := range changes {
+			f := theirFile{Change: c}
+			id := format.Locate(c.Path).ID
+			if n := len(some); (n >= syncFiles || bytes >= syncBytes) && (id == "" || id != format.Locate(some[n-1].Path).ID) {
+				return nil
+			}
+			if c.Is.Mode != 0 {
+				if f.data, err = read(c.Is.Hash); err != nil {
+					return err
+				}
+			}
+			bytes += len(f.data)
+			some = append(some, f)
+			switch whole := int64(bytes) - syncBytes; {
+			case len(f.data) > p.mostTheirs(c.Path):
+				return fmt.Errorf("%s has %d bytes there, which is more than this server takes", format.Printable(c.Path), len(f.data))
+			case whole > p.store.cfg.MaxFanout+4*p.Tree.MaxFile() || len(some) > syncFiles+8*format.MaxRecipients:
+				return fmt.Errorf("message %s has more copies there than this server takes", format.Printable(id))
 			}
 		}
-		if len(f.data) > p.mostTheirs(c.Path) {
-			return nil, fmt.Errorf("%s has %d bytes there, which is more than this server takes", format.Printable(c.Path), len(f.data))
-		}
-		bytes += len(f.data)
-		some = append(some, f)
-	}
-	return some, nil
+		return nil
+	})
+	return some, err
 }
 
 // mostTheirs is the most bytes that the file at a path may have.

@@ -496,6 +496,36 @@ func TestSyncHostile(t *testing.T) {
 		gitIn(t, evil, "push", "-qf")
 	}
 	a.now(t) // a push with force has taken the commit away
+
+	// a million files of three objects
+	mktree := func(n int, entry string) string {
+		t.Helper()
+		var in strings.Builder
+		for i := range n {
+			fmt.Fprintf(&in, entry+"\tf%05d\n", i)
+		}
+		c := exec.Command("git", "-C", evil, "mktree")
+		c.Stdin = strings.NewReader(in.String())
+		out, err := c.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	tree := mktree(1000, "100644 blob "+gitIn(t, evil, "rev-parse", "HEAD:project.json"))
+	bomb := gitIn(t, evil, "commit-tree", "-p", gitIn(t, bare, "rev-parse", "main"), "-m", "bomb", mktree(1000, "040000 tree "+tree))
+	gitIn(t, evil, "push", "-q", "origin", bomb+":main")
+	before = files(t, a)
+	if _, err := a.p.SyncNow(t.Context()); !errors.Is(err, history.ErrTooMany) {
+		t.Errorf("a million files: %v", err)
+	}
+	if now := files(t, a); now != before {
+		t.Errorf("before\n%s\nnow\n%s", before, now)
+	}
+	if _, err := a.Join(t.Context(), bare, "/abs/path/bomb"); !errors.Is(err, history.ErrTooMany) {
+		t.Errorf("joined a million files: %v", err)
+	}
+	a.send(t, "Ann", "Ann", "still goes on")
 }
 
 // TestSyncRewritten: a push with force takes nothing from a machine, and another mail is not merged.

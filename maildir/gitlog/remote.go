@@ -327,12 +327,12 @@ func (l *Log) Touched(ctx context.Context, base, tip string) (map[string]time.Ti
 	return at, err
 }
 
-// Blob implements history.Remote.
-func (l *Log) Blob(ctx context.Context, hash string) ([]byte, error) {
+// Blobs implements history.Remote.
+func (l *Log) Blobs(ctx context.Context, do func(read func(hash string) ([]byte, error)) error) error {
 	repo, err := l.openRepository(ctx, newMemory())
 	if err != nil {
-		return nil, unavailable(err)
+		return unavailable(err)
 	}
 	defer repo.Close()
-	return repo.read("blob", hash)
+	return do(func(hash string) ([]byte, error) { return repo.read("blob", hash) })
 }

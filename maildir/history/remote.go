@@ -28,8 +28,8 @@ type Remote interface {
 	// commits.
 	Touched(ctx context.Context, base, tip string) (map[string]time.Time, error)
 
-	// Blob returns the content of a file by its hash.
-	Blob(ctx context.Context, hash string) ([]byte, error)
+	// Blobs calls do with a function that returns the content of a file by its hash. It returns the error of do.
+	Blobs(ctx context.Context, do func(read func(hash string) ([]byte, error)) error) error
 
 	// Origin returns the address of the shared repository without a password; "" if none is configured.
 	Origin() string
