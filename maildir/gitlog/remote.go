@@ -39,12 +39,12 @@ func remoteCommand(ctx context.Context, program, git string, args ...string) *ex
 		"-c", "submodule.recurse=false", "-c", "http.lowSpeedLimit=100", "-c", "http.lowSpeedTime=60",
 	}, args...)...)
 	c.Dir = git
-	c.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return slices.Contains(placeVariables, v[:max(strings.Index(v, "="), 0)]) })
+	c.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.Contains(placeVariables, name)
+	})
 	c.Env = append(c.Env, "GIT_DIR="+git, "LC_ALL=C", "LANGUAGE=", "GIT_TERMINAL_PROMPT=0", "SSH_ASKPASS_REQUIRE=never",
 		"GIT_ALLOW_PROTOCOL=file:ssh:https:git", "GIT_NO_LAZY_FETCH=1")
-	if os.Getenv("GIT_SSH_COMMAND") == "" && os.Getenv("GIT_SSH") == "" {
-		c.Env = append(c.Env, "GIT_SSH_COMMAND=ssh -oBatchMode=yes")
-	}
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGTERM) }
 	c.WaitDelay = 2 * time.Second
@@ -73,6 +73,10 @@ func runRemote(ctx context.Context, program, git string, args ...string) (string
 	ctx, cancel := context.WithTimeoutCause(ctx, remoteLimit, fmt.Errorf("git %s has not ended after %v", args[0], remoteLimit))
 	defer cancel()
 	c := remoteCommand(ctx, program, git, args...)
+	own, _ := remoteCommand(ctx, program, git, "config", "--get", "core.sshCommand").Output()
+	if os.Getenv("GIT_SSH_COMMAND") == "" && os.Getenv("GIT_SSH") == "" && len(own) == 0 {
+		c.Env = append(c.Env, "GIT_SSH_COMMAND=ssh -oBatchMode=yes")
+	}
 	var out, said limited
 	c.Stdout, c.Stderr = &out, &said
 	err := c.Run()

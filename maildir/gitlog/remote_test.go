@@ -1,0 +1,78 @@
+package gitlog
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestRemoteConfiguration: fetch and push use the user's ssh command, and run no hook; no helper that an
+// address names is started.
+func TestRemoteConfiguration(t *testing.T) {
+	t.Parallel()
+	dir, bare := t.TempDir(), filepath.Join(t.TempDir(), "mail.git")
+	git := func(args ...string) {
+		t.Helper()
+		if out, err := exec.Command("git", append([]string{"-C", dir}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v: %s", args, err, out)
+		}
+	}
+	git("init", "-q", "--bare", bare)
+	if err := Init(dir); err != nil {
+		t.Fatal(err)
+	}
+	ran := filepath.Join(t.TempDir(), "ran")
+	hook := filepath.Join(dir, ".git", "hooks", "pre-push")
+	if err := os.MkdirAll(filepath.Dir(hook), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(hook, []byte("#!/bin/sh\ntouch "+ran+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "a"), []byte("a"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Open(Config{Dir: dir, External: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.RecordEdits([]string{"a"})
+	if err := l.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	git("remote", "add", "origin", bare)
+	if err := l.Push(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := l.Meet(t.Context()); err != nil || m.Ours != m.Theirs || m.Ours == "" {
+		t.Errorf("after a push: %+v, %v", m, err)
+	}
+	git("config", "core.sshCommand", "echo my ssh >&2; exit 1; :")
+	for url, want := range map[string]string{
+		"ssh://example.invalid/mail.git": "my ssh",
+		"ext::sh -c touch% " + ran:       "'ext' not allowed",
+	} {
+		git("remote", "set-url", "origin", url)
+		if err := l.Fetch(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("fetch from %s: %v, not %q", url, err, want)
+		}
+	}
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("a hook or a helper ran")
+	}
+}
+
+func TestWithoutPassword(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"fatal: unable to access 'https://ann:secret@example.org/mail.git/': no": "fatal: unable to access 'https://example.org/mail.git/': no",
+		"git@example.org:mail.git": "git@example.org:mail.git",
+		"/a path/mail.git":         "/a path/mail.git",
+	} {
+		if got := withoutPassword(text); got != want {
+			t.Errorf("%q, not %q", got, want)
+		}
+	}
+}
