@@ -128,3 +128,19 @@ func runeColumns(r rune) int {
 	}
 	return 1
 }
+
+// Lay prints lines. Those with tabs between cells are rows of tables: see Table.
+func (s *Screen) Lay(text string) {
+	var rows []Row
+	for line := range strings.Lines(text) {
+		cells := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		if len(cells) > 1 {
+			rows = append(rows, Row{Cells: cells})
+			continue
+		}
+		s.Table(rows)
+		rows = nil
+		s.Printf("%s\n", cells[0])
+	}
+	s.Table(rows)
+}

@@ -26,14 +26,12 @@ const (
 
 // deskCommands are the commands for people.
 func (p *program) deskCommands() []*cobra.Command {
-	return []*cobra.Command{
+	return append(p.deskTable(), []*cobra.Command{
 		inboxCommand(p), readCommand(p), threadCommand(p), searchCommand(p), logCommand(p),
-		sendCommand(p), replyCommand(p), ackCommand(p), archiveCommand(p), rmCommand(p), editCommand(p), undoCommand(p), redoCommand(p),
-		claimCommand(p), releaseCommand(p), syncCommand(p),
+		sendCommand(p), replyCommand(p), ackCommand(p), archiveCommand(p), rmCommand(p), editCommand(p), undoCommand(p), redoCommand(p), syncCommand(p),
 		stopCommand(p), logsCommand(p),
-		agentsCommand(p), whoisCommand(p), claimsCommand(p), meCommand(p), problemsCommand(p),
-		projectsCommand(p), pathCommand(p), todayCommand(p), statusCommand(p), watchCommand(p), mailboxCommand(p),
-	}
+		problemsCommand(p), projectsCommand(p), pathCommand(p), todayCommand(p), statusCommand(p), watchCommand(p), mailboxCommand(p),
+	}...)
 }
 
 // deskWork is the context of a command for people.

@@ -48,7 +48,7 @@ func showStatus(d *deskWork, h *healthReport) error {
 		{Cells: []string{"holds", fmt.Sprintf("%s, %s, %s, %d unread", count(h.Projects, "project"), count(h.Agents, "agent"),
 			count(h.Messages, "message"), h.Unread)}},
 		{Cells: []string{"problems", some(h.Problems, "(`mailtree doctor` names them)")}},
-		{Cells: []string{"commit", seen(d, h.LastCommit)}},
+		{Cells: []string{"commit", d.seen(h.LastCommit)}},
 		{Cells: []string{"watcher", h.Watcher.Mode + reason(h.Watcher.Reason)}},
 		{Cells: []string{"error", cli.Line(h.Error)}},
 	}

@@ -1,0 +1,292 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"mailtree/cli"
+	"mailtree/maildir"
+	"mailtree/maildir/index"
+	"mailtree/mcp/mail"
+)
+
+// templates has NAME.tmpl for the answer of the command NAME. The parts that several use are in parts.tmpl.
+//
+//go:embed templates
+var templates embed.FS
+
+// asking has the server answer a command line.
+type asking func(ctx context.Context, d *deskWork, args []string, answer any) error
+
+// params are the arguments of a tool.
+type params map[string]any
+
+// deskTable are the commands that ask the server one thing and print its answer by a template.
+func (p *program) deskTable() []*cobra.Command {
+	return []*cobra.Command{
+		asks(p, nobodys, &cobra.Command{
+			Use:   "agents",
+			Short: "List the agents, and what each has unread",
+			Long:  "List the agents and people of a project that were active within seven days: when they last did something, what is unread.",
+		}, func(f *pflag.FlagSet) asking {
+			all := f.BoolP("all", "a", false, "also those that were not active lately")
+			cursor := f.String("cursor", "", "go on behind this name")
+			return func(ctx context.Context, d *deskWork, _ []string, answer any) error {
+				return d.Call(ctx, "list_agents", params{"project_key": d.Slug, "active_only": !*all, "cursor": *cursor}, answer)
+			}
+		}, showByTemplate[mail.Directory]),
+		asks(p, nobodys, &cobra.Command{
+			Use:               "whois AGENT",
+			Short:             "Show an agent: its task, its claims, what it has read",
+			Args:              cobra.ExactArgs(1),
+			ValidArgsFunction: p.completeAgent,
+		}, askWhois, showByTemplate[mail.Whois]),
+		asks(p, mine, &cobra.Command{
+			Use:   "me",
+			Short: "Show who you are in a project",
+			Long: "Show who you are in a project. A person is an agent as any other, named by MAILTREE_ME, else by your login\n" +
+				"name. It is made at first use.",
+		}, askWhois, showByTemplate[mail.Whois]),
+		asks(p, nobodys, &cobra.Command{
+			Use:   "claims",
+			Short: "List who has claimed which files, until when",
+		}, func(f *pflag.FlagSet) asking {
+			cursor := f.String("cursor", "", "go on where the list before ended")
+			return func(ctx context.Context, d *deskWork, _ []string, answer any) error {
+				uri := "resource://claims/" + d.Slug
+				if *cursor != "" {
+					uri += "?cursor=" + *cursor
+				}
+				return d.Read(ctx, uri, answer)
+			}
+		}, showByTemplate[mail.ClaimsResource]),
+		p.claimCommand(),
+		asks(p, mine, &cobra.Command{
+			Use:               "release PATH...",
+			Short:             "Give back files that you have claimed",
+			Args:              cobra.ArbitraryArgs,
+			ValidArgsFunction: p.completeClaims,
+			PreRunE: func(c *cobra.Command, paths []string) error {
+				if all, _ := c.Flags().GetBool("all"); all == (len(paths) > 0) {
+					return usageError(c, errors.New("name what you give back, or give --all"))
+				}
+				return nil
+			},
+		}, func(f *pflag.FlagSet) asking {
+			f.Bool("all", false, "all of them")
+			return func(ctx context.Context, d *deskWork, paths []string, answer any) error {
+				return d.Call(ctx, "release_claims", params{"project_key": d.Slug, "agent_name": d.Person, "paths": inProject(d, paths)}, answer)
+			}
+		}, func(d *deskWork, name string, a *mail.Released) error {
+			err := showByTemplate(d, name, a)
+			if err == nil && len(a.NotHeld) > 0 {
+				err = &exitError{exitNothing, fmt.Errorf("you have no claim on %s", strings.Join(a.NotHeld, ", "))}
+			}
+			return err
+		}),
+	}
+}
+
+// askWhois asks for the agent that is named, or for the person.
+func askWhois(*pflag.FlagSet) asking {
+	return func(ctx context.Context, d *deskWork, args []string, answer any) error {
+		name := cmp.Or(strings.Join(args, ""), d.Person)
+		return d.Call(ctx, "whois", params{"project_key": d.Slug, "agent_name": name}, answer)
+	}
+}
+
+func (p *program) claimCommand() *cobra.Command {
+	var ttl *time.Duration
+	return asks(p, mine, &cobra.Command{
+		Use:   "claim PATH...",
+		Short: "Claim files before you edit them",
+		Long: "Claim files, or patterns such as 'src/**', before you edit them: others are told, and their commits are refused. All of\n" +
+			"them are claimed or none: the status is 1 where another agent has one.",
+		Args: cobra.MinimumNArgs(1),
+		PreRunE: func(c *cobra.Command, _ []string) error {
+			if *ttl < maildir.MinTTL || *ttl > maildir.MaxTTL {
+				return usageError(c, fmt.Errorf("--for is %s: give 1m to 720h", *ttl))
+			}
+			return nil
+		},
+	}, func(f *pflag.FlagSet) asking {
+		ttl = f.Duration("for", time.Hour, "how long")
+		shared := f.Bool("shared", false, "others may claim them too, if they share as well")
+		reason := f.StringP("reason", "r", "", "why: what you work on")
+		return func(ctx context.Context, d *deskWork, paths []string, answer any) error {
+			return d.Call(ctx, "claim_paths", params{
+				"project_key": d.Slug, "agent_name": d.Person, "paths": inProject(d, paths),
+				"exclusive": !*shared, "ttl_seconds": int(ttl.Seconds()), "reason": *reason,
+			}, answer)
+		}
+	}, func(d *deskWork, name string, a *mail.Claimed) error {
+		err := showByTemplate(d, name, a)
+		if err == nil && len(a.Conflicts) > 0 {
+			err = &exitError{code: exitFailed}
+		}
+		return err
+	})
+}
+
+// asks makes c a command for people, without arguments unless it has Args. flags adds its flags and returns
+// what asks, show prints the answer.
+func asks[T any](
+	p *program, who whose, c *cobra.Command, flags func(*pflag.FlagSet) asking, show func(d *deskWork, name string, answer *T) error,
+) *cobra.Command {
+	if c.Args == nil {
+		c.Args = cobra.NoArgs
+	}
+	f, ask := p.addDeskFlags(c), flags(c.Flags())
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return p.atDesk(c.Context(), f, who, nil, func(ctx context.Context, d *deskWork) error {
+			get := func(answer any) error { return ask(ctx, d, args, answer) }
+			return present(d, get, func(answer *T) error { return show(d, c.Name(), answer) })
+		})
+	}
+	return c
+}
+
+// showByTemplate prints an answer by the template of that name, with every text in it made safe for a line.
+// See cli.Screen.Lay.
+func showByTemplate[T any](d *deskWork, name string, answer *T) error {
+	printable(reflect.ValueOf(answer))
+	t, err := template.New(name).Funcs(d.templateFuncs()).ParseFS(templates, "templates/*.tmpl")
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	if err := t.ExecuteTemplate(&text, name+".tmpl", answer); err != nil {
+		return err
+	}
+	d.Lay(text.String())
+	return nil
+}
+
+// templateFuncs are the functions of the templates.
+func (d *deskWork) templateFuncs() template.FuncMap {
+	return template.FuncMap{
+		"ago": d.Ago, "in": d.In, "shortID": d.ShortID, "exact": cli.Exact, "bold": d.Bold, "faint": d.Faint,
+		"some": some, "presence": presence, "reason": reason, "howFar": howFar, "seen": d.seen, "madeAt": d.madeAt,
+		"add": func(a, b int) int { return a + b },
+		"fact": func(label, value string) string { // "" for no value
+			if value == "" {
+				return ""
+			}
+			return label + "\t" + value + "\n"
+		},
+	}
+}
+
+// printable makes each text in v safe for a line of a terminal.
+func printable(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(cli.Line(v.String()))
+	case reflect.Pointer:
+		if !v.IsNil() {
+			printable(v.Elem())
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			printable(v.Index(i))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Type().Field(i); f.IsExported() || f.Anonymous {
+				printable(v.Field(i))
+			}
+		}
+	}
+}
+
+// inProject converts paths that are relative to this folder into the project's names for them. It leaves
+// paths outside the project unchanged.
+func inProject(d *deskWork, paths []string) []string {
+	here, err := os.Getwd()
+	if err != nil {
+		return paths
+	}
+	below, ok := strings.CutPrefix(here+"/", d.HumanKey+"/")
+	if !ok {
+		return paths
+	}
+	all := make([]string, len(paths))
+	for i, path := range paths {
+		all[i] = path
+		if !filepath.IsAbs(path) {
+			all[i] = filepath.Join(below, path)
+		}
+	}
+	return all
+}
+
+// presence returns an agent's status, and whether the agent waits for a person's answer.
+func presence(status string, asks bool) string {
+	if !asks {
+		return status
+	}
+	return strings.TrimSpace(status + " asks")
+}
+
+// some returns a number with its noun, or "" for none.
+func some(n int, what string) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+// madeAt returns a commit as the tool prints it, with hash, time and subject, but with the time in a form
+// for people.
+func (d *deskWork) madeAt(commit string) string {
+	hash, rest, _ := strings.Cut(commit, " ")
+	stamp, subject, ok := strings.Cut(rest, " ")
+	if !ok || d.Ago(stamp) == "" {
+		return commit
+	}
+	return hash + "  " + d.seen(stamp) + "  " + subject
+}
+
+// seen says when an agent was last active.
+func (d *deskWork) seen(stamp string) string {
+	if stamp == "" {
+		return ""
+	}
+	return d.Ago(stamp) + " (" + cli.Exact(stamp) + ")"
+}
+
+func reason(text string) string {
+	if text == "" {
+		return ""
+	}
+	return ": " + cli.Line(text)
+}
+
+// howFar returns the last thing that a recipient did with a message.
+func howFar(r *index.Receipt) string {
+	switch {
+	case r.Status != "":
+		return strings.TrimSuffix(r.Status+": "+cli.Line(r.Reply), ": ")
+	case r.Acked:
+		return "acknowledged"
+	case r.Read:
+		return "read"
+	case !r.AnnouncedAt.IsZero():
+		return "told of it"
+	case r.Delivered:
+		return "delivered"
+	}
+	return "not delivered"
+}
