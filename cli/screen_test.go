@@ -38,6 +38,18 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// TestLay: lines with tabs that follow each other are one table; those that begin with a tab are facts, whose
+// values are not cut.
+func TestLay(t *testing.T) {
+	s, out := testScreen(14)
+	s.colour = true
+	s.Lay("head\na\tlonger than all\n" + Strong + "bbb\tc\n\n\tname\tlong value\n\tx\ty\ntail")
+	want := "head\na    longer t…\n\x1b[1mbbb  c\x1b[0m\n\nname  long\n      value\nx     y\ntail\n"
+	if out.String() != want {
+		t.Errorf("%q, want %q", out, want)
+	}
+}
+
 // TestTableOfWideCells: a wide cell before the last one does not push that out of the terminal.
 func TestTableOfWideCells(t *testing.T) {
 	s, out := testScreen(40)

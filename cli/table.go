@@ -129,18 +129,28 @@ func runeColumns(r rune) int {
 	return 1
 }
 
-// Lay prints lines. Those with tabs between cells are rows of tables: see Table.
+// Strong begins a line of Lay that is a bold row.
+const Strong = "\a"
+
+// Lay prints lines. Those with tabs are rows of tables, see Table; those that begin with a tab are facts.
 func (s *Screen) Lay(text string) {
-	var rows []Row
-	for line := range strings.Lines(text) {
-		cells := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
-		if len(cells) > 1 {
-			rows = append(rows, Row{Cells: cells})
-			continue
-		}
+	var rows, facts []Row
+	end := func() {
 		s.Table(rows)
-		rows = nil
-		s.Printf("%s\n", cells[0])
+		s.Facts(facts)
+		rows, facts = nil, nil
 	}
-	s.Table(rows)
+	for line := range strings.Lines(text) {
+		line, strong := strings.CutPrefix(strings.TrimSuffix(line, "\n"), Strong)
+		switch cells := strings.Split(line, "\t"); {
+		case len(cells) == 1:
+			end()
+			s.Printf("%s\n", line)
+		case cells[0] == "":
+			facts = append(facts, Row{Cells: cells[1:]})
+		default:
+			rows = append(rows, Row{Cells: cells, Strong: strong})
+		}
+	}
+	end()
 }

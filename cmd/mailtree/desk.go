@@ -30,7 +30,7 @@ func (p *program) deskCommands() []*cobra.Command {
 		inboxCommand(p), readCommand(p), threadCommand(p), searchCommand(p), logCommand(p),
 		sendCommand(p), replyCommand(p), ackCommand(p), archiveCommand(p), rmCommand(p), editCommand(p), undoCommand(p), redoCommand(p), syncCommand(p),
 		stopCommand(p), logsCommand(p),
-		problemsCommand(p), projectsCommand(p), pathCommand(p), todayCommand(p), statusCommand(p), watchCommand(p), mailboxCommand(p),
+		problemsCommand(p), projectsCommand(p), pathCommand(p), statusCommand(p), watchCommand(p), mailboxCommand(p),
 	}...)
 }
 

@@ -72,6 +72,21 @@ func (p *program) deskTable() []*cobra.Command {
 				return d.Read(ctx, uri, answer)
 			}
 		}, showByTemplate[mail.ClaimsResource]),
+		asks(p, nobodys, &cobra.Command{
+			Use:   "today",
+			Short: "Show what happened since midnight: messages, who was active, claims",
+		}, func(*pflag.FlagSet) asking {
+			return func(ctx context.Context, d *deskWork, _ []string, answer any) error {
+				year, month, day := d.Now().Date()
+				return d.Ask(ctx, cli.Of(d.Slug, "today"), time.Date(year, month, day, 0, 0, 0, 0, time.Local), answer)
+			}
+		}, func(ctx context.Context, d *deskWork, name string, t *maildir.Day) error {
+			return d.Paged(ctx, func(s *cli.Screen) error {
+				paged := *d
+				paged.Screen = s
+				return showByTemplate(ctx, &paged, name, t)
+			})
+		}),
 		p.claimCommand(),
 		asks(p, mine, &cobra.Command{
 			Use:               "release PATH...",
@@ -89,8 +104,8 @@ func (p *program) deskTable() []*cobra.Command {
 			return func(ctx context.Context, d *deskWork, paths []string, answer any) error {
 				return d.Call(ctx, "release_claims", params{"project_key": d.Slug, "agent_name": d.Person, "paths": inProject(d, paths)}, answer)
 			}
-		}, func(d *deskWork, name string, a *mail.Released) error {
-			err := showByTemplate(d, name, a)
+		}, func(ctx context.Context, d *deskWork, name string, a *mail.Released) error {
+			err := showByTemplate(ctx, d, name, a)
 			if err == nil && len(a.NotHeld) > 0 {
 				err = &exitError{exitNothing, fmt.Errorf("you have no claim on %s", strings.Join(a.NotHeld, ", "))}
 			}
@@ -131,8 +146,8 @@ func (p *program) claimCommand() *cobra.Command {
 				"exclusive": !*shared, "ttl_seconds": int(ttl.Seconds()), "reason": *reason,
 			}, answer)
 		}
-	}, func(d *deskWork, name string, a *mail.Claimed) error {
-		err := showByTemplate(d, name, a)
+	}, func(ctx context.Context, d *deskWork, name string, a *mail.Claimed) error {
+		err := showByTemplate(ctx, d, name, a)
 		if err == nil && len(a.Conflicts) > 0 {
 			err = &exitError{code: exitFailed}
 		}
@@ -143,7 +158,8 @@ func (p *program) claimCommand() *cobra.Command {
 // asks makes c a command for people, without arguments unless it has Args. flags adds its flags and returns
 // what asks, show prints the answer.
 func asks[T any](
-	p *program, who whose, c *cobra.Command, flags func(*pflag.FlagSet) asking, show func(d *deskWork, name string, answer *T) error,
+	p *program, who whose, c *cobra.Command, flags func(*pflag.FlagSet) asking,
+	show func(ctx context.Context, d *deskWork, name string, answer *T) error,
 ) *cobra.Command {
 	if c.Args == nil {
 		c.Args = cobra.NoArgs
@@ -152,7 +168,7 @@ func asks[T any](
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return p.atDesk(c.Context(), f, who, nil, func(ctx context.Context, d *deskWork) error {
 			get := func(answer any) error { return ask(ctx, d, args, answer) }
-			return present(d, get, func(answer *T) error { return show(d, c.Name(), answer) })
+			return present(d, get, func(answer *T) error { return show(ctx, d, c.Name(), answer) })
 		})
 	}
 	return c
@@ -160,7 +176,7 @@ func asks[T any](
 
 // showByTemplate prints an answer by the template of that name, with every text in it made safe for a line.
 // See cli.Screen.Lay.
-func showByTemplate[T any](d *deskWork, name string, answer *T) error {
+func showByTemplate[T any](_ context.Context, d *deskWork, name string, answer *T) error {
 	printable(reflect.ValueOf(answer))
 	t, err := template.New(name).Funcs(d.templateFuncs()).ParseFS(templates, "templates/*.tmpl")
 	if err != nil {
@@ -179,6 +195,17 @@ func (d *deskWork) templateFuncs() template.FuncMap {
 	return template.FuncMap{
 		"ago": d.Ago, "in": d.In, "shortID": d.ShortID, "exact": cli.Exact, "bold": d.Bold, "faint": d.Faint,
 		"some": some, "presence": presence, "reason": reason, "howFar": howFar, "seen": d.seen, "madeAt": d.madeAt,
+		"count": count, "threads": threadsOf, "strong": func() string { return cli.Strong },
+		"from": func(name string) string { return d.people("", []string{name}) },
+		"to":   func(names []string) string { return d.people("to ", names) },
+		"number": func(messages any) []string { // see deskWork.number
+			v := reflect.ValueOf(messages)
+			ids := make([]string, v.Len())
+			for i := range ids {
+				ids[i] = v.Index(i).FieldByName("ID").String()
+			}
+			return d.number(ids)
+		},
 		"add": func(a, b int) int { return a + b },
 		"fact": func(label, value string) string { // "" for no value
 			if value == "" {
@@ -289,4 +316,13 @@ func howFar(r *index.Receipt) string {
 		return "delivered"
 	}
 	return "not delivered"
+}
+
+// threadsOf returns how many threads the messages are of.
+func threadsOf(messages []maildir.DayMessage) int {
+	threads := map[string]bool{}
+	for _, m := range messages {
+		threads[cmp.Or(m.ThreadID, m.ID)] = true
+	}
+	return len(threads)
 }

@@ -185,7 +185,7 @@ func (d *doctor) server(ctx context.Context) {
 	}
 	d.sends = r.Sends
 	d.queue(ctx, c)
-	for _, reason := range append(r.reasons(), r.Error, r.Watcher.Reason) {
+	for _, reason := range append(r.Reasons(), r.Error, r.Watcher.Reason) {
 		if reason != "" {
 			d.say("server: %s", reason)
 		}

@@ -87,8 +87,8 @@ type unwokenAgent struct {
 // health names.
 const maxWaiting = 20
 
-// reasons returns a sentence for each fault of a project.
-func (r *healthReport) reasons() (out []string) {
+// Reasons returns a sentence for each fault of a project.
+func (r *healthReport) Reasons() (out []string) {
 	for _, d := range r.Detail {
 		for _, why := range []string{d.Disk, d.HistoryReason, d.SyncReason} {
 			if why != "" {
@@ -103,6 +103,9 @@ func (r *healthReport) reasons() (out []string) {
 	}
 	return out
 }
+
+// Up is how long the server runs.
+func (r *healthReport) Up() time.Duration { return time.Duration(r.Uptime * float64(time.Second)) }
 
 // stalled is how long an operation may wait for the disk before health reports it.
 const stalled = 10 * time.Second

@@ -34,16 +34,7 @@ func problemsCommand(p *program) *cobra.Command {
 
 func listProblems(ctx context.Context, d *deskWork) error {
 	return askVerb(ctx, d, "problems", struct{}{}, func(found *mcpserver.Problems) error {
-		for _, p := range found.Problems {
-			d.Printf("%s: %s\n", cli.Line(placeOf(p.File, p.Line)), cli.Line(p.Reason))
-		}
-		switch {
-		case found.More:
-			d.Printf("%s\n", d.Faint("there are more: mend these first"))
-		case len(found.Problems) == 0:
-			d.Printf("%s\n", d.Faint("every file is valid"))
-		}
-		return nil
+		return showByTemplate(ctx, d, "problems", found)
 	})
 }
 

@@ -39,15 +39,8 @@ func (p *program) listProjects(ctx context.Context, asJSON bool) error {
 	return p.withServer(ctx, func(ctx context.Context, c *cli.Client) error {
 		d := &deskWork{Client: c, Screen: cli.NewScreen(p.std.out, p.variable), json: asJSON}
 		ask := mcpserver.ProjectsAsk{Person: me}
-		return askVerb(ctx, d, "projects", ask, func(l *mcpserver.Projects) error { return showProjects(d, l) })
+		return askVerb(ctx, d, "projects", ask, func(l *mcpserver.Projects) error {
+			return showByTemplate(ctx, d, "projects", l)
+		})
 	})
-}
-
-func showProjects(d *deskWork, l *mcpserver.Projects) error {
-	rows := make([]cli.Row, len(l.Projects))
-	for i, p := range l.Projects {
-		rows[i] = cli.Row{Cells: []string{p.Slug, some(p.Unread, "unread"), cli.Line(p.HumanKey)}, Strong: p.Unread > 0}
-	}
-	d.Table(rows)
-	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -36,31 +35,14 @@ func (p *program) status(ctx context.Context, asJSON bool) error {
 	return p.asCommand(ctx, p.cfg.dialServer, func(ctx context.Context, c *cli.Client) error {
 		d := &deskWork{Client: c, Screen: cli.NewScreen(p.std.out, p.variable), json: asJSON}
 		health := func(answer any) error { return c.Get(ctx, "/health", answer) }
-		return present(d, health, func(h *healthReport) error { return showStatus(d, h) })
+		return present(d, health, func(h *healthReport) error { return showStatus(ctx, d, h) })
 	})
 }
 
-func showStatus(d *deskWork, h *healthReport) error {
-	up := time.Duration(h.Uptime * float64(time.Second))
-	facts := []cli.Row{
-		{Cells: []string{"server", "mailtree " + h.Version + ", " + h.Status + ", for " + up.String()}},
-		{Cells: []string{"store", cli.Line(h.Store)}},
-		{Cells: []string{"holds", fmt.Sprintf("%s, %s, %s, %d unread", count(h.Projects, "project"), count(h.Agents, "agent"),
-			count(h.Messages, "message"), h.Unread)}},
-		{Cells: []string{"problems", some(h.Problems, "(`mailtree doctor` names them)")}},
-		{Cells: []string{"commit", d.seen(h.LastCommit)}},
-		{Cells: []string{"watcher", h.Watcher.Mode + reason(h.Watcher.Reason)}},
-		{Cells: []string{"error", cli.Line(h.Error)}},
+func showStatus(ctx context.Context, d *deskWork, h *healthReport) error {
+	if err := showByTemplate(ctx, d, "status", h); err != nil {
+		return err
 	}
-	for _, why := range h.reasons() {
-		facts = append(facts, cli.Row{Cells: []string{"wrong", cli.Line(why)}})
-	}
-	for _, p := range h.Detail {
-		for _, u := range p.Unwoken {
-			facts = append(facts, cli.Row{Cells: []string{"waits", cli.Line(u.Text)}})
-		}
-	}
-	d.Facts(told(facts))
 	if h.Status != "ok" {
 		return &exitError{code: exitFailed}
 	}
