@@ -60,12 +60,12 @@ func showSync(d *deskWork, s *maildir.SyncState) error {
 	}
 	facts := []cli.Row{
 		{Cells: []string{"sync", "on, through " + cli.Line(s.Remote)}},
-		{Cells: []string{"level", seen(d, stamp(s.Level))}},
+		{Cells: []string{"level", d.seen(stamp(s.Level))}},
 		{Cells: []string{"to push", some(s.Ahead, "(commits)")}},
 		{Cells: []string{"to merge", some(s.Behind, "(commits)")}},
 		{Cells: []string{"left out", some(s.Stay, "(links, programs, odd names: they stay on their machine)")}},
 		{Cells: []string{"wrong", cli.Line(s.Problem)}},
-		{Cells: []string{"since", seen(d, stamp(s.Since))}},
+		{Cells: []string{"since", d.seen(stamp(s.Since))}},
 	}
 	d.Table(told(facts))
 	if s.Problem != "" {
