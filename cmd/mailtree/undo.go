@@ -34,7 +34,7 @@ func undoCommand(p *program) *cobra.Command {
 		}
 		return p.atDesk(c.Context(), f, mine, ids, func(ctx context.Context, d *deskWork) error {
 			if *list {
-				return askAbout(ctx, d, "undoable", "", func(a *mcpserver.Undoable) error { return showUndoable(d, a.Acts) })
+				return askAbout(ctx, d, "undoable", "", func(a *mcpserver.Undoable) error { return showUndoable(ctx, d, a) })
 			}
 			return askAbout(ctx, d, "undo", strings.Join(d.IDs, ""), func(a *maildir.Undone) error {
 				showUndone(d, "undone", a)
@@ -99,21 +99,9 @@ func (d *deskWork) act(a *maildir.Act) string {
 	return fmt.Sprintf("%s of %s \"%s\"", a.Operation, d.ShortID(a.ID), cli.Line(a.About))
 }
 
-func showUndoable(d *deskWork, acts []maildir.Act) error {
-	if len(acts) == 0 {
+func showUndoable(ctx context.Context, d *deskWork, a *mcpserver.Undoable) error {
+	if len(a.Acts) == 0 {
 		return &exitError{exitNothing, errors.New("you did nothing lately that can be undone")}
 	}
-	rows := make([]cli.Row, len(acts))
-	for i, a := range acts {
-		about, id := cli.Line(a.About), ""
-		if a.ID != "" {
-			id = d.ShortID(a.ID)
-		}
-		if a.Operation == history.VerbRelease {
-			about += " (claims it again)"
-		}
-		rows[i].Cells = []string{d.Ago(a.At.String()), a.Operation, id, about}
-	}
-	d.Table(rows)
-	return nil
+	return showByTemplate(ctx, d, "undoable", a)
 }
