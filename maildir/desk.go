@@ -91,9 +91,12 @@ func (p *Project) NewAgent(ctx context.Context, name string, r Registration) err
 	return p.EnsureAgent(ctx, name, r)
 }
 
+// minShort is the length of the shortest text that is taken for a shortened id: a slip must not hit a message.
+const minShort = 4
+
 // FullID finds the message that a shortened id means: a prefix of the id, a prefix without "msg_", or,
-// within the last format.ShortDays days, a prefix of the part after the day. It returns thread ids, and
-// texts that match no id, unchanged. It returns ErrConflict if several ids match.
+// within the last format.ShortDays days, a prefix of the part after the day, of at least minShort
+// characters. It returns thread ids, whole ids, and texts that match no id, unchanged. It returns ErrConflict if several ids match.
 func (p *Project) FullID(ctx context.Context, short string) (string, error) {
 	threads, err := p.store.index.Names(ctx, p.Slug, format.KindOther, short, 1)
 	if err != nil || slices.Contains(threads, short) {
@@ -128,20 +131,21 @@ func (p *Project) formerID(ctx context.Context, short string) (string, error) {
 	switch {
 	case err != nil || slices.Contains(found, short):
 		return short, err
-	case len(found) == 0:
+	case len(found) == 0 || len(short) < minShort:
 		return "", p.noMessage(ctx, refusal.Message, short)
 	}
 	return oneID(short, found)
 }
 
-// oneID returns the only id among found; short itself if there is none. It returns ErrConflict if there are
+// oneID returns the only id among found; short itself if there is none, or if it is too short. It returns ErrConflict if there are
 // several.
 func oneID(short string, found []string) (string, error) {
 	slices.Sort(found)
-	switch found = slices.Compact(found); len(found) {
-	case 0:
+	found = slices.Compact(found)
+	switch {
+	case len(found) == 0 || len(short) < minShort:
 		return short, nil
-	case 1:
+	case len(found) == 1:
 		return found[0], nil
 	}
 	return "", &Error{

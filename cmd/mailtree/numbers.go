@@ -21,8 +21,8 @@ import (
 // This file keeps the list of messages that a terminal showed last. Commands take the numbers of its rows
 // in place of ids.
 
-// rowNumber matches the number of a row.
-var rowNumber = regexp.MustCompile(`^[1-9][0-9]{0,2}$`)
+// rowNumber matches the number of a row, of a list that need not be that long.
+var rowNumber = regexp.MustCompile(`^[0-9]{1,3}$`)
 
 // maxNumbered is the largest number that a row gets.
 const maxNumbered = 999
@@ -96,8 +96,9 @@ func removeOldLists(dir string) {
 	}
 }
 
-// rowsToIDs replaces each number up to the length of this terminal's last list by the id of that row. It
-// returns the project of the list if there was a number, else "". A number without a terminal is an error.
+// rowsToIDs replaces each number by the id of that row of this terminal's last list. It returns the project
+// of the list if there was a number, else "". A number that the list does not have is an error, as is one
+// without a terminal or a list.
 func (p *program) rowsToIDs(args []string) (ids []string, project string, err error) {
 	file := p.listFile()
 	last := readList(file)
@@ -107,9 +108,16 @@ func (p *program) rowsToIDs(args []string) (ids []string, project string, err er
 				return nil, "", &exitError{exitUsage, fmt.Errorf("%s is the number of a row, and there is no terminal here "+
 					"whose list it could be of: give the id", arg)}
 			}
-			if n, _ := strconv.Atoi(arg); n <= len(last.IDs) {
-				arg, project = last.IDs[n-1], last.Project
+			n, _ := strconv.Atoi(arg)
+			switch {
+			case last.Project == "":
+				return nil, "", &exitError{exitNothing, fmt.Errorf("%s is the number of a row, and this terminal has shown no list yet: "+
+					"`mailtree` shows one", arg)}
+			case n < 1 || n > len(last.IDs):
+				return nil, "", &exitError{exitNothing, fmt.Errorf("there is no row %s, the last list has %s: give a number of it, or an id",
+					arg, count(len(last.IDs), "row"))}
 			}
+			arg, project = last.IDs[n-1], last.Project
 		}
 		ids = append(ids, arg)
 	}
