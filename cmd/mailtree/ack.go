@@ -16,8 +16,9 @@ func ackCommand(p *program) *cobra.Command {
 	return p.eachMessage(&cobra.Command{
 		Use:   "ack ID...",
 		Short: "Acknowledge messages",
-		Long:  "Tell the senders of messages that you have taken note of them. That marks them read.",
-	}, func(ctx context.Context, d *deskWork, id string) error {
+		Long: "Tell the senders of messages that you have taken note of them. That marks them read. A row of `mailtree` stands for\n" +
+			"all messages of its thread that ask for it.",
+	}, func(m *mail.Delivery) bool { return m.AckRequired && !m.Acked }, func(ctx context.Context, d *deskWork, id string) error {
 		args := map[string]any{"project_key": d.Slug, "agent_name": d.Person, "message_id": id}
 		return call(ctx, d, "acknowledge_message", args, func(a *mail.Acked) error {
 			d.Printf("acknowledged %s\n", d.ShortID(a.ID))
@@ -31,8 +32,8 @@ func archiveCommand(p *program) *cobra.Command {
 		Use:   "archive ID...",
 		Short: "Put messages of your inbox away",
 		Long: "Put messages of your inbox away: lists leave them out (`mailtree inbox --archived` does not), searches and threads\n" +
-			"have them still. That marks them read.",
-	}, func(ctx context.Context, d *deskWork, id string) error {
+			"have them still. That marks them read. A row of `mailtree` stands for all messages of its thread in your inbox.",
+	}, func(*mail.Delivery) bool { return true }, func(ctx context.Context, d *deskWork, id string) error {
 		return askAbout(ctx, d, "archive", id, func(a *mcpserver.Archived) error {
 			d.Say(nil, "archived %s: %s", d.ShortID(a.ID), cli.Line(a.Subject))
 			return nil
@@ -45,8 +46,9 @@ func rmCommand(p *program) *cobra.Command {
 		Use:   "rm ID...",
 		Short: "Delete messages, for everybody",
 		Long: "Delete messages with all copies, for everybody, whoever wrote them, and say who had read them. They stay in the\n" +
-			"project's Git history, and `mailtree undo` brings them back.",
-	}, func(ctx context.Context, d *deskWork, id string) error {
+			"project's Git history, and `mailtree undo` brings them back. A row of `mailtree` stands for the one\n" +
+			"message of its thread that waits.",
+	}, nil, func(ctx context.Context, d *deskWork, id string) error {
 		return askAbout(ctx, d, "delete", id, func(a *maildir.Deleted) error {
 			d.Say(nil, "deleted %s (%d files): %s", d.ShortID(a.ID), len(a.Files), cli.Line(a.Subject))
 			if len(a.Readers) > 0 {
@@ -57,22 +59,33 @@ func rmCommand(p *program) *cobra.Command {
 	})
 }
 
-// eachMessage makes a command that acts on each named message. A failure does not stop the others. The
-// command says how to take it back, and what waits next.
-func (p *program) eachMessage(c *cobra.Command, do func(ctx context.Context, d *deskWork, id string) error) *cobra.Command {
+// eachMessage makes a command that acts on each named message; of a row of threads see deskWork.messagesOf. A
+// failure does not stop the others. The command says how to take it back, and what waits next.
+func (p *program) eachMessage(
+	c *cobra.Command, wanted func(*mail.Delivery) bool, do func(ctx context.Context, d *deskWork, id string) error,
+) *cobra.Command {
 	c.Args = cobra.MinimumNArgs(1)
 	c.ValidArgsFunction = p.completeMessages
 	f := p.addDeskFlags(c)
 	c.RunE = func(c *cobra.Command, ids []string) error {
 		return p.atDesk(c.Context(), f, mine, ids, func(ctx context.Context, d *deskWork) error {
 			var failed []error
-			for _, id := range d.IDs {
-				if err := do(ctx, d, id); err != nil {
+			done := 0
+			for i := range d.IDs {
+				ids, err := d.messagesOf(ctx, i, wanted)
+				if err != nil {
 					failed = append(failed, err)
 				}
+				for _, id := range ids {
+					if err := do(ctx, d, id); err != nil {
+						failed = append(failed, err)
+					} else {
+						done++
+					}
+				}
 			}
-			if len(failed) < len(d.IDs) && !d.json {
-				p.tellNext(ctx, d, "")
+			if done > 0 && !d.json {
+				p.tellNext(ctx, d, "", done)
 			}
 			if len(failed) == 1 {
 				return failed[0]

@@ -42,6 +42,7 @@ type deskWork struct {
 
 	json     bool     // print answers as JSON
 	listFile string   // see program.listFile
+	threads  []string // for each of the given ids the thread, where it is a row of a list of threads, else ""
 	listed   []string // ids of the messages that this command has listed so far
 }
 
@@ -80,12 +81,12 @@ const (
 func (p *program) atDesk(
 	ctx context.Context, f *deskFlags, who whose, ids []string, do func(ctx context.Context, d *deskWork) error,
 ) error {
-	ids, listed, err := p.rowsToIDs(ids)
+	named, err := p.rowsToIDs(ids)
 	if err != nil {
 		return err
 	}
-	ask := mcpserver.DeskAsk{IDs: ids}
-	project, err := p.projectKey(cmp.Or(f.project, listed))
+	ask := mcpserver.DeskAsk{IDs: named.IDs}
+	project, err := p.projectKey(cmp.Or(f.project, named.Project))
 	if err != nil {
 		return err
 	}
@@ -95,11 +96,13 @@ func (p *program) atDesk(
 		}
 	}
 	return p.withServer(ctx, func(ctx context.Context, c *cli.Client) error {
-		d := &deskWork{Client: c, Screen: cli.NewScreen(p.std.out, p.variable), json: f.json, listFile: p.listFile()}
+		d := &deskWork{
+			Client: c, Screen: cli.NewScreen(p.std.out, p.variable), json: f.json, listFile: p.listFile(), threads: named.Threads,
+		}
 		if err := c.Ask(ctx, cli.Of(project, "desk"), ask, &d.Desk); err != nil {
 			return err
 		}
-		if listed != "" && listed != d.Slug {
+		if listed := named.Project; listed != "" && listed != d.Slug {
 			return &exitError{exitUsage, fmt.Errorf("the list that this terminal showed last is of project %s: give the id", listed)}
 		}
 		if d.Made {

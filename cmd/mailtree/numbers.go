@@ -16,6 +16,7 @@ import (
 	"mailtree/cli"
 	"mailtree/maildir"
 	"mailtree/maildir/tree"
+	"mailtree/mcp/mail"
 )
 
 // This file keeps the list of messages that a terminal showed last. Commands take the numbers of its rows
@@ -34,6 +35,9 @@ const oldList = 7 * 24 * time.Hour
 type lastList struct {
 	Project string   `json:"project"` // its slug
 	IDs     []string `json:"ids"`     // of the rows, from number 1 on
+
+	// Threads are the threads of a list of threads. Its IDs are those of the messages that wait.
+	Threads []string `json:"threads,omitempty"`
 }
 
 // listFile returns the file for the last list of this terminal, or "" without a terminal. Each terminal
@@ -58,8 +62,9 @@ func (p *program) listFile() string {
 }
 
 // number returns how to name each of these messages in a list: by number where there is a terminal, else by
-// short id. The numbers go on where the last call of the same command ended.
-func (d *deskWork) number(ids []string) []string {
+// short id. The numbers go on where the last call of the same command ended. threads are theirs in a list of
+// threads.
+func (d *deskWork) number(ids []string, threads ...string) []string {
 	names := make([]string, len(ids))
 	for i, id := range ids {
 		names[i] = d.ShortID(id)
@@ -69,7 +74,7 @@ func (d *deskWork) number(ids []string) []string {
 	}
 	begin := len(d.listed)
 	d.listed = append(d.listed, ids[:min(len(ids), maxNumbered-begin)]...)
-	data, err := json.Marshal(lastList{d.Slug, d.listed})
+	data, err := json.Marshal(lastList{d.Slug, d.listed, threads})
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(d.listFile), 0o700)
 	}
@@ -96,32 +101,60 @@ func removeOldLists(dir string) {
 	}
 }
 
-// rowsToIDs replaces each number by the id of that row of this terminal's last list. It returns the project
-// of the list if there was a number, else "". A number that the list does not have is an error, as is one
-// without a terminal or a list.
-func (p *program) rowsToIDs(args []string) (ids []string, project string, err error) {
+// rowsToIDs replaces each number by the id of that row of this terminal's last list. It returns the ids, each
+// with the thread that the row names, or "", and the project of the list if there was a number, else "". A
+// number that the list does not have is an error, as is one without a terminal or a list.
+func (p *program) rowsToIDs(args []string) (named lastList, err error) {
 	file := p.listFile()
 	last := readList(file)
 	for _, arg := range args {
+		thread := ""
 		if rowNumber.MatchString(arg) {
 			if file == "" {
-				return nil, "", &exitError{exitUsage, fmt.Errorf("%s is the number of a row, and there is no terminal here "+
+				return named, &exitError{exitUsage, fmt.Errorf("%s is the number of a row, and there is no terminal here "+
 					"whose list it could be of: give the id", arg)}
 			}
 			n, _ := strconv.Atoi(arg)
 			switch {
 			case last.Project == "":
-				return nil, "", &exitError{exitNothing, fmt.Errorf("%s is the number of a row, and this terminal has shown no list yet: "+
+				return named, &exitError{exitNothing, fmt.Errorf("%s is the number of a row, and this terminal has shown no list yet: "+
 					"`mailtree` shows one", arg)}
 			case n < 1 || n > len(last.IDs):
-				return nil, "", &exitError{exitNothing, fmt.Errorf("there is no row %s, the last list has %s: give a number of it, or an id",
+				return named, &exitError{exitNothing, fmt.Errorf("there is no row %s, the last list has %s: give a number of it, or an id",
 					arg, count(len(last.IDs), "row"))}
 			}
-			arg, project = last.IDs[n-1], last.Project
+			arg, named.Project = last.IDs[n-1], last.Project
+			if n <= len(last.Threads) {
+				thread = last.Threads[n-1]
+			}
 		}
-		ids = append(ids, arg)
+		named.IDs, named.Threads = append(named.IDs, arg), append(named.Threads, thread)
 	}
-	return ids, project, nil
+	return named, nil
+}
+
+// messagesOf returns the message that the argument at i names. If that is a row of a list of threads, it
+// returns instead the messages to the person in the thread of which wanted is true, oldest first, where there
+// are any.
+func (d *deskWork) messagesOf(ctx context.Context, i int, wanted func(m *mail.Delivery) bool) (ids []string, err error) {
+	ask := map[string]any{"project_key": d.Slug, "agent_name": d.Person, "thread_id": d.threads[i], "limit": maildir.MaxPage}
+	for more := wanted != nil && d.threads[i] != ""; more; {
+		var page mail.Inbox
+		if err := d.Call(ctx, "check_my_messages", ask, &page); err != nil {
+			return nil, err
+		}
+		for j := range page.Messages {
+			m := &page.Messages[j]
+			if got := []string{"to", "cc", "bcc"}; slices.Contains(got, m.Kind) && !m.Archived && wanted(m) {
+				ids = append(ids, m.ID)
+			}
+		}
+		ask["cursor"], more = page.Next, page.Next != ""
+	}
+	if len(ids) == 0 {
+		ids = []string{d.IDs[i]}
+	}
+	return ids, nil
 }
 
 // atMessage is atDesk for the message or thread that args name. Without one it takes the first that waits
@@ -141,9 +174,13 @@ func (p *program) atMessage(
 	})
 }
 
-// tellNext prints, behind did, how to take back what was just done, and what waits next.
-func (p *program) tellNext(ctx context.Context, d *deskWork, did string) {
+// tellNext prints, behind did, how to take back what was just done, in that many operations, and what waits
+// next.
+func (p *program) tellNext(ctx context.Context, d *deskWork, did string, operations int) {
 	text := did + "undo: mailtree undo"
+	if operations > 1 {
+		text += fmt.Sprintf(", %d times", operations)
+	}
 	if next, err := p.firstWaiting(ctx, d); err == nil { // else it is left out: what was done is done
 		text += " · next: " + d.rowOf(next.Message) + " " + cli.Line(next.Subject)
 	}

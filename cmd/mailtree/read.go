@@ -22,7 +22,8 @@ func readCommand(p *program) *cobra.Command {
 		Use:   "read [ID]",
 		Short: "Read a message",
 		Long: "Read a message; without ID the first that waits for you. One that was sent to you is marked read. ID may be the\n" +
-			"number of a row of the last list, or an id, shortened while one message alone has it.\n" +
+			"number of a row of the last list, or an id, shortened while one message alone has it. A row of `mailtree` stands for\n" +
+			"the unread messages of its thread, or if there is none, for the one that waits.\n" +
 			"With --json it prints what the tool check_my_messages answers, or of a message that is not yours resource://message.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: p.completeMessage,
@@ -31,14 +32,27 @@ func readCommand(p *program) *cobra.Command {
 	c.Flags().BoolVar(&peek, "peek", false, "leave it unread")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return p.atMessage(c.Context(), f, mine, args, func(ctx context.Context, d *deskWork, id string) error {
-			return readMessage(ctx, d, id, peek)
+			ids := []string{id}
+			if len(args) > 0 {
+				var err error
+				if ids, err = d.messagesOf(ctx, 0, func(m *mail.Delivery) bool { return !m.Read }); err != nil {
+					return err
+				}
+			}
+			for i, id := range ids {
+				if err := readMessage(ctx, d, id, peek, i == len(ids)-1); err != nil {
+					return err
+				}
+			}
+			return nil
 		})
 	}
 	return c
 }
 
-// readMessage prints the person's own copy of a message, or the message as everyone may see it.
-func readMessage(ctx context.Context, d *deskWork, id string, peek bool) error {
+// readMessage prints the person's own copy of a message, or the message as everyone may see it, and after the
+// last one what may come next.
+func readMessage(ctx context.Context, d *deskWork, id string, peek, last bool) error {
 	args := map[string]any{"project_key": d.Slug, "agent_name": d.Person, "message_id": id, "mark_read": !peek}
 	err := call(ctx, d, "check_my_messages", args, func(in *mail.Inbox) error {
 		for i := range in.Messages {
@@ -51,8 +65,15 @@ func readMessage(ctx context.Context, d *deskWork, id string, peek bool) error {
 				}
 				return &more.Messages[0].Message, nil
 			}
-			if err := pageMessage(ctx, d, &m.Message, whatNext(d, m), next); err != nil {
+			var commands []string
+			if last {
+				commands = whatNext(d, m)
+			}
+			if err := pageMessage(ctx, d, &m.Message, commands, next); err != nil {
 				return err
+			}
+			if !last {
+				d.Printf("\n")
 			}
 		}
 		return nil

@@ -142,7 +142,7 @@ func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, i
 			if s.Acked {
 				did = "acknowledged · "
 			}
-			p.tellNext(ctx, d, did)
+			p.tellNext(ctx, d, did, 1)
 			return nil
 		})
 	}))

@@ -43,13 +43,13 @@ func waitGroups(w *maildir.Waits) [3][]maildir.WaitingThread {
 
 func printWaits(d *deskWork, w *maildir.Waits) {
 	d.Say(d.Faint, "%s · you are %s · %s", cli.Line(filepath.Base(d.HumanKey)), cli.Line(w.Agent), amountOf(w))
-	var ids []string
+	var ids, of []string
 	for _, threads := range waitGroups(w) {
 		for i := range threads {
-			ids = append(ids, threads[i].Message)
+			ids, of = append(ids, threads[i].Message), append(of, threads[i].Thread)
 		}
 	}
-	names := d.number(ids)
+	names := d.number(ids, of...)
 	rows := make([]cli.Row, 0, len(ids))
 	for g, threads := range waitGroups(w) {
 		title := [...]string{"Wants an answer", "New", "You wait for"}[g]
