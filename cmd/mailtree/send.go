@@ -60,6 +60,9 @@ func replyCommand(p *program) *cobra.Command {
 	f := p.addDeskFlags(c)
 	p.addSendFlags(c, o)
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if strings.ContainsAny(args[0], " \t\n") {
+			return &exitError{exitUsage, fmt.Errorf("%q is no number or id of a message: mailtree reply ID TEXT", args[0])}
+		}
 		if len(args) == 2 {
 			if c.Flags().Changed("message") {
 				return usageError(c, errors.New("the text is there twice: as an argument and with -m"))
@@ -112,7 +115,9 @@ func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, i
 	case o.text != nil:
 		body = &written{text: *o.text}
 	case !cli.IsTerminal(p.std.in):
-		body, err = p.readText()
+		if body, err = p.readText(); err == nil && strings.TrimSpace(body.text) == "" {
+			return noText(o.to, id)
+		}
 	default:
 		var draft string
 		if draft, id, err = p.draftOf(ctx, f, o, id); err == nil {
@@ -146,6 +151,18 @@ func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, i
 			return nil
 		})
 	}))
+}
+
+// noText returns the error for a message without a text, which may be among the arguments before it.
+func noText(to []string, id string) error {
+	how := "write it last, or give it with -m"
+	switch {
+	case id != "":
+		how = fmt.Sprintf("%q is taken for a message, as in `mailtree reply ID TEXT`", id)
+	case len(to) > 0:
+		how = fmt.Sprintf("taken for agents: %s. A text of one word needs -m", listNames(to))
+	}
+	return fmt.Errorf("nothing was sent, there is no text: %s", how)
 }
 
 // ids returns a list of the id, or none for "".
