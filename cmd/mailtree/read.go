@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailtree/cli"
+	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 	"mailtree/mcp/mail"
 )
@@ -127,7 +128,11 @@ func pageMessage(
 // whatNext returns the commands that may follow the reading of a message.
 func whatNext(d *deskWork, m *mail.Delivery) (commands []string) {
 	id := d.rowOf(m.ID)
-	if m.Kind != index.KindSent {
+	switch {
+	case m.Kind == index.KindSent:
+	case format.ServerName(m.From): // nobody answers
+		commands = append(commands, "archive "+id)
+	default:
 		commands = append(commands, "reply "+id+` "…"`)
 		if m.AckRequired && !m.Acked {
 			commands = append(commands, "ack "+id)

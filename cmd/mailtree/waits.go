@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,6 +80,9 @@ func printWaits(d *deskWork, w *maildir.Waits) {
 			next = []string{"mailtree read " + first, "inbox", "agents", "open"}
 		case len(w.Answer) == 0:
 			next[2] = "archive " + first
+			if format.ServerName(w.New[0].People[0]) { // nobody answers
+				next = slices.Delete(next, 1, 2)
+			}
 		}
 	}
 	d.Printf("\n")
