@@ -67,6 +67,10 @@ func (p *program) addProjectFlag(c *cobra.Command, project *string) {
 	_ = c.RegisterFlagCompletionFunc("project", p.completeProjects)
 }
 
+// errNoProject is the error of a command without --project in a folder outside all projects.
+var errNoProject = errors.New("this folder is in no project: cd to the folder of one (`mailtree projects` lists them), " +
+	"name it with --project, or make one here with `mailtree new project`")
+
 // whose says whether a command acts as the person's agent.
 type whose bool
 
@@ -77,7 +81,8 @@ const (
 
 // atDesk calls do with a client of the server, the project, the full ids of messages and threads that the
 // person has shortened or given as numbers of the last list and, if who is mine, the person's agent.
-// Without --project, a number means the project of its list.
+// Without --project, a number means the project of its list. Where that leaves this folder, and it is in no
+// project, the error wraps errNoProject.
 func (p *program) atDesk(
 	ctx context.Context, f *deskFlags, who whose, ids []string, do func(ctx context.Context, d *deskWork) error,
 ) error {
@@ -95,13 +100,15 @@ func (p *program) atDesk(
 			return err
 		}
 	}
-	return p.withServer(ctx, func(ctx context.Context, c *cli.Client) error {
+	placed := false
+	err = p.withServer(ctx, func(ctx context.Context, c *cli.Client) error {
 		d := &deskWork{
 			Client: c, Screen: cli.NewScreen(p.std.out, p.variable), json: f.json, listFile: p.listFile(), threads: named.Threads,
 		}
 		if err := c.Ask(ctx, cli.Of(project, "desk"), ask, &d.Desk); err != nil {
 			return err
 		}
+		placed = true
 		if listed := named.Project; listed != "" && listed != d.Slug {
 			return &exitError{exitUsage, fmt.Errorf("the list that this terminal showed last is of project %s: give the id", listed)}
 		}
@@ -110,6 +117,11 @@ func (p *program) atDesk(
 		}
 		return do(ctx, d)
 	})
+	refused := &cli.Refusal{}
+	if given := f.project != "" || named.Project != ""; !given && !placed && errors.As(err, &refused) && refused.NotFound() {
+		return &exitError{exitNothing, errNoProject}
+	}
+	return err
 }
 
 // projectKey returns the key by which the server knows a project. For "" that is the project of this

@@ -66,3 +66,5 @@ func (e *exitError) Error() string {
 	}
 	return e.err.Error()
 }
+
+func (e *exitError) Unwrap() error { return e.err }

@@ -28,7 +28,7 @@ func (p *program) showWaits(c *cobra.Command, f *deskFlags) error {
 			return nil
 		})
 	})
-	if refused := (&cli.Refusal{}); f.project == "" && errors.As(err, &refused) && refused.NotFound() {
+	if errors.Is(err, errNoProject) {
 		if caller, err := hello(p.env, stdioOptions{}); err == nil && caller.WorkTree != "" && !f.json {
 			fmt.Fprintf(p.std.out, "%s has no mail yet: `mailtree new project` makes its project\n\n", cli.Line(caller.WorkTree))
 		}
