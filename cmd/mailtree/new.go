@@ -30,14 +30,18 @@ func newProjectCommand(p *program) *cobra.Command {
 		Use:   "project [PATH]",
 		Short: "Make the mail project of a code base, where there is none",
 		Long: "Make the mail project of a code base, where there is none: of the Git work tree that PATH lies in (default:\n" +
-			"this folder). From then on agents there are told of their mail. Prints what the project is called.",
+			"this folder). From then on agents there are told of their mail, and can write to you, who become an agent of it.\n" +
+			"Prints what the project is called.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			made, err := p.ensureProject(c.Context(), strings.Join(args, ""))
-			switch {
-			case err != nil:
+			if err != nil {
 				return err
-			case asJSON:
+			}
+			if err := p.join(c.Context(), made.Slug); err != nil {
+				return err
+			}
+			if asJSON {
 				return p.printJSON(made)
 			}
 			p.tellProject(made)
@@ -97,6 +101,11 @@ func newDraftCommand(p *program) *cobra.Command {
 	return c
 }
 
+// join makes the person an agent of a project, to whom the others can write then, and says so.
+func (p *program) join(ctx context.Context, project string) error {
+	return p.atDesk(ctx, &deskFlags{project: project}, mine, nil, func(context.Context, *deskWork) error { return nil })
+}
+
 // tellProject prints the names of a project.
 func (p *program) tellProject(made mcpserver.MadeProject) {
 	fmt.Fprintf(p.std.out, "project %s: %s\n", made.Slug, made.HumanKey)
@@ -112,7 +121,7 @@ func (p *program) projectHere(ctx context.Context) error {
 		return fmt.Errorf("the client is set up, but the mail has no project of this code base yet: %w. Try `mailtree new project`", err)
 	}
 	p.tellProject(made)
-	return nil
+	return p.join(ctx, made.Slug)
 }
 
 // ensureProject makes the project of a path ("" for this folder) if there is none.
