@@ -162,8 +162,8 @@ func TestImageTooLarge(t *testing.T) {
 	}
 }
 
-// TestImagePolicy: the store's policy applies if the sender asks for nothing; attachments are converted
-// only on request.
+// TestImagePolicy: the store's policy applies if the sender asks for nothing. An image that is attached
+// too is the attachment, and those are converted only on request.
 func TestImagePolicy(t *testing.T) {
 	t.Parallel()
 	data := picture(t, false)
@@ -172,20 +172,26 @@ func TestImagePolicy(t *testing.T) {
 		images attachment.Images
 		want   string
 	}{
-		{"", attachment.Images{}, "![](data:image/webp;base64,…) [x.png image/png]"},
-		{attachment.ImagesFile, attachment.Images{}, "![](attachments/xx/….webp) [x.png image/png] [x.webp image/webp]"},
-		{attachment.ImagesKeep, attachment.Images{}, "![](data:image/png;base64,…) [x.png image/png]"},
-		{attachment.ImagesKeep, attachment.Images{Convert: attachment.ConvertAll}, "![](data:image/webp;base64,…) [x.webp image/webp]"},
+		{"", attachment.Images{}, "![](data:image/webp;base64,…)"},
+		{attachment.ImagesFile, attachment.Images{}, "![](attachments/xx/….webp) [x.webp image/webp]"},
+		{attachment.ImagesKeep, attachment.Images{}, "![](data:image/png;base64,…)"},
+		{attachment.ImagesKeep, attachment.Images{Convert: attachment.ConvertAll}, "![](data:image/webp;base64,…)"},
 		{attachment.ImagesFile, attachment.Images{Convert: attachment.ConvertAll}, "![](attachments/xx/….webp) [x.webp image/webp]"},
-		{attachment.ImagesFile, attachment.Images{Embed: attachment.ImagesAuto}, "![](data:image/webp;base64,…) [x.png image/png]"},
+		{attachment.ImagesFile, attachment.Images{Embed: attachment.ImagesAuto}, "![](data:image/webp;base64,…)"},
+		{"attached", attachment.Images{}, "![](attachments/xx/….png) [x.png image/png]"},
+		{"attached", attachment.Images{Convert: attachment.ConvertAll}, "![](attachments/xx/….webp) [x.webp image/webp]"},
 	} {
+		var attached []string
+		if tt.policy == "attached" {
+			tt.policy, attached = "", []string{"x.png"}
+		}
 		p := project(t, storetest.Config{NoWatcher: true, Attachments: attachment.Settings{Images: tt.policy}}, "Ann")
 		writeFile(t, p, "x.png", data)
 		sent := send(t, p, "Ann", maildir.Draft{
 			To:          []string{"Ann"},
 			Subject:     "s",
 			Body:        "![](x.png)",
-			Attachments: []string{"x.png"},
+			Attachments: attached,
 			Images:      &tt.images,
 		})
 		if got := shown(sent); got != tt.want {

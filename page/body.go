@@ -3,6 +3,7 @@ package page
 import (
 	"html/template"
 	"regexp"
+	"strings"
 	"sync"
 
 	"github.com/microcosm-cc/bluemonday"
@@ -12,8 +13,8 @@ import (
 	"mailtree/maildir/markdown"
 )
 
-// ownFile is an expression for the address of an attachment.
-const ownFile = `^/p/[^/?#]+/file/[0-9a-f]{40}$`
+// ownFile is an expression for the address of an attachment, or of an image in the text of a message.
+const ownFile = `^/p/[^/?#]+/(?:file|message/[^/?#]+/image)/[0-9a-f]{40}$`
 
 // clean keeps the HTML that markdown.Render makes and removes anything else. It is safe for concurrent use
 // and is built at first use.
@@ -45,7 +46,25 @@ func bodyHTML(m *index.MessageRow) template.HTML {
 	if m.MediaType == format.PlainText {
 		return ""
 	}
-	text, ok := markdown.RenderWith(m.Body, func(destination string) string { return pictureAt(m, destination) })
+	inText := map[string]bool{} // the addresses of the images that the body holds
+	body, _ := markdown.RewriteImages(m.Body, func(destination string) string {
+		if !strings.HasPrefix(destination, "data:") {
+			return destination
+		}
+		data, _ := inlined(destination)
+		if data == nil {
+			return "data:" // what cannot be shown needs no room
+		}
+		at := inlinedAt(m, data)
+		inText[at] = true
+		return at
+	})
+	text, ok := markdown.RenderWith(body, func(destination string) string {
+		if inText[destination] {
+			return destination
+		}
+		return pictureAt(m, destination)
+	})
 	if !ok {
 		return ""
 	}

@@ -2,6 +2,9 @@ package page
 
 import (
 	"bytes"
+	"crypto/sha1"
+	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"html/template"
@@ -15,6 +18,7 @@ import (
 	"mailtree/maildir/attachment"
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
+	"mailtree/maildir/markdown"
 	"mailtree/maildir/media"
 )
 
@@ -44,6 +48,54 @@ func isPicture(a format.Attachment) bool { return media.NamesPicture(a.Path) }
 // fileAt returns the address of an attachment of a message.
 func fileAt(m *index.MessageRow, a *format.Attachment) string {
 	return inProject(m.Project, "file", a.SHA1)
+}
+
+// inlined returns the image that a data URI holds, and a name for it; nil if it holds none that may be shown.
+func inlined(destination string) (data []byte, name string) {
+	head, text, _ := strings.Cut(destination, ";base64,")
+	data, err := base64.StdEncoding.DecodeString(text)
+	name = "image." + strings.TrimPrefix(head, "data:image/")
+	if err != nil || media.Picture(name, data[:min(len(data), media.HeadBytes)]) == "" {
+		return nil, ""
+	}
+	return data, name
+}
+
+// inlinedAt returns the address of an image that a message's body holds: of the attachment that it is too, or
+// of its own.
+func inlinedAt(m *index.MessageRow, data []byte) string {
+	sum := sumOf(data)
+	for i := range m.Attachments {
+		if a := &m.Attachments[i]; a.SHA1 == sum && isPicture(*a) {
+			return fileAt(m, a)
+		}
+	}
+	return inProject(m.Project, "message", m.ID, "image", sum)
+}
+
+func sumOf(data []byte) string {
+	sum := sha1.Sum(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// image serves an image that a message's body holds, as a file.
+func (h *Page) image(v *view) error {
+	m, err := v.p.Message(v.ctx(), v.r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	var found []byte
+	var name string
+	markdown.RewriteImages(m.Body, func(destination string) string {
+		if data, as := inlined(destination); found == nil && data != nil && sumOf(data) == v.r.PathValue("sum") {
+			found, name = data, as
+		}
+		return destination
+	})
+	if found == nil {
+		return errNoView
+	}
+	return v.writeFile(&attachment.Opened{ReadCloser: io.NopCloser(bytes.NewReader(found)), Size: int64(len(found))}, name)
 }
 
 // pictureAt returns the address of the attachment that an image in the message's body means: by its path in

@@ -3,6 +3,7 @@ package page_test
 import (
 	"bytes"
 	"crypto/sha1"
+	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
 	"hash/crc32"
@@ -89,6 +90,47 @@ func TestPictures(t *testing.T) {
 	}
 }
 
+// TestInlined: an image that the text of a message holds is shown in its place, and served as safely as an
+// attachment; no view and no excerpt shows its data. What is no raster image is not shown.
+func TestInlined(t *testing.T) {
+	s := open(t, page.Config{Person: "pat"})
+	b := s.browser()
+	uri := func(kind, data string) string {
+		return "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString([]byte(data))
+	}
+	data := drawn(t, "png")
+	big := data + strings.Repeat("tail", 15<<10) // with its data the text has more than markdown reads
+	sum := sha1.Sum([]byte(big))
+	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Menu", Body: "Look: ![account menu](" + uri("image/png", big) +
+		") ![vector](" + uri("image/svg+xml", "<svg onload='alert(1)'/>") + ") ![page](" + uri("image/png", "<html>") + ") end"})
+	at := s.base + "/message/" + sent.ID + "/image/" + hex.EncodeToString(sum[:])
+	view := b.see(s.base + "/thread/" + sent.ID)
+	inert(t, "inlined", view)
+	contains(t, view, `<img src="`+at+`" alt="account menu" loading="lazy">`, "[image: vector]", "[image: page]", "end</p>")
+	if n := strings.Count(view, "<img "); n != 1 {
+		t.Errorf("there are %d images", n)
+	}
+	for _, path := range []string{"/thread/" + sent.ID, "/", "/threads", "/search?q=look", "/search?q=account"} {
+		if text := b.see(s.base + path); strings.Contains(text, "base64") || !strings.Contains(text, "account") {
+			t.Errorf("%s shows data, or no description:\n%s", path, text)
+		}
+	}
+	res, got := b.get(at)
+	if h := res.Header; got != big || h.Get("Content-Type") != "image/png" || !strings.HasPrefix(h.Get("Content-Disposition"), "inline") ||
+		!strings.HasSuffix(h.Get("Content-Security-Policy"), "; sandbox") {
+		t.Errorf("%d bytes, %v", len(got), h)
+	}
+	if res, _ := b.get(at[:len(at)-1] + "x"); res.StatusCode != http.StatusNotFound {
+		t.Error("another sum:", res.Status)
+	}
+	sent = s.attach("both.png", data, "![x]("+uri("image/png", data)+")")
+	view = b.see(s.base + "/thread/" + sent.ID)
+	contains(t, view, `<img src="`+s.base+"/file/"+sent.Attachments[0].SHA1)
+	if n := strings.Count(view, "<img "); n != 1 {
+		t.Errorf("an image that is attached too is shown %d times", n)
+	}
+}
+
 // TestHostileFiles: no attachment is a page or an image with scripts, whatever its name, its bytes and its
 // message say.
 func TestHostileFiles(t *testing.T) {
@@ -138,8 +180,8 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
-// ownFile matches the address of an attachment.
-var ownFile = regexp.MustCompile(`^/p/[^/]+/file/[0-9a-f]{40}$`)
+// ownFile matches the address of an attachment, or of an image in a text.
+var ownFile = regexp.MustCompile(`^/p/[^/]+/(file|message/[^/]+/image)/[0-9a-f]{40}$`)
 
 // servedAs checks how a file is served: as an image of that type, or as a download.
 func (s *site) servedAs(b *browser, name, sum, kind string) {

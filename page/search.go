@@ -92,9 +92,13 @@ var blockMarkup = regexp.MustCompile("(?m)^[ \t]*(?:(?:```|~~~).*|[-|:= \t]{3,})
 // tableRow matches the rows of tables, which markdown knows only by their heads.
 var tableRow = regexp.MustCompile(`(?m)^[ \t]*\|.*$`)
 
+// imageData matches an image with its data, or what a fragment has of it; the group is its description.
+var imageData = regexp.MustCompile(`(?:!\[)?([^\[\]\n]*)\]\(data:[^\s()]*\)?`)
+
 // snippet returns what a search found in a message, without markup; nil if that is in the subject.
 func snippet(h *index.Hit) (all []piece) {
 	text := blockMarkup.ReplaceAllString(letterMarks.Replace(h.Matched), "")
+	text = imageData.ReplaceAllString(text, "$1")
 	text = tableRow.ReplaceAllStringFunc(text, func(row string) string { return strings.ReplaceAll(row, "|", " ") })
 	text = markdown.PlainText(text)
 	text = strings.ReplaceAll(text, "`", "") // the other one was cut off

@@ -1,6 +1,7 @@
 package attachment
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/base64"
@@ -99,11 +100,17 @@ func (g *gathering) bodyImage(ctx context.Context, destination string) string {
 	shown := shortURI(destination)
 	f := media.New(name, data)
 	g.noteOdd(refusal.Body, shown, f)
+	if path := g.attached(data); path != "" {
+		return path
+	}
 	if format.AttachmentSum(destination) != "" {
 		return g.addImage(name, f) // an earlier message brought the file and decided about its conversion
 	}
 	if c := g.r.Images.Convert; c == ConvertAll || c == ConvertDefault && g.in.Images != ImagesKeep {
 		g.toWebP(ctx, refusal.Body, shown, f)
+	}
+	if path := g.attached(f.Data); path != "" {
+		return path
 	}
 	policy, most := cmp.Or(g.r.Images.Embed, g.in.Images), cmp.Or(g.r.Images.MaxInline, g.in.MaxInline)
 	if f.Pixels > 0 && policy != ImagesFile {
@@ -118,6 +125,16 @@ func (g *gathering) bodyImage(ctx context.Context, destination string) string {
 		}
 	}
 	return g.addImage(name, f)
+}
+
+// attached returns the path of the file of the message that has these bytes; "" for none.
+func (g *gathering) attached(data []byte) string {
+	for i := range g.files {
+		if bytes.Equal(g.files[i].data, data) {
+			return g.files[i].Path
+		}
+	}
+	return ""
 }
 
 // addImage adds a file, unless the message already has it, and returns its path.

@@ -13,7 +13,7 @@ import (
 //
 // See docs/tree.md, "A message".
 func FirstHeading(body string) string {
-	body, _ = clipBody(body, headingLimit)
+	body, _ = beginning(body, headingLimit)
 	first, heading := "", ""
 	eachBlock(body, func(n ast.Node, text string) bool {
 		if _, ok := n.(*ast.Heading); ok && n.Parent().Kind() == ast.KindDocument {
@@ -34,9 +34,9 @@ func FirstHeading(body string) string {
 }
 
 // PlainText returns an excerpt: the text of the first 8 KiB of a body without markup, as one line of at
-// most 300 runes. Code stays as text. A search should not use it.
+// most 300 runes. An image is its description. Code stays as text. A search should not use it.
 func PlainText(body string) string {
-	body, cut := clipBody(body, plainLimit)
+	body, cut := beginning(body, plainLimit)
 	var b strings.Builder
 	eachBlock(body, func(_ ast.Node, text string) bool {
 		b.WriteString(text + "\n")
@@ -47,6 +47,16 @@ func PlainText(body string) string {
 		s = clip(s+" …", textRunes)
 	}
 	return s
+}
+
+// cutImage matches the rest of a text that ends in the data URI of an image.
+var cutImage = regexp.MustCompile(`\]\(data:[^\s()]*\s*$`)
+
+// beginning is clipBody, but counts no data of images, and closes an image whose data is cut.
+func beginning(body string, limit int) (string, bool) {
+	body, _ = shorten(body)
+	body, cut := clipBody(body, limit)
+	return cutImage.ReplaceAllString(body, "](data:)"), cut
 }
 
 // eachBlock calls do with each block of a body that has text, in order, until do returns false. The text
