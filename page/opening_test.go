@@ -31,6 +31,7 @@ func TestOpening(t *testing.T) {
 		{"the script", s.person(), append([]string{"Mailtree-Fragment: 1"}, opened...), "", 1},
 		{"nobody's browser", s.browser(), opened, "", 1},
 		{"an undo", s.person(), opened, "?did=undone&of=" + sent.ID, 1},
+		{"the next after a reply", s.person(), opened, "?new=1&did=sent&of=" + sent.ID, 1},
 		{"a person", s.person(), opened, "", 0},
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+s.base+"/thread/"+sent.ID+c.query, nil)

@@ -187,12 +187,12 @@ func (v *view) fold(shown *threadShown, page *maildir.ThreadPage) (answers *mess
 
 // opens reports whether a person opens the view: a browser of theirs follows a link or a form of this page
 // to show it. A prefetch, a request of the script, and a program that copies the cookie are no opening, and
-// no other site can make one. What follows "mark as unread" or an undo is none either.
+// no other site can make one. What is shown after a form of theirs is none either: they did not choose it.
 func (v *view) opens() bool {
 	h := v.r.Header
 	return v.Signed && v.r.Method == http.MethodGet && h.Get(fragmentHeader) == "" &&
 		h.Get("Sec-Fetch-Site") == "same-origin" && h.Get("Sec-Fetch-Mode") == "navigate" &&
-		h.Get("Sec-Purpose") == "" && h.Get("Purpose") == "" && v.asked(didWhat) != "undone"
+		h.Get("Sec-Purpose") == "" && h.Get("Purpose") == "" && v.asked(didWhat) == ""
 }
 
 // unread reports whether the message is unread in the person's inbox.
