@@ -59,6 +59,22 @@ func TestThreads(t *testing.T) {
 	contains(t, b.see(s.base+"/threads?q=zirconium"), "No thread like that.")
 }
 
+// TestAllMail: all mail tells what is unread from what was read.
+func TestAllMail(t *testing.T) {
+	s := open(t, page.Config{Person: "pat"})
+	seen := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Seen", Body: "b"})
+	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Fresh", Body: "b"})
+	const read = true
+	if _, err := s.p.Box("pat", format.Origin{}).SetRead(t.Context(), seen.ID, read); err != nil {
+		t.Fatal(err)
+	}
+	text := s.browser().see(s.base + "/inbox")
+	_, fresh, _ := strings.Cut(text, `<li class="unread">`)
+	if fresh, _, _ = strings.Cut(fresh, "</li>"); strings.Count(text, `class="unread"`) != 1 || !strings.Contains(fresh, "Fresh") {
+		t.Errorf("the unread row is %q:\n%s", fresh, text)
+	}
+}
+
 // TestActivity: the activity goes on over pages, each operation once, and says nothing false of what it has
 // not read.
 func TestActivity(t *testing.T) {

@@ -44,8 +44,9 @@ func (g group) Count() (n int) {
 // rowShown is one thread in the list.
 type rowShown struct {
 	maildir.WaitingThread
-	Link  string
-	Waits bool // the person can say that it is done
+	Link   string
+	Waits  bool // the person can say that it is done
+	Unread bool // in all mail: a message of it that the page lists is unread
 }
 
 // waiting shows what waits for the person, and since they last looked what has happened.
@@ -157,6 +158,9 @@ func (v *view) layRest(q index.InboxQuery) error {
 		}
 		if !has[t.Thread] && (m.Read || d.All) {
 			d.Rest = append(d.Rest, v.row(t, ""))
+		}
+		if at := slices.IndexFunc(d.Rest, func(r rowShown) bool { return r.Thread == t.Thread }); at >= 0 && !m.Read {
+			d.Rest[at].Unread = true
 		}
 		has[t.Thread] = true
 	}
