@@ -52,10 +52,8 @@ func (h *Page) agents(v *view) error {
 		if a.Oldest, err = v.p.Box(a.Name, v.origin()).UnreadSince(v.ctx()); err != nil {
 			return err
 		}
-		if v.CanNudge() && a.Name != v.Me {
-			if a.Wakes, err = v.wakes(a.Name); err != nil {
-				return err
-			}
+		if a.Wakes, err = v.CanNudge(a.Name); err != nil {
+			return err
 		}
 	}
 	slices.SortStableFunc(all, func(a, b agentShown) int { return b.LastActive.Compare(a.LastActive) })
@@ -105,8 +103,11 @@ func (v *view) stuck() (map[string]stuckAgent, error) {
 	return all, err
 }
 
-// wakes reports whether a nudge can reach an agent that has unread mail.
-func (v *view) wakes(agent string) (bool, error) {
+// CanNudge reports whether the person can nudge an agent that has unread mail from here, and that can reach it.
+func (v *view) CanNudge(agent string) (bool, error) {
+	if !v.Signed || v.page.cfg.Nudge == nil || agent == v.Me {
+		return false, nil
+	}
 	sleepers, err := v.p.Sleepers(v.ctx(), maildir.SleepQuery{Agent: agent, Windows: true, Again: true})
 	return slices.ContainsFunc(sleepers, func(s maildir.Sleeper) bool { return s.Way() != "" }), err
 }
@@ -119,9 +120,6 @@ type toAgent struct {
 
 // To returns the view for a form about an agent.
 func (v *view) To(agent string) toAgent { return toAgent{v, agent} }
-
-// CanNudge reports whether the person can wake agents from here.
-func (v *view) CanNudge() bool { return v.Signed && v.page.cfg.Nudge != nil }
 
 // nudge wakes an agent now and reports the result.
 func (h *Page) nudge(v *view) (to string, err error) {

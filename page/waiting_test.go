@@ -1,6 +1,7 @@
 package page_test
 
 import (
+	"context"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -67,6 +68,27 @@ func TestWaiting(t *testing.T) {
 		t.Fatal(err)
 	}
 	waits(true, "Nothing waits for you.")
+}
+
+// TestAsleep: a nudge is offered only for an agent that it can reach.
+func TestAsleep(t *testing.T) {
+	var jump atomic.Int64
+	s := open(t, page.Config{
+		Now:   func() time.Time { return time.Now().Add(time.Duration(jump.Load())) },
+		Nudge: func(context.Context, string, string, func(how, why string)) error { return nil },
+	})
+	k := maildir.SessionKey{Client: "gemini", ID: "1"}
+	pane := maildir.Pane{Tmux: "/tmp/x,1,1", Pane: "%1"}
+	if _, err := s.p.BeginSession(t.Context(), maildir.Visit{SessionKey: k, Dir: "/code/backend", Agent: "Bob", Pane: pane}); err != nil {
+		t.Fatal(err)
+	}
+	s.send("pat", maildir.Draft{To: []string{"Ann", "Bob"}, Subject: "s", Body: "b"})
+	jump.Store(int64(time.Hour))
+	text := s.person().see(s.base + "/")
+	contains(t, text, "Asleep <small>2</small>", "it never was a session", `aria-label="Nudge Bob"`)
+	if strings.Contains(text, `aria-label="Nudge Ann"`) {
+		t.Errorf("Ann cannot be reached:\n%s", text)
+	}
 }
 
 // TestMenu: every view counts the current state; open pages that hear of one change share a count.
