@@ -59,6 +59,15 @@ func TestThreads(t *testing.T) {
 	contains(t, b.see(s.base+"/threads?q=zirconium"), "No thread like that.")
 }
 
+// TestIcon: a browser that asks for the icon where it always was gets it.
+func TestIcon(t *testing.T) {
+	s := open(t, page.Config{Person: "pat"})
+	res, _ := s.browser().get("/favicon.ico")
+	if _, text := s.browser().get(res.Header.Get("Location")); !strings.Contains(text, "<svg") {
+		t.Errorf("%s %q\n%s", res.Status, res.Header.Get("Location"), text)
+	}
+}
+
 // TestAllMail: all mail tells what is unread from what was read.
 func TestAllMail(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})

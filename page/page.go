@@ -92,6 +92,7 @@ func New(cfg Config) *Page {
 // mount registers the addresses.
 func (h *Page) mount() {
 	h.mux.Handle("GET /static/", cached(http.FileServerFS(static)))
+	h.mux.Handle("GET /favicon.ico", http.RedirectHandler("/static/icon.svg", http.StatusMovedPermanently))
 	h.mux.HandleFunc("GET /open/{code}", h.enter)
 	for path, show := range map[string]func(*view) error{
 		"GET /{$}":                                  h.projects,
