@@ -81,7 +81,7 @@ func TestThread(t *testing.T) {
 		t.Fatal(err)
 	}
 	text = b.see(thread)
-	contains(t, text, `id="f-`+first.ID+`">`, `id="f-`+second+`">`, `id="f-`+third+`" open`, "· not read yet", `value="Bob, Ann"`)
+	contains(t, text, `id="f-`+first.ID+`">`, `id="f-`+second+`">`, `id="f-`+third+`" open`, "· Ann has not read it", `value="Bob, Ann"`)
 	if n := strings.Count(text, "message depth1"); n != 2 {
 		t.Errorf("%d are indented:\n%s", n, text)
 	}

@@ -219,13 +219,14 @@ func (v *view) readAll(shown *threadShown) {
 
 // Heard says in a phrase how far the others who got a message are with it; "" if nobody else got it.
 func (v *view) Heard(m messageShown) string {
-	all, read, acked, lost := 0, 0, 0, 0
+	var others []string
+	read, acked, lost := 0, 0, 0
 	for i := range m.Receipts {
 		r := &m.Receipts[i]
 		if r.Agent == v.Me || r.Agent == m.From {
 			continue
 		}
-		all++
+		others = append(others, r.Agent)
 		switch {
 		case r.Acked:
 			acked++
@@ -236,6 +237,7 @@ func (v *view) Heard(m messageShown) string {
 			lost++
 		}
 	}
+	all := len(others)
 	of := func(n int, did string) string {
 		if all == 1 {
 			return did
@@ -251,8 +253,12 @@ func (v *view) Heard(m messageShown) string {
 		return of(acked, "acknowledged")
 	case read > 0:
 		return of(read, "read")
+	case all == 1:
+		return others[0] + " has not read it"
+	case all == 2:
+		return others[0] + " and " + others[1] + " have not read it"
 	}
-	return "not read yet"
+	return "not read by any of " + strconv.Itoa(all)
 }
 
 // message redirects to a message in its thread.
