@@ -296,14 +296,18 @@ func TestBrowserDesk(t *testing.T) {
 	b.expect("Ann reply-body", `document.getElementById("to").value + " " + document.activeElement.id`)
 	b.must("send", chromedp.SendKeys(`#reply-body`, "Good."), pressWith(input.ModifierCtrl, "Enter"), said("p", "Sent to Ann, acknowledged."))
 	b.shoot("sent")
+	b.must("a small window", shape(1280))
+	b.expect("beside it", `document.querySelector(".done p").textContent = "Sent to Ann, Bob ".repeat(9),
+		document.querySelector(".done").getBoundingClientRect().right <= document.querySelector("#reply form").getBoundingClientRect().left
+		? "beside it" : "over it"`)
 	b.expect("Third", `document.querySelector(".scroll h1").textContent.trim()`)
 	b.expect("", `location.search.match(/did|of/) + "" === "null" ? "" : location.search`)
-	b.must("undo", press("z"), said("p", "Undone."))
+	b.must("undo", press("z"), said("p", "Undone"))
 	b.expect("Good. Ann", `document.getElementById("reply-body").value + " " + document.getElementById("to").value`)
 	if d, err := s.p.Box("pat", format.Origin{}).Delivery(t.Context(), plan.ID); err != nil || d.Acked {
 		t.Errorf("after the undo: %+v, %v", d, err)
 	}
-	b.must("acknowledge", chromedp.Blur(`#reply-body`), press("e"), said("p", "Acknowledged."))
+	b.must("acknowledge", chromedp.Blur(`#reply-body`), press("e"), said("p", "Acknowledged: "))
 
 	for _, subject := range []string{"Fourth", "Fifth"} {
 		s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: subject, Body: "b"})
@@ -314,10 +318,10 @@ func TestBrowserDesk(t *testing.T) {
 	b.must("see mail arrive", said("a", "Sixth"))
 	b.expect("2", `String(document.querySelectorAll("[name=thread]:checked").length)`)
 	b.must("be done with them", press("e"), said("p", "Marked as read: "))
-	b.expect("Sixth", `[...document.querySelectorAll(".new .what")].map(e => e.textContent).join()`)
+	b.expect("Sixth,Third,Second", `[...document.querySelectorAll(".new .what")].map(e => e.textContent).join()`)
 	b.await(`document.activeElement.matches("a.row")`)
-	b.must("undo", press("z"), said("p", "Undone."))
-	b.await(`document.querySelectorAll(".new li").length === 3`)
+	b.must("undo", press("z"), said("p", "Undone"))
+	b.await(`document.querySelectorAll(".new li").length === 5`)
 }
 
 // unread is how many messages pat has not read.
@@ -347,7 +351,7 @@ func TestBrowserCompose(t *testing.T) {
 	b.expect("Ann, Bob/Plan/All of it", `["to", "subject", "body"].map(n => document.getElementById(n).value).join("/")`)
 	b.must("send", chromedp.SetUploadFiles(`input[type=file]`, []string{file}), chromedp.Focus(`#body`),
 		pressWith(input.ModifierCtrl, "Enter"), said("p", "Sent to Ann, Bob."), said("a", "plan.txt"))
-	b.must("undo", press("z"), said("p", "Undone."), said("p", "attach them again"))
+	b.must("undo", press("z"), said("p", "Undone"), said("p", "attach them again"))
 	b.expect("Ann, Bob/Plan/All of it", `["to", "subject", "body"].map(n => document.getElementById(n).value).join("/")`)
 }
 
@@ -366,12 +370,12 @@ func TestBrowserNoScript(t *testing.T) {
 	if n := s.unread(); n != 0 {
 		t.Errorf("%d are unread after one was opened", n)
 	}
-	b.must("acknowledge", chromedp.Click(`[data-done]`), said("p", "Acknowledged."))
-	b.must("undo it", chromedp.Click(`.done button`), said("p", "Undone."), chromedp.Click(`//main//a[contains(., "Which index?")]`),
-		chromedp.Click(`[data-done]`), said("p", "Acknowledged."))
+	b.must("acknowledge", chromedp.Click(`[data-done]`), said("p", "Acknowledged: "))
+	b.must("undo it", chromedp.Click(`.done button`), said("p", "Undone"), chromedp.Click(`//main//a[contains(., "Which index?")]`),
+		chromedp.Click(`[data-done]`), said("p", "Acknowledged: "))
 	b.must("reply", chromedp.Click(`//main//a[contains(., "Which index?")]`), chromedp.SendKeys(`#reply-body`, "By name."),
 		chromedp.Click(`button.main`), said("article", "By name."))
-	b.must("take it back", chromedp.Click(`.done button`), said("p", "Undone."))
+	b.must("take it back", chromedp.Click(`.done button`), said("p", "Undone"))
 	b.must("say it better", chromedp.SetValue(`#reply-body`, "By name. Always."), chromedp.Click(`#reply button.main`), said("article", "By name. Always."))
 
 	b.must("compose", chromedp.Click(`header .write`), chromedp.WaitVisible(`#to`),

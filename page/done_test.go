@@ -40,11 +40,11 @@ func TestUndo(t *testing.T) {
 	asked := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Which index?", Body: "a?"})
 	thread, message := s.base+"/thread/"+asked.ID, s.base+"/message/"+asked.ID
 
-	contains(t, b.press(thread, message+"/mark", "as", "archived"), "Archived.", "Undo <kbd>", "Nothing waits for you.")
+	contains(t, b.press(thread, message+"/mark", "as", "archived"), "Archived: <bdi>Which index?</bdi>.", "Undo <kbd>", "Nothing waits for you.")
 	contains(t, b.see(s.base+"/inbox?archived=1"), "Which index?")
 	history := b.see(message + "/history")
 	contains(t, history, "archived it", "sent it", "Undo what you did last", "a?\n</span>")
-	contains(t, b.press(message+"/history", message+"/undo"), "Undone.")
+	contains(t, b.press(message+"/history", message+"/undo"), "Undone: <bdi>Which index?</bdi>.")
 	if d, err := s.p.Box("pat", format.Origin{}).Delivery(t.Context(), asked.ID); err != nil || d.Archived || d.Read {
 		t.Errorf("after the undo: %+v, %v", d, err)
 	}
@@ -62,8 +62,8 @@ func TestUndo(t *testing.T) {
 	text = b.press(s.base+"/thread/"+plan, s.base+"/message/"+plan+"/mark", "as", "deleted")
 	contains(t, text, "Deleted for everybody.", "Bob</bdi> had read it.", "Undo <kbd>")
 	contains(t, b.see(s.base+"/message/"+plan+"/history"), "deleted it for everybody", "It is no longer in the mail.")
-	contains(t, b.press(s.base+"/compose", s.base+"/message/"+plan+"/undo"), "Undone.", "Plan")
-	contains(t, b.press(s.base+"/compose", s.base+"/message/"+plan+"/undo"), "Undone.", "Bob</bdi> had read it, and is told.")
+	contains(t, b.press(s.base+"/compose", s.base+"/message/"+plan+"/undo"), "Undone: <bdi>Plan</bdi>.")
+	contains(t, b.press(s.base+"/compose", s.base+"/message/"+plan+"/undo"), "Undone: <bdi>Plan</bdi>.", "Bob</bdi> had read it, and is told.")
 	if _, err := s.p.Message(t.Context(), plan); !errors.Is(err, maildir.ErrNotFound) {
 		t.Errorf("the message is there: %v", err)
 	}

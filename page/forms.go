@@ -152,6 +152,7 @@ func (v *view) FormKey() string { return "page-" + rand.Text() }
 // outcome describes what the person has just done, as the address of a view says it.
 type outcome struct {
 	Text    string
+	Subject string   // of the message that it was done to; "" if there are several or Text says it
 	Undo    string   // the address that undoes it; "" if it cannot be undone
 	Readers []string // the agents who had read it
 	Told    bool     // the readers were told
@@ -202,10 +203,26 @@ func (v *view) Done() *outcome {
 	if d.Text == "" || of == "" {
 		return nil
 	}
-	if n := len(names(of)); n > 1 && what != "undone" && what != "released" {
+	switch n := len(names(of)); {
+	case n > 1 && what != "undone" && what != "released":
 		d.Text = strings.TrimSuffix(d.Text, ".") + ": " + counted(n, "message") + "."
+	case what != "sent" && what != "freed":
+		if d.Subject = v.subjectOf(of); d.Subject != "" {
+			d.Text = strings.TrimSuffix(d.Text, ".") + ":"
+		}
 	}
 	return d
+}
+
+// subjectOf returns the subject of a message, or of a text that was taken back; "" for none.
+func (v *view) subjectOf(id string) string {
+	if m, err := v.p.MessageHead(v.ctx(), id); err == nil && v.Signed {
+		return m.Subject
+	}
+	if d := v.undoneDraft(); d != nil && d.id == id {
+		return d.subject
+	}
+	return ""
 }
 
 // tellSent says who got a message, and whether it acknowledged the one that it answers.
