@@ -5,11 +5,13 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"mailtree/maildir"
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
+	"mailtree/maildir/history"
 	"mailtree/maildir/index"
 )
 
@@ -109,6 +111,62 @@ type activityReading struct {
 	held   map[string]claim.Row // by their files
 	before int64                // mark of the change that was read last; 0: none
 	over   bool                 // there is nothing more to read, or no room for it
+
+	deeds map[deed][]history.Entry // the newest operations, newest first; nil: not read
+}
+
+// deed is what an operation did to the file of a message: index.Added, index.Changed or index.Removed.
+type deed struct{ id, op string }
+
+// deedsRead is how many of the newest operations are read to tell who took back, brought back or changed a
+// message.
+const deedsRead = 300
+
+// readDeeds reads the newest operations.
+func (a *activityReading) readDeeds() error {
+	a.deeds = map[deed][]history.Entry{}
+	return a.p.Log(a.ctx(), maildir.LogQuery{Limit: deedsRead}, func(e *history.Entry) error {
+		if op := opOf(e.Verb); op != "" && e.ID != "" {
+			a.deeds[deed{e.ID, op}] = append(a.deeds[deed{e.ID, op}], *e)
+		}
+		return nil
+	})
+}
+
+// opOf returns what an operation does to the file of its message; "" for nothing.
+func opOf(verb string) string {
+	of, undone := strings.CutPrefix(verb, history.UndoPrefix)
+	if undone {
+		return map[string]string{index.Added: index.Removed, index.Changed: index.Changed, index.Removed: index.Added}[opOf(of)]
+	}
+	switch strings.TrimPrefix(verb, history.RedoPrefix) {
+	case "send", "reply":
+		return index.Added
+	case maildir.VerbAmend:
+		return index.Changed
+	case history.VerbDelete:
+		return index.Removed
+	}
+	return ""
+}
+
+// deedOf takes the operation that a change of a message's file shows; nil if it is unknown. It is the nearest
+// in time, because a commit comes after its operations, and the newest of one commit: changes come newest
+// first.
+func (a *activityReading) deedOf(c *index.Change) *history.Entry {
+	key := deed{c.ID, c.Op}
+	all, at := a.deeds[key], 0
+	if len(all) == 0 {
+		return nil
+	}
+	for i := range all {
+		if all[i].At.Sub(c.At).Abs() < all[at].At.Sub(c.At).Abs() {
+			at = i
+		}
+	}
+	e := all[at]
+	a.deeds[key] = slices.Delete(all, at, at+1)
+	return &e
 }
 
 // read reads the next changes.
@@ -116,6 +174,12 @@ func (a *activityReading) read() error {
 	changes, err := a.p.NewestChanges(a.ctx(), a.before, activityRead)
 	if err != nil {
 		return err
+	}
+	taken := func(c index.Change) bool { return c.Kind == format.KindCanonical && c.Op != index.Added }
+	if a.deeds == nil && slices.ContainsFunc(changes, taken) {
+		if err := a.readDeeds(); err != nil {
+			return err
+		}
 	}
 	more := readWith(changes)
 	for i := range changes {
@@ -141,15 +205,29 @@ func (a *activityReading) read() error {
 
 // operationOf returns the operation that a change shows; nil if it shows none, or none of the chosen agent.
 func (a *activityReading) operationOf(c *index.Change) (*did, error) {
-	if c.Kind == format.KindCanonical && c.Op != index.Added {
-		c.Agent = "" // the feed names the message's sender; only the history knows who changed the message
+	what := told[c.Kind][c.Op]
+	if c.Kind == format.KindCanonical {
+		e := a.deedOf(c)
+		if e != nil && !a.Signed && e.Who != c.Agent {
+			e = nil // only the sender is known to be no blind copy's recipient (Invariant I7)
+		}
+		switch {
+		case e != nil && c.Op == index.Added && e.Verb != strings.TrimPrefix(strings.TrimPrefix(e.Verb, history.UndoPrefix), history.RedoPrefix):
+			c.Agent, what = e.Who, "brought back"
+		case e != nil && c.Op == index.Removed && strings.HasPrefix(e.Verb, history.UndoPrefix):
+			c.Agent, what = e.Who, "took back"
+		case e != nil && c.Op != index.Added:
+			c.Agent = e.Who
+		case c.Op != index.Added:
+			c.Agent = "" // the feed names the message's sender
+		}
 	}
 	file := c.Path
 	if c.Kind == format.KindReleased {
 		file = format.ClaimOfMark(file)
 		c.Agent = cmp.Or(a.p.ReleasedBy(c.Path), a.held[file].Agent)
 	}
-	d := &did{At: c.At, Who: c.Agent, What: told[c.Kind][c.Op]}
+	d := &did{At: c.At, Who: c.Agent, What: what}
 	if d.What == "" || a.shown.Only != "" && c.Agent != a.shown.Only {
 		return nil, nil
 	}

@@ -223,8 +223,46 @@ func TestActivityMarks(t *testing.T) {
 	}
 }
 
-// TestActivityGone: for a deleted message the activity says that it is gone and links to its history, which
-// names the agent who deleted it; the activity does not name the message's author instead.
+// TestActivityDeeds: the activity names who took back, brought back or changed a message, and tells no message
+// as written twice.
+func TestActivityDeeds(t *testing.T) {
+	s := open(t, page.Config{})
+	pat := s.p.Box("pat", format.Origin{})
+	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Plan", Body: "b"})
+	reply, err := pat.Reply(t.Context(), sent.ID, maildir.Draft{Body: "mine"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := s.browser()
+	has := func(agent, what string, want int) {
+		t.Helper()
+		text := b.see(s.base + "/activity?agent=" + agent)
+		if n := strings.Count(text, `<span class="why">`+what+`</span>`); n != want {
+			t.Errorf("%s %s %d times, not %d:\n%s", agent, what, n, want, text)
+		}
+	}
+	if _, err := pat.Undo(t.Context(), maildir.Undoing{ID: reply.ID}); err != nil {
+		t.Fatal(err)
+	}
+	has("pat", "took back", 1)
+	if _, err := pat.Redo(t.Context(), maildir.Undoing{}); err != nil {
+		t.Fatal(err)
+	}
+	has("pat", "brought back", 1)
+	has("pat", "wrote", 1)
+	old, err := s.p.Amendable(t.Context(), reply.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pat.Amend(t.Context(), maildir.Amendment{ID: reply.ID, Text: strings.Replace(old.Text, "mine", "other", 1)}); err != nil {
+		t.Fatal(err)
+	}
+	has("pat", "changed", 1)
+	has("Ann", "wrote", 1)
+}
+
+// TestActivityGone: for a deleted message the activity says that it is gone and links to its history, and
+// names the agent who deleted it, but only to who has a session: it may have got a blind copy.
 func TestActivityGone(t *testing.T) {
 	s := open(t, page.Config{})
 	sent := s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: "Plan", Body: "b"})
@@ -234,6 +272,7 @@ func TestActivityGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := b.see(s.base + "/activity")
+	contains(t, s.person().see(s.base+"/activity"), `<bdi class="name">Bob</bdi></span>`+"\n"+`<span class="why">removed</span>`)
 	contains(t, text, "Somebody", "a message that is no longer in the mail", s.base+"/message/"+sent.ID+"/history")
 	if alone := b.see(s.base + "/activity?agent=Ann"); strings.Contains(alone, "removed") {
 		t.Errorf("Ann has removed it:\n%s", alone)
