@@ -130,6 +130,39 @@ func TestRedo(t *testing.T) {
 	}
 }
 
+// TestUndoRedoing: what was redone is undone at the place of the redoing, and as it was before that.
+func TestUndoRedoing(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{}, "Ann", "Bob")
+	ann, bob := p.Box("Ann", format.Origin{}), p.Box("Bob", format.Origin{})
+	one := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "one", Body: "b"}).ID
+	undo(t, p, "Ann", "")
+	two := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "two", Body: "b"}).ID
+	redo(t, p, "Ann", "")
+	acts, err := ann.Undoable(t.Context(), 9)
+	if err != nil || len(acts) != 2 || acts[0].ID != one || acts[0].About != "one" || acts[1].ID != two {
+		t.Errorf("%+v, %v", acts, err)
+	}
+	if u := undo(t, p, "Ann", ""); u.ID != one || u.Next == nil || u.Next.ID != two {
+		t.Errorf("%+v", u)
+	}
+	if _, err := ann.Delete(t.Context(), two); err != nil {
+		t.Fatal(err)
+	}
+	undo(t, p, "Ann", "")
+	if _, err := bob.Acknowledge(t.Context(), two); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bob.Amend(t.Context(), maildir.Amendment{ID: two, Text: "---json\n{}\n---\nchanged\n"}); err != nil {
+		t.Fatal(err)
+	}
+	was := bytesOf(t, p, two)
+	redo(t, p, "Ann", "")
+	if u := undo(t, p, "Ann", ""); u.Operation != "delete" || !maps.Equal(bytesOf(t, p, two), was) {
+		t.Errorf("%+v leaves %v, and before it was %v", u, bytesOf(t, p, two), was)
+	}
+}
+
 // TestRedoEdit: an edit is done again, unless the message has changed since.
 func TestRedoEdit(t *testing.T) {
 	t.Parallel()
@@ -205,4 +238,6 @@ func TestRedoClaim(t *testing.T) {
 	if _, err := bob.Delivery(t.Context(), notice.ID); err != nil {
 		t.Error(err)
 	}
+	undo(t, p, "Ann", "")
+	wantHeld(t, p, []string{"Bob c.go"})
 }

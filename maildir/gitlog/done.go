@@ -17,7 +17,7 @@ const lookDone = 3000
 // LastDone implements history.Log.
 func (l *Log) LastDone(ctx context.Context, q history.DoneQuery) (all []history.Done, err error) {
 	type key struct{ verb, id string }
-	undone, redone := map[key]int{}, map[key]int{} // operations and undoings that are taken back further up
+	taken := map[key]int{} // operations, or with q.Undone undoings, that are taken back further up
 	err = l.eachDone(ctx, func(repo *repository, c *commit, ops []history.RecordedOp) error {
 		if c.author != l.agent(q.Agent) {
 			return nil
@@ -27,16 +27,11 @@ func (l *Log) LastDone(ctx context.Context, q history.DoneQuery) (all []history.
 			verb, redoes := strings.CutPrefix(verb, history.RedoPrefix)
 			of := key{verb, op.ID}
 			switch {
-			case redoes:
-				redone[of]++
+			case undoes && !q.Undone, redoes && q.Undone:
+				taken[of]++
 				continue
-			case undoes && redone[of] > 0:
-				redone[of]--
-				continue
-			case undoes:
-				undone[of]++
-			case undone[of] > 0:
-				undone[of]--
+			case undoes == q.Undone && taken[of] > 0:
+				taken[of]--
 				continue
 			}
 			if undoes != q.Undone || q.ID != "" && op.ID != q.ID || !q.Wants(verb) {
@@ -116,7 +111,8 @@ func (l *Log) commitWaiting(ctx context.Context) error {
 // onClaims reports whether an operation may have written claims: it names no message, or it released
 // claims together with a message.
 func onClaims(op history.RecordedOp) bool {
-	return op.ID == "" || strings.TrimPrefix(op.Verb, history.UndoPrefix) == history.VerbRelease
+	verb := strings.TrimPrefix(strings.TrimPrefix(op.Verb, history.UndoPrefix), history.RedoPrefix)
+	return op.ID == "" || verb == history.VerbRelease
 }
 
 // changesBy returns the changes that an operation's commit made to the files of its message, or to claims.

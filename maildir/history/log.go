@@ -54,8 +54,8 @@ type Log interface {
 	Remote
 }
 
-// DoneQuery selects operations of one agent that were not undone since (UndoPrefix), apart from those that
-// were redone (RedoPrefix).
+// DoneQuery selects operations of one agent that were not undone since (UndoPrefix). A redoing (RedoPrefix) is
+// an operation of its own, with the verb of what it does again.
 type DoneQuery struct {
 	Agent string
 	ID    string                 // only operations on this message; "": all
