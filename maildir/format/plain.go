@@ -12,8 +12,8 @@ import (
 
 // A person writes the header of a file in an outbox as lines such as "to: BlueLake", with or without lines
 // --- around them. Such a plain header is read line by line and not as YAML, for which "subject: 12" is a
-// number and "subject: no" is false: here every value is a text. Of YAML's forms, lists, quoted texts and
-// lines of comment are understood. A fault names the line and quotes nothing of it, because it may be a
+// number and "subject: no" is false: here every value is a text. Of YAML's forms, lists, quoted texts and,
+// between lines ---, lines of comment are understood. A fault names the line and quotes nothing of it, because it may be a
 // bcc recipient (Invariant I7). See docs/tree.md, "Sending by saving".
 
 // attachmentsKey is a given key that Unsent has beside the fields.
@@ -46,9 +46,10 @@ func isPlain(data []byte) bool {
 // plainHeader collects a plain header as the members of a JSON object, each on the line of its key, so that
 // faults in the object name the right line.
 type plainHeader struct {
-	lines []plainLine
-	keys  []string
-	list  *[]string // the value that lines with items go on with; nil if the last key has its whole value
+	fenced bool // it stands between lines ---
+	lines  []plainLine
+	keys   []string
+	list   *[]string // the value that lines with items go on with; nil if the last key has its whole value
 }
 
 // plainLine is a key and its value, a pointer as in field.of. A line without a key has key "".
@@ -65,7 +66,7 @@ func parsePlain(data []byte) (header *object, body string, err error) {
 	if fenced {
 		base = 1
 	}
-	h := &plainHeader{}
+	h := &plainHeader{fenced: fenced}
 	for size := len(rest); ; {
 		fault := func(reason string) (*object, string, error) {
 			return nil, "", &tree.FormatError{Line: base + len(h.lines) + 1, Reason: reason}
@@ -108,7 +109,7 @@ func (h *plainHeader) add(text string) (why string) {
 	key, value := plainKey(text)
 	line := plainLine{key: key}
 	switch {
-	case trimmed == "" || trimmed[0] == '#':
+	case trimmed == "" || h.fenced && trimmed[0] == '#':
 		h.lines = append(h.lines, plainLine{})
 		return ""
 	case key == "":

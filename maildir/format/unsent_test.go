@@ -64,6 +64,7 @@ func TestUnsentRefused(t *testing.T) {
 		"TOML":           {"+++\nto = 'Zoe'\n+++\n", "line 1: the header is TOML"},
 		"other key":      {"to: BlueLake\ncolour: Zoe\n\nText.\n", "line 2: no line of a header"},
 		"text":           {"to: BlueLake\nZoe\n", "line 2: no line of a header"},
+		"heading":        {"to: BlueLake\n# Zoe\n\nText.\n", "line 2: no line of a header"},
 		"indented":       {"---\nto: BlueLake\n  cc: Zoe\n---\n", "line 3: no line of a header"},
 		"item":           {"---\n- Zoe\n---\n", "line 2: no line of a header"},
 		"item of a text": {"---\nsubject: x\n- Zoe\n---\n", "line 3: no line of a header"},
