@@ -2,9 +2,11 @@ package maildir
 
 import (
 	"bytes"
+	"slices"
 
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
+	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
 )
 
@@ -28,7 +30,8 @@ func (p *Project) planSettling(g *writer.Group, tx *writer.Tx, reply *format.Mes
 	if len(tx.Writes) > before {
 		tx.Marks = d.ID
 	}
-	return d.AckRequired, nil
+	ack := format.AckMark(d.CopyPath)
+	return d.Acked || slices.ContainsFunc(tx.Writes, func(w *tree.Write) bool { return w.Path == ack }), nil
 }
 
 // planUnsettling plans the removal of the marks that planSettling made for a reply.
@@ -39,7 +42,7 @@ func (p *Project) planUnsettling(g *writer.Group, tx *writer.Tx, reply *format.M
 	}
 	for _, path := range []string{format.ReadMark(d.CopyPath), format.AckMark(d.CopyPath)} {
 		is, err := p.contentNow(path)
-		if err != nil {
+		if err != nil && tree.FaultOf(err) != tree.FaultFile { // then something else lies there, which the reply did not make
 			return err
 		}
 		if !bytes.Equal(is, format.FormatMark(reply.Created)) {

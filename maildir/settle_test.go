@@ -1,6 +1,8 @@
 package maildir_test
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -134,6 +136,28 @@ func TestReplySettlesNothing(t *testing.T) {
 		if m := markedAs(t, p, agent, id); m.Read || m.Acked {
 			t.Errorf("%s: %+v", agent, m)
 		}
+	}
+}
+
+// TestReplyCannotSettle: where something else lies at the mark's path, the reply is sent and does not say that
+// it acknowledges, and it can be undone.
+func TestReplyCannotSettle(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{}, "Ann", "Bob")
+	id := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "Plan", Body: "b", AckRequired: true}).ID
+	d, err := p.Box("Bob", format.Origin{}).Delivery(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(p.Tree.Dir(), format.AckMark(d.CopyPath)), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if sent := reply(t, p, "Bob", id); sent.Acked {
+		t.Error("the reply says that it acknowledges")
+	}
+	undo(t, p, "Bob", "")
+	if m := markedAs(t, p, "Bob", id); m.Read || m.Acked {
+		t.Errorf("undone: %+v", m)
 	}
 }
 
