@@ -74,8 +74,15 @@ func (p *Project) answersTo(m *index.MessageRow, agent string) []string {
 	return []string{m.From}
 }
 
-// replySubject puts "Re: " before a subject, unless it is there.
+// replySubject puts "Re: " before a subject, unless it is there. Characters that checkText refuses, in a
+// message that no server has sent, become blanks.
 func replySubject(s string) string {
+	s = strings.TrimSpace(strings.Map(func(r rune) rune {
+		if format.Misleading(r) {
+			return ' '
+		}
+		return r
+	}, s))
 	if len(s) >= 3 && strings.EqualFold(s[:3], "re:") {
 		return s
 	}

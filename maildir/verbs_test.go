@@ -239,6 +239,21 @@ func TestReply(t *testing.T) {
 	}
 }
 
+// TestReplyToUncleanSubject: a message with a subject that none could send is answered.
+func TestReplyToUncleanSubject(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{}, "Ann", "Bob")
+	m := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "Plan", Body: "b"})
+	m.Subject, m.Seal = "Plan\x1b[2J\n\u202eB", ""
+	put(t, p, format.CanonicalPath(m.ID, m.Created), string(format.FormatMessage(&m.Message)))
+	if err := p.Rescan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if sent := reply(t, p, "Bob", m.ID); sent.Subject != "Re: Plan [2J  B" {
+		t.Errorf("the answer's subject is %q", sent.Subject)
+	}
+}
+
 // TestKeyConcurrently: the same key from many goroutines delivers once.
 
 func TestKeyConcurrently(t *testing.T) {
