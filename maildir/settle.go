@@ -2,6 +2,7 @@ package maildir
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 
 	"mailtree/maildir/format"
@@ -34,12 +35,20 @@ func (p *Project) planSettling(g *writer.Group, tx *writer.Tx, reply *format.Mes
 	return d.Acked || slices.ContainsFunc(tx.Writes, func(w *tree.Write) bool { return w.Path == ack }), nil
 }
 
-// planUnsettling plans the removal of the marks that planSettling made for a reply.
+// planUnsettling plans the removal of the marks that planSettling made for a reply. If another reply of the same
+// agent answers the message, too, the marks get its time instead.
 func (p *Project) planUnsettling(g *writer.Group, tx *writer.Tx, reply *format.Message) error {
 	d, err := p.answered(g, reply)
 	if err != nil || d == nil {
 		return err
 	}
+	thread, err := p.store.index.Thread(g.Ctx, index.ThreadQuery{Project: p.Slug, Thread: cmp.Or(d.ThreadID, d.ID)})
+	if err != nil {
+		return err
+	}
+	other := slices.IndexFunc(thread, func(m index.MessageRow) bool {
+		return m.From == reply.From && m.InReplyTo == d.ID && m.ID != reply.ID
+	})
 	for _, path := range []string{format.ReadMark(d.CopyPath), format.AckMark(d.CopyPath)} {
 		is, err := p.contentNow(path)
 		if err != nil && tree.FaultOf(err) != tree.FaultFile { // then something else lies there, which the reply did not make
@@ -48,7 +57,12 @@ func (p *Project) planUnsettling(g *writer.Group, tx *writer.Tx, reply *format.M
 		if !bytes.Equal(is, format.FormatMark(reply.Created)) {
 			continue
 		}
-		if err := g.Remove(tx, path); err != nil {
+		if other >= 0 {
+			err = g.Replace(tx, path, format.FormatMark(thread[other].Created))
+		} else {
+			err = g.Remove(tx, path)
+		}
+		if err != nil {
 			return err
 		}
 		tx.Marks = d.ID

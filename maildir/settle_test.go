@@ -115,7 +115,12 @@ func TestReplySettles(t *testing.T) {
 	if u := undo(t, p, "Bob", ""); u.Operation != "reply" || !markedAs(t, p, "Bob", asks).Acked {
 		t.Errorf("a second reply is undone: %+v", u)
 	}
+	third := reply(t, p, "Bob", asks)
 	undo(t, p, "Bob", again.ID)
+	if m := markedAs(t, p, "Bob", asks); !m.AckedAt.Equal(third.Created) {
+		t.Errorf("a reply is undone, and another one stands: %+v", m)
+	}
+	undo(t, p, "Bob", third.ID)
 	if m := markedAs(t, p, "Bob", asks); m != before {
 		t.Errorf("undone: %+v, and before %+v", m, before)
 	}
