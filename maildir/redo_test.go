@@ -157,7 +157,9 @@ func TestUndoRedoing(t *testing.T) {
 		t.Fatal(err)
 	}
 	was := bytesOf(t, p, two)
-	redo(t, p, "Ann", "")
+	if u := redo(t, p, "Ann", ""); u.Operation != "delete" || len(u.Readers) > 0 {
+		t.Errorf("%+v, and nobody is told", u)
+	}
 	if u := undo(t, p, "Ann", ""); u.Operation != "delete" || !maps.Equal(bytesOf(t, p, two), was) {
 		t.Errorf("%+v leaves %v, and before it was %v", u, bytesOf(t, p, two), was)
 	}

@@ -139,10 +139,7 @@ func (b *Box) Redo(ctx context.Context, u Undoing) (*Undone, error) {
 				Why:  redone.Operation,
 			}
 		case history.VerbDelete:
-			gone, err := b.p.planDeletion(g, tx, done.ID)
-			if err == nil {
-				redone.Readers = gone.Readers
-			}
+			_, err := b.p.planDeletion(g, tx, done.ID)
 			return err
 		case VerbAmend:
 			return b.planUnamending(g, tx, redone, refusal.ChangedSinceUndone)
