@@ -28,10 +28,11 @@ func receivedPart(by, where string) string {
 		" ORDER BY row DESC LIMIT ?4 + 0)"
 }
 
-// owedText lists the messages that an agent sent and that others have to acknowledge, with their names.
+// owedText lists the messages that an agent sent and that others have to acknowledge, with their names;
+// with ?4 only those in to and cc.
 const owedText = dueColumns + "m.id, group_concat(a.name, ' ' ORDER BY a.name) " +
 	"FROM deliveries d INDEXED BY deliveries_asking CROSS JOIN messages m ON m.row = d.row CROSS JOIN agents a ON a.aid = d.box " +
-	"WHERE d.asks = 1 AND d.ack = 0 AND m.pid = ?1 AND m.sender = ?2 AND a.name <> ?2 GROUP BY m.row " +
+	"WHERE d.asks = 1 AND d.ack = 0 AND m.pid = ?1 AND m.sender = ?2 AND a.name <> ?2 AND (NOT ?4 OR d.fact <> 'bcc') GROUP BY m.row " +
 	"ORDER BY m.row DESC LIMIT ?3 + 0"
 
 // sentText lists the newest messages that an agent sent without asking for an acknowledgement.
@@ -59,7 +60,7 @@ func (x *Index) Due(ctx context.Context, q index.DueQuery) ([]index.Due, error) 
 		d.Kind = index.KindSent
 		return scan(&d.Cursor, &d.Thread, &d.From, &d.Subject, &d.Importance, &d.ID, names{&d.Of})
 	}
-	owed, err := list(ctx, v, owedText, []any{args[0], q.Agent, q.Most}, func(scan scanner, d *index.Due) error {
+	owed, err := list(ctx, v, owedText, []any{args[0], q.Agent, q.Most, q.Open}, func(scan scanner, d *index.Due) error {
 		d.Asks = true
 		return own(scan, d)
 	})

@@ -61,19 +61,20 @@ const (
 	maxDue     = 1000                // messages of each kind, the newest, that are looked at
 )
 
-// Waits returns what waits for the agent. It marks nothing. No list is nil.
+// Waits returns what waits for the agent. It marks nothing. No list is nil. open leaves out the bcc
+// recipients for whom the agent waits, for readers who must not know them (Invariant I7).
 //
 // A message asks for an answer if it is a question to the agent, and the agent has neither acknowledged nor
 // archived it, nor written in its thread since. A question of the agent's own waits until somebody else has
 // written in its thread.
-func (b *Box) Waits(ctx context.Context) (*Waits, error) {
+func (b *Box) Waits(ctx context.Context, open bool) (*Waits, error) {
 	w := &Waits{Project: b.p.Slug, Agent: b.agent, Stopped: []Stop{}, Asleep: []Unwoken{}}
 	counts, err := b.Counts(ctx)
 	if err != nil {
 		return nil, err
 	}
 	w.Unread = counts.Unread
-	if err := b.listWaiting(ctx, w); err != nil {
+	if err := b.listWaiting(ctx, w, open); err != nil {
 		return nil, err
 	}
 	stops, err := b.p.Stops(ctx)
@@ -123,8 +124,8 @@ func rank(importance string) int {
 }
 
 // listWaiting fills in the groups of threads.
-func (b *Box) listWaiting(ctx context.Context, w *Waits) error {
-	all, err := b.waitingMail(ctx)
+func (b *Box) listWaiting(ctx context.Context, w *Waits, open bool) error {
+	all, err := b.waitingMail(ctx, open)
 	if err != nil {
 		return err
 	}
@@ -199,12 +200,13 @@ func (b *Box) waitingThread(all []waiting, places []int, o *index.Outline) Waiti
 }
 
 // waitingMail returns the messages that wait for the agent, and those for which the agent waits.
-func (b *Box) waitingMail(ctx context.Context) (all []waiting, err error) {
+func (b *Box) waitingMail(ctx context.Context, open bool) (all []waiting, err error) {
 	due, err := b.p.store.index.Due(ctx, index.DueQuery{
 		Project: b.p.Slug,
 		Agent:   b.agent,
 		Since:   b.p.store.cfg.Now().Add(-askedFor),
 		Most:    maxDue,
+		Open:    open,
 	})
 	if err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ import (
 // waitsOf returns what waits for an agent.
 func waitsOf(t testing.TB, p *maildir.Project, agent string) *maildir.Waits {
 	t.Helper()
-	w, err := p.Box(agent, format.Origin{}).Waits(t.Context())
+	w, err := p.Box(agent, format.Origin{}).Waits(t.Context(), false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,5 +9,6 @@ import (
 
 // waiting says what waits for an agent in the project. It marks nothing.
 func (s *Server) waiting(ctx context.Context, p *maildir.Project, agent *string) (*maildir.Waits, error) {
-	return p.Box(*agent, format.Origin{}).Waits(ctx)
+	const open = false // the agent itself asks
+	return p.Box(*agent, format.Origin{}).Waits(ctx, open)
 }

@@ -46,10 +46,12 @@ func (v *view) countMenu() (err error) {
 	return err
 }
 
-// mailbox is a person's mail in one project.
+// mailbox is a person's mail in one project, as that person or as anyone sees it.
 type mailbox struct {
 	p  *maildir.Project
 	me string
+
+	signed bool
 }
 
 // keptWaits is what waits for a person as it was last read. Reading it takes tens of milliseconds in a large
@@ -69,7 +71,7 @@ const waitsLast = 10
 func (h *Page) waitsOf(v *view) *keptWaits {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	of := mailbox{v.p, v.Me}
+	of := mailbox{v.p, v.Me, v.Signed}
 	if h.waits[of] == nil {
 		h.waits[of] = &keptWaits{}
 	}
@@ -86,7 +88,7 @@ func (k *keptWaits) read(v *view) (*maildir.Waits, error) {
 		return k.waits, nil
 	}
 	bell := v.p.Changed()
-	waits, err := v.box().Waits(v.ctx())
+	waits, err := v.box().Waits(v.ctx(), !v.Signed)
 	if err == nil {
 		k.bell, k.tick, k.waits = bell, tick, waits
 	}

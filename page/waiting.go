@@ -196,7 +196,7 @@ func nextOf(list []maildir.WaitingThread, thread string) string {
 // nextAfter returns the address of the thread to show after some were dealt with: the one that the form
 // names if it still waits, or the first one that waits, or otherwise.
 func (v *view) nextAfter(threads []string, otherwise string) (string, error) {
-	w, err := v.box().Waits(v.ctx())
+	w, err := v.box().Waits(v.ctx(), !v.Signed)
 	if err != nil {
 		return "", err
 	}

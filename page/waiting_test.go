@@ -91,6 +91,22 @@ func TestAsleep(t *testing.T) {
 	}
 }
 
+// TestWaitingOpen: without a session no view names the bcc recipients for whom the person waits, whoever
+// looks first.
+func TestWaitingOpen(t *testing.T) {
+	s := open(t, page.Config{Person: "pat"})
+	s.send("pat", maildir.Draft{To: []string{"Ann"}, BCC: []string{"Bob"}, Subject: "Plan", Body: "b", AckRequired: true})
+	s.send("pat", maildir.Draft{To: []string{"pat"}, BCC: []string{"Bob"}, Subject: "Quiet", Body: "b", AckRequired: true})
+	for range 2 {
+		contains(t, s.person().see(s.base+"/"), `Bob</bdi>`, "have not acknowledged")
+		text := s.browser().see(s.base + "/")
+		contains(t, text, "You wait for <small>1<", "has not acknowledged")
+		if strings.Contains(text, "Bob") {
+			t.Errorf("without a session:\n%s", text)
+		}
+	}
+}
+
 // TestMenu: every view counts the current state; open pages that hear of one change share a count.
 func TestMenu(t *testing.T) {
 	s := open(t, page.Config{})

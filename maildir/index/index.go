@@ -314,6 +314,7 @@ type DueQuery struct {
 	Project, Agent string
 	Since          time.Time // what is recent
 	Most           int       // of each of the kinds the newest: unread, urgent and unread, asking, recent, sent and asking, sent
+	Open           bool      // leaves out the bcc recipients of the agent's own messages
 }
 
 // Due is a message that may wait for an agent, or for which the agent may wait.
