@@ -279,7 +279,12 @@ func (h *Page) undo(v *view) (to string, err error) {
 	ids := names(v.r.PathValue("id"))
 	var readers []string
 	to = v.back()
-	for _, id := range ids {
+	for i := range ids {
+		id, err := v.p.FullID(v.ctx(), ids[i])
+		if err != nil {
+			return "", err
+		}
+		ids[i] = id
 		m, err := v.p.Message(v.ctx(), id)
 		if err != nil && !errors.Is(err, maildir.ErrNotFound) {
 			return "", err
@@ -295,6 +300,9 @@ func (h *Page) undo(v *view) (to string, err error) {
 				to = v.linkTo(back)
 			}
 		case "send", "reply":
+			if m == nil { // its file came back meanwhile
+				break
+			}
 			v.keepUndone(m)
 			to = v.at("compose")
 			if of, err := v.p.MessageHead(v.ctx(), m.InReplyTo); m.InReplyTo != "" && err == nil {

@@ -158,6 +158,46 @@ func TestOnce(t *testing.T) {
 	}
 }
 
+// TestUndoShort: the address of an undo may have the id in short.
+func TestUndoShort(t *testing.T) {
+	s := open(t, page.Config{})
+	b := s.person()
+	sent := s.send("pat", maildir.Draft{To: []string{"Bob"}, Subject: "Plan", Body: "b"})
+	contains(t, b.press(s.base+"/compose", s.base+"/message/"+sent.ID[:len(sent.ID)-4]+"/undo"), "Undone.", `value="Plan"`)
+}
+
+// TestOncePanic: a form whose handling panicked may be tried again.
+func TestOncePanic(t *testing.T) {
+	tries := 0
+	s := open(t, page.Config{Nudge: func(_ context.Context, _, _ string, told func(how, why string)) error {
+		if tries++; tries == 1 {
+			panic(http.ErrAbortHandler)
+		}
+		told("", "its window is in use")
+		return nil
+	}})
+	k := maildir.SessionKey{Client: "gemini", ID: "1"}
+	if _, err := s.p.BeginSession(t.Context(), maildir.Visit{SessionKey: k, Dir: "/code/backend", Agent: "Bob", Pane: maildir.Pane{Tmux: "/tmp/x,1,1", Pane: "%1"}}); err != nil {
+		t.Fatal(err)
+	}
+	s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
+	b := s.person()
+	form := b.form(s.base + "/agents")
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+s.base+"/agents/Bob/nudge", strings.NewReader(form.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.AddCookie(b.cookies[0])
+	if res, err := http.DefaultClient.Do(r); err == nil {
+		res.Body.Close()
+		t.Fatalf("the first try is answered: %s", res.Status)
+	}
+	if res, text := b.post(s.base+"/agents/Bob/nudge", form); res.StatusCode != http.StatusSeeOther || tries != 2 {
+		t.Errorf("%d tries, the second: %s\n%s", tries, res.Status, text)
+	}
+}
+
 // TestNudge: the agents' view says how each agent is woken and how the last wake went. A nudge wakes an
 // agent and reports the result, in words that no one else can put there.
 func TestNudge(t *testing.T) {

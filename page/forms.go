@@ -40,6 +40,9 @@ type handling struct {
 	err  error
 }
 
+// errBroken says to the later forms that do panicked for the first one.
+var errBroken = errors.New("the handling of the same form ended halfway")
+
 // handleOnce calls do for the first form of its kind and returns the same result for later ones. A refused
 // form may be tried again.
 func (f *forms) handleOnce(ctx context.Context, form formSum, do func() (string, error)) (to string, err error) {
@@ -62,12 +65,16 @@ func (f *forms) handleOnce(ctx context.Context, form formSum, do func() (string,
 			return "", context.Cause(ctx)
 		}
 	}
-	if first.to, first.err = do(); first.err != nil {
-		f.mu.Lock()
-		delete(f.by, form)
-		f.mu.Unlock()
-	}
-	close(first.done)
+	first.err = errBroken
+	defer func() {
+		if first.err != nil {
+			f.mu.Lock()
+			delete(f.by, form)
+			f.mu.Unlock()
+		}
+		close(first.done)
+	}()
+	first.to, first.err = do()
 	return first.to, first.err
 }
 
