@@ -165,6 +165,43 @@ func TestUndoRedoing(t *testing.T) {
 	}
 }
 
+// TestRedoSendRefused: a message is not sent again if one with its key was sent meanwhile, or if a recipient
+// is gone, whose folder would come back without a profile.
+func TestRedoSendRefused(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{}, "Ann", "Bob", "Cat")
+	refused := func(id string) *maildir.Error {
+		t.Helper()
+		var e *maildir.Error
+		if _, err := p.Box("Ann", format.Origin{}).Redo(t.Context(), maildir.Undoing{ID: id}); !errors.As(err, &e) {
+			t.Fatalf("redone: %v", err)
+		}
+		if left := filesOf(t, p, id); len(left) > 0 {
+			t.Errorf("there is %v", left)
+		}
+		return e
+	}
+	keyed := maildir.Draft{To: []string{"Bob"}, BCC: []string{"Cat"}, Subject: "keyed", Body: "b", Key: "k"}
+	first := send(t, p, "Ann", keyed).ID
+	undo(t, p, "Ann", first)
+	second := send(t, p, "Ann", keyed).ID
+	if e := refused(first); e.ID != second || !errors.Is(e, maildir.ErrConflict) {
+		t.Error(e)
+	}
+	undo(t, p, "Ann", second)
+	redo(t, p, "Ann", first)
+	undo(t, p, "Ann", first)
+	if err := os.RemoveAll(filepath.Join(p.Tree.Dir(), "agents/Cat")); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Rescan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if e := refused(first); e.Name != "Cat" || !errors.Is(e, maildir.ErrNotFound) {
+		t.Error(e)
+	}
+}
+
 // TestRedoEdit: an edit is done again, unless the message has changed since.
 func TestRedoEdit(t *testing.T) {
 	t.Parallel()

@@ -298,7 +298,8 @@ func (b *Box) planWithdrawal(g *writer.Group, tx *writer.Tx, undone *Undone) err
 }
 
 // planResending plans the restoration of a withdrawn message and of the claims that were claimed again with
-// the withdrawal, and a notice to agents who had read the message. They do not learn of each other (I7).
+// the withdrawal, and a notice to agents who had read the message. They do not learn of each other (I7). It
+// returns ErrNotFound if a recipient is gone, and ErrConflict if a message with the same key was sent since.
 func (b *Box) planResending(g *writer.Group, tx *writer.Tx, redone *Undone) error {
 	if err := b.p.planRestore(g, tx, redone.done, nil, refusal.ChangedSinceUndone); err != nil || redone.ID == "" {
 		return err
@@ -306,15 +307,42 @@ func (b *Box) planResending(g *writer.Group, tx *writer.Tx, redone *Undone) erro
 	row := &index.MessageRow{}
 	for _, v := range redone.done.Changes {
 		switch at := format.Locate(v.Path); at.Kind {
-		case format.KindCanonical:
+		case format.KindCanonical, format.KindOutbox:
 			m, err := format.ParseMessage(redone.ID, v.Was)
 			if err != nil {
 				return &Error{What: refusal.ChangedSinceUndone, Other: v.Path, Why: redone.Operation}
 			}
-			row.Message = *m
+			if row.ID == "" || at.Kind == format.KindOutbox { // which has the bcc recipients
+				row.Message = *m
+			}
+		case format.KindInbox:
+			if ok, err := b.p.hasAgent(g.Ctx, at.Agent); err != nil {
+				return err
+			} else if !ok {
+				return &Error{
+					What: refusal.NotFound("{name}, who got the message {id}, is no agent any more, so that it is not sent again. " +
+						"{redo something else}"),
+					Field: refusal.Recipients,
+					Name:  at.Agent,
+					ID:    redone.ID,
+				}
+			}
 		case format.KindRead, format.KindAck, format.KindArchived:
 			if at.Agent != b.agent && !slices.Contains(redone.Readers, at.Agent) {
 				redone.Readers = append(redone.Readers, at.Agent)
+			}
+		}
+	}
+	again, err := b.p.store.index.Keyed(g.Ctx, b.p.Slug, row.From, row.Key)
+	if err != nil {
+		return err
+	}
+	for i := range again {
+		if sameNames(again[i].Recipients(), row.Recipients()) {
+			return &Error{
+				What: refusal.Conflict("What the message {name} says was sent again meanwhile, as {id}. {redo something else}"),
+				Name: redone.ID,
+				ID:   again[i].ID,
 			}
 		}
 	}
