@@ -151,6 +151,18 @@ func TestSocket(t *testing.T) {
 	checkAnswers(t, ask(foreground, want[0]), want)
 }
 
+// TestNoProject: a verb that needs a project is refused if the request names none.
+func TestNoProject(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "s.sock")
+	serveSocket(t, path, false, Config{Explain: error.Error})
+	for _, verb := range []string{"agent", "amend", "amendable", "archive", "delete", "desk", "draft", "log", "prepare", "redo", "sync", "today", "undo",
+		"undoable", "waiting"} {
+		want := []asked{{"POST /mailtree/" + verb, "", 409, "the request names no project"}}
+		checkAnswers(t, ask(path, want[0]), want)
+	}
+}
+
 // TestHold: a held request lasts until the server stops, and ends well then.
 func TestHold(t *testing.T) {
 	t.Parallel()

@@ -62,6 +62,17 @@ func streamVerb[Ask any](s *Server, do func(ctx context.Context, p *maildir.Proj
 	}))
 }
 
+// inProject refuses a request that names no project to a verb that needs one.
+func (s *Server) inProject(verb http.Handler) http.Handler {
+	return s.ownOnly(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("project") == "" {
+			s.answerVerb(w, r, nil, tool.Invalid("the request names no project: add ?project=NAME"))
+			return
+		}
+		verb.ServeHTTP(w, r)
+	}))
+}
+
 // failure is the last line of a stream that ends early.
 type failure struct {
 	Error string `json:"error"`
