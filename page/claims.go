@@ -141,13 +141,13 @@ func (h *Page) release(v *view) (to string, err error) {
 	agent, pattern := form.Get("agent"), form.Get("path")
 	if agent == v.Me {
 		_, err = v.box().Release(v.ctx(), []string{pattern})
-		return saying(v.at("claims"), "released", pattern, nil), err
+		return v.saying(v.at("claims"), "released", pattern, nil), err
 	}
 	notice, err := v.box().Free(v.ctx(), maildir.Freeing{Holder: agent, Pattern: pattern})
 	if err != nil || notice == nil {
 		return v.at("claims"), err
 	}
-	return saying(v.at("claims"), "freed", notice.ID, nil), nil
+	return v.saying(v.at("claims"), "freed", notice.ID, nil), nil
 }
 
 // unrelease takes back the release of a claim of the person's own.
@@ -156,5 +156,5 @@ func (h *Page) unrelease(v *view) (to string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return saying(v.at("claims"), "undone", strings.Join(undone.Patterns, " "), nil), nil
+	return v.saying(v.at("claims"), "undone", strings.Join(undone.Patterns, " "), nil), nil
 }

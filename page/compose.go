@@ -209,14 +209,14 @@ func (h *Page) send(v *view) (to string, err error) {
 		if err != nil {
 			return "", err
 		}
-		return saying(v.linkTo(&index.MessageRow{Message: sent.Message}), "sent", sent.ID, nil), nil
+		return v.saying(v.linkTo(&index.MessageRow{Message: sent.Message}), "sent", sent.ID, nil), nil
 	}
 	sent, err := v.box().Reply(v.ctx(), original, d)
 	if err != nil {
 		return "", err
 	}
 	to, err = v.nextAfter([]string{sent.ThreadID}, v.linkTo(&index.MessageRow{Message: sent.Message}))
-	return saying(to, "sent", sent.ID, nil), err
+	return v.saying(to, "sent", sent.ID, nil), err
 }
 
 // uploaded returns the files of a form.
@@ -270,7 +270,7 @@ func (h *Page) mark(v *view) (to string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return saying(to, as, id, readers), nil
+	return v.saying(to, as, id, readers), nil
 }
 
 // undo takes back the person's last operation on each of some messages. A message that was sent is in the
@@ -311,5 +311,5 @@ func (h *Page) undo(v *view) (to string, err error) {
 			to = with(to, url.Values{again: {m.ID}}) + "#reply"
 		}
 	}
-	return saying(to, "undone", joined(ids), readers), nil
+	return v.saying(to, "undone", joined(ids), readers), nil
 }

@@ -158,6 +158,27 @@ func TestOnce(t *testing.T) {
 	}
 }
 
+// TestForgedOutcome: a link by someone else does not say what was done.
+func TestForgedOutcome(t *testing.T) {
+	s := open(t, page.Config{})
+	b := s.person()
+	sent := s.send("pat", maildir.Draft{To: []string{"Bob"}, Subject: "Plan", Body: "b"})
+	form := b.form(s.base + "/thread/" + sent.ID)
+	form.Set("as", "deleted")
+	res, _ := b.post(s.base+"/message/"+sent.ID+"/mark", form)
+	to := res.Header.Get("Location")
+	contains(t, b.see(to), "Deleted for everybody.")
+	for _, forged := range []string{
+		s.base + "/?did=deleted&of=" + sent.ID + "&readers=Ann",
+		to + "&readers=Ann",
+		strings.Replace(to, "did=deleted", "did=archived", 1),
+	} {
+		if text := b.see(forged); strings.Contains(text, `class="done"`) {
+			t.Errorf("%s says what was done:\n%s", forged, text)
+		}
+	}
+}
+
 // TestUndoShort: the address of an undo may have the id in short.
 func TestUndoShort(t *testing.T) {
 	s := open(t, page.Config{})

@@ -195,6 +195,9 @@ func (v *view) Done() *outcome {
 		return &outcome{Text: text}
 	}
 	what, of := v.asked(didWhat), v.asked(didID)
+	if !hmac.Equal([]byte(v.asked("by")), []byte(v.page.signature("done", saidOf(what, of, v.asked("readers")).Encode()))) {
+		return nil
+	}
 	d := &outcome{Text: didWords[what], Readers: names(v.asked("readers"))}
 	switch what {
 	case "undone":
@@ -257,13 +260,20 @@ func (v *view) saidAt(path, text string) string {
 	return with(path, url.Values{"said": {text}, "by": {v.page.signature("said", text)}})
 }
 
-// saying returns an address with what was done to a message and who had read it.
-func saying(to, done, id string, readers []string) string {
-	q := url.Values{didWhat: {done}, didID: {id}}
-	if len(readers) > 0 {
-		q.Set("readers", joined(readers))
-	}
+// saying returns an address with what was done to a message and who had read it, signed as in saidAt.
+func (v *view) saying(to, done, id string, readers []string) string {
+	q := saidOf(done, id, joined(readers))
+	q.Set("by", v.page.signature("done", q.Encode()))
 	return with(to, q)
+}
+
+// saidOf returns the parameters that tell what was done.
+func saidOf(done, ids, readers string) url.Values {
+	q := url.Values{didWhat: {done}, didID: {ids}}
+	if readers != "" {
+		q.Set("readers", readers)
+	}
+	return q
 }
 
 // with returns an address with further parameters.

@@ -252,7 +252,7 @@ func (h *Page) done(v *view) (to string, err error) {
 	if len(ids) == 0 {
 		return to, nil
 	}
-	return saying(to, did, joined(ids), nil), nil
+	return v.saying(to, did, joined(ids), nil), nil
 }
 
 // settle does to a message in the person's inbox what it waits for, and returns what that was; "" for
