@@ -52,6 +52,17 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// TestDepth: what nests too deep is text.
+func TestDepth(t *testing.T) {
+	t.Parallel()
+	for _, mark := range []string{"> ", "1. ", "> 1. "} {
+		page, ok := Render(strings.Repeat(mark, 1000) + "a\n")
+		if n := strings.Count(page, "<blockquote>") + 2*strings.Count(page, "<ol>"); !ok || n < maxDepth-2 || n > maxDepth+1 {
+			t.Errorf("%q: %v, %d blocks", mark, ok, n)
+		}
+	}
+}
+
 // TestCut: a body is cut before a rune.
 func TestCut(t *testing.T) {
 	t.Parallel()

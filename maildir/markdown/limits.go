@@ -9,6 +9,9 @@ const (
 	// Limit is how many bytes of a body Render and RewriteImages read.
 	Limit = 32 << 10
 
+	// maxDepth is how many blocks of a body lie in each other, with the body; a list in a list adds two.
+	maxDepth = 100
+
 	headingLimit = 16 << 10 // bytes that FirstHeading reads
 
 	// plainLimit is how many bytes PlainText reads: 300 runes are 1,200 bytes at

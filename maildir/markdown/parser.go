@@ -27,8 +27,12 @@ func parseTree(source []byte, more ...util.PrioritizedValue) (doc ast.Node) {
 // transformer of "\|" in code spans (prose.go handles it).
 func newParser(more ...util.PrioritizedValue) parser.Parser {
 	links := parser.NewLinkParser()
+	blocks := parser.DefaultBlockParsers()
+	for i, b := range blocks {
+		blocks[i].Value = shallow{b.Value.(parser.BlockParser)}
+	}
 	return parser.NewParser(
-		parser.WithBlockParsers(parser.DefaultBlockParsers()...),
+		parser.WithBlockParsers(blocks...),
 		parser.WithInlineParsers(append(more,
 			util.Prioritized(extension.NewTaskCheckBoxParser(), 0),
 			util.Prioritized(parser.NewCodeSpanParser(), 100),
@@ -43,6 +47,22 @@ func newParser(more ...util.PrioritizedValue) parser.Parser {
 			util.Prioritized(tables{extension.NewTableParagraphTransformer()}, 200),
 		),
 	)
+}
+
+// shallow opens no block in maxDepth others but a paragraph: what would nest deeper is text. goldmark's time
+// and the HTML would grow with the square of the depth.
+type shallow struct{ parser.BlockParser }
+
+// Open implements parser.BlockParser.
+func (p shallow) Open(parent ast.Node, r text.Reader, pc parser.Context) (ast.Node, parser.State) {
+	depth := 0
+	for n := parent; n != nil; n = n.Parent() {
+		depth++
+	}
+	if depth > maxDepth && len(p.Trigger()) > 0 && parent.Kind() != ast.KindList { // a list has items
+		return nil, parser.NoChildren
+	}
+	return p.BlockParser.Open(parent, r, pc)
 }
 
 // images is the parser of links and images. It records where the destination of an image is written.
