@@ -24,6 +24,7 @@ const (
 const (
 	mostText = 2 << 20
 	mostBody = 256 << 10 // of one body
+	mostHTML = 4 << 20   // of HTML that is made of them; the bodies after that show as they are written
 )
 
 // reserve takes bytes of the memory for answers. If there are not enough in time, it answers 503 and

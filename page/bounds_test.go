@@ -49,6 +49,20 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// TestBoundHTML: the HTML of a view does not grow with what its bodies make of their bytes.
+func TestBoundHTML(t *testing.T) {
+	s := open(t, page.Config{Person: "pat"})
+	body := strings.Repeat(strings.Repeat(">", 80)+"\n\n", 350)
+	for range 15 {
+		s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "s", Body: body, ThreadID: "deep"})
+	}
+	_, text := s.browser().get(s.base + "/thread/deep")
+	contains(t, text, "<blockquote>", "&gt;&gt;&gt;")
+	if len(text) > 8<<20 {
+		t.Errorf("%d bytes", len(text))
+	}
+}
+
 // TestFragmentOfFiles: the script's header changes nothing for addresses that are not views.
 func TestFragmentOfFiles(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})

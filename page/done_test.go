@@ -184,7 +184,7 @@ func TestUndoShort(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
 	sent := s.send("pat", maildir.Draft{To: []string{"Bob"}, Subject: "Plan", Body: "b"})
-	contains(t, b.press(s.base+"/compose", s.base+"/message/"+sent.ID[:len(sent.ID)-4]+"/undo"), "Undone.", `value="Plan"`)
+	contains(t, b.press(s.base+"/compose", s.base+"/message/"+sent.ID[:len(sent.ID)-4]+"/undo"), "Undone: <bdi>Plan</bdi>.", `value="Plan"`)
 }
 
 // TestOncePanic: a form whose handling panicked may be tried again.

@@ -146,8 +146,14 @@ func (v *view) fold(shown *threadShown, page *maildir.ThreadPage) (answers *mess
 	for i := range page.Messages {
 		children[page.Messages[i].InReplyTo]++
 	}
+	made := 0 // bytes of HTML
 	for i := range page.Messages {
 		m := &page.Messages[i]
+		var body template.HTML
+		if made < mostHTML {
+			body = bodyHTML(m)
+			made += len(body)
+		}
 		above, ok := depth[m.InReplyTo]
 		if ok && children[m.InReplyTo] > 1 {
 			above++
@@ -155,7 +161,7 @@ func (v *view) fold(shown *threadShown, page *maildir.ThreadPage) (answers *mess
 		depth[m.ID] = min(above, 3)
 		shown.Messages = append(shown.Messages, messageShown{
 			MessageRow: *m,
-			HTML:       bodyHTML(m),
+			HTML:       body,
 			Depth:      depth[m.ID],
 			Open:       i == len(page.Messages)-1,
 			Mine:       page.Own[m.ID],
