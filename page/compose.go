@@ -27,6 +27,7 @@ type draftShown struct {
 	Importance string
 	Ack        bool
 	Lost       bool   // files of it must be attached again
+	BCC        string // who had a copy that the form cannot send again
 	Refused    string // why it was not sent; "" before the first try
 	Agents     []index.AgentRow
 
@@ -59,7 +60,7 @@ func (v *view) replyTo(m *index.MessageRow) (*draftShown, error) {
 		d.To = only
 	}
 	if again := v.undoneDraft(); again != nil && again.reply == m.ID {
-		d.To, d.Body, d.Lost = again.to, again.body, again.files > 0
+		d.To, d.BCC, d.Body, d.Lost = again.to, again.bcc, again.body, again.files > 0
 	}
 	var err error
 	d.Agents, err = v.p.Agents(v.ctx())
@@ -73,7 +74,7 @@ func (h *Page) compose(v *view) error {
 		Body:    v.asked("body"),
 	}
 	if again := v.undoneDraft(); again != nil {
-		d.To, d.CC, d.Subject, d.Body = again.to, again.cc, again.subject, again.body
+		d.To, d.CC, d.BCC, d.Subject, d.Body = again.to, again.cc, again.bcc, again.subject, again.body
 		d.Importance, d.Ack, d.Lost = again.importance, again.ack, again.files > 0
 	}
 	return v.showDraft(http.StatusOK, d)
@@ -100,18 +101,19 @@ func (v *view) showDraft(status int, d *draftShown) (err error) {
 
 // undoneDraft is the text of a message that its author has taken back.
 type undoneDraft struct {
-	who, id, reply        string // reply is the message that it answered; "" for none
-	to, cc, subject, body string
-	importance            string
-	ack                   bool
-	files                 int
+	who, id, reply string // reply is the message that it answered; "" for none
+	to, cc, bcc    string
+	subject, body  string
+	importance     string
+	ack            bool
+	files          int
 }
 
 // undoneKept is how many texts are kept, the newest.
 const undoneKept = 20
 
 // keepUndone keeps the text of a message that was taken back, unless it is longer than views show.
-func (v *view) keepUndone(m *index.MessageRow) {
+func (v *view) keepUndone(m *index.MessageRow, bcc []string) {
 	if len(m.Body) > mostBody {
 		return
 	}
@@ -121,6 +123,7 @@ func (v *view) keepUndone(m *index.MessageRow) {
 		reply:      m.InReplyTo,
 		to:         strings.Join(m.To, ", "),
 		cc:         strings.Join(m.CC, ", "),
+		bcc:        strings.Join(bcc, ", "),
 		subject:    m.Subject,
 		body:       m.Body,
 		importance: m.Importance,
@@ -289,6 +292,10 @@ func (h *Page) undo(v *view) (to string, err error) {
 		if err != nil && !errors.Is(err, maildir.ErrNotFound) {
 			return "", err
 		}
+		var bcc []string
+		if own, err := v.myInbox(index.InboxQuery{ID: id}); err == nil && len(own.Messages) == 1 && own.Messages[0].From == v.Me {
+			bcc = own.Messages[0].BCC
+		}
 		undone, err := v.box().Undo(v.ctx(), maildir.Undoing{ID: id})
 		if err != nil {
 			return "", err
@@ -303,7 +310,7 @@ func (h *Page) undo(v *view) (to string, err error) {
 			if m == nil { // its file came back meanwhile
 				break
 			}
-			v.keepUndone(m)
+			v.keepUndone(m, bcc)
 			to = v.at("compose")
 			if of, err := v.p.MessageHead(v.ctx(), m.InReplyTo); m.InReplyTo != "" && err == nil {
 				to = v.at("thread", cmp.Or(of.ThreadID, of.ID)) + "?reply=" + url.QueryEscape(of.ID)

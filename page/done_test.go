@@ -158,6 +158,14 @@ func TestOnce(t *testing.T) {
 	}
 }
 
+// TestUndoBCC: the form of a message that was taken back says who had a bcc copy.
+func TestUndoBCC(t *testing.T) {
+	s := open(t, page.Config{})
+	b := s.person()
+	sent := s.send("pat", maildir.Draft{To: []string{"Bob"}, BCC: []string{"Ann"}, Subject: "Plan", Body: "b"})
+	contains(t, b.press(s.base+"/compose", s.base+"/message/"+sent.ID+"/undo"), "Undone.", "It had gone to Ann too, in bcc")
+}
+
 // TestForgedOutcome: a link by someone else does not say what was done.
 func TestForgedOutcome(t *testing.T) {
 	s := open(t, page.Config{})
