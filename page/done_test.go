@@ -163,7 +163,7 @@ func TestUndoBCC(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
 	sent := s.send("pat", maildir.Draft{To: []string{"Bob"}, BCC: []string{"Ann"}, Subject: "Plan", Body: "b"})
-	contains(t, b.press(s.base+"/compose", s.base+"/message/"+sent.ID+"/undo"), "Undone.", "It had gone to Ann too, in bcc")
+	contains(t, b.press(s.base+"/compose", s.base+"/message/"+sent.ID+"/undo"), "Undone: <bdi>Plan</bdi>.", "It had gone to Ann too, in bcc")
 }
 
 // TestForgedOutcome: a link by someone else does not say what was done.
