@@ -181,11 +181,15 @@ func (lk *look) parse(l *looker, data []byte, sum digest) (err error) {
 	return err
 }
 
-// unsentInstead returns the problem of a message file. For a message in an outbox the problem says that
-// it was not sent; for any other file the problem is err.
+// unsentInstead returns the problem of a message file. For a message that somebody saved in an outbox the
+// problem says why it was not sent; for any other file the problem is err.
 func unsentInstead(f *file, data []byte, err error) error {
 	if f.kind == format.KindOutbox {
-		if u, bad := format.ParseUnsent(data); bad == nil && u.ID == "" {
+		u, bad := format.ParseUnsent(data)
+		switch {
+		case bad != nil && !strings.HasPrefix(f.id, "msg_"): // else it is the copy of a sent message
+			return bad
+		case bad == nil && u.ID == "":
 			if format.ServerName(f.agent) {
 				return &tree.FormatError{Reason: "it is not sent: " + f.agent + " is a name under which the server itself speaks"}
 			}
