@@ -187,7 +187,7 @@ func unsentInstead(f *file, data []byte, err error) error {
 	if f.kind == format.KindOutbox {
 		u, bad := format.ParseUnsent(data)
 		switch {
-		case bad != nil && !strings.HasPrefix(f.id, "msg_"): // else it is the copy of a sent message
+		case bad != nil && !format.IsSentCopy(f.path):
 			return bad
 		case bad == nil && u.ID == "":
 			if format.ServerName(f.agent) {

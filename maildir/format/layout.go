@@ -15,6 +15,7 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -143,6 +144,19 @@ func locateAgent(p string) Place {
 		pl.Bad = "the folder " + Quote(name) + " is not an agent's name: " + why + ". Rename it"
 	}
 	return pl
+}
+
+// sentCopy matches the names that the server gives the senders' copies of messages, and EditBeside beside them.
+var sentCopy = regexp.MustCompile(`^agents/[^/]+/outbox/\d{4}/\d\d/\d\d/(?:\d+/)?msg_\d{8}_[0-9a-f]{16}(?:\.edit-[0-9a-f]{12})?\.md$`)
+
+// IsSentCopy reports whether a path in an outbox is that of a copy of a message that was sent. A file with any
+// other name there is one that somebody has saved to be sent.
+func IsSentCopy(p string) bool { return sentCopy.MatchString(p) }
+
+// EditBeside returns the path of a second version of the message at path p: of the one whose content has that
+// hash. The id in the file differs from that name, so that the index reports it as a problem.
+func EditBeside(p, hash string) string {
+	return strings.TrimSuffix(p, ".md") + ".edit-" + hash[:12] + ".md"
 }
 
 func locateMessage(k Kind, agent, p string) Place {

@@ -5,7 +5,6 @@ package merge
 
 import (
 	"path"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -80,23 +79,13 @@ func (f File) both(theirsLater func(path string) bool) (changes []Change) {
 		changes = append(changes, Change{f.Path, f.Ours, f.Theirs})
 	}
 	if kind == format.KindCanonical || kind == format.KindInbox || kind == format.KindOutbox {
-		changes = append(changes, Change{Path: besides(f.Path, aside), Is: aside})
+		changes = append(changes, Change{Path: format.EditBeside(f.Path, aside.Hash), Is: aside})
 	}
 	return changes
 }
 
-// besides returns the path of the version of a message that was not kept at its own path. The id in the file
-// differs from that name, so that the index reports it as a problem.
-func besides(p string, e Entry) string {
-	return strings.TrimSuffix(p, ".md") + ".edit-" + e.Hash[:12] + ".md"
-}
-
 // longest is the most bytes that the path of a crossing file may have.
 const longest = 1024
-
-// sentCopy matches the paths of a sender's copies of sent messages, and of the versions beside them. A file
-// with any other name in an outbox is still to be sent, by the machine on which it was saved.
-var sentCopy = regexp.MustCompile(`^agents/[^/]+/outbox/\d{4}/\d\d/\d\d/(?:\d+/)?msg_\d{8}_[0-9a-f]{16}(?:\.edit-[0-9a-f]{12})?\.md$`)
 
 // Crosses reports whether a path is one of those that machines share. Claims and drafts stay on their
 // machine, and so do hidden files, files that are still to be sent, and files of the mail with an invalid
@@ -110,7 +99,7 @@ func Crosses(p string) bool {
 	case format.KindIgnored, format.KindDraft, format.KindClaim, format.KindReleased:
 		return false
 	case format.KindOutbox:
-		return at.Bad == "" && sentCopy.MatchString(p)
+		return at.Bad == "" && format.IsSentCopy(p)
 	}
 	for name := range strings.SplitSeq(p, "/") {
 		if len(name) > 255 {
