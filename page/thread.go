@@ -181,7 +181,7 @@ func (v *view) fold(shown *threadShown, page *maildir.ThreadPage) (answers *mess
 			answers = m
 		}
 		asks, waits = asks || ask, waits || wait
-		if urgent(m.Importance) && m.Open && got && shown.Urgent != "urgent" {
+		if urgent(m.Importance) && m.Open && got && shown.Urgent != format.Urgent {
 			shown.Urgent = m.Importance
 		}
 	}

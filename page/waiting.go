@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 )
 
@@ -113,7 +114,7 @@ func (v *view) lay(open *threadShown) error {
 // isNew is the parameter of a thread's address that keeps the thread among the new mail.
 const isNew = "new"
 
-func urgent(importance string) bool { return importance == "urgent" || importance == "high" }
+func urgent(importance string) bool { return importance == format.Urgent || importance == format.High }
 
 // row returns the row of a thread in a group of the list.
 func (v *view) row(t maildir.WaitingThread, group string) rowShown {
@@ -210,34 +211,20 @@ func (v *view) nextAfter(threads []string, otherwise string) (string, error) {
 	return all[max(at, 0)].Link, nil
 }
 
-// done says that the person is done with threads: it acknowledges what asks for it, marks the rest as read,
-// and archives questions that they have not answered.
+// done says that the person is done with threads: see maildir.Box.Finish.
 func (h *Page) done(v *view) (to string, err error) {
 	form := v.r.PostForm
 	var ids []string
 	did := ""
 	for _, thread := range form["thread"] {
-		page, err := v.p.ThreadPage(v.ctx(), index.ThreadQuery{Thread: thread, Agent: v.Me, Limit: threadSize, Newest: true})
+		finished, err := v.box().Finish(v.ctx(), thread)
 		if err != nil {
 			return "", err
 		}
-		wrote := -1 // the person's last message
-		for i := range page.Messages {
-			if page.Messages[i].From == v.Me {
-				wrote = i
-			}
-		}
-		for i := range page.Messages {
-			as, err := v.settle(page.Own[page.Messages[i].ID], i > wrote)
-			if err != nil {
-				return "", err
-			}
-			if as == "" {
-				continue
-			}
-			ids = append(ids, page.Messages[i].ID)
-			if did == "" || did == as {
-				did = as
+		for _, f := range finished {
+			ids = append(ids, f.ID)
+			if did == "" || did == f.As {
+				did = f.As
 			} else {
 				did = "settled"
 			}
@@ -253,25 +240,6 @@ func (h *Page) done(v *view) (to string, err error) {
 		return to, nil
 	}
 	return v.saying(to, did, joined(ids), nil), nil
-}
-
-// settle does to a message in the person's inbox what it waits for, and returns what that was; "" for
-// nothing. d may be nil. last says that the person has written nothing after it.
-func (v *view) settle(d *index.Delivery, last bool) (as string, err error) {
-	switch {
-	case d == nil || d.Archived || d.Kind == index.KindSent:
-	case d.AckRequired && !d.Acked:
-		_, err = v.box().Acknowledge(v.ctx(), d.ID)
-		as = "acknowledged"
-	case last && !d.Acked && d.Kind == "to" && d.IsQuestion():
-		_, err = v.box().Archive(v.ctx(), d.ID)
-		as = "archived"
-	case !d.Read:
-		const read = true
-		_, err = v.box().SetRead(v.ctx(), d.ID, read)
-		as = "read"
-	}
-	return as, err
 }
 
 // back returns the address of the view that a form was in, or of the list.

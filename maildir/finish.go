@@ -1,0 +1,61 @@
+package maildir
+
+import (
+	"context"
+
+	"mailtree/maildir/index"
+)
+
+// finishMost is how many of the newest messages of a thread Finish looks at.
+const finishMost = 50
+
+// Finished is a message that the agent is done with.
+type Finished struct {
+	ID string
+	As string // "acknowledged", "archived" or "read": what was done to it
+}
+
+// Finish says that the agent is done with a thread and writes no answer: it acknowledges what asks for that,
+// archives questions that the agent has not answered, and marks the rest as read, one operation a message. It
+// returns the errors of ThreadPage, Acknowledge, Archive and SetRead; what was done before stays done.
+func (b *Box) Finish(ctx context.Context, thread string) (all []Finished, err error) {
+	page, err := b.p.ThreadPage(ctx, index.ThreadQuery{Thread: thread, Agent: b.agent, Limit: finishMost, Newest: true})
+	if err != nil {
+		return nil, err
+	}
+	wrote := -1 // the agent's last message
+	for i := range page.Messages {
+		if page.Messages[i].From == b.agent {
+			wrote = i
+		}
+	}
+	for i := range page.Messages {
+		as, err := b.finish(ctx, page.Own[page.Messages[i].ID], i > wrote)
+		if err != nil {
+			return nil, err
+		}
+		if as != "" {
+			all = append(all, Finished{page.Messages[i].ID, as})
+		}
+	}
+	return all, nil
+}
+
+// finish is Finish for one message of the agent's inbox; d may be nil. unanswered says that the agent has
+// written nothing after it. as is "" if there is nothing to do.
+func (b *Box) finish(ctx context.Context, d *index.Delivery, unanswered bool) (as string, err error) {
+	switch {
+	case d == nil || d.Archived || d.Kind == index.KindSent:
+	case d.AckRequired && !d.Acked:
+		_, err = b.Acknowledge(ctx, d.ID)
+		as = "acknowledged"
+	case unanswered && !d.Acked && d.Kind == "to" && d.IsQuestion():
+		_, err = b.Archive(ctx, d.ID)
+		as = "archived"
+	case !d.Read:
+		const read = true
+		_, err = b.SetRead(ctx, d.ID, read)
+		as = "read"
+	}
+	return as, err
+}
