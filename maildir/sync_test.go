@@ -132,13 +132,20 @@ func (m sharer) subjects(t testing.TB, agent string) (all []string) {
 	return all
 }
 
-func TestSync(t *testing.T) {
-	t.Parallel()
+// sharedByTwo returns two machines that share a mail, on which Ann and Bob are, and that are level.
+func sharedByTwo(t *testing.T) (a, b sharer) {
+	t.Helper()
 	_, all := shared(t, 2, time.Hour)
-	a, b := all[0], all[1]
+	a, b = all[0], all[1]
 	a.register(t, "Ann")
 	b.register(t, "Bob")
 	level(t, a, b)
+	return a, b
+}
+
+func TestSync(t *testing.T) {
+	t.Parallel()
+	a, b := sharedByTwo(t)
 	if heads := gitIn(t, a.p.Tree.Dir(), "rev-parse", "HEAD"); heads != gitIn(t, b.p.Tree.Dir(), "rev-parse", "HEAD") {
 		t.Error("two machines with nothing new have different commits")
 	}
@@ -175,11 +182,7 @@ func TestSync(t *testing.T) {
 // TestSyncWakes: a message of another machine wakes who waits for mail, and runs no hook.
 func TestSyncWakes(t *testing.T) {
 	t.Parallel()
-	_, all := shared(t, 2, time.Hour)
-	a, b := all[0], all[1]
-	a.register(t, "Ann")
-	b.register(t, "Bob")
-	level(t, a, b)
+	a, b := sharedByTwo(t)
 	hooks := `[{"project": "` + b.p.Slug + `", "mailbox": "Bob", "name": "x", "event": "on_receive", "cmd": ["/bin/true"], ` +
 		`"fire_on_untrusted": true, "created": "2026-01-01T00:00:00Z"}]`
 	if err := os.WriteFile(filepath.Join(b.Root(), "hooks.json"), []byte(hooks), 0o600); err != nil {
@@ -215,11 +218,7 @@ func TestSyncWakes(t *testing.T) {
 // TestSyncKinds: what becomes of each kind of file, when both sides have changed something.
 func TestSyncKinds(t *testing.T) {
 	t.Parallel()
-	_, all := shared(t, 2, time.Hour)
-	a, b := all[0], all[1]
-	a.register(t, "Ann")
-	b.register(t, "Bob")
-	level(t, a, b)
+	a, b := sharedByTwo(t)
 	one := a.send(t, "Ann", "Bob", "one")
 	gone := a.send(t, "Ann", "Bob", "two")
 	level(t, a, b)
@@ -262,7 +261,7 @@ func TestSyncKinds(t *testing.T) {
 	if _, err := a.p.Box("Ann", format.Origin{}).Delete(t.Context(), gone.ID); err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range all {
+	for _, m := range []sharer{a, b} {
 		if err := m.p.Rescan(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -274,7 +273,7 @@ func TestSyncKinds(t *testing.T) {
 		}
 	}
 	level2()
-	for _, m := range all {
+	for _, m := range []sharer{a, b} {
 		if got := m.subjects(t, "Bob"); fmt.Sprint(got) != "[one]" {
 			t.Errorf("Bob has %v", got)
 		}
