@@ -17,38 +17,93 @@ type Claim struct {
 	Expires   time.Time `json:"expires"`
 }
 
+// Lease is a claim in the list that machines share. Each machine counts its length by its own clock, so that
+// Expires is zero. See docs/sync.md, "Claims".
+type Lease struct {
+	Claim
+	Length  time.Duration // whole seconds
+	Renewal int           // how often it was renewed
+	Machine string        // id of the key of the machine that the claim was made on
+}
+
 // ParseClaim reads a claim file. The error is a *tree.FormatError.
 func ParseClaim(data []byte) (Claim, error) {
 	o, err := parseSmall(data)
 	if err != nil {
 		return Claim{}, err
 	}
-	c := Claim{
-		Pattern:   o.text("path"),
-		Agent:     o.text("agent"),
-		Exclusive: o.flag("exclusive"),
-		Reason:    o.text("reason"),
-		Created:   o.time("created"),
-		Expires:   o.time("expires"),
-	}
+	c := Claim{Expires: o.time("expires")}
+	err = o.claim(&c, c.Expires.IsZero())
+	return c, err
+}
+
+// claim reads the keys that claims and leases share. endless says that the claim lacks its end.
+func (o *object) claim(c *Claim, endless bool) error {
+	c.Pattern = o.text("path")
+	c.Agent = o.text("agent")
+	c.Exclusive = o.flag("exclusive")
+	c.Reason = o.text("reason")
+	c.Created = o.time("created")
 	if !o.has("exclusive") {
 		c.Exclusive = true
 	}
 	switch {
 	case o.err != nil:
-		return c, o.err
+		return o.err
 	case c.Agent == "":
-		return c, o.bad("agent", `no "agent": write the name of the agent that claims`)
+		return o.bad("agent", `no "agent": write the name of the agent that claims`)
 	case CheckName(c.Agent) != "":
-		return c, o.bad("agent", Quote(c.Agent)+" is not an agent's name: "+CheckName(c.Agent))
-	case c.Created.IsZero() || c.Expires.IsZero():
-		return c, o.bad("expires", `"created" and "expires" are both needed, times such as 2025-10-23T15:22:14Z`)
+		return o.bad("agent", Quote(c.Agent)+" is not an agent's name: "+CheckName(c.Agent))
+	case c.Created.IsZero() || endless:
+		return o.bad("expires", `"created" and "expires" are both needed, times such as 2025-10-23T15:22:14Z`)
 	}
 	const fold = false
 	if _, err := glob.Compile(c.Pattern, fold); err != nil {
-		return c, o.bad("path", Quote(c.Pattern)+" is not a pattern of paths: "+err.Error())
+		return o.bad("path", Quote(c.Pattern)+" is not a pattern of paths: "+err.Error())
 	}
-	return c, nil
+	return nil
+}
+
+// ParseLease reads what FormatLease has written. The error is a *tree.FormatError.
+func ParseLease(data []byte) (l Lease, err error) {
+	o, err := parseSmall(data)
+	if err != nil {
+		return l, err
+	}
+	var seconds int
+	o.decode("seconds", &seconds)
+	o.decode("renewal", &l.Renewal)
+	l.Length, l.Machine = time.Duration(min(max(seconds, 0), maxLease))*time.Second, o.text("machine")
+	err = o.claim(&l.Claim, false)
+	return l, err
+}
+
+// maxLease is the most seconds that a lease counts: 30 days.
+const maxLease = 30 * 24 * 60 * 60
+
+// FormatLease returns a claim as the list that machines share has it.
+func FormatLease(l Lease) []byte {
+	var b lines
+	for _, k := range l.keys() {
+		b.put(k.key, compact(k.value))
+	}
+	b.put("seconds", compact(int(l.Length/time.Second)))
+	b.put("renewal", compact(l.Renewal))
+	b.put("machine", compact(l.Machine))
+	return append(b.object(), '\n')
+}
+
+// keyed is a key with its value.
+type keyed struct {
+	key   string
+	value any
+}
+
+// keys returns the keys of a claim but its end.
+func (c *Claim) keys() []keyed {
+	return []keyed{
+		{"path", c.Pattern}, {"agent", c.Agent}, {"exclusive", c.Exclusive}, {"reason", c.Reason}, {"created", FormatTime(c.Created)},
+	}
 }
 
 // FormatClaim returns the content of a claim file. It keeps the unknown keys of the old content, unchanged,
@@ -56,13 +111,7 @@ func ParseClaim(data []byte) (Claim, error) {
 func FormatClaim(c Claim, old []byte) []byte {
 	var b lines
 	var ours []string
-	for _, k := range []struct {
-		key   string
-		value any
-	}{
-		{"path", c.Pattern}, {"agent", c.Agent}, {"exclusive", c.Exclusive}, {"reason", c.Reason},
-		{"created", FormatTime(c.Created)}, {"expires", FormatTime(c.Expires)},
-	} {
+	for _, k := range append(c.keys(), keyed{"expires", FormatTime(c.Expires)}) {
 		b.put(k.key, compact(k.value))
 		ours = append(ours, k.key)
 	}

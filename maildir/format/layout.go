@@ -196,6 +196,7 @@ const (
 	MessagesDir    = "messages"
 	AgentsDir      = "agents"
 	ClaimsDir      = "claims"
+	ClaimsAbout    = ClaimsDir + "/README" // in the list that machines share alone: another text says that the list was made anew
 	AttachmentsDir = "attachments"
 	MachinesDir    = "machines"
 	profileFile    = "profile.json"

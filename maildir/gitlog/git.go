@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mailtree/maildir/history"
 )
 
 // ownFolder, in .git, is the repository that our git commands see: it has a configuration and attributes
@@ -218,6 +220,12 @@ func (e *gitError) Error() string {
 }
 
 func (e *gitError) Unwrap() error { return e.err }
+
+// Is reports whether target is history.ErrNoContact and Git says that it got no answer from the other
+// repository, to which it has sent nothing then.
+func (e *gitError) Is(target error) bool {
+	return target == history.ErrNoContact && strings.Contains(e.said, "Could not read from remote repository")
+}
 
 // gitCommand returns a Git command that runs no hook and reads neither the system's configuration nor the
 // user's. The end of ctx terminates its whole process group; Git then removes its temporary files.

@@ -77,7 +77,8 @@ type Log struct {
 	pile    pile
 	trouble error // why the last attempt failed; nil after a success
 	last    time.Time
-	known   hash // the newest commit, ours or not, that is older than every operation recorded from now on
+	lists   [2]history.Claims // the lists of claims that were read last
+	known   hash              // the newest commit, ours or not, that is older than every operation recorded from now on
 }
 
 var _ history.Log = (*Log)(nil)

@@ -17,9 +17,12 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// remoteRef is where the shared branch was when it was fetched or pushed last. It keeps the commits there
-// from a prune.
-const remoteRef = "refs/mailtree/remote"
+// Refs of our own. They keep the objects there from a prune.
+const (
+	remoteRef  = "refs/mailtree/remote"  // where the shared branch was when it was fetched or pushed last
+	claimsRef  = "refs/mailtree/claims"  // the list of claims, as it was fetched or pushed last
+	claimedRef = "refs/mailtree/claimed" // the list of claims that the tree has
+)
 
 const (
 	remoteName  = "origin"
@@ -118,18 +121,23 @@ func (l *Log) Origin() string {
 // remote opens the repository, and returns its branch and Git's program, for a command that reaches other
 // machines.
 func (l *Log) remote(ctx context.Context) (repo *repository, at head, program string, err error) {
-	if l.Origin() == "" {
-		return nil, head{}, "", history.ErrNoRemote
-	}
-	if repo, err = l.openRepository(ctx, newMemory()); err != nil {
-		return nil, head{}, "", unavailable(err)
-	}
-	if program, err = l.git(); err == nil {
+	if repo, program, err = l.reach(ctx); err == nil {
 		if err = repo.busy(); err == nil {
 			at, err = l.branch(repo)
 		}
 	}
 	return repo, at, program, unavailable(err)
+}
+
+// reach is remote for a command that has nothing to do with the branch.
+func (l *Log) reach(ctx context.Context) (repo *repository, program string, err error) {
+	if l.Origin() == "" {
+		return nil, "", history.ErrNoRemote
+	}
+	if repo, err = l.openRepository(ctx, newMemory()); err == nil {
+		program, err = l.git()
+	}
+	return repo, program, unavailable(err)
 }
 
 // Fetch implements history.Remote.
@@ -138,32 +146,58 @@ func (l *Log) Fetch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Only our git commands write remoteRef, one at a time, and the store has one server.
-	if err := tree.IgnoreGone(os.Remove(repo.path(remoteRef + ".lock"))); err != nil {
-		return err
-	}
-	before, err := repo.ref(remoteRef)
-	if holdOf(err) != nil { // a power cut, or a git fetch that outlived its server, has torn the file
-		err = os.Remove(repo.path(remoteRef))
+	before, err := repo.ownRef(remoteRef)
+	if err == nil {
+		_, err = repo.ownRef(claimsRef)
 	}
 	if err != nil {
 		return err
 	}
-	err = repo.fetch(program, at.branch)
+	if err = repo.fetch(program, at.branch, true); lacks(err, claimsRef) {
+		if err = repo.setRef(claimsRef, hash{}); err == nil {
+			err = repo.fetch(program, at.branch, false)
+		}
+	}
 	if now, _ := repo.ref(remoteRef); now != before {
 		l.grow(packWeight)
 	}
-	var e *gitError
-	if errors.As(err, &e) && strings.Contains(e.said, "couldn't find remote ref") { // the shared repository is empty
-		return repo.setRemote(hash{})
+	if lacks(err, at.branch) { // the shared repository is empty
+		return repo.setRef(remoteRef, hash{})
 	}
 	return err
 }
 
-// fetch fetches a branch into remoteRef. The fetched commits are checked, and durable.
-func (r *repository) fetch(program, branch string) error {
-	_, err := runRemote(r.ctx, program, r.git, "fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head",
-		"--no-auto-maintenance", "--refmap=", "--", remoteName, "+"+branch+":"+remoteRef)
+// lacks reports whether git fetch says that the other repository lacks a ref.
+func lacks(err error, ref string) bool {
+	var e *gitError
+	return errors.As(err, &e) && strings.Contains(e.said, "couldn't find remote ref "+ref)
+}
+
+// ownRef is ref for a ref of our own, which only our git commands write, one at a time. It removes what a power
+// cut, or a git command that outlived its server, has left: a lock, or a torn file.
+func (r *repository) ownRef(name string) (hash, error) {
+	if err := tree.IgnoreGone(os.Remove(r.path(name + ".lock"))); err != nil {
+		return hash{}, err
+	}
+	at, err := r.ref(name)
+	if holdOf(err) != nil {
+		err = os.Remove(r.path(name))
+	}
+	return at, err
+}
+
+// fetch fetches a branch into remoteRef, and with claims also claimsRef; branch "" fetches only that. What is
+// fetched is checked, and durable.
+func (r *repository) fetch(program, branch string, claims bool) error {
+	args := []string{"fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head",
+		"--no-auto-maintenance", "--refmap=", "--", remoteName}
+	if branch != "" {
+		args = append(args, "+"+branch+":"+remoteRef)
+	}
+	if claims {
+		args = append(args, "+"+claimsRef+":"+claimsRef)
+	}
+	_, err := runRemote(r.ctx, program, r.git, args...)
 	return err
 }
 
@@ -181,12 +215,13 @@ func (l *Log) Push(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	return repo.setRemote(at.commit)
+	return repo.setRef(remoteRef, at.commit)
 }
 
 // isBehind reports whether git push says that the branch there has moved, perhaps just now.
 func isBehind(said string) bool {
-	for _, sign := range []string{"(fetch first)", "(non-fast-forward)", "cannot lock ref", "failed to update ref", "incorrect old value"} {
+	for _, sign := range []string{"(fetch first)", "(non-fast-forward)", "(stale info)", "cannot lock ref", "failed to update ref",
+		"incorrect old value"} {
 		if strings.Contains(said, sign) {
 			return true
 		}
@@ -194,12 +229,12 @@ func isBehind(said string) bool {
 	return false
 }
 
-// setRemote moves remoteRef; the zero hash removes it.
-func (r *repository) setRemote(to hash) error {
+// setRef moves a ref of our own; the zero hash removes it.
+func (r *repository) setRef(name string, to hash) error {
 	if to.IsZero() {
-		return r.plainly(nil, "update-ref", "-d", remoteRef)
+		return r.plainly(nil, "update-ref", "-d", name)
 	}
-	return r.plainly(nil, "update-ref", remoteRef, to.String())
+	return r.plainly(nil, "update-ref", name, to.String())
 }
 
 // Meet implements history.Remote.
@@ -229,6 +264,7 @@ func (l *Log) Meet(ctx context.Context) (*history.Meeting, error) {
 		var out []byte
 		if out, err = repo.run(nil, nil, "rev-list", "--count", m.Ours, "--"); err == nil {
 			_, err = fmt.Sscan(string(out), &m.Ahead)
+			m.Own = true
 		}
 	default:
 		err = repo.meet(m)
@@ -254,14 +290,18 @@ func (r *repository) meet(m *history.Meeting) error {
 	case err != nil:
 		return err
 	}
-	if m.Ahead, m.Behind, err = r.apart(m.Ours, m.Theirs); err != nil || m.Base == m.Theirs {
+	if m.Ahead, m.Behind, err = r.apart(m.Ours, m.Theirs); err != nil {
 		return err
 	}
 	ours := map[string]merge.Entry{}
 	if m.Base != m.Ours {
-		err = r.crossed(m.Base, m.Ours, func(f merge.File) error { ours[f.Path] = f.Theirs; return nil })
+		err = r.crossed(m.Base, m.Ours, func(f merge.File) error {
+			ours[f.Path] = f.Theirs
+			m.Own = m.Own || merge.Crosses(f.Path)
+			return nil
+		})
 	}
-	if err == nil {
+	if err == nil && m.Base != m.Theirs {
 		err = r.crossed(m.Base, m.Theirs, func(f merge.File) error {
 			f.Ours = f.Base
 			if is, changed := ours[f.Path]; changed {

@@ -9,10 +9,11 @@ import (
 )
 
 // Remote is the copy of a tree's history that the machines of a mail share: the branch of the same name in
-// the repository that Git calls origin. Fetch and Push alone reach other machines, and alone use the user's
-// configuration of Git. The others look at what was fetched last.
+// the repository that Git calls origin, and beside it the list of the machines' claims. Fetch, Push,
+// FetchClaims and PushClaims alone reach other machines, and alone use the user's configuration of Git. The
+// others look at what was fetched last.
 type Remote interface {
-	// Fetch fetches the shared branch. It returns ErrNoRemote if no origin is configured, and otherwise an
+	// Fetch fetches the shared branch and the list of claims. It returns ErrNoRemote if no origin is configured, and otherwise an
 	// error in Git's words.
 	Fetch(ctx context.Context) error
 
@@ -31,21 +32,46 @@ type Remote interface {
 	// Blobs calls do with a function that returns the content of a file by its hash. It returns the error of do.
 	Blobs(ctx context.Context, do func(read func(hash string) ([]byte, error)) error) error
 
+	// SharedClaims returns the list of claims as it was fetched or pushed last, and as the tree has it. The caller
+	// must not change their files.
+	SharedClaims(ctx context.Context) (there, here Claims, err error)
+
+	// FetchClaims fetches the list of claims alone. Errors are those of Fetch.
+	FetchClaims(ctx context.Context) error
+
+	// WriteClaims makes a list of files that Git has, and of fresh ones, which it adds to files.
+	WriteClaims(ctx context.Context, files map[string]string, fresh map[string][]byte) (Claims, error)
+
+	// PushClaims makes is the shared list if that is still was; "" for none. It returns ErrBehind if it is another
+	// by now, and ErrNoContact if nothing was sent. After any other error the list may be either.
+	PushClaims(ctx context.Context, was, is string) error
+
+	// KeepClaims notes which list the tree has; "" for none.
+	KeepClaims(ctx context.Context, name string) error
+
 	// Origin returns the address of the shared repository without a password; "" if none is configured.
 	Origin() string
 }
 
 // Errors of Remote.
 var (
-	ErrNoRemote = errors.New("no remote origin is configured")
-	ErrBehind   = errors.New("the shared branch has commits that are not here")
-	ErrForeign  = errors.New("the shared repository has another mail: the two have no commit in common")
-	ErrTooMany  = errors.New("more files changed there than are taken at once")
+	ErrNoRemote  = errors.New("no remote origin is configured")
+	ErrBehind    = errors.New("another machine was first")
+	ErrForeign   = errors.New("the shared repository has another mail: the two have no commit in common")
+	ErrNoContact = errors.New("the shared repository cannot be reached")
+	ErrTooMany   = errors.New("more files changed there than are taken at once")
 )
 
 // Meeting is how a branch and the shared branch stand to each other.
 type Meeting struct {
 	Ours, Theirs, Base string // commits; "": there is none
 	Ahead, Behind      int    // commits that only the one or the other has
+	Own                bool   // the branch has changed files that cross: there is something to push
 	Files              []merge.File
+}
+
+// Claims is a list of the claims of all machines.
+type Claims struct {
+	Name  string            // that Git gives it; "": there is none
+	Files map[string]string // Git's name of the content, by the path of the claim's file
 }

@@ -1,0 +1,145 @@
+package gitlog
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/history"
+	"mailtree/maildir/merge"
+)
+
+// The list of claims that machines share is a tree of files, one for each claim, and a ref on it. The file of a
+// claim has the name of the claim's file in the mail, below format.ClaimsDir, with / escaped.
+
+// SharedClaims implements history.Remote.
+func (l *Log) SharedClaims(ctx context.Context) (there, here history.Claims, err error) {
+	repo, err := l.openRepository(ctx, newMemory())
+	if err != nil {
+		return there, here, unavailable(err)
+	}
+	if there, err = l.claimsAt(repo, claimsRef); err == nil {
+		here, err = l.claimsAt(repo, claimedRef)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lists = [2]history.Claims{there, here}
+	return there, here, err
+}
+
+// claimsAt returns the list of claims at a ref.
+func (l *Log) claimsAt(repo *repository, ref string) (c history.Claims, err error) {
+	at, err := repo.ownRef(ref)
+	if err != nil || at.IsZero() {
+		return c, err
+	}
+	l.mu.Lock()
+	known := l.lists
+	l.mu.Unlock()
+	for _, c := range known {
+		if c.Name == at.String() {
+			return c, nil
+		}
+	}
+	return repo.readClaims(at)
+}
+
+// readClaims reads a list of claims. It leaves out what is no claim.
+func (r *repository) readClaims(at hash) (c history.Claims, err error) {
+	c = history.Claims{Name: at.String(), Files: map[string]string{}}
+	err = r.stream(func(record []byte) error {
+		about, name, _ := strings.Cut(string(record), "\t")
+		var mode uint32
+		var kind, blob string
+		if _, err := fmt.Sscanf(about, "%o %s %s", &mode, &kind, &blob); err != nil {
+			return fmt.Errorf("git tells a file as %q", record)
+		}
+		file, err := url.PathUnescape(name)
+		path := format.ClaimsDir + "/" + file
+		at := format.Locate(path)
+		if err != nil || mode != merge.Plain || path != format.ClaimsAbout && (at.Kind != format.KindClaim || at.Bad != "") {
+			return nil
+		}
+		if c.Files[path] = blob; len(c.Files) > mostCrossed {
+			return history.ErrTooMany
+		}
+		return nil
+	}, "ls-tree", "-z", c.Name, "--")
+	if err != nil {
+		return history.Claims{}, err
+	}
+	return c, nil
+}
+
+// FetchClaims implements history.Remote.
+func (l *Log) FetchClaims(ctx context.Context) error {
+	repo, program, err := l.reach(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err = repo.ownRef(claimsRef); err != nil {
+		return err
+	}
+	if err = repo.fetch(program, "", true); lacks(err, claimsRef) {
+		return repo.setRef(claimsRef, hash{})
+	}
+	return err
+}
+
+// WriteClaims implements history.Remote.
+func (l *Log) WriteClaims(ctx context.Context, files map[string]string, fresh map[string][]byte) (c history.Claims, err error) {
+	repo, err := l.openRepository(ctx, newMemory())
+	if err != nil {
+		return c, unavailable(err)
+	}
+	c.Files = files
+	for path, data := range fresh {
+		if files[path], err = repo.plain(data, "hash-object", "-w", "--stdin"); err != nil {
+			return c, err
+		}
+	}
+	var list bytes.Buffer
+	for path, blob := range files {
+		fmt.Fprintf(&list, "%o blob %s\t%s\x00", merge.Plain, blob, url.PathEscape(strings.TrimPrefix(path, format.ClaimsDir+"/")))
+	}
+	if c.Name, err = repo.plain(list.Bytes(), "mktree", "-z"); err != nil {
+		return c, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lists[1] = c // it is read next
+	return c, nil
+}
+
+// PushClaims implements history.Remote.
+func (l *Log) PushClaims(ctx context.Context, was, is string) error {
+	repo, program, err := l.reach(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = runRemote(ctx, program, repo.git, "push", "--quiet", "--no-verify", "--force-with-lease="+claimsRef+":"+was, "--", remoteName,
+		is+":"+claimsRef)
+	var e *gitError
+	switch {
+	case errors.As(err, &e) && isBehind(e.said):
+		return history.ErrBehind
+	case err != nil:
+		return err
+	}
+	return repo.setRef(claimsRef, plumbing.NewHash(is))
+}
+
+// KeepClaims implements history.Remote.
+func (l *Log) KeepClaims(ctx context.Context, name string) error {
+	repo, err := l.openRepository(ctx, newMemory())
+	if err != nil {
+		return unavailable(err)
+	}
+	return repo.setRef(claimedRef, plumbing.NewHash(name))
+}
