@@ -34,7 +34,11 @@ func (b *Box) Claim(ctx context.Context, r claim.Request) (*claim.Result, error)
 	if err != nil {
 		return nil, err
 	}
-	res, err := b.grant(ctx, &r)
+	grant := b.grant
+	if b.p.shared.isOn() {
+		grant = b.grantShared
+	}
+	res, err := grant(ctx, &r)
 	if err != nil {
 		return nil, err
 	}
@@ -260,13 +264,18 @@ func (p *Project) selectClaims(ctx context.Context, pass func(c *claim.Row, live
 // must not wait for files. It returns f's error, and ErrUnavailable, in which case the results of f are
 // void.
 func (p *Project) lookAtClaims(ctx context.Context, f func(l *claim.Leases) error) error {
+	return p.lookAt(ctx, p.leases, p.store.index, f)
+}
+
+// lookAt is lookAtClaims for the leases of a source.
+func (p *Project) lookAt(ctx context.Context, leases *claim.Leases, of claim.Source, f func(l *claim.Leases) error) error {
 	fold, err := p.code.IgnoresCase(p.human)
 	if err != nil {
 		return refusal.Disk(err)
 	}
 	isFile, done := p.code.Look(p.human)
 	view := claim.View{Now: p.store.cfg.Now(), Fold: fold, IsFile: isFile}
-	err = p.leases.Look(ctx, p.store.index, p.Slug, view, f)
+	err = leases.Look(ctx, of, p.Slug, view, f)
 	if fault := done(); err == nil {
 		err = refusal.Disk(fault)
 	}

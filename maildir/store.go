@@ -62,6 +62,7 @@ type Config struct {
 	User         func() int                      // returns the uid of the store's user; nil: the process's effective uid
 	Patience     time.Duration                   // how long a caller waits for the disk; 0: 30 s
 	SyncInterval time.Duration                   // between looks at the repository that other machines share; 0: SyncInterval
+	ClaimAlone   bool                            // claims are granted on this machine alone while other machines cannot be reached
 	GoneLook     time.Duration                   // time between checks for clients that are gone; 0: a minute
 	Progress     func(project string, files int) // called during the first reconcile; may be nil
 	// Refine makes a summary of a thread's text by other means; nil: none is made. Its error says why there
@@ -71,11 +72,12 @@ type Config struct {
 	// error. An operation without paths had nothing to do. It may be nil.
 	Observe func(op writer.Op, took time.Duration, err error)
 
-	Now  func() time.Time     // nil: time.Now
-	Rand io.Reader            // nil: crypto/rand
-	Log  *slog.Logger         // nil: discarded
-	Step func(name string)    // for fault tests: called by the writer around each point at which a crash may fall; may be nil
-	Fail func(p string) error // for fault tests: becomes Tree.Fail of every tree
+	Now       func() time.Time     // nil: time.Now
+	Monotonic func() time.Time     // measures how long claims of other machines last, whatever Now says; nil: time.Now
+	Rand      io.Reader            // nil: crypto/rand
+	Log       *slog.Logger         // nil: discarded
+	Step      func(name string)    // for fault tests: called by the writer around each point at which a crash may fall; may be nil
+	Fail      func(p string) error // for fault tests: becomes Tree.Fail of every tree
 }
 
 // Store is the only owner of a store folder. It is safe for concurrent use.
@@ -114,6 +116,9 @@ type Store struct {
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+	}
+	if cfg.Monotonic == nil {
+		cfg.Monotonic = time.Now
 	}
 	if cfg.Rand == nil {
 		cfg.Rand = rand.Reader

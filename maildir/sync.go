@@ -67,6 +67,8 @@ type sharing struct {
 	bell chan struct{} // rings when there may be something to push, or sync was turned on
 	turn chan struct{} // held during a round
 
+	leases map[string]*lease // of the machines' list of claims, by Git's name of the content; used by who has the turn
+
 	mu    sync.Mutex
 	state SyncState
 }
@@ -79,6 +81,17 @@ func (s *sharing) isOn() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.state.On
+}
+
+// inTurn calls f when no other round runs. It returns ctx's error if ctx ends before.
+func (s *sharing) inTurn(ctx context.Context, f func() error) error {
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+		return f()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // note changes the state.
@@ -117,6 +130,11 @@ func (p *Project) SetSync(on bool) error {
 	}
 	if err != nil {
 		return err
+	}
+	if on != p.shared.isOn() { // what others have made of the list meanwhile says nothing of claims here
+		if err := p.History.KeepClaims(context.Background(), ""); err != nil {
+			return err
+		}
 	}
 	p.shared.note(func(s *SyncState) { *s = SyncState{On: on} })
 	ring(p.shared.bell)
@@ -174,16 +192,12 @@ func (p *Project) keepShared(ctx context.Context) {
 
 // syncRound calls do for a round, one at a time, and notes the result in the state.
 func (p *Project) syncRound(ctx context.Context, do func(context.Context) error) error {
-	select {
-	case p.shared.turn <- struct{}{}:
-		defer func() { <-p.shared.turn }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	err := p.publishKey(ctx)
-	if err == nil {
-		err = do(ctx)
-	}
+	err := p.shared.inTurn(ctx, func() error {
+		if err := p.publishKey(ctx); err != nil {
+			return err
+		}
+		return do(ctx)
+	})
 	if ctx.Err() != nil {
 		return err
 	}
@@ -230,9 +244,11 @@ func (p *Project) publishKey(ctx context.Context) error {
 	return p.Writer.Do(ctx, tx)
 }
 
-// sync brings the branch and the shared one together. Without fetch it looks at the shared one only if
-// others have pushed.
+// sync brings the branch and the shared one together, and the claims. Without fetch it looks at the shared ones
+// only if others have pushed.
 func (p *Project) sync(ctx context.Context, fetch bool) (err error) {
+	var unclaimed error // mail goes on without claims
+	defer func() { err = cmp.Or(err, unclaimed) }()
 	for try := range syncTries {
 		if try > 0 {
 			if err := pause(ctx, rand.N(50*time.Millisecond<<min(try, 6))); err != nil {
@@ -249,6 +265,9 @@ func (p *Project) sync(ctx context.Context, fetch bool) (err error) {
 		if merr != nil {
 			return merr
 		}
+		if try == 0 {
+			unclaimed = p.syncClaims(ctx, nil)
+		}
 		if m.Behind > 0 {
 			if err = p.mergeTheirs(ctx, m); errors.Is(err, errFilesMoved) {
 				fetch = false
@@ -264,7 +283,7 @@ func (p *Project) sync(ctx context.Context, fetch bool) (err error) {
 				return err
 			}
 		}
-		if m.Ahead == 0 {
+		if !m.Own {
 			return nil
 		}
 		if err = p.History.Push(ctx); !errors.Is(err, history.ErrBehind) {
@@ -279,7 +298,11 @@ func (p *Project) sync(ctx context.Context, fetch bool) (err error) {
 func (p *Project) meet(ctx context.Context) (*history.Meeting, error) {
 	m, err := p.History.Meet(ctx)
 	if m != nil {
-		p.shared.note(func(s *SyncState) { s.Ahead, s.Behind = m.Ahead, m.Behind })
+		p.shared.note(func(s *SyncState) {
+			if s.Ahead, s.Behind = m.Ahead, m.Behind; !m.Own {
+				s.Ahead = 0
+			}
+		})
 	}
 	return m, err
 }
@@ -297,7 +320,7 @@ func (p *Project) mergeTheirs(ctx context.Context, m *history.Meeting) error {
 		return later.err
 	}
 	p.shared.note(func(s *SyncState) { s.Stay = stay })
-	if len(changes) == 0 && m.Ahead == 0 {
+	if len(changes) == 0 && !m.Own {
 		return nil
 	}
 	slices.SortFunc(changes, func(a, b merge.Change) int { // a message with its copies, after profiles and attachments

@@ -74,11 +74,13 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 		Outside:      maildir.Outside{Allow: cfg.Gateway.Allow, Rate: cfg.Gateway.Rate, Queued: a.outgoing.Queued},
 		Refine:       refine(cfg),
 		SyncInterval: cfg.SyncInterval,
+		ClaimAlone:   cfg.ClaimAlone,
 		Clone:        gitlog.Clone,
 		Observe:      a.observe,
 		Log:          log,
 		Progress:     progress,
 		Step:         cfg.step,
+		Now:          cfg.now,
 		OpenHistory: func(k *store.Keeper) (history.Log, error) {
 			return openHistory(cfg, log, k, share)
 		},

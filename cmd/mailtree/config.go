@@ -49,6 +49,7 @@ type config struct {
 	CommitExternal bool
 	Idle           time.Duration // how long a server in the background stays without connections
 	SyncInterval   time.Duration
+	ClaimAlone     bool
 	Poll           time.Duration // the time between comparisons of the trees; 0: file events report changes
 	Domains        []string      // of mailboxes' addresses, in lower case; the first names Message-IDs and authors
 	SummaryCommand string        // a line for the shell; "": none
@@ -59,6 +60,7 @@ type config struct {
 
 	background bool // no TCP port, log in the store, ends when no client uses it
 
+	now  func() time.Time  // a test sets it to a clock that is off; otherwise nil
 	step func(name string) // a test sets it to kill the program at a step; otherwise nil
 }
 
@@ -177,6 +179,11 @@ func settings() []setting {
 			Help:    "events: the system tells of edits; poll, or poll:30s: look for them every 2 or 30 seconds, where it does not",
 		},
 		{Name: "SYNC_INTERVAL", Default: "10s", Help: "time between two looks at the repository that machines share their mail through"},
+		{
+			Name:    "CLAIM_OFFLINE",
+			Default: "refuse",
+			Help:    "claims while the other machines that share the mail cannot be reached: refuse, or local: on this machine alone",
+		},
 		{Name: "IDLE", Default: "5m", Help: "how long a server in the background stays when nobody is connected"},
 		{
 			Name:    "SUMMARY_COMMAND",
@@ -304,6 +311,7 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	if c.SyncInterval, err = time.ParseDuration(v["SYNC_INTERVAL"]); err != nil || c.SyncInterval < time.Second || c.SyncInterval > time.Hour {
 		bad("SYNC_INTERVAL", "a time from 1s to 1h")
 	}
+	c.ClaimAlone = choice("CLAIM_OFFLINE", "refuse", "local") == "local"
 	if c.Idle, err = time.ParseDuration(v["IDLE"]); err != nil || c.Idle <= 0 {
 		bad("IDLE", "a time such as 5m")
 	}

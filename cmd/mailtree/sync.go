@@ -25,7 +25,7 @@ func syncCommand(p *program) *cobra.Command {
 			"  mailtree sync on                  on the first machine\n" +
 			"  mailtree sync join URL            on every other, in its copy of the code\n\n" +
 			"Each server then pushes its mail soon after it has changed, and looks every ten seconds (SYNC_INTERVAL) for that\n" +
-			"of the others. Claims and drafts stay on their machine.",
+			"of the others. Claims are decided by all of them together; drafts stay on their machine.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}

@@ -38,6 +38,7 @@ type Result struct {
 	More      int        // number of conflicts that are not listed
 	Expires   time.Time  // of the granted claims; zero if none
 
+	Alone   string         // why only this machine knows of the claims; "" if all that share the mail do
 	Renewed bool           // all claims were renewed
 	Moved   []Moved        // see Mending
 	Matches map[string]int // number of files that Git tracks, by pattern; a pattern that took too long to count is missing

@@ -62,7 +62,7 @@ func (t *Toolset) claimPaths() tool.Tool {
 			return nil, err
 		}
 		out := shapeClaimed(res)
-		out.Note = notes(note, movedNote(res.Moved))
+		out.Note = notes(note, movedNote(res.Moved), aloneNote(res.Alone))
 		return t.fitClaimed(ctx, out), nil
 	})
 }
@@ -79,6 +79,15 @@ func movedNote(moved []claim.Moved) string {
 		fmt.Fprintf(&b, " %s means %s.", m.Text, m.Path)
 	}
 	return strings.TrimSpace(b.String())
+}
+
+// aloneNote says that only this machine knows of the claims.
+func aloneNote(why string) string {
+	if why == "" {
+		return ""
+	}
+	return "Only this machine knows of this claim: the others cannot be reached (" + why + "). If one of them has claimed the same when they " +
+		"can, you are told."
 }
 
 func shapeClaimed(r *claim.Result) Claimed {

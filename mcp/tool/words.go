@@ -14,13 +14,14 @@ var phrases = map[string]string{
 	"place of the store":     "MCP_MAIL_STORE (or --store)",
 	"undo something else": "`mailtree undo ID` takes back what was done to a message (`mailtree undo --list` names what can be), " +
 		"`mailtree rm ID` removes one, `mailtree release` gives paths back.",
-	"redo something else": "`mailtree redo ID` does again what was undone of a message.",
-	"look closer":         "See `mailtree doctor` and the server's log",
-	"if it stays so":      "See /health and the server's log if it stays so.",
-	"list of such files":  "(`mailtree doctor` names all such)",
-	"show a key":          "`mailtree key show` on the other machine prints it.",
-	"forget a key":        "(`mailtree key distrust {=other}`)",
-	"list the keys":       "`mailtree key list` shows the names.",
+	"redo something else":      "`mailtree redo ID` does again what was undone of a message.",
+	"look closer":              "See `mailtree doctor` and the server's log",
+	"if it stays so":           "See /health and the server's log if it stays so.",
+	"list of such files":       "(`mailtree doctor` names all such)",
+	"claim without the others": "where CLAIM_OFFLINE=local is set, claims hold on this machine alone meanwhile",
+	"show a key":               "`mailtree key show` on the other machine prints it.",
+	"forget a key":             "(`mailtree key distrust {=other}`)",
+	"list the keys":            "`mailtree key list` shows the names.",
 }
 
 // Phrases returns the phrases of one toolset, or of the command line: its own phrases and the shared

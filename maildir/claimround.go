@@ -1,0 +1,473 @@
+package maildir
+
+import (
+	"context"
+	"crypto/ed25519"
+	crand "crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"mailtree/maildir/claim"
+	"mailtree/maildir/format"
+	"mailtree/maildir/history"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/tree"
+	"mailtree/maildir/writer"
+)
+
+// Claims of machines that share a mail are decided by one list, which only one push at a time can change: a
+// server reads the list, decides, pushes the list with the new claim if the list is still the one it has read,
+// and only then answers. The claim files of each tree follow the list. See docs/sync.md, "Claims".
+
+// claimGrace is how much longer than its length a claim of another machine counts, from when this machine first
+// saw it: its holder's machine counts from when it was made, and is told later.
+const claimGrace = time.Minute
+
+// claimPatience is how long a claim waits for the machines' list.
+const claimPatience = 30 * time.Second
+
+// lease is a claim in the machines' list as this machine counts it.
+type lease struct {
+	format.Lease
+	until time.Time // by the monotonic clock
+	file  string    // Git's name of the content; "": not written yet
+}
+
+// claimAsk is a request for claims that the list decides.
+type claimAsk struct {
+	*claim.Request
+	box *Box
+	res *claim.Result
+}
+
+// outOfReach says that the machines' list could not be read or changed.
+type outOfReach struct {
+	err    error
+	unsure bool // the list may have the claim
+}
+
+func (e *outOfReach) Error() string { return e.err.Error() }
+func (e *outOfReach) Unwrap() error { return e.err }
+
+// grantShared is grant where machines share the mail.
+func (b *Box) grantShared(ctx context.Context, r *claim.Request) (*claim.Result, error) {
+	if err := b.p.needAgent(ctx, refusal.Agent, b.agent); err != nil {
+		return nil, err
+	}
+	ask := &claimAsk{Request: r, box: b}
+	// What is pushed is also written, even if the caller goes meanwhile.
+	turn, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), claimPatience, errors.New("it did not get its turn in time"))
+	defer cancel()
+	err := b.p.shared.inTurn(turn, func() error { return b.p.syncClaims(turn, ask) })
+	if err == nil {
+		return ask.res, nil
+	}
+	var refused *Error
+	if errors.As(err, &refused) {
+		return nil, err
+	}
+	away := &outOfReach{err: err}
+	errors.As(err, &away)
+	if !b.p.store.cfg.ClaimAlone {
+		what := refusal.Unavailable("Nothing was claimed: the claims of the other machines cannot be reached ({why}). Try again in a moment; " +
+			"{claim without the others}.")
+		if away.unsure {
+			what = refusal.Unavailable("The other machines may have been told of the claim, or not: they cannot be reached any more ({why}). " +
+				"Claim the same again in a moment, which renews it if it was made; {claim without the others}.")
+		}
+		return nil, &Error{What: what, Why: away.Error(), Err: away.err}
+	}
+	res, err := b.grant(ctx, r)
+	if err == nil {
+		res.Alone = away.Error()
+	}
+	return res, err
+}
+
+// syncClaims brings the machines' list and the claim files here together: files that were made or released here
+// are put into the list or taken out, and files follow what others have changed. It decides ask, if there is
+// one. The caller holds the turn. It returns outOfReach, and the errors of the history and of the writer.
+func (p *Project) syncClaims(ctx context.Context, ask *claimAsk) (err error) {
+	unsure := false
+	for try := range syncTries {
+		if try > 0 {
+			if err := pause(ctx, rand.N(20*time.Millisecond<<min(try, 6))); err != nil {
+				return &outOfReach{err, unsure}
+			}
+			if err := p.History.FetchClaims(ctx); err != nil {
+				return &outOfReach{err, unsure}
+			}
+		}
+		var r *claimRound
+		if r, err = p.planClaimRound(ctx, ask); err != nil {
+			return err
+		}
+		if try == 0 && ask != nil && (ask.DryRun || len(ask.res.Conflicts) > 0) {
+			continue // the list may be another by now
+		}
+		if err = r.push(ctx); err == nil {
+			switch err = r.take(ctx, ask); {
+			case !errors.Is(err, errFilesMoved):
+				return err
+			case len(r.granted) > 0: // the next round takes the rest
+				return nil
+			}
+		} else if !errors.Is(err, history.ErrBehind) {
+			if errors.Is(err, history.ErrNoContact) {
+				return &outOfReach{err, unsure}
+			}
+			unsure = true
+		}
+	}
+	return &outOfReach{err, unsure}
+}
+
+// claimRound is one try of syncClaims. It is the claim.Source of the list that shall be.
+type claimRound struct {
+	p           *Project
+	there, here history.Claims       // the list as others have it, and as the files here have it
+	anew        bool                 // the list was lost and made anew since
+	is          map[string]*lease    // the list that shall be, by path
+	own         map[string]claim.Row // what the files here say, by path
+	leases      *claim.Leases        // of is
+	lost        map[string]claim.Row // the claim that is in the way of a file here, by the path of the file
+	granted     []claim.Row          // to ask
+	machine     string               // id of this machine's key
+	now         time.Time            // by the monotonic clock,
+	at          time.Time            // and by the wall clock
+}
+
+// planClaimRound decides what the list shall be.
+func (p *Project) planClaimRound(ctx context.Context, ask *claimAsk) (*claimRound, error) {
+	r := &claimRound{
+		p:       p,
+		own:     map[string]claim.Row{},
+		leases:  claim.NewLeases(),
+		lost:    map[string]claim.Row{},
+		machine: format.KeyID(p.store.key.Public().(ed25519.PublicKey)),
+		now:     p.store.cfg.Monotonic(),
+		at:      p.store.cfg.Now().UTC(),
+	}
+	var err error
+	if r.there, r.here, err = p.History.SharedClaims(ctx); err != nil {
+		return nil, err
+	}
+	r.anew = r.there.Files[format.ClaimsAbout] != r.here.Files[format.ClaimsAbout]
+	files, err := p.selectClaims(ctx, func(*claim.Row, bool) bool { return true })
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		r.own[f.Path] = f
+	}
+	if err := r.read(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.giveBack(ask == nil); err != nil {
+		return nil, err
+	}
+	for _, f := range files { // the oldest first
+		if f.Live(r.at) && r.asksFor(&f) {
+			if err := r.enterFile(ctx, &f); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if ask != nil {
+		err = r.answerAsk(ctx, ask)
+	}
+	return r, err
+}
+
+// read reads the list's leases that have not ended. It leaves out files that are none.
+func (r *claimRound) read(ctx context.Context) error {
+	known := r.p.shared.leases
+	r.p.shared.leases = map[string]*lease{}
+	r.is = map[string]*lease{}
+	return r.p.History.Blobs(ctx, func(read func(hash string) ([]byte, error)) error {
+		for _, list := range []map[string]string{r.here.Files, r.there.Files} {
+			for path, file := range list {
+				l := known[file]
+				if path == format.ClaimsAbout {
+					continue
+				}
+				if l == nil {
+					data, err := read(file)
+					if err != nil {
+						return err
+					}
+					l = &lease{file: file}
+					if l.Lease, err = format.ParseLease(data); err != nil || len(data) > format.MaxSmall {
+						continue
+					}
+					l.until = r.leaseEnd(path, l)
+				}
+				r.p.shared.leases[file] = l
+				if r.there.Files[path] == file && r.now.Before(l.until) {
+					r.is[path] = l
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// leaseEnd returns when a lease ends that this server has not seen before. Of this machine's own leases the files
+// here say so; any other counts from now.
+func (r *claimRound) leaseEnd(path string, l *lease) time.Time {
+	if l.Machine != r.machine {
+		return r.now.Add(l.Length + claimGrace)
+	}
+	if f, ok := r.own[path]; ok && f.Created.Equal(l.Created) && r.here.Files[path] == l.file {
+		return r.now.Add(min(f.Expires.Sub(r.at), l.Length))
+	}
+	return r.now.Add(l.Length)
+}
+
+// giveBack takes out of the list what was released here, and with removed also what somebody has removed here.
+func (r *claimRound) giveBack(removed bool) error {
+	for path, l := range r.is {
+		f, ok := r.own[path]
+		// A mark may also follow a list that lacked the claim, as it does until its release is undone.
+		followed := r.here.Files[path] == l.file || l.Machine == r.machine && r.here.Files[path] == ""
+		switch {
+		case ok && f.Released && f.Created.Equal(l.Created) && followed:
+			delete(r.is, path)
+		case !ok && removed && r.here.Files[path] == l.file:
+			there, err := r.p.Tree.Exists(path) // it may be there and not be valid
+			if err != nil {
+				return err
+			}
+			if !there {
+				delete(r.is, path)
+			}
+		}
+	}
+	return nil
+}
+
+// asksFor reports whether a live file here is to get into the list: it was made here, or made to last longer,
+// while the list could not be asked or by hand, or the list was lost.
+func (r *claimRound) asksFor(f *claim.Row) bool {
+	l := r.p.shared.leases[r.here.Files[f.Path]] // what the file has followed
+	switch {
+	case l != nil && l.Created.Equal(f.Created):
+		return l.Machine == r.machine && (r.anew || f.Expires.Sub(r.at) > l.until.Sub(r.now)+claimGrace)
+	default:
+		return r.is[f.Path] == nil
+	}
+}
+
+// Claims implements claim.Source.
+func (r *claimRound) Claims(ctx context.Context, project string) ([]claim.Row, error) {
+	return r.ClaimsAt(ctx, project, slices.Collect(maps.Keys(r.is)))
+}
+
+// ClaimsAt implements claim.Source.
+func (r *claimRound) ClaimsAt(_ context.Context, _ string, paths []string) (rows []claim.Row, err error) {
+	for _, path := range paths {
+		if l := r.is[path]; l != nil {
+			row := r.row(path, l)
+			if l.Machine != r.machine {
+				row.Agent += elsewhere
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows, nil
+}
+
+// elsewhere marks, in a round, the holder of a claim that another machine has made: an agent of the same name
+// here is another agent.
+const elsewhere = "\x00"
+
+// row returns a lease as this machine's claim file has it.
+func (r *claimRound) row(path string, l *lease) claim.Row {
+	row := claim.Row{Claim: l.Claim, Path: path}
+	row.Expires = r.at.Add(l.until.Sub(r.now)).Truncate(time.Microsecond)
+	return row
+}
+
+// look calls f with the list that shall be.
+func (r *claimRound) look(ctx context.Context, f func(l *claim.Leases) error) error {
+	return r.p.lookAt(ctx, r.leases, r, f)
+}
+
+// enterFile puts the claim of a file here into the list, unless another is in its way.
+func (r *claimRound) enterFile(ctx context.Context, f *claim.Row) error {
+	ask := &claim.Request{Agent: f.Agent, Patterns: []string{f.Pattern}, Shared: !f.Exclusive}
+	return r.look(ctx, func(l *claim.Leases) error {
+		found, _, err := l.Conflicts(ask)
+		switch {
+		case err != nil:
+			return err
+		case len(found) > 0:
+			r.lost[f.Path] = found[0].Held
+			return nil
+		}
+		r.put(f, min(f.Expires.Sub(r.at), MaxTTL))
+		return nil
+	})
+}
+
+// put puts a claim of this machine into the list, or renews it there.
+func (r *claimRound) put(f *claim.Row, length time.Duration) {
+	l := &lease{Lease: format.Lease{Claim: f.Claim, Length: length.Round(time.Second), Machine: r.machine}, until: r.now.Add(length)}
+	if was := r.is[f.Path]; was != nil {
+		l.Renewal = was.Renewal + 1
+	}
+	r.is[f.Path] = l
+	r.leases.Changed(f.Path, format.KindClaim)
+}
+
+// answerAsk decides a request.
+func (r *claimRound) answerAsk(ctx context.Context, ask *claimAsk) error {
+	ask.res = &claim.Result{}
+	return r.look(ctx, func(l *claim.Leases) (err error) {
+		res := ask.res
+		if res.Conflicts, res.More, err = l.Conflicts(ask.Request); err != nil || len(res.Conflicts) > 0 {
+			for i := range res.Conflicts {
+				held := &res.Conflicts[i].Held
+				held.Agent = strings.TrimSuffix(held.Agent, elsewhere)
+			}
+			return err
+		}
+		res.Expires = r.at.Add(ask.TTL).Truncate(time.Microsecond)
+		res.Granted, res.Renewed = l.Grants(ask.Request, r.at, res.Expires)
+		if ask.DryRun {
+			return nil
+		}
+		r.granted = res.Granted
+		for i := range res.Granted {
+			r.put(&res.Granted[i], ask.TTL)
+		}
+		return nil
+	})
+}
+
+// push makes the list what it shall be. It returns history.ErrBehind if another machine was first.
+func (r *claimRound) push(ctx context.Context) error {
+	files, fresh := map[string]string{}, map[string][]byte{}
+	for path, l := range r.is {
+		if l.file == "" {
+			fresh[path] = format.FormatLease(l.Lease)
+		} else {
+			files[path] = l.file
+		}
+	}
+	if about := r.there.Files[format.ClaimsAbout]; about != "" {
+		files[format.ClaimsAbout] = about
+	} else {
+		fresh[format.ClaimsAbout] = []byte("The claims of all machines that share this mail, list " + crand.Text() + ".\n")
+	}
+	if len(fresh) == 0 && maps.Equal(files, r.there.Files) {
+		return nil
+	}
+	next, err := r.p.History.WriteClaims(ctx, files, fresh)
+	if err != nil {
+		return err
+	}
+	if next.Name != r.there.Name {
+		if err := r.p.History.PushClaims(ctx, r.there.Name, next.Name); err != nil {
+			return err
+		}
+	}
+	r.there = next
+	for path, l := range r.is {
+		l.file = next.Files[path]
+		r.p.shared.leases[l.file] = l
+	}
+	return nil
+}
+
+// take makes the claim files here what the list says, and notes that they are. It returns errFilesMoved if
+// somebody has changed one of them meanwhile.
+func (r *claimRound) take(ctx context.Context, ask *claimAsk) error {
+	if len(r.granted) > 0 {
+		tx := &writer.Tx{Op: writer.Op{Verb: "claim", Agent: ask.Agent}, Facts: []string{claimsFact}, Sure: true}
+		tx.Plan = func(g *writer.Group) error { return r.p.planClaims(g, tx, ask.res, ask.Request) }
+		if err := ask.box.perform(ctx, tx); err != nil {
+			return err
+		}
+	}
+	tx := &writer.Tx{Op: writer.Op{Verb: "sync"}, Facts: []string{claimsFact}}
+	tx.Plan = func(g *writer.Group) error { return r.followList(g, tx) }
+	if err := r.p.Writer.Do(ctx, tx); err != nil {
+		return err
+	}
+	for path, held := range r.lost {
+		if err := r.p.tellLost(ctx, r.own[path], held); err != nil {
+			return err
+		}
+	}
+	if r.here.Name == r.there.Name {
+		return nil
+	}
+	return r.p.History.KeepClaims(ctx, r.there.Name)
+}
+
+// followList plans the claim files that others have changed, and marks those as released that the list lacks.
+func (r *claimRound) followList(g *writer.Group, tx *writer.Tx) error {
+	now := map[string]claim.Row{}
+	files, err := r.p.selectClaims(g.Ctx, func(*claim.Row, bool) bool { return true })
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		now[f.Path] = f
+	}
+	var ended []claim.Row
+	n := 0
+	for path, l := range r.is {
+		f, ok := r.own[path]
+		follows := ok && f.Created.Equal(l.Created) && f.Pattern == l.Pattern && f.Agent == l.Agent && f.Exclusive == l.Exclusive
+		switch {
+		case follows && (r.here.Files[path] == l.file || l.Machine == r.machine && !r.renewedFrom(path, l)):
+		case slices.ContainsFunc(r.granted, func(c claim.Row) bool { return c.Path == path }):
+		case now[path] != f:
+			return errFilesMoved
+		default:
+			if err := r.p.planClaim(g, tx, r.row(path, l)); err != nil {
+				return err
+			}
+			n++
+		}
+	}
+	for path, f := range r.own {
+		if f.Live(r.at) && r.is[path] == nil {
+			if now[path] != f {
+				return errFilesMoved
+			}
+			ended = append(ended, f)
+		}
+	}
+	tx.Summary = fmt.Sprintf("claims of other machines: %d are new, %d have ended", n, len(ended))
+	return r.p.planRelease(g, tx, ended, format.FormatMark(g.Now))
+}
+
+// renewedFrom reports whether the files here follow another version of a lease.
+func (r *claimRound) renewedFrom(path string, l *lease) bool {
+	was := r.here.Files[path]
+	return was != "" && was != l.file
+}
+
+// tellLost tells the holder of a claim file that the list has another claim of the paths.
+func (p *Project) tellLost(ctx context.Context, f, held claim.Row) error {
+	if ok, err := p.hasAgent(ctx, f.Agent); !ok {
+		return err
+	}
+	held.Agent = strings.TrimSuffix(held.Agent, elsewhere)
+	return p.advise(ctx, advice{
+		to:      f.Agent,
+		about:   "lost " + tree.SHA256([]byte(f.Path + f.Created.String()))[:32],
+		subject: "Your claim does not hold: " + format.Cut(format.Printable(f.Pattern), 900),
+		body: fmt.Sprintf("Your claim of %s was made by hand, or while the other machines could not be reached. %s had claimed %s before, so "+
+			"yours is released: ask %s about your changes.", format.Printable(f.Pattern), held.Agent, format.Printable(held.Pattern),
+			held.Agent),
+	})
+}

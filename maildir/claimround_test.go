@@ -1,0 +1,412 @@
+package maildir_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+	"mailtree/maildir/claim"
+	"mailtree/maildir/format"
+)
+
+// claims asks for exclusive claims of paths for an agent. It returns who holds them otherwise; "" if they were
+// granted.
+func (m sharer) claims(t testing.TB, agent string, paths ...string) (holder string) {
+	t.Helper()
+	res, err := m.p.Box(agent, format.Origin{}).Claim(t.Context(), claim.Request{Patterns: paths})
+	if err != nil {
+		t.Error(err)
+		return "error"
+	}
+	if len(res.Conflicts) > 0 {
+		return res.Conflicts[0].Held.Agent
+	}
+	if len(res.Granted) != len(paths) {
+		t.Errorf("granted %+v of %v", res.Granted, paths)
+	}
+	return ""
+}
+
+// held lists the live claims that the files of a machine say, as "agent pattern".
+func (m sharer) held(t testing.TB) string {
+	t.Helper()
+	files, bad, err := claim.Files(m.p.Tree, func(r *claim.Row) bool { return r.Live(m.p.Now()) })
+	if err != nil || len(bad) > 0 {
+		t.Fatal(bad, err)
+	}
+	var all []string
+	for _, f := range files {
+		all = append(all, f.Agent+" "+f.Pattern)
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
+func (m sharer) release(t testing.TB, agent string, paths ...string) {
+	t.Helper()
+	if _, err := m.p.Box(agent, format.Origin{}).Release(t.Context(), paths); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// writeClaim makes a claim file by hand, and waits until the index has it.
+func (m sharer) writeClaim(t testing.TB, agent, pattern string) {
+	t.Helper()
+	file := filepath.Join(m.p.Tree.Dir(), format.ClaimPath(pattern, agent, ""))
+	now := time.Now().UTC()
+	data := format.FormatClaim(format.Claim{Pattern: pattern, Agent: agent, Exclusive: true, Created: now, Expires: now.Add(time.Hour)}, nil)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, data, 0o600), m.p.Rescan(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSharedClaims: a claim is refused at once on every machine, and its file comes to each with the next
+// round; so does its release, its renewal, and what undo makes of both.
+func TestSharedClaims(t *testing.T) {
+	t.Parallel()
+	a, b := sharedByTwo(t)
+	if by := a.claims(t, "Ann", "app/**"); by != "" {
+		t.Fatalf("held by %s", by)
+	}
+	if by := b.claims(t, "Bob", "app/x.go", "lib/y.go"); by != "Ann" {
+		t.Errorf("the claim of another machine is refused by %q", by)
+	}
+	if by := b.claims(t, "Bob", "lib/y.go"); by != "" {
+		t.Errorf("held by %s", by)
+	}
+	a.now(t)
+	for _, m := range []sharer{a, b} {
+		if got := m.held(t); got != "Ann app/**, Bob lib/y.go" {
+			t.Errorf("held: %s", got)
+		}
+	}
+	until := func(m sharer, pattern string) time.Time {
+		t.Helper()
+		all, err := m.p.Claims(t.Context(), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(all, func(c claim.Row) bool { return c.Pattern == pattern })
+		return all[i].Expires
+	}
+	before := until(b, "app/**")
+	if _, err := a.p.Box("Ann", format.Origin{}).Claim(t.Context(), claim.Request{Patterns: []string{"app/**"}, TTL: 3 * time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	b.now(t)
+	if longer := until(b, "app/**").Sub(before); longer < time.Hour {
+		t.Errorf("renewed for %v more", longer)
+	}
+	if longer := until(b, "app/**").Sub(until(a, "app/**")); longer < 50*time.Second || longer > 2*time.Minute {
+		t.Errorf("the other machine counts %v more than the holder's", longer)
+	}
+
+	a.release(t, "Ann", "app/**")
+	if by := a.claims(t, "Ann", "other"); by != "" { // what was released goes along with the next push
+		t.Errorf("held by %s", by)
+	}
+	if by := b.claims(t, "Bob", "app/**"); by != "" {
+		t.Errorf("released, and held by %s", by)
+	}
+	if _, err := b.p.Box("Bob", format.Origin{}).Undo(t.Context(), maildir.Undoing{}); err != nil {
+		t.Fatal(err)
+	}
+	a.release(t, "Ann", "other")
+	level(t, a, b)
+	if got := b.held(t); got != "Bob lib/y.go" {
+		t.Errorf("held: %s", got)
+	}
+	if _, err := a.p.Box("Ann", format.Origin{}).Undo(t.Context(), maildir.Undoing{}); err != nil {
+		t.Fatal(err)
+	}
+	level(t, a, b)
+	for _, m := range []sharer{a, b} {
+		if got := m.held(t); got != "Ann other, Bob lib/y.go" {
+			t.Errorf("held: %s", got)
+		}
+	}
+	level(t, a, b) // the files of the last round are committed
+	head := gitIn(t, b.p.Tree.Dir(), "rev-parse", "HEAD") + gitIn(t, a.p.Tree.Dir(), "rev-parse", "HEAD")
+	level(t, a, b)
+	if now := gitIn(t, b.p.Tree.Dir(), "rev-parse", "HEAD") + gitIn(t, a.p.Tree.Dir(), "rev-parse", "HEAD"); now != head {
+		t.Error("machines with nothing new write claims again")
+	}
+}
+
+// TestClaimsByHand: a claim file that somebody makes is a request, and so is its removal.
+func TestClaimsByHand(t *testing.T) {
+	t.Parallel()
+	a, b := sharedByTwo(t)
+	if by := a.claims(t, "Ann", "app/**"); by != "" {
+		t.Fatalf("held by %s", by)
+	}
+	b.writeClaim(t, "Bob", "app/x.go")
+	b.writeClaim(t, "Bob", "free")
+	b.now(t)
+	a.now(t)
+	for _, m := range []sharer{a, b} {
+		if got := m.held(t); got != "Ann app/**, Bob free" {
+			t.Errorf("held: %s", got)
+		}
+	}
+	if got := b.subjects(t, "Bob"); fmt.Sprint(got) != "[Your claim does not hold: app/x.go]" {
+		t.Errorf("Bob is told %v", got)
+	}
+	file := filepath.Join(b.p.Tree.Dir(), format.ClaimPath("app/**", "Ann", ""))
+	if err := errors.Join(os.Remove(file), b.p.Rescan(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	edited := filepath.Join(a.p.Tree.Dir(), format.ClaimPath("free", "Bob", ""))
+	if err := errors.Join(os.WriteFile(edited, []byte("{"), 0o600), a.p.Rescan(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	b.now(t)
+	a.now(t)
+	for _, m := range []sharer{a, b} {
+		if got := m.held(t); got != "Bob free" {
+			t.Errorf("held: %s", got)
+		}
+	}
+}
+
+// TestClaimsBefore: claims that were made before the sync was on, or while it was off, get into the list.
+func TestClaimsBefore(t *testing.T) {
+	t.Parallel()
+	a, b := sharedByTwo(t)
+	if err := a.p.SetSync(false); err != nil {
+		t.Fatal(err)
+	}
+	if by := a.claims(t, "Ann", "one"); by != "" {
+		t.Errorf("held by %s", by)
+	}
+	if by := b.claims(t, "Bob", "two"); by != "" {
+		t.Errorf("held by %s", by)
+	}
+	if err := a.p.SetSync(true); err != nil {
+		t.Fatal(err)
+	}
+	level(t, a, b)
+	for _, m := range []sharer{a, b} {
+		if got := m.held(t); got != "Ann one, Bob two" {
+			t.Errorf("held: %s", got)
+		}
+	}
+	gitIn(t, a.p.Tree.Dir(), "push", "-q", "origin", ":refs/mailtree/claims") // as if the repository had been made anew
+	level(t, a, b)
+	level(t, a, b)
+	for _, m := range []sharer{a, b} {
+		if got := m.held(t); got != "Ann one, Bob two" {
+			t.Errorf("held: %s", got)
+		}
+	}
+}
+
+// TestClaimsOutOfReach: while the repository is away claims are refused, or hold on their machine alone, as it
+// is set. The holder of one that loses is told.
+func TestClaimsOutOfReach(t *testing.T) {
+	t.Parallel()
+	bare, all := shared(t, 2, time.Hour)
+	a, b := all[0], sharer{}
+	b.Store = storetest.Open(t, storetest.Config{Sync: time.Hour, ClaimAlone: true})
+	var err error
+	if b.p, err = b.Join(t.Context(), bare, "/abs/path/b"); err != nil {
+		t.Fatal(err)
+	}
+	a.register(t, "Ann")
+	b.register(t, "Bob")
+	level(t, a, b)
+	leads := func(m sharer, to string) { gitIn(t, m.p.Tree.Dir(), "remote", "set-url", "origin", to) }
+	leads(a, bare+".away")
+	leads(b, bare+".away")
+	if res, err := a.p.Box("Ann", format.Origin{}).Claim(t.Context(), claim.Request{Patterns: []string{"app"}}); !errors.Is(err, maildir.ErrUnavailable) {
+		t.Errorf("granted %+v, %v", res, err)
+	}
+	if got := a.held(t); got != "" {
+		t.Errorf("held: %s", got)
+	}
+	res, err := b.p.Box("Bob", format.Origin{}).Claim(t.Context(), claim.Request{Patterns: []string{"app", "lib"}})
+	if err != nil || len(res.Granted) != 2 || res.Alone == "" {
+		t.Errorf("granted %+v, %v", res, err)
+	}
+	leads(a, bare)
+	if by := a.claims(t, "Ann", "app/main.go"); by != "" {
+		t.Errorf("held by %s", by)
+	}
+	leads(b, bare)
+	b.now(t)
+	level(t, a, b)
+	for _, m := range []sharer{a, b} {
+		if got := m.held(t); got != "Ann app/main.go, Bob lib" {
+			t.Errorf("held: %s", got)
+		}
+	}
+	if got := b.subjects(t, "Bob"); fmt.Sprint(got) != "[Your claim does not hold: app]" {
+		t.Errorf("Bob is told %v", got)
+	}
+}
+
+// stoppedClock is a monotonic clock that a test moves.
+type stoppedClock struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func (c *stoppedClock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at
+}
+
+func (c *stoppedClock) move(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(d)
+}
+
+// TestClaimsEnd: a claim of another machine ends a minute after its length, counted from when it was seen,
+// whatever the wall clocks say.
+func TestClaimsEnd(t *testing.T) {
+	t.Parallel()
+	bare, all := shared(t, 1, time.Hour)
+	a, b := all[0], sharer{}
+	clock := &stoppedClock{at: time.Now()}
+	b.Store = storetest.Open(t, storetest.Config{Sync: time.Hour, Monotonic: clock.now, Now: func() time.Time { return time.Now().Add(time.Hour) }})
+	var err error
+	if b.p, err = b.Join(t.Context(), bare, "/abs/path/b"); err != nil {
+		t.Fatal(err)
+	}
+	a.register(t, "Ann")
+	b.register(t, "Bob")
+	level(t, a, b)
+	if _, err := a.p.Box("Ann", format.Origin{}).Claim(t.Context(), claim.Request{Patterns: []string{"app"}, TTL: 10 * time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	b.now(t) // whose clock says that the claim ended 50 minutes ago
+	clock.move(10*time.Minute + 59*time.Second)
+	if by := b.claims(t, "Bob", "app"); by != "Ann" {
+		t.Errorf("refused by %q", by)
+	}
+	clock.move(time.Second)
+	if by := b.claims(t, "Bob", "app"); by != "" {
+		t.Errorf("it has not ended: refused by %q", by)
+	}
+	a.now(t)
+	if got := a.held(t); got != "Bob app" {
+		t.Errorf("held: %s", got)
+	}
+}
+
+// TestClaimsContested: of the agents of several machines that claim the same at the same time exactly one gets
+// it, though the clock of one is an hour off.
+func TestClaimsContested(t *testing.T) {
+	t.Parallel()
+	bare, all := shared(t, 2, time.Hour)
+	late := sharer{Store: storetest.Open(t, storetest.Config{Sync: time.Hour, Now: func() time.Time { return time.Now().Add(time.Hour) }})}
+	var err error
+	if late.p, err = late.Join(t.Context(), bare, "/abs/path/late"); err != nil {
+		t.Fatal(err)
+	}
+	all = append(all, late)
+	for i, m := range all {
+		m.register(t, fmt.Sprint("Agent", i))
+	}
+	level(t, all...)
+	won := make([]int, len(all))
+	for n := range 8 {
+		var asking sync.WaitGroup
+		holders := make([]string, len(all))
+		for i, m := range all {
+			asking.Go(func() { holders[i] = m.claims(t, fmt.Sprint("Agent", i), fmt.Sprintf("path%d/**", n)) })
+		}
+		asking.Wait()
+		winner := slices.Index(holders, "")
+		for i, by := range holders {
+			if winner < 0 || i != winner && by != fmt.Sprint("Agent", winner) {
+				t.Fatalf("contest %d: %q", n, holders)
+			}
+		}
+		won[winner]++
+	}
+	t.Logf("won: %v", won)
+	level(t, all...)
+	for _, m := range all[1:] {
+		if m.held(t) != all[0].held(t) {
+			t.Errorf("held: %s, elsewhere %s", m.held(t), all[0].held(t))
+		}
+	}
+}
+
+// TestClaimsHostile: what is no claim in the list does nothing, and is gone with the next claim. A list that cannot
+// be read stops claims, says so, and stops no mail.
+func TestClaimsHostile(t *testing.T) {
+	t.Parallel()
+	a, b := sharedByTwo(t)
+	a.claims(t, "Ann", "app")
+	file := func(text string) string {
+		name := filepath.Join(t.TempDir(), "file")
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return gitIn(t, a.p.Tree.Dir(), "hash-object", "-w", name)
+	}
+	list := func(lines ...string) string {
+		scratch := "alias.scratch=!GIT_INDEX_FILE=" + filepath.Join(t.TempDir(), "index") + " git"
+		for _, line := range lines {
+			gitIn(t, a.p.Tree.Dir(), "-c", scratch, "scratch", "update-index", "--add", "--cacheinfo", line)
+		}
+		return gitIn(t, a.p.Tree.Dir(), "-c", scratch, "scratch", "write-tree")
+	}
+	lease := `{"path": "lib", "agent": "Eve", "created": "2026-11-20T10:00:00Z", "seconds": 3600, "machine": "00"}`
+	hostile := list("100644,"+file(lease)+",ok.json", "100644,"+file(lease)+",..%2F..%2F..%2Fout.json", "100644,"+file(lease)+",.git%2Fhooks%2Fx.json",
+		"100644,"+file(lease)+",note.md", "120000,"+file("/etc/passwd")+",link.json", "100755,"+file(lease)+",run.json", "100644,"+file("{")+",bad.json",
+		"100644,"+file(strings.Repeat(" ", format.MaxSmall)+lease)+",long.json", "100644,"+file(lease)+",deep/x.json", "100644,"+file(lease)+",%zz.json")
+	gitIn(t, a.p.Tree.Dir(), "push", "-qf", "origin", hostile+":refs/mailtree/claims")
+	level(t, a, b)
+	level(t, a, b)
+	if got := b.held(t); got != "Ann app, Eve lib" {
+		t.Errorf("held: %s", got)
+	}
+	if by := b.claims(t, "Bob", "lib/x"); by != "Eve" {
+		t.Errorf("held by %s", by)
+	}
+	if by := b.claims(t, "Bob", "doc"); by != "" {
+		t.Errorf("held by %s", by)
+	}
+	names := strings.Fields(gitIn(t, b.p.Tree.Dir(), "ls-tree", "--name-only", "refs/mailtree/claims"))
+	if len(names) != 4 || !slices.Contains(names, "README") {
+		t.Errorf("the list has %v", names)
+	}
+	for _, m := range []sharer{a, b} {
+		if got, _ := filepath.Glob(filepath.Join(m.Root(), "*out.json")); len(got) > 0 {
+			t.Error(got)
+		}
+	}
+
+	gitIn(t, a.p.Tree.Dir(), "push", "-qf", "origin", file("a list")+":refs/mailtree/claims")
+	b.send(t, "Bob", "Ann", "one")
+	for _, m := range []sharer{b, a} {
+		if _, err := m.p.SyncNow(t.Context()); err == nil {
+			t.Error("a list that cannot be read is no problem")
+		}
+	}
+	if got := a.subjects(t, "Ann"); fmt.Sprint(got) != "[one]" {
+		t.Errorf("Ann has %v", got)
+	}
+	if res, err := a.p.Box("Ann", format.Origin{}).Claim(t.Context(), claim.Request{Patterns: []string{"x"}}); !errors.Is(err, maildir.ErrUnavailable) {
+		t.Errorf("granted %+v, %v", res, err)
+	}
+	gitIn(t, a.p.Tree.Dir(), "push", "-q", "origin", ":refs/mailtree/claims")
+	level(t, a, b)
+	level(t, a, b)
+	if got := b.held(t); got != "Ann app, Bob doc" {
+		t.Errorf("held: %s", got)
+	}
+}
