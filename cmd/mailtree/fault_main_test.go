@@ -56,6 +56,9 @@ func longer(t *testing.T) {
 // faultEnv makes the test binary the fault program.
 const faultEnv = "MAILTREE_FAULT_PROGRAM"
 
+// faultClockEnv is how much the clock of the fault program is off.
+const faultClockEnv = "MAILTREE_FAULT_CLOCK"
+
 // init is how the test binary becomes the fault program, whatever its name: see faultServe.
 func init() {
 	if os.Getenv(faultEnv) != "" {
@@ -96,6 +99,13 @@ func faultServe() error {
 	defer stop()
 	f := &faultProgram{}
 	cfg.step = f.step
+	if off := os.Getenv(faultClockEnv); off != "" {
+		d, err := time.ParseDuration(off)
+		if err != nil {
+			return err
+		}
+		cfg.now = func() time.Time { return time.Now().Add(d) }
+	}
 	if f.app, err = openApp(ctx, cfg, cfg.logger(std), nil); err != nil {
 		return err
 	}

@@ -72,6 +72,7 @@ func TestFaultSteps(t *testing.T) {
 		{"undo a reply", oneAnswered, undoAnswer, lookUnanswered, 5, nothing, false},
 		{"redo a send", oneWithdrawn, onKnown("redo"), lookRestored, 5, nothing, false},
 		{"undo a deletion", oneDeleted, onKnown("undo"), lookRestored, 5, nothing, false},
+		{"claim on shared mail", onShared, claimStep, lookClaim, 1, nothing, false},
 		{"sync", pushed, syncStep, lookSynced, 4, nothing, false},
 		{"send by saving", sentBefore, saveStep, lookSent, 3, nothing, true},
 	} {

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir/claim"
+	"mailtree/maildir/tree"
+	"mailtree/mcp/mail"
+)
+
+// TestFaultClaims: an agent on each of three machines claims the same path at the same time, again and again.
+// The machines are killed and lose the shared repository meanwhile, and the clock of one is an hour off.
+// Exactly one agent gets each path, and in the end the claim files of all machines say so.
+func TestFaultClaims(t *testing.T) {
+	longer(t)
+	t.Parallel()
+	dir, contests := t.TempDir(), extent(0, 1000, 3000)
+	bare := filepath.Join(dir, "mail.git")
+	git := func(args ...string) {
+		t.Helper()
+		if out, err := exec.Command("git", args...).CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v: %s", args, err, out)
+		}
+	}
+	git("init", "-q", "--bare", "-b", "main", bare)
+	var all []*claimer
+	for i := range 3 {
+		home := filepath.Join(dir, strconv.Itoa(i))
+		if err := os.Mkdir(home, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		m := &claimer{daemon: newDaemon(t, filepath.Join(home, "store")), agent: fmt.Sprint("Agent", i)}
+		m.patient = true // claims are many
+		m.env = []string{"SYNC_INTERVAL=1s", faultClockEnv + "=" + []string{"0s", "0s", "1h"}[i]}
+		m.start()
+		if i > 0 {
+			m.must(m.verb("join", "project", faultKey, "url", bare))
+		}
+		m.must("", m.call("create_agent", map[string]string{"project_key": faultKey, "program": "p", "model": "m", "task_description": "t",
+			"name_hint": m.agent}, nil))
+		if i == 0 {
+			git("-C", m.tree(), "remote", "add", "origin", bare)
+		}
+		m.must(m.verb("sync", "project", faultKey))
+		all = append(all, m)
+	}
+
+	var winners []string
+	killed := 0
+	for n := range contests {
+		pattern := fmt.Sprintf("path%d/**", n)
+		if n%10 == 5 { // a partition: without HEAD it is no repository to Git
+			if err := os.Rename(bare+"/HEAD", bare+"/away"); err != nil {
+				t.Fatal(err)
+			}
+			time.AfterFunc(rand.N(500*time.Millisecond), func() { _ = os.Rename(bare+"/away", bare+"/HEAD") })
+		}
+		var asking sync.WaitGroup
+		for _, m := range all {
+			kill := rand.N(60) == 0
+			if kill {
+				killed++
+			}
+			asking.Go(func() { m.claim(pattern, kill) })
+		}
+		asking.Wait()
+		winner := ""
+		for _, m := range all {
+			if m.won {
+				winner += m.agent
+			}
+		}
+		for _, m := range all {
+			if !m.won && m.holder != winner {
+				t.Fatalf("contest %d: won by %q, and %s is told of %q", n, winner, m.agent, m.holder)
+			}
+		}
+		winners = append(winners, winner+" "+pattern)
+	}
+	for range 2 {
+		for _, m := range all {
+			m.must(m.verb("sync", "project", faultKey))
+		}
+	}
+	slices.Sort(winners)
+	for i, m := range all {
+		m.stop()
+		at, err := tree.Open(m.tree(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, bad, err := claim.Files(at, func(r *claim.Row) bool { return r.Live(time.Now()) })
+		at.Close()
+		var held []string
+		for _, f := range files {
+			held = append(held, f.Agent+" "+f.Pattern)
+		}
+		slices.Sort(held)
+		if err != nil || len(bad) > 0 || !slices.Equal(held, winners) {
+			t.Errorf("the files of machine %d say %d claims, and not the %d that were won (%v, %v)", i, len(held), len(winners), bad, err)
+		}
+		for _, p := range storetest.CheckEdited(t.Context(), m.store) {
+			t.Error(p)
+		}
+	}
+	t.Logf("%d contested claims on three machines, each won once; %d kills", contests, killed)
+}
+
+// claimer is one of the machines of TestFaultClaims.
+type claimer struct {
+	*daemon
+	agent  string
+	won    bool   // the last contest,
+	holder string // or who did
+}
+
+func (m *claimer) must(_ string, err error) {
+	m.t.Helper()
+	if err != nil {
+		m.t.Fatalf("%s: %v", m.agent, err)
+	}
+}
+
+// claim claims a pattern, again until there is an answer. With kill the server is killed meanwhile.
+func (m *claimer) claim(pattern string, kill bool) {
+	var res mail.Claimed
+	ask := func() error {
+		return m.call("claim_paths", map[string]any{"project_key": faultKey, "agent_name": m.agent, "paths": []string{pattern},
+			"ttl_seconds": 24 * 60 * 60}, &res)
+	}
+	killed := make(chan struct{})
+	if kill {
+		time.AfterFunc(rand.N(200*time.Millisecond), func() { m.kill(); close(killed) })
+	}
+	err := ask()
+	if kill {
+		<-killed
+		m.start()
+	}
+	for deadline := time.Now().Add(2 * time.Minute); err != nil; err = ask() {
+		if time.Now().After(deadline) {
+			m.t.Errorf("%s: %v", m.agent, err)
+			return
+		}
+		if !kill && !strings.Contains(err.Error(), "reached") {
+			m.t.Errorf("%s: %v", m.agent, err)
+		}
+	}
+	m.won, m.holder = len(res.Granted) == 1, ""
+	if len(res.Conflicts) > 0 {
+		m.holder = res.Conflicts[0].Holder
+	}
+}
+
+// onShared shares the mail with other machines, of which none has come yet.
+func onShared(s *steps) {
+	if _, err := os.Stat(s.bare()); err == nil {
+		return
+	}
+	s.git(".", "init", "-q", "--bare", "-b", "main", s.bare())
+	s.git(s.d.tree(), "remote", "add", "origin", s.bare())
+	_, err := s.d.verb("sync", "project", faultKey)
+	s.must(err)
+}
