@@ -33,41 +33,102 @@ func (h countingHistory) Push(ctx context.Context) error {
 	return err
 }
 
+func (h countingHistory) PushClaims(ctx context.Context, was, is string) error {
+	err := h.Log.PushClaims(ctx, was, is)
+	h.pushes.Add(1)
+	if errors.Is(err, history.ErrBehind) {
+		h.lost.Add(1)
+	}
+	return err
+}
+
+// counted opens n machines that share a mail through a bare repository, with an agent on each, and counts the
+// pushes from now on.
+func counted(b *testing.B, n int, interval time.Duration) (bare string, all []sharer, pushes, lost *atomic.Int64) {
+	b.Helper()
+	pushes, lost = new(atomic.Int64), new(atomic.Int64)
+	count := func(h history.Log) history.Log { return countingHistory{h, pushes, lost} }
+	bare = filepath.Join(b.TempDir(), "mail.git")
+	gitIn(b, b.TempDir(), "init", "-q", "--bare", "-b", "main", bare)
+	for i := range n {
+		m := sharer{Store: storetest.Open(b, storetest.Config{Sync: interval, History: count, NoCheck: true})}
+		var err error
+		if i == 0 {
+			if m.p, err = m.EnsureProject(b.Context(), shop); err == nil {
+				gitIn(b, m.p.Tree.Dir(), "remote", "add", "origin", bare)
+				err = m.p.SetSync(true)
+			}
+			m.now(b)
+		} else {
+			m.p, err = m.Join(b.Context(), bare, shop)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		m.register(b, fmt.Sprintf("Agent%d", i))
+		m.now(b)
+		all = append(all, m)
+	}
+	for _, m := range all {
+		m.now(b)
+	}
+	pushes.Store(0)
+	lost.Store(0)
+	return bare, all, pushes, lost
+}
+
+// BenchmarkSharedClaim has agents on several machines claim at the same time, each a path of its own, again and
+// again; it reports how long an agent waits for the answer. The ceiling is one git push of a tree that is ready.
+// docs/sync.md, "How many machines", has figures.
+func BenchmarkSharedClaim(b *testing.B) {
+	for _, n := range []int{1, 2, 3, 5, 10} {
+		b.Run(fmt.Sprintf("machines=%d", n), func(b *testing.B) {
+			_, all, pushes, lost := counted(b, n, time.Hour)
+			var mu sync.Mutex
+			var took []time.Duration
+			b.ResetTimer()
+			for k := range 10 * b.N {
+				var asking sync.WaitGroup
+				for i, m := range all {
+					asking.Go(func() {
+						began := time.Now()
+						if by := m.claims(b, fmt.Sprintf("Agent%d", i), fmt.Sprintf("path%d/%d", i, k)); by != "" {
+							b.Errorf("held by %s", by)
+						}
+						mu.Lock()
+						defer mu.Unlock()
+						took = append(took, time.Since(began))
+					})
+				}
+				asking.Wait()
+			}
+			b.StopTimer()
+			slices.Sort(took)
+			b.ReportMetric(took[len(took)/2].Seconds(), "s-p50")
+			b.ReportMetric(took[len(took)*95/100].Seconds(), "s-p95")
+			b.ReportMetric(float64(pushes.Load())/float64(len(took)), "pushes/claim")
+			b.ReportMetric(100*float64(lost.Load())/float64(pushes.Load()), "%-lost")
+		})
+	}
+	b.Run("ceiling", func(b *testing.B) {
+		_, all, _, _ := counted(b, 1, time.Hour)
+		dir := all[0].p.Tree.Dir()
+		tree := gitIn(b, dir, "rev-parse", "HEAD^{tree}")
+		began := time.Now()
+		for k := range 10 * b.N {
+			gitIn(b, dir, "push", "-q", "origin", fmt.Sprintf("%s:refs/ceiling/%d", tree, k))
+		}
+		b.ReportMetric(time.Since(began).Seconds()/float64(10*b.N), "s-p50")
+	})
+}
+
 // BenchmarkSync has machines share a mail through a bare repository on this machine. An agent on each writes
 // to one on the next, a message a second, for ten seconds for each of b.N; it reports how long a message
 // takes until it can be read there, with a look every second. docs/sync.md, "How many machines", has figures.
 func BenchmarkSync(b *testing.B) {
 	for _, n := range []int{2, 3, 5, 10} {
 		b.Run(fmt.Sprintf("machines=%d", n), func(b *testing.B) {
-			var pushes, lost atomic.Int64
-			count := func(h history.Log) history.Log { return countingHistory{h, &pushes, &lost} }
-			bare := filepath.Join(b.TempDir(), "mail.git")
-			gitIn(b, b.TempDir(), "init", "-q", "--bare", "-b", "main", bare)
-			var all []sharer
-			for i := range n {
-				m := sharer{Store: storetest.Open(b, storetest.Config{Sync: time.Second, History: count, NoCheck: true})}
-				var err error
-				if i == 0 {
-					if m.p, err = m.EnsureProject(b.Context(), shop); err == nil {
-						gitIn(b, m.p.Tree.Dir(), "remote", "add", "origin", bare)
-						err = m.p.SetSync(true)
-					}
-					m.now(b)
-				} else {
-					m.p, err = m.Join(b.Context(), bare, shop)
-				}
-				if err != nil {
-					b.Fatal(err)
-				}
-				m.register(b, fmt.Sprintf("Agent%d", i))
-				m.now(b)
-				all = append(all, m)
-			}
-			for _, m := range all {
-				m.now(b)
-			}
-			pushes.Store(0)
-			lost.Store(0)
+			_, all, pushes, lost := counted(b, n, time.Second)
 			var mu sync.Mutex
 			sent, took := map[string]time.Time{}, []time.Duration{}
 			changes := func(m sharer, agent string, stop <-chan struct{}) {
