@@ -45,6 +45,8 @@ func TestScripts(t *testing.T) {
 				return os.Geteuid() == 0, nil
 			case "fuse": // a file system can be mounted that does not answer
 				return canMountFUSE(t.TempDir()), nil
+			case "sshd":
+				return canSSHD(), nil
 			}
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
@@ -69,6 +71,7 @@ func TestScripts(t *testing.T) {
 			"tab":        cmdTab,
 			"terminal":   cmdTerminal,
 			"dns":        cmdDNS,
+			"sshd":       cmdSSHD,
 		},
 	})
 }
@@ -106,6 +109,9 @@ func setupScript(env *testscript.Env) error {
 	env.Values[serverKey{}] = s
 	t := env.T().(testing.TB)
 	env.Values[desktopKey{}] = &desktop{t: t, windows: map[string]*tmuxtest.Window{}}
+	ssh := &sshd{}
+	env.Values[sshdKey{}] = ssh
+	env.Defer(ssh.stop)
 	env.Defer(func() {
 		if s.cmd != nil { // so the invariants were not looked at; `stop` is testscript's own and skips the rest
 			t.Errorf("the script is over, but its server runs: end it with halt")
