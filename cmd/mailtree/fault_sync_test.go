@@ -94,7 +94,8 @@ func lookSynced(s *steps) int {
 func TestFaultSync(t *testing.T) {
 	longer(t)
 	t.Parallel()
-	dir, messages := t.TempDir(), extent(0, 200, 3300) // of each machine
+	const messages = 3400 // of each machine
+	dir := t.TempDir()
 	bare := filepath.Join(dir, "mail.git")
 	run := func(args ...string) string {
 		t.Helper()
@@ -131,11 +132,12 @@ func TestFaultSync(t *testing.T) {
 
 	ctx, end := context.WithCancel(t.Context())
 	var sending, beside sync.WaitGroup
+	cuts := 0
 	for i, m := range all {
 		sending.Go(func() { m.send(all[(i+1)%3].agent, all[(i+2)%3].agent) })
 	}
 	beside.Go(func() { // partitions: without HEAD it is no repository to Git
-		for ctx.Err() == nil {
+		for ; ctx.Err() == nil; cuts++ {
 			time.Sleep(rand.N(time.Second))
 			_ = os.Rename(bare+"/HEAD", bare+"/away")
 			time.Sleep(rand.N(time.Second))
@@ -145,6 +147,7 @@ func TestFaultSync(t *testing.T) {
 	sending.Wait()
 	end()
 	beside.Wait()
+	t.Logf("%d messages crossed, %d partitions", 3*messages, cuts)
 	for range 2 {
 		for _, m := range all {
 			m.must(m.verb("compare", "project", faultKey))
@@ -205,23 +208,33 @@ func (m *sharing) must(_ string, err error) {
 	}
 }
 
-// send sends the messages, in turn to the two others, while the server is killed again and again. A message
-// without an answer is sent again with its key.
+// send has clients send the messages, in turn to the two others, while the server is killed again and again. A
+// message without an answer is sent again with its key.
 func (m *sharing) send(to ...string) {
-	for n := 0; n < m.messages; {
+	const clients = 8
+	var sent [clients]int
+	for all := 0; all < m.messages; {
 		killed := make(chan struct{})
 		time.AfterFunc(300*time.Millisecond+rand.N(time.Second), func() { m.kill(); close(killed) })
-		var err error
-		for ; n < m.messages && err == nil; n++ {
-			body := fmt.Sprintf("%d of %s", n, m.agent)
-			err = m.call("send_message", message{From: m.agent, To: []string{to[n%2]}, CC: []string{}, BCC: []string{}, Subject: "s", Body: body,
-				Key: body, Project: faultKey}, nil)
-			if err != nil {
-				n--
-			}
-			time.Sleep(5 * time.Millisecond)
+		var sending sync.WaitGroup
+		for c := range clients {
+			sending.Go(func() {
+				for n := c + clients*sent[c]; n < m.messages; n += clients {
+					body := fmt.Sprintf("%d of %s", n, m.agent)
+					if m.call("send_message", message{From: m.agent, To: []string{to[n%2]}, CC: []string{}, BCC: []string{}, Subject: "s", Body: body,
+						Key: body, Project: faultKey}, nil) != nil {
+						return
+					}
+					sent[c]++
+				}
+			})
 		}
+		sending.Wait()
 		<-killed
 		m.start()
+		all = 0
+		for _, n := range sent {
+			all += n
+		}
 	}
 }
