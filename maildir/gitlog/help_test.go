@@ -35,7 +35,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// commitAndDie commits what is new at the path "late" and kills itself at a step.
+// commitAndDie commits what is new at the path "late", as an operation that merges the commit in the environment, and
+// kills itself at a step.
 func commitAndDie(dir, at string) {
 	l, err := Open(Config{Dir: dir, External: true})
 	if err != nil {
@@ -50,7 +51,9 @@ func commitAndDie(dir, at string) {
 			select {}
 		}
 	}
-	l.Record([]writer.Op{op("send", "A", "late", "late", "gone")}, nil)
+	late := op("send", "A", "late", "late", "gone")
+	late.Merges = os.Getenv("GITLOG_MERGES")
+	l.Record([]writer.Op{late}, nil)
 	if err := l.Flush(context.Background()); err != nil {
 		panic(err)
 	}

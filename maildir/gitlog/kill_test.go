@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,28 +21,40 @@ func TestKill(t *testing.T) {
 	t.Parallel()
 	for _, step := range steps {
 		for _, byHand := range []bool{false, true} {
-			name := step
-			if byHand {
-				name += ", lock removed by a person"
+			for _, forward := range []bool{false, true} {
+				name := step
+				if byHand {
+					name += ", lock removed by a person"
+				}
+				if forward {
+					name += ", to another machine's commit"
+				}
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					killAt(t, step, byHand, forward)
+				})
 			}
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				killAt(t, step, byHand)
-			})
 		}
 	}
 }
 
-func killAt(t *testing.T, step string, byHand bool) {
+// killAt kills a run that makes a commit, or moves the branch forward to one of another machine.
+func killAt(t *testing.T, step string, byHand, forward bool) {
 	tr := newTree(t, Config{})
 	tr.send("first", "first", "gone")
 	tr.flush()
 	tr.write("late", "late")
 	tr.check(os.Remove(tr.path("gone")))
+	again, theirs := op("send", "A", "late", "late", "gone"), ""
+	again.Recovered = true
+	if forward {
+		theirs = tr.elsewhere("late", "gone")
+		again.Merges = theirs
+	}
 	exe, err := os.Executable()
 	tr.check(err)
 	c := exec.Command(exe)
-	c.Env = append(os.Environ(), "GITLOG_DIR="+tr.dir, "GITLOG_KILL_AT="+step)
+	c.Env = append(os.Environ(), "GITLOG_DIR="+tr.dir, "GITLOG_KILL_AT="+step, "GITLOG_MERGES="+theirs)
 	out, err := c.CombinedOutput()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
@@ -66,15 +79,30 @@ func killAt(t *testing.T, step string, byHand bool) {
 	if moved && !(byHand && step == "index moved") {
 		tr.sound()
 	}
-	again := op("send", "A", "late", "late", "gone")
-	again.Recovered = true
 	tr.log.Record([]writer.Op{again}, nil)
 	tr.flush()
-	tr.equal("ids", strings.Join(tr.ids(), " "), "first late")
+	if forward {
+		tr.equal("HEAD", tr.git("rev-parse", "HEAD"), theirs)
+	} else {
+		tr.equal("ids", strings.Join(tr.ids(), " "), "first late")
+	}
 	tr.sound()
 	tr.write("hand", "x")
 	tr.git("add", "hand")
 	tr.git("commit", "-qm", "by hand")
 	tr.equal("files", tr.git("ls-files"), ".gitignore\nfirst\nhand\nlate")
 	tr.sound()
+}
+
+// elsewhere returns a commit that another machine has made on HEAD: it adds one file and removes the other.
+func (t *repoTree) elsewhere(added, removed string) string {
+	t.Helper()
+	dir := t.TempDir()
+	t.git("clone", "-q", ".", dir)
+	t.check(os.WriteFile(filepath.Join(dir, added), []byte(added), 0o600))
+	t.git("-C", dir, "rm", "-q", removed)
+	t.git("-C", dir, "add", added)
+	t.git("-C", dir, "commit", "-qm", "elsewhere")
+	t.git("fetch", "-q", "--no-write-fetch-head", dir)
+	return t.git("-C", dir, "rev-parse", "HEAD")
 }
