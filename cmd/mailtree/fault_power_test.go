@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -110,6 +111,92 @@ func TestFaultPowerSteps(t *testing.T) {
 	cut("popped")
 	d.check(s.ledger)
 	t.Logf("%d power cuts at %d steps: %s", cuts, at, s)
+}
+
+// TestFaultPowerSync cuts the power of a machine that merges what another has pushed: at every step of the writer, and at
+// any moment of a round. What was merged is whole or absent, and whole where the round was answered; the next round
+// brings the rest, whatever the cut has left of what was fetched.
+func TestFaultPowerSync(t *testing.T) {
+	longer(t)
+	t.Parallel()
+	needMounts(t, "mkfs.ext4")
+	disk := image(t, "128M")
+	dir := mount(t, "-o", lazy, disk)
+	d := newDaemon(t, filepath.Join(dir, "store"))
+	d.env = []string{"SYNC_INTERVAL=1h"}
+	d.start()
+	s, cuts, whole := &steps{load: newLoad(t, d)}, 0, 0
+	look := func(name string, answered bool) {
+		cuts++
+		t.Run(name, func(t *testing.T) { whole += s.afterPowerLoss(t, lastCopy(disk), answered) })
+	}
+	at := 0
+	for held := true; held && !t.Failed(); {
+		at += extent(5, 3, 1)
+		for _, names := range []bool{false, true} {
+			s.n++
+			_, _ = d.verb("sync", "project", faultKey) // fails, which pushed waits for
+			pushed(s)
+			_, err := d.verb("hold", "at", strconv.Itoa(at))
+			s.must(err)
+			answer := make(chan error, 1)
+			go func() { answer <- syncStep(s) }()
+			if held = d.held(answer); held {
+				if names {
+					writeNames(t, dir)
+				}
+				cutPower(t, d, s.load, disk)
+				look(fmt.Sprintf("step %d", at), false)
+				_, err := d.verb("go")
+				s.must(err)
+			}
+			s.must(<-answer)
+			_, err = d.verb("hold", "at", "0")
+			s.must(err)
+		}
+	}
+	for range extent(1, 6, 40) {
+		s.n++
+		_, _ = d.verb("sync", "project", faultKey)
+		pushed(s)
+		answer := make(chan error, 1)
+		go func() { answer <- syncStep(s) }()
+		time.Sleep(rand.N(150 * time.Millisecond))
+		cutPower(t, d, s.load, disk)
+		s.must(<-answer)
+		look("round", false)
+		cutPower(t, d, s.load, disk)
+		look("answered", true)
+	}
+	t.Logf("%d power cuts at %d steps and in rounds, after which the merge was there %d times", cuts, at, whole)
+}
+
+// afterPowerLoss starts a server on the copy, which merges what its store lacks. It returns 1 if that was nothing.
+func (s *steps) afterPowerLoss(t *testing.T, disk string, answered bool) (whole int) {
+	dir := mount(t, "-o", "loop", disk)
+	d := newDaemon(t, filepath.Join(dir, "store"))
+	d.env, d.patient = s.d.env, true
+	d.start()
+	after := &steps{load: &load{d: d}, old: s.old}
+	got := lookSynced(after)
+	if got != 4 && (got != 0 || answered) {
+		t.Errorf("%d of the 4 files of the other machine are there (answered: %v)", got, answered)
+	}
+	if _, err := os.Stat(s.bare() + "/away"); err == nil { // no writer is held in a round
+		s.reach(true)
+		defer s.reach(false)
+	}
+	_, err := d.verb("sync", "project", faultKey)
+	after.must(err)
+	if got := lookSynced(after); got != 4 {
+		t.Errorf("after a round %d of the 4 files of the other machine are there", got)
+	}
+	d.stop()
+	for _, p := range storetest.CheckEdited(t.Context(), d.store) {
+		t.Error(p)
+	}
+	unmount(t, dir)
+	return got / 4
 }
 
 // held waits until the writer waits; false when the call is answered before. The answer stays in
