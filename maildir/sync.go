@@ -51,6 +51,8 @@ type SyncState struct {
 	Level   time.Time `json:"level,omitzero"`   // when nothing was left to do last
 	Problem string    `json:"problem,omitempty"`
 	Since   time.Time `json:"since,omitzero"` // of Problem
+
+	Rewritten time.Time `json:"rewritten,omitzero"` // when the shared branch was seen last to lack commits that it had
 }
 
 // String describes what is wrong in a sentence; "" if nothing is.
@@ -256,7 +258,12 @@ func (p *Project) sync(ctx context.Context, fetch bool) (err error) {
 			}
 		}
 		if fetch {
-			if err := p.History.Fetch(ctx); err != nil {
+			rewritten, err := p.History.Fetch(ctx)
+			if rewritten {
+				p.shared.note(func(s *SyncState) { s.Rewritten = p.store.cfg.Now() })
+				p.Keeper.Log.Warn("somebody has rewritten the shared branch; what it lacks and is here is pushed again")
+			}
+			if err != nil {
 				_, _ = p.meet(ctx) // which notes what waits
 				return err
 			}

@@ -541,11 +541,17 @@ func TestSyncRewritten(t *testing.T) {
 	b.register(t, "Bob")
 	b.now(t)
 	level(t, a, b)
+	if !a.p.SyncState().Rewritten.IsZero() || b.p.SyncState().Rewritten.IsZero() {
+		t.Errorf("only the second machine saw the branch rewritten, not %v and %v", a.p.SyncState(), b.p.SyncState())
+	}
 	if got := a.subjects(t, "Ann"); fmt.Sprint(got) != "[one]" {
 		t.Errorf("Ann has %v", got)
 	}
 	gitIn(t, bare, "update-ref", "-d", "refs/heads/main")
 	level(t, a, b)
+	if a.p.SyncState().Rewritten.IsZero() {
+		t.Error("a machine did not see that the branch was gone")
+	}
 
 	other := filepath.Join(t.TempDir(), "other")
 	gitIn(t, t.TempDir(), "init", "-q", "-b", "main", other)

@@ -64,6 +64,7 @@ func showSync(d *deskWork, s *maildir.SyncState) error {
 		{Cells: []string{"to push", some(s.Ahead, "(commits)")}},
 		{Cells: []string{"to merge", some(s.Behind, "(commits)")}},
 		{Cells: []string{"left out", some(s.Stay, "(links, programs, odd names: they stay on their machine)")}},
+		{Cells: []string{"rewritten", d.seen(stamp(s.Rewritten))}},
 		{Cells: []string{"wrong", cli.Line(s.Problem)}},
 		{Cells: []string{"since", d.seen(stamp(s.Since))}},
 	}

@@ -38,11 +38,7 @@ func (p *plan) forward(b batch) (hash, error) {
 	if err != nil || len(commits) == 0 {
 		return p.base, err
 	}
-	_, err = p.repo.run(nil, nil, "merge-base", "--is-ancestor", p.base.String(), commits[0])
-	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == 1 {
-		return p.base, nil
-	}
-	if err != nil {
+	if follows, err := p.repo.follows(plumbing.NewHash(commits[0]), p.base); err != nil || !follows {
 		return p.base, err
 	}
 	same, n := true, 0
@@ -56,4 +52,13 @@ func (p *plan) forward(b batch) (hash, error) {
 		return p.base, err
 	}
 	return plumbing.NewHash(commits[0]), nil
+}
+
+// follows reports whether a commit has an older one among its ancestors, or is that commit.
+func (r *repository) follows(commit, older hash) (bool, error) {
+	_, err := r.run(nil, nil, "merge-base", "--is-ancestor", older.String(), commit.String())
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == 1 {
+		return false, nil
+	}
+	return err == nil, err
 }

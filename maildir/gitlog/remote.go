@@ -141,30 +141,36 @@ func (l *Log) reach(ctx context.Context) (repo *repository, program string, err 
 }
 
 // Fetch implements history.Remote.
-func (l *Log) Fetch(ctx context.Context) error {
+func (l *Log) Fetch(ctx context.Context) (rewritten bool, err error) {
 	repo, at, program, err := l.remote(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	before, err := repo.ownRef(remoteRef)
 	if err == nil {
 		_, err = repo.ownRef(claimsRef)
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	if err = repo.fetch(program, at.branch, true); lacks(err, claimsRef) {
 		if err = repo.setRef(claimsRef, hash{}); err == nil {
 			err = repo.fetch(program, at.branch, false)
 		}
 	}
-	if now, _ := repo.ref(remoteRef); now != before {
-		l.grow(packWeight)
-	}
 	if lacks(err, at.branch) { // the shared repository is empty
-		return repo.setRef(remoteRef, hash{})
+		return !before.IsZero(), repo.setRef(remoteRef, hash{})
 	}
-	return err
+	now, _ := repo.ref(remoteRef)
+	if now == before {
+		return false, err
+	}
+	l.grow(packWeight)
+	if err == nil && !before.IsZero() {
+		rewritten, err = repo.follows(now, before)
+		rewritten = !rewritten && err == nil
+	}
+	return rewritten, err
 }
 
 // lacks reports whether git fetch says that the other repository lacks a ref.

@@ -55,7 +55,7 @@ func TestRemoteConfiguration(t *testing.T) {
 		"ext::sh -c touch% " + ran:       "'ext' not allowed",
 	} {
 		git("remote", "set-url", "origin", url)
-		if err := l.Fetch(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := l.Fetch(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("fetch from %s: %v, not %q", url, err, want)
 		}
 	}
