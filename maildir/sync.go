@@ -421,7 +421,7 @@ func (p *Project) readTheirs(ctx context.Context, changes []merge.Change) (some 
 			}
 			if c.Is.Mode != 0 {
 				if f.data, err = read(c.Is.Hash); err != nil {
-					return err
+					return fmt.Errorf("%s: %w", format.Printable(c.Path), err)
 				}
 			}
 			bytes += len(f.data)

@@ -287,6 +287,7 @@ type talk struct {
 	cmd  *exec.Cmd
 	ask  io.WriteCloser
 	tell *bufio.Reader
+	out  io.Closer // of tell
 }
 
 // startTalk starts the program.
@@ -302,14 +303,15 @@ func startTalk(c *exec.Cmd) (t talk, err error) {
 	if err != nil {
 		return talk{}, err
 	}
-	t.tell = bufio.NewReaderSize(out, 64<<10)
+	t.tell, t.out = bufio.NewReaderSize(out, 64<<10), out
 	return t, nil
 }
 
-// hangUp ends the program.
+// hangUp ends the program, also one that is still writing an answer.
 func (t *talk) hangUp() (err error) {
 	if t.cmd != nil {
 		t.ask.Close()
+		t.out.Close()
 		err = t.cmd.Wait()
 		*t = talk{}
 	}

@@ -1,11 +1,13 @@
 package gitlog
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestRemoteConfiguration: fetch and push use the user's ssh command, and run no hook; no helper that an
@@ -74,5 +76,25 @@ func TestWithoutPassword(t *testing.T) {
 		if got := withoutPassword(text); got != want {
 			t.Errorf("%q, not %q", got, want)
 		}
+	}
+}
+
+// TestBlobsTooLarge: a file of zeros, which is far smaller in the pack of a hostile machine, is refused at once. Git is
+// still writing it then.
+func TestBlobsTooLarge(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{})
+	zeros := filepath.Join(t.TempDir(), "zeros")
+	tr.check(os.WriteFile(zeros, nil, 0o600))
+	tr.check(os.Truncate(zeros, maxObject+1))
+	blob := tr.git("hash-object", "-w", zeros)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	err := tr.log.Blobs(ctx, func(read func(string) ([]byte, error)) error {
+		_, err := read(blob)
+		return err
+	})
+	if err == nil || !strings.Contains(err.Error(), "268435457 bytes") || ctx.Err() != nil {
+		t.Errorf("%v, %v", err, ctx.Err())
 	}
 }
