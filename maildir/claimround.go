@@ -446,7 +446,7 @@ func (r *claimRound) followList(g *writer.Group, tx *writer.Tx) error {
 			ended = append(ended, f)
 		}
 	}
-	tx.Summary = fmt.Sprintf("claims of other machines: %d are new, %d have ended", n, len(ended))
+	tx.Summary = fmt.Sprintf("claims of other machines: %d new, %d ended", n, len(ended))
 	return r.p.planRelease(g, tx, ended, format.FormatMark(g.Now))
 }
 
