@@ -14,8 +14,8 @@ import (
 
 // agentColumns are an agent's row and the time of its last activity: the newest of its messages,
 // marks, claims and its inception.
-const agentColumns = "a.name, a.profile, a.program, a.model, a.task, a.inception, a.status, a.total, a.unread, a.archived, a.sent, " +
-	lastActive
+const agentColumns = "a.name, a.profile, a.program, a.model, a.task, a.inception, a.machine, a.status, a.total, a.unread, a.archived, " +
+	"a.sent, " + lastActive
 
 const lastActive = `(SELECT max(at) FROM (
 		SELECT a.inception AS at
@@ -25,12 +25,12 @@ const lastActive = `(SELECT max(at) FROM (
 		UNION ALL SELECT (SELECT max(c.created) FROM claims c WHERE c.pid = a.pid AND c.agent = a.name)))`
 
 // shortColumns are agentColumns with program, model, task and the last activity left empty.
-const shortColumns = "a.name, a.profile, '', '', '', a.inception, a.status, a.total, a.unread, a.archived, a.sent, NULL"
+const shortColumns = "a.name, a.profile, '', '', '', a.inception, a.machine, a.status, a.total, a.unread, a.archived, a.sent, NULL"
 
 func (x *Index) agents(ctx context.Context, columns, text string, args ...any) ([]index.AgentRow, error) {
 	return list(ctx, x, "SELECT "+columns+" FROM agents a WHERE "+text, args, func(scan scanner, r *index.AgentRow) error {
-		return scan(&r.Name, &r.HasProfile, &r.Program, &r.Model, &r.Task, instant{&r.Inception}, &r.Status, &r.Total, &r.Unread,
-			&r.Archived, &r.Sent, instant{&r.LastActive})
+		return scan(&r.Name, &r.HasProfile, &r.Program, &r.Model, &r.Task, instant{&r.Inception}, &r.Machine, &r.Status, &r.Total,
+			&r.Unread, &r.Archived, &r.Sent, instant{&r.LastActive})
 	})
 }
 

@@ -23,7 +23,8 @@
 //	            of its own), at NULL (a mark's time, µs), fact "cc" (inbox: kind of the delivery;
 //	            outbox: the bcc names)
 //	agents      aid 3, pid 1, name "BlueLake", files 29 (that make it exist), total 20, unread
-//	            4, archived 2 (of the total), sent 9, profile 1, program, model, task, inception (µs), status "work"
+//	            4, archived 2 (of the total), sent 9, profile 1, program, model, task, inception (µs),
+//	            machine "1f2e…", status "work"
 //	messages    row 4066…, pid 1, id "msg_…", thread "TKT-123", sender "GreenCastle", tos "BlueLake
 //	            Ann", ccs "", created (µs), importance "high", ack 1, in_reply_to, message_id, key, auth, door, rest (what
 //	            else the header says, as JSON), digest, fol 4 (the folder of the file with its

@@ -238,10 +238,10 @@ func (w *writer) deleteProblems(pid int64, paths []string) error {
 
 func (w *writer) setProfile(aid int64, p *format.Profile) error {
 	if p == nil {
-		return w.do("UPDATE agents SET profile = 0, program = '', model = '', task = '', inception = NULL WHERE aid = ?", aid)
+		return w.do("UPDATE agents SET profile = 0, program = '', model = '', task = '', inception = NULL, machine = '' WHERE aid = ?", aid)
 	}
-	return w.do("UPDATE agents SET profile = 1, program = ?, model = ?, task = ?, inception = ? WHERE aid = ?",
-		p.Program, p.Model, p.Task, micros(p.Inception), aid)
+	return w.do("UPDATE agents SET profile = 1, program = ?, model = ?, task = ?, inception = ?, machine = ? WHERE aid = ?",
+		p.Program, p.Model, p.Task, micros(p.Inception), p.Machine, aid)
 }
 
 func (w *writer) setStatus(aid int64, status string) error {

@@ -46,6 +46,7 @@ CREATE TABLE agents (
   model     TEXT NOT NULL DEFAULT '',
   task      TEXT NOT NULL DEFAULT '',
   inception INTEGER,
+  machine   TEXT NOT NULL DEFAULT '',
   status    TEXT NOT NULL DEFAULT '',
   UNIQUE (pid, name)
 );

@@ -31,7 +31,7 @@ func (p *Project) Box(agent string, origin format.Origin) *Box { return &Box{p, 
 // perform writes an operation of the agent and notes that the agent was active.
 func (b *Box) perform(ctx context.Context, tx *writer.Tx) error {
 	defer b.p.noteSeen(ctx, b.agent)
-	return b.p.Writer.Do(ctx, tx)
+	return b.p.act(ctx, tx)
 }
 
 // OpenBox is a mailbox that a caller may use: its verbs do not check the caller again. It is safe for

@@ -210,5 +210,5 @@ func openEntry(m *index.MessageRow) func(*history.Entry) bool {
 	}
 }
 
-// errEnough ends a walk of the history that has found enough.
+// errEnough ends a walk that has found enough.
 var errEnough = errors.New("enough")

@@ -124,7 +124,7 @@ func (p *Project) CreateMailbox(ctx context.Context, name string, by Caller) (*M
 		if err := p.store.mayOwnMore(g.Ctx, by); err != nil {
 			return err
 		}
-		tx.Create(format.ProfilePath(name), format.FormatProfile(format.Profile{Name: name, Inception: g.Now}))
+		tx.Create(format.ProfilePath(name), format.FormatProfile(format.Profile{Name: name, Inception: g.Now, Machine: p.store.machine()}))
 		return p.give(name, by.UID)
 	}
 	p.store.naming.Lock() // or two projects would get mailboxes with one address

@@ -70,7 +70,7 @@ func (b *Box) popOnce(ctx context.Context, room *index.Room) (*index.Delivery, e
 		tx.Create(format.ReadMark(d.CopyPath), format.FormatMark(g.Now))
 		return nil
 	}
-	if err := b.p.Writer.Do(ctx, tx); err != nil {
+	if err := b.p.act(ctx, tx); err != nil {
 		return nil, err
 	}
 	return got, nil

@@ -44,7 +44,7 @@ func (p *Project) SetPresence(ctx context.Context, agent, status string) error {
 		return g.Replace(tx, format.StatusPath(agent), []byte(status+"\n"))
 	}
 	defer p.noteSeen(ctx, agent)
-	return p.Writer.Do(ctx, tx)
+	return p.act(ctx, tx)
 }
 
 // noteStatus has those whose status is not ready any more told anew, once they are ready again, of what

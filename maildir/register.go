@@ -76,7 +76,8 @@ func (p *Project) register(ctx context.Context, r Registration, name string) (ma
 			return err
 		}
 		made = &Registered{}
-		made.Profile = format.Profile{Name: name, Program: r.Program, Model: r.Model, Task: r.Task, Inception: g.Now.Truncate(time.Microsecond)}
+		made.Profile = format.Profile{Name: name, Program: r.Program, Model: r.Model, Task: r.Task, Inception: g.Now.Truncate(time.Microsecond),
+			Machine: p.store.machine()}
 		tx.Create(format.ProfilePath(name), format.FormatProfile(made.Profile))
 		return nil
 	}
@@ -147,6 +148,7 @@ func (p *Project) EnsureAgent(ctx context.Context, name string, r Registration) 
 			Model:     r.Model,
 			Task:      r.Task,
 			Inception: g.Now,
+			Machine:   p.store.machine(),
 		}))
 		return nil
 	}
@@ -192,6 +194,14 @@ func (p *Project) freeName(ctx context.Context, hint string) (name string, note 
 				What: refusal.Note("The name {=other} is taken, so a new one was made. If {=other} is you from an earlier session, simply " +
 					"use it: an identity needs no second registration."),
 				Other: holder,
+			}
+			row, err := p.store.index.Agent(ctx, p.Slug, holder)
+			if err != nil {
+				return "", nil, err
+			}
+			if row != nil && p.elsewhere(row) {
+				note.What = refusal.Note("The name {=other} is that of an agent of the machine {why}, so a new one was made.")
+				note.Why = format.Quote(p.machineName(row.Machine))
 			}
 		default:
 			if clean != hint {

@@ -152,7 +152,7 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 		return p.planQueue(g, tx, &sent.Message)
 	}
 	defer p.noteSeen(ctx, d.from)
-	if err := p.Writer.Do(ctx, tx); err != nil {
+	if err := p.act(ctx, tx); err != nil {
 		return nil, err
 	}
 	return sent, nil

@@ -1,6 +1,7 @@
 package maildir
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -58,11 +59,14 @@ func (p *Project) BeginSession(ctx context.Context, v Visit) (agent string, err 
 func (p *Project) agentOf(ctx context.Context, v Visit) (string, error) {
 	as := Registration{Program: v.Client, Model: v.Model}
 	if v.Agent != "" {
-		return v.Agent, p.EnsureAgent(ctx, v.Agent, as)
+		return v.Agent, cmp.Or(p.EnsureAgent(ctx, v.Agent, as), p.needOurs(ctx, v.Agent))
 	}
 	for _, name := range p.seats.Names(v.SessionKey, v.Dir) {
-		if ok, err := p.hasAgent(ctx, name); ok || err != nil {
-			return name, err
+		switch ok, err := p.hasAgent(ctx, name); {
+		case err != nil:
+			return "", err
+		case ok && p.needOurs(ctx, name) == nil:
+			return name, nil
 		}
 	}
 	made, err := p.Register(ctx, as)

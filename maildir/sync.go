@@ -227,7 +227,7 @@ func (p *Project) syncRound(ctx context.Context, do func(context.Context) error)
 // once a person there trusts it. It returns the errors of the writer.
 func (p *Project) publishKey(ctx context.Context) error {
 	public := p.store.key.Public().(ed25519.PublicKey)
-	path := format.MachinePath(format.KeyID(public))
+	path := format.MachinePath(p.store.machine())
 	if there, err := p.Tree.Exists(path); there || err != nil {
 		return err
 	}
@@ -321,8 +321,12 @@ var errFilesMoved = errors.New("files of the mail were changed here and are not 
 // be pushed, no commit is made either: else machines that keep different claims would merge each other for
 // ever. It returns errFilesMoved, and errors of the history and of the writer.
 func (p *Project) mergeTheirs(ctx context.Context, m *history.Meeting) error {
+	named, err := p.settleNames(ctx, m)
+	if err != nil {
+		return err
+	}
 	later := laterOf(ctx, p.History, m)
-	changes, stay := merge.Merge(m.Files, later.theirs)
+	changes, stay := merge.Merge(m.Files, func(path string) bool { return named[path] || later.theirs(path) })
 	if later.err != nil {
 		return later.err
 	}

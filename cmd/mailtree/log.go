@@ -93,6 +93,7 @@ var deeds = map[string]string{
 	"claim":             "claimed",
 	"renew":             "renewed",
 	"register":          "registered",
+	"rename":            "renamed",
 	maildir.VerbAmend:   "edited",
 	history.VerbEdit:    "edited",
 	history.VerbCommit:  "committed",

@@ -268,6 +268,12 @@ func AttachmentPath(sum, ext string) string {
 // MachinePath returns the path of the public key that a machine publishes, by the key's id.
 func MachinePath(keyID string) string { return MachinesDir + "/" + keyID + ".key" }
 
+// MachineOfKey returns the id of the key in a path of MachinePath. It reports false for any other path.
+func MachineOfKey(p string) (keyID string, is bool) {
+	keyID, is = strings.CutSuffix(path.Base(p), ".key")
+	return keyID, is && MachinePath(keyID) == p
+}
+
 // AttachmentSum returns the SHA-1, in hex, in the path of an attachment; "" for any other path.
 func AttachmentSum(p string) string {
 	base := path.Base(p)

@@ -16,6 +16,7 @@ type Profile struct {
 	Model     string    `json:"model"`
 	Task      string    `json:"task"`
 	Inception time.Time `json:"inception"`
+	Machine   string    `json:"machine"` // id of the key of the machine that the agent belongs to; "": of none
 }
 
 // MaxSmall is the size limit in bytes of every small file of the tree: profiles, claims, marks, status.
@@ -28,7 +29,8 @@ func ParseProfile(name string, data []byte) (Profile, error) {
 	if err != nil {
 		return Profile{Name: name}, err
 	}
-	p := Profile{Name: name, Program: o.text("program"), Model: o.text("model"), Task: o.text("task"), Inception: o.time("inception")}
+	p := Profile{Name: name, Program: o.text("program"), Model: o.text("model"), Task: o.text("task"), Inception: o.time("inception"),
+		Machine: o.text("machine")}
 	o.text("name") // only checks the type: a renamed folder changes the name
 	return p, o.err
 }
@@ -49,7 +51,8 @@ func FormatProfile(p Profile) []byte {
 		Model     string `json:"model"`
 		Task      string `json:"task"`
 		Inception string `json:"inception"`
-	}{p.Name, p.Program, p.Model, p.Task, FormatTime(p.Inception)}, "", "  ")
+		Machine   string `json:"machine,omitempty"`
+	}{p.Name, p.Program, p.Model, p.Task, FormatTime(p.Inception), p.Machine}, "", "  ")
 	if err != nil {
 		panic(err) // strings only
 	}

@@ -167,6 +167,18 @@ func (l *List) DeleteMailbox(project, mailbox string) error {
 	})
 }
 
+// Move gives the hooks of a mailbox to another one. They run for nothing that is older than now.
+func (l *List) Move(project, from, to string, now time.Time) error {
+	return l.change(func(all []Hook) ([]Hook, error) {
+		for i := range all {
+			if h := &all[i]; h.Project == project && h.Mailbox == from {
+				h.Mailbox, h.Created = to, now
+			}
+		}
+		return all, nil
+	})
+}
+
 // Present is the current state of the clock and of the feed of changes.
 type Present struct {
 	Now    time.Time

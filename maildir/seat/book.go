@@ -249,6 +249,23 @@ func (b *Book) Tell(seen *Seat, unread []Unread, more bool) (fresh []Unread, old
 	return fresh, older, ok
 }
 
+// Rename gives an agent another name, under which it is introduced to its sessions anew.
+func (b *Book) Rename(from, to string) {
+	b.mu.Lock()
+	for k, s := range b.load() {
+		if s.Agent != from {
+			continue
+		}
+		if s.Agent, s.Introduced = to, false; k.IsWindow() {
+			b.drop(k)
+			s.Key = WindowOf(to)
+		}
+		b.save(s)
+	}
+	b.mu.Unlock()
+	b.Write()
+}
+
 // NoteWake records the last attempt to wake the agent of a seat.
 func (b *Book) NoteWake(k Key, w Wake) {
 	w.At = b.now()

@@ -1,0 +1,323 @@
+package maildir_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+	"mailtree/maildir/claim"
+	"mailtree/maildir/format"
+	"mailtree/maildir/index"
+)
+
+// agents returns the names of all agents.
+func (m sharer) agents(t testing.TB) (names []string) {
+	t.Helper()
+	rows, err := m.p.Agents(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range rows {
+		names = append(names, rows[i].Name)
+	}
+	return names
+}
+
+// other returns the one name besides those given.
+func other(t testing.TB, names []string, known ...string) string {
+	t.Helper()
+	left := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return slices.Contains(known, n) })
+	if len(left) != 1 {
+		t.Fatalf("agents %v, besides %v: want one", names, known)
+	}
+	return left[0]
+}
+
+// TestNamesakes: two machines make agents of one name while they are apart. The first keeps it, whoever pushes first, and
+// whichever machine merges in between.
+func TestNamesakes(t *testing.T) {
+	t.Parallel()
+	for _, firstPushes := range []bool{true, false} {
+		t.Run(fmt.Sprintf("the first pushes first: %v", firstPushes), func(t *testing.T) {
+			t.Parallel()
+			_, all := shared(t, 3, time.Hour)
+			a, b, c := all[0], all[1], all[2]
+			for i, m := range all {
+				m.register(t, []string{"Ann", "Bob", "Cid"}[i])
+			}
+			level(t, a, b, c)
+			a.register(t, "Blue")
+			b.register(t, "Blue") // later
+			a.send(t, "Ann", "Blue", "to Blue of a")
+			b.send(t, "Bob", "Blue", "to Blue of b")
+			a.send(t, "Blue", "Ann", "from Blue of a")
+			b.send(t, "Blue", "Bob", "from Blue of b")
+			if _, err := b.p.Box("Blue", format.Origin{}).Claim(t.Context(), claim.Request{Patterns: []string{"src/**"}}); err != nil {
+				t.Fatal(err)
+			}
+			key := maildir.SessionKey{Client: "claude", ID: "s1"}
+			if name, err := b.p.BeginSession(t.Context(), maildir.Visit{SessionKey: key, Agent: "Blue"}); err != nil || name != "Blue" {
+				t.Fatalf("%s, %v", name, err)
+			}
+			order := []sharer{a, c, b, c}
+			if !firstPushes {
+				order = []sharer{b, c, a, c}
+			}
+			order[0].now(t)
+			order[1].now(t)
+			c.send(t, "Cid", "Blue", "from c") // to the one that c knows
+			c.now(t)
+			order[2].now(t)
+			if got := a.subjects(t, "Blue"); !firstPushes && fmt.Sprint(got) != "[to Blue of a]" { // b has not met a yet
+				t.Errorf("Blue has %v", got)
+			}
+			order[3].now(t)
+			level(t, a, b, c)
+
+			second := other(t, a.agents(t), "Ann", "Bob", "Cid", "Blue")
+			if !strings.HasPrefix(second, "Blue-") {
+				t.Errorf("it is %s", second)
+			}
+			ofFirst, ofSecond := []string{"to Blue of a"}, []string{"to Blue of b"}
+			if firstPushes {
+				ofFirst = append(ofFirst, "from c")
+			} else {
+				ofSecond = append(ofSecond, "from c")
+			}
+			for _, m := range all {
+				told := func(got []string) []string {
+					n := len(got)
+					got = slices.DeleteFunc(got, func(s string) bool { return strings.HasPrefix(s, "Two agents were called Blue") })
+					if n-len(got) != 1 {
+						t.Errorf("told %d times", n-len(got))
+					}
+					return got
+				}
+				if got := told(m.subjects(t, "Blue")); fmt.Sprint(got) != fmt.Sprint(ofFirst) {
+					t.Errorf("Blue has %v, want %v", got, ofFirst)
+				}
+				if got := told(m.subjects(t, second)); fmt.Sprint(got) != fmt.Sprint(ofSecond) {
+					t.Errorf("%s has %v, want %v", second, got, ofSecond)
+				}
+				if bad, err := m.Problems(t.Context(), m.p.Slug, 10); len(bad) > 0 || err != nil {
+					t.Errorf("problems %v, %v", bad, err)
+				}
+			}
+
+			// what belonged to the agent has gone along
+			live, err := b.p.Claims(t.Context(), false)
+			if err != nil || len(live) != 1 || live[0].Agent != second || live[0].Pattern != "src/**" {
+				t.Errorf("claims %+v, %v", live, err)
+			}
+			if s, ok := b.p.Session(key); !ok || s.Agent != second || s.Introduced {
+				t.Errorf("session %+v", s)
+			}
+			if name, err := b.p.BeginSession(t.Context(), maildir.Visit{SessionKey: key}); err != nil || name != second {
+				t.Errorf("the session goes on as %s, %v", name, err)
+			}
+			page, err := b.p.Box(second, format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, false, maildir.Waiting{})
+			if err != nil || len(page.Messages) == 0 {
+				t.Fatal(err)
+			}
+			id := page.Messages[len(page.Messages)-1].ID
+			if _, err := b.p.Box(second, format.Origin{}).Reply(t.Context(), id, maildir.Draft{Body: "I am another."}); err != nil {
+				t.Error(err)
+			}
+
+			// each acts on its own machine only
+			if _, err := b.p.Box("Blue", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Bob"}, Body: "x"}); err == nil ||
+				!strings.Contains(err.Error(), "act as \""+second) {
+				t.Errorf("Blue acts on another machine: %v", err)
+			}
+			a.send(t, "Blue", "Ann", "it goes on")
+			b.send(t, second, "Blue", "hello")
+			level(t, a, b, c)
+			if got := a.subjects(t, "Blue"); !slices.Contains(got, "hello") {
+				t.Errorf("Blue has %v", got)
+			}
+		})
+	}
+}
+
+// TestNamesakesInterrupted: what a renaming has left undone is done by the next round, also after a restart.
+func TestNamesakesInterrupted(t *testing.T) {
+	t.Parallel()
+	bare, all := shared(t, 1, time.Hour)
+	a := all[0]
+	var fails atomic.Value
+	fails.Store("")
+	config := storetest.Config{Root: t.TempDir(), Sync: time.Hour, Fail: func(path string) error {
+		if path == fails.Load() {
+			return syscall.EIO
+		}
+		return nil
+	}}
+	b := sharer{Store: storetest.Open(t, config)}
+	var err error
+	if b.p, err = b.Join(t.Context(), bare, "/abs/path/b/shop"); err != nil {
+		t.Fatal(err)
+	}
+	a.register(t, "Blue")
+	b.register(t, "Blue")
+	b.send(t, "Blue", "Blue", "one")
+	dir := filepath.Join(b.p.Tree.Dir(), "agents", "Blue")
+	const notes = 1200
+	if err := os.Mkdir(filepath.Join(dir, "notes"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for i := range notes {
+		if err := os.WriteFile(filepath.Join(dir, "notes", fmt.Sprintf("%04d.txt", i)), []byte(fmt.Sprint(i)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.p.Rescan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.now(t)
+	moves := []int{511, 1023} // with one message before
+	for i, path := range []string{"notes/0600.txt", "notes/1199.txt"} {
+		fails.Store("")
+		b.Stop()
+		fails.Store("agents/Blue/" + path) // before the round that a start makes
+		b.Store = storetest.Open(t, config)
+		if b.p, err = b.Project(t.Context(), "/abs/path/b/shop"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.p.SyncNow(t.Context()); err == nil {
+			t.Errorf("%s cannot be read, and nobody says so", path)
+		}
+		moved, err := filepath.Glob(filepath.Join(b.p.Tree.Dir(), "agents", "Blue-*", "notes", "*.txt"))
+		if err != nil || len(moved) != moves[i] {
+			t.Errorf("%s cannot be read: moved %d files, %v", path, len(moved), err)
+		}
+	}
+	fails.Store("")
+	level(t, a, b)
+	second := other(t, b.agents(t), "Blue")
+	for _, m := range []sharer{a, b} {
+		if n, err := filepath.Glob(filepath.Join(m.p.Tree.Dir(), "agents", second, "notes", "*.txt")); err != nil || len(n) != notes {
+			t.Errorf("%d notes, %v", len(n), err)
+		}
+		if n, err := filepath.Glob(filepath.Join(m.p.Tree.Dir(), "agents", "Blue", "notes", "*")); err != nil || len(n) > 0 {
+			t.Errorf("left behind: %v, %v", n, err)
+		}
+		if got := m.subjects(t, second); len(got) != 2 || got[0] != "one" {
+			t.Errorf("%s has %v", second, got)
+		}
+		if got := m.subjects(t, "Blue"); len(got) != 1 {
+			t.Errorf("Blue has %v", got)
+		}
+	}
+}
+
+// TestNamesakesPeople: a person is one person on all machines, and keeps the name.
+func TestNamesakesPeople(t *testing.T) {
+	t.Parallel()
+	_, all := shared(t, 2, time.Hour)
+	a, b := all[0], all[1]
+	a.register(t, "Eve")
+	for _, m := range all {
+		if _, _, err := m.p.Person(t.Context(), "Ada"); err != nil {
+			t.Fatal(err)
+		}
+		m.send(t, "Ada", "Ada", "from one of two")
+	}
+	if _, _, err := b.p.Person(t.Context(), "Eve"); err != nil { // later, but a person
+		t.Fatal(err)
+	}
+	b.send(t, "Eve", "Ada", "from Eve")
+	level(t, a, b)
+	second := other(t, a.agents(t), "Ada", "Eve")
+	if !strings.HasPrefix(second, "Eve-") {
+		t.Errorf("it is %s", second)
+	}
+	for _, m := range all {
+		if got := m.subjects(t, "Ada"); len(got) != 3 {
+			t.Errorf("Ada has %v", got)
+		}
+		m.send(t, "Ada", "Eve", "I am here, too")
+		m.send(t, "Eve", "Ada", "and I")
+	}
+}
+
+// TestBelongs: a program acts only as agents of its own machine, and a person as everybody.
+func TestBelongs(t *testing.T) {
+	t.Parallel()
+	a, b := sharedByTwo(t)
+	box := b.p.Box("Ann", format.Origin{})
+	toBob := maildir.Draft{To: []string{"Bob"}, Body: "text"}
+	refused := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, maildir.ErrConflict) || !strings.Contains(err.Error(), "belongs to the machine") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	_, err := box.Send(t.Context(), toBob)
+	refused("send", err)
+	_, err = box.Claim(t.Context(), claim.Request{Patterns: []string{"x"}})
+	refused("claim", err)
+	_, err = box.Pop(t.Context())
+	refused("pop", err)
+	refused("presence", b.p.SetPresence(t.Context(), "Ann", format.Ready))
+	key := maildir.SessionKey{Client: "claude", ID: "s1"}
+	_, err = b.p.BeginSession(t.Context(), maildir.Visit{SessionKey: key, Agent: "Ann"})
+	refused("session", err)
+	made, err := b.p.Register(t.Context(), maildir.Registration{NameHint: "Ann"})
+	if err != nil || made.Name == "Ann" || !strings.Contains(made.Note.Error(), "of the machine") {
+		t.Errorf("registered %+v, %v", made, err)
+	}
+	for _, door := range []string{format.DoorPage, format.DoorCLI} {
+		if _, err := box.Send(format.Through(t.Context(), door), toBob); err != nil {
+			t.Errorf("%s: %v", door, err)
+		}
+	}
+	if got := b.subjects(t, "Ann"); len(got) != 0 { // everybody may look
+		t.Errorf("Ann has %v", got)
+	}
+
+	// a saved file is sent on the machine of its agent
+	file := filepath.Join(b.p.Tree.Dir(), "agents", "Ann", "outbox", "hello.md")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("---json\n{\"to\": [\"Bob\"]}\n---\n\nHello\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if got := b.subjects(t, "Ann"); len(got) == 1 && strings.HasPrefix(got[0], "Not sent: ") {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("nobody says that the file is not sent")
+		}
+	}
+
+	// an agent is handed over in its profile
+	row, err := b.p.Whois(t.Context(), "Bob")
+	if err != nil || b.p.MachineOf(&row.AgentRow) != "" {
+		t.Fatal(err)
+	}
+	profile := filepath.Join(b.p.Tree.Dir(), "agents", "Ann", "profile.json")
+	data, err := os.ReadFile(profile)
+	ann, aerr := a.p.Whois(t.Context(), "Ann")
+	if err = errors.Join(err, aerr, os.WriteFile(profile, bytes.ReplaceAll(data, []byte(ann.Machine), []byte(row.Machine)), 0o600), b.p.Rescan(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	level(t, b, a)
+	b.send(t, "Ann", "Bob", "from b")
+	_, err = a.p.Box("Ann", format.Origin{}).Send(t.Context(), toBob)
+	refused("send where it was", err)
+	if ann, err := a.p.Whois(t.Context(), "Ann"); err != nil || a.p.MachineOf(&ann.AgentRow) == "" {
+		t.Errorf("%+v, %v", ann, err)
+	}
+}
