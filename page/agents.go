@@ -18,6 +18,7 @@ type agentShown struct {
 	Oldest  time.Time // when its oldest unread mail arrived; zero: no unread mail
 	Wakes   bool      // a nudge can reach it
 	Reaches []maildir.Reach
+	On      string // the other machine that it belongs to; "": none
 }
 
 // agentsMost is the most agents that one view shows.
@@ -32,7 +33,7 @@ func (h *Page) agents(v *view) error {
 	var all []agentShown
 	reaches := v.p.Reaches()
 	_, err := v.p.EachAgent(v.ctx(), maildir.AgentsQuery{Take: func(a *maildir.AgentInfo) bool {
-		all = append(all, agentShown{AgentInfo: *a, Reaches: reaches[a.Name]})
+		all = append(all, agentShown{AgentInfo: *a, Reaches: reaches[a.Name], On: v.p.MachineOf(&a.AgentRow)})
 		return len(all) < agentsMost
 	}})
 	if err != nil {

@@ -14,15 +14,17 @@ const maxListedClaims = 20
 // Listed is an agent of a Directory.
 type Listed struct {
 	profileShape
-	Unread int          `json:"unread"`
-	Claims []claimShape `json:"claims"`
-	More   int          `json:"more_claims,omitempty"`
+	Machine string       `json:"machine,omitempty"` // where it is another one
+	Unread  int          `json:"unread"`
+	Claims  []claimShape `json:"claims"`
+	More    int          `json:"more_claims,omitempty"`
 }
 
 func shapeListed(p *maildir.Project, a *maildir.AgentInfo) Listed {
 	shown := a.Claims[:min(len(a.Claims), maxListedClaims)]
 	return Listed{
 		profileShape: shapeProfile(p, &a.AgentRow),
+		Machine:      p.MachineOf(&a.AgentRow),
 		Unread:       a.Unread,
 		Claims:       shapeClaims(shown),
 		More:         len(a.Claims) - len(shown),
@@ -48,7 +50,7 @@ func (t *Toolset) listAgents() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "list_agents",
 		Hints: tool.Reads(),
-		About: "List agents in other sessions and programs, and people: whom in a project you can mail.",
+		About: "List agents in other sessions and programs, and people: whom you can mail.",
 		Out:   Directory{},
 	}, func(ctx context.Context, r *agentsRequest) (any, error) {
 		if r.Project == "" {

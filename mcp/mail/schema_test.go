@@ -153,6 +153,7 @@ func TestShapes(t *testing.T) {
 		"create_agent": {createdShape{profile, "note"}, createdShape{}},
 		"whois": {Whois{
 			profileShape: profile,
+			Machine:      "m",
 			Unread:       1,
 			Total:        2,
 			Claims:       shapeClaims(claims),
@@ -160,7 +161,7 @@ func TestShapes(t *testing.T) {
 			Commit:       []string{"c"},
 			Mail:         []heldShape{{"id", "A", full.Receipts[0]}},
 		}, Whois{Claims: shapeClaims(nil), Commit: []string{}}},
-		"list_agents": {Directory{"p", []Listed{{profile, 3, shapeClaims(claims), 1}}, []string{"/p"}, "A", "note"}, Directory{Agents: []Listed{}}},
+		"list_agents": {Directory{"p", []Listed{{profile, "m", 3, shapeClaims(claims), 1}}, []string{"/p"}, "A", "note"}, Directory{Agents: []Listed{}}},
 		"send_message": {Sent{
 			ID:          "id",
 			Created:     "c",

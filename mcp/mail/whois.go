@@ -11,13 +11,14 @@ import (
 // Whois is the answer of whois.
 type Whois struct {
 	profileShape
-	Unread int          `json:"unread"`
-	Total  int          `json:"total"`
-	Claims []claimShape `json:"claims"`
-	More   int          `json:"more_claims,omitempty"`
-	Commit []string     `json:"commits" jsonschema:"in Git: hash, time, subject"`
-	Mail   []heldShape  `json:"mail,omitempty"`
-	Note   string       `json:"note,omitempty"`
+	Machine string       `json:"machine,omitempty"` // where it is another one
+	Unread  int          `json:"unread"`
+	Total   int          `json:"total"`
+	Claims  []claimShape `json:"claims"`
+	More    int          `json:"more_claims,omitempty"`
+	Commit  []string     `json:"commits" jsonschema:"in Git: hash, time, subject"`
+	Mail    []heldShape  `json:"mail,omitempty"`
+	Note    string       `json:"note,omitempty"`
 }
 
 // heldShape is the receipt of an agent for a message in its inbox.
@@ -36,7 +37,7 @@ func (t *Toolset) whois() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "whois",
 		Hints: tool.Reads(),
-		About: "Look up one agent: profile, last activity, unread count, claims, commits.",
+		About: "One agent: profile, activity, unread mail, claims, commits.",
 		Out:   Whois{},
 	}, func(ctx context.Context, r *whoisRequest) (any, error) {
 		p, note, err := t.project(ctx, r.Project)
@@ -49,6 +50,7 @@ func (t *Toolset) whois() tool.Tool {
 		}
 		out := Whois{
 			profileShape: shapeProfile(p, &w.AgentRow),
+			Machine:      p.MachineOf(&w.AgentRow),
 			Unread:       w.Unread,
 			Total:        w.Total,
 			Claims:       shapeClaims(w.Claims),
