@@ -72,19 +72,19 @@ func isAfter(a, b *format.Profile) bool {
 func (p *Project) settleNames(ctx context.Context, m *history.Meeting) (theirs map[string]bool, err error) {
 	found, err := p.namesakes(ctx, m)
 	theirs = map[string]bool{}
-	for i := range found {
-		n := &found[i]
-		switch {
-		case err != nil:
+	renamed := false
+	for i := 0; i < len(found) && err == nil; i++ {
+		switch n := &found[i]; {
 		case n.lost && n.ours.Machine == p.store.machine():
-			if err = p.rename(ctx, n); err == nil {
-				defer func() { err = cmp.Or(err, errFilesMoved) }()
-			}
+			renamed, err = true, p.rename(ctx, n)
 		case n.lost:
 			theirs[format.ProfilePath(n.name)] = true
 		case !n.merged:
 			err = p.moveTheirs(m, n)
 		}
+	}
+	if err == nil && renamed {
+		err = errFilesMoved
 	}
 	return theirs, err
 }

@@ -299,25 +299,39 @@ func TestBelongs(t *testing.T) {
 		}
 	}
 
-	// an agent is handed over in its profile
-	row, err := b.p.Whois(t.Context(), "Bob")
-	if err != nil || b.p.MachineOf(&row.AgentRow) != "" {
-		t.Fatal(err)
-	}
-	profile := filepath.Join(b.p.Tree.Dir(), "agents", "Ann", "profile.json")
-	data, err := os.ReadFile(profile)
-	ann, aerr := a.p.Whois(t.Context(), "Ann")
-	if err = errors.Join(err, aerr, os.WriteFile(profile, bytes.ReplaceAll(data, []byte(ann.Machine), []byte(row.Machine)), 0o600), b.p.Rescan(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	// agents are handed over in their profiles
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
+	whois := func(m sharer, name string) *maildir.AgentInfo {
+		t.Helper()
+		info, err := m.p.Whois(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info
+	}
+	machines := map[string]string{"Ann": whois(b, "Ann").Machine, "Bob": whois(b, "Bob").Machine}
+	handOver := func(to sharer, name, machine string) {
+		t.Helper()
+		profile := filepath.Join(to.p.Tree.Dir(), "agents", name, "profile.json")
+		data, err := os.ReadFile(profile)
+		data = bytes.Replace(data, []byte(machines[name]), []byte(machine), 1)
+		if err = errors.Join(err, os.WriteFile(profile, data, 0o600), to.p.Rescan(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	handOver(b, "Ann", machines["Bob"])
+	handOver(a, "Bob", machines["Ann"])
 	level(t, b, a)
+	if got := a.agents(t); len(got) != 3 { // with made
+		t.Errorf("agents %v: one was renamed", got)
+	}
 	b.send(t, "Ann", "Bob", "from b")
+	a.send(t, "Bob", "Ann", "from a")
 	_, err = a.p.Box("Ann", format.Origin{}).Send(t.Context(), toBob)
 	refused("send where it was", err)
-	if ann, err := a.p.Whois(t.Context(), "Ann"); err != nil || a.p.MachineOf(&ann.AgentRow) == "" {
-		t.Errorf("%+v, %v", ann, err)
+	if a.p.MachineOf(&whois(a, "Ann").AgentRow) == "" || a.p.MachineOf(&whois(a, "Bob").AgentRow) != "" {
+		t.Error("a says that they are where they were")
 	}
 }
