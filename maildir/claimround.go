@@ -2,7 +2,6 @@ package maildir
 
 import (
 	"context"
-	"crypto/ed25519"
 	crand "crypto/rand"
 	"errors"
 	"fmt"
@@ -57,6 +56,9 @@ func (e *outOfReach) Unwrap() error { return e.err }
 // grantShared is grant where machines share the mail.
 func (b *Box) grantShared(ctx context.Context, r *claim.Request) (*claim.Result, error) {
 	if err := b.p.needAgent(ctx, refusal.Agent, b.agent); err != nil {
+		return nil, err
+	}
+	if err := b.p.mayAct(ctx, b.agent); err != nil {
 		return nil, err
 	}
 	ask := &claimAsk{Request: r, box: b}
@@ -149,7 +151,7 @@ func (p *Project) planClaimRound(ctx context.Context, ask *claimAsk) (*claimRoun
 		own:     map[string]claim.Row{},
 		leases:  claim.NewLeases(),
 		lost:    map[string]claim.Row{},
-		machine: format.KeyID(p.store.key.Public().(ed25519.PublicKey)),
+		machine: p.store.machine(),
 		now:     p.store.cfg.Monotonic(),
 		at:      p.store.cfg.Now().UTC(),
 	}
@@ -269,22 +271,30 @@ func (r *claimRound) Claims(ctx context.Context, project string) ([]claim.Row, e
 }
 
 // ClaimsAt implements claim.Source.
-func (r *claimRound) ClaimsAt(_ context.Context, _ string, paths []string) (rows []claim.Row, err error) {
+func (r *claimRound) ClaimsAt(ctx context.Context, project string, paths []string) (rows []claim.Row, err error) {
 	for _, path := range paths {
-		if l := r.is[path]; l != nil {
-			row := r.row(path, l)
-			if l.Machine != r.machine {
-				row.Agent += elsewhere
-			}
-			rows = append(rows, row)
+		l := r.is[path]
+		if l == nil {
+			continue
 		}
+		row := r.row(path, l)
+		if l.Machine != r.machine {
+			a, err := r.p.store.index.Agent(ctx, project, l.Agent)
+			if err != nil {
+				return nil, err
+			}
+			if a != nil && a.Machine == r.machine && a.Program != personProgram {
+				row.Agent += namesake
+			}
+		}
+		rows = append(rows, row)
 	}
 	return rows, nil
 }
 
-// elsewhere marks, in a round, the holder of a claim that another machine has made: an agent of the same name
-// here is another agent.
-const elsewhere = "\x00"
+// namesake marks, in a round, the holder of a claim that another machine has made, where this machine has an agent
+// of that name: the two are not one, and the mail of the two machines has not met yet.
+const namesake = "\x00"
 
 // row returns a lease as this machine's claim file has it.
 func (r *claimRound) row(path string, l *lease) claim.Row {
@@ -333,7 +343,7 @@ func (r *claimRound) answerAsk(ctx context.Context, ask *claimAsk) error {
 		if res.Conflicts, res.More, err = l.Conflicts(ask.Request); err != nil || len(res.Conflicts) > 0 {
 			for i := range res.Conflicts {
 				held := &res.Conflicts[i].Held
-				held.Agent = strings.TrimSuffix(held.Agent, elsewhere)
+				held.Agent = strings.TrimSuffix(held.Agent, namesake)
 			}
 			return err
 		}
@@ -461,7 +471,7 @@ func (p *Project) tellLost(ctx context.Context, f, held claim.Row) error {
 	if ok, err := p.hasAgent(ctx, f.Agent); !ok {
 		return err
 	}
-	held.Agent = strings.TrimSuffix(held.Agent, elsewhere)
+	held.Agent = strings.TrimSuffix(held.Agent, namesake)
 	return p.advise(ctx, advice{
 		to:      f.Agent,
 		about:   "lost " + tree.SHA256([]byte(f.Path + f.Created.String()))[:32],

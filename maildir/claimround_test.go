@@ -410,3 +410,44 @@ func TestClaimsHostile(t *testing.T) {
 		t.Errorf("held: %s", got)
 	}
 }
+
+// TestClaimsOfNamesakes: two agents of one name on machines that have not met are two, and an agent of another
+// machine claims nothing here; a person is one on all machines.
+func TestClaimsOfNamesakes(t *testing.T) {
+	t.Parallel()
+	a, b := sharedByTwo(t)
+	a.register(t, "Twin")
+	b.register(t, "Twin")
+	for _, m := range []sharer{a, b} {
+		if _, _, err := m.p.Person(t.Context(), "pat"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if by := a.claims(t, "Twin", "app"); by != "" {
+		t.Errorf("held by %s", by)
+	}
+	if by := b.claims(t, "Twin", "app/x.go"); by != "Twin" {
+		t.Errorf("held by %q", by)
+	}
+	if by := a.claims(t, "pat", "doc"); by != "" {
+		t.Errorf("held by %s", by)
+	}
+	if by := b.claims(t, "pat", "doc"); by != "" {
+		t.Errorf("held by %s", by)
+	}
+	if res, err := b.p.Box("Ann", format.Origin{}).Claim(t.Context(), claim.Request{Patterns: []string{"x"}}); !errors.Is(err, maildir.ErrConflict) {
+		t.Errorf("granted %+v, %v", res, err)
+	}
+	level(t, a, b)
+	level(t, a, b)
+	for _, m := range []sharer{a, b} {
+		if got := m.held(t); got != "Twin app, pat doc" {
+			t.Errorf("held: %s", got)
+		}
+	}
+	b.writeClaim(t, "Twin", "lib") // whose new name on b is another
+	level(t, a, b)
+	if list := gitIn(t, a.p.Tree.Dir(), "ls-tree", "--name-only", "refs/mailtree/claims"); !strings.Contains(list, "-Twin.json") {
+		t.Errorf("the list has %s", list)
+	}
+}
