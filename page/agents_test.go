@@ -1,6 +1,10 @@
 package page_test
 
 import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -81,5 +85,32 @@ func TestClaims(t *testing.T) {
 	c.pass(23 * time.Hour) // what stopped Ann is forgotten then
 	if got := paths(); !slices.Equal(got, []string{"a.go", "c.go", "b.go"}) {
 		t.Errorf("a day later the claims are %v", got)
+	}
+}
+
+// TestAgentsElsewhere: an agent of another machine is shown with the machine, where the mail is shared.
+func TestAgentsElsewhere(t *testing.T) {
+	t.Parallel()
+	s := open(t, page.Config{})
+	dir := s.p.Tree.Dir()
+	profile := filepath.Join(dir, "agents", "Bob", "profile.json")
+	data, err := os.ReadFile(profile)
+	if err == nil {
+		row, _ := s.p.Whois(t.Context(), "Bob")
+		err = os.WriteFile(profile, []byte(strings.Replace(string(data), row.Machine, "0123456789abcdef", 1)), 0o600)
+	}
+	if err = errors.Join(err, s.p.Rescan(t.Context()), exec.Command("git", "-C", dir, "remote", "add", "origin", t.TempDir()).Run()); err != nil {
+		t.Fatal(err)
+	}
+	shown := func() string { return s.browser().words(s.base+"/agents", `<li id="Bob">`, "</div>") }
+	if got := shown(); strings.Contains(got, "0123456789abcdef") {
+		t.Error(got)
+	}
+	if err := s.p.SetSync(true); err != nil {
+		t.Fatal(err)
+	}
+	contains(t, shown(), "on 0123456789abcdef")
+	if got := s.browser().words(s.base+"/agents", `<li id="Ann">`, "</div>"); strings.Contains(got, " on ") {
+		t.Error(got)
 	}
 }
