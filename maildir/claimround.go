@@ -481,3 +481,16 @@ func (p *Project) tellLost(ctx context.Context, f, held claim.Row) error {
 			held.Agent),
 	})
 }
+
+// ownClaimsOf lists the agent's live claims but for those that a namesake has made on another machine.
+func (p *Project) ownClaimsOf(ctx context.Context, agent string) ([]claim.Row, error) {
+	_, here, err := p.History.SharedClaims(ctx)
+	if err != nil {
+		return nil, err
+	}
+	own := func(path string) bool {
+		l := p.shared.leases[here.Files[path]]
+		return l == nil || l.Machine == p.store.machine()
+	}
+	return p.selectClaims(ctx, func(c *claim.Row, live bool) bool { return live && c.Agent == agent && own(c.Path) })
+}
