@@ -89,8 +89,8 @@ func lookSynced(s *steps) int {
 }
 
 // TestFaultSync: three machines write to each other, are killed, and lose the shared repository, again and
-// again. At the end each message is in its recipient's inbox on its machine, all have the same files, and
-// every store is whole.
+// again, and on one of them a person commits and rebases. At the end each message is in its recipient's inbox
+// on its machine, all have the same files, those of the person too, and every store is whole.
 func TestFaultSync(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -144,10 +144,13 @@ func TestFaultSync(t *testing.T) {
 			_ = os.Rename(bare+"/away", bare+"/HEAD")
 		}
 	})
+	person := &rebaser{t: t, dir: all[0].tree(), refused: map[string]int{}}
+	beside.Go(func() { person.work(ctx) })
 	sending.Wait()
 	end()
 	beside.Wait()
-	t.Logf("%d messages crossed, %d partitions", 3*messages, cuts)
+	t.Logf("%d messages crossed, %d partitions, %d notes of a person and %d rebases; refused: %v", 3*messages, cuts, len(person.notes), person.rebases,
+		person.refused)
 	for range 2 {
 		for _, m := range all {
 			m.must(m.verb("compare", "project", faultKey))
@@ -169,6 +172,11 @@ func TestFaultSync(t *testing.T) {
 		})
 		if err != nil || len(got) != messages || files != messages {
 			t.Errorf("%s has %d messages in %d files, not %d (%v)", m.agent, len(got), files, messages, err)
+		}
+		for n := range person.notes {
+			if data, err := os.ReadFile(filepath.Join(m.tree(), person.note(n))); err != nil || string(data) != person.notes[n] {
+				t.Errorf("%s has %q, %v for what a person wrote on %s: %q", m.agent, data, err, all[0].agent, person.notes[n])
+			}
 		}
 		tree := run("-C", m.tree(), "ls-tree", "-r", "HEAD")
 		if first == "" {
@@ -236,5 +244,58 @@ func (m *sharing) send(to ...string) {
 		for _, n := range sent {
 			all += n
 		}
+	}
+}
+
+// rebaser is a person who commits notes in the mail's folder of one of the machines, amends the commits, and rebases
+// by hand.
+type rebaser struct {
+	t       *testing.T
+	dir     string
+	notes   []string // their texts
+	rebases int
+	refused map[string]int // commands, by name
+}
+
+func (p *rebaser) note(n int) string { return fmt.Sprintf("notes/%d.md", n) }
+
+// git runs a command and reports whether it was done.
+func (p *rebaser) git(args ...string) bool {
+	err := exec.Command("git", append([]string{"-C", p.dir, "-c", "user.name=Person", "-c", "user.email=person@example.org"}, args...)...).Run()
+	if err != nil {
+		p.refused[args[0]]++
+	}
+	return err == nil
+}
+
+func (p *rebaser) work(ctx context.Context) {
+	for ctx.Err() == nil {
+		n := len(p.notes)
+		p.notes = append(p.notes, "")
+		p.write(n, fmt.Sprintf("note %d", n))
+		p.git("add", p.note(n))
+		if p.git("commit", "-qm", p.note(n)) && n%2 == 0 {
+			p.write(n, fmt.Sprintf("note %d, amended", n))
+			p.git("commit", "-q", "--amend", "--no-edit", p.note(n))
+		}
+		p.git("fetch", "-q", "origin")
+		if p.git("rebase", "-q", "origin/main") {
+			p.rebases++
+		} else { // --abort would take commits of the server off the branch that came while the rebase began, see docs/durability.md
+			_ = exec.Command("git", "-C", p.dir, "rebase", "--quit").Run()
+			until(p.t, "git checkout main", time.Minute, func() bool { return p.git("checkout", "-q", "main") })
+		}
+		time.Sleep(rand.N(2 * time.Second))
+	}
+}
+
+func (p *rebaser) write(n int, text string) {
+	p.notes[n] = text
+	file := filepath.Join(p.dir, p.note(n))
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		p.t.Error(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		p.t.Error(err)
 	}
 }
