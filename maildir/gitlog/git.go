@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -134,12 +135,16 @@ func (r *repository) run(in io.Reader, env []string, args ...string) (said []byt
 }
 
 // stream runs a git command whose output is records that end with NUL, and calls each for every record
-// until each returns an error. stream returns that error unless it is errFound. each must not keep the
-// record.
+// until each returns an error. stream returns that error unless it is errFound, and history.ErrTooMany if the
+// command needs more than r.memory. each must not keep the record.
 func (r *repository) stream(each func(record []byte) error, args ...string) error {
 	ctx, cancel := context.WithTimeout(r.ctx, lookLimit)
 	defer cancel()
 	warned, err := r.execute(ctx, nil, func(out io.Reader) error { return eachRecord(out, each) }, nil, args...)
+	var e *gitError
+	if errors.As(err, &e) && r.memory > 0 && strings.Contains(e.said, "ut of memory") {
+		return history.ErrTooMany
+	}
 	switch {
 	case errors.Is(err, errFound):
 		return nil
@@ -163,6 +168,10 @@ func (r *repository) execute(
 	c, err := r.command(ctx, all...)
 	if err != nil {
 		return "", err
+	}
+	if r.memory > 0 {
+		c.Args = append([]string{"sh", "-c", `ulimit -d $0 && exec "$@"`, strconv.Itoa(r.memory), c.Path}, c.Args[1:]...)
+		c.Path = "/bin/sh"
 	}
 	var said bytes.Buffer
 	c.Stdin, c.Stderr = in, &said

@@ -28,6 +28,7 @@ const (
 	remoteName  = "origin"
 	remoteLimit = 10 * time.Minute // of one fetch or push
 	mostCrossed = 500_000          // files that may differ at one meeting, and that a joined mail may have
+	mostMemory  = 512 << 10        // KiB of a git command that compares commits of others: so many files take 300 MiB
 	mostSaid    = 64 << 10         // bytes of what a git command says
 )
 
@@ -322,6 +323,13 @@ func (r *repository) meet(m *history.Meeting) error {
 	return err
 }
 
+// within returns a view of the repository whose commands may have so many KiB of memory.
+func (r *repository) within(memory int) *repository {
+	view := *r
+	view.objects, view.memory = talk{}, memory
+	return &view
+}
+
 // apart counts the commits that only ours has, and that only theirs has.
 func (r *repository) apart(ours, theirs string) (ahead, behind int, err error) {
 	out, err := r.run(nil, nil, "rev-list", "--count", "--left-right", ours+"..."+theirs, "--")
@@ -334,7 +342,7 @@ func (r *repository) apart(ours, theirs string) (ahead, behind int, err error) {
 // crossed calls each for the files in which a commit differs from base, with Base and Theirs.
 func (r *repository) crossed(base, commit string, each func(merge.File) error) error {
 	var f []string // ":mode mode hash hash status"
-	return r.stream(func(record []byte) error {
+	return r.within(mostMemory).stream(func(record []byte) error {
 		if f == nil {
 			if f = strings.Fields(strings.TrimPrefix(string(record), ":")); len(f) != 5 {
 				return fmt.Errorf("git tells a change as %q", record)
@@ -362,7 +370,7 @@ func (l *Log) Touched(ctx context.Context, base, tip string) (map[string]time.Ti
 		return nil, unavailable(err)
 	}
 	at, made, isTime := map[string]time.Time{}, time.Time{}, false
-	err = repo.stream(func(record []byte) error {
+	err = repo.within(mostMemory).stream(func(record []byte) error {
 		path := strings.TrimPrefix(string(record), "\n")
 		switch {
 		case path == "":

@@ -2,12 +2,17 @@ package gitlog
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"mailtree/maildir/history"
+	"mailtree/maildir/merge"
 )
 
 // TestRemoteConfiguration: fetch and push use the user's ssh command, and run no hook; no helper that an
@@ -96,5 +101,31 @@ func TestBlobsTooLarge(t *testing.T) {
 	})
 	if err == nil || !strings.Contains(err.Error(), "268435457 bytes") || ctx.Err() != nil {
 		t.Errorf("%v, %v", err, ctx.Err())
+	}
+}
+
+// TestTreeBomb: a few objects that make 10^10 files are refused before they fill the memory.
+func TestTreeBomb(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{})
+	file := filepath.Join(t.TempDir(), "file")
+	tr.check(os.WriteFile(file, nil, 0o600))
+	line := "100644 blob " + tr.git("hash-object", "-w", file)
+	for range 10 {
+		var list strings.Builder
+		for i := range 10 {
+			fmt.Fprintf(&list, "%s\t%d\n", line, i)
+		}
+		c := exec.Command("git", "-C", tr.log.cfg.Dir, "mktree")
+		c.Stdin = strings.NewReader(list.String())
+		made, err := c.Output()
+		tr.check(err)
+		line = "040000 tree " + strings.TrimSpace(string(made))
+	}
+	repo, err := tr.log.openRepository(t.Context(), newMemory())
+	tr.check(err)
+	err = repo.crossed(emptyTree.String(), strings.TrimPrefix(line, "040000 tree "), func(merge.File) error { return nil })
+	if !errors.Is(err, history.ErrTooMany) {
+		t.Error(err)
 	}
 }

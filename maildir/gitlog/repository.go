@@ -19,6 +19,7 @@ type repository struct {
 	mem     *memory
 	objects talk // git cat-file
 	owns    bool // makeOwn has run
+	memory  int  // KiB that its commands may have; 0: as many as they like
 	low     bool // its commands take long, run at low priority, and make their output durable
 }
 
