@@ -247,9 +247,15 @@ func (p *Project) Claims(ctx context.Context, all bool) ([]claim.Row, error) {
 	return p.selectClaims(ctx, func(_ *claim.Row, live bool) bool { return all || live })
 }
 
-// claimsOf lists the agent's live claims.
+// claimsOf lists the agent's live claims, without those of a namesake on a machine whose mail has not been met.
 func (p *Project) claimsOf(ctx context.Context, agent string) ([]claim.Row, error) {
-	return p.selectClaims(ctx, func(c *claim.Row, live bool) bool { return live && c.Agent == agent })
+	a, err := p.store.index.Agent(ctx, p.Slug, agent)
+	if err != nil {
+		return nil, err
+	}
+	return p.selectClaims(ctx, func(c *claim.Row, live bool) bool {
+		return live && c.Agent == agent && !p.shared.isNamesakes(c.Path, a)
+	})
 }
 
 func (p *Project) selectClaims(ctx context.Context, pass func(c *claim.Row, live bool) bool) (rows []claim.Row, err error) {
@@ -264,18 +270,18 @@ func (p *Project) selectClaims(ctx context.Context, pass func(c *claim.Row, live
 // must not wait for files. It returns f's error, and ErrUnavailable, in which case the results of f are
 // void.
 func (p *Project) lookAtClaims(ctx context.Context, f func(l *claim.Leases) error) error {
-	return p.lookAt(ctx, p.leases, p.store.index, f)
-}
-
-// lookAt is lookAtClaims for the leases of a source.
-func (p *Project) lookAt(ctx context.Context, leases *claim.Leases, of claim.Source, f func(l *claim.Leases) error) error {
 	fold, err := p.code.IgnoresCase(p.human)
 	if err != nil {
 		return refusal.Disk(err)
 	}
+	return p.lookAt(ctx, p.leases, p.store.index, fold, f)
+}
+
+// lookAt is lookAtClaims for the leases of a source. fold ignores case.
+func (p *Project) lookAt(ctx context.Context, leases *claim.Leases, of claim.Source, fold bool, f func(l *claim.Leases) error) error {
 	isFile, done := p.code.Look(p.human)
 	view := claim.View{Now: p.store.cfg.Now(), Fold: fold, IsFile: isFile}
-	err = leases.Look(ctx, of, p.Slug, view, f)
+	err := leases.Look(ctx, of, p.Slug, view, f)
 	if fault := done(); err == nil {
 		err = refusal.Disk(fault)
 	}
@@ -293,6 +299,9 @@ func (p *Project) sweepClaims() *writer.Tx {
 		}
 		for i := range old {
 			c, before := &old[i], len(tx.Writes)
+			if p.shared.isListed(c.Path) { // its end by the wall clock says nothing
+				continue
+			}
 			if before >= 2*writer.MaxGroup {
 				break
 			}

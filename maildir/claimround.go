@@ -1,6 +1,7 @@
 package maildir
 
 import (
+	"cmp"
 	"context"
 	crand "crypto/rand"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
+	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
@@ -33,8 +35,14 @@ const claimPatience = 30 * time.Second
 // lease is a claim in the machines' list as this machine counts it.
 type lease struct {
 	format.Lease
-	until time.Time // by the monotonic clock
-	file  string    // Git's name of the content; "": not written yet
+	until   time.Time // by the monotonic clock
+	expires time.Time // as the claim's file here has it
+	file    string    // Git's name of the content; "": not written yet
+}
+
+// isNamesakes reports whether the lease is that of another agent of a's name. People are one on all machines.
+func (l *lease) isNamesakes(a *index.AgentRow) bool {
+	return a != nil && a.Program != personProgram && !l.Inception.IsZero() && !a.Inception.Equal(l.Inception)
 }
 
 // claimAsk is a request for claims that the list decides.
@@ -113,11 +121,8 @@ func (p *Project) syncClaims(ctx context.Context, ask *claimAsk) (err error) {
 			continue // the list may be another by now
 		}
 		if err = r.push(ctx); err == nil {
-			switch err = r.take(ctx, ask); {
-			case !errors.Is(err, errFilesMoved):
+			if err = r.take(ctx, ask); !errors.Is(err, errFilesMoved) {
 				return err
-			case len(r.granted) > 0: // the next round takes the rest
-				return nil
 			}
 		} else if !errors.Is(err, history.ErrBehind) {
 			if errors.Is(err, history.ErrNoContact) {
@@ -126,7 +131,11 @@ func (p *Project) syncClaims(ctx context.Context, ask *claimAsk) (err error) {
 			unsure = true
 		}
 	}
-	return &outOfReach{err, unsure}
+	if unsure {
+		return &outOfReach{err, unsure}
+	}
+	return &Error{What: refusal.Unavailable("Nothing was claimed: other machines change their claims all the time ({why}). Try again in a moment."),
+		Why: err.Error(), Err: err}
 }
 
 // claimRound is one try of syncClaims. It is the claim.Source of the list that shall be.
@@ -174,10 +183,12 @@ func (p *Project) planClaimRound(ctx context.Context, ask *claimAsk) (*claimRoun
 		return nil, err
 	}
 	for _, f := range files { // the oldest first
-		if f.Live(r.at) && r.asksFor(&f) {
-			if err := r.enterFile(ctx, &f); err != nil {
-				return nil, err
-			}
+		asks, err := r.asksFor(ctx, &f)
+		if err == nil && asks {
+			err = r.enterFile(ctx, &f)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 	if ask != nil {
@@ -192,6 +203,7 @@ func (r *claimRound) read(ctx context.Context) error {
 	r.p.shared.leases = map[string]*lease{}
 	r.is = map[string]*lease{}
 	return r.p.History.Blobs(ctx, func(read func(hash string) ([]byte, error)) error {
+		// A list that was made anew gets what the files here have followed.
 		for _, list := range []map[string]string{r.here.Files, r.there.Files} {
 			for path, file := range list {
 				l := known[file]
@@ -207,10 +219,10 @@ func (r *claimRound) read(ctx context.Context) error {
 					if l.Lease, err = format.ParseLease(data); err != nil || len(data) > format.MaxSmall {
 						continue
 					}
-					l.until = r.leaseEnd(path, l)
+					r.setEnd(path, l)
 				}
 				r.p.shared.leases[file] = l
-				if r.there.Files[path] == file && r.now.Before(l.until) {
+				if (r.anew || r.there.Files[path] == file) && r.now.Before(l.until) {
 					r.is[path] = l
 				}
 			}
@@ -219,19 +231,20 @@ func (r *claimRound) read(ctx context.Context) error {
 	})
 }
 
-// leaseEnd returns when a lease ends that this server has not seen before. Of this machine's own leases the files
-// here say so; any other counts from now.
-func (r *claimRound) leaseEnd(path string, l *lease) time.Time {
+// setEnd sets when a lease ends that this server has not seen before. Of this machine's own leases the files here
+// say so; any other counts from now.
+func (r *claimRound) setEnd(path string, l *lease) {
+	left := l.Length
 	if l.Machine != r.machine {
-		return r.now.Add(l.Length + claimGrace)
+		left += claimGrace
+	} else if f, ok := r.own[path]; ok && f.Created.Equal(l.Created) && r.here.Files[path] == l.file {
+		left = min(f.Expires.Sub(r.at), left)
 	}
-	if f, ok := r.own[path]; ok && f.Created.Equal(l.Created) && r.here.Files[path] == l.file {
-		return r.now.Add(min(f.Expires.Sub(r.at), l.Length))
-	}
-	return r.now.Add(l.Length)
+	l.until, l.expires = r.now.Add(left), r.at.Add(left).Truncate(time.Microsecond)
 }
 
-// giveBack takes out of the list what was released here, and with removed also what somebody has removed here.
+// giveBack takes out of the list what was released here, and with removed also those of this machine's own claims
+// that somebody has removed here or made to end.
 func (r *claimRound) giveBack(removed bool) error {
 	for path, l := range r.is {
 		f, ok := r.own[path]
@@ -239,6 +252,9 @@ func (r *claimRound) giveBack(removed bool) error {
 		followed := r.here.Files[path] == l.file || l.Machine == r.machine && r.here.Files[path] == ""
 		switch {
 		case ok && f.Released && f.Created.Equal(l.Created) && followed:
+			delete(r.is, path)
+		case l.Machine != r.machine:
+		case ok && f.Created.Equal(l.Created) && !f.Live(r.at) && !f.Expires.Equal(l.expires):
 			delete(r.is, path)
 		case !ok && removed && r.here.Files[path] == l.file:
 			there, err := r.p.Tree.Exists(path) // it may be there and not be valid
@@ -253,16 +269,21 @@ func (r *claimRound) giveBack(removed bool) error {
 	return nil
 }
 
-// asksFor reports whether a live file here is to get into the list: it was made here, or made to last longer,
-// while the list could not be asked or by hand, or the list was lost.
-func (r *claimRound) asksFor(f *claim.Row) bool {
-	l := r.p.shared.leases[r.here.Files[f.Path]] // what the file has followed
-	switch {
-	case l != nil && l.Created.Equal(f.Created):
-		return l.Machine == r.machine && (r.anew || f.Expires.Sub(r.at) > l.until.Sub(r.now)+claimGrace)
-	default:
-		return r.is[f.Path] == nil
+// asksFor reports whether a file here is to get into the list: it was made here, or its end was changed, while the
+// list could not be asked or by hand. A file of another machine's agent never is: an old commit may bring it.
+func (r *claimRound) asksFor(ctx context.Context, f *claim.Row) (bool, error) {
+	if !f.Live(r.at) {
+		return false, nil
 	}
+	l := r.p.shared.leases[r.here.Files[f.Path]] // what the file has followed
+	if l != nil && l.Created.Equal(f.Created) {
+		return l.Machine == r.machine && !f.Expires.Equal(l.expires), nil
+	}
+	if r.is[f.Path] != nil {
+		return false, nil
+	}
+	a, err := r.p.store.index.Agent(ctx, r.p.Slug, f.Agent)
+	return a == nil || !r.p.elsewhere(a), err
 }
 
 // Claims implements claim.Source.
@@ -278,34 +299,33 @@ func (r *claimRound) ClaimsAt(ctx context.Context, project string, paths []strin
 			continue
 		}
 		row := r.row(path, l)
-		if l.Machine != r.machine {
-			a, err := r.p.store.index.Agent(ctx, project, l.Agent)
-			if err != nil {
-				return nil, err
-			}
-			if a != nil && a.Machine == r.machine && a.Program != personProgram {
-				row.Agent += namesake
-			}
+		a, err := r.p.store.index.Agent(ctx, project, l.Agent)
+		if err != nil {
+			return nil, err
+		}
+		if l.isNamesakes(a) {
+			row.Agent += namesake
 		}
 		rows = append(rows, row)
 	}
 	return rows, nil
 }
 
-// namesake marks, in a round, the holder of a claim that another machine has made, where this machine has an agent
-// of that name: the two are not one, and the mail of the two machines has not met yet.
+// namesake marks, in a round, the holder of a claim where this machine has another agent of that name: the mail of
+// the two machines has not met yet.
 const namesake = "\x00"
 
 // row returns a lease as this machine's claim file has it.
 func (r *claimRound) row(path string, l *lease) claim.Row {
 	row := claim.Row{Claim: l.Claim, Path: path}
-	row.Expires = r.at.Add(l.until.Sub(r.now)).Truncate(time.Microsecond)
+	row.Expires = l.expires
 	return row
 }
 
 // look calls f with the list that shall be.
 func (r *claimRound) look(ctx context.Context, f func(l *claim.Leases) error) error {
-	return r.p.lookAt(ctx, r.leases, r, f)
+	const fold = true // whether some machine ignores case is not known
+	return r.p.lookAt(ctx, r.leases, r, fold, f)
 }
 
 // enterFile puts the claim of a file here into the list, unless another is in its way.
@@ -320,19 +340,30 @@ func (r *claimRound) enterFile(ctx context.Context, f *claim.Row) error {
 			r.lost[f.Path] = found[0].Held
 			return nil
 		}
-		r.put(f, min(f.Expires.Sub(r.at), MaxTTL))
-		return nil
+		return r.put(ctx, f, min(f.Expires.Sub(r.at), MaxTTL))
 	})
 }
 
 // put puts a claim of this machine into the list, or renews it there.
-func (r *claimRound) put(f *claim.Row, length time.Duration) {
-	l := &lease{Lease: format.Lease{Claim: f.Claim, Length: length.Round(time.Second), Machine: r.machine}, until: r.now.Add(length)}
+func (r *claimRound) put(ctx context.Context, f *claim.Row, length time.Duration) error {
+	l := &lease{
+		Lease:   format.Lease{Claim: f.Claim, Length: length.Round(time.Second), Machine: r.machine},
+		until:   r.now.Add(length),
+		expires: f.Expires,
+	}
+	a, err := r.p.store.index.Agent(ctx, r.p.Slug, f.Agent)
+	if err != nil {
+		return err
+	}
+	if a != nil {
+		l.Inception = a.Inception
+	}
 	if was := r.is[f.Path]; was != nil {
 		l.Renewal = was.Renewal + 1
 	}
 	r.is[f.Path] = l
 	r.leases.Changed(f.Path, format.KindClaim)
+	return nil
 }
 
 // answerAsk decides a request.
@@ -354,9 +385,9 @@ func (r *claimRound) answerAsk(ctx context.Context, ask *claimAsk) error {
 		}
 		r.granted = res.Granted
 		for i := range res.Granted {
-			r.put(&res.Granted[i], ask.TTL)
+			err = cmp.Or(err, r.put(ctx, &res.Granted[i], ask.TTL))
 		}
-		return nil
+		return err
 	})
 }
 
@@ -405,14 +436,27 @@ func (r *claimRound) take(ctx context.Context, ask *claimAsk) error {
 			return err
 		}
 	}
+	err := r.takeOthers(ctx)
+	if err != nil && len(r.granted) > 0 {
+		ring(r.p.shared.bell) // a round takes them, and says what is wrong
+		return nil
+	}
+	return err
+}
+
+// takeOthers is take for all claims but those that were granted just now.
+func (r *claimRound) takeOthers(ctx context.Context) error {
 	tx := &writer.Tx{Op: writer.Op{Verb: "sync"}, Facts: []string{claimsFact}}
 	tx.Plan = func(g *writer.Group) error { return r.followList(g, tx) }
 	if err := r.p.Writer.Do(ctx, tx); err != nil {
 		return err
 	}
-	for path, held := range r.lost {
-		if err := r.p.tellLost(ctx, r.own[path], held); err != nil {
-			return err
+	r.p.shared.list(r.is)
+	for path, f := range r.own {
+		if f.Live(r.at) && r.is[path] == nil {
+			if err := r.tellEnded(ctx, f); err != nil {
+				return err
+			}
 		}
 	}
 	if r.here.Name == r.there.Name {
@@ -431,20 +475,34 @@ func (r *claimRound) followList(g *writer.Group, tx *writer.Tx) error {
 	for _, f := range files {
 		now[f.Path] = f
 	}
+	for _, row := range r.granted {
+		r.own[row.Path] = now[row.Path] // it was written just now
+	}
 	var ended []claim.Row
 	n := 0
 	for path, l := range r.is {
-		f, ok := r.own[path]
-		follows := ok && f.Created.Equal(l.Created) && f.Pattern == l.Pattern && f.Agent == l.Agent && f.Exclusive == l.Exclusive
-		switch {
-		case follows && (r.here.Files[path] == l.file || l.Machine == r.machine && !r.renewedFrom(path, l)):
-		case slices.ContainsFunc(r.granted, func(c claim.Row) bool { return c.Path == path }):
-		case now[path] != f:
+		f := r.own[path]
+		left := l.until.Sub(r.now)
+		if off := f.Expires.Sub(r.at) - left; off > claimGrace || off < -claimGrace { // edited, or the clock was set
+			l.expires = r.at.Add(left).Truncate(time.Microsecond)
+		}
+		row := r.row(path, l)
+		row.Reason = f.Reason
+		if f == row {
+			continue
+		}
+		if now[path] != f {
 			return errFilesMoved
+		}
+		row.Reason = l.Reason
+		writes := len(tx.Writes)
+		var refused *Error
+		switch err := r.p.planClaim(g, tx, row); {
+		case errors.As(err, &refused): // what lies there is a problem by itself, and stops no other claim
+			tx.Writes = tx.Writes[:writes]
+		case err != nil:
+			return err
 		default:
-			if err := r.p.planClaim(g, tx, r.row(path, l)); err != nil {
-				return err
-			}
 			n++
 		}
 	}
@@ -460,37 +518,65 @@ func (r *claimRound) followList(g *writer.Group, tx *writer.Tx) error {
 	return r.p.planRelease(g, tx, ended, format.FormatMark(g.Now))
 }
 
-// renewedFrom reports whether the files here follow another version of a lease.
-func (r *claimRound) renewedFrom(path string, l *lease) bool {
-	was := r.here.Files[path]
-	return was != "" && was != l.file
-}
-
-// tellLost tells the holder of a claim file that the list has another claim of the paths.
-func (p *Project) tellLost(ctx context.Context, f, held claim.Row) error {
-	if ok, err := p.hasAgent(ctx, f.Agent); !ok {
+// tellEnded tells the holder of a claim file that the list lacks its claim, if the holder is an agent of this
+// machine.
+func (r *claimRound) tellEnded(ctx context.Context, f claim.Row) error {
+	a, err := r.p.store.index.Agent(ctx, r.p.Slug, f.Agent)
+	l := r.p.shared.leases[r.here.Files[f.Path]]
+	held, lost := r.lost[f.Path]
+	ran := l != nil && !r.now.Before(l.until)
+	if a == nil || err != nil || !lost && (ran || l == nil || l.Machine != r.machine) {
 		return err
 	}
-	held.Agent = strings.TrimSuffix(held.Agent, namesake)
-	return p.advise(ctx, advice{
+	why := "It was given back on another machine, or the list of the machines' claims was set back. Claim it again before you go on."
+	if lost {
+		held.Agent = strings.TrimSuffix(held.Agent, namesake)
+		why = fmt.Sprintf("The other machines did not know of it, and for them %s has claimed %s: ask %s about your changes.", held.Agent,
+			format.Printable(held.Pattern), held.Agent)
+	}
+	return r.p.advise(ctx, advice{
 		to:      f.Agent,
-		about:   "lost " + tree.SHA256([]byte(f.Path + f.Created.String()))[:32],
+		about:   "ended " + tree.SHA256([]byte(f.Path + f.Created.String()))[:32],
 		subject: "Your claim does not hold: " + format.Cut(format.Printable(f.Pattern), 900),
-		body: fmt.Sprintf("Your claim of %s was made by hand, or while the other machines could not be reached. %s had claimed %s before, so "+
-			"yours is released: ask %s about your changes.", format.Printable(f.Pattern), held.Agent, format.Printable(held.Pattern),
-			held.Agent),
+		body:    fmt.Sprintf("Your claim of %s is released. %s", format.Printable(f.Pattern), why),
 	})
 }
 
-// ownClaimsOf lists the agent's live claims but for those that a namesake has made on another machine.
-func (p *Project) ownClaimsOf(ctx context.Context, agent string) ([]claim.Row, error) {
-	_, here, err := p.History.SharedClaims(ctx)
-	if err != nil {
-		return nil, err
+// meetClaims brings the claims here and those of the other machines together, if machines share the mail. While
+// these are out of reach it returns ErrUnavailable, unless claims are granted on this machine alone.
+func (p *Project) meetClaims(ctx context.Context) error {
+	if !p.shared.isOn() {
+		return nil
 	}
-	own := func(path string) bool {
-		l := p.shared.leases[here.Files[path]]
-		return l == nil || l.Machine == p.store.machine()
+	turn, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), claimPatience, errors.New("it did not get its turn in time"))
+	defer cancel()
+	err := p.shared.inTurn(turn, func() error {
+		if err := p.History.FetchClaims(turn); err != nil {
+			return err
+		}
+		return p.syncClaims(turn, nil)
+	})
+	if err == nil || p.store.cfg.ClaimAlone {
+		return nil
 	}
-	return p.selectClaims(ctx, func(c *claim.Row, live bool) bool { return live && c.Agent == agent && own(c.Path) })
+	return &Error{
+		What: refusal.Unavailable("The claims of the other machines cannot be reached ({why}). Try again in a moment; {claim without the others}."),
+		Why:  err.Error(),
+		Err:  err,
+	}
+}
+
+// keepRegained puts claims that an undoing has made again into the list. It returns ErrConflict if another agent
+// has got one of them meanwhile.
+func (b *Box) keepRegained(ctx context.Context, patterns []string) error {
+	if err := b.p.meetClaims(ctx); err != nil {
+		return err
+	}
+	held, err := b.p.claimsOf(ctx, b.agent)
+	for _, pattern := range patterns {
+		if err == nil && !slices.ContainsFunc(held, func(c claim.Row) bool { return c.Pattern == pattern }) {
+			err = &Error{What: refusal.ClaimTaken, Name: pattern, Other: "Somebody"}
+		}
+	}
+	return err
 }

@@ -160,9 +160,15 @@ func TestClaimsByHand(t *testing.T) {
 	if got := b.subjects(t, "Bob"); fmt.Sprint(got) != "[Your claim does not hold: app/x.go]" {
 		t.Errorf("Bob is told %v", got)
 	}
-	file := filepath.Join(b.p.Tree.Dir(), format.ClaimPath("app/**", "Ann", ""))
-	if err := errors.Join(os.Remove(file), b.p.Rescan(t.Context())); err != nil {
-		t.Fatal(err)
+	for _, m := range []sharer{b, a} { // that of another machine is written anew
+		file := filepath.Join(m.p.Tree.Dir(), format.ClaimPath("app/**", "Ann", ""))
+		if err := errors.Join(os.Remove(file), m.p.Rescan(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		m.now(t)
+		if got := b.held(t); m.p == b.p && got != "Ann app/**, Bob free" {
+			t.Errorf("held: %s", got)
+		}
 	}
 	edited := filepath.Join(a.p.Tree.Dir(), format.ClaimPath("free", "Bob", ""))
 	if err := errors.Join(os.WriteFile(edited, []byte("{"), 0o600), a.p.Rescan(t.Context())); err != nil {
@@ -406,7 +412,7 @@ func TestClaimsHostile(t *testing.T) {
 	gitIn(t, a.p.Tree.Dir(), "push", "-q", "origin", ":refs/mailtree/claims")
 	level(t, a, b)
 	level(t, a, b)
-	if got := b.held(t); got != "Ann app, Bob doc" {
+	if got := b.held(t); got != "Ann app, Bob doc, Eve lib" {
 		t.Errorf("held: %s", got)
 	}
 }

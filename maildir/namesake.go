@@ -319,7 +319,7 @@ func (p *Project) planMove(g *writer.Group, tx *writer.Tx, from, to string) (siz
 
 // planRenamed plans the end of a renaming.
 func (p *Project) planRenamed(g *writer.Group, tx *writer.Tx, n *namesakes) error {
-	held, err := p.ownClaimsOf(g.Ctx, n.name)
+	held, err := p.claimsOf(g.Ctx, n.name)
 	if err == nil {
 		err = p.planRelease(g, tx, slices.Clone(held), format.FormatMark(g.Now))
 	}

@@ -198,7 +198,8 @@ func (p *Project) unreadAbout(ctx context.Context, path string) (ids []string, e
 	}
 	var told []string
 	for i := range rows {
-		if rows[i].From == format.Postmaster {
+		// That of another machine may have a file of that name there.
+		if _, here := p.store.verifiedHere(&rows[i].Message); here && rows[i].From == format.Postmaster {
 			told = append(told, rows[i].ID)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"mailtree/maildir/attachment"
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
+	"mailtree/maildir/index"
 	"mailtree/maildir/keys"
 	"mailtree/maildir/merge"
 	"mailtree/maildir/refusal"
@@ -71,8 +72,9 @@ type sharing struct {
 
 	leases map[string]*lease // of the machines' list of claims, by Git's name of the content; used by who has the turn
 
-	mu    sync.Mutex
-	state SyncState
+	mu     sync.Mutex
+	state  SyncState
+	listed map[string]*lease // the machines' list of claims, by path; nil: no round has been made yet
 }
 
 func newSharing(on bool) sharing {
@@ -83,6 +85,28 @@ func (s *sharing) isOn() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.state.On
+}
+
+// list notes which claims the machines' list has.
+func (s *sharing) list(is map[string]*lease) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listed = is
+}
+
+// isListed reports whether the machines' list has, or may have, the claim of a file.
+func (s *sharing) isListed(path string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state.On && (s.listed == nil || s.listed[path] != nil)
+}
+
+// isNamesakes reports whether the machines' list has the claim of a file as that of another agent of a's name.
+func (s *sharing) isNamesakes(path string, a *index.AgentRow) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.listed[path]
+	return s.state.On && l != nil && l.isNamesakes(a)
 }
 
 // inTurn calls f when no other round runs. It returns ctx's error if ctx ends before.

@@ -98,6 +98,12 @@ func (b *Box) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 		slices.Contains([]string{"send", "reply", VerbAmend}, done.Verb) {
 		undone.Text = done.Commit + ":" + done.Changes[i].Path
 	}
+	regains := done.Verb == history.VerbRelease
+	if regains {
+		if err := b.p.meetClaims(ctx); err != nil {
+			return nil, err
+		}
+	}
 	err = b.performUndoing(ctx, undone, history.UndoPrefix, func(g *writer.Group, tx *writer.Tx) error {
 		switch done.Verb {
 		case "send", "reply":
@@ -109,6 +115,9 @@ func (b *Box) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 		}
 		return b.p.planRestore(g, tx, done, undoable[done.Verb], refusal.ChangedSince)
 	})
+	if err == nil && regains {
+		err = b.keepRegained(ctx, undone.Patterns)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -24,6 +24,8 @@ type Lease struct {
 	Length  time.Duration // whole seconds
 	Renewal int           // how often it was renewed
 	Machine string        // id of the key of the machine that the claim was made on
+	// Inception is that of the agent, which tells two agents of one name apart; zero if it is unknown.
+	Inception time.Time
 }
 
 // ParseClaim reads a claim file. The error is a *tree.FormatError.
@@ -73,6 +75,7 @@ func ParseLease(data []byte) (l Lease, err error) {
 	var seconds int
 	o.decode("seconds", &seconds)
 	o.decode("renewal", &l.Renewal)
+	l.Inception = o.time("inception")
 	l.Length, l.Machine = time.Duration(min(max(seconds, 0), maxLease))*time.Second, o.text("machine")
 	err = o.claim(&l.Claim, false)
 	return l, err
@@ -90,6 +93,9 @@ func FormatLease(l Lease) []byte {
 	b.put("seconds", compact(int(l.Length/time.Second)))
 	b.put("renewal", compact(l.Renewal))
 	b.put("machine", compact(l.Machine))
+	if !l.Inception.IsZero() {
+		b.put("inception", compact(FormatTime(l.Inception)))
+	}
 	return append(b.object(), '\n')
 }
 

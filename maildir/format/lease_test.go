@@ -15,6 +15,7 @@ func TestLease(t *testing.T) {
 			Created: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC),
 		},
 		Length: time.Hour, Renewal: 2, Machine: "0123456789abcdef",
+		Inception: time.Date(2026, 11, 19, 10, 0, 0, 0, time.UTC),
 	}
 	got, err := ParseLease(FormatLease(l))
 	if err != nil || !reflect.DeepEqual(got, l) {

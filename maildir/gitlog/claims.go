@@ -99,8 +99,14 @@ func (l *Log) WriteClaims(ctx context.Context, files map[string]string, fresh ma
 		return c, unavailable(err)
 	}
 	c.Files = files
+	var blobs bytes.Buffer
 	for path, data := range fresh {
-		if files[path], err = repo.plain(data, "hash-object", "-w", "--stdin"); err != nil {
+		fmt.Fprintf(&blobs, "blob\ndata %d\n%s\n", len(data), data)
+		files[path] = blobHash(data).String()
+	}
+	blobs.WriteString("done\n")
+	if len(fresh) > 0 {
+		if err = repo.plainly(blobs.Bytes(), "fast-import", "--quiet", "--done"); err != nil {
 			return c, err
 		}
 	}
@@ -128,7 +134,7 @@ func (l *Log) PushClaims(ctx context.Context, was, is string) error {
 	var e *gitError
 	switch {
 	case errors.As(err, &e) && isBehind(e.said):
-		return history.ErrBehind
+		return fmt.Errorf("%w: %w", history.ErrBehind, err)
 	case err != nil:
 		return err
 	}

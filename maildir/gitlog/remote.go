@@ -122,10 +122,11 @@ func (l *Log) Origin() string {
 // remote opens the repository, and returns its branch and Git's program, for a command that reaches other
 // machines.
 func (l *Log) remote(ctx context.Context) (repo *repository, at head, program string, err error) {
-	if repo, program, err = l.reach(ctx); err == nil {
-		if err = repo.busy(); err == nil {
-			at, err = l.branch(repo)
-		}
+	if repo, program, err = l.reach(ctx); err != nil {
+		return nil, head{}, "", err
+	}
+	if err = repo.busy(); err == nil {
+		at, err = l.branch(repo)
 	}
 	return repo, at, program, unavailable(err)
 }

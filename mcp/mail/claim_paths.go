@@ -62,7 +62,7 @@ func (t *Toolset) claimPaths() tool.Tool {
 			return nil, err
 		}
 		out := shapeClaimed(res)
-		out.Note = notes(note, movedNote(res.Moved), aloneNote(res.Alone))
+		out.Note = notes(note, movedNote(res.Moved), aloneNote(res))
 		return t.fitClaimed(ctx, out), nil
 	})
 }
@@ -81,13 +81,16 @@ func movedNote(moved []claim.Moved) string {
 	return strings.TrimSpace(b.String())
 }
 
-// aloneNote says that only this machine knows of the claims.
-func aloneNote(why string) string {
-	if why == "" {
+// aloneNote says that the other machines know nothing of the answer.
+func aloneNote(r *claim.Result) string {
+	switch {
+	case r.Alone == "":
 		return ""
+	case len(r.Granted) == 0:
+		return "The other machines cannot be reached (" + r.Alone + "): that is what was known last."
 	}
-	return "Only this machine knows of this claim: the others cannot be reached (" + why + "). If one of them has claimed the same when they " +
-		"can, you are told."
+	return "Only this machine knows of this claim: the others cannot be reached (" + r.Alone + "). If one of them has claimed the same when " +
+		"they can, you are told."
 }
 
 func shapeClaimed(r *claim.Result) Claimed {
