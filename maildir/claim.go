@@ -216,6 +216,9 @@ func (b *Box) ReleaseFrom(ctx context.Context, folder string, patterns []string)
 	if err := b.perform(ctx, tx); err != nil {
 		return nil, err
 	}
+	if a, err := b.p.store.index.Agent(ctx, b.p.Slug, b.agent); err == nil && a != nil && b.p.elsewhere(a) {
+		_ = b.p.meetClaims(ctx) // or the agent may renew what was released; else the next round says so
+	}
 	return res, nil
 }
 
