@@ -33,8 +33,8 @@ const (
 )
 
 // remoteCommand returns a git command that talks to another repository. Unlike all others it has the user's
-// configuration and environment, for credentials and proxies; but it runs no hook, asks nobody, and speaks
-// only the protocols for which Git needs no helper of the configuration.
+// configuration and environment, for credentials and proxies; but it runs no hook, has no terminal to ask at,
+// and speaks only the protocols for which Git needs no helper of the configuration.
 func remoteCommand(ctx context.Context, program, git string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, program, append([]string{
 		"--no-pager", "-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false", "-c", "gc.auto=0",
@@ -49,7 +49,7 @@ func remoteCommand(ctx context.Context, program, git string, args ...string) *ex
 	})
 	c.Env = append(c.Env, "GIT_DIR="+git, "LC_ALL=C", "LANGUAGE=", "GIT_TERMINAL_PROMPT=0", "SSH_ASKPASS_REQUIRE=never",
 		"GIT_ALLOW_PROTOCOL=file:ssh:https:git", "GIT_NO_LAZY_FETCH=1")
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // which makes a process group, too
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGTERM) }
 	c.WaitDelay = 2 * time.Second
 	return c

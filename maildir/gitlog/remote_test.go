@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"mailtree/maildir/history"
 	"mailtree/maildir/merge"
 )
@@ -69,6 +71,40 @@ func TestRemoteConfiguration(t *testing.T) {
 	if _, err := os.Stat(ran); err == nil {
 		t.Error("a hook or a helper ran")
 	}
+}
+
+// TestRemoteHangs: the user's own ssh command has no terminal to ask at, and ends with the fetch.
+func TestRemoteHangs(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{})
+	began, ended := filepath.Join(t.TempDir(), "began"), filepath.Join(t.TempDir(), "ended")
+	tr.git("config", "core.sshCommand", "trap 'touch "+ended+"; exit 1' TERM; echo $$ >"+began+"; sleep 600 & wait; :")
+	tr.git("remote", "add", "origin", "ssh://example.invalid/mail.git")
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() {
+		_, err := tr.log.Fetch(ctx)
+		done <- err
+	}()
+	pid := 0
+	tr.until("ssh runs", func() bool {
+		text, _ := os.ReadFile(began)
+		_, err := fmt.Sscanf(string(text), "%d\n", &pid)
+		return err == nil
+	})
+	own, err := unix.Getsid(0)
+	tr.check(err)
+	if its, err := unix.Getsid(pid); err != nil || its == own {
+		t.Errorf("ssh is in session %d, and its server, too; %v", its, err)
+	}
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	tr.until("ssh has ended", func() bool {
+		_, err := os.Stat(ended)
+		return err == nil
+	})
 }
 
 func TestWithoutPassword(t *testing.T) {
