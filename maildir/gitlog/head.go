@@ -168,12 +168,33 @@ func (r *repository) busy() error {
 		if transient(err) {
 			return err
 		}
-		if err == nil {
-			return waiting("The mail's repository is in the middle of %s: "+
-				"new mail is safe but not committed until that ends. Finish it with %s.", s.what, s.do)
+		if err != nil {
+			continue
 		}
+		if branch := r.movedSince(s.name); branch != "" {
+			s.do = fmt.Sprintf("git rebase --quit and git checkout %s, and begin again: the branch got a commit while it began, "+
+				"which --abort would take off", branch)
+		}
+		return waiting("The mail's repository is in the middle of %s: "+
+			"new mail is safe but not committed until that ends. Finish it with %s.", s.what, s.do)
 	}
 	return nil
+}
+
+// movedSince returns the branch of a rebase, as a word of a shell, if the branch has moved since the rebase looked at
+// it; else "". Git makes the folder of the rebase a moment after it has looked, and we may commit in between.
+func (r *repository) movedSince(folder string) string {
+	name, noName := readSmall(r.path(folder + "/head-name"))
+	looked, noHash := readSmall(r.path(folder + "/orig-head"))
+	branch := strings.TrimSpace(string(name))
+	if noName != nil || noHash != nil || !validBranch(branch) {
+		return ""
+	}
+	tip, err := r.ref(branch)
+	if err != nil || tip.String() == strings.TrimSpace(string(looked)) {
+		return ""
+	}
+	return shellWord(strings.TrimPrefix(branch, "refs/heads/"))
 }
 
 // onBranch returns HEAD if it is on the recorded branch, else a *hold. If no branch is recorded, any

@@ -71,6 +71,31 @@ func TestUnfinishedCommands(t *testing.T) {
 	}
 }
 
+// A commit gets on the branch after a rebase has looked at it: the rebase fails, and the advice is not to abort it,
+// which takes the commit off.
+func TestRebaseOfAMovedBranch(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{})
+	tr.git("checkout", "-q", "-b", "side")
+	tr.git("commit", "-q", "--allow-empty", "-m", "side")
+	tr.git("checkout", "-q", "main")
+	tr.write("notes", "main")
+	tr.git("add", "notes")
+	tr.git("commit", "-qm", "main")
+	tr.write(".git/hooks/pre-rebase", "#!/bin/sh\ngit commit -q --allow-empty -m meanwhile\n")
+	tr.check(os.Chmod(tr.path(".git/hooks/pre-rebase"), 0o700))
+	if _, err := tr.tryGit("rebase", "side"); err == nil {
+		t.Fatal("the branch did not move")
+	}
+	tr.send("m1", "messages/m1")
+	_ = tr.log.Flush(t.Context())
+	tr.state("waiting", "git rebase --quit and git checkout main,")
+	tr.git("rebase", "--quit")
+	tr.git("checkout", "-q", "main")
+	tr.goesOn()
+	tr.equal("log", tr.git("log", "--format=%s", "--grep=meanwhile"), "meanwhile")
+}
+
 // Between any two steps of ours a person commits everything, as soon as git lets him: no mail is
 // deleted by either.
 func TestAPersonAtEveryStep(t *testing.T) {
