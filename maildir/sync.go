@@ -40,6 +40,7 @@ const (
 	syncTries  = 12          // of one round, while others push or files change
 	syncFiles  = 512         // of one operation of a merge,
 	syncBytes  = 8 << 20     // and its bytes
+	syncSlow   = time.Minute // how long a round may take before it is a problem
 )
 
 // SyncState is how a project is shared with other machines.
@@ -75,6 +76,7 @@ type sharing struct {
 	mu     sync.Mutex
 	state  SyncState
 	listed map[string]*lease // the machines' list of claims, by path; nil: no round has been made yet
+	began  time.Time         // when the round under way began, by the monotonic clock; zero between rounds
 }
 
 func newSharing(on bool) sharing {
@@ -127,13 +129,24 @@ func (s *sharing) note(change func(*SyncState)) {
 	change(&s.state)
 }
 
+// beganAt says when the round under way began; zero: it has ended.
+func (s *sharing) beganAt(at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.began = at
+}
+
 // SyncState returns how the project is shared.
 func (p *Project) SyncState() SyncState {
 	p.shared.mu.Lock()
-	s := p.shared.state
+	s, began := p.shared.state, p.shared.began
 	p.shared.mu.Unlock()
 	if s.On {
 		s.Remote = p.History.Origin()
+	}
+	if took := p.store.cfg.Monotonic().Sub(began); s.On && s.Problem == "" && !began.IsZero() && took > syncSlow {
+		s.Problem = "the round that began then has not ended: the shared repository does not answer, or there is much to fetch and merge"
+		s.Since = p.store.cfg.Now().Add(-took)
 	}
 	return s
 }
@@ -219,6 +232,8 @@ func (p *Project) keepShared(ctx context.Context) {
 // syncRound calls do for a round, one at a time, and notes the result in the state.
 func (p *Project) syncRound(ctx context.Context, do func(context.Context) error) error {
 	err := p.shared.inTurn(ctx, func() error {
+		p.shared.beganAt(p.store.cfg.Monotonic())
+		defer p.shared.beganAt(time.Time{})
 		if err := p.publishKey(ctx); err != nil {
 			return err
 		}
