@@ -28,6 +28,7 @@ const (
 	remoteName  = "origin"
 	remoteLimit = 10 * time.Minute // of one fetch or push
 	mostCrossed = 500_000          // files that may differ at one meeting, and that a joined mail may have
+	mostTouched = 4 * mostCrossed  // files that the commits between two meetings may change, one by one
 	mostMemory  = 512 << 10        // KiB of a git command that compares commits of others: so many files take 300 MiB
 	mostSaid    = 64 << 10         // bytes of what a git command says
 )
@@ -370,9 +371,12 @@ func (l *Log) Touched(ctx context.Context, base, tip string) (map[string]time.Ti
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	at, made, isTime := map[string]time.Time{}, time.Time{}, false
+	at, made, isTime, n := map[string]time.Time{}, time.Time{}, false, 0
 	err = repo.within(mostMemory).stream(func(record []byte) error {
 		path := strings.TrimPrefix(string(record), "\n")
+		if n++; n > mostTouched {
+			return history.ErrTooMany
+		}
 		switch {
 		case path == "":
 			isTime = true

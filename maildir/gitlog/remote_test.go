@@ -140,28 +140,49 @@ func TestBlobsTooLarge(t *testing.T) {
 	}
 }
 
-// TestTreeBomb: a few objects that make 10^10 files are refused before they fill the memory.
-func TestTreeBomb(t *testing.T) {
-	t.Parallel()
-	tr := newTree(t, Config{})
+// bomb makes a tree of 10^levels files of a few objects and returns its name.
+func (t *repoTree) bomb(levels int) string {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "file")
-	tr.check(os.WriteFile(file, nil, 0o600))
-	line := "100644 blob " + tr.git("hash-object", "-w", file)
-	for range 10 {
+	t.check(os.WriteFile(file, nil, 0o600))
+	line := "100644 blob " + t.git("hash-object", "-w", file)
+	for range levels {
 		var list strings.Builder
 		for i := range 10 {
 			fmt.Fprintf(&list, "%s\t%d\n", line, i)
 		}
-		c := exec.Command("git", "-C", tr.log.cfg.Dir, "mktree")
+		c := exec.Command("git", "-C", t.dir, "mktree")
 		c.Stdin = strings.NewReader(list.String())
 		made, err := c.Output()
-		tr.check(err)
+		t.check(err)
 		line = "040000 tree " + strings.TrimSpace(string(made))
 	}
+	return strings.TrimPrefix(line, "040000 tree ")
+}
+
+// TestTreeBomb: a few objects that make 10^10 files are refused before they fill the memory.
+func TestTreeBomb(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{})
 	repo, err := tr.log.openRepository(t.Context(), newMemory())
 	tr.check(err)
-	err = repo.crossed(emptyTree.String(), strings.TrimPrefix(line, "040000 tree "), func(merge.File) error { return nil })
+	err = repo.crossed(emptyTree.String(), tr.bomb(10), func(merge.File) error { return nil })
 	if !errors.Is(err, history.ErrTooMany) {
+		t.Error(err)
+	}
+}
+
+// TestHistoryBomb: commits that make 10^5 files and remove them, again and again, are refused after some.
+func TestHistoryBomb(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{})
+	base := tr.git("rev-parse", "HEAD")
+	tip, full, empty := base, tr.bomb(5), tr.git("rev-parse", "HEAD^{tree}")
+	for range mostTouched/100_000/2 + 1 {
+		tip = tr.git("commit-tree", "-p", tip, "-m", "made", full)
+		tip = tr.git("commit-tree", "-p", tip, "-m", "removed", empty)
+	}
+	if _, err := tr.log.Touched(t.Context(), base, tip); !errors.Is(err, history.ErrTooMany) {
 		t.Error(err)
 	}
 }

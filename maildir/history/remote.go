@@ -27,7 +27,7 @@ type Remote interface {
 	Meet(ctx context.Context) (*Meeting, error)
 
 	// Touched returns, for the files that the commits from base to tip changed, the time of the last of these
-	// commits.
+	// commits. It returns ErrTooMany.
 	Touched(ctx context.Context, base, tip string) (map[string]time.Time, error)
 
 	// Blobs calls do with a function that returns the content of a file by its hash. It returns the error of do.
