@@ -21,8 +21,8 @@ func (s *Store) machine() string { return format.KeyID(s.key.Public().(ed25519.P
 
 // machineName returns the name that a machine has published with its key; its id if it has published none.
 func (p *Project) machineName(id string) string {
-	if !format.PlainName(id) { // somebody has written it by hand
-		return format.Printable(id)
+	if !format.ValidID(id) { // somebody has written it by hand
+		return format.Printable(format.Cut(id, 64))
 	}
 	data, _, err := p.Tree.Read(format.MachinePath(id), format.MaxSmall)
 	if err != nil {

@@ -2,14 +2,19 @@ package maildir_test
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"mailtree/fixtures/storetest"
+	"mailtree/maildir/format"
 )
 
 // TestSyncHangs: while the shared repository does not answer, the state says so after a minute; the local mail goes on.
@@ -79,4 +84,108 @@ func TestSyncFull(t *testing.T) {
 	if here, there := gitIn(t, a.p.Tree.Dir(), "rev-parse", "HEAD"), gitIn(t, bare, "rev-parse", "main"); here != there {
 		t.Errorf("%s is there, %s here", there, here)
 	}
+}
+
+// hostileTree makes a tree of one entry, which no check of Git has seen, in a repository.
+func hostileTree(t testing.TB, dir, name, mode, hash string) string {
+	t.Helper()
+	raw, err := hex.DecodeString(hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command("git", "-C", dir, "hash-object", "-t", "tree", "-w", "--stdin", "--literally")
+	c.Stdin = strings.NewReader(mode + " " + name + "\x00" + string(raw))
+	out, err := c.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// TestSyncHostilePaths: what becomes of a file that another machine pushes at an odd path.
+func TestSyncHostilePaths(t *testing.T) {
+	t.Parallel()
+	const refused, stays, comes = "refused", "stays", "comes"
+	for path, want := range map[string]string{
+		"x/.git/hooks/post-checkout":    refused,
+		"x/.GIT/config":                 refused,
+		"x/git~1/config":                refused,
+		"x/../../y":                     refused,
+		"x/./y":                         refused,
+		"x/.mailtree/journal/y":         stays,
+		"x/" + strings.Repeat("y", 256): stays,
+		"x" + strings.Repeat("/"+strings.Repeat("y", 99), 41): stays,
+		"x/esc\x1b[2J":                  stays,
+		"x/\xff":                        stays,
+		"x/" + strings.Repeat("y", 255): comes,
+		"x" + strings.Repeat("/y", 300): comes,
+		"x/Y/y":                         comes,
+	} {
+		t.Run(fmt.Sprintf("%.40q", path), func(t *testing.T) {
+			t.Parallel()
+			bare, all := shared(t, 1, time.Hour)
+			a := all[0]
+			a.register(t, "Ann")
+			a.now(t)
+			evil := filepath.Join(t.TempDir(), "evil")
+			gitIn(t, t.TempDir(), "clone", "-q", bare, evil)
+			hash, mode := gitIn(t, evil, "rev-parse", "HEAD:project.json"), "100644"
+			names := strings.Split(path, "/")
+			for _, name := range slices.Backward(names[1:]) {
+				hash, mode = hostileTree(t, evil, name, mode, hash), "40000"
+			}
+			c := exec.Command("git", "-C", evil, "mktree")
+			c.Stdin = strings.NewReader(gitIn(t, evil, "ls-tree", "HEAD") + "\n040000 tree " + hash + "\tx\n")
+			root, err := c.Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			gitIn(t, evil, "push", "-q", "origin", gitIn(t, evil, "commit-tree", "-p", "HEAD", "-m", "evil", strings.TrimSpace(string(root)))+":main")
+
+			is := comes
+			if _, err := a.p.SyncNow(t.Context()); err != nil {
+				is = refused
+			} else if _, err := os.Stat(filepath.Join(a.p.Tree.Dir(), path)); err != nil {
+				is = stays
+			}
+			if is != want {
+				t.Errorf("%s, not %s: %s", is, want, a.p.SyncState())
+			}
+			a.send(t, "Ann", "Ann", "goes on")
+			if got := a.subjects(t, "Ann"); fmt.Sprint(got) != "[goes on]" {
+				t.Errorf("Ann has %v", got)
+			}
+			if err := a.p.History.Flush(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestSyncHostileMachine: what another machine writes about machines names no file elsewhere, and no long text.
+func TestSyncHostileMachine(t *testing.T) {
+	t.Parallel()
+	a, b := sharedByTwo(t)
+	for name, machine := range map[string]string{"Dot": "../../../x", "Esc": "\x1b[31m", "Far": strings.Repeat("x", 30_000)} {
+		b.register(t, name)
+		file := filepath.Join(b.p.Tree.Dir(), format.ProfilePath(name))
+		data := format.FormatProfile(format.Profile{Name: name, Inception: time.Now(), Machine: machine})
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.p.Rescan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	level(t, a, b)
+	rows, err := a.p.Agents(t.Context())
+	if err != nil || len(rows) != 5 {
+		t.Errorf("agents %v, %v", rows, err)
+	}
+	for i := range rows {
+		if on := a.p.MachineOf(&rows[i]); len(on) > 100 || strings.Contains(on, "\x1b") {
+			t.Errorf("%s is on %.200q", rows[i].Name, on)
+		}
+	}
+	a.send(t, "Ann", "Far", "goes on")
 }
