@@ -78,7 +78,7 @@ func (l *looker) at(p string, known *file) *look {
 	switch w, ok := l.given[p]; {
 	case ok && w.Gone:
 		return &look{path: p}
-	case ok && len(w.Data) > 0 && pl.Bad == "" && hasContent(pl.Kind):
+	case ok && len(w.Data) > 0 && int64(len(w.Data)) <= l.limit(pl.Kind) && pl.Bad == "" && hasContent(pl.Kind):
 		// A program that has written into the file since its rename has left an mtime at or after the
 		// rename's ctime, or has set the mtime back; maildir checks for that when the watcher reports the
 		// file (takeEdits).
@@ -111,13 +111,17 @@ func (l *looker) at(p string, known *file) *look {
 	return l.read(f, now)
 }
 
+// limit returns the most bytes that a file of a kind may have. Another machine may have sent more.
+func (l *looker) limit(k format.Kind) int64 {
+	if isMessage(k) {
+		return l.tree.MaxFile()
+	}
+	return format.MaxSmall
+}
+
 // read reads and parses the file. now is a time before its state was taken.
 func (l *looker) read(f *file, now int64) *look {
-	limit := int64(format.MaxSmall)
-	if isMessage(f.kind) {
-		limit = l.tree.MaxFile()
-	}
-	data, st, err := l.tree.Read(f.path, limit)
+	data, st, err := l.tree.Read(f.path, l.limit(f.kind))
 	var bad *tree.FormatError
 	switch fault := tree.FaultOf(err); {
 	case st.Mode.IsDir():

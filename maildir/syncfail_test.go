@@ -1,6 +1,7 @@
 package maildir_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -166,10 +167,13 @@ func TestSyncHostilePaths(t *testing.T) {
 func TestSyncHostileMachine(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
-	for name, machine := range map[string]string{"Dot": "../../../x", "Esc": "\x1b[31m", "Far": strings.Repeat("x", 30_000)} {
+	for name, machine := range map[string]string{"Dot": "../../../x", "Esc": "\x1b[31m", "Far": strings.Repeat("x", 30_000), "Fox": "too large"} {
 		b.register(t, name)
 		file := filepath.Join(b.p.Tree.Dir(), format.ProfilePath(name))
 		data := format.FormatProfile(format.Profile{Name: name, Inception: time.Now(), Machine: machine})
+		if name == "Fox" {
+			data = append(data, bytes.Repeat([]byte(" "), 5<<20)...)
+		}
 		if err := os.WriteFile(file, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +183,7 @@ func TestSyncHostileMachine(t *testing.T) {
 	}
 	level(t, a, b)
 	rows, err := a.p.Agents(t.Context())
-	if err != nil || len(rows) != 5 {
+	if err != nil || len(rows) != 6 {
 		t.Errorf("agents %v, %v", rows, err)
 	}
 	for i := range rows {
