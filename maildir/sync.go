@@ -40,6 +40,7 @@ const (
 	syncTries  = 12          // of one round, while others push or files change
 	syncFiles  = 512         // of one operation of a merge,
 	syncBytes  = 8 << 20     // and its bytes
+	syncFew    = 128         // files that always fit, each being small enough: 4 GiB
 	syncSlow   = time.Minute // how long a round may take before it is a problem
 )
 
@@ -378,6 +379,15 @@ func (p *Project) mergeTheirs(ctx context.Context, m *history.Meeting) error {
 	})
 	if err := p.inTheWay(changes); err != nil {
 		return err
+	}
+	if len(changes) > syncFew {
+		var hashes []string
+		for _, c := range changes {
+			hashes = append(hashes, c.Is.Hash)
+		}
+		if err := p.History.Fits(ctx, hashes); err != nil {
+			return err
+		}
 	}
 	tx := &writer.Tx{}
 	for len(changes) > 0 {

@@ -524,6 +524,26 @@ func TestSyncHostile(t *testing.T) {
 	if _, err := a.Join(t.Context(), bare, "/abs/path/bomb"); !errors.Is(err, history.ErrTooMany) {
 		t.Errorf("joined a million files: %v", err)
 	}
+	// a thousand files of one large object, which would fill the disk
+	zeros := filepath.Join(t.TempDir(), "zeros")
+	if err := errors.Join(os.WriteFile(zeros, nil, 0o600), os.Truncate(zeros, 9<<20)); err != nil {
+		t.Fatal(err)
+	}
+	old := gitIn(t, bare, "rev-parse", bomb+"~")
+	entries := gitIn(t, evil, "ls-tree", old) + "\n040000 tree " + mktree(1000, "100644 blob "+gitIn(t, evil, "hash-object", "-w", zeros)) + "\tzeros\n"
+	c := exec.Command("git", "-C", evil, "mktree")
+	c.Stdin = strings.NewReader(entries)
+	out, err := c.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	gitIn(t, evil, "push", "-qf", "origin", gitIn(t, evil, "commit-tree", "-p", old, "-m", "zeros", strings.TrimSpace(string(out)))+":main")
+	if _, err := a.p.SyncNow(t.Context()); !errors.Is(err, history.ErrTooMany) {
+		t.Errorf("a thousand large files: %v", err)
+	}
+	if _, err := a.Join(t.Context(), bare, "/abs/path/zeros"); !errors.Is(err, history.ErrTooMany) {
+		t.Errorf("joined a thousand large files: %v", err)
+	}
 	a.send(t, "Ann", "Ann", "still goes on")
 }
 

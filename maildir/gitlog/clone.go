@@ -130,6 +130,13 @@ func (r *repository) takeFiles(theirs hash) (left []string, err error) {
 	if is[format.ProjectFile].Mode != merge.Plain {
 		return nil, errors.New("that repository has no mail: it lacks " + format.ProjectFile)
 	}
+	var hashes []string
+	for _, e := range is {
+		hashes = append(hashes, e.Hash)
+	}
+	if err := r.fits(hashes); err != nil {
+		return nil, err
+	}
 	made := map[string]bool{}
 	for path, e := range is {
 		forGit := path == format.GitIgnore || path == format.GitAttributes

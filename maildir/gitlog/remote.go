@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -29,6 +30,7 @@ const (
 	remoteLimit = 10 * time.Minute // of one fetch or push
 	mostCrossed = 500_000          // files that may differ at one meeting, and that a joined mail may have
 	mostTouched = 4 * mostCrossed  // files that the commits between two meetings may change, one by one
+	mostBytes   = 8 << 30          // of the files that a merge writes, and of those of a joined mail
 	mostMemory  = 512 << 10        // KiB of a git command that compares commits of others: so many files take 300 MiB
 	mostSaid    = 64 << 10         // bytes of what a git command says
 )
@@ -388,6 +390,30 @@ func (l *Log) Touched(ctx context.Context, base, tip string) (map[string]time.Ti
 		return nil
 	}, "log", "-z", "--format=tformat:%x00%ct", "--name-only", "--no-renames", base+".."+tip, "--")
 	return at, err
+}
+
+// Fits implements history.Remote.
+func (l *Log) Fits(ctx context.Context, hashes []string) error {
+	repo, err := l.openRepository(ctx, newMemory())
+	if err != nil {
+		return unavailable(err)
+	}
+	return repo.fits(hashes)
+}
+
+func (r *repository) fits(hashes []string) error {
+	out, err := r.run(strings.NewReader(strings.Join(hashes, "\n")), nil, "cat-file", "--batch-check=%(objectsize)")
+	if err != nil {
+		return err
+	}
+	bytes := 0
+	for _, size := range strings.Fields(string(out)) {
+		n, _ := strconv.Atoi(size) // an object that is missing is an error when it is read
+		if bytes += n; bytes > mostBytes {
+			return history.ErrTooMany
+		}
+	}
+	return nil
 }
 
 // Blobs implements history.Remote.

@@ -30,6 +30,9 @@ type Remote interface {
 	// commits. It returns ErrTooMany.
 	Touched(ctx context.Context, base, tip string) (map[string]time.Time, error)
 
+	// Fits returns ErrTooMany if files, given by their hashes, have more bytes together than are taken at once.
+	Fits(ctx context.Context, hashes []string) error
+
 	// Blobs calls do with a function that returns the content of a file by its hash. It returns the error of do.
 	Blobs(ctx context.Context, do func(read func(hash string) ([]byte, error)) error) error
 
@@ -60,7 +63,7 @@ var (
 	ErrBehind    = errors.New("another machine was first")
 	ErrForeign   = errors.New("the shared repository has another mail: the two have no commit in common")
 	ErrNoContact = errors.New("the shared repository cannot be reached")
-	ErrTooMany   = errors.New("more files changed there than are taken at once")
+	ErrTooMany   = errors.New("more files or bytes changed there than are taken at once")
 )
 
 // Meeting is how a branch and the shared branch stand to each other.
