@@ -231,6 +231,9 @@ func (l *Log) Push(ctx context.Context) error {
 
 // isBehind reports whether git push says that the branch there has moved, perhaps just now.
 func isBehind(said string) bool {
+	if strings.Contains(said, "Unable to create") && !strings.Contains(said, "File exists") {
+		return false // nobody has the lock: the disk there is full, or we may not write there
+	}
 	for _, sign := range []string{"(fetch first)", "(non-fast-forward)", "(stale info)", "cannot lock ref", "failed to update ref",
 		"incorrect old value"} {
 		if strings.Contains(said, sign) {

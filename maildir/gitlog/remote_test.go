@@ -120,6 +120,18 @@ func TestWithoutPassword(t *testing.T) {
 	}
 }
 
+// TestIsBehind: a lock that another push holds says that it was first, one that cannot be made does not.
+func TestIsBehind(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{"File exists.": true, "Permission denied": false, "No space left on device": false} {
+		said := "remote: error: cannot lock ref 'refs/heads/main': Unable to create '/mail.git/./refs/heads/main.lock': " + text + "\n" +
+			"To /mail.git\n ! [remote rejected] main -> main (failed to update ref)\n"
+		if isBehind(said) != want {
+			t.Errorf("%s: %v", text, !want)
+		}
+	}
+}
+
 // TestBlobsTooLarge: a file of zeros, which is far smaller in the pack of a hostile machine, is refused at once. Git is
 // still writing it then.
 func TestBlobsTooLarge(t *testing.T) {
