@@ -230,6 +230,33 @@ func (p *Project) keepShared(ctx context.Context) {
 	}
 }
 
+// lastPush is how long a server that ends waits for the shared repository.
+const lastPush = 5 * time.Second
+
+// pushLast pushes what has changed since the last round, so that a machine that is turned off now keeps nothing
+// back. It merges nothing: where another machine was first it waits for the next start.
+func (p *Project) pushLast(ctx context.Context) {
+	if s := p.SyncState(); !s.On || s.Problem != "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, lastPush)
+	defer cancel()
+	err := p.shared.inTurn(ctx, func() error {
+		r, err := p.planClaimRound(ctx, nil)
+		if err == nil {
+			err = r.push(ctx)
+		}
+		m, merr := p.History.Meet(ctx)
+		if merr == nil && m.Own {
+			merr = p.History.Push(ctx)
+		}
+		return cmp.Or(err, merr)
+	})
+	if err != nil {
+		p.Keeper.Log.Warn("the last changes are not pushed; the next start does that", "error", err)
+	}
+}
+
 // syncRound calls do for a round, one at a time, and notes the result in the state.
 func (p *Project) syncRound(ctx context.Context, do func(context.Context) error) error {
 	err := p.shared.inTurn(ctx, func() error {

@@ -584,3 +584,21 @@ func TestSyncRewritten(t *testing.T) {
 		t.Errorf("joined what is no mail: %v", err)
 	}
 }
+
+// TestSyncStops: what was sent and released just before a server ends is pushed.
+func TestSyncStops(t *testing.T) {
+	t.Parallel()
+	a, b := sharedByTwo(t)
+	a.claims(t, "Ann", "app")
+	level(t, a, b)
+	a.release(t, "Ann", "app")
+	a.send(t, "Ann", "Bob", "last words")
+	a.Stop()
+	b.now(t)
+	if got := b.held(t); got != "" {
+		t.Errorf("held: %s", got)
+	}
+	if got := b.subjects(t, "Bob"); fmt.Sprint(got) != "[last words]" {
+		t.Errorf("Bob has %v", got)
+	}
+}

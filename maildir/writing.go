@@ -31,6 +31,7 @@ func (p *Project) run(ctx context.Context) {
 	p.Keeper.Run(ctx)
 	stopNoting()
 	beside.Wait()
+	p.pushLast(context.WithoutCancel(ctx))
 }
 
 // mail is the project as its keeper sees it (store.Mail).
