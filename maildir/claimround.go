@@ -542,12 +542,9 @@ func (r *claimRound) tellEnded(ctx context.Context, f claim.Row) error {
 	})
 }
 
-// meetClaims brings the claims here and those of the other machines together, if machines share the mail. While
-// these are out of reach it returns ErrUnavailable, unless claims are granted on this machine alone.
+// meetClaims brings the claims here and those of the other machines together. While these are out of reach it
+// returns ErrUnavailable, unless claims are granted on this machine alone.
 func (p *Project) meetClaims(ctx context.Context) error {
-	if !p.shared.isOn() {
-		return nil
-	}
 	turn, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), claimPatience, errors.New("it did not get its turn in time"))
 	defer cancel()
 	err := p.shared.inTurn(turn, func() error {
@@ -566,16 +563,21 @@ func (p *Project) meetClaims(ctx context.Context) error {
 	}
 }
 
-// keepRegained puts claims that an undoing has made again into the list. It returns ErrConflict if another agent
-// has got one of them meanwhile.
-func (b *Box) keepRegained(ctx context.Context, patterns []string) error {
-	if err := b.p.meetClaims(ctx); err != nil {
+// keepRegained puts the claims that the undoing of a release has made again into the list. It returns ErrConflict
+// if another agent has got one of them meanwhile.
+func (p *Project) keepRegained(ctx context.Context, done *history.Done) error {
+	if err := p.meetClaims(ctx); err != nil {
 		return err
 	}
-	held, err := b.p.claimsOf(ctx, b.agent)
-	for _, pattern := range patterns {
-		if err == nil && !slices.ContainsFunc(held, func(c claim.Row) bool { return c.Pattern == pattern }) {
-			err = &Error{What: refusal.ClaimTaken, Name: pattern, Other: "Somebody"}
+	claims, err := p.claimsOfDone(done)
+	if err != nil {
+		return err
+	}
+	live, err := p.Claims(ctx, false)
+	for _, c := range claims {
+		has := func(row claim.Row) bool { return row.Agent == c.Agent && row.Pattern == c.Pattern }
+		if err == nil && !slices.ContainsFunc(live, has) {
+			err = &Error{What: refusal.ClaimTaken, Name: c.Pattern, Other: "Somebody"}
 		}
 	}
 	return err

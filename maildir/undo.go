@@ -98,7 +98,7 @@ func (b *Box) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 		slices.Contains([]string{"send", "reply", VerbAmend}, done.Verb) {
 		undone.Text = done.Commit + ":" + done.Changes[i].Path
 	}
-	regains := done.Verb == history.VerbRelease
+	regains := done.Verb == history.VerbRelease && b.p.shared.isOn()
 	if regains {
 		if err := b.p.meetClaims(ctx); err != nil {
 			return nil, err
@@ -116,7 +116,7 @@ func (b *Box) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 		return b.p.planRestore(g, tx, done, undoable[done.Verb], refusal.ChangedSince)
 	})
 	if err == nil && regains {
-		err = b.keepRegained(ctx, undone.Patterns)
+		err = b.p.keepRegained(ctx, undone.done)
 	}
 	if err != nil {
 		return nil, err

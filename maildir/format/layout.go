@@ -153,10 +153,12 @@ var sentCopy = regexp.MustCompile(`^agents/[^/]+/outbox/\d{4}/\d\d/\d\d/(?:\d+/)
 // other name there is one that somebody has saved to be sent.
 func IsSentCopy(p string) bool { return sentCopy.MatchString(p) }
 
+const editBeside = ".edit-"
+
 // EditBeside returns the path of a second version of the message at path p: of the one whose content has that
 // hash. The id in the file differs from that name, so that the index reports it as a problem.
 func EditBeside(p, hash string) string {
-	return strings.TrimSuffix(p, ".md") + ".edit-" + hash[:12] + ".md"
+	return strings.TrimSuffix(p, ".md") + editBeside + hash[:12] + ".md"
 }
 
 func locateMessage(k Kind, agent, p string) Place {

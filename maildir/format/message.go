@@ -211,6 +211,10 @@ func (m *Message) check(id string, o *object) error {
 	case m.ID == "":
 		return o.bad("id", `no "id": write the file's name without .md`)
 	case m.ID != id:
+		if strings.HasPrefix(id, m.ID+editBeside) {
+			return o.bad("id", "two machines have edited this message, and this is what one of them wrote: take over what is needed of it, then "+
+				"remove this file")
+		}
 		return o.bad("id", fmt.Sprintf("the id %s differs from the file's name %s: rename one of them", Quote(m.ID), Quote(id)))
 	case m.From == "":
 		return o.bad("from", `no "from": write an agent's name, or an address`)
