@@ -1,0 +1,407 @@
+package maildir_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+	"mailtree/maildir/claim"
+	"mailtree/maildir/format"
+)
+
+// granted asks for a claim, and reports whether it was granted.
+func (m sharer) granted(t testing.TB, agent string, r claim.Request) bool {
+	t.Helper()
+	res, err := m.p.Box(agent, format.Origin{}).Claim(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(res.Granted) > 0
+}
+
+// movable is a wall clock that a test moves.
+type movable struct {
+	mu sync.Mutex
+	by time.Duration
+}
+
+func (c *movable) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Add(c.by)
+}
+
+func (c *movable) move(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.by += d
+}
+
+func whoMachine(t testing.TB, m sharer, name string) string {
+	info, err := m.p.Whois(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.AgentRow.Machine
+}
+
+// TestClaimsUndoneRelease: the undoing of a release asks the list, so that no two agents hold the paths.
+func TestClaimsUndoneRelease(t *testing.T) {
+	t.Parallel()
+	a, b := sharedByTwo(t)
+	a.claims(t, "Ann", "app/**")
+	a.release(t, "Ann", "app/**")
+	a.now(t)
+	if by := b.claims(t, "Bob", "app/**"); by != "" {
+		t.Fatal(by)
+	}
+	_, err := a.p.Box("Ann", format.Origin{}).Undo(t.Context(), maildir.Undoing{})
+	if err == nil {
+		t.Errorf("Ann is told that the release is undone, while Bob holds the paths: a says %q, b %q", a.held(t), b.held(t))
+	}
+}
+
+// TestClaimsListDeleted: a list that was lost is made anew with what each machine has followed.
+func TestClaimsListDeleted(t *testing.T) {
+	t.Parallel()
+	a, b := sharedByTwo(t)
+	a.claims(t, "Ann", "app/**")
+	level(t, a, b)
+	gitIn(t, a.p.Tree.Dir(), "push", "-q", "origin", ":refs/mailtree/claims") // or a move to another host without --mirror
+	if by := b.claims(t, "Bob", "app/x.go"); by == "" {
+		t.Errorf("Bob gets what Ann holds, and what b itself knew that she holds: a says %q", a.held(t))
+	}
+}
+
+// TestClaimsListRewound: who loses a claim because the list was set back is told.
+func TestClaimsListRewound(t *testing.T) {
+	t.Parallel()
+	a, b := sharedByTwo(t)
+	a.claims(t, "Ann", "one")
+	level(t, a, b)
+	old := gitIn(t, a.p.Tree.Dir(), "rev-parse", "refs/mailtree/claims")
+	a.claims(t, "Ann", "two")
+	level(t, a, b)
+	gitIn(t, a.p.Tree.Dir(), "push", "-qf", "origin", old+":refs/mailtree/claims")
+	got := b.granted(t, "Bob", claim.Request{Patterns: []string{"two"}})
+	level(t, a, b)
+	level(t, a, b)
+	if told := a.subjects(t, "Ann"); got && len(told) == 0 {
+		t.Errorf("Bob gets what Ann holds, and nobody tells her: a says %q", a.held(t))
+	}
+}
+
+// TestClaimsClockSweeps: the sweep of ended claims leaves other machines' claims alone where the wall clock jumps ahead.
+func TestClaimsClockSweeps(t *testing.T) {
+	t.Parallel()
+	bare, all := shared(t, 1, time.Hour)
+	a, b := all[0], sharer{}
+	clock := &movable{by: -10 * 24 * time.Hour} // a machine whose clock is set by the network after its start
+	b.Store = storetest.Open(t, storetest.Config{Sync: time.Hour, Now: clock.now})
+	var err error
+	if b.p, err = b.Join(t.Context(), bare, "/abs/path/b"); err != nil {
+		t.Fatal(err)
+	}
+	a.register(t, "Ann")
+	b.register(t, "Bob")
+	level(t, a, b)
+	a.claims(t, "Ann", "app/**")
+	level(t, a, b)
+	clock.move(10 * 24 * time.Hour) // now it is right
+	b.now(t)
+	if b.granted(t, "Bob", claim.Request{Patterns: []string{"app/**"}}) {
+		t.Fatal("before the sweep")
+	}
+	maildir.Sweep(b.p) // as each hour
+	b.now(t)
+	b.now(t)
+	if b.granted(t, "Bob", claim.Request{Patterns: []string{"app/**"}}) {
+		t.Errorf("a wall clock takes Ann's live claim: a says %q, b %q", a.held(t), b.held(t))
+	}
+}
+
+// TestClaimsOffOn: a claim that its machine has released while the sync was off here does not come back.
+func TestClaimsOffOn(t *testing.T) {
+	t.Parallel()
+	a, b := sharedByTwo(t)
+	b.claims(t, "Bob", "lib/**")
+	level(t, a, b)
+	if err := a.p.SetSync(false); err != nil {
+		t.Fatal(err)
+	}
+	b.release(t, "Bob", "lib/**")
+	b.now(t)
+	if err := a.p.SetSync(true); err != nil {
+		t.Fatal(err)
+	}
+	level(t, a, b)
+	level(t, a, b)
+	if got := b.held(t); got != "" {
+		t.Errorf("Bob has released it and holds it again: %q", got)
+	}
+	b.release(t, "Bob", "lib/**")
+	level(t, a, b)
+	level(t, a, b)
+	if got := a.held(t) + b.held(t); got != "" {
+		t.Errorf("released again, and still held: %q", got)
+	}
+}
+
+// TestClaimsOffOnLost: the holder of a claim is told nothing wrong where another machine turns its sync on again.
+func TestClaimsOffOnLost(t *testing.T) {
+	t.Parallel()
+	a, b := sharedByTwo(t)
+	b.register(t, "Cid")
+	level(t, a, b)
+	b.claims(t, "Bob", "lib/**")
+	level(t, a, b)
+	if err := a.p.SetSync(false); err != nil {
+		t.Fatal(err)
+	}
+	b.release(t, "Bob", "lib/**")
+	b.claims(t, "Cid", "lib/**")
+	if err := a.p.SetSync(true); err != nil {
+		t.Fatal(err)
+	}
+	level(t, a, b)
+	level(t, a, b)
+	if got := b.subjects(t, "Bob"); len(got) > 0 {
+		t.Errorf("Bob, who has released in order, is told %q", got)
+	}
+}
+
+// TestClaimsTwinReleases: an agent does not release the claims of a namesake whose mail has not been met.
+func TestClaimsTwinReleases(t *testing.T) {
+	t.Parallel()
+	a, b := sharedByTwo(t)
+	a.register(t, "Twin")
+	b.register(t, "Twin")
+	b.claims(t, "Twin", "lib/**")
+	a.now(t) // claims have met; the mail of b has not been pushed
+	a.release(t, "Twin")
+	a.now(t)
+	if a.granted(t, "Ann", claim.Request{Patterns: []string{"lib/**"}}) {
+		t.Errorf("Ann gets what Twin of b holds: b says %q", b.held(t))
+	}
+}
+
+// TestClaimsTwinsShare: shared claims of two agents of one name are two.
+func TestClaimsTwinsShare(t *testing.T) {
+	t.Parallel()
+	a, b := sharedByTwo(t)
+	a.register(t, "Twin")
+	b.register(t, "Twin")
+	for _, m := range []sharer{a, b} {
+		if !m.granted(t, "Twin", claim.Request{Patterns: []string{"lib/**"}, Shared: true}) {
+			t.Fatal("not granted")
+		}
+	}
+	b.release(t, "Twin")
+	if b.granted(t, "Bob", claim.Request{Patterns: []string{"lib/**"}}) {
+		t.Errorf("Bob gets exclusively what Twin of a shares: a says %q", a.held(t))
+	}
+}
+
+// TestClaimsUndoneRenewal: a renewal that is undone ends everywhere when it ends here.
+func TestClaimsUndoneRenewal(t *testing.T) {
+	t.Parallel()
+	a, b := sharedByTwo(t)
+	for _, ttl := range []time.Duration{10 * time.Minute, 30 * 24 * time.Hour} {
+		if !a.granted(t, "Ann", claim.Request{Patterns: []string{"lib/**"}, TTL: ttl}) {
+			t.Fatal("not granted")
+		}
+	}
+	level(t, a, b)
+	if _, err := a.p.Box("Ann", format.Origin{}).Undo(t.Context(), maildir.Undoing{}); err != nil {
+		t.Fatal(err)
+	}
+	level(t, a, b)
+	level(t, a, b)
+	for i, m := range []sharer{a, b} {
+		all, err := m.p.Claims(t.Context(), false)
+		if err != nil || len(all) != 1 {
+			t.Fatal(all, err)
+		}
+		if left := time.Until(all[0].Expires); left > time.Hour {
+			t.Errorf("on machine %d it holds for %v more", i, left.Round(time.Hour))
+		}
+	}
+}
+
+// TestClaimsFileInTheWay: what lies where another machine's claim file belongs stops no other claim.
+func TestClaimsFileInTheWay(t *testing.T) {
+	t.Parallel()
+	a, b := sharedByTwo(t)
+	for _, m := range []sharer{b} {
+		if err := os.MkdirAll(filepath.Join(m.p.Tree.Dir(), format.ClaimPath("app/**", "Ann", "")), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.claims(t, "Ann", "app/**")
+	res, err := b.p.Box("Bob", format.Origin{}).Claim(t.Context(), claim.Request{Patterns: []string{"lib/**"}})
+	list := gitIn(t, b.p.Tree.Dir(), "ls-tree", "--name-only", "refs/mailtree/claims")
+	if err != nil && strings.Contains(list, "-Bob.json") {
+		t.Errorf("Bob is told %v, and has the claim; held: %q", err, b.held(t))
+	}
+	_ = res
+	a.claims(t, "Ann", "doc/**")
+	_, _ = b.p.SyncNow(t.Context())
+	if got := b.held(t); !strings.Contains(got, "doc/**") {
+		t.Errorf("claims of others reach b no more: %q", got)
+	}
+}
+
+// TestClaimsByCase: between machines patterns that differ only in case overlap.
+func TestClaimsByCase(t *testing.T) {
+	t.Parallel()
+	bare, all := shared(t, 1, time.Hour)
+	a, b := all[0], sharer{}
+	code := t.TempDir()
+	gitIn(t, code, "init", "-q")
+	gitIn(t, code, "config", "core.ignorecase", "true")
+	b.Store = storetest.Open(t, storetest.Config{Sync: time.Hour})
+	var err error
+	if b.p, err = b.Join(t.Context(), bare, code); err != nil {
+		t.Fatal(err)
+	}
+	a.register(t, "Ann")
+	b.register(t, "Bob")
+	level(t, a, b)
+	b.claims(t, "Bob", "App/main.go")
+	if a.granted(t, "Ann", claim.Request{Patterns: []string{"app/main.go"}}) {
+		t.Error("two claims of what is one file on b")
+	}
+}
+
+// TestClaimsForAnother: what a person claims on one machine for another one's agent is the agent's.
+func TestClaimsForAnother(t *testing.T) {
+	t.Parallel()
+	a, b := sharedByTwo(t)
+	r := claim.Request{Patterns: []string{"app/**"}}
+	res, err := b.p.Box("Ann", format.Origin{}).Claim(format.Through(t.Context(), format.DoorPage), r)
+	if err != nil || len(res.Granted) == 0 {
+		t.Fatal(res, err)
+	}
+	level(t, a, b)
+	if by := a.claims(t, "Ann", "app/x.go"); by != "" {
+		t.Errorf("Ann, who holds app/**, is refused by %q", by)
+	}
+}
+
+// TestClaimsHandedOver: an agent that was handed over has its claims.
+func TestClaimsHandedOver(t *testing.T) {
+	t.Parallel()
+	a, b := sharedByTwo(t)
+	a.claims(t, "Ann", "app/**")
+	level(t, a, b)
+	profile := filepath.Join(b.p.Tree.Dir(), "agents", "Ann", "profile.json")
+	data, err := os.ReadFile(profile)
+	text := strings.ReplaceAll(string(data), whoMachine(t, b, "Ann"), whoMachine(t, b, "Bob"))
+	if err = errors.Join(err, os.WriteFile(profile, []byte(text), 0o600), b.p.Rescan(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	level(t, b, a)
+	if by := b.claims(t, "Ann", "app/**"); by != "" {
+		t.Errorf("Ann is refused by %q", by)
+	}
+}
+
+// TestClaimsStaleFiles: files of other machines' claims that an old commit brings are no requests.
+func TestClaimsStaleFiles(t *testing.T) {
+	t.Parallel()
+	a, b := sharedByTwo(t)
+	a.claims(t, "Ann", "app/**")
+	a.now(t)
+	a.send(t, "Ann", "Bob", "which pushes the commit of the claim")
+	level(t, a, b)
+	a.release(t, "Ann", "app/**")
+	level(t, a, b)
+	gitIn(t, b.p.Tree.Dir(), "fetch", "-q", "origin", "main")
+	gitIn(t, b.p.Tree.Dir(), "reset", "-q", "--hard", "FETCH_HEAD")
+	if err := b.p.Rescan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	level(t, b, a)
+	if got := a.held(t); got != "" {
+		t.Errorf("held: %q", got)
+	}
+}
+
+// TestClaimsOffOnFreed: a claim that was released while the sync was off here does not stand in its holder's way.
+func TestClaimsOffOnFreed(t *testing.T) {
+	t.Parallel()
+	a, b := sharedByTwo(t)
+	b.claims(t, "Bob", "lib/**")
+	level(t, a, b)
+	if err := a.p.SetSync(false); err != nil {
+		t.Fatal(err)
+	}
+	b.release(t, "Bob", "lib/**")
+	b.now(t)
+	if err := a.p.SetSync(true); err != nil {
+		t.Fatal(err)
+	}
+	level(t, a, b)
+	if by := b.claims(t, "Bob", "lib/x.go"); by != "" {
+		t.Errorf("Bob is refused by %q", by)
+	}
+}
+
+// TestClaimsEdited: another machine's claim that somebody edits here to end is written anew.
+func TestClaimsEdited(t *testing.T) {
+	t.Parallel()
+	a, b := sharedByTwo(t)
+	a.claims(t, "Ann", "app/**")
+	level(t, a, b)
+	file := filepath.Join(b.p.Tree.Dir(), format.ClaimPath("app/**", "Ann", ""))
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := format.ParseClaim(data)
+	c.Expires = time.Now().Add(-time.Minute).UTC()
+	if err = errors.Join(err, os.WriteFile(file, format.FormatClaim(c, nil), 0o600), b.p.Rescan(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	level(t, b, a)
+	level(t, b, a)
+	if a.held(t) != b.held(t) {
+		t.Errorf("a says %q, and the guard of b %q", a.held(t), b.held(t))
+	}
+}
+
+// TestClaimsClockHides: claim files of other machines are written anew where the wall clock is set forward.
+func TestClaimsClockHides(t *testing.T) {
+	t.Parallel()
+	bare, all := shared(t, 1, time.Hour)
+	a, b := all[0], sharer{}
+	clock := &movable{by: -2 * time.Hour}
+	b.Store = storetest.Open(t, storetest.Config{Sync: time.Hour, Now: clock.now})
+	var err error
+	if b.p, err = b.Join(t.Context(), bare, "/abs/path/b"); err != nil {
+		t.Fatal(err)
+	}
+	a.register(t, "Ann")
+	b.register(t, "Bob")
+	level(t, a, b)
+	a.claims(t, "Ann", "app/**")
+	b.claims(t, "Bob", "lib/**")
+	level(t, a, b)
+	clock.move(2 * time.Hour)
+	level(t, a, b)
+	level(t, a, b)
+	if got := b.held(t); got != a.held(t) {
+		t.Errorf("a says %q, and the guard of b %q", a.held(t), got)
+	}
+	b.release(t, "Bob")
+	level(t, b, a)
+	if got := a.held(t); got != "Ann app/**" {
+		t.Errorf("Bob has released all; a says %q", got)
+	}
+}
