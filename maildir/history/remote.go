@@ -59,7 +59,7 @@ type Remote interface {
 
 // Errors of Remote.
 var (
-	ErrNoRemote  = errors.New("Git knows no repository called origin in the mail's folder; run `git remote add origin URL` there")
+	ErrNoRemote  = errors.New("no repository called origin is known to Git in the mail's folder: run `git remote add origin URL` there")
 	ErrBehind    = errors.New("another machine was first")
 	ErrForeign   = errors.New("the shared repository has another mail: the two have no commit in common")
 	ErrNoContact = errors.New("the shared repository cannot be reached")
