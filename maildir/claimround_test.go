@@ -219,9 +219,9 @@ func TestClaimsBefore(t *testing.T) {
 // is set. The holder of one that loses is told.
 func TestClaimsOutOfReach(t *testing.T) {
 	t.Parallel()
-	bare, all := shared(t, 2, time.Hour)
+	bare, all := shared(t, 2, onlyAsked)
 	a, b := all[0], sharer{}
-	b.Store = storetest.Open(t, storetest.Config{Sync: time.Hour, ClaimAlone: true})
+	b.Store = storetest.Open(t, storetest.Config{Sync: onlyAsked, ClaimAlone: true})
 	var err error
 	if b.p, err = b.Join(t.Context(), bare, "/abs/path/b"); err != nil {
 		t.Fatal(err)
@@ -281,10 +281,10 @@ func (c *stoppedClock) move(d time.Duration) {
 // whatever the wall clocks say.
 func TestClaimsEnd(t *testing.T) {
 	t.Parallel()
-	bare, all := shared(t, 1, time.Hour)
+	bare, all := shared(t, 1, onlyAsked)
 	a, b := all[0], sharer{}
 	clock := &stoppedClock{at: time.Now()}
-	b.Store = storetest.Open(t, storetest.Config{Sync: time.Hour, Monotonic: clock.now, Now: func() time.Time { return time.Now().Add(time.Hour) }})
+	b.Store = storetest.Open(t, storetest.Config{Sync: onlyAsked, Monotonic: clock.now, Now: func() time.Time { return time.Now().Add(time.Hour) }})
 	var err error
 	if b.p, err = b.Join(t.Context(), bare, "/abs/path/b"); err != nil {
 		t.Fatal(err)
@@ -314,8 +314,8 @@ func TestClaimsEnd(t *testing.T) {
 // it, though the clock of one is an hour off.
 func TestClaimsContested(t *testing.T) {
 	t.Parallel()
-	bare, all := shared(t, 2, time.Hour)
-	late := sharer{Store: storetest.Open(t, storetest.Config{Sync: time.Hour, Now: func() time.Time { return time.Now().Add(time.Hour) }})}
+	bare, all := shared(t, 2, onlyAsked)
+	late := sharer{Store: storetest.Open(t, storetest.Config{Sync: onlyAsked, Now: func() time.Time { return time.Now().Add(time.Hour) }})}
 	var err error
 	if late.p, err = late.Join(t.Context(), bare, "/abs/path/late"); err != nil {
 		t.Fatal(err)

@@ -100,10 +100,10 @@ func TestClaimsListRewound(t *testing.T) {
 // TestClaimsClockSweeps: the sweep of ended claims leaves other machines' claims alone where the wall clock jumps ahead.
 func TestClaimsClockSweeps(t *testing.T) {
 	t.Parallel()
-	bare, all := shared(t, 1, time.Hour)
+	bare, all := shared(t, 1, onlyAsked)
 	a, b := all[0], sharer{}
 	clock := &movable{by: -10 * 24 * time.Hour} // a machine whose clock is set by the network after its start
-	b.Store = storetest.Open(t, storetest.Config{Sync: time.Hour, Now: clock.now})
+	b.Store = storetest.Open(t, storetest.Config{Sync: onlyAsked, Now: clock.now})
 	var err error
 	if b.p, err = b.Join(t.Context(), bare, "/abs/path/b"); err != nil {
 		t.Fatal(err)
@@ -260,12 +260,12 @@ func TestClaimsFileInTheWay(t *testing.T) {
 // TestClaimsByCase: between machines patterns that differ only in case overlap.
 func TestClaimsByCase(t *testing.T) {
 	t.Parallel()
-	bare, all := shared(t, 1, time.Hour)
+	bare, all := shared(t, 1, onlyAsked)
 	a, b := all[0], sharer{}
 	code := t.TempDir()
 	gitIn(t, code, "init", "-q")
 	gitIn(t, code, "config", "core.ignorecase", "true")
-	b.Store = storetest.Open(t, storetest.Config{Sync: time.Hour})
+	b.Store = storetest.Open(t, storetest.Config{Sync: onlyAsked})
 	var err error
 	if b.p, err = b.Join(t.Context(), bare, code); err != nil {
 		t.Fatal(err)
@@ -379,10 +379,10 @@ func TestClaimsEdited(t *testing.T) {
 // TestClaimsClockHides: claim files of other machines are written anew where the wall clock is set forward.
 func TestClaimsClockHides(t *testing.T) {
 	t.Parallel()
-	bare, all := shared(t, 1, time.Hour)
+	bare, all := shared(t, 1, onlyAsked)
 	a, b := all[0], sharer{}
 	clock := &movable{by: -2 * time.Hour}
-	b.Store = storetest.Open(t, storetest.Config{Sync: time.Hour, Now: clock.now})
+	b.Store = storetest.Open(t, storetest.Config{Sync: onlyAsked, Now: clock.now})
 	var err error
 	if b.p, err = b.Join(t.Context(), bare, "/abs/path/b"); err != nil {
 		t.Fatal(err)

@@ -50,7 +50,7 @@ func TestNamesakes(t *testing.T) {
 	for _, firstPushes := range []bool{true, false} {
 		t.Run(fmt.Sprintf("the first pushes first: %v", firstPushes), func(t *testing.T) {
 			t.Parallel()
-			_, all := shared(t, 3, time.Hour)
+			_, all := shared(t, 3, onlyAsked)
 			a, b, c := all[0], all[1], all[2]
 			for i, m := range all {
 				m.register(t, []string{"Ann", "Bob", "Cid"}[i])
@@ -152,11 +152,11 @@ func TestNamesakes(t *testing.T) {
 // TestNamesakesInterrupted: what a renaming has left undone is done by the next round, also after a restart.
 func TestNamesakesInterrupted(t *testing.T) {
 	t.Parallel()
-	bare, all := shared(t, 1, time.Hour)
+	bare, all := shared(t, 1, onlyAsked)
 	a := all[0]
 	var fails atomic.Value
 	fails.Store("")
-	config := storetest.Config{Root: t.TempDir(), Sync: time.Hour, Fail: func(path string) error {
+	config := storetest.Config{Root: t.TempDir(), Sync: onlyAsked, Fail: func(path string) error {
 		if path == fails.Load() {
 			return syscall.EIO
 		}
@@ -223,7 +223,7 @@ func TestNamesakesInterrupted(t *testing.T) {
 // TestNamesakesPeople: a person is one person on all machines, and keeps the name.
 func TestNamesakesPeople(t *testing.T) {
 	t.Parallel()
-	_, all := shared(t, 2, time.Hour)
+	_, all := shared(t, 2, onlyAsked)
 	a, b := all[0], all[1]
 	a.register(t, "Eve")
 	for _, m := range all {

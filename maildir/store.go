@@ -61,7 +61,7 @@ type Config struct {
 	Outside      Outside                         // which mail may leave for other domains
 	User         func() int                      // returns the uid of the store's user; nil: the process's effective uid
 	Patience     time.Duration                   // how long a caller waits for the disk; 0: 30 s
-	SyncInterval time.Duration                   // between looks at the repository that other machines share; 0: SyncInterval
+	SyncInterval time.Duration                   // between looks at the repository that other machines share; 0: SyncInterval; less: only SyncNow looks
 	ClaimAlone   bool                            // claims are granted on this machine alone while other machines cannot be reached
 	GoneLook     time.Duration                   // time between checks for clients that are gone; 0: a minute
 	Progress     func(project string, files int) // called during the first reconcile; may be nil

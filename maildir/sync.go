@@ -201,6 +201,9 @@ var errSyncOff error = &Error{What: refusal.Conflict("This project is not shared
 // after the mail has changed. While the sync is off it only waits.
 func (p *Project) keepShared(ctx context.Context) {
 	interval := p.store.cfg.SyncInterval
+	if interval < 0 {
+		return
+	}
 	due := time.Now()
 	for {
 		var timer <-chan time.Time

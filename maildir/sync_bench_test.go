@@ -83,7 +83,7 @@ func counted(b *testing.B, n int, interval time.Duration) (bare string, all []sh
 func BenchmarkSharedClaim(b *testing.B) {
 	for _, n := range []int{1, 2, 3, 5, 10} {
 		b.Run(fmt.Sprintf("machines=%d", n), func(b *testing.B) {
-			_, all, pushes, lost := counted(b, n, time.Hour)
+			_, all, pushes, lost := counted(b, n, onlyAsked)
 			var mu sync.Mutex
 			var took []time.Duration
 			b.ResetTimer()
@@ -111,7 +111,7 @@ func BenchmarkSharedClaim(b *testing.B) {
 		})
 	}
 	b.Run("ceiling", func(b *testing.B) {
-		_, all, _, _ := counted(b, 1, time.Hour)
+		_, all, _, _ := counted(b, 1, onlyAsked)
 		dir := all[0].p.Tree.Dir()
 		tree := gitIn(b, dir, "rev-parse", "HEAD^{tree}")
 		began := time.Now()

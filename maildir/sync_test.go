@@ -41,8 +41,10 @@ type sharer struct {
 	p *maildir.Project
 }
 
-// shared opens n machines that share a project through a new bare repository. They look for what others
-// have pushed only when a test asks for it, unless interval says more.
+// onlyAsked is the interval of machines that look for what others have pushed, and push, only when a test asks.
+const onlyAsked = time.Duration(-1)
+
+// shared opens n machines that share a project through a new bare repository.
 func shared(t *testing.T, n int, interval time.Duration) (bare string, all []sharer) {
 	t.Helper()
 	bare = filepath.Join(t.TempDir(), "mail.git")
@@ -135,7 +137,7 @@ func (m sharer) subjects(t testing.TB, agent string) (all []string) {
 // sharedByTwo returns two machines that share a mail, on which Ann and Bob are, and that are level.
 func sharedByTwo(t *testing.T) (a, b sharer) {
 	t.Helper()
-	_, all := shared(t, 2, time.Hour)
+	_, all := shared(t, 2, onlyAsked)
 	a, b = all[0], all[1]
 	a.register(t, "Ann")
 	b.register(t, "Bob")
@@ -318,7 +320,7 @@ func TestSyncKinds(t *testing.T) {
 // TestSyncLeavesEdits: what a person has saved and not committed is not overwritten, but merged as an edit.
 func TestSyncLeavesEdits(t *testing.T) {
 	t.Parallel()
-	_, all := shared(t, 2, time.Hour)
+	_, all := shared(t, 2, onlyAsked)
 	a, b := all[0], all[1]
 	for _, m := range all {
 		m.register(t, "Ann")
@@ -436,7 +438,7 @@ func TestSyncStorm(t *testing.T) {
 // TestSyncHostile: what a hostile machine pushes is not checked out, and the local mail goes on.
 func TestSyncHostile(t *testing.T) {
 	t.Parallel()
-	bare, all := shared(t, 1, time.Hour)
+	bare, all := shared(t, 1, onlyAsked)
 	a := all[0]
 	a.register(t, "Ann")
 	a.now(t)
@@ -550,7 +552,7 @@ func TestSyncHostile(t *testing.T) {
 // TestSyncRewritten: a push with force takes nothing from a machine, and another mail is not merged.
 func TestSyncRewritten(t *testing.T) {
 	t.Parallel()
-	bare, all := shared(t, 2, time.Hour)
+	bare, all := shared(t, 2, onlyAsked)
 	a, b := all[0], all[1]
 	a.register(t, "Ann")
 	level(t, a, b)

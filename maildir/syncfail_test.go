@@ -22,7 +22,7 @@ import (
 func TestSyncHangs(t *testing.T) {
 	t.Parallel()
 	clock := &stoppedClock{at: time.Now()}
-	a := sharer{Store: storetest.Open(t, storetest.Config{Sync: time.Hour, Monotonic: clock.now})}
+	a := sharer{Store: storetest.Open(t, storetest.Config{Sync: onlyAsked, Monotonic: clock.now})}
 	var err error
 	if a.p, err = a.EnsureProject(t.Context(), shop); err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestSyncHangs(t *testing.T) {
 // TestSyncFull: what the shared repository refuses stays here, with Git's words for it, and is pushed later.
 func TestSyncFull(t *testing.T) {
 	t.Parallel()
-	bare, all := shared(t, 1, time.Hour)
+	bare, all := shared(t, 1, onlyAsked)
 	a := all[0]
 	a.register(t, "Ann")
 	hook := filepath.Join(bare, "hooks", "pre-receive")
@@ -124,7 +124,7 @@ func TestSyncHostilePaths(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%.40q", path), func(t *testing.T) {
 			t.Parallel()
-			bare, all := shared(t, 1, time.Hour)
+			bare, all := shared(t, 1, onlyAsked)
 			a := all[0]
 			a.register(t, "Ann")
 			a.now(t)
