@@ -1,11 +1,13 @@
 package maildir
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,9 +31,9 @@ import (
 type namesakes struct {
 	name         string
 	ours, theirs format.Profile
-	merged       bool   // the other machine has met ours already
 	lost         bool   // theirs keeps the name
 	to           string // the name that the other one gets
+	moved        bool   // both sides have renamed it since the last common commit
 }
 
 // first and second return the agent that keeps the name, and the other one.
@@ -49,12 +51,19 @@ func (n *namesakes) second() *format.Profile {
 	return &n.theirs
 }
 
-// areApart reports whether two profiles of one name are of two agents, and not versions of one. base says
-// that the last common commit has a version.
-func areApart(a, b *format.Profile, base bool) bool {
-	people := a.Program == personProgram && b.Program == personProgram
-	handedOver := base && a.Inception.Equal(b.Inception)
-	return a.Machine != "" && b.Machine != "" && a.Machine != b.Machine && !people && !handedOver
+// versions are the profiles of a name in the commits of a meeting; one that is missing has no Name.
+type versions struct{ base, ours, theirs format.Profile }
+
+// isSame reports whether two profiles, of whichever names, are of one agent.
+func isSame(a, b *format.Profile) bool {
+	return a.Machine != "" && a.Machine == b.Machine && a.Inception.Equal(b.Inception)
+}
+
+// areApart reports whether the two sides have two agents under the name, and not versions of one.
+func (v *versions) areApart() bool {
+	people := v.ours.Program == personProgram && v.theirs.Program == personProgram
+	handedOver := v.base.Name != "" && v.ours.Inception.Equal(v.theirs.Inception)
+	return v.ours.Machine != "" && v.theirs.Machine != "" && v.ours.Machine != v.theirs.Machine && !people && !handedOver
 }
 
 // isAfter reports whether b keeps a name before a: a person before a program, then the agent that was made
@@ -76,11 +85,11 @@ func (p *Project) settleNames(ctx context.Context, m *history.Meeting) (theirs m
 	for i := 0; i < len(found) && err == nil; i++ {
 		switch n := &found[i]; {
 		case n.lost && n.ours.Machine == p.store.machine():
-			renamed, err = true, p.rename(ctx, n)
+			renamed, err = true, p.rename(ctx, m, n)
 		case n.lost:
 			theirs[format.ProfilePath(n.name)] = true
-		case !n.merged:
-			err = p.moveTheirs(m, n)
+		default:
+			err = p.moveFiles(m, n)
 		}
 	}
 	if err == nil && renamed {
@@ -89,25 +98,10 @@ func (p *Project) settleNames(ctx context.Context, m *history.Meeting) (theirs m
 	return theirs, err
 }
 
-// namesakes reads the profiles that differ, and chooses the new names.
+// namesakes reads the profiles of the folders that theirs changed, and chooses the new names.
 func (p *Project) namesakes(ctx context.Context, m *history.Meeting) (all []namesakes, err error) {
-	isProfile := func(f merge.File) bool {
-		at := format.Locate(f.Path)
-		return at.Kind == format.KindProfile && at.Bad == "" && f.Theirs.Mode == merge.Plain
-	}
-	differs := func(f merge.File) bool { return isProfile(f) && f.Ours.Mode == merge.Plain && f.Ours != f.Theirs }
-	if !slices.ContainsFunc(m.Files, differs) {
-		return nil, nil
-	}
-	err = p.History.Blobs(ctx, func(read func(hash string) ([]byte, error)) error {
-		profile := func(name string, e merge.Entry) (is format.Profile, err error) {
-			data, err := read(e.Hash)
-			if err == nil && len(data) <= format.MaxSmall {
-				is, _ = format.ParseProfile(name, data)
-			}
-			return is, err
-		}
-		there, machines := map[string]format.Profile{}, map[string]string{}
+	seen, machines := map[string]*versions{}, map[string]string{}
+	err = p.History.Blobs(ctx, func(read func(name string) ([]byte, error)) error {
 		for _, f := range m.Files {
 			name := format.Locate(f.Path).Agent
 			if id, is := format.MachineOfKey(f.Path); is && f.Theirs.Mode == merge.Plain {
@@ -118,61 +112,69 @@ func (p *Project) namesakes(ctx context.Context, m *history.Meeting) (all []name
 				k, _ := keys.Parse(string(data))
 				machines[id] = k.Name
 			}
-			if !isProfile(f) {
+			if seen[name] != nil || format.CheckName(name) != "" {
 				continue
 			}
-			theirs, err := profile(name, f.Theirs)
-			if err != nil {
-				return err
-			}
-			if there[name] = theirs; !differs(f) {
-				continue
-			}
-			ours, err := profile(name, f.Ours)
-			if err != nil {
-				return err
-			}
-			if areApart(&ours, &theirs, f.Base.Mode != 0) {
-				all = append(all, namesakes{name: name, ours: ours, theirs: theirs, merged: f.Ours == f.Base, lost: isAfter(&ours, &theirs)})
-			}
-		}
-		for i := range all {
-			n := &all[i]
-			machine := cmp.Or(machines[n.second().Machine], p.machineName(n.second().Machine))
-			if n.to, err = p.newName(ctx, n, machine, there); err != nil {
-				return err
+			v := &versions{}
+			seen[name] = v
+			for i, commit := range []string{m.Base, m.Ours, m.Theirs} {
+				data, err := read(commit + ":" + format.ProfilePath(name))
+				if err != nil && !errors.Is(err, history.ErrNoFile) {
+					return err
+				}
+				if err == nil && len(data) <= format.MaxSmall {
+					*[]*format.Profile{&v.base, &v.ours, &v.theirs}[i], _ = format.ParseProfile(name, data)
+				}
 			}
 		}
 		return nil
 	})
+	for _, name := range slices.Sorted(maps.Keys(seen)) {
+		v := seen[name]
+		n := namesakes{name: name, ours: v.ours, theirs: v.theirs, lost: isAfter(&v.ours, &v.theirs)}
+		switch {
+		case v.areApart() && !isSame(&v.base, n.first()): // else somebody has put the second in the place of the first
+			all = append(all, n)
+		case v.base.Name == "" && isSame(&v.ours, &v.theirs):
+			for was, w := range seen {
+				if isSame(&w.base, &v.theirs) && !isSame(&w.theirs, &v.theirs) {
+					all = append(all, namesakes{name: was, to: name, moved: true})
+				}
+			}
+		}
+	}
+	for i := 0; i < len(all) && err == nil; i++ {
+		if n := &all[i]; !n.moved {
+			machine := cmp.Or(machines[n.second().Machine], p.machineName(n.second().Machine))
+			n.to, err = p.newName(ctx, n, machine, seen)
+		}
+	}
 	return all, err
 }
 
-// newName chooses the name of the agent that does not keep its own. there are the profiles of the other side.
-func (p *Project) newName(ctx context.Context, n *namesakes, machine string, there map[string]format.Profile) (string, error) {
-	is := func(a *format.Profile) bool {
-		return a.Machine == n.second().Machine && a.Inception.Equal(n.second().Inception)
-	}
-	for name, a := range there { // the other machine has chosen already
-		if name != n.name && is(&a) {
+// newName chooses the name of the agent that does not keep its own, and notes in seen that it is taken.
+func (p *Project) newName(ctx context.Context, n *namesakes, machine string, seen map[string]*versions) (string, error) {
+	for name, v := range seen {
+		if name != n.name && isSame(&v.theirs, n.second()) { // the other machine has chosen already
 			return name, nil
 		}
 	}
-	for _, beside := range []string{machine, format.Cut(machine, 16) + "-" + format.Cut(n.second().Machine, 6)} {
-		to := besides(n.name, beside)
-		holder, err := p.nameHolder(ctx, to)
-		if err != nil {
-			return "", err
-		}
-		if _, taken := there[to]; holder == "" && !taken {
-			return to, nil
-		}
-		row, err := p.store.index.Agent(ctx, p.Slug, to)
-		if err != nil || row != nil && is(&row.Profile) { // an earlier round was interrupted
-			return to, err
+	rows, err := p.Agents(ctx)
+	for i := range rows {
+		if rows[i].Name != n.name && isSame(&rows[i].Profile, n.second()) { // this one has, in an earlier round
+			return rows[i].Name, nil
 		}
 	}
-	return besides(n.name, n.second().Machine), nil
+	to := besides(n.name, machine)
+	for i := 2; err == nil; i++ {
+		var holder string
+		if holder, err = p.nameHolder(ctx, to); err == nil && holder == "" && seen[to] == nil {
+			seen[to] = &versions{theirs: *n.second()}
+			return to, nil
+		}
+		to = besides(n.name, format.Cut(machine, 20)+"-"+strconv.Itoa(i))
+	}
+	return "", err
 }
 
 // besides returns NAME-machine, made valid.
@@ -181,23 +183,40 @@ func besides(name, machine string) string {
 	return format.Cut(name, 64-1-len(machine)) + "-" + machine
 }
 
-// moveTheirs moves what theirs changed in the folder of an agent that does not keep its name.
-func (p *Project) moveTheirs(m *history.Meeting, n *namesakes) error {
-	for i := range m.Files {
-		f := &m.Files[i]
+// moveFiles puts into m under the new name what the second agent had under the old one: in the last common
+// commit, and in theirs if that has not renamed it.
+func (p *Project) moveFiles(m *history.Meeting, n *namesakes) error {
+	at := map[string]int{}
+	for i, f := range m.Files {
+		at[f.Path] = i
+	}
+	for i, f := range m.Files {
 		to, in := movedTo(f.Path, n)
-		if !in || f.Theirs.Mode == 0 || f.Theirs == f.Base {
+		if !in || !merge.Crosses(f.Path) {
 			continue
 		}
-		hash, err := p.blobAt(to) // of an earlier round that was interrupted
+		if known, there := at[to]; there && n.moved {
+			m.Files[i].Base, m.Files[known].Base = merge.Entry{}, f.Base
+			continue
+		}
+		hash, err := p.blobAt(to)
 		if err != nil {
 			return err
 		}
-		ours := merge.Entry{}
+		is := merge.File{Path: to, Base: f.Base, Theirs: f.Theirs}
 		if hash != "" {
-			ours = merge.Entry{Mode: merge.Plain, Hash: hash}
+			is.Ours = merge.Entry{Mode: merge.Plain, Hash: hash}
 		}
-		*f = merge.File{Path: to, Base: ours, Ours: ours, Theirs: f.Theirs}
+		switch {
+		case n.moved:
+			is.Theirs = merge.Entry{}
+			m.Files[i].Base = merge.Entry{}
+			m.Files = append(m.Files, is)
+			continue
+		case f.Base.Mode == 0: // what lies there is of an earlier round that was interrupted
+			is.Base = is.Ours
+		}
+		m.Files[i] = is
 	}
 	return nil
 }
@@ -210,14 +229,19 @@ func movedTo(path string, n *namesakes) (to string, in bool) {
 
 // rename gives an agent of this machine its new name. It does so in several operations if the mailbox is
 // large; the profile goes last, so that the next round finishes what was interrupted.
-func (p *Project) rename(ctx context.Context, n *namesakes) error {
-	if err := p.makeSecond(ctx, n); err != nil {
-		return err
-	}
-	for last := false; !last; {
-		if err := p.Writer.Do(ctx, p.moveOurs(n, &last)); err != nil {
+func (p *Project) rename(ctx context.Context, m *history.Meeting, n *namesakes) error {
+	err := p.makeSecond(ctx, n)
+	if err == nil {
+		err = p.History.Blobs(ctx, func(read func(name string) ([]byte, error)) (err error) {
+			theirs := func(path string) ([]byte, error) { return read(m.Theirs + ":" + path) }
+			for last := false; !last && err == nil; {
+				err = p.Writer.Do(ctx, p.moveOurs(n, theirs, &last))
+			}
 			return err
-		}
+		})
+	}
+	if err != nil {
+		return err
 	}
 	p.store.feed.ringAgent(p.Slug, n.name)
 	return p.store.owners.set(p.Slug+"/"+n.name, NoOwner)
@@ -259,8 +283,8 @@ func (p *Project) makeSecond(ctx context.Context, n *namesakes) error {
 }
 
 // moveOurs returns the operation that moves files of an agent to its new name. The last one, which it reports,
-// moves the claims, removes the old profile and tells both agents.
-func (p *Project) moveOurs(n *namesakes, last *bool) *writer.Tx {
+// moves the claims, removes the old profile and tells both agents. theirs reads a file that the other side has.
+func (p *Project) moveOurs(n *namesakes, theirs func(path string) ([]byte, error), last *bool) *writer.Tx {
 	tx := &writer.Tx{Op: writer.Op{Verb: "rename", Agent: n.to}, Alone: true}
 	tx.Plan = func(g *writer.Group) error {
 		tx.Summary = n.to + " from " + n.name
@@ -277,7 +301,7 @@ func (p *Project) moveOurs(n *namesakes, last *bool) *writer.Tx {
 				if at.Kind == format.KindOutbox && !format.IsSentCopy(path) {
 					unsent = append(unsent, to)
 				}
-				size, err := p.planMove(g, tx, path, to)
+				size, err := p.planMove(g, tx, theirs, path, to)
 				bytes += size
 				return err
 			}
@@ -299,8 +323,9 @@ func (p *Project) moveOurs(n *namesakes, last *bool) *writer.Tx {
 	return tx
 }
 
-// planMove plans to move a file. It leaves a file that is too large for the mail where it is.
-func (p *Project) planMove(g *writer.Group, tx *writer.Tx, from, to string) (size int, err error) {
+// planMove plans to move a file. It leaves a file that is too large for the mail where it is, and copies one that
+// the first agent has as well.
+func (p *Project) planMove(g *writer.Group, tx *writer.Tx, theirs func(path string) ([]byte, error), from, to string) (size int, err error) {
 	data, _, err := p.Tree.Read(from, int64(p.mostTheirs(from)))
 	switch tree.FaultOf(err) {
 	case tree.NoFault:
@@ -309,12 +334,22 @@ func (p *Project) planMove(g *writer.Group, tx *writer.Tx, from, to string) (siz
 	default:
 		return 0, nil
 	}
-	taken, err := g.Take(tx, from, tree.SHA256(data))
-	if err == nil && !taken {
-		err = g.Behind(from)
+	switch first, err := theirs(from); {
+	case err != nil && !errors.Is(err, history.ErrNoFile):
+		return 0, err
+	case err == nil && bytes.Equal(first, data):
+		if there, err := p.Tree.Exists(to); there || err != nil {
+			return 0, err
+		}
+	default:
+		if taken, err := g.Take(tx, from, tree.SHA256(data)); err != nil {
+			return 0, err
+		} else if !taken {
+			return 0, g.Behind(from)
+		}
 	}
 	tx.Create(to, data)
-	return len(data), err
+	return len(data), nil
 }
 
 // planRenamed plans the end of a renaming.

@@ -250,6 +250,150 @@ func TestNamesakesPeople(t *testing.T) {
 	}
 }
 
+// TestNamesakesMeanwhile: what the second agent does before its machine hears of the new name is done under that: by its
+// own machine, or by the other one, if that has merged and could not push. The first agent's files stay.
+func TestNamesakesMeanwhile(t *testing.T) {
+	t.Parallel()
+	for _, unpushed := range []bool{true, false} {
+		t.Run(fmt.Sprintf("the merge is not pushed: %v", unpushed), func(t *testing.T) {
+			t.Parallel()
+			bare, all := shared(t, 2, time.Hour)
+			a, b := all[0], all[1]
+			b.register(t, "Bob")
+			level(t, a, b)
+			for _, m := range all {
+				m.register(t, "Blue")
+				dir := filepath.Join(m.p.Tree.Dir(), "agents", "Blue", "notes")
+				if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "todo.txt"), []byte("# To do\n"), 0o600), m.p.Rescan(t.Context())); err != nil {
+					t.Fatal(err)
+				}
+			}
+			blue := b.p.Box("Blue", format.Origin{})
+			toRead, toEdit := b.send(t, "Bob", "Blue", "read"), b.send(t, "Bob", "Blue", "edited")
+			toDelete, toRemove := b.send(t, "Bob", "Blue", "deleted"), b.send(t, "Bob", "Blue", "removed by hand")
+			if _, err := blue.SetRead(t.Context(), toRead.ID, true); err != nil {
+				t.Fatal(err)
+			}
+			b.now(t)
+			if unpushed {
+				gitIn(t, bare, "config", "receive.hideRefs", "refs/heads/main")
+			}
+			if _, err := a.p.SyncNow(t.Context()); (err != nil) != unpushed {
+				t.Fatal(err)
+			}
+
+			_, err := blue.SetRead(t.Context(), toRead.ID, false)
+			_, err2 := blue.Delete(t.Context(), toDelete.ID)
+			was, err3 := b.p.Amendable(t.Context(), toEdit.ID)
+			if err = errors.Join(err, err2, err3); err != nil {
+				t.Fatal(err)
+			}
+			_, err = b.p.Box("Bob", format.Origin{}).Amend(t.Context(), maildir.Amendment{ID: toEdit.ID, Text: was.Text + "more\n"})
+			copies, err2 := filepath.Glob(filepath.Join(b.p.Tree.Dir(), "agents", "Blue", "inbox", "*", "*", "*", toRemove.ID+".md"))
+			if err = errors.Join(err, err2); err != nil || len(copies) != 1 {
+				t.Fatal(copies, err)
+			}
+			if err := errors.Join(os.Remove(copies[0]), b.p.Rescan(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			b.send(t, "Bob", "Blue", "sent")
+
+			if unpushed {
+				gitIn(t, bare, "config", "--unset", "receive.hideRefs")
+				b.now(t)
+				a.now(t)
+			}
+			second := ""
+			check := func(m sharer) {
+				t.Helper()
+				second = other(t, m.agents(t), "Bob", "Blue")
+				page, err := m.p.Box(second, format.Origin{}).Inbox(t.Context(), index.InboxQuery{Limit: maildir.MaxPage}, false, maildir.Waiting{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				var got []string
+				for _, row := range page.Messages {
+					if !strings.HasPrefix(row.Subject, "Two agents") {
+						got = append(got, fmt.Sprint(row.Subject, " ", row.ReadAt.IsZero()))
+					}
+				}
+				if fmt.Sprint(got) != "[sent true edited true read true]" {
+					t.Errorf("%s has %v", second, got)
+				}
+				if got := m.subjects(t, "Blue"); slices.Contains(got, "sent") {
+					t.Errorf("Blue has %v", got)
+				}
+				if bad, err := m.Problems(t.Context(), m.p.Slug, 10); len(bad) > 0 || err != nil {
+					t.Errorf("problems %v, %v", bad, err)
+				}
+				for _, name := range []string{"Blue", second} {
+					if _, err := os.Stat(filepath.Join(m.p.Tree.Dir(), "agents", name, "notes", "todo.txt")); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			if unpushed {
+				check(a)
+			}
+			level(t, b, a)
+			check(a)
+			check(b)
+		})
+	}
+}
+
+// TestNamesakesReplaced: an agent that somebody removes on one machine, and makes anew there, is no second one.
+func TestNamesakesReplaced(t *testing.T) {
+	t.Parallel()
+	for _, newPushes := range []bool{true, false} {
+		a, b := sharedByTwo(t)
+		a.register(t, "Blue")
+		level(t, a, b)
+		if err := errors.Join(os.RemoveAll(filepath.Join(b.p.Tree.Dir(), "agents", "Blue")), b.p.Rescan(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		b.register(t, "Blue")
+		a.send(t, "Ann", "Blue", "hello")
+		if newPushes {
+			level(t, b, a)
+		} else {
+			level(t, a, b)
+		}
+		for _, m := range []sharer{a, b} {
+			if got := m.agents(t); len(got) != 3 {
+				t.Errorf("agents %v", got)
+			}
+			if got := m.subjects(t, "Blue"); fmt.Sprint(got) != "[hello]" {
+				t.Errorf("Blue has %v", got)
+			}
+		}
+	}
+}
+
+// TestNamesakesLongNames: the names of two agents that are too long for NAME-machine become two.
+func TestNamesakesLongNames(t *testing.T) {
+	t.Parallel()
+	for _, firstPushes := range []bool{true, false} {
+		a, b := sharedByTwo(t)
+		long := strings.Repeat("x", 63)
+		for i, m := range []sharer{a, b} {
+			for _, n := range []string{"1", "2"} {
+				m.register(t, long+n)
+				m.send(t, []string{"Ann", "Bob"}[i], long+n, "to "+n)
+			}
+		}
+		if firstPushes {
+			a.now(t)
+		}
+		level(t, b, a)
+		for _, m := range []sharer{a, b} {
+			if got := m.agents(t); len(got) != 6 {
+				t.Errorf("%d agents: %q", len(got), got)
+			}
+		}
+	}
+}
+
 // TestBelongs: a program acts only as agents of its own machine, and a person as everybody.
 func TestBelongs(t *testing.T) {
 	t.Parallel()

@@ -420,11 +420,17 @@ func (r *repository) fits(hashes []string) error {
 }
 
 // Blobs implements history.Remote.
-func (l *Log) Blobs(ctx context.Context, do func(read func(hash string) ([]byte, error)) error) error {
+func (l *Log) Blobs(ctx context.Context, do func(read func(name string) ([]byte, error)) error) error {
 	repo, err := l.openRepository(ctx, newMemory())
 	if err != nil {
 		return unavailable(err)
 	}
 	defer repo.Close()
-	return do(func(hash string) ([]byte, error) { return repo.read("blob", hash) })
+	return do(func(name string) ([]byte, error) {
+		data, err := repo.read("blob", name)
+		if errors.Is(err, errNoObject) {
+			err = fmt.Errorf("%w: %s", history.ErrNoFile, name)
+		}
+		return data, err
+	})
 }

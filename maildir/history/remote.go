@@ -33,8 +33,9 @@ type Remote interface {
 	// Fits returns ErrTooMany if files, given by their hashes, have more bytes together than are taken at once.
 	Fits(ctx context.Context, hashes []string) error
 
-	// Blobs calls do with a function that returns the content of a file by its hash. It returns the error of do.
-	Blobs(ctx context.Context, do func(read func(hash string) ([]byte, error)) error) error
+	// Blobs calls do with a function that returns the content of a file by its hash, or by COMMIT:PATH; ErrNoFile
+	// if there is none. It returns the error of do.
+	Blobs(ctx context.Context, do func(read func(name string) ([]byte, error)) error) error
 
 	// SharedClaims returns the list of claims as it was fetched or pushed last, and as the tree has it. The caller
 	// must not change their files.
@@ -63,6 +64,7 @@ var (
 	ErrBehind    = errors.New("another machine was first")
 	ErrForeign   = errors.New("the shared repository has another mail: the two have no commit in common")
 	ErrNoContact = errors.New("the shared repository cannot be reached")
+	ErrNoFile    = errors.New("there is no such file")
 	ErrTooMany   = errors.New("more files or bytes changed there than are taken at once")
 )
 
