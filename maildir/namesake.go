@@ -376,7 +376,7 @@ func (p *Project) planRenamed(g *writer.Group, tx *writer.Tx, n *namesakes) erro
 		Subject:    fmt.Sprintf("Two agents were called %s: that of %s is %s now", n.name, second, n.to),
 		Importance: format.Normal,
 		Origin:     format.Origin{Auth: "uid:" + strconv.Itoa(p.store.cfg.User())},
-		Body: fmt.Sprintf("The machines %s and %s had each made an agent %s before their mail met. That of %s was made first and keeps the name. "+
+		Body: fmt.Sprintf("The machines %s and %s had each made an agent %s before their mail met. That of %s keeps the name. "+
 			"That of %s is called %s now, and has its mail and its claims with it.\n\nMessages of before stand under the old name: look "+
 			"which of the two is meant, and address answers to %s or %s yourself.\n", first, second, n.name, first, second, n.to, n.name, n.to),
 	}, nil)
