@@ -230,18 +230,13 @@ func movedTo(path string, n *namesakes) (to string, in bool) {
 // rename gives an agent of this machine its new name. It does so in several operations if the mailbox is
 // large; the profile goes last, so that the next round finishes what was interrupted.
 func (p *Project) rename(ctx context.Context, m *history.Meeting, n *namesakes) error {
-	err := p.makeSecond(ctx, n)
-	if err == nil {
-		err = p.History.Blobs(ctx, func(read func(name string) ([]byte, error)) (err error) {
-			theirs := func(path string) ([]byte, error) { return read(m.Theirs + ":" + path) }
-			for last := false; !last && err == nil; {
-				err = p.Writer.Do(ctx, p.moveOurs(n, theirs, &last))
-			}
-			return err
-		})
-	}
-	if err != nil {
+	if err := p.makeSecond(ctx, n); err != nil {
 		return err
+	}
+	for last := false; !last; {
+		if err := p.Writer.Do(ctx, p.moveOurs(n, m.Theirs, &last)); err != nil {
+			return err
+		}
 	}
 	p.store.feed.ringAgent(p.Slug, n.name)
 	return p.store.owners.set(p.Slug+"/"+n.name, NoOwner)
@@ -283,28 +278,31 @@ func (p *Project) makeSecond(ctx context.Context, n *namesakes) error {
 }
 
 // moveOurs returns the operation that moves files of an agent to its new name. The last one, which it reports,
-// moves the claims, removes the old profile and tells both agents. theirs reads a file that the other side has.
-func (p *Project) moveOurs(n *namesakes, theirs func(path string) ([]byte, error), last *bool) *writer.Tx {
+// moves the claims, removes the old profile and tells both agents. theirs is the commit of the other side.
+func (p *Project) moveOurs(n *namesakes, theirs string, last *bool) *writer.Tx {
 	tx := &writer.Tx{Op: writer.Op{Verb: "rename", Agent: n.to}, Alone: true}
 	tx.Plan = func(g *writer.Group) error {
 		tx.Summary = n.to + " from " + n.name
 		bytes := 0
 		var unsent []string
-		err := p.Tree.Walk(g.Ctx, format.AgentsDir+"/"+n.name, func(path string, d fs.DirEntry) error {
-			at := format.Locate(path)
-			switch to, _ := movedTo(path, n); {
-			case len(tx.Writes) >= 2*syncFiles || bytes >= syncBytes:
-				return errEnough
-			case !d.Type().IsRegular() || at.Kind == format.KindIgnored || at.Kind == format.KindProfile:
-				return nil
-			default:
-				if at.Kind == format.KindOutbox && !format.IsSentCopy(path) {
-					unsent = append(unsent, to)
+		err := p.History.Blobs(g.Ctx, func(read func(name string) ([]byte, error)) error {
+			first := func(path string) ([]byte, error) { return read(theirs + ":" + path) }
+			return p.Tree.Walk(g.Ctx, format.AgentsDir+"/"+n.name, func(path string, d fs.DirEntry) error {
+				at := format.Locate(path)
+				switch to, _ := movedTo(path, n); {
+				case len(tx.Writes) >= 2*syncFiles || bytes >= syncBytes:
+					return errEnough
+				case !d.Type().IsRegular() || at.Kind == format.KindIgnored || at.Kind == format.KindProfile:
+					return nil
+				default:
+					if at.Kind == format.KindOutbox && !format.IsSentCopy(path) {
+						unsent = append(unsent, to)
+					}
+					size, err := p.planMove(g, tx, first, path, to)
+					bytes += size
+					return err
 				}
-				size, err := p.planMove(g, tx, theirs, path, to)
-				bytes += size
-				return err
-			}
+			})
 		})
 		tx.After = func() {
 			for _, path := range unsent {
@@ -325,7 +323,7 @@ func (p *Project) moveOurs(n *namesakes, theirs func(path string) ([]byte, error
 
 // planMove plans to move a file. It leaves a file that is too large for the mail where it is, and copies one that
 // the first agent has as well.
-func (p *Project) planMove(g *writer.Group, tx *writer.Tx, theirs func(path string) ([]byte, error), from, to string) (size int, err error) {
+func (p *Project) planMove(g *writer.Group, tx *writer.Tx, first func(path string) ([]byte, error), from, to string) (size int, err error) {
 	data, _, err := p.Tree.Read(from, int64(p.mostTheirs(from)))
 	switch tree.FaultOf(err) {
 	case tree.NoFault:
@@ -334,10 +332,10 @@ func (p *Project) planMove(g *writer.Group, tx *writer.Tx, theirs func(path stri
 	default:
 		return 0, nil
 	}
-	switch first, err := theirs(from); {
+	switch theirs, err := first(from); {
 	case err != nil && !errors.Is(err, history.ErrNoFile):
 		return 0, err
-	case err == nil && bytes.Equal(first, data):
+	case err == nil && bytes.Equal(theirs, data):
 		if there, err := p.Tree.Exists(to); there || err != nil {
 			return 0, err
 		}
