@@ -604,3 +604,34 @@ func TestSyncStops(t *testing.T) {
 		t.Errorf("Bob has %v", got)
 	}
 }
+
+// TestSyncKeepsNotices: a server that starts withdraws what it has itself said of files that are gone, and nothing
+// that another machine has said of files there.
+func TestSyncKeepsNotices(t *testing.T) {
+	t.Parallel()
+	a, b := sharedByTwo(t)
+	save := func(m sharer, agent string) {
+		t.Helper()
+		file := filepath.Join(m.p.Tree.Dir(), "agents", agent, "outbox", "bad.md")
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("---json\n{\"to\": [\"Nobody\"]}\n---\n\ntext\n"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		until(t, agent+" is told", func() bool { return len(m.subjects(t, agent)) == 1 })
+	}
+	save(b, "Bob")
+	b.now(t)
+	a.now(t)
+	a.Stop()
+	a.Store = storetest.Open(t, storetest.Config{Root: a.Root(), Sync: onlyAsked})
+	var err error
+	if a.p, err = a.EnsureProject(t.Context(), shop); err != nil {
+		t.Fatal(err)
+	}
+	save(a, "Ann") // which the server looks at after what it finds at its start
+	a.now(t)
+	b.now(t)
+	page, err := b.p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{UnreadOnly: true}, false, maildir.Waiting{})
+	if err != nil || len(page.Messages) != 1 {
+		t.Errorf("Bob has %+v, %v", page, err)
+	}
+}
