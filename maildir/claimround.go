@@ -293,15 +293,19 @@ func (r *claimRound) Claims(ctx context.Context, project string) ([]claim.Row, e
 
 // ClaimsAt implements claim.Source.
 func (r *claimRound) ClaimsAt(ctx context.Context, project string, paths []string) (rows []claim.Row, err error) {
+	agents := map[string]*index.AgentRow{}
 	for _, path := range paths {
 		l := r.is[path]
 		if l == nil {
 			continue
 		}
 		row := r.row(path, l)
-		a, err := r.p.store.index.Agent(ctx, project, l.Agent)
-		if err != nil {
-			return nil, err
+		a, known := agents[l.Agent]
+		if !known {
+			if a, err = r.p.store.index.Agent(ctx, project, l.Agent); err != nil {
+				return nil, err
+			}
+			agents[l.Agent] = a
 		}
 		if l.isNamesakes(a) {
 			row.Agent += namesake

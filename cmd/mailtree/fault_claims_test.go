@@ -42,7 +42,7 @@ func TestFaultClaims(t *testing.T) {
 		}
 		m := &claimer{daemon: newDaemon(t, filepath.Join(home, "store")), agent: fmt.Sprint("Agent", i)}
 		m.patient = true // claims are many
-		m.env = []string{"SYNC_INTERVAL=1s", faultClockEnv + "=" + []string{"0s", "0s", "1h"}[i]}
+		m.env = []string{"SYNC_INTERVAL=10s", faultClockEnv + "=" + []string{"0s", "0s", "1h"}[i]}
 		m.start()
 		if i > 0 {
 			m.must(m.verb("join", "project", faultKey, "url", bare))
