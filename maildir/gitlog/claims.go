@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -110,11 +112,17 @@ func (l *Log) WriteClaims(ctx context.Context, files map[string]string, fresh ma
 			return c, err
 		}
 	}
-	var list bytes.Buffer
+	blobOf := map[string]string{}
 	for path, blob := range files {
-		fmt.Fprintf(&list, "%o blob %s\t%s\x00", merge.Plain, blob, url.PathEscape(strings.TrimPrefix(path, format.ClaimsDir+"/")))
+		blobOf[url.PathEscape(strings.TrimPrefix(path, format.ClaimsDir+"/"))] = blob
 	}
-	if c.Name, err = repo.plain(list.Bytes(), "mktree", "-z"); err != nil {
+	var list []byte
+	for _, name := range slices.Sorted(maps.Keys(blobOf)) {
+		h := plumbing.NewHash(blobOf[name])
+		list = fmt.Appendf(list, "%o %s\x00%s", merge.Plain, name, h[:])
+	}
+	// git mktree does not make what it writes durable.
+	if c.Name, err = repo.plain(list, "hash-object", "-t", "tree", "-w", "--stdin"); err != nil {
 		return c, err
 	}
 	l.mu.Lock()
