@@ -20,7 +20,7 @@ import (
 const (
 	defaultTTL = time.Hour
 	MinTTL     = time.Minute
-	MaxTTL     = 30 * 24 * time.Hour
+	MaxTTL     = format.MaxLease
 	keepClaims = 7 * 24 * time.Hour // how long the file of a released or expired claim is kept
 
 	maxCounting = 20 * time.Millisecond // how long a claim may spend counting matches

@@ -5,7 +5,6 @@ import (
 	"context"
 	crand "crypto/rand"
 	"errors"
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -17,8 +16,6 @@ import (
 	"mailtree/maildir/history"
 	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
-	"mailtree/maildir/tree"
-	"mailtree/maildir/writer"
 )
 
 // Claims of machines that share a mail are decided by one list, which only one push at a time can change: a
@@ -70,10 +67,7 @@ func (b *Box) grantShared(ctx context.Context, r *claim.Request) (*claim.Result,
 		return nil, err
 	}
 	ask := &claimAsk{Request: r, box: b}
-	// What is pushed is also written, even if the caller goes meanwhile.
-	turn, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), claimPatience, errors.New("it did not get its turn in time"))
-	defer cancel()
-	err := b.p.shared.inTurn(turn, func() error { return b.p.syncClaims(turn, ask) })
+	err := b.p.withClaims(ctx, func(ctx context.Context) error { return b.p.syncClaims(ctx, ask) })
 	if err == nil {
 		return ask.res, nil
 	}
@@ -97,6 +91,14 @@ func (b *Box) grantShared(ctx context.Context, r *claim.Request) (*claim.Result,
 		res.Alone = away.Error()
 	}
 	return res, err
+}
+
+// withClaims calls f when no round runs, within claimPatience. What f pushes it also writes, even if the caller
+// goes meanwhile.
+func (p *Project) withClaims(ctx context.Context, f func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), claimPatience, errors.New("it did not get its turn in time"))
+	defer cancel()
+	return p.shared.inTurn(ctx, func() error { return f(ctx) })
 }
 
 // syncClaims brings the machines' list and the claim files here together: files that were made or released here
@@ -157,7 +159,6 @@ type claimRound struct {
 func (p *Project) planClaimRound(ctx context.Context, ask *claimAsk) (*claimRound, error) {
 	r := &claimRound{
 		p:       p,
-		own:     map[string]claim.Row{},
 		leases:  claim.NewLeases(),
 		lost:    map[string]claim.Row{},
 		machine: p.store.machine(),
@@ -169,13 +170,11 @@ func (p *Project) planClaimRound(ctx context.Context, ask *claimAsk) (*claimRoun
 		return nil, err
 	}
 	r.anew = r.there.Files[format.ClaimsAbout] != r.here.Files[format.ClaimsAbout]
-	files, err := p.selectClaims(ctx, func(*claim.Row, bool) bool { return true })
+	files, err := p.Claims(ctx, true)
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range files {
-		r.own[f.Path] = f
-	}
+	r.own = byFile(files)
 	if err := r.read(ctx); err != nil {
 		return nil, err
 	}
@@ -195,6 +194,15 @@ func (p *Project) planClaimRound(ctx context.Context, ask *claimAsk) (*claimRoun
 		err = r.answerAsk(ctx, ask)
 	}
 	return r, err
+}
+
+// byFile returns claims by the paths of their files.
+func byFile(claims []claim.Row) map[string]claim.Row {
+	by := make(map[string]claim.Row, len(claims))
+	for _, c := range claims {
+		by[c.Path] = c
+	}
+	return by
 }
 
 // read reads the list's leases that have not ended. It leaves out files that are none.
@@ -430,132 +438,14 @@ func (r *claimRound) push(ctx context.Context) error {
 	return nil
 }
 
-// take makes the claim files here what the list says, and notes that they are. It returns errFilesMoved if
-// somebody has changed one of them meanwhile.
-func (r *claimRound) take(ctx context.Context, ask *claimAsk) error {
-	if len(r.granted) > 0 {
-		tx := &writer.Tx{Op: writer.Op{Verb: "claim", Agent: ask.Agent}, Facts: []string{claimsFact}, Sure: true}
-		tx.Plan = func(g *writer.Group) error { return r.p.planClaims(g, tx, ask.res, ask.Request) }
-		if err := ask.box.perform(ctx, tx); err != nil {
-			return err
-		}
-	}
-	err := r.takeOthers(ctx)
-	if err != nil && len(r.granted) > 0 {
-		ring(r.p.shared.bell) // a round takes them, and says what is wrong
-		return nil
-	}
-	return err
-}
-
-// takeOthers is take for all claims but those that were granted just now.
-func (r *claimRound) takeOthers(ctx context.Context) error {
-	tx := &writer.Tx{Op: writer.Op{Verb: "sync"}, Facts: []string{claimsFact}}
-	tx.Plan = func(g *writer.Group) error { return r.followList(g, tx) }
-	if err := r.p.Writer.Do(ctx, tx); err != nil {
-		return err
-	}
-	r.p.shared.list(r.is)
-	for path, f := range r.own {
-		if f.Live(r.at) && r.is[path] == nil {
-			if err := r.tellEnded(ctx, f); err != nil {
-				return err
-			}
-		}
-	}
-	if r.here.Name == r.there.Name {
-		return nil
-	}
-	return r.p.History.KeepClaims(ctx, r.there.Name)
-}
-
-// followList plans the claim files that others have changed, and marks those as released that the list lacks.
-func (r *claimRound) followList(g *writer.Group, tx *writer.Tx) error {
-	now := map[string]claim.Row{}
-	files, err := r.p.selectClaims(g.Ctx, func(*claim.Row, bool) bool { return true })
-	if err != nil {
-		return err
-	}
-	for _, f := range files {
-		now[f.Path] = f
-	}
-	for _, row := range r.granted {
-		r.own[row.Path] = now[row.Path] // it was written just now
-	}
-	var ended []claim.Row
-	n := 0
-	for path, l := range r.is {
-		f := r.own[path]
-		left := l.until.Sub(r.now)
-		if off := f.Expires.Sub(r.at) - left; off > claimGrace || off < -claimGrace { // edited, or the clock was set
-			l.expires = r.at.Add(left).Truncate(time.Microsecond)
-		}
-		row := r.row(path, l)
-		row.Reason = f.Reason
-		if f == row {
-			continue
-		}
-		if now[path] != f {
-			return errFilesMoved
-		}
-		row.Reason = l.Reason
-		writes := len(tx.Writes)
-		var refused *Error
-		switch err := r.p.planClaim(g, tx, row); {
-		case errors.As(err, &refused): // what lies there is a problem by itself, and stops no other claim
-			tx.Writes = tx.Writes[:writes]
-		case err != nil:
-			return err
-		default:
-			n++
-		}
-	}
-	for path, f := range r.own {
-		if f.Live(r.at) && r.is[path] == nil {
-			if now[path] != f {
-				return errFilesMoved
-			}
-			ended = append(ended, f)
-		}
-	}
-	tx.Summary = fmt.Sprintf("claims of other machines: %d new, %d ended", n, len(ended))
-	return r.p.planRelease(g, tx, ended, format.FormatMark(g.Now))
-}
-
-// tellEnded tells the holder of a claim file that the list lacks its claim, if the holder is an agent of this
-// machine.
-func (r *claimRound) tellEnded(ctx context.Context, f claim.Row) error {
-	a, err := r.p.store.index.Agent(ctx, r.p.Slug, f.Agent)
-	l := r.p.shared.leases[r.here.Files[f.Path]]
-	held, lost := r.lost[f.Path]
-	ran := l != nil && !r.now.Before(l.until)
-	if a == nil || err != nil || !lost && (ran || l == nil || l.Machine != r.machine) {
-		return err
-	}
-	why := "It was given back on another machine, or the list of the machines' claims was set back. Claim it again before you go on."
-	if lost {
-		held.Agent = strings.TrimSuffix(held.Agent, namesake)
-		why = fmt.Sprintf("The other machines did not know of it, and for them %s has claimed %s: ask %s about your changes.", held.Agent,
-			format.Printable(held.Pattern), held.Agent)
-	}
-	return r.p.advise(ctx, advice{
-		to:      f.Agent,
-		about:   "ended " + tree.SHA256([]byte(f.Path + f.Created.String()))[:32],
-		subject: "Your claim does not hold: " + format.Cut(format.Printable(f.Pattern), 900),
-		body:    fmt.Sprintf("Your claim of %s is released. %s", format.Printable(f.Pattern), why),
-	})
-}
-
 // meetClaims brings the claims here and those of the other machines together. While these are out of reach it
 // returns ErrUnavailable, unless claims are granted on this machine alone.
 func (p *Project) meetClaims(ctx context.Context) error {
-	turn, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), claimPatience, errors.New("it did not get its turn in time"))
-	defer cancel()
-	err := p.shared.inTurn(turn, func() error {
-		if err := p.History.FetchClaims(turn); err != nil {
+	err := p.withClaims(ctx, func(ctx context.Context) error {
+		if err := p.History.FetchClaims(ctx); err != nil {
 			return err
 		}
-		return p.syncClaims(turn, nil)
+		return p.syncClaims(ctx, nil)
 	})
 	if err == nil || p.store.cfg.ClaimAlone {
 		return nil

@@ -259,31 +259,13 @@ func TestClaimsOutOfReach(t *testing.T) {
 	}
 }
 
-// stoppedClock is a monotonic clock that a test moves.
-type stoppedClock struct {
-	mu sync.Mutex
-	at time.Time
-}
-
-func (c *stoppedClock) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.at
-}
-
-func (c *stoppedClock) move(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.at = c.at.Add(d)
-}
-
 // TestClaimsEnd: a claim of another machine ends a minute after its length, counted from when it was seen,
 // whatever the wall clocks say.
 func TestClaimsEnd(t *testing.T) {
 	t.Parallel()
 	bare, all := shared(t, 1, onlyAsked)
 	a, b := all[0], sharer{}
-	clock := &stoppedClock{at: time.Now()}
+	clock := &movable{stopped: time.Now()}
 	b.Store = storetest.Open(t, storetest.Config{Sync: onlyAsked, Monotonic: clock.now, Now: func() time.Time { return time.Now().Add(time.Hour) }})
 	var err error
 	if b.p, err = b.Join(t.Context(), bare, "/abs/path/b"); err != nil {

@@ -25,8 +25,10 @@ func (m sharer) granted(t testing.TB, agent string, r claim.Request) bool {
 	return len(res.Granted) > 0
 }
 
-// movable is a wall clock that a test moves.
+// movable is a clock that a test moves.
 type movable struct {
+	stopped time.Time // it stands still there; zero: it goes on
+
 	mu sync.Mutex
 	by time.Duration
 }
@@ -34,6 +36,9 @@ type movable struct {
 func (c *movable) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !c.stopped.IsZero() {
+		return c.stopped.Add(c.by)
+	}
 	return time.Now().Add(c.by)
 }
 

@@ -21,7 +21,7 @@ import (
 // TestSyncHangs: while the shared repository does not answer, the state says so after a minute; the local mail goes on.
 func TestSyncHangs(t *testing.T) {
 	t.Parallel()
-	clock := &stoppedClock{at: time.Now()}
+	clock := &movable{stopped: time.Now()}
 	a := sharer{Store: storetest.Open(t, storetest.Config{Sync: onlyAsked, Monotonic: clock.now})}
 	var err error
 	if a.p, err = a.EnsureProject(t.Context(), shop); err != nil {

@@ -76,13 +76,13 @@ func ParseLease(data []byte) (l Lease, err error) {
 	o.decode("seconds", &seconds)
 	o.decode("renewal", &l.Renewal)
 	l.Inception = o.time("inception")
-	l.Length, l.Machine = time.Duration(min(max(seconds, 0), maxLease))*time.Second, o.text("machine")
+	l.Length, l.Machine = time.Duration(min(max(seconds, 0), int(MaxLease.Seconds())))*time.Second, o.text("machine")
 	err = o.claim(&l.Claim, false)
 	return l, err
 }
 
-// maxLease is the most seconds that a lease counts: 30 days.
-const maxLease = 30 * 24 * 60 * 60
+// MaxLease is how long a claim lasts at most.
+const MaxLease = 30 * 24 * time.Hour
 
 // FormatLease returns a claim as the list that machines share has it.
 func FormatLease(l Lease) []byte {

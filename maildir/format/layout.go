@@ -14,6 +14,7 @@ package format
 import (
 	"crypto/sha1"
 	"encoding/hex"
+	"net/url"
 	"path"
 	"regexp"
 	"strconv"
@@ -259,6 +260,18 @@ func StatusPath(agent string) string { return AgentsDir + "/" + agent + "/" + st
 func ClaimPath(pattern, agent, suffix string) string {
 	sum := sha1.Sum([]byte(pattern))
 	return ClaimsDir + "/" + hex.EncodeToString(sum[:]) + "-" + agent + suffix + ".json"
+}
+
+// ListedClaim returns the name that the file of a claim has in the list that machines share, which has no folders.
+func ListedClaim(p string) string { return url.PathEscape(strings.TrimPrefix(p, ClaimsDir+"/")) }
+
+// ClaimOfListed returns the path of the claim whose file has that name in the list. It reports false for the name
+// of no claim, and true for that of ClaimsAbout.
+func ClaimOfListed(name string) (p string, is bool) {
+	file, err := url.PathUnescape(name)
+	p = ClaimsDir + "/" + file
+	at := Locate(p)
+	return p, err == nil && (p == ClaimsAbout || at.Kind == KindClaim && at.Bad == "")
 }
 
 // AttachmentPath returns the path of an attachment whose bytes have that SHA-1, in hex. ext begins with a

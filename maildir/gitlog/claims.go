@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -18,7 +17,7 @@ import (
 )
 
 // The list of claims that machines share is a tree of files, one for each claim, and a ref on it. The file of a
-// claim has the name of the claim's file in the mail, below format.ClaimsDir, with / escaped.
+// claim has the name format.ListedClaim.
 
 // SharedClaims implements history.Remote.
 func (l *Log) SharedClaims(ctx context.Context) (there, here history.Claims, err error) {
@@ -62,10 +61,8 @@ func (r *repository) readClaims(at hash) (c history.Claims, err error) {
 		if _, err := fmt.Sscanf(about, "%o %s %s", &mode, &kind, &blob); err != nil {
 			return fmt.Errorf("git tells a file as %q", record)
 		}
-		file, err := url.PathUnescape(name)
-		path := format.ClaimsDir + "/" + file
-		at := format.Locate(path)
-		if err != nil || mode != merge.Plain || path != format.ClaimsAbout && (at.Kind != format.KindClaim || at.Bad != "") {
+		path, is := format.ClaimOfListed(name)
+		if !is || mode != merge.Plain {
 			return nil
 		}
 		if c.Files[path] = blob; len(c.Files) > mostCrossed {
@@ -114,7 +111,7 @@ func (l *Log) WriteClaims(ctx context.Context, files map[string]string, fresh ma
 	}
 	blobOf := map[string]string{}
 	for path, blob := range files {
-		blobOf[url.PathEscape(strings.TrimPrefix(path, format.ClaimsDir+"/"))] = blob
+		blobOf[format.ListedClaim(path)] = blob
 	}
 	var list []byte
 	for _, name := range slices.Sorted(maps.Keys(blobOf)) {

@@ -13,9 +13,9 @@ import (
 // FetchClaims and PushClaims alone reach other machines, and alone use the user's configuration of Git. The
 // others look at what was fetched last.
 type Remote interface {
-	// Fetch fetches the shared branch and the list of claims. It reports whether the branch lacks commits that it had when it was
-	// fetched or pushed last: somebody has pushed with force. It returns ErrNoRemote if no origin is
-	// configured, and otherwise an error in Git's words.
+	// Fetch fetches the shared branch and the list of claims. It reports whether the branch lacks commits that
+	// it had when it was fetched or pushed last: somebody has pushed with force. It returns ErrNoRemote if no
+	// origin is configured, and otherwise an error in Git's words.
 	Fetch(ctx context.Context) (rewritten bool, err error)
 
 	// Push pushes the branch, without force. It returns ErrBehind if the shared branch has commits that the
