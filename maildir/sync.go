@@ -195,7 +195,7 @@ func (p *Project) SyncNow(ctx context.Context) (SyncState, error) {
 	return p.SyncState(), err
 }
 
-var errSyncOff error = &Error{What: refusal.Conflict("This project is not shared with other machines: its sync is off.")}
+var errSyncOff error = &Error{What: refusal.Conflict("This project is not shared with other machines: its sync is off. {turn the sync on}")}
 
 // keepShared makes rounds until ctx ends: one that fetches after each interval, and one that pushes soon
 // after the mail has changed. While the sync is off it only waits.
