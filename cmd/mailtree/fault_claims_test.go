@@ -4,10 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -25,35 +22,14 @@ import (
 func TestFaultClaims(t *testing.T) {
 	longer(t)
 	t.Parallel()
-	dir, contests := t.TempDir(), extent(0, 1000, 3000)
-	bare := filepath.Join(dir, "mail.git")
-	git := func(args ...string) {
-		t.Helper()
-		if out, err := exec.Command("git", args...).CombinedOutput(); err != nil {
-			t.Fatalf("git %v: %v: %s", args, err, out)
-		}
-	}
-	git("init", "-q", "--bare", "-b", "main", bare)
-	var all []*claimer
-	for i := range 3 {
-		home := filepath.Join(dir, strconv.Itoa(i))
-		if err := os.Mkdir(home, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		m := &claimer{daemon: newDaemon(t, filepath.Join(home, "store")), agent: fmt.Sprint("Agent", i)}
+	contests := extent(0, 1000, 3000)
+	bare, machines := threeMachines(t, func(m *machine, i int) []string {
 		m.patient = true // claims are many
-		m.env = []string{"SYNC_INTERVAL=10s", faultClockEnv + "=" + []string{"0s", "0s", "1h"}[i]}
-		m.start()
-		if i > 0 {
-			m.must(m.verb("join", "project", faultKey, "url", bare))
-		}
-		m.must("", m.call("create_agent", map[string]string{"project_key": faultKey, "program": "p", "model": "m", "task_description": "t",
-			"name_hint": m.agent}, nil))
-		if i == 0 {
-			git("-C", m.tree(), "remote", "add", "origin", bare)
-		}
-		m.must(m.verb("sync", "project", faultKey))
-		all = append(all, m)
+		return []string{"SYNC_INTERVAL=10s", faultClockEnv + "=" + []string{"0s", "0s", "1h"}[i]}
+	})
+	var all []*claimer
+	for _, m := range machines {
+		all = append(all, &claimer{machine: m})
 	}
 
 	var winners []string
@@ -129,17 +105,9 @@ func sortOut(all []*claimer, winners []string) {
 
 // claimer is one of the machines of TestFaultClaims.
 type claimer struct {
-	*daemon
-	agent  string
+	*machine
 	won    bool   // the last contest,
 	holder string // or who did
-}
-
-func (m *claimer) must(_ string, err error) {
-	m.t.Helper()
-	if err != nil {
-		m.t.Fatalf("%s: %v", m.agent, err)
-	}
 }
 
 // claim claims a pattern, again until there is an answer. With kill the server is killed meanwhile.

@@ -95,8 +95,6 @@ func TestFaultSync(t *testing.T) {
 	longer(t)
 	t.Parallel()
 	const messages = 3400 // of each machine
-	dir := t.TempDir()
-	bare := filepath.Join(dir, "mail.git")
 	run := func(args ...string) string {
 		t.Helper()
 		out, err := exec.Command("git", args...).CombinedOutput()
@@ -105,29 +103,10 @@ func TestFaultSync(t *testing.T) {
 		}
 		return string(out)
 	}
-	run("init", "-q", "--bare", "-b", "main", bare)
+	bare, machines := threeMachines(t, func(*machine, int) []string { return []string{"SYNC_INTERVAL=1s"} })
 	var all []*sharing
-	for i := range 3 {
-		home := filepath.Join(dir, strconv.Itoa(i))
-		if err := os.Mkdir(home, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		m := &sharing{daemon: newDaemon(t, filepath.Join(home, "store")), agent: "Agent" + string(rune('A'+i)), messages: messages}
-		m.env = []string{"SYNC_INTERVAL=1s"}
-		m.start()
-		if i > 0 {
-			m.must(m.verb("join", "project", faultKey, "url", bare))
-		}
-		m.must("", m.call("create_agent", map[string]string{"project_key": faultKey, "program": "p", "model": "m", "task_description": "t",
-			"name_hint": m.agent}, nil))
-		if i == 0 {
-			run("-C", m.tree(), "remote", "add", "origin", bare)
-		}
-		m.must(m.verb("sync", "project", faultKey))
-		all = append(all, m)
-	}
-	for _, m := range all {
-		m.must(m.verb("sync", "project", faultKey))
+	for _, m := range machines {
+		all = append(all, &sharing{m, messages})
 	}
 
 	ctx, end := context.WithCancel(t.Context())
@@ -202,18 +181,61 @@ func TestFaultSync(t *testing.T) {
 	}
 }
 
-// sharing is one of the machines of TestFaultSync.
-type sharing struct {
+// machine is a server on a machine that shares its mail with others, and an agent there.
+type machine struct {
 	*daemon
-	agent    string
-	messages int
+	agent string
 }
 
-func (m *sharing) must(_ string, err error) {
+// threeMachines starts servers on three stores that share a project through a bare repository, with an agent on
+// each. env returns the settings of a machine by its number.
+func threeMachines(t *testing.T, env func(m *machine, i int) []string) (bare string, all []*machine) {
+	t.Helper()
+	dir := t.TempDir()
+	bare = filepath.Join(dir, "mail.git")
+	git := func(args ...string) {
+		t.Helper()
+		if out, err := exec.Command("git", args...).CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v: %s", args, err, out)
+		}
+	}
+	git("init", "-q", "--bare", "-b", "main", bare)
+	for i := range 3 {
+		home := filepath.Join(dir, strconv.Itoa(i))
+		if err := os.Mkdir(home, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		m := &machine{newDaemon(t, filepath.Join(home, "store")), fmt.Sprint("Agent", i)}
+		m.env = env(m, i)
+		m.start()
+		if i > 0 {
+			m.must(m.verb("join", "project", faultKey, "url", bare))
+		}
+		m.must("", m.call("create_agent", map[string]string{"project_key": faultKey, "program": "p", "model": "m", "task_description": "t",
+			"name_hint": m.agent}, nil))
+		if i == 0 {
+			git("-C", m.tree(), "remote", "add", "origin", bare)
+		}
+		m.must(m.verb("sync", "project", faultKey))
+		all = append(all, m)
+	}
+	for _, m := range all {
+		m.must(m.verb("sync", "project", faultKey))
+	}
+	return bare, all
+}
+
+func (m *machine) must(_ string, err error) {
 	m.t.Helper()
 	if err != nil {
 		m.t.Fatalf("%s: %v", m.agent, err)
 	}
+}
+
+// sharing is one of the machines of TestFaultSync.
+type sharing struct {
+	*machine
+	messages int
 }
 
 // send has clients send the messages, in turn to the two others, while the server is killed again and again. A
