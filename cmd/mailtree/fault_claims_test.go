@@ -141,13 +141,13 @@ func (m *claimer) claim(pattern string, kill bool) {
 	}
 }
 
-// onShared shares the mail with other machines, of which none has come yet.
+// onShared shares the mail with other machines, of which none has come yet. It waits until the list of claims is
+// followed here: the round of a server's start has steps of its own, more with each claim that is not.
 func onShared(s *steps) {
-	if _, err := os.Stat(s.bare()); err == nil {
-		return
+	if _, err := os.Stat(s.bare()); err != nil {
+		s.git(".", "init", "-q", "--bare", "-b", "main", s.bare())
+		s.git(s.d.tree(), "remote", "add", "origin", s.bare())
 	}
-	s.git(".", "init", "-q", "--bare", "-b", "main", s.bare())
-	s.git(s.d.tree(), "remote", "add", "origin", s.bare())
 	_, err := s.d.verb("sync", "project", faultKey)
 	s.must(err)
 }
