@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/ed25519"
+	"errors"
 
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
@@ -52,7 +53,11 @@ func (p *Project) act(ctx context.Context, tx *writer.Tx) error {
 	if err := p.mayAct(ctx, tx.Agent); err != nil {
 		return err
 	}
-	return p.Writer.Do(ctx, tx)
+	err := p.Writer.Do(ctx, tx)
+	if errors.Is(err, writer.ErrStopped) && p.isRemoved() {
+		return p.wasRemoved()
+	}
+	return err
 }
 
 // mayAct refuses a program that would act as an agent of another machine.

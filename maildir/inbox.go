@@ -71,7 +71,7 @@ func (p *Project) awaitBell(ctx context.Context, w *Waiting, bell <-chan struct{
 	case <-timeout:
 	case <-w.Until:
 	case <-p.life.removed:
-		return false, &Error{What: refusal.NotFound("The mail of project {name} was removed while the call waited."), Name: p.name()}
+		return false, p.wasRemoved()
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
 	}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 
+	"mailtree/maildir/refusal"
 	"mailtree/maildir/storedir"
 )
 
@@ -22,6 +23,11 @@ type life struct {
 func (p *Project) isRemoved() bool {
 	fi, err := os.Lstat(p.Tree.Dir())
 	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(fi, p.life.folder)
+}
+
+// wasRemoved refuses a call that was under way when the project's folder was removed.
+func (p *Project) wasRemoved() error {
+	return &Error{What: refusal.NotFound("The mail of project {name} was removed while the call waited."), Name: p.name()}
 }
 
 // endProject ends a project whose folder was removed: the project can no longer be found, waiting callers

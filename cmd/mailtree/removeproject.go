@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"mailtree/cli"
 	"mailtree/maildir"
@@ -61,7 +62,13 @@ func (p *program) removeProject(ctx context.Context, key string, yes, asJSON boo
 	if err := os.Rename(filepath.Dir(storedir.Repo(p.cfg.Store, slug)), filepath.Join(aside, slug)); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(aside); err != nil {
+	for range 20 { // a commit that is under way may put files into it
+		if err = os.RemoveAll(aside); err == nil {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	if err != nil {
 		return fmt.Errorf("the project is gone, but not all of its files: remove %s: %w", aside, err)
 	}
 	if asJSON {

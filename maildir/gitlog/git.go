@@ -77,8 +77,10 @@ func (r *repository) makeOwn() error {
 	if err != nil {
 		err = os.RemoveAll(home)
 	}
-	for _, dir := range []string{"refs", "info"} {
-		err = errors.Join(err, os.MkdirAll(filepath.Join(home, dir), 0o700))
+	for _, dir := range []string{"", "refs", "info"} {
+		if made := os.Mkdir(filepath.Join(home, dir), 0o700); !errors.Is(made, fs.ErrExist) {
+			err = errors.Join(err, made)
+		}
 	}
 	err = errors.Join(err,
 		r.putOwn("HEAD", "ref: refs/heads/none\n"),
@@ -113,9 +115,9 @@ func (r *repository) command(ctx context.Context, args ...string) (*exec.Cmd, er
 		return nil, err
 	}
 	c := gitCommand(ctx, program, r.path(ownFolder), args...)
-	c.Dir = r.dir
-	c.Env = append(c.Env, "GIT_OBJECT_DIRECTORY="+r.path("objects"), "GIT_WORK_TREE="+r.dir,
+	c.Env = append(c.Env, "GIT_DIR="+c.Dir, "GIT_OBJECT_DIRECTORY="+r.path("objects"), "GIT_WORK_TREE="+r.dir,
 		"GIT_INDEX_FILE="+r.path("index"), "GIT_OPTIONAL_LOCKS=0", "GIT_LITERAL_PATHSPECS=1")
+	c.Dir = r.dir
 	return c, nil
 }
 
@@ -236,15 +238,17 @@ func (e *gitError) Is(target error) bool {
 	return target == history.ErrNoContact && strings.Contains(e.said, "Could not read from remote repository")
 }
 
-// gitCommand returns a Git command that runs no hook and reads neither the system's configuration nor the
-// user's. The end of ctx terminates its whole process group; Git then removes its temporary files.
+// gitCommand returns a Git command of the repository dir that runs no hook and reads neither the system's
+// configuration nor the user's. The end of ctx terminates its whole process group; Git then removes its
+// temporary files. Git is in dir and gets no path of it, which it would make anew where the project is removed
+// meanwhile.
 func gitCommand(ctx context.Context, program, dir string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, program, append([]string{
 		"--no-pager", "-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false", "-c", "gc.auto=0",
 	}, args...)...)
 	c.Dir = dir
 	c.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "LC_ALL=C", "GIT_DIR=" + dir, "GIT_ATTR_NOSYSTEM=1",
+		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "LC_ALL=C", "GIT_DIR=.", "GIT_ATTR_NOSYSTEM=1",
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_SYSTEM=" + os.DevNull, "GIT_CONFIG_GLOBAL=" + os.DevNull,
 		"GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1",
 		"MALLOC_TRIM_THRESHOLD_=67108864", // else glibc returns memory with each object that fast-import writes, which is half of its time

@@ -36,6 +36,9 @@ func Init(dir string) error {
 	if err := os.RemoveAll(tmp); err != nil {
 		return err
 	}
+	if err := os.Mkdir(tmp, 0o755); err != nil { // and not dir, which may be removed meanwhile
+		return err
+	}
 	var names []string
 	for _, d := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags", "info"} {
 		if err := os.MkdirAll(filepath.Join(tmp, d), 0o755); err != nil {

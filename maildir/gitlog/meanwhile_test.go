@@ -2,8 +2,11 @@ package gitlog
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -193,4 +196,44 @@ func TestLockOfAPersonGoingBack(t *testing.T) {
 	tr.check(os.Remove(tr.path(".git/refs/heads/main.lock")))
 	tr.flush()
 	tr.sound()
+}
+
+// A project is removed at any step of a commit: no folder of it is made anew.
+func TestRemovedMeanwhile(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{"begin", "built", "objects", "staged", "index locked", "ref locked", "index moved", "ref moved", "unlocked"} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			tr := newTree(t, Config{})
+			aside := filepath.Join(t.TempDir(), "aside")
+			remove := func(s string) {
+				if s == at {
+					tr.check(os.Rename(tr.dir, aside))
+				}
+			}
+			tr.log.step = remove
+			tr.send("m1", "m1")
+			remove("begin")
+			if err := tr.log.Flush(context.Background()); err == nil && at != "unlocked" && at != "ref moved" {
+				t.Error("committed to a folder that is gone")
+			}
+			tr.log.step = func(string) {}
+			_ = tr.log.Flush(context.Background())
+			if _, err := os.Lstat(tr.dir); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("the folder is there again: %v, %v", err, filesBelow(t, tr.dir))
+			}
+		})
+	}
+}
+
+// filesBelow returns the paths below a folder.
+func filesBelow(t *testing.T, dir string) (paths []string) {
+	err := filepath.WalkDir(dir, func(p string, _ fs.DirEntry, err error) error {
+		paths = append(paths, strings.TrimPrefix(p, dir))
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return paths
 }

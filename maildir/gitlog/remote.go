@@ -50,7 +50,7 @@ func remoteCommand(ctx context.Context, program, git string, args ...string) *ex
 		name, _, _ := strings.Cut(v, "=")
 		return slices.Contains(placeVariables, name)
 	})
-	c.Env = append(c.Env, "GIT_DIR="+git, "LC_ALL=C", "LANGUAGE=", "GIT_TERMINAL_PROMPT=0", "SSH_ASKPASS_REQUIRE=never",
+	c.Env = append(c.Env, "GIT_DIR=.", "LC_ALL=C", "LANGUAGE=", "GIT_TERMINAL_PROMPT=0", "SSH_ASKPASS_REQUIRE=never",
 		"GIT_ALLOW_PROTOCOL=file:ssh:https:git", "GIT_NO_LAZY_FETCH=1")
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // which makes a process group, too
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGTERM) }
