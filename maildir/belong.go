@@ -84,14 +84,23 @@ func (p *Project) needOurs(ctx context.Context, agent string) error {
 		Other: agent,
 		Why:   format.Quote(p.machineName(row.Machine)) + ", of the key " + format.Quote(row.Machine),
 	}
-	ours, err := p.store.index.Agent(ctx, p.Slug, besides(agent, p.machineName(p.store.machine())))
-	if ours != nil && ours.Machine == p.store.machine() {
+	switch ours, err := p.renamedHere(ctx, agent); {
+	case err != nil:
+		return err
+	case ours != "":
 		e.What = refusal.Conflict("Agent {other} belongs to the machine {why}. The agent of this machine that had the same name is {name} now: " +
 			"act as {name}.")
-		e.Name = ours.Name
-	}
-	if err != nil {
-		return err
+		e.Name = ours
 	}
 	return e
+}
+
+// renamedHere returns the present name of the agent of this machine that had the name of another machine's agent
+// while the two had not met, or "".
+func (p *Project) renamedHere(ctx context.Context, agent string) (string, error) {
+	ours, err := p.store.index.Agent(ctx, p.Slug, besides(agent, p.machineName(p.store.machine())))
+	if err != nil || ours == nil || ours.Machine != p.store.machine() {
+		return "", err
+	}
+	return ours.Name, nil
 }

@@ -97,6 +97,9 @@ func (b *Box) Inbox(ctx context.Context, q index.InboxQuery, markRead bool, w Wa
 		return nil, err
 	}
 	if !q.Peek {
+		if err := b.p.mayAct(ctx, b.agent); err != nil {
+			return nil, err
+		}
 		b.p.noteSeen(ctx, b.agent) // also while the call waits
 		defer b.p.noteSeen(ctx, b.agent)
 	}

@@ -139,6 +139,10 @@ func TestNamesakes(t *testing.T) {
 				!strings.Contains(err.Error(), "act as \""+second) {
 				t.Errorf("Blue acts on another machine: %v", err)
 			}
+			made, err := b.p.Register(t.Context(), maildir.Registration{NameHint: "Blue"})
+			if err != nil || !strings.Contains(made.Note.Error(), second+" now") {
+				t.Errorf("Blue registers anew: %+v, %v", made, err)
+			}
 			a.send(t, "Blue", "Ann", "it goes on")
 			b.send(t, second, "Blue", "hello")
 			level(t, a, b, c)
@@ -307,7 +311,7 @@ func TestNamesakesMeanwhile(t *testing.T) {
 			check := func(m sharer) {
 				t.Helper()
 				second = other(t, m.agents(t), "Bob", "Blue")
-				page, err := m.p.Box(second, format.Origin{}).Inbox(t.Context(), index.InboxQuery{Limit: maildir.MaxPage}, false, maildir.Waiting{})
+				page, err := m.p.Box(second, format.Origin{}).Inbox(t.Context(), index.InboxQuery{Limit: maildir.MaxPage, Peek: true}, false, maildir.Waiting{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -412,6 +416,8 @@ func TestBelongs(t *testing.T) {
 	refused("claim", err)
 	_, err = box.Pop(t.Context())
 	refused("pop", err)
+	_, err = box.Inbox(t.Context(), index.InboxQuery{}, false, maildir.Waiting{})
+	refused("inbox", err)
 	refused("presence", b.p.SetPresence(t.Context(), "Ann", format.Ready))
 	key := maildir.SessionKey{Client: "claude", ID: "s1"}
 	_, err = b.p.BeginSession(t.Context(), maildir.Visit{SessionKey: key, Agent: "Ann"})

@@ -202,6 +202,14 @@ func (p *Project) freeName(ctx context.Context, hint string) (name string, note 
 			if row != nil && p.elsewhere(row) {
 				note.What = refusal.Note("The name {=other} is that of an agent of the machine {why}, so a new one was made.")
 				note.Why = format.Quote(p.machineName(row.Machine))
+				switch ours, err := p.renamedHere(ctx, holder); {
+				case err != nil:
+					return "", nil, err
+				case ours != "":
+					note.What = refusal.Note("The name {=other} is that of an agent of the machine {why}, so a new one was made. The agent of this " +
+						"machine that had the same name is {=name} now: if that is you, use it.")
+					note.Name = ours
+				}
 			}
 		default:
 			if clean != hint {

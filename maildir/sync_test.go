@@ -124,7 +124,7 @@ func (m sharer) send(t testing.TB, from, to, subject string) *maildir.Sent {
 // subjects returns the subjects in an agent's inbox, oldest first.
 func (m sharer) subjects(t testing.TB, agent string) (all []string) {
 	t.Helper()
-	page, err := m.p.Box(agent, format.Origin{}).Inbox(t.Context(), index.InboxQuery{Limit: maildir.MaxPage}, false, maildir.Waiting{})
+	page, err := m.p.Box(agent, format.Origin{}).Inbox(t.Context(), index.InboxQuery{Limit: maildir.MaxPage, Peek: true}, false, maildir.Waiting{})
 	if err != nil {
 		t.Fatal(err)
 	}
