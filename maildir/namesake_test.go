@@ -18,6 +18,7 @@ import (
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
+	"mailtree/maildir/keys"
 )
 
 // agents returns the names of all agents.
@@ -422,6 +423,10 @@ func TestBelongs(t *testing.T) {
 	key := maildir.SessionKey{Client: "claude", ID: "s1"}
 	_, err = b.p.BeginSession(t.Context(), maildir.Visit{SessionKey: key, Agent: "Ann"})
 	refused("session", err)
+	machines, err := keys.Published(b.p.Tree) // of one host here
+	if err != nil || len(machines) != 2 || machines[0].Name == machines[1].Name {
+		t.Errorf("machines %+v, %v: their names are one", machines, err)
+	}
 	made, err := b.p.Register(t.Context(), maildir.Registration{NameHint: "Ann"})
 	if err != nil || made.Name == "Ann" || !strings.Contains(made.Note.Error(), "of the machine") {
 		t.Errorf("registered %+v, %v", made, err)
@@ -461,18 +466,18 @@ func TestBelongs(t *testing.T) {
 		}
 		return info
 	}
-	machines := map[string]string{"Ann": whois(b, "Ann").Machine, "Bob": whois(b, "Bob").Machine}
+	machineOf := map[string]string{"Ann": whois(b, "Ann").Machine, "Bob": whois(b, "Bob").Machine}
 	handOver := func(to sharer, name, machine string) {
 		t.Helper()
 		profile := filepath.Join(to.p.Tree.Dir(), "agents", name, "profile.json")
 		data, err := os.ReadFile(profile)
-		data = bytes.Replace(data, []byte(machines[name]), []byte(machine), 1)
+		data = bytes.Replace(data, []byte(machineOf[name]), []byte(machine), 1)
 		if err = errors.Join(err, os.WriteFile(profile, data, 0o600), to.p.Rescan(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 	}
-	handOver(b, "Ann", machines["Bob"])
-	handOver(a, "Bob", machines["Ann"])
+	handOver(b, "Ann", machineOf["Bob"])
+	handOver(a, "Bob", machineOf["Ann"])
 	level(t, b, a)
 	if got := a.agents(t); len(got) != 3 { // with made
 		t.Errorf("agents %v: one was renamed", got)

@@ -293,20 +293,28 @@ func (p *Project) syncRound(ctx context.Context, do func(context.Context) error)
 	return err
 }
 
-// publishKey writes this machine's public key into the tree, if it is not there. Other machines believe it
-// once a person there trusts it. It returns the errors of the writer.
+// publishKey writes this machine's public key into the tree, if it is not there. Its name is the host's, with a
+// part of the id if another machine has that name. Other machines believe the key once a person there trusts it. It
+// returns the errors of the writer.
 func (p *Project) publishKey(ctx context.Context) error {
-	public := p.store.key.Public().(ed25519.PublicKey)
-	path := format.MachinePath(p.store.machine())
+	id := p.store.machine()
+	path := format.MachinePath(id)
 	if there, err := p.Tree.Exists(path); there || err != nil {
 		return err
 	}
-	k := keys.Key{Public: public, Name: "machine"}
-	if host, err := os.Hostname(); err == nil {
-		named := keys.Key{Public: public, Name: host}
-		if _, err := keys.Parse(named.String()); err == nil {
-			k = named
-		}
+	others, err := keys.Published(p.Tree)
+	if err != nil {
+		return err
+	}
+	k := keys.Key{Public: p.store.key.Public().(ed25519.PublicKey)}
+	if k.Name, err = os.Hostname(); err == nil {
+		_, err = keys.Parse(k.String())
+	}
+	if err != nil {
+		k.Name = "machine"
+	}
+	if slices.ContainsFunc(others, func(o keys.Key) bool { return o.Name == k.Name }) {
+		k.Name += "-" + id[:6]
 	}
 	tx := &writer.Tx{Op: writer.Op{Verb: "sync", Summary: "the public key of this machine, " + k.Name}}
 	tx.Plan = func(*writer.Group) error {
