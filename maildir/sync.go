@@ -4,27 +4,21 @@ import (
 	"cmp"
 	"context"
 	"crypto/ed25519"
-	"crypto/sha1"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
-	"mailtree/maildir/attachment"
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
 	"mailtree/maildir/index"
 	"mailtree/maildir/keys"
-	"mailtree/maildir/merge"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/storedir"
-	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
 )
 
@@ -38,9 +32,6 @@ const SyncInterval = 10 * time.Second
 const (
 	syncGather = time.Second // how long commits gather before they are pushed
 	syncTries  = 12          // of one round, while others push or files change
-	syncFiles  = 512         // of one operation of a merge,
-	syncBytes  = 8 << 20     // and its bytes
-	syncFew    = 128         // files that always fit, each being small enough: 4 GiB
 	syncSlow   = time.Minute // how long a round may take before it is a problem
 )
 
@@ -390,195 +381,6 @@ func (p *Project) meet(ctx context.Context) (*history.Meeting, error) {
 		})
 	}
 	return m, err
-}
-
-// errFilesMoved says that a file is not as the branch has it: somebody has just changed it.
-var errFilesMoved = errors.New("files of the mail were changed here and are not committed yet")
-
-// mergeTheirs takes what the shared branch has and this one lacks. Where that is nothing, and nothing is to
-// be pushed, no commit is made either: else machines that keep different claims would merge each other for
-// ever. It returns errFilesMoved, and errors of the history and of the writer.
-func (p *Project) mergeTheirs(ctx context.Context, m *history.Meeting) error {
-	named, err := p.settleNames(ctx, m)
-	if err != nil {
-		return err
-	}
-	later := laterOf(ctx, p.History, m)
-	changes, stay := merge.Merge(m.Files, func(path string) bool { return named[path] || later.theirs(path) })
-	if later.err != nil {
-		return later.err
-	}
-	p.shared.note(func(s *SyncState) { s.Stay = stay })
-	if len(changes) == 0 && !m.Own {
-		return nil
-	}
-	slices.SortFunc(changes, func(a, b merge.Change) int { // a message with its copies, after profiles and attachments
-		return cmp.Or(cmp.Compare(format.Locate(a.Path).ID, format.Locate(b.Path).ID), cmp.Compare(a.Path, b.Path))
-	})
-	if err := p.inTheWay(changes); err != nil {
-		return err
-	}
-	if len(changes) > syncFew {
-		var hashes []string
-		for _, c := range changes {
-			hashes = append(hashes, c.Is.Hash)
-		}
-		if err := p.History.Fits(ctx, hashes); err != nil {
-			return err
-		}
-	}
-	tx := &writer.Tx{}
-	for len(changes) > 0 {
-		some, err := p.readTheirs(ctx, changes)
-		if err != nil {
-			return err
-		}
-		changes = changes[len(some):]
-		tx = p.takeTheirs(some)
-		if len(changes) == 0 {
-			tx.Merges = m.Theirs
-		}
-		if err := p.Writer.Do(ctx, tx); err != nil {
-			return err
-		}
-	}
-	if len(tx.Writes) == 0 { // the files are as they shall be: only the history lacks the merge
-		p.History.Record([]writer.Op{{Verb: "sync", Merges: m.Theirs, At: p.store.cfg.Now(), Summary: "nothing new"}}, nil)
-	}
-	return p.History.Flush(ctx)
-}
-
-// inTheWay returns an error if a file lies where changes need a folder.
-func (p *Project) inTheWay(changes []merge.Change) error {
-	looked := map[string]bool{}
-	for _, c := range changes {
-		for dir := path.Dir(c.Path); c.Is.Mode != 0 && dir != "." && !looked[dir]; dir = path.Dir(dir) {
-			looked[dir] = true
-			if st, err := p.Tree.Stat(dir); err == nil && !st.Mode.IsDir() {
-				return fmt.Errorf("%s is a file here and a folder there: rename one of them", format.Printable(dir))
-			}
-		}
-	}
-	return nil
-}
-
-// later tells which side has changed a file last.
-type later struct {
-	theirs func(path string) bool
-	err    error
-}
-
-// laterOf reads the times of the two sides' changes when it is first asked. Of changes in the same second
-// the one with the greater content counts as the later, on both machines.
-func laterOf(ctx context.Context, h history.Log, m *history.Meeting) *later {
-	l := &later{}
-	files := map[string]merge.File{}
-	var ours, theirs map[string]time.Time
-	l.theirs = func(path string) bool {
-		if ours == nil {
-			for _, f := range m.Files {
-				files[f.Path] = f
-			}
-			var err error
-			if ours, l.err = h.Touched(ctx, m.Base, m.Ours); l.err == nil {
-				theirs, err = h.Touched(ctx, m.Base, m.Theirs)
-			}
-			l.err = cmp.Or(l.err, err)
-		}
-		if c := ours[path].Compare(theirs[path]); c != 0 {
-			return c < 0
-		}
-		return files[path].Ours.Hash < files[path].Theirs.Hash
-	}
-	return l
-}
-
-// theirFile is a change of a merge with the content.
-type theirFile struct {
-	merge.Change
-	data []byte
-}
-
-// readTheirs reads the contents of the first changes: of so many that they fit into one operation, with all
-// files of a message in it.
-func (p *Project) readTheirs(ctx context.Context, changes []merge.Change) (some []theirFile, err error) {
-	bytes := 0
-	err = p.History.Blobs(ctx, func(read func(hash string) ([]byte, error)) (err error) {
-		for _, c := range changes {
-			f := theirFile{Change: c}
-			id := format.Locate(c.Path).ID
-			if n := len(some); (n >= syncFiles || bytes >= syncBytes) && (id == "" || id != format.Locate(some[n-1].Path).ID) {
-				return nil
-			}
-			if c.Is.Mode != 0 {
-				if f.data, err = read(c.Is.Hash); err != nil {
-					return fmt.Errorf("%s: %w", format.Printable(c.Path), err)
-				}
-			}
-			bytes += len(f.data)
-			some = append(some, f)
-			switch whole := int64(bytes) - syncBytes; {
-			case len(f.data) > p.mostTheirs(c.Path):
-				return fmt.Errorf("%s has %d bytes there, which is more than this server takes", format.Printable(c.Path), len(f.data))
-			case whole > p.store.cfg.MaxFanout+4*p.Tree.MaxFile() || len(some) > syncFiles+8*format.MaxRecipients:
-				return fmt.Errorf("message %s has more copies there than this server takes", format.Printable(id))
-			}
-		}
-		return nil
-	})
-	return some, err
-}
-
-// mostTheirs is the most bytes that the file at a path may have.
-func (p *Project) mostTheirs(path string) int {
-	if format.Locate(path).Kind == format.KindAttachment {
-		return attachment.MaxStored
-	}
-	return int(p.Tree.MaxFile() + format.MaxHeader)
-}
-
-// takeTheirs returns the operation that makes changes of a merge. Its plan returns errFilesMoved if a file
-// is neither as the branch has it nor as it shall be.
-func (p *Project) takeTheirs(files []theirFile) *writer.Tx {
-	tx := &writer.Tx{Op: writer.Op{Verb: "sync", Summary: fmt.Sprintf("%d files of other machines", len(files))}, Alone: true}
-	tx.Plan = func(g *writer.Group) error {
-		for _, f := range files {
-			now, err := p.blobAt(f.Path)
-			switch {
-			case err != nil:
-				return err
-			case now == f.Is.Hash:
-			case now != f.Was.Hash:
-				return fmt.Errorf("%w: %s", errFilesMoved, format.Printable(f.Path))
-			case now == "":
-				tx.Create(f.Path, f.data)
-			case f.Is.Mode == 0:
-				err = g.Remove(tx, f.Path)
-			default:
-				err = g.Replace(tx, f.Path, f.data)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	return tx
-}
-
-// blobAt returns the name that Git gives the content of the file at path; "" if there is none.
-func (p *Project) blobAt(path string) (string, error) {
-	data, _, err := p.Tree.Read(path, int64(p.mostTheirs(path)))
-	if tree.FaultOf(err) == tree.FaultGone {
-		return "", nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", format.Printable(path), err)
-	}
-	sum := sha1.New()
-	fmt.Fprintf(sum, "blob %d\x00", len(data))
-	sum.Write(data)
-	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 // pause waits for d. It returns ctx's error if ctx ends first.
