@@ -228,6 +228,15 @@ func TestNamesakesInterrupted(t *testing.T) {
 // TestNamesakesPeople: a person is one person on all machines, and keeps the name.
 func TestNamesakesPeople(t *testing.T) {
 	t.Parallel()
+	for _, personFirst := range []bool{true, false} {
+		t.Run(fmt.Sprintf("the person's machine pushes first: %v", personFirst), func(t *testing.T) {
+			t.Parallel()
+			testNamesakesPeople(t, personFirst)
+		})
+	}
+}
+
+func testNamesakesPeople(t *testing.T, personFirst bool) {
 	_, all := shared(t, 2, onlyAsked)
 	a, b := all[0], all[1]
 	a.register(t, "Eve")
@@ -241,7 +250,11 @@ func TestNamesakesPeople(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.send(t, "Eve", "Ada", "from Eve")
-	level(t, a, b)
+	if personFirst {
+		level(t, b, a)
+	} else {
+		level(t, a, b)
+	}
 	second := other(t, a.agents(t), "Ada", "Eve")
 	if !strings.HasPrefix(second, "Eve-") {
 		t.Errorf("it is %s", second)
