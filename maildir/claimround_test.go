@@ -181,6 +181,35 @@ func TestClaimsByHand(t *testing.T) {
 			t.Errorf("held: %s", got)
 		}
 	}
+	b.endsAt(t, "free", time.Now().Add(-time.Minute))
+	b.now(t)
+	a.now(t)
+	for _, m := range []sharer{a, b} {
+		if got := m.held(t); got != "" {
+			t.Errorf("held: %s", got)
+		}
+	}
+}
+
+// claimFile returns the claim of a pattern as its file says it.
+func (m sharer) claimFile(t testing.TB, pattern string) claim.Row {
+	t.Helper()
+	files, bad, err := claim.Files(m.p.Tree, func(r *claim.Row) bool { return r.Pattern == pattern })
+	if err != nil || len(bad) > 0 || len(files) != 1 {
+		t.Fatal(files, bad, err)
+	}
+	return files[0]
+}
+
+// endsAt gives the claim of a pattern another end by hand.
+func (m sharer) endsAt(t testing.TB, pattern string, end time.Time) {
+	t.Helper()
+	f := m.claimFile(t, pattern)
+	f.Expires = end.UTC()
+	data := format.FormatClaim(f.Claim, nil)
+	if err := errors.Join(os.WriteFile(filepath.Join(m.p.Tree.Dir(), f.Path), data, 0o600), m.p.Rescan(t.Context())); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestClaimsBefore: claims that were made before the sync was on, or while it was off, get into the list.
@@ -289,6 +318,64 @@ func TestClaimsEnd(t *testing.T) {
 	a.now(t)
 	if got := a.held(t); got != "Bob app" {
 		t.Errorf("held: %s", got)
+	}
+}
+
+// TestClaimsRenewed: a renewal of the same length counts anew on other machines.
+func TestClaimsRenewed(t *testing.T) {
+	t.Parallel()
+	bare, all := shared(t, 1, onlyAsked)
+	a, b := all[0], sharer{}
+	clock := &movable{stopped: time.Now()}
+	b.Store = storetest.Open(t, storetest.Config{Sync: onlyAsked, Monotonic: clock.now})
+	var err error
+	if b.p, err = b.Join(t.Context(), bare, "/abs/path/b"); err != nil {
+		t.Fatal(err)
+	}
+	a.register(t, "Ann")
+	b.register(t, "Bob")
+	level(t, a, b)
+	for range 2 {
+		clock.move(9 * time.Minute)
+		if _, err := a.p.Box("Ann", format.Origin{}).Claim(t.Context(), claim.Request{Patterns: []string{"app"}, TTL: 10 * time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+		b.now(t)
+	}
+	clock.move(9 * time.Minute)
+	if by := b.claims(t, "Bob", "app"); by != "Ann" {
+		t.Errorf("refused by %q", by)
+	}
+}
+
+// TestClaimsRestarted: a machine's own claim ends when its file says, also after a restart, which pushes nothing.
+func TestClaimsRestarted(t *testing.T) {
+	t.Parallel()
+	bare, all := shared(t, 1, onlyAsked)
+	all[0].register(t, "Ann")
+	all[0].now(t)
+	config := storetest.Config{Root: t.TempDir(), Sync: onlyAsked}
+	b := sharer{Store: storetest.Open(t, config)}
+	var err error
+	if b.p, err = b.Join(t.Context(), bare, "/abs/path/b"); err != nil {
+		t.Fatal(err)
+	}
+	b.register(t, "Bob")
+	b.claims(t, "Bob", "app")
+	b.now(t)
+	end, list := b.claimFile(t, "app").Expires, gitIn(t, bare, "rev-parse", "refs/mailtree/claims")
+	b.Stop()
+	config.Now = func() time.Time { return time.Now().Add(10 * time.Minute) }
+	b.Store = storetest.Open(t, config)
+	if b.p, err = b.Project(t.Context(), "/abs/path/b"); err != nil {
+		t.Fatal(err)
+	}
+	b.now(t)
+	if got := b.claimFile(t, "app").Expires; !got.Equal(end) {
+		t.Errorf("it ends at %v, not at %v", got, end)
+	}
+	if now := gitIn(t, bare, "rev-parse", "refs/mailtree/claims"); now != list {
+		t.Error("the restart has changed the list")
 	}
 }
 
