@@ -148,6 +148,7 @@ func TestClaimsByHand(t *testing.T) {
 	if by := a.claims(t, "Ann", "app/**"); by != "" {
 		t.Fatalf("held by %s", by)
 	}
+	a.rewrite(t, "app/**", func(c *format.Claim) { c.Reason = "by hand" })
 	b.writeClaim(t, "Bob", "app/x.go")
 	b.writeClaim(t, "Bob", "free")
 	b.now(t)
@@ -156,6 +157,9 @@ func TestClaimsByHand(t *testing.T) {
 		if got := m.held(t); got != "Ann app/**, Bob free" {
 			t.Errorf("held: %s", got)
 		}
+	}
+	if why := a.claimFile(t, "app/**").Reason; why != "by hand" {
+		t.Errorf("the reason is %q", why)
 	}
 	if got := b.subjects(t, "Bob"); fmt.Sprint(got) != "[Your claim does not hold: app/x.go]" {
 		t.Errorf("Bob is told %v", got)
@@ -181,7 +185,7 @@ func TestClaimsByHand(t *testing.T) {
 			t.Errorf("held: %s", got)
 		}
 	}
-	b.endsAt(t, "free", time.Now().Add(-time.Minute))
+	b.rewrite(t, "free", func(c *format.Claim) { c.Expires = time.Now().UTC().Add(-time.Minute) })
 	b.now(t)
 	a.now(t)
 	for _, m := range []sharer{a, b} {
@@ -201,11 +205,11 @@ func (m sharer) claimFile(t testing.TB, pattern string) claim.Row {
 	return files[0]
 }
 
-// endsAt gives the claim of a pattern another end by hand.
-func (m sharer) endsAt(t testing.TB, pattern string, end time.Time) {
+// rewrite changes the file of the claim of a pattern by hand.
+func (m sharer) rewrite(t testing.TB, pattern string, change func(*format.Claim)) {
 	t.Helper()
 	f := m.claimFile(t, pattern)
-	f.Expires = end.UTC()
+	change(&f.Claim)
 	data := format.FormatClaim(f.Claim, nil)
 	if err := errors.Join(os.WriteFile(filepath.Join(m.p.Tree.Dir(), f.Path), data, 0o600), m.p.Rescan(t.Context())); err != nil {
 		t.Fatal(err)
@@ -288,6 +292,40 @@ func TestClaimsOutOfReach(t *testing.T) {
 	}
 }
 
+// TestClaimsUnsure: where nobody says what became of a push, the list says it. An agent is told that it may hold
+// the claim if the list cannot be read either.
+func TestClaimsUnsure(t *testing.T) {
+	t.Parallel()
+	bare, all := shared(t, 1, onlyAsked)
+	a := all[0]
+	a.register(t, "Ann")
+	a.now(t)
+	hook := filepath.Join(bare, "hooks", "post-receive")
+	dies := func(before string) { // the other side, when it has taken the push
+		if err := errors.Join(os.MkdirAll(filepath.Dir(hook), 0o700),
+			os.WriteFile(hook, []byte("#!/bin/sh\n"+before+"\nkill -9 $PPID\n"), 0o700)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dies("rm hooks/post-receive")
+	if by := a.claims(t, "Ann", "app"); by != "" {
+		t.Errorf("refused by %q", by)
+	}
+	away := bare + ".away"
+	dies("mv '" + bare + "' '" + away + "'")
+	_, err := a.p.Box("Ann", format.Origin{}).Claim(t.Context(), claim.Request{Patterns: []string{"lib"}})
+	if !errors.Is(err, maildir.ErrUnavailable) || !strings.Contains(err.Error(), "may have been told") {
+		t.Errorf("claimed: %v", err)
+	}
+	if err := errors.Join(os.Rename(away, bare), os.Remove(hook)); err != nil {
+		t.Fatal(err)
+	}
+	a.now(t)
+	if got := a.held(t); got != "Ann app, Ann lib" {
+		t.Errorf("held: %s", got)
+	}
+}
+
 // TestClaimsEnd: a claim of another machine ends a minute after its length, counted from when it was seen,
 // whatever the wall clocks say.
 func TestClaimsEnd(t *testing.T) {
@@ -345,6 +383,12 @@ func TestClaimsRenewed(t *testing.T) {
 	clock.move(9 * time.Minute)
 	if by := b.claims(t, "Bob", "app"); by != "Ann" {
 		t.Errorf("refused by %q", by)
+	}
+	b.claims(t, "Bob", "lib")
+	clock.move(24 * time.Hour)
+	b.now(t)
+	if got, told := b.held(t), b.subjects(t, "Bob"); got != "" || len(told) > 0 { // what has run out is no news
+		t.Errorf("held: %s; Bob is told %v", got, told)
 	}
 }
 
