@@ -216,7 +216,11 @@ func (p *Project) keepShared(ctx context.Context) {
 		if s := p.SyncState(); !s.On || !fetch && s.Problem != "" {
 			continue
 		}
-		if err := p.syncRound(ctx, func(ctx context.Context) error { return p.sync(ctx, fetch) }); err == nil {
+		err := p.syncRound(ctx, func(ctx context.Context) error {
+			// What the round before could not reach, a round that reaches nobody does not clear.
+			return p.sync(ctx, fetch || p.SyncState().Problem != "")
+		})
+		if err == nil {
 			if s := p.History.State(); s.Pending > 0 && s.Mode == "committing" {
 				ring(p.shared.bell)
 			}
