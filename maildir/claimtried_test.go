@@ -82,6 +82,9 @@ func TestClaimsListDeleted(t *testing.T) {
 	if by := b.claims(t, "Bob", "app/x.go"); by == "" {
 		t.Errorf("Bob gets what Ann holds, and what b itself knew that she holds: a says %q", a.held(t))
 	}
+	if by := b.claims(t, "Bob", "lib"); by != "" {
+		t.Errorf("held by %s", by)
+	}
 }
 
 // TestClaimsListRewound: who loses a claim because the list was set back is told.
