@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -22,6 +23,16 @@ import (
 // Lock is the ownership of a store: a flock on its server.lock, which the kernel releases when the process
 // ends.
 type Lock struct{ file *os.File }
+
+// forkTime is how long Take waits for a lock whose holder has ended: a process that the holder had just forked, and
+// that has not run its program yet, still has the file open.
+const forkTime = 2 * time.Second
+
+// isDead reports whether there is no process of that number.
+func isDead(pid string) bool {
+	n, err := strconv.Atoi(pid)
+	return err == nil && errors.Is(unix.Kill(n, 0), unix.ESRCH)
+}
 
 // Take creates the store's folder (0700) if it is missing and takes its lock. It returns ErrConflict if
 // another process holds the lock (the text names the process), and ErrUnavailable if the folder cannot be
@@ -55,7 +66,12 @@ func Take(root string) (*Lock, error) {
 			Err:   err,
 		}
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	for end := time.Now().Add(forkTime); errors.Is(err, unix.EWOULDBLOCK) && isDead(Holder(root)) && time.Now().Before(end); {
+		time.Sleep(5 * time.Millisecond)
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	}
+	if err != nil {
 		f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, &refusal.Error{

@@ -1,10 +1,17 @@
 package storedir
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mailtree/maildir/refusal"
 )
 
 // TestHeld: asking whether somebody owns the store writes nothing into it: server.lock goes on
@@ -29,5 +36,33 @@ func TestHeld(t *testing.T) {
 	}
 	if err := l.Release(); err != nil || Held(root) {
 		t.Errorf("released: %v", err)
+	}
+}
+
+// TestTakeAfterKill: a process that a killed server had just forked holds the lock for a moment.
+func TestTakeAfterKill(t *testing.T) {
+	t.Parallel()
+	const dead = 4194305 // above any process number of Linux
+	for _, pid := range []int{dead, os.Getpid()} {
+		root := t.TempDir()
+		held, err := os.Create(filepath.Join(root, lockFile))
+		if err == nil {
+			fmt.Fprintln(held, pid)
+			err = unix.Flock(int(held.Fd()), unix.LOCK_EX)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(50*time.Millisecond, func() { held.Close() })
+		l, err := Take(root)
+		if pid != dead {
+			if !errors.Is(err, refusal.ErrConflict) {
+				t.Errorf("taken from a process that lives: %v", err)
+			}
+		} else if err != nil {
+			t.Error(err)
+		} else if err := l.Release(); err != nil {
+			t.Error(err)
+		}
 	}
 }
