@@ -133,6 +133,7 @@ func (m *claimer) claim(pattern string, kill bool) {
 		}
 		if !kill && !strings.Contains(err.Error(), "reached") {
 			m.t.Errorf("%s: %v", m.agent, err)
+			return
 		}
 	}
 	m.won, m.holder = len(res.Granted) == 1, ""

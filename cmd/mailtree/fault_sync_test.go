@@ -305,10 +305,17 @@ func (p *rebaser) work(ctx context.Context) {
 			p.rebases++
 		} else { // --abort would take commits of the server off the branch that came while the rebase began, see docs/durability.md
 			_ = exec.Command("git", "-C", p.dir, "rebase", "--quit").Run()
-			until(p.t, "git checkout main", time.Minute, func() bool { return p.git("checkout", "-q", "main") })
+			until(p.t, "git checkout main", time.Minute, func() bool { return p.git("checkout", "-q", "main") || p.keep() })
 		}
 		time.Sleep(rand.N(2 * time.Second))
 	}
+}
+
+// keep runs what the server says for where git checkout would overwrite files: mail that came meanwhile.
+func (p *rebaser) keep() bool {
+	c := exec.Command("sh", "-c", "git ls-files -zmo --exclude-standard | xargs -0r git --literal-pathspecs reset -q main -- && git checkout -q main")
+	c.Dir = p.dir
+	return c.Run() == nil
 }
 
 func (p *rebaser) write(n int, text string) {
