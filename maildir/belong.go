@@ -48,7 +48,7 @@ func (p *Project) MachineOf(a *index.AgentRow) string {
 }
 
 // act writes an operation of an agent. It returns ErrConflict for an agent of another machine, unless a person
-// acts.
+// acts, ErrNotFound if the project is removed meanwhile, and the errors of the writer.
 func (p *Project) act(ctx context.Context, tx *writer.Tx) error {
 	if err := p.mayAct(ctx, tx.Agent); err != nil {
 		return err

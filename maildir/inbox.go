@@ -91,7 +91,8 @@ func pageSize(n int) int {
 // wait ends, or ctx's error. With q.ID it returns that message alone, with its body; with q.Thread a page
 // of that thread, oldest first; with q.AwaitingAck deliveries that wait for an acknowledgement. In these
 // cases it does not wait. A page ends when q.Room is full; deliveries that it left out are not marked. It
-// returns ErrNotFound for the agent, q.ID and q.Thread, and the errors of w.Admit and q.Room.Reserve.
+// returns ErrNotFound for the agent, q.ID and q.Thread, ErrConflict if a program asks without q.Peek as an agent of
+// another machine, and the errors of w.Admit and q.Room.Reserve.
 func (b *Box) Inbox(ctx context.Context, q index.InboxQuery, markRead bool, w Waiting) (page *InboxPage, err error) {
 	if err := b.p.needAgent(ctx, refusal.Agent, b.agent); err != nil {
 		return nil, err

@@ -240,8 +240,8 @@ func (e *gitError) Is(target error) bool {
 
 // gitCommand returns a Git command of the repository dir that runs no hook and reads neither the system's
 // configuration nor the user's. The end of ctx terminates its whole process group; Git then removes its
-// temporary files. Git is in dir and gets no path of it, which it would make anew where the project is removed
-// meanwhile.
+// temporary files. GIT_DIR is relative, because Git makes the folders of an absolute one anew where the project is
+// removed meanwhile.
 func gitCommand(ctx context.Context, program, dir string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, program, append([]string{
 		"--no-pager", "-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false", "-c", "gc.auto=0",
