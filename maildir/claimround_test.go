@@ -252,16 +252,7 @@ func TestClaimsBefore(t *testing.T) {
 // is set. The holder of one that loses is told.
 func TestClaimsOutOfReach(t *testing.T) {
 	t.Parallel()
-	bare, all := shared(t, 2, onlyAsked)
-	a, b := all[0], sharer{}
-	b.Store = storetest.Open(t, storetest.Config{Sync: onlyAsked, ClaimAlone: true})
-	var err error
-	if b.p, err = b.Join(t.Context(), bare, "/abs/path/b"); err != nil {
-		t.Fatal(err)
-	}
-	a.register(t, "Ann")
-	b.register(t, "Bob")
-	level(t, a, b)
+	a, b, bare := sharedWith(t, storetest.Config{ClaimAlone: true})
 	leads := func(m sharer, to string) { gitIn(t, m.p.Tree.Dir(), "remote", "set-url", "origin", to) }
 	leads(a, bare+".away")
 	leads(b, bare+".away")
@@ -330,17 +321,8 @@ func TestClaimsUnsure(t *testing.T) {
 // whatever the wall clocks say.
 func TestClaimsEnd(t *testing.T) {
 	t.Parallel()
-	bare, all := shared(t, 1, onlyAsked)
-	a, b := all[0], sharer{}
 	clock := &movable{stopped: time.Now()}
-	b.Store = storetest.Open(t, storetest.Config{Sync: onlyAsked, Monotonic: clock.now, Now: func() time.Time { return time.Now().Add(time.Hour) }})
-	var err error
-	if b.p, err = b.Join(t.Context(), bare, "/abs/path/b"); err != nil {
-		t.Fatal(err)
-	}
-	a.register(t, "Ann")
-	b.register(t, "Bob")
-	level(t, a, b)
+	a, b, _ := sharedWith(t, storetest.Config{Monotonic: clock.now, Now: func() time.Time { return time.Now().Add(time.Hour) }})
 	if _, err := a.p.Box("Ann", format.Origin{}).Claim(t.Context(), claim.Request{Patterns: []string{"app"}, TTL: 10 * time.Minute}); err != nil {
 		t.Fatal(err)
 	}
@@ -362,17 +344,8 @@ func TestClaimsEnd(t *testing.T) {
 // TestClaimsRenewed: a renewal of the same length counts anew on other machines.
 func TestClaimsRenewed(t *testing.T) {
 	t.Parallel()
-	bare, all := shared(t, 1, onlyAsked)
-	a, b := all[0], sharer{}
 	clock := &movable{stopped: time.Now()}
-	b.Store = storetest.Open(t, storetest.Config{Sync: onlyAsked, Monotonic: clock.now})
-	var err error
-	if b.p, err = b.Join(t.Context(), bare, "/abs/path/b"); err != nil {
-		t.Fatal(err)
-	}
-	a.register(t, "Ann")
-	b.register(t, "Bob")
-	level(t, a, b)
+	a, b, _ := sharedWith(t, storetest.Config{Monotonic: clock.now})
 	for range 2 {
 		clock.move(9 * time.Minute)
 		if _, err := a.p.Box("Ann", format.Origin{}).Claim(t.Context(), claim.Request{Patterns: []string{"app"}, TTL: 10 * time.Minute}); err != nil {

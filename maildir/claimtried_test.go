@@ -108,17 +108,8 @@ func TestClaimsListRewound(t *testing.T) {
 // TestClaimsClockSweeps: the sweep of ended claims leaves other machines' claims alone where the wall clock jumps ahead.
 func TestClaimsClockSweeps(t *testing.T) {
 	t.Parallel()
-	bare, all := shared(t, 1, onlyAsked)
-	a, b := all[0], sharer{}
 	clock := &movable{by: -10 * 24 * time.Hour} // a machine whose clock is set by the network after its start
-	b.Store = storetest.Open(t, storetest.Config{Sync: onlyAsked, Now: clock.now})
-	var err error
-	if b.p, err = b.Join(t.Context(), bare, "/abs/path/b"); err != nil {
-		t.Fatal(err)
-	}
-	a.register(t, "Ann")
-	b.register(t, "Bob")
-	level(t, a, b)
+	a, b, _ := sharedWith(t, storetest.Config{Now: clock.now})
 	a.claims(t, "Ann", "app/**")
 	level(t, a, b)
 	clock.move(10 * 24 * time.Hour) // now it is right
@@ -387,17 +378,8 @@ func TestClaimsEdited(t *testing.T) {
 // TestClaimsClockHides: claim files of other machines are written anew where the wall clock is set forward.
 func TestClaimsClockHides(t *testing.T) {
 	t.Parallel()
-	bare, all := shared(t, 1, onlyAsked)
-	a, b := all[0], sharer{}
 	clock := &movable{by: -2 * time.Hour}
-	b.Store = storetest.Open(t, storetest.Config{Sync: onlyAsked, Now: clock.now})
-	var err error
-	if b.p, err = b.Join(t.Context(), bare, "/abs/path/b"); err != nil {
-		t.Fatal(err)
-	}
-	a.register(t, "Ann")
-	b.register(t, "Bob")
-	level(t, a, b)
+	a, b, _ := sharedWith(t, storetest.Config{Now: clock.now})
 	a.claims(t, "Ann", "app/**")
 	b.claims(t, "Bob", "lib/**")
 	level(t, a, b)

@@ -134,6 +134,22 @@ func (m sharer) subjects(t testing.TB, agent string) (all []string) {
 	return all
 }
 
+// sharedWith is sharedByTwo where the second machine has a configuration. It returns the shared repository, too.
+func sharedWith(t *testing.T, config storetest.Config) (a, b sharer, bare string) {
+	t.Helper()
+	config.Sync = onlyAsked
+	bare, all := shared(t, 1, onlyAsked)
+	a, b = all[0], sharer{Store: storetest.Open(t, config)}
+	var err error
+	if b.p, err = b.Join(t.Context(), bare, "/abs/path/b"); err != nil {
+		t.Fatal(err)
+	}
+	a.register(t, "Ann")
+	b.register(t, "Bob")
+	level(t, a, b)
+	return a, b, bare
+}
+
 // sharedByTwo returns two machines that share a mail, on which Ann and Bob are, and that are level.
 func sharedByTwo(t *testing.T) (a, b sharer) {
 	t.Helper()
