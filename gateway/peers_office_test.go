@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net"
@@ -106,10 +107,15 @@ func (o *office) files(t *testing.T, matches string) map[string][]byte {
 	t.Helper()
 	all, path := map[string][]byte{}, regexp.MustCompile(matches)
 	err := filepath.WalkDir(filepath.Join(o.dir, "store", "projects"), func(p string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() || !path.MatchString(p) {
-			return err
+		if err == nil && !e.IsDir() && path.MatchString(p) {
+			var data []byte
+			if data, err = os.ReadFile(p); err == nil {
+				all[p] = data
+			}
 		}
-		all[p], err = os.ReadFile(p)
+		if errors.Is(err, fs.ErrNotExist) { // the server has moved or removed it since its folder was read
+			return nil
+		}
 		return err
 	})
 	if err != nil {
