@@ -368,22 +368,15 @@ func TestClaimsRenewed(t *testing.T) {
 // TestClaimsRestarted: a machine's own claim ends when its file says, also after a restart, which pushes nothing.
 func TestClaimsRestarted(t *testing.T) {
 	t.Parallel()
-	bare, all := shared(t, 1, onlyAsked)
-	all[0].register(t, "Ann")
-	all[0].now(t)
 	config := storetest.Config{Root: t.TempDir(), Sync: onlyAsked}
-	b := sharer{Store: storetest.Open(t, config)}
-	var err error
-	if b.p, err = b.Join(t.Context(), bare, "/abs/path/b"); err != nil {
-		t.Fatal(err)
-	}
-	b.register(t, "Bob")
+	_, b, bare := sharedWith(t, config)
 	b.claims(t, "Bob", "app")
 	b.now(t)
 	end, list := b.claimFile(t, "app").Expires, gitIn(t, bare, "rev-parse", "refs/mailtree/claims")
 	b.Stop()
 	config.Now = func() time.Time { return time.Now().Add(10 * time.Minute) }
 	b.Store = storetest.Open(t, config)
+	var err error
 	if b.p, err = b.Project(t.Context(), "/abs/path/b"); err != nil {
 		t.Fatal(err)
 	}

@@ -217,7 +217,7 @@ func (p *Project) keepShared(ctx context.Context) {
 			continue
 		}
 		err := p.syncRound(ctx, func(ctx context.Context) error {
-			// What the round before could not reach, a round that reaches nobody does not clear.
+			// After a problem it fetches: a round that reaches nobody does not show that the repository is back.
 			return p.sync(ctx, fetch || p.SyncState().Problem != "")
 		})
 		if err == nil {

@@ -22,9 +22,9 @@ import (
 // A merge takes the files that the shared branch has and this one lacks, in operations of the writer.
 
 const (
-	syncFiles = 512     // of one operation of a merge,
-	syncBytes = 8 << 20 // and its bytes
-	syncFew   = 128     // files that always fit, each being small enough: 4 GiB
+	syncFiles = 512     // the files of one operation of a merge; it ends with a whole message
+	syncBytes = 8 << 20 // their bytes
+	syncFew   = 128     // a merge of so few files is not measured beforehand: attachment.MaxStored bounds each
 )
 
 // errFilesMoved says that a file is not as the branch has it: somebody has just changed it.
