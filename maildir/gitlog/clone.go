@@ -28,8 +28,10 @@ func Clone(ctx context.Context, dir, url string) error {
 	}
 	r := (&Log{cfg: Config{Dir: dir}, git: findGit}).newRepository(ctx, newMemory())
 	defer r.Close()
-	if err := r.plainly(nil, "config", "remote."+remoteName+".url", url); err != nil {
-		return err
+	for _, s := range [][2]string{{"url", url}, {"fetch", "+refs/heads/*:refs/remotes/" + remoteName + "/*"}} { // fetch is for a person's git fetch
+		if err := r.plainly(nil, "config", "remote."+remoteName+"."+s[0], s[1]); err != nil {
+			return err
+		}
 	}
 	branch, err := r.sharedBranch(program)
 	if err != nil {
