@@ -333,6 +333,44 @@ func TestSyncKinds(t *testing.T) {
 	}
 }
 
+// TestSyncAsideThere: a merge of a message that two machines have edited, killed after its files were written, is made
+// again when they are committed: the version that it put beside the message is there already.
+func TestSyncAsideThere(t *testing.T) {
+	t.Parallel()
+	a, b := sharedByTwo(t)
+	one := a.send(t, "Ann", "Bob", "one")
+	level(t, a, b)
+	row, err := a.p.Message(t.Context(), one.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	aside := func(m sharer, text string) string { // edits the message, and returns where b has that version beside it
+		file := filepath.Join(m.p.Tree.Dir(), row.Path)
+		data, err := os.ReadFile(file)
+		if err == nil {
+			data = bytes.Replace(data, []byte("text"), []byte(text), 1)
+			err = os.WriteFile(file, data, 0o600)
+		}
+		path := filepath.Join(b.p.Tree.Dir(), format.EditBeside(row.Path, gitIn(t, m.p.Tree.Dir(), "hash-object", row.Path)))
+		if err = errors.Join(err, os.WriteFile(path, data, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	beside := []string{aside(a, "text of a"), aside(b, "text of b")}
+	for _, m := range []sharer{a, b} {
+		if err := m.p.Rescan(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	level(t, a, b)
+	for _, path := range beside {
+		if _, err := os.Stat(path); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestSyncLeavesEdits: what a person has saved and not committed is not overwritten, but merged as an edit.
 func TestSyncLeavesEdits(t *testing.T) {
 	t.Parallel()

@@ -16,6 +16,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir/format"
+	"mailtree/maildir/history"
 )
 
 // TestSyncHangs: while the shared repository does not answer, the state says so after a minute; the local mail goes on.
@@ -57,6 +58,84 @@ func TestSyncHangs(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
+}
+
+// metHistory is a history that runs a function, once, when it has just compared the branches.
+type metHistory struct {
+	history.Log
+	after *func()
+}
+
+func (x metHistory) Meet(ctx context.Context) (*history.Meeting, error) {
+	m, err := x.Log.Meet(ctx)
+	if do := *x.after; do != nil {
+		*x.after = nil
+		do()
+	}
+	return m, err
+}
+
+// TestSyncMeetsRebase: a person begins a rebase on what other machines pushed, and leaves it, while the server merges
+// the same. The rebase had their files in the tree, leaving it took them away: nobody has deleted them.
+func TestSyncMeetsRebase(t *testing.T) {
+	t.Parallel()
+	for name, own := range map[string]bool{"something to push": true, "nothing to push": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var person func()
+			a, b, _ := sharedWith(t, storetest.Config{History: func(h history.Log) history.Log { return metHistory{h, &person} }})
+			a.send(t, "Ann", "Bob", "across")
+			a.now(t)
+			if own {
+				b.send(t, "Bob", "Ann", "back")
+				if err := b.p.History.Flush(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			dir := b.p.Tree.Dir()
+			person = func() {
+				gitIn(t, dir, "fetch", "-q", "origin")
+				gitIn(t, dir, "checkout", "-q", "--detach", "refs/remotes/origin/main")
+			}
+			if _, err := b.p.SyncNow(t.Context()); err == nil {
+				t.Error("a merge during a rebase")
+			}
+			gitIn(t, dir, "checkout", "-q", "main")
+			level(t, a, b)
+			if got := b.subjects(t, "Bob"); !slices.Equal(got, []string{"across"}) {
+				t.Errorf("Bob has %q", got)
+			}
+		})
+	}
+}
+
+// lazyHistory is a history that commits no edits.
+type lazyHistory struct{ history.Log }
+
+func (lazyHistory) RecordEdits([]string) {}
+
+// TestSyncUncommitted: a round says which file has a change that is not committed, where another machine has changed it.
+func TestSyncUncommitted(t *testing.T) {
+	t.Parallel()
+	a, b, _ := sharedWith(t, storetest.Config{History: func(h history.Log) history.Log { return lazyHistory{h} }})
+	for _, m := range []sharer{a, b} {
+		if err := os.WriteFile(filepath.Join(m.p.Tree.Dir(), "README.md"), []byte(m.p.Slug), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := a.p.Rescan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.now(t)
+	if _, err := b.p.SyncNow(t.Context()); err == nil || !strings.Contains(err.Error(), "at README.md is not merged") {
+		t.Error(err)
+	}
+	if s := b.p.SyncState(); !strings.Contains(s.Problem, "git add") {
+		t.Errorf("problem %q", s.Problem)
+	}
+	gitIn(t, b.p.Tree.Dir(), "add", "README.md")
+	gitIn(t, b.p.Tree.Dir(), "commit", "-qm", "mine")
+	level(t, a, b)
 }
 
 // TestSyncFull: what the shared repository refuses stays here, with Git's words for it, and is pushed later.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha1"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
 	"mailtree/maildir/merge"
+	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
 )
@@ -28,7 +28,7 @@ const (
 )
 
 // errFilesMoved says that a file is not as the branch has it: somebody has just changed it.
-var errFilesMoved = errors.New("files of the mail were changed here and are not committed yet")
+var errFilesMoved error = &Error{What: refusal.Unavailable("Files of the mail were changed here and are not committed yet; try again.")}
 
 // mergeTheirs takes what the shared branch has and this one lacks. Where that is nothing, and nothing is to
 // be pushed, no commit is made either: else machines that keep different claims would merge each other for
@@ -173,7 +173,8 @@ func (p *Project) mostTheirs(path string) int {
 }
 
 // takeTheirs returns the operation that makes changes of a merge. Its plan returns errFilesMoved if a file
-// is neither as the branch has it nor as it shall be.
+// is not as the branch has it, even if it is as it shall be: a person's rebase on the shared branch, or pull,
+// may have put it there, and take it away again before the merge is committed.
 func (p *Project) takeTheirs(files []theirFile) *writer.Tx {
 	tx := &writer.Tx{Op: writer.Op{Verb: "sync", Summary: fmt.Sprintf("%d files of other machines", len(files))}, Alone: true}
 	tx.Plan = func(g *writer.Group) error {
@@ -182,9 +183,14 @@ func (p *Project) takeTheirs(files []theirFile) *writer.Tx {
 			switch {
 			case err != nil:
 				return err
-			case now == f.Is.Hash:
+			case now == f.Is.Hash && f.Beside:
 			case now != f.Was.Hash:
-				return fmt.Errorf("%w: %s", errFilesMoved, format.Printable(f.Path))
+				return &Error{
+					What: refusal.Unavailable("What other machines have at {=other} is not merged: the file was changed here, and that is not in Git yet. " +
+						"The next round tries again. Where it stays so, commit the file with `git add` and `git commit`."),
+					Other: f.Path,
+					Err:   errFilesMoved,
+				}
 			case now == "":
 				tx.Create(f.Path, f.data)
 			case f.Is.Mode == 0:

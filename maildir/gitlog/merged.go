@@ -10,14 +10,18 @@ import (
 	"mailtree/maildir/merge"
 )
 
-// merged returns the commits that operations merge. It leaves out commits that are gone: an operation that
-// an earlier run began may name one.
-func (r *repository) merged(ops []operation) (commits []string, err error) {
+// merged returns the commits that operations merge. It leaves out what an earlier run began and cannot be ended: the
+// commit is gone, or files that it brought are. The next round merges again.
+func (p *plan) merged(ops []operation) (commits []string, err error) {
+	lacks := func(path string) bool {
+		c := p.changes[named(path)]
+		return c != nil && c.gone && !c.differs()
+	}
 	for _, op := range ops {
-		if op.Merges == "" || slices.Contains(commits, op.Merges) {
+		if op.Merges == "" || slices.Contains(commits, op.Merges) || op.Recovered && slices.ContainsFunc(op.Paths, lacks) {
 			continue
 		}
-		switch _, err := r.read("commit", op.Merges); {
+		switch _, err := p.repo.read("commit", op.Merges); {
 		case err == nil:
 			commits = append(commits, op.Merges)
 		case !errors.Is(err, errNoObject):
@@ -34,7 +38,7 @@ func (p *plan) forward(b batch) (hash, error) {
 	if len(b.ops) != 1 || b.ops[0].Merges == "" || p.base.IsZero() || len(p.apart) > 0 {
 		return p.base, nil
 	}
-	commits, err := p.repo.merged(b.ops)
+	commits, err := p.merged(b.ops)
 	if err != nil || len(commits) == 0 {
 		return p.base, err
 	}

@@ -55,7 +55,7 @@ func (l *Log) commitOf(p *plan, has part) (c commitFor, err error) {
 	c = commitFor{Committer: l.server(), Written: now, Made: now}
 	if len(has.ops) > 0 {
 		c.Author, c.Message = l.agent(has.ops[0].Agent), opsMessage(has.ops)
-		if c.Merges, err = p.repo.merged(has.ops); err != nil {
+		if c.Merges, err = p.merged(has.ops); err != nil {
 			return c, err
 		}
 		if at := has.ops[len(has.ops)-1].At; !at.IsZero() {

@@ -35,6 +35,7 @@ type File struct {
 type Change struct {
 	Path    string
 	Was, Is Entry
+	Beside  bool // Is stands beside a message, where an earlier merge may have put it already
 }
 
 // Merge returns the changes that make our side the merge of both. theirsLater reports whether the last
@@ -52,7 +53,7 @@ func Merge(files []File, theirsLater func(path string) bool) (changes []Change, 
 		case f.Base.special() || f.Ours.special() || f.Theirs.special():
 			stay++
 		case f.Ours == f.Base:
-			changes = append(changes, Change{f.Path, f.Ours, f.Theirs})
+			changes = append(changes, Change{Path: f.Path, Was: f.Ours, Is: f.Theirs})
 		default:
 			changes = append(changes, f.both(theirsLater)...)
 		}
@@ -70,16 +71,16 @@ func (f File) both(theirsLater func(path string) bool) (changes []Change) {
 		case !f.Theirs.exists():
 			return nil
 		case !f.Ours.exists():
-			return []Change{{f.Path, f.Ours, f.Theirs}}
+			return []Change{{Path: f.Path, Was: f.Ours, Is: f.Theirs}}
 		}
 	}
 	kept, aside := f.Ours, f.Theirs
 	if theirsLater(f.Path) {
 		kept, aside = aside, kept
-		changes = append(changes, Change{f.Path, f.Ours, f.Theirs})
+		changes = append(changes, Change{Path: f.Path, Was: f.Ours, Is: f.Theirs})
 	}
 	if kind == format.KindCanonical || kind == format.KindInbox || kind == format.KindOutbox {
-		changes = append(changes, Change{Path: format.EditBeside(f.Path, aside.Hash), Is: aside})
+		changes = append(changes, Change{Path: format.EditBeside(f.Path, aside.Hash), Is: aside, Beside: true})
 	}
 	return changes
 }
