@@ -333,6 +333,27 @@ func TestSyncKinds(t *testing.T) {
 	}
 }
 
+// TestSyncMany: a merge of more files than one operation takes is one merge.
+func TestSyncMany(t *testing.T) {
+	t.Parallel()
+	a, b := sharedByTwo(t)
+	before := gitIn(t, b.p.Tree.Dir(), "rev-parse", "HEAD")
+	const many = 180 // of three files each
+	for range many {
+		a.send(t, "Ann", "Bob", "many")
+	}
+	a.now(t)
+	b.send(t, "Bob", "Ann", "back")
+	b.now(t)
+	if n := len(b.subjects(t, "Bob")); n != many {
+		t.Errorf("%d messages came", n)
+	}
+	if merges := gitIn(t, b.p.Tree.Dir(), "log", "--merges", "--format=%s", before+".."); merges != "sync: 27 files of other machines" {
+		t.Errorf("merges: %s", merges)
+	}
+	level(t, a, b)
+}
+
 // TestSyncAsideThere: a merge of a message that two machines have edited, killed after its files were written, is made
 // again when they are committed: the version that it put beside the message is there already.
 func TestSyncAsideThere(t *testing.T) {

@@ -60,47 +60,70 @@ func TestSyncHangs(t *testing.T) {
 	}
 }
 
-// metHistory is a history that runs a function, once, when it has just compared the branches.
+// metHistory is a history that runs functions, once each: when it has just compared the branches, and before it commits.
 type metHistory struct {
 	history.Log
-	after *func()
+	met, flush *func()
+}
+
+func once(f *func()) {
+	if do := *f; do != nil {
+		*f = nil
+		do()
+	}
 }
 
 func (x metHistory) Meet(ctx context.Context) (*history.Meeting, error) {
-	m, err := x.Log.Meet(ctx)
-	if do := *x.after; do != nil {
-		*x.after = nil
-		do()
-	}
-	return m, err
+	defer once(x.met)
+	return x.Log.Meet(ctx)
+}
+
+func (x metHistory) Flush(ctx context.Context) error {
+	once(x.flush)
+	return x.Log.Flush(ctx)
 }
 
 // TestSyncMeetsRebase: a person begins a rebase on what other machines pushed, and leaves it, while the server merges
 // the same. The rebase had their files in the tree, leaving it took them away: nobody has deleted them.
 func TestSyncMeetsRebase(t *testing.T) {
 	t.Parallel()
-	for name, own := range map[string]bool{"something to push": true, "nothing to push": false} {
+	for name, c := range map[string]struct{ own, written bool }{
+		"something to push":        {own: true},
+		"nothing to push":          {},
+		"files written, to push":   {own: true, written: true},
+		"files written, else none": {written: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var person func()
-			a, b, _ := sharedWith(t, storetest.Config{History: func(h history.Log) history.Log { return metHistory{h, &person} }})
+			var met, flush func()
+			a, b, _ := sharedWith(t, storetest.Config{History: func(h history.Log) history.Log { return metHistory{h, &met, &flush} }})
 			a.send(t, "Ann", "Bob", "across")
 			a.now(t)
-			if own {
+			if c.own {
 				b.send(t, "Bob", "Ann", "back")
 				if err := b.p.History.Flush(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			}
-			dir := b.p.Tree.Dir()
-			person = func() {
-				gitIn(t, dir, "fetch", "-q", "origin")
-				gitIn(t, dir, "checkout", "-q", "--detach", "refs/remotes/origin/main")
+			git := func(args ...string) { gitIn(t, b.p.Tree.Dir(), args...) }
+			begin := func() {
+				git("fetch", "-q", "origin")
+				git("checkout", "-q", "-f", "--detach", "refs/remotes/origin/main")
 			}
-			if _, err := b.p.SyncNow(t.Context()); err == nil {
-				t.Error("a merge during a rebase")
+			if c.written { // after Git has looked whether they are in its way
+				met = func() {
+					flush = func() {
+						begin()
+						git("checkout", "-q", "main")
+					}
+				}
+			} else {
+				met = begin
 			}
-			gitIn(t, dir, "checkout", "-q", "main")
+			if _, err := b.p.SyncNow(t.Context()); (err == nil) != c.written {
+				t.Errorf("a merge during a rebase: %v", err)
+			}
+			git("checkout", "-q", "main")
 			level(t, a, b)
 			if got := b.subjects(t, "Bob"); !slices.Equal(got, []string{"across"}) {
 				t.Errorf("Bob has %q", got)

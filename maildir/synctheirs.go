@@ -70,9 +70,7 @@ func (p *Project) mergeTheirs(ctx context.Context, m *history.Meeting) error {
 		}
 		changes = changes[len(some):]
 		tx = p.takeTheirs(some)
-		if len(changes) == 0 {
-			tx.Merges = m.Theirs
-		}
+		tx.Merges, tx.More = m.Theirs, len(changes) > 0
 		if err := p.Writer.Do(ctx, tx); err != nil {
 			return err
 		}

@@ -53,6 +53,11 @@ func (l *Log) commitOps(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
+	for _, op := range b.ops {
+		if op.Merges != "" && !op.More {
+			l.mem.torn = ""
+		}
+	}
 	for _, r := range records {
 		if r.done != nil {
 			r.done()
@@ -195,6 +200,7 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 	if len(b.ops) == 0 && !b.force {
 		l.leaveOutBusy(plan)
 	}
+	plan.findTorn(b.ops)
 	p.step("built")
 	parts, err := plan.divide(b)
 	if err != nil {

@@ -40,7 +40,8 @@
 //     about a tenth of the time, or more if the history would else be five seconds behind. A round
 //     writes index and branch once, however many commits it makes.
 //   - An operation that merges another machine's commit (writer.Op.Merges) makes that commit a parent of its
-//     own. If that makes nothing else, the branch moves to the other commit (forward).
+//     own. If that makes nothing else, the branch moves to the other commit (forward). A file that such an
+//     operation wrote and that is gone from the disk stays out, and then nothing is merged (findTorn).
 //   - Readers of the history have the waiting operations committed first (tip).
 //   - The commit graph records the paths that each commit touched (tidy), so that a search of a path
 //     reads few commits. Without it, a search reads the messages of all commits since its day. No
@@ -51,8 +52,6 @@
 //     a FIFO, a folder or a huge file is in the place of a file of Git's that we read, we do not wait
 //     for it: State reports it. If it is among Git's objects, a git command waits for it and is ended
 //     after a time.
-//     the place of a file of Git's that we read (a FIFO, a folder, far too much) does not make us wait: State
-//     tells it. Among Git's objects it makes a command wait, which is ended after a time.
 //
 // # Commit layout
 //

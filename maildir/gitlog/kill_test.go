@@ -94,23 +94,6 @@ func killAt(t *testing.T, step string, byHand, forward bool) {
 	tr.sound()
 }
 
-// TestMergeOfGoneFiles: an operation of an interrupted run merges nothing if a file that it brought is gone again, as
-// after a rebase that had the same file and was left. A merge of such a tree would remove the file from all machines.
-func TestMergeOfGoneFiles(t *testing.T) {
-	t.Parallel()
-	tr := newTree(t, Config{})
-	tr.send("first", "first", "gone")
-	tr.flush()
-	began := op("sync", "", "late", "late", "other")
-	began.Recovered, began.Merges = true, tr.elsewhere("late", "gone")
-	tr.write("other", "other")
-	tr.log.Record([]writer.Op{began}, nil)
-	tr.flush()
-	tr.equal("parents", tr.git("rev-list", "--count", "--no-walk", "HEAD^@"), "1")
-	tr.equal("files", tr.git("ls-files"), ".gitignore\nfirst\ngone\nother")
-	tr.sound()
-}
-
 // elsewhere returns a commit that another machine has made on HEAD: it adds one file and removes the other.
 func (t *repoTree) elsewhere(added, removed string) string {
 	t.Helper()

@@ -10,15 +10,28 @@ import (
 	"mailtree/maildir/merge"
 )
 
-// merged returns the commits that operations merge. It leaves out what an earlier run began and cannot be ended: the
-// commit is gone, or files that it brought are. The next round merges again.
-func (p *plan) merged(ops []operation) (commits []string, err error) {
-	lacks := func(path string) bool {
-		c := p.changes[named(path)]
-		return c != nil && c.gone && !c.differs()
-	}
+// findTorn looks for files that a merge has brought and that neither the tree nor HEAD has. The commit of such a merge
+// would remove them from all machines, although nobody need have deleted them: a rebase that is left takes away what it
+// has checked out. The files stay out of the commit, which merges nothing then; the next round merges again.
+func (p *plan) findTorn(ops []operation) {
+	merges := map[string]string{} // what the last operation that names a path merges
 	for _, op := range ops {
-		if op.Merges == "" || slices.Contains(commits, op.Merges) || op.Recovered && slices.ContainsFunc(op.Paths, lacks) {
+		for _, path := range op.Paths {
+			merges[named(path)] = op.Merges
+		}
+	}
+	for path, commit := range merges {
+		if c := p.changes[path]; commit != "" && c != nil && c.gone && !c.differs() {
+			p.repo.mem.torn = commit
+		}
+	}
+}
+
+// merged returns the commits that operations merge. It leaves out commits that are gone: an operation that
+// an earlier run began may name one.
+func (p *plan) merged(ops []operation) (commits []string, err error) {
+	for _, op := range ops {
+		if op.Merges == "" || op.More || op.Merges == p.repo.mem.torn || slices.Contains(commits, op.Merges) {
 			continue
 		}
 		switch _, err := p.repo.read("commit", op.Merges); {

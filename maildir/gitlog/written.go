@@ -25,6 +25,9 @@ func (p *plan) loadWritten(c *change) error {
 	if err != nil {
 		return err
 	}
+	if !same && c.gone && op.Merges != "" { // see findTorn
+		return nil
+	}
 	if !same {
 		p.apart = append(p.apart, c.path)
 		if taken, err := p.taken(c, op.base); taken || err != nil {
@@ -79,8 +82,8 @@ func (p *plan) replaced(c *change, op operation) (is entry, ok bool, err error) 
 // ctime that differs from the mtime. Errors are transient.
 func (p *plan) isStill(c *change, is tree.Written, mode uint32) (bool, error) {
 	st, err := p.files.Stat(c.path)
+	c.gone = isGone(err)
 	if is.Gone {
-		c.gone = isGone(err)
 		return c.gone, ifTransient(err)
 	}
 	if err != nil || !st.Mode.IsRegular() || st.Size != int64(len(is.Data)) || p.modeOf(c, st) != mode {

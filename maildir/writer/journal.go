@@ -78,6 +78,7 @@ type journalOp struct {
 	Door    string         `json:"door,omitempty"`
 	Summary string         `json:"summary,omitempty"`
 	Merges  string         `json:"merges,omitempty"`
+	More    bool           `json:"more,omitempty"`
 	At      time.Time      `json:"at"`
 	Files   []journalEntry `json:"files"`
 }

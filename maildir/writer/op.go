@@ -18,7 +18,8 @@ type Op struct {
 	Door    string // the door it came through, as in format.Through; "" for the server itself
 	Summary string // one line for people: "GreenCastle -> BlueLake: Plan for /api/users"; never names a bcc recipient
 	At      time.Time
-	Merges  string   // a commit of another machine whose changes the operation brings: it becomes a parent of the operation's commit
+	Merges  string   // a commit of another machine whose changes the operation brings: it becomes a parent of the operation's commit,
+	More    bool     // unless further operations bring the rest of them
 	Paths   []string // files of the mail written or removed, relative to the tree: see tracked
 
 	// Written is the result for each file written or removed, by path. If a path is missing here, the audit

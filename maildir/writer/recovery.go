@@ -108,6 +108,7 @@ func recoveredOps(t *tree.Tree, op journalOp) ([]Op, error) {
 		Door:      op.Door,
 		Summary:   op.Summary,
 		Merges:    op.Merges,
+		More:      op.More,
 		At:        op.At,
 		Recovered: true,
 	}
