@@ -132,6 +132,33 @@ func TestSyncMeetsRebase(t *testing.T) {
 	}
 }
 
+// TestSyncMeetsReset: a person takes commits off the branch while the server merges. What other machines have of them
+// comes back.
+func TestSyncMeetsReset(t *testing.T) {
+	t.Parallel()
+	for _, written := range []bool{false, true} {
+		t.Run(fmt.Sprint("files written ", written), func(t *testing.T) {
+			t.Parallel()
+			var met, flush func()
+			a, b, _ := sharedWith(t, storetest.Config{History: func(h history.Log) history.Log { return metHistory{h, &met, &flush} }})
+			a.send(t, "Ann", "Bob", "first")
+			level(t, a, b)
+			a.send(t, "Ann", "Bob", "second")
+			a.now(t)
+			reset := func() { gitIn(t, b.p.Tree.Dir(), "reset", "-q", "--hard", "HEAD~1") }
+			met = reset
+			if written {
+				met = func() { flush = reset }
+			}
+			b.now(t)
+			level(t, a, b)
+			if got := b.subjects(t, "Bob"); !slices.Equal(got, []string{"first", "second"}) {
+				t.Errorf("Bob has %q", got)
+			}
+		})
+	}
+}
+
 // lazyHistory is a history that commits no edits.
 type lazyHistory struct{ history.Log }
 

@@ -70,13 +70,14 @@ func (p *Project) mergeTheirs(ctx context.Context, m *history.Meeting) error {
 		}
 		changes = changes[len(some):]
 		tx = p.takeTheirs(some)
-		tx.Merges, tx.More = m.Theirs, len(changes) > 0
+		tx.Merges = writer.Merge{Commit: m.Theirs, More: len(changes) > 0, Onto: m.Ours}
 		if err := p.Writer.Do(ctx, tx); err != nil {
 			return err
 		}
 	}
 	if len(tx.Writes) == 0 { // the files are as they shall be: only the history lacks the merge
-		p.History.Record([]writer.Op{{Verb: "sync", Merges: m.Theirs, At: p.store.cfg.Now(), Summary: "nothing new"}}, nil)
+		merges := writer.Merge{Commit: m.Theirs, Onto: m.Ours}
+		p.History.Record([]writer.Op{{Verb: "sync", Merges: merges, At: p.store.cfg.Now(), Summary: "nothing new"}}, nil)
 	}
 	return p.History.Flush(ctx)
 }

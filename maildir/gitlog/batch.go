@@ -54,7 +54,7 @@ func (l *Log) commitOps(ctx context.Context) error {
 		return err
 	}
 	for _, op := range b.ops {
-		if op.Merges != "" && !op.More {
+		if op.Merges.Commit != "" && !op.Merges.More {
 			l.mem.torn = ""
 		}
 	}
@@ -200,7 +200,9 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 	if len(b.ops) == 0 && !b.force {
 		l.leaveOutBusy(plan)
 	}
-	plan.findTorn(b.ops)
+	if err := plan.findTorn(b.ops); err != nil {
+		return false, err
+	}
 	p.step("built")
 	parts, err := plan.divide(b)
 	if err != nil {

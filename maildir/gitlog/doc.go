@@ -39,7 +39,7 @@
 //   - A round commits the operations in the queue. Rounds come at most about once a second and take
 //     about a tenth of the time, or more if the history would else be five seconds behind. A round
 //     writes index and branch once, however many commits it makes.
-//   - An operation that merges another machine's commit (writer.Op.Merges) makes that commit a parent of its
+//   - An operation that merges another machine's commit (writer.Merge) makes that commit a parent of its
 //     own. If that makes nothing else, the branch moves to the other commit (forward). A file that such an
 //     operation wrote and that is gone from the disk stays out, and then nothing is merged (findTorn).
 //   - Readers of the history have the waiting operations committed first (tip).

@@ -52,7 +52,7 @@ func commitAndDie(dir, at string) {
 		}
 	}
 	late := op("send", "A", "late", "late", "gone")
-	late.Merges = os.Getenv("GITLOG_MERGES")
+	late.Merges.Commit = os.Getenv("GITLOG_MERGES")
 	l.Record([]writer.Op{late}, nil)
 	if err := l.Flush(context.Background()); err != nil {
 		panic(err)

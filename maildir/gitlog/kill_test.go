@@ -49,7 +49,7 @@ func killAt(t *testing.T, step string, byHand, forward bool) {
 	again.Recovered = true
 	if forward {
 		theirs = tr.elsewhere("late", "gone")
-		again.Merges = theirs
+		again.Merges.Commit = theirs
 	}
 	exe, err := os.Executable()
 	tr.check(err)

@@ -10,14 +10,31 @@ import (
 	"mailtree/maildir/merge"
 )
 
-// findTorn looks for files that a merge has brought and that neither the tree nor HEAD has. The commit of such a merge
-// would remove them from all machines, although nobody need have deleted them: a rebase that is left takes away what it
-// has checked out. The files stay out of the commit, which merges nothing then; the next round merges again.
-func (p *plan) findTorn(ops []operation) {
+// findTorn looks for files that a merge has brought and that neither the tree nor HEAD has, and for commits that the
+// branch had when the merge began and has no more. The commit of such a merge would remove files from all machines,
+// although nobody need have deleted them: a rebase that is left takes away what it has checked out. The files stay out of
+// the commit, which merges nothing then; the next round merges again.
+func (p *plan) findTorn(ops []operation) error {
+	for _, op := range ops {
+		if op.Merges.Onto == "" || op.Merges.Onto == p.base.String() {
+			continue
+		}
+		stands := false
+		_, err := p.repo.read("commit", op.Merges.Onto)
+		if err == nil {
+			stands, err = p.repo.follows(p.base, plumbing.NewHash(op.Merges.Onto))
+		}
+		if err != nil && !errors.Is(err, errNoObject) {
+			return err
+		}
+		if !stands {
+			p.repo.mem.torn = op.Merges.Commit
+		}
+	}
 	merges := map[string]string{} // what the last operation that names a path merges
 	for _, op := range ops {
 		for _, path := range op.Paths {
-			merges[named(path)] = op.Merges
+			merges[named(path)] = op.Merges.Commit
 		}
 	}
 	for path, commit := range merges {
@@ -25,18 +42,20 @@ func (p *plan) findTorn(ops []operation) {
 			p.repo.mem.torn = commit
 		}
 	}
+	return nil
 }
 
 // merged returns the commits that operations merge. It leaves out commits that are gone: an operation that
 // an earlier run began may name one.
 func (p *plan) merged(ops []operation) (commits []string, err error) {
 	for _, op := range ops {
-		if op.Merges == "" || op.More || op.Merges == p.repo.mem.torn || slices.Contains(commits, op.Merges) {
+		theirs := op.Merges.Commit
+		if theirs == "" || op.Merges.More || theirs == p.repo.mem.torn || slices.Contains(commits, theirs) {
 			continue
 		}
-		switch _, err := p.repo.read("commit", op.Merges); {
+		switch _, err := p.repo.read("commit", theirs); {
 		case err == nil:
-			commits = append(commits, op.Merges)
+			commits = append(commits, theirs)
 		case !errors.Is(err, errNoObject):
 			return nil, err
 		}
@@ -48,7 +67,7 @@ func (p *plan) merged(ops []operation) (commits []string, err error) {
 // operation of the batch merges, if it follows HEAD and has what the plan makes of HEAD. Machines that have
 // nothing new of their own thus come to the same commit. Otherwise it returns HEAD.
 func (p *plan) forward(b batch) (hash, error) {
-	if len(b.ops) != 1 || b.ops[0].Merges == "" || p.base.IsZero() || len(p.apart) > 0 {
+	if len(b.ops) != 1 || b.ops[0].Merges.Commit == "" || p.base.IsZero() || len(p.apart) > 0 {
 		return p.base, nil
 	}
 	commits, err := p.merged(b.ops)

@@ -38,7 +38,7 @@ func TestMergeOfGoneFiles(t *testing.T) {
 			theirs := tr.elsewhere("late", "gone")
 			bring := func(b brings) writer.Op {
 				o := tr.deliver(b.path, b.path, b.path)
-				o.Merges, o.More = theirs, b.more
+				o.Merges = writer.Merge{Commit: theirs, More: b.more}
 				if o.Recovered = b.recovered; b.recovered {
 					o.Written = nil
 				}
@@ -77,8 +77,8 @@ func TestMergeInParts(t *testing.T) {
 	tr.send("first", "first", "gone")
 	tr.flush()
 	part, rest := tr.deliver("late", "late", "late"), tr.deliver("other", "other", "other")
-	part.Merges = tr.elsewhere("late", "gone")
-	part.More, rest.Merges = true, part.Merges
+	rest.Merges.Commit = tr.elsewhere("late", "gone")
+	part.Merges = writer.Merge{Commit: rest.Merges.Commit, More: true}
 	for i, o := range []writer.Op{part, rest} {
 		tr.record(o)
 		tr.flush()

@@ -373,7 +373,6 @@ func (g *Group) record() journalRecord {
 			Door:    tx.Door,
 			Summary: tx.Summary,
 			Merges:  tx.Merges,
-			More:    tx.More,
 			At:      tx.At,
 		}
 		for _, f := range tx.Writes {

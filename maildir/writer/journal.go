@@ -77,8 +77,7 @@ type journalOp struct {
 	IDs     []string       `json:"ids,omitempty"` // for an operation on several messages
 	Door    string         `json:"door,omitempty"`
 	Summary string         `json:"summary,omitempty"`
-	Merges  string         `json:"merges,omitempty"`
-	More    bool           `json:"more,omitempty"`
+	Merges  Merge          `json:"merge,omitzero"`
 	At      time.Time      `json:"at"`
 	Files   []journalEntry `json:"files"`
 }

@@ -343,6 +343,17 @@ func TestRecoverForgetsCommitted(t *testing.T) {
 	}
 }
 
+// TestRecoverMerge: an operation of an interrupted run merges what it was to merge.
+func TestRecoverMerge(t *testing.T) {
+	t.Parallel()
+	c := crash(t)
+	c.op.Merges = Merge{Commit: "c", More: true, Onto: "o"}
+	c.must(c.forge(testKey, c.op))
+	if _, ops := c.after(); len(ops) != 1 || ops[0].Merges != c.op.Merges {
+		t.Errorf("%+v", ops)
+	}
+}
+
 // TestRecoverKeepsEdits: a file that a person changed or deleted after the rename stays that way.
 func TestRecoverKeepsEdits(t *testing.T) {
 	t.Parallel()

@@ -9,6 +9,13 @@ import (
 	"mailtree/maildir/tree"
 )
 
+// Merge is the commit of another machine whose changes an operation brings; the zero Merge: none.
+type Merge struct {
+	Commit string `json:"commit"`         // becomes a parent of the operation's commit,
+	More   bool   `json:"more,omitempty"` // unless further operations bring the rest of the changes
+	Onto   string `json:"onto,omitempty"` // the commit of this machine with which Commit was compared
+}
+
 // Op is one operation as the audit sees it.
 type Op struct {
 	Verb    string // register, send, reply, read, unread, acknowledge, pop, claim, renew, release, presence, project …
@@ -18,8 +25,7 @@ type Op struct {
 	Door    string // the door it came through, as in format.Through; "" for the server itself
 	Summary string // one line for people: "GreenCastle -> BlueLake: Plan for /api/users"; never names a bcc recipient
 	At      time.Time
-	Merges  string   // a commit of another machine whose changes the operation brings: it becomes a parent of the operation's commit,
-	More    bool     // unless further operations bring the rest of them
+	Merges  Merge
 	Paths   []string // files of the mail written or removed, relative to the tree: see tracked
 
 	// Written is the result for each file written or removed, by path. If a path is missing here, the audit

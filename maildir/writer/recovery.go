@@ -108,7 +108,6 @@ func recoveredOps(t *tree.Tree, op journalOp) ([]Op, error) {
 		Door:      op.Door,
 		Summary:   op.Summary,
 		Merges:    op.Merges,
-		More:      op.More,
 		At:        op.At,
 		Recovered: true,
 	}
