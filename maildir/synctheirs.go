@@ -185,8 +185,9 @@ func (p *Project) takeTheirs(files []theirFile) *writer.Tx {
 			case now == f.Is.Hash && f.Beside:
 			case now != f.Was.Hash:
 				return &Error{
-					What: refusal.Unavailable("What other machines have at {=other} is not merged: the file was changed here, and that is not in Git yet. " +
-						"The next round tries again. Where it stays so, commit the file with `git add` and `git commit`."),
+					What: refusal.Unavailable("What other machines have at {=other} is not merged: the file was changed here, and " +
+						"that is not in Git yet. The next round tries again. Where it stays so, commit the file with `git add` " +
+						"and `git commit`."),
 					Other: f.Path,
 					Err:   errFilesMoved,
 				}

@@ -54,7 +54,7 @@ func (l *Log) commitOps(ctx context.Context) error {
 		return err
 	}
 	for _, op := range b.ops {
-		if op.Merges.Commit != "" && !op.Merges.More {
+		if op.Merges.Commit != "" && !op.Merges.More { // the merge has ended: it is made, or put off
 			l.mem.torn = ""
 		}
 	}

@@ -28,7 +28,8 @@ func Clone(ctx context.Context, dir, url string) error {
 	}
 	r := (&Log{cfg: Config{Dir: dir}, git: findGit}).newRepository(ctx, newMemory())
 	defer r.Close()
-	for _, s := range [][2]string{{"url", url}, {"fetch", "+refs/heads/*:refs/remotes/" + remoteName + "/*"}} { // fetch is for a person's git fetch
+	names := "+refs/heads/*:refs/remotes/" + remoteName + "/*" // for a person's git fetch
+	for _, s := range [][2]string{{"url", url}, {"fetch", names}} {
 		if err := r.plainly(nil, "config", "remote."+remoteName+"."+s[0], s[1]); err != nil {
 			return err
 		}
