@@ -217,12 +217,14 @@ func (r *peril) machine() bool {
 }
 
 // vet looks at a refusal: it says that something is not available now, or that a file cannot be
-// read where that is so.
+// read where that is so. Where agents may not be listed none is known: tree.Walk takes what lies in such a
+// folder for gone.
 func (r *peril) vet(err error) {
 	var no *toolError
 	errors.As(err, &no)
 	unreadable := no.code == "conflict" && !r.machine() && strings.Contains(no.text, "cannot be read")
-	if no.code != "unavailable" && !unreadable && !strings.HasPrefix(no.text, "409 ") {
+	unlisted := no.code == "not_found" && !r.machine() && (r.aimed.path == "agents" || r.aimed.path == "agents/NEW")
+	if no.code != "unavailable" && !unreadable && !unlisted && !strings.HasPrefix(no.text, "409 ") {
 		r.bad("refused as %s: %s", no.code, no.text)
 	}
 }
