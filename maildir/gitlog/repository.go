@@ -65,7 +65,7 @@ func (l *Log) openRepository(ctx context.Context, mem *memory) (*repository, err
 type memory struct {
 	level state       // index and HEAD when we last left or found them with our last commits in them
 	own   []ownCommit // our last commits, oldest first, until nothing can undo them
-	torn  string      // a commit that operations merge, of whose files some are gone again
+	torn  string      // the commit of a merge that is put off, see findTorn
 }
 
 func newMemory() *memory { return &memory{} }
