@@ -111,7 +111,7 @@ func (d *daemon) tryStart() error {
 			d.cmd, d.url, d.slowest = cmd, strings.TrimSuffix(url, "/mcp"), max(d.slowest, took)
 			d.starts++
 			go io.Copy(io.Discard, out)
-			d.client = &http.Client{Timeout: 2 * time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+			d.client = &http.Client{Timeout: 5 * time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 			work := worked(cmd.Process.Pid)
 			if d.busiest = max(d.busiest, work); work > startLimit && !d.patient {
 				return fmt.Errorf("the server worked %s to start (%s on the clock)", work, took)
