@@ -275,7 +275,7 @@ func TestNamesakesMeanwhile(t *testing.T) {
 	for _, unpushed := range []bool{true, false} {
 		t.Run(fmt.Sprintf("the merge is not pushed: %v", unpushed), func(t *testing.T) {
 			t.Parallel()
-			bare, all := shared(t, 2, time.Hour)
+			bare, all := shared(t, 2, onlyAsked)
 			a, b := all[0], all[1]
 			b.register(t, "Bob")
 			level(t, a, b)
