@@ -118,7 +118,7 @@ func TestProgressEnds(t *testing.T) {
 	open(t, ctx, http.MethodPost, url, fmt.Sprintf(waitWithToken, ""), protocol.SessionHeader, begin(t, url))
 	leave()
 	await(t, func() bool { return s.streams.used.Load() == 0 })
-	// In a session of its own: in the first one the id may not have ended yet.
+	// A session of its own: in the first one the SDK may still hold the id of the call before.
 	res := open(t, t.Context(), http.MethodPost, url, fmt.Sprintf(waitWithToken, ""), protocol.SessionHeader, begin(t, url))
 	s.end()
 	if data, _ := events(t, res)(); !strings.Contains(data, `"id":7`) || !strings.Contains(data, `"messages":[]`) {
