@@ -190,7 +190,7 @@ func (q *Question) isHere(project string) bool {
 // act on.
 func safe(s string) string {
 	if s == "" || s[0] == ' ' || s[len(s)-1] == ' ' || strings.ContainsAny(s, `"\`) {
-		return strconv.Quote(s)
+		return format.Literal(s)
 	}
 	return format.Printable(s)
 }
@@ -203,7 +203,7 @@ func shellWord(s string) string {
 	switch {
 	case plainWord.MatchString(s):
 		return s
-	case strings.ContainsFunc(s, func(c rune) bool { return !strconv.IsPrint(c) || c == utf8.RuneError }):
+	case !utf8.ValidString(s) || strings.ContainsFunc(s, format.Hidden):
 		return "…"
 	}
 	return shellQuote(s)

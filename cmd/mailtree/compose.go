@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"mailtree/cli"
+	"mailtree/maildir/format"
 	"mailtree/maildir/tree"
 	mcpserver "mailtree/mcp"
 	"mailtree/mcp/mail"
@@ -88,8 +89,8 @@ func (o *sendOptions) takeDraft(w *written) error {
 		default:
 			w.text = strings.TrimLeft(text, "\r\n")
 			if header && strings.TrimSpace(line) != "" {
-				return fmt.Errorf("nothing was sent: the header has To, Cc, Bcc and Subject, each in one line, and not the line %q: "+
-					"leave an empty line between header and text", cli.Line(line))
+				return fmt.Errorf("nothing was sent: the header has To, Cc, Bcc and Subject, each in one line, and not the line %s: "+
+					"leave an empty line between header and text", format.Quote(line))
 			}
 			return nil
 		}

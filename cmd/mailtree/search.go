@@ -9,6 +9,7 @@ import (
 
 	"mailtree/cli"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/mcp/mail"
 )
 
@@ -29,25 +30,26 @@ func searchCommand(p *program) *cobra.Command {
 	c.Flags().StringVar(&cursor, "cursor", "", "go on where the list before ended")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return p.atDesk(c.Context(), f, nobodys, nil, func(ctx context.Context, d *deskWork) error {
-			ask := map[string]any{"project_key": d.Slug, "query": strings.Join(args, " "), "limit": limit}
+			query := strings.Join(args, " ")
+			ask := map[string]any{"project_key": d.Slug, "query": query, "limit": limit}
 			if rank {
 				ask["order"] = "rank"
 			}
 			if cursor != "" {
 				ask["cursor"] = cursor
 			}
-			return call(ctx, d, "search_messages", ask, func(h *mail.Hits) error { return p.showHits(ctx, d, ask["query"], h) })
+			return call(ctx, d, "search_messages", ask, func(h *mail.Hits) error { return p.showHits(ctx, d, query, h) })
 		})
 	}
 	return c
 }
 
-func (p *program) showHits(ctx context.Context, d *deskWork, query any, h *mail.Hits) error {
+func (p *program) showHits(ctx context.Context, d *deskWork, query string, h *mail.Hits) error {
 	if h.Note != "" {
 		fmt.Fprintln(p.std.err, "mailtree:", cli.Line(h.Note))
 	}
 	if len(h.Hits) == 0 {
-		return &exitError{exitNothing, fmt.Errorf("no message has %q", query)}
+		return &exitError{exitNothing, fmt.Errorf("no message has %s", format.Literal(query))}
 	}
 	return d.Paged(ctx, func(s *cli.Screen) error {
 		ids := make([]string, len(h.Hits))

@@ -351,10 +351,6 @@ func invalidUTF8At(b []byte) int {
 	return len(b)
 }
 
-// Quote returns an untrusted string for use in a sentence: in quotation marks, escaped, and cut to 120
-// bytes.
-func Quote(s string) string { return fmt.Sprintf("%q", Cut(s, 120)) }
-
 // Cut shortens s to at most n bytes at a rune boundary.
 func Cut(s string, n int) string {
 	if len(s) <= n {

@@ -1,23 +1,69 @@
 package format
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
-// Printable returns an untrusted text, such as a file name, for a line on a terminal. If every character is
-// printable it returns the text as it is. Otherwise it returns a Go string literal, which escapes line
-// breaks, control sequences, direction marks and invalid UTF-8.
+// Printable returns an untrusted text, such as a subject or a file name, for one line on a terminal. If the
+// text has no hidden character (see Hidden) and is valid UTF-8, Printable returns it as it is. Otherwise it
+// returns a Go string literal that escapes these characters and no others; strconv.Unquote returns the text.
 func Printable(s string) string {
-	if utf8.ValidString(s) && !strings.ContainsFunc(s, func(c rune) bool { return !strconv.IsPrint(c) }) {
+	if utf8.ValidString(s) && !strings.ContainsFunc(s, Hidden) {
 		return s
 	}
-	return strconv.Quote(s)
+	text, hidden := escape(s)
+	if !hidden {
+		return s
+	}
+	return `"` + text + `"`
 }
 
-// Misleading reports whether a character breaks a line or changes the writing direction.
+// Literal returns a text in quotation marks, escaped as Printable escapes it.
+func Literal(s string) string {
+	text, _ := escape(s)
+	return `"` + text + `"`
+}
+
+// Quote returns an untrusted text for use in a sentence: a literal of at most 120 bytes of it.
+func Quote(s string) string { return Literal(Cut(s, 120)) }
+
+// escape returns s with quotation marks, backslashes, hidden characters and invalid bytes escaped as in a Go
+// string literal. Every other character stays, such as a no-break space or a zero width joiner. hidden
+// reports whether s has a hidden character or an invalid byte. The tags of a flag are not hidden.
+func escape(s string) (text string, hidden bool) {
+	var b strings.Builder
+	for len(s) > 0 {
+		r, n := utf8.DecodeRuneInString(s)
+		n = max(n, len(flag.FindString(s)))
+		switch bad := Hidden(r) || r == utf8.RuneError && n == 1; {
+		case bad || r == '"' || r == '\\':
+			quoted := strconv.QuoteToASCII(s[:n])
+			b.WriteString(quoted[1 : len(quoted)-1])
+			hidden = hidden || bad
+		default:
+			b.WriteString(s[:n])
+		}
+		s = s[n:]
+	}
+	return b.String(), hidden
+}
+
+// Hidden reports whether a character is misleading, is a direction mark, or can carry text that is not
+// shown: tags, interlinear annotations and the deprecated format controls.
+func Hidden(r rune) bool {
+	return Misleading(r) || r == '\u061c' || r == '\u200e' || r == '\u200f' || r >= '\u206a' && r <= '\u206f' ||
+		r >= '\ufff9' && r <= '\ufffb' || r >= 0xe0000 && r <= 0xe007f
+}
+
+// flag matches a flag that is written with tags, such as that of Scotland, at the start of a text.
+var flag = regexp.MustCompile(`^\x{1f3f4}[\x{e0030}-\x{e0039}\x{e0061}-\x{e007a}]{3,6}\x{e007f}`)
+
+// Misleading reports whether a character breaks a line or changes the writing direction of the text around
+// it.
 func Misleading(r rune) bool {
 	return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
 }

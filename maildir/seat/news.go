@@ -3,7 +3,6 @@ package seat
 import (
 	"fmt"
 	"strings"
-	"unicode"
 
 	"mailtree/maildir/format"
 )
@@ -67,7 +66,7 @@ func tame(words string, most int) string {
 			return '('
 		case r == '>':
 			return ')'
-		case format.Misleading(r) || !unicode.IsPrint(r):
+		case format.Hidden(r):
 			return ' '
 		}
 		return r
