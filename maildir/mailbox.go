@@ -45,11 +45,11 @@ func (s *Store) guest(by Caller) bool { return !by.Root && by.UID != s.cfg.User(
 // Mailbox is one agent's mailbox.
 type Mailbox struct {
 	Name       string `json:"name"`
-	InboxPath  string `json:"inbox_path" jsonschema:"folder of the inbox"` // absolute path
-	OutboxPath string `json:"sent_path" jsonschema:"folder of what was sent"`
+	InboxPath  string `json:"inbox_path"` // folder of the inbox; absolute path
+	OutboxPath string `json:"sent_path"`  // folder of what was sent
 	index.Counts
-	Owner      int  `json:"-"` // uid, or NoOwner
-	Registered bool `json:"registered" jsonschema:"false for a folder without a valid profile"`
+	Owner      int  `json:"-"`          // uid, or NoOwner
+	Registered bool `json:"registered"` // false for a folder without a valid profile
 }
 
 // Mailboxes lists by name the mailboxes that the caller owns; root sees all.

@@ -185,9 +185,9 @@ type AgentRow struct {
 
 // Counts counts one agent's mail.
 type Counts struct {
-	Total    int `json:"total" jsonschema:"emails in the inbox"`
-	Unread   int `json:"unread" jsonschema:"of them unread"`
-	Archived int `json:"-"` // part of Total: lists leave them out
+	Total    int `json:"total"`  // emails in the inbox
+	Unread   int `json:"unread"` // of them unread
+	Archived int `json:"-"`      // part of Total: lists leave them out
 	Sent     int `json:"sent_count"`
 }
 

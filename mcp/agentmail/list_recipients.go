@@ -9,14 +9,14 @@ import (
 )
 
 type recipientShape struct {
-	Name      string `json:"name" jsonschema:"agent name"`
-	IsCurrent bool   `json:"is_current" jsonschema:"it is you"`
-	LastRead  int64  `json:"last_read_at,omitempty" jsonschema:"when it last read mail, Unix time in ms"`
+	Name      string `json:"name"`                   // agent name
+	IsCurrent bool   `json:"is_current"`             // it is you
+	LastRead  int64  `json:"last_read_at,omitempty"` // when it last read mail, Unix time in ms
 }
 
 type recipientsShape struct {
-	Recipients []recipientShape `json:"recipients" jsonschema:"by name"`
-	Next       int              `json:"next_offset,omitempty" jsonschema:"pass as offset for more"`
+	Recipients []recipientShape `json:"recipients"`            // by name
+	Next       int              `json:"next_offset,omitempty"` // pass as offset for more
 }
 
 type recipientsRequest struct {

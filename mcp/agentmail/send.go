@@ -12,7 +12,7 @@ import (
 const maxMessage = 64 << 10
 
 type sentShape struct {
-	ID string `json:"message_id" jsonschema:"id of the message"`
+	ID string `json:"message_id"` // id of the message
 }
 
 // sendRequest is a message. The contract checks the recipient after the message, so the schema does not

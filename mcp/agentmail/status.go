@@ -8,7 +8,7 @@ import (
 )
 
 type statusShape struct {
-	Status string `json:"status" jsonschema:"ok"`
+	Status string `json:"status"` // ok
 }
 
 type statusRequest struct {

@@ -11,18 +11,18 @@ import (
 // rowShape is one email of a list. Only inbox rows have Read, only rows of sent mail have Status.
 type rowShape struct {
 	ID      string `json:"id"`
-	From    string `json:"from" jsonschema:"address"`
-	To      string `json:"to" jsonschema:"addresses, separated by commas"`
+	From    string `json:"from"` // address
+	To      string `json:"to"`   // addresses, separated by commas
 	Subject string `json:"subject"`
 	Date    string `json:"date"`
-	Auth    string `json:"auth" jsonschema:"who vouches for the sender; self-asserted: nobody"`
-	Read    *bool  `json:"read,omitempty" jsonschema:"in the inbox"`
-	Status  string `json:"delivery_status,omitempty" jsonschema:"in the sent folder: delivered, pending; of mail to other domains queued, deferred, sending, sent, unknown, failed"`
+	Auth    string `json:"auth"`                      // who vouches for the sender; self-asserted: nobody
+	Read    *bool  `json:"read,omitempty"`            // in the inbox
+	Status  string `json:"delivery_status,omitempty"` // in the sent folder: delivered, pending; of mail to other domains queued, deferred, sending, sent, unknown, failed
 }
 
 type emailsShape struct {
-	Emails []rowShape `json:"emails" jsonschema:"newest first"`
-	Next   int        `json:"next_offset,omitempty" jsonschema:"where the page ended early, because it was large: the offset of the next"`
+	Emails []rowShape `json:"emails"`                // newest first
+	Next   int        `json:"next_offset,omitempty"` // where the page ended early, because it was large: the offset of the next
 }
 
 type listRequest struct {

@@ -12,7 +12,7 @@ import (
 )
 
 type sentShape struct {
-	To        string `json:"to" jsonschema:"where it went"`
+	To        string `json:"to"` // where it went
 	MessageID string `json:"message_id"`
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 type hookNameShape struct {
-	Name string `json:"effective_name" jsonschema:"name of the hook"`
+	Name string `json:"effective_name"` // name of the hook
 }
 
 type hookRequest struct {

@@ -12,15 +12,15 @@ import (
 type hookShape struct {
 	Name            string   `json:"name"`
 	Mailbox         string   `json:"mailbox"`
-	Event           string   `json:"event" jsonschema:"on_receive or after_send"`
+	Event           string   `json:"event"` // on_receive or after_send
 	Cmd             []string `json:"cmd"`
 	Timeout         int      `json:"timeout_secs"`
 	FireOnUntrusted bool     `json:"fire_on_untrusted"`
 }
 
 type hooksShape struct {
-	Hooks []hookShape `json:"hooks" jsonschema:"by mailbox and name"`
-	Next  int         `json:"next_offset,omitempty" jsonschema:"pass as offset for more; absent at the end"`
+	Hooks []hookShape `json:"hooks"`                 // by mailbox and name
+	Next  int         `json:"next_offset,omitempty"` // pass as offset for more; absent at the end
 }
 
 type hooksRequest struct {

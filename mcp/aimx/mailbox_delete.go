@@ -9,7 +9,7 @@ import (
 
 // doneShape is an answer that only confirms.
 type doneShape struct {
-	Message string `json:"message" jsonschema:"what was done"`
+	Message string `json:"message"` // what was done
 }
 
 func done(format string, a ...any) tool.Result {

@@ -9,8 +9,8 @@ import (
 )
 
 type mailboxesShape struct {
-	Mailboxes []maildir.Mailbox `json:"mailboxes" jsonschema:"by name"`
-	Next      int               `json:"next_offset,omitempty" jsonschema:"pass as offset for more; absent at the end"`
+	Mailboxes []maildir.Mailbox `json:"mailboxes"`             // by name
+	Next      int               `json:"next_offset,omitempty"` // pass as offset for more; absent at the end
 }
 
 func (t *toolset) mailboxList() tool.Tool {

@@ -11,7 +11,7 @@ import (
 )
 
 type conflictShape struct {
-	Path      string `json:"path" jsonschema:"asked for"`
+	Path      string `json:"path"` // asked for
 	Holder    string `json:"holder"`
 	HeldPath  string `json:"held_path"`
 	Exclusive bool   `json:"exclusive"`
@@ -24,7 +24,7 @@ type Claimed struct {
 	Granted   []claimShape    `json:"granted"`
 	Conflicts []conflictShape `json:"conflicts"`
 	Expires   string          `json:"expires_ts,omitempty"`
-	More      int             `json:"more,omitempty" jsonschema:"not listed"`
+	More      int             `json:"more,omitempty"` // not listed
 	Note      string          `json:"note,omitempty"`
 }
 

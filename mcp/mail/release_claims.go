@@ -10,7 +10,7 @@ import (
 // Released is the answer of release_claims.
 type Released struct {
 	Released []claimShape `json:"released"`
-	Count    int          `json:"count" jsonschema:"of all of them"`
+	Count    int          `json:"count"` // of all of them
 	NotHeld  []string     `json:"not_held,omitempty"`
 	Held     []string     `json:"held,omitempty"`
 	Note     string       `json:"note,omitempty"`

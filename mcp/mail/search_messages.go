@@ -16,8 +16,8 @@ type hitShape struct {
 	Subject    string   `json:"subject"`
 	Created    string   `json:"created"`
 	Importance string   `json:"importance"`
-	Auth       string   `json:"auth" jsonschema:"who vouches for the sender; self-asserted: nobody"`
-	Snippet    string   `json:"snippet" jsonschema:"matches between **"`
+	Auth       string   `json:"auth"`    // who vouches for the sender; self-asserted: nobody
+	Snippet    string   `json:"snippet"` // matches between **
 	bodyShape
 }
 

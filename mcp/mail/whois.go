@@ -16,7 +16,7 @@ type Whois struct {
 	Total   int          `json:"total"`
 	Claims  []claimShape `json:"claims"`
 	More    int          `json:"more_claims,omitempty"`
-	Commit  []string     `json:"commits" jsonschema:"in Git: hash, time, subject"`
+	Commit  []string     `json:"commits"` // in Git: hash, time, subject
 	Mail    []heldShape  `json:"mail,omitempty"`
 	Note    string       `json:"note,omitempty"`
 }

@@ -9,7 +9,7 @@ import (
 )
 
 type sentShape struct {
-	ID string `json:"id" jsonschema:"the msg_id, or the id that was made"`
+	ID string `json:"id"` // the msg_id, or the id that was made
 }
 
 type sendRequest struct {

@@ -72,7 +72,7 @@ func Removes() mcp.ToolAnnotations {
 // Declare returns the tools of a toolset as clients see them. They have no titles, because titles would
 // repeat the names, and many clients put the whole declaration into the prompt.
 func Declare(tools []Tool) []*mcp.Tool {
-	all, out := make([]*mcp.Tool, len(tools)), &outputs{}
+	all, out := make([]*mcp.Tool, len(tools)), outputs{}
 	for i, t := range tools {
 		all[i] = &mcp.Tool{
 			Name:         t.Name,
