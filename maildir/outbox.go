@@ -28,6 +28,44 @@ import (
 type saved struct {
 	path string
 	sum  string // SHA-256 of its bytes
+
+	day   string // date of the file's time (mtime) in the server's time zone, such as 2026-11-28
+	own   string // the key in its header; "": none
+	daily bool   // its header says "repeat: daily"
+}
+
+// key returns the idempotency key of the message: that in the header, or one made of the file's bytes, so
+// that the same text is never sent twice; with "repeat: daily" the key also has the date.
+func (s *saved) key() string {
+	key := cmp.Or(s.own, "saved "+s.sum[:32])
+	if s.daily {
+		key += " " + s.day
+	}
+	return key
+}
+
+// sentBefore returns the refusal to send the file, whose text was sent before as the message with that id.
+// The refusal suggests a key that was not used yet.
+func (s *saved) sentBefore(id string) error {
+	stem := strings.TrimSuffix(filepath.Base(s.path), ".md")
+	if !format.PlainName(stem) {
+		stem = "again"
+	}
+	key := cmp.Or(s.own, stem)
+	if !strings.HasSuffix(key, s.day) {
+		key += "-" + s.day
+	}
+	if key == s.own {
+		key += "-2"
+	}
+	what := refusal.Conflict("The same text was sent before, as message {id}, and nothing is sent twice. To send it again, give it a key " +
+		"of its own in the header, such as `key: {=other}`. To send it once a day, write `repeat: daily` there. Otherwise remove the file.")
+	if s.daily {
+		what = refusal.Conflict("The same text was sent before, as message {id}, on the day of the file's time, and `repeat: daily` sends it " +
+			"once a day. To send it again on that day, give it a key of its own in the header, such as `key: {=other}`. Otherwise remove the " +
+			"file.")
+	}
+	return &Error{What: what, ID: id, Other: key}
 }
 
 // errSavedAnew says that the file was changed or removed while it was about to be sent.
@@ -204,7 +242,7 @@ func (p *Project) sendSaved(ctx context.Context, f settlingFile) error {
 	case len(bytes.TrimSpace(data)) == 0: // an empty file: the author begins to write
 		return nil
 	}
-	verb, d, err := p.savedDraft(ctx, f.path, data)
+	verb, d, err := p.savedDraft(ctx, f.path, data, time.Unix(0, st.MTime))
 	if d == nil && err == nil {
 		return nil
 	}
@@ -214,10 +252,7 @@ func (p *Project) sendSaved(ctx context.Context, f settlingFile) error {
 		err = p.withoutBlind(d, err)
 	}
 	if err == nil && sent.Again {
-		err = &Error{
-			What: refusal.Conflict("The same was sent before, as message {id}, and is not sent twice: change the text, or remove the file."),
-			ID:   sent.ID,
-		}
+		err = d.saved.sentBefore(sent.ID)
 	}
 	switch {
 	case err == nil:
@@ -255,17 +290,17 @@ func passes(err error) bool {
 	return !errors.As(err, &e) || errors.Is(err, ErrUnavailable) && e.What != refusal.EditUncommitted
 }
 
-// savedDraft returns the message in a file and the verb that sends it; nil if the file is a copy of a sent
-// message. It returns ErrInvalid, ErrConflict, and the errors of Reply.
-func (p *Project) savedDraft(ctx context.Context, path string, data []byte) (verb string, d *Draft, err error) {
-	at := format.Locate(path)
-	sent, err := p.store.index.Message(ctx, p.Slug, at.ID, index.WithoutBody, nil)
+// savedDraft returns the message in a file of that time and the verb that sends it; nil if the file is a copy
+// of a sent message. It returns ErrInvalid, ErrConflict, and the errors of Reply.
+func (p *Project) savedDraft(ctx context.Context, path string, data []byte, at time.Time) (verb string, d *Draft, err error) {
+	place := format.Locate(path)
+	sent, err := p.store.index.Message(ctx, p.Slug, place.ID, index.WithoutBody, nil)
 	if err != nil {
 		return "", nil, err
 	}
 	u, err := format.ParseUnsent(data)
 	switch {
-	case err != nil && sent != nil, err == nil && u.ID != "" && u.ID == at.ID: // a copy, damaged or whole
+	case err != nil && sent != nil, err == nil && u.ID != "" && u.ID == place.ID: // a copy, damaged or whole
 		return "", nil, nil
 	case err != nil:
 		return "", nil, &Error{What: refusal.SavedMalformed, Why: err.Error()}
@@ -278,28 +313,28 @@ func (p *Project) savedDraft(ctx context.Context, path string, data []byte) (ver
 		return "", nil, &Error{
 			What: refusal.Conflict("{name} was sent before, and a file of that name is a copy of it: give the file another name to send " +
 				"it as a new message."),
-			Name: at.ID,
+			Name: place.ID,
 		}
-	case u.From != "" && u.From != at.Agent:
+	case u.From != "" && u.From != place.Agent:
 		return "", nil, &Error{
 			What:  refusal.Invalid("{field} is {name}, but the file lies in the outbox of {other}: leave the sender out, or move the file."),
 			Field: refusal.From,
 			Name:  u.From,
-			Other: at.Agent,
+			Other: place.Agent,
 		}
 	case strings.TrimSpace(u.Body) == "" && u.Subject == "":
 		return "", nil, &Error{What: refusal.Invalid("It has no text: write it below the header.")}
 	}
-	sum := tree.SHA256(data)
+	file := &saved{path: path, sum: tree.SHA256(data), day: at.Format(time.DateOnly), own: u.Key, daily: u.Daily}
 	verb, d = "send", &Draft{
 		Attachments: u.Attach,
 		Variants:    Variants{TextOnly: u.MediaType == format.PlainText},
-		from:        at.Agent,
+		from:        place.Agent,
 		origin:      format.Origin{Door: format.DoorFile},
-		saved:       &saved{path, sum},
+		saved:       file,
 	}
 	d.fillFrom(&u.Message)
-	d.Key = cmp.Or(u.Key, "saved "+sum[:32])
+	d.Key = file.key()
 	if u.InReplyTo != "" {
 		verb = "reply"
 		err = p.makeReply(ctx, u.InReplyTo, d)

@@ -16,9 +16,6 @@ import (
 // between lines ---, lines of comment are understood. A fault names the line and quotes nothing of it, because it may be a
 // bcc recipient (Invariant I7). See docs/tree.md, "Sending by saving".
 
-// attachmentsKey is a given key that Unsent has beside the fields.
-const attachmentsKey = "attachments"
-
 // plainKey returns the key of a line of a plain header, and the text after the colon. Keys may also be
 // written as in an email ("In-Reply-To"), and ack_required as "ack". It returns "" for a line without a key.
 func plainKey(line string) (key, value string) {
@@ -30,7 +27,7 @@ func plainKey(line string) (key, value string) {
 	if key == "ack" {
 		key = "ack_required"
 	}
-	if f := fieldOf(key); f == nil || !f.is(given) && key != attachmentsKey {
+	if f := fieldOf(key); key != attachmentsKey && key != repeatKey && (f == nil || !f.is(given)) {
 		return "", ""
 	}
 	return key, strings.TrimSpace(value)
@@ -119,7 +116,11 @@ func (h *plainHeader) add(text string) (why string) {
 		return "the key " + Quote(key) + " stands twice: keep one"
 	}
 	h.list = nil
-	switch fieldOf(key).of(&Message{}).(type) {
+	var kind any = new(string) // of repeatKey
+	if f := fieldOf(key); f != nil {
+		kind = f.of(&Message{})
+	}
+	switch kind.(type) {
 	case *string:
 		value = unquotePlain(value)
 		line.value = &value

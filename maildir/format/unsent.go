@@ -3,9 +3,19 @@ package format
 import (
 	"bytes"
 	"slices"
+	"strings"
 
 	"mailtree/maildir/tree"
 )
+
+// Keys that a sender gives beside the fields of a message.
+const (
+	attachmentsKey = "attachments"
+	repeatKey      = "repeat"
+)
+
+// daily is the only value of repeatKey.
+const daily = "daily"
 
 // Unsent is a message that a person or agent saved in an outbox and that is still to be sent. From is "" if
 // the file does not say; the folder then names the sender. Only Body and the fields that a sender gives are
@@ -13,6 +23,7 @@ import (
 type Unsent struct {
 	Message
 	Attach []string // paths of the files to attach
+	Daily  bool     // the same text may be sent once a day
 }
 
 // ParseUnsent parses the file of an unsent message, whose header is JSON or plain (see plain.go). The error
@@ -32,6 +43,12 @@ func ParseUnsent(data []byte) (*Unsent, error) {
 	u := &Unsent{Message: Message{Body: body}}
 	u.readHeader(o, given)
 	o.read(attachmentsKey, &u.Attach)
+	switch repeat := o.text(repeatKey); {
+	case strings.EqualFold(repeat, daily):
+		u.Daily = true
+	case o.has(repeatKey) && o.err == nil:
+		return nil, o.bad(repeatKey, Quote(repeat)+" is not how a message can repeat: write "+daily+", or take it out")
+	}
 	if o.err != nil {
 		return nil, o.err
 	}
