@@ -1,0 +1,107 @@
+package peeruid
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+)
+
+// Sizes of struct inet_diag_req_v2, of struct inet_diag_msg and of the header of a netlink message
+// (linux/inet_diag.h, linux/netlink.h), in bytes.
+const (
+	requestSize = 56
+	answerSize  = 72
+	headerSize  = unix.SizeofNlMsghdr
+)
+
+// established is the state of a TCP connection that both ends may write to (TCP_ESTABLISHED).
+const established = 1
+
+// patience is how long the kernel may take to answer, in seconds. It answers within microseconds.
+const patience = 1
+
+// errUnknown says that the kernel lists no established connection of a process between two addresses.
+var errUnknown = errors.New("no process of this machine has the other end open")
+
+// lookup returns the uid of the socket that is bound to client and connected to server.
+func lookup(client, server netip.AddrPort) (uid int, err error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_INET_DIAG)
+	if err != nil {
+		return 0, fmt.Errorf("open sock_diag: %w", err)
+	}
+	defer unix.Close(fd)
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: patience}); err != nil {
+		return 0, fmt.Errorf("open sock_diag: %w", err)
+	}
+	if err := unix.Sendto(fd, request(client, server), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return 0, fmt.Errorf("ask sock_diag: %w", err)
+	}
+	answer := make([]byte, 4096)
+	n, from, err := unix.Recvfrom(fd, answer, 0)
+	if err != nil {
+		return 0, fmt.Errorf("ask sock_diag: %w", err)
+	}
+	if kernel, ok := from.(*unix.SockaddrNetlink); !ok || kernel.Pid != 0 {
+		return 0, errors.New("ask sock_diag: the answer is not the kernel's")
+	}
+	return read(answer[:n], client, server)
+}
+
+// request returns the netlink message that asks for one connection.
+func request(client, server netip.AddrPort) []byte {
+	b := make([]byte, headerSize+requestSize)
+	binary.NativeEndian.PutUint32(b, uint32(len(b)))
+	binary.NativeEndian.PutUint16(b[4:], unix.SOCK_DIAG_BY_FAMILY)
+	binary.NativeEndian.PutUint16(b[6:], unix.NLM_F_REQUEST)
+	body := b[headerSize:]
+	body[0], body[1] = unix.AF_INET6, unix.IPPROTO_TCP
+	if client.Addr().Is4() {
+		body[0] = unix.AF_INET // also finds an IPv6 socket that is connected to an IPv4 address
+	}
+	binary.NativeEndian.PutUint32(body[4:], 1<<established)
+	copy(body[8:], socketID(client, server))
+	return b
+}
+
+// socketID returns a struct inet_diag_sockid without an interface and a cookie.
+func socketID(client, server netip.AddrPort) []byte {
+	b := make([]byte, 48)
+	binary.BigEndian.PutUint16(b, client.Port())
+	binary.BigEndian.PutUint16(b[2:], server.Port())
+	copy(b[4:20], client.Addr().AsSlice())
+	copy(b[20:36], server.Addr().AsSlice())
+	binary.NativeEndian.PutUint64(b[40:], ^uint64(0)) // INET_DIAG_NOCOOKIE
+	return b
+}
+
+// read returns the uid in the kernel's answer. The kernel also answers with a listening socket, or with
+// one that its process has closed, if it has no other; read checks the state and the inode.
+func read(answer []byte, client, server netip.AddrPort) (uid int, err error) {
+	if len(answer) < headerSize+4 {
+		return 0, errors.New("ask sock_diag: the answer is too short")
+	}
+	kind, body := binary.NativeEndian.Uint16(answer[4:]), answer[headerSize:]
+	if kind == unix.NLMSG_ERROR {
+		errno := unix.Errno(-int32(binary.NativeEndian.Uint32(body)))
+		if errno == unix.ENOENT {
+			return 0, errUnknown
+		}
+		return 0, fmt.Errorf("ask sock_diag: %w", errno)
+	}
+	if kind != unix.SOCK_DIAG_BY_FAMILY || len(body) < answerSize {
+		return 0, fmt.Errorf("ask sock_diag: an answer of type %d and %d bytes", kind, len(body))
+	}
+	state, inode := body[1], binary.NativeEndian.Uint32(body[68:])
+	if state != established || inode == 0 || !matches(body[4:], client, server) {
+		return 0, errUnknown
+	}
+	return int(binary.NativeEndian.Uint32(body[64:])), nil
+}
+
+// matches reports whether a struct inet_diag_sockid has the two ports.
+func matches(id []byte, client, server netip.AddrPort) bool {
+	return binary.BigEndian.Uint16(id) == client.Port() && binary.BigEndian.Uint16(id[2:]) == server.Port()
+}

@@ -1,0 +1,185 @@
+package peeruid
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"mailtree/fixtures/guesttest"
+)
+
+// dialEnv makes the test binary a process of another user, which connects to this address, says so and
+// keeps the connection until its input ends.
+const dialEnv = "PEERUID_DIAL"
+
+func TestMain(m *testing.M) {
+	if address := os.Getenv(dialEnv); address != "" {
+		c, err := net.Dial("tcp", address)
+		fmt.Println("connected", err)
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		if err == nil {
+			c.Close()
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// listen listens at an address until the test ends.
+func listen(t testing.TB, address string) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+// connect returns both ends of a new connection to l.
+func connect(t testing.TB, l net.Listener, address string) (client, server net.Conn) {
+	t.Helper()
+	client, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	if server, err = l.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+	return client, server
+}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	if err := Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOwn: the lookup finds this user over IPv4, over IPv6, and over IPv4 at a listener for both.
+func TestOwn(t *testing.T) {
+	t.Parallel()
+	for _, at := range []struct{ listen, host string }{
+		{"127.0.0.1:0", "127.0.0.1"}, {"127.0.0.1:0", "::ffff:127.0.0.1"}, {"[::1]:0", "::1"}, {"[::]:0", "127.0.0.1"}, {"[::]:0", "::1"},
+	} {
+		l := listen(t, at.listen)
+		_, port, _ := net.SplitHostPort(l.Addr().String())
+		_, server := connect(t, l, net.JoinHostPort(at.host, port))
+		if uid, err := Of(server); uid != os.Geteuid() || err != nil {
+			t.Errorf("%+v: %d %v", at, uid, err)
+		}
+	}
+}
+
+// TestMapped: a client whose IPv6 socket is connected to an IPv4 address is found.
+func TestMapped(t *testing.T) {
+	t.Parallel()
+	l := listen(t, "127.0.0.1:0")
+	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	to := &unix.SockaddrInet6{Port: l.Addr().(*net.TCPAddr).Port}
+	copy(to.Addr[:], net.IPv4(127, 0, 0, 1).To16())
+	if err := unix.Connect(fd, to); err != nil {
+		t.Fatal(err)
+	}
+	server, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	if uid, err := Of(server); uid != os.Geteuid() || err != nil {
+		t.Errorf("%d %v", uid, err)
+	}
+}
+
+// TestGone: an end that was closed, or that no process has, is unknown and not root's.
+func TestGone(t *testing.T) {
+	t.Parallel()
+	l := listen(t, "127.0.0.1:0")
+	client, server := connect(t, l, l.Addr().String())
+	if err := client.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if uid, err := Of(server); !errors.Is(err, errUnknown) {
+		t.Errorf("closed: %d %v", uid, err)
+	}
+	half, server := connect(t, l, l.Addr().String())
+	if err := half.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if uid, err := Of(server); !errors.Is(err, errUnknown) {
+		t.Errorf("half closed: %d %v", uid, err)
+	}
+	here, err := addrPort(l.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if uid, err := lookup(here, here); !errors.Is(err, errUnknown) {
+		t.Errorf("a listening socket: %d %v", uid, err)
+	}
+}
+
+// TestOther: the lookup finds the user of another process.
+func TestOther(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to run a process as another user")
+	}
+	l := listen(t, "127.0.0.1:0")
+	cmd := exec.CommandContext(t.Context(), guesttest.Program(t, guesttest.Dir(t)))
+	cmd.Dir, cmd.Env = filepath.Dir(cmd.Path), append(os.Environ(), dialEnv+"="+l.Addr().String())
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	server, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	if uid, err := Of(server); uid != 65534 || err != nil {
+		t.Errorf("%d %v", uid, err)
+	}
+	in.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v: %s", err, &out)
+	}
+}
+
+// BenchmarkOf measures the lookup beside 4,000 other connections.
+func BenchmarkOf(b *testing.B) {
+	for _, others := range []int{0, 4_000} {
+		b.Run(fmt.Sprint(others), func(b *testing.B) {
+			l := listen(b, "127.0.0.1:0")
+			for range others {
+				connect(b, l, l.Addr().String())
+			}
+			_, server := connect(b, l, l.Addr().String())
+			for b.Loop() {
+				if _, err := Of(server); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

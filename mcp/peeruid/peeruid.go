@@ -1,0 +1,65 @@
+// Package peeruid looks up the user at the other end of a TCP connection from this machine.
+//
+// On Linux the kernel answers for one connection (sock_diag, the interface of ss), at the same cost
+// however many sockets there are. On other systems Check returns an error, and so does Of.
+package peeruid
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+)
+
+// Of returns the uid of the process that opened the other end of a TCP connection. It returns an error
+// if that end is not on this machine, or is not an established connection of a process any more. The
+// kernel lists an end that its process has closed with uid 0, so such an end counts as unknown. Call Of
+// once, right after accept.
+func Of(c net.Conn) (uid int, err error) {
+	client, err := addrPort(c.RemoteAddr())
+	if err != nil {
+		return 0, err
+	}
+	server, err := addrPort(c.LocalAddr())
+	if err != nil {
+		return 0, err
+	}
+	if uid, err = lookup(client, server); err != nil {
+		return 0, fmt.Errorf("look up the user of %s: %w", client, err)
+	}
+	return uid, nil
+}
+
+// addrPort returns a TCP address, with IPv4 in its short form.
+func addrPort(a net.Addr) (netip.AddrPort, error) {
+	t, ok := a.(*net.TCPAddr)
+	if !ok {
+		return netip.AddrPort{}, fmt.Errorf("%v is not a TCP address", a)
+	}
+	ap := t.AddrPort()
+	return netip.AddrPortFrom(ap.Addr().Unmap().WithZone(""), ap.Port()), nil
+}
+
+// Check reports why Of cannot work on this system, or nil if it can. Check connects to itself once.
+func Check() error {
+	l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		return fmt.Errorf("check the lookup of users: %w", err)
+	}
+	defer l.Close()
+	c, err := net.DialTCP("tcp4", nil, l.Addr().(*net.TCPAddr))
+	if err != nil {
+		return fmt.Errorf("check the lookup of users: %w", err)
+	}
+	defer c.Close()
+	accepted, err := l.Accept()
+	if err != nil {
+		return fmt.Errorf("check the lookup of users: %w", err)
+	}
+	defer accepted.Close()
+	uid, err := Of(accepted)
+	if err == nil && uid != os.Geteuid() {
+		err = fmt.Errorf("the system says that this process belongs to user %d, but it belongs to user %d", uid, os.Geteuid())
+	}
+	return err
+}
