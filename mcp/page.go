@@ -50,14 +50,17 @@ type PageLink struct {
 }
 
 func (s *Server) link(ctx context.Context, p *maildir.Project, ask *LinkAsk) (made PageLink, err error) {
-	if s.cfg.Page == nil || s.cfg.URL == "" {
-		return made, tool.Refused(maildir.ErrConflict,
-			"the server runs in the background, where it has no page: run `mailtree serve`, and this again")
+	if s.cfg.Page == nil || s.cfg.URL == nil {
+		return made, tool.Refused(maildir.ErrConflict, "this server has no page")
+	}
+	url, err := s.cfg.URL(ctx)
+	if err != nil {
+		return made, tool.Refused(maildir.ErrUnavailable, "the page cannot be served: %v", err)
 	}
 	slug := ""
 	if p != nil {
 		slug = p.Slug
 	}
-	made.URL = s.cfg.URL + s.cfg.Page.Link(ask.Person, tool.PeerAuth(tool.CallerOf(ctx).UID), slug)
+	made.URL = url + s.cfg.Page.Link(ask.Person, tool.PeerAuth(tool.CallerOf(ctx).UID), slug)
 	return made, nil
 }

@@ -28,9 +28,15 @@ type asked struct {
 	Answer     string
 }
 
-// overSocket is a client of the server at the socket path, with a connection for each request.
+// overSocket is a client of the server at a socket path or a TCP address, with a connection for each
+// request.
 func overSocket(path string) *http.Client {
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return socket.Dial(ctx, path) }
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		if filepath.IsAbs(path) {
+			return socket.Dial(ctx, path)
+		}
+		return (&net.Dialer{}).DialContext(ctx, "tcp", path)
+	}
 	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}
 }
 
@@ -56,6 +62,9 @@ func (a *asked) ask(c *http.Client) error {
 	r.Header.Set("Accept", protocol.AcceptBoth)
 	for _, l := range lines[1:] {
 		k, v, _ := strings.Cut(l, ": ")
+		if k == "Host" {
+			r.Host = v
+		}
 		r.Header.Set(k, v)
 	}
 	res, err := c.Do(r)
@@ -210,24 +219,29 @@ func TestOtherUser(t *testing.T) {
 		{"POST /mailtree/watch", "", 403, ""},
 		{"POST /toolset/open/mcp", initialize, 200, ""},
 	}
-	data, err := json.Marshal(want)
+	checkAnswers(t, askAs(t, guest, dir, path, want), want)
+	await(t, func() bool {
+		return s.guests.requests.used.Load() == 0 && s.guests.streams.used.Load() == 0 && s.guests.bodies.used.Load() == 0
+	})
+}
+
+// askAs makes the requests from a process of another user, in a folder that every user can enter.
+func askAs(t *testing.T, uid uint32, dir, path string, all []asked) (got []asked) {
+	t.Helper()
+	data, err := json.Marshal(all)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), guesttest.Program(t, dir))
 	cmd.Env, cmd.Dir = []string{askEnv + "=" + path}, dir
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(data), os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: guest, Gid: guest}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got []asked
 	if err := json.Unmarshal(out, &got); err != nil {
 		t.Fatal(err)
 	}
-	checkAnswers(t, got, want)
-	await(t, func() bool {
-		return s.guests.requests.used.Load() == 0 && s.guests.streams.used.Load() == 0 && s.guests.bodies.used.Load() == 0
-	})
+	return got
 }

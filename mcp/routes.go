@@ -17,18 +17,19 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, d := range s.doors {
 		for _, path := range d.paths {
-			mux.Handle(path, s.checkToken(address(s.endpoint(d))))
+			mux.Handle(path, s.checkUser(s.checkToken(address(s.endpoint(d)))))
 		}
 	}
-	mux.Handle("GET /health", s.checkToken(http.HandlerFunc(s.health)))
-	mux.Handle("GET /metrics", s.checkToken(http.HandlerFunc(s.metrics)))
+	mux.Handle("GET /health", s.checkUser(s.checkToken(http.HandlerFunc(s.health))))
+	mux.Handle("GET /metrics", s.checkUser(s.checkToken(http.HandlerFunc(s.metrics))))
 	for _, path := range cardPaths {
 		mux.HandleFunc(path, s.card)
 	}
 	mux.HandleFunc("POST /register", s.register)
-	mux.HandleFunc("GET /{$}", s.home)
+	mux.Handle("GET /{$}", s.checkUser(http.HandlerFunc(s.home)))
+	page := s.checkUser(http.HandlerFunc(s.servePage))
 	for _, path := range pagePaths {
-		mux.HandleFunc(path, s.servePage)
+		mux.Handle(path, page)
 	}
 	mux.HandleFunc("/", notFound)
 	return s.recover(s.logged(s.checkHost(s.checkOrigin(mux))))
@@ -106,7 +107,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 // error_description.
 func (s *Server) register(w http.ResponseWriter, _ *http.Request) {
 	text := "this server has no OAuth: " + howToToken
-	if !s.cfg.RequireToken {
+	if !s.cfg.RequireToken && !s.cfg.UserOnly {
 		text += "; at this address it works without one"
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -9,7 +9,7 @@
 //	neither                              a bare POST, answered statelessly as one JSON document
 //
 // The handlers are wrapped, outermost first, by: recovery from panics, the request log, the Host and
-// Origin checks, the token, limits. Limits bound the cost of a request: the bytes of its body and
+// Origin checks, the user, the token, limits. Limits bound the cost of a request: the bytes of its body and
 // of all bodies at once, the bytes of an answer and of all large ones at once (answers.go), the
 // number of requests, streams and sessions, the time a client may take to send a body or to read an
 // answer. A batch is one request: the server handles its messages one after the other (batch.go).
@@ -58,6 +58,7 @@ type Config struct {
 
 	Token        string // bearer token; "" when there is none to compare with
 	RequireToken bool   // refuse requests without it (AUTH=token, or Host is not loopback)
+	UserOnly     bool   // over TCP, refuse other users of this machine who send no token (AUTH=user); peeruid.Check must be nil
 
 	// Nudge implements POST /mailtree/nudge on the socket: it tells agents of new mail, once or until
 	// ctx ends, and calls told for each agent. nil: the verb does not exist.
@@ -71,7 +72,9 @@ type Config struct {
 
 	// Page is the page for people: it serves GET / and pagePaths. nil: there is no page.
 	Page Page
-	URL  string // of this server over TCP, without a path; "" without TCP
+	// URL returns the URL of this server over TCP, without a path. A server in the background begins to
+	// listen for it. nil: there is no TCP.
+	URL func(context.Context) (string, error)
 
 	Stop   func()                    // stops the server; nil: the server cannot be stopped over the socket
 	Yield  func()                    // stops a background server when another server starts; nil: the server does not yield
@@ -197,7 +200,7 @@ func (s *Server) end() { s.stop.Do(func() { close(s.stopping) }) }
 // because streams and long polls take their time (each single write has a deadline), and none on
 // all of reading, because the body has a timeout of its own.
 func (s *Server) HTTPServer(addr string) *http.Server {
-	return &http.Server{
+	srv := &http.Server{
 		Addr:              addr,
 		Handler:           s.Handler(),
 		ReadHeaderTimeout: 10 * time.Second,
@@ -205,4 +208,8 @@ func (s *Server) HTTPServer(addr string) *http.Server {
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
+	if s.cfg.UserOnly {
+		srv.ConnContext = findUser
+	}
+	return srv
 }

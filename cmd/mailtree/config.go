@@ -37,6 +37,7 @@ type config struct {
 	LogLevel       slog.Level
 	LogFormat      string // text or json
 	RequireToken   bool
+	UserOnly       bool // other users of this machine need the token
 	Loopback       bool
 	Socket         string // a socket beside the store's, open to other users; "" none
 	MaxMessage     int64  // bytes
@@ -121,8 +122,9 @@ func settings() []setting {
 			Name:    "AUTH",
 			Flag:    "auth",
 			of:      "serve setup config",
-			Default: "open",
-			Help:    "open, or token: every request needs the store's bearer token",
+			Default: "user",
+			Help: "who may use the server over HTTP. user: this user and root (Linux; open on other systems); open: every user of this " +
+				"machine; token: only requests with the store's token",
 		},
 		{
 			Name:    "SOCKET",
@@ -245,6 +247,12 @@ func loadConfig(flags *pflag.FlagSet, env []string, dotenv string, home func() (
 	return c, c.parse(values, home)
 }
 
+// source returns where the value of a setting comes from: flag, environment, .env or default.
+func (c *config) source(name string) string {
+	i := slices.IndexFunc(c.settings, func(s setting) bool { return s.Name == name })
+	return c.settings[i].Source
+}
+
 func lookup(env []string, name string) (value string, ok bool) {
 	for _, e := range env {
 		if k, v, _ := strings.Cut(e, "="); k == name && v != "" {
@@ -288,7 +296,8 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 		bad("LOG_LEVEL", "one of debug, info, warn, error")
 	}
 	c.LogFormat = choice("LOG_FORMAT", "text", "json")
-	c.RequireToken = choice("AUTH", "open", "token") == "token"
+	auth := choice("AUTH", "user", "open", "token")
+	c.RequireToken, c.UserOnly = auth == "token", auth == "user"
 	if v["SOCKET"] != "" {
 		c.RequireToken = true // users who may only use aimx on the socket must not get the other tools over HTTP
 		if c.Socket, err = absolute(v["SOCKET"], home); err != nil {

@@ -173,10 +173,16 @@ func (d *doctor) server(ctx context.Context) {
 			"does once it has started", holder, storedir.SocketPath(d.p.cfg.Store))
 		return
 	}
-	if r.Background {
-		d.ok("server: process %s runs (%s) in the background, without HTTP: `mailtree serve` takes its place", holder, r.Version)
-	} else {
-		d.ok("server: process %s runs (%s)", holder, r.Version)
+	switch {
+	case r.Background && r.URL == "":
+		d.ok("server: process %s runs (%s) in the background, without HTTP: `mailtree open` opens its page", holder, r.Version)
+	case r.Background:
+		d.ok("server: process %s runs (%s) in the background, with its page at %s", holder, r.Version, r.URL)
+	default:
+		d.ok("server: process %s runs (%s) at %s", holder, r.Version, r.URL)
+	}
+	if r.Open != "" {
+		d.note("server: %s", r.Open)
 	}
 	for _, project := range r.Detail {
 		for _, u := range project.Unwoken {

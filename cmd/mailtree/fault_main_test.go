@@ -109,16 +109,16 @@ func faultServe() error {
 	if f.app, err = openApp(ctx, cfg, cfg.logger(std), nil); err != nil {
 		return err
 	}
-	ln, err := listen(ctx, cfg)
-	if err != nil {
+	w := &web{cfg: cfg}
+	if err := w.openPort(ctx); err != nil {
 		return err
 	}
 	m := mcpserver.New(mcpserver.Config{Store: f.app.store, Version: version(),
-		Health: func(ctx context.Context) any { return (&health{app: f.app, began: time.Now()}).report(ctx) }, Log: f.app.log})
+		Health: func(ctx context.Context) any { return (&health{app: f.app, web: w, began: time.Now()}).report(ctx) }, Log: f.app.log})
 	srv := m.HTTPServer("")
 	srv.Handler = f.routes(srv.Handler)
-	go srv.Serve(ln)
-	welcome(ctx, &program{std: std, cfg: cfg}, f.app, serverURL(cfg, ln.Addr().(*net.TCPAddr).Port))
+	w.use(func(l net.Listener) { go srv.Serve(l) }, nil)
+	welcome(ctx, &program{std: std, cfg: cfg}, f.app, w)
 	watched := make(chan error, 1)
 	go func() { watched <- f.app.watch(ctx) }()
 	err = f.app.store.Run(ctx) // until it is killed or interrupted

@@ -12,6 +12,7 @@ import (
 // health answers GET /health.
 type health struct {
 	app   *app
+	web   *web
 	began time.Time
 }
 
@@ -19,7 +20,9 @@ type healthReport struct {
 	Status     string          `json:"status"` // ok, or degraded if a person must act
 	Version    string          `json:"version"`
 	Store      string          `json:"store"`
-	Background bool            `json:"background,omitempty"` // no HTTP: it serves bridges only
+	Background bool            `json:"background,omitempty"` // it listens over TCP only if URL is set
+	URL        string          `json:"url,omitempty"`        // of the server over TCP
+	Open       string          `json:"open,omitempty"`       // a sentence if every user of this machine may use URL
 	Sends      bool            `json:"sends,omitempty"`      // mail to other domains
 	Uptime     float64         `json:"uptime_seconds"`
 	Projects   int             `json:"projects"`
@@ -117,9 +120,13 @@ func (h *health) report(ctx context.Context) *healthReport {
 		Version:    version(),
 		Store:      h.app.store.Root(),
 		Background: h.app.cfg.background,
+		URL:        h.web.address(),
 		Sends:      len(h.app.cfg.Gateway.Allow) > 0,
 		Uptime:     time.Since(h.began).Truncate(time.Second).Seconds(),
 		Detail:     []projectHealth{},
+	}
+	if r.URL != "" {
+		r.Open = h.web.open
 	}
 	stats, err := h.app.store.Stats(ctx)
 	if err != nil {

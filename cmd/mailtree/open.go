@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,8 +20,8 @@ func openCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "open",
 		Short: "Open the page in your browser",
-		Long: "Open the page of the running server in your browser, as you: it shows what waits for you in the project, and\n" +
-			"there you can write. The link that it opens works once, within ten minutes.",
+		Long: "Open the page in your browser, as you: it shows what waits for you in the project, and there you can write.\n" +
+			"If no server is running, the command starts one in the background. The link works once, within ten minutes.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			link, err := p.pageLink(c.Context(), project)
@@ -59,13 +58,13 @@ func (p *program) pageLink(ctx context.Context, project string) (made mcpserver.
 	if err != nil {
 		return made, err
 	}
-	err = askServer(ctx, p.cfg, cli.Of(key, "link"), ask, &made)
-	if refused := (&cli.Refusal{}); project == "" && errors.As(err, &refused) && refused.NotFound() {
-		err = askServer(ctx, p.cfg, "link", ask, &made)
-	}
-	if errors.Is(err, errNoServer) {
-		return made, cmp.Or(p.begin(), errors.New("no server runs: start one with `mailtree serve`"))
-	}
+	err = p.withServer(ctx, func(ctx context.Context, c *cli.Client) error {
+		err := c.Ask(ctx, cli.Of(key, "link"), ask, &made)
+		if refused := (&cli.Refusal{}); project == "" && errors.As(err, &refused) && refused.NotFound() {
+			return c.Ask(ctx, "link", ask, &made)
+		}
+		return err
+	})
 	return made, err
 }
 

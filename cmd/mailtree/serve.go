@@ -17,9 +17,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mailtree/cli"
+	"mailtree/maildir"
 	"mailtree/maildir/storedir"
 	mcpserver "mailtree/mcp"
 	"mailtree/mcp/socket"
+	"mailtree/mcp/tool"
 )
 
 // grace is how long requests in flight may take to finish at the end.
@@ -43,7 +46,7 @@ func serveCommand(p *program) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&p.background, "background", false,
-		"no HTTP, log to server.log in the store, end when nobody has been connected for a while")
+		"no HTTP until `mailtree open` asks for the page, log to server.log in the store, end when nobody has been connected for a while")
 	_ = c.Flags().MarkHidden("background")
 	return c
 }
@@ -55,16 +58,12 @@ func serve(ctx context.Context, p *program) error {
 	if p.background {
 		signal.Ignore(syscall.SIGPIPE) // the program that started this one may exit before the log is open
 	}
-	var listeners []net.Listener
-	if !p.background {
-		l, err := listen(ctx, p.cfg)
-		if err != nil {
-			return err
-		}
-		defer l.Close()
-		listeners = append(listeners, l)
+	w, err := newWeb(p.cfg, log)
+	if err != nil {
+		return err
 	}
-	a, err := takeStore(ctx, p, log)
+	defer w.close()
+	a, err := openServed(ctx, p, w)
 	if err != nil {
 		return err
 	}
@@ -72,23 +71,59 @@ func serve(ctx context.Context, p *program) error {
 	if f := terminal(p.std); f != nil && !p.background {
 		a.shown = &activity{out: f, now: time.Now}
 	}
-	return a.run(ctx, p, listeners)
+	return a.run(ctx, p, w)
 }
 
-// run serves the open store on its sockets and on the given listeners: one TCP listener, or none for a
-// server in the background. It starts every goroutine of the program except those of libraries, and
+// openServed opens the port of a server in the foreground, and the store. A server of this store may have
+// the port: one in the background makes room for both, and one in the foreground is reported in the error.
+func openServed(ctx context.Context, p *program, w *web) (*app, error) {
+	if p.background {
+		return takeStore(ctx, p, w.log)
+	}
+	taken := w.openPort(ctx)
+	if taken != nil && !serves(ctx, p.cfg) {
+		return nil, taken
+	}
+	a, err := takeStore(ctx, p, w.log)
+	if errors.Is(err, maildir.ErrConflict) {
+		return nil, cmp.Or(p.served(ctx), err)
+	}
+	if err == nil && taken != nil {
+		if err = w.openPort(ctx); err != nil {
+			a.close()
+		}
+	}
+	return a, err
+}
+
+// served returns an error that reports the server of this store, or nil if none answers.
+func (p *program) served(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	var r healthReport
+	if err := cli.NewClient(p.cfg.dialServer, tool.Caller{}).Get(ctx, "/health", &r); err != nil {
+		return nil
+	}
+	at := ""
+	if r.URL != "" {
+		at = ", at " + r.URL
+	}
+	return fmt.Errorf("a server of the store %s is already running: process %s%s. Use it, or stop it with `mailtree stop`",
+		p.cfg.Store, storedir.Holder(p.cfg.Store), at)
+}
+
+// run serves the open store on its sockets and on its TCP port. It starts every goroutine of the program except those of libraries, and
 // returns when all have ended.
-func (a *app) run(ctx context.Context, p *program, listeners []net.Listener) error {
+func (a *app) run(ctx context.Context, p *program, w *web) error {
 	ctx, end := context.WithCancelCause(ctx)
 	yield := func() { end(nil) }
 	defer yield()
 	waker := newWaker(p, a)
-	cfg := a.serverConfig(p, waker, listeners, yield)
-	m := mcpserver.New(cfg)
+	m := mcpserver.New(a.serverConfig(p, waker, w, yield))
 	a.metrics.usage = m.Usage
-	servers := []*http.Server{m.HTTPServer("")}[:len(listeners)]
-	for _, l := range a.sockets {
-		listeners, servers = append(listeners, l), append(servers, m.SocketServer())
+	servers := []*http.Server{m.HTTPServer("")}
+	for range a.sockets {
+		servers = append(servers, m.SocketServer())
 	}
 
 	// Parts end in this order: callers that wait for mail, hooks, requests in flight, mail that is being
@@ -114,12 +149,18 @@ func (a *app) run(ctx context.Context, p *program, listeners []net.Listener) err
 	callers.Go(func() { a.stopIdle(ctx, yield) })
 	callers.Go(func() { a.guardFiles(ctx, end) })
 	served := make(chan error, len(servers)+1) // and of the gateway
-	for i, srv := range servers {
-		serving.Go(func() { served <- srv.Serve(listeners[i]) })
+	serve := func(srv *http.Server, l net.Listener) { serving.Go(func() { served <- srv.Serve(l) }) }
+	for i, l := range a.sockets {
+		serve(servers[i+1], l)
 	}
+	var users *socket.Listener
+	if len(a.sockets) > 0 {
+		users = a.sockets[0]
+	}
+	w.use(func(l net.Listener) { serve(servers[0], l) }, users)
 	err := a.takeMail(calling, &callers, served)
 	if err == nil {
-		err = a.announce(ctx, p, cfg.URL)
+		err = a.announce(ctx, p, w)
 	}
 	if err != nil {
 		yield()
@@ -153,9 +194,9 @@ func (a *app) run(ctx context.Context, p *program, listeners []net.Listener) err
 
 // announce reports that the server runs: to the person who started it or, for a server in the background,
 // in the log, to which it redirects its output first.
-func (a *app) announce(ctx context.Context, p *program, url string) error {
+func (a *app) announce(ctx context.Context, p *program, w *web) error {
 	if !p.background {
-		welcome(ctx, p, a, url)
+		welcome(ctx, p, a, w)
 		return nil
 	}
 	err := detach(p.cfg.Store)
@@ -182,8 +223,8 @@ func (a *app) reason(cause, err error) error {
 }
 
 // serverConfig returns the configuration of the MCP server.
-func (a *app) serverConfig(p *program, waker *waker, listeners []net.Listener, stop func()) mcpserver.Config {
-	health := &health{app: a, began: time.Now()}
+func (a *app) serverConfig(p *program, waker *waker, w *web, stop func()) mcpserver.Config {
+	health := &health{app: a, web: w, began: time.Now()}
 	a.metrics.health = health
 	cfg := mcpserver.Config{
 		Store:        a.store,
@@ -191,6 +232,9 @@ func (a *app) serverConfig(p *program, waker *waker, listeners []net.Listener, s
 		Host:         a.cfg.Host,
 		Token:        a.store.Token(),
 		RequireToken: a.cfg.RequireToken,
+		UserOnly:     a.cfg.UserOnly,
+		Page:         newPage(p, a, waker),
+		URL:          w.url,
 		Health:       func(ctx context.Context) any { return health.report(ctx) },
 		Metrics:      a.metrics.handler(),
 		Called:       a.metrics.called,
@@ -201,10 +245,6 @@ func (a *app) serverConfig(p *program, waker *waker, listeners []net.Listener, s
 		Explain:      words.Explain,
 		Log:          a.log,
 		MaxAnswer:    a.cfg.MaxAnswer,
-	}
-	if len(listeners) > 0 {
-		cfg.URL = serverURL(p.cfg, listeners[0].Addr().(*net.TCPAddr).Port)
-		cfg.Page = newPage(p, a, waker)
 	}
 	if p.background {
 		cfg.Yield = stop

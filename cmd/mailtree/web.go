@@ -4,17 +4,159 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strconv"
+	"sync"
+	"syscall"
+
+	"mailtree/mcp/peeruid"
+	"mailtree/mcp/socket"
 )
 
-// listen opens the TCP port. Errors say what to do.
-func listen(ctx context.Context, cfg *config) (net.Listener, error) {
-	addr := net.JoinHostPort(cfg.Host, strconv.Itoa(cfg.Port))
+// web is the TCP port of a server, for MCP over HTTP and the page. A server in the foreground listens from
+// its start. A server in the background listens once `mailtree open` asks for the page.
+type web struct {
+	cfg  *config
+	log  *slog.Logger
+	open string // a sentence if every user of this machine may use the port, else ""
+
+	mu    sync.Mutex
+	ln    net.Listener       // nil: the server does not listen
+	serve func(net.Listener) // serves a listener in the background; set by use
+	users *socket.Listener   // counts the connections of a server in the background; set by use
+}
+
+// newWeb returns the web of a server that does not listen yet. It returns an error if AUTH=user is set but
+// this system does not know the user of a connection.
+func newWeb(cfg *config, log *slog.Logger) (*web, error) {
+	open, err := cfg.checkUsers()
+	return &web{cfg: cfg, log: log, open: open}, err
+}
+
+// checkUsers turns AUTH=user off if this system does not know the user of a connection. If AUTH is set to
+// user, it returns an error instead. open is a sentence if every user of this machine may use the port.
+func (c *config) checkUsers() (open string, err error) {
+	if c.RequireToken {
+		return "", nil
+	}
+	if !c.UserOnly {
+		return "AUTH=open: every user of this machine can read and write all mail over HTTP", nil
+	}
+	why := peeruid.Check()
+	if why == nil {
+		return "", nil
+	}
+	if c.source("AUTH") != "default" {
+		return "", fmt.Errorf("AUTH=user cannot be used: %w. Set AUTH=token, or AUTH=open for every user of this machine", why)
+	}
+	c.UserOnly = false
+	return fmt.Sprintf("every user of this machine can read and write all mail over HTTP, because %v; AUTH=token asks for the token", why), nil
+}
+
+// openPort opens the TCP port. Errors say what to do, and wrap EADDRINUSE if another program has the port.
+func (w *web) openPort(ctx context.Context) (err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ln, err = listenAt(ctx, w.cfg, w.cfg.Port)
+	return err
+}
+
+// listenAt listens on a port of HOST.
+func listenAt(ctx context.Context, cfg *config, port int) (net.Listener, error) {
+	addr := net.JoinHostPort(cfg.Host, strconv.Itoa(port))
 	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %s: %w. Is another server there? Choose another with PORT or --port, or "+
 			"--port 0 for any free one", addr, errors.Unwrap(err))
 	}
 	return ln, nil
+}
+
+// use tells web how to serve a listener, and serves the one that is open already. users counts the
+// connections of a server in the background, which ends when no client is connected.
+func (w *web) use(serve func(net.Listener), users *socket.Listener) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.serve, w.users = serve, users
+	if w.ln != nil {
+		serve(w.ln)
+	}
+}
+
+// url returns the URL of the server over TCP. A server in the background begins to listen, on a free port
+// if another program has PORT.
+func (w *web) url(ctx context.Context) (string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ln == nil {
+		ctx = context.WithoutCancel(ctx) // the listener outlives the request
+		ln, err := listenAt(ctx, w.cfg, w.cfg.Port)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			ln, err = listenAt(ctx, w.cfg, 0)
+		}
+		if err != nil {
+			return "", err
+		}
+		w.ln = ln
+		w.serve(&countedListener{ln, w.users})
+		w.log.Info("the server listens for the page", "url", w.at())
+	}
+	return w.at(), nil
+}
+
+// address returns the URL of the server over TCP, or "" if it does not listen.
+func (w *web) address() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.at()
+}
+
+// at is address for a caller that holds mu.
+func (w *web) at() string {
+	if w.ln == nil {
+		return ""
+	}
+	return serverURL(w.cfg, w.ln.Addr().(*net.TCPAddr).Port)
+}
+
+// close closes the port.
+func (w *web) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ln != nil {
+		w.ln.Close()
+	}
+}
+
+// countedListener counts each of its connections as a client of the socket, so that a server in the
+// background does not end while a page is open.
+type countedListener struct {
+	net.Listener
+	users *socket.Listener
+}
+
+// Accept returns the next connection. It closes those that come after the server has decided to end.
+func (l *countedListener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if leave, ok := l.users.Enter(); ok {
+			return &countedConn{Conn: c, leave: sync.OnceFunc(leave)}, nil
+		}
+		c.Close()
+	}
+}
+
+type countedConn struct {
+	net.Conn
+	leave func()
+}
+
+// Close closes the connection.
+func (c *countedConn) Close() error {
+	c.leave()
+	return c.Conn.Close()
 }

@@ -18,12 +18,12 @@ import (
 var welcomeText string
 
 // welcome prints where the server listens, where the store is and how a client connects.
-func welcome(ctx context.Context, p *program, a *app, url string) {
+func welcome(ctx context.Context, p *program, a *app, w *web) {
 	stats := a.summary(ctx)
 	t := template.Must(template.New("welcome").Parse(welcomeText))
 	var b strings.Builder
 	t.Execute(&b, map[string]any{
-		"Version": version(), "URL": url, "Store": p.cfg.Store,
+		"Version": version(), "URL": w.address(), "Open": w.open, "Store": p.cfg.Store,
 		"Stats": stats, "Socket": p.cfg.Socket, "Token": p.cfg.RequireToken, "TokenFile": filepath.Join(p.cfg.Store, "token"),
 	})
 	fmt.Fprint(p.std.out, b.String())

@@ -263,6 +263,15 @@ func (l *Listener) leavePeer(uid int) {
 	l.since = time.Now()
 }
 
+// Enter counts a client that is not connected to the socket, such as a browser, so that AwaitIdle waits for
+// it too. The caller calls leave, once, when the client goes. ok is false if AwaitIdle has returned nil.
+func (l *Listener) Enter() (leave func(), ok bool) {
+	if !l.enterPeer(l.self) {
+		return nil, false
+	}
+	return func() { l.leavePeer(l.self) }, true
+}
+
 // Close closes the connection.
 func (c *Conn) Close() error {
 	c.gone.Do(func() { c.from.leavePeer(c.UID) })

@@ -1,0 +1,68 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+
+	"mailtree/mcp/peeruid"
+	"mailtree/mcp/protocol"
+)
+
+// userKey is the context key of a TCP connection's user.
+type userKey struct{}
+
+// tcpUser is the user at the other end of a TCP connection, or the reason why the user is unknown.
+type tcpUser struct {
+	uid int
+	err error
+}
+
+// findUser looks up the user of a new TCP connection for checkUser. http.Server calls it once for each
+// connection, before the first request.
+func findUser(ctx context.Context, c net.Conn) context.Context {
+	uid, err := peeruid.Of(c)
+	return context.WithValue(ctx, userKey{}, tcpUser{uid, err})
+}
+
+// checkUser refuses requests from other users of this machine (Config.UserOnly). The server's own user
+// and root pass, and so does anyone with the right token.
+func (s *Server) checkUser(next http.Handler) http.Handler {
+	if !s.cfg.UserOnly {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if given := r.Header.Values("Authorization"); len(given) == 1 && s.cfg.Token != "" && s.rightToken(given[0]) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		u, ok := r.Context().Value(userKey{}).(tcpUser)
+		if !ok {
+			u.err = errors.New("its connection was not looked up")
+		}
+		if u.err == nil && (u.uid == 0 || u.uid == os.Geteuid()) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		s.log.Debug("a request of another user was refused", "uid", u.uid, "error", u.err)
+		if strings.Contains(r.Header.Get("Accept"), "text/html") {
+			http.Error(w, "403: "+u.refusal(), http.StatusForbidden)
+			return
+		}
+		writeError(w, http.StatusForbidden, nil, protocol.CodeDenied, u.refusal())
+	})
+}
+
+// refusal says why the user may not use the server, and both ways out.
+func (u tcpUser) refusal() string {
+	who := fmt.Sprintf("you are user %d", u.uid)
+	if u.err != nil {
+		who = "it cannot tell which user you are"
+	}
+	return fmt.Sprintf("this server is for user %d, but %s. Send the header Authorization: Bearer TOKEN; user %[1]d gets the token "+
+		"from `mailtree token`. Or start the server with AUTH=open, which opens all mail to every user of this machine", os.Geteuid(), who)
+}
