@@ -57,12 +57,17 @@ func TestBounds(t *testing.T) {
 	const mixed = begin + "Content-Type: multipart/mixed; boundary=b\r\n\r\n"
 	html := func(s string) string { return begin + "Content-Type: text/html\r\n\r\n" + s }
 	for name, c := range map[string]struct{ raw, problem string }{
-		"deep parts":      {deep, "parts lie in each other more than 16 deep"},
+		"deep parts":      {deep, "parts are nested more than 16 deep"},
 		"many parts":      {mixed + strings.Repeat("--b\r\n\r\nx\r\n", 100_000), "more than 200 parts"},
 		"long part":       {mixed + "--b\r\nX: " + strings.Repeat("x", MaxHeader) + "\r\n\r\nx\r\n--b--", "the header of a part has more than"},
 		"long text":       {begin + "\r\n" + strings.Repeat("a line\r\n", 1<<20), "the text is longer than 1024 KiB"},
 		"many recipients": {begin + "To: " + strings.Repeat("a@b.example, ", 2) + manyAddresses(1000) + "\r\n\r\n", "more than 500 addresses"},
 		"broken list":     {begin + "To: ,," + strings.Repeat("a@@b, ", 40_000) + "\r\n\r\n", `"a@@b" is not an address`},
+		"words":           {begin + "To: " + strings.Repeat("x, ", 80_000) + "[a] <a@b.example>\r\n\r\n", ""},
+		"brackets":        {begin + "To: [a] " + strings.Repeat("<a@b>", 50_000) + "\r\n\r\n", ""},
+		"nested tables":   {html(strings.Repeat("<table><tr><td>a", 100) + strings.Repeat("<td>b", 2_000)), ""},
+		"lists in cells":  {html("<table><tr><td>a<td>" + strings.Repeat("<ul><li>", 19) + strings.Repeat("<li>a<br>", 20_000)), ""},
+		"uuencode":        {begin + "Content-Transfer-Encoding: x-uuencode\r\n\r\nbegin 644 a\r\n" + strings.Repeat("M\r\n", 1<<20), ""},
 		"comments":        {begin + "To: " + strings.Repeat("(", 200_000) + "\r\n\r\n", "is not an address"},
 		"encoded words":   {begin + "Subject: " + strings.Repeat("=?utf-8?q?=?= ", 18_000) + "\r\n\r\n", ""},
 		"long html":       {html(strings.Repeat("<p>a</p>", 1<<20)), "the HTML is longer than 256 KiB"},

@@ -4,13 +4,8 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/hex"
-	"errors"
-	"io"
+	"regexp"
 	"strings"
-	"unicode/utf8"
-
-	"github.com/emersion/go-message/charset"
-	"golang.org/x/text/encoding/charmap"
 
 	"mailtree/maildir/format"
 )
@@ -26,13 +21,21 @@ func (m *Message) decode(header []Field, body []byte) (data []byte) {
 	case "quoted-printable":
 		data, whole = quotedPrintable(body)
 	case "base64":
+		if !looksLikeBase64(body) {
+			m.problem("a part is marked as base64 but is not base64: the part is unchanged")
+			return bytes.Clone(body)
+		}
 		data, whole = fromBase64(body)
+	case "x-uuencode", "uuencode", "x-uue", "uue":
+		if data, whole = fromUU(body); len(data) == 0 {
+			data = bytes.Clone(body)
+		}
 	default:
-		m.problem("the transfer encoding %s is unknown: the part is kept as it came", format.Quote(encoding))
+		m.problem("the transfer encoding %s is unknown: the part is unchanged", format.Quote(encoding))
 		return bytes.Clone(body)
 	}
 	if !whole {
-		m.problem("a part is not what %s allows", encoding)
+		m.problem("a part is not valid %s", encoding)
 	}
 	return data
 }
@@ -64,85 +67,126 @@ func quotedPrintable(body []byte) (data []byte, whole bool) {
 	return data, whole
 }
 
-// fromBase64 decodes up to the padding, and skips characters outside the alphabet. whole reports that the
-// text was valid.
+// fromBase64 decodes base64, also several padded texts one after the other, and skips characters outside the
+// alphabet. whole reports that the text was valid.
 func fromBase64(body []byte) (data []byte, whole bool) {
-	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-	body, _, padded := bytes.Cut(body, []byte("="))
 	whole = true
-	letters := bytes.Map(func(r rune) rune {
-		if strings.ContainsRune(alphabet, r) {
-			return r
+	var letters []byte
+	flush := func() {
+		if len(letters)%4 == 1 { // the letter that is left over is not a byte
+			letters, whole = letters[:len(letters)-1], false
 		}
-		whole = whole && strings.ContainsRune(" \t\r\n", r)
-		return -1
-	}, body)
-	whole = whole && (padded || len(letters)%4 == 0)
-	if len(letters)%4 == 1 { // the letters that are left over are not a byte
-		letters, whole = letters[:len(letters)-1], false
+		var err error
+		data, err = base64.RawStdEncoding.AppendDecode(data, letters)
+		whole = whole && err == nil
+		letters = letters[:0]
 	}
-	data, err := base64.RawStdEncoding.AppendDecode(nil, letters)
-	return data, whole && err == nil
+	padded := false
+	for _, c := range body {
+		switch {
+		case inBase64(c):
+			letters = append(letters, c)
+			padded = false
+		case c == '=':
+			flush()
+			padded = true
+		default:
+			whole = whole && isBlank(c)
+		}
+	}
+	whole = whole && (padded || len(letters)%4 == 0)
+	flush()
+	return data, whole
+}
+
+func inBase64(c byte) bool {
+	return c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '+' || c == '/'
+}
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
+
+// looksLikeBase64 reports whether a text may be base64, with some characters wrong: at most one in ten is
+// outside the alphabet, and lines have no blanks inside.
+func looksLikeBase64(body []byte) bool {
+	letters, others := 0, 0
+	for line := range bytes.Lines(body) {
+		for _, c := range bytes.TrimSpace(line) {
+			if inBase64(c) || c == '=' {
+				letters++
+			} else {
+				others++
+			}
+		}
+	}
+	return others*10 <= letters
+}
+
+// fromUU decodes uuencoded text: the lines between "begin MODE NAME" and "end". whole reports that both are
+// there and that each line has its length.
+func fromUU(body []byte) (data []byte, whole bool) {
+	begun := false
+	for line := range bytes.Lines(body) {
+		line = bytes.TrimRight(line, "\r\n")
+		switch {
+		case !begun:
+			begun = bytes.HasPrefix(line, []byte("begin "))
+		case string(line) == "end":
+			return data, whole
+		case len(line) > 0:
+			text, ok := uuLine(line)
+			data, whole = append(data, text...), ok && (whole || len(data) == 0)
+		}
+	}
+	return data, false
+}
+
+// uuLine decodes a line: a character for its length in bytes, then four characters for each three bytes. whole
+// reports that the line has its length.
+func uuLine(line []byte) (data []byte, whole bool) {
+	size, text := int(line[0]-' ')&63, line[1:]
+	for ; len(text) > 0 && len(data) < size; text = text[min(4, len(text)):] {
+		four := [4]byte{' ', ' ', ' ', ' '}
+		copy(four[:], text)
+		var bits uint32
+		for _, c := range four {
+			bits = bits<<6 | uint32(c-' ')&63
+		}
+		data = append(data, byte(bits>>16), byte(bits>>8), byte(bits))
+	}
+	return data[:min(size, len(data))], len(data) >= size
 }
 
 // decodeText returns the text of a part: decoded, in UTF-8, with LF as line end.
 func (m *Message) decodeText(header []Field, body []byte, params map[string]string) string {
-	text := m.toUTF8(params["charset"], m.decode(header, body))
+	return plainLines(m.toUTF8(params["charset"], m.decode(header, body)))
+}
+
+// decodeHTML returns the HTML of a part as decodeText does. If the part does not state its charset, the HTML
+// does. The HTML returned says that it is in UTF-8.
+func (m *Message) decodeHTML(header []Field, body []byte, params map[string]string) string {
+	data := m.decode(header, body)
+	name := params["charset"]
+	if found := metaCharset.FindSubmatch(data[:min(len(data), maxMeta)]); name == "" && found != nil {
+		name = string(found[2])
+	}
+	return plainLines(inUTF8(m.toUTF8(name, data)))
+}
+
+// maxMeta is how many bytes of HTML are searched for its charset; browsers search 1,024.
+const maxMeta = 4096
+
+// metaCharset matches the charset in a meta element.
+var metaCharset = regexp.MustCompile(`(?i)(<meta\b[^>]*\bcharset\s*=\s*["']?)([^"'\s/>;]+)`)
+
+// inUTF8 makes the meta elements at the beginning of HTML state UTF-8.
+func inUTF8(text string) string {
+	head := format.Cut(text, maxMeta)
+	return metaCharset.ReplaceAllString(head, "${1}utf-8") + text[len(head):]
+}
+
+func plainLines(text string) string {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	text = strings.ReplaceAll(text, "\r", "\n")
 	text = strings.ReplaceAll(text, "\x00", "\ufffd")
 	return strings.TrimRight(text, " \t\n")
-}
-
-// toUTF8 converts text from a charset. If the charset is unknown or the text is invalid in it, toUTF8 takes
-// the text as UTF-8 if that is possible, and otherwise as Windows-1252.
-func (m *Message) toUTF8(name string, data []byte) string {
-	name = strings.ToLower(strings.TrimSpace(name))
-	ascii, unicode := name == "" || name == "us-ascii" || name == "ascii", name == "utf-8" || name == "utf8"
-	switch {
-	case (ascii || unicode) && utf8.Valid(data):
-		return string(data)
-	case ascii, name == "iso-8859-1", name == "latin1": // programs write these names and mean Windows-1252
-		return latin(string(data))
-	case unicode:
-		m.problem("a part is not in UTF-8, as it says")
-		return latinWhereNotUTF8(data)
-	}
-	text, err := fromCharset(name, data)
-	if err != nil {
-		m.problem("the charset %s is unknown: the text may be wrong", format.Quote(name))
-		return latinWhereNotUTF8(data)
-	}
-	return text
-}
-
-func latinWhereNotUTF8(data []byte) string {
-	if utf8.Valid(data) {
-		return string(data)
-	}
-	if strings.Count(strings.ToValidUTF8(string(data), "\ufffd"), "\ufffd")*20 < len(data) { // a few invalid bytes
-		return strings.ToValidUTF8(string(data), "\ufffd")
-	}
-	return latin(string(data))
-}
-
-// latin converts text from Windows-1252, which has a character for nearly every byte.
-func latin(s string) string {
-	text, err := charmap.Windows1252.NewDecoder().String(s)
-	if err != nil {
-		return strings.ToValidUTF8(s, "\ufffd")
-	}
-	return text
-}
-
-func fromCharset(name string, data []byte) (string, error) {
-	if name == "" { // the library takes "" for a charset
-		return "", errors.New("no charset")
-	}
-	r, err := charset.Reader(name, bytes.NewReader(data))
-	if err != nil {
-		return "", err
-	}
-	text, err := io.ReadAll(r)
-	return strings.ToValidUTF8(string(text), "\ufffd"), err
 }

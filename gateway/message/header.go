@@ -2,18 +2,15 @@ package message
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
-	"errors"
-	"mime"
 	"net/mail"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/emersion/go-message/charset"
-	"golang.org/x/net/idna"
 
 	"mailtree/maildir/format"
 )
@@ -69,7 +66,7 @@ func (m *Message) fields(head []byte) (all []Field) {
 		if continues = ok && name != "" && !strings.ContainsFunc(name, notInFieldName); continues {
 			all = append(all, Field{name, strings.TrimLeft(value, " \t")})
 		} else if !strings.HasPrefix(text, "From ") && !strings.HasPrefix(text, ">From ") { // a line of an mbox file
-			m.problem("a line of the header is no field: %s", format.Quote(text))
+			m.problem("a header line is not a field: %s", format.Quote(text))
 		}
 	}
 	return all
@@ -99,7 +96,7 @@ func (m *Message) readHeader() {
 	for _, name := range single {
 		if n := len(m.all(name)); n > 1 {
 			m.Repeated = append(m.Repeated, name)
-			m.problem("the field %s stands %d times", name, n)
+			m.problem("the field %s occurs %d times", name, n)
 		}
 	}
 	get := func(name string) string { return value(m.Header, name) }
@@ -113,13 +110,36 @@ func (m *Message) readHeader() {
 	m.Precedence = keyword(get("Precedence"))
 	m.ListID = last(m.ids("List-ID", 1))
 	if date := get("Date"); date != "" {
-		t, err := mail.ParseDate(date)
-		if err != nil || t.UTC().Year() < 1 || t.UTC().Year() > 9999 {
-			m.problem("the date %s cannot be read", format.Quote(date))
-		} else {
-			m.Date = t.UTC()
-		}
+		m.Date = m.date(date)
 	}
+}
+
+// zones are the names of time zones that a date may contain. Spec: RFC 5322 4.3.
+var zones = map[string]string{
+	"UT": "+0000", "UTC": "+0000", "GMT": "+0000", "Z": "+0000",
+	"EST": "-0500", "EDT": "-0400", "CST": "-0600", "CDT": "-0500",
+	"MST": "-0700", "MDT": "-0600", "PST": "-0800", "PDT": "-0700",
+}
+
+// date parses a date. It returns the zero time for a date that it cannot read. A zone with an unknown name
+// counts as UTC. Both are problems. Spec: RFC 5322 3.3, 4.3.
+func (m *Message) date(field string) time.Time {
+	text, _ := Bare(field)
+	text = strings.TrimSpace(text)
+	zone := ""
+	if at := strings.LastIndexByte(text, ' '); at >= 0 && !strings.ContainsAny(text[at:], "0123456789:") {
+		text, zone = text[:at+1], strings.ToUpper(text[at+1:])
+		text += cmp.Or(zones[zone], "+0000")
+	}
+	t, err := mail.ParseDate(text)
+	if err != nil || t.UTC().Year() < 1 || t.UTC().Year() > 9999 {
+		m.problem("the date %s cannot be read", format.Quote(field))
+		return time.Time{}
+	}
+	if zone != "" && zones[zone] == "" {
+		m.problem("the time zone %s of the date is unknown: the date is read as UTC", format.Quote(zone))
+	}
+	return t.UTC()
 }
 
 // keyword returns the first word of a field that programs read.
@@ -134,110 +154,6 @@ func last(l []string) string {
 		return ""
 	}
 	return l[len(l)-1]
-}
-
-// sender returns the address in From. It returns "" unless the message has exactly one From field, with
-// exactly one address, outside a group.
-func (m *Message) sender() string {
-	values := m.all("From")
-	if len(values) != 1 {
-		if len(values) == 0 {
-			m.problem("there is no From field")
-		}
-		return ""
-	}
-	bare, ok := Bare(values[0])
-	if !ok || strings.ContainsAny(bare, ":;") {
-		m.problem("From %s is a group, or has a quotation mark or parenthesis too many", format.Quote(values[0]))
-		return ""
-	}
-	list, err := m.parseList(values[0])
-	if err != nil || len(list) != 1 {
-		m.problem("From %s is not one address", format.Quote(values[0]))
-		return ""
-	}
-	address, err := ascii(list[0].Address)
-	if err != nil {
-		m.problem("From: %s", err)
-		return ""
-	}
-	if lookAlike(list[0].Name, address) {
-		m.problem("the sender is %s; the name beside it reads otherwise: %s", address, format.Quote(list[0].Name))
-	}
-	return address
-}
-
-// lookAlike reports whether a display name looks like an address other than its own, or contains characters
-// that disguise the name.
-func lookAlike(name, address string) bool {
-	if strings.ContainsFunc(name, format.Misleading) {
-		return true
-	}
-	at := strings.ContainsFunc(name, func(r rune) bool { return r == '@' || r == '\uff20' || r == '\ufe6b' })
-	return at && !strings.EqualFold(strings.Trim(name, "<>'\" "), address)
-}
-
-func (m *Message) parseList(value string) ([]*mail.Address, error) {
-	parser := mail.AddressParser{WordDecoder: words}
-	return parser.ParseList(m.utf8(value))
-}
-
-// addresses returns the addresses in the first field with that name. It skips invalid addresses and reports
-// them as problems.
-func (m *Message) addresses(name string) (all []string) {
-	field := value(m.Header, name)
-	if strings.TrimSpace(field) == "" {
-		return nil
-	}
-	list, err := m.parseList(field)
-	if err != nil {
-		list = m.singly(name, field)
-	}
-	for _, a := range list {
-		address, err := ascii(a.Address)
-		switch {
-		case err != nil:
-			m.problem("%s: %s", name, err)
-		case len(all) == maxAddresses:
-			m.problem("%s holds more than %d addresses: the rest is left out", name, maxAddresses)
-			return all
-		case !slices.Contains(all, address):
-			all = append(all, address)
-		}
-	}
-	return all
-}
-
-// singly parses the addresses one by one if the list as a whole is invalid.
-func (m *Message) singly(name, field string) (list []*mail.Address) {
-	for _, one := range strings.Split(field, ",") {
-		if one = strings.TrimSpace(one); one == "" || strings.HasSuffix(one, ":;") || strings.HasSuffix(one, ": ;") {
-			continue // an empty group: undisclosed recipients
-		}
-		if len(list) > maxAddresses {
-			return list
-		}
-		if a, err := m.parseList(one); err == nil {
-			list = append(list, a...)
-		} else {
-			m.problem("%s: %s is not an address", name, format.Quote(one))
-		}
-	}
-	return list
-}
-
-// ascii returns an address in the form that the store uses: the domain in ASCII and lower case.
-func ascii(address string) (string, error) {
-	at := strings.LastIndexByte(address, '@')
-	if at < 0 {
-		return "", errors.New(format.Quote(address) + " is not an address: it has no @")
-	}
-	domain, err := idna.Lookup.ToASCII(address[at+1:])
-	if err != nil {
-		return "", errors.New(format.Quote(address) + " is not an address: its domain is none")
-	}
-	a, err := format.ParseAddress(address[:at] + "@" + domain)
-	return a.String(), err
 }
 
 // Bare returns a field without its comments and without the text of its quoted strings, so that a caller
@@ -288,7 +204,7 @@ func (m *Message) ids(name string, most int) (all []string) {
 		if id = strings.Join(strings.Fields(id), ""); validID(id) {
 			all = append(all, id)
 		} else if id != "" {
-			m.problem("%s: %s is no id", name, format.Quote(id))
+			m.problem("%s: %s is not a message id", name, format.Quote(id))
 		}
 	}
 	return all[max(0, len(all)-most):]
@@ -300,26 +216,12 @@ func validID(id string) bool {
 		!strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsPrint(r) || strings.ContainsRune(" <>", r) })
 }
 
-// words decodes encoded words. Spec: RFC 2047.
-var words = &mime.WordDecoder{CharsetReader: charset.Reader}
-
-// readable decodes a field that people read.
-func (m *Message) readable(value string) string {
-	value = m.utf8(value)
-	decoded, err := words.DecodeHeader(value)
-	if err != nil {
-		m.problem("the field %s cannot be decoded", format.Quote(value))
-		return value
-	}
-	return strings.ToValidUTF8(decoded, "\ufffd")
-}
-
 // utf8 decodes a field with characters beyond ASCII and without a declared charset.
 func (m *Message) utf8(value string) string {
 	if utf8.ValidString(value) {
 		return value
 	}
-	m.problem("a field of the header is not in UTF-8: %s", format.Quote(value))
+	m.problem("a header field is not in UTF-8: %s", format.Quote(value))
 	return latin(value)
 }
 

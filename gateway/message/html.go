@@ -7,6 +7,7 @@ import (
 	"github.com/JohannesKaufmann/html-to-markdown/v2/converter"
 	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/base"
 	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/commonmark"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/strikethrough"
 	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/table"
 	"golang.org/x/net/html"
 
@@ -29,13 +30,15 @@ func (m *Message) markdown(text string) string {
 	}
 	doc, err := html.Parse(strings.NewReader(text))
 	if err != nil || !withinLimits(doc) {
-		m.problem("the HTML is too deep or too wide to be turned into markdown: only its text is shown")
+		m.problem("the HTML is too deep or too wide to convert to markdown: only its text is shown")
 		return bareText(text)
 	}
-	convert := converter.NewConverter(converter.WithPlugins(base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(), table.NewTablePlugin()))
+	prepareTables(doc)
+	convert := converter.NewConverter(converter.WithPlugins(base.NewBasePlugin(), strikethrough.NewStrikethroughPlugin(),
+		commonmark.NewCommonmarkPlugin(commonmark.WithListEndComment(false)), table.NewTablePlugin()))
 	out, err := convert.ConvertNode(doc)
 	if err != nil {
-		m.problem("the HTML cannot be turned into markdown: only its text is shown")
+		m.problem("the HTML cannot be converted to markdown: only its text is shown")
 		return bareText(text)
 	}
 	return strings.ToValidUTF8(string(out), "\ufffd")

@@ -2,11 +2,14 @@
 // text, attachments.
 //
 //	Parse      parses a message; it lists what it cannot read in Problems, and goes on
-//	header.go  the header as a list of fields, and the values of single fields
-//	part.go    the tree of parts: texts and attachments
-//	decode.go  transfer encodings and charsets
-//	html.go    HTML as markdown
-//	bounce.go  delivery status reports
+//	header.go   the header as a list of fields, and the values of single fields
+//	address.go  senders and recipients
+//	words.go    encoded words
+//	part.go     the tree of parts: texts and attachments
+//	decode.go   transfer encodings
+//	charset.go  charsets and their names
+//	html.go     HTML as markdown; table.go: its tables
+//	bounce.go   delivery status reports
 //
 // A stranger wrote everything in a message. Nothing here trusts a field; package auth checks who vouches
 // for From. Parse reads no clock and no file. Its work is bounded: a message over MaxBytes, with a header
@@ -70,11 +73,13 @@ type Message struct {
 	HTML          string   // the HTML of the text, if the message has HTML
 	Attachments   []Attachment
 	Bounce        *Bounce  // the content of a delivery status report; nil in other messages
-	Repeated      []string // fields that may occur only once and occur repeatedly; the first one counts
+	Repeated      []string // fields that may occur only once and occur repeatedly; the first one counts, of To and Cc all
 	Problems      []string // faults, as sentences without their full stop
 	Hash          [32]byte // see hash
 
-	parts int // parts read so far
+	parts        int // parts read so far
+	texts        int // parts of them that are text to show
+	alternatives int // multipart/alternative around the current part
 }
 
 // Attachment is a file in a message.

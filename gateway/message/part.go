@@ -21,7 +21,7 @@ func (m *Message) part(header []Field, body []byte, depth int, byDefault string)
 	kind, params := m.contentType(header, byDefault)
 	if strings.HasPrefix(kind, "multipart/") {
 		if depth == maxDepth {
-			m.problem("parts lie in each other more than %d deep: the rest is in the raw message", maxDepth)
+			m.problem("parts are nested more than %d deep: the rest is in the raw message", maxDepth)
 			return nil
 		}
 		if parts := m.split(body, params["boundary"]); len(parts) > 0 {
@@ -32,14 +32,13 @@ func (m *Message) part(header []Field, body []byte, depth int, byDefault string)
 	}
 	name := m.fileName(header, params)
 	disposition := keyword(value(header, "Content-Disposition"))
-	if disposition != "attachment" && name == "" {
-		switch kind {
-		case "text/plain", "text/markdown":
-			m.Markdown = m.Markdown || kind == "text/markdown"
-			return []piece{{plain: m.decodeText(header, body, params)}}
-		case "text/html":
-			return []piece{{html: m.decodeText(header, body, params)}}
+	if disposition != "attachment" && isText(kind) && (name == "" || m.first(kind)) {
+		m.texts++
+		if kind == "text/html" {
+			return []piece{{html: m.decodeHTML(header, body, params)}}
 		}
+		m.Markdown = m.Markdown || kind == "text/markdown"
+		return []piece{{plain: m.decodeText(header, body, params)}}
 	}
 	data := m.decode(header, body)
 	m.bounce(kind, data)
@@ -47,11 +46,28 @@ func (m *Message) part(header []Field, body []byte, depth int, byDefault string)
 	return nil
 }
 
+// isText reports whether a part without a name is text to show. An unknown type of text is shown as plain
+// text. Spec: RFC 2046 4.1.4.
+func isText(kind string) bool {
+	_, file := extensions[kind]
+	return kind == "text/plain" || kind == "text/html" || strings.HasPrefix(kind, "text/") && !file
+}
+
+// first reports whether a part with a name is the text of the message all the same, and not a file beside it:
+// no text came before it, or it is another version of that text.
+func (m *Message) first(kind string) bool {
+	return (kind == "text/plain" || kind == "text/html") && (m.texts == 0 || m.alternatives > 0)
+}
+
 // multipart reads the parts of a multipart.
 func (m *Message) multipart(kind string, parts [][]byte, depth int) (pieces []piece) {
 	byDefault := "text/plain"
 	if kind == "multipart/digest" {
 		byDefault = "message/rfc822"
+	}
+	if kind == "multipart/alternative" {
+		m.alternatives++
+		defer func() { m.alternatives-- }()
 	}
 	for _, raw := range parts {
 		if m.parts++; m.parts > maxParts {
@@ -62,7 +78,7 @@ func (m *Message) multipart(kind string, parts [][]byte, depth int) (pieces []pi
 		}
 		head, body := splitHeader(raw)
 		if len(head) > MaxHeader {
-			m.problem("the header of a part has more than %d KiB: it is left out", MaxHeader>>10)
+			m.problem("the header of a part has more than %d KiB: the part is omitted", MaxHeader>>10)
 			continue
 		}
 		pieces = append(pieces, m.part(m.fields(head), body, depth+1, byDefault)...)
@@ -89,7 +105,7 @@ func (m *Message) contentType(header []Field, byDefault string) (kind string, pa
 	}
 	kind, params = m.parameters(field)
 	if !mediaType.MatchString(kind) {
-		m.problem("%s is no media type", format.Quote(field))
+		m.problem("%s is not a media type", format.Quote(field))
 		return byDefault, params
 	}
 	return kind, params
@@ -206,6 +222,7 @@ func cleanName(name string) string {
 // extensions are the file extensions for attachments without a name.
 var extensions = map[string]string{
 	"text/plain": ".txt", "text/html": ".html", "text/calendar": ".ics", "text/csv": ".csv", "text/x-patch": ".patch",
+	"text/x-diff": ".diff", "text/vcard": ".vcf", "text/x-vcard": ".vcf", "text/rtf": ".rtf", "text/xml": ".xml", "text/css": ".css",
 	"message/rfc822": ".eml", "message/delivery-status": ".txt", "text/rfc822-headers": ".txt", "application/pdf": ".pdf",
 	"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "application/pgp-signature": ".asc",
 	"application/pkcs7-signature": ".p7s", "application/pkcs7-mime": ".p7m", "application/json": ".json",
@@ -215,7 +232,9 @@ var extensions = map[string]string{
 func (m *Message) attach(name, kind string, data []byte) {
 	if name == "" {
 		extension := extensions[kind]
-		if extension == "" {
+		if extension == "" && strings.HasPrefix(kind, "text/") {
+			extension = ".txt"
+		} else if extension == "" {
 			extension = ".bin"
 		}
 		name = "attachment-" + strconv.Itoa(len(m.Attachments)+1) + extension

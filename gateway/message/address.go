@@ -1,0 +1,193 @@
+package message
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/mail"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/idna"
+
+	"mailtree/maildir/format"
+)
+
+// sender returns the address in From. It returns "" unless the message has exactly one From field, with
+// exactly one address, outside a group.
+func (m *Message) sender() string {
+	values := m.all("From")
+	if len(values) != 1 {
+		if len(values) == 0 {
+			m.problem("there is no From field")
+		}
+		return ""
+	}
+	list := m.mailboxes(values[0])
+	if len(list) != 1 || isGroup(values[0]) {
+		m.problem("From %s is not one address", format.Quote(values[0]))
+		return ""
+	}
+	address, err := ascii(list[0].Address)
+	if err != nil {
+		m.problem("From: %s", err)
+		return ""
+	}
+	if lookAlike(list[0].Name, address) {
+		m.problem("the sender is %s, but the name beside the address looks different: %s", address, format.Quote(list[0].Name))
+	}
+	return address
+}
+
+// isGroup reports whether a field contains a group: a name with a colon, addresses, a semicolon.
+func isGroup(field string) bool {
+	bare, _ := Bare(field)
+	colon, semicolon := strings.IndexByte(bare, ':'), strings.LastIndexByte(bare, ';')
+	return colon >= 0 && semicolon > max(colon, strings.LastIndexByte(bare, '>'))
+}
+
+// lookAlike reports whether a display name looks like an address other than its own, or contains characters
+// that disguise the name.
+func lookAlike(name, address string) bool {
+	if strings.ContainsFunc(name, format.Misleading) {
+		return true
+	}
+	at := strings.ContainsFunc(name, func(r rune) bool { return r == '@' || r == '\uff20' || r == '\ufe6b' })
+	return at && !strings.EqualFold(strings.Trim(name, "<>'\" "), address)
+}
+
+// addresses returns the addresses in all fields with that name. It skips invalid addresses and reports them
+// as problems.
+func (m *Message) addresses(name string) (all []string) {
+	field := strings.Join(m.all(name), ", ")
+	for _, a := range m.mailboxes(field) {
+		address, err := ascii(a.Address)
+		switch {
+		case err != nil:
+			m.problem("%s: %s", name, err)
+		case len(all) == maxAddresses:
+			m.problem("%s has more than %d addresses: the others are omitted", name, maxAddresses)
+			return all
+		case !slices.Contains(all, address):
+			all = append(all, address)
+		}
+	}
+	return all
+}
+
+// mailboxes returns the names and addresses in a field, those of its groups too. If the field is not valid,
+// it returns each text between < and >, and each remaining element of the list as an address: many programs
+// do not quote a name that must be quoted.
+func (m *Message) mailboxes(field string) []*mail.Address {
+	field = m.utf8(field)
+	if strings.TrimSpace(field) == "" {
+		return nil
+	}
+	parser := mail.AddressParser{WordDecoder: &mime.WordDecoder{CharsetReader: m.charsetReader}}
+	if list, err := parser.ParseList(field); err == nil {
+		return list
+	}
+	return m.singly(field)
+}
+
+// charsetReader converts from any charset, so that an unknown charset of a name does not hide the address.
+func (m *Message) charsetReader(name string, r io.Reader) (io.Reader, error) {
+	data, err := io.ReadAll(r)
+	return strings.NewReader(m.toUTF8(name, data)), err
+}
+
+// singly returns the mailboxes of a field that is not valid as a whole.
+func (m *Message) singly(field string) (list []*mail.Address) {
+	var words []string // elements that are not an address: a name whose commas are not quoted
+	for _, one := range elements(field) {
+		if len(list) > maxAddresses {
+			return list
+		}
+		bare, whole := Bare(one)
+		if !whole {
+			bare = one
+		}
+		if found := bracketed.FindAllStringSubmatch(bare, -1); found != nil {
+			name := strings.TrimSpace(bracketed.ReplaceAllString(one, " "))
+			if name == "" {
+				m.noAddress(words)
+			} else {
+				name = m.readable(strings.Join(append(words, name), ","))
+			}
+			for _, match := range found {
+				_, address, _ := lastCut(match[1], ":") // behind a route: <@a,@b:ann@example.org>
+				list = append(list, &mail.Address{Name: name, Address: strings.TrimSpace(address)})
+			}
+			words = nil
+			continue
+		}
+		_, bare, _ = lastCut(strings.TrimRight(bare, "; "), ":") // the name and the end of a group
+		if bare = strings.TrimSpace(bare); strings.Contains(bare, "@") {
+			list = append(list, &mail.Address{Address: bare})
+		} else if bare != "" {
+			words = append(words, one)
+		}
+	}
+	m.noAddress(words)
+	return list
+}
+
+// noAddress reports elements of a list that are not an address, if there are any.
+func (m *Message) noAddress(elements []string) {
+	for _, one := range elements[:min(len(elements), maxProblems)] {
+		m.problem("%s is not an address", format.Quote(strings.TrimSpace(one)))
+	}
+}
+
+// lastCut cuts s at its last sep. If s does not contain sep, after is s.
+func lastCut(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return "", s, false
+}
+
+// elements splits a list at the commas outside quoted strings, comments and brackets. If a quotation mark or
+// parenthesis has no end, it splits at each comma.
+func elements(field string) (all []string) {
+	if _, whole := Bare(field); !whole {
+		return strings.Split(field, ",")
+	}
+	begin, depth, quoted, bracket := 0, 0, false, false
+	for i := 0; i < len(field); i++ {
+		switch c := field[i]; {
+		case c == '\\' && (quoted || depth > 0):
+			i++
+		case c == '"' && depth == 0:
+			quoted = !quoted
+		case quoted:
+		case c == '(':
+			depth++
+		case c == ')':
+			depth--
+		case depth > 0:
+		case c == '<':
+			bracket = true
+		case c == '>':
+			bracket = false
+		case c == ',' && !bracket:
+			all = append(all, field[begin:i])
+			begin = i + 1
+		}
+	}
+	return append(all, field[begin:])
+}
+
+// ascii returns an address in the form that the store uses: the domain in ASCII and lower case.
+func ascii(address string) (string, error) {
+	at := strings.LastIndexByte(address, '@')
+	if at < 0 {
+		return "", errors.New(format.Quote(address) + " is not an address: it has no @")
+	}
+	domain, err := idna.Lookup.ToASCII(address[at+1:])
+	if err != nil {
+		return "", errors.New(format.Quote(address) + " is not an address: its domain is none")
+	}
+	a, err := format.ParseAddress(address[:at] + "@" + domain)
+	return a.String(), err
+}

@@ -1,0 +1,66 @@
+package message
+
+import (
+	"bytes"
+	"encoding/base64"
+	"regexp"
+	"strings"
+)
+
+// encodedWord matches an encoded word, also one that no program should write: with blanks or characters
+// beyond ASCII in its text. A language after the charset is allowed. Spec: RFC 2047 2, RFC 2231 5.
+var encodedWord = regexp.MustCompile(`=\?([^?\s*]+)(?:\*[^?\s]*)?\?([bBqQ])\?([^?]*)\?=`)
+
+// readable decodes the encoded words of a field that people read.
+func (m *Message) readable(value string) string {
+	var b strings.Builder
+	var charset string
+	var words [][]byte // that follow each other in one charset, not converted yet
+	flush := func() {
+		b.WriteString(m.wordsToUTF8(charset, words))
+		words = nil
+	}
+	at := 0
+	for _, found := range encodedWord.FindAllStringSubmatchIndex(value, -1) {
+		between := value[at:found[0]]
+		name := strings.ToLower(value[found[2]:found[3]])
+		if at == 0 || strings.TrimSpace(between) != "" {
+			flush()
+			b.WriteString(m.utf8(between))
+		} else if name != charset {
+			flush()
+		}
+		charset = name
+		words = append(words, wordText(value[found[4]:found[5]], value[found[6]:found[7]]))
+		at = found[1]
+	}
+	flush()
+	b.WriteString(m.utf8(value[at:]))
+	return b.String()
+}
+
+// wordsToUTF8 converts the words together if that is possible without a fault, because a program may have
+// split a character between them, and otherwise one by one.
+func (m *Message) wordsToUTF8(charset string, words [][]byte) string {
+	if text, err := fromCharset(charset, bytes.Join(words, nil)); err == nil && !strings.Contains(text, "\ufffd") {
+		return text
+	}
+	var b strings.Builder
+	for _, word := range words {
+		b.WriteString(m.toUTF8(charset, word))
+	}
+	return b.String()
+}
+
+// wordText decodes the text of an encoded word and copies what is invalid in it.
+func wordText(encoding, text string) []byte {
+	if strings.EqualFold(encoding, "b") {
+		data, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(strings.Join(strings.Fields(text), ""), "="))
+		if err != nil {
+			data, _ = fromBase64([]byte(text))
+		}
+		return data
+	}
+	data, _ := quotedPrintable([]byte(strings.ReplaceAll(text, "_", " ") + "|")) // which keeps blanks at the end
+	return data[:len(data)-1]
+}
