@@ -5,6 +5,7 @@
 //	outgoing.go sends the mail that the projects of a store have queued
 //	setup.go    the folder of the domains' keys; check.go says what would become of mail to an address
 //	in/         receives mail over SMTP and LMTP
+//	spool/      bounds the memory and the temporary files of mail that is being received
 //	out/        composes, signs and sends mail, and retries until it is sent
 //	message/    parses an email into a neutral struct
 //	auth/       checks who vouches for a sender: SPF, DKIM, DMARC

@@ -11,6 +11,7 @@ import (
 	"mailtree/gateway/auth"
 	"mailtree/gateway/in"
 	"mailtree/gateway/message"
+	"mailtree/gateway/spool"
 	"mailtree/maildir"
 	"mailtree/maildir/attachment"
 	"mailtree/maildir/refusal"
@@ -20,6 +21,7 @@ import (
 // is the name of its agent, because an address is unique in a store.
 type Incoming struct {
 	Store *maildir.Store
+	Spool *spool.Spool // needed by a server that listens
 	Log   *slog.Logger
 	// Bounce receives the delivery status reports that come from the null sender; nil: reports are not
 	// passed on.
@@ -38,6 +40,7 @@ func (i *Incoming) Server(c *Config, socketGID int) *in.Server {
 		TLS:        c.TLS,
 		MTAUser:    c.MTAUser,
 		SocketGID:  socketGID,
+		Spool:      i.Spool,
 		Directory:  i,
 		Deliverer:  i,
 		Checker:    &auth.Checker{Resolver: c.resolver(), Trusted: c.Authserv},

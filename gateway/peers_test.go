@@ -398,7 +398,7 @@ func TestPeerPostfix(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r := checker.Check(t.Context(), raw, m, auth.Peer{}); r.Auth() != c.want {
+		if r := checker.Check(t.Context(), bytes.NewReader(raw), m, auth.Peer{}); r.Auth() != c.want {
 			t.Errorf("%s: %+v", c.changed, r)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mailtree/gateway"
+	"mailtree/gateway/spool"
 	"mailtree/indexer"
 	"mailtree/maildir"
 	"mailtree/maildir/gitlog"
@@ -44,6 +45,7 @@ type app struct {
 	hooks   *hook.Runner
 
 	outgoing *gateway.Outgoing
+	spool    *spool.Spool // of mail that comes in
 }
 
 // observe counts an operation and shows it: see maildir.Config.Observe.
@@ -104,6 +106,10 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 	}
 	a.store = store
 	a.outgoing.Use(store)
+	if a.spool, err = spool.New(cfg.Store, spool.FileLimit); err != nil {
+		a.close()
+		return nil, err
+	}
 	a.watcher = watcher.New(watcher.Config{
 		Root:    store.WatchRoot(),
 		Skip:    func(rel string, dir bool) bool { return dir && !maildir.Watched(rel) },

@@ -18,7 +18,7 @@ func (a *app) takeMail(ctx context.Context, running *sync.WaitGroup, failed chan
 	if a.cfg.background || len(settings.Listen) == 0 {
 		return nil
 	}
-	incoming := &gateway.Incoming{Store: a.store, Bounce: a.outgoing.Bounce, Log: a.log}
+	incoming := &gateway.Incoming{Store: a.store, Spool: a.spool, Bounce: a.outgoing.Bounce, Log: a.log}
 	missing, err := incoming.Missing(ctx, settings)
 	if err != nil {
 		a.log.Warn("the mailboxes of the settings cannot be looked up now", "error", err)

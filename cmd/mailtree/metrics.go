@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"mailtree/gateway/spool"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/writer"
 	mcpserver "mailtree/mcp"
@@ -19,6 +20,8 @@ import (
 type metrics struct {
 	health *health
 	usage  func() mcpserver.Usage
+
+	incoming func() spool.Usage // of mail from other domains that is being received
 
 	operations *prometheus.CounterVec
 	durations  *prometheus.HistogramVec
@@ -97,7 +100,7 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	}
 	modes := map[string]float64{"starting": 0, "watching": 0, "polling": 0, "degraded": 0}
 	modes[r.Watcher.Mode] = 1
-	u := m.usage()
+	u, incoming := m.usage(), m.incoming()
 	labelled("build_info", "1, with the version of the server.", "version", map[string]float64{r.Version: 1})
 	gauge("degraded", "1 when something needs a person: /health says what.", degraded)
 	gauge("projects", "Projects of the store.", float64(r.Projects))
@@ -115,4 +118,8 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	gauge("streams", "Open streams and bridges, and calls that wait for mail.", float64(u.Streams))
 	gauge("waiting_calls", "Calls that wait for mail.", float64(u.Waiting))
 	gauge("sessions", "Sessions in memory.", float64(u.Sessions))
+	gauge("incoming_memory_bytes", "Bytes in memory of mail from other domains that is being received and parsed.", float64(incoming.Memory))
+	gauge("incoming_memory_limit_bytes", "Most of mailtree_incoming_memory_bytes.", spool.MemoryLimit)
+	gauge("incoming_file_bytes", "Bytes of temporary files of mail from other domains that is being received.", float64(incoming.Files))
+	gauge("incoming_file_limit_bytes", "Most of mailtree_incoming_file_bytes: what exceeds it is answered with 452.", spool.FileLimit)
 }

@@ -120,7 +120,7 @@ func (a *app) run(ctx context.Context, p *program, w *web) error {
 	defer yield()
 	waker := newWaker(p, a)
 	m := mcpserver.New(a.serverConfig(p, waker, w, yield))
-	a.metrics.usage = m.Usage
+	a.metrics.usage, a.metrics.incoming = m.Usage, a.spool.Usage
 	servers := []*http.Server{m.HTTPServer("")}
 	for range a.sockets {
 		servers = append(servers, m.SocketServer())

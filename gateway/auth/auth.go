@@ -12,9 +12,9 @@
 package auth
 
 import (
-	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/netip"
 	"slices"
@@ -72,9 +72,9 @@ func (r Result) Auth() string {
 	return "dmarc:" + r.Domain
 }
 
-// Check evaluates a message from a peer: raw is the message as received, m the parsed message. DNS lookups
+// Check evaluates a message from a peer: raw is the message as received, m its parsed header. DNS lookups
 // take at most 20 seconds together. Check returns no error: whatever cannot be found out does not pass.
-func (c *Checker) Check(ctx context.Context, raw []byte, m *message.Message, peer Peer) Result {
+func (c *Checker) Check(ctx context.Context, raw io.Reader, m *message.Message, peer Peer) Result {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var r Result
@@ -101,7 +101,7 @@ func (c *Checker) Check(ctx context.Context, raw []byte, m *message.Message, pee
 }
 
 // evaluate evaluates DMARC and fills r in.
-func (c *Checker) evaluate(ctx context.Context, raw []byte, domain string, peer Peer, r *Result) {
+func (c *Checker) evaluate(ctx context.Context, raw io.Reader, domain string, peer Peer, r *Result) {
 	policy, err := c.policy(ctx, domain)
 	if err != nil {
 		r.Reason = err.Error()
@@ -128,8 +128,8 @@ func (c *Checker) evaluate(ctx context.Context, raw []byte, domain string, peer 
 }
 
 // signers returns the domains with a valid signature.
-func (c *Checker) signers(ctx context.Context, raw []byte) (domains []string) {
-	found, err := dkim.VerifyWithOptions(bytes.NewReader(raw), &dkim.VerifyOptions{
+func (c *Checker) signers(ctx context.Context, raw io.Reader) (domains []string) {
+	found, err := dkim.VerifyWithOptions(raw, &dkim.VerifyOptions{
 		LookupTXT:        func(name string) ([]string, error) { return c.keys(ctx, name) },
 		MaxVerifications: maxSignatures,
 	})

@@ -271,5 +271,5 @@ func check(t *testing.T, raw string, peer Peer) Result {
 		t.Fatal(err)
 	}
 	c := &Checker{Resolver: world(), Trusted: "mx.ours.example"}
-	return c.Check(t.Context(), []byte(raw), m, peer)
+	return c.Check(t.Context(), strings.NewReader(raw), m, peer)
 }

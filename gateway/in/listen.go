@@ -106,12 +106,9 @@ func (l *limited) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		host := ""
-		if tcp, ok := c.RemoteAddr().(*net.TCPAddr); ok {
-			host = tcp.IP.String()
-		}
+		host := hostOf(c.RemoteAddr())
 		if l.enter(host) {
-			conn := &strictConn{Conn: c, leave: sync.OnceFunc(func() { l.leave(host) })}
+			conn := &strictConn{Conn: c, leave: sync.OnceFunc(func() { l.leave(host) }), first: time.Now().Add(firstTime)}
 			conn.end = time.AfterFunc(sessionTime, func() { conn.Close() })
 			return conn, nil
 		}
@@ -119,6 +116,24 @@ func (l *limited) Accept() (net.Conn, error) {
 		fmt.Fprintf(c, "421 4.7.0 %s Too many connections, try again later\r\n", l.server.cfg.Host)
 		c.Close()
 	}
+}
+
+// hostOf returns what the limit of connections counts as one host: an IPv4 address, or an IPv6 /64, which one
+// customer of a provider has to themselves; "" for a Unix socket.
+func hostOf(a net.Addr) string {
+	tcp, ok := a.(*net.TCPAddr)
+	if !ok {
+		return ""
+	}
+	ip := tcp.AddrPort().Addr().Unmap().WithZone("")
+	if ip.Is4() {
+		return ip.String()
+	}
+	network, err := ip.Prefix(64)
+	if err != nil {
+		return ip.String()
+	}
+	return network.String()
 }
 
 func (l *limited) enter(host string) bool {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/emersion/go-smtp"
 
+	"mailtree/gateway/spool"
 	"mailtree/maildir/format"
 )
 
@@ -63,6 +64,8 @@ func (s *Server) reply(err error) error {
 		return nil
 	case errors.As(err, &known):
 		return known
+	case errors.Is(err, spool.ErrNoRoom):
+		return refuse(452, 4, 3, 1, "There is no room for the message now, try again later")
 	case errors.Is(err, ErrFull):
 		return refuse(452, 4, 2, 2, "The mailbox is full, try again later")
 	}

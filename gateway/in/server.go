@@ -22,6 +22,7 @@ import (
 
 	"mailtree/gateway/auth"
 	"mailtree/gateway/message"
+	"mailtree/gateway/spool"
 )
 
 // Limits of a connection.
@@ -29,6 +30,7 @@ const (
 	maxRecipients = 100
 	maxLine       = 8 << 10          // bytes; the standard allows 998, but not all programs keep to it
 	maxErrors     = 10               // refused recipients per connection
+	firstTime     = 30 * time.Second // to wait for the first command
 	commandTime   = 5 * time.Minute  // to wait for a command or a whole message
 	sessionTime   = 30 * time.Minute // of a connection
 )
@@ -49,7 +51,7 @@ type Delivery struct {
 	Mailbox  string // name that Directory gave
 	Address  string // envelope recipient
 	Sender   string // envelope sender; "" is the null sender
-	Raw      []byte // the message as received, below the fields Return-Path and Received of this server
+	Raw      []byte // the message as received, below the fields Return-Path and Received of this server; valid until Deliver returns
 	Message  *message.Message
 	Auth     auth.Result
 	Received time.Time
@@ -67,8 +69,9 @@ type Config struct {
 	SocketGID  int         // group of Unix sockets; 0: unchanged
 
 	MaxConns        int // 0: 100
-	MaxConnsPerHost int // 0: 10; does not apply to Unix sockets
+	MaxConnsPerHost int // 0: 10; an IPv6 /64 is one host; does not apply to Unix sockets
 
+	Spool     *spool.Spool // what messages that are being received take
 	Directory Directory
 	Deliverer Deliverer
 	Checker   *auth.Checker

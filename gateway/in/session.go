@@ -2,10 +2,12 @@ package in
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/netip"
 	"strings"
@@ -17,6 +19,7 @@ import (
 
 	"mailtree/gateway/auth"
 	"mailtree/gateway/message"
+	"mailtree/gateway/spool"
 	"mailtree/mcp/socket"
 )
 
@@ -73,17 +76,13 @@ func (s *session) Rcpt(address string, _ *smtp.RcptOptions) error {
 // Data receives a message for all recipients. SMTP has one reply for all of them: if one recipient fails,
 // the sender tries all of them again. Deliverer does not store the second copy for the other recipients.
 func (s *session) Data(r io.Reader) error {
-	d, err := s.read(r)
-	if err != nil {
-		return err
-	}
 	var worst error
-	for _, to := range s.to {
-		if err := s.deliver(d, to); worst == nil || temporary(err) {
+	err := s.receive(r, func(_ recipient, err error) {
+		if worst == nil || temporary(err) {
 			worst = err
 		}
-	}
-	return worst
+	})
+	return cmp.Or(err, worst)
 }
 
 func temporary(err error) bool {
@@ -93,43 +92,74 @@ func temporary(err error) bool {
 
 // LMTPData receives a message and replies for each recipient.
 func (s *session) LMTPData(r io.Reader, status smtp.StatusCollector) error {
-	d, err := s.read(r)
-	if err != nil {
-		return err
-	}
-	for _, to := range s.to {
-		status.SetStatus(to.address, s.deliver(d, to))
-	}
-	return nil
+	return s.receive(r, func(to recipient, err error) { status.SetStatus(to.address, err) })
 }
 
-// read reads a message and checks it. The error is the SMTP reply.
-func (s *session) read(r io.Reader) (*Delivery, error) {
-	raw, err := io.ReadAll(&strictReader{r: r})
-	var known *smtp.SMTPError
-	switch {
-	case errors.As(err, &known):
-		return nil, known
-	case errors.Is(err, smtp.ErrTooLongLine):
-		return nil, refuse(500, 5, 6, 0, fmt.Sprintf("A line is longer than %d bytes", maxLine))
-	case err != nil:
-		return nil, refuse(451, 4, 4, 2, "The message did not come to its end")
+// receive receives a message, checks it and delivers it. It calls done for each recipient with the SMTP reply,
+// which is nil if the message is durable. The error is the SMTP reply for all recipients, and done is then not
+// called.
+func (s *session) receive(r io.Reader, done func(recipient, error)) error {
+	m, err := s.server.cfg.Spool.Receive()
+	if err != nil {
+		return s.server.reply(err)
 	}
-	m, err := message.Parse(raw)
+	defer m.Close()
+	if err := s.read(r, m); err != nil {
+		return err
+	}
+	head, err := m.Head(message.MaxHeader + 1)
+	if err != nil {
+		return s.server.reply(err)
+	}
+	parsed, err := message.ParseHeader(head)
+	if err != nil {
+		return unreadable(err)
+	}
+	peer, now := s.peer(), s.server.cfg.Now()
+	d := &Delivery{Sender: s.sender, Received: now, Auth: s.server.cfg.Checker.Check(s.ctx, m.Reader(), parsed, peer)}
+	trace := s.trace(peer, now)
+	lerr := m.Load(s.ctx, trace, func(whole []byte) {
+		d.Raw = whole
+		if d.Message, err = message.Parse(whole[len(trace):]); err != nil {
+			return
+		}
+		for _, to := range s.to {
+			done(to, s.deliver(d, to))
+		}
+	})
+	if err != nil {
+		return unreadable(err)
+	}
+	return s.server.reply(lerr)
+}
+
+// read reads a message to its end. The error is the SMTP reply.
+func (s *session) read(r io.Reader, to io.Writer) error {
+	_, err := io.Copy(to, &strictReader{r: r})
+	var known *smtp.SMTPError
+	var disk *fs.PathError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &known):
+		return known
+	case errors.Is(err, smtp.ErrTooLongLine):
+		return refuse(500, 5, 6, 0, fmt.Sprintf("A line is longer than %d bytes", maxLine))
+	case errors.Is(err, spool.ErrNoRoom), errors.As(err, &disk):
+		return s.server.reply(err)
+	}
+	return refuse(451, 4, 4, 2, "The message did not come to its end")
+}
+
+// unreadable returns the SMTP reply for an error of message.Parse.
+func unreadable(err error) error {
 	switch {
 	case errors.Is(err, message.ErrLoop):
-		return nil, refuse(554, 5, 4, 6, err.Error())
+		return refuse(554, 5, 4, 6, err.Error())
 	case errors.Is(err, message.ErrTooLarge), errors.Is(err, message.ErrHeaderTooLarge):
-		return nil, refuse(552, 5, 3, 4, err.Error())
-	case err != nil:
-		return nil, refuse(550, 5, 6, 0, err.Error())
+		return refuse(552, 5, 3, 4, err.Error())
 	}
-	peer := s.peer()
-	now := s.server.cfg.Now()
-	return &Delivery{
-		Sender: s.sender, Message: m, Received: now, Raw: append(s.trace(peer, now), raw...),
-		Auth: s.server.cfg.Checker.Check(s.ctx, raw, m, peer),
-	}, nil
+	return refuse(550, 5, 6, 0, err.Error())
 }
 
 // deliver delivers a message to one recipient. The error is the SMTP reply.

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,11 +18,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"mailtree/gateway/auth"
+	"mailtree/gateway/spool"
 )
 
 // store is a store for tests: the mailboxes build and ops, a full mailbox, and a mailbox that fails.
@@ -78,9 +81,13 @@ func (nowhere) LookupAddr(context.Context, string) ([]string, error) { return ni
 func serve(t testing.TB, change func(*Config)) ([]net.Addr, *store) {
 	t.Helper()
 	kept := &store{}
+	room, err := spool.New(t.TempDir(), spool.FileLimit)
+	if err != nil {
+		t.Fatal(err)
+	}
 	cfg := Config{
 		Listen: []Address{{"tcp", "127.0.0.1:0", false}, {"tcp", "127.0.0.1:0", true}}, Host: "mx.example.net", Domains: []string{"mail.example.net"},
-		Postmaster: "admin", MTAUser: -1, MaxConnsPerHost: 100, Directory: kept, Deliverer: kept,
+		Postmaster: "admin", MTAUser: -1, MaxConnsPerHost: 100, Spool: room, Directory: kept, Deliverer: kept,
 		Checker: &auth.Checker{Resolver: nowhere{}}, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	}
 	if change != nil {
@@ -267,6 +274,126 @@ func TestTooMany(t *testing.T) {
 				t.Fatalf("%q", got)
 			}
 		}
+	}
+}
+
+// TestUnfinished: a message that is being received is in a temporary file, and its room is given back when it
+// ends in whatever way. Beyond the room there is, the sender has to try again later.
+func TestUnfinished(t *testing.T) {
+	t.Parallel()
+	room, err := spool.New(t.TempDir(), 4<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, kept := serve(t, func(c *Config) { c.Spool = room })
+	begin := func(lines int) (net.Conn, *bufio.Reader) {
+		c, err := net.Dial(at[0].Network(), at[0].String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		c.SetDeadline(time.Now().Add(time.Minute))
+		r := bufio.NewReader(c)
+		io.WriteString(c, "HELO c\r\nMAIL FROM:<a@b.example>\r\nRCPT TO:<build@mail.example.net>\r\nDATA\r\n")
+		for range 5 {
+			reply(r)
+		}
+		io.WriteString(c, "From: a@b.example\r\n\r\n"+strings.Repeat(strings.Repeat("x", 1022)+"\r\n", lines))
+		return c, r
+	}
+	used := func(files int64, memory int64) func() bool {
+		return func() bool { return room.Usage() == spool.Usage{Files: files, Memory: memory} }
+	}
+	first, _ := begin(2500)
+	until(t, used(3<<20, spool.BufferBytes))
+	second, answers := begin(2500)
+	io.WriteString(second, ".\r\n")
+	if got, _ := reply(answers); !strings.HasPrefix(got, "452 4.3.1") {
+		t.Errorf("%q beyond the room", got)
+	}
+	small, answers := begin(10)
+	io.WriteString(small, ".\r\n")
+	if got, _ := reply(answers); !strings.HasPrefix(got, "250") {
+		t.Errorf("%q for a small message", got)
+	}
+	first.Close()
+	until(t, used(0, 0))
+	third, answers := begin(2500)
+	io.WriteString(third, ".\r\n")
+	if got, _ := reply(answers); !strings.HasPrefix(got, "250") {
+		t.Errorf("%q with room again", got)
+	}
+	until(t, used(0, 0))
+	if n := strings.Count(kept.deliveries(), "\n"); n != 2 {
+		t.Errorf("%d messages", n)
+	}
+}
+
+// until waits for a condition.
+func until(t *testing.T, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the condition is still false after a minute")
+		}
+	}
+}
+
+// TestHosts: an IPv6 /64 is one host.
+func TestHosts(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"192.0.2.1:25": "192.0.2.1", "[::ffff:192.0.2.1]:25": "192.0.2.1", "[2001:db8:1:2:3:4:5:6]:25": "2001:db8:1:2::/64",
+		"[2001:db8:1:2::1]:25": "2001:db8:1:2::/64", "[2001:db8:1:3::1]:25": "2001:db8:1:3::/64", "[fe80::1%eth0]:25": "fe80::/64",
+	} {
+		if got := hostOf(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address))); got != want {
+			t.Errorf("%s: %s, want %s", address, got, want)
+		}
+	}
+	if got := hostOf(&net.UnixAddr{Name: "/run/lmtp"}); got != "" {
+		t.Errorf("a Unix socket is the host %q", got)
+	}
+}
+
+// pipes is a listener whose one connection is the other end of a pipe.
+type pipes struct{ one chan net.Conn }
+
+func (p pipes) Accept() (net.Conn, error) {
+	c, ok := <-p.one
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+
+func (pipes) Close() error { return nil }
+
+func (pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+// TestFirstCommand: a client that says nothing is disconnected after firstTime, one that has said something
+// after commandTime.
+func TestFirstCommand(t *testing.T) {
+	t.Parallel()
+	for said, want := range map[string]time.Duration{"": firstTime, "EHL": firstTime, "NOOP\r\n": commandTime} {
+		synctest.Test(t, func(t *testing.T) {
+			s := New(Config{Host: "mx.example.net", Log: slog.New(slog.DiscardHandler)})
+			client, server := net.Pipe()
+			one := make(chan net.Conn, 1)
+			one <- server
+			smtp := s.server(t.Context(), Address{})
+			go smtp.Serve(&limited{Listener: pipes{one}, server: s, hosts: map[string]int{}})
+			began := time.Now()
+			r := bufio.NewReader(client)
+			reply(r)
+			io.WriteString(client, said)
+			io.Copy(io.Discard, r)
+			if took := time.Since(began); took != want {
+				t.Errorf("after %q the connection ended in %s, want %s", said, took, want)
+			}
+			close(one)
+			client.Close()
+			smtp.Close()
+		})
 	}
 }
 

@@ -58,6 +58,17 @@ type strictConn struct {
 	refused bool
 	leave   func()
 	end     *time.Timer
+
+	begun bool      // the first line of the client has come
+	first time.Time // by when it has to come
+}
+
+// SetReadDeadline implements net.Conn. It sets no time after the limit of the first line.
+func (c *strictConn) SetReadDeadline(t time.Time) error {
+	if !c.begun && (t.IsZero() || t.After(c.first)) {
+		t = c.first
+	}
+	return c.Conn.SetReadDeadline(t)
 }
 
 // Read implements net.Conn.
@@ -66,6 +77,7 @@ func (c *strictConn) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	n, err := c.Conn.Read(p)
+	c.begun = c.begun || bytes.IndexByte(p[:n], '\n') >= 0
 	if !c.passes && c.scan(p[:n]) != nil {
 		c.refused = true
 		c.Conn.SetWriteDeadline(time.Now().Add(time.Second))

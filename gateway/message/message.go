@@ -104,6 +104,24 @@ func Parse(raw []byte) (*Message, error) {
 		return nil, ErrTooLarge
 	}
 	head, body := splitHeader(raw)
+	m, err := parseHeader(head)
+	if err != nil {
+		return nil, err
+	}
+	m.setText(m.part(m.Header, body, 0, "text/plain"))
+	m.Hash = hash(m.Header, body)
+	return m, nil
+}
+
+// ParseHeader parses the header of a message and leaves out the text, the attachments and the hash. raw is the
+// message, or its first MaxHeader+1 bytes. It returns the errors of Parse.
+func ParseHeader(raw []byte) (*Message, error) {
+	head, _ := splitHeader(raw)
+	return parseHeader(head)
+}
+
+// parseHeader parses a header.
+func parseHeader(head []byte) (*Message, error) {
 	if len(head) > MaxHeader {
 		return nil, ErrHeaderTooLarge
 	}
@@ -116,8 +134,6 @@ func Parse(raw []byte) (*Message, error) {
 		return nil, ErrLoop
 	}
 	m.readHeader()
-	m.setText(m.part(m.Header, body, 0, "text/plain"))
-	m.Hash = hash(m.Header, body)
 	return m, nil
 }
 

@@ -1,0 +1,59 @@
+package spool
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// prefix begins the names of temporary files on systems whose files need one for a moment.
+const prefix = ".incoming-"
+
+// temporary creates a file without a name in the file system of dir. The system removes it when it is closed,
+// also if the process is killed. It returns the errors of the disk.
+func temporary(dir string) (*os.File, error) {
+	f, err := withoutName(dir)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return unlinked(dir)
+	}
+	return f, err
+}
+
+// unlinked creates a file and removes its name at once.
+func unlinked(dir string) (*os.File, error) {
+	f, err := os.CreateTemp(dir, prefix)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// removeLeft removes files of a server that was killed between the two steps of unlinked.
+func removeLeft(dir string) error {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), prefix) {
+			continue
+		}
+		if gone := os.Remove(filepath.Join(dir, e.Name())); !errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, gone)
+		}
+	}
+	return err
+}
+
+// diskFree returns the bytes that a user other than root can still write to the file system of dir.
+func diskFree(dir string) (int64, error) {
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(dir, &st); err != nil {
+		return 0, &fs.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	return int64(st.Bavail) * int64(st.Bsize), nil
+}

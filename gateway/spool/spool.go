@@ -1,0 +1,213 @@
+// Package spool bounds what mail of other domains takes while the gateway receives it.
+//
+//	Spool        the two budgets of a server: bytes in memory, and bytes in temporary files
+//	Incoming     a message that is being received: a small buffer, then a temporary file
+//	Message      a received message in memory, for as long as the server parses and stores it
+//	file.go      temporary files without a name
+//
+// A message that is being received takes BufferBytes of memory, whatever its size. A received message is read
+// into memory as a whole; at most Parses of them are there at a time, the others wait in their files.
+package spool
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync/atomic"
+	"syscall"
+)
+
+// Limits of a Spool, in bytes. MemoryLimit has room for Parses messages of maxMessage bytes, and for the
+// buffers of the messages that are being received.
+const (
+	BufferBytes = 64 << 10
+	MemoryLimit = 64 << 20
+	FileLimit   = 512 << 20 // of a server
+
+	maxMessage = 26 << 20  // a message of 25 MiB, and the fields that the server writes above it
+	minFree    = 128 << 20 // stays free on the disk: a message needs about three times its size when it is stored
+	step       = 1 << 20   // by which the file of a message takes from the budget
+)
+
+// Parses is the number of messages that are in memory as a whole at a time.
+const Parses = 2
+
+// ErrNoRoom says that a budget is used up, or that the disk is nearly full. The sender may try again later.
+var ErrNoRoom = errors.New("there is no room for the message now")
+
+// Spool is the budgets of one server. Safe for concurrent use.
+type Spool struct {
+	dir    string
+	free   func(dir string) (int64, error) // bytes that a user other than root can still write
+	parses chan struct{}
+
+	buffers budget       // of messages that are being received
+	loaded  atomic.Int64 // bytes of messages that are in memory as a whole
+	files   budget
+}
+
+// New returns the spool of a server that puts at most limit bytes of temporary files into the file system of
+// dir. It removes the files that a killed server left in dir, and returns the errors of that.
+func New(dir string, limit int64) (*Spool, error) {
+	if err := removeLeft(dir); err != nil {
+		return nil, fmt.Errorf("remove temporary files of incoming mail: %w", err)
+	}
+	return &Spool{
+		dir: dir, free: diskFree, parses: make(chan struct{}, Parses),
+		buffers: budget{limit: MemoryLimit - Parses*maxMessage}, files: budget{limit: limit},
+	}, nil
+}
+
+// Usage is what a spool holds at a moment, in bytes.
+type Usage struct{ Memory, Files int64 }
+
+// Usage returns what the spool holds now.
+func (s *Spool) Usage() Usage {
+	return Usage{s.buffers.used.Load() + s.loaded.Load(), s.files.used.Load()}
+}
+
+// budget counts bytes up to a limit.
+type budget struct {
+	limit int64
+	used  atomic.Int64
+}
+
+// take adds n bytes and reports true, or adds nothing if that exceeds the limit.
+func (b *budget) take(n int64) bool {
+	if b.used.Add(n) <= b.limit {
+		return true
+	}
+	b.used.Add(-n)
+	return false
+}
+
+// give gives n bytes back.
+func (b *budget) give(n int64) { b.used.Add(-n) }
+
+// Incoming is a message that is being received. Not safe for concurrent use.
+type Incoming struct {
+	spool *Spool
+	head  []byte   // the first BufferBytes
+	file  *os.File // what follows; nil if there is nothing
+	size  int64    // of the file
+	taken int64    // from the budget of files
+
+	buffered int64 // from the budget of buffers
+}
+
+// Receive begins a message. The caller closes it. It returns ErrNoRoom if too many messages are being received.
+func (s *Spool) Receive() (*Incoming, error) {
+	if !s.buffers.take(BufferBytes) {
+		return nil, ErrNoRoom
+	}
+	return &Incoming{spool: s, buffered: BufferBytes}, nil
+}
+
+// Write adds bytes. It returns ErrNoRoom if the budget of files is used up or the disk is nearly full, and the
+// errors of the disk.
+func (m *Incoming) Write(p []byte) (int, error) {
+	n := min(len(p), BufferBytes-len(m.head))
+	m.head = append(m.head, p[:n]...)
+	if n == len(p) {
+		return n, nil
+	}
+	if err := m.reserve(int64(len(p) - n)); err != nil {
+		return n, err
+	}
+	if m.file == nil {
+		file, err := temporary(m.spool.dir)
+		if err != nil {
+			return n, err
+		}
+		m.file = file
+	}
+	more, err := m.file.Write(p[n:])
+	m.size += int64(more)
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		err = ErrNoRoom
+	}
+	return n + more, err
+}
+
+// reserve takes room for n more bytes of the file.
+func (m *Incoming) reserve(n int64) error {
+	for m.size+n > m.taken {
+		if !m.spool.files.take(step) {
+			return ErrNoRoom
+		}
+		m.taken += step
+		if free, err := m.spool.free(m.spool.dir); err != nil {
+			return err
+		} else if free < minFree {
+			return ErrNoRoom
+		}
+	}
+	return nil
+}
+
+// Size returns the number of bytes that were written.
+func (m *Incoming) Size() int64 { return int64(len(m.head)) + m.size }
+
+// Reader returns a reader of the whole message from its beginning. The message must not be written to or
+// closed meanwhile.
+func (m *Incoming) Reader() io.Reader {
+	head := bytes.NewReader(m.head)
+	if m.file == nil {
+		return head
+	}
+	return io.MultiReader(head, io.NewSectionReader(m.file, 0, m.size))
+}
+
+// Head returns the beginning of the message: its header, or the first n bytes if the header is longer. What it
+// returns counts as received, and is valid until Close. It returns ErrNoRoom and the errors of the disk.
+func (m *Incoming) Head(n int) ([]byte, error) {
+	if m.file == nil || n <= len(m.head) || bytes.Contains(m.head, []byte("\r\n\r\n")) {
+		return m.head, nil
+	}
+	if !m.spool.buffers.take(int64(n)) {
+		return nil, ErrNoRoom
+	}
+	m.buffered += int64(n)
+	head := make([]byte, min(int64(n), m.Size()))
+	_, err := io.ReadFull(m.Reader(), head)
+	return head, err
+}
+
+// Close removes the message and gives back what it took. Further calls do nothing.
+func (m *Incoming) Close() {
+	if m.spool == nil {
+		return
+	}
+	if m.file != nil {
+		m.file.Close() // the file has no name: closing it removes it
+	}
+	m.spool.files.give(m.taken)
+	m.spool.buffers.give(m.buffered)
+	*m = Incoming{}
+}
+
+// Load reads the message into memory behind the bytes of above, and calls use with the whole. It waits while
+// Parses other messages are in memory. The bytes are valid until use returns. It returns ctx's error and those
+// of the disk.
+func (m *Incoming) Load(ctx context.Context, above []byte, use func(whole []byte)) error {
+	s := m.spool
+	select {
+	case s.parses <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-s.parses }()
+	size := int64(len(above)) + m.Size()
+	s.loaded.Add(size)
+	defer s.loaded.Add(-size)
+	whole := make([]byte, size)
+	copy(whole, above)
+	if _, err := io.ReadFull(m.Reader(), whole[len(above):]); err != nil {
+		return err
+	}
+	use(whole)
+	return nil
+}
