@@ -65,11 +65,14 @@ func Parse(client string, stdin []byte, env func(name string) string) (Event, er
 	if err := json.Unmarshal(stdin, &p); err != nil && (!errors.As(err, &mistyped) || mistyped.Field == "") {
 		return Event{}, err
 	}
+	if client == "claude" && p.Timestamp != nil && env("COPILOT_PROJECT_DIR") != "" {
+		return Event{Client: client}, nil // Copilot CLI also runs a code base's hooks for Claude Code
+	}
 	e := Event{
 		Client:   client,
 		Name:     cmp.Or(p.Event, p.unnamed()),
 		Source:   cmp.Or(p.Source, p.Status),
-		Session:  cmp.Or(p.Session, p.Conversation, p.ConversationID),
+		Session:  cmp.Or(p.Session, p.Conversation, p.ConversationID, p.SessionID),
 		Dir:      cmp.Or(p.Dir, first(p.Roots), first(p.WorkspacePaths)),
 		Model:    p.Model,
 		Subagent: p.AgentID != "",
@@ -77,7 +80,7 @@ func Parse(client string, stdin []byte, env func(name string) string) (Event, er
 	e.Kind = c.kinds[e.Name]
 	e.Root = cmp.Or(env(c.rootVar), first(p.Roots), e.Dir)
 	e.Deaf = slices.Contains(c.deaf, e.Name) || slices.Contains(c.deaf, e.Name+" "+e.Source)
-	for _, t := range append(p.Calls, p.call) {
+	for _, t := range append(p.Calls, p.call, call{p.ToolName, p.ToolArgs}) {
 		c.addFiles(&e, t)
 	}
 	if e.Kind == Edit && len(e.Paths) == 0 {
@@ -102,12 +105,23 @@ type payload struct {
 	Calls          []call   `json:"tool_calls"`
 	Invocation     *int     `json:"invocationNum"` // Antigravity's
 	call
+
+	Timestamp json.RawMessage `json:"timestamp"` // Claude Code sends none
+
+	// Copilot's, for hooks whose event has a camelCase name.
+	SessionID  string          `json:"sessionId"`
+	ToolName   string          `json:"toolName"`
+	ToolArgs   input           `json:"toolArgs"`
+	ToolResult json.RawMessage `json:"toolResult"`
 }
 
 // unnamed returns the name of an event from a client that does not send the name.
 func (p *payload) unnamed() string {
-	if p.Invocation != nil {
+	switch {
+	case p.Invocation != nil:
 		return "PreInvocation"
+	case p.ToolName != "" && p.ToolResult == nil:
+		return "PreToolUse"
 	}
 	return ""
 }
@@ -129,7 +143,7 @@ type call struct {
 // beforehand.
 func (c client) addFiles(e *Event, t call) {
 	paths := shellPatched(t.Input.text("command"))
-	if slices.Contains(c.editors, t.Tool) {
+	if slices.Contains(c.editors, t.Tool) && t.Input.text("command") != "view" { // str_replace_editor also reads
 		paths = t.Input.files()
 	}
 	e.Paths = distinct(append(e.Paths, paths...))

@@ -98,3 +98,19 @@ func TestParseRefuses(t *testing.T) {
 		t.Errorf("got %+v, %v", e, err)
 	}
 }
+
+// TestParseForeign: a hook for Claude Code ignores the events of Copilot CLI, which runs it too, and no event of
+// Claude Code, even where Copilot started that.
+func TestParseForeign(t *testing.T) {
+	t.Parallel()
+	env := func(name string) string { return map[string]string{"COPILOT_PROJECT_DIR": "/code"}[name] }
+	const edit = `{"hook_event_name":"PreToolUse","session_id":"s","cwd":"/code","tool_name":"Edit","tool_input":{"file_path":"/code/a.py"}`
+	for stdin, want := range map[string]Kind{
+		edit + `}`: Edit,
+		edit + `,"timestamp":"2026-11-27T21:31:21.925Z"}`: "",
+	} {
+		if e, err := Parse("claude", []byte(stdin), env); err != nil || e.Kind != want {
+			t.Errorf("%s: %+v, %v", stdin, e, err)
+		}
+	}
+}

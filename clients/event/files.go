@@ -1,6 +1,7 @@
 package event
 
 import (
+	"encoding/json"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -9,6 +10,21 @@ import (
 
 // input holds a tool's arguments by name, as clients send them.
 type input map[string]any
+
+// UnmarshalJSON accepts an object, an object inside a string, and text: the patch of a tool that takes
+// nothing else, which becomes the argument "input". Other values count as no arguments.
+func (in *input) UnmarshalJSON(data []byte) error {
+	var object map[string]any
+	var text string
+	if json.Unmarshal(data, &text) == nil {
+		data = []byte(text)
+	}
+	if json.Unmarshal(data, &object) != nil && text != "" {
+		object = map[string]any{"input": text}
+	}
+	*in = object
+	return nil
+}
 
 // Arguments of tools: fileArguments name a file; patchArguments hold a patch, or a shell command.
 var (

@@ -28,6 +28,11 @@ func TestFiles(t *testing.T) {
 		{`{"path": "/code/a.go", "file_path": "/code/a.go"}`, []string{"/code/a.go"}},
 		{`{"command": ` + text(patch) + `}`, all},
 		{`{"patchText": ` + text(patch) + `}`, all},
+		{text(patch), all},
+		{text(`{"path": "/code/a.go", "new_str": "*** Add File: no.txt"}`), []string{"/code/a.go"}},
+		{`"ls"`, nil},
+		{`["a.txt"]`, nil},
+		{`null`, nil},
 		{`{"path": 7, "command": ["ls"]}`, nil},
 		{`{}`, nil},
 	} {

@@ -78,7 +78,7 @@ var clients = map[string]client{
 		rootVar: "CURSOR_PROJECT_DIR",
 		answer:  answerCursor,
 	},
-	"copilot": { // not seen running
+	"copilot": {
 		kinds: map[string]Kind{
 			"SessionStart":     Start,
 			"UserPromptSubmit": Prompt,
@@ -88,7 +88,8 @@ var clients = map[string]client{
 			"Stop":             Stop,
 			"SessionEnd":       End,
 		},
-		editors: []string{"edit", "create", "str_replace", "apply_patch"},
+		// Claude Code's names at events with PascalCase names, Copilot's own at those with camelCase names.
+		editors: []string{"Edit", "Write", "edit", "create", "str_replace", "str_replace_editor", "apply_patch"},
 		deaf:    []string{"UserPromptSubmit"},
 		answer:  answerCopilot,
 	},
