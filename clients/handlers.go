@@ -20,15 +20,15 @@ func claudeHooks() hooks {
 		handler: func(e hookEvent, command []string) []edit.Key {
 			keys := []edit.Key{
 				{Name: "type", Value: "command"},
-				{Name: "command", Value: command[0]},
-				{Name: "args", Value: command[1:]}, // run without a shell
+				{Name: "command", Value: guard(command)},
 			}
 			if e.wait {
 				keys = append(keys, edit.Key{Name: "asyncRewake", Value: true})
 			}
 			return append(keys, edit.Key{Name: "timeout", Value: e.seconds})
 		},
-		off: claudeOff,
+		guarded: true,
+		off:     claudeOff,
 		events: []hookEvent{
 			{name: "SessionStart", seconds: 10},
 			{name: "SessionStart", seconds: claudeWait, wait: true}, // also wakes a session that has not ended a turn
@@ -132,11 +132,12 @@ func copilotHooks() hooks {
 		handler: func(e hookEvent, command []string) []edit.Key {
 			return []edit.Key{
 				{Name: "type", Value: "command"},
-				{Name: "bash", Value: shell(command)},
-				{Name: "powershell", Value: shell(command)},
+				{Name: "bash", Value: guard(command)},
+				{Name: "powershell", Value: guardPowerShell(command)},
 				{Name: "timeoutSec", Value: e.seconds},
 			}
 		},
+		guarded: true,
 		events: []hookEvent{
 			{name: "SessionStart", seconds: 10},
 			{name: "UserPromptSubmit", seconds: 5},

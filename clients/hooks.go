@@ -24,6 +24,7 @@ type hooks struct {
 	root    []edit.Key  // further keys at the root of the file
 	handler handlerForm // writes a handler
 	events  []hookEvent
+	guarded bool   // the handlers' commands never fail: see guard
 	plugin  bool   // the file is a module that we write as a whole
 	trust   string // what a person must do before the hooks run; "": nothing
 	off     func(Setup) []setting
@@ -130,8 +131,8 @@ func (s Setup) handlers() edit.Handlers {
 }
 
 // ownHandler returns the command of a handler of ours, which is exactly what command returns, for any
-// store. For other handlers it returns "". A waiting handler with the timeout of earlier set-ups gets a
-// different name, so that a set-up replaces it and a check counts it as missing.
+// store. For other handlers it returns "". A handler in a form of earlier set-ups gets a different name, so
+// that a set-up replaces it and a check counts it as missing.
 func (c Client) ownHandler(handler map[string]any) string {
 	line, _ := handler["command"].(string)
 	if text, ok := handler["bash"].(string); ok {
@@ -145,17 +146,57 @@ func (c Client) ownHandler(handler map[string]any) string {
 		}
 		line = shell(words)
 	}
-	if !ownCommand.MatchString(line) || strings.Fields(line)[2] != c.Name {
+	command, guarded := unguard(line)
+	ours := ownCommand.MatchString(command) && strings.Fields(command)[2] == c.Name
+	timeout, _ := handler["timeout"].(json.Number)
+	switch {
+	case !ours || guarded && !c.hooks.guarded:
 		return ""
+	case timeout == claudeOldWait && waits(command):
+		return command + " " + oldWait
+	case c.hooks.guarded && !guarded:
+		return command + " (unguarded)"
 	}
-	if timeout, _ := handler["timeout"].(json.Number); timeout == claudeOldWait && strings.Contains(line, " --wait") {
-		return line + " " + oldWait
-	}
-	return line
+	return command
 }
 
 // oldWait marks the name of a handler that stops waiting after a night.
 const oldWait = "(28,800 s)"
+
+// waits reports whether a command of ours waits for mail.
+func waits(command string) bool { return strings.Contains(command, " --wait") }
+
+// found precedes a command that is to do nothing, and to succeed, if mailtree is not on the PATH.
+const found = "command -v " + program + " >/dev/null "
+
+// guard returns a command for a POSIX shell that succeeds whatever becomes of mailtree, because a client may
+// take a failed hook for a refusal. Copilot CLI denies every tool then, and also runs the hooks that the code
+// base has for Claude Code. Only a waiting command passes its exit status on: the status wakes the session.
+func guard(command []string) string {
+	line := shell(command)
+	if waits(line) {
+		return found + "|| exit 0; exec " + line
+	}
+	return found + "&& " + line + " || exit 0"
+}
+
+// guardPowerShell is guard for PowerShell.
+func guardPowerShell(command []string) string {
+	return "if (Get-Command " + program + " -ErrorAction SilentlyContinue) { " + shell(command) + " }; exit 0"
+}
+
+// unguard returns the command inside what guard returns. It returns other lines as they are, and reports
+// false.
+func unguard(line string) (command string, guarded bool) {
+	if rest, ok := strings.CutPrefix(line, found+"|| exit 0; exec "); ok && waits(rest) {
+		return rest, true
+	}
+	rest, ok := strings.CutPrefix(line, found+"&& ")
+	if rest, whole := strings.CutSuffix(rest, " || exit 0"); ok && whole && !waits(rest) {
+		return rest, true
+	}
+	return line, false
+}
 
 // ownCommand matches the commands of command, as shell writes them.
 var ownCommand = regexp.MustCompile(`^` + program + ` hook [a-z]+( --wait)?( --store ` + anyWord + `)?$`)

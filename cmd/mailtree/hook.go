@@ -61,6 +61,25 @@ func harmless(err error) error {
 	return &exitError{0, err}
 }
 
+// spareClient returns an error of the program without a command, or an error with exit status 0 and no text if
+// standard input holds a client's event. Some clients run the command of a hook without its arguments, and
+// take a failure for a refusal.
+func (p *program) spareClient(err error) error {
+	f, ok := p.std.in.(*os.File)
+	if err == nil || !ok {
+		return err
+	}
+	if fi, failed := f.Stat(); failed != nil || fi.Mode()&os.ModeCharDevice != 0 { // a terminal, or /dev/null
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), hookPatience)
+	defer cancel()
+	if e, failed := p.readEvent(ctx, "copilot"); failed != nil || e.Name == "" && e.Session == "" {
+		return err
+	}
+	return &exitError{}
+}
+
 // maxEvent is the largest number of bytes read of an event. An event after a tool holds the tool's
 // output.
 const maxEvent = 64 << 20

@@ -69,7 +69,7 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 		DisableSuggestions: true, // unknownCommand suggests names
 	}
 	f := p.addDeskFlags(root)
-	root.RunE = func(c *cobra.Command, _ []string) error { return p.showWaits(c, f) }
+	root.RunE = func(c *cobra.Command, _ []string) error { return p.spareClient(p.showWaits(c, f)) }
 	root.SetIn(std.in)
 	root.SetOut(std.out)
 	root.SetErr(std.err)
@@ -89,6 +89,9 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 		}
 		if err != nil && c.Name() == "hook" {
 			return harmless(err)
+		}
+		if err != nil && c == root {
+			return p.spareClient(&exitError{exitUsage, err})
 		}
 		if err != nil {
 			return &exitError{exitUsage, err}
