@@ -12,12 +12,15 @@ type permission struct {
 	item string   // an item of a list in the file of the client's hooks, without the name of the entry
 	list []string // the path of that list
 	key  edit.Key // or a key in the entry
+
+	hinted bool // the client asks only for tools whose hints say that they destroy something: see docs/tools.md
 }
 
 // AsksFor reports whether the client asks a person before it calls the mail's tools, as far as its own
-// files say. It reports false if CanAllow does. It returns the errors of Add.
+// files say. It reports false if CanAllow does, and for a client whose question no tool of the mail raises. It
+// returns the errors of Add.
 func (s Setup) AsksFor() (bool, error) {
-	if !s.Client.CanAllow() {
+	if !s.Client.CanAllow() || s.Client.permission.hinted {
 		return false, nil
 	}
 	for _, scope := range []Scope{User, Project} {

@@ -13,6 +13,8 @@ type Client struct {
 	Name  string // as on the command line
 	Title string
 
+	Restart bool // an open session keeps the configuration that it started with
+
 	user    place  // the file of the user's entry
 	project string // file of a project, relative to the code base; "" if there is none
 
@@ -66,6 +68,7 @@ func List() []Client {
 		{
 			Name:         "claude",
 			Title:        "Claude Code",
+			Restart:      true,
 			user:         place{env: "CLAUDE_CONFIG_DIR", files: []string{".claude.json"}},
 			project:      ".mcp.json",
 			userNotes:    place{env: "CLAUDE_CONFIG_DIR", base: ".claude", files: []string{"CLAUDE.md"}},
@@ -83,6 +86,7 @@ func List() []Client {
 		{
 			Name:         "codex",
 			Title:        "Codex",
+			Restart:      true,
 			user:         place{env: "CODEX_HOME", base: ".codex", files: []string{"config.toml"}},
 			project:      ".codex/config.toml",
 			userNotes:    place{env: "CODEX_HOME", base: ".codex", files: []string{"AGENTS.md"}},
@@ -91,10 +95,12 @@ func List() []Client {
 			parents:      []string{"mcp_servers"},
 			urlKey:       "url",
 			hooks:        codexHooks(),
+			permission:   permission{key: edit.Key{Name: "default_tools_approval_mode", Value: "approve"}, hinted: true},
 		},
 		{
 			Name:         "gemini",
 			Title:        "Gemini CLI",
+			Restart:      true,
 			user:         place{env: "GEMINI_CLI_HOME", files: []string{".gemini/settings.json"}},
 			project:      ".gemini/settings.json",
 			userNotes:    place{env: "GEMINI_CLI_HOME", files: []string{".gemini/GEMINI.md"}},
@@ -110,6 +116,7 @@ func List() []Client {
 		{
 			Name:         "opencode",
 			Title:        "opencode",
+			Restart:      true,
 			user:         place{env: "XDG_CONFIG_HOME", base: ".config", files: []string{"opencode/opencode.json", "opencode/opencode.jsonc"}},
 			project:      "opencode.json",
 			userNotes:    place{env: "XDG_CONFIG_HOME", base: ".config", files: []string{"opencode/AGENTS.md"}},
@@ -137,6 +144,7 @@ func List() []Client {
 		{
 			Name:         "copilot",
 			Title:        "Copilot CLI",
+			Restart:      true,
 			user:         place{env: "COPILOT_HOME", base: ".copilot", files: []string{"mcp-config.json"}},
 			project:      ".mcp.json",
 			projectNotes: "AGENTS.md",

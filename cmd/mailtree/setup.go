@@ -60,7 +60,7 @@ func setupCommand(p *program) *cobra.Command {
 	f.BoolVar(&o.http, "http", false, "over HTTP, at HOST and PORT: calls fail while no server runs; else mailtree stdio starts one")
 	f.BoolVar(&o.noHooks, "no-hooks", false, "write the entry alone; hooks that are there stay")
 	f.BoolVar(&o.instructions, "instructions", false, "also write five lines for agents into the AGENTS.md or CLAUDE.md that the client reads")
-	f.BoolVar(&o.allow, "allow", false, "let the client call the mail's tools without a question, where it asks (claude, gemini)")
+	f.BoolVar(&o.allow, "allow", false, "let the client call the mail's tools without a question, where it asks (claude, codex, gemini)")
 	f.StringVar(&o.toolset, "toolset", "", "aimx: the entry \"email\" of that toolset, beside the mail's, without hooks")
 	f.BoolVar(&o.print, "print", false, "print the entry and the hooks; change nothing")
 	f.BoolVar(&o.dryRun, "dry-run", false, "print what would change, as a diff; change nothing")
@@ -151,6 +151,9 @@ func (p *program) setup(ctx context.Context, o setupOptions, args []string) erro
 	}
 	if asks, err := s.AsksFor(); err == nil && asks && !o.dryRun && len(changes) > 0 {
 		p.lines([]string{asksForTools(s.Client)})
+	}
+	if s.Client.Restart && !o.dryRun && len(changes) > 0 {
+		p.lines([]string{"Restart " + s.Client.Title + ": an open session keeps the configuration that it started with"})
 	}
 	hooks, err := s.Hooks()
 	if hooks.Trust != "" && !o.noHooks && !o.dryRun && len(changes) > 0 {
