@@ -33,6 +33,9 @@ type Outside struct {
 // counts.
 const OutsideRate = 60
 
+// SendsOutside reports whether any mail may leave for other domains.
+func (s *Store) SendsOutside() bool { return len(s.cfg.Outside.Allow) > 0 }
+
 // allows reports whether mail may go to an address of another domain.
 func (o *Outside) allows(address string) bool {
 	_, domain, _ := strings.Cut(address, "@")

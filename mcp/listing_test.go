@@ -13,12 +13,24 @@ const maxListing = 16 << 10
 // TestListing measures tools/list of each toolset as it is served.
 func TestListing(t *testing.T) {
 	t.Parallel()
+	for name, result := range listings(t) {
+		t.Logf("%s: %d bytes", name, len(result))
+		if len(result) > maxListing {
+			t.Errorf("tools/list of %s has %d bytes, over the limit of %d", name, len(result), maxListing)
+		}
+	}
+}
+
+// listings returns the result of tools/list of each toolset, as a server without a store serves it.
+func listings(t *testing.T) map[string]json.RawMessage {
+	t.Helper()
 	s := New(Config{})
 	for _, d := range s.doors {
 		d.paths = append(d.paths, "/listing/"+d.name) // the toolsets of the socket have no path over TCP
 	}
 	srv := httptest.NewServer(s.Handler())
 	t.Cleanup(srv.Close)
+	all := map[string]json.RawMessage{}
 	for _, d := range s.doors {
 		_, body := request(t, srv.URL, "POST /listing/"+d.name+"\nContent-Type: application/json", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
 		var answer struct {
@@ -27,9 +39,7 @@ func TestListing(t *testing.T) {
 		if err := json.Unmarshal([]byte(body), &answer); err != nil || len(answer.Result) == 0 {
 			t.Errorf("%s: %s (%v)", d.name, body, err)
 		}
-		t.Logf("%s: %d bytes", d.name, len(answer.Result))
-		if len(answer.Result) > maxListing {
-			t.Errorf("tools/list of %s has %d bytes, over the limit of %d", d.name, len(answer.Result), maxListing)
-		}
+		all[d.name] = answer.Result
 	}
+	return all
 }

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"mailtree/fixtures/model"
 	"mailtree/fixtures/tmuxtest"
 )
 
@@ -83,5 +84,38 @@ func TestClientTrust(t *testing.T) {
 	d.awaitIdle()
 	if out, err := d.try("mailtree", "setup", "codex", "--check"); err != nil || !strings.Contains(out, "a hook last ran") {
 		t.Errorf("after: %v\n%s", err, out)
+	}
+}
+
+// TestClientUnattended: Codex without a person, which refuses each tool that it would ask about, claims a file,
+// writes to another agent and releases the claim. `mailtree setup codex --allow` lets it call every tool.
+func TestClientUnattended(t *testing.T) {
+	d := newDesk(t, "codex")
+	d.call("create_agent", map[string]any{"project_key": d.code, "name_hint": "BlueLake", "program": "codex", "model": "none", "task_description": "Alone"})
+	in := func(more map[string]any) map[string]any {
+		more["project_key"] = d.code
+		return more
+	}
+	d.model.Script(t,
+		model.Rule{When: "Begin the work", Calls: say("claim_paths", in(map[string]any{"agent_name": "BlueLake", "paths": []string{"app/*.py"}}))},
+		model.Rule{When: `granted`, Calls: say("send_message", in(map[string]any{
+			"from_agent": "BlueLake", "to": []string{"GreenCastle"}, "subject": "The unattended plan", "body_md": "It is done.",
+		}))},
+		model.Rule{When: `"id":"msg_`, Calls: say("release_claims", in(map[string]any{"agent_name": "BlueLake"}))},
+	)
+	codexKit.prepare(d)
+	d.setUp("stdio")
+	unattended := codexKit
+	unattended.ask = []string{"codex", "exec", "-s", "workspace-write", "--dangerously-bypass-hook-trust"}
+	said := <-d.ask(unattended, "Begin the work.")
+	if len(d.turnsWith("released")) == 0 {
+		t.Errorf("the claim was not released:\n%s", said)
+		d.model.Dump(t)
+	}
+	if mail := d.call("check_my_messages", in(map[string]any{"agent_name": "GreenCastle"})); !strings.Contains(mail, "The unattended plan") {
+		t.Errorf("the message did not arrive: %s", mail)
+	}
+	if claims := d.call("whois", in(map[string]any{"agent_name": "BlueLake"})); strings.Contains(claims, "app/*.py") {
+		t.Errorf("the claim is still there: %s", claims)
 	}
 }

@@ -30,7 +30,7 @@ func noMail() receivedShape { return receivedShape{noMailShape: &noMailShape{"No
 func (t *toolset) receive() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "receive",
-		Hints: tool.Takes(),
+		Hints: tool.Adds(),
 		About: "Take your oldest unread message, each once; it is marked read.",
 		Out:   receivedShape{},
 	}, func(ctx context.Context, _ *struct{}) (any, error) {

@@ -35,6 +35,9 @@ type toolset struct {
 	budget tool.Budget
 }
 
+// leaves reports whether email may leave for other domains.
+func (t *toolset) leaves() bool { return t.store != nil && t.store.SendsOutside() }
+
 // New makes the toolset. It starts nothing.
 func New(cfg tool.Config) *tool.Set {
 	t := newToolset(cfg)

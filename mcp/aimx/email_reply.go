@@ -18,7 +18,7 @@ type replyRequest struct {
 func (t *toolset) emailReply() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "email_reply",
-		Hints: tool.Adds(),
+		Hints: tool.Mails(t.leaves()),
 		About: "Reply to an email in a mailbox of yours, in its thread.",
 		Out:   sentShape{},
 	}, func(ctx context.Context, r *replyRequest) (any, error) {

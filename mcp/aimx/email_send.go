@@ -30,7 +30,7 @@ type sendRequest struct {
 func (t *toolset) emailSend() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "email_send",
-		Hints: tool.Adds(),
+		Hints: tool.Mails(t.leaves()),
 		About: "Send an email in markdown, plain text or HTML from a mailbox of yours; every recipient gets it, or none.",
 		Out:   sentShape{},
 	}, func(ctx context.Context, r *sendRequest) (any, error) {

@@ -16,7 +16,7 @@ type unhookRequest struct {
 func (t *toolset) hookDelete() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "hook_delete",
-		Hints: tool.Removes(),
+		Hints: tool.Marks(),
 		About: "Delete a hook on a mailbox of yours by its name.",
 		Out:   doneShape{},
 	}, func(ctx context.Context, r *unhookRequest) (any, error) {

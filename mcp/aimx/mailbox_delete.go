@@ -25,7 +25,7 @@ type deleteRequest struct {
 func (t *toolset) mailboxDelete() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "mailbox_delete",
-		Hints: tool.Removes(),
+		Hints: tool.Destroys(),
 		About: "Delete a mailbox of yours with its hooks; one with mail in it only with force.",
 		Out:   doneShape{},
 	}, func(ctx context.Context, r *deleteRequest) (any, error) {

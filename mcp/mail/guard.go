@@ -53,7 +53,7 @@ func (t *Toolset) installGuard() tool.Tool {
 func (t *Toolset) uninstallGuard() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "uninstall_precommit_guard",
-		Hints: tool.Removes(),
+		Hints: tool.Marks(),
 		About: "Remove the Git pre-commit guard; hooks that were there before stay.",
 		Out:   doneShape{},
 	}, func(ctx context.Context, r *uninstallRequest) (any, error) {

@@ -25,7 +25,7 @@ type releaseRequest struct {
 func (t *Toolset) releaseClaims() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "release_claims",
-		Hints: tool.Removes(),
+		Hints: tool.Marks(),
 		About: "Unlock files: give back your claims on the given paths, or all of them.",
 		Out:   Released{},
 	}, func(ctx context.Context, r *releaseRequest) (any, error) {

@@ -24,7 +24,7 @@ type checkRequest struct {
 func (t *Toolset) checkMail() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "check_mail",
-		Hints: tool.Takes(),
+		Hints: tool.Adds(),
 		About: "Take the oldest message out of your mailbox, each once, or null when there is none; can wait for one.",
 		Out:   mailShape{},
 	}, func(ctx context.Context, r *checkRequest) (any, error) {

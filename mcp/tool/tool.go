@@ -55,17 +55,19 @@ func Marks() mcp.ToolAnnotations {
 	return h
 }
 
-// Takes returns the hints of a tool whose every call takes something that the next call does not get.
-func Takes() mcp.ToolAnnotations {
+// Mails returns the hints of a tool that sends email. leaves reports whether email may leave this machine.
+// Codex asks before such a tool: see docs/tools.md, "Hints".
+func Mails(leaves bool) mcp.ToolAnnotations {
 	h := Adds()
-	*h.DestructiveHint = true
+	*h.OpenWorldHint = leaves
 	return h
 }
 
-// Removes returns the hints of a tool that removes something for good, once.
-func Removes() mcp.ToolAnnotations {
-	h := Takes()
-	h.IdempotentHint = true
+// Destroys returns the hints of a tool that destroys, once, what neither the caller nor another agent can get
+// back with a tool. Codex asks before each call, and refuses the call if nobody can answer.
+func Destroys() mcp.ToolAnnotations {
+	h := Marks()
+	*h.DestructiveHint = true
 	return h
 }
 
