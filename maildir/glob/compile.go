@@ -2,7 +2,6 @@ package glob
 
 import (
 	"errors"
-	"path"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -60,7 +59,7 @@ func Compile(p string, fold bool) (*Pattern, error) {
 		if err := checkPlace(f); err != nil {
 			return nil, err
 		}
-		f = path.Clean(f)
+		f = cleanSlashes(f)
 		if c.alts[i], err = compileAlternative(f, fold); err != nil {
 			return nil, err
 		}

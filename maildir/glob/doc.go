@@ -12,7 +12,7 @@
 //	\x       the character x
 //
 // A literal path, also as an alternative in braces, covers everything below it, because a file may become a
-// folder.
+// folder. A trailing slash after a wildcard means /**: src/*/ is src/*/**.
 //
 // Overlaps is exact: it intersects the two patterns instead of comparing their texts.
 package glob

@@ -7,13 +7,37 @@ import (
 	"unicode/utf8"
 )
 
-// Clean brings a pattern into one form: slash separated, without "./" and doubled or trailing slashes.
+// Clean brings a pattern into one form: slash separated, without "./" and doubled slashes. A trailing slash
+// after a wildcard becomes /**, and any other trailing slash is removed. A pattern that is absolute or has
+// a .. element stays as it is, because Compile refuses it.
 func Clean(p string) string {
 	p = strings.TrimSpace(p)
-	if p == "" || strings.HasPrefix(p, "/") || strings.Contains(p, "..") {
+	if p == "" || p[0] == '/' || slices.Contains(strings.Split(p, "/"), "..") {
 		return p
 	}
-	return path.Clean(p)
+	return cleanSlashes(p)
+}
+
+// cleanSlashes is Clean without its conditions, for a pattern or for one alternative of its braces.
+func cleanSlashes(p string) string {
+	clean := path.Clean(p)
+	if !strings.HasSuffix(p, "/") || !HasWildcards(clean) || clean == "**" || strings.HasSuffix(clean, "/**") {
+		return clean
+	}
+	return clean + "/**"
+}
+
+// HasWildcards reports whether a pattern has a wildcard, a class or braces that no \ quotes.
+func HasWildcards(p string) bool {
+	for i := 0; i < len(p); i++ {
+		switch p[i] {
+		case '\\':
+			i++
+		case '*', '?', '[', '{':
+			return true
+		}
+	}
+	return false
 }
 
 // Pattern is a compiled pattern. It never changes and is safe for concurrent use.

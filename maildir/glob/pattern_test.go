@@ -2,6 +2,7 @@ package glob
 
 import (
 	"math/rand/v2"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -60,6 +61,23 @@ func TestOverlap(t *testing.T) {
 		{"**/a", "**/b", false},
 		{"a/**", "b/**", false},
 		{"a.go", "A.go", false},
+		{"src/*/", "src/foo/c.go", true},
+		{"src/*/", "src/foo/d/e.go", true},
+		{"src/*/", "src/foo", true},
+		{"src/*/", "lib/foo/c.go", false},
+		{"a/*/b/", "a/x/b/c", true},
+		{"a/*/b/", "a/x/c/b", false},
+		{"a/**/b/", "a/b/c", true},
+		{"a/**/b/", "b/a", false},
+		{"a/**/", "a/x/y", true},
+		{"**/", "x/y", true},
+		{"[ab]/", "a/x", true},
+		{"?/", "ab/x", false},
+		{"{x,y*}/", "yz/a", true},
+		{"{x/,y*/}", "yz/a", true},
+		{"{x,y*/}z", "yz/z", true},
+		{`src/\*/`, "src/a/c.go", false},
+		{`src/\*/`, `src/\*/c.go`, true},
 	} {
 		if got := Overlap(c.a, c.b); got != c.want {
 			t.Errorf("%s, %s: %v", c.a, c.b, got)
@@ -187,6 +205,24 @@ func allPaths() (paths []string) {
 	return paths
 }
 
+// TestClean: one form for each pattern.
+func TestClean(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"./a//b/": "a/b", "a/": "a", " a ": "a", "./": ".", ".": ".", "": "",
+		"src/*/": "src/*/**", "src/*//": "src/*/**", "./src/*/": "src/*/**", "**/": "**", "a/**/": "a/**", "a/*/b/": "a/*/b/**",
+		"*/": "*/**", "[ab]/": "[ab]/**", "{a,b}/": "{a,b}/**", "a**/": "a**/**", "foo..bar/*/": "foo..bar/*/**",
+		`src/\*/`: `src/\*`, `a/\[id\]/`: `a/\[id\]`, "../x/": "../x/", "/x/": "/x/",
+	} {
+		if got := Clean(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+		if got := Clean(want); got != want {
+			t.Errorf("%q is not its own form: %q", want, got)
+		}
+	}
+}
+
 // asRegexp writes a pattern as a regular expression.
 func asRegexp(p string, fold bool) (*regexp.Regexp, error) {
 	flat, err := expandBraces(p)
@@ -197,6 +233,10 @@ func asRegexp(p string, fold bool) (*regexp.Regexp, error) {
 	for _, f := range flat {
 		var re strings.Builder
 		wild := false
+		if dir := strings.TrimSuffix(f, "/"); dir != f && strings.ContainsAny(strings.NewReplacer(`\a`, "", `\B`, "").Replace(dir), "*?[") {
+			f = dir + "/**"
+		}
+		f = path.Clean(f)
 		elems := slices.CompactFunc(strings.Split(f, "/"), func(a, b string) bool { return a == "**" && b == "**" })
 		for i, e := range elems {
 			if e == "**" {
@@ -250,7 +290,7 @@ func asRegexp(p string, fold bool) (*regexp.Regexp, error) {
 func TestOverlapBruteForce(t *testing.T) {
 	t.Parallel()
 	paths := allPaths()
-	g := grammar{rand.New(rand.NewPCG(1, 2))}
+	g, slash := grammar{rand.New(rand.NewPCG(1, 2))}, rand.New(rand.NewPCG(3, 4))
 	type compiled struct {
 		text string
 		p    *Pattern
@@ -259,18 +299,26 @@ func TestOverlapBruteForce(t *testing.T) {
 	for _, fold := range []bool{false, true} {
 		var all []compiled
 		for len(all) < 250 {
-			c := compiled{text: Clean(g.path(2))}
+			raw := g.path(2) + []string{"", "/"}[slash.IntN(4)/3]
+			c := compiled{text: Clean(raw)}
 			var err error
 			if c.p, err = Compile(c.text, fold); err != nil || len(c.text) > 24 {
 				continue
 			}
-			re, err := asRegexp(c.text, fold)
+			unclean, err := Compile(raw, fold)
+			if err != nil {
+				t.Fatal(raw, err)
+			}
+			re, err := asRegexp(raw, fold)
 			if err != nil {
 				t.Fatal(c.text, err)
 			}
 			c.on = make([]uint64, len(paths)/64+1)
 			for i, path := range paths {
 				is := re.MatchString(path)
+				if got := unclean.Covers(path); got != is {
+					t.Fatalf("%s covers %s: %v, the regular expression %s says %v (fold %v)", raw, path, got, re, is, fold)
+				}
 				if got := c.p.Covers(path); got != is {
 					t.Fatalf("%s covers %s: %v, the regular expression %s says %v (fold %v)", c.text, path, got, re, is, fold)
 				}
