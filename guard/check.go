@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"mailtree/maildir/claim"
@@ -230,8 +229,9 @@ func merge(a, b []Blocked) []Blocked {
 	return a
 }
 
-// FromRoot turns paths relative to dir into paths relative to the root of the code repository around dir.
-// It returns ErrInvalid for a folder or a path outside the repository, and the errors of git.
+// FromRoot turns paths relative to dir into paths relative to the root of the code repository around dir. A
+// path in a linked work tree means the path in the repository. It returns ErrInvalid for a folder or a path
+// outside the repository, and the errors of git.
 func FromRoot(ctx context.Context, dir string, env []string, paths []string) ([]string, error) {
 	g := &git{dir: dir, env: env}
 	top, err := g.line(ctx, "rev-parse", "--show-toplevel")
@@ -248,14 +248,17 @@ func FromRoot(ctx context.Context, dir string, env []string, paths []string) ([]
 	}
 	out := make([]string, len(paths))
 	for i, p := range paths {
-		rel, err := filepath.Rel(top, rooted(dir, p))
-		if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
+		rel, ok, err := repo.Relative(top, rooted(dir, p))
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
 			return nil, invalid("%s lies outside the repository %s: name files of the repository.", safe(p), safe(top))
 		}
 		if fi, err := os.Stat(rooted(dir, p)); err == nil && fi.IsDir() {
 			return nil, invalid("%s is a folder: name the files below it.", safe(p))
 		}
-		out[i] = filepath.ToSlash(rel)
+		out[i] = rel
 	}
 	return out, nil
 }

@@ -1,6 +1,7 @@
 package maildir
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
 	"mailtree/maildir/refusal"
+	"mailtree/maildir/repo"
 	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
 )
@@ -23,7 +25,7 @@ const (
 	MaxTTL     = format.MaxLease
 	keepClaims = 7 * 24 * time.Hour // how long the file of a released or expired claim is kept
 
-	maxCounting = 20 * time.Millisecond // how long a claim may spend counting matches
+	maxCounting = time.Second // how long a claim may spend counting matches
 )
 
 // Claim grants or renews leases on all the patterns, or on none. A conflict is an answer, not an error. It
@@ -47,7 +49,7 @@ func (b *Box) Claim(ctx context.Context, r claim.Request) (*claim.Result, error)
 		b.p.noteConflicts(b.agent, res.Conflicts)
 	}
 	if len(res.Granted) > 0 {
-		res.Matches = b.p.matches(r.Patterns)
+		res.Matches = b.p.matches(r.WorkDir, r.Patterns)
 	}
 	return res, nil
 }
@@ -79,14 +81,19 @@ func (b *Box) grant(ctx context.Context, r *claim.Request) (*claim.Result, error
 	return res, nil
 }
 
-// matches counts, by pattern, the files that Git tracks in the code base. It stops after maxCounting.
-func (p *Project) matches(patterns []string) map[string]int {
+// matches counts, by pattern, the files that Git tracks in the code base; for a caller who works in a linked
+// work tree, those of that work tree. It stops after maxCounting.
+func (p *Project) matches(workDir string, patterns []string) map[string]int {
 	deadline := time.Now().Add(maxCounting)
 	fold, err := p.code.IgnoresCase(p.human)
 	if err != nil {
 		return nil
 	}
-	names, ok := p.store.tracked.Below(p.human, deadline)
+	linked, err := repo.LinkedWorkTree(workDir, p.human)
+	if err != nil {
+		return nil
+	}
+	names, ok := p.store.tracked.Below(cmp.Or(linked, p.human), deadline)
 	if !ok {
 		return nil
 	}
@@ -114,7 +121,7 @@ func (p *Project) checkClaim(r *claim.Request) (moved []claim.Moved, err error) 
 	if err := checkText(refusal.Reason, r.Reason, 1024); err != nil {
 		return nil, err
 	}
-	err = p.mending(r.Folder, func(m *claim.Mending) (err error) {
+	err = p.mending(r.From, func(m *claim.Mending) (err error) {
 		r.Patterns, err = m.Patterns(r.Patterns)
 		moved = m.Moved
 		return err
@@ -130,11 +137,11 @@ func (p *Project) checkClaim(r *claim.Request) (moved []claim.Moved, err error) 
 	return moved, nil
 }
 
-// mending calls f with a Mending for the project's code base and the folder that the caller named. It
-// returns f's error, and ErrUnavailable.
-func (p *Project) mending(folder string, f func(m *claim.Mending) error) error {
-	err := p.code.Exists(p.human, func(exists func(path string) bool) error {
-		return f(&claim.Mending{Top: p.human, Home: p.store.cfg.Scope.Home, Exists: exists, Below: folder})
+// mending calls f with a Mending for the project's code base and the place of the caller. It returns f's
+// error, and ErrUnavailable.
+func (p *Project) mending(from claim.From, f func(m *claim.Mending) error) error {
+	err := repo.Visit(p.human, from.WorkDir, func(v *repo.View) error {
+		return f(&claim.Mending{Top: p.human, Home: p.store.cfg.Scope.Home, CodeBase: v, Below: from.Folder})
 	})
 	return refusal.Disk(err)
 }
@@ -183,16 +190,16 @@ func (p *Project) planClaim(g *writer.Group, tx *writer.Tx, c claim.Row) error {
 // Release releases the agent's live claims on exactly these patterns, or all its claims if patterns is
 // empty. A pattern that the agent does not hold is no error. It returns ErrNotFound for the agent.
 func (b *Box) Release(ctx context.Context, patterns []string) (*claim.Release, error) {
-	return b.ReleaseFrom(ctx, "", patterns)
+	return b.ReleaseFrom(ctx, claim.From{}, patterns)
 }
 
-// ReleaseFrom is Release for patterns in the form that Claim takes, with the given folder in the request.
-// Errors are as for Release.
-func (b *Box) ReleaseFrom(ctx context.Context, folder string, patterns []string) (*claim.Release, error) {
+// ReleaseFrom is Release for patterns in the form that Claim takes, from a caller at the given place. Errors
+// are as for Release.
+func (b *Box) ReleaseFrom(ctx context.Context, from claim.From, patterns []string) (*claim.Release, error) {
 	var res *claim.Release
 	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbRelease, Agent: b.agent}, Facts: []string{claimsFact}, Sure: true}
 	mended := map[string][]string{}
-	err := b.p.mending(folder, func(m *claim.Mending) error {
+	err := b.p.mending(from, func(m *claim.Mending) error {
 		for _, pat := range patterns {
 			mended[pat], _ = m.Patterns([]string{pat}) // none if it could not be claimed
 		}

@@ -19,6 +19,7 @@ import (
 	"mailtree/cli"
 	"mailtree/maildir"
 	"mailtree/maildir/index"
+	"mailtree/maildir/repo"
 	"mailtree/mcp/mail"
 )
 
@@ -206,6 +207,7 @@ func (d *deskWork) templateFuncs() template.FuncMap {
 			}
 			return d.number(ids)
 		},
+		"matched": matched, "quoted": func(text string) string { return `"` + cli.Line(text) + `"` },
 		"add": func(a, b int) int { return a + b },
 		"fact": func(label, value string) string { // "" for no value
 			if value == "" {
@@ -238,25 +240,37 @@ func printable(v reflect.Value) {
 	}
 }
 
-// inProject converts paths that are relative to this folder into the project's names for them. It leaves
-// paths outside the project unchanged.
+// inProject converts paths that are relative to this folder into the project's names for them, or into
+// absolute paths if they lead out of the folder. It leaves paths outside the project unchanged.
 func inProject(d *deskWork, paths []string) []string {
 	here, err := os.Getwd()
 	if err != nil {
 		return paths
 	}
-	below, ok := strings.CutPrefix(here+"/", d.HumanKey+"/")
-	if !ok {
+	below, ok, err := repo.Relative(d.HumanKey, here)
+	if err != nil || !ok {
 		return paths
 	}
 	all := make([]string, len(paths))
 	for i, path := range paths {
-		all[i] = path
-		if !filepath.IsAbs(path) {
-			all[i] = filepath.Join(below, path)
+		switch {
+		case strings.HasPrefix(path, "../") || path == "..":
+			all[i] = here + "/" + path
+		case filepath.IsAbs(path) || below == ".":
+			all[i] = path
+		default: // not filepath.Join, because a trailing slash has a meaning
+			all[i] = below + "/" + path
 		}
 	}
 	return all
+}
+
+// matched says how many tracked files a claim covers. files is nil if they were not counted.
+func matched(files *int) string {
+	if files == nil {
+		return "files not counted"
+	}
+	return count(*files, "file")
 }
 
 // presence returns an agent's status, and whether the agent waits for a person's answer.

@@ -195,10 +195,14 @@ func (g *gathering) readNamed(field refusal.Field, name string) (data []byte, ba
 		e.What = refusal.Invalid("The attachment {name} {arg} has an empty or invalid name: give a path.")
 		return nil, "", e
 	}
-	for _, root := range g.roots(filepath.IsAbs(name)) {
-		rel := name
-		if filepath.IsAbs(name) {
-			rel, _ = filepath.Rel(root, name) // "" if name cannot be relative to root
+	at, other, err := g.otherWorkTree(name)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, root := range g.roots(filepath.IsAbs(at), other) {
+		rel := at
+		if filepath.IsAbs(at) {
+			rel, _ = filepath.Rel(root, at) // "" if at cannot be relative to root
 		}
 		rel = filepath.ToSlash(filepath.Clean(rel))
 		inTree := root == g.r.Tree.Dir()
@@ -231,13 +235,34 @@ func (g *gathering) readNamed(field refusal.Field, name string) (data []byte, ba
 	return nil, "", e
 }
 
-// roots returns the folders to look in: the code base, then the configured folders, then the tree. For a
-// sender who works in a linked work tree, that work tree is the code base. The main work tree may have
-// other files of the same names, so it is searched only for absolute names.
-func (g *gathering) roots(absolute bool) []string {
+// otherWorkTree finds out whether a name leads into a linked work tree of the code base other than the one
+// that the sender works in. It then returns the absolute path and the top of that work tree, else the name
+// itself and "".
+func (g *gathering) otherWorkTree(name string) (at, top string, err error) {
+	at = name
+	if !filepath.IsAbs(name) {
+		at = filepath.Join(cmp.Or(g.linked, g.r.CodeBase), name)
+	}
+	top, err = repo.LinkedWorkTree(filepath.Dir(at), g.r.CodeBase)
+	if err != nil {
+		return "", "", refusal.Disk(err)
+	}
+	if top == "" || top == g.linked {
+		return name, "", nil
+	}
+	return at, top, nil
+}
+
+// roots returns the folders to look in: the other linked work tree that the name leads into, if any, the
+// code base, then the configured folders, then the tree. For a sender who works in a linked work tree, that
+// work tree is the code base. The main work tree may have other files of the same names, so it is searched
+// only for absolute names.
+func (g *gathering) roots(absolute bool, other string) []string {
 	var roots []string
-	if g.linked != "" {
-		roots = append(roots, g.linked)
+	for _, linked := range []string{other, g.linked} {
+		if linked != "" {
+			roots = append(roots, linked)
+		}
 	}
 	if g.r.CodeBase != "" && (g.linked == "" || absolute) {
 		if _, err := os.Lstat(filepath.Join(g.r.CodeBase, ".git")); err == nil {

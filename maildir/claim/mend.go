@@ -17,11 +17,26 @@ import (
 // style of another system or a shell, absolute paths below the code base. A text with an unclear meaning is
 // refused and never becomes a pattern as it stands. See docs/guard.md, "Making a claim".
 type Mending struct {
-	Top    string                 // absolute path of the code base; "" if the project has none
-	Home   string                 // the home folder, for ~; "" if unknown
-	Exists func(path string) bool // reports whether something lies at a path below the top
-	Below  string                 // folder below the top that the caller named as the project; "" for the top
-	Moved  []Moved                // texts that were resolved from Below
+	Top      string  // absolute path of the code base; "" if the project has none
+	Home     string  // the home folder, for ~; "" if unknown
+	CodeBase         // what lies where
+	Below    string  // folder below the top that the caller named as the project; "" for the top
+	Moved    []Moved // texts that were resolved from Below
+}
+
+// CodeBase looks at paths of a code base. See repo.View.
+type CodeBase interface {
+	// Exists reports whether something lies at a path relative to the top.
+	Exists(path string) bool
+	// Relative returns an absolute path relative to the top, for a linked work tree as for the main one. ok
+	// is false if the path lies in none of them.
+	Relative(path string) (rel string, ok bool)
+}
+
+// From says where a caller is whose texts become patterns.
+type From struct {
+	Folder  string // see Mending.Below
+	WorkDir string // absolute folder that the caller works in, which tells the work tree; "" if unknown
 }
 
 // Moved is a text that names nothing relative to the top but names something relative to the folder that
@@ -64,7 +79,7 @@ func (m *Mending) mend(text string) (patterns []string, why string) {
 	}
 	switch {
 	case text == "", m.Exists(text):
-		return []string{quote(plain(text))}, ""
+		return []string{m.literal(text)}, ""
 	case object.MatchString(text):
 		return nil, "it is an object in JSON: write the path alone"
 	}
@@ -100,25 +115,70 @@ func (m *Mending) mendPaths(parts []string) (patterns []string, why string) {
 // mendPath mends a text whose only separators are blanks.
 func (m *Mending) mendPath(p string) (patterns []string, why string) {
 	if m.Exists(p) {
-		return []string{quote(plain(p))}, ""
+		return []string{m.literal(p)}, ""
 	}
 	p = unwrap(p)
 	if found := m.find(p); found != "" {
-		return []string{quote(found)}, ""
+		return []string{m.literal(found)}, ""
 	}
 	if p, why = m.relative(p); why != "" {
 		return nil, why
 	}
 	if found := m.find(p); found != "" {
-		return []string{quote(found)}, ""
+		return []string{m.literal(found)}, ""
 	}
-	if slices.Contains(bars.FindAllString(p, -1), "|") {
-		return nil, `it holds a |: list each path on its own, or write {a,b} for either, and "\|" for a | in a name`
+	if _, rest := m.lead(p); rest != "" {
+		if why := otherDialect(rest, rest == p); why != "" {
+			return nil, why
+		}
 	}
 	if p, why = m.withoutDots(p); why != "" {
 		return nil, why
 	}
 	return m.mendBlanks(p)
+}
+
+// lead splits a text after its leading elements that exist as they are called, such as app/[id] in
+// app/[id]/**. These are no wildcards.
+func (m *Mending) lead(p string) (lead, rest string) {
+	end := 0
+	for i := 0; i <= len(p); i++ {
+		if i < len(p) && p[i] != '/' {
+			continue
+		}
+		if i > end && !m.Exists(p[:i]) {
+			break
+		}
+		end = i
+	}
+	return p[:end], strings.TrimLeft(p[end:], "/")
+}
+
+// literal returns the pattern of a path that exists, or of an empty one.
+func (m *Mending) literal(p string) string {
+	if p == "" {
+		return ""
+	}
+	p = path.Clean(p)
+	if rel, ok := m.Relative(m.Top + "/" + p); ok { // elsewhere in the code base if it lies in a linked work tree
+		p = rel
+	}
+	return quote(p)
+}
+
+// pattern returns the pattern that a text stands for. See lead.
+func (m *Mending) pattern(p string) string {
+	lead, rest := m.lead(p)
+	switch {
+	case lead == "":
+		return p
+	case rest == "":
+		return m.literal(lead)
+	}
+	if lead = m.literal(lead); lead == "." {
+		return rest
+	}
+	return lead + "/" + rest
 }
 
 // relative turns a file URL, an absolute path, or a path that begins with ~ into a path relative to the
@@ -139,14 +199,15 @@ func (m *Mending) relative(p string) (below, why string) {
 	if name := variable.FindString(p); name != "" && !m.Exists(strings.TrimSuffix(name, "/")) {
 		return "", "it begins with a shell's variable: write the path itself, or ./ before a $ that is meant"
 	}
-	if isWindows(p) {
-		p = backslashes.ReplaceAllLiteralString(p, "/")
+	lead, rest := m.lead(p)
+	if isWindows(rest) {
+		p = p[:len(p)-len(rest)] + backslashes.ReplaceAllLiteralString(rest, "/")
 	}
 	if p == "~" || strings.HasPrefix(p, "~/") && m.Home != "" {
 		p = m.Home + p[1:]
 	}
 	switch {
-	case p != "" && p[0] == '~':
+	case p != "" && p[0] == '~' && lead == "":
 		return "", "it begins with ~: write it relative to the code repository's root"
 	case drive.MatchString(p):
 		return "", "it begins with a drive's letter: write it relative to the code repository's root"
@@ -155,22 +216,21 @@ func (m *Mending) relative(p string) (below, why string) {
 		if !ok {
 			return "", "it is absolute and does not lie below the code repository's root: write it relative to that"
 		}
+		if strings.HasSuffix(p, "/") && glob.HasWildcards(below) {
+			below += "/"
+		}
 		return below, ""
 	}
 	return p, ""
 }
 
 // belowTop turns an absolute path into a path relative to the top. ok is false if it does not lie below the
-// top.
+// top, nor in a linked work tree.
 func (m *Mending) belowTop(p string) (below string, ok bool) {
-	below, ok = strings.CutPrefix(filepath.Clean(p)+"/", m.Top+"/")
-	if m.Top == "" || !ok {
+	if m.Top == "" {
 		return "", false
 	}
-	if below = strings.TrimSuffix(below, "/"); below == "" {
-		below = "."
-	}
-	return below, true
+	return m.Relative(filepath.Clean(p))
 }
 
 // withoutDots removes the .. from a path that names nothing yet. A path that leads out of the top and not
@@ -180,14 +240,18 @@ func (m *Mending) withoutDots(p string) (clean, why string) {
 	if last < 0 {
 		return p, ""
 	}
-	if strings.ContainsAny(p[:last], `*?[{\`) {
+	lead, _ := m.lead(p)
+	if strings.ContainsAny(p[min(len(lead), last):last], `*?[{\`) {
 		return "", "it has a .. behind a wildcard: write it without"
 	}
 	clean = path.Clean(p)
 	if clean == ".." || strings.HasPrefix(clean, "../") {
 		if below, ok := m.belowTop(m.Top + "/" + clean); ok {
-			return below, ""
+			clean = below
 		}
+	}
+	if strings.HasSuffix(p, "/") && glob.HasWildcards(clean) {
+		clean += "/"
 	}
 	return clean, ""
 }
@@ -227,25 +291,18 @@ func (m *Mending) find(text string) string {
 	return ""
 }
 
-// mendBlanks splits a text at blanks if each part names something. It keeps blanks in the name of something
-// that exists, and blanks after a \.
+// mendBlanks splits a text at blanks if each part names something. It keeps blanks in the names of leading
+// folders that exist, and blanks after a \.
 func (m *Mending) mendBlanks(p string) (patterns []string, why string) {
+	if _, rest := m.lead(p); len(cutUnquoted(rest, " \t")) < 2 {
+		return []string{m.pattern(p)}, ""
+	}
 	parts := cutUnquoted(p, " \t")
-	if len(parts) < 2 {
-		return []string{p}, ""
-	}
-	head := p
-	if last := strings.LastIndexAny(p, " \t"); strings.Contains(p[last:], "/") {
-		head = p[:last+strings.IndexByte(p[last:], '/')]
-	}
 	if len(parts) > MaxPatterns {
 		return nil, tooMany
 	}
-	if m.Exists(head) {
-		return []string{quote(head) + p[len(head):]}, ""
-	}
 	for _, part := range parts {
-		if !strings.ContainsAny(part, "*?[{") && !m.Exists(part) && m.find(unwrap(part)) == "" {
+		if len(parts) < 2 || !strings.ContainsAny(part, "*?[{") && !m.Exists(part) && m.find(unwrap(part)) == "" {
 			return nil, `it holds blanks and names no file: list each path on its own, or write "\ " for a blank in the name of a new file`
 		}
 	}
@@ -264,7 +321,6 @@ var (
 	otherURL    = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+://`)
 	variable    = regexp.MustCompile(`^\$(\w+|\{[^}]*\}|\([^)]*\))(/|$)`)
 	object      = regexp.MustCompile(`^\{\s*(\}$|["'][^"']*["']\s*:)`)
-	bars        = regexp.MustCompile(`\\.|\[[^\]]*\]|\|`)                                  // each |, meant as a separator or not
 	line        = regexp.MustCompile(`(:\d+(:\d+|-\d+)?:?|#L\d+(C\d+)?(-L?\d+(C\d+)?)?)$`) // as editors, compilers and forges write it
 )
 
@@ -292,14 +348,6 @@ func unwrap(text string) string {
 		text = strings.TrimSpace(text[1 : len(text)-1])
 	}
 	return text
-}
-
-// plain returns the path without ., .. and doubled slashes. It keeps "".
-func plain(p string) string {
-	if p == "" {
-		return p
-	}
-	return path.Clean(p)
 }
 
 // quote returns the pattern that matches exactly that path.

@@ -1,6 +1,7 @@
 package claim
 
 import (
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -11,12 +12,31 @@ import (
 	"mailtree/maildir/refusal"
 )
 
+// codeBase is a code base at /home/me/code with two linked work trees: /home/me/foo and .wt/bar in it.
+type codeBase []string
+
+// Exists knows the folders of the listed paths too.
+func (c codeBase) Exists(p string) bool {
+	at := path.Clean(p)
+	return p == "." || p != "" && slices.ContainsFunc(c, func(f string) bool { return f == p || f == at || strings.HasPrefix(f, at+"/") })
+}
+
+func (c codeBase) Relative(p string) (string, bool) {
+	for _, top := range []string{"/home/me/code/.wt/bar", "/home/me/code", "/home/me/foo"} {
+		if rel, ok := strings.CutPrefix(path.Clean(p)+"/", top+"/"); ok {
+			return path.Clean(rel), true
+		}
+	}
+	return "", false
+}
+
 // TestMending: each text becomes the patterns behind =>, or is refused for the reason behind !.
 func TestMending(t *testing.T) {
 	t.Parallel()
 	there := []string{"a.go", "b.go", "a, b.txt", "My Docs", "My Docs/a b.md", "app", "app/api", "app/[id]/page.tsx", "~old", `back\slash`,
-		"app/x.py", "docs/x.md", "odd:1", "semi;colon", "or|b", "'quoted'", "@at", "$dir", "$dir/x.py"}
-	m := Mending{Top: "/home/me/code", Home: "/home/me", Exists: func(p string) bool { return slices.Contains(there, p) }}
+		"app/x.py", "docs/x.md", "odd:1", "semi;colon", "or|b", "'quoted'", "@at", "$dir", "$dir/x.py",
+		".wt/bar/docs/d.md", "{x}/a", "[[:digit:]]/a", "~home/a", "win\\dir/a", "+(a)/b", "!not/a", "a b/c"}
+	m := Mending{Top: "/home/me/code", Home: "/home/me", CodeBase: codeBase(there)}
 	for _, line := range []string{
 		`a.go => a.go`,
 		`./a.go => a.go`,
@@ -36,7 +56,62 @@ func TestMending(t *testing.T) {
 		`My Docs/new one.md ! it holds blanks`,
 		`new\ one.md => new\ one.md`,
 		`app/[id]/page.tsx => app/\[id\]/page.tsx`,
-		`app/[id]/new.tsx => app/[id]/new.tsx`,
+		`app/[id]/new.tsx => app/\[id\]/new.tsx`,
+		`app/[id]/** => app/\[id\]/**`,
+		`app/[id]/ => app/\[id\]`,
+		`app/[id]/[slug]/*.tsx => app/\[id\]/[slug]/*.tsx`,
+		`app/[new]/** => app/[new]/**`,
+		`app/[id]/../x.ts => app/x.ts`,
+		`app/[id]/../[ab].ts => app/[ab].ts`,
+		`{x}/*.go => \{x\}/*.go`,
+		`{x,y}/*.go => {x,y}/*.go`,
+		`[[:digit:]]/* => \[\[:digit:\]\]/*`,
+		`~home/*.md => ~home/*.md`,
+		`win\dir/*.md => win\\dir/*.md`,
+		`+(a)/* => +(a)/*`,
+		`!not/* => !not/*`,
+		`a b/*.md => a b/*.md`,
+		`src/*/ => src/*/**`,
+		`src\*\ => src/*/**`,
+		`/home/me/code/src/*/ => src/*/**`,
+		`app/../src/*/ => src/*/**`,
+		`**/ => **`,
+		`a/*/b/ => a/*/b/**`,
+		`.wt/bar/docs/d.md => docs/d.md`,
+		`.wt/bar/docs/new.md => docs/new.md`,
+		`.wt/bar/docs/** => docs/**`,
+		`.wt/bar/*/ => */**`,
+		`.wt/bar => .`,
+		`.wt/** => .wt/**`,
+		`/home/me/code/.wt/bar/docs/new.md => docs/new.md`,
+		`/home/me/foo/docs/d.md => docs/d.md`,
+		`/home/me/foo/app/[id]/** => app/\[id\]/**`,
+		`/home/me/foo => .`,
+		`../foo/docs/new.md => docs/new.md`,
+		`../foo/docs/*/ => docs/*/**`,
+		`~/foo/docs/*.md => docs/*.md`,
+		`/home/me/fool/x ! it is absolute`,
+		`x[[:digit:]].go ! it holds [[:digit:]], a class`,
+		`x[a[:alpha:]_]y ! it holds [a[:alpha:]_], a class`,
+		`x{1..2}.go ! it holds {1..2}, a range`,
+		`x{a..z..2}.go ! it holds {a..z..2}, a range`,
+		`+(a).go ! it holds +(a), a pattern`,
+		`x/?(a|b).go ! it holds ?(a|b), a pattern`,
+		`*(a).go ! it holds *(a), a pattern`,
+		`@(1|2) ! it holds @(1|2), a pattern`,
+		`x/!(a).go ! it holds !(a), a pattern`,
+		`app/(group)/*.ts => app/(group)/*.ts`,
+		`x/*[(]1).pdf => x/*[(]1).pdf`,
+		`[+(]x => [+(]x`,
+		`!src/** ! it begins with !`,
+		`a.go, !src/** ! it begins with !`,
+		`a.go !b.go ! it holds blanks`,
+		`\!src/** => \!src/**`,
+		`:(glob)src/** ! it begins as a pathspec`,
+		`:!src ! it begins as a pathspec`,
+		`:/src ! it begins as a pathspec`,
+		`./... ! it has an element ...`,
+		`app/... ! it has an element ...`,
 		`app\api\x.py => app/api/x.py`,
 		`app\\api\\x.py => app/api/x.py`,
 		`app\*.py => app/*.py`,

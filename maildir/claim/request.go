@@ -24,7 +24,7 @@ func (c *Row) Live(now time.Time) bool { return !c.Released && now.Before(c.Expi
 type Request struct {
 	Agent    string
 	Patterns []string      // patterns, or texts for Mending
-	Folder   string        // see Mending.Below
+	From                   // where the caller is
 	TTL      time.Duration // 0: one hour; 60 s to 30 days
 	Shared   bool
 	Reason   string
@@ -42,6 +42,16 @@ type Result struct {
 	Renewed bool           // all claims were renewed
 	Moved   []Moved        // see Mending
 	Matches map[string]int // number of files that Git tracks, by pattern; a pattern that took too long to count is missing
+}
+
+// Unmatched lists the granted patterns that cover no file that Git tracks.
+func (r *Result) Unmatched() (patterns []string) {
+	for i := range r.Granted {
+		if n, counted := r.Matches[r.Granted[i].Pattern]; counted && n == 0 {
+			patterns = append(patterns, r.Granted[i].Pattern)
+		}
+	}
+	return patterns
 }
 
 // Conflict is a claim that conflicts with the request.

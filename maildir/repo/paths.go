@@ -73,3 +73,68 @@ func WithoutLinks(dir string) (string, error) {
 	}
 	return filepath.Join(real, strings.TrimPrefix(dir, at)), nil
 }
+
+// Relative returns an absolute path relative to the folder top of a code base; "." for top itself. A path
+// in a work tree that is linked to the work tree of top means the same path there: the file a of a linked
+// work tree is a, wherever that work tree lies. ok is false if the path lies neither in top nor in such a
+// work tree. It reads what PlaceOf reads, and returns an error only for a fault of the machine.
+func Relative(top, path string) (rel string, ok bool, err error) {
+	rel, ok, _, err = relative(top, path)
+	return rel, ok, err
+}
+
+// relative is Relative that also reports whether the nearest work tree at or above path is a linked one.
+func relative(top, path string) (rel string, ok, linked bool, err error) {
+	path = filepath.Clean(path)
+	rel, ok = relativeTo(top, path)
+	linked, err = inLinkedWorkTree(path)
+	if err != nil || ok && !linked {
+		return rel, ok, linked, err
+	}
+	at, err := placeOfEntry(path)
+	if err != nil {
+		return "", false, linked, err
+	}
+	of, err := PlaceOf(top)
+	if err != nil {
+		return "", false, linked, err
+	}
+	if in, is := relativeTo(of.Path, at); is {
+		return in, true, linked, nil
+	}
+	return rel, ok, linked, nil
+}
+
+// relativeTo returns path relative to folder; "." for folder itself.
+func relativeTo(folder, path string) (rel string, ok bool) {
+	if path == folder {
+		return ".", true
+	}
+	rel, ok = strings.CutPrefix(path, folder+string(filepath.Separator))
+	return filepath.ToSlash(rel), ok
+}
+
+// inLinkedWorkTree reports whether the nearest work tree at or above path is a linked one.
+func inLinkedWorkTree(path string) (bool, error) {
+	top, err := WorkTree(path)
+	if err != nil {
+		return false, err
+	}
+	git, common, err := GitFolders(top)
+	return git != common, err
+}
+
+// placeOfEntry is PlaceOf(path).Path, but keeps the name of a path that is a symbolic link itself, because
+// Git tracks the link and not its target.
+func placeOfEntry(path string) (string, error) {
+	fi, err := os.Lstat(path)
+	if err := tree.MachineFault(err); err != nil {
+		return "", err
+	}
+	if err == nil && fi.Mode()&fs.ModeSymlink != 0 {
+		in, err := PlaceOf(filepath.Dir(path))
+		return filepath.Join(in.Path, filepath.Base(path)), err
+	}
+	at, err := PlaceOf(path)
+	return at.Path, err
+}

@@ -1,14 +1,13 @@
 // Package repo answers questions about the code repository in which a path lies: the top of its work tree
-// (WorkTree), the same path in the main work tree (PlaceOf), whether paths ignore case
+// (WorkTree), the same path in the main work tree (PlaceOf, Relative), whether paths ignore case
 // (Codebase.IgnoresCase, the same answer for server and guard), what lies at a path there (Codebase.Look,
-// Codebase.Exists), and which files Git tracks (Tracked).
+// View), and which files Git tracks (Tracked).
 //
 // It reads small files. The only program it runs is `git ls-files`, in a way that runs nothing that the
 // repository configures.
 package repo
 
 import (
-	"cmp"
 	"errors"
 	"os"
 	"path/filepath"
@@ -110,30 +109,6 @@ func (c *Codebase) Look(dir string) (isFile func(path string) bool, done func() 
 	}
 }
 
-// Exists calls f with a function that reports whether dir, which lies in a Git work tree, has anything at a
-// path below it. Exists returns f's error, or a fault of the machine that the function met; its answers are
-// then void.
-func (c *Codebase) Exists(dir string, f func(exists func(path string) bool) error) error {
-	root, err := openInWorkTree(dir)
-	if err != nil {
-		return err
-	}
-	if root == nil {
-		return f(func(string) bool { return false })
-	}
-	defer root.Close()
-	var fault error
-	err = f(func(path string) bool {
-		if fault != nil || !filepath.IsLocal(path) {
-			return false
-		}
-		_, err := root.Lstat(filepath.FromSlash(path))
-		fault = lookFault(err)
-		return err == nil
-	})
-	return cmp.Or(fault, err)
-}
-
 // lookFault returns err if it is a fault of the machine. A link that leads out of the work tree is none,
 // although os.Root returns an error for it: nothing lies there.
 func lookFault(err error) error {
@@ -141,20 +116,6 @@ func lookFault(err error) error {
 		return nil
 	}
 	return tree.MachineFault(err)
-}
-
-// openInWorkTree opens dir. It returns nil if dir does not exist or lies in no work tree. It returns an
-// error only for a fault of the machine.
-func openInWorkTree(dir string) (*os.Root, error) {
-	top, err := WorkTree(dir)
-	if err != nil || top == "" {
-		return nil, err
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, tree.MachineFault(err)
-	}
-	return root, nil
 }
 
 // WorkTree returns the top of the Git work tree at or above dir; "" if there is none. Anything named .git

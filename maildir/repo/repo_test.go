@@ -114,13 +114,87 @@ func TestLookBehindLink(t *testing.T) {
 	if err := done(); err != nil {
 		t.Error(err)
 	}
-	err := c.Exists(dir, func(exists func(path string) bool) error {
-		if exists("sub/passwd") {
+	err := Visit(dir, "", func(v *View) error {
+		if v.Exists("sub/passwd") {
 			t.Error("a file outside exists")
 		}
 		return nil
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// TestRelative: a path in a linked work tree, wherever that lies, is the path in the repository.
+func TestRelative(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	git := func(args ...string) {
+		t.Helper()
+		if out, err := exec.Command("git", append([]string{"-c", "user.name=p", "-c", "user.email=p@x"}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+	main := filepath.Join(dir, "main")
+	for _, name := range []string{"main", "other", "main/nested"} {
+		git("init", "-q", filepath.Join(dir, name))
+		git("-C", filepath.Join(dir, name), "commit", "-q", "--allow-empty", "-m", "x")
+	}
+	git("-C", main, "worktree", "add", "-q", filepath.Join(dir, "sibling"))
+	git("-C", main, "worktree", "add", "-q", filepath.Join(main, ".claude/worktrees/foo"))
+	git("-C", filepath.Join(dir, "other"), "worktree", "add", "-q", filepath.Join(main, "guest"))
+	for _, d := range []string{"main/app/docs", "sibling/app/only", "main/.claude/worktrees/foo/app"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{"link": "sibling", "sibling/app/l": "/etc/passwd", "main/l": "app"} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct{ top, path, want string }{
+		{"main", "main", "."},
+		{"main", "main/a.go", "a.go"},
+		{"main", "main/l/a.go", "l/a.go"},
+		{"main", "main/nested/a.go", "nested/a.go"},
+		{"main", "main/guest/a.go", "guest/a.go"},
+		{"main", "mains/a.go", ""},
+		{"main", "other/a.go", ""},
+		{"main", "sibling", "."},
+		{"main", "sibling/app/new/*.go", "app/new/*.go"},
+		{"main", "sibling/app/l", "app/l"},
+		{"main", "sibling/../sibling/a.go", "a.go"},
+		{"main", "link/a.go", "a.go"},
+		{"main", "main/.claude/worktrees/foo/docs/d.md", "docs/d.md"},
+		{"main", "main/.claude/worktrees/foo", "."},
+		{"main", "main/.claude/worktrees/bar/x", ".claude/worktrees/bar/x"},
+		{"main/app", "sibling/app/a.go", "a.go"},
+		{"main/app", "sibling/lib/a.go", ""},
+		{"main/app", "main/app/docs", "docs"},
+		{"sibling", "sibling/a.go", "a.go"},
+	} {
+		rel, ok, err := Relative(filepath.Join(dir, c.top), filepath.Join(dir, c.path))
+		if err != nil || rel != c.want && ok || ok != (c.want != "") {
+			t.Errorf("%s in %s: %q %v, %v; want %q", c.path, c.top, rel, ok, err, c.want)
+		}
+	}
+	for _, work := range []string{"", "sibling"} {
+		err := Visit(main, filepath.Join(dir, work), func(v *View) error {
+			if got := v.Exists("app/only"); got != (work != "") {
+				t.Errorf("in %q: app/only exists: %v", work, got)
+			}
+			v.Relative(filepath.Join(dir, "sibling/app/x"))
+			if !v.Exists("app/only") || !v.Exists("app/docs") {
+				t.Error("what lies in one of the two is not seen")
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
 	}
 }

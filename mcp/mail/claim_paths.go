@@ -3,9 +3,11 @@ package mail
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"mailtree/maildir"
 	"mailtree/maildir/claim"
 	"mailtree/mcp/tool"
 )
@@ -52,7 +54,7 @@ func (t *Toolset) claimPaths() tool.Tool {
 		}
 		res, err := tool.Box(ctx, p, r.Agent).Claim(ctx, claim.Request{
 			Patterns: r.Paths,
-			Folder:   p.KeyFolder(r.Project),
+			From:     callerFrom(ctx, p, r.Project),
 			Shared:   !r.Exclusive,
 			TTL:      time.Duration(r.TTL) * time.Second,
 			Reason:   r.Reason,
@@ -62,9 +64,14 @@ func (t *Toolset) claimPaths() tool.Tool {
 			return nil, err
 		}
 		out := shapeClaimed(res)
-		out.Note = notes(note, movedNote(res.Moved), aloneNote(res))
+		out.Note = notes(note, movedNote(res.Moved), unmatchedNote(res.Unmatched()), aloneNote(res))
 		return t.fitClaimed(ctx, out), nil
 	})
+}
+
+// callerFrom says where the caller is who names the project by that key.
+func callerFrom(ctx context.Context, p *maildir.Project, key string) claim.From {
+	return claim.From{Folder: p.KeyFolder(key), WorkDir: tool.CallerOf(ctx).WorkDir(key)}
 }
 
 // movedNote says what the first maxMoved mended paths mean.
@@ -79,6 +86,28 @@ func movedNote(moved []claim.Moved) string {
 		fmt.Fprintf(&b, " %s means %s.", m.Text, m.Path)
 	}
 	return strings.TrimSpace(b.String())
+}
+
+// unmatchedNote names the first maxUnmatched claimed paths that cover no file.
+func unmatchedNote(paths []string) string {
+	const maxUnmatched = 10
+	if len(paths) == 0 {
+		return ""
+	}
+	named, more := paths[:min(len(paths), maxUnmatched)], ""
+	if len(paths) > maxUnmatched {
+		more = fmt.Sprintf(" and %d more", len(paths)-maxUnmatched)
+	}
+	note := strings.Join(named, ", ") + more + ": Git tracks no such file yet."
+	if slices.ContainsFunc(paths, hasBrackets) {
+		note += ` If a bracket or brace is part of a name, write \ before it.`
+	}
+	return note
+}
+
+// hasBrackets reports whether a pattern has brackets or braces that no \ quotes.
+func hasBrackets(pattern string) bool {
+	return strings.ContainsAny(strings.NewReplacer(`\[`, "", `\{`, "", `\\`, "").Replace(pattern), "[{")
 }
 
 // aloneNote says that the other machines know nothing of the answer.

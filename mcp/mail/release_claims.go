@@ -33,7 +33,7 @@ func (t *Toolset) releaseClaims() tool.Tool {
 		if err != nil {
 			return nil, err
 		}
-		res, err := tool.Box(ctx, p, r.Agent).ReleaseFrom(ctx, p.KeyFolder(r.Project), r.Paths)
+		res, err := tool.Box(ctx, p, r.Agent).ReleaseFrom(ctx, callerFrom(ctx, p, r.Project), r.Paths)
 		if err != nil {
 			return nil, err
 		}

@@ -1,0 +1,47 @@
+package claim
+
+import (
+	"regexp"
+	"strings"
+)
+
+// Syntax of other programs, which this dialect would read as something else. foreign finds it, and skips
+// what a \ quotes and whole classes.
+var (
+	foreign = regexp.MustCompile(`\\.|` +
+		`\[[^\]/]*\[[:.=][^\]/]*\][^\]/]*\]|` + // [[:digit:]]
+		`\[[^\]]*\]|` +
+		`[@+?*!]\([^()]*\)|` + // +(a|b)
+		`\{-?\w+\.\.-?\w+(\.\.-?\w+)?\}|` + // {1..9}
+		`\|`)
+	posixClass = regexp.MustCompile(`^\[.*\[[:.=]`)
+	ellipsis   = regexp.MustCompile(`(^|/)\.\.\.(/|$)`) // ./..., as Go's tools write it
+	pathspec   = regexp.MustCompile(`^:[(!^/]`)         // Git's :(glob)src/** and :!src
+)
+
+// otherDialect returns the reason why a pattern of another dialect is refused, with what to write in its
+// place; "" if it is none. whole says that nothing comes before the text.
+func otherDialect(text string, whole bool) string {
+	switch {
+	case whole && pathspec.MatchString(text):
+		return "it begins as a pathspec of Git: write the pattern alone, relative to the code repository's root"
+	case ellipsis.MatchString(text):
+		return "it has an element ...: write ** for everything below a folder"
+	}
+	for _, m := range foreign.FindAllString(text, -1) {
+		switch {
+		case m == "|":
+			return `it holds a |: list each path on its own, or write {a,b} for either, and "\|" for a | in a name`
+		case posixClass.MatchString(m):
+			return "it holds " + m + ", a class of another dialect: list the characters, as in [0-9]"
+		case strings.HasPrefix(m, "{"):
+			return "it holds " + m + ", a range of another dialect: list the alternatives, as in {1,2}"
+		case strings.HasSuffix(m, ")") && m[0] != '\\':
+			return "it holds " + m + ", a pattern of another dialect: write {a,b} for either, and [(] for a ( in a name"
+		}
+	}
+	if whole && text[0] == '!' {
+		return `it begins with !, which excludes files in other programs: claim what you work on, and write "\!" for a ! in a name`
+	}
+	return ""
+}

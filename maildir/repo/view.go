@@ -1,0 +1,104 @@
+package repo
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+
+	"mailtree/maildir/tree"
+)
+
+// View looks at literal paths of a code base for one request: in its folder, and in the linked work trees
+// that the request concerns. One goroutine may use it, within the call of Visit.
+type View struct {
+	top   string
+	open  map[string]*os.Root // by folder; nil: it lies in no work tree, or does not exist
+	fault error
+}
+
+// maxOpen is the most folders that a view looks into.
+const maxOpen = 8
+
+// Visit calls f with a view of the code base with the folder top ("": none). dir is the absolute folder in
+// which the caller works; if it lies in a linked work tree, the view includes that work tree. Visit returns
+// f's error, or a fault of the machine that the view met; the answers of the view are then void.
+func Visit(top, dir string, f func(v *View) error) error {
+	v := &View{top: top, open: map[string]*os.Root{}}
+	defer v.close()
+	v.include(top)
+	if filepath.IsAbs(dir) {
+		v.Relative(dir)
+	}
+	if v.fault != nil {
+		return v.fault
+	}
+	err := f(v)
+	return cmp.Or(v.fault, err)
+}
+
+// Exists reports whether something lies at a path relative to the folder.
+func (v *View) Exists(path string) bool {
+	if v.fault != nil || !filepath.IsLocal(path) {
+		return false
+	}
+	for _, root := range v.open {
+		if root == nil {
+			continue
+		}
+		_, err := root.Lstat(filepath.FromSlash(path))
+		if err == nil {
+			return true
+		}
+		if v.fault = lookFault(err); v.fault != nil {
+			return false
+		}
+	}
+	return false
+}
+
+// Relative is the function Relative for the folder of the view. If the path lies in a linked work tree, the
+// view includes that work tree from now on.
+func (v *View) Relative(path string) (rel string, ok bool) {
+	if v.fault != nil || v.top == "" {
+		return "", false
+	}
+	rel, ok, inLinked, err := relative(v.top, path)
+	if err == nil && ok && inLinked && len(v.open) < maxOpen {
+		var linked string
+		if linked, err = LinkedWorkTree(path, v.top); linked != "" {
+			v.include(linked)
+		}
+	}
+	v.fault = err
+	return rel, ok && err == nil
+}
+
+// include opens a folder for Exists.
+func (v *View) include(folder string) {
+	if _, known := v.open[folder]; known || v.fault != nil {
+		return
+	}
+	v.open[folder], v.fault = openInWorkTree(folder)
+}
+
+func (v *View) close() {
+	for _, root := range v.open {
+		if root != nil {
+			root.Close()
+		}
+	}
+}
+
+// openInWorkTree opens dir. It returns nil if dir does not exist or lies in no work tree. It returns an
+// error only for a fault of the machine.
+func openInWorkTree(dir string) (*os.Root, error) {
+	top, err := WorkTree(dir)
+	if err != nil || top == "" {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, tree.MachineFault(err)
+	}
+	return root, nil
+}
