@@ -53,14 +53,15 @@ type Hooks struct {
 // operator is who runs the server, or root, and may do everything.
 func operator() maildir.Caller { return maildir.Caller{UID: os.Geteuid(), Root: true} }
 
-// boxes returns the project that a command about mailboxes is about.
+// boxes returns the project that a command about mailboxes is about. It creates none: ErrNotFound means
+// that there is no default project yet.
 func (s *Server) boxes(ctx context.Context, named *maildir.Project) (*maildir.Project, error) {
 	if named != nil {
 		return named, nil
 	}
 	p, err := s.cfg.Store.Project(ctx, tool.CallerOf(ctx).ProjectKey())
 	if errors.Is(err, maildir.ErrNotFound) {
-		return s.cfg.Store.EnsureProject(ctx, maildir.DefaultProject)
+		return s.cfg.Store.Project(ctx, maildir.DefaultProject)
 	}
 	return p, err
 }
@@ -82,6 +83,9 @@ func (s *Server) lineOf(p *maildir.Project, m *maildir.Mailbox) MailboxLine {
 func (s *Server) mailboxList(ctx context.Context, named *maildir.Project, _ *MailboxAsk) (out Mailboxes, err error) {
 	out.Mailboxes = []MailboxLine{}
 	p, err := s.boxes(ctx, named)
+	if errors.Is(err, maildir.ErrNotFound) && named == nil {
+		return out, nil
+	}
 	if err != nil {
 		return out, err
 	}
@@ -94,6 +98,9 @@ func (s *Server) mailboxList(ctx context.Context, named *maildir.Project, _ *Mai
 
 func (s *Server) mailboxCreate(ctx context.Context, named *maildir.Project, ask *MailboxAsk) (line MailboxLine, err error) {
 	p, err := s.boxes(ctx, named)
+	if errors.Is(err, maildir.ErrNotFound) {
+		p, err = s.cfg.Store.EnsureProject(ctx, maildir.DefaultProject)
+	}
 	if err != nil {
 		return line, err
 	}
@@ -137,6 +144,9 @@ func (s *Server) mailboxTrust(ctx context.Context, named *maildir.Project, ask *
 
 func (s *Server) mailboxHooks(ctx context.Context, named *maildir.Project, ask *MailboxAsk) (out Hooks, err error) {
 	p, err := s.boxes(ctx, named)
+	if errors.Is(err, maildir.ErrNotFound) && named == nil && ask.Mailbox == "" {
+		return Hooks{tool.Listed[hook.Hook](nil)}, nil
+	}
 	if err != nil {
 		return out, err
 	}

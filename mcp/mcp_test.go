@@ -327,7 +327,7 @@ func FuzzMessage(f *testing.F) {
 
 func TestPanics(t *testing.T) {
 	t.Parallel()
-	_, url := serve(t, Config{Health: func(context.Context) any { panic("health") }})
+	_, url := serve(t, Config{Health: func(context.Context) (any, bool) { panic("health") }})
 	for _, tt := range []struct {
 		head, body, want string
 		status           int

@@ -86,11 +86,15 @@ func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	var report any = map[string]string{"status": "ok"}
+	able := true
 	if s.cfg.Health != nil {
-		report = s.cfg.Health(r.Context())
+		report, able = s.cfg.Health(r.Context())
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
+	if !able && !onSocket(r) { // the commands on the socket read the report, and take an error status for a refusal
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
 	_, _ = w.Write(append(tool.Encode(report), '\n'))
 }
 

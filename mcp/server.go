@@ -76,9 +76,11 @@ type Config struct {
 	// listen for it. nil: there is no TCP.
 	URL func(context.Context) (string, error)
 
-	Stop   func()                    // stops the server; nil: the server cannot be stopped over the socket
-	Yield  func()                    // stops a background server when another server starts; nil: the server does not yield
-	Health func(context.Context) any // returns the JSON of GET /health; nil: {"status":"ok"}
+	Stop  func() // stops the server; nil: the server cannot be stopped over the socket
+	Yield func() // stops a background server when another server starts; nil: the server does not yield
+	// Health returns the JSON of GET /health, and whether the server can do its work; over TCP, one that
+	// cannot is answered with status 503. nil: {"status":"ok"}.
+	Health func(context.Context) (report any, able bool)
 	// Metrics answers GET /metrics; nil: the address does not exist.
 	Metrics http.Handler
 	// Called is called after each call of a tool, with the toolset and whether the call was refused; may

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"strconv"
 
@@ -99,11 +100,11 @@ func (s *Server) answerVerb(w http.ResponseWriter, r *http.Request, v any, err e
 		w.Header().Set("Content-Length", strconv.Itoa(len(text))) // so that a flushed answer is whole
 		_, _ = w.Write(text)
 	case r.Context().Err() == nil:
-		s.log.Warn("refused", "path", r.URL.Path, "error", err)
-		status := http.StatusConflict
-		if errors.Is(err, maildir.ErrNotFound) {
-			status = http.StatusNotFound
+		status, level := http.StatusConflict, slog.LevelWarn
+		if errors.Is(err, maildir.ErrNotFound) { // an ordinary answer: each command outside a project gets it
+			status, level = http.StatusNotFound, slog.LevelDebug
 		}
+		s.log.Log(r.Context(), level, "refused", "path", r.URL.Path, "error", err)
 		writeError(w, status, nil, protocol.CodeRequest, s.cfg.Explain(err))
 	}
 }

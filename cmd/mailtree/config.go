@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net"
 	"path/filepath"
 	"slices"
@@ -30,6 +31,7 @@ import (
 // overrides .env, and .env overrides the defaults. See docs/settings.md, "Settings".
 type config struct {
 	settings []setting // as given, for `mailtree config`
+	misspelt []string  // a sentence for each name in .env that is close to a setting's and is none
 
 	Store          string // absolute
 	Host           string
@@ -227,7 +229,7 @@ func loadConfig(flags *pflag.FlagSet, env []string, dotenv string, home func() (
 		}
 		file = m
 	}
-	c := &config{}
+	c := &config{misspelt: misspelt(file)}
 	values := map[string]string{}
 	for _, s := range settings() {
 		s.Value, s.Source = s.Default, "default"
@@ -245,6 +247,23 @@ func loadConfig(flags *pflag.FlagSet, env []string, dotenv string, home func() (
 		values[s.Name] = s.Value
 	}
 	return c, c.parse(values, home)
+}
+
+// misspelt returns a sentence for each name that is close to a setting's and is not a setting. Other names
+// belong to other programs, which read the same file.
+func misspelt(file map[string]string) (out []string) {
+	all := settings()
+	names := make([]string, len(all))
+	for i, s := range all {
+		names[i] = s.Name
+	}
+	for _, name := range slices.Sorted(maps.Keys(file)) {
+		if near := format.Misspelt(name, names); near != "" {
+			out = append(out, fmt.Sprintf("the .env in this folder sets %s, which is not a setting. Did you mean %s?",
+				format.Printable(name), near))
+		}
+	}
+	return out
 }
 
 // source returns where the value of a setting comes from: flag, environment, .env or default.

@@ -140,9 +140,14 @@ func (p *program) projectKey(given string) (string, error) {
 	return filepath.Abs(given)
 }
 
-// me returns the name of the person who types: MAILTREE_ME, else the login name.
+// me returns the name of the person who types: MAILTREE_ME, else the login name. It refuses a MAILTREE_ME
+// that no agent can have; a login name is not the person's choice, and loses its illegal characters later
+// (maildir.PersonName).
 func (p *program) me() (string, error) {
 	if name := p.variable("MAILTREE_ME"); name != "" {
+		if why := format.CheckName(name); why != "" {
+			return "", &exitError{exitUsage, fmt.Errorf("MAILTREE_ME is %q, which is not a name for an agent: %s", name, why)}
+		}
 		return name, nil
 	}
 	u, err := user.Current()

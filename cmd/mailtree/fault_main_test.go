@@ -114,7 +114,7 @@ func faultServe() error {
 		return err
 	}
 	m := mcpserver.New(mcpserver.Config{Store: f.app.store, Version: version(),
-		Health: func(ctx context.Context) any { return (&health{app: f.app, web: w, began: time.Now()}).report(ctx) }, Log: f.app.log})
+		Health: (&health{app: f.app, web: w, began: time.Now()}).verdict, Log: f.app.log})
 	srv := m.HTTPServer("")
 	srv.Handler = f.routes(srv.Handler)
 	w.use(func(l net.Listener) { go srv.Serve(l) }, nil)

@@ -113,6 +113,12 @@ func (r *healthReport) Up() time.Duration { return time.Duration(r.Uptime * floa
 // stalled is how long an operation may wait for the disk before health reports it.
 const stalled = 10 * time.Second
 
+// verdict returns the report, and whether the server works as it should: status is ok.
+func (h *health) verdict(ctx context.Context) (report any, able bool) {
+	r := h.report(ctx)
+	return r, r.Status == "ok"
+}
+
 // report collects the state. It does not wait for the disk or for Git.
 func (h *health) report(ctx context.Context) *healthReport {
 	r := &healthReport{

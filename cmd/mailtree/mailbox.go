@@ -33,7 +33,8 @@ func mailboxCommand(p *program) *cobra.Command {
 }
 
 // askAndShow has the server run a verb of its socket, in the project of the flags if they name one, and prints the
-// answer: see present. Where no server runs, one is started in the background, which makes the store.
+// answer: see present. If no server is running, one is started in the background. Only a verb that creates something
+// creates the store.
 func askAndShow[T any](
 	ctx context.Context, p *program, f *deskFlags, verb string, ask any, show func(d *deskWork, answer *T) error,
 ) error {
@@ -44,10 +45,14 @@ func askAndShow[T any](
 			return err
 		}
 	}
-	return p.asCommand(ctx, p.dial, func(ctx context.Context, c *cli.Client) error {
+	do := func(ctx context.Context, c *cli.Client) error {
 		d.Client = c
 		return askVerb(ctx, d, verb, ask, func(answer *T) error { return show(d, answer) })
-	})
+	}
+	if verb == "mailbox-create" {
+		return p.asCommand(ctx, p.dial, do)
+	}
+	return p.withServer(ctx, do)
 }
 
 func mailboxCreateCommand(p *program) *cobra.Command {

@@ -41,9 +41,11 @@ func run(ctx context.Context, args, env []string, std stdio) int {
 	if _, scan := fmt.Sscanf(err.Error(), "unknown command %q for %q", &word, &path); scan == nil {
 		code, err = exitUsage, unknownCommand(root, word, path)
 	}
-	if e, ok := err.(*exitError); ok {
+	if e := (*exitError)(nil); errors.As(err, &e) {
 		code = e.code
-		err = e.err
+		if err == error(e) { // an error around e says more
+			err = e.err
+		}
 	}
 	if refused := (&cli.Refusal{}); errors.As(err, &refused) && refused.NotFound() {
 		code = exitNothing

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailtree/cli"
+	"mailtree/maildir/format"
 	mcpserver "mailtree/mcp"
 )
 
@@ -34,7 +35,11 @@ func newProjectCommand(p *program) *cobra.Command {
 			"Prints what the project is called.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			made, err := p.ensureProject(c.Context(), strings.Join(args, ""))
+			path := strings.Join(args, "")
+			if fi, err := os.Stat(cmp.Or(path, ".")); err != nil || !fi.IsDir() {
+				return &exitError{exitNothing, fmt.Errorf("there is no folder %s, so it has no project: create the folder first", format.Printable(path))}
+			}
+			made, err := p.ensureProject(c.Context(), path)
 			if err != nil {
 				return err
 			}

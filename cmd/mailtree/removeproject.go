@@ -31,7 +31,7 @@ type removedProject struct {
 // server then ends the project (maildir/removed.go), and the next server finds none.
 func (p *program) removeProject(ctx context.Context, key string, yes, asJSON bool) error {
 	t, slug, err := storedir.OpenProject(p.cfg.Store, key, p.cfg.Scope)
-	if errors.Is(err, maildir.ErrNotFound) {
+	if errors.Is(err, maildir.ErrNotFound) || errors.Is(err, maildir.ErrInvalid) {
 		return p.noProject(key)
 	}
 	if err != nil {

@@ -96,6 +96,9 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 		if err != nil {
 			return &exitError{exitUsage, err}
 		}
+		for _, s := range cfg.misspelt {
+			fmt.Fprintf(std.err, "mailtree: %s\n", s)
+		}
 		cfg.background = p.background
 		p.cfg = cfg
 		return nil

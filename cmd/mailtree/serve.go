@@ -235,7 +235,7 @@ func (a *app) serverConfig(p *program, waker *waker, w *web, stop func()) mcpser
 		UserOnly:     a.cfg.UserOnly,
 		Page:         newPage(p, a, waker),
 		URL:          w.url,
-		Health:       func(ctx context.Context) any { return health.report(ctx) },
+		Health:       health.verdict,
 		Metrics:      a.metrics.handler(),
 		Called:       a.metrics.called,
 		Nudge:        waker.serve,

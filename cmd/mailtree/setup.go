@@ -382,7 +382,7 @@ func (p *program) serves(ctx context.Context, server clients.Server) error {
 	}
 	defer res.Body.Close()
 	var h healthReport
-	if err := json.NewDecoder(res.Body).Decode(&h); err != nil || res.StatusCode != http.StatusOK {
+	if err := json.NewDecoder(res.Body).Decode(&h); err != nil || h.Store == "" {
 		return fmt.Errorf("no open mail server answers there (%s)", res.Status)
 	}
 	if h.Store != p.cfg.Store {

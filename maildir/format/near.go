@@ -41,6 +41,22 @@ func Near(name string, all []string) []string {
 	return out
 }
 
+// Misspelt returns the name of all that name is a misspelling of: it differs in one letter, or in two of
+// more than six, or in the case of letters only. It returns "" if there is none, or if all has name.
+func Misspelt(name string, all []string) string {
+	if slices.Contains(all, name) {
+		return ""
+	}
+	best, least := "", 3
+	for _, n := range all {
+		d := distance(strings.ToLower(name), strings.ToLower(n))
+		if d < least && (d < 2 || len(name) > 6) && d < len(name)-1 {
+			best, least = n, d
+		}
+	}
+	return best
+}
+
 // holds reports whether a begins with b, or contains b if b is longer than three bytes.
 func holds(a, b string) bool {
 	return b != "" && (strings.HasPrefix(a, b) || len(b) > 3 && strings.Contains(a, b))
