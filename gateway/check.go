@@ -48,9 +48,12 @@ func (c *Config) Check(ctx context.Context, store *maildir.Store, root, email st
 		return nil, err
 	}
 	k := &checker{cfg: c, store: store, root: root}
-	if store.Domains().Has(a.Domain) {
+	switch {
+	case store.Domains().Has(a.Domain):
 		k.inside(ctx, a)
-	} else {
+	case a.OnThisMachine():
+		k.bad("%s is not an address of another domain: nothing is sent to it", a)
+	default:
 		k.outside(ctx, a)
 	}
 	return k.all, nil

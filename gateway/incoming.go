@@ -14,6 +14,7 @@ import (
 	"mailtree/gateway/spool"
 	"mailtree/maildir"
 	"mailtree/maildir/attachment"
+	"mailtree/maildir/format"
 	"mailtree/maildir/refusal"
 )
 
@@ -101,7 +102,7 @@ func (i *Incoming) Deliver(ctx context.Context, d *in.Delivery) error {
 	if err != nil {
 		return full(err)
 	}
-	i.Log.Info("mail taken in", "project", p.Slug, "mailbox", agent, "id", id, "from", email.From, "auth", email.Auth, "reason", d.Auth.Reason)
+	i.Log.Info("mail taken in", "project", p.Slug, "mailbox", agent, "id", id, "from", email.From, "auth", email.Auth, "reason", d.Auth.Reason, "problems", d.Message.Problems)
 	if b := d.Message.Bounce; b != nil && d.Sender == "" && i.Bounce != nil {
 		return i.Bounce(ctx, b)
 	}
@@ -126,6 +127,7 @@ func (i *Incoming) email(ctx context.Context, p *maildir.Project, d *in.Delivery
 		HTML:         m.HTML,
 		BodyFromHTML: m.Markdown,
 		Raw:          d.Raw,
+		Problems:     m.Problems,
 	}
 	if m.Bounce != nil && email.InReplyTo == "" {
 		email.InReplyTo = m.Bounce.MessageID
@@ -135,7 +137,7 @@ func (i *Incoming) email(ctx context.Context, p *maildir.Project, d *in.Delivery
 	}
 	_, domain, _ := strings.Cut(m.From, "@")
 	forged := d.Auth.Domain == "" && i.Store.Domains().Has(domain) // as our Postmaster's, or a mailbox's
-	if m.From == "" || forged {
+	if m.From == "" || forged || i.onThisMachine(m.From) {
 		email.From = maildir.UnknownSender
 	}
 	var err error
@@ -148,12 +150,23 @@ func (i *Incoming) email(ctx context.Context, p *maildir.Project, d *in.Delivery
 	return email, err
 }
 
-// parties replaces the addresses of the project's agents by their names, and removes duplicates.
+// onThisMachine reports whether an address belongs to no other domain and to none of the store's, so that an
+// answer reaches nobody: root@localhost.
+func (i *Incoming) onThisMachine(address string) bool {
+	a, err := format.ParseAddress(address)
+	return err == nil && a.OnThisMachine() && !i.Store.Domains().Has(a.Domain)
+}
+
+// parties replaces the addresses of the project's agents by their names, and removes duplicates and addresses
+// that reach nobody.
 func (i *Incoming) parties(ctx context.Context, p *maildir.Project, addresses []string) (all []string, err error) {
 	for _, address := range addresses {
 		owner, agent, err := i.mailbox(ctx, address)
 		if err != nil {
 			return nil, err
+		}
+		if owner == nil && i.onThisMachine(address) {
+			continue
 		}
 		if owner == p {
 			address = agent

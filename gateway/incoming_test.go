@@ -95,9 +95,11 @@ func TestParties(t *testing.T) {
 		{"From: nobody@MAILTREE.local", "", maildir.UnknownSender},
 		{"From: person@mailtree.local", "mailtree.local", "person@mailtree.local"},
 		{"Subject: none", "", maildir.UnknownSender},
+		{"From: root@localhost", "", maildir.UnknownSender},
+		{"From: root@127.0.0.1", "", maildir.UnknownSender},
 	} {
 		err := d.deliver("build", "a@example.org", c.proven, c.from, "To: Build+tag@mailtree.local, ops@mailtree.local, BUILD@mailtree.local",
-			"Cc: who@mailtree.local, x@example.net", "Message-ID: <"+c.want+c.proven+">", "", "Hi")
+			"Cc: who@mailtree.local, x@127.0.0.1, x@sub.localhost, x@example.net", "Message-ID: <"+c.want+c.proven+">", "", "Hi")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,6 +108,29 @@ func TestParties(t *testing.T) {
 			!slices.Equal(got.CC, []string{"who@mailtree.local", "x@example.net"}) || got.Body != "Hi" {
 			t.Errorf("%s: %+v", c.from, got.Message)
 		}
+	}
+}
+
+// TestProblems: the stored message lists what could not be read, within limits.
+func TestProblems(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, storetest.Config{})
+	lines := []string{"From: a@example.org", "Date: soon"}
+	for range 60 {
+		lines = append(lines, strings.Repeat("x", 1000))
+	}
+	if err := d.deliver("build", "a@example.org", "", append(lines, "", "Hi")...); err != nil {
+		t.Fatal(err)
+	}
+	got := d.newest(d.backend, "build", 1).Problems
+	if len(got) != 20 || !strings.HasPrefix(got[0], "a header line is not a field: \"xxx") || len(got[0]) > 300 {
+		t.Errorf("%d: %q", len(got), got)
+	}
+	if err := d.deliver("build", "a@example.org", "", "From: a@example.org", "Date: soon", "", "Hello"); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.newest(d.backend, "build", 2).Problems; !slices.Equal(got, []string{`the date "soon" cannot be read`}) {
+		t.Errorf("%q", got)
 	}
 }
 

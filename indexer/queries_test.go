@@ -81,6 +81,7 @@ func TestMessageFields(t *testing.T) {
 		InReplyTo:   "2@example.org",
 		References:  []string{"0@example.org", "two words"},
 		MessageID:   "3@example.org",
+		Problems:    []string{"the date cannot be read"},
 		Attachments: []format.Attachment{{Type: "file", Path: "attachments/aa/a.html"}},
 		HTML:        "attachments/aa/a.html",
 		Key:         "k",

@@ -37,6 +37,7 @@ type Incoming struct {
 	Hash         [32]byte  // the same for the same message, whichever way it came
 	HTML         string    // the text in HTML; "": it has none
 	BodyFromHTML bool      // the body was made of HTML
+	Problems     []string  // faults of the message, as sentences without their full stop
 
 	Attachments []attachment.File
 	Raw         []byte // the message as it came
@@ -47,6 +48,8 @@ const (
 	maxForeignParties    = 96 << 10 // bytes of To and CC together
 	maxForeignReferences = 32 << 10 // bytes
 	maxForeignReplyTo    = 20       // addresses
+	maxForeignProblems   = 20
+	maxForeignProblem    = 300 // bytes
 )
 
 // Receive delivers an email to a mailbox, from which moment on it is durable and indexed, and returns the
@@ -112,6 +115,7 @@ func (in *Incoming) message(project string) (*format.Message, []attachment.File)
 		Automatic:  in.Automatic,
 		Date:       in.Date.Truncate(time.Microsecond),
 		ReplyTo:    in.ReplyTo[:min(len(in.ReplyTo), maxForeignReplyTo)],
+		Problems:   in.faults(),
 		Key:        "smtp " + in.Auth + " " + hex.EncodeToString(in.Hash[:]),
 		Origin:     format.Origin{Auth: in.Auth, Door: format.DoorGateway},
 		Body:       in.Body,
@@ -134,6 +138,14 @@ func (in *Incoming) message(project string) (*format.Message, []attachment.File)
 		m.Attachments = append(m.Attachments, files[i].Attachment)
 	}
 	return m, files
+}
+
+// faults returns the first problems, each in its first bytes.
+func (in *Incoming) faults() (kept []string) {
+	for _, problem := range in.Problems[:min(len(in.Problems), maxForeignProblems)] {
+		kept = append(kept, format.Cut(problem, maxForeignProblem))
+	}
+	return kept
 }
 
 // newest returns the last elements of a list: at most the given number, and bytes.

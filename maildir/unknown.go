@@ -2,6 +2,7 @@ package maildir
 
 import (
 	"context"
+	"errors"
 	"path"
 	"slices"
 	"strings"
@@ -88,7 +89,7 @@ func (p *Project) noAgent(field refusal.Field, names []string) (*Error, error) {
 		return nil, err
 	}
 	for _, n := range names {
-		if _, err := format.ParseAddress(n); err != nil && strings.IndexByte(n, '@') > 0 {
+		if err := addressFault(n); err != nil && strings.IndexByte(n, '@') > 0 {
 			return nil, &Error{What: refusal.Invalid("No agent is named {name} {arg}, and {cause}."), Field: field, Name: n, Err: err}
 		}
 	}
@@ -106,10 +107,20 @@ func (p *Project) noAgent(field refusal.Field, names []string) (*Error, error) {
 	}, nil
 }
 
+// addressFault returns why nobody of another domain can have an address; nil if somebody may. The error is a
+// sentence without its full stop.
+func addressFault(address string) error {
+	a, err := format.ParseAddress(address)
+	if err == nil && a.OnThisMachine() {
+		err = errors.New(format.Quote(address) + " is not an address of another domain: its domain is this machine or a number")
+	}
+	return err
+}
+
 // isElsewhere reports whether a name without an agent is an email address of another domain.
 func (s *Store) isElsewhere(name string) bool {
 	a, err := format.ParseAddress(name)
-	return err == nil && !a.IsAgent() && !s.Domains().Has(a.Domain)
+	return err == nil && !a.IsAgent() && !s.Domains().Has(a.Domain) && !a.OnThisMachine()
 }
 
 // everybody are words that people use for all agents.

@@ -42,6 +42,14 @@ func ParseAddress(s string) (Address, error) {
 // IsAgent reports whether the address is an agent's name.
 func (a Address) IsAgent() bool { return a.Domain == "" }
 
+// OnThisMachine reports whether the domain names no server of another domain: localhost and names below it, or
+// an IP address. Spec: RFC 6761 6.3, RFC 3696 2.
+func (a Address) OnThisMachine() bool {
+	domain := a.Domain
+	top := domain[strings.LastIndexByte(domain, '.')+1:]
+	return top == "localhost" || top != "" && strings.Trim(top, "0123456789") == ""
+}
+
 // String returns the address in the form that ParseAddress reads.
 func (a Address) String() string {
 	if a.IsAgent() {

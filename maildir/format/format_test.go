@@ -24,6 +24,7 @@ func fromElsewhere() *Message {
 	m := sample()
 	m.From, m.To = "cat@example.org", []string{"BlueLake", "dan@example.org"}
 	m.InReplyTo, m.References, m.MessageID = "2@example.org", []string{"1@example.org"}, "3@example.org"
+	m.Problems = []string{"the date \"x\" cannot be read"}
 	m.MediaType, m.HTML = PlainText, m.Attachments[0].Path
 	m.Key, m.Auth, m.Door, m.Terminal = "k", "dmarc:example.org", DoorCLI, true
 	return m

@@ -63,6 +63,7 @@ type Message struct {
 	Automatic   bool      // a message from elsewhere that a program wrote or a list sent on: no program answers it
 	Date        time.Time // that a message from elsewhere gives itself; zero for none
 	ReplyTo     []string  // where it wants answers, in the form of To
+	Problems    []string  // faults of a message from elsewhere, as sentences without their full stop
 	Attachments []Attachment
 	HTML        string // path of the HTML attachment that Body was converted from; "" for none
 	Key         string // the sender's idempotency key; "" for none
@@ -124,6 +125,7 @@ var fields = []field{
 	{"automatic", func(m *Message) any { return &m.Automatic }, 0},
 	{"date", func(m *Message) any { return &m.Date }, 0},
 	{"reply_to", func(m *Message) any { return &m.ReplyTo }, 0},
+	{"problems", func(m *Message) any { return &m.Problems }, 0},
 	{"media_type", func(m *Message) any { return &m.MediaType }, given},
 	{"attachments", func(m *Message) any { return &m.Attachments }, always},
 	{"html", func(m *Message) any { return &m.HTML }, 0},

@@ -20,6 +20,7 @@ type letterShape struct {
 	References  string `json:"references,omitempty"`  // Message-IDs of the thread before it, oldest first
 	Date        string `json:"date,omitempty"`        // that mail from elsewhere gives itself
 	ReplyTo     string `json:"reply_to,omitempty"`    // where it wants answers
+	Problems    string `json:"problems,omitempty"`    // what the server could not read in mail from elsewhere, a line each
 	Read        *bool  `json:"read,omitempty"`
 	Trusted     string `json:"trusted,omitempty"`         // true: the server knew the sender; none: it did not; false: not sent like this
 	Auth        string `json:"auth"`                      // who vouches for the sender; self-asserted: nobody
@@ -81,6 +82,7 @@ func (s *letterShape) facts() string {
 	add("references", s.References)
 	add("date", s.Date)
 	add("reply_to", s.ReplyTo)
+	add("problems", strings.ReplaceAll(s.Problems, "\n", "; "))
 	if s.Read != nil {
 		add("read", strconv.FormatBool(*s.Read))
 	}
@@ -96,7 +98,7 @@ func (s *letterShape) facts() string {
 
 func (t *toolset) shapeLetter(b *maildir.OpenBox, l *maildir.Letter, outbox bool) letterShape {
 	s := letterShape{Content: string(l.Data), MessageID: t.store.Domains().MessageIDOf(&l.Message), Trusted: l.Trust, Auth: l.Voucher.String()}
-	s.Date, s.ReplyTo = tool.Stamp(l.Date), t.store.Domains().Join(l.ReplyTo)
+	s.Date, s.ReplyTo, s.Problems = tool.Stamp(l.Date), t.store.Domains().Join(l.ReplyTo), strings.Join(l.Problems, "\n")
 	if l.InReplyTo != "" {
 		s.InReplyTo = t.store.Domains().MessageID(l.InReplyTo)
 	}
