@@ -87,8 +87,11 @@ func TestClientTrust(t *testing.T) {
 	}
 }
 
+// codexKitUnattended is Codex in a sandbox without a person: with danger-full-access it would ask about nothing.
+var codexKitUnattended = kit{ask: []string{"codex", "exec", "-s", "workspace-write", "--dangerously-bypass-hook-trust"}}
+
 // TestClientUnattended: Codex without a person, which refuses each tool that it would ask about, claims a file,
-// writes to another agent and releases the claim. `mailtree setup codex --allow` lets it call every tool.
+// writes to another agent and releases the claim.
 func TestClientUnattended(t *testing.T) {
 	d := newDesk(t, "codex")
 	d.call("create_agent", map[string]any{"project_key": d.code, "name_hint": "BlueLake", "program": "codex", "model": "none", "task_description": "Alone"})
@@ -105,9 +108,7 @@ func TestClientUnattended(t *testing.T) {
 	)
 	codexKit.prepare(d)
 	d.setUp("stdio")
-	unattended := codexKit
-	unattended.ask = []string{"codex", "exec", "-s", "workspace-write", "--dangerously-bypass-hook-trust"}
-	said := <-d.ask(unattended, "Begin the work.")
+	said := <-d.ask(codexKitUnattended, "Begin the work.")
 	if len(d.turnsWith("released")) == 0 {
 		t.Errorf("the claim was not released:\n%s", said)
 		d.model.Dump(t)
@@ -115,7 +116,28 @@ func TestClientUnattended(t *testing.T) {
 	if mail := d.call("check_my_messages", in(map[string]any{"agent_name": "GreenCastle"})); !strings.Contains(mail, "The unattended plan") {
 		t.Errorf("the message did not arrive: %s", mail)
 	}
-	if claims := d.call("whois", in(map[string]any{"agent_name": "BlueLake"})); strings.Contains(claims, "app/*.py") {
-		t.Errorf("the claim is still there: %s", claims)
+	var is struct{ Claims []any }
+	if err := json.Unmarshal([]byte(d.call("whois", in(map[string]any{"agent_name": "BlueLake"}))), &is); err != nil || len(is.Claims) > 0 {
+		t.Errorf("the claims %v are still there, %v", is.Claims, err)
+	}
+}
+
+// TestClientAllow: Codex without a person refuses a tool that destroys something, unless `mailtree setup codex
+// --allow` lets it call every tool.
+func TestClientAllow(t *testing.T) {
+	d := newDesk(t, "codex")
+	codexKit.prepare(d)
+	for _, flags := range [][]string{{}, {"--allow"}} {
+		d.model.Script(t,
+			model.Rule{When: "Begin the work", Calls: say("mailbox_create", map[string]any{"name": "task-42"})},
+			model.Rule{When: "task-42@", Calls: say("mailbox_delete", map[string]any{"name": "task-42"})},
+		)
+		d.run("mailtree", append([]string{"setup", "codex", "--toolset", "aimx"}, flags...)...)
+		said := <-d.ask(codexKitUnattended, "Begin the work.")
+		refused, deleted := len(d.turnsWith("but approval policy is never")), len(d.turnsWith("Mailbox 'task-42' deleted."))
+		if refused != 1 || deleted != len(flags) {
+			t.Errorf("with %q the call was refused %d times and done %d times:\n%s", flags, refused, deleted, said)
+			d.model.Dump(t)
+		}
 	}
 }

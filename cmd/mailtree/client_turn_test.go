@@ -30,7 +30,7 @@ type kit struct {
 	writeInput func(path, content string) any
 }
 
-var kits = []kit{claudeKit, codexKit, geminiKit, opencodeKit}
+var kits = []kit{claudeKit, codexKit, geminiKit, opencodeKit, copilotKit}
 
 // each runs a test with every client that is installed.
 func each(t *testing.T, test func(t *testing.T, k kit)) {
