@@ -19,9 +19,10 @@ type changed struct {
 	paths  []string
 }
 
-// diffIndex lists where the index differs from a tree. Renames are off, so that both names are listed.
+// diffIndex lists where the index differs from a tree. Renames are off, so that both names are listed. A
+// file that is only meant to be added (git add -N) is in no commit and therefore not listed.
 var diffIndex = []string{
-	"diff-index", "--cached", "-z", "--name-only",
+	"diff-index", "--cached", "--ita-invisible-in-index", "-z", "--name-only",
 	"--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty",
 }
 
