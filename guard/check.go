@@ -24,6 +24,8 @@ const (
 	PrePush        = "pre-push"
 )
 
+var hookNames = []string{PreCommit, PreMergeCommit, PrePush}
+
 // Exit statuses of a check.
 const (
 	Pass    = 0

@@ -157,7 +157,7 @@ func TestInstallStops(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("written", true)
-	if _, err := f.remove(PreCommit); err != nil {
+	if _, err := f.remove(PreCommit, PreCommit); err != nil {
 		t.Fatal(err)
 	}
 	check("removed", false)

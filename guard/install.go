@@ -70,7 +70,7 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 		return nil, err
 	}
 	names := []string{PreCommit, PreMergeCommit}
-	old, _, err := f.ours(PrePush)
+	_, old, _, err := f.installed(PrePush)
 	if tree.FaultOf(err) == tree.FaultMachine && !errors.Is(err, refusal.ErrConflict) { // otherwise it may stay
 		return nil, err
 	}
@@ -244,16 +244,22 @@ func (f *hooksFolder) ours(name string) (*hook, bool, error) {
 // plan says what to do for one hook.
 type plan struct {
 	name   string
+	file   string // the file to write: the hook's name, or the one that the pre-commit framework runs
 	text   []byte
-	keep   bool // the existing hook becomes the one that runs first
-	same   bool // nothing has to be done
-	before bool // there is an earlier hook that runs first
+	keep   bool     // the existing hook becomes the one that runs first
+	same   bool     // nothing has to be written
+	before bool     // there is an earlier hook that runs first
+	stale  []string // copies of our hook to remove
 }
 
 // plan decides what to do for one hook. It changes nothing.
 func (f *hooksFolder) plan(name, program string, g guarding) (*plan, error) {
-	full := filepath.Join(f.dir, name)
-	data, fi, err := f.read(name)
+	file, old, changed, err := f.installed(name)
+	if err != nil {
+		return nil, err
+	}
+	full := filepath.Join(f.dir, file)
+	data, fi, err := f.read(file)
 	if err != nil {
 		return nil, err
 	}
@@ -261,23 +267,19 @@ func (f *hooksFolder) plan(name, program string, g guarding) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{name: name, before: asideInfo != nil}
+	p := &plan{name: name, file: file, before: asideInfo != nil}
 	h := &hook{
 		Name:    name,
 		Program: program,
 		Guards:  [1]guarding{g},
 		Shell:   shellFor(aside),
 	}
-	old, changed := (*hook)(nil), false
-	if fi != nil && fi.Mode().IsRegular() {
-		old, changed = parseHook(data)
-	}
 	switch {
 	case changed:
 		return nil, conflict("%s is the guard's, but somebody has changed it. Move it away, or put back what was changed, "+
 			"and try again.", safe(full))
 	case old != nil:
-	case fi != nil && asideInfo != nil && !f.twins(name, data, aside):
+	case fi != nil && asideInfo != nil && !f.twins(name, data, aside) && !supersedes(data, aside):
 		return nil, conflict("%s is the hook from before an earlier guard, which something has replaced since by %s. "+
 			"Remove the one of them that is not wanted any more, and try again.", safe(full+behind), safe(full))
 	case fi != nil:
@@ -287,7 +289,8 @@ func (f *hooksFolder) plan(name, program string, g guarding) (*plan, error) {
 		return nil, err
 	}
 	p.same = old != nil && bytes.Equal(data, p.text) && fi.Mode().Perm()&0o100 != 0
-	return p, nil
+	p.stale, err = f.stale(name, file)
+	return p, err
 }
 
 // twins reports whether the hook and the one kept aside are the same, which happens after an interrupted
@@ -301,29 +304,44 @@ func (f *hooksFolder) twins(name string, a, b []byte) bool {
 // write carries out a plan. It first gives the existing hook a second name, so that a kill at any moment
 // leaves either the earlier hook, or ours with the earlier hook beside it.
 func (f *hooksFolder) write(p *plan) (string, error) {
-	full := filepath.Join(f.dir, p.name)
-	if p.same {
-		return safe(full) + " is installed already: nothing changed", nil
-	}
+	full := safe(filepath.Join(f.dir, p.file))
 	if p.keep {
 		if err := f.copyAside(p.name); err != nil {
 			return "", fileError("The hook "+p.name+" cannot be kept", err)
 		}
 	}
-	if err := f.replace(p.name, p.text); err != nil {
-		return "", fileError("The hook "+p.name+" cannot be written", err)
+	if !p.same {
+		if err := f.replace(p.file, p.text); err != nil {
+			return "", fileError("The hook "+p.file+" cannot be written", err)
+		}
 	}
-	if p.before {
-		return fmt.Sprintf("installed %s; the hook from before lies beside it as %s and runs first", safe(full), p.name+behind), nil
+	for _, copied := range p.stale {
+		if err := f.root.Remove(copied); err != nil {
+			return "", fileError("The outdated hook "+copied+" cannot be removed", err)
+		}
 	}
-	return "installed " + safe(full), nil
+	switch {
+	case p.same && p.file != p.name:
+		return full + " is installed already, and the hook of pre-commit runs it: nothing changed", nil
+	case p.same:
+		return full + " is installed already: nothing changed", nil
+	case p.before:
+		return "installed " + full + "; the hook from before lies beside it as " + p.name + behind + " and runs first", nil
+	}
+	return "installed " + full, nil
 }
 
 // copyAside gives the hook a second name: the same file, or the same link.
 func (f *hooksFolder) copyAside(name string) error {
 	aside := name + behind
-	if _, err := f.root.Lstat(aside); err == nil {
-		return nil // an interrupted installation left it
+	if old, err := f.root.Lstat(aside); err == nil {
+		is, err := f.root.Lstat(name)
+		if err != nil || os.SameFile(old, is) {
+			return err // an interrupted installation left it
+		}
+		if err := f.root.Remove(aside); err != nil { // plan found that it is outdated
+			return err
+		}
 	}
 	if to, err := f.root.Readlink(name); err == nil {
 		return f.root.Symlink(to, aside)
@@ -376,41 +394,59 @@ func Uninstall(ctx context.Context, at Site) ([]string, error) {
 	if err := f.lock(ctx); err != nil {
 		return nil, err
 	}
-	var found []string
-	for _, name := range []string{PreCommit, PreMergeCommit, PrePush} {
-		h, changed, err := f.ours(name)
+	files := map[string]string{} // by hook
+	var found, stale []string
+	for _, name := range hookNames {
+		file, h, changed, err := f.installed(name)
 		switch {
 		case err != nil:
 			return nil, err
 		case changed:
 			return nil, conflict("%s is the guard's, but somebody has changed it since: nothing was done. Save what was "+
 				"added, then remove the file by hand; the hook from before, if there was one, lies beside it as %s.",
-				safe(filepath.Join(f.dir, name)), name+behind)
+				safe(filepath.Join(f.dir, file)), name+behind)
 		case h != nil:
-			found = append(found, name)
+			files[name], found = file, append(found, name)
 		}
+		copies, err := f.stale(name, files[name])
+		if err != nil {
+			return nil, err
+		}
+		stale = append(stale, copies...)
 	}
-	if len(found) == 0 {
+	if len(found) == 0 && len(stale) == 0 {
 		return []string{"No guard is installed in " + safe(f.dir) + ": nothing changed."}, nil
 	}
 	var done []string
 	for _, name := range found {
-		what, err := f.remove(name)
+		what, err := f.remove(name, files[name])
 		if err != nil {
 			return done, fileError("The hook "+name+" cannot be taken away", err)
 		}
 		done = append(done, what)
 	}
-	return done, nil
+	for _, file := range stale {
+		if err := f.root.Remove(file); err != nil {
+			return done, fileError("The outdated hook "+file+" cannot be removed", err)
+		}
+		done = append(done, "removed "+safe(filepath.Join(f.dir, file)))
+	}
+	return done, f.sync()
 }
 
-// remove removes one of our hooks and restores the earlier hook.
-func (f *hooksFolder) remove(name string) (string, error) {
-	full := safe(filepath.Join(f.dir, name))
-	if _, err := f.root.Lstat(name + behind); err == nil {
-		return "put back " + full + " from before", errors.Join(f.root.Rename(name+behind, name), f.sync())
+// remove removes one of our hooks, which is the given file, and restores the earlier hook.
+func (f *hooksFolder) remove(name, file string) (string, error) {
+	full := safe(filepath.Join(f.dir, file))
+	before, fi, err := f.read(name + behind)
+	switch {
+	case err != nil:
+		return "", err
+	case fi == nil:
+		return "removed " + full, errors.Join(f.root.Remove(file), f.sync())
+	case file != name && managerOf(before) == framework: // the framework must not run its own earlier hook
+		return "removed " + full, errors.Join(f.root.Remove(file), f.root.Remove(name+behind), f.sync())
 	}
-	return "removed " + full, errors.Join(f.root.Remove(name), f.sync())
+	return "put back " + full + " from before", errors.Join(f.root.Rename(name+behind, file), f.sync())
 }
 
 // Program returns the path by which a hook or a service should call this program: the one on the PATH if

@@ -82,7 +82,7 @@ func (c *check) adoptInstalled(ctx context.Context, dir string) {
 		return
 	}
 	defer f.close()
-	h, changed, err := f.ours(PreCommit)
+	_, h, changed, err := f.installed(PreCommit)
 	if err != nil || h == nil || changed {
 		return
 	}

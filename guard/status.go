@@ -39,7 +39,7 @@ func Status(ctx context.Context, at Site) (lines []string, works bool, err error
 		where = " (core.hooksPath is " + safe(r.config) + ")"
 	}
 	s.add("hooks       %s%s", safe(f.dir), where)
-	for _, name := range []string{PreCommit, PreMergeCommit, PrePush} {
+	for _, name := range hookNames {
 		s.hook(name)
 	}
 	return s.lines, s.works, nil
@@ -65,20 +65,13 @@ func (s *status) bad(format string, args ...any) {
 
 func (s *status) hook(name string) {
 	label := fmt.Sprintf("%-18s", name)
-	_, fi, err := s.folder.read(name)
-	h, changed, herr := s.folder.ours(name)
+	file, h, changed, herr := s.folder.installed(name)
+	_, fi, err := s.folder.read(file)
 	_, before, berr := s.folder.read(name + behind)
-	legacy, _, lerr := s.folder.ours(name + ".legacy")
-	for _, e := range []error{herr, berr, lerr} {
+	moved, _, merr := s.folder.oursIfAny(name + oldSuffix)
+	for _, e := range []error{herr, berr, merr} {
 		if err == nil && !errors.Is(e, refusal.ErrConflict) {
 			err = e
-		}
-	}
-	if err == nil && h == nil {
-		if legacy != nil && fi != nil {
-			s.add("%s guarded: the hook of pre-commit runs it as %s", label, name+".legacy")
-			s.guards(legacy)
-			return
 		}
 	}
 	switch {
@@ -88,6 +81,9 @@ func (s *status) hook(name string) {
 		s.bad("%s the guard's, but changed by somebody: whether it still works is not known", label)
 	case h != nil && fi.Mode().Perm()&0o111 == 0:
 		s.bad("%s the guard's, but not executable, so that Git does not run it: chmod +x it", label)
+	case h != nil && file != name:
+		s.add("%s guarded: the hook of pre-commit runs it as %s", label, file)
+		s.guards(h)
 	case h != nil && before != nil && before.Mode().Perm()&0o111 == 0:
 		s.add("%s guarded; the hook from before (%s) is not executable, so it does not run", label, name+behind)
 		s.guards(h)
@@ -97,8 +93,9 @@ func (s *status) hook(name string) {
 	case h != nil:
 		s.add("%s guarded", label)
 		s.guards(h)
-	case before != nil:
-		s.bad("%s LOST: something has replaced the guard since it was installed (husky does at `npm install`): install it again", label)
+	case before != nil || moved != nil:
+		s.bad("%s LOST: something has replaced the guard since it was installed (husky does at `npm install`, lefthook at `lefthook "+
+			"install`): install it again", label)
 	case fi != nil:
 		s.missing(name, "%s not guarded; there is a hook of something else, which stays when the guard is installed", label)
 	default:
