@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"github.com/emersion/go-smtp"
+
+	"mailtree/fixtures/waits"
 )
 
 const kills = 100
@@ -63,7 +65,7 @@ func (o *load) deliver(ctx context.Context) {
 		subject := o.next("in")
 		raw := fmt.Sprintf("From: ann@%[1]s\r\nTo: build@%[2]s\r\nMessage-ID: <%[3]s@%[1]s>\r\nSubject: %[3]s\r\n\r\nHello.\r\n", theirs, ours, subject)
 		for o.try(raw) != nil {
-			time.Sleep(10 * time.Millisecond)
+			waits.Pace(10 * time.Millisecond)
 		}
 		o.answer(subject)
 	}
@@ -97,7 +99,7 @@ func (o *load) try(raw string) error {
 // send sends one email after the other with the tool, and does not repeat unanswered calls.
 func (o *load) send(ctx context.Context) {
 	for ctx.Err() == nil {
-		one, cancel := context.WithTimeout(ctx, 20*time.Second)
+		one, cancel := context.WithTimeout(ctx, time.Minute)
 		c := o.tools(one)
 		in, err := c.StdinPipe()
 		out, err2 := c.StdoutPipe()
@@ -181,7 +183,7 @@ func TestPeerKilled(t *testing.T) {
 	for range kills {
 		want := o.count() + 1 + rand.N(8)
 		until(t, "answers", func() bool { return o.count() >= want })
-		time.Sleep(rand.N(15 * time.Millisecond))
+		waits.Pace(rand.N(15 * time.Millisecond))
 		o.kill()
 		o.start()
 	}

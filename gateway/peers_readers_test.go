@@ -76,7 +76,7 @@ macro attach Y "<last-entry><save-entry><bol>DIR/files/<enter><previous-entry><s
 macro index Z "<exit>"
 push X
 `, "DIR", dir))
-	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	c := exec.CommandContext(ctx, "script", "-qec", "mutt -n -F "+dir+"/rc -f "+dir+"/box", "/dev/null")
 	c.Env = append(os.Environ(), "TERM=xterm", "LANG=C.UTF-8", "LC_ALL=C.UTF-8", "HOME="+dir)

@@ -28,7 +28,7 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// These tests run other programs, which .ci/run installs: postfix, opendkim, swaks, mutt and python3. They
+// These tests run other programs, which .ci/campaign installs: postfix, opendkim, swaks, mutt and python3. They
 // run as root if MAILTREE_PEERS names our program.
 const (
 	ours   = "mail.ours.example"

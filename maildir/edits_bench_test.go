@@ -13,6 +13,7 @@ import (
 
 	"mailtree/fixtures/bulk"
 	"mailtree/fixtures/storetest"
+	"mailtree/fixtures/waits"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
 )
@@ -48,7 +49,7 @@ func BenchmarkVisible(b *testing.B) {
 					if n > 0 { // the first makes the folder
 						each = append(each, time.Since(began))
 					}
-					time.Sleep(20 * time.Millisecond) // nobody saves faster
+					waits.Pace(20 * time.Millisecond) // nobody saves faster
 				}
 				b.StopTimer()
 				each.Report(b, "")
@@ -199,7 +200,7 @@ func settle(b *testing.B, p *maildir.Project) {
 func changed(b *testing.B, p *maildir.Project, mail bulk.Mail, word string) {
 	b.Helper()
 	end := time.Now().Add(2 * time.Minute)
-	for n := 0; n < mail.Messages; {
+	for n := 0; n < mail.Messages; waits.Pace(time.Millisecond) {
 		msg, _ := mail.Message(n)
 		now, err := p.Message(b.Context(), msg.ID)
 		if err == nil && strings.HasSuffix(now.Body, "otherwise") == (word != "") {
@@ -209,6 +210,5 @@ func changed(b *testing.B, p *maildir.Project, mail bulk.Mail, word string) {
 		if time.Now().After(end) {
 			b.Fatal("the index does not say what the tree says: ", msg.ID, " ", err)
 		}
-		time.Sleep(time.Millisecond)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"mailtree/fixtures/storetest"
+	"mailtree/fixtures/waits"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
@@ -61,11 +62,13 @@ func TestCloneWakes(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	came := make(chan error, 1)
-	go func() {
+	err = waits.Go(`maildir\.\(\*Store\)\.WaitChanges$`, func() {
 		_, err := s.WaitChanges(ctx, last, 10)
 		came <- err
-	}()
-	time.Sleep(50 * time.Millisecond)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	slug := cloneByHand(t, s, "agents/Bob/profile.json", "{}\n")
 	s.Edited(t.Context(), []string{slug}, false)
 	if err := <-came; err != nil {
@@ -313,14 +316,16 @@ func TestPopAfterFailure(t *testing.T) {
 	first := popLater(t, p, "Bob")
 	<-s.reached
 	waiting := make(chan popped, 1)
-	go func() {
+	err := waits.Go(`writer\.\(\*Writer\)\.do$`, func() {
 		d, err := p.Box("Bob", format.Origin{}).PopWait(t.Context(), maildir.Waiting{For: maildir.MaxWait}, nil)
 		if d == nil {
 			d = &index.Delivery{}
 		}
 		waiting <- popped{d.Subject, err}
-	}()
-	time.Sleep(100 * time.Millisecond) // it waits
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	mend := breakSync(m)
 	close(s.goOn)
 	if a := <-first; !errors.Is(a.err, maildir.ErrUnavailable) {
@@ -370,14 +375,16 @@ func TestEditWakes(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	came := make(chan error, 1)
-	go func() {
+	err := waits.Go(`maildir\.\(\*Project\)\.awaitBell$`, func() {
 		page, err := p.Box("Bob", format.Origin{}).Inbox(ctx, index.InboxQuery{UrgentOnly: true}, false, maildir.Waiting{For: maildir.MaxWait})
 		if err == nil && (len(page.Messages) != 1 || page.Messages[0].ID != m.ID) {
 			err = errors.New("nothing on the page")
 		}
 		came <- err
-	}()
-	time.Sleep(50 * time.Millisecond) // it waits
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	name := filepath.Join(p.Tree.Dir(), filepath.FromSlash(path))
 	old, err := os.ReadFile(name)
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
@@ -458,14 +457,10 @@ func TestBelongs(t *testing.T) {
 	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("---json\n{\"to\": [\"Bob\"]}\n---\n\nHello\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if got := b.subjects(t, "Ann"); len(got) == 1 && strings.HasPrefix(got[0], "Not sent: ") {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("nobody says that the file is not sent")
-		}
-	}
+	until(t, "a notice that the file is not sent", func() bool {
+		got := b.subjects(t, "Ann")
+		return len(got) == 1 && strings.HasPrefix(got[0], "Not sent: ")
+	})
 
 	// agents are handed over in their profiles
 	if err := os.Remove(file); err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mailtree/fixtures/storetest"
+	"mailtree/fixtures/waits"
 	"mailtree/maildir/format"
 	"mailtree/maildir/hook"
 	"mailtree/maildir/index"
@@ -20,7 +21,7 @@ func TestHookOfProjectBeingOpened(t *testing.T) {
 	t.Parallel()
 	s, log, changes, goOn := openingWithHook(t)
 	fired := make(chan string, 1)
-	go func() {
+	err := waits.Go(`maildir\.\(\*Store\)\.beginAdding$`, func() {
 		all, err := s.Firings(t.Context(), changes)
 		if err != nil || len(all) != 1 {
 			t.Errorf("%+v (%v)", all, err)
@@ -32,9 +33,8 @@ func TestHookOfProjectBeingOpened(t *testing.T) {
 			why = "no run: " + why
 		}
 		fired <- why
-	}()
-	time.Sleep(50 * time.Millisecond) // it looks
-	if err := goOn(); err != nil {
+	})
+	if err := errors.Join(err, goOn()); err != nil {
 		t.Error(err)
 	}
 	if why := <-fired; why != "" {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mailtree/fixtures/storetest"
+	"mailtree/fixtures/waits"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
@@ -167,7 +168,7 @@ func BenchmarkSync(b *testing.B) {
 						sent[subject] = time.Now()
 						mu.Unlock()
 						m.send(b, fmt.Sprintf("Agent%d", i), fmt.Sprintf("Agent%d", next), subject)
-						time.Sleep(time.Second)
+						waits.Pace(time.Second)
 					}
 				})
 			}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"mailtree/fixtures/storetest"
+	"mailtree/fixtures/waits"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
@@ -462,11 +463,11 @@ func TestSyncStorm(t *testing.T) {
 	}
 	beside.Go(func() { // partitions: without HEAD it is no repository to Git
 		for done.Err() == nil {
-			time.Sleep(rand.N(80 * time.Millisecond))
+			waits.Pace(rand.N(80 * time.Millisecond))
 			if err := os.Rename(bare+"/HEAD", bare+"/away"); err != nil {
 				t.Error(err)
 			}
-			time.Sleep(rand.N(80 * time.Millisecond))
+			waits.Pace(rand.N(80 * time.Millisecond))
 			if err := os.Rename(bare+"/away", bare+"/HEAD"); err != nil {
 				t.Error(err)
 			}
@@ -481,7 +482,7 @@ func TestSyncStorm(t *testing.T) {
 			}
 			_ = exec.Command("git", "-C", dir, "add", file).Run()
 			_ = exec.Command("git", "-C", dir, "-c", "user.name=Ada", "-c", "user.email=a@example.org", "commit", "-q", "-m", "note").Run()
-			time.Sleep(50 * time.Millisecond)
+			waits.Pace(50 * time.Millisecond)
 		}
 	})
 	writing.Wait()

@@ -182,7 +182,7 @@ func TestUndoClaims(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann")
 	lock := filepath.Join(p.Tree.Dir(), ".git", "index.lock") // a git command that takes its time: many wait for one round
-	for {
+	for ; ; time.Sleep(time.Millisecond) {                    // the server holds the lock for the commit of Ann's registration
 		f, err := os.OpenFile(lock, os.O_CREATE|os.O_EXCL, 0o600)
 		if err == nil {
 			f.Close()
@@ -191,7 +191,6 @@ func TestUndoClaims(t *testing.T) {
 		if !errors.Is(err, fs.ErrExist) {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Millisecond) // the server holds the lock for the commit of Ann's registration
 	}
 	ann := p.Box("Ann", format.Origin{})
 	for i := range 40 { // more than have a commit each

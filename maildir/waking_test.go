@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mailtree/fixtures/storetest"
+	"mailtree/fixtures/waits"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
@@ -41,12 +42,16 @@ type news struct {
 	err  error
 }
 
+// awaitNews calls AwaitNews in a goroutine of its own. It returns when that call waits or has returned.
 func awaitNews(ctx context.Context, p *maildir.Project, k maildir.SessionKey) <-chan news {
 	came := make(chan news, 1)
-	go func() {
+	err := waits.Go(`maildir\.\(\*Project\)\.pause$`, func() {
 		n, over, err := p.AwaitNews(ctx, k, 50*time.Millisecond)
 		came <- news{n, over, err}
-	}()
+	})
+	if err != nil {
+		came <- news{err: err}
+	}
 	return came
 }
 
@@ -93,8 +98,7 @@ func TestAwaitNewsBeforeBegin(t *testing.T) {
 	p.EndSession(t.Context(), k)
 	fresh := maildir.SessionKey{Client: "claude", ID: "after clear"}
 	for _, begins := range []maildir.SessionKey{k, fresh} {
-		came := awaitNews(t.Context(), p, begins)
-		time.Sleep(5 * time.Millisecond) // the hook that begins a session comes second
+		came := awaitNews(t.Context(), p, begins) // the hook that begins a session comes second
 		if _, err := p.BeginSession(t.Context(), maildir.Visit{SessionKey: begins, Dir: "/p", Agent: "Bob"}); err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"mailtree/fixtures/bulk"
 	"mailtree/fixtures/storetest"
+	"mailtree/fixtures/waits"
 )
 
 // The benchmarks of the whole way: HTTP, tool, files, sync, index, answer. In each, rounds of calls
@@ -59,7 +60,7 @@ func newBench(b *testing.B, cfg storetest.Config) *bench {
 	}
 	for rests := false; !rests; { // what a start leaves to do beside the writer: the tree is compared with the index and with Git's
 		used := bulk.CPU()
-		time.Sleep(500 * time.Millisecond)
+		waits.Pace(500 * time.Millisecond)
 		rests = bulk.CPU()-used < 25*time.Millisecond
 	}
 	return x

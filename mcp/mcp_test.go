@@ -384,10 +384,9 @@ func TestClients(t *testing.T) {
 // await polls for a condition.
 func await(t *testing.T, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(60 * time.Second); !ok(); {
+	for end := time.Now().Add(60 * time.Second); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("waited twenty seconds in vain")
+			t.Fatal("waited a minute in vain")
 		}
-		time.Sleep(time.Millisecond)
 	}
 }

@@ -54,10 +54,10 @@ func (s *site) tab() *tab {
 	return &tab{s, ctx}
 }
 
-// must makes the browser act, for half a minute at most.
+// must makes the browser act, for a minute at most.
 func (b *tab) must(what string, actions ...chromedp.Action) {
 	b.Helper()
-	ctx, stop := context.WithTimeout(b.browser, 30*time.Second)
+	ctx, stop := context.WithTimeout(b.browser, time.Minute)
 	defer stop()
 	if err := chromedp.Run(ctx, actions...); err != nil {
 		b.Fatalf("%s: %v", what, err)
@@ -90,7 +90,7 @@ func (b *tab) expect(want, script string) {
 // await waits until a script returns true.
 func (b *tab) await(script string) {
 	b.Helper()
-	b.must("wait for "+script, chromedp.Poll(script, nil, chromedp.WithPollingTimeout(20*time.Second)))
+	b.must("wait for "+script, chromedp.Poll(script, nil, chromedp.WithPollingTimeout(time.Minute)))
 }
 
 // press types a key into the focused element.

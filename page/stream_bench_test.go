@@ -14,6 +14,7 @@ import (
 
 	"mailtree/fixtures/bulk"
 	"mailtree/fixtures/storetest"
+	"mailtree/fixtures/waits"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
 	"mailtree/page"
@@ -109,7 +110,7 @@ func (x *crowd) round() round {
 				if due.Sub(began) > roundLasts {
 					return
 				}
-				time.Sleep(time.Until(due))
+				waits.Pace(time.Until(due))
 				at := time.Now()
 				_, err := x.p.Box("Agent00", format.Origin{}).Send(x.Context(), maildir.Draft{
 					To:      []string{"Agent01"},

@@ -7,6 +7,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"mailtree/fixtures/waits"
 )
 
 // TestBounds takes bodies that are slow to parse. No body may cost more CPU than allowed: BenchmarkHostile shows what each
@@ -17,9 +19,7 @@ func TestBounds(t *testing.T) {
 			body := body[:min(len(body), worst)]
 			before := cpu(t)
 			page, ok := Render(body)
-			if took := cpu(t) - before; took > allowed {
-				t.Errorf("Render took %v of CPU, allowed %v", took, allowed)
-			}
+			waits.Limit(t, "Render, of a processor,", cpu(t)-before, allowed)
 			if len(page) > 64*len(body) {
 				t.Errorf("%d bytes of HTML for %d", len(page), len(body))
 			}
@@ -28,26 +28,20 @@ func TestBounds(t *testing.T) {
 			}
 			before = cpu(t)
 			text, _ := narrow().Render(body)
-			if took := cpu(t) - before; took > allowed {
-				t.Errorf("Terminal.Render took %v of CPU, allowed %v", took, allowed)
-			}
+			waits.Limit(t, "Terminal.Render, of a processor,", cpu(t)-before, allowed)
 			if len(text) > 64*len(body) {
 				t.Errorf("%d bytes for a terminal, of %d", len(text), len(body))
 			}
 			before = cpu(t)
 			first, plain := FirstHeading(body), PlainText(body)
-			if took := cpu(t) - before; took > allowed/4 {
-				t.Errorf("FirstHeading and PlainText took %v of CPU", took)
-			}
+			waits.Limit(t, "FirstHeading and PlainText, of a processor,", cpu(t)-before, allowed/4)
 			checkText(t, first, headingRunes)
 			checkText(t, plain, textRunes)
 			before = cpu(t)
 			if same, _ := RewriteImages(body, func(d string) string { return d }); same != body {
 				t.Error("changed")
 			}
-			if took := cpu(t) - before; took > allowed {
-				t.Errorf("RewriteImages took %v of CPU", took)
-			}
+			waits.Limit(t, "RewriteImages, of a processor,", cpu(t)-before, allowed)
 		})
 	}
 }

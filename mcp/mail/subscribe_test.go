@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"mailtree/fixtures/storetest"
+	"mailtree/fixtures/waits"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
@@ -180,7 +181,7 @@ func TestSubscribeToProjectBeingMade(t *testing.T) {
 	ts.mu.Lock()
 	done := make(chan error, 1)
 	go func() { done <- session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: uri}) }()
-	time.Sleep(200 * time.Millisecond) // it waits to be entered
+	waits.Until(t, "the subscription to be entered", func() bool { return waits.Waiting(`mail\.\(\*Toolset\)\.enterSubscription$`) })
 	q := agentIn(t, ts.store, "/q")
 	ts.projects[q.Slug] = true // its first change was told, and nobody waited for it
 	ts.mu.Unlock()
@@ -263,10 +264,9 @@ func hears(t *testing.T, told <-chan string, uri string) {
 // await polls for a condition.
 func await(t *testing.T, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(60 * time.Second); !ok(); {
+	for end := time.Now().Add(60 * time.Second); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("waited ten seconds in vain")
+			t.Fatal("waited a minute in vain")
 		}
-		time.Sleep(time.Millisecond)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"reflect"
@@ -26,7 +27,8 @@ func TestAnsweredAtTheEnd(t *testing.T) {
 		t.Run(method, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			c := w.bridge()
+			log := &journal{}
+			c := w.bridge(func(cfg *Config) { cfg.Log = slog.New(slog.NewTextHandler(log, nil)) })
 			await(t, func() bool { return w.holds.Load() == 1 })
 			w.late.Store(method)
 			over := make(chan struct{})
@@ -39,7 +41,7 @@ func TestAnsweredAtTheEnd(t *testing.T) {
 				await(t, func() bool { _, err := os.Lstat(w.path); return err != nil })
 				w.start()
 				await(t, func() bool { return w.holds.Load() >= 2 })
-				time.Sleep(100 * time.Millisecond) // and the bridge has gone over
+				await(t, func() bool { return log.has("connected again") })
 				close(w.freed)
 				ended.Wait()
 			}()
@@ -55,6 +57,24 @@ func TestAnsweredAtTheEnd(t *testing.T) {
 			}
 		})
 	}
+}
+
+// journal is a log that a test reads while the bridge writes it.
+type journal struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (j *journal) Write(line []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(line)
+}
+
+func (j *journal) has(text string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return strings.Contains(j.text.String(), text)
 }
 
 // TestStreamOpens: a client hears of changes from the moment its subscription is answered.

@@ -95,7 +95,7 @@ func TestUnread(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
-		case <-time.After(30 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("%s: the bridge goes on", name)
 		}
 		await(t, func() bool { return w.posts.Load() == 0 })

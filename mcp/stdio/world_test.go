@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"mailtree/fixtures/storetest"
+	"mailtree/fixtures/waits"
 	"mailtree/maildir"
 	mcpserver "mailtree/mcp"
 	"mailtree/mcp/socket"
@@ -97,7 +98,7 @@ func (w *world) start() {
 			w.holds.Add(1)
 		}
 		if w.slow.Load() && w.asks(r, "subscriptions/listen") {
-			time.Sleep(200 * time.Millisecond)
+			waits.Pace(200 * time.Millisecond)
 		}
 		if w.mute.Load() && w.asks(r, "subscriptions/listen") {
 			w.muted.Add(1)
@@ -351,10 +352,9 @@ func drain(out chan string) (all []string) {
 // await polls for a condition.
 func await(t *testing.T, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(60 * time.Second); !ok(); {
+	for end := time.Now().Add(60 * time.Second); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("waited twenty seconds in vain")
+			t.Fatal("waited a minute in vain")
 		}
-		time.Sleep(time.Millisecond)
 	}
 }
