@@ -14,6 +14,7 @@ import (
 
 	"mailtree/fixtures/bulk"
 	"mailtree/fixtures/storetest"
+	"mailtree/fixtures/waits"
 )
 
 // The benchmarks of the real program: a whole index rebuild beside the mail indexers that Debian
@@ -172,7 +173,7 @@ func measureServer(b *testing.B, exe, store string, env ...string) {
 		}
 	}
 	b.StopTimer()
-	time.Sleep(rest)
+	waits.Pace(rest)
 	b.ReportMetric(server.took.Seconds(), "start-s")
 	b.ReportMetric(rss, "start-MB")
 	b.ReportMetric(peak, "start-peak-MB")

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"mailtree/fixtures/waits"
 )
 
 // agent does everything that an agent can do to its own mail, one call after the other, so that it
@@ -29,7 +31,7 @@ func (l *load) working(ctx context.Context) *sync.WaitGroup {
 					l.d.t.Errorf("%s: %v", a.name, err)
 					return
 				}
-				time.Sleep(5 * time.Millisecond) // the test is about edits: they shall be the most
+				waits.Pace(5 * time.Millisecond) // the test is about edits: they shall be the most
 			}
 		})
 	}

@@ -25,7 +25,7 @@ type daemon struct {
 	t       testing.TB
 	store   string
 	real    bool                  // the shipped program, without the verbs of faultServe
-	patient bool                  // a start may take as long as it takes
+	program string                // another program; "": the one that is tested
 	env     []string              // more settings
 	launch  func(*exec.Cmd) error // starts the program; nil: as it is
 	cmd     *exec.Cmd
@@ -65,7 +65,7 @@ func tail(file string, n int) string {
 // processor, because on the clock the work of others counts too.
 const startLimit = 2 * time.Second * slower
 
-// start starts the server and returns when it listens, which must not take much work.
+// start starts the server and returns when it listens.
 func (d *daemon) start() {
 	d.t.Helper()
 	if err := d.tryStart(); err != nil {
@@ -75,6 +75,9 @@ func (d *daemon) start() {
 
 func (d *daemon) tryStart() error {
 	exe, err := os.Executable()
+	if d.program != "" {
+		exe = d.program
+	}
 	if err != nil {
 		return err
 	}
@@ -107,15 +110,11 @@ func (d *daemon) tryStart() error {
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		if _, url, ok := strings.Cut(lines.Text(), "  MCP      "); ok {
-			took := time.Since(began)
-			d.cmd, d.url, d.slowest = cmd, strings.TrimSuffix(url, "/mcp"), max(d.slowest, took)
+			d.cmd, d.url, d.slowest = cmd, strings.TrimSuffix(url, "/mcp"), max(d.slowest, time.Since(began))
 			d.starts++
 			go io.Copy(io.Discard, out)
 			d.client = &http.Client{Timeout: 5 * time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
-			work := worked(cmd.Process.Pid)
-			if d.busiest = max(d.busiest, work); work > startLimit && !d.patient {
-				return fmt.Errorf("the server worked %s to start (%s on the clock)", work, took)
-			}
+			d.busiest = max(d.busiest, worked(cmd.Process.Pid))
 			return nil
 		}
 	}

@@ -36,7 +36,7 @@ func fillDisk(t *testing.T, dir string) {
 	l := newLoad(t, d)
 	l.pace = 5 * time.Millisecond
 	full := 0
-	for round := range extent(1, 3, 12) {
+	for round := range extent(1, 12) {
 		l.refusal = func(err error) {
 			if !strings.Contains(err.Error(), "full") && !strings.Contains(err.Error(), "could not be written") {
 				t.Errorf("refused: %v", err)
@@ -90,7 +90,7 @@ func TestFaultDiskDies(t *testing.T) {
 	d.start()
 	l := newLoad(t, d)
 	l.pace = time.Millisecond
-	rounds, unsure := extent(2, 8, 40), 0
+	rounds, unsure := extent(2, 40), 0
 	for range rounds {
 		var refused, open atomic.Int64
 		l.refusal = func(err error) {

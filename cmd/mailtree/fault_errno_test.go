@@ -32,9 +32,8 @@ var errnos = []syscall.Errno{
 // errno, and compares each answer with the files: what was answered is there; a refusal is no word
 // about what could not be read; what is on disk is listed, or its path is named in health as one
 // that is tried again; a second agent is never granted an exclusive claim. When no path waits the
-// index equals a rebuilt one, without a new start. In the short form each call of most kinds fails
-// once, with the next errno in turn, in the least form one in three; in the long form with every
-// errno.
+// index equals a rebuilt one, without a new start. In the short form one call in three of most kinds
+// fails, with the next errno in turn; in the long form every call, with every errno.
 func TestFaultErrno(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -44,7 +43,7 @@ func TestFaultErrno(t *testing.T) {
 			r := newPeril(t, op)
 			shots := r.shots(i)
 			for _, s := range shots {
-				if r.wrong >= extent(5, 5, 200) {
+				if r.wrong >= extent(5, 200) {
 					t.Errorf("%d of %d failures of calls led to wrong answers: the others are left out", r.wrong, r.fired)
 					break
 				}
@@ -229,14 +228,15 @@ func (r *peril) vet(err error) {
 	}
 }
 
-// differMost is how long answers may differ from the files where health names nothing that waits.
+// differMost is how long answers may differ from the files, if health names nothing that waits, until a
+// person fixes the file that a call failed at.
 const differMost = 4 * time.Second
 
 // agree waits until what the server answers is what lies in the files.
 func (r *peril) agree() {
 	r.d.t.Helper()
 	began, waited, mended := time.Now(), false, false
-	for {
+	for ; ; time.Sleep(20 * time.Millisecond) {
 		waiting := r.health().waiting // asked first: what waits now may be level a moment later
 		diff := r.differing()
 		lost := slices.IndexFunc(diff, func(d difference) bool { return d.lost })
@@ -251,16 +251,15 @@ func (r *peril) agree() {
 				waited = true
 				r.waited++
 			}
-		case limit < differMost:
-		case r.hitPath != "" && !mended && tree.FaultOf(r.aimed.errno) == tree.FaultFile:
+		case limit > differMost && r.hitPath != "" && !mended && tree.FaultOf(r.aimed.errno) == tree.FaultFile:
 			mended, began = true, time.Now()
 			r.mended++
 			r.mend(r.hitPath)
+		case limit < time.Minute: // on a machine with other work it takes longer than on one without
 		default:
 			r.bad("%s (waiting: %s)", diff[0].text, waiting)
 			return
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
 }
 
@@ -330,7 +329,7 @@ func (r *peril) finish() {
 		if diff = r.verify(); quiet && len(diff) == 0 {
 			break
 		}
-		if time.Since(began) > 10*differMost {
+		if time.Since(began) > time.Minute {
 			r.d.t.Errorf("the live index differs from a rebuilt one (quiet: %v):\n%s", quiet, strings.Join(diff, "\n"))
 			break
 		}

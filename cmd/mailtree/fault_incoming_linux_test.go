@@ -114,10 +114,10 @@ func (d *daemon) mailtree(args ...string) {
 // the server large. Every finished message is delivered, or its sender is told to try again later; what the
 // messages took is given back.
 func TestFaultIncoming(t *testing.T) {
-	unfinished, finishing := extent(18, 100, 100), extent(1, 12, 12)
+	unfinished, finishing := extent(18, 100), extent(1, 12)
 	dir := t.TempDir()
 	d := newDaemon(t, filepath.Join(dir, "store"))
-	d.real, d.patient = true, true
+	d.real = true
 	d.start()
 	d.mailtree("mailbox", "create", "ops")
 	d.interrupt()

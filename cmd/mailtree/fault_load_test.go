@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"mailtree/fixtures/storetest"
+	"mailtree/fixtures/waits"
 )
 
 // load is clients that send, acknowledge and pop, and keep a ledger of what they are told.
@@ -78,7 +79,7 @@ func (l *load) clients(ctx context.Context, n int) *sync.WaitGroup {
 				if err != nil {
 					return
 				}
-				time.Sleep(l.pace)
+				waits.Pace(l.pace)
 			}
 		})
 	}

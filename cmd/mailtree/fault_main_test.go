@@ -20,32 +20,29 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"mailtree/fixtures/waits"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
 	mcpserver "mailtree/mcp"
 )
 
 // The fault tests run the program as a process of its own and kill it, fill its disk, cut its power
-// and get in its way. A few of them run with all tests, in their least form, all of them in the
-// short form (200 kills) in .ci/run. In full: go test ./cmd/mailtree -run Fault -faults=long -timeout 1h
+// and get in its way. See docs/faults.md, "Running them".
 
-var faults = flag.String("faults", "least", "how much the fault tests do: least, short or long")
+var faults = flag.String("faults", "least", "how much the fault tests do: least (some tests, small counts), short (all tests, small counts) or long (full counts)")
 
 var keep = flag.String("keep", "", "where to move the store of a fault test that failed, to be looked at")
 
-// extent is n in the short form, long in the long one, else least.
-func extent(least, n, long int) int {
-	switch *faults {
-	case "short":
-		return n
-	case "long":
-		return long
+// extent is full in the long form, else small.
+func extent(small, full int) int {
+	if *faults == "long" {
+		return full
 	}
-	return least
+	return small
 }
 
-// longer leaves a test to the short form, which .ci/run runs, because it uses too much of a machine
-// for every `go test ./...`.
+// longer leaves a test to the short and the long form, because it uses too much of a machine for every
+// `go test ./...`.
 func longer(t *testing.T) {
 	t.Helper()
 	if *faults == "least" {
@@ -238,6 +235,9 @@ func (f *faultProgram) do(ctx context.Context, verb string, q url.Values) (strin
 	return "", fmt.Errorf("no verb %q", verb)
 }
 
+// queued is the function in which an operation waits for the writer.
+const queued = `writer\.\(\*Writer\)\.do$`
+
 // both makes the writer wait in somebody else's operation, so that what comes meanwhile becomes one
 // group.
 func (f *faultProgram) both(p *maildir.Project, agent, id string) error {
@@ -250,8 +250,10 @@ func (f *faultProgram) both(p *maildir.Project, agent, id string) error {
 		func() error { _, err := p.Box(agent, format.Origin{}).Pop(ctx); return err },
 		func() error { _, err := p.Box(agent, format.Origin{}).Acknowledge(ctx, id); return err },
 	} {
-		all.Go(func() { errs[i] = do() })
-		time.Sleep(5 * time.Millisecond) // nothing tells from outside that an operation has queued
+		all.Add(1)
+		if err := waits.Go(queued, func() { defer all.Done(); errs[i] = do() }); err != nil {
+			errs = append(errs, err)
+		}
 	}
 	f.mu.Unlock()
 	all.Wait()

@@ -24,7 +24,7 @@ func needMounts(t *testing.T, tools ...string) {
 	}
 }
 
-// notHere skips a test, saying why in one line that .ci/run puts into its summary.
+// notHere skips a test, saying why in one line that .ci/run and .ci/campaign put into their summaries.
 func notHere(t *testing.T, format string, args ...any) {
 	t.Helper()
 	t.Skipf("not done here: %s: %s", t.Name(), strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " "))
@@ -53,11 +53,11 @@ func unmount(t *testing.T, dir string) {
 	}
 	var out []byte
 	var err error
-	for range 200 { // a process that another test is just starting has our open files until it runs its program
+	// A process that another test is just starting has our open files until it runs its program.
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		if out, err = exec.Command("umount", dir).CombinedOutput(); err == nil {
 			return
 		}
-		time.Sleep(50 * time.Millisecond)
 	}
 	t.Errorf("umount: %v: %s", err, out)
 	exec.Command("umount", "-l", dir).Run()

@@ -37,17 +37,17 @@ type operation struct {
 // most is how often a call at one place fails, with the same errno.
 func (op *operation) most() int {
 	if op.slow {
-		return extent(1, 1, 2)
+		return extent(1, 2)
 	}
-	return extent(2, 2, 8)
+	return extent(2, 8)
 }
 
 // share is which part of the calls fail: one in so many.
 func (op *operation) share() int {
 	if op.slow {
-		return extent(9*slower, 4, 1)
+		return extent(9*slower, 1)
 	}
-	return extent(3*slower, 1, 1)
+	return extent(3*slower, 1)
 }
 
 func (op *operation) removes(path string) bool {
@@ -233,8 +233,7 @@ func (r *peril) giveBack() error {
 
 // noticed waits until the server has taken notice of what a person did, or the fault has struck.
 func (r *peril) noticed(ok func() bool) {
-	for began := time.Now(); !ok() && !r.struck() && time.Since(began) < differMost; {
-		time.Sleep(2 * time.Millisecond)
+	for began := time.Now(); !ok() && !r.struck() && time.Since(began) < differMost; time.Sleep(2 * time.Millisecond) {
 	}
 }
 
@@ -419,26 +418,26 @@ func (r *peril) flush() error {
 // out until somebody saves it again.
 func (r *peril) committed(error) {
 	r.d.t.Helper()
-	if out := r.uncommitted(); out != "" {
+	limit := time.Minute // the history tries again with back-off
+	if !r.machine() {
+		limit = differMost
+	}
+	if out := r.uncommitted(limit); out != "" {
 		if r.machine() {
 			r.bad("not committed: %s", out)
 		}
 		if err := r.editMessage(); err != nil {
 			r.d.t.Fatal(err)
 		}
-		if r.mended++; r.uncommitted() != "" {
-			r.bad("not committed when it was saved again: %s", r.uncommitted())
+		r.mended++
+		if out := r.uncommitted(time.Minute); out != "" {
+			r.bad("not committed when it was saved again: %s", out)
 		}
 	}
 }
 
-// uncommitted is what git status says when it has said so for long, "" when nothing is to be
-// committed.
-func (r *peril) uncommitted() (text string) {
-	limit := 5 * differMost // the history tries again with back-off
-	if !r.machine() {
-		limit = differMost
-	}
+// uncommitted waits until git status has nothing to say. It returns what git status says after the limit.
+func (r *peril) uncommitted(limit time.Duration) (text string) {
 	for began := time.Now(); time.Since(began) < limit; time.Sleep(20 * time.Millisecond) {
 		if _, err := r.d.verb("flush", "project", faultKey); err != nil {
 			text = err.Error()

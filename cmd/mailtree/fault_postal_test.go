@@ -149,8 +149,8 @@ func (p *post) check() {
 func TestFaultPostalLoops(t *testing.T) {
 	longer(t)
 	t.Parallel()
-	const balls = 4                           // conversations at once
-	total := extent(400/slower, 2000, 20_000) // a multiple of 2*balls
+	const balls = 4                     // conversations at once
+	total := extent(400/slower, 20_000) // a multiple of 2*balls
 	p := newPost(t)
 	for n := range balls {
 		if err := p.send("bob", "alice", strconv.Itoa(n), ""); err != nil {
@@ -188,7 +188,7 @@ func TestFaultPostalLoops(t *testing.T) {
 func TestFaultPostalCrowd(t *testing.T) {
 	longer(t)
 	t.Parallel()
-	c := newCrowd(t, extent(640/slower, 2560, 64_000))
+	c := newCrowd(t, extent(640/slower, 64_000))
 	c.finish()
 	if silent := c.settle("box"); silent > 0 || len(c.ledger.Pops()) != len(c.ledger.Sends()) {
 		t.Errorf("%d sent, %d taken, %d handed out to nobody", len(c.ledger.Sends()), len(c.ledger.Pops()), silent)
@@ -202,8 +202,8 @@ func TestFaultPostalCrowd(t *testing.T) {
 func TestFaultPostalKill(t *testing.T) {
 	longer(t)
 	t.Parallel()
-	kills := extent(3, 20, 200)
-	c := newCrowd(t, extent(384/slower, 2560, 20_000))
+	kills := extent(3, 200)
+	c := newCrowd(t, extent(384/slower, 20_000))
 	for range kills {
 		until := c.answered.Load() + 8 + rand.Int64N(96)
 		senders, takers := c.clients()

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"mailtree/fixtures/storetest"
+	"mailtree/fixtures/waits"
 )
 
 // TestFaultPowerLoss cuts the power under load: it copies the file below a mounted ext4 as it is,
@@ -25,7 +26,7 @@ import (
 func TestFaultPowerLoss(t *testing.T) {
 	t.Parallel()
 	needMounts(t, "mkfs.ext4")
-	disk := image(t, fmt.Sprintf("%dM", extent(64, 64, 400)))
+	disk := image(t, fmt.Sprintf("%dM", extent(64, 400)))
 	dir := mount(t, "-o", lazy, disk)
 	d := newDaemon(t, filepath.Join(dir, "store"))
 	d.start()
@@ -33,7 +34,7 @@ func TestFaultPowerLoss(t *testing.T) {
 	l.claims, l.pace = true, 5*time.Millisecond
 	ctx, cancel := context.WithCancel(t.Context())
 	clients := l.clients(ctx, 6)
-	cuts, torn := extent(2, 6, 60), 0
+	cuts, torn := extent(2, 60), 0
 	for n := range cuts {
 		_, sent, _, _, _, _ := l.ledger.Counts()
 		until(t, "more mail", 60*time.Second, func() bool { _, now, _, _, _, _ := l.ledger.Counts(); return now > sent+20+17*n%60 })
@@ -76,7 +77,7 @@ func TestFaultPowerSteps(t *testing.T) {
 	}
 	at := 0
 	for held := true; held && !t.Failed(); {
-		at += extent(5, 1, 1)
+		at += extent(5, 1)
 		for _, names := range []bool{false, true} {
 			s.n++
 			answer := make(chan error, 1)
@@ -132,7 +133,7 @@ func TestFaultPowerSync(t *testing.T) {
 	}
 	at := 0
 	for held := true; held && !t.Failed(); {
-		at += extent(5, 3, 1)
+		at += extent(5, 1)
 		for _, names := range []bool{false, true} {
 			s.n++
 			_, _ = d.verb("sync", "project", faultKey) // fails, which pushed waits for
@@ -155,13 +156,13 @@ func TestFaultPowerSync(t *testing.T) {
 			s.must(err)
 		}
 	}
-	for range extent(1, 6, 40) {
+	for range extent(1, 40) {
 		s.n++
 		_, _ = d.verb("sync", "project", faultKey)
 		pushed(s)
 		answer := make(chan error, 1)
 		go func() { answer <- syncStep(s) }()
-		time.Sleep(rand.N(150 * time.Millisecond))
+		waits.Pace(rand.N(150 * time.Millisecond))
 		cutPower(t, d, s.load, disk)
 		s.must(<-answer)
 		look("round", false)
@@ -175,7 +176,7 @@ func TestFaultPowerSync(t *testing.T) {
 func (s *steps) afterPowerLoss(t *testing.T, disk string, answered bool) (whole int) {
 	dir := mount(t, "-o", "loop", disk)
 	d := newDaemon(t, filepath.Join(dir, "store"))
-	d.env, d.patient = s.d.env, true
+	d.env = s.d.env
 	d.start()
 	after := &steps{load: &load{d: d}, old: s.old}
 	got := lookSynced(after)
@@ -286,7 +287,7 @@ func copyFile(t *testing.T, from, to string) []byte {
 func afterPowerLoss(t *testing.T, disk string, ledger *storetest.Ledger) {
 	dir := mount(t, "-o", "loop", disk)
 	d := newDaemon(t, filepath.Join(dir, "store"))
-	d.real, d.patient = true, true
+	d.real = true
 	d.start()
 	d.check(ledger)
 	unmount(t, dir)

@@ -66,7 +66,6 @@ type sequence struct {
 
 func playSequence(t *testing.T, seed uint64) *sequence {
 	d := newDaemon(t, filepath.Join(t.TempDir(), "store"))
-	d.patient = true
 	d.start()
 	s := &sequence{load: newLoad(t, d), seed: seed, touched: map[string]bool{}}
 	s.refusal = func(err error) {
@@ -76,12 +75,12 @@ func playSequence(t *testing.T, seed uint64) *sequence {
 	}
 	s.meddled = s.isTouched
 	r := rand.New(rand.NewPCG(seed, 0))
-	for round := range extent(2, 2, 10) {
+	for round := range extent(2, 10) {
 		kill := r.IntN(2) == 0
 		if kill {
 			s.ask("die", "at", fmt.Sprint(1+r.IntN(60)))
 		}
-		s.round(uint64(round), extent(12, 12, 30))
+		s.round(uint64(round), extent(12, 30))
 		if kill {
 			s.kills++
 			d.kill() // where it did not die of itself
@@ -147,7 +146,7 @@ func (s *sequence) quiet() {
 	s.ask("compare", "project", faultKey)
 	s.ask("flush", "project", faultKey)
 	var wrong []string
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		wrong = storetest.CheckIndex(s.d.t.Context(), s.d.store)
 		if len(wrong) == 0 || time.Now().After(deadline) {
 			break

@@ -25,13 +25,13 @@ type stepped struct {
 	look  func(s *steps) int
 	whole int
 	told  func(s *steps) // the ledger's entry of an answered operation
-	slow  bool           // a try takes seconds: not every step is tried in the least form
+	slow  bool           // a try takes seconds: the short form tries fewer steps
 }
 
 // stride is how many steps later the server dies each time.
 func (op *stepped) stride() int {
 	if op.slow {
-		return extent(5, 1, 1)
+		return extent(5, 1)
 	}
 	return 1
 }

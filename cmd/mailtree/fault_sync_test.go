@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"mailtree/fixtures/storetest"
+	"mailtree/fixtures/waits"
 )
 
 // Another machine, for TestFaultSteps: a clone of a bare repository beside the store. The server reaches the
@@ -94,7 +95,7 @@ func lookSynced(s *steps) int {
 func TestFaultSync(t *testing.T) {
 	longer(t)
 	t.Parallel()
-	const messages = 3400 // of each machine
+	messages := extent(100, 3400) // of each machine
 	run := func(args ...string) string {
 		t.Helper()
 		out, err := exec.Command("git", args...).CombinedOutput()
@@ -117,9 +118,9 @@ func TestFaultSync(t *testing.T) {
 	}
 	beside.Go(func() { // partitions: without HEAD it is no repository to Git
 		for ; ctx.Err() == nil; cuts++ {
-			time.Sleep(rand.N(time.Second))
+			waits.Pace(rand.N(time.Second))
 			_ = os.Rename(bare+"/HEAD", bare+"/away")
-			time.Sleep(rand.N(time.Second))
+			waits.Pace(rand.N(time.Second))
 			_ = os.Rename(bare+"/away", bare+"/HEAD")
 		}
 	})
@@ -308,7 +309,7 @@ func (p *rebaser) work(ctx context.Context) {
 			until(p.t, "git checkout main", time.Minute, func() bool { return p.git("checkout", "-q", "main") || p.keep() })
 			p.resolve()
 		}
-		time.Sleep(rand.N(2 * time.Second))
+		waits.Pace(rand.N(2 * time.Second))
 	}
 }
 

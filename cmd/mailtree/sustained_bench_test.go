@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"mailtree/fixtures/bulk"
+	"mailtree/fixtures/waits"
 )
 
 // benchServer is the delivered program as a server, on a new or a given store.
@@ -169,8 +170,7 @@ func BenchmarkSustained(b *testing.B) {
 		b.ReportMetric(mean(rates[len(rates)-tenth:])/mean(rates[:tenth]), "last/first")
 		b.ReportMetric(slices.Min(rates)/slices.Sorted(slices.Values(rates))[len(rates)/2], "worst/median")
 	}
-	for s.uncommitted() > 0 {
-		time.Sleep(100 * time.Millisecond)
+	for ; s.uncommitted() > 0; time.Sleep(100 * time.Millisecond) {
 	}
 	b.ReportMetric(float64(folderSize(filepath.Join(bulk.Repo(store), ".git")))/1000/sent, "git-kB/send")
 	s.end(b, os.Interrupt)
@@ -201,8 +201,7 @@ func BenchmarkMixed(b *testing.B) {
 		clients = append(clients, bulk.Dial(b, s.addr))
 	}
 	bulk.Load(b, clients, stored, requests)
-	for s.uncommitted() > 0 {
-		time.Sleep(100 * time.Millisecond)
+	for ; s.uncommitted() > 0; time.Sleep(100 * time.Millisecond) {
 	}
 	ids := inboxIDs(b, s, 10*b.N)
 	before, began := s.used(b), time.Now()
@@ -210,7 +209,7 @@ func BenchmarkMixed(b *testing.B) {
 	each, free := make(bulk.Times, 100*b.N), make(idleClients, 100*b.N)
 	var all sync.WaitGroup
 	for i := range each {
-		time.Sleep(time.Until(began.Add(time.Duration(i) * 10 * time.Millisecond)))
+		waits.Pace(time.Until(began.Add(time.Duration(i) * 10 * time.Millisecond)))
 		request := mixed(s.addr, i, requests, ids)
 		all.Go(func() { each[i] = free.timed(b, s.addr, request) })
 	}
@@ -244,9 +243,9 @@ func BenchmarkIdle(b *testing.B) {
 	if testing.Short() {
 		rest = 100 * time.Millisecond
 	}
-	var waits sync.WaitGroup
+	var waiting sync.WaitGroup
 	for i := range 40 {
-		waits.Go(func() {
+		waiting.Go(func() {
 			agent := []string{"Ann", "Bob"}[i%2]
 			for end := time.Now().Add(time.Duration(b.N) * rest); time.Now().Before(end); {
 				wait := max(1, int(time.Until(end).Seconds()))
@@ -267,18 +266,17 @@ func BenchmarkIdle(b *testing.B) {
 		defer bridge.Wait()
 		defer in.Close()
 	}
-	for s.uncommitted() > 0 {
-		time.Sleep(100 * time.Millisecond)
+	for ; s.uncommitted() > 0; time.Sleep(100 * time.Millisecond) {
 	}
 	before := s.used(b)
 	b.ResetTimer()
-	time.Sleep(time.Duration(b.N) * rest)
+	waits.Pace(time.Duration(b.N) * rest)
 	idle := s.used(b)
 	b.ReportMetric((idle.cpu-before.cpu).Seconds()/b.Elapsed().Minutes(), "cpu-s/min")
-	waits.Wait()
+	waiting.Wait()
 	idle, began := s.used(b), time.Now()
 	for i := range b.N * int(2*rest.Seconds()) {
-		time.Sleep(time.Until(began.Add(time.Duration(i) * 500 * time.Millisecond)))
+		waits.Pace(time.Until(began.Add(time.Duration(i) * 500 * time.Millisecond)))
 		call("send_message", `{"project_key":"/idle/p0","from_agent":"Ann","to":["Bob"],"subject":"Note %d","body_md":"Some text."}`, i)
 		call("check_my_messages", `{"project_key":"/idle/p0","agent_name":"Bob"}`)
 	}
