@@ -48,6 +48,10 @@ type app struct {
 	spool    *spool.Spool // of mail that comes in
 }
 
+// testStep is called at the steps of writers and histories, and before batches of the watcher. Only tests
+// set it, to pause there: it is nil in the program that people run.
+var testStep func(name string)
+
 // observe counts an operation and shows it: see maildir.Config.Observe.
 func (a *app) observe(op writer.Op, took time.Duration, err error) {
 	a.metrics.observe(op, took, err)
@@ -63,6 +67,10 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 	attachments := cfg.Attachments
 	attachments.CodePhoto = codePhoto()
 	a.outgoing = gateway.NewOutgoing(&cfg.Gateway, cfg.Domains[0], log)
+	step := cfg.step
+	if step == nil {
+		step = testStep
+	}
 	store, err := maildir.Open(ctx, maildir.Config{
 		Root:         cfg.Store,
 		MaxFile:      cfg.MaxMessage,
@@ -81,7 +89,7 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 		Observe:      a.observe,
 		Log:          log,
 		Progress:     progress,
-		Step:         cfg.step,
+		Step:         step,
 		Now:          cfg.now,
 		OpenHistory: func(k *store.Keeper) (history.Log, error) {
 			return openHistory(cfg, log, k, share)
@@ -111,10 +119,15 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 		return nil, err
 	}
 	a.watcher = watcher.New(watcher.Config{
-		Root:    store.WatchRoot(),
-		Skip:    func(rel string, dir bool) bool { return dir && !maildir.Watched(rel) },
-		OnBatch: func(ctx context.Context, b watcher.Batch) { store.Edited(ctx, b.Paths, b.Scan) },
-		Log:     log,
+		Root: store.WatchRoot(),
+		Skip: func(rel string, dir bool) bool { return dir && !maildir.Watched(rel) },
+		OnBatch: func(ctx context.Context, b watcher.Batch) {
+			if testStep != nil {
+				testStep("batch")
+			}
+			store.Edited(ctx, b.Paths, b.Scan)
+		},
+		Log: log,
 
 		NoEvents: cfg.Poll > 0,
 		Poll:     cfg.Poll,
@@ -146,6 +159,7 @@ func openHistory(cfg *config, log *slog.Logger, k *store.Keeper, share *gitlog.S
 		External: cfg.CommitExternal,
 		UnderWay: k.Writer.Writes,
 		Share:    share,
+		Step:     testStep,
 	})
 }
 

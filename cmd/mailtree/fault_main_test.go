@@ -56,8 +56,10 @@ const faultEnv = "MAILTREE_FAULT_PROGRAM"
 // faultClockEnv is how much the clock of the fault program is off.
 const faultClockEnv = "MAILTREE_FAULT_CLOCK"
 
-// init is how the test binary becomes the fault program, whatever its name: see faultServe.
+// init makes the test binary pause at random if the tests are to, and the fault program, whatever its name, if
+// faultEnv is set: see faultServe.
 func init() {
+	testStep = waits.Pauses() // for the programs that scripts and other tests start, too
 	if os.Getenv(faultEnv) != "" {
 		if err := faultServe(); err != nil {
 			fmt.Fprintln(os.Stderr, "mailtree:", err)
@@ -135,6 +137,9 @@ type faultProgram struct {
 
 // step is called by the writer before each of its steps.
 func (f *faultProgram) step(name string) {
+	if testStep != nil {
+		testStep(name)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.steps = append(f.steps, name)

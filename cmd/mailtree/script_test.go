@@ -105,6 +105,9 @@ func setupScript(env *testscript.Env) error {
 	env.Setenv("MCP_MAIL_STORE", filepath.Join(home, ".mailtree"))
 	env.Setenv("GIT_CONFIG_NOSYSTEM", "1")
 	env.Setenv("GOCOVERDIR", os.Getenv("GOCOVERDIR"))
+	if pauses := os.Getenv(waits.PausesEnv); pauses != "" {
+		env.Setenv(waits.PausesEnv, pauses)
+	}
 	s := &server{}
 	env.Values[serverKey{}] = s
 	t := env.T().(testing.TB)
@@ -258,8 +261,7 @@ func cmdEventually(ts *testscript.TestScript, neg bool, args []string) {
 	re, err := regexp.Compile("(?m)" + args[0])
 	ts.Check(err)
 	do := map[string]func(string, []string) (string, bool, error){"call": callTool, "read": readResource}[args[1]]
-	deadline := time.Now().Add(60 * time.Second)
-	for {
+	for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(2 * time.Millisecond) {
 		out, _, err := do(of(ts).url, args[2:])
 		ts.Check(err)
 		if re.MatchString(out) != neg {
@@ -269,7 +271,6 @@ func cmdEventually(ts *testscript.TestScript, neg bool, args []string) {
 		if time.Now().After(deadline) {
 			ts.Fatalf("still:\n%s", out)
 		}
-		time.Sleep(2 * time.Millisecond)
 	}
 }
 
@@ -361,8 +362,8 @@ func cmdGuest(ts *testscript.TestScript, neg bool, args []string) {
 
 // settled: waits until everything in $TREE is committed.
 func cmdSettled(ts *testscript.TestScript, neg bool, args []string) {
-	deadline := time.Now().Add(3 * time.Minute) // after a commit that took long the next one waits
-	for {
+	// After a commit that took long the next one waits.
+	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		out, err := exec.Command("git", "--no-optional-locks", "-C", ts.Getenv("TREE"), "status", "--porcelain").Output()
 		ts.Check(err)
 		if len(out) == 0 {
@@ -371,6 +372,5 @@ func cmdSettled(ts *testscript.TestScript, neg bool, args []string) {
 		if time.Now().After(deadline) {
 			ts.Fatalf("not committed:\n%s", out)
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
 }

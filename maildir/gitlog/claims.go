@@ -85,6 +85,7 @@ func (l *Log) FetchClaims(ctx context.Context) error {
 	if _, err = repo.ownRef(claimsRef); err != nil {
 		return err
 	}
+	l.step("fetch claims")
 	if err = repo.fetch(program, "", true); lacks(err, claimsRef) {
 		return repo.setRef(claimsRef, hash{})
 	}
@@ -134,6 +135,7 @@ func (l *Log) PushClaims(ctx context.Context, was, is string) error {
 	if err != nil {
 		return err
 	}
+	l.step("push claims")
 	_, err = runRemote(ctx, program, repo.git, "push", "--quiet", "--no-verify", "--force-with-lease="+claimsRef+":"+was, "--", remoteName,
 		is+":"+claimsRef)
 	var e *gitError

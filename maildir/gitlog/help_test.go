@@ -85,6 +85,7 @@ func newTree(t *testing.T, cfg Config) *repoTree {
 	if cfg.Delay == 0 {
 		cfg.Delay = time.Millisecond
 	}
+	cfg.Step = waits.Pauses()
 	var err error
 	tr.log, err = Open(cfg)
 	tr.check(err)

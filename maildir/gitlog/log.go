@@ -37,6 +37,8 @@ type Config struct {
 	Piled int
 
 	Share *Share // bounds the Logs that work at once; nil: no bound
+
+	Step func(name string) // for tests: called before the steps of a commit, a fetch and a push; may be nil
 }
 
 // Share bounds how many of several Logs work at once. A working Log has some twenty files open, and at a
@@ -106,6 +108,9 @@ func Open(cfg Config) (*Log, error) {
 	cfg.Share = cmp.Or(cfg.Share, NewShare(1))
 	l := &Log{cfg: cfg, turn: make(chan struct{}, 1), wake: make(chan struct{}, 1), litter: make(chan struct{}, 1),
 		mem: newMemory(), step: func(string) {}, gentle: gentle}
+	if cfg.Step != nil {
+		l.step = cfg.Step
+	}
 	l.git = findGit
 	l.edits = map[string]struct{}{}
 	files, err := tree.Open(cfg.Dir, 0)

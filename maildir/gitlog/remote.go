@@ -158,6 +158,7 @@ func (l *Log) Fetch(ctx context.Context) (rewritten bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	l.step("fetch")
 	if err = repo.fetch(program, at.branch, true); lacks(err, claimsRef) {
 		if err = repo.setRef(claimsRef, hash{}); err == nil {
 			err = repo.fetch(program, at.branch, false)
@@ -166,6 +167,7 @@ func (l *Log) Fetch(ctx context.Context) (rewritten bool, err error) {
 	if lacks(err, at.branch) { // the shared repository is empty
 		return !before.IsZero(), repo.setRef(remoteRef, hash{})
 	}
+	l.step("fetched")
 	now, _ := repo.ref(remoteRef)
 	if now == before {
 		return false, err
@@ -218,7 +220,9 @@ func (l *Log) Push(ctx context.Context) error {
 	if err != nil || at.commit.IsZero() {
 		return err
 	}
+	l.step("push")
 	_, err = runRemote(ctx, program, repo.git, "push", "--quiet", "--no-verify", "--", remoteName, at.commit.String()+":"+at.branch)
+	l.step("pushed")
 	var e *gitError
 	switch {
 	case errors.As(err, &e) && isBehind(e.said):
