@@ -26,7 +26,7 @@ import (
 //
 //	MAILTREE_CLIENTS=…/node_modules/.bin go test ./cmd/mailtree -run TestClient -v
 //
-// .ci/run installs them there.
+// .ci/campaign installs them there.
 
 const clientsEnv = "MAILTREE_CLIENTS"
 
@@ -95,7 +95,7 @@ func clientsDir(t *testing.T, client string) string {
 	t.Helper()
 	bin := os.Getenv(clientsEnv)
 	if bin == "" {
-		t.Skip("needs real clients: name the folder of their programs in " + clientsEnv + ", as .ci/run does")
+		t.Skip("needs real clients: name the folder of their programs in " + clientsEnv + ", as .ci/campaign does")
 	}
 	if _, err := os.Stat(filepath.Join(bin, client)); err != nil {
 		t.Skipf("%s is not installed in %s=%s", client, clientsEnv, bin)

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// olderEnv names the program of an older commit. .ci/campaign builds it.
+const olderEnv = "MAILTREE_OLDER"
+
+// TestUpgrade: this program starts on a store that an older one was writing when it was killed, and keeps all
+// that was answered.
+func TestUpgrade(t *testing.T) {
+	u := newUpgrade(t)
+	u.d.program = u.older
+	u.work(3)
+	u.d.program = ""
+	u.work(2)
+	u.d.start()
+	u.d.check(u.ledger)
+	t.Log(u.load)
+}
+
+// TestUpgradeBack: an older program on a store that this one has written refuses to start, or keeps all that was
+// answered. This program then does so too.
+func TestUpgradeBack(t *testing.T) {
+	u := newUpgrade(t)
+	u.work(1)
+	u.d.program = u.older
+	if err := u.d.tryStart(); err != nil {
+		t.Logf("the older program refuses the store: %v", err)
+	} else {
+		u.d.kill()
+		u.work(2)
+	}
+	u.d.program = ""
+	u.work(1)
+	u.d.start()
+	u.d.check(u.ledger)
+	t.Log(u.load)
+}
+
+// upgrade is a store that two programs write.
+type upgrade struct {
+	*load
+	older         string // the program of an older commit
+	sends         map[string]bool
+	popped, acked int
+}
+
+// newUpgrade prepares a store, which the first work creates. It skips the test if no older program is named.
+func newUpgrade(t *testing.T) *upgrade {
+	u := &upgrade{older: os.Getenv(olderEnv), sends: map[string]bool{}}
+	if u.older == "" {
+		t.Skip("needs the program of an older commit: " + olderEnv + " names it, as .ci/campaign does")
+	}
+	d := newDaemon(t, filepath.Join(t.TempDir(), "store"))
+	d.real = true // the older program has no verbs of the fault program
+	u.load = &load{d: d}
+	return u
+}
+
+// work starts the program, kills it under load, and looks at what it answered, n times.
+func (u *upgrade) work(n int) {
+	u.d.t.Helper()
+	for k := range n {
+		u.d.start()
+		if u.ledger == nil {
+			u.load = newLoad(u.d.t, u.d)
+			u.claims = true
+		}
+		u.fresh(u.sends, &u.popped, &u.acked)
+		ctx, cancel := context.WithCancel(u.d.t.Context())
+		clients := u.clients(ctx, 4)
+		u.live(9 * k) // now and then a commit is under way
+		u.d.kill()
+		clients.Wait()
+		cancel()
+	}
+}
