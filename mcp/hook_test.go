@@ -21,3 +21,18 @@ func TestIntroductionIsKnown(t *testing.T) {
 		}
 	}
 }
+
+// TestOwnMessagingIsKnown: what agents read first says when to use mail instead of the tools for messages that
+// their client has, which have the same names.
+func TestOwnMessagingIsKnown(t *testing.T) {
+	t.Parallel()
+	for _, file := range []string{"mail/instructions.md", "../skills/mailtree/SKILL.md"} {
+		text, err := os.ReadFile(file)
+		said := strings.Join(strings.Fields(string(text)), " ")
+		for _, want := range []string{"list_agents", "ListAgents", "SendMessage", "for agents of other clients, for agents that are away, and for people"} {
+			if err != nil || !strings.Contains(said, want) {
+				t.Errorf("%s does not say %q: %v", file, want, err)
+			}
+		}
+	}
+}

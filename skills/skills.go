@@ -1,5 +1,5 @@
 // Package skills holds what an agent reads to work with the mail, one folder for each skill in the
-// form of agentskills.io. The folder lies where a plugin has its skills, so that the repository can
+// form of agentskills.io. A skill has the name of its folder: clients skip others. The folder lies where a plugin has its skills, so that the repository can
 // be one; the server hands out the same bytes as a resource.
 package skills
 
@@ -13,9 +13,9 @@ import (
 //go:embed mailtree/SKILL.md
 var Mailtree string
 
-// Email is email/SKILL.md: how to work with the toolset aimx.
+// Email is mailtree-email/SKILL.md: how to work with the toolset aimx.
 //
-//go:embed email/SKILL.md
+//go:embed mailtree-email/SKILL.md
 var Email string
 
 // Head returns the frontmatter of a skill, in which each field is one line of plain text.

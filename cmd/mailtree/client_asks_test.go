@@ -30,6 +30,7 @@ func TestClientAsks(t *testing.T) {
 			d.model.Dump(t)
 		}
 	}()
+	d.promptUntilConnected(screen)
 	agent := d.awaitIdle()
 	d.send(agent, "The asked plan")
 	d.awaitTurn("The asked plan")
@@ -45,6 +46,8 @@ func TestClientAsks(t *testing.T) {
 	d.setUp("stdio", "--allow")
 	screen.Submit("/exit", func() bool { return strings.Contains(screen.Text(), "Resume this session") })
 	screen = d.open(manual)
+	d.promptUntilConnected(screen)
+	d.awaitIdle()
 	d.wake(agent, "The allowed plan")
 	for deadline := time.Now().Add(clientWait); len(d.turnsWith("The other side")) < 2; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mailtree/fixtures/model"
+	"mailtree/fixtures/tmuxtest"
 )
 
 // TestClientPoll: Claude Code moves a call that waits for mail to the background, and mail that comes
@@ -30,13 +31,23 @@ func TestClientPoll(t *testing.T) {
 	d.env = append(d.env, "CLAUDE_CODE_MCP_AUTO_BACKGROUND_MS=1000") // else two minutes
 	d.setUp("http", "--no-hooks")
 	screen := d.open(claudeKit.terminal)
-	connected := func(tool string) bool { return strings.HasSuffix(tool, "check_my_messages") }
-	for n, tools := 1, []string{}; !slices.ContainsFunc(tools, connected); n++ {
-		prompt := fmt.Sprintf("Begin the work, try %d.", n)
-		screen.Submit(prompt, func() bool { return len(d.turnsWith(prompt)) > 0 })
-		tools = d.turnsWith(prompt)[0].Turn.Tools
-	}
+	d.promptUntilConnected(screen)
 	d.awaitTurn("It was moved to the background")
 	d.send("BlueLake", "The plan")
 	d.awaitTurn("The plan")
+}
+
+// promptUntilConnected prompts the client until it offers its model the tools of mail: it may take prompts
+// before it has reached its servers.
+func (d *desk) promptUntilConnected(screen *tmuxtest.Screen) {
+	d.t.Helper()
+	ours := func(tool string) bool { return strings.HasSuffix(tool, "check_my_messages") }
+	for {
+		d.prompts++
+		prompt := fmt.Sprintf("Begin the work, try %d.", d.prompts)
+		screen.Submit(prompt, func() bool { return len(d.turnsWith(prompt)) > 0 })
+		if slices.ContainsFunc(d.turnsWith(prompt)[0].Turn.Tools, ours) {
+			return
+		}
+	}
 }

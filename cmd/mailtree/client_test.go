@@ -47,6 +47,7 @@ type desk struct {
 	server    *exec.Cmd
 	serverURL string
 	screens   *tmuxtest.Server
+	prompts   int // of promptUntilConnected
 }
 
 // newDesk makes the machine and starts its server. It skips the test where the client is not
