@@ -59,10 +59,18 @@ func (p *Project) Amendable(ctx context.Context, id string) (*Amendable, error) 
 	}, nil
 }
 
-// readShown reads the file that a message is shown from.
+// readShown reads the file that a message is shown from, to change it. It returns ErrDenied for mail of other
+// systems, whose files are never changed.
 func (p *Project) readShown(row *index.MessageRow) (data []byte, m *format.Message, err error) {
 	if data, _, err = p.Tree.Read(row.Path, p.Tree.MaxFile()); err != nil {
 		return nil, nil, err
+	}
+	if format.IsForeign(data) {
+		return nil, nil, &Error{
+			What:  refusal.Denied("Message {name} is mail of another system, with a header of TOML. It is shown as it is, and never changed."),
+			Field: refusal.Message,
+			Name:  row.ID,
+		}
 	}
 	m, err = format.ParseMessage(row.ID, data)
 	return data, m, err

@@ -95,6 +95,10 @@ func copySum(id string, data []byte) *copyDigest {
 	if _, err := format.ParseMessage(id, data); err != nil {
 		return nil
 	}
+	if format.IsForeign(data) {
+		sum := sha256.Sum256(data)
+		return &sum
+	}
 	header, body, err := format.SplitMessage(data)
 	var keys map[string]json.RawMessage
 	if err != nil || json.Unmarshal(header, &keys) != nil {

@@ -33,6 +33,7 @@ type Draft struct {
 	Images *attachment.Images // how to handle images in the body; nil: send it unchanged
 
 	References []string // ids before InReplyTo, oldest first, if the sender names them
+	Extra      string   // further keys of the header: see format.Message
 
 	from   string
 	origin format.Origin
@@ -208,6 +209,9 @@ func (d *Draft) check() error {
 		*l = kept
 	}
 	d.Subject = strings.TrimSpace(d.Subject)
+	if low := strings.ToLower(strings.TrimSpace(d.Importance)); format.ValidImportance(low) {
+		d.Importance = low
+	}
 	switch {
 	case len(seen) == 0:
 		return &Error{What: refusal.Invalid("The message has no recipient {arg}: name at least one agent."), Field: refusal.Recipients}
@@ -340,11 +344,11 @@ func (p *Project) sentBefore(ctx context.Context, m *format.Message) (*format.Me
 	return nil, nil
 }
 
-// contentOf returns everything that two messages with one key must share: all but id, time, seal, and
-// origin.
+// contentOf returns everything that two messages with one key must share: all but id, time, seal, origin, and
+// keys without a meaning.
 func contentOf(m *format.Message) []byte {
 	c := *m
-	c.ID, c.Seal, c.Origin, c.Created = "", "", format.Origin{}, time.Time{}
+	c.ID, c.Seal, c.Origin, c.Created, c.Extra = "", "", format.Origin{}, time.Time{}, ""
 	c.To, c.CC, c.BCC = sorted(m.To), sorted(m.CC), sorted(m.BCC)
 	return format.FormatMessage(&c)
 }

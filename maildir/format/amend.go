@@ -27,6 +27,9 @@ func Amend(m *Message, text []byte) error {
 		}
 		o.read(k.key, f.of(m))
 	}
+	if low := strings.ToLower(m.Importance); ValidImportance(low) {
+		m.Importance = low
+	}
 	switch {
 	case o.err != nil:
 		return o.err

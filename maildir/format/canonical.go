@@ -7,14 +7,20 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"mailtree/maildir/tree"
 )
 
 // Canonical rewrites a message file in the server's form: the header's keys in their order, one on each
 // line, times in UTC, exactly one line end after the body. It removes a byte order mark and CRLF line ends,
-// which would make a file a problem. Unknown keys stay, after the others. Canonical returns two kinds of
-// files unchanged: sealed files, because the seal covers their bytes, and files whose attachments have
-// unknown keys. The error is a *tree.FormatError. See docs/tree.md, "A message".
+// which would make a file a problem. Unknown keys stay, after the others. Canonical returns three kinds of
+// files unchanged: sealed files, because the seal covers their bytes, files whose attachments have unknown
+// keys, and mail of other systems. The error is a *tree.FormatError. See docs/tree.md, "A message".
 func Canonical(id string, data []byte) ([]byte, error) {
+	if IsForeign(data) {
+		_, err := ParseMessage(id, data)
+		return data, err
+	}
 	plain := bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if first, _, _ := bytes.Cut(plain, []byte("\n")); bytes.HasSuffix(first, []byte("\r")) {
 		plain = bytes.ReplaceAll(plain, []byte("\r\n"), []byte("\n"))
@@ -49,14 +55,37 @@ func keepsAttachments(o *object) bool {
 
 // withUnknown adds the unknown keys of the header o after the keys that FormatMessage has written.
 func withUnknown(file []byte, o *object) []byte {
+	end := bytes.Index(file, []byte("\n}\n"+fenceClose+"\n"))
+	return slices.Concat(file[:end], o.unknown(), file[end:])
+}
+
+// unknown returns the members of o whose keys have no meaning in a message.
+func (o *object) unknown() lines {
 	var more lines
 	for _, m := range o.keys {
 		if fieldOf(m.key) == nil {
 			more.put(m.key, m.val)
 		}
 	}
-	end := bytes.Index(file, []byte("\n}\n"+fenceClose+"\n"))
-	return slices.Concat(file[:end], more, file[end:])
+	return more
+}
+
+// extra returns the unknown members of a draft's header for Message.Extra. It refuses a key that looks like a
+// slip of the pen, because a recipient in such a key would get nothing, and everybody else would see the name.
+func (o *object) extra() (string, *tree.FormatError) {
+	var more lines
+	for _, m := range o.keys {
+		if fieldOf(m.key) != nil || kindOf(m.key) != nil {
+			continue
+		}
+		for i := range fields {
+			if f := &fields[i]; f.is(given) && distance(m.key, f.key) <= 1 {
+				return "", o.fault(m.at, "the key "+Quote(m.key)+" means nothing and is almost "+Quote(f.key)+": write that, or take the key out")
+			}
+		}
+		more.put(m.key, m.val)
+	}
+	return string(more), nil
 }
 
 // header returns the wanted fields as a JSON object with a key on each line.

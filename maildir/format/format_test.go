@@ -80,7 +80,7 @@ func TestParseRefuses(t *testing.T) {
 		{"crlf", strings.ReplaceAll(good, "\n", "\r\n"), "CRLF"},
 		{"crlf inside", replace(`"cc": [],`+"\n", `"cc": [],`+"\r\n"), "CRLF"},
 		{"yaml", "---\nid: x\n---\n", "---json"},
-		{"toml", "+++\nid = 1\n+++\n", "TOML between lines +++"},
+		{"toml", "+++\nid = 1\n+++\n", `no "from"`},
 		{"leading blank", "\n" + good, "---json"},
 		{"no close", strings.Replace(good, "\n---\n", "\n", 1), "no closing line"},
 		{"array", "---json\n[]\n---\n", "not a JSON object"},

@@ -10,8 +10,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/adrg/frontmatter"
-
+	"mailtree/maildir/foreign"
 	"mailtree/maildir/markdown"
 	"mailtree/maildir/tree"
 )
@@ -72,6 +71,10 @@ type Message struct {
 	Digest    []byte // SHA-256 over the file without its seal; what Seal authenticates
 	MediaType string // of the body: "" for markdown, or PlainText
 	Body      string
+
+	// Extra holds further keys of a draft that is being sent, as FormatMessage writes them. They have no
+	// meaning here and stay in the files. ParseMessage and the index leave Extra empty.
+	Extra string
 }
 
 // Origin says how a message, or a request that makes a message, reached the server. The seal covers it. The
@@ -180,15 +183,13 @@ const (
 	fenceClose = "---"
 )
 
-var fence = frontmatter.NewFormat(fenceOpen, fenceClose, func(data []byte, v any) error {
-	*v.(*[]byte) = data
-	return nil
-})
-
 // ParseMessage parses a message file whose file name has the id. An error is a *tree.FormatError, which
 // makes the file a problem; ParseMessage never guesses. It checks every limit but the file's size. See
-// docs/tree.md, "A message".
+// docs/tree.md, "A message" and "Mail of other systems".
 func ParseMessage(id string, data []byte) (*Message, error) {
+	if IsForeign(data) {
+		return parseForeignMail(id, data)
+	}
 	o, body, err := parseHeader(data)
 	if err != nil {
 		return nil, err
@@ -214,8 +215,7 @@ func (m *Message) check(id string, o *object) error {
 		return o.bad("id", `no "id": write the file's name without .md`)
 	case m.ID != id:
 		if strings.HasPrefix(id, m.ID+editBeside) {
-			return o.bad("id", "two machines have edited this message, and this is what one of them wrote: take over what is needed of it, then "+
-				"remove this file")
+			return o.bad("id", editedApart)
 		}
 		return o.bad("id", fmt.Sprintf("the id %s differs from the file's name %s: rename one of them", Quote(m.ID), Quote(id)))
 	case m.From == "":
@@ -237,6 +237,10 @@ func (m *Message) check(id string, o *object) error {
 	}
 	return m.checkAddresses(o)
 }
+
+// editedApart is the problem of a file that a merge has put beside a message.
+const editedApart = "two machines have edited this message, and this is what one of them wrote: take over what is needed of it, then remove " +
+	"this file"
 
 // MaxReference is the longest Message-ID in bytes: a line of an email's header.
 const MaxReference = 998
@@ -314,50 +318,60 @@ func parseHeader(data []byte) (header *object, body string, err error) {
 	return header, body, err
 }
 
-// SplitMessage checks the fences and returns header and body. The error is a *tree.FormatError. The package
-// adrg/frontmatter alone would accept leading blank lines, white space around a fence, CRLF and a missing
-// closing fence.
+// SplitMessage checks the fences and returns header and body. The error is a *tree.FormatError.
 func SplitMessage(data []byte) (header []byte, body string, err error) {
-	unfit := func(why string) ([]byte, string, error) { return nil, "", &tree.FormatError{Line: 1, Reason: why} }
-	first, _, _ := bytes.Cut(data, []byte("\n"))
-	switch {
+	unfit := func(line int, why string) ([]byte, string, error) {
+		return nil, "", &tree.FormatError{Line: line, Reason: why}
+	}
+	first, rest, _ := bytes.Cut(data, []byte("\n"))
+	switch word := string(bytes.TrimRight(first, " \t")); {
 	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")):
-		return unfit("starts with a byte order mark: save as UTF-8 without BOM")
+		return unfit(1, "starts with a byte order mark: save as UTF-8 without BOM")
 	case bytes.HasSuffix(first, []byte("\r")):
-		return unfit("CRLF line ends in the header: save with LF")
-	case string(first) == "+++":
-		return unfit("the header is TOML between lines +++, as AIMX writes it: write it as JSON between a line " + fenceOpen +
-			" and a line ---, with \"id\" (the file's name without .md), \"from\", \"to\" (a list), \"subject\" and \"created\" (its date)")
-	case string(first) != fenceOpen:
-		return unfit("does not start with a line " + fenceOpen + ": write the header below such a line, as JSON")
+		return unfit(1, "CRLF line ends in the header: save with LF")
+	case word == foreign.TOML:
+		return unfit(1, "the header is TOML between lines +++, which only mail of other systems has: write it as JSON between a line "+fenceOpen+
+			" and a line ---")
+	case word == fenceOpen && string(first) != fenceOpen:
+		return unfit(1, "the line "+fenceOpen+" ends with blanks: take them away")
+	case word != fenceOpen:
+		return unfit(1, "does not start with a line "+fenceOpen+": write the header below such a line, as JSON")
 	}
-	i := bytes.Index(data, []byte("\n"+fenceClose+"\n"))
-	if i < 0 && bytes.HasSuffix(data, []byte("\n"+fenceClose)) {
-		i = len(data) - len(fenceClose) - 1
+	for at, line := 0, 2; at < len(rest); line++ {
+		text, _, _ := bytes.Cut(rest[at:], []byte("\n"))
+		end := min(at+len(text)+1, len(rest))
+		switch word := string(bytes.Trim(text, " \t")); {
+		case string(text) == fenceClose:
+			return splitAt(rest[:at], rest[end:])
+		case word == fenceClose && text[0] != '-':
+			return unfit(line, "a line of the header is an indented "+fenceClose+": take the blanks before it away")
+		case word == fenceClose:
+			return unfit(line, "the line "+fenceClose+" below the header ends with blanks: take them away")
+		}
+		at = end
 	}
-	if i < 0 {
-		return unfit("no closing line " + fenceClose + " after the header: write it before the body")
+	return unfit(1, "no closing line "+fenceClose+" after the header: write it before the body")
+}
+
+// splitAt returns the header and body of SplitMessage. rest is what follows the closing line.
+func splitAt(header, rest []byte) ([]byte, string, error) {
+	switch {
+	case len(header) > MaxHeader:
+		return nil, "", &tree.FormatError{Line: 1, Reason: fmt.Sprintf("header over %d bytes: shorten it", MaxHeader)}
+	case bytes.IndexByte(header, '\r') >= 0:
+		return nil, "", &tree.FormatError{Line: 1, Reason: "CRLF line ends in the header: save with LF"}
 	}
-	if i-len(fenceOpen) > MaxHeader {
-		return unfit(fmt.Sprintf("header over %d bytes: shorten it", MaxHeader))
-	}
-	end := min(i+1+len(fenceClose)+1, len(data))
-	if _, err := frontmatter.MustParse(bytes.NewReader(data[:end]), &header, fence); err != nil {
-		return unfit("header: " + err.Error())
-	}
-	if len(fenceOpen)+1+len(header) != i+1 {
-		return unfit("a line of the header is an indented " + fenceClose + ": take the blanks before it away")
-	}
-	if bytes.IndexByte(header, '\r') >= 0 {
-		return unfit("CRLF line ends in the header: save with LF")
-	}
-	return header, string(bytes.TrimSuffix(bytes.TrimPrefix(data[end:], []byte("\n")), []byte("\n"))), nil
+	return header, string(bytes.TrimSuffix(bytes.TrimPrefix(rest, []byte("\n")), []byte("\n"))), nil
 }
 
 // FormatMessage returns m as a file without a seal: the header's keys in a fixed order, one on each line,
 // then a blank line and the body with exactly one line end added. ParseMessage reads the same message back.
 func FormatMessage(m *Message) []byte {
-	return message(m.header(func(f *field, empty bool) bool { return !f.is(apart) && (f.is(always) || !empty) }), m.Body)
+	header := m.header(func(f *field, empty bool) bool { return !f.is(apart) && (f.is(always) || !empty) })
+	if m.Extra != "" {
+		header = slices.Concat(bytes.TrimSuffix(header, []byte("\n}")), []byte(m.Extra), []byte("\n}"))
+	}
+	return message(header, m.Body)
 }
 
 // message returns a file of a header and a body.

@@ -16,29 +16,61 @@ import (
 // between lines ---, lines of comment are understood. A fault names the line and quotes nothing of it, because it may be a
 // bcc recipient (Invariant I7). See docs/tree.md, "Sending by saving".
 
-// plainKey returns the key of a line of a plain header, and the text after the colon. Keys may also be
-// written as in an email ("In-Reply-To"), and ack_required as "ack". It returns "" for a line without a key.
+// draftKey returns the name that a key of a draft stands for. Keys may also be written as in an email
+// ("In-Reply-To"), and ack_required as "ack".
+func draftKey(name string) string {
+	key := strings.ReplaceAll(strings.ToLower(name), "-", "_")
+	if key == "ack" {
+		return "ack_required"
+	}
+	return key
+}
+
+// kindOf returns a new variable of the type that a key of a draft has, as in field.of; nil for a key that a
+// sender does not give.
+func kindOf(key string) any {
+	switch f := fieldOf(key); {
+	case key == repeatKey:
+		return new(string)
+	case f != nil && (f.is(given) || key == attachmentsKey):
+		return f.of(&Message{})
+	}
+	return nil
+}
+
+// plainKey returns the key of a line of a plain header, and the text after the colon. It returns "" for a
+// line without a key.
 func plainKey(line string) (key, value string) {
 	name, value, _ := strings.Cut(line, ":")
 	if len(name) == len(line) {
 		return "", ""
 	}
-	key = strings.ReplaceAll(strings.ToLower(strings.TrimRight(name, " \t")), "-", "_")
-	if key == "ack" {
-		key = "ack_required"
-	}
-	if f := fieldOf(key); key != attachmentsKey && key != repeatKey && (f == nil || !f.is(given)) {
+	if key = draftKey(strings.TrimRight(name, " \t")); kindOf(key) == nil {
 		return "", ""
 	}
 	return key, strings.TrimSpace(value)
+}
+
+// plainFlag returns what a word says of a key. why says what is wrong with it; "" for nothing.
+func plainFlag(key, word string) (yes bool, why string) {
+	switch strings.ToLower(word) {
+	case "yes", "true":
+		return true, ""
+	case "no", "false":
+		return false, ""
+	}
+	return false, Quote(key) + " is neither yes nor no: write one of them"
 }
 
 // isPlain reports whether a file begins like one with a plain header.
 func isPlain(data []byte) bool {
 	first, _, _ := bytes.Cut(data, []byte("\n"))
 	key, _ := plainKey(string(first))
-	return key != "" || string(first) == fenceClose
+	return key != "" || isFence(first)
 }
+
+// isFence reports whether a line is --- with or without blanks after it.
+func isFence(line []byte) bool { return string(bytes.TrimRight(line, " \t")) == fenceClose }
 
 // plainHeader collects a plain header as the members of a JSON object, each on the line of its key, so that
 // faults in the object name the right line.
@@ -58,10 +90,11 @@ type plainLine struct {
 // parsePlain parses the plain header of a file and returns it with the body. The error is a
 // *tree.FormatError.
 func parsePlain(data []byte) (header *object, body string, err error) {
-	rest, fenced := bytes.CutPrefix(data, []byte(fenceClose+"\n"))
-	base := 0
+	rest, base := data, 0
+	first, below, _ := bytes.Cut(data, []byte("\n"))
+	fenced := isFence(first)
 	if fenced {
-		base = 1
+		rest, base = below, 1
 	}
 	h := &plainHeader{fenced: fenced}
 	for size := len(rest); ; {
@@ -73,7 +106,7 @@ func parsePlain(data []byte) (header *object, body string, err error) {
 		}
 		line, after, _ := bytes.Cut(rest, []byte("\n"))
 		rest = after
-		if fenced && string(line) == fenceClose || !fenced && len(bytes.TrimSpace(line)) == 0 {
+		if fenced && isFence(line) || !fenced && len(bytes.TrimSpace(line)) == 0 {
 			break
 		}
 		switch {
@@ -110,25 +143,19 @@ func (h *plainHeader) add(text string) (why string) {
 		h.lines = append(h.lines, plainLine{})
 		return ""
 	case key == "":
-		return "no line of a header: write a key such as to, cc, bcc, subject, importance or ack, a colon and what it is; " +
-			"the text comes below the header"
+		return notPlain(text)
 	case slices.Contains(h.keys, key):
 		return "the key " + Quote(key) + " stands twice: keep one"
 	}
 	h.list = nil
-	var kind any = new(string) // of repeatKey
-	if f := fieldOf(key); f != nil {
-		kind = f.of(&Message{})
-	}
-	switch kind.(type) {
+	switch kindOf(key).(type) {
 	case *string:
 		value = unquotePlain(value)
 		line.value = &value
 	case *bool:
-		word := strings.ToLower(unquotePlain(value))
-		yes := word == "yes" || word == "true"
-		if !yes && word != "no" && word != "false" {
-			return Quote(key) + " is neither yes nor no: write one of them"
+		yes, why := plainFlag(key, unquotePlain(value))
+		if why != "" {
+			return why
 		}
 		line.value = &yes
 	default:
@@ -141,24 +168,58 @@ func (h *plainHeader) add(text string) (why string) {
 	return ""
 }
 
-// json returns the header as a JSON object.
-func (h *plainHeader) json() []byte {
-	var b bytes.Buffer
-	b.WriteString("{")
-	separator := ""
-	for i, l := range h.lines {
-		if i > 0 {
-			b.WriteString("\n")
-		}
-		if l.key != "" {
-			b.WriteString(separator + `"` + l.key + `": `)
-			b.Write(compact(l.value))
-			separator = ", "
+// notPlain says what is wrong with a line that has no key. It quotes only a word before a colon.
+func notPlain(line string) string {
+	const knows = "write a key such as to, cc, bcc, subject, importance or ack, a colon and what it is. Leave a line empty before the text"
+	name, _, found := strings.Cut(line, ":")
+	key := draftKey(strings.TrimSpace(name))
+	if !found || !PlainName(key) || strings.TrimLeft(line, " \t") != line {
+		return "this is not a line of a header: " + knows
+	}
+	var keys []string
+	for i := range fields {
+		if fields[i].is(given) {
+			keys = append(keys, fields[i].key)
 		}
 	}
-	b.WriteString("}")
-	return b.Bytes()
+	if near := Near(key, keys); len(near) > 0 {
+		return "the key " + Quote(strings.TrimSpace(name)) + " is not known: write " + near[0] + " if you mean that. Leave a line empty before the text"
+	}
+	return "the key " + Quote(strings.TrimSpace(name)) + " is not known: " + knows
 }
+
+// json returns the header as a JSON object.
+func (h *plainHeader) json() []byte {
+	var b linedObject
+	for i, l := range h.lines {
+		if l.key != "" {
+			b.put(i+1, l.key, compact(l.value))
+		}
+	}
+	return b.object()
+}
+
+// linedObject writes a JSON object whose members are on the lines of a header, so that a fault in a member
+// names the line of the header.
+type linedObject struct {
+	text  []byte
+	line  int // of the end of text
+	parts int
+}
+
+// put adds a member on the given line, or on the line of the member before if that is later.
+func (l *linedObject) put(line int, key string, value []byte) {
+	if l.parts++; l.parts > 1 {
+		l.text = append(l.text, ',')
+	}
+	for l.line = max(1, l.line); l.line < line; l.line++ {
+		l.text = append(l.text, '\n')
+	}
+	l.text = append(append(append(l.text, compact(key)...), ": "...), value...)
+}
+
+// object returns the object.
+func (l *linedObject) object() []byte { return slices.Concat([]byte("{"), l.text, []byte("}")) }
 
 // plainItems returns the items of a list on one line: between commas, with or without brackets around it.
 func plainItems(value string) []string {
@@ -188,7 +249,11 @@ func unquotePlain(s string) string {
 	var text string
 	switch {
 	case len(s) >= 2 && s[0] == '\'' && s[len(s)-1] == '\'':
-		return strings.ReplaceAll(s[1:len(s)-1], "''", "'")
+		inner := s[1 : len(s)-1]
+		if strings.Contains(strings.ReplaceAll(inner, "''", ""), "'") { // two quoted texts, not one
+			return s
+		}
+		return strings.ReplaceAll(inner, "''", "'")
 	case strings.HasPrefix(s, `"`) && json.Unmarshal([]byte(s), &text) == nil:
 		return text
 	}

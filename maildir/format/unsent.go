@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"mailtree/maildir/foreign"
 	"mailtree/maildir/tree"
 )
 
@@ -26,22 +27,19 @@ type Unsent struct {
 	Daily  bool     // the same text may be sent once a day
 }
 
-// ParseUnsent parses the file of an unsent message, whose header is JSON or plain (see plain.go). The error
-// is a *tree.FormatError. ParseUnsent accepts messages that Send would refuse.
+// ParseUnsent parses the file of an unsent message, whose header is JSON, plain (see plain.go), YAML or TOML.
+// The error is a *tree.FormatError. ParseUnsent accepts messages that Send would refuse.
 func ParseUnsent(data []byte) (*Unsent, error) {
-	parse := parseHeader
-	if isPlain(data) {
-		parse = parsePlain
-	} else if !begins(data, fenceClose, "+++", "\xef\xbb\xbf") {
-		return nil, &tree.FormatError{Line: 1, Reason: `there is no header: begin with a line such as "to: BlueLake", and leave a line ` +
-			`empty before the text`}
-	}
-	o, body, err := parse(data)
+	o, body, err := parseDraft(data)
 	if err != nil {
 		return nil, err
 	}
 	u := &Unsent{Message: Message{Body: body}}
 	u.readHeader(o, given)
+	var why *tree.FormatError
+	if u.Extra, why = o.extra(); why != nil {
+		return nil, why
+	}
 	o.read(attachmentsKey, &u.Attach)
 	switch repeat := o.text(repeatKey); {
 	case strings.EqualFold(repeat, daily):
@@ -53,6 +51,41 @@ func ParseUnsent(data []byte) (*Unsent, error) {
 		return nil, o.err
 	}
 	return u, nil
+}
+
+// parseDraft parses a file in an outbox and returns its header and body. YAML is tried only if a header between
+// lines --- is not plain, so that what the plain form takes never changes its meaning.
+func parseDraft(data []byte) (header *object, body string, err error) {
+	switch {
+	case IsForeign(data):
+		return parseForeignDraft(data, foreign.TOML)
+	case isPlain(data):
+		header, body, err = parsePlain(data)
+		if err == nil || !foreign.Is(data, foreign.YAML) || bytes.HasPrefix(data, []byte(fenceClose+"\r")) {
+			return header, body, err
+		}
+		again, text, other := parseForeignDraft(data, foreign.YAML)
+		if foreign.Missing(other) {
+			return nil, "", err
+		}
+		return again, text, other
+	case !begins(data, fenceClose, "\xef\xbb\xbf"):
+		return nil, "", &tree.FormatError{Line: 1, Reason: `there is no header: begin with a line such as "to: BlueLake", and leave a line ` +
+			`empty before the text`}
+	}
+	header, body, err = parseHeader(data)
+	if err != nil {
+		return nil, "", err
+	}
+	for i := range header.keys {
+		header.keys[i].key = draftKey(header.keys[i].key)
+		for _, before := range header.keys[:i] {
+			if before.key == header.keys[i].key {
+				return nil, "", header.fault(header.keys[i].at, "the key "+Quote(before.key)+" stands twice: keep one")
+			}
+		}
+	}
+	return header, body, nil
 }
 
 // begins reports whether data begins with one of the prefixes.

@@ -12,7 +12,7 @@ import (
 )
 
 // TestUnsentPlain: a header of lines is understood with and without lines --- around it, and every value is a
-// text.
+// text. YAML, TOML and JSON say the same.
 func TestUnsentPlain(t *testing.T) {
 	t.Parallel()
 	unsent := func(change func(*Unsent)) *Unsent {
@@ -41,7 +41,23 @@ func TestUnsentPlain(t *testing.T) {
 		"anchor":        {"to: BlueLake\nsubject: &a *b !c {d} #e\n\nText.\n", unsent(func(u *Unsent) { u.Subject = "&a *b !c {d} #e" })},
 		"quoted part":   {"to: BlueLake\nsubject: \"Yes\" it is\n\nText.\n", unsent(func(u *Unsent) { u.Subject = `"Yes" it is` })},
 		"text as lines": {"to: BlueLake\n\nsubject: x\n\n---\nText.\n", unsent(func(u *Unsent) { u.Body = "subject: x\n\n---\nText." })},
-		"JSON":          {"---json\n{\"to\": [\"BlueLake\"]}\n---\nText.\n", unsent(func(*Unsent) {})},
+		"blanks":        {"---  \nto: BlueLake\n---\t\n\nText.\n", unsent(func(*Unsent) {})},
+		"two quoted":    {"to: BlueLake\nsubject: 'a' and 'b'\n\nText.\n", unsent(func(u *Unsent) { u.Subject = "'a' and 'b'" })},
+		"repeat":        {"to: BlueLake\nrepeat: Daily\n\nText.\n", unsent(func(u *Unsent) { u.Daily = true })},
+		"block": {"---\nto:\n  - BlueLake\nsubject: >\n  a long\n  subject\nack: YES\n---\n\nText.\n", unsent(func(u *Unsent) {
+			u.Subject, u.AckRequired = "a long subject\n", true
+		})},
+		"every scalar is text": {"---\nto: BlueLake\nsubject: no\nkey: 0x10\ntags: [yes, 1.0, 2026-11-28, ~]\nnested:\n  a: {b: null}\n---\nText.\n", unsent(func(u *Unsent) {
+			u.Subject, u.Key = "no", "0x10"
+			u.Extra = ",\n  \"tags\": [\"yes\",\"1.0\",\"2026-11-28\",\"~\"],\n  \"nested\": {\"a\":{\"b\":\"null\"}}"
+		})},
+		"list of two lines": {"---\nto: [BlueLake,\n  GreenCastle]\n---\nText.\n", unsent(func(u *Unsent) { u.To = []string{"BlueLake", "GreenCastle"} })},
+		"TOML": {"+++\nto = 'BlueLake'\ncc = ['AmberFox']\nsubject = 12\nack = true\ntitle = 'x'\n+++\n\nText.\n", unsent(func(u *Unsent) {
+			u.CC, u.Subject, u.AckRequired, u.Extra = []string{"AmberFox"}, "12", true, ",\n  \"title\": \"x\""
+		})},
+		"TOML sent":    {"+++\nto = 'BlueLake'\nmessage_id = '<1@example.org>'\n+++\nText.\n", unsent(func(u *Unsent) { u.ID = "<1@example.org>" })},
+		"unknown keys": {"---json\n{\"To\": [\"BlueLake\"], \"x\": {\"a\":  1}, \"auth\": \"token\"}\n---\nText.\n", unsent(func(u *Unsent) { u.Extra = ",\n  \"x\": {\"a\":  1}" })},
+		"JSON":         {"---json\n{\"to\": [\"BlueLake\"]}\n---\nText.\n", unsent(func(*Unsent) {})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := ParseUnsent([]byte(tt.file))
@@ -61,22 +77,36 @@ func TestUnsentRefused(t *testing.T) {
 	js := func(text string) string { return "---json\n" + text + "\n---\n" }
 	for name, tt := range map[string]struct{ file, want string }{
 		"no header":      {"Hello\n", "line 1: there is no header"},
-		"TOML":           {"+++\nto = 'Zoe'\n+++\n", "line 1: the header is TOML"},
-		"other key":      {"to: BlueLake\ncolour: Zoe\n\nText.\n", "line 2: no line of a header"},
-		"text":           {"to: BlueLake\nZoe\n", "line 2: no line of a header"},
-		"heading":        {"to: BlueLake\n# Zoe\n\nText.\n", "line 2: no line of a header"},
-		"indented":       {"---\nto: BlueLake\n  cc: Zoe\n---\n", "line 3: no line of a header"},
-		"item":           {"---\n- Zoe\n---\n", "line 2: no line of a header"},
-		"item of a text": {"---\nsubject: x\n- Zoe\n---\n", "line 3: no line of a header"},
+		"TOML":           {"+++\nto = Zoe\n+++\n", "line 2: the header is not valid TOML"},
+		"TOML list":      {"+++\nfrom = 'Ann'\nsubject = ['Zoe']\n+++\n", `line 3: "subject" has keys or a list`},
+		"TOML open":      {"+++\nto = 'Zoe'\n", "line 1: no closing line +++"},
+		"other key":      {"to: BlueLake\ncolour: Zoe\n\nText.\n", `line 2: the key "colour" is not known: write a key`},
+		"slip":           {"to: BlueLake\nsubjct: Zoe\n\nText.\n", `line 2: the key "subjct" is not known: write subject`},
+		"text":           {"to: BlueLake\nZoe\n", "line 2: this is not a line of a header"},
+		"heading":        {"to: BlueLake\n# Zoe\n\nText.\n", "line 2: this is not a line of a header"},
+		"indented":       {"---\nto: BlueLake\n  cc: Zoe\n---\n", "line 3: this is not a line of a header"},
+		"item":           {"---\n- Zoe\n---\n", "line 2: this is not a line of a header"},
+		"item of a text": {"---\nsubject: x\n- Zoe\n---\n", "line 3: this is not a line of a header"},
 		"twice":          {"---\nbcc: Zoe\nBCC: Zoe\n---\n", `line 3: the key "bcc" stands twice`},
 		"neither":        {"to: BlueLake\nack: Zoe\n\n", `line 2: "ack_required" is neither yes nor no`},
-		"open":           {"---\nto: BlueLake\n\nZoe\n", "line 4: no line of a header"},
+		"open":           {"---\nto: BlueLake\n\nZoe\n", "line 4: this is not a line of a header"},
 		"open end":       {"---\nto: BlueLake\n", "line 3: no closing line ---"},
-		"server's":       {"to: BlueLake\nseal: Zoe\n\n", "line 2: no line of a header"},
+		"server's":       {"to: BlueLake\nseal: Zoe\n\n", `line 2: the key "seal" is not known`},
 		"CRLF":           {"to: BlueLake\r\n\r\nText.\r\n", "line 1: CRLF line ends"},
 		"CRLF later":     {"to: BlueLake\ncc: Zoe\r\n\nText.\n", "line 2: CRLF line ends"},
 		"UTF-8":          {"to: BlueLake\ncc: Zo\xff\n\nText.\n", "line 2: invalid UTF-8"},
 		"NUL":            {"to: BlueLake\nsubject: Zo\x00e\n\nText.\n", `line 2: "subject" holds a NUL character`},
+		"YAML slip":      {"---\nto: BlueLake\nbbc: Zoe\ntags: [a]\n---\n", `line 3: the key "bbc" means nothing and is almost "bcc"`},
+		"JSON slip":      {js("{\"to\": [],\n\"bbc\": [\"Zoe\"]}"), `line 3: the key "bbc" means nothing and is almost "bcc"`},
+		"JSON twice":     {js("{\"bcc\": [],\n\"BCC\": [\"Zoe\"]}"), `line 3: the key "bcc" stands twice`},
+		"YAML twice":     {"---\nto: BlueLake\ntitle: Zoe\ntitle: Zoe\n---\n", `line 4: the key "title" stands twice`},
+		"YAML flag":      {"---\nto: BlueLake\ntitle: x\nack: Zoe\n---\n", `line 4: "ack_required" is neither yes nor no`},
+		"alias":          {"---\nto: &a\n  Zoe\ncc: *a\n---\n", "line 2: anchors (&) and aliases (*) are not read"},
+		"tag":            {"---\nto: BlueLake\nsubject:\n  !!int Zoe\n---\n", "line 4: tags (!) are not read"},
+		"deep":           {"---\nto: BlueLake\nx: " + strings.Repeat("[", 32) + strings.Repeat("]", 32) + "\n---\n", "line 3: nested deeper than 32 levels"},
+		"JSON blanks":    {"---json \n{}\n---\n", "line 1: the line ---json ends with blanks"},
+		"JSON end":       {"---json\n{}\n--- \nx\n", "line 3: the line --- below the header ends with blanks"},
+		"repeat":         {"to: BlueLake\nrepeat: weekly\n\nx\n", `line 2: "weekly" is not how a message can repeat`},
 		"large":          {"to: BlueLake\nsubject: " + strings.Repeat("x", MaxHeader) + "\n\nText.\n", "line 2: the header is too large"},
 
 		"comma before }":  {js("{\n\"to\": [\"Zoe\"],\n}"), "line 4: a comma too many before }"},
@@ -115,6 +145,8 @@ func FuzzParseUnsent(f *testing.F) {
 		"to: BlueLake\n\nText.\n",
 		"---\nto:\n- BlueLake\ncc: [a, 'b']\nack: yes\n---\nText.\n",
 		"---json\n{\"to\": [\"BlueLake\"],}\n---\nText.\n",
+		"---\nto: >\n  BlueLake\nx: [a, {b: c}]\n---\nText.\n",
+		"+++\nto = 'BlueLake'\n[x]\ny = 1979-05-27T07:32:00\n+++\nText.\n",
 		"---\n---", "---\n", "to:\n- \n-", "subject: \"\\u0000\"\n\n", "---json\n{\"to\": [,]}\n---\n",
 	} {
 		f.Add([]byte(s))

@@ -1,0 +1,118 @@
+// Package foreign reads headers that people and other programs write above a text: YAML between lines ---,
+// as editors of notes have it, and TOML between lines +++, as other mail systems and site generators have
+// it. It knows nothing about mail: package format says what the keys mean.
+package foreign
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/adrg/frontmatter"
+
+	"mailtree/maildir/tree"
+)
+
+// The lines around a header.
+const (
+	YAML = "---"
+	TOML = "+++"
+)
+
+// Limits say how large a header may be.
+type Limits struct {
+	Bytes int // of the header
+	Depth int // nesting; the header itself is the first level
+}
+
+// File is a header and the text below it.
+type File struct {
+	Keys []Key // in the order of the file
+	Body string
+}
+
+// Key is a key of a header. Value is a string, bool, number, []any of values, or map[string]any of values.
+// Every scalar of YAML is a string, so that `no` and `12` are what they say. A time of TOML is a string in
+// the form of RFC 3339; one without an offset is in UTC.
+type Key struct {
+	Name  string
+	Line  int // of the file; 1 is the first
+	Value any
+}
+
+// Is reports whether data begins with a line that fences a header of that kind, YAML or TOML.
+func Is(data []byte, fence string) bool {
+	first, _, _ := bytes.Cut(data, []byte("\n"))
+	return string(bytes.TrimRight(first, " \t\r")) == fence
+}
+
+// Parse reads a file that Is a header of that kind. The error is a *tree.FormatError, which quotes nothing
+// of the file.
+func Parse(data []byte, fence string, limits Limits) (*File, error) {
+	if i := badUTF8(data); i >= 0 {
+		return nil, &tree.FormatError{Line: 1 + bytes.Count(data[:i], []byte("\n")), Reason: "invalid UTF-8: save as UTF-8"}
+	}
+	f := &File{}
+	read := func(header []byte, _ any) error {
+		if len(header) > limits.Bytes {
+			return fault(1, fmt.Sprintf("header over %d bytes: shorten it", limits.Bytes))
+		}
+		if end := len(data) - len(header); end < 0 || !closes(data, header, fence) {
+			return fault(1+bytes.Count(header, []byte("\n"))+1, "a line of the header is an indented "+fence+": take the blanks before it away")
+		}
+		var err error
+		if fence == TOML {
+			f.Keys, err = readTOML(header, limits.Depth)
+		} else {
+			f.Keys, err = readYAML(header, limits.Depth)
+		}
+		return err
+	}
+	body, err := frontmatter.MustParse(bytes.NewReader(data), nil, frontmatter.NewFormat(fence, fence, read))
+	if errors.Is(err, frontmatter.ErrNotFound) {
+		return nil, fault(1, unclosed+fence+" after the header: write it before the text")
+	}
+	if err != nil {
+		return nil, err
+	}
+	text := strings.ReplaceAll(string(body), "\r\n", "\n")
+	f.Body = strings.TrimSuffix(strings.TrimPrefix(text, "\n"), "\n")
+	return f, nil
+}
+
+const unclosed = "no closing line "
+
+// Missing reports whether Parse has refused a file because it has no header between lines of the fence, or
+// because that header is not YAML at all.
+func Missing(err error) bool {
+	var f *tree.FormatError
+	return errors.As(err, &f) && (f.Reason == notYAML || strings.HasPrefix(f.Reason, unclosed))
+}
+
+// closes reports whether the line below a header begins with the fence, without blanks before it.
+func closes(data, header []byte, fence string) bool {
+	first := bytes.IndexByte(data, '\n') + 1
+	return bytes.HasPrefix(data[first+len(header):], []byte(fence))
+}
+
+func fault(line int, reason string) *tree.FormatError {
+	return &tree.FormatError{Line: line, Reason: reason}
+}
+
+func tooDeep(line, depth int) *tree.FormatError {
+	return fault(line, fmt.Sprintf("nested deeper than %d levels: flatten it", depth))
+}
+
+// badUTF8 returns the offset of the first invalid byte; -1 for none.
+func badUTF8(data []byte) int {
+	for i := 0; i < len(data); {
+		r, n := utf8.DecodeRune(data[i:])
+		if r == utf8.RuneError && n == 1 {
+			return i
+		}
+		i += n
+	}
+	return -1
+}

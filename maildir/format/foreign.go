@@ -1,0 +1,225 @@
+package format
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"net/mail"
+	"slices"
+	"strings"
+	"time"
+
+	"mailtree/maildir/foreign"
+	"mailtree/maildir/tree"
+)
+
+// People and other programs bring files with headers of YAML and TOML. A file in an outbox may have either.
+// Mail of other systems has TOML: it is read where it lies and is never rewritten. See docs/tree.md, "Mail of
+// other systems".
+
+// foreignLimits are those of a header of JSON.
+var foreignLimits = foreign.Limits{Bytes: MaxHeader, Depth: maxDepth}
+
+// IsForeign reports whether a message file has the header of another mail system. The server reads such a
+// file and never changes it.
+func IsForeign(data []byte) bool {
+	return bytes.HasPrefix(data, []byte(foreign.TOML)) && foreign.Is(data, foreign.TOML)
+}
+
+// parseForeignDraft parses a file in an outbox whose header is YAML or TOML, and returns the header as JSON,
+// with the values of known keys in the form that JSON has. The error is a *tree.FormatError.
+func parseForeignDraft(data []byte, fence string) (header *object, body string, err error) {
+	f, err := foreign.Parse(data, fence, foreignLimits)
+	if err != nil {
+		return nil, "", err
+	}
+	var b linedObject
+	sent := fence == foreign.TOML && !slices.ContainsFunc(f.Keys, func(k foreign.Key) bool { return draftKey(k.Name) == "id" })
+	for _, k := range f.Keys {
+		key := draftKey(k.Name)
+		if sent && key == "message_id" { // another system has sent it, so it has an id and is not sent again
+			key = "id"
+		}
+		value, why := draftValue(key, k.Value)
+		if why != "" {
+			return nil, "", &tree.FormatError{Line: k.Line, Reason: why}
+		}
+		b.put(k.Line-1, key, value)
+	}
+	header, err = parseObject(b.object(), 1)
+	return header, f.Body, err
+}
+
+// draftValue returns a value of a header as JSON. For a known key it brings the value into the form that
+// JSON has. why says what is wrong with it; "" for nothing.
+func draftValue(key string, v any) (value []byte, why string) {
+	kind := kindOf(key)
+	if kind == nil {
+		return compact(v), ""
+	}
+	items, isList := v.([]any)
+	_, isObject := v.(map[string]any)
+	_, isText := kind.(*string)
+	flag, isFlag := kind.(*bool)
+	switch {
+	case isObject || isList && (isText || isFlag):
+		return nil, Quote(key) + " has keys or a list where a text belongs: write a text"
+	case isText:
+		return compact(fmt.Sprint(v)), ""
+	case isFlag:
+		if *flag, why = plainFlag(key, fmt.Sprint(v)); why != "" {
+			return nil, why
+		}
+		return compact(flag), ""
+	case !isList:
+		list := plainItems(fmt.Sprint(v))
+		return compact(&list), ""
+	}
+	list := make([]string, len(items))
+	for i, item := range items {
+		switch item.(type) {
+		case []any, map[string]any:
+			return nil, Quote(key) + " has a list or keys in its list: write one list of texts"
+		}
+		list[i] = fmt.Sprint(item)
+	}
+	return compact(&list), ""
+}
+
+// parseForeignMail parses the mail of another system, whose file name is its id. It reads who wrote what to
+// whom, and when; nothing that says how far the message can be trusted, or what became of it. The error is a
+// *tree.FormatError.
+func parseForeignMail(id string, data []byte) (*Message, error) {
+	f, err := foreign.Parse(data, foreign.TOML, foreignLimits)
+	if err != nil {
+		return nil, err
+	}
+	m := &Message{Body: f.Body, Digest: digest(data, "")}
+	var lines linedObject // for the lines of faults
+	created := ""
+	for _, k := range f.Keys {
+		name := strings.ToLower(k.Name)
+		lines.put(k.Line-1, name, []byte("0"))
+		text, list := foreignText(k.Value), foreignList(k.Value)
+		switch name {
+		case "id", "message_id":
+			own, _, beside := strings.Cut(id, editBeside)
+			if beside && name == "id" && text == own {
+				return nil, &tree.FormatError{Line: k.Line, Reason: editedApart}
+			}
+			if m.ID = id; name == "message_id" {
+				m.MessageID = bareID(text)
+			}
+		case "from":
+			m.From = foreignAddress(text)
+		case "to":
+			m.To = foreignAddresses(list)
+		case "cc":
+			m.CC = foreignAddresses(list)
+		case "bcc":
+			m.BCC = foreignAddresses(list)
+		case "reply_to":
+			m.ReplyTo = foreignAddresses(list)
+		case "subject":
+			m.Subject = text
+		case "thread_id":
+			m.ThreadID = text
+		case "in_reply_to":
+			m.InReplyTo = bareID(text)
+		case "references":
+			for _, ids := range list {
+				for one := range strings.FieldsSeq(ids) {
+					m.References = append(m.References, bareID(one))
+				}
+			}
+		case "importance":
+			if ValidImportance(strings.ToLower(text)) {
+				m.Importance = strings.ToLower(text)
+			}
+		case "date":
+			created = cmp.Or(created, text)
+		case "created":
+			created = text
+		}
+	}
+	o, err := parseObject(lines.object(), 1)
+	if err != nil {
+		return nil, err
+	}
+	if created != "" {
+		if m.Created, err = foreignTime(created); err != nil {
+			key := "date"
+			if o.has("created") {
+				key = "created"
+			}
+			return nil, o.bad(key, Quote(key)+": "+err.Error())
+		}
+	}
+	return m, m.check(id, o)
+}
+
+// foreignText returns a scalar as text, and "" for anything else.
+func foreignText(v any) string {
+	switch v.(type) {
+	case []any, map[string]any:
+		return ""
+	}
+	return fmt.Sprint(v)
+}
+
+// foreignList returns the texts of a list, or a scalar as a list.
+func foreignList(v any) (list []string) {
+	items, ok := v.([]any)
+	if !ok {
+		items = []any{v}
+	}
+	for _, item := range items {
+		if text := foreignText(item); text != "" {
+			list = append(list, text)
+		}
+	}
+	return list
+}
+
+// bareID returns a Message-ID without < and >.
+func bareID(s string) string { return strings.Trim(strings.TrimSpace(s), "<>") }
+
+// foreignAddress returns the address of a text such as "Ann <ann@example.org>".
+func foreignAddress(s string) string {
+	if a, err := mail.ParseAddress(s); err == nil {
+		return a.Address
+	}
+	if _, address, ok := strings.Cut(s, "<"); ok && strings.HasSuffix(address, ">") {
+		s = address[strings.LastIndex(address, "<")+1 : len(address)-1]
+	}
+	return strings.TrimSpace(s)
+}
+
+// foreignAddresses returns the addresses of texts that each hold one or more.
+func foreignAddresses(list []string) (all []string) {
+	for _, s := range list {
+		if many, err := mail.ParseAddressList(s); err == nil {
+			for _, a := range many {
+				all = append(all, a.Address)
+			}
+			continue
+		}
+		for _, one := range plainItems(s) {
+			all = append(all, foreignAddress(one))
+		}
+	}
+	return all
+}
+
+// foreignTime parses a time of RFC 3339, or of an email with an offset in digits.
+func foreignTime(s string) (time.Time, error) {
+	t, err := ParseTime(s)
+	if err == nil {
+		return t, nil
+	}
+	sent, bad := mail.ParseDate(s)
+	if zone, offset := sent.Zone(); bad != nil || offset == 0 && zone != "" && zone != "UTC" && zone != "GMT" && zone != "UT" {
+		return time.Time{}, err
+	}
+	return ParseTime(FormatTime(sent))
+}
