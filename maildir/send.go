@@ -177,12 +177,15 @@ func (p *Project) gather(ctx context.Context, d *Draft) (*attachment.Brought, er
 	return p.store.intake.Gather(ctx, r)
 }
 
-// resolveOwn puts agents' names in the place of their addresses among the recipients.
+// resolveOwn puts agents' names in the place of their addresses among the recipients. It first removes
+// duplicates and refuses too many recipients, so that it looks up each name once, and few of them.
 func (p *Project) resolveOwn(ctx context.Context, d *Draft) error {
+	if n := d.distinct(); n > format.MaxRecipients {
+		return tooManyRecipients(n)
+	}
 	for _, list := range []*[]string{&d.To, &d.CC, &d.BCC} {
-		*list = slices.Clone(*list) // the caller's stays as it is
 		for i, party := range *list {
-			name := p.store.Domains().Named(strings.TrimSpace(party))
+			name := p.store.Domains().Named(party)
 			ok, err := p.hasAgent(ctx, name)
 			if err != nil {
 				return err
@@ -195,8 +198,9 @@ func (p *Project) resolveOwn(ctx context.Context, d *Draft) error {
 	return nil
 }
 
-// check applies the limits to the draft and removes duplicate recipients: to wins over cc, and cc over bcc.
-func (d *Draft) check() error {
+// distinct removes duplicate recipients, and returns the number of those that are left: to wins over cc,
+// and cc over bcc. The caller's lists stay as they are.
+func (d *Draft) distinct() int {
 	seen := map[string]bool{}
 	for _, l := range []*[]string{&d.To, &d.CC, &d.BCC} {
 		var kept []string
@@ -208,16 +212,27 @@ func (d *Draft) check() error {
 		}
 		*l = kept
 	}
+	return len(seen)
+}
+
+// tooManyRecipients refuses n recipients.
+func tooManyRecipients(n int) error {
+	return refusal.Over(refusal.TooLarge("{count} recipients {arg}, over the limit of {limit}: send it in parts."),
+		refusal.Recipients, n, format.MaxRecipients)
+}
+
+// check applies the limits to the draft and removes duplicate recipients.
+func (d *Draft) check() error {
+	recipients := d.distinct()
 	d.Subject = strings.TrimSpace(d.Subject)
 	if low := strings.ToLower(strings.TrimSpace(d.Importance)); format.ValidImportance(low) {
 		d.Importance = low
 	}
 	switch {
-	case len(seen) == 0:
+	case recipients == 0:
 		return &Error{What: refusal.Invalid("The message has no recipient {arg}: name at least one agent."), Field: refusal.Recipients}
-	case len(seen) > format.MaxRecipients:
-		return refusal.Over(refusal.TooLarge("{count} recipients {arg}, over the limit of {limit}: send it in parts."),
-			refusal.Recipients, len(seen), format.MaxRecipients)
+	case recipients > format.MaxRecipients:
+		return tooManyRecipients(recipients)
 	case len(d.Subject) > format.MaxSubject:
 		return refusal.Over(refusal.TooLarge("{field} has {count} bytes, over the limit of {limit}: put the rest into the body."),
 			refusal.Subject, len(d.Subject), format.MaxSubject)

@@ -135,9 +135,15 @@ func (a *args) absent(names []string) string {
 	return "Arguments are missing: " + strings.Join(meant, "; ") + "."
 }
 
-// unknown returns a sentence that names the unknown arguments. near are the arguments probably meant.
+// mostStrange is how many unknown arguments a refusal names. A call may have a million.
+const mostStrange = 20
+
+// unknown returns a sentence that names the first mostStrange unknown arguments. near are the arguments
+// probably meant.
 func (a *args) unknown(tool string, strange []string) (text string, near []string) {
 	var quoted, hints []string
+	more := len(strange) - mostStrange
+	strange = strange[:min(len(strange), mostStrange)]
 	for _, given := range strange {
 		shown := strconv.Quote(Clip(given))
 		quoted = append(quoted, shown)
@@ -156,7 +162,11 @@ func (a *args) unknown(tool string, strange []string) (text string, near []strin
 	if len(strange) > 1 {
 		text = "Unknown arguments "
 	}
-	text += strings.Join(quoted, ", ") + " of " + tool + ". "
+	text += strings.Join(quoted, ", ")
+	if more > 0 {
+		text += ", and " + strconv.Itoa(more) + " more"
+	}
+	text += " of " + tool + ". "
 	if len(hints) > 0 {
 		text += "Did you mean " + strings.Join(hints, ", ") + "? "
 	}

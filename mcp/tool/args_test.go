@@ -118,6 +118,20 @@ limit is -1: it must be from 1 to 200.`},
 	}
 }
 
+// TestArgsManyUnknown: a refusal names the first of many unknown arguments and counts the rest.
+func TestArgsManyUnknown(t *testing.T) {
+	t.Parallel()
+	var in strings.Builder
+	in.WriteString(`{"project_key":"/p"`)
+	for i := range 5000 {
+		fmt.Fprintf(&in, `,"x%05d":1`, i)
+	}
+	_, err := run[testRequest](in.String() + "}")
+	if err == nil || !strings.Contains(err.Error(), `"x00019", and 4980 more of t.`) || strings.Contains(err.Error(), "x00020") {
+		t.Errorf("%.400v", err)
+	}
+}
+
 // TestArgsMissing: one answer names all that is missing, but for what the tool asks for itself,
 // later.
 func TestArgsMissing(t *testing.T) {
