@@ -78,6 +78,9 @@ func (b *Box) grantShared(ctx context.Context, r *claim.Request) (*claim.Result,
 	away := &outOfReach{err: err}
 	errors.As(err, &away)
 	if !b.p.store.cfg.ClaimAlone {
+		if errors.Is(err, history.ErrDeclined) {
+			return nil, refuseDeclined(away.err)
+		}
 		what := refusal.Unavailable("Nothing was claimed: the claims of the other machines cannot be reached ({why}). Try again in a moment; " +
 			"{claim without the others}.")
 		if away.unsure {
@@ -91,6 +94,20 @@ func (b *Box) grantShared(ctx context.Context, r *claim.Request) (*claim.Result,
 		res.Alone = away.Error()
 	}
 	return res, err
+}
+
+// claimsDeclined says why machines that share mail share no claims.
+const claimsDeclined = "The host of the shared repository refuses the refs below refs/mailtree/, in which machines share their claims. " +
+	"Allow these refs there, or share the mail through another host."
+
+// refuseDeclined refuses what needs the claims of the other machines if the host refuses their list.
+func refuseDeclined(err error) error {
+	return &Error{
+		What: refusal.Unavailable("Nothing was claimed: {why}. Allow these refs there, or share the mail through another host; " +
+			"{claim without the others}."),
+		Why: history.ErrDeclined.Error(),
+		Err: err,
+	}
 }
 
 // withClaims calls f when no round runs, within claimPatience. What f pushes it also writes, even if the caller
@@ -123,10 +140,15 @@ func (p *Project) syncClaims(ctx context.Context, ask *claimAsk) (err error) {
 			continue // the list may be another by now
 		}
 		if err = r.push(ctx); err == nil {
+			p.shared.note(func(s *SyncState) { s.Claims = "" })
 			if err = r.take(ctx, ask); !errors.Is(err, errFilesMoved) {
 				return err
 			}
 		} else if !errors.Is(err, history.ErrBehind) {
+			if errors.Is(err, history.ErrDeclined) {
+				p.shared.note(func(s *SyncState) { s.Claims = claimsDeclined })
+				return &outOfReach{err, false}
+			}
 			if errors.Is(err, history.ErrNoContact) {
 				return &outOfReach{err, unsure}
 			}
@@ -449,6 +471,9 @@ func (p *Project) meetClaims(ctx context.Context) error {
 	})
 	if err == nil || p.store.cfg.ClaimAlone {
 		return nil
+	}
+	if errors.Is(err, history.ErrDeclined) {
+		return refuseDeclined(err)
 	}
 	return &Error{
 		What: refusal.Unavailable("The claims of the other machines cannot be reached ({why}). Try again in a moment; {claim without the others}."),

@@ -46,13 +46,15 @@ type SyncState struct {
 	Problem string    `json:"problem,omitempty"`
 	Since   time.Time `json:"since,omitzero"` // of Problem
 
+	Claims string `json:"claims,omitempty"` // why claims are not shared, though the mail is; "" if they are
+
 	Rewritten time.Time `json:"rewritten,omitzero"` // when the shared branch was seen last to lack commits that it had
 }
 
 // String describes what is wrong in a sentence; "" if nothing is.
 func (s SyncState) String() string {
 	if s.Problem == "" {
-		return ""
+		return s.Claims
 	}
 	return fmt.Sprintf("The mail has not met that of other machines since %s (%d commits to push, %d to merge): %s",
 		s.Since.UTC().Format(time.RFC3339), s.Ahead, s.Behind, s.Problem)
@@ -346,7 +348,9 @@ func (p *Project) sync(ctx context.Context, fetch bool) (err error) {
 			return merr
 		}
 		if try == 0 {
-			unclaimed = p.syncClaims(ctx, nil)
+			if unclaimed = p.syncClaims(ctx, nil); errors.Is(unclaimed, history.ErrDeclined) {
+				unclaimed = nil // the state says so
+			}
 		}
 		if m.Behind > 0 {
 			if err = p.mergeTheirs(ctx, m); errors.Is(err, errFilesMoved) {

@@ -67,9 +67,10 @@ func showSync(d *deskWork, s *maildir.SyncState) error {
 		{Cells: []string{"rewritten", d.seen(stamp(s.Rewritten))}},
 		{Cells: []string{"wrong", cli.Line(s.Problem)}},
 		{Cells: []string{"since", d.seen(stamp(s.Since))}},
+		{Cells: []string{"claims", cli.Line(s.Claims)}},
 	}
 	d.Table(told(facts))
-	if s.Problem != "" {
+	if s.String() != "" {
 		return &exitError{code: exitFailed}
 	}
 	return nil
@@ -113,6 +114,8 @@ func syncJoinCommand(p *program) *cobra.Command {
 				return p.printJSON(made)
 			}
 			p.tellProject(made)
+			fmt.Fprintln(p.std.out, "Its mail is unverified here until you trust the keys of the machines that wrote it: `mailtree key list` shows the "+
+				"keys, `mailtree key trust` trusts one.")
 			return nil
 		},
 	}

@@ -142,6 +142,8 @@ func (l *Log) PushClaims(ctx context.Context, was, is string) error {
 	switch {
 	case errors.As(err, &e) && isBehind(e.said):
 		return fmt.Errorf("%w: %w", history.ErrBehind, err)
+	case errors.As(err, &e) && isDeclined(e.said):
+		return fmt.Errorf("%w: %w", history.ErrDeclined, err)
 	case err != nil:
 		return err
 	}

@@ -36,21 +36,23 @@ const (
 )
 
 // remoteCommand returns a git command that talks to another repository. Unlike all others it has the user's
-// configuration and environment, for credentials and proxies; but it runs no hook, has no terminal to ask at,
-// and speaks only the protocols for which Git needs no helper of the configuration.
+// configuration and environment, for credentials and proxies; but it runs no hook, has no terminal to ask at, runs
+// no program that asks (an empty GIT_ASKPASS counts before core.askPass and SSH_ASKPASS), and speaks only the protocols for which Git needs no helper of the configuration.
 func remoteCommand(ctx context.Context, program, git string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, program, append([]string{
 		"--no-pager", "-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false", "-c", "gc.auto=0",
 		"-c", "maintenance.auto=false", "-c", "core.fsync=all", "-c", "transfer.fsckObjects=true", "-c", "fetch.fsckObjects=true",
 		"-c", "push.followTags=false", "-c", "push.gpgSign=false", "-c", "push.recurseSubmodules=no", "-c", "fetch.prune=false", "-c", "fetch.unpackLimit=1",
 		"-c", "submodule.recurse=false", "-c", "http.lowSpeedLimit=100", "-c", "http.lowSpeedTime=60",
+		"-c", "core.askPass=", "-c", "credential.interactive=false",
 	}, args...)...)
 	c.Dir = git
 	c.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
 		return slices.Contains(placeVariables, name)
 	})
-	c.Env = append(c.Env, "GIT_DIR=.", "LC_ALL=C", "LANGUAGE=", "GIT_TERMINAL_PROMPT=0", "SSH_ASKPASS_REQUIRE=never",
+	c.Env = append(c.Env, "GIT_DIR=.", "LC_ALL=C", "LANGUAGE=", "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=", "SSH_ASKPASS=",
+		"SSH_ASKPASS_REQUIRE=never", "GCM_INTERACTIVE=never", // the last one is of Git Credential Manager, which opens windows
 		"GIT_ALLOW_PROTOCOL=file:ssh:https:git", "GIT_NO_LAZY_FETCH=1")
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // which makes a process group, too
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGTERM) }
@@ -245,6 +247,15 @@ func isBehind(said string) bool {
 		}
 	}
 	return false
+}
+
+// isDeclined reports whether git push says that the host refuses the ref, whoever pushes it and whenever: a
+// hook or a rule of the host forbids it.
+func isDeclined(said string) bool {
+	_, why, rejected := strings.Cut(said, "[remote rejected]")
+	return rejected && slices.ContainsFunc([]string{"declined", "hidden ref", "prohibited", "protected"}, func(sign string) bool {
+		return strings.Contains(why, sign)
+	})
 }
 
 // setRef moves a ref of our own; the zero hash removes it.

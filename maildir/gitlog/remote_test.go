@@ -73,6 +73,35 @@ func TestRemoteConfiguration(t *testing.T) {
 	}
 }
 
+// TestRemoteAsksNobody: no program that the environment or the configuration names asks for a password.
+func TestRemoteAsksNobody(t *testing.T) {
+	home := t.TempDir()
+	asked := filepath.Join(home, "asked")
+	program := filepath.Join(home, "askpass")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\ntouch "+asked+"\necho secret\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(home, "config")
+	if err := os.WriteFile(config, []byte("[core]\n\taskPass = "+program+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GIT_CONFIG_GLOBAL", config)
+	for _, name := range []string{"", "GIT_ASKPASS", "SSH_ASKPASS"} {
+		if name != "" {
+			t.Setenv(name, program)
+		}
+		c := remoteCommand(t.Context(), "git", home, "credential", "fill")
+		c.Env = append(c.Env, "GIT_DIR="+filepath.Join(home, "none"))
+		c.Stdin = strings.NewReader("protocol=https\nhost=example.org\n\n")
+		if out, err := c.CombinedOutput(); err == nil || !strings.Contains(string(out), "terminal prompts disabled") {
+			t.Errorf("%s: %v: %s", name, err, out)
+		}
+		if _, err := os.Stat(asked); err == nil {
+			t.Errorf("%s: %s was run", name, program)
+		}
+	}
+}
+
 // TestRemoteHangs: the user's own ssh command has no terminal to ask at, and ends with the fetch.
 func TestRemoteHangs(t *testing.T) {
 	t.Parallel()

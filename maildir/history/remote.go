@@ -48,7 +48,8 @@ type Remote interface {
 	WriteClaims(ctx context.Context, files map[string]string, fresh map[string][]byte) (Claims, error)
 
 	// PushClaims makes is the shared list if that is still was; "" for none. It returns ErrBehind if it is another
-	// by now, and ErrNoContact if nothing was sent. After any other error the list may be either.
+	// by now, ErrDeclined if the host refuses the list, and ErrNoContact if nothing was sent. After any other
+	// error the list may be either.
 	PushClaims(ctx context.Context, was, is string) error
 
 	// KeepClaims notes which list the tree has; "" for none.
@@ -64,6 +65,7 @@ var (
 	ErrBehind    = errors.New("another machine was first")
 	ErrForeign   = errors.New("the shared repository has another mail: the two have no commit in common")
 	ErrNoContact = errors.New("the shared repository cannot be reached")
+	ErrDeclined  = errors.New("the host of the shared repository refuses the refs below refs/mailtree/, in which machines share claims")
 	ErrNoFile    = errors.New("there is no such file")
 	ErrTooMany   = errors.New("more files or bytes changed there than are taken at once")
 )
