@@ -16,10 +16,10 @@ import (
 // away.
 func TestClientAsks(t *testing.T) {
 	d := newDesk(t, claudeKit.name)
-	d.model.Script(t, model.Rule{
-		When:  "The (asked|allowed) plan",
-		Calls: say("list_agents", map[string]any{"project_key": d.code}),
-	})
+	d.model.Script(t,
+		model.Rule{When: "The (asked|allowed) plan", Calls: say("list_agents", map[string]any{"project_key": d.code})},
+		model.Rule{When: "The other side", Text: "Listed."}, // what GreenCastle works on, which list_agents tells
+	)
 	claudeKit.prepare(d)
 	d.setUp("stdio")
 	const manual = "claude --permission-mode manual"
@@ -39,7 +39,7 @@ func TestClientAsks(t *testing.T) {
 	if n := len(d.turnsWith("The other side")); n != 0 {
 		t.Errorf("the tool answered %d times without a person", n)
 	}
-	screen.PressUntil("Enter", "Done.")
+	screen.PressUntil("Enter", "Listed.")
 	d.awaitTurn("The other side")
 	d.awaitAsks(agent, false)
 
