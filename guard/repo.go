@@ -135,7 +135,7 @@ func below(p, dir string) bool {
 // The error gives the line with which a person can guard such a folder.
 func (r *repository) writable(ctx context.Context, s Setup) error {
 	const line = "Put this line at the end of %s yourself, and of pre-merge-commit: mailtree guard check --hook pre-commit%s || exit"
-	to, store := safe(filepath.Join(r.hooks, PreCommit)), " --store "+shellWord(s.Store)
+	to, store := safe(filepath.Join(r.hooks, PreCommit)), " --store "+ShellWord(s.Store)
 	switch r.place {
 	case shared:
 		return denied("The hooks of %s lie in %s (core.hooksPath), outside the repository, where other repositories may have "+
@@ -147,7 +147,7 @@ func (r *repository) writable(ctx context.Context, s Setup) error {
 			return err
 		}
 		if s.Project != "" {
-			store += " --project " + shellWord(s.Project)
+			store += " --project " + ShellWord(s.Project)
 		}
 		if len(tracked) > 0 {
 			return denied("The hooks of %s lie in %s (core.hooksPath), which Git tracks: the guard's hooks hold paths of this "+

@@ -96,6 +96,10 @@ func (r *report) blocked(all []Blocked, warn bool) {
 	if r.q.Hook == editing {
 		return
 	}
+	if r.who.person && r.who.hint == "" {
+		r.say("Or release the claim, and its holder gets a message:")
+		r.say("  %s", r.release(all[0].Claim, all[0].Project))
+	}
 	r.say("Or pass this once, if you know better: GUARD_BYPASS=1 git %s … (or git %s --no-verify)", r.command(), r.command())
 }
 
@@ -143,21 +147,34 @@ func (r *report) claim(b Blocked) {
 func (r *report) ask(c claim.Row, project string) string {
 	var b strings.Builder
 	if r.who.name != "" && r.who.hint == "" && !r.who.person { // an agent: `mailtree send` would write as a person
-		b.WriteString("MAILTREE_ME=" + shellWord(r.who.name) + " ")
+		b.WriteString("MAILTREE_ME=" + ShellWord(r.who.name) + " ")
 	}
 	holder := "…"
 	if format.ValidName(c.Agent) {
 		holder = c.Agent
 	}
-	b.WriteString(r.q.command() + " send " + holder)
+	b.WriteString(r.q.command() + " send " + holder + r.where(project) + " -m " + shellText("May I have "+clip(c.Pattern, 200)+"?"))
+	return b.String()
+}
+
+// release returns the command with which a person releases the claim, from any folder of the work tree.
+func (r *report) release(c claim.Row, project string) string {
+	at := c.Pattern
+	if filepath.IsAbs(project) {
+		at = project + "/" + at
+	}
+	return r.q.command() + " release --holder " + ShellWord(c.Agent) + r.where(project) + " " + ShellWord(at)
+}
+
+// where returns the flags that name the store and the project of a command, if it would mean others.
+func (r *report) where(project string) (flags string) {
 	if r.q.Store != r.q.Usual {
-		b.WriteString(" --store " + shellWord(r.q.Store))
+		flags += " --store " + ShellWord(r.q.Store)
 	}
 	if !r.q.isHere(project) {
-		b.WriteString(" --project " + shellWord(project))
+		flags += " --project " + ShellWord(project)
 	}
-	b.WriteString(" -m " + shellText("May I have "+clip(c.Pattern, 200)+"?"))
-	return b.String()
+	return flags
 }
 
 // command returns the word by which a shell calls mailtree.
@@ -165,7 +182,7 @@ func (q *Question) command() string {
 	if onPath, err := exec.LookPath("mailtree"); q.Program == "" || safe(q.Program) != q.Program || err == nil && onPath == q.Program {
 		return "mailtree"
 	}
-	return shellWord(q.Program)
+	return ShellWord(q.Program)
 }
 
 // isHere reports whether mailtree means the project where the question is asked without naming it.
@@ -197,9 +214,9 @@ func safe(s string) string {
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./][A-Za-z0-9_./-]*$`)
 
-// shellWord is shellQuote for people to read: it quotes only if necessary, and returns "…" for a text that
-// a terminal might act on.
-func shellWord(s string) string {
+// ShellWord returns s as one word of a shell, for people to read: it quotes only if necessary, and returns
+// "…" for a text that a terminal might act on.
+func ShellWord(s string) string {
 	switch {
 	case plainWord.MatchString(s):
 		return s

@@ -78,6 +78,12 @@ func (p *Project) Person(ctx context.Context, name string) (agent string, made b
 	return name, true, p.EnsureAgent(ctx, name, Registration{Program: personProgram})
 }
 
+// IsPerson reports whether a name is that of a person's agent.
+func (p *Project) IsPerson(ctx context.Context, name string) (bool, error) {
+	a, err := p.store.index.Agent(ctx, p.Slug, name)
+	return a != nil && a.Program == personProgram, err
+}
+
 // NewAgent creates an agent of exactly that name. It returns ErrConflict if the agent exists, and the
 // errors of EnsureAgent.
 func (p *Project) NewAgent(ctx context.Context, name string, r Registration) error {

@@ -12,8 +12,10 @@ import (
 
 // Freeing says which claim of another agent to release.
 type Freeing struct {
-	Holder, Pattern string // of the claim
-	Reason          string // told to the holder; "": none
+	Holder  string
+	Pattern string // of the claim, or a text that Claim would turn into it
+	WorkDir string // see claim.From
+	Reason  string // told to the holder; "": none
 }
 
 // Free releases a live claim of another agent and tells its holder why, in one operation of the releasing
@@ -32,21 +34,32 @@ func (b *Box) Free(ctx context.Context, f Freeing) (*format.Message, error) {
 	if err := d.check(); err != nil {
 		return nil, err
 	}
+	texts, mended := []string{f.Pattern}, map[string][]string{}
+	err := b.p.mending(claim.From{WorkDir: f.WorkDir}, func(m *claim.Mending) error {
+		mended[f.Pattern], _ = m.Patterns(texts) // none if it could not be claimed
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
 	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbRelease, Agent: b.agent}, Facts: []string{claimsFact}, Sure: true}
 	tx.Plan = func(g *writer.Group) error {
 		notice = nil
 		if err := b.p.needParties(g.Ctx, d); err != nil {
 			return err
 		}
-		held, err := b.p.selectClaims(g.Ctx, func(c *claim.Row, live bool) bool {
-			return live && c.Agent == f.Holder && c.Pattern == f.Pattern
-		})
-		if err != nil || len(held) == 0 {
+		all, err := b.p.selectClaims(g.Ctx, func(c *claim.Row, live bool) bool { return live && c.Agent == f.Holder })
+		if err != nil {
 			return err
+		}
+		held := claim.NewRelease(all, texts, mended).Released
+		if len(held) == 0 {
+			return nil
 		}
 		if err := b.p.planRelease(g, tx, held, format.FormatRelease(g.Now, b.agent)); err != nil {
 			return err
 		}
+		d.Subject = format.Cut("Your claim of "+listed(held)+" is released", format.MaxSubject)
 		m := d.message(b.p.name(), nil)
 		if err := b.p.planMessage(g, tx, &m, nil); err != nil {
 			return err

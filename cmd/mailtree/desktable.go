@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"embed"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -89,29 +88,6 @@ func (p *program) deskTable() []*cobra.Command {
 			})
 		}),
 		p.claimCommand(),
-		asks(p, mine, &cobra.Command{
-			Use:               "release PATH...",
-			Short:             "Give back files that you have claimed",
-			Args:              cobra.ArbitraryArgs,
-			ValidArgsFunction: p.completeClaims,
-			PreRunE: func(c *cobra.Command, paths []string) error {
-				if all, _ := c.Flags().GetBool("all"); all == (len(paths) > 0) {
-					return usageError(c, errors.New("name what you give back, or give --all"))
-				}
-				return nil
-			},
-		}, func(f *pflag.FlagSet) asking {
-			f.Bool("all", false, "all of them")
-			return func(ctx context.Context, d *deskWork, paths []string, answer any) error {
-				return d.Call(ctx, "release_claims", params{"project_key": d.Slug, "agent_name": d.Person, "paths": inProject(d, paths)}, answer)
-			}
-		}, func(ctx context.Context, d *deskWork, name string, a *mail.Released) error {
-			err := showByTemplate(ctx, d, name, a)
-			if err == nil && len(a.NotHeld) > 0 {
-				err = &exitError{exitNothing, fmt.Errorf("you have no claim on %s", strings.Join(a.NotHeld, ", "))}
-			}
-			return err
-		}),
 	}
 }
 
@@ -148,11 +124,12 @@ func (p *program) claimCommand() *cobra.Command {
 			}, answer)
 		}
 	}, func(ctx context.Context, d *deskWork, name string, a *mail.Claimed) error {
-		err := showByTemplate(ctx, d, name, a)
-		if err == nil && len(a.Conflicts) > 0 {
-			err = &exitError{code: exitFailed}
+		if err := showByTemplate(ctx, d, name, a); err != nil || len(a.Conflicts) == 0 {
+			return err
 		}
-		return err
+		held := a.Conflicts[0]
+		d.Printf("%s\n", d.Faint("If you are a person, you can release it: "+freeLine(d, held.Holder, held.HeldPath)))
+		return &exitError{code: exitFailed}
 	})
 }
 

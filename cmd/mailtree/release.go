@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"mailtree/guard"
+	mcpserver "mailtree/mcp"
+	"mailtree/mcp/mail"
+)
+
+// releaseOptions are the flags of `mailtree release`.
+type releaseOptions struct {
+	all    bool
+	holder string
+	reason string
+}
+
+func releaseCommand(p *program) *cobra.Command {
+	var o releaseOptions
+	c := &cobra.Command{
+		Use:   "release PATH...",
+		Short: "Release files that you have claimed",
+		Long: "Release files that you have claimed. With --holder, release one claim of another agent, who gets a message with\n" +
+			"your reason; `mailtree undo` takes back both. Only people can do that: agents ask the holder.",
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: p.completeClaims,
+		PreRunE:           func(c *cobra.Command, paths []string) error { return o.check(c, paths) },
+	}
+	f := p.addDeskFlags(c)
+	c.Flags().BoolVar(&o.all, "all", false, "all of your claims")
+	c.Flags().StringVar(&o.holder, "holder", "", "release this agent's claim instead of yours")
+	c.Flags().StringVarP(&o.reason, "reason", "r", "", "with --holder: why, for the message to the agent")
+	_ = c.RegisterFlagCompletionFunc("holder", p.completeAgent)
+	c.RunE = func(c *cobra.Command, paths []string) error {
+		return p.atDesk(c.Context(), f, mine, nil, func(ctx context.Context, d *deskWork) error {
+			if o.holder != "" {
+				return freeClaim(ctx, d, &o, inProject(d, paths)[0])
+			}
+			return call(ctx, d, "release_claims", params{"project_key": d.Slug, "agent_name": d.Person, "paths": inProject(d, paths)},
+				func(a *mail.Released) error { return showReleased(ctx, d, a) })
+		})
+	}
+	return c
+}
+
+func (o *releaseOptions) check(c *cobra.Command, paths []string) error {
+	switch {
+	case o.holder != "" && (o.all || len(paths) != 1):
+		return usageError(c, errors.New("--holder releases one claim: give its path"))
+	case o.holder == "" && o.reason != "":
+		return usageError(c, errors.New("--reason is for --holder: nobody gets a message about your own claims"))
+	case o.holder == "" && o.all == (len(paths) > 0):
+		return usageError(c, errors.New("name what you release, or give --all"))
+	}
+	return nil
+}
+
+// freeClaim releases another agent's claim.
+func freeClaim(ctx context.Context, d *deskWork, o *releaseOptions, path string) error {
+	ask := mcpserver.FreeAsk{Person: d.Person, Holder: o.holder, Path: path, Reason: o.reason}
+	return askVerb(ctx, d, "free", ask, func(a *mcpserver.Freed) error {
+		d.Printf("released %s, and %s gets a message about it (%s)\n%s\n", a.Path, a.Holder, d.ShortID(a.ID), d.Faint("undo: mailtree undo"))
+		return nil
+	})
+}
+
+// showReleased prints what was released. If something was not the person's, the error says whose it is.
+func showReleased(ctx context.Context, d *deskWork, a *mail.Released) error {
+	if err := showByTemplate(ctx, d, "release", a); err != nil || len(a.NotHeld) == 0 {
+		return err
+	}
+	var held mail.ClaimsResource
+	if err := d.Read(ctx, "resource://claims/"+d.Slug, &held); err != nil {
+		return err
+	}
+	why := fmt.Sprintf("you have no claim on %s", strings.Join(a.NotHeld, ", "))
+	for _, c := range held.Claims {
+		if c.Agent != d.Person && c.Path == a.NotHeld[0] {
+			why += fmt.Sprintf("; %s has one. To release it: %s", c.Agent, freeLine(d, c.Agent, c.Path))
+			break
+		}
+	}
+	return &exitError{exitNothing, errors.New(why)}
+}
+
+// freeLine returns the command that releases another agent's claim, whose path is relative to the project.
+func freeLine(d *deskWork, holder, path string) string {
+	if same := inProject(d, []string{path}); same[0] != path { // this is a folder below the project's
+		path = d.HumanKey + "/" + path
+	}
+	return "mailtree release --holder " + holder + " " + guard.ShellWord(path)
+}

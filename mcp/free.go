@@ -1,0 +1,54 @@
+package mcp
+
+import (
+	"context"
+
+	"mailtree/maildir"
+	"mailtree/maildir/refusal"
+	"mailtree/mcp/tool"
+)
+
+// FreeAsk is the body of POST /mailtree/free: another agent's claim to release.
+type FreeAsk struct {
+	Person string `json:"person"` // who releases the claim
+	Holder string `json:"holder"`
+	Path   string `json:"path"` // of the claim
+	Reason string `json:"reason,omitempty"`
+}
+
+// Freed is the answer of POST /mailtree/free.
+type Freed struct {
+	Holder string `json:"holder"`
+	Path   string `json:"path"`
+	ID     string `json:"id"` // of the message that tells the holder
+}
+
+// free releases another agent's claim. Only a person may: agents ask the holder.
+func (s *Server) free(ctx context.Context, p *maildir.Project, ask *FreeAsk) (f Freed, err error) {
+	is, err := p.IsPerson(ctx, ask.Person)
+	if err != nil {
+		return f, err
+	}
+	if !is {
+		return f, &maildir.Error{
+			What: refusal.Denied("{=name} is not a person, and only a person may release the claim of another agent: ask {=other} with a message."),
+			Name: ask.Person, Other: ask.Holder,
+		}
+	}
+	notice, err := tool.Box(ctx, p, ask.Person).Free(ctx, maildir.Freeing{
+		Holder:  ask.Holder,
+		Pattern: ask.Path,
+		WorkDir: tool.CallerOf(ctx).WorkDir(""),
+		Reason:  ask.Reason,
+	})
+	if err != nil {
+		return f, err
+	}
+	if notice == nil {
+		return f, &maildir.Error{
+			What: refusal.NotFound("{=other} has no claim on {name}: `mailtree claims` lists the claims."),
+			Name: ask.Path, Other: ask.Holder,
+		}
+	}
+	return Freed{ask.Holder, ask.Path, notice.ID}, nil
+}
