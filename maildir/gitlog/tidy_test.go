@@ -95,8 +95,8 @@ func TestTidy(t *testing.T) {
 	tr.still(tr.sound)
 }
 
-// still calls f while no repack is under way. Git fsck takes an object for missing if a repack moves it into a
-// pack meanwhile: it has listed the loose file, which is removed before fsck opens it.
+// still calls f while no repack is under way. Git fsck lists the packs and then opens each: if a repack removes one
+// meanwhile, because a new pack has its objects, fsck says that the packfile cannot be accessed.
 func (t *repoTree) still(f func()) {
 	t.Helper()
 	done, err := await(t.Context(), t.log.cfg.Share.aside)
