@@ -24,7 +24,7 @@ import (
 var schema string
 
 // edition counts the changes of schema.sql and of what its columns hold.
-const edition = 23
+const edition = 24
 
 // schemaVersion is PRAGMA user_version of an index that this program can use. It depends on the keys of
 // messages, too: where a key is new, the index has no value of it.

@@ -58,6 +58,8 @@ func TestIndexesUsed(t *testing.T) {
 	ask(err)
 	_, err = d.Outlines(ctx, "p", []int64{1})
 	ask(err)
+	_, err = d.Attached(ctx, "p", "00")
+	ask(err)
 	_, err = d.Receipts(ctx, "p", "m1")
 	ask(err)
 	_, err = d.OldestUnread(ctx, "p", "Bob", 1)

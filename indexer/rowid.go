@@ -61,8 +61,8 @@ var faceted = []faceting{
 }
 
 // facets returns words for the full-text index that stand for a message's project, sender, recipients,
-// importance unless normal, thread, and the thread that its own id names. With them one full-text query
-// covers all of these. Facets begin with a letter that no living language uses and end in a hash, so that
+// importance unless normal, thread, the thread that its own id names, and attachments. With them one full-text
+// query covers all of these. Facets begin with a letter that no living language uses and end in a hash, so that
 // no word or prefix of a user matches them. They name no recipient of a blind copy.
 func facets(pid int64, m *format.Message) string {
 	all := []string{facet(pid, "p", ""), facet(pid, "t", m.ID)}
@@ -74,10 +74,13 @@ func facets(pid int64, m *format.Message) string {
 	if m.ThreadID != "" && m.ThreadID != m.ID {
 		all = append(all, facet(pid, "t", m.ThreadID))
 	}
+	for _, a := range m.Attachments {
+		all = append(all, facet(pid, "a", a.SHA1))
+	}
 	return strings.Join(all, " ")
 }
 
-// facet is one such word: its kind (p project, t thread, else a letter of faceted), and a hash of the
+// facet is one such word: its kind (p project, t thread, a attachment, else a letter of faceted), and a hash of the
 // project and the name that nobody finds another name for.
 func facet(pid int64, about, name string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s", about, pid, name))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -50,6 +51,14 @@ func (p *Project) OpenBox(ctx context.Context, name string, by Caller, origin fo
 		return nil, err
 	}
 	return &OpenBox{*m, p.Box(m.Name, origin), by}, nil
+}
+
+// Slug returns the slug of the mailbox's project.
+func (b *OpenBox) Slug() string { return b.box.p.Slug }
+
+// File returns the absolute path of the file of a copy.
+func (b *OpenBox) File(r *index.BoxRow) string {
+	return filepath.Join(b.box.p.Tree.Dir(), filepath.FromSlash(r.CopyPath))
 }
 
 // List lists copies by file name, last first, which is newest first for ids made by a server. It leaves out

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"mailtree/maildir/format"
 	"mailtree/maildir/hook"
 	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
@@ -174,7 +175,18 @@ func (s *Store) Fire(ctx context.Context, f hook.Firing, l *hook.Log) (run *hook
 		To:        s.Domains().Join(m.To),
 		Subject:   m.Subject,
 		Date:      m.Created.Format(time.RFC3339Nano),
+
+		Attachments: p.attachedFiles(m),
 	}, "", nil
+}
+
+// attachedFiles returns the attachments of a message with absolute paths.
+func (p *Project) attachedFiles(m *format.Message) []format.Attachment {
+	all := slices.Clone(m.Attachments)
+	for i := range all {
+		all[i].Path = filepath.Join(p.Tree.Dir(), filepath.FromSlash(all[i].Path))
+	}
+	return all
 }
 
 // hookStands checks whether the hook of a firing still exists and may run, and sets the mailbox's current

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -98,7 +99,23 @@ func (o *office) end(sig syscall.Signal) {
 
 // call makes calls, each a tool and its arguments, one after the other, as a user of this machine,
 // and returns the texts of the answers; those of refusals begin with !.
-func (o *office) call(uid int, calls ...[2]string) []string {
+func (o *office) call(uid int, calls ...[2]string) (texts []string) {
+	o.t.Helper()
+	o.bridge(uid, func(in io.Writer, out *bufio.Reader) error {
+		for _, c := range calls {
+			text, err := ask(in, out, c)
+			if err != nil { // each waits for the answer before: the bridge would not for ever
+				return err
+			}
+			texts = append(texts, text)
+		}
+		return nil
+	})
+	return texts
+}
+
+// bridge runs a bridge as a user of this machine, and speaks over it.
+func (o *office) bridge(uid int, speak func(in io.Writer, out *bufio.Reader) error) {
 	o.t.Helper()
 	cmd := o.command("stdio", "--toolset", "aimx", "--no-start", "--project", "/abs/path/shop")
 	if uid != os.Geteuid() {
@@ -118,20 +135,46 @@ func (o *office) call(uid int, calls ...[2]string) []string {
 	if err := cmd.Start(); err != nil {
 		o.t.Fatal(err)
 	}
-	var texts []string
-	lines := bufio.NewReader(out)
-	for _, c := range calls {
-		var text string
-		if text, err = ask(in, lines, c); err != nil { // each waits for the answer before: the bridge would not for ever
-			break
-		}
-		texts = append(texts, text)
-	}
+	err = speak(in, bufio.NewReader(out))
 	in.Close()
 	if err = errors.Join(err, cmd.Wait()); err != nil {
 		o.t.Fatalf("as %d: %v\n%s", uid, err, said)
 	}
-	return texts
+}
+
+// resource reads a piece of a resource as a user of this machine. next is the offset of the rest; 0 at the end.
+func (o *office) resource(uid int, uri string) (data []byte, next int64, refusal string) {
+	o.t.Helper()
+	o.bridge(uid, func(in io.Writer, out *bufio.Reader) error {
+		if _, err := fmt.Fprintf(in, `{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":%q}}`+"\n", uri); err != nil {
+			return err
+		}
+		line, err := out.ReadBytes('\n')
+		if err != nil {
+			return err
+		}
+		var a struct {
+			Result struct {
+				Contents []struct {
+					Text string
+					Blob []byte
+					Meta struct {
+						Next int64 `json:"next_offset"`
+					} `json:"_meta"`
+				}
+			}
+			Error struct{ Message string }
+		}
+		if err := json.Unmarshal(line, &a); err != nil || len(a.Result.Contents) == 0 && a.Error.Message == "" {
+			return fmt.Errorf("the answer %s: %v", line, err)
+		}
+		if refusal = a.Error.Message; refusal == "" {
+			c := a.Result.Contents[0]
+			data, next = append(c.Blob, c.Text...), c.Meta.Next
+		}
+		return nil
+	})
+	return data, next, refusal
 }
 
 // ask makes one call over a bridge, and returns the first text of the answer.
@@ -218,6 +261,57 @@ func TestTwoUsers(t *testing.T) {
 		if got := strings.Count(o.one(uid, "mailbox_list", `{}`), `"name":`); got != want {
 			t.Errorf("%d sees %d mailboxes, want %d", uid, got, want)
 		}
+	}
+}
+
+// TestGuestAttachment: a user who does not run the server reads the attachments of the emails in their mailbox, in
+// pieces and in a hook's list, and no other user reads them.
+func TestGuestAttachment(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("not done here: needs root to become other users")
+	}
+	const ann, bob = 65532, 65533
+	o := &office{t: t}
+	o.prepare()
+	o.env = []string{"ATTACHMENT_ROOTS=" + o.dir}
+	o.start()
+	t.Cleanup(func() { o.end(syscall.SIGINT) })
+	want := make([]byte, 2<<20)
+	rand.NewChaCha8([32]byte{1}).Read(want)
+	if err := os.WriteFile(filepath.Join(o.dir, "plan.bin"), want, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o.one(0, "mailbox_create", `{"name":"cid"}`)
+	o.one(ann, "mailbox_create", `{"name":"ann"}`)
+	o.call(bob, [2]string{"mailbox_create", `{"name":"bob"}`},
+		[2]string{"hook_create", `{"mailbox":"bob","event":"on_receive","cmd":["/usr/bin/printenv","MAILTREE_ATTACHMENTS"]}`})
+	o.one(0, "email_send", `{"from_mailbox":"cid","to":"bob","subject":"s","body":"b","attachments":["`+o.dir+`/plan.bin"]}`)
+	var listed []struct {
+		Name, Path, URI string
+		Bytes           int64
+	}
+	if err := json.Unmarshal([]byte(o.output(1)[0]), &listed); err != nil || len(listed) != 1 || listed[0].Name != "plan.bin" ||
+		listed[0].Bytes != int64(len(want)) || !filepath.IsAbs(listed[0].Path) {
+		t.Fatalf("the hook gets %s: %v", o.output(1), err)
+	}
+	uri := listed[0].URI
+	var got []byte
+	for next, pieces := int64(0), 0; next > 0 || pieces == 0; pieces++ {
+		piece, more, refused := o.resource(bob, fmt.Sprintf("%s&offset=%d", uri, next))
+		if refused != "" || len(piece) == 0 {
+			t.Fatalf("piece %d: %s", pieces, refused)
+		}
+		got, next = append(got, piece...), more
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("read %d bytes, which differ from the %d of the file", len(got), len(want))
+	}
+	if _, _, refused := o.resource(ann, uri); !strings.Contains(refused, "No attachment") {
+		t.Errorf("another user: %q", refused)
+	}
+	if data, _, refused := o.resource(0, uri); refused != "" || len(data) == 0 {
+		t.Errorf("root: %s", refused)
 	}
 }
 

@@ -37,7 +37,7 @@ import (
 // where CALLER is who an address or --as says it is. A message of 2026-07-28 goes over a connection
 // without a session, and gets the _meta that every one of that revision has. In answers <msg 1> stands for the first
 // message id that the transcript sees, <cursor 1> for the first cursor, <time> for any time,
-// <store> for the store's folder, <auth> for how the server knew the sender, which is another on
+// <day> for the folders of a day, <store> for the store's folder, <auth> for how the server knew the sender, which is another on
 // each wire, <seal> for a seal, <commits> for an agent's; in what clients send the first two stand for the same ones again. A
 // connection with a session is begun with initialize before the transcript. With -update the answers
 // are written anew.
@@ -253,7 +253,7 @@ func begin(p peer) error {
 }
 
 var (
-	changing = regexp.MustCompile(`msg_\d{8}_[0-9a-f]{16}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z|(next_cursor\\?": ?\\?")(\d+)|` +
+	changing = regexp.MustCompile(`\b\d{4}/\d\d/\d\d/|msg_\d{8}_[0-9a-f]{16}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z|(next_cursor\\?": ?\\?")(\d+)|` +
 		`(auth\\?": ?\\?")(?:none|self-asserted|token|uid[: ]\d+(?: \(program\))?)|(seal\\?": ?\\?")[0-9a-f]{16}:[A-Za-z0-9_-]{86}`)
 	commits     = regexp.MustCompile(`(commits\\?": ?)\[[^\]]*\]`)                 // made while the calls go on
 	unescaped   = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&") // the same JSON
@@ -286,6 +286,8 @@ func (r *replayer) named(text string) string {
 			return m[5] + "<seal>"
 		case strings.HasPrefix(s, "msg_"):
 			return r.name("msg", s)
+		case strings.HasSuffix(s, "/"):
+			return "<day>/"
 		}
 		return "<time>"
 	})

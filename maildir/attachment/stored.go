@@ -32,7 +32,7 @@ func Read(t *tree.Tree, project, sum string, limit int64) (*Stored, error) {
 		return nil, err
 	}
 	if path == "" {
-		return nil, unusable(project, sum)
+		return nil, Missing(project, sum)
 	}
 	data, stat, err := t.Read(path, limit)
 	if err := check(t, project, path, sum, sha1Of(data), stat, limit, err); err != nil {
@@ -48,6 +48,9 @@ type Opened struct {
 	Size int64
 }
 
+// MediaType returns the media type of a file that begins with start.
+func (o *Opened) MediaType(start []byte) string { return media.New(o.Path, start).Type }
+
 // Open is Read, but opens the file and holds little of it in memory. It returns the errors of Read.
 func Open(t *tree.Tree, project, sum string, limit int64) (*Opened, error) {
 	path, err := Find(t, sum)
@@ -55,7 +58,7 @@ func Open(t *tree.Tree, project, sum string, limit int64) (*Opened, error) {
 		return nil, err
 	}
 	if path == "" {
-		return nil, unusable(project, sum)
+		return nil, Missing(project, sum)
 	}
 	is, hashed := t.SHA1(path, limit)
 	file, stat, err := t.Open(path)
@@ -68,8 +71,8 @@ func Open(t *tree.Tree, project, sum string, limit int64) (*Opened, error) {
 	return &Opened{file, path, stat.Size}, nil
 }
 
-// unusable returns the refusal of a file that does not exist.
-func unusable(project, sum string) *refusal.Error {
+// Missing returns the refusal of a file that does not exist. It is an ErrNotFound.
+func Missing(project, sum string) *refusal.Error {
 	return &refusal.Error{
 		What:  refusal.NotFound("No attachment {name} in project {=other}: give the sha1 of one that a message names."),
 		Field: refusal.Attachments,
@@ -81,7 +84,7 @@ func unusable(project, sum string) *refusal.Error {
 // check refuses a file that is too large, cannot be read, or does not match its name. is is the SHA-1 of
 // its content.
 func check(t *tree.Tree, project, path, sum, is string, stat tree.FileStat, limit int64, err error) error {
-	e := unusable(project, sum)
+	e := Missing(project, sum)
 	switch {
 	case stat.Size > limit:
 		e.What, e.Other, e.Counts, e.Limit = refusal.TooLarge("The attachment {name} has {count} bytes, over the limit of {limit} for "+

@@ -36,6 +36,8 @@ type Run struct {
 	To        string // addresses, separated by commas
 	Subject   string
 	Date      string
+
+	Attachments []format.Attachment // their paths are absolute
 }
 
 // Firings returns the firings for arrivals, in order, without Owner. It also writes the Created time of

@@ -102,6 +102,9 @@ type Index interface {
 	// Receipts returns, for each message, a receipt of each agent that holds a copy, by name, without
 	// DeliveredAt.
 	Receipts(ctx context.Context, project string, ids ...string) (map[string][]Receipt, error)
+	// Attached returns, by name, the agents whose inbox or outbox has a message that lists the attachment with
+	// that SHA-1 (in hex).
+	Attached(ctx context.Context, project, sum string) (agents []string, err error)
 	Counts(ctx context.Context, project, agent string) (Counts, error)
 
 	// Due returns, in any order, the messages that may wait for an agent: unread, or asking it for an

@@ -49,6 +49,7 @@ func New(cfg tool.Config) *tool.Set {
 		Words:        words,
 	}, t.tools()...)
 	addPrimer(set.Server())
+	t.addAttachments(set)
 	return set
 }
 

@@ -39,6 +39,7 @@ func TestMain(m *testing.M) {
 //	1000 mailbox_create {"name": "ann"}        uid, tool, arguments
 //	= ann@mailtree.local                       the text of the answer, or after ! of a refusal with its code
 //	~ {"address": "ann@mailtree.local"}        structuredContent, if it differs from the text
+//	1000 read resource://attachment/SHA1       a resource: its text, or after ! the refusal
 //	mail send_message {…}                      a call of the toolset mail, by an unnamed caller
 //	write agents/ann/inbox/x.md TEXT           a person saves a file, \n for a line end
 //
@@ -120,6 +121,10 @@ func (d *desk) play(script string) string {
 			d.write(rest)
 		default:
 			name, args, _ := strings.Cut(rest, " ")
+			if name == "read" {
+				out.WriteString(d.read(who, args))
+				continue
+			}
 			out.WriteString(d.call(who, name, args))
 		}
 	}
@@ -170,7 +175,23 @@ func (d *desk) call(who, name, args string) string {
 	return b.String()
 }
 
+// read reads a resource of aimx.
+func (d *desk) read(who, uri string) string {
+	d.become(who)
+	res, err := d.sets["aimx"].ReadResource(d.t.Context(), &mcp.ReadResourceParams{URI: uri})
+	if err != nil {
+		return "! " + d.plain(err.Error()) + "\n"
+	}
+	c := res.Contents[0]
+	return fmt.Sprintf("= %s %s%q %v\n", c.MIMEType, c.Text, c.Blob, map[string]any(c.Meta))
+}
+
 func (d *desk) request(who, name, args string) *mcp.CallToolResult {
+	return d.ask(d.become(who), name, args)
+}
+
+// become makes further requests come from who, and returns the toolset that who uses.
+func (d *desk) become(who string) (set string) {
 	set, c := "aimx", tool.Unknown()
 	if who == "mail" {
 		set = who
@@ -182,7 +203,7 @@ func (d *desk) request(who, name, args string) *mcp.CallToolResult {
 		c = tool.Caller{Origin: format.Origin{Auth: tool.PeerAuth(uid)}, UID: uid, Root: uid == 0}
 	}
 	d.caller.Store(&c)
-	return d.ask(set, name, args)
+	return set
 }
 
 // ask calls a tool of the toolset that set names, as the caller in d.caller.

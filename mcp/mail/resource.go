@@ -8,7 +8,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"mailtree/maildir"
@@ -16,7 +15,6 @@ import (
 	"mailtree/maildir/history"
 	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
-	"mailtree/mcp/protocol"
 	"mailtree/mcp/tool"
 )
 
@@ -311,24 +309,7 @@ func (t *Toolset) listRecent(ctx context.Context, next mcp.MethodHandler, req mc
 
 // resourceError converts the error of reading a resource to a protocol error.
 func (t *Toolset) resourceError(ctx context.Context, uri, version string, err error) error {
-	r := t.ExplainIn(ctx, &resourceWords, "resources/read", err)
-	e := &jsonrpc.Error{Code: protocol.CodeInternal, Message: r.Error}
-	switch r.Code {
-	case "internal", "unavailable":
-	case "not_found":
-		e.Code = protocol.CodeNotFound
-		if protocol.IsStateless(version) { // SEP-2164
-			e.Code = protocol.CodeParams
-		}
-	default:
-		e.Code = protocol.CodeParams
-	}
-	e.Data = tool.Encode(struct {
-		URI  string   `json:"uri"`
-		Code string   `json:"code"`
-		Near []string `json:"near"`
-	}{tool.Clip(uri), r.Code, r.Near})
-	return e
+	return t.ResourceError(ctx, &resourceWords, uri, version, err)
 }
 
 // read is the handler of all resources.

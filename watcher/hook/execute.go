@@ -3,6 +3,7 @@ package hook
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -166,7 +167,7 @@ func facts(run *hook.Run) (env []string) {
 	for _, f := range [][2]string{
 		{"HOOK_NAME", run.Hook.Name}, {"EVENT", run.Hook.Event}, {"MAILBOX", run.Hook.Mailbox},
 		{"FROM", run.From}, {"TO", run.To}, {"SUBJECT", run.Subject},
-		{"FILEPATH", run.File}, {"MESSAGE_ID", run.MessageID}, {"ID", run.ID}, {"DATE", run.Date},
+		{"FILEPATH", run.File}, {"MESSAGE_ID", run.MessageID}, {"ID", run.ID}, {"DATE", run.Date}, {"ATTACHMENTS", attached(run)},
 	} {
 		value := f[1]
 		if len(value) > maxFact {
@@ -178,6 +179,32 @@ func facts(run *hook.Run) (env []string) {
 		env = append(env, "MAILTREE_"+f[0]+"="+value, "AIMX_"+f[0]+"="+value)
 	}
 	return env
+}
+
+// attached returns the attachments of the message as a JSON list, without the last ones if they do not fit into a
+// variable.
+func attached(run *hook.Run) string {
+	type one struct {
+		Name      string `json:"name,omitempty"`
+		MediaType string `json:"media_type"`
+		Bytes     int64  `json:"bytes"`
+		Path      string `json:"path"`
+		URI       string `json:"uri"` // of the toolset aimx
+	}
+	all := []one{}
+	for _, a := range run.Attachments {
+		all = append(all, one{a.Name, a.MediaType, a.Bytes, a.Path, "resource://attachment/" + a.SHA1 + "?project=" + run.Hook.Project})
+	}
+	for {
+		text, err := json.Marshal(all)
+		if err != nil {
+			panic(err) // texts and numbers
+		}
+		if len(text) <= maxFact {
+			return string(text)
+		}
+		all = all[:len(all)-1]
+	}
 }
 
 // account is the user that a command runs as.

@@ -48,6 +48,7 @@ func TestRun(t *testing.T) {
 		"HOOK_NAME": "tell", "EVENT": "on_receive", "MAILBOX": "bob", "FROM": "ann@mailtree.local", "TO": "bob@mailtree.local",
 		"SUBJECT":  "Plan; $(touch x)",
 		"FILEPATH": file, "MESSAGE_ID": "<" + id + "@mailtree.local>", "ID": id, "DATE": m.Created.Format(time.RFC3339Nano),
+		"ATTACHMENTS": "[]",
 	}
 	got := map[string]string{}
 	for line := range strings.Lines(b.file("env")) {

@@ -1,0 +1,162 @@
+package aimx
+
+import (
+	"context"
+	"io"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"mailtree/maildir"
+	"mailtree/maildir/refusal"
+	"mailtree/mcp/tool"
+)
+
+// attachmentURI is where the attachments of emails are read. mcp/mail has the same address for callers who may
+// read every attachment.
+const (
+	attachmentURI      = "resource://attachment/"
+	attachmentTemplate = attachmentURI + "{sha1}{?project,offset}"
+)
+
+// uriOf returns the URI of an attachment of a project.
+func uriOf(sum, project string) string { return attachmentURI + sum + "?project=" + project }
+
+// sniffed is how many bytes of a file tell its type.
+const sniffed = 4 << 10
+
+type uriKey struct{}
+
+// addAttachments adds the attachments of emails as a resource.
+func (t *toolset) addAttachments(set *tool.Set) {
+	set.Server().AddResourceTemplate(&mcp.ResourceTemplate{
+		URITemplate: attachmentTemplate,
+		Name:        "attachment",
+		Title:       "Attachment",
+		Description: "A file that came with an email in a mailbox of yours, at the URI that email_read gives. A large file comes in pieces: " +
+			"pass next_offset of _meta as offset.",
+	}, func(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		uri, ok := ctx.Value(uriKey{}).(string)
+		if !ok {
+			uri = r.Params.URI
+		}
+		return t.readAttachment(ctx, uri)
+	})
+	// The SDK matches URIs against the strict expansion of the template, which ?offset=1&project=/abs/path does not
+	// fit. The handler finds the requested URI in ctx.
+	set.Server().AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			r, ok := req.(*mcp.ReadResourceRequest)
+			if !ok || r.Params == nil || !strings.HasPrefix(r.Params.URI, attachmentURI) {
+				return next(ctx, method, req)
+			}
+			uri, params, asked := r.Params.URI, *r.Params, *r
+			params.URI, asked.Params = attachmentURI+"-", &params
+			res, err := next(context.WithValue(ctx, uriKey{}, uri), method, &asked)
+			if err != nil {
+				err = set.ResourceError(ctx, &words, uri, r.ProtocolVersion(), err)
+			}
+			return res, err
+		}
+	})
+}
+
+// attachmentRef is a parsed URI of an attachment.
+type attachmentRef struct {
+	sum     string
+	project string // key or slug; "": that of the caller
+	offset  int64
+}
+
+// parseAttachment parses the URI of an attachment. It returns ErrInvalid.
+func parseAttachment(uri string) (r attachmentRef, err error) {
+	sum, query, _ := strings.Cut(strings.TrimPrefix(uri, attachmentURI), "?")
+	r.sum = sum
+	for pair := range strings.SplitSeq(query, "&") {
+		k, v, _ := strings.Cut(pair, "=")
+		text, err := url.PathUnescape(v)
+		switch {
+		case pair == "":
+			continue
+		case err == nil && k == "project":
+			r.project = text
+			continue
+		case err == nil && k == "offset":
+			r.offset, err = strconv.ParseInt(text, 10, 64)
+		default:
+			err = strconv.ErrSyntax
+		}
+		if err != nil || r.offset < 0 {
+			return r, tool.Invalid("%q cannot be read: use %s, with next_offset of the answer before as offset.", tool.Clip(pair), attachmentTemplate)
+		}
+	}
+	return r, nil
+}
+
+// readAttachment answers with the text of a file if it is text and fits as a whole, else with its bytes from an
+// offset on. It returns ErrNotFound if no email in a mailbox of the caller lists the file.
+func (t *toolset) readAttachment(ctx context.Context, uri string) (*mcp.ReadResourceResult, error) {
+	c := tool.CallerOf(ctx)
+	if c.UID < 0 {
+		return nil, notAuthorized()
+	}
+	r, err := parseAttachment(uri)
+	if err != nil {
+		return nil, err
+	}
+	key := c.ProjectKey()
+	if r.project != "" {
+		key = r.project
+	}
+	if c.Root {
+		t.log.Info("aimx: root may read every attachment", "sha1", tool.Clip(r.sum), "project", key)
+	}
+	p, err := t.store.ProjectFor(ctx, key, c.User())
+	if err != nil {
+		return nil, err
+	}
+	most, err := t.budget.Blob(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return t.piece(ctx, p, uri, r, most)
+}
+
+// piece reads at most most bytes of an attachment.
+func (t *toolset) piece(ctx context.Context, p *maildir.Project, uri string, r attachmentRef, most int64) (*mcp.ReadResourceResult, error) {
+	a, err := p.OpenAttachmentFor(ctx, r.sum, tool.CallerOf(ctx).User())
+	if err != nil {
+		return nil, err
+	}
+	defer a.Close()
+	if r.offset > a.Size {
+		return nil, &maildir.Error{What: refusal.OffsetBeyond, Field: refusal.FileOffset, Counts: []int{int(r.offset)}, Limit: int(a.Size)}
+	}
+	start := make([]byte, min(r.offset, sniffed))
+	data := make([]byte, min(a.Size-r.offset, most))
+	_, err = io.ReadFull(a, start)
+	if err == nil {
+		_, err = io.CopyN(io.Discard, a, r.offset-int64(len(start)))
+	}
+	if err == nil {
+		_, err = io.ReadFull(a, data)
+	}
+	if err != nil {
+		return nil, refusal.Disk(err)
+	}
+	kind := a.MediaType(append(start, data[:min(len(data), sniffed)]...))
+	content := &mcp.ResourceContents{URI: uri, MIMEType: kind, Blob: data}
+	next := r.offset + int64(len(data))
+	switch whole := r.offset == 0 && next == a.Size; {
+	case whole && len(data) > 0 && utf8.Valid(data) && !strings.Contains(string(data), "\x00") && t.budget.Fits(tool.InResource, string(data)):
+		content.Blob, content.Text = nil, string(data)
+	case next < a.Size:
+		content.Meta = mcp.Meta{"bytes": a.Size, "next_offset": next}
+	case !whole:
+		content.Meta = mcp.Meta{"bytes": a.Size}
+	}
+	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{content}}, nil
+}

@@ -1,0 +1,33 @@
+package tool
+
+import (
+	"context"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"mailtree/maildir/refusal"
+	"mailtree/mcp/protocol"
+)
+
+// ResourceError converts the error of reading the resource at uri to an error of the protocol version, in the
+// given words.
+func (s *Set) ResourceError(ctx context.Context, words *refusal.Words, uri, version string, err error) error {
+	r := s.ExplainIn(ctx, words, "resources/read", err)
+	e := &jsonrpc.Error{Code: protocol.CodeInternal, Message: r.Error}
+	switch r.Code {
+	case "internal", "unavailable":
+	case "not_found":
+		e.Code = protocol.CodeNotFound
+		if protocol.IsStateless(version) { // SEP-2164
+			e.Code = protocol.CodeParams
+		}
+	default:
+		e.Code = protocol.CodeParams
+	}
+	e.Data = Encode(struct {
+		URI  string   `json:"uri"`
+		Code string   `json:"code"`
+		Near []string `json:"near"`
+	}{Clip(uri), r.Code, r.Near})
+	return e
+}
