@@ -38,8 +38,25 @@ func (s *Seat) Way() string {
 	return ""
 }
 
-// stuck is how long a turn may be silent and still count as under way. Clients do not report turns that a
-// person interrupts.
+// State is what a session does, as its client says.
+type State string
+
+// The states of a session.
+const (
+	Works State = "works" // a turn is under way
+	Asks  State = "asks"  // a turn is under way, and the client asks the user whether a tool may run
+	Idles State = "idle"  // the client waits for a prompt
+)
+
+// Be records the state of a session that has not ended.
+func (s *Seat) Be(is State) {
+	if s.Ended.IsZero() {
+		s.Working, s.Asks = is != Idles, is == Asks
+	}
+}
+
+// stuck is how long a turn may be silent and still count as under way. It is the last resort: if a turn does
+// not end normally, its client reports that in another way, which docs/hooks.md lists.
 const stuck = 5 * time.Minute
 
 // Idle reports whether the session waits for a prompt.

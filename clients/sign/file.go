@@ -1,0 +1,154 @@
+package sign
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+
+	"mailtree/maildir/seat"
+)
+
+// Bounds of one look, in bytes.
+const (
+	maxStatus = 64 << 10 // a longer status file says nothing
+	maxLine   = 1 << 20  // a longer line of a transcript says nothing
+	maxLook   = 8 << 20  // of more new lines only the last maxLine bytes are read
+)
+
+// Follower reads in the files of a session what state the session is in. Its fields are exported so that
+// one process can begin and another one continue.
+type Follower struct {
+	Client string `json:"client"`
+	ID     string `json:"id"`
+	File   string `json:"file"`
+	At     int64  `json:"at"`   // what a transcript holds before here was read
+	Cut    bool   `json:"cut"`  // At lies inside a line that was too long to read
+	Last   string `json:"last"` // what a status file last said
+}
+
+// Follow returns a follower of what the session's files say from now on. ok is false if its client has no
+// such file.
+func Follow(s Session) (f Follower, ok bool) {
+	c, known := clients[s.Client]
+	f = Follower{Client: s.Client, ID: s.ID}
+	switch {
+	case !known:
+		return f, false
+	case c.status != nil:
+		f.File = c.status(s)
+		return f, f.File != ""
+	}
+	if f.File = c.transcript(s); f.File == "" {
+		return f, false
+	}
+	if file, err := open(f.File); err == nil {
+		defer file.Close()
+		if info, err := file.Stat(); err == nil {
+			f.At = info.Size()
+		}
+	}
+	return f, true
+}
+
+// Next returns the state that the session's files show: the last one since the call before, or "" if they
+// show none. A file that is missing, is not a regular file of this user, or cannot be read shows none.
+func (f *Follower) Next() (is seat.State) {
+	file, err := open(f.File)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	c := clients[f.Client]
+	if c.status != nil {
+		data, err := io.ReadAll(io.LimitReader(file, maxStatus+1))
+		if err != nil || len(data) > maxStatus {
+			return ""
+		}
+		is, said := c.statusIs(data, f.ID)
+		if said == f.Last {
+			return ""
+		}
+		f.Last = said
+		return is
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return ""
+	}
+	f.skip(info.Size())
+	for {
+		lines, more := f.read(file)
+		for line := range bytes.Lines(lines) {
+			if says := c.line(line); says != "" {
+				is = says
+			}
+		}
+		if !more {
+			return is
+		}
+	}
+}
+
+// skip sets the place to read from in a file that has become shorter, or much longer.
+func (f *Follower) skip(size int64) {
+	switch {
+	case size < f.At:
+		f.At, f.Cut = size, false
+	case size-f.At > maxLook:
+		f.At, f.Cut = size-maxLine, true
+	}
+}
+
+// read returns the next whole lines of the transcript. more is false at its end, which may be within a line
+// that is being written: the next call reads that line.
+func (f *Follower) read(file *os.File) (lines []byte, more bool) {
+	data := make([]byte, maxLine)
+	n, err := file.ReadAt(data, f.At)
+	data = data[:n]
+	end := bytes.LastIndexByte(data, '\n') + 1
+	if full := n == maxLine; end == 0 && full {
+		f.At, f.Cut = f.At+int64(n), true
+		return nil, err == nil
+	}
+	f.At += int64(end)
+	lines = data[:end]
+	if f.Cut && end > 0 {
+		lines = lines[bytes.IndexByte(lines, '\n')+1:]
+		f.Cut = false
+	}
+	return lines, err == nil && end > 0
+}
+
+// open opens a regular file of this process's user. It follows no link at the end of the path, and a pipe
+// or a device blocks nothing.
+func open(path string) (*os.File, error) {
+	info, err := os.Lstat(path) // or the opening itself might do something to a device
+	if err == nil && !own(info) {
+		err = errNotOwn
+	}
+	if err != nil {
+		return nil, fmt.Errorf("a client's file: %w", err)
+	}
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("a client's file: %w", err)
+	}
+	if info, err = file.Stat(); err == nil && !own(info) {
+		err = errNotOwn
+	}
+	if err != nil {
+		file.Close()
+		return nil, fmt.Errorf("a client's file: %w", err)
+	}
+	return file, nil
+}
+
+var errNotOwn = errors.New("it is not a regular file of this user")
+
+func own(info os.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && info.Mode().IsRegular() && int(stat.Uid) == os.Geteuid()
+}

@@ -1,0 +1,143 @@
+// Package sign reads in a client's own files what state a session is in. Clients report the start and the
+// normal end of a turn to their hooks, but some other ends only to these files: a turn that the user
+// interrupts, that fails, or whose tool the user refuses. A process that waits for one session reads them,
+// never the server.
+//
+//	sign.go   State, and what a line or a file of each client means
+//	file.go   how a file is opened and read
+//
+// A model can have any text written into these files, because it chooses what its tools print. So only an
+// entry of the client's own kind counts, never a text inside an entry. See docs/hooks.md, "How a turn
+// ends".
+package sign
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"mailtree/maildir/seat"
+)
+
+// client says where a client's files are and what they mean.
+type client struct {
+	// transcript returns the file that gets a line for each event of a session.
+	transcript func(s Session) string
+	line       func(line []byte) seat.State // what a line means; "": nothing
+	// status returns the file that always holds the state of a session. statusIs returns that state, and a
+	// text that differs each time that the state changes. A client has these or a transcript.
+	status   func(s Session) string
+	statusIs func(data []byte, session string) (is seat.State, said string)
+}
+
+var clients = map[string]client{
+	"claude":  {status: claudeStatus, statusIs: claudeStatusIs},
+	"codex":   {transcript: reported, line: codexLine},
+	"gemini":  {transcript: reported, line: geminiLine},
+	"copilot": {transcript: copilotTranscript, line: copilotLine},
+}
+
+// Session is what a client has told its hook of a session.
+type Session struct {
+	Client     string
+	ID         string
+	PID        int                      // the client's process; 0: unknown
+	Transcript string                   // the path that the client reports; "" if it reports none
+	Home       string                   // the user's home folder
+	Env        func(name string) string // the hook's environment
+}
+
+// reported returns the path that the client has reported.
+func reported(s Session) string {
+	if !filepath.IsAbs(s.Transcript) {
+		return ""
+	}
+	return s.Transcript
+}
+
+// claudeStatus returns the file that Claude Code keeps for each of its processes.
+func claudeStatus(s Session) string {
+	dir := s.Env("CLAUDE_CONFIG_DIR")
+	if dir == "" {
+		dir = filepath.Join(s.Home, ".claude")
+	}
+	if s.PID <= 0 || !filepath.IsAbs(dir) {
+		return ""
+	}
+	return filepath.Join(dir, "sessions", strconv.Itoa(s.PID)+".json")
+}
+
+// claudeStatusIs reads the status of a session. A process that has gone on to another session says nothing
+// about the earlier one.
+func claudeStatusIs(data []byte, session string) (is seat.State, said string) {
+	var file struct {
+		Session string      `json:"sessionId"`
+		Status  string      `json:"status"`
+		Since   json.Number `json:"statusUpdatedAt"`
+	}
+	if json.Unmarshal(data, &file) != nil || file.Session != session {
+		return "", ""
+	}
+	is = map[string]seat.State{"busy": seat.Works, "idle": seat.Idles, "waiting": seat.Asks}[file.Status]
+	return is, file.Status + " " + file.Since.String()
+}
+
+// codexLine reads a line of a rollout file. It ends a turn that an error ends too, which no hook reports.
+func codexLine(line []byte) seat.State {
+	var entry struct {
+		Type    string `json:"type"`
+		Payload struct {
+			Type string `json:"type"`
+		} `json:"payload"`
+	}
+	if json.Unmarshal(line, &entry) != nil || entry.Type != "event_msg" {
+		return ""
+	}
+	switch entry.Payload.Type {
+	case "task_complete", "turn_aborted":
+		return seat.Idles
+	}
+	return ""
+}
+
+// geminiLine reads a line of a chat's file. The client writes such an entry after Esc and after "No".
+func geminiLine(line []byte) seat.State {
+	var entry struct {
+		Type    string          `json:"type"`
+		Content json.RawMessage `json:"content"`
+	}
+	if json.Unmarshal(line, &entry) == nil && entry.Type == "info" && string(entry.Content) == `"Request cancelled."` {
+		return seat.Idles
+	}
+	return ""
+}
+
+// copilotTranscript returns the file of a session's events, which Copilot CLI reports only at the end of a
+// turn.
+func copilotTranscript(s Session) string {
+	dir := s.Env("COPILOT_HOME")
+	if dir == "" {
+		dir = filepath.Join(s.Home, ".copilot")
+	}
+	if !filepath.IsAbs(dir) || s.ID == "" || strings.ContainsAny(s.ID, `/\`) || s.ID[0] == '.' {
+		return ""
+	}
+	return filepath.Join(dir, "session-state", s.ID, "events.jsonl")
+}
+
+func copilotLine(line []byte) seat.State {
+	var entry struct {
+		Type string `json:"type"`
+	}
+	if json.Unmarshal(line, &entry) != nil {
+		return ""
+	}
+	switch entry.Type {
+	case "abort", "session.error":
+		return seat.Idles
+	case "permission.completed":
+		return seat.Works
+	}
+	return ""
+}

@@ -1,0 +1,195 @@
+package sign
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"mailtree/maildir/seat"
+)
+
+// TestSigns reads what clients write. fixtures/signs/README.md says how a case is written.
+func TestSigns(t *testing.T) {
+	t.Parallel()
+	for name, c := range clients {
+		cases, err := txtar.ParseFile(filepath.Join("../../fixtures/signs", name+".txtar"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range cases.Files {
+			what, want, _ := strings.Cut(f.Name, ": ")
+			file := filepath.Join(t.TempDir(), "file")
+			follow := Follower{Client: name, ID: "s1", File: file}
+			if c.status == nil {
+				put(t, file, "")
+			}
+			if err := os.WriteFile(file, f.Data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if is := cmp.Or(follow.Next(), "none"); string(is) != want {
+				t.Errorf("%s, %s: %s, want %s", name, what, is, want)
+			}
+			if is := follow.Next(); is != "" {
+				t.Errorf("%s, %s: %s is reported again", name, what, is)
+			}
+		}
+	}
+}
+
+func put(t *testing.T, file, text string) {
+	t.Helper()
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString(text); err != nil || f.Close() != nil {
+		t.Fatal(err)
+	}
+}
+
+const aborted = `{"type":"event_msg","payload":{"type":"turn_aborted"}}` + "\n"
+
+// TestFollow: only what is written after Follow counts, a line counts once it is whole, and a file that has
+// become shorter or is written again is read on from its end.
+func TestFollow(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "rollout.jsonl")
+	put(t, file, aborted)
+	f, ok := Follow(Session{Client: "codex", ID: "s1", Transcript: file})
+	if !ok {
+		t.Fatal("a session with a transcript cannot be followed")
+	}
+	next := func(what string, want seat.State) {
+		t.Helper()
+		saved, err := json.Marshal(f) // another process continues
+		if err != nil {
+			t.Fatal(err)
+		}
+		f = Follower{}
+		if err := json.Unmarshal(saved, &f); err != nil {
+			t.Fatal(err)
+		}
+		if is := f.Next(); is != want {
+			t.Errorf("%s: %q, want %q", what, is, want)
+		}
+	}
+	next("what was there before", "")
+	put(t, file, aborted[:20])
+	next("half a line", "")
+	put(t, file, aborted[20:])
+	next("the rest of it", seat.Idles)
+	put(t, file, strings.Repeat("x", maxLine+10))
+	next("a line without an end", "")
+	put(t, file, aborted)
+	next("a sign at the end of a line that is too long", "")
+	put(t, file, aborted)
+	next("a line after it", seat.Idles)
+	put(t, file, strings.Repeat(strings.Repeat("y", 999)+"\n", maxLook/1000+1)+aborted)
+	next("more lines than a look reads", seat.Idles)
+	if err := os.Truncate(file, 0); err != nil {
+		t.Fatal(err)
+	}
+	next("an empty file", "")
+	put(t, file, aborted)
+	next("a file that has begun again", seat.Idles)
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	next("no file", "")
+}
+
+// TestHostileFiles: what is no regular file of this user says nothing, and does not block.
+func TestHostileFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	own, link, pipe, folder, others := dir+"/own", dir+"/link", dir+"/pipe", dir+"/folder", dir+"/others"
+	put(t, own, aborted)
+	put(t, others, aborted)
+	if err := cmp.Or(os.Symlink(own, link), syscall.Mkfifo(pipe, 0o600), os.Mkdir(folder, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if os.Geteuid() != 0 {
+		others = "/etc/passwd"
+	} else if err := os.Chown(others, 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{link, pipe, folder, others, "/dev/zero", dir + "/none", dir + "/a\x00b"} {
+		f := Follower{Client: "codex", ID: "s1", File: file}
+		if is := f.Next(); is != "" {
+			t.Errorf("%s: %q", file, is)
+		}
+		if got, err := open(file); err == nil {
+			got.Close()
+			t.Errorf("%s was opened", file)
+		}
+	}
+	f := Follower{Client: "codex", ID: "s1", File: own}
+	if is := f.Next(); is != seat.Idles {
+		t.Errorf("the same text in a file of this user: %q", is)
+	}
+}
+
+// TestStatus: the status of a session is reported each time that it changes, and a file that is too long
+// says nothing.
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	file := home + "/.claude/sessions/42.json"
+	f, ok := Follow(Session{Client: "claude", ID: "s1", PID: 42, Home: home, Env: func(string) string { return "" }})
+	if !ok || f.File != file {
+		t.Fatalf("%+v, %v", f, ok)
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for i, step := range []struct {
+		status string
+		since  int
+		pad    int
+		want   seat.State
+	}{
+		{"idle", 1, 0, seat.Idles}, {"idle", 1, 0, ""}, {"idle", 2, 0, seat.Idles}, // a turn that ended between two looks
+		{"busy", 3, 0, seat.Works}, {"waiting", 4, 0, seat.Asks}, {"idle", 5, maxStatus, ""}, {"idle", 5, 0, seat.Idles},
+	} {
+		data := fmt.Appendf(nil, `{"sessionId":"s1","status":%q,"statusUpdatedAt":%d,"pad":"%s"}`, step.status, step.since, bytes.Repeat([]byte("x"), step.pad))
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if is := f.Next(); is != step.want {
+			t.Errorf("%d: %q, want %q", i, is, step.want)
+		}
+	}
+}
+
+// TestPlaces: a session has a file only where its client says so, never at a path made of its id.
+func TestPlaces(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{}
+	for _, c := range []struct {
+		s    Session
+		want string
+	}{
+		{Session{Client: "claude", ID: "s1", Home: "/h"}, ""},
+		{Session{Client: "codex", ID: "s1", Transcript: "/h/r.jsonl"}, "/h/r.jsonl"},
+		{Session{Client: "codex", ID: "s1", Transcript: "r.jsonl"}, ""},
+		{Session{Client: "gemini", ID: "s1"}, ""},
+		{Session{Client: "copilot", ID: "s1", Home: "/h"}, "/h/.copilot/session-state/s1/events.jsonl"},
+		{Session{Client: "copilot", ID: "../s1", Home: "/h"}, ""},
+		{Session{Client: "copilot", ID: "..", Home: "/h"}, ""},
+		{Session{Client: "copilot", ID: "s1"}, ""},
+		{Session{Client: "cursor", ID: "s1", Transcript: "/h/r.jsonl"}, ""},
+	} {
+		c.s.Env = func(name string) string { return env[name] }
+		if f, ok := Follow(c.s); f.File != c.want || ok != (c.want != "") {
+			t.Errorf("%+v: %q, %v", c.s, f.File, ok)
+		}
+	}
+}

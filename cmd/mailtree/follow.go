@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"mailtree/clients/event"
+	"mailtree/clients/sign"
+	"mailtree/maildir/seat"
+	"mailtree/maildir/storedir"
+	mcpserver "mailtree/mcp"
+)
+
+const (
+	nextSign = 500 * time.Millisecond // between looks at a client's file
+	nextSeat = 5 * time.Second        // between looks at the session's file
+)
+
+// signs returns a follower of the files of the session that the event belongs to. ok is false if its client
+// has no such files.
+func (p *program) signs(e event.Event) (f sign.Follower, ok bool) {
+	pid, known := seat.ClientProcess().PID()
+	if !known {
+		pid = os.Getppid()
+	}
+	return sign.Follow(sign.Session{
+		Client:     e.Client,
+		ID:         e.Session,
+		PID:        pid,
+		Transcript: e.Transcript,
+		Home:       p.variable("HOME"),
+		Env:        p.variable,
+	})
+}
+
+// followSession reports to the server each state that a client's files show, until ctx ends. While no server
+// runs it keeps the last state for the next server. It calls ended after it has reported the end of a turn.
+func (p *program) followSession(ctx context.Context, f *sign.Follower, dir string, ended func()) {
+	look := time.NewTicker(nextSign)
+	defer look.Stop()
+	report := mcpserver.TurnReport{SessionKey: seat.Key{Client: f.Client, ID: f.ID}, Dir: dir}
+	for ctx.Err() == nil {
+		if is := f.Next(); is != "" {
+			report.Is = is
+		}
+		if report.Is != "" {
+			var a struct{}
+			if err := askServer(ctx, p.cfg, "turn", report, &a); !errors.Is(err, errNoServer) {
+				if report.Is == seat.Idles {
+					ended()
+				}
+				report.Is = ""
+			}
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// followed is what `mailtree hook CLIENT --follow` reads from its standard input.
+type followed struct {
+	sign.Follower
+	Dir     string       `json:"dir"`
+	Process seat.Process `json:"process"`
+}
+
+// followTurn starts a process that follows the turn that begins with the event, for a client that reports
+// some ends of a turn only to its files and runs no hook that could wait for them.
+func (p *program) followTurn(e event.Event) error {
+	f, ok := p.signs(e)
+	if !ok {
+		return nil
+	}
+	about, err := json.Marshal(followed{f, e.Root, seat.ClientProcess()})
+	if err != nil {
+		return err
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cmd := &exec.Cmd{
+		Path:        exe,
+		Args:        []string{"mailtree", "hook", e.Client, "--follow"},
+		Dir:         "/",
+		Env:         p.environment(),
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // a client may end the group of a hook's processes
+	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("the turn is not followed: %w", err)
+	}
+	_, err = in.Write(about) // less than a pipe holds
+	return errors.Join(err, in.Close())
+}
+
+// hookFollow follows a turn until the turn or the client ends, or the session counts as idle.
+func (p *program) hookFollow(ctx context.Context) error {
+	var of followed
+	if err := json.NewDecoder(io.LimitReader(p.std.in, maxEvent)).Decode(&of); err != nil {
+		return fmt.Errorf("hook --follow: %w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		defer cancel()
+		look := time.NewTicker(nextSeat)
+		defer look.Stop()
+		for {
+			select {
+			case <-look.C:
+			case <-ctx.Done():
+				return
+			}
+			if of.Process.Gone() || !p.turnGoesOn(of) {
+				return
+			}
+		}
+	}()
+	p.followSession(ctx, &of.Follower, of.Dir, cancel)
+	return nil
+}
+
+// turnGoesOn reports whether a turn of the session is under way, as the server last wrote down.
+func (p *program) turnGoesOn(of followed) bool {
+	t, _, err := storedir.OpenProject(p.cfg.Store, of.Dir, p.cfg.Scope)
+	if err != nil {
+		return false
+	}
+	defer t.Close()
+	s, ok := seat.Read(t, seat.Key{Client: of.Client, ID: of.ID})
+	return ok && s.Ended.IsZero() && !s.Idle(time.Now())
+}

@@ -1,0 +1,28 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+
+	"mailtree/maildir"
+	"mailtree/maildir/seat"
+)
+
+// TurnReport is the body of POST /mailtree/turn: what the files of a client say of its session.
+type TurnReport struct {
+	maildir.SessionKey
+	Dir string     `json:"dir"` // that the client was started in
+	Is  seat.State `json:"is"`
+}
+
+// turn records what a session does. A folder without a project has no sessions.
+func (s *Server) turn(ctx context.Context, _ *maildir.Project, r *TurnReport) (struct{}, error) {
+	p, err := s.cfg.Store.Project(ctx, r.Dir)
+	switch {
+	case errors.Is(err, maildir.ErrNotFound):
+		return struct{}{}, nil
+	case err == nil:
+		p.SessionIs(r.SessionKey, r.Is)
+	}
+	return struct{}{}, err
+}
