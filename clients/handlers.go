@@ -33,11 +33,12 @@ func claudeHooks() hooks {
 			{name: "SessionStart", seconds: 10},
 			{name: "SessionStart", seconds: claudeWait, wait: true}, // also wakes a session that has not ended a turn
 			{name: "UserPromptSubmit", seconds: 5},
+			{name: "UserPromptSubmit", seconds: claudeWait, wait: true}, // the one before may have woken this turn
 			{name: "PreToolUse", matcher: "Edit|MultiEdit|Write|NotebookEdit", seconds: 5},
 			{name: "PostToolBatch", seconds: 5},
 			{name: "PermissionRequest", seconds: 5},
 			{name: "Stop", seconds: 10},
-			{name: "Stop", seconds: claudeWait, wait: true},
+			{name: "StopFailure", seconds: 5},
 			{name: "SessionEnd", seconds: 5},
 		},
 	}
@@ -57,6 +58,8 @@ func codexHooks() hooks {
 			{name: "PostToolUse", seconds: 5},
 			{name: "Stop", seconds: 10},
 			{name: "SessionEnd", seconds: 3}, // the longest that Codex allows
+			{name: "Interrupt", seconds: 3},  // also
+			{name: "PermissionRequest", seconds: 5},
 		},
 		trust: "Codex runs a hook once you trust it: start codex, type /hooks, and trust those of mailtree",
 	}
@@ -83,6 +86,7 @@ func geminiHooks() hooks {
 			{name: "BeforeTool", matcher: "write_file|replace", seconds: 5},
 			{name: "AfterTool", seconds: 5},
 			{name: "AfterAgent", seconds: 10},
+			{name: "Notification", seconds: 5},
 			{name: "SessionEnd", seconds: 5},
 		},
 	}
@@ -144,7 +148,9 @@ func copilotHooks() hooks {
 			{name: "PreToolUse", seconds: 5},
 			{name: "PostToolUse", seconds: 5},
 			{name: "PreCompact", seconds: 5},
+			{name: "Notification", seconds: 5},
 			{name: "Stop", seconds: 10},
+			{name: "ErrorOccurred", seconds: 5},
 			{name: "SessionEnd", seconds: 5},
 		},
 	}

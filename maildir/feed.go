@@ -15,10 +15,11 @@ type feed struct {
 	mu     sync.Mutex
 	all    chan struct{}
 	agents map[string]chan struct{} // by slug + "/" + agent
+	idle   chan struct{}
 }
 
 func newFeed() *feed {
-	return &feed{all: make(chan struct{}), agents: map[string]chan struct{}{}}
+	return &feed{all: make(chan struct{}), agents: map[string]chan struct{}{}, idle: make(chan struct{})}
 }
 
 func (f *feed) ring(changes []index.Change) {
@@ -44,6 +45,21 @@ func (f *feed) ringAgent(slug, name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.wake(slug, name)
+}
+
+// ringIdle wakes callers that wait for the end of a turn.
+func (f *feed) ringIdle() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	close(f.idle)
+	f.idle = make(chan struct{})
+}
+
+// TurnEnded returns a channel that is closed when a turn ends next in a session of any project.
+func (s *Store) TurnEnded() <-chan struct{} {
+	s.feed.mu.Lock()
+	defer s.feed.mu.Unlock()
+	return s.feed.idle
 }
 
 func (f *feed) wake(slug, name string) {

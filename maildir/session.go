@@ -138,8 +138,22 @@ func (p *Project) SessionCut(k SessionKey) {
 // SessionWorks notes whether a turn is under way in a session, or it waits for a prompt.
 func (p *Project) SessionWorks(k SessionKey, working bool) {
 	if s, ok := p.seats.Change(k, func(s *seat.Seat) { s.Working = working }); ok && !working {
-		p.store.feed.ringAgent(p.Slug, s.Agent)
+		p.turnEnded(s.Agent)
 	}
+}
+
+// SessionIs records what a session does, as the client's own files say. It changes nothing if the session is
+// unknown or has ended.
+func (p *Project) SessionIs(k SessionKey, is seat.State) {
+	if s, ok := p.seats.Change(k, func(s *seat.Seat) { s.Be(is) }); ok && !s.Working {
+		p.turnEnded(s.Agent)
+	}
+}
+
+// turnEnded wakes callers that wait until an agent's session is idle.
+func (p *Project) turnEnded(agent string) {
+	p.store.feed.ringAgent(p.Slug, agent)
+	p.store.feed.ringIdle()
 }
 
 // SessionAsks notes whether a session stands at a question: its client asks a person whether a tool may

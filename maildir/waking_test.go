@@ -241,3 +241,38 @@ func TestSleepers(t *testing.T) {
 		t.Errorf("after it was read: %d reported, %v", unwoken(), err)
 	}
 }
+
+// TestSessionIs: whoever waits for a session is woken when its client's files say that it is idle, and "No" at
+// a question clears the question. What is said of a session that has ended, or is not known, changes nothing.
+func TestSessionIs(t *testing.T) {
+	t.Parallel()
+	p, k := sleeping(t, storetest.Config{})
+	p.SessionWorks(k, true)
+	p.SessionIs(k, seat.Asks)
+	if s, _ := p.Session(k); !s.Working || !s.Asks || !p.Asks("Bob") {
+		t.Errorf("at a question: %+v", s)
+	}
+	p.SessionIs(k, seat.Works)
+	if s, _ := p.Session(k); !s.Working || s.Asks {
+		t.Errorf("after an answer: %+v", s)
+	}
+	p.SessionIs(k, seat.Asks)
+	came := awaitNews(t.Context(), p, k)
+	toBob(t, p)
+	p.SessionIs(k, seat.Idles)
+	if got := <-came; got.err != nil || got.over || got.n.New != 1 {
+		t.Errorf("%+v", got)
+	}
+	if s, _ := p.Session(k); s.Working || s.Asks {
+		t.Errorf("after No: %+v", s)
+	}
+	p.EndSession(t.Context(), k)
+	p.SessionIs(k, seat.Asks)
+	if s, _ := p.Session(k); s.Working || s.Asks {
+		t.Errorf("after its end: %+v", s)
+	}
+	p.SessionIs(maildir.SessionKey{Client: "claude", ID: "unknown"}, seat.Works)
+	if s, ok := p.Session(maildir.SessionKey{Client: "claude", ID: "unknown"}); ok {
+		t.Errorf("unknown: %+v", s)
+	}
+}

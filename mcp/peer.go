@@ -98,6 +98,7 @@ func (s *Server) verbs() map[string]http.Handler {
 		"check-address":  verb(s, s.checkAddress),
 		"sync":           s.inProject(verb(s, s.sync)),
 		"today":          s.inProject(verb(s, s.today)),
+		"turn":           verb(s, s.turn),
 		"undo":           s.inProject(verb(s, s.undo)),
 		"undoable":       s.inProject(verb(s, s.undoable)),
 		"wait":           streamVerb(s, s.wait),

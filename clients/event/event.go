@@ -43,6 +43,8 @@ type Event struct {
 	Root    string // the folder that the client was started in; Dir if the client does not say
 	Model   string // "" if the client does not say
 
+	Transcript string // the file that the client writes the session to; "" if the client does not say
+
 	Deaf     bool // the client does not show the answer to the model
 	Subagent bool // it happened in an agent that the session's agent started
 
@@ -69,15 +71,16 @@ func Parse(client string, stdin []byte, env func(name string) string) (Event, er
 		return Event{Client: client}, nil // Copilot CLI also runs a code base's hooks for Claude Code
 	}
 	e := Event{
-		Client:   client,
-		Name:     cmp.Or(p.Event, p.unnamed()),
-		Source:   cmp.Or(p.Source, p.Status),
-		Session:  cmp.Or(p.Session, p.Conversation, p.ConversationID, p.SessionID),
-		Dir:      cmp.Or(p.Dir, first(p.Roots), first(p.WorkspacePaths)),
-		Model:    p.Model,
-		Subagent: p.AgentID != "",
+		Client:     client,
+		Name:       cmp.Or(p.Event, p.unnamed()),
+		Source:     cmp.Or(p.Source, p.Status),
+		Session:    cmp.Or(p.Session, p.Conversation, p.ConversationID, p.SessionID),
+		Dir:        cmp.Or(p.Dir, first(p.Roots), first(p.WorkspacePaths)),
+		Model:      p.Model,
+		Transcript: p.Transcript,
+		Subagent:   p.AgentID != "",
 	}
-	e.Kind = c.kinds[e.Name]
+	e.Kind = cmp.Or(c.kinds[e.Name], c.kinds[e.Name+" "+p.Notification])
 	e.Root = cmp.Or(env(c.rootVar), first(p.Roots), e.Dir)
 	e.Deaf = slices.Contains(c.deaf, e.Name) || slices.Contains(c.deaf, e.Name+" "+e.Source)
 	for _, t := range append(p.Calls, p.call, call{p.ToolName, p.ToolArgs}) {
@@ -104,6 +107,8 @@ type payload struct {
 	AgentID        string   `json:"agent_id"`
 	Calls          []call   `json:"tool_calls"`
 	Invocation     *int     `json:"invocationNum"` // Antigravity's
+	Notification   string   `json:"notification_type"`
+	Transcript     string   `json:"transcript_path"`
 	call
 
 	Timestamp json.RawMessage `json:"timestamp"` // Claude Code sends none

@@ -2,10 +2,10 @@ package event
 
 // client describes how a client names its events and how it is answered.
 type client struct {
-	kinds   map[string]Kind
-	editors []string // tools that change files
-	rootVar string   // the variable that holds Event.Root; "": none
-	deaf    []string // events, by name or by name and source, whose answers the client does not show to the model
+	kinds   map[string]Kind // by name, or by name and type of notification
+	editors []string        // tools that change files
+	rootVar string          // the variable that holds Event.Root; "": none
+	deaf    []string        // events, by name or by name and source, whose answers the client does not show to the model
 	answer  func(a Answer, e Event) any
 }
 
@@ -19,32 +19,38 @@ var clients = map[string]client{
 			"PostToolBatch":     Tool,
 			"PermissionRequest": Ask,
 			"Stop":              Stop,
+			"StopFailure":       Stop,
 			"SessionEnd":        End,
 		},
 		editors: []string{"Edit", "MultiEdit", "Write", "NotebookEdit"},
+		deaf:    []string{"StopFailure"},
 		rootVar: "CLAUDE_PROJECT_DIR",
 		answer:  answerClaude,
 	},
 	"codex": {
 		kinds: map[string]Kind{
-			"SessionStart":     Start, // with the first prompt, not when the client opens
-			"UserPromptSubmit": Prompt,
-			"PreToolUse":       Edit,
-			"PostToolUse":      Tool,
-			"Stop":             Stop,
-			"SessionEnd":       End,
+			"SessionStart":      Start, // with the first prompt, not when the client opens
+			"UserPromptSubmit":  Prompt,
+			"PreToolUse":        Edit,
+			"PostToolUse":       Tool,
+			"PermissionRequest": Ask,
+			"Stop":              Stop,
+			"Interrupt":         Stop,
+			"SessionEnd":        End,
 		},
 		editors: []string{"apply_patch"},
+		deaf:    []string{"Interrupt"},
 		answer:  answerCodex,
 	},
 	"gemini": {
 		kinds: map[string]Kind{
-			"SessionStart": Start,
-			"BeforeAgent":  Prompt,
-			"BeforeTool":   Edit,
-			"AfterTool":    Tool,
-			"AfterAgent":   Stop,
-			"SessionEnd":   End,
+			"SessionStart":                Start,
+			"BeforeAgent":                 Prompt,
+			"BeforeTool":                  Edit,
+			"AfterTool":                   Tool,
+			"Notification ToolPermission": Ask,
+			"AfterAgent":                  Stop,
+			"SessionEnd":                  End,
 		},
 		editors: []string{"write_file", "replace"},
 		rootVar: "GEMINI_PROJECT_DIR",
@@ -80,17 +86,19 @@ var clients = map[string]client{
 	},
 	"copilot": {
 		kinds: map[string]Kind{
-			"SessionStart":     Start,
-			"UserPromptSubmit": Prompt,
-			"PreToolUse":       Edit,
-			"PostToolUse":      Tool,
-			"PreCompact":       Compact,
-			"Stop":             Stop,
-			"SessionEnd":       End,
+			"SessionStart":                   Start,
+			"UserPromptSubmit":               Prompt,
+			"PreToolUse":                     Edit,
+			"PostToolUse":                    Tool,
+			"PreCompact":                     Compact,
+			"Notification permission_prompt": Ask, // PermissionRequest also comes if nobody is asked
+			"Stop":                           Stop,
+			"ErrorOccurred":                  Stop,
+			"SessionEnd":                     End,
 		},
 		// Claude Code's names at events with PascalCase names, Copilot's own at those with camelCase names.
 		editors: []string{"Edit", "Write", "edit", "create", "str_replace", "str_replace_editor", "apply_patch"},
-		deaf:    []string{"UserPromptSubmit"},
+		deaf:    []string{"UserPromptSubmit", "ErrorOccurred"},
 		answer:  answerCopilot,
 	},
 	"antigravity": { // not seen running; before each request to the model

@@ -2,6 +2,9 @@ package event
 
 import "encoding/json"
 
+// Waits reports whether the client has hooks that run on after their event and can wake it when they end.
+func Waits(client string) bool { return client == "claude" || client == "opencode" }
+
 // CanWait reports whether a waiting hook can wake the client. An unattended Claude Code does not end before
 // its hooks end, so its hooks must not wait.
 func CanWait(client string, env func(name string) string) bool {

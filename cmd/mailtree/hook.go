@@ -23,7 +23,7 @@ import (
 )
 
 func hookCommand(p *program) *cobra.Command {
-	var wait bool
+	var wait, follow bool
 	c := &cobra.Command{
 		Use:   "hook CLIENT",
 		Short: "Tell the agent in a client of its mail: what the client runs at its events",
@@ -40,6 +40,9 @@ func hookCommand(p *program) *cobra.Command {
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
+			if follow {
+				return harmless(p.hookFollow(c.Context()))
+			}
 			if wait {
 				return harmless(p.hookWait(c.Context(), args[0]))
 			}
@@ -47,6 +50,8 @@ func hookCommand(p *program) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&wait, "wait", false, "wait for mail, and wake the session")
+	c.Flags().BoolVar(&follow, "follow", false, "follow a turn in the client's files (the hook runs this itself)")
+	_ = c.Flags().MarkHidden("follow") // it cannot fail: the flag exists
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return harmless(err) })
 	return c
 }
@@ -130,8 +135,12 @@ func (p *program) onEvent(ctx context.Context, client string) (e event.Event, a 
 	}
 	told, err := p.tellServer(ctx, e)
 	a.Tell, a.Agent = told.Tell, told.Agent
-	if e.Kind == event.Start && err == nil {
+	switch {
+	case err != nil || a.Agent == "":
+	case e.Kind == event.Start:
 		err = p.exportAgent(a.Agent)
+	case e.Kind == event.Prompt && !event.Waits(client):
+		err = p.followTurn(e)
 	}
 	return e, a, err
 }

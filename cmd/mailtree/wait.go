@@ -37,6 +37,11 @@ func (p *program) hookWait(ctx context.Context, client string) error {
 	watched := make(chan struct{})
 	defer func() { cancel(); <-watched }()
 	go func() { defer close(watched); above.endWith(ctx, cancel) }()
+	if f, ok := p.signs(e); ok {
+		followed := make(chan struct{})
+		defer func() { cancel(); <-followed }()
+		go func() { defer close(followed); p.followSession(ctx, &f, e.Root, func() {}) }()
+	}
 	text := p.awaitWake(ctx, maildir.Visit{SessionKey: seat.Key{Client: client, ID: e.Session}, Dir: e.Root})
 	if text == "" || ctx.Err() != nil {
 		return nil

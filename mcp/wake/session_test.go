@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -187,4 +188,33 @@ sys.stdin.read()`
 	if got := d.passAs(wake.By{}); !strings.Contains(got, `exit status 3 ("no thread`) || d.outcome(k) != seat.Nobody {
 		t.Errorf("%q", got)
 	}
+}
+
+// TestTurnEnds: an agent that worked when its mail came is woken when its turn ends, not at the next retry.
+func TestTurnEnds(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	w := d.tmux.Window("work", "gemini", d.repo)
+	k := d.sit("gemini", maildir.Visit{Pane: maildir.Pane{Tmux: w.Tmux, Pane: w.Pane}})
+	n := wake.New(wake.Config{Store: d.store.Store, Settle: time.Millisecond, Pause: time.Millisecond, Retry: time.Hour})
+	ctx, stop := context.WithCancel(t.Context())
+	seen := make(chan string, 10)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		if err := n.Watch(ctx, wake.By{Types: true}, func(o wake.Outcome) { seen <- o.How + o.Why }); err != nil {
+			t.Error(err)
+		}
+	})
+	d.p.SessionWorks(k, true)
+	d.send("b")
+	if got := <-seen; got != "it works" {
+		t.Errorf("during the turn: %q", got)
+	}
+	d.p.SessionIs(k, seat.Idles)
+	if got := <-seen; got != seat.Typed {
+		t.Errorf("after the turn: %q", got)
+	}
+	w.Await(1)
+	stop()
+	watching.Wait()
 }

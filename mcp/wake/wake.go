@@ -123,7 +123,7 @@ func (n *Waker) Nudge(ctx context.Context, by By, project, agent string, told fu
 	return err
 }
 
-// Watch runs a pass whenever mail arrives or a status changes, until ctx ends; then it returns nil. It
+// Watch runs a pass whenever mail arrives, a status changes or a turn ends, until ctx ends; then it returns nil. It
 // retries an agent that it could not wake, and calls told for the first failure only.
 func (n *Waker) Watch(ctx context.Context, by By, told func(Outcome)) error {
 	mark, err := n.cfg.Store.LastChange(ctx)
@@ -132,8 +132,9 @@ func (n *Waker) Watch(ctx context.Context, by By, told func(Outcome)) error {
 		look, err = n.everybody(ctx)
 	}
 	for err == nil {
+		turn := n.cfg.Store.TurnEnded() // before the pass, or the end of a turn would be missed
 		if err = n.pass(ctx, by, look, told); err == nil {
-			mark, err = n.wait(ctx, mark, look)
+			mark, err = n.wait(ctx, mark, look, turn)
 		}
 	}
 	if ctx.Err() != nil {
@@ -171,18 +172,20 @@ func (n *Waker) everybody(ctx context.Context) (map[whom]attempt, error) {
 }
 
 // wait waits until an agent in look is due: until changes after mark concern an agent, which wait then adds
-// to look after the time Settle, or until a retry is due. It returns the number of the last change that it
-// has seen.
-func (n *Waker) wait(ctx context.Context, mark int64, look map[whom]attempt) (int64, error) {
-	waiting := ctx
-	if first := firstOf(look); !first.IsZero() {
-		var cancel context.CancelFunc
-		waiting, cancel = context.WithDeadline(ctx, first)
-		defer cancel()
-	}
+// to look after the time Settle, until turn is closed, which makes every agent in look due, or until a retry
+// is due. It returns the number of the last change that it has seen.
+func (n *Waker) wait(ctx context.Context, mark int64, look map[whom]attempt, turn <-chan struct{}) (int64, error) {
+	waiting, cancel := waitingUntil(ctx, firstOf(look), turn)
+	defer cancel()
 	for due := false; !due; {
 		changes, err := n.cfg.Store.WaitChanges(waiting, mark, 1000)
-		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		switch {
+		case errors.Is(err, errTurnEnded):
+			for w, a := range look {
+				look[w] = attempt{tries: a.tries}
+			}
+			return mark, nil
+		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
 			return mark, nil
 		}
 		if err != nil {
@@ -200,6 +203,28 @@ func (n *Waker) wait(ctx context.Context, mark int64, look map[whom]attempt) (in
 	case <-ctx.Done():
 	}
 	return mark, ctx.Err()
+}
+
+var errTurnEnded = errors.New("a turn has ended")
+
+// waitingUntil returns a context that ends with ctx, at the time until unless that is zero, and with
+// errTurnEnded when turn is closed.
+func waitingUntil(ctx context.Context, until time.Time, turn <-chan struct{}) (context.Context, context.CancelFunc) {
+	ctx, end := context.WithCancelCause(ctx)
+	waiting, cancel := ctx, func() { end(nil) }
+	if !until.IsZero() {
+		var stop context.CancelFunc
+		waiting, stop = context.WithDeadline(ctx, until)
+		cancel = func() { stop(); end(nil) }
+	}
+	go func() {
+		select {
+		case <-turn:
+			end(errTurnEnded)
+		case <-waiting.Done():
+		}
+	}()
+	return waiting, cancel
 }
 
 func firstOf(look map[whom]attempt) (first time.Time) {
