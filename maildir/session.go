@@ -17,6 +17,9 @@ import (
 // SessionKey names a session of a client.
 type SessionKey = seat.Key
 
+// SessionState is what a session does.
+type SessionState = seat.State
+
 // Visit is what a client says of its session at each event.
 type Visit struct {
 	SessionKey
@@ -144,7 +147,7 @@ func (p *Project) SessionWorks(k SessionKey, working bool) {
 
 // SessionIs records what a session does, as the client's own files say. It changes nothing if the session is
 // unknown or has ended.
-func (p *Project) SessionIs(k SessionKey, is seat.State) {
+func (p *Project) SessionIs(k SessionKey, is SessionState) {
 	if s, ok := p.seats.Change(k, func(s *seat.Seat) { s.Be(is) }); ok && !s.Working {
 		p.turnEnded(s.Agent)
 	}

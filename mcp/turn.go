@@ -5,14 +5,13 @@ import (
 	"errors"
 
 	"mailtree/maildir"
-	"mailtree/maildir/seat"
 )
 
 // TurnReport is the body of POST /mailtree/turn: what the files of a client say of its session.
 type TurnReport struct {
 	maildir.SessionKey
-	Dir string     `json:"dir"` // that the client was started in
-	Is  seat.State `json:"is"`
+	Dir string               `json:"dir"` // that the client was started in
+	Is  maildir.SessionState `json:"is"`
 }
 
 // turn records what a session does. A folder without a project has no sessions.
