@@ -283,6 +283,16 @@ func (d *desk) write(path, content string) {
 	}
 }
 
+// replace replaces a text in a file below the home.
+func (d *desk) replace(path, old, text string) {
+	d.t.Helper()
+	data, err := os.ReadFile(filepath.Join(d.home, path))
+	if err != nil || !strings.Contains(string(data), old) {
+		d.t.Fatalf("%s: no %q in it, %v", path, old, err)
+	}
+	d.write(path, strings.ReplaceAll(string(data), old, text))
+}
+
 // turnsWith returns the turns with that text among what is new in them.
 func (d *desk) turnsWith(text string) []model.Request {
 	return d.model.Requests(func(t *model.Turn) bool { return len(t.Tools) > 0 && strings.Contains(t.Last(), text) })

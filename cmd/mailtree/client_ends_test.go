@@ -1,0 +1,158 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/model"
+	"mailtree/fixtures/tmuxtest"
+	"mailtree/fixtures/waits"
+)
+
+// ending is how a user ends turns of a client, and how the client asks for a permission.
+type ending struct {
+	kit
+	interrupt []string                 // the keys that interrupt a turn
+	asking    string                   // the command line of a session that asks before it runs a command; "": terminal
+	prepare   func(d *desk)            // what else such a session needs; may be nil
+	question  string                   // what the screen shows with the question
+	refuse    func(s *tmuxtest.Screen) // answers "No"
+	unshown   bool                     // the client does not report a question
+}
+
+func press(keys ...string) func(s *tmuxtest.Screen) {
+	return func(s *tmuxtest.Screen) {
+		for _, key := range keys {
+			s.Press(key)
+		}
+	}
+}
+
+var endings = []ending{
+	{
+		kit:       claudeKit,
+		interrupt: []string{"Escape"},
+		asking:    "claude --permission-mode default --allowedTools mcp__mail",
+		question:  "Do you want to proceed?",
+		refuse:    press("Escape"),
+	},
+	{
+		kit:       codexKit,
+		interrupt: []string{"Escape"},
+		asking:    "codex -s danger-full-access -a untrusted",
+		question:  "Would you like to run the following command?",
+		refuse:    press("Escape"),
+	},
+	{
+		kit:       geminiKit,
+		interrupt: []string{"Escape"},
+		asking:    "gemini --approval-mode default",
+		question:  "Allow execution",
+		refuse:    press("3"),
+	},
+	{
+		kit:       opencodeKit,
+		interrupt: []string{"Escape", "Escape"},
+		prepare: func(d *desk) {
+			d.replace(".config/opencode/opencode.json", `"bash": "allow"`, `"bash": "ask"`)
+		},
+		question: "Permission required",
+		refuse:   press("Escape", "Enter"),
+		unshown:  true,
+	},
+	{
+		kit:       copilotKit,
+		interrupt: []string{"Escape", "Escape"},
+		asking:    "copilot",
+		question:  "Do you want to run this command?",
+		refuse:    press("3", "Enter"),
+	},
+}
+
+// TestClientEnds: mail wakes a session, once, whose turn has ended by Esc, by an error of the model's server or
+// by "No" at a permission question. The delay from that end to the woken turn is logged.
+func TestClientEnds(t *testing.T) {
+	for _, e := range endings {
+		t.Run(e.name, func(t *testing.T) {
+			t.Run("esc", func(t *testing.T) { e.esc(t) })
+			t.Run("error", func(t *testing.T) { e.error(t) })
+			t.Run("no", func(t *testing.T) { e.no(t) })
+		})
+	}
+}
+
+const endThis = "End this turn."
+
+func (e *ending) esc(t *testing.T) {
+	d, screen, agent := e.open(t, e.terminal, model.Rule{When: endThis, Times: 1, Calls: say(e.shell, e.shellInput(waitInTurn))})
+	d.awaitFile("started")
+	for _, key := range e.interrupt {
+		screen.Press(key)
+	}
+	e.wakes(d, agent)
+}
+
+func (e *ending) error(t *testing.T) {
+	d, _, agent := e.open(t, e.terminal, model.Rule{When: endThis, Times: 1, Fail: 400})
+	e.wakes(d, agent)
+}
+
+func (e *ending) no(t *testing.T) {
+	terminal := e.asking
+	if terminal == "" {
+		terminal = e.terminal
+	}
+	d, screen, agent := e.open(t, terminal, model.Rule{When: endThis, Times: 1, Calls: say(e.shell, e.shellInput("touch asked"))})
+	screen.Await(e.question)
+	if !e.unshown {
+		d.awaitAsks(agent, true)
+	}
+	e.refuse(screen)
+	e.wakes(d, agent)
+	d.awaitAsks(agent, false)
+}
+
+// open starts a session in a terminal whose second turn the rule decides, and returns when the model has got
+// that turn.
+func (e *ending) open(t *testing.T, terminal string, rule model.Rule) (d *desk, screen *tmuxtest.Screen, agent string) {
+	if terminal == "" {
+		t.Skip("this client has no session in a terminal here")
+	}
+	d = newDesk(t, e.name)
+	d.model.Script(t, rule)
+	e.kit.prepare(d)
+	if e.prepare != nil {
+		e.prepare(d)
+	}
+	d.setUp("stdio")
+	screen = d.open(terminal)
+	if e.greet != nil {
+		e.greet(screen)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the screen showed:\n%s", screen.Text())
+			d.model.Dump(t)
+		}
+	})
+	screen.Submit("Begin the work.", func() bool { return len(d.turnsWith("Begin the work.")) > 0 })
+	d.awaitIdle()
+	screen.Submit(endThis, func() bool { return len(d.turnsWith(endThis)) > 0 })
+	return d, screen, d.agent()
+}
+
+// wakes sends a message to a session whose turn has just ended, and waits for the one turn that it causes.
+func (e *ending) wakes(d *desk, agent string) {
+	d.t.Helper()
+	ended := time.Now()
+	subject := fmt.Sprintf("The plan after %s", strings.ReplaceAll(d.t.Name(), "/", " "))
+	d.send(agent, subject)
+	woken := d.awaitTurn(subject)
+	waits.Limit(d.t, "a wake after the end of a turn", woken.At.Sub(ended), 5*time.Second)
+	d.awaitIdle()
+	if n := len(d.turnsWith(subject)); n != 1 {
+		d.t.Errorf("the message was announced in %d turns, want one", n)
+	}
+}
