@@ -91,6 +91,7 @@ type Store struct {
 	feed    *feed
 	owners  owners
 	trusted trustedSenders
+	typing  typing // notices into tmux windows
 	hooks   *hook.List
 	tracked repo.Tracked
 	intake  *attachment.Intake

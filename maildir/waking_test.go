@@ -276,3 +276,54 @@ func TestSessionIs(t *testing.T) {
 		t.Errorf("unknown: %+v", s)
 	}
 }
+
+// TestUnwakeable: the reason why mail cannot wake an agent; none for an agent that mail wakes or reaches.
+func TestUnwakeable(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.Config{NoWatcher: true}).Store
+	p := projectIn(t, s, "Ann", "Bob")
+	k := maildir.SessionKey{Client: "claude", ID: "one"}
+	if _, err := p.BeginSession(t.Context(), maildir.Visit{SessionKey: k, Dir: "/p", Agent: "Bob"}); err != nil {
+		t.Fatal(err)
+	}
+	client, end := startClient(t)
+	is := func(name, want string) {
+		t.Helper()
+		w, err := p.Whois(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Unwakeable(&w.AgentRow); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	is("Ann", "it has no session with the hooks of mailtree setup")
+	is("Bob", "its client does not wait for mail and does not run in tmux")
+	p.SessionWorks(k, true)
+	is("Bob", "")
+	p.SessionIs(k, seat.Asks)
+	is("Bob", "its client waits for the user's answer to a permission question")
+	p.SessionIs(k, seat.Idles)
+	ctx, cancel := context.WithCancel(t.Context())
+	came := awaitNews(ctx, p, k)
+	await(t, func() bool {
+		return slices.ContainsFunc(p.Reaches()["Bob"], func(r maildir.Reach) bool { return r.Waits })
+	})
+	is("Bob", "")
+	cancel()
+	<-came
+	in := maildir.SessionKey{Client: "gemini", ID: "two"}
+	at := maildir.Visit{SessionKey: in, Dir: "/p", Agent: "Bob", Pane: maildir.Pane{Tmux: "/tmp/s,1,0", Pane: "%1"}, Process: client}
+	if _, err := p.BeginSession(t.Context(), at); err != nil {
+		t.Fatal(err)
+	}
+	is("Bob", "its client does not wait for mail, and this server types into no tmux window (NUDGE=tmux)")
+	done := s.Types()
+	is("Bob", "")
+	p.NoteWake(in, seat.Wake{Outcome: seat.Nobody, Why: "it has no window here"})
+	is("Bob", "the last attempt failed: it has no window here")
+	done()
+	end()
+	p.EndSession(t.Context(), k)
+	is("Bob", "none of its sessions is open")
+}

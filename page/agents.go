@@ -13,12 +13,13 @@ import (
 // agentShown is an agent in the directory.
 type agentShown struct {
 	maildir.AgentInfo
-	State   string    // what it does, in a word
-	Stuck   string    // why it needs somebody; "" if it does not
-	Oldest  time.Time // when its oldest unread mail arrived; zero: no unread mail
-	Wakes   bool      // a nudge can reach it
-	Reaches []maildir.Reach
-	On      string // the other machine that it belongs to; "": none
+	State      string    // what it does, in a word
+	Stuck      string    // why it needs somebody; "" if it does not
+	Oldest     time.Time // when its oldest unread mail arrived; zero: no unread mail
+	Wakes      bool      // a nudge can reach it
+	Reaches    []maildir.Reach
+	On         string // the other machine that it belongs to; "": none
+	Unwakeable string // why mail cannot wake it; "" if mail can
 }
 
 // agentsMost is the most agents that one view shows.
@@ -33,7 +34,7 @@ func (h *Page) agents(v *view) error {
 	var all []agentShown
 	reaches := v.p.Reaches()
 	_, err := v.p.EachAgent(v.ctx(), maildir.AgentsQuery{Take: func(a *maildir.AgentInfo) bool {
-		all = append(all, agentShown{AgentInfo: *a, Reaches: reaches[a.Name], On: v.p.MachineOf(&a.AgentRow)})
+		all = append(all, agentShown{AgentInfo: *a, Reaches: reaches[a.Name], On: v.p.MachineOf(&a.AgentRow), Unwakeable: v.p.Unwakeable(&a.AgentRow)})
 		return len(all) < agentsMost
 	}})
 	if err != nil {

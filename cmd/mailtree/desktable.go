@@ -172,7 +172,8 @@ func showByTemplate[T any](_ context.Context, d *deskWork, name string, answer *
 func (d *deskWork) templateFuncs() template.FuncMap {
 	return template.FuncMap{
 		"ago": d.Ago, "in": d.In, "shortID": d.ShortID, "exact": cli.Exact, "bold": d.Bold, "faint": d.Faint,
-		"some": some, "presence": presence, "reason": reason, "howFar": howFar, "seen": d.seen, "madeAt": d.madeAt,
+		"some": some, "presence": presence,
+		"noBecause": noBecause, "reason": reason, "howFar": howFar, "seen": d.seen, "madeAt": d.madeAt,
 		"count": count, "threads": threadsOf, "strong": func() string { return cli.Strong },
 		"from": func(name string) string { return d.people("", []string{name}) },
 		"to":   func(names []string) string { return d.people("to ", names) },
@@ -256,6 +257,14 @@ func presence(status string, asks bool) string {
 		return status
 	}
 	return strings.TrimSpace(status + " asks")
+}
+
+// noBecause returns "no" with its reason, or "" without a reason.
+func noBecause(why string) string {
+	if why == "" {
+		return ""
+	}
+	return "no: " + why
 }
 
 // some returns a number with its noun, or "" for none.

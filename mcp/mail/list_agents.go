@@ -14,10 +14,11 @@ const maxListedClaims = 20
 // Listed is an agent of a Directory.
 type Listed struct {
 	profileShape
-	Machine string       `json:"machine,omitempty"` // where it is another one
-	Unread  int          `json:"unread"`
-	Claims  []claimShape `json:"claims"`
-	More    int          `json:"more_claims,omitempty"`
+	Machine  string       `json:"machine,omitempty"`  // where it is another one
+	Wakeable string       `json:"wakeable,omitempty"` // why mail cannot wake it; "" if mail can
+	Unread   int          `json:"unread"`
+	Claims   []claimShape `json:"claims"`
+	More     int          `json:"more_claims,omitempty"`
 }
 
 func shapeListed(p *maildir.Project, a *maildir.AgentInfo) Listed {
@@ -25,6 +26,7 @@ func shapeListed(p *maildir.Project, a *maildir.AgentInfo) Listed {
 	return Listed{
 		profileShape: shapeProfile(p, &a.AgentRow),
 		Machine:      p.MachineOf(&a.AgentRow),
+		Wakeable:     p.Unwakeable(&a.AgentRow),
 		Unread:       a.Unread,
 		Claims:       shapeClaims(shown),
 		More:         len(a.Claims) - len(shown),

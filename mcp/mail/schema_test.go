@@ -154,6 +154,7 @@ func TestShapes(t *testing.T) {
 		"whois": {Whois{
 			profileShape: profile,
 			Machine:      "m",
+			Wakeable:     "w",
 			Unread:       1,
 			Total:        2,
 			Claims:       shapeClaims(claims),
@@ -161,7 +162,7 @@ func TestShapes(t *testing.T) {
 			Commit:       []string{"c"},
 			Mail:         []heldShape{{"id", "A", full.Receipts[0]}},
 		}, Whois{Claims: shapeClaims(nil), Commit: []string{}}},
-		"list_agents": {Directory{"p", []Listed{{profile, "m", 3, shapeClaims(claims), 1}}, []string{"/p"}, "A", "note"}, Directory{Agents: []Listed{}}},
+		"list_agents": {Directory{"p", []Listed{{profile, "m", "w", 3, shapeClaims(claims), 1}}, []string{"/p"}, "A", "note"}, Directory{Agents: []Listed{}}},
 		"send_message": {Sent{
 			ID:          "id",
 			Created:     "c",

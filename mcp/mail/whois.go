@@ -11,14 +11,15 @@ import (
 // Whois is the answer of whois.
 type Whois struct {
 	profileShape
-	Machine string       `json:"machine,omitempty"` // where it is another one
-	Unread  int          `json:"unread"`
-	Total   int          `json:"total"`
-	Claims  []claimShape `json:"claims"`
-	More    int          `json:"more_claims,omitempty"`
-	Commit  []string     `json:"commits"` // in Git: hash, time, subject
-	Mail    []heldShape  `json:"mail,omitempty"`
-	Note    string       `json:"note,omitempty"`
+	Machine  string       `json:"machine,omitempty"`  // where it is another one
+	Wakeable string       `json:"wakeable,omitempty"` // why mail cannot wake it; "" if mail can
+	Unread   int          `json:"unread"`
+	Total    int          `json:"total"`
+	Claims   []claimShape `json:"claims"`
+	More     int          `json:"more_claims,omitempty"`
+	Commit   []string     `json:"commits"` // in Git: hash, time, subject
+	Mail     []heldShape  `json:"mail,omitempty"`
+	Note     string       `json:"note,omitempty"`
 }
 
 // heldShape is the receipt of an agent for a message in its inbox.
@@ -51,6 +52,7 @@ func (t *Toolset) whois() tool.Tool {
 		out := Whois{
 			profileShape: shapeProfile(p, &w.AgentRow),
 			Machine:      p.MachineOf(&w.AgentRow),
+			Wakeable:     p.Unwakeable(&w.AgentRow),
 			Unread:       w.Unread,
 			Total:        w.Total,
 			Claims:       shapeClaims(w.Claims),

@@ -126,6 +126,9 @@ func (n *Waker) Nudge(ctx context.Context, by By, project, agent string, told fu
 // Watch runs a pass whenever mail arrives, a status changes or a turn ends, until ctx ends; then it returns nil. It
 // retries an agent that it could not wake, and calls told for the first failure only.
 func (n *Waker) Watch(ctx context.Context, by By, told func(Outcome)) error {
+	if by.Types {
+		defer n.cfg.Store.Types()()
+	}
 	mark, err := n.cfg.Store.LastChange(ctx)
 	var look map[whom]attempt
 	if err == nil {
