@@ -45,6 +45,7 @@ type answer struct {
 	merge   bool          // set before anything is written
 	plain   plain         // the same; nil for JSON-RPC
 	greet   func() []byte // set for a stream: returns the bytes that follow the first write
+	numbers keptNumbers   // set before anything is written
 	wait    *progress     // of a call that may wait for an hour; nil for others
 
 	cancel context.CancelFunc
@@ -89,7 +90,10 @@ func (a *answer) Write(p []byte) (int, error) {
 		return a.whole.Write(p)
 	}
 	a.deadline(len(p))
-	n, err := a.ResponseWriter.Write(p)
+	n, err := a.ResponseWriter.Write(a.numbers.restore(p))
+	if len(a.numbers) > 0 && err == nil {
+		n = len(p) // what was written is shorter
+	}
 	if a.greet != nil && a.status == http.StatusOK && err == nil {
 		_, err = a.ResponseWriter.Write(a.greet())
 		a.greet = nil
@@ -160,7 +164,7 @@ func (a *answer) finish() {
 		}
 		a.deadline(len(body))
 		a.ResponseWriter.WriteHeader(a.status)
-		_, _ = a.ResponseWriter.Write(body)
+		_, _ = a.ResponseWriter.Write(a.numbers.restore(body))
 		return
 	}
 	code, text := refusalOf(a.id, body)

@@ -25,8 +25,9 @@ const maxBatch = 64
 
 // entry is a message of a batch.
 type entry struct {
-	raw []byte
-	id  json.RawMessage // nil if the message has no id
+	raw    []byte
+	id     json.RawMessage // nil if the message has no id
+	method string
 }
 
 // parseBatch splits a JSON array into messages. It stops reading at maxBatch.
@@ -53,7 +54,7 @@ func parseBatch(array []byte) (all []entry, err error) {
 		if e.Method == "initialize" || e.Method == "subscriptions/listen" { // Spec: MCP 2025-03-26, lifecycle
 			return nil, errors.New(e.Method + " must not be part of a batch: send it alone")
 		}
-		all = append(all, entry{raw, e.ID})
+		all = append(all, entry{raw, e.ID, e.Method})
 	}
 	if len(all) == 0 {
 		return nil, errors.New("a batch must hold JSON-RPC messages")

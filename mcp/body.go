@@ -217,6 +217,17 @@ func (m *message) describe(h http.Header) {
 	}
 }
 
+// keepNumbers replaces the numbers of the body that the SDK would change.
+func (m *message) keepNumbers() (k keptNumbers) {
+	for i, e := range m.batch {
+		m.batch[i].raw = k.replace(e.raw, e.id, e.method)
+	}
+	if m.batch == nil {
+		m.body = k.replace(m.body, m.id, m.method)
+	}
+	return k
+}
+
 // restoreBody puts the body back, and an Accept header into a bare POST or a request that has none.
 func (m *message) restoreBody(r *http.Request, bare bool) {
 	r.Body = io.NopCloser(bytes.NewReader(m.body))

@@ -88,7 +88,12 @@ func (u *underWay) withAdmission(ctx context.Context, req mcp.Request) context.C
 		return ctx
 	}
 	open, admission := r.(openRequest), tool.Admission{Admit: r.(openRequest).place.roomToWait}
-	if token := progressToken(req); token != nil && open.wait != nil {
+	token := progressToken(req)
+	switch {
+	case open.wait == nil:
+	case open.wait.isStream():
+		admission.Long = true
+	case token != nil:
 		admission.Long = true
 		admission.Admit = func() error {
 			err := open.place.roomToWait()

@@ -2,8 +2,13 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"mailtree/mcp/protocol"
 	"mailtree/mcp/tool"
@@ -61,7 +66,7 @@ func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, sess
 	}
 	defer place.leave()
 	m, ok := readMessage(w, body)
-	if !ok {
+	if !ok || !knownRevision(w, r, m.id) {
 		return
 	}
 	if session && !era {
@@ -88,6 +93,9 @@ func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, sess
 		}
 		m.complete()
 	}
+	streams := shape != nil || m.batch == nil && bare && isPlain(d)
+	streams = streams && wantsStream(r)
+	numbers := m.keepNumbers()
 	m.restoreBody(r, bare)
 	if era && bridged {
 		m.describe(r.Header)
@@ -95,11 +103,15 @@ func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, sess
 	r, end := s.holdAnswer(r)
 	defer end()
 	a := newAnswer(w, r, m.id)
-	a.plain = shape
+	a.plain, a.numbers = shape, numbers
 	if (!bare || bridged) && m.batch == nil { // a batch is one document, and not every bare client reads streams
 		a.showProgress(s.cfg.Progress)
 	}
 	defer a.finish()
+	if streams {
+		a.showProgress(s.cfg.Progress)
+		a.wait.begin(nil)
+	}
 	defer s.underWay.enterRequest(a, place)()
 	switch {
 	case m.batch != nil && session && !era:
@@ -111,6 +123,7 @@ func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, sess
 			busy(a, m.id, "too many streams", aMoment)
 			return
 		}
+		defer a.beating(s.cfg.Progress)()
 		d.stateless.ServeHTTP(a, a.request)
 	case era:
 		d.stateless.ServeHTTP(a, a.request)
@@ -124,6 +137,39 @@ func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, sess
 	default:
 		s.startSession(d, a, a.request, m)
 	}
+}
+
+// isPlain reports whether a toolset has clients that read no JSON-RPC.
+func isPlain(d *door) bool {
+	_, is := d.set.(plain)
+	return is
+}
+
+// wantsStream reports whether a client accepts an event stream and no document.
+func wantsStream(r *http.Request) bool {
+	accept := strings.Join(r.Header.Values("Accept"), ",")
+	return strings.Contains(accept, "text/event-stream") && !strings.Contains(accept, "application/") && !strings.Contains(accept, "*/*")
+}
+
+// knownRevision refuses a revision of MCP that is newer than the server's, with those that it supports. The
+// SDK refuses unknown older ones, but asks a newer one for fields that only the new era has.
+func knownRevision(w http.ResponseWriter, r *http.Request, id json.RawMessage) bool {
+	revision, known := r.Header.Get(protocol.VersionHeader), mcp.SupportedProtocolVersions()
+	if !protocol.IsStateless(revision) || slices.Contains(known, revision) {
+		return true
+	}
+	if id == nil {
+		id = json.RawMessage("null")
+	}
+	failure := map[string]any{
+		"code":    mcp.CodeUnsupportedProtocolVersion,
+		"message": "unsupported protocol version (supported versions: " + strings.Join(known, ", ") + ")",
+		"data":    mcp.UnsupportedProtocolVersionData{Supported: known, Requested: tool.Clip(revision)},
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusBadRequest)
+	_, _ = w.Write(tool.Encode(map[string]any{"jsonrpc": "2.0", "id": id, "error": failure})) // the client may be gone
+	return false
 }
 
 // endWithServer calls cancel when the server stops; it returns when ctx ends.
@@ -144,6 +190,7 @@ func (s *Server) stream(d *door, w http.ResponseWriter, r *http.Request) {
 		defer wg.Wait()
 		defer end()
 		wg.Go(func() { s.keepAlive(ctx, d, r.Header) })
+		defer a.beating(s.cfg.Progress)()
 		d.stateful.ServeHTTP(a, a.request)
 	})
 }

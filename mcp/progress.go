@@ -36,7 +36,8 @@ func newProgress(w http.ResponseWriter, every time.Duration, gone func()) *progr
 // Unwrap is for http.ResponseController.
 func (p *progress) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 
-// begin makes the answer an event stream, once, unless it has ended.
+// begin makes the answer an event stream, once, unless it has ended. token is that of the call; if it is nil,
+// the client expects no notifications and gets comments.
 func (p *progress) begin(token any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,11 +85,39 @@ func (p *progress) tick(token any) {
 			return
 		case <-ticker.C:
 		}
+		if token == nil {
+			if !p.comment() {
+				return
+			}
+			continue
+		}
 		said := params{Token: token, Progress: time.Since(start).Seconds(), Message: "waiting for mail"}
 		if !p.say(tool.Encode(notification{"2.0", "notifications/progress", said})) {
 			return
 		}
 	}
+}
+
+// comment writes a comment. It reports false if nothing else can follow.
+func (p *progress) comment() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.answered {
+		return false
+	}
+	extendDeadline(p.ResponseWriter, len(beat))
+	if _, err := p.ResponseWriter.Write([]byte(beat)); err != nil {
+		p.gone()
+		return false
+	}
+	return p.flush() == nil
+}
+
+// isStream reports whether the answer is an event stream already.
+func (p *progress) isStream() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.begun
 }
 
 // say writes a notification. It reports false if no other notification can follow.

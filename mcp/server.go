@@ -45,7 +45,7 @@ const (
 	DefaultMaxStreams     = 4096 // 1,024 agents, each with a bridge that holds the server, a GET stream and a call that waits
 	DefaultMaxSessions    = 1024
 	DefaultSessionTimeout = time.Hour
-	DefaultProgress       = 30 * time.Second // clients count a minute without a sign of life as the end
+	DefaultProgress       = 25 * time.Second // proxies and clients count 30 s or a minute without a sign of life as the end
 )
 
 // Config configures a Server. Store is required; zero values mean the defaults.
@@ -103,7 +103,8 @@ type Config struct {
 	// SessionTimeout is how long a session stays in memory without a request or an open stream. Later
 	// it is resumed from the store, as after a restart.
 	SessionTimeout time.Duration
-	// Progress is the time between two notifications to a call that waits for mail.
+	// Progress is the time between two notifications to a call that waits for mail, and between two comments
+	// on a stream.
 	Progress time.Duration
 	// Settle is how long mail for an idle session is collected before the session is woken.
 	Settle time.Duration

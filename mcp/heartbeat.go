@@ -1,0 +1,83 @@
+package mcp
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// heartbeat is the ResponseWriter of a stream that may have no event for hours. Proxies and clients close a
+// connection that is silent for a minute, so a comment follows in each interval. Safe for concurrent use.
+// The HTML standard advises a comment "every 15 seconds or so"; fewer do.
+type heartbeat struct {
+	http.ResponseWriter
+	mu    sync.Mutex
+	begun bool // something was written or flushed, so the headers are out
+}
+
+// beat is a comment of an event stream.
+const beat = ": \n\n"
+
+// Unwrap is for http.ResponseController.
+func (h *heartbeat) Unwrap() http.ResponseWriter { return h.ResponseWriter }
+
+func (h *heartbeat) Write(p []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.begun = true
+	return h.ResponseWriter.Write(p)
+}
+
+// FlushError flushes: http.ResponseController calls it.
+func (h *heartbeat) FlushError() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.begun = true
+	return http.NewResponseController(h.ResponseWriter).Flush()
+}
+
+// run writes a comment in each interval until ctx ends. It calls gone if the client can no longer be
+// written to.
+func (h *heartbeat) run(ctx context.Context, every time.Duration, gone func()) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if h.comment() != nil {
+			gone()
+			return
+		}
+	}
+}
+
+// comment writes a comment if the stream has begun.
+func (h *heartbeat) comment() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.begun {
+		return nil
+	}
+	extendDeadline(h.ResponseWriter, len(beat))
+	if _, err := h.ResponseWriter.Write([]byte(beat)); err != nil {
+		return err
+	}
+	return http.NewResponseController(h.ResponseWriter).Flush()
+}
+
+// beating has a stream send comments until stop is called.
+func (a *answer) beating(every time.Duration) (stop func()) {
+	h := &heartbeat{ResponseWriter: a.ResponseWriter}
+	a.ResponseWriter = h
+	ctx, cancel := context.WithCancel(a.request.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { h.run(ctx, every, a.cancel) })
+	return func() {
+		cancel()
+		wg.Wait()
+	}
+}
