@@ -86,6 +86,7 @@ func TestClientCopilotAlone(t *testing.T) {
 				d.env = append(d.env, "PATH="+os.Getenv(clientsEnv)+":"+withoutMailtree())
 			} else {
 				d.write("code/.claude/settings.json", oldClaudeHooks)
+				d.env = append(d.env, "MCP_MAIL_STORE="+filepath.Join(d.home, "none")) // where mailtree without a command fails
 			}
 			said := <-d.ask(copilotKit, "Begin the work.")
 			for _, file := range []string{"a.txt", "b.txt"} {
