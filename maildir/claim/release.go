@@ -2,6 +2,7 @@ package claim
 
 import (
 	"slices"
+	"strings"
 
 	"mailtree/maildir/glob"
 )
@@ -27,8 +28,11 @@ func NewRelease(held []Row, texts []string, mended map[string][]string) *Release
 	wanted := map[string]bool{}
 	for _, text := range texts {
 		patterns, clean := mended[text], glob.Clean(text)
-		if len(patterns) == 0 || holds(clean) {
+		switch as := heldAs(held, clean); {
+		case len(patterns) == 0 || holds(clean):
 			patterns = []string{clean}
+		case as != "" && !slices.ContainsFunc(patterns, holds):
+			patterns = []string{as}
 		}
 		for _, p := range patterns {
 			if !holds(p) {
@@ -45,4 +49,16 @@ func NewRelease(held []Row, texts []string, mended map[string][]string) *Release
 		}
 	}
 	return r
+}
+
+// heldAs returns the pattern of a held claim that differs from the text only in quoting; "" if there is
+// none. A claim of app/[id]/** was made for the folder [id], which may be gone since.
+func heldAs(held []Row, text string) string {
+	unquote := func(p string) string { return strings.ReplaceAll(p, `\`, "") }
+	for i := range held {
+		if unquote(held[i].Pattern) == unquote(text) {
+			return held[i].Pattern
+		}
+	}
+	return ""
 }
