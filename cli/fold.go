@@ -1,40 +1,59 @@
 package cli
 
-import "strings"
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
 
-// Fold breaks lines that are wider than a terminal between words. It indents the rest of a line to the
-// start of its last column (columns are separated by two blanks), if that start is in the first two thirds
-// of the width.
+// word matches what Fold does not break: a text between blanks, with a command in backquotes as one word.
+var word = regexp.MustCompile("(?:`[^`]*`|[^ \\t`]|`)+")
+
+// Fold breaks lines that are wider than a terminal between words. A command in backquotes and a word that is
+// too long for a line, such as a path, stay whole. Fold indents the rest of a line to the start of its last
+// column (columns are separated by two blanks), if that start is in the first two thirds of the width.
 func Fold(text string, width int) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
-		if columns(strings.TrimSuffix(line, "\n")) <= width {
-			b.WriteString(line)
-			continue
+		bare, end := strings.CutSuffix(line, "\n")
+		if b.WriteString(foldLine(bare, width)); end {
+			b.WriteByte('\n')
 		}
-		indent := 0
-		for indent < len(line) && line[indent] == ' ' {
-			indent++
+	}
+	return b.String()
+}
+
+func foldLine(line string, width int) string {
+	if columns(line) <= width {
+		return line
+	}
+	indent := 0
+	for indent < len(line) && line[indent] == ' ' {
+		indent++
+	}
+	if at := strings.LastIndex(line[:min(len(line), 2*width/3)], "  "); at >= indent {
+		indent = at + 2
+	}
+	var b strings.Builder
+	b.WriteString(line[:indent])
+	left := columns(line[:indent])
+	begin, at := left, left
+	for _, word := range word.FindAllString(line[indent:], -1) {
+		blank := min(1, at-begin)
+		if blank > 0 && at+blank+2 > width { // not even a wide character fits
+			b.WriteString("\n" + strings.Repeat(" ", left))
+			at, blank = begin, 0
 		}
-		if at := strings.LastIndex(line[:min(len(line), 2*width/3)], "  "); at >= indent {
-			indent = at + 2
+		parts := breakWide(word, width-at-blank, width-begin)
+		if len(parts) == 1 && blank > 0 && at+blank+columns(word) > width { // it begins the next line
+			b.WriteString("\n" + strings.Repeat(" ", left))
+			at, blank = begin, 0
 		}
-		b.WriteString(line[:indent])
-		at := indent
-		for _, word := range strings.Fields(line[indent:]) {
-			switch {
-			case at == indent:
-			case at+1+columns(word) > width:
-				b.WriteString("\n" + strings.Repeat(" ", indent))
-				at = indent
-			default:
-				b.WriteString(" ")
-				at++
-			}
-			b.WriteString(word)
-			at += columns(word)
+		b.WriteString(strings.Repeat(" ", blank) + strings.Join(parts, "\n"+strings.Repeat(" ", left)))
+		if len(parts) > 1 {
+			at, blank = begin, 0
 		}
-		b.WriteString("\n")
+		at += blank + columns(parts[len(parts)-1])
 	}
 	return b.String()
 }
@@ -47,10 +66,16 @@ func (s *Screen) Facts(rows []Row) {
 		width = max(width, columns(r.Cells[0]))
 	}
 	for _, r := range rows {
-		line := r.Cells[0] + strings.Repeat(" ", width-columns(r.Cells[0])+2) + r.Cells[1] + "\n"
-		if s.Width > 0 {
-			line = Fold(line, s.Width)
-		}
-		s.Printf("%s", line)
+		s.Tell("%s\n", r.Cells[0]+strings.Repeat(" ", width-columns(r.Cells[0])+2)+r.Cells[1])
 	}
+}
+
+// Tell prints as Printf does, on a terminal with long lines broken between words. Errors, hints and findings
+// are printed by it.
+func (s *Screen) Tell(format string, a ...any) {
+	text := fmt.Sprintf(format, a...)
+	if s.Width > 0 {
+		text = Fold(text, s.Width)
+	}
+	s.Printf("%s", text)
 }

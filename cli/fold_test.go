@@ -5,12 +5,17 @@ import "testing"
 // TestFold: a line ends between two words, and goes on below its last column.
 func TestFold(t *testing.T) {
 	for given, want := range map[string]string{
-		"short\n":                              "short\n",
-		"a line of more than twenty letters\n": "a line of more than\ntwenty letters\n",
-		"  -a  all of the messages\n":          "  -a  all of the\n      messages\n",
-		"  an indented line of text\n":         "  an indented line\n  of text\n",
-		"averyveryverylongwordindeed x\n":      "averyveryverylongwordindeed\nx\n",
-		"\nlast":                               "\nlast",
+		"short\n":                                "short\n",
+		"a line of more than twenty letters\n":   "a line of more than\ntwenty letters\n",
+		"  -a  all of the messages\n":            "  -a  all of the\n      messages\n",
+		"  an indented line of text\n":           "  an indented line\n  of text\n",
+		"averyveryverylongwordindeed x\n":        "averyveryverylongwordindeed\nx\n",
+		"\nlast":                                 "\nlast",
+		"first run `mailtree setup`, then x\n":   "first run\n`mailtree setup`,\nthen x\n",
+		"see /a/path/that/is/longer/than/it x\n": "see\n/a/path/that/is/longer/than/it\nx\n",
+		"!!  日本語日本語日本語日本語日本\n":                   "!!  日本語日本語日本\n    語日本語日本\n",
+		"🚀🚀🚀🚀 🚀🚀🚀🚀🚀 ab\n":                        "🚀🚀🚀🚀 🚀🚀🚀🚀🚀\nab\n",
+		"one ` two three four five\n":            "one ` two three four\nfive\n",
 	} {
 		if got := Fold(given, 20); got != want {
 			t.Errorf("%q: %q, want %q", given, got, want)
@@ -24,5 +29,16 @@ func TestFacts(t *testing.T) {
 	s.Facts([]Row{{Cells: []string{"to", "Ann, Bob, Cat, Dan, Eve"}}, {Cells: []string{"thread", "T"}}})
 	if want := "to      Ann, Bob, Cat,\n        Dan, Eve\nthread  T\n"; out.String() != want {
 		t.Errorf("%q, want %q", out, want)
+	}
+}
+
+// TestTell checks that a line is broken between words on a terminal alone.
+func TestTell(t *testing.T) {
+	for width, want := range map[int]string{0: "one two three four\n", 10: "one two\nthree four\n"} {
+		s, out := testScreen(width)
+		s.Tell("one %s three four\n", "two")
+		if out.String() != want {
+			t.Errorf("%d columns: %q, want %q", width, out, want)
+		}
 	}
 }

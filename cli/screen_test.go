@@ -124,3 +124,22 @@ func TestMoment(t *testing.T) {
 		}
 	}
 }
+
+// TestTableOfEmoji checks that a cell's columns are those that a terminal gives to what a reader sees as one
+// character: a symbol with its variation, a flag, or several people joined.
+func TestTableOfEmoji(t *testing.T) {
+	s, out := testScreen(0)
+	s.Table([]Row{
+		{Cells: []string{"🚀", "x"}}, {Cells: []string{"⚡", "x"}}, {Cells: []string{"✅", "x"}}, {Cells: []string{"👩\u200d💻", "x"}},
+		{Cells: []string{"🇫🇷", "x"}}, {Cells: []string{"❤\ufe0f", "x"}}, {Cells: []string{"e\u0301", "x"}}, {Cells: []string{"日", "x"}},
+	})
+	want := "🚀  x\n⚡  x\n✅  x\n👩\u200d💻  x\n🇫🇷  x\n❤\ufe0f  x\ne\u0301   x\n日  x\n"
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out, want)
+	}
+	for text, want := range map[string]string{"ab👩\u200d💻c": "ab👩\u200d💻c", "ab👩\u200d💻cd": "ab👩\u200d💻…", "abc👩\u200d💻d": "abc…", "a🇫🇷🇫🇷🇫🇷": "a🇫🇷…"} {
+		if got := Fit(text, 5); got != want {
+			t.Errorf("%q is cut to %q, want %q", text, got, want)
+		}
+	}
+}

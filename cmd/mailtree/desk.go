@@ -113,7 +113,7 @@ func (p *program) atDesk(
 			return &exitError{exitUsage, fmt.Errorf("the list that this terminal showed last is of project %s: give the id", listed)}
 		}
 		if d.Made {
-			fmt.Fprintf(p.std.err, "mailtree: you are %s in project %s from now on (MAILTREE_ME chooses another name)\n", d.Person, d.Slug)
+			p.remark("you are %s in project %s from now on (MAILTREE_ME chooses another name)", d.Person, d.Slug)
 		}
 		return do(ctx, d)
 	})

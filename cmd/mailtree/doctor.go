@@ -62,7 +62,7 @@ type doctor struct {
 	sends bool // the server sends mail to other domains; where none runs, one with these settings would
 }
 
-func (d *doctor) ok(format string, args ...any) { fmt.Fprint(d.p.std.out, finding("ok", format, args)) }
+func (d *doctor) ok(format string, args ...any) { d.print(finding("ok", format, args)) }
 
 func (d *doctor) say(format string, args ...any) {
 	d.bad++
@@ -70,8 +70,11 @@ func (d *doctor) say(format string, args ...any) {
 }
 
 func (d *doctor) note(format string, args ...any) {
-	fmt.Fprint(d.p.std.out, finding("--", format, args))
+	d.print(finding("--", format, args))
 }
+
+// print prints lines of findings.
+func (d *doctor) print(text string) { cli.NewScreen(d.p.std.out, d.p.variable).Tell("%s", text) }
 
 // finding returns the line of a finding. Names, texts and errors may come from anyone, so finding escapes
 // characters that could end the line or control the terminal.
@@ -92,7 +95,7 @@ func (d *doctor) tellWrong() error {
 	if d.bad == 0 {
 		return nil
 	}
-	fmt.Fprint(d.p.std.out, d.wrong.String())
+	d.print(d.wrong.String())
 	return &exitError{1, fmt.Errorf("%s to mend: see !! above", count(d.bad, "thing"))}
 }
 

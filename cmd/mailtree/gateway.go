@@ -100,7 +100,7 @@ func (p *program) gatewaySetup(ctx context.Context, domain, host string) error {
 			continue
 		}
 		missing++
-		s.Printf("    !! %s\n", cli.Line(r.Problem.Error()))
+		s.Tell("    !! %s\n", cli.Line(r.Problem.Error()))
 	}
 	domains := p.gatewayDomains(domain)
 	s.Printf("\n%s\n%s\n", s.Bold("Settings of mailtree serve"), serveLines(domains))

@@ -49,7 +49,7 @@ func gatewayCheckCommand(p *program) *cobra.Command {
 				if !l.OK {
 					mark, bad = "!!", true
 				}
-				d.Printf("%s  %s\n", mark, cli.Line(l.Text))
+				d.Tell("%s  %s\n", mark, cli.Line(l.Text))
 			}
 			return nil
 		})

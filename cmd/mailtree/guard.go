@@ -8,9 +8,11 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"mailtree/cli"
 	"mailtree/guard"
 	"mailtree/maildir"
 	"mailtree/maildir/seat"
@@ -117,8 +119,9 @@ func guardStatus(p *program, env []string) *cobra.Command {
 }
 
 func (p *program) lines(all []string) {
+	screen := cli.NewScreen(p.std.out, p.variable)
 	for _, l := range all {
-		fmt.Fprintln(p.std.out, l)
+		screen.Tell("%s\n", l)
 	}
 }
 
@@ -161,7 +164,9 @@ func guardCheck(p *program, env []string) *cobra.Command {
 					return &exitError{guard.Trouble, err}
 				}
 			}
-			v := guard.Check(c.Context(), q, p.std.err)
+			var report strings.Builder
+			v := guard.Check(c.Context(), q, &report)
+			cli.NewScreen(p.std.err, p.variable).Tell("%s", report.String())
 			if asJSON {
 				return printVerdict(p, v)
 			}

@@ -123,7 +123,7 @@ func showInbox(d *deskWork, in *mail.Inbox) error {
 	}
 	d.Table(rows)
 	if in.Next != "" {
-		d.Printf("%s\n", d.Faint("there are more: --cursor "+in.Next))
+		d.Tell("%s\n", d.Faint("there are more: --cursor "+in.Next))
 	}
 	return nil
 }

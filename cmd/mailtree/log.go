@@ -158,7 +158,7 @@ func (s *logPrinter) show(e *history.Entry) {
 				how = append(how, cli.Line(text))
 			}
 		}
-		s.Printf("       %s\n", strings.Join(how, "  "))
+		s.Tell("       %s\n", strings.Join(how, "  "))
 	}
 	for _, f := range e.Files {
 		switch {

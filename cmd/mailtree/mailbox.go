@@ -104,7 +104,7 @@ func showMailboxes(d *deskWork, l *mcpserver.Mailboxes) {
 	}
 	d.Table(rows)
 	if len(rows) == 0 {
-		d.Printf("%s\n", d.Faint("no mailbox yet: `mailtree mailbox create NAME` makes one"))
+		d.Tell("%s\n", d.Faint("no mailbox yet: `mailtree mailbox create NAME` makes one"))
 	}
 }
 
@@ -145,7 +145,7 @@ func sayNeeded(ctx context.Context, d *deskWork, m *mcpserver.MailboxLine) error
 		return nil
 	}
 	if slices.ContainsFunc(c.Missing, func(name string) bool { return strings.EqualFold(name, m.Name) }) {
-		d.Printf("GATEWAY_POSTMASTER or GATEWAY_CATCHALL names %s, and mail for it is put off until it is made again: "+
+		d.Tell("GATEWAY_POSTMASTER or GATEWAY_CATCHALL names %s, and mail for it is put off until it is made again: "+
 			"`mailtree mailbox create %s`\n", m.Name, m.Name)
 	}
 	return nil
@@ -187,7 +187,7 @@ func showSenders(d *deskWork, s *mcpserver.Senders) {
 		d.Printf("%s\n", cli.Line(sender))
 	}
 	if len(s.Senders) == 0 {
-		d.Printf("%s\n", d.Faint(s.Address+" trusts nobody at other domains"))
+		d.Tell("%s\n", d.Faint(s.Address+" trusts nobody at other domains"))
 	}
 }
 
@@ -232,7 +232,7 @@ func showHooks(d *deskWork, l *mcpserver.Hooks) {
 	}
 	d.Table(rows)
 	if len(rows) == 0 {
-		d.Printf("%s\n", d.Faint("no hook"))
+		d.Tell("%s\n", d.Faint("no hook"))
 	}
 }
 

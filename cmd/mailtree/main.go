@@ -51,7 +51,7 @@ func run(ctx context.Context, args, env []string, std stdio) int {
 		code = exitNothing
 	}
 	if err != nil {
-		fmt.Fprintln(std.err, "mailtree:", words.Explain(err))
+		(&program{env: env, std: std}).remark("%s", words.Explain(err))
 	}
 	return code
 }

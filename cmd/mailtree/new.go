@@ -74,7 +74,7 @@ func newAgentCommand(p *program) *cobra.Command {
 		return p.atDesk(c.Context(), f, nobodys, nil, func(ctx context.Context, d *deskWork) error {
 			ask.Name = names[0]
 			return askVerb(ctx, d, "agent", ask, func(a *mcpserver.MadeAgent) error {
-				d.Printf("agent %s in project %s\n", cli.Line(a.Name), a.Project)
+				d.Tell("agent %s in project %s\n", cli.Line(a.Name), a.Project)
 				return nil
 			})
 		})
@@ -97,7 +97,7 @@ func newDraftCommand(p *program) *cobra.Command {
 			return askVerb(ctx, d, "draft", ask, func(a *mcpserver.MadeDraft) error {
 				d.Printf("%s\n", a.File)
 				if d.Width > 0 {
-					d.Printf("%s\n", d.Faint("to send it: mv THAT "+a.Outbox+"/"))
+					d.Tell("%s\n", d.Faint("to send it: mv THAT "+a.Outbox+"/"))
 				}
 				return nil
 			})

@@ -143,7 +143,7 @@ func whatNext(d *deskWork, m *mail.Delivery) (commands []string) {
 
 // printHead prints the head of a message, and what each recipient has done with it.
 func printHead(s *cli.Screen, m *mail.Message) {
-	s.Printf("%s\n", s.Bold(cli.Line(m.Subject)))
+	s.Tell("%s\n", s.Bold(cli.Line(m.Subject)))
 	rows := []cli.Row{
 		{Cells: []string{"from", cli.Line(m.From) + " (" + vouched(m) + ")"}},
 		{Cells: []string{"to", listNames(m.To)}},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mailtree/cli"
 	"mailtree/maildir/format"
 )
 
@@ -18,6 +19,11 @@ type program struct {
 	cfg *config
 
 	background bool // for serve
+}
+
+// remark prints a line for people on standard error, on a terminal broken between words.
+func (p *program) remark(format string, a ...any) {
+	cli.NewScreen(p.std.err, p.variable).Tell("mailtree: "+format+"\n", a...)
 }
 
 // goesOn has the commands that, with their subcommands, need no setting but the store: a commit, a
@@ -97,7 +103,7 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 			return &exitError{exitUsage, err}
 		}
 		for _, s := range cfg.misspelt {
-			fmt.Fprintf(std.err, "mailtree: %s\n", s)
+			p.remark("%s", s)
 		}
 		cfg.background = p.background
 		p.cfg = cfg

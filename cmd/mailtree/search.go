@@ -46,7 +46,7 @@ func searchCommand(p *program) *cobra.Command {
 
 func (p *program) showHits(ctx context.Context, d *deskWork, query string, h *mail.Hits) error {
 	if h.Note != "" {
-		fmt.Fprintln(p.std.err, "mailtree:", cli.Line(h.Note))
+		p.remark("%s", cli.Line(h.Note))
 	}
 	if len(h.Hits) == 0 {
 		return &exitError{exitNothing, fmt.Errorf("no message has %s", format.Literal(query))}
@@ -60,14 +60,14 @@ func (p *program) showHits(ctx context.Context, d *deskWork, query string, h *ma
 			hit := &h.Hits[i]
 			s.Table([]cli.Row{{Cells: []string{name, s.Ago(hit.Created), cli.Line(hit.From), cli.Line(hit.Subject)}}})
 			if text := s.Snippet(hit.Snippet, hit.Subject); text != "" {
-				s.Printf("    %s\n", text)
+				s.Tell("    %s\n", text)
 			}
 		}
 		amount := count(len(h.Hits), "message")
 		if h.Next != "" {
 			amount += ", and there are more: --cursor " + h.Next
 		}
-		s.Printf("%s\n", s.Faint(amount))
+		s.Tell("%s\n", s.Faint(amount))
 		return nil
 	})
 }

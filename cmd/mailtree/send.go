@@ -274,6 +274,6 @@ func showSent(d *deskWork, s *mail.Sent) {
 	to := slices.Concat(s.Recipients.To, s.Recipients.CC, s.Recipients.BCC)
 	d.Say(nil, "sent %s to %s: %s", d.ShortID(s.ID), d.people("", to), cli.Line(s.Subject))
 	for _, note := range s.Notes {
-		d.Printf("%s\n", d.Faint(cli.Line(note)))
+		d.Tell("%s\n", d.Faint(cli.Line(note)))
 	}
 }

@@ -96,22 +96,22 @@ func (s *threadScreen) show(t *mail.ThreadResource, heads bool) {
 func (s *threadScreen) showMessage(m *mail.Message, name string) {
 	if s.subject == "" {
 		s.subject = cmp.Or(m.Subject, m.ThreadID)
-		s.Printf("%s\n", s.Bold(cli.Line(s.subject)))
+		s.Tell("%s\n", s.Bold(cli.Line(s.subject)))
 	}
 	about := s.Ago(m.Created)
 	if who := vouched(m); !m.Verified || who != cmp.Or(s.vouched[m.From], keys.SelfAsserted) {
 		about += "  " + who
 		s.vouched[m.From] = who
 	}
-	s.Printf("\n%s  %s  %s\n", name, s.Bold(cli.Line(m.From+" to "+cmp.Or(strings.Join(m.To, ", "), "nobody"))), s.Faint(about))
+	s.Tell("\n%s  %s  %s\n", name, s.Bold(cli.Line(m.From+" to "+cmp.Or(strings.Join(m.To, ", "), "nobody"))), s.Faint(about))
 	if own := strings.TrimPrefix(m.Subject, "Re: "); own != strings.TrimPrefix(s.subject, "Re: ") {
-		s.Printf("%s\n", cli.Line(m.Subject))
+		s.Tell("%s\n", cli.Line(m.Subject))
 	}
 	s.Printf("\n")
 	if m.Body != nil {
 		s.Printf("%s", s.Markdown(*m.Body, 2))
 	}
 	if m.Truncated {
-		s.Printf("%s\n", s.Faint("it goes on: mailtree read "+name))
+		s.Tell("%s\n", s.Faint("it goes on: mailtree read "+name))
 	}
 }

@@ -69,12 +69,12 @@ func redoCommand(p *program) *cobra.Command {
 // showUndone prints what was undone or redone, where the text is that was taken back, and what undo takes
 // back next.
 func showUndone(d *deskWork, how string, a *maildir.Undone) {
-	d.Printf("%s: %s\n", how, d.act(&a.Act))
+	d.Tell("%s: %s\n", how, d.act(&a.Act))
 	if how == "undone" && len(a.Patterns) > 0 && a.ID != "" {
-		d.Printf("the message that told of it is withdrawn\n")
+		d.Tell("the message that told of it is withdrawn\n")
 	}
 	if len(a.Readers) > 0 {
-		d.Printf("it was read by %s, who are told\n", listNames(a.Readers))
+		d.Tell("it was read by %s, who are told\n", listNames(a.Readers))
 	}
 	if commit, path, found := strings.Cut(a.Text, ":"); found {
 		d.Printf("its text: mailtree redo, or\n  git -C \"$(mailtree path)\" show %.10s:%s\n", commit, cli.Line(path))
@@ -84,7 +84,7 @@ func showUndone(d *deskWork, how string, a *maildir.Undone) {
 		if a.Next.Operation == history.VerbRelease {
 			again = ", which claims it again"
 		}
-		d.Printf("%s\n", d.Faint("next undo: "+d.act(a.Next)+again))
+		d.Tell("%s\n", d.Faint("next undo: "+d.act(a.Next)+again))
 	}
 }
 

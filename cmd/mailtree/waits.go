@@ -30,7 +30,7 @@ func (p *program) showWaits(c *cobra.Command, f *deskFlags) error {
 	})
 	if errors.Is(err, errNoProject) {
 		if caller, err := hello(p.env, stdioOptions{}); err == nil && caller.WorkTree != "" && !f.json {
-			fmt.Fprintf(p.std.out, "%s has no mail yet: `mailtree new project` makes its project\n\n", cli.Line(caller.WorkTree))
+			cli.NewScreen(p.std.out, p.variable).Tell("%s has no mail yet: `mailtree new project` makes its project\n\n", cli.Line(caller.WorkTree))
 		}
 		return p.listProjects(ctx, f.json)
 	}
@@ -65,7 +65,7 @@ func printWaits(d *deskWork, w *maildir.Waits) {
 	}
 	d.Table(rows)
 	if w.More > 0 {
-		d.Printf("%s\n", d.Faint(count(w.More, "more thread")+": mailtree inbox"))
+		d.Tell("%s\n", d.Faint(count(w.More, "more thread")+": mailtree inbox"))
 	}
 	if others := besideMail(d, w); len(others) > 0 {
 		d.Printf("\n")

@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"regexp"
+
+	"github.com/clipperhouse/displaywidth"
+)
+
+// style matches what Screen adds to a text for bold or colour. Texts by others have none: see Line.
+var style = regexp.MustCompile("\x1b\\[[0-9]+m")
+
+// columns returns how many terminal columns a text takes.
+func columns(text string) int { return displaywidth.String(style.ReplaceAllString(text, "")) }
+
+// Fit cuts a text to the given number of terminal columns. A text that is cut loses its style.
+func Fit(text string, most int) string {
+	if columns(text) <= most {
+		return text
+	}
+	return displaywidth.TruncateString(style.ReplaceAllString(text, ""), most, "…")
+}
+
+// breakWide splits a word that is wider than the given columns before its wide characters, as text in Chinese
+// or Japanese is broken, so that every part but the last fills a line. It returns any other word whole.
+func breakWide(word string, first, width int) (parts []string) {
+	if columns(word) <= first || style.MatchString(word) {
+		return []string{word}
+	}
+	part, at, room := "", 0, first
+	for g := displaywidth.StringGraphemes(word); g.Next(); {
+		if g.Width() > 1 && at+g.Width() > room && part != "" {
+			parts = append(parts, part)
+			part, at, room = "", 0, width
+		}
+		part += g.Value()
+		at += g.Width()
+	}
+	return append(parts, part)
+}
