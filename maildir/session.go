@@ -140,7 +140,7 @@ func (p *Project) SessionCut(k SessionKey) {
 
 // SessionWorks notes whether a turn is under way in a session, or it waits for a prompt.
 func (p *Project) SessionWorks(k SessionKey, working bool) {
-	if s, ok := p.seats.Change(k, func(s *seat.Seat) { s.Working = working }); ok && !working {
+	if s, ok := p.seats.Change(k, func(s *seat.Seat) { s.Work(working, p.store.cfg.Now()) }); ok && !working {
 		p.turnEnded(s.Agent)
 	}
 }
@@ -148,7 +148,7 @@ func (p *Project) SessionWorks(k SessionKey, working bool) {
 // SessionIs records what a session does, as the client's own files say. It changes nothing if the session is
 // unknown or has ended.
 func (p *Project) SessionIs(k SessionKey, is SessionState) {
-	if s, ok := p.seats.Change(k, func(s *seat.Seat) { s.Be(is) }); ok && !s.Working {
+	if s, ok := p.seats.Change(k, func(s *seat.Seat) { s.Be(is, p.store.cfg.Now()) }); ok && !s.Working {
 		p.turnEnded(s.Agent)
 	}
 }
@@ -157,6 +157,18 @@ func (p *Project) SessionIs(k SessionKey, is SessionState) {
 func (p *Project) turnEnded(agent string) {
 	p.store.feed.ringAgent(p.Slug, agent)
 	p.store.feed.ringIdle()
+}
+
+// SessionTool records that a tool has run in a session. It reports false, and changes nothing, if the tool
+// belongs to a turn that has ended.
+func (p *Project) SessionTool(k SessionKey) (works bool) {
+	p.seats.Change(k, func(s *seat.Seat) {
+		now := p.store.cfg.Now()
+		if works = !s.Late(now); works {
+			s.Work(true, now)
+		}
+	})
+	return works
 }
 
 // SessionAsks notes whether a session stands at a question: its client asks a person whether a tool may

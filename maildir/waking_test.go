@@ -266,9 +266,16 @@ func TestSessionIs(t *testing.T) {
 	if s, _ := p.Session(k); s.Working || s.Asks {
 		t.Errorf("after No: %+v", s)
 	}
+	if s, _ := p.Session(k); p.SessionTool(k) || s.Working {
+		t.Error("a tool of the turn that has ended begins a turn")
+	}
+	p.SessionWorks(k, true)
+	if s, _ := p.Session(k); !p.SessionTool(k) || !s.Working {
+		t.Error("a tool of the next turn counts as late")
+	}
 	p.EndSession(t.Context(), k)
 	p.SessionIs(k, seat.Asks)
-	if s, _ := p.Session(k); s.Working || s.Asks {
+	if s, _ := p.Session(k); s.Asks {
 		t.Errorf("after its end: %+v", s)
 	}
 	p.SessionIs(maildir.SessionKey{Client: "claude", ID: "unknown"}, seat.Works)

@@ -67,6 +67,10 @@ func (e *HookEvent) happened(ctx context.Context, store *maildir.Store) (a HookA
 		p.SessionCut(v.SessionKey)
 	case HookStop:
 		p.SessionWorks(v.SessionKey, false)
+	case HookTool:
+		if !p.SessionTool(v.SessionKey) {
+			return a, nil // its model gets no answer of this turn
+		}
 	default:
 		p.SessionWorks(v.SessionKey, true)
 	}

@@ -63,12 +63,25 @@ var endings = []ending{
 		unshown:  true,
 	},
 	{
-		kit:       copilotKit,
+		kit:       copilotInTmux(),
 		interrupt: []string{"Escape", "Escape"},
 		asking:    "copilot",
 		question:  "Do you want to run this command?",
 		refuse:    press("3", "Enter"),
 	},
+}
+
+// copilotInTmux is Copilot CLI with a server that types into its window, because nothing else wakes it.
+func copilotInTmux() kit {
+	k := copilotKit
+	k.terminal = "copilot --allow-all-tools"
+	k.prepare = func(d *desk) {
+		copilotKit.prepare(d)
+		d.env = append(d.env, "NUDGE=tmux")
+		d.restart()
+	}
+	k.greet = func(screen *tmuxtest.Screen) { screen.Await("❯") }
+	return k
 }
 
 // TestClientEnds: mail wakes a session, once, whose turn has ended by Esc, by an error of the model's server or
@@ -86,7 +99,7 @@ func TestClientEnds(t *testing.T) {
 const endThis = "End this turn."
 
 func (e *ending) esc(t *testing.T) {
-	d, screen, agent := e.open(t, e.terminal, model.Rule{When: endThis, Times: 1, Calls: say(e.shell, e.shellInput(waitInTurn))})
+	d, screen, agent := e.open(t, e.terminal, nil, model.Rule{When: endThis, Times: 1, Calls: say(e.shell, e.shellInput(waitInTurn))})
 	d.awaitFile("started")
 	for _, key := range e.interrupt {
 		screen.Press(key)
@@ -95,7 +108,7 @@ func (e *ending) esc(t *testing.T) {
 }
 
 func (e *ending) error(t *testing.T) {
-	d, _, agent := e.open(t, e.terminal, model.Rule{When: endThis, Times: 1, Fail: 400})
+	d, _, agent := e.open(t, e.terminal, nil, model.Rule{When: endThis, Times: 1, Fail: 400})
 	e.wakes(d, agent)
 }
 
@@ -104,7 +117,7 @@ func (e *ending) no(t *testing.T) {
 	if terminal == "" {
 		terminal = e.terminal
 	}
-	d, screen, agent := e.open(t, terminal, model.Rule{When: endThis, Times: 1, Calls: say(e.shell, e.shellInput("touch asked"))})
+	d, screen, agent := e.open(t, terminal, e.prepare, model.Rule{When: endThis, Times: 1, Calls: say(e.shell, e.shellInput("touch asked"))})
 	screen.Await(e.question)
 	if !e.unshown {
 		d.awaitAsks(agent, true)
@@ -116,15 +129,15 @@ func (e *ending) no(t *testing.T) {
 
 // open starts a session in a terminal whose second turn the rule decides, and returns when the model has got
 // that turn.
-func (e *ending) open(t *testing.T, terminal string, rule model.Rule) (d *desk, screen *tmuxtest.Screen, agent string) {
+func (e *ending) open(t *testing.T, terminal string, prepare func(d *desk), rule model.Rule) (d *desk, screen *tmuxtest.Screen, agent string) {
 	if terminal == "" {
 		t.Skip("this client has no session in a terminal here")
 	}
 	d = newDesk(t, e.name)
 	d.model.Script(t, rule)
 	e.kit.prepare(d)
-	if e.prepare != nil {
-		e.prepare(d)
+	if prepare != nil {
+		prepare(d)
 	}
 	d.setUp("stdio")
 	screen = d.open(terminal)

@@ -69,6 +69,7 @@ type Seat struct {
 	Ended   time.Time `json:"ended,omitzero"` // zero while the session lives
 	Working bool      `json:"working"`        // a turn is under way
 	Asks    bool      `json:"asks,omitempty"` // the client asks a person whether a tool may run
+	Idled   time.Time `json:"idled,omitzero"` // when the last turn ended; zero while a turn is under way
 	Wake    Wake      `json:"wake,omitzero"`
 
 	// A message that was announced before Since is announced again: the announcement has left the model's

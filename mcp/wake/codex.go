@@ -3,8 +3,10 @@ package wake
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +15,9 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/gobwas/ws"
+	"github.com/gobwas/ws/wsutil"
 
 	"mailtree/maildir/seat"
 )
@@ -62,7 +67,66 @@ func queueCodex(ctx context.Context, s *seat.Seat, text string) error {
 		last := out[bytes.LastIndexByte(bytes.TrimSpace(out), '\n')+1:]
 		return fmt.Errorf("codex queue: %w (%.200q)", err, last)
 	}
+	return startQueue(ctx, home, s.ID)
+}
+
+// startQueue has Codex's background server run what is queued for a thread. After the user has interrupted a
+// turn, Codex holds the queue back until the next prompt. startQueue does nothing if the thread belongs to no
+// background server: then a held notice waits for that prompt. The background server refuses the request if
+// the queue is empty because it has begun to run already; startQueue ignores that.
+func startQueue(ctx context.Context, home, thread string) error {
+	socket, err := filepath.EvalSymlinks(filepath.Join(home, "app-server-control", "app-server-control.sock"))
+	if err != nil {
+		return nil // no background server
+	}
+	dial := ws.Dialer{NetDial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}
+	conn, early, _, err := dial.Dial(ctx, "ws://localhost/")
+	if err != nil {
+		return nil // it has ended
+	}
+	defer conn.Close()
+	if end, ok := ctx.Deadline(); ok {
+		_ = conn.SetDeadline(end)
+	}
+	if early != nil {
+		ws.PutReader(early) // the server says nothing before it is asked
+	}
+	for id, ask := range []string{
+		`{"id":0,"method":"initialize","params":{"clientInfo":{"name":"mailtree","version":"1"},"capabilities":{"experimentalApi":true}}}`,
+		`{"id":1,"method":"thread/queue/start","params":{"threadId":` + strconv.Quote(thread) + `}}`,
+	} {
+		if id == 1 {
+			err = wsutil.WriteClientText(conn, []byte(`{"method":"initialized"}`))
+		}
+		if err == nil {
+			err = wsutil.WriteClientText(conn, []byte(ask))
+		}
+		if err == nil {
+			err = answered(conn, id)
+		}
+		if err != nil {
+			return fmt.Errorf("codex: the queue was not started: %w", err)
+		}
+	}
 	return nil
+}
+
+// answered reads what Codex's background server says until it has answered the request with that id.
+func answered(conn net.Conn, id int) error {
+	for {
+		said, err := wsutil.ReadServerText(conn)
+		if err != nil {
+			return err
+		}
+		var answer struct {
+			ID *int `json:"id"`
+		}
+		if json.Unmarshal(said, &answer) == nil && answer.ID != nil && *answer.ID == id {
+			return nil
+		}
+	}
 }
 
 func proc(pid int, file string) string { return "/proc/" + strconv.Itoa(pid) + "/" + file }

@@ -1,6 +1,17 @@
 package wake
 
-import "testing"
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gobwas/ws"
+	"github.com/gobwas/ws/wsutil"
+)
 
 // TestIsExec: `codex exec` is recognised, because it drops whatever is queued for its thread.
 func TestIsExec(t *testing.T) {
@@ -11,5 +22,56 @@ func TestIsExec(t *testing.T) {
 		if got := isExec([]byte(args)); got != want {
 			t.Errorf("%q: %v", args, got)
 		}
+	}
+}
+
+// TestStartQueue: Codex's background server, if there is one, is asked to run what is queued for a thread.
+func TestStartQueue(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	if err := startQueue(t.Context(), home, "thread-1"); err != nil {
+		t.Errorf("without a background server: %v", err)
+	}
+	if err := os.Mkdir(filepath.Join(home, "app-server-control"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("unix", filepath.Join(home, "app-server-control", "app-server-control.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	asked := make(chan string, 10)
+	go func() {
+		defer close(asked)
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		if _, err := ws.Upgrade(conn); err != nil {
+			return
+		}
+		for {
+			text, err := wsutil.ReadClientText(conn)
+			if err != nil {
+				return
+			}
+			asked <- string(text)
+			var ask struct{ ID *int }
+			if json.Unmarshal(text, &ask) == nil && ask.ID != nil {
+				_ = wsutil.WriteServerText(conn, []byte(`{"method":"configWarning","params":{}}`))
+				_ = wsutil.WriteServerText(conn, fmt.Appendf(nil, `{"id":%d,"error":{"message":"queue is empty"}}`, *ask.ID))
+			}
+		}
+	}()
+	if err := startQueue(t.Context(), home, `thread-1`); err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for text := range asked {
+		all = append(all, text)
+	}
+	if len(all) != 3 || !strings.Contains(all[0], `"initialize"`) || all[2] != `{"id":1,"method":"thread/queue/start","params":{"threadId":"thread-1"}}` {
+		t.Errorf("it was asked %q", all)
 	}
 }
