@@ -14,12 +14,13 @@ import (
 // ending is how a user ends turns of a client, and how the client asks for a permission.
 type ending struct {
 	kit
-	interrupt []string                 // the keys that interrupt a turn
-	asking    string                   // the command line of a session that asks before it runs a command; "": terminal
-	prepare   func(d *desk)            // what else such a session needs; may be nil
-	question  string                   // what the screen shows with the question
-	refuse    func(s *tmuxtest.Screen) // answers "No"
-	unshown   bool                     // the client does not report a question
+	interrupted string                   // what the screen shows once Esc has interrupted a turn
+	asking      string                   // the command line of a session that asks before it runs a command; "": terminal
+	prepare     func(d *desk)            // what else such a session needs; may be nil
+	question    string                   // what the screen shows with the question
+	refuse      func(s *tmuxtest.Screen) // answers "No"
+	escalates   bool                     // the command asks for rights that the sandbox does not give
+	unshown     bool                     // the client does not report a question
 }
 
 func press(keys ...string) func(s *tmuxtest.Screen) {
@@ -32,29 +33,30 @@ func press(keys ...string) func(s *tmuxtest.Screen) {
 
 var endings = []ending{
 	{
-		kit:       claudeKit,
-		interrupt: []string{"Escape"},
-		asking:    "claude --permission-mode default --allowedTools mcp__mail",
-		question:  "Do you want to proceed?",
-		refuse:    press("Escape"),
+		kit:         claudeKit,
+		interrupted: "Interrupted",
+		asking:      "claude --permission-mode default --allowedTools mcp__mail",
+		question:    "Do you want to proceed?",
+		refuse:      press("Escape"),
 	},
 	{
-		kit:       codexKit,
-		interrupt: []string{"Escape"},
-		asking:    "codex -s danger-full-access -a untrusted",
-		question:  "Would you like to run the following command?",
-		refuse:    press("Escape"),
+		kit:         codexKit,
+		interrupted: "Conversation interrupted",
+		asking:      "codex -s read-only -a on-request",
+		escalates:   true,
+		question:    "Would you like to run the following command?",
+		refuse:      press("Escape"),
 	},
 	{
-		kit:       geminiKit,
-		interrupt: []string{"Escape"},
-		asking:    "gemini --approval-mode default",
-		question:  "Allow execution",
-		refuse:    press("3"),
+		kit:         geminiKit,
+		interrupted: "Request cancelled",
+		asking:      "gemini --approval-mode default",
+		question:    "Allow execution",
+		refuse:      press("3"),
 	},
 	{
-		kit:       opencodeKit,
-		interrupt: []string{"Escape", "Escape"},
+		kit:         opencodeKit,
+		interrupted: "interrupted",
 		prepare: func(d *desk) {
 			d.replace(".config/opencode/opencode.json", `"bash": "allow"`, `"bash": "ask"`)
 		},
@@ -63,11 +65,11 @@ var endings = []ending{
 		unshown:  true,
 	},
 	{
-		kit:       copilotInTmux(),
-		interrupt: []string{"Escape", "Escape"},
-		asking:    "copilot",
-		question:  "Do you want to run this command?",
-		refuse:    press("3", "Enter"),
+		kit:         copilotInTmux(),
+		interrupted: "Operation cancelled by user",
+		asking:      "copilot",
+		question:    "Do you want to run this command?",
+		refuse:      press("3", "Enter"),
 	},
 }
 
@@ -101,9 +103,7 @@ const endThis = "End this turn."
 func (e *ending) esc(t *testing.T) {
 	d, screen, agent := e.open(t, e.terminal, nil, model.Rule{When: endThis, Times: 1, Calls: say(e.shell, e.shellInput(waitInTurn))})
 	d.awaitFile("started")
-	for _, key := range e.interrupt {
-		screen.Press(key)
-	}
+	screen.PressUntil("Escape", e.interrupted)
 	e.wakes(d, agent)
 }
 
@@ -117,7 +117,11 @@ func (e *ending) no(t *testing.T) {
 	if terminal == "" {
 		terminal = e.terminal
 	}
-	d, screen, agent := e.open(t, terminal, e.prepare, model.Rule{When: endThis, Times: 1, Calls: say(e.shell, e.shellInput("touch asked"))})
+	asks := e.shellInput("touch asked")
+	if e.escalates {
+		asks["sandbox_permissions"], asks["justification"] = "require_escalated", "May it touch a file?"
+	}
+	d, screen, agent := e.open(t, terminal, e.prepare, model.Rule{When: endThis, Times: 1, Calls: say(e.shell, asks)})
 	screen.Await(e.question)
 	if !e.unshown {
 		d.awaitAsks(agent, true)

@@ -30,7 +30,7 @@ func Text(tool string) string { return "You have new mail. Read it with " + tool
 // Defaults of Config.
 const (
 	DefaultPause = 200 * time.Millisecond // Codex takes an Enter within 120 ms for a part of a paste
-	DefaultRetry = 5 * time.Second
+	DefaultRetry = 2 * time.Second
 )
 
 // retryMost is the longest time between two tries.
@@ -175,8 +175,8 @@ func (n *Waker) everybody(ctx context.Context) (map[whom]attempt, error) {
 }
 
 // wait waits until an agent in look is due: until changes after mark concern an agent, which wait then adds
-// to look after the time Settle, until turn is closed, which makes every agent in look due, or until a retry
-// is due. It returns the number of the last change that it has seen.
+// to look after the time Settle, until turn is closed, which makes every agent in look due after the time
+// Settle, as if it had not been tried, or until a retry is due. It returns the number of the last change that it has seen.
 func (n *Waker) wait(ctx context.Context, mark int64, look map[whom]attempt, turn <-chan struct{}) (int64, error) {
 	waiting, cancel := waitingUntil(ctx, firstOf(look), turn)
 	defer cancel()
@@ -184,8 +184,8 @@ func (n *Waker) wait(ctx context.Context, mark int64, look map[whom]attempt, tur
 		changes, err := n.cfg.Store.WaitChanges(waiting, mark, 1000)
 		switch {
 		case errors.Is(err, errTurnEnded):
-			for w, a := range look {
-				look[w] = attempt{tries: a.tries}
+			for w := range look {
+				look[w] = attempt{at: time.Now().Add(n.cfg.Settle)} // the client shows its prompt by then
 			}
 			return mark, nil
 		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
