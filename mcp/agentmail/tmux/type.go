@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	rest     = 5 * time.Second       // after a keystroke a person may still be typing
+	rest     = 3 * time.Second       // after a keystroke a person may still be typing
 	drawTime = 5 * time.Second       // a busy client shows typed text within this time
 	showTime = time.Second           // a client submits within this time, or Enter is pressed again
 	lookTime = 50 * time.Millisecond // between looks at the screen
