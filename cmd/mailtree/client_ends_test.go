@@ -69,7 +69,7 @@ var endings = []ending{
 		interrupted: "Operation cancelled by user",
 		asking:      "copilot",
 		question:    "Do you want to run this command?",
-		refuse:      press("3", "Enter"),
+		refuse:      func(s *tmuxtest.Screen) { s.PressUntil("Escape", "Operation cancelled by user") },
 	},
 }
 
