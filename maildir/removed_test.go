@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"mailtree/fixtures/inmemory"
 	"mailtree/fixtures/storetest"
 	"mailtree/fixtures/waits"
 	"mailtree/maildir"
@@ -60,7 +61,7 @@ func TestProjectMovedBack(t *testing.T) {
 	if err := p.History.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	dir, away := filepath.Dir(p.Tree.Dir()), filepath.Join(t.TempDir(), "away")
+	dir, away := filepath.Dir(p.Tree.Dir()), filepath.Join(inmemory.Dir(t), "away")
 	for range 2 {
 		if err := os.Rename(dir, away); err != nil {
 			t.Fatal(err)

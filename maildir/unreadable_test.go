@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"mailtree/fixtures/inmemory"
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
 	"mailtree/maildir/claim"
@@ -46,7 +47,7 @@ func (m *machine) breakAt(path string, fault error) {
 func put(t testing.TB, p *maildir.Project, path, data string) {
 	t.Helper()
 	at := filepath.Join(p.Tree.Dir(), path)
-	staged := filepath.Join(t.TempDir(), "staged")
+	staged := filepath.Join(inmemory.Dir(t), "staged")
 	if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o700), os.WriteFile(staged, []byte(data), 0o600), os.Rename(staged, at)); err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"mailtree/fixtures/inmemory"
 )
 
 // The table of wrong calls: fixtures/calls/TOOLSET.txt holds calls as models make them, and under
@@ -45,7 +47,7 @@ func TestCalls(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				d := newDaemon(t, filepath.Join(t.TempDir(), "store"))
+				d := newDaemon(t, filepath.Join(inmemory.Dir(t), "store"))
 				d.real = true
 				d.start()
 				desk := callDesk{replayer: replayer{t: t, d: d, wire: w.wire, toolset: toolset, peers: map[caller]peer{}}}

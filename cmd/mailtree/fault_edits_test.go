@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"mailtree/fixtures/inmemory"
 	"mailtree/fixtures/storetest"
 	"mailtree/fixtures/waits"
 	"mailtree/maildir/tree"
@@ -26,7 +27,7 @@ import (
 func TestFaultEdits(t *testing.T) {
 	longer(t)
 	t.Parallel()
-	d := newDaemon(t, filepath.Join(t.TempDir(), "store"))
+	d := newDaemon(t, filepath.Join(inmemory.Dir(t), "store"))
 	d.start()
 	l := newLoad(t, d)
 	for i := range 100 {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"mailtree/fixtures/inmemory"
 	"mailtree/fixtures/trap"
 	"mailtree/indexer"
 	"mailtree/maildir/storedir"
@@ -84,7 +85,7 @@ type peril struct {
 func newPeril(t *testing.T, op operation) *peril {
 	r := &peril{op: op}
 	r.injector.first = map[string]int{}
-	d := newDaemon(t, filepath.Join(t.TempDir(), "store"))
+	d := newDaemon(t, filepath.Join(inmemory.Dir(t), "store"))
 	d.launch = r.launch
 	if err := d.tryStart(); errors.Is(err, trap.ErrRefused) {
 		notHere(t, "%v", err)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"mailtree/fixtures/inmemory"
 	"mailtree/fixtures/storetest"
 	"mailtree/fixtures/waits"
 )
@@ -20,7 +21,7 @@ import (
 // person's commands fail only because of a lock.
 func TestFaultGit(t *testing.T) {
 	t.Parallel()
-	d := newDaemon(t, filepath.Join(t.TempDir(), "store"))
+	d := newDaemon(t, filepath.Join(inmemory.Dir(t), "store"))
 	d.start()
 	l := newLoad(t, d)
 	l.pace = 10 * time.Millisecond

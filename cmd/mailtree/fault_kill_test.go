@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"mailtree/fixtures/inmemory"
 	"mailtree/fixtures/storetest"
 	"mailtree/fixtures/waits"
 )
@@ -17,7 +18,7 @@ import (
 func TestFaultKill(t *testing.T) {
 	t.Parallel()
 	kills := extent(20, 1000)
-	d := newDaemon(t, filepath.Join(t.TempDir(), "store"))
+	d := newDaemon(t, filepath.Join(inmemory.Dir(t), "store"))
 	d.start()
 	l := newLoad(t, d)
 	l.claims, l.pace = true, 5*time.Millisecond

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"mailtree/fixtures/inmemory"
 	"mailtree/fixtures/storetest"
 )
 
@@ -65,7 +66,7 @@ type sequence struct {
 }
 
 func playSequence(t *testing.T, seed uint64) *sequence {
-	d := newDaemon(t, filepath.Join(t.TempDir(), "store"))
+	d := newDaemon(t, filepath.Join(inmemory.Dir(t), "store"))
 	d.start()
 	s := &sequence{load: newLoad(t, d), seed: seed, touched: map[string]bool{}}
 	s.refusal = func(err error) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"mailtree/fixtures/inmemory"
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir/format"
 )
@@ -88,7 +89,7 @@ func nothing(*steps) {}
 // run does the operation again and again, the server dying one step later each time, until it
 // lives.
 func (op *stepped) run(t *testing.T) {
-	d := newDaemon(t, filepath.Join(t.TempDir(), "store"))
+	d := newDaemon(t, filepath.Join(inmemory.Dir(t), "store"))
 	d.env = []string{"GATEWAY_ALLOW=example.invalid", "SYNC_INTERVAL=1h"}
 	d.start()
 	s := &steps{load: newLoad(t, d)}

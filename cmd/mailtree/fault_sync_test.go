@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"mailtree/fixtures/inmemory"
 	"mailtree/fixtures/storetest"
 	"mailtree/fixtures/waits"
 )
@@ -192,7 +193,7 @@ type machine struct {
 // each. env returns the settings of a machine by its number.
 func threeMachines(t *testing.T, env func(m *machine, i int) []string) (bare string, all []*machine) {
 	t.Helper()
-	dir := t.TempDir()
+	dir := inmemory.Dir(t)
 	bare = filepath.Join(dir, "mail.git")
 	git := func(args ...string) {
 		t.Helper()

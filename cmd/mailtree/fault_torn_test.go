@@ -4,13 +4,15 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"mailtree/fixtures/inmemory"
 )
 
 // TestFaultTornJournal: a kill within the write of a journal record leaves half a line. What is
 // written behind it after the next start counts all the same.
 func TestFaultTornJournal(t *testing.T) {
 	t.Parallel()
-	d := newDaemon(t, filepath.Join(t.TempDir(), "store"))
+	d := newDaemon(t, filepath.Join(inmemory.Dir(t), "store"))
 	d.start()
 	s := &steps{load: newLoad(t, d), n: 1}
 	s.must(sendThree(s))

@@ -15,6 +15,7 @@ import (
 	"github.com/emersion/go-msgauth/dkim"
 	"github.com/emersion/go-smtp"
 
+	"mailtree/fixtures/inmemory"
 	"mailtree/gateway"
 	"mailtree/gateway/dns"
 	"mailtree/maildir/format"
@@ -84,7 +85,7 @@ func (s *peerSession) Data(r io.Reader) error {
 func TestOutgoing(t *testing.T) {
 	t.Parallel()
 	peer := newPeer(t)
-	d := newDaemon(t, filepath.Join(t.TempDir(), "store"))
+	d := newDaemon(t, filepath.Join(inmemory.Dir(t), "store"))
 	d.real = true
 	d.env = []string{"GATEWAY_ALLOW=example.org", "GATEWAY_SMARTHOST=smtp://" + peer.address, "MAIL_DOMAIN=mail.example.net"}
 	d.start()

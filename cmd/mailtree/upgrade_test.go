@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"mailtree/fixtures/inmemory"
 )
 
 // olderEnv names the program of an older commit. .ci/campaign builds it.
@@ -56,7 +58,7 @@ func newUpgrade(t *testing.T) *upgrade {
 	if u.older == "" {
 		t.Skip("needs the program of an older commit: " + olderEnv + " names it, as .ci/campaign does")
 	}
-	d := newDaemon(t, filepath.Join(t.TempDir(), "store"))
+	d := newDaemon(t, filepath.Join(inmemory.Dir(t), "store"))
 	d.real = true // the older program has no verbs of the fault program
 	u.load = &load{d: d}
 	return u

@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"mailtree/fixtures/inmemory"
 	"mailtree/maildir/storedir"
 	"mailtree/mcp/protocol"
 	"mailtree/mcp/socket"
@@ -85,7 +86,7 @@ func TestWire(t *testing.T) {
 			}
 			t.Run(w.name+"/"+toolset+"/"+strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 				t.Parallel()
-				d := newDaemon(t, filepath.Join(t.TempDir(), "store"))
+				d := newDaemon(t, filepath.Join(inmemory.Dir(t), "store"))
 				d.real = true
 				d.start()
 				replay(t, d, w.wire, toolset, file)
@@ -98,7 +99,7 @@ func TestWire(t *testing.T) {
 // TestWireCovers: there is a transcript of every tool.
 func TestWireCovers(t *testing.T) {
 	t.Parallel()
-	d := newDaemon(t, filepath.Join(t.TempDir(), "store"))
+	d := newDaemon(t, filepath.Join(inmemory.Dir(t), "store"))
 	d.real = true
 	d.start()
 	for _, toolset := range []string{"mail", "postal", "aimx", "agentmail"} {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"mailtree/fixtures/inmemory"
 	"mailtree/maildir/writer"
 )
 
@@ -232,7 +233,7 @@ func TestFilesOfGitThatAreNone(t *testing.T) {
 				if name == ".git/packed-refs" {
 					tr.git("pack-refs", "--all")
 				}
-				away := filepath.Join(t.TempDir(), "away")
+				away := filepath.Join(inmemory.Dir(t), "away")
 				had := os.Rename(tr.path(name), away) == nil
 				tr.check(make(tr.path(name)))
 				tr.check(Init(tr.dir))
@@ -300,7 +301,7 @@ func TestRunFolderIsALink(t *testing.T) {
 func TestRecordIsInGit(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
-	away := filepath.Join(t.TempDir(), "away")
+	away := filepath.Join(inmemory.Dir(t), "away")
 	tr.check(os.Rename(tr.path(".git"), away))
 	tr.reopen(Config{})
 	tr.state("off", ".git folder is missing")

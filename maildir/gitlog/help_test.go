@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"mailtree/fixtures/inmemory"
 	"mailtree/fixtures/waits"
 	"mailtree/maildir/writer"
 )
@@ -79,7 +80,7 @@ func newTree(t *testing.T, cfg Config) *repoTree {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed")
 	}
-	cfg.Dir = t.TempDir()
+	cfg.Dir = inmemory.Dir(t)
 	tr := &repoTree{T: t, dir: cfg.Dir}
 	tr.check(Init(cfg.Dir))
 	if cfg.Delay == 0 {

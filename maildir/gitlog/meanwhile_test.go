@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"mailtree/fixtures/inmemory"
 	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
 )
@@ -205,7 +206,7 @@ func TestRemovedMeanwhile(t *testing.T) {
 		t.Run(at, func(t *testing.T) {
 			t.Parallel()
 			tr := newTree(t, Config{})
-			aside := filepath.Join(t.TempDir(), "aside")
+			aside := filepath.Join(inmemory.Dir(t), "aside")
 			remove := func(s string) {
 				if s == at {
 					tr.check(os.Rename(tr.dir, aside))

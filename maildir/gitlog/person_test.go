@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"mailtree/fixtures/inmemory"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/writer"
 )
@@ -314,7 +315,7 @@ func TestUnusableRepository(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
 	// No repository.
-	away := filepath.Join(t.TempDir(), "away")
+	away := filepath.Join(inmemory.Dir(t), "away")
 	tr.check(os.Rename(tr.path(".git"), away))
 	tr.send("m6", "messages/m6")
 	if err := tr.log.Flush(context.Background()); !errors.Is(err, refusal.ErrUnavailable) {
