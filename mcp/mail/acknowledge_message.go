@@ -31,7 +31,11 @@ func (t *Toolset) acknowledgeMessage() tool.Tool {
 		if err != nil {
 			return nil, err
 		}
-		d, err := tool.Box(ctx, p, r.Agent).Acknowledge(ctx, r.ID)
+		id, err := p.FullID(ctx, r.ID)
+		if err != nil {
+			return nil, err
+		}
+		d, err := tool.Box(ctx, p, r.Agent).Acknowledge(ctx, id)
 		if err != nil {
 			return nil, err
 		}

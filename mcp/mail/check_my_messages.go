@@ -59,6 +59,11 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 		if err != nil {
 			return nil, err
 		}
+		if q.ID != "" {
+			if q.ID, err = p.FullID(ctx, q.ID); err != nil {
+				return nil, err
+			}
+		}
 		v := t.viewOf(ctx, p, notes(note, r.Wait.Note))
 		q.Room = v.inboxRoom(ctx, tool.InTool, q.Agent)
 		if r.Offset != nil {

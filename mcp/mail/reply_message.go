@@ -35,7 +35,11 @@ func (t *Toolset) replyMessage() tool.Tool {
 		if err != nil {
 			return nil, err
 		}
-		sent, err := tool.Box(ctx, p, r.From).Reply(ctx, r.ReplyTo, maildir.Draft{
+		answered, err := p.FullID(ctx, r.ReplyTo)
+		if err != nil {
+			return nil, err
+		}
+		sent, err := tool.Box(ctx, p, r.From).Reply(ctx, answered, maildir.Draft{
 			Body:        r.Body,
 			Subject:     r.Subject,
 			To:          r.To,
