@@ -67,6 +67,7 @@ func (b *Box) popOnce(ctx context.Context, room *index.Room) (*index.Delivery, e
 		}
 		d.Read, d.ReadAt = true, format.At(g.Now.Truncate(time.Microsecond))
 		got, tx.ID, tx.Summary = d, d.ID, b.agent+" "+d.ID
+		tx.Waited = max(0, g.Now.Sub(d.Created))
 		tx.Create(format.ReadMark(d.CopyPath), format.FormatMark(g.Now))
 		return nil
 	}

@@ -25,6 +25,7 @@ type metrics struct {
 
 	operations *prometheus.CounterVec
 	durations  *prometheus.HistogramVec
+	latency    prometheus.Histogram
 	calls      *prometheus.CounterVec
 }
 
@@ -40,6 +41,11 @@ func newMetrics() *metrics {
 			Help:    "How long callers waited for an operation that writes.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 		}, []string{"verb"}),
+		latency: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "mailtree_delivery_latency_seconds",
+			Help:    "Time from the creation of a message until a recipient takes it out of its mailbox (check_mail, receive).",
+			Buckets: []float64{.01, .05, .25, 1, 5, 30, 60, 300, 1800, 3600, 6 * 3600, 24 * 3600, 7 * 24 * 3600},
+		}),
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mailtree_tool_calls_total",
 			Help: "Calls of tools, by toolset, tool and how they ended: ok or refused.",
@@ -55,6 +61,9 @@ func (m *metrics) observe(op writer.Op, took time.Duration, err error) {
 	}
 	m.operations.WithLabelValues(op.Verb, outcome).Inc()
 	m.durations.WithLabelValues(op.Verb).Observe(took.Seconds())
+	if err == nil && op.Verb == "pop" && op.ID != "" {
+		m.latency.Observe(op.Waited.Seconds())
+	}
 }
 
 // called counts a call of a tool: see mcp.Config.Called.
@@ -69,7 +78,7 @@ func (m *metrics) called(toolset, tool string, refused bool) {
 // handler serves the metrics from a registry of its own, together with those of the process and of Go.
 func (m *metrics) handler() http.Handler {
 	r := prometheus.NewRegistry()
-	r.MustRegister(m, m.operations, m.durations, m.calls,
+	r.MustRegister(m, m.operations, m.durations, m.latency, m.calls,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{})
 }

@@ -25,6 +25,7 @@ type Op struct {
 	Door    string // the door it came through, as in format.Through; "" for the server itself
 	Summary string // one line for people: "GreenCastle -> BlueLake: Plan for /api/users"; never names a bcc recipient
 	At      time.Time
+	Waited  time.Duration // of a pop: the age of the message that it takes
 	Merges  Merge
 	Paths   []string // files of the mail written or removed, relative to the tree: see tracked
 
