@@ -359,7 +359,36 @@ func (s *Store) ProjectOf(ctx context.Context, what format.Kind, name string) (*
 			Near: slugs,
 		}
 	}
+	if what == format.KindProfile && len(slugs) > 1 {
+		return s.projectSeenLast(ctx, slugs, name)
+	}
 	return s.Project(ctx, slugs[0])
+}
+
+// projectSeenLast returns the project in which an agent was active last. It counts inbox checks, which the
+// index does not know.
+func (s *Store) projectSeenLast(ctx context.Context, slugs []string, agent string) (found *Project, err error) {
+	var last time.Time
+	for _, slug := range slugs {
+		p, err := s.Project(ctx, slug)
+		if err != nil {
+			return nil, err
+		}
+		row, err := s.index.Agent(ctx, slug, agent)
+		if err != nil {
+			return nil, err
+		}
+		if row == nil { // the agent was removed meanwhile
+			continue
+		}
+		if p.addSeen(row); found == nil || row.LastActive.After(last) {
+			found, last = p, row.LastActive
+		}
+	}
+	if found == nil {
+		return s.Project(ctx, slugs[0])
+	}
+	return found, nil
 }
 
 func (s *Store) projectWithAttachment(sum string) (*Project, error) {

@@ -1,0 +1,30 @@
+package maildir_test
+
+import (
+	"testing"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+	"mailtree/maildir/format"
+)
+
+// TestProjectOfInboxCheck: of two projects that have an agent, a name alone means the one where the agent
+// looked into its inbox last.
+func TestProjectOfInboxCheck(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.Config{}).Store
+	first := projectIn(t, s, "Ann")
+	second, err := s.EnsureProject(t.Context(), "/abs/second")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.EnsureAgent(t.Context(), "Ann", maildir.Registration{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []*maildir.Project{first, second, first} {
+		inbox(t, want, "Ann")
+		if p, err := s.ProjectOf(t.Context(), format.KindProfile, "Ann"); err != nil || p != want {
+			t.Errorf("after a look in %s: %v, %v", want.Slug, p, err)
+		}
+	}
+}
