@@ -69,20 +69,44 @@ func (l *Log) commitOps(ctx context.Context) error {
 	return nil
 }
 
-// commitEdits commits all edits that were handed over so far. The caller holds the turn.
+// commitEdits makes one commit of edits that were handed over so far, at most mostEdits. That of an import
+// ends with StopBy. The caller holds the turn.
 func (l *Log) commitEdits(ctx context.Context) error {
+	if l.isImporting() {
+		both, end := within(ctx, l.mayImport)
+		defer end()
+		ctx = both
+	}
 	l.mu.Lock()
 	if len(l.edits) == 0 {
 		l.mu.Unlock()
 		return nil
 	}
-	paths := l.startEdits()
+	paths := l.startEdits(time.Now())
 	l.mu.Unlock()
 	err := l.commitBatch(ctx, batch{edits: paths})
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.endEdits(err == nil, time.Now())
+	if err == nil {
+		l.progress(len(paths))
+	}
 	return err
+}
+
+// commitAllEdits commits all edits that were handed over before it was called. The caller holds the turn.
+func (l *Log) commitAllEdits(ctx context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for left := len(l.edits); left > 0 || l.cut; left -= mostEdits {
+		l.mu.Unlock()
+		err := l.commitEdits(ctx)
+		l.mu.Lock()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // commitBatch makes the commits of a batch and records the result for State.
@@ -211,7 +235,7 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 	missing := !p.seen.exists && !p.commit.IsZero()
 	if len(parts) == 0 && len(mend) == 0 && !missing {
 		l.settle(state{p.seen, p.commit}, keepTime/3)
-		l.RecordEdits(plan.apart)
+		l.putBack(plan)
 		return false, nil
 	}
 	if p.commit, err = plan.forward(b); err != nil {
@@ -252,7 +276,7 @@ func (l *Log) makeObjects(p *publication, plan *plan, parts []part, mend []*chan
 
 // landed records that branch and index have moved.
 func (l *Log) landed(p *publication, plan *plan) {
-	l.RecordEdits(plan.apart)
+	l.putBack(plan)
 	if p.commit == p.at.commit {
 		l.settle(state{p.put, p.commit}, keepTime/3)
 		l.cfg.Log.Info("git index brought level with the branch")
@@ -263,6 +287,14 @@ func (l *Log) landed(p *publication, plan *plan) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last, l.known = l.cfg.Now(), p.commit
+}
+
+// putBack hands over the paths that a plan has left to later commits.
+func (l *Log) putBack(plan *plan) {
+	l.RecordEdits(plan.apart)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.leaveRest(plan.rest)
 }
 
 // leaveOutBusy removes from a plan of edits the paths that an operation may have written by now: the
@@ -301,7 +333,11 @@ func (l *Log) build(repo *repository, at head, b batch, to *importer) (*plan, er
 		}
 	}
 	maps.DeleteFunc(plan.written, func(path string, op operation) bool { _, known := op.Written[path]; return !known })
-	plan.name(paths)
+	most := 0
+	if len(b.edits) > 0 && !b.force {
+		most = mostEdits
+	}
+	plan.name(paths, most)
 	err = plan.load(l.cfg.Log)
 	if err != nil {
 		plan.close()

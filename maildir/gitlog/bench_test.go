@@ -278,7 +278,7 @@ func BenchmarkLoad(b *testing.B) {
 					b.Fatal(err)
 				}
 				plan.written = written
-				plan.name(paths)
+				plan.name(paths, 0)
 				if err := plan.load(nil); err != nil {
 					b.Fatal(err)
 				}

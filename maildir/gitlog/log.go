@@ -74,10 +74,15 @@ type Log struct {
 
 	gentle int // see the constant
 
+	mayImport, mayWork context.Context // the first ends when StopBy is called, the second at the time that it was given
+	endImport, endAll  context.CancelFunc
+
 	mu sync.Mutex
 	queue
-	pile    pile
-	trouble error // why the last attempt failed; nil after a success
+	pile pile
+	importing
+	stopBy  time.Time // see StopBy; zero: not set
+	trouble error     // why the last attempt failed; nil after a success
 	last    time.Time
 	lists   [2]history.Claims // the lists of claims that were read last
 	known   hash              // the newest commit, ours or not, that is older than every operation recorded from now on
@@ -113,6 +118,8 @@ func Open(cfg Config) (*Log, error) {
 	}
 	l.git = findGit
 	l.edits = map[string]struct{}{}
+	l.mayImport, l.endImport = context.WithCancel(context.Background())
+	l.mayWork, l.endAll = context.WithCancel(context.Background())
 	files, err := tree.Open(cfg.Dir, 0)
 	if err != nil {
 		return l, err
@@ -204,9 +211,12 @@ func (l *Log) RecordEdits(paths []string) {
 	}
 	l.mu.Lock()
 	first := len(l.edits) == 0
+	before := len(l.edits)
 	l.edited(paths, time.Now())
+	l.progress(0)
+	full := before < mostEdits && len(l.edits) >= mostEdits
 	l.mu.Unlock()
-	if first {
+	if first || full {
 		l.ring()
 	}
 }
@@ -223,8 +233,8 @@ func ringBell(bell chan struct{}) {
 // lastChance is how long Run continues after its context has ended: enough to commit some hundred MB.
 const lastChance = 15 * time.Second
 
-// Run implements history.Log. It commits what is due until ctx ends, then what is left, for at most
-// lastChance, and returns nil. It sleeps while nothing is pending. With Config.External it first commits
+// Run implements history.Log. It commits what is due until ctx ends, then what is left except an import, for
+// at most lastChance and not beyond the time given to StopBy, and returns nil. It sleeps while nothing is pending. With Config.External it first commits
 // the edits made while it did not run (catchUp). In quiet times it repacks (keepHouse).
 func (l *Log) Run(ctx context.Context) error {
 	var aside sync.WaitGroup
@@ -238,19 +248,31 @@ func (l *Log) Run(ctx context.Context) error {
 	aside.Go(func() { l.keepHouse(ctx) })
 	l.whenDue(ctx, l.wake, l.due, l.commitDue)
 	aside.Wait()
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastChance)
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.chance())
 	defer cancel()
-	err := l.Flush(end)
+	err := l.commitLast(end)
 	if err == nil && !done { // the next start does the rest
 		if found, missed := l.missed(end, before); missed == nil {
 			l.RecordEdits(found)
-			err = l.Flush(end)
+			err = l.commitLast(end)
 		}
 	}
 	if err != nil {
 		l.cfg.Log.Warn("not everything could be committed before the end", "pending", l.State().Pending, "error", err)
 	}
 	return nil
+}
+
+// commitLast commits what is left, except an import, which the next start finds.
+func (l *Log) commitLast(ctx context.Context) error {
+	if !l.isImporting() {
+		return l.Flush(ctx)
+	}
+	err := l.exclusive(ctx, func() error { return l.commitRecorded(ctx) })
+	if err == nil {
+		l.cfg.Log.Info("the import is not finished; the next start continues it", "left", l.State().Import.Left)
+	}
+	return unavailable(err)
 }
 
 // whenDue calls do at each time that due returns, until ctx ends. In between it sleeps until that time
@@ -280,7 +302,7 @@ func (l *Log) whenDue(ctx context.Context, bell <-chan struct{}, due func(Config
 // commitDue makes the commits that are due. A failure is recorded, and tried again later.
 func (l *Log) commitDue(ctx context.Context) {
 	_ = l.exclusive(ctx, func() error {
-		ctx, end := outlast(ctx)
+		ctx, end := l.outlast(ctx)
 		defer end()
 		if err := l.commitOps(ctx); err != nil {
 			return err
@@ -297,10 +319,10 @@ func (l *Log) commitDue(ctx context.Context) {
 	})
 }
 
-// outlast returns a context that ends lastChance after ctx, so that a round that has begun can finish.
-func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
+// outlast returns a context that ends some time after ctx (chance), so that a round that has begun can finish.
+func (l *Log) outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 	longer, end := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(lastChance, end) })
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(l.chance(), end) })
 	return longer, func() { stop(); end() }
 }
 
@@ -339,17 +361,19 @@ func (l *Log) exclusive(ctx context.Context, fn func() error) error {
 
 // Flush implements history.Log. Errors wrap refusal.ErrUnavailable.
 func (l *Log) Flush(ctx context.Context) error {
+	ctx, end := within(ctx, l.mayWork)
+	defer end()
 	return unavailable(l.exclusive(ctx, func() error {
 		if err := l.commitRecorded(ctx); err != nil {
 			return err
 		}
-		if err := l.commitEdits(ctx); err != nil {
+		if err := l.commitAllEdits(ctx); err != nil {
 			return err
 		}
 		if err := l.heal(ctx); err != nil && holdOf(err) == nil {
 			return err
 		}
-		return l.commitEdits(ctx) // the edits that heal has handed over
+		return l.commitAllEdits(ctx) // the edits that heal has handed over
 	}))
 }
 
@@ -375,6 +399,8 @@ func (l *Log) isBehind(n uint64) bool {
 
 // Preserve implements history.Log.
 func (l *Log) Preserve(ctx context.Context, paths []string) error {
+	ctx, end := within(ctx, l.mayWork)
+	defer end()
 	return unavailable(l.exclusive(ctx, func() error {
 		unsaved, err := l.unsaved(ctx, paths)
 		if err != nil || len(unsaved) == 0 {

@@ -41,6 +41,7 @@ type plan struct {
 	to      *importer            // receives the files that are read; may be nil
 	written map[string]operation // the last operation that names a path, if it recorded what it wrote there
 	apart   []string             // paths for another commit, such as an operation's file that a person has changed since
+	rest    []string             // edits for which the commit has no room
 	folders map[string]bool      // the folders of the paths
 	sizes   map[string]int       // bytes of the folders' tree objects in HEAD
 	changes map[string]*change
@@ -57,18 +58,15 @@ func newPlan(r *repository, base hash, to *importer) (*plan, error) {
 
 func (p *plan) close() { p.files.Close() }
 
-// mostPaths bounds a plan of edits. The next commit takes the rest.
-const mostPaths = 50000
-
 // name adds paths to the plan. It leaves out paths that Git cannot have (in .git, with "..") and the
-// run-time folder.
-func (p *plan) name(paths []string) {
+// run-time folder, and, if most is not 0, the paths beyond so many.
+func (p *plan) name(paths []string, most int) {
 	for _, path := range paths {
 		path = named(path)
 		switch {
 		case !committable(path):
-		case len(p.changes) == mostPaths && p.changes[path] == nil:
-			p.apart = append(p.apart, path)
+		case most > 0 && len(p.changes) >= most && p.changes[path] == nil:
+			p.rest = append(p.rest, path)
 		default:
 			p.add(path)
 		}

@@ -16,6 +16,7 @@ type queue struct {
 	firstOp   time.Time
 	edits     map[string]struct{}
 	flight    map[string]struct{} // edits that are being committed
+	cut       bool                // the last commit of edits had no room for all files below its folders
 	firstEdit time.Time
 	lastEdit  time.Time
 	next      time.Time // no commit before this time, which bounds the cost
@@ -36,8 +37,11 @@ type record struct {
 // queue drops contents, and the commit takes the files on disk.
 const maxHeld = 32 << 20
 
-// maxOps bounds a round, so that a long merge does not end in a single commit of everything.
-const maxOps = 5000
+// maxOps and maxPaths bound a round, so that a long merge does not end in a single commit of everything.
+const (
+	maxOps   = 5000
+	maxPaths = 50000
+)
 
 func (q *queue) record(ops []writer.Op, done func(), base hash, now time.Time) {
 	if len(q.records) == 0 {
@@ -75,8 +79,11 @@ func (q *queue) edited(paths []string, now time.Time) {
 	}
 }
 
+// waitingEdits counts the edits that are in no commit yet.
+func (q *queue) waitingEdits() int { return len(q.edits) + len(q.flight) }
+
 func (q *queue) pending() int {
-	n := len(q.edits) + len(q.flight)
+	n := q.waitingEdits()
 	for _, r := range q.records {
 		n += len(r.ops)
 	}
@@ -85,12 +92,17 @@ func (q *queue) pending() int {
 
 // nextRecords returns the records of the next commit. They stay in the queue.
 func (q *queue) nextRecords() []record {
-	n, ops := 0, 0
-	for n < len(q.records) && (n == 0 || ops+len(q.records[n].ops) <= maxOps) {
-		ops += len(q.records[n].ops)
-		n++
+	ops, paths := 0, 0
+	for n, r := range q.records {
+		ops += len(r.ops)
+		for _, op := range r.ops {
+			paths += len(op.Paths)
+		}
+		if n > 0 && (ops > maxOps || paths > maxPaths) {
+			return q.records[:n:n]
+		}
 	}
-	return q.records[:n:n]
+	return slices.Clip(q.records)
 }
 
 // pop removes the first n records.
@@ -128,7 +140,11 @@ func (q *queue) due(cfg Config) (at time.Time, pending bool) {
 	return at, pending
 }
 
+// restUntil returns when edits are due: when they have rested, or at once if they fill a commit.
 func (q *queue) restUntil(cfg Config) time.Time {
+	if len(q.edits) >= mostEdits {
+		return q.firstEdit
+	}
 	rest, latest := q.lastEdit.Add(cfg.Quiet), q.firstEdit.Add(cfg.Longest)
 	if latest.Before(rest) {
 		return latest
@@ -140,10 +156,25 @@ func (q *queue) editsDue(cfg Config, now time.Time) bool {
 	return len(q.edits) > 0 && !now.Before(q.restUntil(cfg))
 }
 
-// startEdits returns the edits for a commit. They are in flight until endEdits.
-func (q *queue) startEdits() []string {
-	q.flight, q.edits = q.edits, map[string]struct{}{}
-	return slices.Collect(maps.Keys(q.flight))
+// startEdits returns the edits for a commit, the first by path. They are in flight until endEdits.
+func (q *queue) startEdits(now time.Time) []string {
+	paths := slices.Sorted(maps.Keys(q.edits))
+	paths, later := paths[:min(len(paths), mostEdits)], paths[min(len(paths), mostEdits):]
+	q.flight, q.edits, q.cut = q.edits, map[string]struct{}{}, false
+	q.firstEdit = now
+	for _, path := range later {
+		delete(q.flight, path)
+		q.edits[path] = struct{}{}
+	}
+	return paths
+}
+
+// leaveRest puts edits back that a commit had no room for.
+func (q *queue) leaveRest(paths []string) {
+	for _, path := range paths {
+		q.edits[path] = struct{}{}
+	}
+	q.cut = len(paths) > 0
 }
 
 // ofOperations returns the paths of the operations that wait.

@@ -12,7 +12,7 @@ import (
 // operation waits for it.
 func (l *Log) State() history.State {
 	l.mu.Lock()
-	s := history.State{Mode: "committing", Pending: l.pending(), LastCommit: l.last}
+	s := history.State{Mode: "committing", Pending: l.pending(), LastCommit: l.last, Import: l.imported()}
 	trouble := l.trouble
 	l.mu.Unlock()
 	if h := l.standing(); h != nil {

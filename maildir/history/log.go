@@ -12,13 +12,19 @@ type Log interface {
 	// Run commits what Record and RecordEdits hand over until ctx ends; then it commits the rest and returns.
 	Run(ctx context.Context) error
 
+	// StopBy says that the program is about to end, and by when the Log is to end its work. An import of edits
+	// ends at once; the next start finds the rest of it. Run goes on until its context ends. Only the first
+	// call counts.
+	StopBy(at time.Time)
+
 	// Record hands over operations of the server whose files are durable. They are committed within a
 	// second: docs/durability.md, "What git log tells". done, if not nil, is called once they are in
 	// commits, and calls nothing of the Log. The caller changes neither ops nor what they refer to afterwards.
 	Record(ops []writer.Op, done func())
 
 	// RecordEdits hands over paths that others changed, added or removed (a folder stands for everything below
-	// it). They are committed after two quiet seconds, and after 30 seconds at the latest.
+	// it). They are committed after two quiet seconds, and after 30 seconds at the latest, or at once if there
+	// are very many.
 	RecordEdits(paths []string)
 
 	// Preserve returns once the current content of each existing path is in a commit, so that the server
@@ -60,10 +66,15 @@ type DoneQuery struct {
 	Agent string
 	ID    string                 // only operations on this message; "": all
 	Wants func(verb string) bool // reports whether operations with that verb are wanted
-	Most  int                    // at most this many operations
+	Most  int                    // at most this many steps; an operation without a step counts as one
+
+	// Along reports whether operations with that verb that are not wanted come along with a wanted one of the
+	// same step. With an ID each operation is a step of its own. nil: none comes along.
+	Along func(verb string) bool
 
 	// Undone selects instead operations that were undone and not redone since. Each Done then describes the
-	// undoing, but has the verb of the operation.
+	// undoing, but has the verb of the operation. An operation that is wanted and neither undoes nor redoes
+	// one ends the list: what was undone before it is not redone any more.
 	Undone bool
 }
 
@@ -72,11 +83,12 @@ type Done struct {
 	Verb    string
 	ID      string // of the message; "" for an operation on no message
 	At      time.Time
+	Step    string // with Undone that of the undoing; see writer.Op
 	Summary string // see writer.Op
 	Commit  string // its hash
 
 	// Changes are the changes that the commit made to the message's files, or to claims; none if other
-	// operations of the commit may have made them. Only the first Done of an answer has them.
+	// operations of the commit may have made them. Only those of the first step of an answer have them.
 	Changes []Version
 }
 
@@ -96,4 +108,15 @@ type State struct {
 	Reason     string    // a sentence if Mode is not committing: what is wrong and what to do
 	Pending    int       // operations and edited paths not yet in a commit
 	LastCommit time.Time // zero if none was made yet
+	Import     Import
+}
+
+// ImportFrom is how many waiting paths make edits an import. Logs and doctor show the progress of an import, and
+// a stop leaves the rest of it to the next start.
+const ImportFrom = 1000
+
+// Import is the progress of committing a large number of edits; the zero Import: none is under way.
+type Import struct {
+	Committed int `json:"committed"` // paths that were committed since it began
+	Left      int `json:"left"`      // paths that are not committed yet
 }

@@ -1,0 +1,84 @@
+package gitlog
+
+import (
+	"context"
+	"time"
+
+	"mailtree/maildir/history"
+)
+
+// mostEdits is the most paths of one commit of edits. It bounds how long an operation waits for its commit,
+// and how much work a stop throws away.
+const mostEdits = 5000
+
+// importing is the progress of an import of edits. Guarded by Log.mu.
+type importing struct {
+	began   time.Time // zero: no import is under way
+	done    int       // paths that were committed since
+	commits int
+}
+
+// progress updates the import after the queue or a commit has changed, and logs its begin, each commit and
+// its end. paths counts the edits that a commit has just settled.
+func (l *Log) progress(paths int) {
+	im, left := &l.importing, l.waitingEdits()
+	switch {
+	case im.began.IsZero() && left >= history.ImportFrom:
+		*im = importing{began: time.Now()}
+		l.cfg.Log.Info("many files were changed: their import begins", "paths", left)
+	case im.began.IsZero() || paths == 0:
+	default:
+		im.done += paths
+		im.commits++
+		if left >= history.ImportFrom || paths >= mostEdits { // what is left of an import has its turn when it has rested
+			l.cfg.Log.Info("edits are being imported", "committed", im.done, "left", left)
+			break
+		}
+		l.cfg.Log.Info("the import is committed", "paths", im.done, "commits", im.commits, "took", time.Since(im.began).Round(time.Millisecond))
+		*im = importing{}
+	}
+}
+
+// imported returns the progress of the import; the zero value if there is none. l.mu is held.
+func (l *Log) imported() history.Import {
+	if l.importing.began.IsZero() {
+		return history.Import{}
+	}
+	return history.Import{Committed: l.importing.done, Left: l.waitingEdits()}
+}
+
+// isImporting reports whether the waiting edits are an import.
+func (l *Log) isImporting() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.imported().Left > 0
+}
+
+// StopBy implements history.Log.
+func (l *Log) StopBy(at time.Time) {
+	l.endImport()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stopBy.IsZero() {
+		l.stopBy = at
+		time.AfterFunc(time.Until(at), l.endAll)
+	}
+}
+
+// chance returns how long work may continue after Run's context has ended: at most lastChance, and not
+// beyond the time that StopBy has set.
+func (l *Log) chance() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stopBy.IsZero() {
+		return lastChance
+	}
+	return min(lastChance, time.Until(l.stopBy))
+}
+
+// within returns a context that ends with ctx or with outer. The caller calls end.
+func within(ctx, outer context.Context) (both context.Context, end func()) {
+	both, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(outer, func() { cancel(context.Cause(outer)) })
+	return both, func() { stop(); cancel(nil) }
+}
