@@ -32,10 +32,11 @@ func (x *Index) Reconcile(ctx context.Context, slug string, progress func(done i
 		return all, fmt.Errorf("reconcile: project %q is not attached", slug)
 	}
 	defer p.tree.Hold()()
-	paths, err := x.differing(ctx, p, progress)
+	paths, untimed, err := x.differing(ctx, p, progress)
 	if err != nil {
 		return all, fmt.Errorf("reconcile: %w", err)
 	}
+	all.Untimed = untimed
 	for part := range chunks(paths) {
 		one, err := x.Ingest(ctx, slug, part, nil)
 		if err != nil {
@@ -52,23 +53,25 @@ func (x *Index) Differing(ctx context.Context, slug string) ([]string, error) {
 	if p == nil {
 		return nil, fmt.Errorf("compare: project %q is not attached", slug)
 	}
-	return x.differing(ctx, p, nil)
+	paths, _, err := x.differing(ctx, p, nil)
+	return paths, err
 }
 
 // met is a file that a walk found, or a folder that it could not list: the path and its stamp, which is 0
 // if unknown.
 type met struct {
-	path  string
-	stamp int64
+	path    string
+	stamp   int64
+	untimed bool // an empty mark
 }
 
 // walkAhead is the number of chunks that a walk may be ahead of the comparison: some 30 MB of paths.
 const walkAhead = 256
 
 // differing lists the files whose stamps differ from their rows, and the paths of rows whose files are
-// gone. A goroutine walks the tree while differing reads the rows. It keeps hashes of their paths,
+// gone; untimed lists the empty marks. A goroutine walks the tree while differing reads the rows. It keeps hashes of their paths,
 // because a million messages have three million rows.
-func (x *Index) differing(ctx context.Context, p *project, progress func(int)) ([]string, error) {
+func (x *Index) differing(ctx context.Context, p *project, progress func(int)) (paths, untimed []string, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	seed := maphash.MakeSeed()
 	walk := make(chan []met, walkAhead)
@@ -82,15 +85,17 @@ func (x *Index) differing(ctx context.Context, p *project, progress func(int)) (
 	})
 	rows, err := x.stamps(ctx, p, seed)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var paths []string
 	done := 0
 	for part := range walk {
 		for _, f := range part {
 			key := maphash.String(seed, f.path)
 			if f.stamp == 0 || rows[key] != f.stamp {
 				paths = append(paths, f.path)
+			}
+			if f.untimed {
+				untimed = append(untimed, f.path)
 			}
 			delete(rows, key)
 		}
@@ -99,7 +104,7 @@ func (x *Index) differing(ctx context.Context, p *project, progress func(int)) (
 		}
 	}
 	if walkErr != nil {
-		return nil, walkErr
+		return nil, nil, walkErr
 	}
 	if len(rows) > 0 { // rows whose files are gone
 		const all = "SELECT " + filePath + " FROM files f JOIN folders o USING (fol) WHERE f.pid = ?"
@@ -112,7 +117,7 @@ func (x *Index) differing(ctx context.Context, p *project, progress func(int)) (
 			return err
 		})
 	}
-	return paths, err
+	return paths, untimed, err
 }
 
 // walkStamps sends the files of the tree in parts of at most chunk files. It walks the folders at the
@@ -161,7 +166,7 @@ func walkTop(ctx context.Context, t *tree.Tree, top string, to chan<- []met) err
 		}
 		f := met{path: path}
 		if st, err := tree.StatOf(d); err == nil {
-			f.stamp = stampOf(kind, st, true)
+			f.stamp, f.untimed = stampOf(kind, st, true), kind.Mark() && st.Size == 0
 		}
 		if part = append(part, f); len(part) < chunk {
 			return nil

@@ -75,13 +75,15 @@ func (o mail) Noticed(changes []index.Change) {
 	if len(changes) == 0 {
 		return
 	}
+	var untimed []string
 	for _, c := range changes {
 		if c.Kind.Mark() && c.Op == index.Added {
 			if st, err := o.Tree.Stat(c.Path); err == nil && st.Size == 0 {
-				o.Writer.Later(o.stampMark(c))
+				untimed = append(untimed, c.Path)
 			}
 		}
 	}
+	o.Untimed(untimed)
 	for _, c := range changes {
 		o.leases.Changed(c.Path, c.Kind)
 	}

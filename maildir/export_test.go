@@ -51,3 +51,6 @@ const MostAdvice = mostAdvice
 
 // SettleTime is how long a saved file must not have changed.
 const SettleTime = settleTime
+
+// MostStamped is mostStamped.
+const MostStamped = mostStamped

@@ -201,20 +201,3 @@ func (p *Project) freeFor(g *writer.Group, path string) error {
 	}
 	return err
 }
-
-// stampMark writes the time into an empty mark. The server is the operation's author in the history,
-// because the agent had no part in it. See docs/tree.md, "Marks".
-func (p *Project) stampMark(c index.Change) *writer.Tx {
-	tx := &writer.Tx{Op: writer.Op{Verb: "stamp", ID: c.ID, Summary: c.Path}, Facts: []string{markFact(c.Agent)}}
-	tx.Plan = func(g *writer.Group) error {
-		if st, err := p.Tree.Stat(c.Path); err != nil || st.Size > 0 || !st.Mode.IsRegular() {
-			return nil
-		}
-		if err := g.Replace(tx, c.Path, format.FormatMark(g.Now)); err != nil {
-			return err
-		}
-		tx.Writes[0].There = true // if the mark is removed meanwhile, it must stay gone
-		return nil
-	}
-	return tx
-}

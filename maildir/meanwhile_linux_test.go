@@ -3,10 +3,12 @@ package maildir_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -426,4 +428,68 @@ func TestSeatOfTwo(t *testing.T) {
 			t.Fatalf("%d sit at one pane", seated)
 		}
 	}
+}
+
+// TestImporting: very many edits are reported until they are taken in.
+func TestImporting(t *testing.T) {
+	t.Parallel()
+	s := &stepper{}
+	p := project(t, storetest.Config{NoWatcher: true, Step: s.step}, "Ann", "Bob")
+	if im := p.Importing(history.Import{}); im != nil {
+		t.Errorf("%+v", im)
+	}
+	s.stopAt("record")
+	sent := sendLater(t, p, "s")
+	<-s.reached // the writer takes in no edits before it goes on
+	var paths []string
+	for i := range history.ImportFrom {
+		paths = append(paths, fmt.Sprintf("messages/2026/m%d.md", i))
+	}
+	p.Edited(paths, false)
+	if im := p.Importing(history.Import{}); im == nil || im.Unindexed != len(paths) {
+		t.Errorf("%+v", im)
+	}
+	close(s.goOn)
+	if err := <-sent; err != nil {
+		t.Fatal(err)
+	}
+	await(t, func() bool { return p.Importing(p.History.State().Import) == nil })
+}
+
+// TestFloodStops: a store stops in the middle of very many edits, although every portion of them brings empty
+// marks that get their time. The next start takes in the rest.
+func TestFloodStops(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join(t.TempDir(), "store")
+	var first halts
+	portions := 0 // touched by the writer, and after its end
+	portion := func(paths []string) {
+		if !slices.ContainsFunc(paths, func(p string) bool { return strings.HasSuffix(p, ".read") }) {
+			return
+		}
+		first.pass("a portion")
+		portions++
+	}
+	s := storetest.Open(t, storetest.Config{Root: root, NoWatcher: true, NoCheck: true,
+		Index: func(x index.Index) index.Index { return &watched{Index: x, ingest: portion} }})
+	p := projectIn(t, s.Store, "Ann", "Bob")
+	var flood []string
+	for n := range 2000 {
+		mark := fmt.Sprintf("agents/Bob/inbox/2026/m%d.read", n)
+		flood = append(flood, mark)
+		putByHand(t, p, mark, "")
+	}
+	start := first.at(func(string) bool { return true })
+	p.Edited(flood, false)
+	<-start.reached
+	s.StopBy(time.Now().Add(time.Hour))
+	s.End()
+	close(start.goOn)
+	s.Stop()
+	if portions != 1 {
+		t.Errorf("%d portions", portions)
+	}
+	s = storetest.Open(t, storetest.Config{Root: root, NoWatcher: true, NoCheck: true})
+	p = s.Projects()[0]
+	await(t, func() bool { return areTimed(t, p, flood) })
 }

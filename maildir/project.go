@@ -38,6 +38,7 @@ type Project struct {
 	fresh   settling
 	days    dayFolders
 	shared  sharing
+	stamps  stamping
 	advised adviceCount
 
 	seats   *seat.Book

@@ -108,6 +108,7 @@ type Store struct {
 	leftOut  map[string]error      // projects that could not be opened at the start and still cannot
 	meant    map[string]keyMeaning // meanings of keys of open projects, by key
 	start    func(*Project)        // set while Run runs
+	stopBy   time.Time             // see StopBy; zero: not set
 }
 
 // Open takes the store's lock, creates what is missing (folder, key, token), finishes or drops what a crash
@@ -282,6 +283,34 @@ func (s *Store) Run(ctx context.Context) error {
 	s.mu.Unlock()
 	all.Wait()
 	return nil
+}
+
+// StopBy says that the program is about to end, and by when Run is to have done what it does after its
+// context has ended. Run goes on until then, but imports no more edits: the next start continues that.
+func (s *Store) StopBy(at time.Time) {
+	s.mu.Lock()
+	s.stopBy = at
+	s.mu.Unlock()
+	for _, p := range s.Projects() {
+		p.History.StopBy(at)
+	}
+}
+
+// isStopping reports whether StopBy was called.
+func (s *Store) isStopping() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.stopBy.IsZero()
+}
+
+// timeLeft returns how much of the time given to StopBy is left; without StopBy, a time that bounds nothing.
+func (s *Store) timeLeft() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopBy.IsZero() {
+		return time.Hour
+	}
+	return time.Until(s.stopBy)
 }
 
 // Close releases the lock. Run must have returned.

@@ -230,7 +230,7 @@ func (p *Project) keepShared(ctx context.Context) {
 	}
 }
 
-// lastPush is how long a server that ends waits for the shared repository.
+// lastPush is how long a server that ends waits for the shared repository, if StopBy leaves so much.
 const lastPush = 5 * time.Second
 
 // pushLast pushes what has changed since the last round, so that a machine that is turned off now keeps nothing
@@ -239,7 +239,7 @@ func (p *Project) pushLast(ctx context.Context) {
 	if s := p.SyncState(); !s.On || s.Problem != "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, lastPush)
+	ctx, cancel := context.WithTimeout(ctx, min(lastPush, p.store.timeLeft()))
 	defer cancel()
 	err := p.shared.inTurn(ctx, func() error {
 		r, err := p.planClaimRound(ctx, nil)

@@ -151,6 +151,7 @@ type Index interface {
 type Ingested struct {
 	Changes    []Change          // in the order of recording
 	Unreadable []tree.Unreadable // by path: their rows stay as they were, and the caller must ingest them again
+	Untimed    []string          // marks without a time in the whole tree; of Reconcile only
 }
 
 // Change is one difference that Ingest found between the tree and the rows.

@@ -27,7 +27,7 @@ func (k *Keeper) Edited(paths []string, scan bool) {
 	}
 }
 
-// askIngest schedules the paths, with all other paths in edited, for ingestion soon. k.mu is held.
+// askIngest schedules the paths, with all others that wait, for ingestion soon. k.mu is held.
 func (k *Keeper) askIngest(paths []string) {
 	for _, path := range paths {
 		k.edited[path] = true
@@ -36,6 +36,13 @@ func (k *Keeper) askIngest(paths []string) {
 		k.asked = true
 		k.Writer.Aside(k.ingestEdited)
 	}
+}
+
+// Unindexed counts the paths that were reported and are not in the index yet. It is safe for concurrent use.
+func (k *Keeper) Unindexed() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.edited) + len(k.backlog)
 }
 
 // askCompare wakes compare.
@@ -111,18 +118,32 @@ type edits struct {
 // mostEdits is the most edits that are ingested at once, so that no one waits long.
 const mostEdits = 256
 
-// takeEdits returns the edits reported since the last call, or some of them if there are many. It leaves
-// out the server's own files that still have the state in which they were ingested.
-func (k *Keeper) takeEdits(c *tree.Changer) (e edits) {
+// nextEdits returns the edits to ingest now: those reported since the last call, unless they are many, and some
+// of the backlog, to which it adds many. level are the callers to answer afterwards.
+func (k *Keeper) nextEdits() (paths []string, level []chan error) {
 	k.mu.Lock()
-	reported, level := k.edited, k.compared
-	k.edited, k.compared, k.asked = map[string]bool{}, nil, false
-	k.mu.Unlock()
-	all := slices.Collect(maps.Keys(reported))
-	var later []string
-	if len(all) > mostEdits {
-		all, later = firstEdits(all)
+	defer k.mu.Unlock()
+	k.asked = false
+	reported := slices.Collect(maps.Keys(k.edited))
+	k.edited = map[string]bool{}
+	if len(reported) > mostEdits {
+		k.backlog, reported = mergeEdits(k.backlog, sortEdits(reported)), nil
 	}
+	paths, k.backlog = firstEdits(k.backlog, max(mostEdits-len(reported), mostEdits/4)) // also while many are reported
+	paths = append(paths, reported...)
+	if len(k.backlog) > 0 {
+		k.askIngest(nil)
+	} else {
+		level, k.compared = k.compared, nil
+	}
+	return paths, level
+}
+
+// takeEdits returns edits to ingest now. It leaves out the server's own files that still have the state in
+// which they were ingested.
+func (k *Keeper) takeEdits(c *tree.Changer) (e edits) {
+	var all []string
+	all, e.level = k.nextEdits()
 	for _, path := range all {
 		st, err := c.Stat(path)
 		sum := ""
@@ -138,34 +159,55 @@ func (k *Keeper) takeEdits(c *tree.Changer) (e edits) {
 		}
 	}
 	slices.Sort(e.paths)
-	if len(later) == 0 {
-		e.level = level
-		return e
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.compared = append(level, k.compared...)
-	k.askIngest(later)
 	return e
 }
 
-// firstEdits splits paths into some to ingest now and the others. It keeps the files of one message
-// together.
-func firstEdits(paths []string) (some, others []string) {
-	type edit struct{ id, path string }
+// edit is a path of the backlog, which is sorted by message and path.
+type edit struct{ id, path string } // id: of the message; "" for other files
+
+func (e edit) compare(f edit) int {
+	return cmp.Or(cmp.Compare(e.id, f.id), cmp.Compare(e.path, f.path))
+}
+
+func sortEdits(paths []string) []edit {
 	all := make([]edit, len(paths))
 	for i, p := range paths {
 		all[i] = edit{format.Locate(p).ID, p}
 	}
-	slices.SortFunc(all, func(a, b edit) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.path, b.path)) })
-	for i, e := range all {
-		if i < mostEdits || e.id != "" && e.id == all[mostEdits-1].id {
-			some = append(some, e.path)
-		} else {
-			others = append(others, e.path)
+	slices.SortFunc(all, edit.compare)
+	return all
+}
+
+// mergeEdits merges sorted edits. A path that is in both is in the result once.
+func mergeEdits(a, b []edit) []edit {
+	if len(a) == 0 || len(b) == 0 {
+		return append(a, b...)
+	}
+	all := make([]edit, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		switch c := a[0].compare(b[0]); {
+		case c < 0:
+			all, a = append(all, a[0]), a[1:]
+		case c == 0:
+			a = a[1:]
+		default:
+			all, b = append(all, b[0]), b[1:]
 		}
 	}
-	return some, others
+	return append(append(all, a...), b...)
+}
+
+// firstEdits splits sorted edits into the paths to ingest now, about so many, and the others. It keeps the files
+// of one message together.
+func firstEdits(all []edit, most int) (now []string, later []edit) {
+	n := min(len(all), most)
+	for n < len(all) && n > 0 && all[n].id != "" && all[n].id == all[n-1].id {
+		n++
+	}
+	for _, e := range all[:n] {
+		now = append(now, e.path)
+	}
+	return now, all[n:]
 }
 
 // ingestOthers ingests changes by others. If that fails, the whole tree is compared later.

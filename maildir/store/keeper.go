@@ -33,6 +33,8 @@ type Config struct {
 type Mail interface {
 	// Noticed reports the changes that the index took in.
 	Noticed(changes []index.Change)
+	// Untimed reports marks that have no time, by path.
+	Untimed(paths []string)
 	// Saved reports paths that others may have changed, with the changes that the index took in from them.
 	Saved(paths []string, changes []index.Change)
 	// Compared is called after each comparison of the whole tree. Its error is logged.
@@ -71,9 +73,10 @@ type Keeper struct {
 
 	mu       sync.Mutex
 	edited   map[string]bool // reported by the watcher, not yet ingested
-	asked    bool            // the writer has been asked to ingest edited
+	backlog  []edit          // reported before those in edited, too many to ingest at once; sorted
+	asked    bool            // the writer has been asked to ingest edited and backlog
 	rescan   []chan error    // callers that wait for a comparison of the whole tree
-	compared []chan error    // callers whose comparison's differences are in edited
+	compared []chan error    // callers whose comparison's differences are in edited or backlog
 }
 
 // Open makes the tree whole after a crash and opens its writer and its history. It starts nothing. It
@@ -94,7 +97,7 @@ func Open(cfg Config) (*Keeper, error) {
 }
 
 // Attach gives the keeper its index before Run and brings the index level with the tree. It returns the
-// changes, which are not reported to Mail. progress may be nil; it is called with the number of files seen
+// changes, which are not reported to Mail, except marks without a time. progress may be nil; it is called with the number of files seen
 // so far. Attach returns the errors of the index; the keeper has the index even then.
 func (k *Keeper) Attach(ctx context.Context, to index.Index, progress func(files int)) ([]index.Change, error) {
 	k.index = to
@@ -107,6 +110,7 @@ func (k *Keeper) Attach(ctx context.Context, to index.Index, progress func(files
 	}
 	k.noteUnreadable(nil, in.Unreadable)
 	k.noteEdits(in.Changes)
+	k.Mail.Untimed(in.Untimed)
 	k.completeGitFiles(ctx)
 	k.History.RecordEdits(OwnFiles)
 	return in.Changes, nil

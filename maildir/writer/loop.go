@@ -7,18 +7,18 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Run writes one group after another until ctx has ended and every accepted operation is answered.
+// Run writes one group after another until ctx has ended and every accepted operation is answered. After the
+// end of ctx it calls no functions given to Aside: a long backlog of edits does not keep it.
 func (w *Writer) Run(ctx context.Context) {
 	defer close(w.stopped)
-	work := context.WithoutCancel(ctx) // work goes on when the server is told to stop
 	hourly := time.NewTicker(time.Hour)
 	defer hourly.Stop()
 	for end := ctx.Done(); end != nil || !w.drained(); {
 		select {
 		case tx := <-w.queue:
-			w.turn(work, tx)
+			w.turn(ctx, tx)
 		case <-w.wake:
-			w.turn(work)
+			w.turn(ctx)
 		case <-hourly.C:
 			w.SweepStaging()
 		case <-end:
@@ -27,17 +27,21 @@ func (w *Writer) Run(ctx context.Context) {
 	}
 }
 
-// turn writes a group and then calls the functions given to Aside. They share the group's open folders,
+// turn writes a group and then, unless ctx has ended, calls the functions given to Aside. They share the group's open folders,
 // because the watcher has usually reported the group's files by then. turn first waits until the store has
 // few enough turns in progress.
 func (w *Writer) turn(ctx context.Context, txs ...*Tx) {
+	work := context.WithoutCancel(ctx) // work goes on when the server is told to stop
 	w.Limits.groups <- struct{}{}
 	defer func() { <-w.Limits.groups }()
 	c := w.Tree.Changer(w.Limits.Folders)
 	defer c.Close()
-	w.writeGroup(ctx, c, append(w.takeLater(ctx), txs...))
+	w.writeGroup(work, c, append(w.takeLater(work), txs...))
+	if ctx.Err() != nil {
+		return
+	}
 	for _, f := range w.takeAside() {
-		f(ctx, c)
+		f(work, c)
 	}
 }
 

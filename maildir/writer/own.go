@@ -62,8 +62,8 @@ func (g *Group) Take(tx *Tx, path, sum string) (bool, error) {
 }
 
 // preserve returns the SHA-256 of the file at path, or "" if there is none. If the file may be missing in
-// the audit, preserve notes it, and save plans the operation again once the file is in the audit. A file
-// that the writer itself wrote and has not committed yet needs no preserving, because the operation's new
+// the audit, preserve notes it, and save plans the operation again once the file is in the audit. An empty
+// file has no bytes to preserve. A file that the writer itself wrote and has not committed yet needs no preserving, because the operation's new
 // version replaces it. Publish notices later changes. preserve returns the errors of reading a file.
 func (g *Group) preserve(tx *Tx, path string) (was string, err error) {
 	w := g.w
@@ -73,11 +73,14 @@ func (g *Group) preserve(tx *Tx, path string) (was string, err error) {
 	w.mu.Lock()
 	own := w.own[path]
 	w.mu.Unlock()
-	if own.sum != was && tx.saved[path] != was {
+	if was != emptySum && own.sum != was && tx.saved[path] != was {
 		tx.unsaved[path] = was
 	}
 	return was, nil
 }
+
+// emptySum is the SHA-256 of an empty file.
+var emptySum = tree.SHA256(nil)
 
 // save puts the files that the operation would replace into the audit and then plans the operation again.
 // Run goes on meanwhile.

@@ -1,0 +1,125 @@
+package maildir
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/history"
+	"mailtree/maildir/tree"
+	"mailtree/maildir/writer"
+)
+
+// mostStamped is the most marks that one operation gives a time. It bounds how long a send waits for the
+// operation.
+const mostStamped = 128
+
+// stamping holds the empty marks that wait for a time.
+type stamping struct {
+	mu    sync.Mutex
+	marks map[string]bool // by path
+	asked bool            // an operation was handed to the writer that has not taken its marks yet
+}
+
+// Untimed has the time written into marks that were made with touch. See store.Mail.
+func (o mail) Untimed(paths []string) {
+	s := &o.stamps
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.marks == nil {
+		s.marks = map[string]bool{}
+	}
+	for _, path := range paths {
+		s.marks[path] = true
+	}
+	o.askStamps()
+}
+
+// askStamps hands an operation to the writer if marks wait and none was handed over. p.stamps.mu is held.
+func (p *Project) askStamps() {
+	if s := &p.stamps; len(s.marks) > 0 && !s.asked {
+		s.asked = true
+		p.Writer.Later(p.stampMarks())
+	}
+}
+
+// waiting counts the marks that wait for a time.
+func (s *stamping) waiting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.marks)
+}
+
+// takeStamps returns the marks of the next operation, at most mostStamped. At a stop it returns none: the
+// next start finds those that are left.
+func (p *Project) takeStamps() []string {
+	s := &p.stamps
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = false
+	if p.store.isStopping() {
+		return nil
+	}
+	some := slices.Sorted(maps.Keys(s.marks))
+	some = some[:min(len(some), mostStamped)]
+	for _, path := range some {
+		delete(s.marks, path)
+	}
+	p.askStamps()
+	return some
+}
+
+// stampMarks writes the time into empty marks that wait for one, or some of them, in one operation. The
+// server is the operation's author in the history, because the agents had no part in it. See docs/tree.md,
+// "Marks".
+func (p *Project) stampMarks() *writer.Tx {
+	tx := &writer.Tx{Op: writer.Op{Verb: "stamp"}}
+	var marks []string
+	tx.Plan = func(g *writer.Group) error {
+		if marks == nil {
+			marks = p.takeStamps()
+		}
+		for _, path := range marks {
+			st, err := p.Tree.Stat(path)
+			if err != nil || st.Size > 0 || !st.Mode.IsRegular() {
+				continue
+			}
+			switch err := g.Replace(tx, path, format.FormatMark(g.Now)); tree.FaultOf(err) {
+			case tree.NoFault, tree.FaultGone, tree.FaultFile:
+			case tree.FaultMachine:
+				return err
+			}
+		}
+		for _, f := range tx.Writes {
+			f.There = true // if the mark is removed meanwhile, it must stay gone
+		}
+		switch len(tx.Writes) {
+		case 0:
+		case 1:
+			tx.ID, tx.Summary = format.Locate(tx.Writes[0].Path).ID, tx.Writes[0].Path
+		default:
+			tx.ID, tx.Summary = "", fmt.Sprintf("%d marks", len(tx.Writes))
+		}
+		return nil
+	}
+	return tx
+}
+
+// Import is the progress of taking in a large number of edits by others.
+type Import struct {
+	history.Import
+	Unindexed int `json:"unindexed"` // reported paths that are not in the index yet
+	Untimed   int `json:"untimed"`   // empty marks that wait for a time
+}
+
+// Importing returns the progress of an import of edits, of which the history has told its part; nil if there
+// is none.
+func (p *Project) Importing(part history.Import) *Import {
+	im := Import{part, p.Unindexed(), p.stamps.waiting()}
+	if im.Import == (history.Import{}) && im.Unindexed < history.ImportFrom && im.Untimed < history.ImportFrom {
+		return nil
+	}
+	return &im
+}

@@ -1,0 +1,110 @@
+package maildir_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+	"mailtree/maildir/format"
+)
+
+// touched sends messages to Bob and touches a mark beside each copy. It returns the marks.
+func touched(t *testing.T, p *maildir.Project, n int) (marks []string) {
+	t.Helper()
+	for range n {
+		m := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
+		d, err := p.Box("Bob", format.Origin{}).Delivery(t.Context(), m.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		marks = append(marks, format.ReadMark(d.CopyPath))
+	}
+	if err := p.History.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, mark := range marks {
+		if err := os.WriteFile(filepath.Join(p.Tree.Dir(), mark), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return marks
+}
+
+// areTimed reports whether each mark has a time.
+func areTimed(t *testing.T, p *maildir.Project, marks []string) bool {
+	t.Helper()
+	for _, mark := range marks {
+		if st, err := p.Tree.Stat(mark); err != nil {
+			t.Fatal(err)
+		} else if st.Size == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// countCommits counts the commits of a project and those of the server's own operations on marks.
+func countCommits(t *testing.T, p *maildir.Project) (all, stamps int) {
+	t.Helper()
+	out, err := exec.Command("git", "-C", p.Tree.Dir(), "log", "--format=%s").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		all++
+		if strings.HasPrefix(line, "stamp") {
+			stamps++
+		}
+	}
+	return all, stamps
+}
+
+// TestTouchMany: the times of many marks that were made with touch are a few operations, and an empty mark
+// needs no commit before it gets its time.
+func TestTouchMany(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
+	const n = maildir.MostStamped + 44
+	marks := touched(t, p, n)
+	before, _ := countCommits(t, p)
+	p.Edited(marks, false)
+	await(t, func() bool { return areTimed(t, p, marks) && p.Writer.Stalled() == 0 && maildir.Later(p) == 0 })
+	if err := p.History.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	after, stamps := countCommits(t, p)
+	if made := after - before; made > 12 || stamps == 0 {
+		t.Errorf("%d marks made %d commits, %d of them with times", n, made, stamps)
+	}
+	if c := inbox(t, p, "Bob").Counts; c.Unread != 0 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestTouchedMeanwhile: marks that were made while no server ran get their time at the next start, and so do
+// those that a stop has left.
+func TestTouchedMeanwhile(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join(t.TempDir(), "store")
+	s := storetest.Open(t, storetest.Config{Root: root, NoWatcher: true, NoCheck: true})
+	p := projectIn(t, s.Store, "Ann", "Bob")
+	marks := touched(t, p, 5)
+	s.StopBy(time.Now().Add(time.Hour))
+	p.Edited(marks, false)
+	if err := p.Rescan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	await(t, func() bool { return p.Writer.Stalled() == 0 && maildir.Later(p) == 0 })
+	s.Stop()
+	if areTimed(t, p, marks[:1]) {
+		t.Error("a server that stops has written times")
+	}
+	s = storetest.Open(t, storetest.Config{Root: root, NoWatcher: true})
+	p = s.Projects()[0]
+	await(t, func() bool { return areTimed(t, p, marks) })
+}
