@@ -188,6 +188,10 @@ func (d *doctor) server(ctx context.Context) {
 		d.note("server: %s", r.Open)
 	}
 	for _, project := range r.Detail {
+		if im := project.Import; im != nil {
+			d.note("import: %s: %d of %d changed files are committed; %d are not in the index yet, and %d marks have no time yet",
+				project.Project, im.Committed, im.Committed+im.Left+im.Unindexed, im.Unindexed, im.Untimed)
+		}
 		for _, u := range project.Unwoken {
 			d.note("wake: %s: %s", project.Project, u.Text)
 		}

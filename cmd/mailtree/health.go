@@ -51,8 +51,11 @@ type projectHealth struct {
 	History       string `json:"history"`
 	HistoryReason string `json:"history_reason,omitempty"`
 	Uncommitted   int    `json:"uncommitted"`
-	LastCommit    string `json:"last_commit"`
-	Disk          string `json:"disk,omitempty"` // a sentence if the disk does not answer or operations fail
+
+	Import *maildir.Import `json:"import,omitempty"` // if very many files were changed and are being taken in
+
+	LastCommit string `json:"last_commit"`
+	Disk       string `json:"disk,omitempty"` // a sentence if the disk does not answer or operations fail
 
 	Sync       *maildir.SyncState `json:"sync,omitempty"`        // if the project is shared with other machines
 	SyncReason string             `json:"sync_reason,omitempty"` // a sentence if it does not meet them
@@ -188,6 +191,7 @@ func (a *app) projectHealth(ctx context.Context, p *maildir.Project) (d projectH
 		History:       hs.Mode,
 		HistoryReason: hs.Reason,
 		Uncommitted:   hs.Pending,
+		Import:        p.Importing(hs.Import),
 	}
 	if !hs.LastCommit.IsZero() {
 		d.LastCommit = format.FormatTime(hs.LastCommit)

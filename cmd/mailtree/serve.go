@@ -25,13 +25,17 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// grace is how long requests in flight may take to finish at the end.
+// grace is how long a server may take to answer.
 const grace = 5 * time.Second
 
-// hookGrace is how long the ending server waits for hooks. A command that ignores TERM takes eight seconds,
-// more on a busy machine. A command that hangs in a system call, on a disk that does not answer, would
-// otherwise keep the server from ending.
-const hookGrace = 4 * grace
+// The periods of grace of a stop all begin when the server is told to stop. The rest of stopTime is for
+// closing files.
+const (
+	stopTime     = 7 * time.Second
+	storeGrace   = stopTime - 500*time.Millisecond // for the store, to commit and push what is left
+	partsGrace   = 5 * time.Second                 // for everything that needs the store; what hangs then ends with the process
+	requestGrace = 4 * time.Second                 // for requests in flight
+)
 
 func serveCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
@@ -126,22 +130,20 @@ func (a *app) run(ctx context.Context, p *program, w *web) error {
 		servers = append(servers, m.SocketServer())
 	}
 
-	// Parts end in this order: callers that wait for mail, hooks, requests in flight, mail that is being
-	// sent, the store.
+	// At a stop everything ends side by side, except the store, which ends last: see partsGrace.
 	lasting := context.WithoutCancel(ctx)
 	storing, stopStore := context.WithCancel(lasting)
 	defer stopStore()
-	var store, sent, callers, serving sync.WaitGroup
+	var store, sent, hooks, callers, serving sync.WaitGroup
 	var storeErr error
 	store.Go(func() { storeErr = a.store.Run(storing) })
 	store.Go(func() { _ = a.watch(storing) })
 	sending, stopSending := context.WithCancel(lasting)
 	defer stopSending()
 	sent.Go(func() { a.outgoing.Run(sending) })
-	hooked := make(chan struct{})
 	hooking, stopHooks := context.WithCancel(lasting)
 	defer stopHooks()
-	go func() { defer close(hooked); a.hooks.Run(hooking) }()
+	hooks.Go(func() { a.hooks.Run(hooking) })
 	calling, stopCallers := context.WithCancel(lasting)
 	defer stopCallers()
 	callers.Go(func() { _ = m.Run(calling) })
@@ -173,20 +175,12 @@ func (a *app) run(ctx context.Context, p *program, w *web) error {
 		a.log.Error("a server ended", "error", err)
 		yield()
 	}
+	a.store.StopBy(time.Now().Add(storeGrace))
 	stopSending()
 	stopHooks()
 	stopCallers()
-	callers.Wait()
-	for _, l := range a.sockets {
-		l.Withdraw()
-	}
-	time.Sleep(acceptTime)
-	shutdown(lasting, servers)
-	serving.Wait()                // a socket still open would accept connections to the next server on this port
-	if !ends(hooked, hookGrace) { // hooks that hang keep what they hold until the process ends
-		a.log.Error("the hooks do not end: the server ends without them", "waited", hookGrace)
-	}
-	sent.Wait()
+	serving.Go(func() { a.endRequests(lasting, servers) })
+	a.awaitParts([]part{{"requests", &serving}, {"waiting callers", &callers}, {"hooks", &hooks}, {"deliveries", &sent}})
 	stopStore()
 	store.Wait()
 	return a.reason(context.Cause(ctx), cmp.Or(err, storeErr))
@@ -328,13 +322,25 @@ func (a *app) stopIdle(ctx context.Context, stop func()) {
 	}
 }
 
-// ends waits until done is closed, for at most wait, and reports whether it was.
-func ends(done <-chan struct{}, wait time.Duration) bool {
-	select {
-	case <-done:
-		return true
-	case <-time.After(wait):
-		return false
+// part is a part of the server that ends before the store does.
+type part struct {
+	what string // in the plural
+	wg   *sync.WaitGroup
+}
+
+// awaitParts waits until the parts have ended, for partsGrace in all. A part that hangs, as a hook on a disk
+// that does not answer, keeps what it holds until the process ends.
+func (a *app) awaitParts(parts []part) {
+	late, cancel := context.WithTimeout(context.Background(), partsGrace)
+	defer cancel()
+	for _, p := range parts {
+		ended := make(chan struct{})
+		go func() { defer close(ended); p.wg.Wait() }()
+		select {
+		case <-ended:
+		case <-late.Done():
+			a.log.Error("the "+p.what+" do not end: the server ends without them", "waited", partsGrace)
+		}
 	}
 }
 
@@ -342,9 +348,14 @@ func ends(done <-chan struct{}, wait time.Duration) bool {
 // no socket asks the next server, but a client whose connection is cut does not know what was done.
 const acceptTime = 10 * time.Millisecond
 
-// shutdown lets requests in flight finish within grace.
-func shutdown(ctx context.Context, servers []*http.Server) {
-	ctx, cancel := context.WithTimeout(ctx, grace)
+// endRequests accepts no more clients and lets requests in flight finish within requestGrace. Afterwards no
+// socket is open: it would accept connections to the next server on this port.
+func (a *app) endRequests(ctx context.Context, servers []*http.Server) {
+	for _, l := range a.sockets {
+		l.Withdraw()
+	}
+	time.Sleep(acceptTime)
+	ctx, cancel := context.WithTimeout(ctx, requestGrace)
 	defer cancel()
 	var wg sync.WaitGroup
 	defer wg.Wait()

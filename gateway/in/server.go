@@ -32,6 +32,7 @@ const (
 	maxErrors     = 10               // refused recipients per connection
 	firstTime     = 30 * time.Second // to wait for the first command
 	commandTime   = 5 * time.Minute  // to wait for a command or a whole message
+	stopTime      = 4 * time.Second  // for messages in progress when the server stops
 	sessionTime   = 30 * time.Minute // of a connection
 )
 
@@ -93,7 +94,7 @@ func New(cfg Config) *Server {
 	return &Server{cfg}
 }
 
-// Run listens at all addresses and serves until ctx ends; messages in progress then have five more seconds.
+// Run listens at all addresses and serves until ctx ends; messages in progress then have stopTime.
 // Run calls ready, which may be nil, when it listens. It returns errors of listening, with the address.
 func (s *Server) Run(ctx context.Context, ready func([]net.Listener)) error {
 	var listeners []net.Listener
@@ -125,7 +126,7 @@ func (s *Server) Run(ctx context.Context, ready func([]net.Listener)) error {
 	case err = <-failed:
 		failed <- nil
 	}
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 	defer cancel()
 	for i, server := range servers {
 		if server.Shutdown(end) != nil {

@@ -36,7 +36,7 @@ var ErrUnanswered = errors.New("the other side did not answer for the message: i
 const (
 	connectTime  = 30 * time.Second
 	deliveryTime = 30 * time.Minute // for one message to one server
-	stopTime     = 10 * time.Second // to wait for an answer after ctx has ended
+	stopTime     = 4 * time.Second  // to wait for an answer after ctx has ended
 	maxReply     = 500              // bytes of a reply to keep
 )
 
@@ -49,7 +49,7 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 }
 
 // connect sets up an SMTP connection and introduces us as name. With a TLS configuration it begins TLS if
-// the server offers it; with must it fails if the server does not. The connection ends ten seconds after
+// the server offers it; with must it fails if the server does not. The connection ends stopTime after
 // ctx, so that an answer to a complete message can still arrive.
 func connect(ctx context.Context, conn net.Conn, name string, config *tls.Config, must bool) (*smtp.Client, error) {
 	context.AfterFunc(ctx, func() { time.AfterFunc(stopTime, func() { conn.Close() }) })

@@ -19,7 +19,7 @@ func (r *Runner) adopt(ctx context.Context, a hook.Abandoned) {
 	defer timeout.Stop()
 	look := time.NewTicker(r.cfg.Second / 4)
 	defer look.Stop()
-	why := serverGone
+	why, patience := serverGone, time.Duration(killAfter)
 	for a.PID > 1 && a.Process != "" {
 		is, err := identity(a.PID)
 		if err == nil && is != a.Process {
@@ -38,11 +38,11 @@ func (r *Runner) adopt(ctx context.Context, a hook.Abandoned) {
 			if err != nil {
 				return // the next server looks again
 			}
-			why = serverStopped
+			why, patience = serverStopped, stopAfter
 		}
 		ended := make(chan error)
 		close(ended) // the command is not a child of this process, so it cannot be waited for
-		_, _ = r.stop(a.PID, ended)
+		_, _ = r.stop(a.PID, ended, patience)
 		break
 	}
 	log.Info("hook of an earlier server ended", "end", why)

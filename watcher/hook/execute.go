@@ -20,7 +20,8 @@ import (
 )
 
 const (
-	killAfter  = 5         // seconds between TERM and KILL
+	killAfter  = 5         // seconds between TERM and KILL at a timeout
+	stopAfter  = 3         // seconds between TERM and KILL when the server stops
 	leaveAfter = 2         // seconds that output may stay open after the command has ended
 	maxOutput  = 64 << 10  // bytes of output to keep: the last ones
 	maxFact    = 100 << 10 // bytes of one variable; the system's limit is 128 KiB
@@ -59,10 +60,10 @@ func (r *Runner) execute(ctx context.Context, run *hook.Run) hook.End {
 	case err = <-ended:
 	case <-timeout.C:
 		end.Why = timedOut
-		waited, err = r.stop(cmd.Process.Pid, ended)
+		waited, err = r.stop(cmd.Process.Pid, ended, killAfter)
 	case <-ctx.Done():
 		end.Why = serverStopped
-		waited, err = r.stop(cmd.Process.Pid, ended)
+		waited, err = r.stop(cmd.Process.Pid, ended, stopAfter)
 	}
 	end.Took = time.Since(began)
 	if !waited {
@@ -129,12 +130,12 @@ func passing(err error) bool {
 	return tree.FaultOf(err) == tree.FaultMachine && !errors.Is(err, syscall.ENOEXEC) && !errors.Is(err, syscall.E2BIG)
 }
 
-// stop ends a process group with TERM, and after five seconds with KILL. It returns the result of Wait for
+// stop ends a process group with TERM, and after so many seconds with KILL. It returns the result of Wait for
 // the group's leader. waited is false if even KILL did not end the leader; a command may become another
 // user or leave its group.
-func (r *Runner) stop(group int, ended <-chan error) (waited bool, err error) {
+func (r *Runner) stop(group int, ended <-chan error, after time.Duration) (waited bool, err error) {
 	syscall.Kill(-group, syscall.SIGTERM)
-	kill := time.NewTimer(killAfter * r.cfg.Second)
+	kill := time.NewTimer(after * r.cfg.Second)
 	defer kill.Stop()
 	look := time.NewTicker(max(r.cfg.Second/50, time.Millisecond))
 	defer look.Stop()
