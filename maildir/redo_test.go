@@ -2,6 +2,7 @@ package maildir_test
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -130,6 +131,127 @@ func TestRedo(t *testing.T) {
 	}
 }
 
+// TestRedoEnds: newer work ends what can be redone, as in every editor, and readings are no work. What was undone
+// after that work is redone, and each redo says what the next one does.
+func TestRedoEnds(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
+	ann := p.Box("Ann", format.Origin{})
+	subjects := func(subject ...string) (ids []string) {
+		for _, s := range subject {
+			ids = append(ids, send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: s, Body: "b"}).ID)
+		}
+		return ids
+	}
+	refused := func(what string, u maildir.Undoing) {
+		t.Helper()
+		if got, err := ann.Redo(t.Context(), u); !errors.Is(err, maildir.ErrNotFound) {
+			t.Errorf("%s: %+v, %v", what, got, err)
+		}
+	}
+	got := send(t, p, "Bob", maildir.Draft{To: []string{"Ann"}, Subject: "got", Body: "b"})
+	old := subjects("old")
+	undo(t, p, "Ann", "")
+	ids := subjects("one", "two", "three")
+	refused("past newer work", maildir.Undoing{})
+	for range ids {
+		undo(t, p, "Ann", "")
+	}
+	if _, err := ann.SetRead(t.Context(), got.ID, true); err != nil {
+		t.Fatal(err)
+	}
+	if u := redo(t, p, "Ann", ""); u.ID != ids[0] || u.Next == nil || u.Next.About != "two" {
+		t.Errorf("%+v", u)
+	}
+	if u := redo(t, p, "Ann", ""); u.ID != ids[1] || u.Next == nil || u.Next.About != "three" {
+		t.Errorf("%+v", u)
+	}
+	if u := redo(t, p, "Ann", ""); u.ID != ids[2] || u.Next != nil {
+		t.Errorf("%+v", u)
+	}
+	refused("everything is redone but what the newer work ended", maildir.Undoing{})
+	if u := redo(t, p, "Ann", old[0]); u.ID != old[0] {
+		t.Errorf("a message that is named, to which nothing newer was done: %+v", u)
+	}
+	undo(t, p, "Ann", old[0])
+	if _, err := ann.Archive(t.Context(), got.ID); err != nil {
+		t.Fatal(err)
+	}
+	undo(t, p, "Ann", got.ID)
+	if _, err := ann.Acknowledge(t.Context(), got.ID); err != nil {
+		t.Fatal(err)
+	}
+	refused("newer work on the message that is named", maildir.Undoing{ID: got.ID})
+}
+
+// TestSteps: one undo takes back every operation of a step, also readings, which come along, and one redo does
+// them all again. An operation that is named by its message is undone alone.
+func TestSteps(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
+	bob := p.Box("Bob", format.Origin{})
+	var ids []string
+	for _, d := range []maildir.Draft{{Subject: "one"}, {Subject: "two", AckRequired: true}, {Subject: "three"}} {
+		d.To, d.Body, d.ThreadID = []string{"Bob"}, "b", "T-1"
+		ids = append(ids, send(t, p, "Ann", d).ID)
+	}
+	marks := func() (made []string) {
+		for i, id := range ids {
+			d, err := bob.Delivery(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d.Read {
+				made = append(made, fmt.Sprint(i, d.Acked, d.Archived))
+			}
+		}
+		return made
+	}
+	is := func(what string, want ...string) {
+		t.Helper()
+		if got := marks(); !slices.Equal(got, want) {
+			t.Errorf("%s: %q", what, got)
+		}
+	}
+	if _, err := bob.Finish(t.Context(), "T-1"); err != nil {
+		t.Fatal(err)
+	}
+	is("finished", "0 false false", "1 true false", "2 false false")
+	acts, err := bob.Undoable(t.Context(), 9)
+	if err != nil || len(acts) != 1 || acts[0].More != 2 {
+		t.Errorf("%+v, %v", acts, err)
+	}
+	u := undo(t, p, "Bob", "")
+	is("undone")
+	if len(u.Also) != 2 || u.ID != ids[2] || u.Also[0].Operation != "acknowledge" || u.Also[1].ID != ids[0] {
+		t.Errorf("%+v", u)
+	}
+	if u := redo(t, p, "Bob", ""); len(u.Also) != 2 {
+		t.Errorf("%+v", u)
+	}
+	is("redone", "0 false false", "1 true false", "2 false false")
+	undo(t, p, "Bob", ids[0])
+	is("one of them undone", "1 true false", "2 false false")
+	if u := undo(t, p, "Bob", ""); len(u.Also) != 1 {
+		t.Errorf("%+v", u)
+	}
+	is("the others undone")
+
+	ctx := format.InStep(t.Context(), format.NewStep())
+	for _, id := range ids {
+		if _, err := bob.Archive(ctx, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := bob.SetRead(t.Context(), ids[1], false); err != nil { // so that its undoing is refused
+		t.Fatal(err)
+	}
+	if _, err := bob.Undo(t.Context(), maildir.Undoing{}); !errors.Is(err, maildir.ErrConflict) ||
+		!strings.Contains(err.Error(), "1 of 3 operations of one command were undone.") {
+		t.Error(err)
+	}
+}
+
 // TestUndoRedoing: what was redone is undone at the place of the redoing, and as it was before that.
 func TestUndoRedoing(t *testing.T) {
 	t.Parallel()
@@ -138,7 +260,7 @@ func TestUndoRedoing(t *testing.T) {
 	one := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "one", Body: "b"}).ID
 	undo(t, p, "Ann", "")
 	two := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "two", Body: "b"}).ID
-	redo(t, p, "Ann", "")
+	redo(t, p, "Ann", one)
 	acts, err := ann.Undoable(t.Context(), 9)
 	if err != nil || len(acts) != 2 || acts[0].ID != one || acts[0].About != "one" || acts[1].ID != two {
 		t.Errorf("%+v, %v", acts, err)
@@ -217,16 +339,16 @@ func TestRedoEdit(t *testing.T) {
 	was := bytesOf(t, p, m.ID)
 	u := undo(t, p, "Ann", "")
 	commit, path, _ := strings.Cut(u.Text, ":")
-	if u.Operation != "edit" || len(commit) != 40 || path != format.CanonicalPath(m.ID, m.Created) {
+	if u.Operation != "amend" || len(commit) != 40 || path != format.CanonicalPath(m.ID, m.Created) {
 		t.Errorf("%+v", u)
 	}
-	if u := redo(t, p, "Ann", m.ID); u.Operation != "edit" || !maps.Equal(bytesOf(t, p, m.ID), was) {
+	if u := redo(t, p, "Ann", m.ID); u.Operation != "amend" || !maps.Equal(bytesOf(t, p, m.ID), was) {
 		t.Errorf("%+v leaves %v", u, bytesOf(t, p, m.ID))
 	}
 	undo(t, p, "Ann", "")
 	amend("Bob", "otherwise\n")
 	_, err := p.Box("Ann", format.Origin{}).Redo(t.Context(), maildir.Undoing{})
-	if e := (*maildir.Error)(nil); !errors.As(err, &e) || e.What != refusal.ChangedSinceUndone || e.Why != "edit" {
+	if e := (*maildir.Error)(nil); !errors.As(err, &e) || e.What != refusal.ChangedSinceUndone || e.Why != "amend" {
 		t.Errorf("redone: %v", err)
 	}
 }

@@ -24,7 +24,7 @@ func (p *Project) claimsOfDone(done *history.Done) (all []format.Claim, err erro
 			}
 			data, _, err = p.Tree.Read(format.ClaimOfMark(v.Path), format.MaxSmall)
 			if tree.FaultOf(err) == tree.FaultGone {
-				return nil, &Error{What: refusal.ChangedSince, Other: format.ClaimOfMark(v.Path), Why: Deed(done.Verb)}
+				return nil, &Error{What: refusal.ChangedSince, Other: format.ClaimOfMark(v.Path), Why: done.Verb}
 			}
 			if err != nil {
 				return nil, err
@@ -35,7 +35,7 @@ func (p *Project) claimsOfDone(done *history.Done) (all []format.Claim, err erro
 		}
 		c, err := format.ParseClaim(data)
 		if err != nil {
-			return nil, &Error{What: refusal.ChangedSince, Other: v.Path, Why: Deed(done.Verb)}
+			return nil, &Error{What: refusal.ChangedSince, Other: v.Path, Why: done.Verb}
 		}
 		all = append(all, c)
 	}

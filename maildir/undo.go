@@ -15,19 +15,6 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Deed returns people's word for an operation: VerbAmend is an edit.
-func Deed(verb string) string {
-	for _, prefix := range []string{history.UndoPrefix, history.RedoPrefix} {
-		if of, found := strings.CutPrefix(verb, prefix); found {
-			return prefix + Deed(of)
-		}
-	}
-	if verb == VerbAmend {
-		return history.VerbEdit
-	}
-	return verb
-}
-
 // undoable are the operations that can be undone, with the kinds of the files that they write.
 var undoable = map[string][]format.Kind{
 	"send":              nil, // files of any kind
@@ -57,18 +44,24 @@ type Undoing struct {
 	Verb string // the newest with this verb; "": with any verb
 }
 
+// isUndoable reports whether operations with that verb can be undone.
+func isUndoable(verb string) bool {
+	_, ok := undoable[verb]
+	return ok
+}
+
 // wants reports whether an operation with that verb is meant.
 func (u *Undoing) wants(verb string) bool {
-	_, ok := undoable[verb]
-	return ok && (u.Verb == "" || u.Verb == verb) && (u.ID != "" || !slices.Contains(readings, verb))
+	return isUndoable(verb) && (u.Verb == "" || u.Verb == verb) && (u.ID != "" || !slices.Contains(readings, verb))
 }
 
 // Act is an operation that an agent can undo, or has undone or redone.
 type Act struct {
 	ID        string       `json:"message_id,omitempty"` // "" for an operation on no message
-	Operation string       `json:"operation"`            // see Deed
+	Operation string       `json:"operation"`            // its verb in the history
 	About     string       `json:"about,omitempty"`      // the message's subject; for claims their patterns; "" if it is not known
 	At        format.Stamp `json:"at"`
+	More      int          `json:"more,omitempty"` // further operations of the same command, which are undone or redone with it
 }
 
 // Undone is an operation that was undone, or redone.
@@ -77,22 +70,54 @@ type Undone struct {
 	Readers  []string `json:"read_by"`           // agents who had read the withdrawn, changed or restored message; each gets a notice
 	Patterns []string `json:"paths,omitempty"`   // the claims' patterns, for an operation on claims
 	Text     string   `json:"text_at,omitempty"` // where Git has the text that was taken back, as COMMIT:PATH; "": none was
-	Next     *Act     `json:"next,omitempty"`    // what Undo takes back next, where it was not told what; nil if there is nothing
+	Next     *Act     `json:"next,omitempty"`    // what Undo takes back, or Redo does again, next, where it was not told what; nil if there is nothing
+	Also     []Undone `json:"also,omitempty"`    // the further operations of the same command
 
 	done *history.Done
 }
 
 // Undo undoes the agent's newest operation on a message that is not undone yet, as an operation of its own.
-// It restores the files of that operation and no others. A sent message is removed for everyone, and agents
+// Without an id it undoes every operation of the same step (format.InStep). It restores the files of that operation and no others. A sent message is removed for everyone, and agents
 // who had read it are told. Without an id, the operation may also be one on claims, and is no reading:
 // claimed paths are released, and released ones claimed again. It returns ErrNotFound if there is no such
 // operation or message, and ErrConflict if a file has changed since, if another agent has the paths by now,
 // or if the operation cannot be told from others in its commit.
 func (b *Box) Undo(ctx context.Context, u Undoing) (*Undone, error) {
-	undone, err := b.lastDone(ctx, u, false)
+	const undone = false
+	step, err := b.lastStep(ctx, u, undone)
 	if err != nil {
 		return nil, err
 	}
+	return b.doStep(ctx, step, "undone", b.undoOne)
+}
+
+// doStep calls do for each operation of a step and returns the first one, with the others in Also. What do
+// does is a step as well. After an error the operations before stay done.
+func (b *Box) doStep(ctx context.Context, step []Undone, how string, do func(context.Context, *Undone) error) (*Undone, error) {
+	if len(step) > 1 {
+		ctx = format.InStep(ctx, format.NewStep())
+	}
+	for i := range step {
+		err := do(ctx, &step[i])
+		if err != nil && i > 0 {
+			err = &Error{
+				What:   refusal.Conflict("{count} of {count 2} operations of one command were {=other}. {cause}"),
+				Counts: []int{i, len(step)},
+				Other:  how,
+				Err:    err,
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	first := step[0]
+	first.Also = step[1:]
+	return &first, nil
+}
+
+// undoOne undoes an operation.
+func (b *Box) undoOne(ctx context.Context, undone *Undone) error {
 	done := undone.done
 	if i := slices.IndexFunc(done.Changes, func(v history.Version) bool { return format.Locate(v.Path).Kind == format.KindCanonical }); i >= 0 &&
 		slices.Contains([]string{"send", "reply", VerbAmend}, done.Verb) {
@@ -101,10 +126,10 @@ func (b *Box) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 	regains := done.Verb == history.VerbRelease && b.p.shared.isOn()
 	if regains {
 		if err := b.p.meetClaims(ctx); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	err = b.performUndoing(ctx, undone, history.UndoPrefix, func(g *writer.Group, tx *writer.Tx) error {
+	err := b.performUndoing(ctx, undone, history.UndoPrefix, func(g *writer.Group, tx *writer.Tx) error {
 		switch done.Verb {
 		case "send", "reply":
 			return b.planWithdrawal(g, tx, undone)
@@ -118,22 +143,27 @@ func (b *Box) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 	if err == nil && regains {
 		err = b.p.keepRegained(ctx, undone.done)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return undone, nil
+	return err
 }
 
-// Redo does the agent's last undone operation on a message again, or the last one of all without an id: the
-// files are again as they were before the undoing. Agents who were told of the undoing are told of this, too.
+// Redo does the agent's last undone operation on a message again, or the last step of all without an id: the
+// files are again as they were before the undoing. What was undone before newer work is not redone any more:
+// an operation of the agent, of those on the message if there is an id, that Undo without an id takes back.
+// Agents who were told of the undoing are told of this, too.
 // It returns the errors of Undo, and ErrConflict for a claim: another agent may have begun to work there.
 func (b *Box) Redo(ctx context.Context, u Undoing) (*Undone, error) {
-	redone, err := b.lastDone(ctx, u, true)
+	const undone = true
+	step, err := b.lastStep(ctx, u, undone)
 	if err != nil {
 		return nil, err
 	}
+	return b.doStep(ctx, step, "done again", b.redoOne)
+}
+
+// redoOne does an operation again that was undone.
+func (b *Box) redoOne(ctx context.Context, redone *Undone) error {
 	done := redone.done
-	err = b.performUndoing(ctx, redone, history.RedoPrefix, func(g *writer.Group, tx *writer.Tx) error {
+	return b.performUndoing(ctx, redone, history.RedoPrefix, func(g *writer.Group, tx *writer.Tx) error {
 		switch done.Verb {
 		case "send", "reply":
 			return b.planResending(g, tx, redone)
@@ -155,36 +185,41 @@ func (b *Box) Redo(ctx context.Context, u Undoing) (*Undone, error) {
 		}
 		return b.p.planRestore(g, tx, done, undoable[done.Verb], refusal.ChangedSinceUndone)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return redone, nil
 }
 
-// Undoable lists the operations of the agent that Undo takes back without an id, newest first, at most n. It
-// looks at the newest commits only.
+// Undoable lists the operations of the agent that Undo takes back without an id, newest first, at most n, one of
+// each step. It looks at the newest commits only.
 func (b *Box) Undoable(ctx context.Context, n int) ([]Act, error) {
-	all, err := b.p.History.LastDone(ctx, history.DoneQuery{Agent: b.agent, Wants: (&Undoing{}).wants, Most: n})
+	all, err := b.p.History.LastDone(ctx, history.DoneQuery{Agent: b.agent, Wants: (&Undoing{}).wants, Along: isUndoable, Most: n})
 	if err != nil {
 		return nil, err
 	}
-	return b.actsOf(ctx, all)
-}
-
-// actsOf describes operations of the agent.
-func (b *Box) actsOf(ctx context.Context, all []history.Done) (acts []Act, err error) {
-	acts = make([]Act, len(all))
-	for i := range all {
-		if acts[i], err = b.p.actOf(ctx, b.agent, &all[i]); err != nil {
+	acts := []Act{}
+	for _, step := range stepsOf(all) {
+		act, err := b.p.actOf(ctx, b.agent, &step[0])
+		if err != nil {
 			return nil, err
 		}
+		act.More = len(step) - 1
+		acts = append(acts, act)
 	}
 	return acts, nil
 }
 
+// stepsOf divides the answer of LastDone into steps.
+func stepsOf(all []history.Done) (steps [][]history.Done) {
+	for i := range all {
+		if i == 0 || all[i].Step == "" || all[i].Step != all[i-1].Step {
+			steps = append(steps, nil)
+		}
+		steps[len(steps)-1] = append(steps[len(steps)-1], all[i])
+	}
+	return steps
+}
+
 // actOf describes an operation of an agent. The subject of a message that is gone comes from the history.
 func (p *Project) actOf(ctx context.Context, agent string, done *history.Done) (Act, error) {
-	act := Act{ID: done.ID, Operation: Deed(done.Verb), At: format.At(done.At)}
+	act := Act{ID: done.ID, Operation: done.Verb, At: format.At(done.At)}
 	if done.ID == "" || done.Verb == history.VerbRelease {
 		act.About = strings.TrimPrefix(done.Summary, agent+" ")
 		if done.Verb != history.VerbRelease {
@@ -201,9 +236,9 @@ func (p *Project) actOf(ctx context.Context, agent string, done *history.Done) (
 	return act, err
 }
 
-// lastDone returns the operation that u means; undone says that it is one that was undone. It returns the
-// errors of Undo.
-func (b *Box) lastDone(ctx context.Context, u Undoing, undone bool) (*Undone, error) {
+// lastStep returns the operations that u means, in the order in which they are undone or redone; undone says that
+// they were undone. It returns the errors of Undo.
+func (b *Box) lastStep(ctx context.Context, u Undoing, undone bool) ([]Undone, error) {
 	if err := b.p.needAgent(ctx, refusal.Agent, b.agent); err != nil {
 		return nil, err
 	}
@@ -214,13 +249,9 @@ func (b *Box) lastDone(ctx context.Context, u Undoing, undone bool) (*Undone, er
 		}
 		u.ID = id
 	}
-	// A start after a crash finishes operations without a commit: a deletion would remove the restored
-	// files again.
-	if err := b.p.History.Flush(ctx); err != nil {
-		return nil, err
-	}
 	q := history.DoneQuery{Agent: b.agent, ID: u.ID, Wants: u.wants, Undone: undone, Most: 1}
-	if u == (Undoing{}) && !undone {
+	if u == (Undoing{}) {
+		q.Along = isUndoable
 		q.Most++ // for Undone.Next
 	}
 	all, err := b.p.History.LastDone(ctx, q)
@@ -229,7 +260,7 @@ func (b *Box) lastDone(ctx context.Context, u Undoing, undone bool) (*Undone, er
 		return nil, err
 	case len(all) == 0 && undone:
 		return nil, &Error{
-			What:  refusal.NotFound("{=other} has lately undone nothing here that was not done again since."),
+			What:  refusal.NotFound("{=other} has lately undone nothing here that can be done again. Newer work ends what can be done again."),
 			Field: refusal.Message,
 			Name:  u.ID,
 			Other: b.agent,
@@ -242,18 +273,32 @@ func (b *Box) lastDone(ctx context.Context, u Undoing, undone bool) (*Undone, er
 			Name:  u.ID,
 			Other: b.agent,
 		}
-	case len(all[0].Changes) == 0:
-		return nil, &Error{What: refusal.NotUndone, Other: b.agent, Why: Deed(all[0].Verb)}
 	}
-	acts, err := b.actsOf(ctx, all)
-	if err != nil {
-		return nil, err
+	return b.describeStep(ctx, stepsOf(all))
+}
+
+// describeStep describes the first of one or two steps. The second one is Next of its first operation.
+func (b *Box) describeStep(ctx context.Context, steps [][]history.Done) (step []Undone, err error) {
+	for i := range steps[0] {
+		done := &steps[0][i]
+		if len(done.Changes) == 0 {
+			return nil, &Error{What: refusal.NotUndone, Other: b.agent, Why: done.Verb}
+		}
+		act, err := b.p.actOf(ctx, b.agent, done)
+		if err != nil {
+			return nil, err
+		}
+		step = append(step, Undone{Act: act, done: done})
 	}
-	of := &Undone{Act: acts[0], done: &all[0]}
-	if len(acts) > 1 {
-		of.Next = &acts[1]
+	if len(steps) > 1 {
+		next, err := b.p.actOf(ctx, b.agent, &steps[1][0])
+		if err != nil {
+			return nil, err
+		}
+		next.More = len(steps[1]) - 1
+		step[0].Next = &next
 	}
-	return of, nil
+	return step, nil
 }
 
 // performUndoing performs the operation that undoes or redoes another one. Its verb begins with the prefix.
@@ -393,7 +438,7 @@ func (p *Project) planRestore(g *writer.Group, tx *writer.Tx, done *history.Done
 		}
 		switch {
 		case (is == nil) != (v.Is == nil) || !bytes.Equal(is, v.Is):
-			return &Error{What: changed, Other: v.Path, Why: Deed(done.Verb)}
+			return &Error{What: changed, Other: v.Path, Why: done.Verb}
 		case v.Was == nil:
 			gone = append(gone, v.Path)
 		case is == nil:

@@ -8,6 +8,7 @@ import (
 
 	"mailtree/cli"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	mcpserver "mailtree/mcp"
 	"mailtree/mcp/mail"
 )
@@ -68,6 +69,7 @@ func (p *program) eachMessage(
 	c.ValidArgsFunction = p.completeMessages
 	f := p.addDeskFlags(c)
 	c.RunE = func(c *cobra.Command, ids []string) error {
+		p.step = format.NewStep()
 		return p.atDesk(c.Context(), f, mine, ids, func(ctx context.Context, d *deskWork) error {
 			var failed []error
 			done := 0
@@ -85,7 +87,7 @@ func (p *program) eachMessage(
 				}
 			}
 			if done > 0 && !d.json {
-				p.tellNext(ctx, d, "", done)
+				p.tellNext(ctx, d, "")
 			}
 			if len(failed) == 1 {
 				return failed[0]

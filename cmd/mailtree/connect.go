@@ -32,7 +32,7 @@ func (p *program) asCommand(ctx context.Context, dial dialFunc, do func(context.
 	if err != nil {
 		return err
 	}
-	caller.Door, caller.Terminal = format.DoorCLI, p.atTerminal()
+	caller.Door, caller.Terminal, caller.Step = format.DoorCLI, p.atTerminal(), p.step
 	c, err := p.reach(ctx, dial, caller)
 	if err != nil {
 		return err

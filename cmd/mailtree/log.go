@@ -94,8 +94,9 @@ var deeds = map[string]string{
 	"renew":             "renewed",
 	"register":          "registered",
 	"rename":            "renamed",
-	maildir.VerbAmend:   "edited",
+	maildir.VerbAmend:   "amended",
 	history.VerbEdit:    "edited",
+	history.VerbRemove:  "removed",
 	history.VerbCommit:  "committed",
 	history.VerbDelete:  "deleted",
 	history.VerbRelease: "released",
@@ -104,10 +105,10 @@ var deeds = map[string]string{
 // deed says in the past tense what an operation did.
 func deed(verb string) string {
 	if of, found := strings.CutPrefix(verb, history.UndoPrefix); found {
-		return "undid " + maildir.Deed(of)
+		return "undid " + of
 	}
 	if of, found := strings.CutPrefix(verb, history.RedoPrefix); found {
-		return "redid " + maildir.Deed(of)
+		return "redid " + of
 	}
 	return cmp.Or(deeds[verb], verb)
 }

@@ -174,13 +174,9 @@ func (p *program) atMessage(
 	})
 }
 
-// tellNext prints, behind did, how to take back what was just done, in that many operations, and what waits
-// next.
-func (p *program) tellNext(ctx context.Context, d *deskWork, did string, operations int) {
+// tellNext prints, behind did, how to take back what was just done, and what waits next.
+func (p *program) tellNext(ctx context.Context, d *deskWork, did string) {
 	text := did + "undo: mailtree undo"
-	if operations > 1 {
-		text += fmt.Sprintf(", %d times", operations)
-	}
 	if next, err := p.firstWaiting(ctx, d); err == nil { // else it is left out: what was done is done
 		text += " · next: " + d.rowOf(next.Message) + " " + cli.Line(next.Subject)
 	}

@@ -18,7 +18,8 @@ type program struct {
 	env []string
 	cfg *config
 
-	background bool // for serve
+	background bool   // for serve
+	step       string // of a command whose operations one undo takes back: see format.InStep
 }
 
 // remark prints a line for people on standard error, on a terminal broken between words.

@@ -147,7 +147,7 @@ func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, i
 			if s.Acked {
 				did = "acknowledged · "
 			}
-			p.tellNext(ctx, d, did, 1)
+			p.tellNext(ctx, d, did)
 			return nil
 		})
 	}))

@@ -37,7 +37,7 @@ func undoCommand(p *program) *cobra.Command {
 				return askAbout(ctx, d, "undoable", "", func(a *mcpserver.Undoable) error { return showUndoable(ctx, d, a) })
 			}
 			return askAbout(ctx, d, "undo", strings.Join(d.IDs, ""), func(a *maildir.Undone) error {
-				showUndone(d, "undone", a)
+				showUndone(d, "undone", "undo", a)
 				return nil
 			})
 		})
@@ -50,6 +50,7 @@ func redoCommand(p *program) *cobra.Command {
 		Use:   "redo [ID]",
 		Short: "Do again what was undone last, or last of a message",
 		Long: "Do again what `mailtree undo` took back last, or took back last of this message: its files are again as they were.\n" +
+			"New work of yours ends what can be done again. Called again, it does again what was undone before that.\n" +
 			"Who had read a message, and was told that it is withdrawn, is told. A claim is not made again: claim the paths anew.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: p.completeMessage,
@@ -58,7 +59,7 @@ func redoCommand(p *program) *cobra.Command {
 	c.RunE = func(c *cobra.Command, ids []string) error {
 		return p.atDesk(c.Context(), f, mine, ids, func(ctx context.Context, d *deskWork) error {
 			return askAbout(ctx, d, "redo", strings.Join(d.IDs, ""), func(a *maildir.Undone) error {
-				showUndone(d, "done again", a)
+				showUndone(d, "done again", "redo", a)
 				return nil
 			})
 		})
@@ -66,9 +67,23 @@ func redoCommand(p *program) *cobra.Command {
 	return c
 }
 
-// showUndone prints what was undone or redone, where the text is that was taken back, and what undo takes
-// back next.
-func showUndone(d *deskWork, how string, a *maildir.Undone) {
+// showUndone prints what was undone or redone, and what the command does next.
+func showUndone(d *deskWork, how, command string, a *maildir.Undone) {
+	showOneUndone(d, how, a)
+	for i := range a.Also {
+		showOneUndone(d, how, &a.Also[i])
+	}
+	if a.Next != nil {
+		again := ""
+		if a.Next.Operation == history.VerbRelease && command == "undo" {
+			again = ", which claims it again"
+		}
+		d.Tell("%s\n", d.Faint("next "+command+": "+d.act(a.Next)+again))
+	}
+}
+
+// showOneUndone prints an operation that was undone or redone, and where the text is that was taken back.
+func showOneUndone(d *deskWork, how string, a *maildir.Undone) {
 	d.Tell("%s: %s\n", how, d.act(&a.Act))
 	if how == "undone" && len(a.Patterns) > 0 && a.ID != "" {
 		d.Tell("the message that told of it is withdrawn\n")
@@ -79,24 +94,22 @@ func showUndone(d *deskWork, how string, a *maildir.Undone) {
 	if commit, path, found := strings.Cut(a.Text, ":"); found {
 		d.Printf("its text: mailtree redo, or\n  git -C \"$(mailtree path)\" show %.10s:%s\n", commit, cli.Line(path))
 	}
-	if a.Next != nil {
-		again := ""
-		if a.Next.Operation == history.VerbRelease {
-			again = ", which claims it again"
-		}
-		d.Tell("%s\n", d.Faint("next undo: "+d.act(a.Next)+again))
-	}
 }
 
-// act names an operation: its verb, and its message or paths.
-func (d *deskWork) act(a *maildir.Act) string {
+// act names an operation: its verb, its message or paths, and how many others go with it.
+func (d *deskWork) act(a *maildir.Act) (text string) {
 	switch {
 	case a.ID == "" || a.Operation == history.VerbRelease:
-		return a.Operation + " of " + cli.Line(a.About)
+		text = a.Operation + " of " + cli.Line(a.About)
 	case a.About == "":
-		return a.Operation + " of " + d.ShortID(a.ID)
+		text = a.Operation + " of " + d.ShortID(a.ID)
+	default:
+		text = fmt.Sprintf("%s of %s \"%s\"", a.Operation, d.ShortID(a.ID), cli.Line(a.About))
 	}
-	return fmt.Sprintf("%s of %s \"%s\"", a.Operation, d.ShortID(a.ID), cli.Line(a.About))
+	if a.More > 0 {
+		text += fmt.Sprintf(" and %d more", a.More)
+	}
+	return text
 }
 
 func showUndoable(ctx context.Context, d *deskWork, a *mcpserver.Undoable) error {

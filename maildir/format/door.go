@@ -1,6 +1,9 @@
 package format
 
-import "context"
+import (
+	"context"
+	"crypto/rand"
+)
 
 // The doors of a server: the ways by which mail reaches it.
 const (
@@ -30,3 +33,23 @@ func DoorOf(ctx context.Context) string {
 	door, _ := ctx.Value(doorKey{}).(string)
 	return door
 }
+
+type stepKey struct{}
+
+// InStep returns a ctx whose operations are one step: one undo takes all of them back. step is a word that no
+// other step has; "" for none.
+func InStep(ctx context.Context, step string) context.Context {
+	return context.WithValue(ctx, stepKey{}, step)
+}
+
+// StepOf returns the step of ctx; "" if it has none or if ctx is nil.
+func StepOf(ctx context.Context) string {
+	if ctx == nil {
+		return ""
+	}
+	step, _ := ctx.Value(stepKey{}).(string)
+	return step
+}
+
+// NewStep returns a word for InStep.
+func NewStep() string { return rand.Text()[:13] }

@@ -15,42 +15,102 @@ import (
 const lookDone = 3000
 
 // LastDone implements history.Log.
-func (l *Log) LastDone(ctx context.Context, q history.DoneQuery) (all []history.Done, err error) {
-	type key struct{ verb, id string }
-	taken := map[key]int{} // operations, or with q.Undone undoings, that are taken back further up
-	err = l.eachDone(ctx, func(repo *repository, c *commit, ops []history.RecordedOp) error {
+func (l *Log) LastDone(ctx context.Context, q history.DoneQuery) ([]history.Done, error) {
+	s := &doneSearch{DoneQuery: q, taken: map[deed]int{}}
+	err := l.eachDone(ctx, func(repo *repository, c *commit, ops []history.RecordedOp) error {
 		if c.author != l.agent(q.Agent) {
 			return nil
 		}
 		for _, op := range slices.Backward(ops) {
-			verb, undoes := strings.CutPrefix(op.Verb, history.UndoPrefix)
-			verb, redoes := strings.CutPrefix(verb, history.RedoPrefix)
-			of := key{verb, op.ID}
-			switch {
-			case undoes && !q.Undone, redoes && q.Undone:
-				taken[of]++
-				continue
-			case undoes == q.Undone && taken[of] > 0:
-				taken[of]--
-				continue
+			if err := s.look(&op); err != nil {
+				return err
 			}
-			if undoes != q.Undone || q.ID != "" && op.ID != q.ID || !q.Wants(verb) {
-				continue
-			}
-			done := history.Done{Verb: verb, ID: op.ID, At: c.made, Summary: op.Summary, Commit: c.name.String()}
-			others := slices.DeleteFunc(slices.Clone(ops), func(o history.RecordedOp) bool { return !onClaims(o) })
-			if shared := onClaims(op) && len(others) > 1; len(all) == 0 && !shared { // else the files may belong to the others
-				if done.Changes, err = repo.changesBy(c, op); err != nil {
-					return err
-				}
-			}
-			if all = append(all, done); len(all) == q.Most {
-				return errFound
+			if err := s.take(repo, c, &op, ops); err != nil {
+				return err
 			}
 		}
 		return nil
 	})
-	return all, err
+	return s.all, err
+}
+
+// deed is what an undoing takes back.
+type deed struct{ verb, id string }
+
+// doneSearch is a LastDone in progress. It looks at the agent's operations, newest first.
+type doneSearch struct {
+	history.DoneQuery
+	taken map[deed]int // operations, or with Undone undoings, that are taken back further up
+	all   []history.Done
+	steps int            // in all
+	along []history.Done // operations of one step, the newest, that come along if one further down is wanted
+
+	found bool // by look: the operation is selected, as far as its verb and its undoings go
+	verb  string
+}
+
+// look decides whether an operation is selected. It returns errFound if nothing further down is.
+func (s *doneSearch) look(op *history.RecordedOp) error {
+	verb, undoes := strings.CutPrefix(op.Verb, history.UndoPrefix)
+	verb, redoes := strings.CutPrefix(verb, history.RedoPrefix)
+	s.found, s.verb = false, verb
+	of, named := deed{verb, op.ID}, s.ID == "" || op.ID == s.ID
+	switch {
+	case undoes && !s.Undone, redoes && s.Undone:
+		s.taken[of]++
+	case s.Undone && !undoes && named && s.Wants(verb): // newer work than all that was undone before it
+		return errFound
+	case undoes == s.Undone && s.taken[of] > 0:
+		s.taken[of]--
+	default:
+		s.found = undoes == s.Undone && named
+	}
+	return nil
+}
+
+// take adds an operation that look has selected, if it is wanted or comes along with a wanted one. It returns
+// errFound if that would be a step too many.
+func (s *doneSearch) take(repo *repository, c *commit, op *history.RecordedOp, ops []history.RecordedOp) error {
+	part := s.ID == "" && op.Step != ""
+	last := len(s.all) - 1
+	same := part && last >= 0 && s.all[last].Step == op.Step
+	if len(s.along) > 0 && s.along[0].Step != op.Step {
+		s.along = nil
+	}
+	wanted, along := s.found && s.Wants(s.verb), s.found && part && s.Along != nil && s.Along(s.verb)
+	if !wanted && !along {
+		return nil
+	}
+	if !same && s.steps == s.Most {
+		return errFound
+	}
+	done, err := s.describe(repo, c, op, ops, s.steps == 0 || same && s.steps == 1)
+	switch {
+	case err != nil:
+	case !wanted && !same:
+		s.along = append(s.along, done)
+	default:
+		s.all, s.along = append(append(s.all, s.along...), done), nil
+		if !same {
+			s.steps++
+		}
+		if !part && s.steps == s.Most {
+			err = errFound
+		}
+	}
+	return err
+}
+
+// describe returns an operation as Done, with the changes that it made if they are asked for and known.
+func (s *doneSearch) describe(
+	repo *repository, c *commit, op *history.RecordedOp, ops []history.RecordedOp, changes bool,
+) (done history.Done, err error) {
+	done = history.Done{Verb: s.verb, ID: op.ID, At: c.made, Step: op.Step, Summary: op.Summary, Commit: c.name.String()}
+	others := slices.DeleteFunc(slices.Clone(ops), func(o history.RecordedOp) bool { return !onClaims(o) })
+	if shared := onClaims(*op) && len(others) > 1; changes && !shared { // else the files may belong to the others
+		done.Changes, err = repo.changesBy(c, *op)
+	}
+	return done, err
 }
 
 // NamedDone implements history.Log.

@@ -3,10 +3,12 @@ package gitlog
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/history"
 )
 
 const (
@@ -63,6 +65,7 @@ func opsMessage(ops []operation) string {
 		trailer(&b, "Mail-Marks", word(op.Marks))
 		trailer(&b, "Agent", word(op.Agent))
 		trailer(&b, "Mail-Door", word(op.Door))
+		trailer(&b, "Mail-Step", word(op.Step))
 	}
 	return b.String()
 }
@@ -93,19 +96,23 @@ func tally(ops []operation) string {
 
 // editMessage returns the message of a commit of edits.
 func editMessage(changes []*change) string {
+	verb := history.VerbEdit
+	if !slices.ContainsFunc(changes, func(c *change) bool { return c.new.Mode != 0 }) {
+		verb = history.VerbRemove
+	}
 	paths := make([]string, len(changes))
 	for i, c := range changes {
 		paths[i] = oneLine(c.path, subjectBytes)
 	}
 	if len(paths) == 1 {
-		return oneLine("edit: "+paths[0], subjectBytes) + "\n\nMail-Op: edit\n"
+		return oneLine(verb+": "+paths[0], subjectBytes) + editTrailer
 	}
 	more := ""
 	if len(paths) > listedPaths {
 		more = fmt.Sprintf("… and %d more\n", len(paths)-listedPaths)
 		paths = paths[:listedPaths]
 	}
-	return fmt.Sprintf("edit: %d files\n\n%s\n%s\nMail-Op: edit\n", len(changes), strings.Join(paths, "\n"), more)
+	return fmt.Sprintf("%s: %d files\n\n%s\n%s", verb, len(changes), strings.Join(paths, "\n"), more) + editTrailer
 }
 
 // identityPart removes from a name or address the characters that Git does not allow there.

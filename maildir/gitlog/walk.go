@@ -229,6 +229,8 @@ func recordedOps(message string) []history.RecordedOp {
 			ops[len(ops)-1].Agent = value
 		case key == "Mail-Door":
 			ops[len(ops)-1].Door = value
+		case key == "Mail-Step":
+			ops[len(ops)-1].Step = value
 		}
 	}
 	subject, list, _ := strings.Cut(text[:at], "\n\n")

@@ -34,7 +34,7 @@ type Revision struct {
 
 // RecordedOp is an operation as a commit records it. See writer.Op for its fields.
 type RecordedOp struct {
-	Verb, Agent, ID, Marks, Door, Summary string // as in writer.Op
+	Verb, Agent, ID, Marks, Door, Step, Summary string // as in writer.Op
 }
 
 // about reports whether the operation wrote files of a message.
@@ -150,7 +150,7 @@ func DayOf(name string) time.Time {
 type Entry struct {
 	At      format.Stamp `json:"at"`
 	Commit  string       `json:"commit"`            // "": not committed yet; usually it is within a second
-	Verb    string       `json:"verb"`              // verb of the operation; or VerbEdit, VerbCommit
+	Verb    string       `json:"verb"`              // verb of the operation; or VerbEdit, VerbRemove, VerbCommit
 	Who     string       `json:"who,omitempty"`     // the agent; the author of a commit; "" for the server itself
 	ID      string       `json:"id,omitempty"`      // of the message, if there is one
 	Summary string       `json:"summary,omitempty"` // one line for people
@@ -160,11 +160,14 @@ type Entry struct {
 }
 
 // IsOperation reports whether the entry is an operation of the server, which may be undone.
-func (e *Entry) IsOperation() bool { return e.Verb != VerbEdit && e.Verb != VerbCommit }
+func (e *Entry) IsOperation() bool {
+	return e.Verb != VerbEdit && e.Verb != VerbRemove && e.Verb != VerbCommit
+}
 
 // Verbs that the history interprets. The domain defines the other verbs.
 const (
 	VerbEdit   = "edit"   // not an operation: the server has committed edited files
+	VerbRemove = "remove" // not an operation: the server has committed that files were removed
 	VerbCommit = "commit" // not an operation: a person has committed files
 
 	// VerbDelete removes a message for everyone. Apart from undoing and redoing, no other operation does.
@@ -183,6 +186,15 @@ const (
 // DoorGit is the door of VerbCommit.
 const DoorGit = "git"
 
+// editVerb returns the verb of a commit of edits: VerbRemove if it removed all files that were asked for.
+func (r *Revision) editVerb() string {
+	kept := func(f FileChange) bool { return f.Op != Removed }
+	if strings.HasPrefix(r.Subject, VerbRemove+": ") || len(r.Files) > 0 && !slices.ContainsFunc(r.Files, kept) {
+		return VerbRemove
+	}
+	return VerbEdit
+}
+
 // Entries returns the entries of a commit, the last operation first.
 func (r *Revision) Entries() []Entry {
 	base := Entry{Commit: r.Hash, At: format.At(r.At)}
@@ -190,8 +202,8 @@ func (r *Revision) Entries() []Entry {
 		base.Verb, base.Who, base.Door, base.Files = VerbCommit, r.Author, DoorGit, r.Files
 		base.Summary = r.Subject
 		if r.Edit {
-			base.Verb, base.Door = VerbEdit, format.DoorFile
-			base.Summary = strings.TrimPrefix(r.Subject, VerbEdit+": ")
+			base.Verb, base.Door = r.editVerb(), format.DoorFile
+			base.Summary = strings.TrimPrefix(strings.TrimPrefix(r.Subject, VerbEdit+": "), VerbRemove+": ")
 		}
 		return []Entry{base}
 	}

@@ -55,7 +55,7 @@ func (g *Group) plan(tx *Tx) {
 	tx.At, tx.Writes, tx.Paths = g.Now, nil, nil
 	tx.unsaved = map[string]string{}
 	err = tx.Plan(g)
-	tx.Door = format.DoorOf(tx.ctx)
+	tx.Door, tx.Step = format.DoorOf(tx.ctx), format.StepOf(tx.ctx)
 	var behind *behindError
 	switch {
 	case errors.As(err, &behind):
@@ -371,6 +371,7 @@ func (g *Group) record() journalRecord {
 			Marks:   tx.Marks,
 			IDs:     tx.IDs,
 			Door:    tx.Door,
+			Step:    tx.Step,
 			Summary: tx.Summary,
 			Merges:  tx.Merges,
 			At:      tx.At,

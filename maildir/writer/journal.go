@@ -76,6 +76,7 @@ type journalOp struct {
 	Marks   string         `json:"marks,omitempty"`
 	IDs     []string       `json:"ids,omitempty"` // for an operation on several messages
 	Door    string         `json:"door,omitempty"`
+	Step    string         `json:"step,omitempty"`
 	Summary string         `json:"summary,omitempty"`
 	Merges  Merge          `json:"merge,omitzero"`
 	At      time.Time      `json:"at"`

@@ -23,6 +23,7 @@ type Op struct {
 	ID      string // message id, if the operation has one
 	Marks   string // id of a further message that it marks: the one that a reply answers
 	Door    string // the door it came through, as in format.Through; "" for the server itself
+	Step    string // the step that it is part of, as in format.InStep; "" for none
 	Summary string // one line for people: "GreenCastle -> BlueLake: Plan for /api/users"; never names a bcc recipient
 	At      time.Time
 	Waited  time.Duration // of a pop: the age of the message that it takes

@@ -106,6 +106,7 @@ func recoveredOps(t *tree.Tree, op journalOp) ([]Op, error) {
 		ID:        op.ID,
 		Marks:     op.Marks,
 		Door:      op.Door,
+		Step:      op.Step,
 		Summary:   op.Summary,
 		Merges:    op.Merges,
 		At:        op.At,

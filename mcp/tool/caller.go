@@ -30,6 +30,7 @@ type Caller struct {
 	Dir      string `json:"dir,omitempty"`       // absolute folder that the bridge runs in; "" without a bridge
 	Tmux     string `json:"tmux,omitempty"`      // the bridge's $TMUX (socket,pid,session); "" outside tmux
 	Pane     string `json:"pane,omitempty"`      // the bridge's $TMUX_PANE
+	Step     string `json:"step,omitempty"`      // a command line's: see format.InStep; "" for none
 }
 
 // ProjectKey returns the project of a call that names none: the caller's Project, else its work tree,
@@ -70,9 +71,9 @@ func Unknown() Caller { return Caller{Origin: format.Origin{Auth: "none"}, UID: 
 
 type callerKey struct{}
 
-// WithCaller puts the caller into ctx, and the caller's door for the history.
+// WithCaller puts the caller into ctx, and the caller's door and step for the history.
 func WithCaller(ctx context.Context, c Caller) context.Context {
-	return context.WithValue(format.Through(ctx, c.Door), callerKey{}, c)
+	return context.WithValue(format.InStep(format.Through(ctx, c.Door), c.Step), callerKey{}, c)
 }
 
 // CallerOf returns the caller in ctx; Unknown if there is none.
