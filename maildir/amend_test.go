@@ -11,7 +11,6 @@ import (
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
-	"mailtree/maildir/history"
 	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
 )
@@ -89,7 +88,7 @@ func TestAmend(t *testing.T) {
 	if a, err := p.Box("Ann", format.Origin{Auth: "uid:2", Door: "cli"}).Amend(t.Context(), change); err != nil || !a.Same {
 		t.Errorf("again: %+v, %v", a, err)
 	}
-	if u := undo(t, p, "Ann", m.ID); u.Operation != history.VerbEdit || len(u.Readers) != 2 {
+	if u := undo(t, p, "Ann", m.ID); u.Operation != maildir.VerbAmend || len(u.Readers) != 2 {
 		t.Errorf("%+v", u)
 	}
 	for path, is := range contents(t, p, files) {

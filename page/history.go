@@ -144,6 +144,7 @@ var verbs = map[string]string{
 	"withdraw":          "withdrew it: the file was sent, or is gone",
 	maildir.VerbAmend:   "changed what it says",
 	history.VerbEdit:    "edited its files",
+	history.VerbRemove:  "removed its files",
 	history.VerbCommit:  "committed its files",
 }
 
