@@ -72,6 +72,7 @@ func (c *checker) inside(ctx context.Context, a format.Address) {
 	name, err := incoming.Server(c.cfg, 0).Mailbox(ctx, a.String())
 	if err != nil {
 		c.bad("mail to it is refused: %v", err)
+		c.unregistered(ctx, a.Local)
 		return
 	}
 	p, agent, err := c.store.MailboxAt(ctx, name)
@@ -94,6 +95,15 @@ func (c *checker) inside(ctx context.Context, a format.Address) {
 		c.ok("it trusts %s, where their domain vouches for them", strings.Join(trusted, ", "))
 	}
 	c.signs(c.store.Domains()[0])
+}
+
+// unregistered says which agents of the name have no address.
+func (c *checker) unregistered(ctx context.Context, name string) {
+	for _, p := range c.store.Projects() {
+		if _, err := p.Mailbox(ctx, name, maildir.Caller{Root: true}); err == nil {
+			c.bad("the agent %s of project %s has no address: `mailtree mailbox create %s --project %s` gives it one", name, p.Slug, name, p.Slug)
+		}
+	}
 }
 
 // outside checks an address of another domain.

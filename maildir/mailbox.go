@@ -94,10 +94,10 @@ func (p *Project) owner(owners map[string]int, agent string) int {
 // ReservedMailbox reports whether the name is kept for mail that no mailbox takes.
 func ReservedMailbox(name string) bool { return name == "catchall" || name == "aimx-catchall" }
 
-// CreateMailbox creates an agent of exactly that name, owned by the caller; if the caller already owns it,
-// nothing changes. It returns ErrInvalid for the name, also if its address is that of the caller's mailbox in
-// another project, ErrDenied if the agent or the address has another owner or none, and ErrTooLarge for a
-// guest who owns MaxGuestMailboxes.
+// CreateMailbox creates an agent of exactly that name, owned by the caller. If the caller already owns an agent of
+// that name, it only gives the agent the address of that name (see Receives). It returns ErrInvalid for the name,
+// also if its address is that of the caller's mailbox in another project, ErrDenied if the agent or the address
+// has another owner or none, and ErrTooLarge for a guest who owns MaxGuestMailboxes.
 func (p *Project) CreateMailbox(ctx context.Context, name string, by Caller) (*Mailbox, error) {
 	if why := format.CheckName(name); why != "" || format.ServerName(name) || ReservedMailbox(name) {
 		return nil, &Error{
@@ -116,7 +116,10 @@ func (p *Project) CreateMailbox(ctx context.Context, name string, by Caller) (*M
 		if holder, err := p.nameHolder(g.Ctx, name); err != nil {
 			return err
 		} else if holder != "" {
-			return p.mayUse(holder, name, by)
+			if err := p.mayUse(holder, name, by); err != nil {
+				return err
+			}
+			return p.giveAddress(g.Ctx, name, by)
 		}
 		if err := p.refuseAddress(g.Ctx, name, by); err != nil {
 			return err
@@ -134,6 +137,33 @@ func (p *Project) CreateMailbox(ctx context.Context, name string, by Caller) (*M
 		return nil, err
 	}
 	return p.Mailbox(ctx, name, by)
+}
+
+// giveAddress gives an agent that the caller may use the address of its name. It returns the errors of
+// refuseAddress.
+func (p *Project) giveAddress(ctx context.Context, name string, by Caller) error {
+	if receives, err := p.Receives(ctx, name); receives || err != nil {
+		return err
+	}
+	if err := p.refuseAddress(ctx, name, by); err != nil {
+		return err
+	}
+	owners, err := p.store.owners.loadOwners()
+	if err != nil {
+		return err
+	}
+	return p.store.owners.set(p.Slug+"/"+name, p.owner(owners, name))
+}
+
+// Receives reports whether mail from other domains to the address of an agent's name comes to that agent. It does
+// if owners.json names the agent's project for it, or if the agent is in the default project and no other
+// project has the address. It returns ErrUnavailable.
+func (p *Project) Receives(ctx context.Context, agent string) (bool, error) {
+	other, holder, err := p.store.MailboxAt(ctx, agent)
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	return other == p && holder == agent, err
 }
 
 // mayOwnMore refuses a guest who already owns as many mailboxes as allowed. Mailboxes whose folder is gone

@@ -142,6 +142,21 @@ func (p *Project) planQueue(g *writer.Group, tx *writer.Tx, m *format.Message) e
 	return nil
 }
 
+// noteUnanswerable notes that no answer can reach the sender of a message to other domains.
+func (s *Sent) noteUnanswerable(ctx context.Context, p *Project) error {
+	receives, err := p.Receives(ctx, s.From)
+	if receives || err != nil {
+		return err
+	}
+	s.Notes = append(slices.Clone(s.Notes), &Error{
+		What: refusal.Note("{=name} has no address, so nobody at other domains can answer: whoever runs the server can give it one with " +
+			"`mailtree mailbox create {=name} --project {=other}`."),
+		Name:  s.From,
+		Other: p.Slug,
+	})
+	return nil
+}
+
 // emails counts the emails of the last hour by mailbox. It is safe for concurrent use.
 type emails struct {
 	mu   sync.Mutex

@@ -141,6 +141,11 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 			}
 			counted = len(outside)
 		}
+		if sent.toOutside() {
+			if err := sent.noteUnanswerable(g.Ctx, p); err != nil {
+				return err
+			}
+		}
 		if err := p.planTaking(g, tx, d.saved); err != nil {
 			return err
 		}
@@ -157,6 +162,11 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 		return nil, err
 	}
 	return sent, nil
+}
+
+// toOutside reports whether the message has recipients at other domains.
+func (s *Sent) toOutside() bool {
+	return slices.ContainsFunc(s.Recipients(), func(party string) bool { return !isAgent(party) })
 }
 
 // gather reads the draft's attachments and images. It returns the errors of attachment.Intake.Gather.

@@ -26,9 +26,10 @@ type MailboxAsk struct {
 	Hook hook.Hook `json:"hook,omitzero"` // the new one; Name alone: the one to remove
 }
 
-// Mailboxes are mailboxes, by name.
+// Mailboxes are the mailboxes of a project that receive mail, by name.
 type Mailboxes struct {
 	Mailboxes []MailboxLine `json:"mailboxes"`
+	Others    int           `json:"without_address"` // agents that have none
 }
 
 // MailboxLine is one of them.
@@ -90,10 +91,21 @@ func (s *Server) mailboxList(ctx context.Context, named *maildir.Project, _ *Mai
 		return out, err
 	}
 	all, err := p.Mailboxes(ctx, operator())
-	for i := range all {
-		out.Mailboxes = append(out.Mailboxes, s.lineOf(p, &all[i]))
+	if err != nil {
+		return out, err
 	}
-	return out, err
+	for i := range all {
+		receives, err := p.Receives(ctx, all[i].Name)
+		switch {
+		case err != nil:
+			return out, err
+		case receives:
+			out.Mailboxes = append(out.Mailboxes, s.lineOf(p, &all[i]))
+		default:
+			out.Others++
+		}
+	}
+	return out, nil
 }
 
 func (s *Server) mailboxCreate(ctx context.Context, named *maildir.Project, ask *MailboxAsk) (line MailboxLine, err error) {

@@ -58,7 +58,7 @@ func askAndShow[T any](
 func mailboxCreateCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "create NAME",
-		Short: "Make a mailbox and print its address; again, it prints the same address",
+		Short: "Create a mailbox, or give an existing agent an address, and print the address",
 		Args:  cobra.ExactArgs(1),
 	}
 	f := p.addDeskFlags(c)
@@ -82,7 +82,7 @@ func mailboxCreateCommand(p *program) *cobra.Command {
 func mailboxListCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list",
-		Short: "List the mailboxes of a project, of every user",
+		Short: "List the mailboxes of a project that receive mail, of every user",
 		Args:  cobra.NoArgs,
 	}
 	f := p.addDeskFlags(c)
@@ -103,7 +103,10 @@ func showMailboxes(d *deskWork, l *mcpserver.Mailboxes) {
 		}}
 	}
 	d.Table(rows)
-	if len(rows) == 0 {
+	switch {
+	case l.Others > 0:
+		d.Tell("%s\n", d.Faint(count(l.Others, "agent")+" without an address: `mailtree mailbox create NAME` gives one to an agent"))
+	case len(rows) == 0:
 		d.Tell("%s\n", d.Faint("no mailbox yet: `mailtree mailbox create NAME` makes one"))
 	}
 }

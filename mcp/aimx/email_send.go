@@ -14,6 +14,8 @@ import (
 type sentShape struct {
 	To        string `json:"to"` // where it went
 	MessageID string `json:"message_id"`
+
+	Notes []string `json:"notes,omitempty"`
 }
 
 type sendRequest struct {
@@ -95,6 +97,9 @@ func (t *toolset) answers(r *sendRequest, d *maildir.Draft) (err error) {
 }
 
 func (t *toolset) sent(to string, m *maildir.Sent) tool.Result {
-	s := sentShape{to, t.store.Domains().MessageID(m.ID)}
-	return tool.Result{Text: fmt.Sprintf("Email sent to %s. Message-ID: %s", s.To, s.MessageID), Value: s}
+	s := sentShape{To: to, MessageID: t.store.Domains().MessageID(m.ID)}
+	for _, n := range m.Notes {
+		s.Notes = append(s.Notes, words.Say(n))
+	}
+	return tool.Result{Text: fmt.Sprintf("Email sent to %s. Message-ID: %s", s.To, s.MessageID), Value: s, Note: strings.Join(s.Notes, "\n")}
 }

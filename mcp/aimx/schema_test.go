@@ -75,7 +75,7 @@ func TestShapes(t *testing.T) {
 			Bytes:       2,
 			Next:        1,
 		}},
-		"email_send":        {sentShape{"t", "m"}},
+		"email_send":        {sentShape{"t", "m", []string{"n"}}},
 		"email_reply":       {sentShape{}},
 		"email_mark_read":   {done("x")},
 		"email_mark_unread": {done("x")},

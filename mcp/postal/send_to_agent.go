@@ -2,6 +2,7 @@ package postal
 
 import (
 	"context"
+	"strings"
 
 	"mailtree/maildir"
 	"mailtree/maildir/format"
@@ -40,7 +41,11 @@ func (t *Toolset) sendToAgent() tool.Tool {
 			return nil, err
 		}
 		id := shownID(&sent.Message)
-		return tool.Result{Text: id, Value: sentShape{id}}, nil
+		var notes []string
+		for _, n := range sent.Notes {
+			notes = append(notes, words.Say(n))
+		}
+		return tool.Result{Text: id, Value: sentShape{id}, Note: strings.Join(notes, "\n")}, nil
 	})
 }
 
