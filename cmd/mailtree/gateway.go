@@ -155,6 +155,7 @@ func postfixLines(domains []string, account string) string {
 		"postconf -e 'relay_domains = " + strings.Join(domains, ", ") + "'\n" +
 		"postconf -e 'transport_maps = inline:{" + strings.Join(transports, ", ") + "}'\n" +
 		"postconf -e 'smtpd_recipient_restrictions = permit_mynetworks, reject_unauth_destination, reject_unverified_recipient'\n" +
+		"postconf -e 'unverified_recipient_reject_code = 550'\n" +
 		"postconf -e 'message_size_limit = 26214400'\n" +
 		"systemctl reload postfix\n"
 }
