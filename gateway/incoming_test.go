@@ -148,6 +148,27 @@ func TestAutomatic(t *testing.T) {
 	}
 }
 
+// TestHiddenRecipient: who vouches for a sender is also shown to a mailbox that the email does not name, as that of
+// postmaster@ and the catch-all.
+func TestHiddenRecipient(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, storetest.Config{})
+	if err := d.deliver("ops", "ann@example.org", "example.org", "From: ann@example.org", "To: list@example.net", "", "Hi"); err != nil {
+		t.Fatal(err)
+	}
+	box, err := d.other.OpenBox(t.Context(), "ops", maildir.Caller{Root: true}, format.Origin{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := box.List(t.Context(), index.BoxQuery{Limit: 1})
+	if err != nil || len(rows) != 1 {
+		t.Fatal(rows, err)
+	}
+	if by, ok := d.Store.VerifiedIn(&rows[0].MessageRow); !ok || by.String() != "dmarc example.org" {
+		t.Errorf("%s vouches for it", by)
+	}
+}
+
 // TestLookup: an address is a mailbox, whatever its case; one without room is full, and its mail too.
 func TestLookup(t *testing.T) {
 	t.Parallel()

@@ -190,8 +190,11 @@ func (x *Index) Box(ctx context.Context, q index.BoxQuery) ([]index.BoxRow, erro
 	return list(ctx, x, text, args, func(scan scanner, r *index.BoxRow) error {
 		var fact string
 		err := scanMessage(q.Project, scan, &r.MessageRow, &r.CopyPath, &fact, &r.Read, &r.Holders)
-		if q.Sent {
+		switch {
+		case q.Sent:
 			r.BCC = strings.Fields(fact)
+		case fact == "bcc":
+			r.BCC = []string{q.Agent}
 		}
 		r.Astray = !q.Sent && !slices.Contains(r.Recipients(), q.Agent)
 		return err
