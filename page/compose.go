@@ -43,17 +43,27 @@ func (d *draftShown) Levels() []string {
 	return []string{format.Normal, format.Low, format.High, format.Urgent}
 }
 
+// isMe reports whether a party of a message is the person, by name or by an address at a domain of the store.
+func (v *view) isMe(party string) bool {
+	if party == v.Me {
+		return true
+	}
+	name := v.page.cfg.Store.Domains().Named(party)
+	before, _, _ := strings.Cut(name, "+")
+	return name != party && (strings.EqualFold(name, v.Me) || strings.EqualFold(before, v.Me))
+}
+
 // replyTo returns the form for an answer to a message. It goes to everybody of that message but the person;
 // an answer to the person's own message goes to its recipients. With a parameter "to" it goes to those.
 func (v *view) replyTo(m *index.MessageRow) (*draftShown, error) {
 	var to []string
 	for _, name := range slices.Concat([]string{m.From}, m.To, m.CC) {
-		if name != v.Me && !slices.Contains(to, name) {
+		if !v.isMe(name) && !slices.Contains(to, name) {
 			to = append(to, name)
 		}
 	}
 	d := &draftShown{view: v, ReplyTo: m, To: strings.Join(to, ", ")}
-	if m.From != v.Me && len(to) > 1 {
+	if !v.isMe(m.From) && len(to) > 1 {
 		d.Only = m.From
 	}
 	if only := v.asked("to"); only != "" {

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -310,6 +311,27 @@ func TestReply(t *testing.T) {
 	if text := b.see(s.base + "/"); !strings.Contains(text, "Nothing waits for you.") {
 		t.Errorf("what was answered waits:\n%s", text)
 	}
+}
+
+// TestReplyToAll: an answer to all goes to nobody twice, and not to the person, whose address the message may have.
+func TestReplyToAll(t *testing.T) {
+	s := open(t, page.Config{})
+	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "s", Body: "b"})
+	b := s.person()
+	const text = `{"id": "hand", "from": "eve@example.net", "to": ["Pat+x@mailtree.local", "pat"], "cc": ["Ann", "pat@mailtree.local"], "subject": "s", "created": "2025-10-23T15:22:14Z"}`
+	for _, path := range []string{"messages/hand.md", "agents/pat/inbox/hand.md"} {
+		file := filepath.Join(s.p.Tree.Dir(), path)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte("---json\n"+text+"\n---\n\nb\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.p.Rescan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	contains(t, b.see(s.base+"/thread/hand"), `value="eve@example.net, Ann"`)
 }
 
 // TestWrites: each form does what it says, as the session's person.
