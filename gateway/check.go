@@ -115,7 +115,7 @@ func (c *checker) outside(ctx context.Context, a format.Address) {
 	}
 	if s := c.cfg.Smarthost; s != nil {
 		c.ok("it goes to %s, port %s, which passes it on (GATEWAY_SMARTHOST)", s.Host, s.Port)
-	} else if hosts, err := (&out.MX{Resolver: c.cfg.resolver()}).Servers(ctx, a.Domain); err != nil {
+	} else if hosts, err := (&out.MX{Resolver: c.cfg.NameServer()}).Servers(ctx, a.Domain); err != nil {
 		c.bad("the domain's mail servers are not known: %v", err)
 	} else {
 		c.ok("it goes to the domain's mail servers: %s", strings.Join(hosts, ", "))

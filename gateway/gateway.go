@@ -39,8 +39,8 @@ type Config struct {
 	DNS string // address of the DNS server, as ADDRESS:PORT; "": the machine's
 }
 
-// resolver returns the resolver that looks names up.
-func (c *Config) resolver() *net.Resolver {
+// NameServer returns the resolver that looks names up.
+func (c *Config) NameServer() *net.Resolver {
 	if c.DNS == "" {
 		return net.DefaultResolver
 	}

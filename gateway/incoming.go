@@ -44,7 +44,7 @@ func (i *Incoming) Server(c *Config, socketGID int) *in.Server {
 		Spool:      i.Spool,
 		Directory:  i,
 		Deliverer:  i,
-		Checker:    &auth.Checker{Resolver: c.resolver(), Trusted: c.Authserv},
+		Checker:    &auth.Checker{Resolver: c.NameServer(), Trusted: c.Authserv},
 		Now:        time.Now,
 		Log:        i.Log,
 	})

@@ -31,10 +31,10 @@ type Outgoing struct {
 // NewOutgoing makes the queue of a store, before the store is opened. It starts nothing.
 func NewOutgoing(cfg *Config, name string, log *slog.Logger) *Outgoing {
 	i := &items{log: log, open: map[string]outgoing.Item{}}
-	var transport out.Transport = &out.MX{Resolver: cfg.resolver(), Name: name}
+	var transport out.Transport = &out.MX{Resolver: cfg.NameServer(), Name: name}
 	if cfg.Smarthost != nil {
 		smart := *cfg.Smarthost
-		smart.Name = name
+		smart.Name, smart.Resolver = name, cfg.NameServer()
 		transport = &smart
 	}
 	return &Outgoing{out.NewQueue(i, transport, time.Now, log), i, len(cfg.Allow) > 0}

@@ -45,7 +45,7 @@ func TestPeerSwaks(t *testing.T) {
 		t.Run(f.Name, func(t *testing.T) {
 			t.Parallel()
 			kept, at := receive(t, in.Config{Listen: []in.Address{{Network: "tcp", Addr: "127.0.0.1:0"}}, TLS: web.TLS, MTAUser: -1,
-				Checker: &auth.Checker{Resolver: (&Config{DNS: resolver}).resolver(), Trusted: ours}})
+				Checker: &auth.Checker{Resolver: (&Config{DNS: resolver}).NameServer(), Trusted: ours}})
 			said := strings.SplitN(large.Replace(string(f.Data)), "\n", 4)
 			_, port, _ := strings.Cut(at[0].String(), ":")
 			args := append(strings.Fields(said[0]), "--timeout", "10", "--server", "127.0.0.1", "--port", port)

@@ -389,7 +389,7 @@ func TestPeerPostfix(t *testing.T) {
 			}
 		}
 	}
-	checker := &auth.Checker{Resolver: (&Config{DNS: resolver}).resolver()}
+	checker := &auth.Checker{Resolver: (&Config{DNS: resolver}).NameServer()}
 	for _, c := range []struct{ old, changed, want string }{
 		{"", "", "dmarc:" + theirs}, {"Hello", "Hullo", "none"}, {"From: <ann", "From: <eve", "none"},
 	} {

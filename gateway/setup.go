@@ -77,7 +77,7 @@ func (c *Config) Records(ctx context.Context, store, domain, host string) (all [
 	}
 	records, err := dns.Records(domain, host, selector, &key.PublicKey)
 	for _, r := range records {
-		all = append(all, RecordState{r, r.Check(ctx, c.resolver())})
+		all = append(all, RecordState{r, r.Check(ctx, c.NameServer())})
 	}
 	return all, err
 }

@@ -62,10 +62,10 @@ func (d *doctor) smarthost(ctx context.Context) {
 			d.say("GATEWAY_PASSWORD_FILE: %s can be read by others: chmod 600 it", s.PasswordFile)
 		}
 	}
-	dialer := net.Dialer{Timeout: 2 * time.Second}
+	dialer := net.Dialer{Timeout: 2 * time.Second, Resolver: d.p.cfg.Gateway.NameServer()}
 	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(s.Host, s.Port))
 	if err != nil {
-		d.say("GATEWAY_SMARTHOST cannot be connected, and mail waits: %v", err)
+		d.say("GATEWAY_SMARTHOST cannot be reached: %v. Mail to other domains waits until it can", err)
 		return
 	}
 	conn.Close()

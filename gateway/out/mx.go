@@ -67,6 +67,15 @@ func (m *MX) Servers(ctx context.Context, domain string) (hosts []string, err er
 	return hosts[:min(len(hosts), maxServers)], nil
 }
 
+// shared is the address space that providers share among their customers. Spec: RFC 6598.
+var shared = net.IPNet{IP: net.IPv4(100, 64, 0, 0).To4(), Mask: net.CIDRMask(10, 32)}
+
+// public reports whether an address can be that of a mail server of another domain. The DNS of a domain belongs to
+// its owner, who must not make this server connect to machines that only this network reaches.
+func public(ip net.IP) bool {
+	return ip.IsGlobalUnicast() && !ip.IsPrivate() && !shared.Contains(ip)
+}
+
 // through delivers through one server.
 func (m *MX) through(ctx context.Context, host string, i *outgoing.Item, raw []byte, sending func() error) (string, error) {
 	addresses, err := m.Resolver.LookupIPAddr(ctx, host)
@@ -82,8 +91,8 @@ func (m *MX) through(ctx context.Context, host string, i *outgoing.Item, raw []b
 	}
 	err = fmt.Errorf("%s has no address", host)
 	for _, a := range addresses[:min(len(addresses), 2)] {
-		if a.IP.IsLoopback() || a.IP.IsUnspecified() || a.IP.IsMulticast() {
-			err = fmt.Errorf("%s points to this machine", host)
+		if !public(a.IP) {
+			err = fmt.Errorf("%s points to %s, which is an address of this machine or of a private network: mail for it needs GATEWAY_SMARTHOST", host, a.IP)
 			continue
 		}
 		var conn net.Conn

@@ -117,7 +117,7 @@ func (q *Queue) pass(ctx context.Context) (next time.Time, err error) {
 			i.State, i.Reply = outgoing.Unknown, "the server was stopped before the other side answered: it may have been taken"
 			err = errors.Join(err, q.store.Save(ctx, i))
 		case i.State != outgoing.Queued && i.State != outgoing.Deferred:
-		case i.Next.After(q.now()):
+		case waits(&i, q.now()):
 			if i.Next.Before(next) {
 				next = i.Next
 			}
@@ -131,6 +131,21 @@ func (q *Queue) pass(ctx context.Context) (next time.Time, err error) {
 		err = errors.Join(err, q.report(ctx, all))
 	}
 	return next, err
+}
+
+// waits reports whether an item is to be tried later. An item that would wait longer than the pause after its last
+// attempt was saved while the clock was ahead, and is due.
+func waits(i *outgoing.Item, now time.Time) bool {
+	left := i.Next.Sub(now)
+	return left > 0 && left <= pause(i.Attempts)
+}
+
+// pause returns how long an item waits after a number of attempts.
+func pause(attempts int) time.Duration {
+	if attempts == 0 {
+		return 0
+	}
+	return min(firstWait<<min(attempts-1, 10), longestWait)
 }
 
 // under counts the deliveries to a domain that are under way.
@@ -222,7 +237,7 @@ func (q *Queue) attempt(ctx context.Context, i *outgoing.Item) (reply string, er
 // settle sets the state of an item after an attempt.
 func settle(i *outgoing.Item, reply string, err error, now time.Time) {
 	i.Attempts++
-	wait := min(firstWait<<min(i.Attempts-1, 10), longestWait)
+	wait := pause(i.Attempts)
 	var refusal *Refusal
 	switch {
 	case err == nil:

@@ -403,9 +403,9 @@ func TestReports(t *testing.T) {
 	s := newScene(t, &peer{answers: map[string]string{"RCPT": "550 no"}})
 	for n := range 2 {
 		i := s.store.items["1"]
-		i.ID, i.Next = fmt.Sprint(n+2), start.Add(time.Hour)
+		i.ID, i.Next, i.Attempts = fmt.Sprint(n+2), start.Add(time.Hour), 5
 		if n == 0 {
-			i.State, i.Attempts = outgoing.Deferred, 1
+			i.State = outgoing.Deferred
 		}
 		s.store.items[i.ID] = i
 	}
@@ -424,6 +424,27 @@ func TestReports(t *testing.T) {
 	s.pass(t)
 	if fmt.Sprint(s.store.reports) != "[1failed 1failed]" {
 		t.Errorf("at its end: %v", s.store.reports)
+	}
+}
+
+// TestClockAhead: an item that was put off while the clock was ahead does not wait until that time comes.
+func TestClockAhead(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, &peer{answers: map[string]string{"RCPT": "450 later"}})
+	s.now = start.AddDate(1, 0, 0)
+	for _, i := range s.store.items {
+		i.Queued, i.Next = s.now, s.now
+		s.store.items[i.ID] = i
+	}
+	s.pass(t)
+	if i := s.store.items["1"]; i.State != outgoing.Deferred || !i.Next.After(s.now) {
+		t.Fatalf("%+v", i)
+	}
+	s.say(nil)
+	s.now = start
+	s.pass(t)
+	if i := s.store.items["1"]; i.State != outgoing.Sent {
+		t.Errorf("%+v", i)
 	}
 }
 
@@ -532,6 +553,11 @@ func TestMX(t *testing.T) {
 		"dns down":     {names{err: &net.DNSError{IsTemporary: true}}, "ann@example.org", "later"},
 		"mx nowhere":   {names{mx: []*net.MX{{Host: "mx.example.org."}}}, "ann@example.org", "later"},
 		"this machine": {names{mx: []*net.MX{{Host: "mx.example.org."}}, ip: "127.0.0.1"}, "ann@example.org", "later"},
+		"private":      {names{mx: []*net.MX{{Host: "mx.example.org."}}, ip: "10.0.0.1"}, "ann@example.org", "later"},
+		"private six":  {names{mx: []*net.MX{{Host: "mx.example.org."}}, ip: "fd00::1"}, "ann@example.org", "later"},
+		"link local":   {names{mx: []*net.MX{{Host: "mx.example.org."}}, ip: "169.254.169.254"}, "ann@example.org", "later"},
+		"mapped":       {names{mx: []*net.MX{{Host: "mx.example.org."}}, ip: "::ffff:192.168.1.1"}, "ann@example.org", "later"},
+		"shared":       {names{mx: []*net.MX{{Host: "mx.example.org."}}, ip: "100.64.0.1"}, "ann@example.org", "later"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &MX{Resolver: c.names, Name: "mx.example.net", dial: func(ctx context.Context, network, address string) (net.Conn, error) {

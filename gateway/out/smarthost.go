@@ -25,6 +25,8 @@ type Smarthost struct {
 	PasswordFile string      // holds the password on its first line; read for each message
 	Name         string      // our name in EHLO
 	Config       *tls.Config // nil: the machine's certificates; the server is always verified
+
+	Resolver *net.Resolver // looks Host up; nil: the machine's
 }
 
 // ParseSmarthost parses smtps://USER@HOST:465 or smtp://HOST:587. The error says what to write instead.
@@ -51,7 +53,8 @@ func here(host string) bool {
 func (s *Smarthost) Deliver(ctx context.Context, i *outgoing.Item, raw []byte, sending func() error) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, deliveryTime)
 	defer cancel()
-	conn, err := dial(ctx, "tcp", net.JoinHostPort(s.Host, s.Port))
+	dialer := net.Dialer{Timeout: connectTime, Resolver: s.Resolver}
+	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(s.Host, s.Port))
 	if err != nil {
 		return "", err
 	}
