@@ -87,26 +87,48 @@ func full(err error) error {
 	return err
 }
 
-// Deliver stores a message for one mailbox, as in.Deliverer documents.
-func (i *Incoming) Deliver(ctx context.Context, d *in.Delivery) error {
-	p, agent, err := i.Store.MailboxAt(ctx, d.Mailbox)
-	if err != nil {
-		return err
+// Deliver stores a message, as in.Deliverer documents. The recipients of one project get it in one operation.
+func (i *Incoming) Deliver(ctx context.Context, d *in.Delivery) []error {
+	errs := make([]error, len(d.To))
+	agents := map[*maildir.Project][]string{}
+	places := map[*maildir.Project][]int{} // the recipients of the agents
+	for n, to := range d.To {
+		p, agent, err := i.Store.MailboxAt(ctx, to.Mailbox)
+		if errs[n] = err; err == nil {
+			agents[p], places[p] = append(agents[p], agent), append(places[p], n)
+		}
 	}
+	for p, names := range agents {
+		for k, err := range i.deliver(ctx, p, names, d) {
+			errs[places[p][k]] = err
+		}
+	}
+	return errs
+}
+
+// deliver stores a message for agents of one project. It returns an error for each.
+func (i *Incoming) deliver(ctx context.Context, p *maildir.Project, agents []string, d *in.Delivery) []error {
 	email, err := i.email(ctx, p, d)
 	if err != nil {
-		return err
+		return slices.Repeat([]error{err}, len(agents))
 	}
-	email.Mailbox = agent
-	id, err := p.Receive(ctx, *email)
-	if err != nil {
-		return full(err)
+	email.Mailboxes = agents
+	id, errs := p.Receive(ctx, *email)
+	taken := 0
+	for k, err := range errs {
+		if errs[k] = full(err); err != nil {
+			continue
+		}
+		taken++
+		i.Log.Info("mail taken in", "project", p.Slug, "mailbox", agents[k], "id", id, "from", email.From, "auth", email.Auth, "reason", d.Auth.Reason,
+			"problems", d.Message.Problems)
 	}
-	i.Log.Info("mail taken in", "project", p.Slug, "mailbox", agent, "id", id, "from", email.From, "auth", email.Auth, "reason", d.Auth.Reason, "problems", d.Message.Problems)
-	if b := d.Message.Bounce; b != nil && d.Sender == "" && i.Bounce != nil {
-		return i.Bounce(ctx, b)
+	if b := d.Message.Bounce; b != nil && d.Sender == "" && i.Bounce != nil && taken > 0 {
+		if err := i.Bounce(ctx, b); err != nil {
+			return slices.Repeat([]error{err}, len(agents))
+		}
 	}
-	return nil
+	return errs
 }
 
 // email converts a message for a project. It returns the errors of maildir.Store.MailboxAt.

@@ -65,9 +65,10 @@ func (d *desk) deliver(mailbox, sender, proven string, lines ...string) error {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	return d.Deliver(d.t.Context(), &in.Delivery{
-		Mailbox: mailbox, Address: mailbox + "@mailtree.local", Sender: sender, Raw: raw, Message: m, Auth: auth.Result{Domain: proven},
-	})
+	return errors.Join(d.Deliver(d.t.Context(), &in.Delivery{
+		To: []in.Recipient{{Address: mailbox + "@mailtree.local", Mailbox: mailbox}}, Sender: sender, Raw: raw, Message: m,
+		Auth: auth.Result{Domain: proven},
+	})...)
 }
 
 // newest returns the newest message of a mailbox, which must have want messages.

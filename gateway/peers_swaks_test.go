@@ -69,7 +69,7 @@ func TestPeerSwaks(t *testing.T) {
 			}
 			got := ""
 			for _, d := range kept.all() {
-				got += strings.TrimSpace(fmt.Sprintf("%s %s", d.Mailbox, d.Auth.Auth()))
+				got += strings.TrimSpace(fmt.Sprintf("%s %s", d.To[0].Mailbox, d.Auth.Auth()))
 			}
 			if !strings.HasPrefix(last, said[1]) || got != said[2] {
 				t.Errorf("replied %q, want %s; kept %q, want %q\n%.3000s", last, said[1], got, said[2], screen)

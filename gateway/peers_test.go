@@ -170,11 +170,15 @@ func (*inbox) Lookup(_ context.Context, local, _ string) (string, error) {
 	return "", in.ErrUnknown
 }
 
-func (b *inbox) Deliver(_ context.Context, d *in.Delivery) error {
+func (b *inbox) Deliver(_ context.Context, d *in.Delivery) []error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.kept = append(b.kept, d)
-	return nil
+	for _, to := range d.To {
+		one := *d
+		one.To = []in.Recipient{to}
+		b.kept = append(b.kept, &one)
+	}
+	return make([]error, len(d.To))
 }
 
 func (b *inbox) all() []*in.Delivery {

@@ -20,7 +20,7 @@ import (
 
 // Incoming is an email of another domain for one mailbox.
 type Incoming struct {
-	Mailbox string // the agent that gets it
+	Mailboxes []string // the agents that get it
 
 	From         string   // an address
 	To, CC       []string // addresses, or names of agents of the project
@@ -52,53 +52,78 @@ const (
 	maxForeignProblem    = 300 // bytes
 )
 
-// Receive delivers an email to a mailbox, from which moment on it is durable and indexed, and returns the
-// message's id. If the mailbox has got the same email before, it changes nothing; if another mailbox of the
-// project has, it delivers a further copy of that message. It returns ErrNotFound for the mailbox,
-// ErrUnavailable, which is refusal.MailboxFull for a mailbox without room, and ErrConflict if something else
-// lies at the name of an attachment. See docs/tree.md, "Mail from other domains".
-func (p *Project) Receive(ctx context.Context, in Incoming) (id string, err error) {
+// Receive delivers an email to mailboxes in one operation, from which moment on it is durable and indexed, and
+// returns the message's id. errs has the error for each mailbox, nil if it has the email. If a mailbox has got the
+// same email before, nothing changes for it; if another mailbox of the project has, it gets a further copy of that
+// message. The errors are ErrNotFound for the mailbox, ErrUnavailable, which is refusal.MailboxFull for a mailbox
+// without room, and for all mailboxes ErrConflict if something else lies at the name of an attachment. See
+// docs/tree.md, "Mail from other domains".
+func (p *Project) Receive(ctx context.Context, in Incoming) (id string, errs []error) {
 	m, files := in.message(p.name())
 	for i := range files {
 		if err := files[i].Look(p.Tree); err != nil {
-			return "", refusal.Disk(err)
+			return "", slices.Repeat([]error{refusal.Disk(err)}, len(in.Mailboxes))
 		}
 	}
 	tx := &writer.Tx{Op: writer.Op{Verb: "receive"}, Facts: in.facts(m), Sure: true} // the key may be in a file that cannot be read now
 	tx.Plan = func(g *writer.Group) error {
-		if err := p.needAgent(g.Ctx, refusal.Mailbox, in.Mailbox); err != nil {
-			return err
-		}
 		first, err := p.receivedBefore(g.Ctx, m)
 		if err != nil {
 			return err
 		}
+		var takers []string
+		if takers, errs, err = p.takers(g, in.Mailboxes, first); err != nil {
+			return err
+		}
+		if first == nil && len(takers) > 0 {
+			first = new(*m)
+			if err := p.joinForeign(g.Ctx, first); err != nil {
+				return err
+			}
+			if err := p.planReceived(g, tx, first, files); err != nil {
+				return err
+			}
+		}
 		if first != nil {
 			id = first.ID
-			had, err := p.store.index.Delivery(g.Ctx, p.Slug, in.Mailbox, id, index.WithoutBody, nil)
-			if err != nil || had != nil {
-				return err
-			}
-			if err := p.needRoom(g.Ctx, g.Coming, []string{in.Mailbox}); err != nil {
-				return err
-			}
-			p.planReceivedCopy(tx, first, in.Mailbox)
-			return nil
 		}
-		if err := p.needRoom(g.Ctx, g.Coming, []string{in.Mailbox}); err != nil {
-			return err
+		for _, mailbox := range takers {
+			p.planReceivedCopy(tx, first, mailbox)
 		}
-		own := *m
-		if err := p.joinForeign(g.Ctx, &own); err != nil {
-			return err
-		}
-		if err := p.planReceived(g, tx, &own, in.Mailbox, files); err != nil {
-			return err
-		}
-		id = own.ID
 		return nil
 	}
-	return id, p.Writer.Do(format.Through(ctx, format.DoorGateway), tx)
+	if err := p.Writer.Do(format.Through(ctx, format.DoorGateway), tx); err != nil {
+		return "", slices.Repeat([]error{err}, len(in.Mailboxes))
+	}
+	return id, errs
+}
+
+// takers returns the mailboxes that get a copy of an email now, and the error for each mailbox that cannot have
+// it. first is the message of the same email that came earlier; nil if there is none. It returns the errors of the
+// index.
+func (p *Project) takers(g *writer.Group, mailboxes []string, first *format.Message) (takers []string, errs []error, err error) {
+	errs = make([]error, len(mailboxes))
+	for i, mailbox := range mailboxes {
+		if slices.Contains(takers, mailbox) {
+			continue
+		}
+		if errs[i] = p.needAgent(g.Ctx, refusal.Mailbox, mailbox); errs[i] != nil {
+			continue
+		}
+		if first != nil {
+			had, err := p.store.index.Delivery(g.Ctx, p.Slug, mailbox, first.ID, index.WithoutBody, nil)
+			if err != nil {
+				return nil, nil, err
+			}
+			if had != nil {
+				continue
+			}
+		}
+		if errs[i] = p.needRoom(g.Ctx, g.Coming, []string{mailbox}); errs[i] == nil {
+			takers = append(takers, mailbox)
+		}
+	}
+	return takers, errs, nil
 }
 
 // message returns the email as a message without id, time and thread, and its attachments.
@@ -197,9 +222,9 @@ func (p *Project) receivedBefore(ctx context.Context, m *format.Message) (*forma
 	return nil, err
 }
 
-// planReceived plans the files of an email: the canonical file, the copy of one mailbox, the attachments. A
+// planReceived plans the files of an email without its copies: the canonical file and the attachments. A
 // body that is too long for the file is cut.
-func (p *Project) planReceived(g *writer.Group, tx *writer.Tx, m *format.Message, mailbox string, files []attachment.File) (err error) {
+func (p *Project) planReceived(g *writer.Group, tx *writer.Tx, m *format.Message, files []attachment.File) (err error) {
 	if m.ID, m.Created, err = p.store.clock.Stamp(); err != nil {
 		return err
 	}
@@ -220,7 +245,6 @@ func (p *Project) planReceived(g *writer.Group, tx *writer.Tx, m *format.Message
 		}
 	}
 	tx.Create(p.days.place(p.Tree, format.CanonicalPath(m.ID, m.Created)), data)
-	p.planReceivedCopy(tx, m, mailbox)
 	return nil
 }
 

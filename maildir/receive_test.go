@@ -23,7 +23,7 @@ import (
 // email is an email of ann@example.org to Bob.
 func email(change func(*maildir.Incoming)) maildir.Incoming {
 	in := maildir.Incoming{
-		Mailbox: "Bob", From: "ann@example.org", To: []string{"Bob"}, Subject: "Order", Body: "Hello", Plain: true, Auth: "dmarc:example.org",
+		Mailboxes: []string{"Bob"}, From: "ann@example.org", To: []string{"Bob"}, Subject: "Order", Body: "Hello", Plain: true, Auth: "dmarc:example.org",
 	}
 	if change != nil {
 		change(&in)
@@ -35,8 +35,8 @@ func email(change func(*maildir.Incoming)) maildir.Incoming {
 
 func receive(t testing.TB, p *maildir.Project, in maildir.Incoming) string {
 	t.Helper()
-	id, err := p.Receive(t.Context(), in)
-	if err != nil {
+	id, errs := p.Receive(t.Context(), in)
+	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
 	return id
@@ -76,7 +76,7 @@ func TestReceive(t *testing.T) {
 	if got := copiesOf(t, p, id); !slices.Equal(got, []string{"Bob/inbox"}) {
 		t.Errorf("copies: %v", got)
 	}
-	in.Mailbox = "Cy"
+	in.Mailboxes = []string{"Cy"}
 	for range 2 {
 		if again := receive(t, p, in); again != id {
 			t.Errorf("another message for another recipient: %s, %s", id, again)
@@ -129,8 +129,8 @@ func TestReceiveRefused(t *testing.T) {
 	full := func(in maildir.Incoming) {
 		t.Helper()
 		var e *maildir.Error
-		if _, err := p.Receive(t.Context(), in); !errors.As(err, &e) || e.What != refusal.MailboxFull {
-			t.Errorf("%v", err)
+		if _, errs := p.Receive(t.Context(), in); !errors.As(errs[0], &e) || e.What != refusal.MailboxFull {
+			t.Errorf("%v", errs)
 		}
 	}
 	full(email(func(in *maildir.Incoming) { in.Body = "another" }))
@@ -139,12 +139,55 @@ func TestReceiveRefused(t *testing.T) {
 			t.Errorf("%s: %v", agent, err)
 		}
 	}
-	in.Mailbox = "Cy"
+	in.Mailboxes = []string{"Cy"}
 	receive(t, p, in)
-	in = email(func(in *maildir.Incoming) { in.Mailbox = "Nobody" })
-	if _, err := p.Receive(t.Context(), in); !errors.Is(err, maildir.ErrNotFound) {
-		t.Errorf("%v", err)
+	in = email(func(in *maildir.Incoming) { in.Mailboxes = []string{"Nobody"} })
+	if _, errs := p.Receive(t.Context(), in); !errors.Is(errs[0], maildir.ErrNotFound) {
+		t.Errorf("%v", errs)
 	}
+}
+
+// TestReceiveTogether: an email for several mailboxes of a project is one operation and one commit. A mailbox that
+// cannot have it holds the others back from nothing, and the same again changes nothing.
+func TestReceiveTogether(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{Depth: 1}, "Bob", "Cy", "Dan")
+	receive(t, p, email(func(in *maildir.Incoming) { in.Mailboxes, in.Body = []string{"Dan"}, "fills Dan's mailbox" }))
+	if err := p.History.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	before := commits(t, p)
+	in := email(func(in *maildir.Incoming) { in.Mailboxes = []string{"Bob", "Nobody", "Cy", "Dan", "Bob"} })
+	var first string
+	for again := range 2 {
+		id, errs := p.Receive(t.Context(), in)
+		var full *maildir.Error
+		if len(errs) != 5 || errs[0] != nil || !errors.Is(errs[1], maildir.ErrNotFound) || errs[2] != nil || !errors.As(errs[3], &full) ||
+			full.What != refusal.MailboxFull || errs[4] != nil {
+			t.Fatalf("%d: %v", again, errs)
+		}
+		if first = cmp.Or(first, id); id != first {
+			t.Errorf("again it is %s, before it was %s", id, first)
+		}
+	}
+	if err := p.History.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := commits(t, p) - before; n != 1 {
+		t.Errorf("%d commits", n)
+	}
+	for _, agent := range []string{"Bob", "Cy"} {
+		page, err := p.Box(agent, format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, false, maildir.Waiting{})
+		if err != nil || len(page.Messages) != 1 || page.Messages[0].ID != first {
+			t.Errorf("%s: %+v, %v", agent, page, err)
+		}
+	}
+}
+
+// commits counts the commits of a project.
+func commits(t *testing.T, p *maildir.Project) int {
+	t.Helper()
+	return len(strings.Fields(gitIn(t, p.Tree.Dir(), "rev-list", "HEAD")))
 }
 
 // TestReceiveLarge: what is over the limits of a message file is left out of the file, and the message is
@@ -284,7 +327,7 @@ func TestReceiveAtOnce(t *testing.T) {
 			for _, box := range boxes {
 				all.Go(func() {
 					receive(t, p, email(func(in *maildir.Incoming) {
-						in.Mailbox, in.MessageID, in.To = box, id, nil
+						in.Mailboxes, in.MessageID, in.To = []string{box}, id, nil
 						if id != root {
 							in.References = []string{root}
 						}

@@ -38,19 +38,24 @@ const (
 
 // Deliverer stores mail.
 type Deliverer interface {
-	// Deliver stores a message for one mailbox. It returns nil when the message is durable, or if the same
-	// message was stored for the same recipient before. It may return ErrFull, or a *smtp.SMTPError, which
-	// is the reply. After any other error the sender is told to try again later.
-	Deliver(ctx context.Context, d *Delivery) error
+	// Deliver stores a message. It returns an error for each recipient: nil when the message is durable, or if
+	// the same message was stored for the same recipient before. It may return ErrFull, or a *smtp.SMTPError,
+	// which is the reply. After any other error the sender is told to try again later.
+	Deliver(ctx context.Context, d *Delivery) []error
 }
 
 // ErrFull says that a mailbox accepts no more mail now.
 var ErrFull = errors.New("the mailbox is full")
 
-// Delivery is a message for one recipient.
+// Recipient is a recipient of a message.
+type Recipient struct {
+	Address string // envelope recipient
+	Mailbox string // name that Directory gave
+}
+
+// Delivery is a message for its recipients.
 type Delivery struct {
-	Mailbox  string // name that Directory gave
-	Address  string // envelope recipient
+	To       []Recipient
 	Sender   string // envelope sender; "" is the null sender
 	Raw      []byte // the message as received, below the fields Return-Path and Received of this server; valid until Deliver returns
 	Message  *message.Message

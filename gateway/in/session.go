@@ -32,11 +32,9 @@ type session struct {
 
 	begun   bool // MAIL was accepted
 	sender  string
-	to      []recipient
+	to      []Recipient
 	refused int // refused recipients of the connection
 }
-
-type recipient struct{ address, mailbox string }
 
 // Reset discards the message.
 func (s *session) Reset() { s.begun, s.sender, s.to = false, "", nil }
@@ -69,7 +67,7 @@ func (s *session) Rcpt(address string, _ *smtp.RcptOptions) error {
 		s.refused++
 		return err
 	}
-	s.to = append(s.to, recipient{address, mailbox})
+	s.to = append(s.to, Recipient{address, mailbox})
 	return nil
 }
 
@@ -77,7 +75,7 @@ func (s *session) Rcpt(address string, _ *smtp.RcptOptions) error {
 // the sender tries all of them again. Deliverer does not store the second copy for the other recipients.
 func (s *session) Data(r io.Reader) error {
 	var worst error
-	err := s.receive(r, func(_ recipient, err error) {
+	err := s.receive(r, func(_ Recipient, err error) {
 		if worst == nil || temporary(err) {
 			worst = err
 		}
@@ -92,13 +90,13 @@ func temporary(err error) bool {
 
 // LMTPData receives a message and replies for each recipient.
 func (s *session) LMTPData(r io.Reader, status smtp.StatusCollector) error {
-	return s.receive(r, func(to recipient, err error) { status.SetStatus(to.address, err) })
+	return s.receive(r, func(to Recipient, err error) { status.SetStatus(to.Address, err) })
 }
 
 // receive receives a message, checks it and delivers it. It calls done for each recipient with the SMTP reply,
 // which is nil if the message is durable. The error is the SMTP reply for all recipients, and done is then not
 // called.
-func (s *session) receive(r io.Reader, done func(recipient, error)) error {
+func (s *session) receive(r io.Reader, done func(Recipient, error)) error {
 	m, err := s.server.cfg.Spool.Receive()
 	if err != nil {
 		return s.server.reply(err)
@@ -116,15 +114,15 @@ func (s *session) receive(r io.Reader, done func(recipient, error)) error {
 		return unreadable(err)
 	}
 	peer, now := s.peer(), s.server.cfg.Now()
-	d := &Delivery{Sender: s.sender, Received: now, Auth: s.server.cfg.Checker.Check(s.ctx, m.Reader(), parsed, peer)}
+	d := &Delivery{To: s.to, Sender: s.sender, Received: now, Auth: s.server.cfg.Checker.Check(s.ctx, m.Reader(), parsed, peer)}
 	trace := s.trace(peer, now)
 	lerr := m.Load(s.ctx, trace, func(whole []byte) {
 		d.Raw = whole
 		if d.Message, err = message.Parse(whole[len(trace):]); err != nil {
 			return
 		}
-		for _, to := range s.to {
-			done(to, s.deliver(d, to))
+		for i, err := range s.server.cfg.Deliverer.Deliver(s.ctx, d) {
+			done(s.to[i], s.server.reply(err))
 		}
 	})
 	if err != nil {
@@ -160,13 +158,6 @@ func unreadable(err error) error {
 		return refuse(552, 5, 3, 4, err.Error())
 	}
 	return refuse(550, 5, 6, 0, err.Error())
-}
-
-// deliver delivers a message to one recipient. The error is the SMTP reply.
-func (s *session) deliver(d *Delivery, to recipient) error {
-	one := *d
-	one.Mailbox, one.Address = to.mailbox, to.address
-	return s.server.reply(s.server.cfg.Deliverer.Deliver(s.ctx, &one))
 }
 
 // peer returns the other side: a remote machine for SMTP, our own mail server for LMTP.

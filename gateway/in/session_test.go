@@ -43,14 +43,20 @@ func (*store) Lookup(_ context.Context, local, _ string) (string, error) {
 	return "", ErrUnknown
 }
 
-func (s *store) Deliver(_ context.Context, d *Delivery) error {
-	if d.Mailbox == "full" {
-		return ErrFull
-	}
+func (s *store) Deliver(_ context.Context, d *Delivery) []error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.kept = append(s.kept, d)
-	return nil
+	errs := make([]error, len(d.To))
+	for i, to := range d.To {
+		if to.Mailbox == "full" {
+			errs[i] = ErrFull
+			continue
+		}
+		one := *d
+		one.To = []Recipient{to}
+		s.kept = append(s.kept, &one)
+	}
+	return errs
 }
 
 // deliveries returns the stored messages, one a line.
@@ -59,7 +65,7 @@ func (s *store) deliveries() string {
 	defer s.mu.Unlock()
 	var b strings.Builder
 	for _, d := range s.kept {
-		fmt.Fprintf(&b, "%s %s %s %q\n", d.Mailbox, d.Address, d.Sender, d.Message.Subject)
+		fmt.Fprintf(&b, "%s %s %s %q\n", d.To[0].Mailbox, d.To[0].Address, d.Sender, d.Message.Subject)
 	}
 	return b.String()
 }
@@ -478,8 +484,8 @@ func FuzzSession(f *testing.F) {
 		kept.mu.Lock()
 		defer kept.mu.Unlock()
 		for _, d := range kept.kept {
-			if (&lines{}).scan(d.Raw) != nil || d.Mailbox != "build" && d.Mailbox != "ops" && d.Mailbox != "admin" {
-				t.Fatalf("kept for %s: %q", d.Mailbox, d.Raw)
+			if (&lines{}).scan(d.Raw) != nil || !slices.Contains([]string{"build", "ops", "admin"}, d.To[0].Mailbox) {
+				t.Fatalf("kept for %s: %q", d.To[0].Mailbox, d.Raw)
 			}
 		}
 		kept.kept = nil
