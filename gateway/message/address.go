@@ -24,7 +24,7 @@ func (m *Message) sender() string {
 		return ""
 	}
 	list := m.mailboxes(values[0])
-	if len(list) != 1 || isGroup(values[0]) {
+	if len(list) != 1 || isAmbiguous(values[0]) {
 		m.problem("From %s is not one address", format.Quote(values[0]))
 		return ""
 	}
@@ -39,11 +39,13 @@ func (m *Message) sender() string {
 	return address
 }
 
-// isGroup reports whether a field contains a group: a name with a colon, addresses, a semicolon.
-func isGroup(field string) bool {
-	bare, _ := Bare(field)
+// isAmbiguous reports whether two programs may read different senders in a field. The field contains a group,
+// which is a name with a colon, addresses and a semicolon, or a comment or quoted string without an end beside
+// a second @.
+func isAmbiguous(field string) bool {
+	bare, whole := Bare(field)
 	colon, semicolon := strings.IndexByte(bare, ':'), strings.LastIndexByte(bare, ';')
-	return colon >= 0 && semicolon > max(colon, strings.LastIndexByte(bare, '>'))
+	return colon >= 0 && semicolon > colon || !whole && strings.Count(field, "@") != 1
 }
 
 // lookAlike reports whether a display name looks like an address other than its own, or contains characters
