@@ -212,6 +212,7 @@ func FileProblems(root string) (all []error) {
 		}
 	}
 	note(storedir.CheckLock(root))
+	note(storedir.CheckFormat(root))
 	for _, err := range keys.Problems(root) {
 		note(err)
 	}

@@ -36,7 +36,7 @@ func isDead(pid string) bool {
 
 // Take creates the store's folder (0700) if it is missing and takes its lock. It returns ErrConflict if
 // another process holds the lock (the text names the process), and ErrUnavailable if the folder cannot be
-// used. See docs/tree.md, "The store".
+// used or if a newer version has written the store (CheckFormat). See docs/tree.md, "The store".
 func Take(root string) (*Lock, error) {
 	if entries, err := os.ReadDir(root); err == nil && len(entries) > 0 && !slices.ContainsFunc(entries, isStoreFile) {
 		return nil, &refusal.Error{
@@ -87,6 +87,10 @@ func Take(root string) (*Lock, error) {
 			Why:   err.Error(),
 			Err:   err,
 		}
+	}
+	if err := keepFormat(root); err != nil {
+		f.Close()
+		return nil, err
 	}
 	// The process number is for people to read, so a full disk is no reason to refuse.
 	if f.Truncate(0) == nil {

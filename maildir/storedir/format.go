@@ -1,0 +1,70 @@
+package storedir
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/tree"
+)
+
+// Format is the number of the store's format. It changes only when a version before the change would damage
+// the store or lose something of it. The index and the journal have versions of their own.
+const Format = 1
+
+// formatFile has the number of the format that the store was written in. A store without the file is of
+// format 1.
+const formatFile = "format"
+
+// CheckFormat returns a refusal if a newer version of the program has written the store in a format that this
+// version does not know, or if the file that says so is wrong. It changes nothing.
+func CheckFormat(root string) error {
+	_, err := formatOf(root)
+	return err
+}
+
+// keepFormat is CheckFormat, and writes the format of this version where none or an older one is written.
+func keepFormat(root string) error {
+	n, err := formatOf(root)
+	if err != nil || n == Format {
+		return err
+	}
+	return tree.WriteFile(filepath.Join(root, formatFile), []byte(strconv.Itoa(Format)+"\n"))
+}
+
+// formatOf returns the format that is written in the store; 0 if there is none. Its errors are CheckFormat's.
+func formatOf(root string) (int, error) {
+	data, _, err := tree.ReadPlain(filepath.Join(root, formatFile), 100)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	n := 0
+	if err == nil {
+		n, err = strconv.Atoi(strings.TrimSpace(string(data)))
+		if err != nil || n < 1 {
+			err = errors.New("it is not a number above 0")
+		}
+	}
+	switch {
+	case err != nil:
+		return 0, &refusal.Error{
+			What: refusal.Unavailable("The file format of the store {=other} cannot be read: {why}. It has the number of the store's " +
+				"format. Restore it from a backup, or remove it if only this version of mailtree has used the store."),
+			Other: root,
+			Why:   err.Error(),
+			Err:   err,
+		}
+	case n > Format:
+		return 0, &refusal.Error{
+			What: refusal.Unavailable("A newer version of mailtree has written the store {=other}. The store has format {count}, and " +
+				"this version knows formats up to {limit}. Install the newer version."),
+			Other:  root,
+			Counts: []int{n},
+			Limit:  Format,
+		}
+	}
+	return n, nil
+}
