@@ -43,8 +43,14 @@ const (
 // in a few places, and SQLite writes whole pages.
 const newPages = "PRAGMA page_size = 2048;"
 
-// errStale says that the file is no index of this version. Open replaces it.
-var errStale = errors.New("index is damaged or of another version")
+// errStale says that the file is not an index that this version can use. Open replaces it.
+var errStale = errors.New("the index cannot be used")
+
+// errVersion is the errStale of a sound index that another version of the program has made.
+var errVersion = fmt.Errorf("%w: it is of another version", errStale)
+
+// IsLocked reports whether an error of an Index says that another program holds the database locked.
+func IsLocked(err error) bool { return isCode(err, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) }
 
 // dsn names the database file, which must exist, with its pragmas, each "name(value)".
 func dsn(path string, pragmas ...string) string {
@@ -107,7 +113,7 @@ func prepare(ctx context.Context, db *sql.DB, existing bool) (fresh bool, err er
 		return true, err
 	}
 	if version != schemaVersion {
-		return false, errStale
+		return false, errVersion
 	}
 	if _, err := db.ExecContext(ctx, "PRAGMA journal_mode = wal"); err != nil {
 		return false, stale(err)

@@ -73,9 +73,13 @@ func Open(ctx context.Context, cfg Config) (*Index, error) {
 	}
 	db, fresh, err := open(ctx, cfg.Path, cfg.Existing)
 	if errors.Is(err, errStale) && !cfg.Existing {
-		cfg.Log.Warn("index is made anew", "path", cfg.Path, "reason", err)
+		if errors.Is(err, errVersion) {
+			cfg.Log.Info("the index is of another version and is rebuilt", "path", cfg.Path)
+		} else {
+			cfg.Log.Warn("the index is rebuilt", "path", cfg.Path, "reason", err)
+		}
 		if err := wipe(cfg.Path); err != nil {
-			return nil, fmt.Errorf("remove the damaged index: %w", err)
+			return nil, fmt.Errorf("remove the old index: %w", err)
 		}
 		const existing = false
 		db, fresh, err = open(ctx, cfg.Path, existing)

@@ -93,6 +93,9 @@ func (v *view) openIndex(ctx context.Context, cfg *config) (err error) {
 	if v.index, err = indexer.Open(ctx, indexer.Config{Path: storedir.IndexPath(cfg.Store), Existing: true}); err == nil {
 		return nil
 	}
+	if indexer.IsLocked(err) {
+		return fmt.Errorf("another program has locked the index, for example a database browser (%w). End that program, then try again", err)
+	}
 	hint := "`mailtree index rebuild` makes it anew, as does the next `mailtree serve`"
 	if v.running {
 		hint = "Restart the server: it makes it anew"
