@@ -128,6 +128,12 @@ func (p *Project) searchNote(ctx context.Context, read *typedQuery, cut, none bo
 			Field: refusal.Query,
 			Name:  read.Wild,
 		}, nil
+	case none && read.Lower != "":
+		return &Error{
+			What:  refusal.Note("Nothing was found. {name} {arg} was searched for as a word: operators are in capitals, AND, OR and NOT."),
+			Field: refusal.Query,
+			Name:  read.Lower,
+		}, nil
 	case none && read.Foreign != "":
 		return &Error{
 			What: refusal.Note("Nothing was found. {name} {arg} was searched for as the words in it, because it means nothing else here: " +
@@ -138,6 +144,13 @@ func (p *Project) searchNote(ctx context.Context, read *typedQuery, cut, none bo
 		}, nil
 	case none && read.unknown != nil:
 		return read.unknown, nil
+	case none && read.Unspaced != "":
+		return &Error{
+			What: refusal.Note("Nothing was found. A text without blanks between its words, as in Chinese or Japanese, is found only by how " +
+				"it begins: write the beginning of {name} {arg} and a *. A word within such a text is not found."),
+			Field: refusal.Query,
+			Name:  read.Unspaced,
+		}, nil
 	case none && read.Thread != "":
 		return p.threadNote(ctx, read.Thread)
 	}

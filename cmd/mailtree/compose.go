@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"mailtree/cli"
 	"mailtree/maildir/format"
@@ -96,6 +97,15 @@ func (o *sendOptions) takeDraft(w *written) error {
 		}
 		text = rest
 	}
+}
+
+// needUTF8 returns an error if a text is not UTF-8: on its way to the server each invalid byte would become
+// U+FFFD.
+func needUTF8(text string) error {
+	if utf8.ValidString(text) {
+		return nil
+	}
+	return errors.New("nothing was done: the text is not valid UTF-8. Convert it, such as with `iconv -f latin1 -t utf-8`")
 }
 
 // readText reads standard input.

@@ -123,6 +123,9 @@ func (p *program) changeText(ctx context.Context, name, text string) (*written, 
 		return p.editText(ctx, name, text)
 	}
 	w, err := p.readText()
+	if err == nil {
+		err = needUTF8(w.text)
+	}
 	if err == nil && strings.TrimSpace(w.text) == "" {
 		err = errors.New("nothing was changed: standard input is empty, and no terminal for an editor. Give the text with -m, " +
 			"the subject with -s")

@@ -136,6 +136,9 @@ func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, i
 		_ = body.settle(nil)
 		return errors.New("nothing was sent: the text is empty")
 	}
+	if err := needUTF8(body.text + o.subject); err != nil {
+		return body.settle(err)
+	}
 	return body.settle(p.atDesk(ctx, f, mine, ids(id), func(ctx context.Context, d *deskWork) error {
 		args, err := o.args(ctx, d, body.text)
 		if err != nil {

@@ -20,6 +20,14 @@ type Query struct {
 	// NEAR(a b), plan^2 and foo:bar. Its parts are searched for. "" if there is none.
 	Foreign string
 
+	// Lower is the first of the words and, or, not that is not in capitals; it is searched for as a word. ""
+	// if there is none.
+	Lower string
+
+	// Unspaced is the first word in a script that has no blanks between its words, such as Chinese. The index
+	// has no words of such a text but whole runs, which are found by their beginnings. "" if there is none.
+	Unspaced string
+
 	// Plain says that quotes, parentheses or operators did not match, so that every word is searched for as
 	// text.
 	Plain bool

@@ -31,7 +31,7 @@ func Parse(text string) (Query, error) {
 	if err == nil && (l.unclosed || len(p.rest) > 0) {
 		err = errSyntax
 	}
-	q := Query{Mistaken: l.mistaken, Meant: l.meant, Wild: l.wild, Foreign: l.foreign}
+	q := Query{Mistaken: l.mistaken, Meant: l.meant, Wild: l.wild, Foreign: l.foreign, Lower: l.lower, Unspaced: l.unspaced}
 	if errors.Is(err, errSyntax) {
 		q.Plain = true
 		e, err = plain(all)

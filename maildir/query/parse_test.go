@@ -56,6 +56,12 @@ func read(text string) string {
 	if q.Foreign != "" {
 		said += " foreign " + q.Foreign
 	}
+	if q.Lower != "" {
+		said += " lower " + q.Lower
+	}
+	if q.Unspaced != "" {
+		said += " unspaced " + q.Unspaced
+	}
 	if q.Thread != "" {
 		said += " in thread " + q.Thread
 	}

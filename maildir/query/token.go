@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 	"unicode"
@@ -37,17 +38,25 @@ type lexer struct {
 	mistaken, meant string // the first of meantKeys in the text, and the key to use instead
 	wild            string // the first word with a wildcard
 	foreign         string // the first word that is an operator or a filter in other search engines
+	lower           string // the first operator that is not in capitals
+	unspaced        string // the first word in a script without blanks
 }
 
 // meantKeys are filters of other search engines, with the filter that does the same here.
 var meantKeys = map[string]string{
 	"priority": "importance:", "prio": "importance:", "urgency": "importance:", "title": "subject:", "topic": "subject:",
 	"text": "body:", "content": "body:", "author": "from:", "by": "from:", "agent": "from:", "recipient": "to:",
-	"in": "thread:", "threadid": "thread:", "thread-id": "thread:",
+	"in": "thread:, subject: or body:", "threadid": "thread:", "thread-id": "thread:",
 	"newer": "after:", "date": "after:", "created": "after:", "older": "before:",
 }
 
+// typographic replaces quotation marks that some keyboards and programs write.
+var typographic = strings.NewReplacer("\u201c", `"`, "\u201d", `"`, "\u201e", `"`, "\u201f", `"`, "\u00ab", `"`, "\u00bb", `"`)
+
 func tokens(text string) (all []token, l *lexer) {
+	if !strings.Contains(text, `"`) {
+		text = typographic.Replace(text)
+	}
 	l = &lexer{rest: strings.ReplaceAll(text, "\x00", " ")}
 	for {
 		t := l.next()
@@ -80,10 +89,13 @@ func (l *lexer) next() token {
 	return l.word()
 }
 
-// excludes reports whether the text goes on with -word, -"phrase" or -(group). --flag and a lone - are
-// words.
+// excludes reports whether the text goes on with -word, -"phrase" or -(group), or the same with !. --flag, !=
+// and a lone - are words.
 func (l *lexer) excludes() bool {
 	after, ok := strings.CutPrefix(l.rest, "-")
+	if !ok {
+		after, ok = strings.CutPrefix(l.rest, "!")
+	}
 	return ok && after != "" && strings.IndexFunc(after, func(r rune) bool { return searched(r) || r == '"' || r == '(' }) == 0
 }
 
@@ -111,7 +123,16 @@ func (l *lexer) phrase(t token) token {
 
 // word reads a word, or a key with its value.
 func (l *lexer) word() token {
+	l.joinColon()
 	text := l.rest[:l.wordEnd()]
+	switch strings.ToUpper(text) {
+	case text:
+	case "AND", "OR", "NOT":
+		l.lower = cmp.Or(l.lower, text)
+	}
+	if strings.ContainsFunc(text, unspaced) {
+		l.unspaced = cmp.Or(l.unspaced, text)
+	}
 	if l.wild == "" && hasWildcard(text) {
 		l.wild = text
 	}
@@ -155,6 +176,22 @@ func (l *lexer) word() token {
 	}
 	l.rest = l.rest[len(value):]
 	return ended(t, value)
+}
+
+// joinColon removes the blanks between the key of a filter and its colon, as in "subject : plan".
+func (l *lexer) joinColon() {
+	name := l.rest[:l.wordEnd()]
+	key := keys[strings.ToLower(name)]
+	value, ok := strings.CutPrefix(strings.TrimLeftFunc(l.rest[len(name):], unicode.IsSpace), ":")
+	if ok && key != "" && key != notIs && key != notHas {
+		l.rest = name + ":" + value
+	}
+}
+
+// unspaced reports whether a character is of a script that writes no blanks between words, or joins particles
+// to them.
+func unspaced(r rune) bool {
+	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Hangul)
 }
 
 // hasWildcard reports whether a word contains a wildcard of other search engines that has no meaning here:
