@@ -68,5 +68,12 @@ func bodyHTML(m *index.MessageRow) template.HTML {
 	if !ok {
 		return ""
 	}
-	return template.HTML(clean().Sanitize(text)) //nolint:gosec // sanitized
+	return template.HTML(directed.Replace(clean().Sanitize(text))) //nolint:gosec // sanitized
 }
+
+// directed lets each paragraph, heading, item and cell of sanitized HTML, where < begins nothing but a tag,
+// have the writing direction of its first letter.
+var directed = strings.NewReplacer("<p>", `<p dir="auto">`, "<li>", `<li dir="auto">`, "<li ", `<li dir="auto" `,
+	"<td>", `<td dir="auto">`, "<td ", `<td dir="auto" `, "<th>", `<th dir="auto">`, "<th ", `<th dir="auto" `,
+	"<h1>", `<h1 dir="auto">`, "<h2>", `<h2 dir="auto">`, "<h3>", `<h3 dir="auto">`, "<h4>", `<h4 dir="auto">`,
+	"<h5>", `<h5 dir="auto">`, "<h6>", `<h6 dir="auto">`)

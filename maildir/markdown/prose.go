@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/yuin/goldmark/ast"
-	extast "github.com/yuin/goldmark/extension/ast"
 )
 
 // proseBuilder collects plain text from inline nodes: blanks are folded, lines end in "\n".
@@ -45,19 +44,10 @@ func (b *proseBuilder) inline(n ast.Node) {
 	}
 }
 
-// code writes a code span. In a table cell "\|" is a pipe, also in code.
+// code writes a code span.
 func (b *proseBuilder) code(n *ast.CodeSpan) {
-	_, cell := n.Parent().(*extast.TableCell)
-	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
-		t, ok := c.(*ast.Text)
-		if !ok {
-			continue
-		}
-		s := string(t.Value(b.source))
-		if cell {
-			s = strings.ReplaceAll(s, `\|`, "|")
-		}
-		b.write(s)
+	for _, text := range codeTexts(n, b.source) {
+		b.write(text)
 	}
 }
 

@@ -3,6 +3,7 @@ package markdown
 import (
 	"bytes"
 	"fmt"
+	"strings"
 
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
@@ -62,6 +63,7 @@ type reading struct {
 func (r reading) RegisterFuncs(to renderer.NodeRendererFuncRegisterer) {
 	to.Register(ast.KindImage, r.renderImage)
 	to.Register(ast.KindBlockquote, renderQuote)
+	to.Register(ast.KindCodeSpan, renderCodeSpan)
 	to.Register(ast.KindCodeBlock, renderCode)
 	to.Register(ast.KindFencedCodeBlock, renderCode)
 	to.Register(ast.KindHTMLBlock, renderCode)
@@ -69,6 +71,39 @@ func (r reading) RegisterFuncs(to renderer.NodeRendererFuncRegisterer) {
 	to.Register(extast.KindTaskCheckBox, renderCheckBox)
 	to.Register(ast.KindListItem, renderItem)
 	to.Register(extast.KindTable, renderTable)
+}
+
+// renderCodeSpan writes a code span as goldmark does, but in a table cell "\|" is a pipe.
+func renderCodeSpan(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	if !entering {
+		_, err := w.WriteString("</code>")
+		return ast.WalkContinue, err
+	}
+	_, _ = w.WriteString("<code>")
+	for _, text := range codeTexts(n, source) {
+		_, _ = w.Write(util.EscapeHTML([]byte(strings.ReplaceAll(text, "\n", " "))))
+	}
+	return ast.WalkSkipChildren, nil
+}
+
+// codeTexts returns the texts of a code span. In a table cell "\|" is a pipe, also in code.
+func codeTexts(n ast.Node, source []byte) (texts []string) {
+	cell := false
+	for p := n.Parent(); p != nil && !cell; p = p.Parent() {
+		_, cell = p.(*extast.TableCell)
+	}
+	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+		t, ok := c.(*ast.Text)
+		if !ok {
+			continue
+		}
+		text := string(t.Value(source))
+		if cell {
+			text = strings.ReplaceAll(text, `\|`, "|")
+		}
+		texts = append(texts, text)
+	}
+	return texts
 }
 
 func (r reading) renderImage(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {

@@ -27,6 +27,9 @@ func TestRender(t *testing.T) {
 			"<strong><a href=\"HTTPS://%C3%A9.f\">HTTPS://é.f</a></strong></p>\n"},
 		{"[https://a.b](https://c.d) `https://e.f`", "<p><a href=\"https://c.d\">https://a.b</a> <code>https://e.f</code></p>\n"},
 		{"xhttps://a.b https:// javascript://a.b www.", "<p>xhttps://a.b https:// javascript://a.b www.</p>\n"},
+		{"| a |\n|---|\n| `b\\|c` **`d\\|<`** |", "<table tabindex=\"0\">\n<thead>\n<tr>\n<th>a</th>\n</tr>\n</thead>\n<tbody>\n<tr>\n" +
+			"<td><code>b|c</code> <strong><code>d|&lt;</code></strong></td>\n</tr>\n</tbody>\n</table>\n"},
+		{"`a\\|b\nc`", "<p><code>a\\|b c</code></p>\n"},
 		{"| a |\n|---|\n| https://b.c |", "<table tabindex=\"0\">\n<thead>\n<tr>\n<th>a</th>\n</tr>\n</thead>\n<tbody>\n<tr>\n" +
 			"<td><a href=\"https://b.c\">https://b.c</a></td>\n</tr>\n</tbody>\n</table>\n"},
 	} {

@@ -150,18 +150,9 @@ func (c *wordCollector) link(n ast.Node, to []byte, in style) {
 	}
 }
 
-// code writes a code span. In a table cell "\|" is a pipe, also in code.
+// code writes a code span.
 func (c *wordCollector) code(n *ast.CodeSpan, in style) {
-	_, cell := n.Parent().(*extast.TableCell)
-	for k := n.FirstChild(); k != nil; k = k.NextSibling() {
-		t, ok := k.(*ast.Text)
-		if !ok {
-			continue
-		}
-		text := string(t.Value(c.source))
-		if cell {
-			text = strings.ReplaceAll(text, `\|`, "|")
-		}
+	for _, text := range codeTexts(n, c.source) {
 		c.write(in|literal, text)
 	}
 }
