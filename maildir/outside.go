@@ -149,8 +149,7 @@ func (s *Sent) noteUnanswerable(ctx context.Context, p *Project) error {
 		return err
 	}
 	s.Notes = append(slices.Clone(s.Notes), &Error{
-		What: refusal.Note("{=name} has no address, so nobody at other domains can answer: whoever runs the server can give it one with " +
-			"`mailtree mailbox create {=name} --project {=other}`."),
+		What:  refusal.Note("{=name} has no address, so nobody at other domains can answer. {give an address}"),
 		Name:  s.From,
 		Other: p.Slug,
 	})

@@ -109,10 +109,10 @@ func editMessage(changes []*change) string {
 	}
 	more := ""
 	if len(paths) > listedPaths {
-		more = fmt.Sprintf("… and %d more\n", len(paths)-listedPaths)
+		more = fmt.Sprintf("\n… and %d more", len(paths)-listedPaths)
 		paths = paths[:listedPaths]
 	}
-	return fmt.Sprintf("%s: %d files\n\n%s\n%s", verb, len(changes), strings.Join(paths, "\n"), more) + editTrailer
+	return fmt.Sprintf("%s: %d files\n\n%s%s", verb, len(changes), strings.Join(paths, "\n"), more) + editTrailer
 }
 
 // identityPart removes from a name or address the characters that Git does not allow there.

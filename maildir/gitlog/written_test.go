@@ -93,7 +93,12 @@ func TestWrittenIsCommitted(t *testing.T) {
 						return
 					}
 					tr.equal("edit", tr.git("show", "--name-status", "--format="), c.edit)
-					tr.equal("author", tr.git("log", "-1", "--format=%an %s")[:14], "mailtree edit:")
+					verb, _, _ := strings.Cut(tr.git("log", "-1", "--format=%an %s"), ":")
+					want := "mailtree edit"
+					if c.edit == "D\tm1" {
+						want = "mailtree remove"
+					}
+					tr.equal("author and verb", verb, want)
 					tr.sound()
 				})
 			}

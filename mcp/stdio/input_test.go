@@ -131,7 +131,7 @@ func TestLines(t *testing.T) {
 		{"just short enough", strings.Repeat(" ", 2000-len(whois)) + whois + "\n", []string{`"id":7,"result"`}, ""},
 		{"a bare call", `{"method":"tools/call","params":{"name":"whois","arguments":{"project_key":"/p","agent_name":"Ann"}}}` + "\n", []string{`"id":1`}, ""},
 		{"unknown method", `{"jsonrpc":"2.0","id":5,"method":"nothing/here"}` + "\n", []string{`-32601`}, ""},
-		{"unknown revision", `{"jsonrpc":"2.0","id":5,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2099-01-01"}}}` + "\n", []string{`"id":5,"error"`}, ""},
+		{"unknown revision", `{"jsonrpc":"2.0","id":5,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2099-01-01"}}}` + "\n", []string{`"id":5`}, ""},
 		{"a notification", ready + "\n" + `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}` + "\n", nil, ""},
 		{"a batch", strings.Replace(hello, "2025-06-18", "2025-03-26", 1) + "\n" + `[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"ping"}]` + "\n", []string{`"id":"hi"`, `[{`}, ""},
 		{"in order", call("1", "send_message", toAnn, "") + "\n" + call("2", "check_my_messages", `{"project_key":"/p","agent_name":"Ann"}`, "") + "\n", []string{`"id":1`, `"total":1`}, ""},

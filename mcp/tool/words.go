@@ -19,6 +19,7 @@ var phrases = map[string]string{
 	"if it stays so":           "See /health and the server's log if it stays so.",
 	"list of such files":       "(`mailtree doctor` names all such)",
 	"claim without the others": "where CLAIM_OFFLINE=local is set, claims hold on this machine alone meanwhile",
+	"give an address":          "The user who runs the server can give it one: `mailtree mailbox create {=name} --project {=other}`",
 	"turn the sync on":         "`mailtree sync on` shares it.",
 	"show a key":               "`mailtree key show` on the other machine prints it.",
 	"forget a key":             "(`mailtree key distrust {=other}`)",
