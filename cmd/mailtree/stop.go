@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -39,23 +40,41 @@ func stopCommand(p *program) *cobra.Command {
 // longestStop is how long a server may take to end its work.
 const longestStop = 30 * time.Second
 
-// stop makes the server stop, and returns when it has ended.
+// stop makes the server stop, and returns when it has ended. A server that begins or ends has the store, but
+// does not answer: stop asks again until the server answers or has ended.
 func (p *program) stop(ctx context.Context) (stopping mcpserver.Stopping, err error) {
-	err = askServer(ctx, p.cfg, "stop", struct{}{}, &stopping)
-	if errors.Is(err, errNoServer) {
-		return stopping, &exitError{exitNothing, fmt.Errorf("no server runs for the store %s", p.cfg.Store)}
-	}
-	if err != nil {
-		return stopping, err
-	}
 	ctx, cancel := context.WithTimeout(ctx, longestStop)
 	defer cancel()
+	for {
+		held := storedir.Held(p.cfg.Store)
+		err = askServer(ctx, p.cfg, "stop", struct{}{}, &stopping)
+		switch {
+		case err == nil:
+			return stopping, p.awaitEnd(ctx, stopping.Process)
+		case !errors.Is(err, errNoServer):
+			return stopping, err
+		case !held && stopping.Process == 0:
+			return stopping, &exitError{exitNothing, fmt.Errorf("no server runs for the store %s", p.cfg.Store)}
+		case !held:
+			return stopping, nil
+		}
+		stopping.Process, _ = strconv.Atoi(storedir.Holder(p.cfg.Store))
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return stopping, fmt.Errorf("process %d has the store and does not answer", stopping.Process)
+		}
+	}
+}
+
+// awaitEnd returns when no process has the store any more.
+func (p *program) awaitEnd(ctx context.Context, process int) error {
 	for storedir.Held(p.cfg.Store) {
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-ctx.Done():
-			return stopping, fmt.Errorf("process %d still ends its work", stopping.Process)
+			return fmt.Errorf("process %d still ends its work", process)
 		}
 	}
-	return stopping, nil
+	return nil
 }

@@ -43,6 +43,7 @@ var pageWords = refusal.Words{
 		"name one project":     "The first page lists the projects.",
 		"go on":                "begin the list anew",
 		"place of the store":   "MCP_MAIL_STORE",
+		"give an address":      "The user who runs the server can give it one.",
 		"undo something else":  "The history of a message undoes what was done to it.",
 	}),
 }

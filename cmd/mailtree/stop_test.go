@@ -1,0 +1,34 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"testing"
+
+	"mailtree/fixtures/waits"
+	"mailtree/maildir/storedir"
+)
+
+// TestStopOfEndingServer: stop waits for a server that has the store and answers no more, as one that ends.
+func TestStopOfEndingServer(t *testing.T) {
+	t.Parallel()
+	store := t.TempDir()
+	lock, err := storedir.Take(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	code := make(chan int, 1)
+	err = waits.Go(`\(\*program\)\.stop$`, func() {
+		code <- run(context.Background(), []string{"stop", "--store", store}, nil, stdio{out: &said, err: &said})
+	})
+	if err != nil || len(code) > 0 {
+		t.Fatalf("%v; it ended: %s", err, &said)
+	}
+	if err := lock.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-code; got != 0 {
+		t.Errorf("exit status %d: %s", got, &said)
+	}
+}
