@@ -15,6 +15,7 @@ import (
 type ending struct {
 	kit
 	interrupted string                   // what the screen shows once Esc has interrupted a turn
+	twice       bool                     // only two presses of Esc, one soon after the other, interrupt it
 	asking      string                   // the command line of a session that asks before it runs a command; "": terminal
 	prepare     func(d *desk)            // what else such a session needs; may be nil
 	question    string                   // what the screen shows with the question
@@ -61,12 +62,13 @@ var endings = []ending{
 			d.replace(".config/opencode/opencode.json", `"bash": "allow"`, `"bash": "ask"`)
 		},
 		question: "Permission required",
-		refuse:   press("Escape", "Enter"),
+		refuse:   press("Escape"),
 		unshown:  true,
 	},
 	{
 		kit:         copilotInTmux(),
 		interrupted: "Operation cancelled by user",
+		twice:       true,
 		asking:      "copilot",
 		question:    "Do you want to run this command?",
 		refuse:      func(s *tmuxtest.Screen) { s.PressUntil("Escape", "Operation cancelled by user") },
@@ -103,7 +105,11 @@ const endThis = "End this turn."
 func (e *ending) esc(t *testing.T) {
 	d, screen, agent := e.open(t, e.terminal, nil, model.Rule{When: endThis, Times: 1, Calls: say(e.shell, e.shellInput(waitInTurn))})
 	d.awaitFile("started")
-	screen.PressUntil("Escape", e.interrupted)
+	if e.twice {
+		screen.PressTwiceUntil("Escape", e.interrupted)
+	} else {
+		screen.PressUntil("Escape", e.interrupted)
+	}
 	e.wakes(d, agent)
 }
 
