@@ -20,6 +20,7 @@ import (
 	cdp "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
+	"mailtree/fixtures/waits"
 	"mailtree/maildir"
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
@@ -41,7 +42,7 @@ func (s *site) tab() *tab {
 		s.Skip("not done here: the page in a browser; it needs chromium, and time")
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.UserDataDir(s.TempDir()), chromedp.WSURLReadTimeout(time.Minute))
+		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.UserDataDir(s.profile()), chromedp.WSURLReadTimeout(time.Minute))
 	ctx, stop := context.WithTimeout(s.Context(), 4*time.Minute)
 	s.Cleanup(stop)
 	ctx, stop = chromedp.NewExecAllocator(ctx, options...)
@@ -52,6 +53,20 @@ func (s *site) tab() *tab {
 		s.Fatal(err)
 	}
 	return &tab{s, ctx}
+}
+
+// profile returns a new folder for the browser. Processes of the browser write to it for a moment after the
+// browser has ended, so that removing it may need several tries.
+func (s *site) profile() string {
+	s.Helper()
+	dir, err := os.MkdirTemp("", "chromium-")
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() {
+		waits.Until(s, "the browser's folder is removed", func() bool { return os.RemoveAll(dir) == nil })
+	})
+	return dir
 }
 
 // must makes the browser act, for a minute at most.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"mailtree/fixtures/inmemory"
 	"mailtree/fixtures/storetest"
 	hooks "mailtree/maildir/hook"
 	"mailtree/watcher/hook"
@@ -40,7 +41,7 @@ func TestOlder(t *testing.T) {
 		t.Fatal(err)
 	}
 	here := filepath.Join(b.p.Tree.Dir(), "agents/bob/inbox", m.Created.Format("2006/01/02"), older+".md")
-	away := filepath.Join(b.dir, "away")
+	away := filepath.Join(inmemory.Dir(t), "away")
 	for _, move := range [][2]string{{here, away}, {away, here}} {
 		if err := os.Rename(move[0], move[1]); err != nil {
 			t.Fatal(err)
