@@ -20,7 +20,7 @@ var phrases = map[string]string{
 	"folders of attachments":   "the folders that are set up for attachments",
 	"limit of emails":          "the limit of an hour",
 	"gateway":                  "Whoever runs the server says to which domains mail may go.",
-	"give an address":          "Whoever runs the server can give it one.",
+	"give an address":          "The user who runs the server can give it one.",
 	"turn the sync on":         "Turn it on first.",
 	"claim without the others": "claims on this machine alone are off",
 	"committing of edits":      "committing of edits",
