@@ -69,8 +69,8 @@ func cmdTab(ts *testscript.TestScript, neg bool, args []string) {
 	screen.PressUntil("Tab", "ready> "+args[2])
 }
 
-// terminal LINE TEXT: types the line into a shell in a terminal of 80 columns, the same each time, waits
-// until the screen shows the text, and prints the screen. Needs tmux, as window does.
+// terminal LINE TEXT: types the line into a shell in a terminal of 80 columns, the same each time, waits until the
+// screen shows the text and the command is over, and prints the screen. Needs tmux, as window does.
 func cmdTerminal(ts *testscript.TestScript, neg bool, args []string) {
 	d := ts.Value(desktopKey{}).(*desktop)
 	if d.shell == nil {
@@ -80,5 +80,6 @@ func cmdTerminal(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	d.shell.Type("clear; " + args[0])
 	d.shell.PressUntil("Enter", args[1])
+	d.shell.AwaitLast("ready>")
 	show(ts, d.shell.Text())
 }
