@@ -52,13 +52,15 @@ func (s *Store) Edited(ctx context.Context, paths []string, scan bool) {
 
 func (s *Store) edited(ctx context.Context, slug string, paths []string, scan bool) {
 	p := s.known(slug)
-	if p != nil && scan && p.isRemoved() { // the watcher reports the folder itself
-		s.endProject(ctx, p)
-		p = nil
-	}
-	if p == nil {
+	removed := p != nil && scan && p.isRemoved() // the watcher reports the folder itself
+	if removed || p == nil {
 		var err error
-		if p, err = s.adopt(ctx, slug); err != nil {
+		if removed {
+			p, err = s.endProject(ctx, p)
+		} else {
+			p, err = s.adopt(ctx, slug)
+		}
+		if err != nil && ctx.Err() == nil { // the next start opens what a server that ends does not
 			s.cfg.Log.Error("project left out", "project", slug, "error", err)
 		}
 		s.forgetLeftOut(slug)

@@ -126,17 +126,23 @@ func (s *Store) endAdding() { <-s.adding }
 // there is none. It does not open a project before project.json is written, which a checkout does late:
 // until then the clone belongs to Git.
 func (s *Store) adopt(ctx context.Context, slug string) (*Project, error) {
+	if is, err := s.isAdoptable(slug); !is {
+		return nil, err
+	}
+	return s.add(ctx, slug)
+}
+
+// isAdoptable reports whether adopt opens the folder of a project. It returns ErrUnavailable for faults of the
+// machine.
+func (s *Store) isAdoptable(slug string) (bool, error) {
 	if !format.ValidSlug(slug) {
-		return nil, nil
+		return false, nil
 	}
 	fi, err := os.Lstat(filepath.Join(storedir.Repo(s.cfg.Root, slug), format.ProjectFile))
 	if tree.FaultOf(err) == tree.FaultMachine {
-		return nil, refusal.Disk(err)
+		return false, refusal.Disk(err)
 	}
-	if err != nil || fi.Size() == 0 { // still being written: a project opened now would not know its name
-		return nil, nil
-	}
-	return s.add(ctx, slug)
+	return err == nil && fi.Size() > 0, nil // an empty file is still being written: a project opened now would not know its name
 }
 
 // DefaultProject is the slug of the project for requests that name none. It has no human key. See

@@ -30,18 +30,20 @@ func (p *Project) wasRemoved() error {
 	return &Error{What: refusal.NotFound("The mail of project {name} was removed while the call waited."), Name: p.name()}
 }
 
-// endProject ends a project whose folder was removed: the project can no longer be found, waiting callers
-// are told, and its rows are dropped. It returns when no operation of the project is in progress, because a
-// folder made there next is another project.
-func (s *Store) endProject(ctx context.Context, p *Project) {
-	if s.beginAdding(ctx) != nil { // the server ends
-		return
+// endProject ends a project whose folder was removed or replaced: the project can no longer be found, and
+// waiting callers are told. Then it opens the project that another folder holds in that place. That project
+// keeps the rows, and they are compared with its files: if the server ends in the middle, the index still
+// has the mail. Without such a project the rows are dropped. endProject returns when no operation of the
+// ended project is in progress, with the errors of add.
+func (s *Store) endProject(ctx context.Context, p *Project) (next *Project, err error) {
+	if err := s.beginAdding(ctx); err != nil {
+		return nil, err
 	}
 	defer s.endAdding()
 	s.mu.Lock()
-	if s.projects[p.Slug] != p {
+	if known := s.projects[p.Slug]; known != p {
 		s.mu.Unlock()
-		return
+		return known, nil
 	}
 	delete(s.projects, p.Slug)
 	clear(s.meant)
@@ -53,10 +55,18 @@ func (s *Store) endProject(ctx context.Context, p *Project) {
 		stop()
 		<-p.life.ended
 	}
+	is, err := s.isAdoptable(p.Slug)
+	if is {
+		next, err = s.addNext(ctx, p.Slug)
+	}
+	if next != nil || is && ctx.Err() != nil {
+		return next, err
+	}
 	if err := s.index.Detach(context.WithoutCancel(ctx), p.Slug); err != nil {
 		s.cfg.Log.Error("rows of a project that is gone are still in the index; the next start drops them", "project", p.Slug, "error", err)
 	}
 	s.feed.ring(nil)
+	return nil, err
 }
 
 // forgetLeftOut forgets why a project could not be opened once its folder is removed.

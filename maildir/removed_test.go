@@ -5,15 +5,18 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"mailtree/fixtures/inmemory"
 	"mailtree/fixtures/storetest"
 	"mailtree/fixtures/waits"
+	"mailtree/indexer"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
+	"mailtree/maildir/tree"
 )
 
 // TestProjectRemoved: a project whose folder is removed under a running store is gone, those who
@@ -76,6 +79,35 @@ func TestProjectMovedBack(t *testing.T) {
 	send(t, p, "Ann", maildir.Draft{To: []string{"Ann"}, Subject: "two", Body: "b"})
 	if page := inbox(t, p, "Ann"); page.Total != 2 {
 		t.Errorf("%d messages, want 2", page.Total)
+	}
+}
+
+// TestProjectReplacedAtStop: the index keeps the mail of a project whose folder was replaced, if the server
+// ends while it opens the folder that is there now.
+func TestProjectReplacedAtStop(t *testing.T) {
+	t.Parallel()
+	ctx, end := context.WithCancel(t.Context())
+	opening := func() {}
+	s := storetest.Open(t, storetest.Config{NoWatcher: true, NoCheck: true, Index: func(x index.Index) index.Index {
+		return &watched{Index: x, compare: func() { opening() }}
+	}})
+	p := projectOf(t, s, "/abs/path/shop")
+	send(t, p, "Ann", maildir.Draft{To: []string{"Ann"}, Subject: "one", Body: "b"})
+	if err := p.History.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	dir, aside := p.Tree.Dir(), filepath.Join(inmemory.Dir(t), "aside")
+	if err := errors.Join(os.Rename(dir, aside), os.CopyFS(dir, os.DirFS(aside))); err != nil {
+		t.Fatal(err)
+	}
+	opening = end
+	s.Edited(ctx, []string{p.Slug}, false)
+	if ctx.Err() == nil {
+		t.Fatal("the folder was not opened")
+	}
+	r, err := indexer.Verify(t.Context(), s.Index, map[string]*tree.Tree{p.Slug: p.Tree})
+	if err != nil || len(r.Differences) > 0 {
+		t.Errorf("%v\n%s", err, strings.Join(r.Differences, "\n"))
 	}
 }
 
