@@ -186,7 +186,7 @@ func (x *Index) OldestUnread(ctx context.Context, slug, agent string, n int) ([]
 // Box lists copies by file name, last first: see index.Index.
 func (x *Index) Box(ctx context.Context, q index.BoxQuery) ([]index.BoxRow, error) {
 	text, kind := boxQuery(q)
-	args := []any{x.pid(q.Project), q.Agent, int(kind), q.ID + q.Before, q.Limit, q.Offset}
+	args := []any{x.pid(q.Project), q.Agent, int(kind), q.ID + q.Before + q.Prefix, q.Limit, q.Offset}
 	return list(ctx, x, text, args, func(scan scanner, r *index.BoxRow) error {
 		var fact string
 		err := scanMessage(q.Project, scan, &r.MessageRow, &r.CopyPath, &fact, &r.Read, &r.Holders)
@@ -220,6 +220,8 @@ func boxQuery(q index.BoxQuery) (text string, kind format.Kind) {
 		where += " AND f.name = ?4 || '.md'"
 	case q.Before != "":
 		where += " AND f.name < ?4 || '.md'"
+	case q.Prefix != "":
+		where += " AND f.name >= ?4 AND f.name < ?4 || char(0x10ffff)"
 	}
 	return "SELECT " + messageColumns + withoutBody + copyPath + ", d.fact, " + read + ", " + holders +
 		" FROM files f INDEXED BY files_copies CROSS JOIN messages m ON m.pid = f.pid AND m.id = substr(f.name, 1, length(f.name) - 3) " +

@@ -213,6 +213,31 @@ func (l *Letter) piece(data []byte, q LetterQuery) error {
 	return nil
 }
 
+// FullID finds the email in the mailbox's inbox or outbox that a shortened id means: see Project.FullID. The
+// error lists emails of this mailbox only.
+func (b *OpenBox) FullID(ctx context.Context, field refusal.Field, short string) (string, error) {
+	if short == "" {
+		return "", nil
+	}
+	whole, err := b.held(ctx, short)
+	if err != nil || whole != nil {
+		return short, err
+	}
+	return b.box.p.store.lengthen(field, short, func(prefix string) (ids []string, err error) {
+		for _, sent := range []bool{false, true} {
+			q := index.BoxQuery{Project: b.box.p.Slug, Agent: b.Name, Prefix: prefix, Sent: sent, Limit: maxListed}
+			rows, err := b.box.p.store.index.Box(ctx, q)
+			if err != nil {
+				return nil, err
+			}
+			for i := range rows {
+				ids = append(ids, rows[i].ID)
+			}
+		}
+		return ids, nil
+	})
+}
+
 func (b *OpenBox) missing(id string) error {
 	if err := b.box.p.Sure(); err != nil {
 		return err

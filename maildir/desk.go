@@ -104,13 +104,25 @@ const minShort = 4
 // within the last format.ShortDays days, a prefix of the part after the day, of at least minShort
 // characters. It returns thread ids, whole ids, and texts that match no id, unchanged. It returns ErrConflict if several ids match.
 func (p *Project) FullID(ctx context.Context, short string) (string, error) {
-	threads, err := p.store.index.Names(ctx, p.Slug, format.KindOther, short, 1)
+	return p.store.fullID(ctx, p.Slug, refusal.Message, short)
+}
+
+// fullID is Project.FullID for an id that a field gives. slug "" means all projects.
+func (s *Store) fullID(ctx context.Context, slug string, field refusal.Field, short string) (string, error) {
+	threads, err := s.index.Names(ctx, slug, format.KindOther, short, 1)
 	if err != nil || slices.Contains(threads, short) {
 		return short, err
 	}
+	return s.lengthen(field, short, func(prefix string) ([]string, error) {
+		return s.index.Names(ctx, slug, format.KindCanonical, prefix, maxListed)
+	})
+}
+
+// lengthen returns the id that short means among those that with returns for a prefix. See Project.FullID.
+func (s *Store) lengthen(field refusal.Field, short string, with func(prefix string) ([]string, error)) (string, error) {
 	var found []string
-	for _, prefix := range idPrefixes(short, p.store.cfg.Now().UTC()) {
-		ids, err := p.store.index.Names(ctx, p.Slug, format.KindCanonical, prefix, maxListed)
+	for _, prefix := range idPrefixes(short, s.cfg.Now().UTC()) {
+		ids, err := with(prefix)
 		if err != nil {
 			return "", err
 		}
@@ -119,7 +131,7 @@ func (p *Project) FullID(ctx context.Context, short string) (string, error) {
 		}
 		found = append(found, ids...)
 	}
-	return oneID(short, found)
+	return oneID(field, short, found)
 }
 
 // formerID is FullID for a message that may be gone: the newest operations still name it. It returns the
@@ -140,12 +152,12 @@ func (p *Project) formerID(ctx context.Context, short string) (string, error) {
 	case len(found) == 0 || len(short) < minShort:
 		return "", p.noMessage(ctx, refusal.Message, short)
 	}
-	return oneID(short, found)
+	return oneID(refusal.Message, short, found)
 }
 
 // oneID returns the only id among found; short itself if there is none, or if it is too short. It returns ErrConflict if there are
 // several.
-func oneID(short string, found []string) (string, error) {
+func oneID(field refusal.Field, short string, found []string) (string, error) {
 	slices.Sort(found)
 	found = slices.Compact(found)
 	switch {
@@ -156,7 +168,7 @@ func oneID(short string, found []string) (string, error) {
 	}
 	return "", &Error{
 		What:  refusal.Conflict("{name} {arg} is short for several messages: {choices}. Write more of the id."),
-		Field: refusal.Message,
+		Field: field,
 		Name:  short,
 		Near:  found[:min(len(found), maxListed)],
 	}
@@ -165,7 +177,7 @@ func oneID(short string, found []string) (string, error) {
 // idPrefixes lists the prefixes that short stands for in an id.
 func idPrefixes(short string, now time.Time) []string {
 	const made = "msg_"
-	if short == "" {
+	if !format.ValidID(short) {
 		return nil
 	}
 	all := []string{short, made + short}

@@ -359,14 +359,14 @@ func (s *Store) LeftOut() map[string]error {
 
 // ProjectOf returns the project that a resource without a project means. For an agent (format.KindProfile)
 // or thread (format.KindOther) it is the project with the most recent activity; for a message id
-// (format.KindCanonical) the only one; for the SHA-1 of an attachment (format.KindAttachment) any one,
+// (format.KindCanonical), which may be shortened, the only one; for the SHA-1 of an attachment (format.KindAttachment) any one,
 // because all have the same bytes. It returns ErrNotFound, and ErrConflict, which lists the projects, if a
 // message id is in several.
 func (s *Store) ProjectOf(ctx context.Context, what format.Kind, name string) (*Project, error) {
 	if what == format.KindAttachment {
 		return s.projectWithAttachment(name)
 	}
-	slugs, err := s.index.ProjectsWith(ctx, what, name)
+	slugs, err := s.projectsNamed(ctx, what, name)
 	if err != nil {
 		return nil, err
 	}
@@ -393,6 +393,21 @@ func (s *Store) ProjectOf(ctx context.Context, what format.Kind, name string) (*
 		return s.projectSeenLast(ctx, slugs, name)
 	}
 	return s.Project(ctx, slugs[0])
+}
+
+// projectsNamed returns the projects that have the named thing. A message may be named by a shortened id. It
+// returns the errors of FullID.
+func (s *Store) projectsNamed(ctx context.Context, what format.Kind, name string) ([]string, error) {
+	slugs, err := s.index.ProjectsWith(ctx, what, name)
+	if err != nil || len(slugs) > 0 || what == format.KindProfile {
+		return slugs, err
+	}
+	const anyProject = ""
+	id, err := s.fullID(ctx, anyProject, refusal.Message, name)
+	if err != nil || id == name {
+		return nil, err
+	}
+	return s.index.ProjectsWith(ctx, format.KindCanonical, id)
 }
 
 // projectSeenLast returns the project in which an agent was active last. It counts inbox checks, which the

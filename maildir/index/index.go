@@ -373,6 +373,7 @@ type BoxQuery struct {
 	Agent   string // set by Box.List
 	Sent    bool   // the outbox
 	ID      string // only this message; "": all
+	Prefix  string // only ids that begin so, and ID and Before are empty; "": all
 	Before  string // only ids whose file names come before that of this id; "": all
 
 	HideArchived bool // for the inbox: leave out archived ones

@@ -134,3 +134,13 @@ func (t *toolset) box(ctx context.Context, name string) (*maildir.OpenBox, error
 	}
 	return b, err
 }
+
+// email opens a mailbox and returns the whole id of an email in it.
+func (t *toolset) email(ctx context.Context, mailbox string, id emailID) (*maildir.OpenBox, string, error) {
+	b, err := t.box(ctx, mailbox)
+	if err != nil {
+		return nil, "", err
+	}
+	whole, err := b.FullID(ctx, refusal.Message, string(id))
+	return b, whole, err
+}

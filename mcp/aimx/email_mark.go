@@ -28,13 +28,13 @@ func (t *toolset) emailMark(word string) tool.Tool {
 		if err := r.ID.usable(); err != nil {
 			return nil, err
 		}
-		b, err := t.box(ctx, r.Mailbox)
+		b, id, err := t.email(ctx, r.Mailbox, r.ID)
 		if err != nil {
 			return nil, err
 		}
-		if err := b.SetRead(ctx, string(r.ID), word == markRead); err != nil {
+		if err := b.SetRead(ctx, id, word == markRead); err != nil {
 			return nil, err
 		}
-		return done("Email '%s' marked as %s.", r.ID, word), nil
+		return done("Email '%s' marked as %s.", id, word), nil
 	})
 }

@@ -60,11 +60,11 @@ func (t *toolset) emailRead() tool.Tool {
 			return nil, err
 		}
 		outbox := r.Folder == sent
-		b, err := t.box(ctx, r.Mailbox)
+		b, id, err := t.email(ctx, r.Mailbox, r.ID)
 		if err != nil {
 			return nil, err
 		}
-		q := maildir.LetterQuery{ID: string(r.ID), Sent: outbox, Room: t.budget.Room(ctx, tool.InText, "", nil)}
+		q := maildir.LetterQuery{ID: id, Sent: outbox, Room: t.budget.Room(ctx, tool.InText, "", nil)}
 		q.Room.Offset = int64(r.Offset)
 		q.Beside = func(l *maildir.Letter) int {
 			s := t.shapeLetter(b, l, outbox)

@@ -25,11 +25,11 @@ func (t *toolset) emailReply() tool.Tool {
 		if err := cmp.Or(r.ID.usable(), r.variants.exclusive()); err != nil {
 			return nil, err
 		}
-		b, err := t.box(ctx, r.Mailbox)
+		b, id, err := t.email(ctx, r.Mailbox, r.ID)
 		if err != nil {
 			return nil, err
 		}
-		m, err := b.Reply(ctx, string(r.ID), maildir.Draft{Body: r.Body, Variants: maildir.Variants(r.variants)})
+		m, err := b.Reply(ctx, id, maildir.Draft{Body: r.Body, Variants: maildir.Variants(r.variants)})
 		if err != nil {
 			return nil, err
 		}

@@ -53,6 +53,9 @@ func (t *toolset) emailSend() tool.Tool {
 		if err != nil {
 			return nil, err
 		}
+		if d.InReplyTo, err = b.FullID(ctx, refusal.InReplyTo, d.InReplyTo); err != nil {
+			return nil, err
+		}
 		if d.To, err = t.store.Domains().Recipients(r.To); err != nil {
 			return nil, err
 		}

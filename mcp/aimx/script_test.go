@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -43,7 +44,8 @@ func TestMain(m *testing.M) {
 //	mail send_message {…}                      a call of the toolset mail, by an unnamed caller
 //	write agents/ann/inbox/x.md TEXT           a person saves a file, \n for a line end
 //
-// The ids of messages become M1, M2 … in order of appearance, also in calls. Times become TIME, and the
+// The ids of messages become M1, M2 … in order of appearance, also in calls, and the short forms of the ids
+// become S1, S2 …. Times become TIME, and the
 // store's folder becomes STORE.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("../../fixtures/aimx/*.txt")
@@ -220,7 +222,7 @@ func (d *desk) ask(set, name, args string) *mcp.CallToolResult {
 
 var (
 	idPattern   = regexp.MustCompile(`msg_\d{8}_[0-9a-f]{16}`)
-	namePattern = regexp.MustCompile(`\bM[1-9]\d*\b`)
+	namePattern = regexp.MustCompile(`\b[MS][1-9]\d*\b`)
 	timePattern = regexp.MustCompile(`2\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z`)
 	sealPattern = regexp.MustCompile(`"seal": "[0-9a-f]{16}:[A-Za-z0-9_-]{86}"`)
 )
@@ -236,18 +238,25 @@ func (d *desk) plain(s string) string {
 		d.ids = append(d.ids, id)
 		return "M" + strconv.Itoa(len(d.ids))
 	})
+	for i, id := range d.ids {
+		s = strings.ReplaceAll(s, format.ShortID(id, time.Now()), "S"+strconv.Itoa(i+1))
+	}
 	s = timePattern.ReplaceAllString(s, "TIME")
 	s = sealPattern.ReplaceAllString(s, `"seal": "SEAL"`)
 	return strings.ReplaceAll(s, d.Root(), "STORE")
 }
 
-// real replaces the names of ids with the ids.
+// real replaces the names of ids with the ids, and the names of short forms with those.
 func (d *desk) real(s string) string {
 	return namePattern.ReplaceAllStringFunc(s, func(name string) string {
-		if n, _ := strconv.Atoi(name[1:]); n <= len(d.ids) {
-			return d.ids[n-1]
+		n, _ := strconv.Atoi(name[1:])
+		switch {
+		case n > len(d.ids):
+			return name
+		case name[0] == 'S':
+			return format.ShortID(d.ids[n-1], time.Now())
 		}
-		return name
+		return d.ids[n-1]
 	})
 }
 

@@ -16,6 +16,7 @@ const noEmail = "Email '{=name}' not found in mailbox '{=other}'."
 // See docs/email.md, "Texts".
 var words = refusal.Words{
 	Args: map[refusal.Field]string{
+		refusal.Message:     "id",
 		refusal.Recipients:  "to",
 		refusal.To:          "to",
 		refusal.Subject:     "subject",

@@ -322,7 +322,7 @@ func (t *Toolset) read(ctx context.Context, _ *mcp.ReadResourceRequest) (*mcp.Re
 	if err != nil {
 		return nil, err
 	}
-	p, err := t.projectOf(ctx, r)
+	p, err := t.locate(ctx, &r)
 	if err != nil {
 		return nil, err
 	}
@@ -353,13 +353,18 @@ func (t *Toolset) read(ctx context.Context, _ *mcp.ReadResourceRequest) (*mcp.Re
 	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: jsonType, Text: text}}}, nil
 }
 
-// projectOf finds the project of a resource: the project that the URI names, else the project that the
-// domain chooses.
-func (t *Toolset) projectOf(ctx context.Context, r ref) (*maildir.Project, error) {
+// locate returns the project of a resource: the project that the URI names, else the project that the domain
+// chooses. If the URI names a message by a shortened id, the reference gets the whole id.
+func (t *Toolset) locate(ctx context.Context, r *ref) (p *maildir.Project, err error) {
 	if r.project != "" {
-		return t.store.Project(ctx, r.project)
+		p, err = t.store.Project(ctx, r.project)
+	} else {
+		p, err = t.store.ProjectOf(ctx, r.kind, r.name)
 	}
-	return t.store.ProjectOf(ctx, r.kind, r.name)
+	if err == nil && (r.kind == format.KindCanonical || r.kind == format.KindOther) {
+		r.name, err = p.FullID(ctx, r.name)
+	}
+	return p, err
 }
 
 func (t *Toolset) readInbox(ctx context.Context, p *maildir.Project, r ref) (any, error) {

@@ -42,6 +42,11 @@ func (t *Toolset) subscribe(ctx context.Context, req *mcp.SubscribeRequest) erro
 	if _, err := t.start(ctx); err != nil {
 		return t.resourceError(ctx, uri, req.ProtocolVersion(), err)
 	}
+	if named := r; t.store != nil {
+		if _, err := t.locate(ctx, &named); err == nil {
+			r.name = named.name // otherwise there is nothing of that name yet
+		}
+	}
 	if err := t.enterSubscription(ctx, req, r); err != nil {
 		return err
 	}

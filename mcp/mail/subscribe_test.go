@@ -214,6 +214,28 @@ func TestSubscribeToRemovedProject(t *testing.T) {
 	hears(t, told, uri)
 }
 
+// TestSubscribeShort: a subscriber who names a message by its short id is told of its receipts.
+func TestSubscribeShort(t *testing.T) {
+	t.Parallel()
+	ts, p := newProject(t, "/p")
+	box := p.Box("Ann", format.Origin{})
+	m, err := box.Send(t.Context(), maildir.Draft{To: []string{"Ann"}, Body: "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, ts)
+	session, told := connect(t, ts, true)
+	defer session.Close()
+	uri := "resource://message/" + format.ShortID(m.ID, time.Now())
+	if err := session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: uri}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := box.SetRead(t.Context(), m.ID, true); err != nil {
+		t.Fatal(err)
+	}
+	hears(t, told, uri)
+}
+
 // newProject is a toolset over a store with a project of that key and Ann in it.
 func newProject(t *testing.T, key string) (*Toolset, *maildir.Project) {
 	t.Helper()
