@@ -3,6 +3,8 @@ package repo
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,8 +38,9 @@ const (
 )
 
 // Below lists the files that the index of the work tree at or above dir has below dir. Names are relative
-// to dir and sorted by bytes. The caller must not change the list. ok is false if there is no index or no
-// git program, or if the index was not read before the deadline.
+// to dir and sorted by bytes. The caller must not change the list. A repository in which nothing was added
+// yet has no index, and its list is empty. ok is false if there is no repository or no git program, or if
+// the index was not read before the deadline.
 func (t *Tracked) Below(dir string, deadline time.Time) (names []string, ok bool) {
 	top, err := WorkTree(dir)
 	if err != nil || top == "" {
@@ -65,10 +68,14 @@ func (t *Tracked) Below(dir string, deadline time.Time) (names []string, ok bool
 	return below, true
 }
 
-// readIndex lists the names in the index of a .git folder and remembers the list.
+// readIndex lists the names in the index of a .git folder and remembers the list. If there is no index, Git
+// decides whether the folder is a repository.
 func (t *Tracked) readIndex(git string, deadline time.Time) (names []string, ok bool) {
 	file := filepath.Join(git, "index")
 	fi, err := os.Lstat(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return listIndex(git, deadline)
+	}
 	if err != nil || !fi.Mode().IsRegular() || fi.Size() > maxIndexBytes {
 		return nil, false
 	}

@@ -71,6 +71,18 @@ func TestTracked(t *testing.T) {
 	}
 	look(t.TempDir(), later, "[] false")
 
+	fresh := t.TempDir()
+	if err := os.Mkdir(filepath.Join(fresh, ".git"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	look(fresh, later, "[] false") // a folder .git that is not a repository
+	if out, err := exec.Command("git", "init", "-q", fresh).CombinedOutput(); err != nil {
+		t.Fatalf("git init: %v\n%s", err, out)
+	}
+	look(fresh, later, "[] true")
+	look(filepath.Join(fresh, "lib"), later, "[] true")
+	look(fresh, time.Now(), "[] false")
+
 	conflict, _ := fill(t, "a.go b.go@1 b.go@2 b.go@3")
 	look(conflict, later, "[a.go b.go] true")
 	sha256, _ := fill(t, "a.go b.go lib/long/name.go", "--object-format=sha256")
