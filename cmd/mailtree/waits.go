@@ -154,6 +154,16 @@ func (d *deskWork) people(to string, names []string) string {
 	return cli.Fit(to+cli.Line(names[0]), peopleColumns-len(more)) + more
 }
 
+// once returns the names without repetitions, in their order.
+func once(names []string) (all []string) {
+	for _, name := range names {
+		if !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
 // besideMail returns what else needs a person: agents that claims stop or that nothing can wake, and files
 // that are not valid.
 func besideMail(d *deskWork, w *maildir.Waits) (rows []cli.Row) {
@@ -162,7 +172,7 @@ func besideMail(d *deskWork, w *maildir.Waits) (rows []cli.Row) {
 		for _, by := range s.By {
 			paths, holders = append(paths, by.Paths...), append(holders, by.Claim.Agent)
 		}
-		text := fmt.Sprintf("%s's %s of %s, by %s", cmp.Or(s.Agent, "somebody"), s.Doing, d.people("", paths), listNames(holders))
+		text := fmt.Sprintf("%s's %s of %s, by %s", cmp.Or(s.Agent, "somebody"), s.Doing, d.people("", once(paths)), listNames(once(holders)))
 		rows = append(rows, cli.Row{Cells: []string{"Stopped", cli.Line(text), d.Ago(s.At.Format(time.RFC3339))}})
 	}
 	for _, u := range w.Asleep {
