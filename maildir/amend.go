@@ -34,10 +34,11 @@ type Amended struct {
 	ID      string   `json:"message_id"`
 	From    string   `json:"from"`
 	Subject string   `json:"subject"`
-	Same    bool     `json:"same,omitempty"` // nothing changed, so nothing was written
-	Sealed  bool     `json:"sealed"`         // false for another agent's message
-	Readers []string `json:"read_by"`        // agents who had read the old content, and its author; each gets a notice
-	Left    []string `json:"left,omitempty"` // paths of copies that were edited by hand and stay as they are
+	Same    bool     `json:"same,omitempty"`     // nothing changed, so nothing was written
+	Sealed  bool     `json:"sealed"`             // false for another agent's message
+	Readers []string `json:"read_by"`            // agents who had read the old content, and its author; each gets a notice
+	Outside []string `json:"left_for,omitempty"` // recipients at other domains who have the old content: see leftFor
+	Left    []string `json:"left,omitempty"`     // paths of copies that were edited by hand and stay as they are
 
 	message format.Message
 }
@@ -138,6 +139,7 @@ func (b *Box) planAmendment(g *writer.Group, tx *writer.Tx, a *Amendment) (*Amen
 		return nil, err
 	}
 	done.Readers, err = b.planTelling(g, tx, row)
+	done.Outside = leftFor(row)
 	return done, err
 }
 

@@ -14,8 +14,9 @@ type Deleted struct {
 	ID      string   `json:"message_id"`
 	From    string   `json:"from"`
 	Subject string   `json:"subject"`
-	Readers []string `json:"read_by"` // agents who had read the message, apart from its sender
-	Files   []string `json:"files"`   // paths of the removed files
+	Readers []string `json:"read_by"`            // agents who had read the message, apart from its sender
+	Files   []string `json:"files"`              // paths of the removed files
+	Outside []string `json:"left_for,omitempty"` // recipients at other domains who keep what they got: see leftFor
 
 	row *index.MessageRow // as it was, with the receipts of all recipients, and the bcc recipients in BCC
 }
@@ -53,7 +54,7 @@ func (p *Project) planDeletion(g *writer.Group, tx *writer.Tx, id string) (*Dele
 	if err := p.addReceipts(g.Ctx, m, forSender); err != nil {
 		return nil, err
 	}
-	gone := &Deleted{ID: m.ID, From: m.From, Subject: m.Subject, Readers: m.Readers(), row: m}
+	gone := &Deleted{ID: m.ID, From: m.From, Subject: m.Subject, Readers: m.Readers(), Outside: leftFor(m), row: m}
 	if gone.Files, err = p.store.index.Files(g.Ctx, p.Slug, id); err != nil {
 		return nil, err
 	}

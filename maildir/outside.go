@@ -245,6 +245,18 @@ func (p *Project) outsideReceipt(m *format.Message, name, kind string) index.Rec
 	return r
 }
 
+// leftFor returns the recipients at other domains who have a message already, or may have it, from its
+// receipts. Nothing that is done here takes the message back from them.
+func leftFor(m *index.MessageRow) (addresses []string) {
+	for _, r := range m.Receipts {
+		switch outgoing.State(r.Status) {
+		case outgoing.Sending, outgoing.Sent, outgoing.Unknown:
+			addresses = append(addresses, r.Agent)
+		}
+	}
+	return addresses
+}
+
 // SentOutside returns the sender's copy of a message that this server sent; nil if the message was taken back.
 // It returns ErrConflict for a copy that does not have this server's seal, and the errors of the file system.
 func (p *Project) SentOutside(ctx context.Context, id string) (*format.Message, error) {

@@ -76,6 +76,57 @@ func TestSendOutside(t *testing.T) {
 	}
 }
 
+// TestGoneOutside: an undo, a deletion and an edit say which recipients at other domains keep what has gone to them.
+func TestGoneOutside(t *testing.T) {
+	t.Parallel()
+	var o outside
+	p := project(t, o.config(), "Ann", "Bob")
+	box := p.Box("Ann", format.Origin{Auth: "none"})
+	send := func(states ...outgoing.State) (id string) {
+		t.Helper()
+		to := []string{"Bob", "cat@example.org", "dan@example.org"}
+		sent, err := box.Send(t.Context(), maildir.Draft{To: to[:2], BCC: to[2 : 1+len(states)], Subject: "s", Body: "b"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, state := range states {
+			item, err := p.Outgoing().Get(outgoing.ID(sent.ID, to[i+1]))
+			if err != nil || item == nil {
+				t.Fatalf("%v %v", item, err)
+			}
+			item.State = state
+			if err := p.Outgoing().Save(item); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return sent.ID
+	}
+	id := send(outgoing.Sent, outgoing.Deferred)
+	m, err := p.Amendable(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	amended, err := box.Amend(t.Context(), maildir.Amendment{ID: id, Version: m.Version, Text: m.Text + "more"})
+	if err != nil || !slices.Equal(amended.Outside, []string{"cat@example.org"}) {
+		t.Errorf("an edit: %v %+v", err, amended)
+	}
+	if undone, err := box.Undo(t.Context(), maildir.Undoing{ID: id, Verb: "send"}); err == nil {
+		t.Errorf("the send of an edited message is undone: %+v", undone)
+	}
+	gone, err := p.Box("Bob", format.Origin{}).Delete(t.Context(), id)
+	if err != nil || !slices.Equal(gone.Outside, []string{"cat@example.org"}) {
+		t.Errorf("a deletion: %v %+v", err, gone)
+	}
+	undone, err := box.Undo(t.Context(), maildir.Undoing{ID: send(outgoing.Sending, outgoing.Unknown)})
+	if err != nil || !slices.Equal(undone.Outside, []string{"cat@example.org", "dan@example.org"}) {
+		t.Errorf("an undo: %v %+v", err, undone)
+	}
+	undone, err = box.Undo(t.Context(), maildir.Undoing{ID: send(outgoing.Queued)})
+	if err != nil || len(undone.Outside) > 0 {
+		t.Errorf("an undo of mail that did not leave: %v %+v", err, undone)
+	}
+}
+
 // TestOnlySendQueues: an outbox copy that is made by hand is a message, and mails nobody.
 func TestOnlySendQueues(t *testing.T) {
 	t.Parallel()

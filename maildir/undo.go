@@ -67,11 +67,12 @@ type Act struct {
 // Undone is an operation that was undone, or redone.
 type Undone struct {
 	Act
-	Readers  []string `json:"read_by"`           // agents who had read the withdrawn, changed or restored message; each gets a notice
-	Patterns []string `json:"paths,omitempty"`   // the claims' patterns, for an operation on claims
-	Text     string   `json:"text_at,omitempty"` // where Git has the text that was taken back, as COMMIT:PATH; "": none was
-	Next     *Act     `json:"next,omitempty"`    // what Undo takes back, or Redo does again, next, where it was not told what; nil if there is nothing
-	Also     []Undone `json:"also,omitempty"`    // the further operations of the same command
+	Readers  []string `json:"read_by"`            // agents who had read the withdrawn, changed or restored message; each gets a notice
+	Outside  []string `json:"left_for,omitempty"` // of a message that was taken back: recipients at other domains who keep it, see leftFor
+	Patterns []string `json:"paths,omitempty"`    // the claims' patterns, for an operation on claims
+	Text     string   `json:"text_at,omitempty"`  // where Git has the text that was taken back, as COMMIT:PATH; "": none was
+	Next     *Act     `json:"next,omitempty"`     // what Undo takes back, or Redo does again, next, where it was not told what; nil if there is nothing
+	Also     []Undone `json:"also,omitempty"`     // the further operations of the same command
 
 	done *history.Done
 }
@@ -305,7 +306,7 @@ func (b *Box) describeStep(ctx context.Context, steps [][]history.Done) (step []
 func (b *Box) performUndoing(ctx context.Context, of *Undone, prefix string, plan func(*writer.Group, *writer.Tx) error) error {
 	tx := &writer.Tx{Alone: true, Sure: true}
 	tx.Plan = func(g *writer.Group) error {
-		of.Readers, of.Patterns, tx.Marks = []string{}, nil, ""
+		of.Readers, of.Outside, of.Patterns, tx.Marks = []string{}, nil, nil, ""
 		err := plan(g, tx)
 		tx.Op = writer.Op{
 			Verb:    prefix + of.done.Verb,
@@ -343,7 +344,7 @@ func (b *Box) planWithdrawal(g *writer.Group, tx *writer.Tx, undone *Undone) err
 	if err := b.p.planUnsettling(g, tx, &gone.row.Message); err != nil {
 		return err
 	}
-	undone.Readers = gone.Readers
+	undone.Readers, undone.Outside = gone.Readers, gone.Outside
 	return b.planNotice(g, tx, gone.row, undone.Readers, &format.Message{
 		Subject: "Withdrawn: " + format.Cut(gone.Subject, format.MaxSubject-20),
 		Body: fmt.Sprintf("%s has withdrawn the message %s, which you have read:\n\n    %s\n\nIt is no longer in the mail. Do not rely "+

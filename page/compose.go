@@ -275,7 +275,7 @@ func (h *Page) mark(v *view) (to string, err error) {
 	case "deleted":
 		var gone *maildir.Deleted
 		if gone, err = v.box().Delete(v.ctx(), id); err == nil {
-			to, readers = v.at(), gone.Readers
+			to, readers = v.at(), slices.Concat(gone.Readers, gone.Outside)
 		}
 	default:
 		err = errNoView
@@ -310,7 +310,7 @@ func (h *Page) undo(v *view) (to string, err error) {
 		if err != nil {
 			return "", err
 		}
-		readers = append(readers, undone.Readers...)
+		readers = slices.Concat(readers, undone.Readers, undone.Outside)
 		switch undone.Operation {
 		case "delete":
 			if back, err := v.p.MessageHead(v.ctx(), undone.ID); err == nil {

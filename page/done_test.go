@@ -9,10 +9,12 @@ import (
 	"sync"
 	"testing"
 
+	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
 	"mailtree/maildir/index"
+	"mailtree/maildir/outgoing"
 	"mailtree/maildir/seat"
 	"mailtree/page"
 )
@@ -164,6 +166,29 @@ func TestUndoBCC(t *testing.T) {
 	b := s.person()
 	sent := s.send("pat", maildir.Draft{To: []string{"Bob"}, BCC: []string{"Ann"}, Subject: "Plan", Body: "b"})
 	contains(t, b.press(s.base+"/compose", s.base+"/message/"+sent.ID+"/undo"), "Undone: <bdi>Plan</bdi>.", "It had gone to Ann too, in bcc")
+}
+
+// TestGoneOutside: an undo says who keeps the message at other domains.
+func TestGoneOutside(t *testing.T) {
+	s := bareStore(t, page.Config{}, storetest.Config{
+		NoWatcher: true,
+		Domains:   []string{"mail.example.net"},
+		Outside:   maildir.Outside{Allow: []string{"example.org"}},
+	})
+	if err := s.p.EnsureAgent(t.Context(), "pat", maildir.Registration{Program: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	sent := s.send("pat", maildir.Draft{To: []string{"cat@example.org"}, Subject: "Plan", Body: "b"})
+	item, err := s.p.Outgoing().Get(outgoing.ID(sent.ID, "cat@example.org"))
+	if err != nil || item == nil {
+		t.Fatalf("%v %v", item, err)
+	}
+	item.State = outgoing.Sent
+	if err := s.p.Outgoing().Save(item); err != nil {
+		t.Fatal(err)
+	}
+	contains(t, s.person().press(s.base+"/compose", s.base+"/message/"+sent.ID+"/undo"), "Undone: <bdi>Plan</bdi>.",
+		"It has already gone to <bdi>cat@example.org</bdi> and cannot be recalled there.")
 }
 
 // TestForgedOutcome: a link by someone else does not say what was done.

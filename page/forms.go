@@ -162,6 +162,7 @@ type outcome struct {
 	Subject string   // of the message that it was done to; "" if there are several or Text says it
 	Undo    string   // the address that undoes it; "" if it cannot be undone
 	Readers []string // the agents who had read it
+	Outside []string // recipients at other domains who keep what they got
 	Told    bool     // the readers were told
 	Link    string   // to what was sent; "" for nothing
 }
@@ -198,7 +199,14 @@ func (v *view) Done() *outcome {
 	if !hmac.Equal([]byte(v.asked("by")), []byte(v.page.signature("done", saidOf(what, of, v.asked("readers")).Encode()))) {
 		return nil
 	}
-	d := &outcome{Text: didWords[what], Readers: names(v.asked("readers"))}
+	d := &outcome{Text: didWords[what]}
+	for _, name := range names(v.asked("readers")) {
+		if strings.Contains(name, "@") {
+			d.Outside = append(d.Outside, name)
+		} else {
+			d.Readers = append(d.Readers, name)
+		}
+	}
 	switch what {
 	case "undone":
 		d.Told = true
@@ -260,7 +268,8 @@ func (v *view) saidAt(path, text string) string {
 	return with(path, url.Values{"said": {text}, "by": {v.page.signature("said", text)}})
 }
 
-// saying returns an address with what was done to a message and who had read it, signed as in saidAt.
+// saying returns an address with what was done to a message and who had read it, or has got it at another
+// domain, signed as in saidAt.
 func (v *view) saying(to, done, id string, readers []string) string {
 	q := saidOf(done, id, joined(readers))
 	q.Set("by", v.page.signature("done", q.Encode()))

@@ -50,7 +50,13 @@ func open(t *testing.T, cfg page.Config) *site {
 // bare is the page of a store with a project without agents.
 func bare(t *testing.T, cfg page.Config) *site {
 	t.Helper()
-	s := &site{T: t, store: storetest.Open(t, storetest.Config{NoWatcher: true, Now: cfg.Now})}
+	return bareStore(t, cfg, storetest.Config{NoWatcher: true, Now: cfg.Now})
+}
+
+// bareStore is bare with the settings of the store.
+func bareStore(t *testing.T, cfg page.Config, of storetest.Config) *site {
+	t.Helper()
+	s := &site{T: t, store: storetest.Open(t, of)}
 	var err error
 	if s.p, err = s.store.EnsureProject(t.Context(), "/code/backend"); err != nil {
 		t.Fatal(err)

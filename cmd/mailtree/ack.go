@@ -55,6 +55,7 @@ func rmCommand(p *program) *cobra.Command {
 			if len(a.Readers) > 0 {
 				d.Tell("it was read by %s\n", listNames(a.Readers))
 			}
+			d.tellOutside(a.Outside, "it")
 			return nil
 		})
 	})

@@ -95,6 +95,7 @@ func showAmended(d *deskWork, a *maildir.Amended) error {
 	default:
 		d.Tell("%s, who had read it, are told.\n", listNames(readers))
 	}
+	d.tellOutside(a.Outside, "the old text")
 	if !a.Sealed {
 		d.Tell("It counts as not verified from now on, because %s did not write it so.\n", cli.Line(a.From))
 	}

@@ -252,6 +252,24 @@ func (d *daemon) verb(verb string, pairs ...string) (string, error) {
 	return string(data), nil
 }
 
+// mailtree runs the shipped program on the store of the daemon, and returns what it prints.
+func (d *daemon) mailtree(args ...string) string {
+	d.t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	cmd := exec.Command(exe)
+	cmd.Args = append([]string{"mailtree"}, args...)
+	cmd.Env = append(os.Environ(), "MCP_MAIL_STORE="+d.store, "HOME="+filepath.Dir(d.store), "GIT_CONFIG_NOSYSTEM=1")
+	cmd.Env = append(cmd.Env, d.env...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		d.t.Fatalf("mailtree %v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
 func (d *daemon) post(path, kind string, body []byte) ([]byte, error) {
 	resp, err := d.client.Post(d.url+path, kind, bytes.NewReader(body))
 	if err != nil {

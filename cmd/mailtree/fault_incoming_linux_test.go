@@ -9,8 +9,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -93,21 +91,6 @@ func (d *daemon) gauge(name string) int64 {
 		d.t.Fatal(err)
 	}
 	return int64(value)
-}
-
-// mailtree runs the shipped program on the store of the daemon.
-func (d *daemon) mailtree(args ...string) {
-	d.t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	cmd := exec.Command(exe)
-	cmd.Args = append([]string{"mailtree"}, args...)
-	cmd.Env = append(os.Environ(), "MCP_MAIL_STORE="+d.store, "HOME="+filepath.Dir(d.store), "GIT_CONFIG_NOSYSTEM=1")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		d.t.Fatalf("mailtree %v: %v\n%s", args, err, out)
-	}
 }
 
 // TestFaultIncoming: clients that send large messages and do not finish them, and others that do, do not make

@@ -87,7 +87,8 @@ func TestOutgoing(t *testing.T) {
 	peer := newPeer(t)
 	d := newDaemon(t, filepath.Join(inmemory.Dir(t), "store"))
 	d.real = true
-	d.env = []string{"GATEWAY_ALLOW=example.org", "GATEWAY_SMARTHOST=smtp://" + peer.address, "MAIL_DOMAIN=mail.example.net"}
+	d.env = []string{"GATEWAY_ALLOW=example.org", "GATEWAY_SMARTHOST=smtp://" + peer.address, "MAIL_DOMAIN=mail.example.net",
+		"MAILTREE_ME=Ann"}
 	d.start()
 	folder := gateway.KeyFolder(d.store, "mail.example.net")
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -134,6 +135,15 @@ func TestOutgoing(t *testing.T) {
 		return nil, err
 	}}); err != nil || len(v) != 1 || v[0].Err != nil {
 		t.Errorf("the signature: %v %+v", err, v)
+	}
+
+	const gone = "it has already gone to cat@example.org, dan@example.org and cannot be recalled there\n"
+	if said := d.mailtree("undo", id, "--project", "/p/shop"); !strings.Contains(said, gone) {
+		t.Errorf("the undo says %s", said)
+	}
+	d.mailtree("redo", id, "--project", "/p/shop")
+	if said := d.mailtree("rm", id, "--project", "/p/shop"); !strings.Contains(said, gone) {
+		t.Errorf("the deletion says %s", said)
 	}
 
 	send("The second", "", "nobody@example.org")

@@ -91,8 +91,16 @@ func showOneUndone(d *deskWork, how string, a *maildir.Undone) {
 	if len(a.Readers) > 0 {
 		d.Tell("it was read by %s, who are told\n", listNames(a.Readers))
 	}
+	d.tellOutside(a.Outside, "it")
 	if commit, path, found := strings.Cut(a.Text, ":"); found {
 		d.Printf("its text: mailtree redo, or\n  git -C \"$(mailtree path)\" show %.10s:%s\n", commit, cli.Line(path))
+	}
+}
+
+// tellOutside says which recipients at other domains keep what was sent to them.
+func (d *deskWork) tellOutside(addresses []string, what string) {
+	if len(addresses) > 0 {
+		d.Tell("%s has already gone to %s and cannot be recalled there\n", what, listNames(addresses))
 	}
 }
 
