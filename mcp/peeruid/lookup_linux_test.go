@@ -133,6 +133,54 @@ func TestGone(t *testing.T) {
 	}
 }
 
+// TestReused: a connection that its client has reset does not count as that of the next client with its
+// port, whose connection waits to be accepted.
+func TestReused(t *testing.T) {
+	t.Parallel()
+	l := listen(t, "127.0.0.1:0")
+	dialer := net.Dialer{Control: func(_, _ string, c syscall.RawConn) (err error) {
+		if controlErr := c.Control(func(fd uintptr) {
+			err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
+		}); controlErr != nil {
+			return controlErr
+		}
+		return err
+	}}
+	first, err := dialer.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := first.Write([]byte("a request")); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.(*net.TCPConn).SetLinger(0); err != nil { // Close resets the connection
+		t.Fatal(err)
+	}
+	first.Close()
+	dialer.LocalAddr = first.LocalAddr()
+	next, err := dialer.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Close()
+	reset, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reset.Close()
+	if uid, err := Of(reset); !errors.Is(err, errUnknown) {
+		t.Errorf("reset: %d %v", uid, err)
+	}
+	server, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	if uid, err := Of(server); uid != os.Geteuid() || err != nil {
+		t.Errorf("next: %d %v", uid, err)
+	}
+}
+
 // TestOther: the lookup finds the user of another process.
 func TestOther(t *testing.T) {
 	t.Parallel()

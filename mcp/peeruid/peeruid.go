@@ -14,7 +14,11 @@ import (
 // Of returns the uid of the process that opened the other end of a TCP connection. It returns an error
 // if that end is not on this machine, or is not an established connection of a process any more. The
 // kernel lists an end that its process has closed with uid 0, so such an end counts as unknown. Call Of
-// once, right after accept.
+// once, right after accept, before the listener accepts another connection.
+//
+// A client may reset a connection that is not accepted yet. What it sent can still be read, and its port
+// is free for another user, who may then have an established connection between the same addresses. So Of
+// also asks for the end on this side. Only an accepted connection has an inode there.
 func Of(c net.Conn) (uid int, err error) {
 	client, err := addrPort(c.RemoteAddr())
 	if err != nil {
@@ -26,6 +30,9 @@ func Of(c net.Conn) (uid int, err error) {
 	}
 	if uid, err = lookup(client, server); err != nil {
 		return 0, fmt.Errorf("look up the user of %s: %w", client, err)
+	}
+	if _, err = lookup(server, client); err != nil {
+		return 0, fmt.Errorf("look up the user of %s: the connection has ended: %w", client, err)
 	}
 	return uid, nil
 }
