@@ -17,15 +17,18 @@ import (
 // Limits of HTML that is converted to markdown. Markdown repeats a mark on each line for each enclosing
 // quote and list, and pads the rows of a table, so the markdown can have the square of the HTML's size.
 const (
-	maxIndent = 20        // nested quotes and lists
-	maxCells  = 1_000_000 // total rows of all tables times total cells
+	maxIndent = 20          // nested quotes and lists
+	maxCells  = 1_000_000   // total rows of all tables times total cells
+	maxSearch = 100_000_000 // bytes that the converter reads to find the ends of all opening brackets
 )
 
-// markdown converts HTML to markdown. HTML over maxHTML is cut. If the HTML exceeds the other limits, or
+// markdown converts HTML to markdown. It cuts HTML over maxHTML, which is for all texts of a message together. If the HTML exceeds the other limits, or
 // the parser refuses it (which it does beyond 512 nested elements), markdown returns the bare text.
 func (m *Message) markdown(text string) string {
-	if len(text) > maxHTML {
-		text = format.Cut(text, maxHTML)
+	room := maxHTML - m.converted
+	m.converted += min(len(text), room)
+	if len(text) > room {
+		text = format.Cut(text, room)
 		m.problem("the HTML is longer than %d KiB: the rest is in the attachment", maxHTML>>10)
 	}
 	doc, err := html.Parse(strings.NewReader(text))
@@ -44,11 +47,28 @@ func (m *Message) markdown(text string) string {
 	return strings.ToValidUTF8(string(out), "\ufffd")
 }
 
-// withinLimits reports whether the markdown will have about the size of the HTML. It also removes rowspan
+// withinLimits reports whether the markdown will have about the size of the HTML, and whether the conversion
+// takes about linear time. It also removes rowspan
 // and colspan from cells.
 func withinLimits(doc *html.Node) bool {
 	rows, cells := 0, 0
+	open, search := 0, 0 // opening brackets without an end so far, and what the converter reads to find their ends
 	for n := range doc.Descendants() {
+		for _, a := range n.Attr {
+			search += open * len(a.Val)
+		}
+		if n.Type == html.TextNode {
+			for _, c := range []byte(n.Data) {
+				switch c {
+				case '[':
+					open++
+				case ']':
+					open = 0
+				}
+				search += open
+			}
+			continue
+		}
 		switch n.Data {
 		case "tr":
 			rows++
@@ -61,7 +81,7 @@ func withinLimits(doc *html.Node) bool {
 			}
 		}
 	}
-	return rows*cells <= maxCells
+	return rows*cells <= maxCells && search <= maxSearch
 }
 
 func indent(n *html.Node) (depth int) {

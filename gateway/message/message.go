@@ -20,6 +20,7 @@ package message
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,7 +43,7 @@ const (
 	maxAddresses  = 500       // in To and in Cc
 	maxProblems   = 50        // problems per message
 	maxName       = 200       // bytes of an attachment's name
-	maxHTML       = 256 << 10 // bytes of HTML to convert to markdown
+	maxHTML       = 256 << 10 // bytes of HTML to convert to markdown, in all texts together
 )
 
 // Errors of Parse.
@@ -80,6 +81,7 @@ type Message struct {
 	parts        int // parts read so far
 	texts        int // parts of them that are text to show
 	alternatives int // multipart/alternative around the current part
+	converted    int // bytes of HTML converted so far
 }
 
 // Attachment is a file in a message.
@@ -137,10 +139,13 @@ func parseHeader(head []byte) (*Message, error) {
 	return m, nil
 }
 
-// problem records something that could not be read.
+// problem records something that could not be read, once.
 func (m *Message) problem(format string, args ...any) {
-	if len(m.Problems) < maxProblems {
-		m.Problems = append(m.Problems, fmt.Sprintf(format, args...))
+	if len(m.Problems) >= maxProblems {
+		return
+	}
+	if text := fmt.Sprintf(format, args...); !slices.Contains(m.Problems, text) {
+		m.Problems = append(m.Problems, text)
 	}
 }
 

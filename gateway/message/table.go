@@ -70,9 +70,11 @@ func isData(t *html.Node, cells []*html.Node) bool {
 		return false
 	}
 	heading, columns := false, 0
+	inRow := map[*html.Node]int{} // cells by row
 	for _, cell := range cells {
 		heading = heading || cell.Data == "th"
-		columns = max(columns, len(elementsOf(cell.Parent, "td", "th")))
+		inRow[cell.Parent]++
+		columns = max(columns, inRow[cell.Parent])
 		if len(textOf(cell)) > maxCell {
 			return false
 		}
