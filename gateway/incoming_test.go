@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -117,8 +118,8 @@ func TestProblems(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, storetest.Config{})
 	lines := []string{"From: a@example.org", "Date: soon"}
-	for range 60 {
-		lines = append(lines, strings.Repeat("x", 1000))
+	for i := range 60 {
+		lines = append(lines, "xxx"+strconv.Itoa(i)+strings.Repeat("x", 1000))
 	}
 	if err := d.deliver("build", "a@example.org", "", append(lines, "", "Hi")...); err != nil {
 		t.Fatal(err)

@@ -172,6 +172,9 @@ func (b *OpenBox) Read(ctx context.Context, q LetterQuery) (*Letter, error) {
 		l.Trust = b.box.p.trust(m, b.Name)
 	}
 	l.Voucher, _ = b.box.p.store.VerifiedIn(&index.MessageRow{Project: b.box.p.Slug, Message: *m})
+	if _, sealed := b.box.p.store.Verified(m); !sealed {
+		l.Problems = nil // no server has found them
+	}
 	l.References = b.references(ctx, m)
 	named := append(l.References, l.InReplyTo)
 	if err := b.box.p.nameAsTheyCame(ctx, named); err != nil {
