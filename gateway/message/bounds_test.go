@@ -76,6 +76,7 @@ func TestBounds(t *testing.T) {
 		"brackets open":   {html(strings.Repeat("[", 1<<17) + "<a href='" + strings.Repeat("x", 1<<16) + "'>]"), "too deep or too wide"},
 		"brackets closed": {html(strings.Repeat("[x] ", 1<<15)), ""},
 		"one row":         {html("<table><tr>" + strings.Repeat("<td>a", 50_000)), ""},
+		"deep tables":     {html(strings.Repeat("<table><tr><td>", 120) + strings.Repeat("<p>a", 50_000)), ""},
 		"nested html":     {html(strings.Repeat("<div>", 1<<20)), "too deep or too wide"},
 		"nested lists":    {html(strings.Repeat("<ul><li>", 250)), "too deep or too wide"},
 		"many quotes":     {html(strings.Repeat("<blockquote>", 20) + strings.Repeat("a<br>", 50_000)), ""},

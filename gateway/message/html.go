@@ -22,8 +22,9 @@ const (
 	maxSearch = 100_000_000 // bytes that the converter reads to find the ends of all opening brackets
 )
 
-// markdown converts HTML to markdown. It cuts HTML over maxHTML, which is for all texts of a message together. If the HTML exceeds the other limits, or
-// the parser refuses it (which it does beyond 512 nested elements), markdown returns the bare text.
+// markdown converts HTML to markdown. It cuts HTML over maxHTML, which is for all texts of a message together.
+// If the HTML exceeds the other limits, or the parser refuses it (which it does beyond 512 nested elements),
+// markdown returns the bare text.
 func (m *Message) markdown(text string) string {
 	room := maxHTML - m.converted
 	m.converted += min(len(text), room)
@@ -48,8 +49,7 @@ func (m *Message) markdown(text string) string {
 }
 
 // withinLimits reports whether the markdown will have about the size of the HTML, and whether the conversion
-// takes about linear time. It also removes rowspan
-// and colspan from cells.
+// takes about linear time. It also removes rowspan and colspan from cells.
 func withinLimits(doc *html.Node) bool {
 	rows, cells := 0, 0
 	open, search := 0, 0 // opening brackets without an end so far, and what the converter reads to find their ends

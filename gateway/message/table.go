@@ -14,22 +14,80 @@ const maxCell = 300
 
 // prepareTables changes the tables of a document, because a cell of a markdown table has one line, and the
 // converter joins the cells of any other table without a blank. In a table of data each cell becomes one
-// line. Of a table that arranges a page, each cell becomes a block.
-func prepareTables(doc *html.Node) {
-	for _, t := range elementsOf(doc, "table") {
-		cells := cellsOf(t)
-		if isData(t, cells) {
-			for _, cell := range cells {
-				flatten(cell)
-			}
-			continue
-		}
-		for _, n := range append(elementsOf(t, "tbody", "thead", "tfoot", "tr", "caption"), append(cells, t)...) {
-			if tableOf(n) == t {
-				n.Data, n.DataAtom = "div", atom.Div
-			}
+// line. Of a table that arranges a page, each cell becomes a block. It visits each node a fixed number of
+// times, whatever the tables look like: strangers write the HTML.
+func prepareTables(doc *html.Node) { new(tableParts).collect(doc) }
+
+// tableParts are the elements of a table without those of tables inside.
+type tableParts struct {
+	table   *html.Node
+	groups  []*html.Node // row groups, rows and the caption
+	cells   []*html.Node
+	longest int  // bytes of text in the cell with the longest text
+	blocks  bool // the table contains a table of data, or another element that a markdown table cannot contain
+}
+
+// collect adds the elements below n to the parts, prepares the tables below n, and returns the bytes of text
+// below n.
+func (t *tableParts) collect(n *html.Node) (text int) {
+	for c := range n.ChildNodes() {
+		switch c.Type {
+		case html.TextNode:
+			text += len(c.Data)
+		case html.ElementNode:
+			text += t.add(c)
 		}
 	}
+	return text
+}
+
+// add adds an element and the elements below it to the parts, and returns the bytes of text below it.
+func (t *tableParts) add(n *html.Node) (text int) {
+	switch n.Data {
+	case "table":
+		inner := &tableParts{table: n}
+		text = inner.collect(n)
+		t.blocks = inner.prepare() || t.blocks
+		return text
+	case "td", "th":
+		text = t.collect(n)
+		t.cells, t.longest = append(t.cells, n), max(t.longest, text)
+		return text
+	case "tbody", "thead", "tfoot", "tr", "caption":
+		t.groups = append(t.groups, n)
+	case "h1", "h2", "h3", "h4", "h5", "h6", "hr", "blockquote":
+		t.blocks = true
+	}
+	return t.collect(n)
+}
+
+// prepare changes the table. It reports whether a table around it is not a table of data.
+func (t *tableParts) prepare() (blocks bool) {
+	if t.isData() {
+		for _, cell := range t.cells {
+			flatten(cell)
+		}
+		return true
+	}
+	for _, n := range slices.Concat([]*html.Node{t.table}, t.groups, t.cells) {
+		n.Data, n.DataAtom = "div", atom.Div
+	}
+	return t.blocks
+}
+
+// isData reports whether a table has data: short texts in two or more columns or below a heading. A table that
+// arranges a page has one column, long texts, or elements that a markdown table cannot contain.
+func (t *tableParts) isData() bool {
+	role := attribute(t.table, "role")
+	if role == "presentation" || role == "none" || t.blocks || t.longest > maxCell || isMarked(t.table) {
+		return false
+	}
+	for i, cell := range t.cells {
+		if cell.Data == "th" || i > 0 && cell.Parent == t.cells[i-1].Parent {
+			return true
+		}
+	}
+	return false
 }
 
 // elementsOf returns the elements below n with one of the names. An inner element comes before the elements
@@ -42,44 +100,6 @@ func elementsOf(n *html.Node, names ...string) (all []*html.Node) {
 	}
 	slices.Reverse(all)
 	return all
-}
-
-// tableOf returns the table that an element belongs to; a table belongs to itself.
-func tableOf(n *html.Node) *html.Node {
-	for ; n != nil; n = n.Parent {
-		if n.Data == "table" {
-			return n
-		}
-	}
-	return nil
-}
-
-// cellsOf returns the cells of a table without the cells of tables inside.
-func cellsOf(t *html.Node) []*html.Node {
-	return slices.DeleteFunc(elementsOf(t, "td", "th"), func(n *html.Node) bool { return tableOf(n) != t })
-}
-
-// isData reports whether a table has data: short texts in two or more columns or below a heading. A table that
-// arranges a page has one column, long texts, or elements that a markdown table cannot contain.
-func isData(t *html.Node, cells []*html.Node) bool {
-	role := attribute(t, "role")
-	if role == "presentation" || role == "none" || isMarked(t) {
-		return false
-	}
-	if len(elementsOf(t, "table", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "blockquote")) > 0 {
-		return false
-	}
-	heading, columns := false, 0
-	inRow := map[*html.Node]int{} // cells by row
-	for _, cell := range cells {
-		heading = heading || cell.Data == "th"
-		inRow[cell.Parent]++
-		columns = max(columns, inRow[cell.Parent])
-		if len(textOf(cell)) > maxCell {
-			return false
-		}
-	}
-	return heading || columns > 1
 }
 
 // isMarked reports whether a table is inside a link or emphasis, which cannot contain a table in markdown.
@@ -101,20 +121,13 @@ func attribute(n *html.Node, key string) string {
 	return ""
 }
 
-func textOf(n *html.Node) string {
-	var b strings.Builder
-	for d := range n.Descendants() {
-		if d.Type == html.TextNode {
-			b.WriteString(d.Data)
-		}
-	}
-	return b.String()
-}
+// lines are the elements that begin a line.
+var lines = []string{"br", "p", "div", "pre", "ul", "ol", "dl", "dt", "dd", "li", "address", "section", "article", "center"}
 
 // flatten puts the content of a cell on one line: a blank replaces each line break and separates paragraphs,
 // a semicolon separates the items of a list.
 func flatten(cell *html.Node) {
-	for _, n := range elementsOf(cell, "br", "p", "div", "pre", "ul", "ol", "dl", "dt", "dd", "li", "address", "section", "article", "center") {
+	for _, n := range elementsOf(cell, lines...) {
 		separator := " "
 		if n.Data == "li" && hasItemBefore(n) {
 			separator = "; "
