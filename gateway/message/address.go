@@ -152,30 +152,20 @@ func lastCut(s, sep string) (before, after string, found bool) {
 // elements splits a list at the commas outside quoted strings, comments and brackets. If a quotation mark or
 // parenthesis has no end, it splits at each comma.
 func elements(field string) (all []string) {
-	if _, whole := Bare(field); !whole {
-		return strings.Split(field, ",")
-	}
-	begin, depth, quoted, bracket := 0, 0, false, false
-	for i := 0; i < len(field); i++ {
-		switch c := field[i]; {
-		case c == '\\' && (quoted || depth > 0):
-			i++
-		case c == '"' && depth == 0:
-			quoted = !quoted
-		case quoted:
-		case c == '(':
-			depth++
-		case c == ')':
-			depth--
-		case depth > 0:
-		case c == '<':
-			bracket = true
-		case c == '>':
-			bracket = false
-		case c == ',' && !bracket:
-			all = append(all, field[begin:i])
-			begin = i + 1
+	begin, bracket := 0, false
+	whole := eachBare(field, func(i int, c byte) {
+		switch c {
+		case '<', '>':
+			bracket = c == '<'
+		case ',':
+			if !bracket {
+				all = append(all, field[begin:i])
+				begin = i + 1
+			}
 		}
+	})
+	if !whole {
+		return strings.Split(field, ",")
 	}
 	return append(all, field[begin:])
 }
@@ -188,7 +178,7 @@ func ascii(address string) (string, error) {
 	}
 	domain, err := idna.Lookup.ToASCII(address[at+1:])
 	if err != nil {
-		return "", errors.New(format.Quote(address) + " is not an address: its domain is none")
+		return "", errors.New(format.Quote(address) + " is not an address: its domain is not valid")
 	}
 	a, err := format.ParseAddress(address[:at] + "@" + domain)
 	return a.String(), err

@@ -161,6 +161,13 @@ func last(l []string) string {
 // and string ends. Spec: RFC 5322 3.2.2, 3.2.4.
 func Bare(field string) (bare string, whole bool) {
 	var b strings.Builder
+	whole = eachBare(field, func(_ int, c byte) { b.WriteByte(c) })
+	return b.String(), whole
+}
+
+// eachBare calls f for each byte of Bare, with its offset in the field. The end of a comment is a blank. It
+// returns whole as Bare does, and ends at a parenthesis that closes nothing.
+func eachBare(field string, f func(i int, c byte)) (whole bool) {
 	depth, quoted := 0, false
 	for i := 0; i < len(field); i++ {
 		switch c := field[i]; {
@@ -168,20 +175,20 @@ func Bare(field string) (bare string, whole bool) {
 			i++
 		case c == '"' && depth == 0:
 			quoted = !quoted
-			b.WriteByte('"')
+			f(i, c)
 		case quoted:
 		case c == '(':
 			depth++
 		case c == ')':
 			if depth--; depth < 0 {
-				return b.String(), false
+				return false
 			}
-			b.WriteByte(' ')
+			f(i, ' ')
 		case depth == 0:
-			b.WriteByte(c)
+			f(i, c)
 		}
 	}
-	return b.String(), depth == 0 && !quoted
+	return depth == 0 && !quoted
 }
 
 // bracketed finds text between < and >.
