@@ -120,8 +120,8 @@ func (i *Incoming) deliver(ctx context.Context, p *maildir.Project, agents []str
 			continue
 		}
 		taken++
-		i.Log.Info("mail taken in", "project", p.Slug, "mailbox", agents[k], "id", id, "from", email.From, "auth", email.Auth, "reason", d.Auth.Reason,
-			"problems", d.Message.Problems)
+		i.Log.Info("mail taken in", "project", p.Slug, "mailbox", agents[k], "id", id, "from", email.From, "auth", email.Auth,
+			"reason", d.Auth.Reason, "problems", d.Message.Problems)
 	}
 	if b := d.Message.Bounce; b != nil && d.Sender == "" && i.Bounce != nil && taken > 0 {
 		if err := i.Bounce(ctx, b); err != nil {

@@ -1,7 +1,7 @@
 // Package message parses an email into a struct that does not know MIME: one sender, addresses, ids, a
 // text, attachments.
 //
-//	Parse      parses a message; it lists what it cannot read in Problems, and goes on
+//	Parse       parses a message; it lists in Problems what it cannot read, and continues
 //	header.go   the header as a list of fields, and the values of single fields
 //	address.go  senders and recipients
 //	words.go    encoded words
@@ -74,7 +74,7 @@ type Message struct {
 	HTML          string   // the HTML of the text, if the message has HTML
 	Attachments   []Attachment
 	Bounce        *Bounce  // the content of a delivery status report; nil in other messages
-	Repeated      []string // fields that may occur only once and occur repeatedly; the first one counts, of To and Cc all
+	Repeated      []string // fields that may occur only once and occur repeatedly; the first one counts, all of To and Cc
 	Problems      []string // faults, as sentences without their full stop
 	Hash          [32]byte // see hash
 

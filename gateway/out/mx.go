@@ -92,7 +92,8 @@ func (m *MX) through(ctx context.Context, host string, i *outgoing.Item, raw []b
 	err = fmt.Errorf("%s has no address", host)
 	for _, a := range addresses[:min(len(addresses), 2)] {
 		if !public(a.IP) {
-			err = fmt.Errorf("%s points to %s, which is an address of this machine or of a private network: mail for it needs GATEWAY_SMARTHOST", host, a.IP)
+			err = fmt.Errorf("%s points to %s, which is an address of this machine or of a private network: mail for it needs "+
+				"GATEWAY_SMARTHOST", host, a.IP)
 			continue
 		}
 		var conn net.Conn

@@ -114,22 +114,29 @@ func (m *Incoming) Write(p []byte) (int, error) {
 	if n == len(p) {
 		return n, nil
 	}
-	if err := m.reserve(int64(len(p) - n)); err != nil {
-		return n, err
-	}
-	if m.file == nil {
-		file, err := temporary(m.spool.dir)
-		if err != nil {
-			return n, err
-		}
-		m.file = file
-	}
-	more, err := m.file.Write(p[n:])
-	m.size += int64(more)
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+	more, err := m.writeFile(p[n:])
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		err = ErrNoRoom
+	case err != nil:
+		err = fmt.Errorf("keep an incoming message: %w", err)
 	}
 	return n + more, err
+}
+
+// writeFile adds bytes to the file, which it creates if there is none.
+func (m *Incoming) writeFile(p []byte) (n int, err error) {
+	if err = m.reserve(int64(len(p))); err != nil {
+		return 0, err
+	}
+	if m.file == nil {
+		if m.file, err = temporary(m.spool.dir); err != nil {
+			return 0, err
+		}
+	}
+	n, err = m.file.Write(p)
+	m.size += int64(n)
+	return n, err
 }
 
 // reserve takes room for n more bytes of the file.
@@ -172,8 +179,10 @@ func (m *Incoming) Head(n int) ([]byte, error) {
 	}
 	m.buffered += int64(n)
 	head := make([]byte, min(int64(n), m.Size()))
-	_, err := io.ReadFull(m.Reader(), head)
-	return head, err
+	if _, err := io.ReadFull(m.Reader(), head); err != nil {
+		return nil, fmt.Errorf("read the header of an incoming message: %w", err)
+	}
+	return head, nil
 }
 
 // Close removes the message and gives back what it took. Further calls do nothing.
@@ -206,7 +215,7 @@ func (m *Incoming) Load(ctx context.Context, above []byte, use func(whole []byte
 	whole := make([]byte, size)
 	copy(whole, above)
 	if _, err := io.ReadFull(m.Reader(), whole[len(above):]); err != nil {
-		return err
+		return fmt.Errorf("read an incoming message: %w", err)
 	}
 	use(whole)
 	return nil
