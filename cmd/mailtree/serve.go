@@ -78,14 +78,15 @@ func serve(ctx context.Context, p *program) error {
 	return a.run(ctx, p, w)
 }
 
-// openServed opens the port of a server in the foreground, and the store. A server of this store may have
-// the port: one in the background makes room for both, and one in the foreground is reported in the error.
+// openServed opens the port of a server in the foreground, and the store. If a server of this store has the
+// port, one in the background makes room for both, and one in the foreground is reported in the error. A port
+// that cannot be opened for another reason leaves the server that runs alone.
 func openServed(ctx context.Context, p *program, w *web) (*app, error) {
 	if p.background {
 		return takeStore(ctx, p, w.log)
 	}
 	taken := w.openPort(ctx)
-	if taken != nil && !serves(ctx, p.cfg) {
+	if taken != nil && !(errors.Is(taken, syscall.EADDRINUSE) && serves(ctx, p.cfg)) {
 		return nil, taken
 	}
 	a, err := takeStore(ctx, p, w.log)
@@ -116,8 +117,8 @@ func (p *program) served(ctx context.Context) error {
 		p.cfg.Store, storedir.Holder(p.cfg.Store), at)
 }
 
-// run serves the open store on its sockets and on its TCP port. It starts every goroutine of the program except those of libraries, and
-// returns when all have ended.
+// run serves the open store on its sockets and on its TCP port. It starts every goroutine of the program
+// except those of libraries, and returns when all have ended.
 func (a *app) run(ctx context.Context, p *program, w *web) error {
 	ctx, end := context.WithCancelCause(ctx)
 	yield := func() { end(nil) }
@@ -152,14 +153,14 @@ func (a *app) run(ctx context.Context, p *program, w *web) error {
 	callers.Go(func() { a.guardFiles(ctx, end) })
 	served := make(chan error, len(servers)+1) // and of the gateway
 	serve := func(srv *http.Server, l net.Listener) { serving.Go(func() { served <- srv.Serve(l) }) }
-	for i, l := range a.sockets {
-		serve(servers[i+1], l)
-	}
 	var users *socket.Listener
 	if len(a.sockets) > 0 {
 		users = a.sockets[0]
 	}
-	w.use(func(l net.Listener) { serve(servers[0], l) }, users)
+	w.use(func(l net.Listener) { serve(servers[0], l) }, users) // before a command on a socket can ask for the page
+	for i, l := range a.sockets {
+		serve(servers[i+1], l)
+	}
 	err := a.takeMail(calling, &callers, served)
 	if err == nil {
 		err = a.announce(ctx, p, w)
@@ -328,18 +329,25 @@ type part struct {
 	wg   *sync.WaitGroup
 }
 
-// awaitParts waits until the parts have ended, for partsGrace in all. A part that hangs, as a hook on a disk
-// that does not answer, keeps what it holds until the process ends.
+// awaitParts waits until the parts have ended, for partsGrace in all, and logs those that have not. A part that
+// hangs, as a hook on a disk that does not answer, keeps what it holds until the process ends.
 func (a *app) awaitParts(parts []part) {
 	late, cancel := context.WithTimeout(context.Background(), partsGrace)
 	defer cancel()
-	for _, p := range parts {
-		ended := make(chan struct{})
-		go func() { defer close(ended); p.wg.Wait() }()
+	ended := make([]chan struct{}, len(parts))
+	for i, p := range parts {
+		ended[i] = make(chan struct{})
+		go func() { defer close(ended[i]); p.wg.Wait() }()
+	}
+	for i, p := range parts {
 		select {
-		case <-ended:
+		case <-ended[i]:
 		case <-late.Done():
-			a.log.Error("the "+p.what+" do not end: the server ends without them", "waited", partsGrace)
+			select {
+			case <-ended[i]:
+			default:
+				a.log.Error("the "+p.what+" do not end: the server ends without them", "waited", partsGrace)
+			}
 		}
 	}
 }

@@ -1,0 +1,27 @@
+package main
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+)
+
+// TestAwaitParts stops with a part that hangs: only that part is reported, whatever its place, and the others
+// get their time beside it.
+func TestAwaitParts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		a := &app{log: slog.New(slog.NewTextHandler(&log, nil))}
+		var hangs, quick sync.WaitGroup
+		end := make(chan struct{})
+		hangs.Go(func() { <-end })
+		a.awaitParts([]part{{"requests", &quick}, {"hooks", &hangs}, {"deliveries", &quick}, {"callers", &quick}})
+		close(end)
+		if lines := strings.Count(log.String(), "\n"); lines != 1 || !strings.Contains(log.String(), "the hooks do not end") {
+			t.Errorf("the log has %d lines: %s", lines, log.String())
+		}
+	})
+}
