@@ -79,17 +79,18 @@ func (f *Follower) Next() (is seat.State) {
 		return ""
 	}
 	f.skip(info.Size())
-	for {
-		lines, more := f.read(file)
+	for f.At < info.Size() {
+		lines, more := f.read(file, info.Size())
 		for line := range bytes.Lines(lines) {
 			if says := c.line(line); says != "" {
 				is = says
 			}
 		}
 		if !more {
-			return is
+			break
 		}
 	}
+	return is
 }
 
 // skip sets the place to read from in a file that has become shorter, or much longer.
@@ -102,10 +103,10 @@ func (f *Follower) skip(size int64) {
 	}
 }
 
-// read returns the next whole lines of the transcript. more is false at its end, which may be within a line
-// that is being written: the next call reads that line.
-func (f *Follower) read(file *os.File) (lines []byte, more bool) {
-	data := make([]byte, maxLine)
+// read returns the next whole lines of the transcript, which has the given size. more is false at its end,
+// which may be within a line that is being written: the next call reads that line.
+func (f *Follower) read(file *os.File, size int64) (lines []byte, more bool) {
+	data := make([]byte, min(maxLine, size-f.At)) // mostly nothing: a session is looked at twice a second
 	n, err := file.ReadAt(data, f.At)
 	data = data[:n]
 	end := bytes.LastIndexByte(data, '\n') + 1

@@ -68,8 +68,8 @@ func claudeStatus(s Session) string {
 	return filepath.Join(dir, "sessions", strconv.Itoa(s.PID)+".json")
 }
 
-// claudeStatusIs reads the status of a session. A process that has gone on to another session says nothing
-// about the earlier one.
+// claudeStatusIs reads the status of a session. The file of a process that now runs another session says
+// nothing about the earlier one.
 func claudeStatusIs(data []byte, session string) (is seat.State, said string) {
 	var file struct {
 		Session string      `json:"sessionId"`
@@ -83,7 +83,8 @@ func claudeStatusIs(data []byte, session string) (is seat.State, said string) {
 	return is, file.Status + " " + file.Since.String()
 }
 
-// codexLine reads a line of a rollout file. It ends a turn that an error ends too, which no hook reports.
+// codexLine reads a line of a rollout file. Codex also writes the end of a turn there that an API error has
+// ended, which it reports to no hook.
 func codexLine(line []byte) seat.State {
 	var entry struct {
 		Type    string `json:"type"`

@@ -31,7 +31,7 @@ import (
 // overrides .env, and .env overrides the defaults. See docs/settings.md, "Settings".
 type config struct {
 	settings []setting // as given, for `mailtree config`
-	misspelt []string  // a sentence for each name in .env that is close to a setting's and is none
+	misspelt []string  // a sentence for each name in .env that is close to a setting's and is not a setting
 
 	Store          string // absolute
 	Host           string

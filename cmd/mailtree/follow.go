@@ -82,11 +82,11 @@ func (p *program) followTurn(e event.Event) error {
 	}
 	about, err := json.Marshal(followed{f, e.Root, seat.ClientProcess()})
 	if err != nil {
-		return err
+		return fmt.Errorf("the turn is not followed: %w", err)
 	}
 	exe, err := os.Executable()
 	if err != nil {
-		return err
+		return fmt.Errorf("the turn is not followed: %w", err)
 	}
 	cmd := &exec.Cmd{
 		Path:        exe,
@@ -96,14 +96,17 @@ func (p *program) followTurn(e event.Event) error {
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // a client may end the group of a hook's processes
 	}
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		return err
+	if err == nil {
+		err = cmd.Start()
 	}
-	if err := cmd.Start(); err != nil {
+	if err == nil {
+		_, err = in.Write(about) // less than a pipe holds
+		err = errors.Join(err, in.Close())
+	}
+	if err != nil {
 		return fmt.Errorf("the turn is not followed: %w", err)
 	}
-	_, err = in.Write(about) // less than a pipe holds
-	return errors.Join(err, in.Close())
+	return nil
 }
 
 // hookFollow follows a turn until the turn or the client ends, or the session counts as idle.

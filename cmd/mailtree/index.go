@@ -94,7 +94,8 @@ func (v *view) openIndex(ctx context.Context, cfg *config) (err error) {
 		return nil
 	}
 	if indexer.IsLocked(err) {
-		return fmt.Errorf("another program has locked the index, for example a database browser (%w). End that program, then try again", err)
+		return fmt.Errorf("another program has locked the index, for example a database browser (%w). "+
+			"End that program, then try again", err)
 	}
 	hint := "`mailtree index rebuild` makes it anew, as does the next `mailtree serve`"
 	if v.running {

@@ -127,7 +127,8 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	gauge("streams", "Open streams and bridges, and calls that wait for mail.", float64(u.Streams))
 	gauge("waiting_calls", "Calls that wait for mail.", float64(u.Waiting))
 	gauge("sessions", "Sessions in memory.", float64(u.Sessions))
-	gauge("incoming_memory_bytes", "Bytes in memory of mail from other domains that is being received and parsed.", float64(incoming.Memory))
+	gauge("incoming_memory_bytes", "Bytes in memory of mail from other domains that is being received and parsed.",
+		float64(incoming.Memory))
 	gauge("incoming_memory_limit_bytes", "Most of mailtree_incoming_memory_bytes.", spool.MemoryLimit)
 	gauge("incoming_file_bytes", "Bytes of temporary files of mail from other domains that is being received.", float64(incoming.Files))
 	gauge("incoming_file_limit_bytes", "Most of mailtree_incoming_file_bytes: what exceeds it is answered with 452.", spool.FileLimit)

@@ -36,8 +36,10 @@ func newProjectCommand(p *program) *cobra.Command {
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			path := strings.Join(args, "")
-			if fi, err := os.Stat(cmp.Or(path, ".")); err != nil || !fi.IsDir() {
-				return &exitError{exitNothing, fmt.Errorf("there is no folder %s, so it has no project: create the folder first", format.Printable(path))}
+			at := cmp.Or(path, ".")
+			if fi, err := os.Stat(at); err != nil || !fi.IsDir() {
+				return &exitError{exitNothing, fmt.Errorf("there is no folder %s, so it has no project: create the folder first",
+					format.Printable(at))}
 			}
 			made, err := p.ensureProject(c.Context(), path)
 			if err != nil {

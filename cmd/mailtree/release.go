@@ -64,7 +64,8 @@ func (o *releaseOptions) check(c *cobra.Command, paths []string) error {
 func freeClaim(ctx context.Context, d *deskWork, o *releaseOptions, path string) error {
 	ask := mcpserver.FreeAsk{Person: d.Person, Holder: o.holder, Path: path, Reason: o.reason}
 	return askVerb(ctx, d, "free", ask, func(a *mcpserver.Freed) error {
-		d.Printf("released %s, and %s gets a message about it (%s)\n%s\n", a.Path, a.Holder, d.ShortID(a.ID), d.Faint("undo: mailtree undo"))
+		d.Printf("released %s, and %s gets a message about it (%s)\n", a.Path, a.Holder, d.ShortID(a.ID))
+		d.Printf("%s\n", d.Faint("undo: mailtree undo"))
 		return nil
 	})
 }

@@ -114,8 +114,8 @@ func syncJoinCommand(p *program) *cobra.Command {
 				return p.printJSON(made)
 			}
 			p.tellProject(made)
-			fmt.Fprintln(p.std.out, "Its mail is unverified here until you trust the keys of the machines that wrote it: `mailtree key list` shows the "+
-				"keys, `mailtree key trust` trusts one.")
+			fmt.Fprintln(p.std.out, "Its mail is unverified here until you trust the keys of the machines that wrote it: "+
+				"`mailtree key list` shows the keys, `mailtree key trust` trusts one.")
 			return nil
 		},
 	}

@@ -51,7 +51,8 @@ func (c *config) checkUsers() (open string, err error) {
 		return "", fmt.Errorf("AUTH=user cannot be used: %w. Set AUTH=token, or AUTH=open for every user of this machine", why)
 	}
 	c.UserOnly = false
-	return fmt.Sprintf("every user of this machine can read and write all mail over HTTP, because %v; AUTH=token asks for the token", why), nil
+	return fmt.Sprintf("every user of this machine can read and write all mail over HTTP, because %v; AUTH=token asks for the token",
+		why), nil
 }
 
 // openPort opens the TCP port. Errors say what to do, and wrap EADDRINUSE if another program has the port.
