@@ -86,19 +86,38 @@ const (
 func (p *program) atDesk(
 	ctx context.Context, f *deskFlags, who whose, ids []string, do func(ctx context.Context, d *deskWork) error,
 ) error {
+	ask := mcpserver.DeskAsk{}
+	if who == mine {
+		var err error
+		if ask.Person, err = p.me(); err != nil {
+			return err
+		}
+	}
+	return p.askDesk(ctx, f, ask, ids, do)
+}
+
+// atDeskOf is atDesk for the agent of that name or address, or for the person's agent if agent is empty.
+func (p *program) atDeskOf(
+	ctx context.Context, f *deskFlags, agent string, ids []string, do func(ctx context.Context, d *deskWork) error,
+) error {
+	if agent == "" {
+		return p.atDesk(ctx, f, mine, ids, do)
+	}
+	return p.askDesk(ctx, f, mcpserver.DeskAsk{Agent: agent}, ids, do)
+}
+
+// askDesk is atDesk for what ask says, to which it adds the ids.
+func (p *program) askDesk(
+	ctx context.Context, f *deskFlags, ask mcpserver.DeskAsk, ids []string, do func(ctx context.Context, d *deskWork) error,
+) error {
 	named, err := p.rowsToIDs(ids)
 	if err != nil {
 		return err
 	}
-	ask := mcpserver.DeskAsk{IDs: named.IDs}
+	ask.IDs = named.IDs
 	project, err := p.projectKey(cmp.Or(f.project, named.Project))
 	if err != nil {
 		return err
-	}
-	if who == mine {
-		if ask.Person, err = p.me(); err != nil {
-			return err
-		}
 	}
 	placed := false
 	err = p.withServer(ctx, func(ctx context.Context, c *cli.Client) error {

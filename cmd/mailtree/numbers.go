@@ -176,7 +176,11 @@ func (p *program) atMessage(
 
 // tellNext prints, behind did, how to take back what was just done, and what waits next.
 func (p *program) tellNext(ctx context.Context, d *deskWork, did string) {
-	text := did + "undo: mailtree undo"
+	text := did + "undo: "
+	if me, err := p.me(); err == nil && d.Person != maildir.PersonName(me) { // sent with --from
+		text += "MAILTREE_ME=" + d.Person + " "
+	}
+	text += "mailtree undo"
 	if next, err := p.firstWaiting(ctx, d); err == nil { // else it is left out: what was done is done
 		text += " · next: " + d.rowOf(next.Message) + " " + cli.Line(next.Subject)
 	}

@@ -78,13 +78,18 @@ func replyCommand(p *program) *cobra.Command {
 type sendOptions struct {
 	tool                        string
 	text                        *string // nil: not on the command line
+	from                        string  // the agent that sends, by name or address; "": the person's
 	importance, subject, thread string
+	html                        string // the text in HTML
 	to, cc, bcc, files          []string
-	ack                         bool
+	ack, textOnly               bool
 }
 
 func (p *program) addSendFlags(c *cobra.Command, o *sendOptions) {
 	c.Flags().StringP("message", "m", "", "the text, in Markdown")
+	c.Flags().StringVar(&o.from, "from", "", "the agent or mailbox that sends it, by name or address (default: you)")
+	c.Flags().BoolVar(&o.textOnly, "text-only", false, "the text is plain text, not Markdown")
+	c.Flags().StringVar(&o.html, "html-body", "", "the text in HTML too, kept as it is")
 	c.Flags().StringSliceVar(&o.to, "to", nil, "who gets it")
 	c.Flags().StringSliceVar(&o.cc, "cc", nil, "who gets a copy")
 	c.Flags().StringSliceVar(&o.bcc, "bcc", nil, "who gets a copy that nobody else knows of")
@@ -93,7 +98,7 @@ func (p *program) addSendFlags(c *cobra.Command, o *sendOptions) {
 	c.Flags().StringArrayVarP(&o.files, "attach", "a", nil, "a file to send along")
 	all := []cobra.Completion{format.Low, format.Normal, format.High, format.Urgent}
 	_ = c.RegisterFlagCompletionFunc("importance", cobra.FixedCompletions(all, cobra.ShellCompDirectiveNoFileComp))
-	for _, name := range []string{"to", "cc", "bcc"} {
+	for _, name := range []string{"from", "to", "cc", "bcc"} {
 		_ = c.RegisterFlagCompletionFunc(name, p.completeAgents)
 	}
 }
@@ -103,6 +108,9 @@ func (p *program) addSendFlags(c *cobra.Command, o *sendOptions) {
 func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, id string) error {
 	if o.importance != "" && !format.ValidImportance(o.importance) {
 		return usageError(c, fmt.Errorf("--importance is %s: give low, normal, high or urgent", o.importance))
+	}
+	if o.textOnly && o.html != "" {
+		return usageError(c, errors.New("a message cannot have both --text-only and --html-body: give one of them"))
 	}
 	if c.Flags().Changed("message") {
 		text := c.Flag("message").Value.String()
@@ -136,10 +144,10 @@ func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, i
 		_ = body.settle(nil)
 		return errors.New("nothing was sent: the text is empty")
 	}
-	if err := needUTF8(body.text + o.subject); err != nil {
+	if err := needUTF8(body.text + o.subject + o.html); err != nil {
 		return body.settle(err)
 	}
-	return body.settle(p.atDesk(ctx, f, mine, ids(id), func(ctx context.Context, d *deskWork) error {
+	return body.settle(p.atDeskOf(ctx, f, o.from, ids(id), func(ctx context.Context, d *deskWork) error {
 		args, err := o.args(ctx, d, body.text)
 		if err != nil {
 			return err
@@ -179,7 +187,7 @@ func ids(id string) []string {
 // draftOf returns what the editor opens with, after the names were checked, and the full id of the message
 // that is answered. f names its project from then on: a number could mean another one later.
 func (p *program) draftOf(ctx context.Context, f *deskFlags, o *sendOptions, id string) (draft, full string, err error) {
-	return draft, full, p.atDesk(ctx, f, mine, ids(id), func(ctx context.Context, d *deskWork) error {
+	return draft, full, p.atDeskOf(ctx, f, o.from, ids(id), func(ctx context.Context, d *deskWork) error {
 		f.project = d.Slug
 		if err := o.everybody(ctx, d); err != nil {
 			return err
@@ -237,13 +245,15 @@ func (o *sendOptions) args(ctx context.Context, d *deskWork, body string) (map[s
 			a[name] = list
 		}
 	}
-	for name, text := range map[string]string{"importance": o.importance, "thread_id": o.thread} {
+	for name, text := range map[string]string{"importance": o.importance, "thread_id": o.thread, "html_body": o.html} {
 		if text != "" {
 			a[name] = text
 		}
 	}
-	if o.ack {
-		a["ack_required"] = true
+	for name, set := range map[string]bool{"ack_required": o.ack, "text_only": o.textOnly} {
+		if set {
+			a[name] = true
+		}
 	}
 	return a, nil
 }

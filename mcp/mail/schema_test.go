@@ -24,8 +24,8 @@ create_agent project_key program model task_description name_hint?
 whois project_key agent_name
 list_agents project_key? active_only? cursor?
 check_my_messages project_key agent_name since_ts? urgent_only? unread_only? archived? include_bodies? message_id? thread_id? awaiting_ack? body_offset? limit? cursor? mark_read? wait_seconds?
-send_message project_key from_agent to subject body_md cc? bcc? importance? ack_required? thread_id? convert_images? image_embed_policy? inline_max_bytes? attachments? key? wait_reply_seconds?
-reply_message project_key from_agent reply_to_message_id body_md subject? to? cc? bcc? importance? ack_required? attachments? key? wait_reply_seconds?
+send_message project_key from_agent to subject body_md cc? bcc? importance? ack_required? thread_id? convert_images? image_embed_policy? inline_max_bytes? attachments? text_only? html_body? key? wait_reply_seconds?
+reply_message project_key from_agent reply_to_message_id body_md subject? to? cc? bcc? importance? ack_required? attachments? text_only? html_body? key? wait_reply_seconds?
 acknowledge_message project_key agent_name message_id
 claim_paths project_key agent_name paths ttl_seconds? exclusive? reason? dry_run?
 release_claims project_key agent_name paths?

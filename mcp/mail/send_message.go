@@ -23,8 +23,15 @@ type sendRequest struct {
 	Embed       attachment.ImagePolicy `json:"image_embed_policy,omitempty" enum:"auto,file,inline"`
 	MaxInline   *int                   `json:"inline_max_bytes,omitempty"`
 	Attachments []string               `json:"attachments,omitempty" jsonschema:"paths, absolute or from the top of the work tree" example:"docs/flow.png"`
-	Key         string                 `json:"key,omitempty" jsonschema:"your own id: sent again, it is delivered once" example:"plan-1"`
-	Wait        tool.Wait              `json:"wait_reply_seconds,omitempty" max:"50"`
+	variants
+	Key  string    `json:"key,omitempty" jsonschema:"your own id: sent again, it is delivered once" example:"plan-1"`
+	Wait tool.Wait `json:"wait_reply_seconds,omitempty" max:"50"`
+}
+
+// variants are further forms of a body.
+type variants struct {
+	TextOnly bool   `json:"text_only,omitempty" jsonschema:"body_md is plain text"`
+	HTML     string `json:"html_body,omitempty" jsonschema:"body_md in HTML too" example:"<p>Hello</p>"`
 }
 
 func (t *Toolset) sendMessage() tool.Tool {
@@ -44,6 +51,7 @@ func (t *Toolset) sendMessage() tool.Tool {
 			AckRequired: r.AckRequired,
 			ThreadID:    r.ThreadID,
 			Attachments: r.Attachments,
+			Variants:    maildir.Variants(r.variants),
 			Key:         r.Key,
 			WorkDir:     tool.CallerOf(ctx).WorkDir(r.Project),
 			Images:      r.images(),

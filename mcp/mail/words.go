@@ -25,6 +25,7 @@ var words = refusal.Words{
 		refusal.Key:         "key",
 		refusal.InReplyTo:   "reply_to_message_id",
 		refusal.Attachments: "attachments",
+		refusal.HTML:        "html_body",
 		refusal.Message:     "message_id",
 		refusal.Offset:      "body_offset",
 		refusal.Query:       "query",
