@@ -79,7 +79,7 @@ func showReleased(ctx context.Context, d *deskWork, a *mail.Released) error {
 	if err := d.Read(ctx, "resource://claims/"+d.Slug, &held); err != nil {
 		return err
 	}
-	why := fmt.Sprintf("you have no claim on %s", strings.Join(a.NotHeld, ", "))
+	why := fmt.Sprintf("you have no claim on %s", strings.Trim(fmt.Sprintf("%q", a.NotHeld), "[]"))
 	for _, c := range held.Claims {
 		if c.Agent != d.Person && c.Path == a.NotHeld[0] {
 			why += fmt.Sprintf("; %s has one. To release it: %s", c.Agent, freeLine(d, c.Agent, c.Path))

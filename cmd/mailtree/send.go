@@ -171,7 +171,7 @@ func noText(to []string, id string) error {
 	case id != "":
 		how = fmt.Sprintf("%q is taken for a message, as in `mailtree reply ID TEXT`", id)
 	case len(to) > 0:
-		how = fmt.Sprintf("taken for agents: %s. A text of one word needs -m", listNames(to))
+		how = fmt.Sprintf("taken for agents: %s. Give a text of one word with -m", strings.Trim(fmt.Sprintf("%q", to), "[]"))
 	}
 	return fmt.Errorf("nothing was sent, there is no text: %s", how)
 }
