@@ -42,6 +42,12 @@ func (w *written) settle(err error) error {
 // scissors is the line of a draft below which nothing is sent.
 const scissors = "# ------------------------ >8 ------------------------"
 
+// belowScissors returns what a draft has from the scissors on.
+func belowScissors(draft string) string {
+	_, below, _ := strings.Cut(draft, "\n"+scissors)
+	return strings.TrimSpace(below)
+}
+
 // formatDraft returns the text that an editor opens with: the header, room for the text and, below the
 // scissors, what is answered.
 func formatDraft(e *mcpserver.Envelope, quoted string) string {

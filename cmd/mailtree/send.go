@@ -118,6 +118,7 @@ func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, i
 	}
 	ctx := c.Context()
 	var body *written
+	var draft string
 	var err error
 	switch {
 	case o.text != nil:
@@ -127,7 +128,6 @@ func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, i
 			return noText(o.to, id)
 		}
 	default:
-		var draft string
 		if draft, id, err = p.draftOf(ctx, f, o, id); err == nil {
 			body, err = p.editText(ctx, "message.md", draft)
 		}
@@ -135,12 +135,16 @@ func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, i
 	if err != nil {
 		return err
 	}
+	misplaced := body.file != "" && belowScissors(body.text) != belowScissors(draft)
 	if body.file != "" || strings.Contains(body.text, "\n"+scissors) { // a draft that could not be sent before
 		if err := o.takeDraft(body); err != nil {
 			return body.settle(err)
 		}
 	}
-	if strings.TrimSpace(body.text) == "" {
+	switch empty := strings.TrimSpace(body.text) == ""; {
+	case empty && misplaced:
+		return body.settle(errors.New("nothing was sent: the text is below the scissors line. Move it up"))
+	case empty:
 		_ = body.settle(nil)
 		return errors.New("nothing was sent: the text is empty")
 	}
