@@ -175,7 +175,7 @@ func BenchmarkSync(b *testing.B) {
 			writing.Wait()
 			seconds := time.Since(began).Seconds()
 			pushed, raced := pushes.Load(), lost.Load()
-			for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+			for deadline := time.Now().Add(10 * time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 				mu.Lock()
 				done := len(took) == len(sent)
 				mu.Unlock()

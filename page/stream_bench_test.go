@@ -163,7 +163,7 @@ func (x *crowd) open() (shut func()) {
 	return func() { cancel(); reading.Wait(); client.CloseIdleConnections() }
 }
 
-// get requests a view or a part of it; nil when the pages are closed.
+// get requests a view or a part of it, again if the page is busy; nil when the pages are closed.
 func (x *crowd) get(ctx context.Context, client *http.Client, view, part string) *http.Response {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, x.url+view, nil)
 	if err != nil {
@@ -175,8 +175,16 @@ func (x *crowd) get(ctx context.Context, client *http.Client, view, part string)
 	switch {
 	case ctx.Err() != nil:
 		return nil
-	case err != nil || res.StatusCode != http.StatusOK:
-		x.Error(view, err, res)
+	case err != nil:
+		x.Error(view, err)
+		return nil
+	case res.StatusCode == http.StatusServiceUnavailable: // too many answers at once for this machine
+		res.Body.Close()
+		waits.Pace(time.Second)
+		return x.get(ctx, client, view, part)
+	case res.StatusCode != http.StatusOK:
+		res.Body.Close()
+		x.Error(view, res.Status)
 		return nil
 	}
 	return res

@@ -379,7 +379,7 @@ func cmdGuest(ts *testscript.TestScript, neg bool, args []string) {
 // settled: waits until everything in $TREE is committed.
 func cmdSettled(ts *testscript.TestScript, neg bool, args []string) {
 	// After a commit that took long the next one waits.
-	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		out, err := exec.Command("git", "--no-optional-locks", "-C", ts.Getenv("TREE"), "status", "--porcelain").Output()
 		ts.Check(err)
 		if len(out) == 0 {
