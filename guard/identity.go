@@ -1,11 +1,11 @@
 package guard
 
 import (
-	"bytes"
 	"context"
 	"os/exec"
 	"strings"
 
+	"mailtree/maildir/format"
 	"mailtree/maildir/storedir"
 	"mailtree/maildir/tree"
 )
@@ -69,7 +69,8 @@ func (g *git) author(ctx context.Context) string {
 	return name
 }
 
-// tmuxWindow returns the name of the tmux window in which the commit is made; "" outside tmux.
+// tmuxWindow returns the agent's name that the tmux window in which the commit is made stands for; "" outside
+// tmux.
 func tmuxWindow(ctx context.Context, env []string) string {
 	pane := lookup(env, "TMUX_PANE")
 	if lookup(env, "TMUX") == "" || pane == "" {
@@ -81,5 +82,5 @@ func tmuxWindow(ctx context.Context, env []string) string {
 	if err != nil {
 		return ""
 	}
-	return string(bytes.TrimSpace(out))
+	return format.NameOfWindow(string(out))
 }

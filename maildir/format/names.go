@@ -29,6 +29,16 @@ func CheckName(name string) string {
 	return ""
 }
 
+// NameOfWindow returns the agent's name that a tmux window's name stands for, in any case: the name without
+// its blanks. It returns "" if no agent can have that name. See docs/agentmail.md, "Who is who".
+func NameOfWindow(window string) string {
+	name := strings.Join(strings.Fields(window), "")
+	if !ValidName(name) {
+		return ""
+	}
+	return name
+}
+
 // Postmaster writes to agents on the server's behalf about files that they saved and that probably do not
 // do what they meant. It is not an agent, has no folder, and its name cannot be registered. It reports each
 // matter once: the idempotency key of its message names the matter.

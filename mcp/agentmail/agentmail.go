@@ -57,6 +57,9 @@ func (t *toolset) meet(ctx context.Context) (*who, *maildir.Project, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := w.spell(ctx, p); err != nil {
+		return nil, nil, err
+	}
 	if err := p.EnsureAgent(ctx, w.name, registration()); err != nil {
 		return nil, nil, err
 	}

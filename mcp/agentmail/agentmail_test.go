@@ -442,7 +442,7 @@ func TestTmux(t *testing.T) {
 		}
 	}
 	callers := map[string]tool.Caller{
-		"alice": in("work", "alice", repo), "bob": in("work", "bob", linked), "odd": in("work", "my window", repo), "zed": in("other", "zed", repo),
+		"alice": in("work", "alice", repo), "bob": in("work", "bob", linked), "odd": in("work", "my/window", repo), "zed": in("other", "zed", repo),
 	}
 	in("work", "bob", repo) // a second window of the same name is not a second agent
 	split := callers["alice"]
@@ -451,7 +451,7 @@ func TestTmux(t *testing.T) {
 	named.Agent = "dave"
 	gone, forged := callers["alice"], callers["alice"]
 	gone.Pane, forged.Tmux = "%99", "/nowhere,1,0; kill-server"
-	callers["frank"] = in("third", "my window", repo)
+	callers["frank"] = in("third", "my/window", repo)
 	alone := callers["frank"]
 	alone.Agent = "frank"
 	callers["frank"] = alone
@@ -470,7 +470,7 @@ func TestTmux(t *testing.T) {
 		{"zed", "send", `{"recipient":"bob","message":"m"}`, "recipient not found [not_found]"},
 		{"dave", "send", `{"recipient":"alice","message":"by name"}`, sent},
 		{"split", "receive", `{}`, `{"from":"dave","id":"ID","auth":"uid 7 (program)","message":"by name"}`},
-		{"odd", "receive", `{}`, `Your tmux window is called "my window", which cannot be an agent's name: rename it (tmux rename-window NAME), or set AGENT_NAME. [invalid]`},
+		{"odd", "receive", `{}`, `Your tmux window is called "my/window", which cannot be an agent's name: rename it (tmux rename-window NAME), or set AGENT_NAME. [invalid]`},
 		{"gone", "receive", `{}`, `Your tmux session cannot be looked at (tmux says: can't find pane: %99). Start the bridge anew inside a running one, or unset TMUX and set AGENT_NAME. [unavailable]`},
 		{"forged", "receive", `{}`, `Your tmux session cannot be looked at (TMUX is not what tmux sets it to (socket,pid,session)). Start the bridge anew inside a running one, or unset TMUX and set AGENT_NAME. [unavailable]`},
 		{"gone", "send", `{"recipient":"bob","message":""}`, "no message provided [invalid]"},
@@ -483,6 +483,33 @@ func TestTmux(t *testing.T) {
 	w.calls(callers, [][4]string{
 		{"bob", "send", `{"recipient":"alice","message":"renamed"}`, sent},
 		{"alice", "receive", `{}`, `{"from":"carol","id":"ID","auth":"uid 7 (program)","message":"renamed"}`},
+	})
+}
+
+// TestTmuxBlanks: a window stands for the agent that has its name without blanks, in any case.
+func TestTmuxBlanks(t *testing.T) {
+	t.Parallel()
+	srv := tmuxtest.Start(t)
+	w := newWorld(t)
+	repo, _ := repository(t)
+	callers := map[string]tool.Caller{"carol": {Agent: "BlueLake", Project: repo}}
+	for who, window := range map[string]string{"alice": "alice", "blue": "blue lake", "again": " Blue  Lake", "fresh": "the reviewer"} {
+		at := srv.Window("work", window, repo)
+		callers[who] = tool.Caller{Tmux: at.Tmux, Pane: at.Pane, WorkTree: repo, Project: repo}
+	}
+	const sent = `{"message_id":"ID"}`
+	w.calls(callers, [][4]string{
+		{"carol", "receive", `{}`, `{"status":"No unread messages"}`}, // BlueLake is an agent from here on
+		{"alice", "list-recipients", `{}`,
+			`{"recipients":[{"name":"BlueLake","is_current":false},{"name":"alice","is_current":true},{"name":"thereviewer","is_current":false}]}`},
+		{"alice", "send", `{"recipient":"BlueLake","message":"one"}`, sent},
+		{"blue", "receive", `{}`, `{"from":"alice","id":"ID","auth":"uid 7 (program)","message":"one"}`},
+		{"alice", "send", `{"recipient":"blue lake","message":"two"}`, sent}, // as tmux shows the name
+		{"again", "receive", `{}`, `{"from":"alice","id":"ID","auth":"uid 7 (program)","message":"two"}`},
+		{"blue", "send", `{"recipient":"Blue Lake","message":"m"}`, "cannot send message to self [invalid]"},
+		{"alice", "send", `{"recipient":"The Reviewer","message":"three"}`, sent},
+		{"fresh", "receive", `{}`, `{"from":"alice","id":"ID","auth":"uid 7 (program)","message":"three"}`},
+		{"alice", "send", `{"recipient":"blue sea","message":"m"}`, "recipient not found [not_found]"},
 	})
 }
 

@@ -1,8 +1,10 @@
 package agentmail
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"mailtree/maildir"
 	"mailtree/maildir/format"
@@ -15,7 +17,7 @@ import (
 type who struct {
 	name    string
 	seat    maildir.Pane // the zero value outside tmux
-	windows []string     // windows of the session with names that agents can have; nil outside tmux
+	windows []string     // agents that the windows of the session are named after; nil outside tmux
 }
 
 // caller identifies the caller: by the name that the connection gives, or else by the name of the tmux
@@ -55,13 +57,38 @@ func (w *who) lookAround(ctx context.Context, c tool.Caller) error {
 	w.seat = maildir.Pane{Tmux: c.Tmux, Pane: c.Pane}
 	w.windows = []string{}
 	for _, p := range panes {
+		name := format.NameOfWindow(p.Window)
 		if p.ID == c.Pane && w.name == "" {
-			w.name, w.seat.Window = p.Window, p.Window
+			w.name, w.seat.Window = cmp.Or(name, p.Window), p.Window
 		}
-		if format.ValidName(p.Window) && !slices.Contains(w.windows, p.Window) {
-			w.windows = append(w.windows, p.Window)
+		if name != "" && !slices.Contains(w.windows, name) {
+			w.windows = append(w.windows, name)
 		}
 	}
+	return nil
+}
+
+// spell writes the names of windows as the agents of the project write theirs.
+func (w *who) spell(ctx context.Context, p *maildir.Project) error {
+	if w.windows == nil {
+		return nil
+	}
+	agents, err := p.Agents(ctx)
+	if err != nil {
+		return err
+	}
+	for _, a := range agents {
+		for i, name := range w.windows {
+			if strings.EqualFold(name, a.Name) {
+				w.windows[i] = a.Name
+			}
+		}
+		if w.seat.Window != "" && strings.EqualFold(w.name, a.Name) {
+			w.name = a.Name
+		}
+	}
+	slices.Sort(w.windows)
+	w.windows = slices.Compact(w.windows)
 	return nil
 }
 

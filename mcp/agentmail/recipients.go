@@ -32,25 +32,32 @@ func recipients(ctx context.Context, p *maildir.Project, w *who) ([]string, erro
 	return names, nil
 }
 
-// reach refuses a recipient that the caller cannot write to. The contract gives the order of the checks:
-// unknown, self, ignored.
-func (t *toolset) reach(ctx context.Context, p *maildir.Project, w *who, to string) error {
+// reach returns the name of a recipient, who may be given by the name of a window. It refuses a recipient that
+// the caller cannot write to. The contract gives the order of the checks: unknown, self, ignored.
+func (t *toolset) reach(ctx context.Context, p *maildir.Project, w *who, to string) (string, error) {
 	names, err := recipients(ctx, p, w)
 	if err != nil {
-		return err
+		return "", err
 	}
 	ignored, err := t.ignored(ctx, p)
-	switch {
-	case !slices.Contains(names, to):
-		return unknownRecipient(to, slices.DeleteFunc(names, func(n string) bool { return n == w.name || slices.Contains(ignored, n) }))
-	case to == w.name:
-		return tool.Invalid("cannot send message to self")
-	case err != nil:
-		return err
-	case slices.Contains(ignored, to):
-		return &refusal.Own{Kind: refusal.ErrNotFound, Text: notFound}
+	at := slices.Index(names, to)
+	if at < 0 && w.windows != nil {
+		at = slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(n, format.NameOfWindow(to)) })
 	}
-	return nil
+	if at >= 0 {
+		to = names[at]
+	}
+	switch {
+	case at < 0:
+		return "", unknownRecipient(to, slices.DeleteFunc(names, func(n string) bool { return n == w.name || slices.Contains(ignored, n) }))
+	case to == w.name:
+		return "", tool.Invalid("cannot send message to self")
+	case err != nil:
+		return "", err
+	case slices.Contains(ignored, to):
+		return "", &refusal.Own{Kind: refusal.ErrNotFound, Text: notFound}
+	}
+	return to, nil
 }
 
 // unknownRecipient refuses an unknown name. The error names the nearest recipient and the first recipients.

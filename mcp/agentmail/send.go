@@ -56,7 +56,7 @@ func (t *toolset) deliver(ctx context.Context, to, text string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := t.reach(ctx, p, w, to); err != nil {
+	if to, err = t.reach(ctx, p, w, to); err != nil {
 		return nil, err
 	}
 	if err := p.EnsureAgent(ctx, to, registration()); err != nil {

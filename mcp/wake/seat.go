@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/seat"
 	"mailtree/mcp/agentmail/tmux"
 )
@@ -41,7 +43,7 @@ func (n *Waker) knock(ctx context.Context, by By, p *maildir.Project, s *maildir
 
 // findPane finds the pane of a seat: the pane in which its session runs, or from which its agent called.
 // For an agent without a session and without such a pane, findPane searches the given tmux session for the
-// only window with the agent's name, if the window's program works in the project's code base. A pane in
+// only window with the agent's name (format.NameOfWindow), if the window's program works in the project's code base. A pane in
 // which somebody scrolls, or with shared input, does not count. The error says why there is no pane now.
 func findPane(ctx context.Context, session string, p *maildir.Project, of *maildir.Sleeper) (s tmux.Session, pane string, err error) {
 	err = errors.New("it has not called from a tmux window")
@@ -53,7 +55,9 @@ func findPane(ctx context.Context, session string, p *maildir.Project, of *maild
 	if pane != "" || session == "" || !of.IsWindow() || errors.Is(err, errNotQuiet) {
 		return s, pane, err
 	}
-	return look(ctx, session, "", func(at tmux.Pane) bool { return at.Window == of.Agent && at.Active && p.Covers(at.Dir) })
+	return look(ctx, session, "", func(at tmux.Pane) bool {
+		return strings.EqualFold(format.NameOfWindow(at.Window), of.Agent) && at.Active && p.Covers(at.Dir)
+	})
 }
 
 var errNotQuiet = errors.New("somebody scrolls in its window, or the window's input is off or shared")

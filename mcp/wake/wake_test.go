@@ -230,7 +230,10 @@ func TestFind(t *testing.T) {
 	refused(ann.Tmux, "it has no window here")
 	bob := d.tmux.Window("work", "Bob", linked)
 	hears(bob, ann.Tmux)
-	second := d.tmux.Window("work", "Bob", d.repo)
+	d.tmux.Run("rename-window", "-t", bob.Pane, " b ob")
+	hears(bob, ann.Tmux)
+	d.tmux.Run("rename-window", "-t", bob.Pane, "Bob")
+	second := d.tmux.Window("work", "bo b", d.repo)
 	d.send("b")
 	refused(ann.Tmux, "several windows have its name")
 	other := d.tmux.Window("other", "zsh", "/") // has a name of its own
