@@ -109,6 +109,8 @@ type Store struct {
 	meant    map[string]keyMeaning // meanings of keys of open projects, by key
 	start    func(*Project)        // set while Run runs
 	stopBy   time.Time             // see StopBy; zero: not set
+	stopping context.Context       // ends at StopBy
+	stop     context.CancelFunc    // ends stopping
 }
 
 // Open takes the store's lock, creates what is missing (folder, key, token), finishes or drops what a crash
@@ -160,6 +162,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s.limits = store.NewLimits(cmp.Or(cfg.Files, 512))
 	s.opened = s.clock.Time()
+	s.stopping, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if err := s.open(ctx); err != nil {
 		s.Close()
 		return nil, err
@@ -287,22 +290,20 @@ func (s *Store) Run(ctx context.Context) error {
 }
 
 // StopBy says that the program is about to end, and by when Run is to have done what it does after its
-// context has ended. Run goes on until then, but imports no more edits: the next start continues that.
+// context has ended. Run goes on until then, but imports no more edits, which the next start continues, and
+// makes no more rounds of the sync: what is left is pushed at the end of Run.
 func (s *Store) StopBy(at time.Time) {
 	s.mu.Lock()
 	s.stopBy = at
 	s.mu.Unlock()
+	s.stop()
 	for _, p := range s.Projects() {
 		p.History.StopBy(at)
 	}
 }
 
 // isStopping reports whether StopBy was called.
-func (s *Store) isStopping() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return !s.stopBy.IsZero()
-}
+func (s *Store) isStopping() bool { return s.stopping.Err() != nil }
 
 // timeLeft returns how much of the time given to StopBy is left; without StopBy, a time that bounds nothing.
 func (s *Store) timeLeft() time.Duration {
@@ -316,6 +317,7 @@ func (s *Store) timeLeft() time.Duration {
 
 // Close releases the lock. Run must have returned.
 func (s *Store) Close() error {
+	s.stop()
 	return s.lock.Release()
 }
 

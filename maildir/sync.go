@@ -190,7 +190,7 @@ func (p *Project) SyncNow(ctx context.Context) (SyncState, error) {
 
 var errSyncOff error = &Error{What: refusal.Conflict("This project is not shared with other machines: its sync is off. {turn the sync on}")}
 
-// keepShared makes rounds until ctx ends: one that fetches after each interval, and one that pushes soon
+// keepShared makes rounds until ctx ends or the server is told to stop: one that fetches after each interval, and one that pushes soon
 // after the mail has changed. While the sync is off it only waits.
 func (p *Project) keepShared(ctx context.Context) {
 	interval := p.store.cfg.SyncInterval
@@ -206,6 +206,8 @@ func (p *Project) keepShared(ctx context.Context) {
 		fetch := false
 		select {
 		case <-ctx.Done():
+			return
+		case <-p.store.stopping.Done():
 			return
 		case <-timer:
 			fetch = true
@@ -230,8 +232,12 @@ func (p *Project) keepShared(ctx context.Context) {
 	}
 }
 
-// lastPush is how long a server that ends waits for the shared repository, if StopBy leaves so much.
-const lastPush = 5 * time.Second
+// lastPush is how long a server that ends waits for the shared repository, if StopBy leaves so much. pushEnd of
+// that is for a Git that has to be ended.
+const (
+	lastPush = 5 * time.Second
+	pushEnd  = 500 * time.Millisecond
+)
 
 // pushLast pushes what has changed since the last round, so that a machine that is turned off now keeps nothing
 // back. It merges nothing: where another machine was first it waits for the next start.
@@ -239,7 +245,7 @@ func (p *Project) pushLast(ctx context.Context) {
 	if s := p.SyncState(); !s.On || s.Problem != "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, min(lastPush, p.store.timeLeft()))
+	ctx, cancel := context.WithTimeout(ctx, min(lastPush, p.store.timeLeft())-pushEnd)
 	defer cancel()
 	err := p.shared.inTurn(ctx, func() error {
 		r, err := p.planClaimRound(ctx, nil)
@@ -257,8 +263,12 @@ func (p *Project) pushLast(ctx context.Context) {
 	}
 }
 
-// syncRound calls do for a round, one at a time, and notes the result in the state.
+// syncRound calls do for a round, one at a time, and notes the result in the state. The round ends early if the
+// server is told to stop.
 func (p *Project) syncRound(ctx context.Context, do func(context.Context) error) error {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	defer context.AfterFunc(p.store.stopping, end)()
 	err := p.shared.inTurn(ctx, func() error {
 		p.shared.beganAt(p.store.cfg.Monotonic())
 		defer p.shared.beganAt(time.Time{})

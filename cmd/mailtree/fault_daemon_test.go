@@ -255,6 +255,16 @@ func (d *daemon) verb(verb string, pairs ...string) (string, error) {
 // mailtree runs the shipped program on the store of the daemon, and returns what it prints.
 func (d *daemon) mailtree(args ...string) string {
 	d.t.Helper()
+	out, err := d.command(args...).CombinedOutput()
+	if err != nil {
+		d.t.Fatalf("mailtree %v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// command returns a run of the shipped program on the store of the daemon.
+func (d *daemon) command(args ...string) *exec.Cmd {
+	d.t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		d.t.Fatal(err)
@@ -263,11 +273,7 @@ func (d *daemon) mailtree(args ...string) string {
 	cmd.Args = append([]string{"mailtree"}, args...)
 	cmd.Env = append(os.Environ(), "MCP_MAIL_STORE="+d.store, "HOME="+filepath.Dir(d.store), "GIT_CONFIG_NOSYSTEM=1")
 	cmd.Env = append(cmd.Env, d.env...)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		d.t.Fatalf("mailtree %v: %v\n%s", args, err, out)
-	}
-	return string(out)
+	return cmd
 }
 
 func (d *daemon) post(path, kind string, body []byte) ([]byte, error) {

@@ -38,8 +38,8 @@ type lmtpClient struct {
 	r *bufio.Reader
 }
 
-// dialLMTP connects to the socket at path, and begins a message to ops.
-func dialLMTP(path string) (*lmtpClient, error) {
+// dialLMTP connects to the socket at path, and begins a message to an address.
+func dialLMTP(path, to string) (*lmtpClient, error) {
 	c, err := net.Dial("unix", path)
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func dialLMTP(path string) (*lmtpClient, error) {
 	}
 	l := &lmtpClient{c, bufio.NewReader(c)}
 	for _, step := range []struct{ say, want string }{
-		{"", "220"}, {"LHLO c\r\n", "250"}, {"MAIL FROM:<ann@example.org>\r\n", "250"}, {"RCPT TO:<ops@mailtree.local>\r\n", "250"}, {"DATA\r\n", "354"},
+		{"", "220"}, {"LHLO c\r\n", "250"}, {"MAIL FROM:<ann@example.org>\r\n", "250"}, {"RCPT TO:<" + to + ">\r\n", "250"}, {"DATA\r\n", "354"},
 	} {
 		io.WriteString(c, step.say) // if writing fails, the reply is missing
 		if got, err := l.reply(); err != nil || !strings.HasPrefix(got, step.want) {
@@ -112,7 +112,7 @@ func TestFaultIncoming(t *testing.T) {
 	var senders sync.WaitGroup
 	var hanging []*lmtpClient
 	for range unfinished {
-		l, err := dialLMTP(hostile)
+		l, err := dialLMTP(hostile, "ops@mailtree.local")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +156,7 @@ func finish(t *testing.T, path string, n int) map[string]int {
 	codes := map[string]int{}
 	for i := range n {
 		senders.Go(func() {
-			l, err := dialLMTP(path)
+			l, err := dialLMTP(path, "ops@mailtree.local")
 			if err != nil {
 				t.Error(err)
 				return

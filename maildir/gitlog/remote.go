@@ -28,6 +28,7 @@ const (
 const (
 	remoteName  = "origin"
 	remoteLimit = 10 * time.Minute // of one fetch or push
+	remoteEnd   = time.Second / 2  // for a command to end after TERM, also if what it has started does not; a stop waits for it
 	mostCrossed = 500_000          // files that may differ at one meeting, and that a joined mail may have
 	mostTouched = 4 * mostCrossed  // files that the commits between two meetings may change, one by one
 	mostBytes   = 8 << 30          // of the files that a merge writes, and of those of a joined mail
@@ -56,7 +57,7 @@ func remoteCommand(ctx context.Context, program, git string, args ...string) *ex
 		"GIT_ALLOW_PROTOCOL=file:ssh:https:git", "GIT_NO_LAZY_FETCH=1")
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // which makes a process group, too
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGTERM) }
-	c.WaitDelay = 2 * time.Second
+	c.WaitDelay = remoteEnd
 	return c
 }
 

@@ -1,0 +1,302 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/fixtures/waits"
+	"mailtree/maildir/format"
+)
+
+// TestFaultStop stops a server while something hangs that it waits for, one thing after the other and then all
+// at once. The server ends within stopTime and by itself. No mail is lost. An email that did not leave is sent
+// after the next start, and one that may have left is reported.
+func TestFaultStop(t *testing.T) {
+	t.Parallel()
+	all := hanging
+	if *faults == "least" {
+		all = all[len(all)-1:]
+	}
+	for _, h := range all {
+		t.Run(h.name, func(t *testing.T) {
+			s := newStopping(t)
+			h.hang(s)
+			began := time.Now()
+			s.interrupt()
+			waits.Limit(t, "a stop with "+h.name, time.Since(began), stopTime)
+			s.goOn()
+			s.start()
+			for _, subject := range s.due {
+				until(t, subject+" to arrive", time.Minute, func() bool { return s.arrived(subject) == 1 })
+			}
+			for _, subject := range s.unknown {
+				s.awaitReport("Perhaps not delivered: " + subject)
+				if n := s.arrived(subject); n != 1 {
+					t.Errorf("%s was sent %d times", subject, n)
+				}
+			}
+			s.stop()
+			for _, p := range storetest.CheckEdited(t.Context(), s.store) {
+				t.Error(p)
+			}
+		})
+	}
+}
+
+// hanging are the things that hang. The last one is all the others together.
+var hanging = []struct {
+	name string
+	hang func(s *stopping)
+}{
+	{"nothing that hangs", func(*stopping) {}},
+	{"a hook that ignores TERM", func(s *stopping) { s.hangHook("hook") }},
+	{"a hook whose child left its group", func(s *stopping) { s.hangHook("parent") }},
+	{"a mail server that does not greet", (*stopping).hangGreeting},
+	{"a mail server that does not answer for a message", (*stopping).hangMessage},
+	{"a mail client within a message", (*stopping).hangIncoming},
+	{"a shared repository that does not answer", (*stopping).hangSync},
+	{"a half-sent request", (*stopping).hangRequest},
+	{"an open stream", (*stopping).hangStream},
+	{"a call that waits", (*stopping).hangCall},
+	{"a summary", (*stopping).hangSummary},
+	{"everything", func(s *stopping) {
+		s.hangSync()
+		s.hangHook("parent")
+		s.hangMessage()
+		s.hangIncoming()
+		s.hangRequest()
+		s.hangStream()
+		s.hangCall()
+		s.hangSummary()
+	}},
+}
+
+// stopping is a server with the project /p/shop and its agent Ann, whose programs and peers can hang.
+type stopping struct {
+	*daemon
+	dir          string
+	peer         *smtpPeer
+	due, unknown []string // subjects of emails that the next server sends, and of those that it reports
+	calls        int64    // that wait
+}
+
+// ignoring is the text of a program that ignores TERM and ends when the test does.
+const ignoring = `#!/bin/sh
+trap "" TERM
+cd %q
+echo $$ >>%s.began
+while [ -e hang ]; do sleep 1; done
+`
+
+func newStopping(t *testing.T) *stopping {
+	t.Helper()
+	dir := t.TempDir()
+	s := &stopping{daemon: newDaemon(t, filepath.Join(dir, "store")), dir: dir, peer: newPeer(t)}
+	s.write("hang", "")
+	t.Cleanup(func() { s.goOn() })
+	for _, name := range []string{"hook", "ssh", "summary"} {
+		s.write(name, fmt.Sprintf(ignoring, dir, name))
+	}
+	s.write("parent", fmt.Sprintf("#!/bin/sh\ntrap '' TERM\nsetsid %q &\nwait\n", filepath.Join(dir, "hook")))
+	s.write("store/hooks.json", "[]")
+	s.real = true
+	s.env = []string{
+		"GATEWAY_ALLOW=*", "GATEWAY_SMARTHOST=smtp://" + s.peer.address, "GATEWAY_LISTEN=lmtp+unix:" + filepath.Join(dir, "lmtp"),
+		"GATEWAY_POSTMASTER=Ann", "MAIL_DOMAIN=mail.example.net", "SYNC_INTERVAL=1s", "SUMMARY_COMMAND=" + filepath.Join(dir, "summary"),
+	}
+	s.start()
+	s.must("create_agent", map[string]any{"project_key": "/p/shop", "program": "x", "model": "y", "task_description": "t", "name_hint": "Ann"})
+	return s
+}
+
+// restart starts the server again with more settings.
+func (s *stopping) restart(settings ...string) {
+	s.t.Helper()
+	s.interrupt()
+	s.env = append(s.env, settings...)
+	s.start()
+}
+
+// write writes a file below s.dir, which may be run.
+func (s *stopping) write(name, text string) {
+	s.t.Helper()
+	path := filepath.Join(s.dir, name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o700)); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// goOn ends what hangs: the programs end, and the mail server answers.
+func (s *stopping) goOn() {
+	os.Remove(filepath.Join(s.dir, "hang")) // it is gone at the second call
+	s.peer.mu.Lock()
+	defer s.peer.mu.Unlock()
+	if s.peer.hold != nil {
+		close(s.peer.hold)
+		s.peer.hold = nil
+	}
+	s.env = append(s.env, "GATEWAY_SMARTHOST=smtp://"+s.peer.address, "GIT_SSH_COMMAND=false")
+}
+
+// awaits waits until a program that hangs has run once more than before, while do makes it run.
+func (s *stopping) awaits(name string, do func()) {
+	s.t.Helper()
+	ran := func() int {
+		data, _ := os.ReadFile(filepath.Join(s.dir, name+".began")) // it is missing before the first run
+		return strings.Count(string(data), "\n")
+	}
+	before := ran()
+	do()
+	until(s.t, name+" to run", time.Minute, func() bool { return ran() > before })
+}
+
+// send sends a message of Ann's.
+func (s *stopping) send(subject, to string) {
+	s.t.Helper()
+	s.must("send_message", map[string]any{"project_key": "/p/shop", "from_agent": "Ann", "to": []string{to}, "subject": subject,
+		"body_md": "b", "thread_id": "T"})
+}
+
+// arrived counts the emails with a subject that the mail server got whole.
+func (s *stopping) arrived(subject string) (n int) {
+	for _, m := range s.peer.messages() {
+		if strings.Contains(string(m), "Subject: "+subject+"\r\n") {
+			n++
+		}
+	}
+	return n
+}
+
+// hangHook has a hook of Ann's run, which is the program of that name.
+func (s *stopping) hangHook(program string) {
+	if _, err := exec.LookPath("setsid"); program == "parent" && err != nil {
+		s.t.Skip("needs setsid")
+	}
+	s.write("store/hooks.json", fmt.Sprintf(`[{"project": %q, "mailbox": "Ann", "name": "h", "event": "on_receive", "cmd": [%q],
+		"timeout_secs": 600, "fire_on_untrusted": true, "created": "2020-01-01T00:00:00Z"}]`, format.Slug("/p/shop"), filepath.Join(s.dir, program)))
+	s.awaits("hook", func() { s.send("hooked", "Ann") })
+}
+
+// hangGreeting has an email wait for a mail server that takes connections and says nothing.
+func (s *stopping) hangGreeting() {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { silent.Close() })
+	s.restart("GATEWAY_SMARTHOST=smtp://" + silent.Addr().String())
+	s.due = append(s.due, "ungreeted")
+	s.send("ungreeted", "cat@example.org")
+	conn, err := silent.Accept()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { conn.Close() })
+}
+
+// hangMessage has a mail server take an email and not answer for it.
+func (s *stopping) hangMessage() {
+	s.peer.mu.Lock()
+	s.peer.hold = make(chan struct{})
+	s.peer.mu.Unlock()
+	s.unknown = append(s.unknown, "unanswered")
+	s.send("unanswered", "dan@example.org")
+	until(s.t, "the email to arrive", time.Minute, func() bool { return s.arrived("unanswered") == 1 })
+}
+
+// hangIncoming has a client of LMTP send half a message, and another one say nothing.
+func (s *stopping) hangIncoming() {
+	s.mailtree("mailbox", "create", "Ann", "--project", "/p/shop")
+	path := filepath.Join(s.dir, "lmtp")
+	silent, err := net.Dial("unix", path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { silent.Close() })
+	half, err := dialLMTP(path, "Ann@mail.example.net")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { half.Close() })
+	io.WriteString(half, "Subject: half\r\n\r\nThis is ")
+}
+
+// hangSync has a round of the sync wait for the shared repository, as the last push will.
+func (s *stopping) hangSync() {
+	if out, err := exec.Command("git", "-C", s.tree(), "remote", "add", "origin", "ssh://mail.example/mail.git").CombinedOutput(); err != nil {
+		s.t.Fatalf("%v: %s", err, out)
+	}
+	s.restart("GIT_SSH_COMMAND=" + filepath.Join(s.dir, "ssh"))
+	s.awaits("ssh", func() {
+		go s.command("sync", "on", "--project", "/p/shop").Run() // it waits for the first round, and fails with the server
+	})
+}
+
+// hangRequest sends half a request.
+func (s *stopping) hangRequest() {
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { conn.Close() })
+	io.WriteString(conn, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nExpect: 100-continue\r\n"+
+		"Content-Length: 1000\r\n\r\n")
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil || !strings.Contains(line, " 100 ") {
+		s.t.Fatalf("%q: %v", line, err)
+	}
+	io.WriteString(conn, `{"jsonrpc":`)
+}
+
+// hangStream opens the stream of a session.
+func (s *stopping) hangStream() {
+	p := &httpPeer{url: s.url + "/mcp", client: s.client}
+	first := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
+		`"clientInfo":{"name":"t","version":"1"}}}`
+	for _, step := range []struct{ method, body string }{
+		{http.MethodPost, first}, {http.MethodPost, `{"jsonrpc":"2.0","method":"notifications/initialized"}`}, {http.MethodGet, ""},
+	} {
+		resp, err := p.do(step.method, []byte(step.body))
+		if err != nil || resp.StatusCode >= 300 {
+			s.t.Fatalf("%s: %v", step.body, err)
+		}
+		s.t.Cleanup(func() { resp.Body.Close() })
+		if p.session == "" {
+			p.session = resp.Header.Get("Mcp-Session-Id")
+		}
+	}
+}
+
+// hangCall has a call wait for mail.
+func (s *stopping) hangCall() {
+	s.must("create_agent", map[string]any{"project_key": "/p/shop", "program": "x", "model": "y", "task_description": "t", "name_hint": "Bob"})
+	answered := make(chan error, 1)
+	go func() {
+		answered <- s.call("check_my_messages", map[string]any{"project_key": "/p/shop", "agent_name": "Bob", "wait_seconds": 50}, nil)
+	}()
+	s.t.Cleanup(func() {
+		if err := <-answered; err != nil {
+			s.t.Errorf("the call that waited: %v", err)
+		}
+	})
+	until(s.t, "the call to wait", time.Minute, func() bool { return s.gauge("mailtree_waiting_calls") == 1 })
+}
+
+// hangSummary has a call wait for the summary of a thread.
+func (s *stopping) hangSummary() {
+	s.send("summarized", "Ann")
+	s.awaits("summary", func() {
+		go s.call("summarize_thread", map[string]any{"project_key": "/p/shop", "thread_id": "T"}, nil) // its connection ends with the server
+	})
+}
