@@ -78,71 +78,77 @@ func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, sess
 			r.Header.Del(protocol.SessionHeader)
 		}
 	}
-	bridged := onSocket(r)
-	bare := !era && !session && (bridged || m.method != "initialize")
+	c := call{message: m, era: era, session: session, bridged: onSocket(r)}
+	c.bare = !era && !session && (c.bridged || m.method != "initialize")
 	var shape plain
-	if bare && m.batch == nil {
-		p, takes := d.set.(plain)
-		if takes && m.translate() {
+	readsPlain := false // the toolset has clients that read no JSON-RPC
+	if c.bare && m.batch == nil {
+		var p plain
+		if p, readsPlain = d.set.(plain); readsPlain && m.translate() {
 			shape = p
 		}
-		if takes && m.method == "" {
+		if readsPlain && m.method == "" {
 			writeError(w, http.StatusBadRequest, m.id, protocol.CodeRequest,
 				`the request names neither a method nor a tool: POST a JSON-RPC message, or {"tool": NAME, "args": {…}}`)
 			return
 		}
 		m.complete()
 	}
-	streams := shape != nil || m.batch == nil && bare && isPlain(d)
-	streams = streams && wantsStream(r)
+	streams := readsPlain && wantsStream(r)
 	numbers := m.keepNumbers()
-	m.restoreBody(r, bare)
-	if era && bridged {
+	m.restoreBody(r, c.bare)
+	if era && c.bridged {
 		m.describe(r.Header)
 	}
 	r, end := s.holdAnswer(r)
 	defer end()
 	a := newAnswer(w, r, m.id)
 	a.plain, a.numbers = shape, numbers
-	if (!bare || bridged) && m.batch == nil { // a batch is one document, and not every bare client reads streams
+	if streams || (!c.bare || c.bridged) && m.batch == nil { // a batch is one document, and not every bare client reads streams
 		a.showProgress(s.cfg.Progress)
 	}
 	defer a.finish()
 	if streams {
-		a.showProgress(s.cfg.Progress)
 		a.wait.begin(nil)
 	}
 	defer s.underWay.enterRequest(a, place)()
+	s.serveCall(d, a, place, c)
+}
+
+// call is a request of post.
+type call struct {
+	*message
+	era, session bool // the protocol: see package doc
+	bridged      bool // over the socket
+	bare         bool // without a session, and not of the new era
+}
+
+// serveCall has the SDK answer a request.
+func (s *Server) serveCall(d *door, a *answer, place *place, c call) {
 	switch {
-	case m.batch != nil && session && !era:
-		serveBatch(d.stateful, a, m.batch)
-	case m.batch != nil:
-		serveBatch(d.stateless, a, m.batch)
-	case m.method == "subscriptions/listen" && era:
+	case c.batch != nil && c.session && !c.era:
+		serveBatch(d.stateful, a, c.batch)
+	case c.batch != nil:
+		serveBatch(d.stateless, a, c.batch)
+	case c.method == "subscriptions/listen" && c.era:
 		if !place.moveToStreams() {
-			busy(a, m.id, "too many streams", aMoment)
+			busy(a, c.id, "too many streams", aMoment)
 			return
 		}
 		defer a.beating(s.cfg.Progress)()
 		d.stateless.ServeHTTP(a, a.request)
-	case era:
+	case c.era:
 		d.stateless.ServeHTTP(a, a.request)
-	case bare:
+	case c.bare:
 		// Only programs that call without a session over HTTP need this; the clients of a bridge read
 		// the content.
-		a.merge = r.Header.Get(protocol.VersionHeader) == "" && m.method == "tools/call" && !bridged
+		a.merge = a.request.Header.Get(protocol.VersionHeader) == "" && c.method == "tools/call" && !c.bridged
 		d.stateless.ServeHTTP(a, a.request)
-	case session:
+	case c.session:
 		d.stateful.ServeHTTP(a, a.request)
 	default:
-		s.startSession(d, a, a.request, m)
+		s.startSession(d, a, a.request, c.message)
 	}
-}
-
-// isPlain reports whether a toolset has clients that read no JSON-RPC.
-func isPlain(d *door) bool {
-	_, is := d.set.(plain)
-	return is
 }
 
 // wantsStream reports whether a client accepts an event stream and no document.

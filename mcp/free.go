@@ -31,8 +31,10 @@ func (s *Server) free(ctx context.Context, p *maildir.Project, ask *FreeAsk) (f 
 	}
 	if !is {
 		return f, &maildir.Error{
-			What: refusal.Invalid("{=name} is not a person, and only a person may release the claim of another agent: ask {=other} with a message."),
-			Name: ask.Person, Other: ask.Holder,
+			What: refusal.Invalid("{=name} is not a person, and only a person may release the claim of another agent: ask {=other} with " +
+				"a message."),
+			Name:  ask.Person,
+			Other: ask.Holder,
 		}
 	}
 	notice, err := tool.Box(ctx, p, ask.Person).Free(ctx, maildir.Freeing{
@@ -46,8 +48,9 @@ func (s *Server) free(ctx context.Context, p *maildir.Project, ask *FreeAsk) (f 
 	}
 	if notice == nil {
 		return f, &maildir.Error{
-			What: refusal.NotFound("{=other} has no claim on {name}: `mailtree claims` lists the claims."),
-			Name: ask.Path, Other: ask.Holder,
+			What:  refusal.NotFound("{=other} has no claim on {name}: `mailtree claims` lists the claims."),
+			Name:  ask.Path,
+			Other: ask.Holder,
 		}
 	}
 	return Freed{ask.Holder, ask.Path, notice.ID}, nil

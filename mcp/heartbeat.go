@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"sync"
 	"time"
@@ -62,11 +63,16 @@ func (h *heartbeat) comment() error {
 	if !h.begun {
 		return nil
 	}
-	extendDeadline(h.ResponseWriter, len(beat))
-	if _, err := h.ResponseWriter.Write([]byte(beat)); err != nil {
+	return writeBeat(h.ResponseWriter)
+}
+
+// writeBeat writes and sends a comment.
+func writeBeat(w http.ResponseWriter) error {
+	extendDeadline(w, len(beat))
+	if _, err := io.WriteString(w, beat); err != nil {
 		return err
 	}
-	return http.NewResponseController(h.ResponseWriter).Flush()
+	return http.NewResponseController(w).Flush()
 }
 
 // beating has a stream send comments until stop is called.

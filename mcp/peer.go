@@ -21,7 +21,7 @@ import (
 //	/toolset/<name>/mcp    that toolset, both eras, as at its URL
 //	/toolset/<name>/hold   GET: an answer that lasts until the client or the server goes:
 //	                       how a bridge keeps the server, and notices its end
-//	/health, /metrics      as over TCP, but /health has status 200 whatever it reports
+//	/health, /metrics      as over TCP, but the status of /health is always 200
 //	/mailtree/<verb>       POST, JSON: a request of a command of the same version, perhaps with ?project=<a key,
 //	                       a slug, or the last element of a path> (each in a file of its name)
 //	/yield                 POST: a server in the background makes room for one in the foreground

@@ -105,12 +105,11 @@ func (p *progress) comment() bool {
 	if p.answered {
 		return false
 	}
-	extendDeadline(p.ResponseWriter, len(beat))
-	if _, err := p.ResponseWriter.Write([]byte(beat)); err != nil {
+	if writeBeat(p.ResponseWriter) != nil {
 		p.gone()
 		return false
 	}
-	return p.flush() == nil
+	return true
 }
 
 // isStream reports whether the answer is an event stream already.

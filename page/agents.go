@@ -34,7 +34,12 @@ func (h *Page) agents(v *view) error {
 	var all []agentShown
 	reaches := v.p.Reaches()
 	_, err := v.p.EachAgent(v.ctx(), maildir.AgentsQuery{Take: func(a *maildir.AgentInfo) bool {
-		all = append(all, agentShown{AgentInfo: *a, Reaches: reaches[a.Name], On: v.p.MachineOf(&a.AgentRow), Unwakeable: v.p.Unwakeable(&a.AgentRow)})
+		all = append(all, agentShown{
+			AgentInfo:  *a,
+			Reaches:    reaches[a.Name],
+			On:         v.p.MachineOf(&a.AgentRow),
+			Unwakeable: v.p.Unwakeable(&a.AgentRow),
+		})
 		return len(all) < agentsMost
 	}})
 	if err != nil {

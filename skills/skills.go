@@ -1,6 +1,6 @@
 // Package skills holds what an agent reads to work with the mail, one folder for each skill in the
-// form of agentskills.io. A skill has the name of its folder: clients skip others. The folder lies where a plugin has its skills, so that the repository can
-// be one; the server hands out the same bytes as a resource.
+// form of agentskills.io. A skill has the name of its folder: clients skip others. The folder lies where a
+// plugin has its skills, so that the repository can be one; the server hands out the same bytes as a resource.
 package skills
 
 import (

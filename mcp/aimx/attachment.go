@@ -36,8 +36,8 @@ func (t *toolset) addAttachments(set *tool.Set) {
 		URITemplate: attachmentTemplate,
 		Name:        "attachment",
 		Title:       "Attachment",
-		Description: "A file that came with an email in a mailbox of yours, at the URI that email_read gives. A large file comes in pieces: " +
-			"pass next_offset of _meta as offset.",
+		Description: "A file that came with an email in a mailbox of yours, at the URI that email_read gives. A large file " +
+			"comes in pieces: pass next_offset of _meta as offset.",
 	}, func(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 		uri, ok := ctx.Value(uriKey{}).(string)
 		if !ok {
@@ -90,7 +90,8 @@ func parseAttachment(uri string) (r attachmentRef, err error) {
 			err = strconv.ErrSyntax
 		}
 		if err != nil || r.offset < 0 {
-			return r, tool.Invalid("%q cannot be read: use %s, with next_offset of the answer before as offset.", tool.Clip(pair), attachmentTemplate)
+			return r, tool.Invalid("%q cannot be read: use %s, with next_offset of the answer before as offset.",
+				tool.Clip(pair), attachmentTemplate)
 		}
 	}
 	return r, nil
@@ -126,7 +127,9 @@ func (t *toolset) readAttachment(ctx context.Context, uri string) (*mcp.ReadReso
 }
 
 // piece reads at most most bytes of an attachment.
-func (t *toolset) piece(ctx context.Context, p *maildir.Project, uri string, r attachmentRef, most int64) (*mcp.ReadResourceResult, error) {
+func (t *toolset) piece(
+	ctx context.Context, p *maildir.Project, uri string, r attachmentRef, most int64,
+) (*mcp.ReadResourceResult, error) {
 	a, err := p.OpenAttachmentFor(ctx, r.sum, tool.CallerOf(ctx).User())
 	if err != nil {
 		return nil, err
@@ -151,12 +154,19 @@ func (t *toolset) piece(ctx context.Context, p *maildir.Project, uri string, r a
 	content := &mcp.ResourceContents{URI: uri, MIMEType: kind, Blob: data}
 	next := r.offset + int64(len(data))
 	switch whole := r.offset == 0 && next == a.Size; {
-	case whole && len(data) > 0 && utf8.Valid(data) && !strings.Contains(string(data), "\x00") && t.budget.Fits(tool.InResource, string(data)):
-		content.Blob, content.Text = nil, string(data)
+	case whole:
+		if text := string(data); isText(text) && t.budget.Fits(tool.InResource, text) {
+			content.Blob, content.Text = nil, text
+		}
 	case next < a.Size:
 		content.Meta = mcp.Meta{"bytes": a.Size, "next_offset": next}
-	case !whole:
+	default:
 		content.Meta = mcp.Meta{"bytes": a.Size}
 	}
 	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{content}}, nil
+}
+
+// isText reports whether a file is text that JSON can carry; an empty file is not.
+func isText(file string) bool {
+	return file != "" && utf8.ValidString(file) && !strings.Contains(file, "\x00")
 }

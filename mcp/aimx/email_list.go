@@ -8,7 +8,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// rowShape is one email of a list. Only inbox rows have Read, only rows of sent mail have Status.
+// rowShape is one email of a list. Only inbox rows have Read, only rows of sent mail have Status: delivered or
+// pending, and for mail to other domains queued, deferred, sending, sent, unknown or failed.
 type rowShape struct {
 	ID      string `json:"id"`
 	From    string `json:"from"` // address
@@ -17,12 +18,12 @@ type rowShape struct {
 	Date    string `json:"date"`
 	Auth    string `json:"auth"`                      // who vouches for the sender; self-asserted: nobody
 	Read    *bool  `json:"read,omitempty"`            // in the inbox
-	Status  string `json:"delivery_status,omitempty"` // in the sent folder: delivered, pending; of mail to other domains queued, deferred, sending, sent, unknown, failed
+	Status  string `json:"delivery_status,omitempty"` // see rowShape
 }
 
 type emailsShape struct {
 	Emails []rowShape `json:"emails"`                // newest first
-	Next   int        `json:"next_offset,omitempty"` // where the page ended early, because it was large: the offset of the next
+	Next   int        `json:"next_offset,omitempty"` // the offset of the next page, if this one ended early because it was large
 }
 
 type listRequest struct {

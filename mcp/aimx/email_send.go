@@ -104,5 +104,6 @@ func (t *toolset) sent(to string, m *maildir.Sent) tool.Result {
 	for _, n := range m.Notes {
 		s.Notes = append(s.Notes, words.Say(n))
 	}
-	return tool.Result{Text: fmt.Sprintf("Email sent to %s. Message-ID: %s", s.To, s.MessageID), Value: s, Note: strings.Join(s.Notes, "\n")}
+	text := fmt.Sprintf("Email sent to %s. Message-ID: %s", s.To, s.MessageID)
+	return tool.Result{Text: text, Value: s, Note: strings.Join(s.Notes, "\n")}
 }

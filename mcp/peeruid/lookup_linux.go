@@ -41,6 +41,9 @@ func lookup(client, server netip.AddrPort) (uid int, err error) {
 	}
 	answer := make([]byte, 4096)
 	n, from, err := unix.Recvfrom(fd, answer, 0)
+	for errors.Is(err, unix.EINTR) { // a signal of Go's scheduler; with a timeout the kernel does not resume the call
+		n, from, err = unix.Recvfrom(fd, answer, 0)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("ask sock_diag: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -93,28 +94,44 @@ func startQueue(ctx context.Context, home, thread string) error {
 	if early != nil {
 		ws.PutReader(early) // the server says nothing before it is asked
 	}
-	for id, ask := range []string{
-		`{"id":0,"method":"initialize","params":{"clientInfo":{"name":"mailtree","version":"1"},"capabilities":{"experimentalApi":true}}}`,
-		`{"id":1,"method":"thread/queue/start","params":{"threadId":` + strconv.Quote(thread) + `}}`,
-	} {
-		if id == 1 {
-			err = wsutil.WriteClientText(conn, []byte(`{"method":"initialized"}`))
-		}
-		if err == nil {
-			err = wsutil.WriteClientText(conn, []byte(ask))
-		}
-		if err == nil {
-			err = answered(conn, id)
-		}
-		if err != nil {
-			return fmt.Errorf("codex: the queue was not started: %w", err)
-		}
+	if err := askStart(conn, thread); err != nil {
+		return fmt.Errorf("codex: the queue was not started: %w", err)
 	}
 	return nil
 }
 
+// askStart asks Codex's background server to run the queue of a thread, and waits for the answer.
+func askStart(conn net.Conn, thread string) error {
+	const hello = `{"id":0,"method":"initialize","params":{"clientInfo":{"name":"mailtree","version":"1"},` +
+		`"capabilities":{"experimentalApi":true}}}`
+	name, err := json.Marshal(thread)
+	if err != nil {
+		return err
+	}
+	start := `{"id":1,"method":"thread/queue/start","params":{"threadId":` + string(name) + `}}`
+	said := struct {
+		io.Reader
+		io.Writer
+	}{io.LimitReader(conn, maxSaid), conn}
+	if err := wsutil.WriteClientText(conn, []byte(hello)); err != nil {
+		return err
+	}
+	if err := answered(said, 0); err != nil {
+		return err
+	}
+	for _, ask := range []string{`{"method":"initialized"}`, start} {
+		if err := wsutil.WriteClientText(conn, []byte(ask)); err != nil {
+			return err
+		}
+	}
+	return answered(said, 1)
+}
+
+// maxSaid is the most bytes that Codex's background server may say before it has answered.
+const maxSaid = 16 << 20
+
 // answered reads what Codex's background server says until it has answered the request with that id.
-func answered(conn net.Conn, id int) error {
+func answered(conn io.ReadWriter, id int) error {
 	for {
 		said, err := wsutil.ReadServerText(conn)
 		if err != nil {

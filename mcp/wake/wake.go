@@ -123,8 +123,8 @@ func (n *Waker) Nudge(ctx context.Context, by By, project, agent string, told fu
 	return err
 }
 
-// Watch runs a pass whenever mail arrives, a status changes or a turn ends, until ctx ends; then it returns nil. It
-// retries an agent that it could not wake, and calls told for the first failure only.
+// Watch runs a pass whenever mail arrives, a status changes or a turn ends, until ctx ends; then it returns
+// nil. It retries an agent that it could not wake, and calls told for the first failure only.
 func (n *Waker) Watch(ctx context.Context, by By, told func(Outcome)) error {
 	if by.Types {
 		defer n.cfg.Store.Types()()
@@ -174,9 +174,9 @@ func (n *Waker) everybody(ctx context.Context) (map[whom]attempt, error) {
 	return all, nil
 }
 
-// wait waits until an agent in look is due: until changes after mark concern an agent, which wait then adds
-// to look after the time Settle, until turn is closed, which makes every agent in look due after the time
-// Settle, as if it had not been tried, or until a retry is due. It returns the number of the last change that it has seen.
+// wait waits until an agent in look is due, and returns the number of the last change that it has seen. If
+// changes after mark concern an agent, wait adds that agent to look after the time Settle. If turn is closed,
+// every agent in look is due after the time Settle, as if it had not been tried. Otherwise a retry is due.
 func (n *Waker) wait(ctx context.Context, mark int64, look map[whom]attempt, turn <-chan struct{}) (int64, error) {
 	waiting, cancel := waitingUntil(ctx, firstOf(look), turn)
 	defer cancel()
