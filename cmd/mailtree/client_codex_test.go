@@ -75,7 +75,7 @@ func TestClientTrust(t *testing.T) {
 	d := newDesk(t, "codex")
 	codexKit.prepare(d)
 	d.setUp("http")
-	if out, err := d.try("mailtree", "setup", "codex", "--check"); err != nil || !strings.Contains(out, "nothing was heard of Codex's hooks since set-up") {
+	if out, err := d.try("mailtree", "setup", "codex", "--check"); err != nil || !strings.Contains(out, "no hook of Codex has run since setup") {
 		t.Errorf("before: %v\n%s", err, out)
 	}
 	screen := d.open(codexKit.terminal)

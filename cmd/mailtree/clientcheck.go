@@ -174,8 +174,8 @@ func (k *clientCheck) heard(files []clients.Hooks) {
 		}
 	}
 	if last.Before(set) {
-		todo := cmp.Or(files[0].Trust, "start it there once and choose Trust")
-		k.d.note("nothing was heard of %s's hooks since set-up: %s", k.client.Title, todo)
+		todo := cmp.Or(files[0].Trust, "start it once in a project's folder, and choose Trust if it asks")
+		k.d.note("no hook of %s has run since setup: %s", k.client.Title, todo)
 		return
 	}
 	ago := "just now"

@@ -95,7 +95,7 @@ func (o setupOptions) conflict(args []string) error {
 	case o.toolset != "" && (o.http || o.instructions || o.list):
 		return errors.New("--toolset aimx: leave --http, --instructions and --list out: it is served to `mailtree stdio` alone")
 	case len(args) == 1 && !slices.Contains(clientNames(), args[0]):
-		return fmt.Errorf("%q is no client%s: use %s", args[0], meant(format.Near(args[0], clientNames())), strings.Join(clientNames(), ", "))
+		return fmt.Errorf("unknown client %q%s: use %s", args[0], meant(format.Near(args[0], clientNames())), strings.Join(clientNames(), ", "))
 	}
 	return nil
 }
@@ -345,11 +345,11 @@ func (p *program) serverFor(c clients.Client, o setupOptions) (clients.Server, e
 // whyTransport says what the entry's transport means while no server runs, as after a reboot.
 func whyTransport(server clients.Server) string {
 	if server.URL != "" {
-		return "it reaches the mail over HTTP: its calls fail while no server runs there. `mailtree service` says how one starts " +
-			"after a reboot too; without --http the client's own command does"
+		return "it connects over HTTP, so its calls fail if no server is running. `mailtree service` prints how to start one at login; " +
+			"without --http, the client starts one itself"
 	}
-	return "it reaches the mail through `mailtree stdio`, which starts a server where none runs, so calls are answered after a crash " +
-		"or a reboot too; over HTTP (--http) they would fail"
+	return "it runs `mailtree stdio`, which starts a server if none is running, so calls also work after a crash or a reboot; " +
+		"with --http they would fail"
 }
 
 // url returns the URL at which clients on this machine find the server.
@@ -420,6 +420,6 @@ func (p *program) listClients(at clients.Site) error {
 
 // asksForTools warns that a woken turn stops if the client asks a person about each tool.
 func asksForTools(c clients.Client) string {
-	return c.Title + " may ask a person before it calls a tool of the mail, and a session that mail has woken stands still there: " +
-		"`mailtree setup " + c.Name + " --allow` lets it call them"
+	return c.Title + " may ask you before it calls a tool of mailtree, and a session that mail has woken waits at that question. " +
+		"`mailtree setup " + c.Name + " --allow` allows these tools"
 }
