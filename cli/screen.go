@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -90,17 +91,31 @@ func (s *Screen) Say(style func(text string) string, format string, a ...any) {
 	s.Printf("%s\n", text)
 }
 
-// JSON prints an answer on one line, or indented on a terminal.
+// JSON prints an answer on one line. On a terminal it indents the answer, and escapes the characters that a
+// terminal may act on, which JSON itself allows in a string.
 func (s *Screen) JSON(answer json.RawMessage) error {
 	if s.Width > 0 {
 		var b bytes.Buffer
 		if err := json.Indent(&b, answer, "", "  "); err != nil {
 			return err
 		}
-		answer = b.Bytes()
+		answer = escapeControls(b.String())
 	}
 	_, err := fmt.Fprintf(s.Out, "%s\n", answer)
 	return err
+}
+
+// escapeControls escapes misleading characters from DEL on in JSON. Those below it are escaped already.
+func escapeControls(text string) []byte {
+	var b []byte
+	for _, r := range text {
+		if r >= 0x7f && format.Misleading(r) {
+			b = fmt.Appendf(b, "\\u%04x", r)
+		} else {
+			b = utf8.AppendRune(b, r)
+		}
+	}
+	return b
 }
 
 // Paged calls print with a screen that writes to the pager, if this screen is a terminal. The pager is

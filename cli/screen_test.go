@@ -143,3 +143,21 @@ func TestTableOfEmoji(t *testing.T) {
 		}
 	}
 }
+
+// TestJSON: on a terminal, JSON contains no character that a terminal acts on, and means the same.
+func TestJSON(t *testing.T) {
+	t.Parallel()
+	const answer = `{"subject":"a\u001b[31m` + "\u009b31m\u202e\x7fÄ\U0001f600" + `"}`
+	for width, want := range map[int]string{
+		0:  answer + "\n",
+		80: "{\n  \"subject\": \"a\\u001b[31m\\u009b31m\\u202e\\u007fÄ\U0001f600\"\n}\n",
+	} {
+		var b strings.Builder
+		if err := (&Screen{Out: &b, Width: width}).JSON([]byte(answer)); err != nil {
+			t.Fatal(err)
+		}
+		if b.String() != want {
+			t.Errorf("width %d: %q, want %q", width, b.String(), want)
+		}
+	}
+}
