@@ -79,7 +79,7 @@ func (o *object) extra() (string, *tree.FormatError) {
 			continue
 		}
 		for i := range fields {
-			if f := &fields[i]; f.is(given) && distance(m.key, f.key) <= 1 {
+			if f := &fields[i]; f.is(given) && distance(underscored(m.key), f.key) <= 1 {
 				return "", o.fault(m.at, "the key "+Quote(m.key)+" means nothing and is almost "+Quote(f.key)+": write that, or take the key out")
 			}
 		}

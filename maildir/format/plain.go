@@ -17,14 +17,20 @@ import (
 // bcc recipient (Invariant I7). See docs/tree.md, "Sending by saving".
 
 // draftKey returns the name that a key of a draft stands for. Keys may also be written as in an email
-// ("In-Reply-To"), and ack_required as "ack".
+// ("In-Reply-To"), and ack_required as "ack". A key without a meaning stays as it is written.
 func draftKey(name string) string {
-	key := strings.ReplaceAll(strings.ToLower(name), "-", "_")
-	if key == "ack" {
+	key := underscored(name)
+	switch {
+	case key == "ack":
 		return "ack_required"
+	case fieldOf(key) == nil && kindOf(key) == nil:
+		return name
 	}
 	return key
 }
+
+// underscored returns a key in the form of a message's keys.
+func underscored(name string) string { return strings.ReplaceAll(strings.ToLower(name), "-", "_") }
 
 // kindOf returns a new variable of the type that a key of a draft has, as in field.of; nil for a key that a
 // sender does not give.
@@ -172,7 +178,7 @@ func (h *plainHeader) add(text string) (why string) {
 func notPlain(line string) string {
 	const knows = "write a key such as to, cc, bcc, subject, importance or ack, a colon and what it is. Leave a line empty before the text"
 	name, _, found := strings.Cut(line, ":")
-	key := draftKey(strings.TrimSpace(name))
+	key := underscored(strings.TrimSpace(name))
 	if !found || !PlainName(key) || strings.TrimLeft(line, " \t") != line {
 		return "this is not a line of a header: " + knows
 	}

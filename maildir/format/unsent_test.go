@@ -57,7 +57,10 @@ func TestUnsentPlain(t *testing.T) {
 		})},
 		"TOML sent":    {"+++\nto = 'BlueLake'\nmessage_id = '<1@example.org>'\n+++\nText.\n", unsent(func(u *Unsent) { u.ID = "<1@example.org>" })},
 		"unknown keys": {"---json\n{\"To\": [\"BlueLake\"], \"x\": {\"a\":  1}, \"auth\": \"token\"}\n---\nText.\n", unsent(func(u *Unsent) { u.Extra = ",\n  \"x\": {\"a\":  1}" })},
-		"JSON":         {"---json\n{\"to\": [\"BlueLake\"]}\n---\nText.\n", unsent(func(*Unsent) {})},
+		"unknown keys as written": {"---\nTo: BlueLake\nX-Build-ID: 'a'\n\"In-Reply-To\": m1\n---\nText.\n", unsent(func(u *Unsent) {
+			u.InReplyTo, u.Extra = "m1", ",\n  \"X-Build-ID\": \"a\""
+		})},
+		"JSON": {"---json\n{\"to\": [\"BlueLake\"]}\n---\nText.\n", unsent(func(*Unsent) {})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := ParseUnsent([]byte(tt.file))
