@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
@@ -306,7 +305,7 @@ func (p *Project) moveOurs(n *namesakes, theirs string, last *bool) *writer.Tx {
 		})
 		tx.After = func() {
 			for _, path := range unsent {
-				p.waitFor(path, time.Now().Add(settleTime))
+				p.waitFor(path, p.fresh.in(settleTime))
 			}
 		}
 		*last = err == nil

@@ -99,7 +99,7 @@ func (p *Project) noteSaved(paths []string, changes []index.Change) {
 			at[c.Path] = c.Kind == format.KindInbox && c.Op != index.Removed
 		}
 	}
-	due := time.Now().Add(settleTime) // the same for all, so that they are sent in the order in which they were saved
+	due := p.fresh.in(settleTime) // the same for all, so that they are sent in the order in which they were saved
 	for path, is := range at {
 		if is {
 			p.waitFor(path, due)
@@ -122,7 +122,7 @@ func (p *Project) handleSaved(ctx context.Context) {
 	if err != nil && ctx.Err() == nil {
 		p.store.cfg.Log.Error("files in outboxes are not sent before they are saved again", "project", p.Slug, "error", err)
 	}
-	due := time.Now().Add(settleTime)
+	due := p.fresh.in(settleTime)
 	for _, bad := range problems {
 		if format.Locate(bad.Path).Kind == format.KindOutbox {
 			p.waitFor(bad.Path, due)
@@ -140,7 +140,7 @@ func (p *Project) handleSaved(ctx context.Context) {
 		due, next := p.fresh.takeDue()
 		if len(due) > 0 && p.isAway(&away) { // another branch has outboxes of its own, whose files may have been sent already
 			for _, f := range due {
-				p.fresh.wait(f.path, f.stat, time.Now().Add(trySavedAgain))
+				p.fresh.wait(f.path, f.stat, p.fresh.in(trySavedAgain))
 			}
 			continue
 		}
@@ -197,12 +197,12 @@ func (p *Project) handle(ctx context.Context, f settlingFile) {
 	gone, outbox := tree.FaultOf(err) == tree.FaultGone, format.Locate(f.path).Kind == format.KindOutbox
 	switch {
 	case tree.FaultOf(err) == tree.FaultMachine:
-		p.fresh.wait(f.path, f.stat, time.Now().Add(trySavedAgain))
+		p.fresh.wait(f.path, f.stat, p.fresh.in(trySavedAgain))
 		return
 	case ctx.Err() != nil || !gone && (err != nil || !st.Mode.IsRegular()):
 		return
 	case !gone && (st != f.stat || p.Tree.BeingWritten(f.path)):
-		p.fresh.wait(f.path, st, time.Now().Add(settleTime))
+		p.fresh.wait(f.path, st, p.fresh.in(settleTime))
 		return
 	}
 	switch {
@@ -218,10 +218,10 @@ func (p *Project) handle(ctx context.Context, f settlingFile) {
 	switch {
 	case err == nil || ctx.Err() != nil || errors.Is(err, writer.ErrStopped):
 	case errors.Is(err, errSavedAnew):
-		p.waitFor(f.path, time.Now().Add(settleTime))
+		p.waitFor(f.path, p.fresh.in(settleTime))
 	default:
 		p.store.cfg.Log.Warn("a saved file could not be handled; that is tried again", "project", p.Slug, "path", f.path, "error", err)
-		p.fresh.wait(f.path, st, time.Now().Add(trySavedAgain))
+		p.fresh.wait(f.path, st, p.fresh.in(trySavedAgain))
 	}
 }
 

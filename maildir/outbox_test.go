@@ -177,30 +177,33 @@ func TestSaveWays(t *testing.T) {
 	}
 }
 
-// TestSaveHalf: a file saved in part and then whole is sent whole, although the server has seen the part,
-// and its author is not told of the part.
+// TestSaveHalf: a file saved in part and then whole is sent whole, although the server has seen the part, and has
+// sent another file meanwhile.
 func TestSaveHalf(t *testing.T) {
-	a := newAuthor(t, storetest.Config{})
-	for n := range 20 { // a machine may take so long that the half has rested
-		path := fmt.Sprintf("agents/Ann/outbox/%d.md", n)
-		began := time.Now()
-		a.save(path, minimal[:len(minimal)-6])
-		until(a, "the half is seen", func() bool {
+	clock := &movable{stopped: time.Now()}
+	a := newAuthor(t, storetest.Config{Monotonic: clock.now})
+	seen := func(count int) {
+		until(a, "the server sees the file", func() bool {
 			problems, err := maildir.StoreOf(a.p).Problems(t.Context(), a.p.Slug, 9)
-			return err == nil && len(problems) > 0
+			return err == nil && len(problems) == count
 		})
-		a.save(path, minimal)
-		inTime := time.Since(began) < maildir.SettleTime
-		a.later()
-		if m := inbox(t, a.p, "Bob").Messages; inTime && (len(m) != 2 || m[1].Body != "# Hello\n\nText.") {
-			t.Errorf("Bob got %+v", m)
-		}
-		if inTime {
-			a.await("Ann", format.Postmaster)
-			return
-		}
 	}
-	t.Skip("this machine is too slow")
+	a.save("agents/Ann/outbox/other.md", "---json\n{\"to\": [\"Bob\"]}\n---\n\n# Other\n")
+	seen(1)
+	clock.move(maildir.SettleTime / 2)
+	a.save("agents/Ann/outbox/note.md", minimal[:len(minimal)-6])
+	seen(2)
+	clock.move(maildir.SettleTime / 2)
+	a.await("Bob", "Ann", "Other")
+	a.save("agents/Ann/outbox/note.md", minimal)
+	until(a, "the file is sent", func() bool {
+		clock.move(maildir.SettleTime)
+		return len(a.inbox("Bob", "Ann")) > 1
+	})
+	if m := inbox(t, a.p, "Bob").Messages; len(m) != 2 || m[0].Body != "# Hello\n\nText." {
+		t.Errorf("Bob got %+v", m)
+	}
+	a.await("Ann", format.Postmaster)
 }
 
 // TestSaveRefused: a file that cannot be sent stays, its author is told once for the same content, and when

@@ -382,7 +382,7 @@ func (s *Store) loadProject(slug string) (*Project, error) {
 		store:   s,
 		life:    life{folder: fi, removed: make(chan struct{}), ended: make(chan struct{})},
 		leases:  claim.NewLeases(),
-		fresh:   newSettling(),
+		fresh:   newSettling(s.cfg.Monotonic),
 		agents:  map[string]bool{},
 		seen:    map[string]*sighting{},
 		sighted: make(chan struct{}, 1),

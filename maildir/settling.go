@@ -16,7 +16,8 @@ const settleTime = 2 * time.Second
 // settling holds files saved by others until they have not changed for a while. It is safe for concurrent
 // use. newSettling makes one.
 type settling struct {
-	bell chan struct{} // rings when a file may be due earlier than before
+	now  func() time.Time // a clock that runs evenly
+	bell chan struct{}    // rings when a file may be due earlier than before
 
 	mu    sync.Mutex
 	files map[string]settlingFile // by path
@@ -29,9 +30,12 @@ type settlingFile struct {
 	due  time.Time
 }
 
-func newSettling() settling {
-	return settling{bell: make(chan struct{}, 1), files: map[string]settlingFile{}}
+func newSettling(now func() time.Time) settling {
+	return settling{now: now, bell: make(chan struct{}, 1), files: map[string]settlingFile{}}
 }
+
+// in returns the time after d.
+func (s *settling) in(d time.Duration) time.Time { return s.now().Add(d) }
 
 // wait schedules a file for the time due, if it then still has the state st.
 func (s *settling) wait(path string, st tree.FileStat, due time.Time) {
@@ -49,7 +53,7 @@ func (s *settling) wait(path string, st tree.FileStat, due time.Time) {
 func (s *settling) takeDue() (due []settlingFile, next time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := time.Now()
+	now := s.now()
 	next = time.Hour
 	for path, f := range s.files {
 		if left := f.due.Sub(now); left > 0 {

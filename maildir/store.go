@@ -73,7 +73,7 @@ type Config struct {
 	Observe func(op writer.Op, took time.Duration, err error)
 
 	Now       func() time.Time     // nil: time.Now
-	Monotonic func() time.Time     // measures how long claims of other machines last, whatever Now says; nil: time.Now
+	Monotonic func() time.Time     // measures how long claims of other machines last and saved files rest, whatever Now says; nil: time.Now
 	Rand      io.Reader            // nil: crypto/rand
 	Log       *slog.Logger         // nil: discarded
 	Step      func(name string)    // for fault tests: called by the writer around each point at which a crash may fall; may be nil

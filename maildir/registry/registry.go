@@ -35,6 +35,7 @@ type Format[T any] struct {
 type File[T any] struct {
 	path   string
 	format Format[T]
+	now    func() time.Time
 
 	changing sync.Mutex // held by Change
 
@@ -46,7 +47,7 @@ type File[T any] struct {
 
 // New returns the File at path. It does not read the file yet.
 func New[T any](path string, format Format[T]) *File[T] {
-	return &File[T]{path: path, format: format}
+	return &File[T]{path: path, format: format, now: time.Now}
 }
 
 // Load returns the content of the file. All callers share it and must not change it. If Parse or Refuse
@@ -58,7 +59,7 @@ func (f *File[T]) Load() (T, error) {
 		return f.content, nil
 	}
 	f.counts = false
-	began := time.Now()
+	began := f.now()
 	data, stamp, err := tree.ReadPlain(f.path, f.format.Limit)
 	if errors.Is(err, fs.ErrNotExist) {
 		data, stamp, err = nil, tree.FileStat{}, nil
