@@ -1,8 +1,12 @@
 package indexer
 
 import (
+	"bytes"
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -261,15 +265,19 @@ func TestProjects(t *testing.T) {
 	verify(t, d.Index, map[string]*tree.Tree{"p": one})
 }
 
-// TestDamaged: a damaged file, or one of another version, is made anew; Rebuild gives what
-// Reconcile gives.
+// TestDamaged: a damaged file, or one of another version, is made again; Rebuild gives what Reconcile gives. The
+// log warns of damage. It does not warn of another version, as each upgrade brings one.
 func TestDamaged(t *testing.T) {
 	t.Parallel()
-	for name, damage := range map[string]func(string) error{
-		"garbage":   func(p string) error { return os.WriteFile(p, []byte("this is no database, not at all"), 0o666) },
-		"truncated": func(p string) error { return os.Truncate(p, 5000) },
-		"empty":     func(p string) error { return os.Truncate(p, 0) },
-		"gone":      os.Remove,
+	for name, tt := range map[string]struct {
+		damage func(string) error
+		said   string // in the log
+	}{
+		"garbage":   {func(p string) error { return os.WriteFile(p, []byte("this is no database, not at all"), 0o666) }, "level=WARN msg=\"the index is rebuilt\""},
+		"truncated": {func(p string) error { return os.Truncate(p, 5000) }, "level=WARN msg=\"the index is rebuilt\""},
+		"empty":     {func(p string) error { return os.Truncate(p, 0) }, ""},
+		"gone":      {os.Remove, ""},
+		"version":   {otherVersion, "level=INFO msg=\"the index is of another version and is rebuilt\""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -279,15 +287,19 @@ func TestDamaged(t *testing.T) {
 			if err := Rebuild(t.Context(), path, trees, nil); err != nil {
 				t.Fatal(err)
 			}
-			if err := damage(path); err != nil {
+			if err := tt.damage(path); err != nil {
 				t.Fatal(err)
 			}
-			x, err := Open(t.Context(), Config{Path: path})
+			var log bytes.Buffer
+			x, err := Open(t.Context(), Config{Path: path, Log: slog.New(slog.NewTextHandler(&log, nil))})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if !x.Fresh() {
 				t.Error("not fresh")
+			}
+			if said := log.String(); !strings.Contains(said, tt.said) || (tt.said == "") != (said == "") || strings.Count(said, "\n") > 1 {
+				t.Errorf("the log says %q, want %q", said, tt.said)
 			}
 			if err := x.Close(); err != nil {
 				t.Fatal(err)
@@ -306,6 +318,16 @@ func TestDamaged(t *testing.T) {
 			verify(t, x, trees)
 		})
 	}
+}
+
+// otherVersion makes a sound index that of another version of the program.
+func otherVersion(path string) error {
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		return err
+	}
+	_, err = db.Exec("PRAGMA user_version = 1")
+	return errors.Join(err, db.Close())
 }
 
 // TestShortBodies: the bodies of a thread behind a cursor, but for those that are long, empty ones
