@@ -78,14 +78,25 @@ func (o *object) extra() (string, *tree.FormatError) {
 		if fieldOf(m.key) != nil || kindOf(m.key) != nil {
 			continue
 		}
-		for i := range fields {
-			if f := &fields[i]; f.is(given) && distance(underscored(m.key), f.key) <= 1 {
-				return "", o.fault(m.at, "the key "+Quote(m.key)+" means nothing and is almost "+Quote(f.key)+": write that, or take the key out")
+		for _, key := range draftKeys() {
+			if distance(underscored(m.key), key) <= 1 {
+				return "", o.fault(m.at, "the key "+Quote(m.key)+" means nothing and is almost "+Quote(key)+": write that, or take the key out")
 			}
 		}
 		more.put(m.key, m.val)
 	}
 	return string(more), nil
+}
+
+// draftKeys returns the keys that a sender gives.
+func draftKeys() []string {
+	keys := []string{attachmentsKey, repeatKey}
+	for i := range fields {
+		if fields[i].is(given) {
+			keys = append(keys, fields[i].key)
+		}
+	}
+	return keys
 }
 
 // header returns the wanted fields as a JSON object with a key on each line.

@@ -182,13 +182,7 @@ func notPlain(line string) string {
 	if !found || !PlainName(key) || strings.TrimLeft(line, " \t") != line {
 		return "this is not a line of a header: " + knows
 	}
-	var keys []string
-	for i := range fields {
-		if fields[i].is(given) {
-			keys = append(keys, fields[i].key)
-		}
-	}
-	if near := Near(key, keys); len(near) > 0 {
+	if near := Near(key, draftKeys()); len(near) > 0 {
 		return "the key " + Quote(strings.TrimSpace(name)) + " is not known: write " + near[0] + " if you mean that. Leave a line empty before the text"
 	}
 	return "the key " + Quote(strings.TrimSpace(name)) + " is not known: " + knows
