@@ -49,6 +49,13 @@ func StoreOf(p *Project) *Store { return p.store }
 // MostAdvice is how many messages Postmaster writes to one agent in an hour, but for one more.
 const MostAdvice = mostAdvice
 
+// Settling counts the saved files that rest.
+func Settling(p *Project) int {
+	p.fresh.mu.Lock()
+	defer p.fresh.mu.Unlock()
+	return len(p.fresh.files)
+}
+
 // SettleTime is how long a saved file must not have changed.
 const SettleTime = settleTime
 

@@ -183,17 +183,15 @@ func TestSaveHalf(t *testing.T) {
 	clock := &movable{stopped: time.Now()}
 	a := newAuthor(t, storetest.Config{Monotonic: clock.now})
 	seen := func(count int) {
-		until(a, "the server sees the file", func() bool {
-			problems, err := maildir.StoreOf(a.p).Problems(t.Context(), a.p.Slug, 9)
-			return err == nil && len(problems) == count
-		})
+		until(a, "the server has seen the file", func() bool { return maildir.Settling(a.p) == count })
 	}
-	a.save("agents/Ann/outbox/other.md", "---json\n{\"to\": [\"Bob\"]}\n---\n\n# Other\n")
-	seen(1)
-	clock.move(maildir.SettleTime / 2)
+	clock.move(time.Millisecond)
 	a.save("agents/Ann/outbox/note.md", minimal[:len(minimal)-6])
+	seen(1)
+	clock.move(-time.Millisecond) // so that the other file is due first, although the part is older
+	a.save("agents/Ann/outbox/other.md", "---json\n{\"to\": [\"Bob\"]}\n---\n\n# Other\n")
 	seen(2)
-	clock.move(maildir.SettleTime / 2)
+	clock.move(maildir.SettleTime)
 	a.await("Bob", "Ann", "Other")
 	a.save("agents/Ann/outbox/note.md", minimal)
 	until(a, "the file is sent", func() bool {
