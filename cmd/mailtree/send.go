@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -130,6 +131,8 @@ func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, i
 	default:
 		if draft, id, err = p.draftOf(ctx, f, o, id); err == nil {
 			body, err = p.editText(ctx, "message.md", draft)
+		} else if id == "" {
+			err = maybeText(err, o.to)
 		}
 	}
 	if err != nil {
@@ -178,6 +181,19 @@ func noText(to []string, id string) error {
 		how = fmt.Sprintf("taken for agents: %s. Give a text of one word with -m", strings.Trim(fmt.Sprintf("%q", to), "[]"))
 	}
 	return fmt.Errorf("nothing was sent, there is no text: %s", how)
+}
+
+// maybeText says, if the last of several names is not an agent, that it may be the text.
+func maybeText(err error, to []string) error {
+	refused := &cli.Refusal{}
+	if len(to) < 2 || !errors.As(err, &refused) || !refused.NotFound() {
+		return err
+	}
+	last := strconv.Quote(to[len(to)-1])
+	if !strings.Contains(refused.Text, last) {
+		return err
+	}
+	return fmt.Errorf("%w If %s is the text, give it with -m", err, last)
 }
 
 // ids returns a list of the id, or none for "".
