@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mailtree/fixtures/tmuxtest"
+	"mailtree/fixtures/waits"
 	"mailtree/mcp/agentmail/tmux"
 )
 
@@ -147,8 +148,12 @@ func TestFree(t *testing.T) {
 	srv.Run("send-keys", "-t", w.Pane, "C-u")
 	w.ShowsNot("go on")
 	free("")
-	terminal.Attach(srv)
-	free("somebody pressed a key there just now") // attaching counts as activity too
+	const key = "somebody pressed a key there just now"
+	waits.Until(t, key, func() bool { // attaching counts as activity too, for some seconds
+		terminal.Attach(srv)
+		err := session.Free(t.Context(), w.Pane, "You have new mail.")
+		return errors.Is(err, tmux.ErrBusy) && strings.Contains(err.Error(), key)
+	})
 }
 
 // TestNotSubmitted: an Enter that a client ignores is pressed once more, and then reported.
