@@ -111,8 +111,8 @@ func TestOutgoing(t *testing.T) {
 		return made.ID
 	}
 	id := send("The first", "dan@example.org", "Bob", "cat@example.org")
-	until(t, "the first message to arrive", 10*time.Second, func() bool { return len(peer.messages()) == 2 })
-	until(t, "receipts to say so", 10*time.Second, func() bool {
+	until(t, "the first message to arrive", time.Minute, func() bool { return len(peer.messages()) == 2 })
+	until(t, "receipts to say so", time.Minute, func() bool {
 		said := d.receipts(id)
 		return said == "Bob  true,cat@example.org sent true,dan@example.org sent true"
 	})
@@ -156,7 +156,7 @@ func TestOutgoing(t *testing.T) {
 	peer.hold = make(chan struct{})
 	peer.mu.Unlock()
 	id = send("The third", "", "cat@example.org")
-	until(t, "the third message to arrive", 10*time.Second, func() bool { return len(peer.messages()) == 3 })
+	until(t, "the third message to arrive", time.Minute, func() bool { return len(peer.messages()) == 3 })
 	d.kill()
 	peer.mu.Lock()
 	close(peer.hold)
@@ -170,7 +170,7 @@ func TestOutgoing(t *testing.T) {
 	if n := len(peer.messages()); n != 3 {
 		t.Errorf("%d messages were sent", n)
 	}
-	until(t, "the queue to be empty", 10*time.Second, func() bool {
+	until(t, "the queue to be empty", time.Minute, func() bool {
 		open, _ := filepath.Glob(filepath.Join(d.tree(), format.QueueDir, "*.json"))
 		return len(open) == 0
 	})
@@ -204,7 +204,7 @@ func (d *daemon) must(tool string, args any) {
 // awaitReport waits for Postmaster's message with a subject in Ann's inbox, and returns its body.
 func (d *daemon) awaitReport(subject string) (body string) {
 	d.t.Helper()
-	until(d.t, subject, 20*time.Second, func() bool {
+	until(d.t, subject, time.Minute, func() bool {
 		var page struct {
 			Messages []struct {
 				From, Subject string
