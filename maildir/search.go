@@ -92,6 +92,11 @@ func (p *Project) readQuery(ctx context.Context, text string) (*typedQuery, erro
 		return nil, err
 	}
 	typed := &typedQuery{Query: read, text: text}
+	if read.Thread != "" {
+		if typed.Thread, err = p.store.fullID(ctx, p.Slug, refusal.Query, read.Thread); err != nil {
+			return nil, err
+		}
+	}
 	typed.Expr, typed.unknown = p.nameAgents(ctx, read.Expr)
 	return typed, nil
 }
