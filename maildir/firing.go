@@ -180,9 +180,17 @@ func (s *Store) Fire(ctx context.Context, f hook.Firing, l *hook.Log) (run *hook
 	}, "", nil
 }
 
-// attachedFiles returns the attachments of a message with absolute paths.
+// attachedFiles returns the attachments of a message with absolute paths. It leaves out those whose path is not
+// that of their content, and those that are no regular file, because a file made by hand, or a link in the tree,
+// may name any file of this machine.
 func (p *Project) attachedFiles(m *format.Message) []format.Attachment {
-	all := slices.Clone(m.Attachments)
+	all := slices.DeleteFunc(slices.Clone(m.Attachments), func(a format.Attachment) bool {
+		if a.SHA1 == "" || format.AttachmentSum(a.Path) != a.SHA1 {
+			return true
+		}
+		st, err := p.Tree.Stat(a.Path)
+		return err != nil || !st.Mode.IsRegular()
+	})
 	for i := range all {
 		all[i].Path = filepath.Join(p.Tree.Dir(), filepath.FromSlash(all[i].Path))
 	}
