@@ -109,11 +109,14 @@ func (p *Project) NewestChanges(ctx context.Context, before int64, limit int) ([
 }
 
 // WaitChanges waits until changes are recorded after the mark, and returns at most limit of them. It
-// returns ctx's error if ctx ends first.
+// returns the cause of ctx's end if ctx ends first.
 func (s *Store) WaitChanges(ctx context.Context, after int64, limit int) ([]index.Change, error) {
 	for {
 		bell := s.feed.any()
 		changes, err := s.index.Changes(ctx, after, limit)
+		if err != nil && ctx.Err() != nil { // the query was interrupted
+			return nil, context.Cause(ctx)
+		}
 		if err != nil || len(changes) > 0 {
 			return changes, err
 		}

@@ -1,7 +1,9 @@
 package maildir_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -233,4 +235,16 @@ func BenchmarkWaits(b *testing.B) {
 			}
 		}
 	})
+}
+
+// TestWaitChangesEnds: callers learn why their wait has ended also if it has ended while the index was read.
+func TestWaitChangesEnds(t *testing.T) {
+	t.Parallel()
+	store := storetest.Open(t, storetest.Config{})
+	why := errors.New("a turn has ended")
+	ctx, end := context.WithCancelCause(t.Context())
+	end(why)
+	if changes, err := store.WaitChanges(ctx, 0, 1); !errors.Is(err, why) {
+		t.Errorf("%d changes, error %v, want %v", len(changes), err, why)
+	}
 }

@@ -184,14 +184,10 @@ func (n *Waker) wait(ctx context.Context, mark int64, look map[whom]attempt, tur
 		changes, err := n.cfg.Store.WaitChanges(waiting, mark, 1000)
 		switch {
 		case errors.Is(err, errTurnEnded):
-			for w := range look {
-				look[w] = attempt{at: time.Now().Add(n.cfg.Settle)} // the client shows its prompt by then
-			}
-			return mark, nil
+			due = true // after the time Settle the client shows its prompt
 		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
 			return mark, nil
-		}
-		if err != nil {
+		case err != nil:
 			return mark, err
 		}
 		for _, c := range changes {
@@ -204,6 +200,13 @@ func (n *Waker) wait(ctx context.Context, mark int64, look map[whom]attempt, tur
 	select {
 	case <-time.After(n.cfg.Settle):
 	case <-ctx.Done():
+	}
+	select {
+	case <-turn:
+		for w := range look {
+			look[w] = attempt{}
+		}
+	default:
 	}
 	return mark, ctx.Err()
 }
