@@ -20,6 +20,7 @@ import (
 	"github.com/emersion/go-message/mail"
 	miekg "github.com/miekg/dns"
 
+	"mailtree/fixtures/waits"
 	"mailtree/gateway/auth"
 	"mailtree/gateway/dns"
 	"mailtree/gateway/in"
@@ -91,11 +92,7 @@ func port(t *testing.T) string {
 // until waits for the effect of another program.
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !done(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("it did not come: " + what)
-		}
-	}
+	waits.Until(t, what, done)
 }
 
 func answers(address string) bool {

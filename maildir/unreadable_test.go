@@ -11,10 +11,10 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"mailtree/fixtures/inmemory"
 	"mailtree/fixtures/storetest"
+	"mailtree/fixtures/waits"
 	"mailtree/maildir"
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
@@ -56,11 +56,7 @@ func put(t testing.TB, p *maildir.Project, path, data string) {
 // until waits for something that has to come.
 func until(t testing.TB, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not in a minute: %s", what)
-		}
-	}
+	waits.Until(t, what, is)
 }
 
 // TestUnreadDecisions: what hangs on a file that the machine keeps from being looked at is refused as unavailable, never

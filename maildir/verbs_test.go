@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -322,11 +321,7 @@ func TestKeyConcurrently(t *testing.T) {
 // await waits for a condition.
 func await(t *testing.T, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(60 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("it did not come to pass")
-		}
-	}
+	waits.Until(t, "what the test waits for", ok)
 }
 
 // TestFanout: what one message writes is bounded by its size times its recipients, to, cc and bcc,

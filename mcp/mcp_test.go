@@ -9,10 +9,10 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"mailtree/fixtures/waits"
 	"mailtree/mcp/protocol"
 )
 
@@ -384,9 +384,5 @@ func TestClients(t *testing.T) {
 // await polls for a condition.
 func await(t *testing.T, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(60 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("waited a minute in vain")
-		}
-	}
+	waits.Until(t, "what the test waits for", ok)
 }

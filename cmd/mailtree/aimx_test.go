@@ -23,6 +23,7 @@ import (
 
 	"mailtree/fixtures/guesttest"
 	"mailtree/fixtures/storetest"
+	"mailtree/fixtures/waits"
 )
 
 // office is the program, its server and a store, for users who come through `mailtree stdio
@@ -362,10 +363,8 @@ func (o *office) hookLog() (all []hookLogLine) {
 
 func (o *office) until(what string, ok func() bool) {
 	o.t.Helper()
-	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			o.t.Fatalf("never: %s; log: %+v", what, o.hookLog())
-		}
+	if !waits.Within(3*time.Minute, ok) {
+		o.t.Fatalf("never: %s; log: %+v", what, o.hookLog())
 	}
 }
 

@@ -268,9 +268,7 @@ func (f *faultProgram) both(p *maildir.Project, agent, id string) error {
 // until waits for a condition.
 func until(t testing.TB, what string, limit time.Duration, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(limit); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("still not: %s", what)
-		}
+	if !waits.Within(limit, ok) {
+		t.Fatalf("still not: %s", what)
 	}
 }

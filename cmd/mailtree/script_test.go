@@ -272,17 +272,16 @@ func cmdEventually(ts *testscript.TestScript, neg bool, args []string) {
 	re, err := regexp.Compile("(?m)" + args[0])
 	ts.Check(err)
 	do := map[string]func(string, []string) (string, bool, error){"call": callTool, "read": readResource}[args[1]]
-	for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(2 * time.Millisecond) {
-		out, _, err := do(of(ts).url, args[2:])
+	var out string
+	came := waits.Within(3*time.Minute, func() bool {
+		out, _, err = do(of(ts).url, args[2:])
 		ts.Check(err)
-		if re.MatchString(out) != neg {
-			show(ts, out)
-			return
-		}
-		if time.Now().After(deadline) {
-			ts.Fatalf("still:\n%s", out)
-		}
+		return re.MatchString(out) != neg
+	})
+	if !came {
+		ts.Fatalf("still:\n%s", out)
 	}
+	show(ts, out)
 }
 
 // capture NAME REGEXP: sets the variable to the first group of the match in the last output.

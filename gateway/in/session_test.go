@@ -23,6 +23,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"mailtree/fixtures/waits"
 	"mailtree/gateway/auth"
 	"mailtree/gateway/spool"
 )
@@ -346,11 +347,7 @@ func TestUnfinished(t *testing.T) {
 // until waits for a condition.
 func until(t *testing.T, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the condition is still false after a minute")
-		}
-	}
+	waits.Until(t, "what the test waits for", ok)
 }
 
 // TestHosts: an IPv6 /64 is one host.

@@ -286,9 +286,5 @@ func hears(t *testing.T, told <-chan string, uri string) {
 // await polls for a condition.
 func await(t *testing.T, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(60 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("waited a minute in vain")
-		}
-	}
+	waits.Until(t, "what the test waits for", ok)
 }

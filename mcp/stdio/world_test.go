@@ -352,9 +352,5 @@ func drain(out chan string) (all []string) {
 // await polls for a condition.
 func await(t *testing.T, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(60 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("waited a minute in vain")
-		}
-	}
+	waits.Until(t, "what the test waits for", ok)
 }

@@ -15,6 +15,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/fixtures/tmuxtest"
+	"mailtree/fixtures/waits"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
@@ -97,11 +98,7 @@ func (d *desk) echo(s string) {
 
 func (d *desk) await(ok func() bool) {
 	d.t.Helper()
-	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			d.t.Fatal("it did not come to pass")
-		}
-	}
+	waits.Until(d.t, "what the test waits for", ok)
 }
 
 // pass runs one pass and returns its outcomes; "" if no agent was due.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"mailtree/fixtures/storetest"
+	"mailtree/fixtures/waits"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
 	hooks "mailtree/maildir/hook"
@@ -159,10 +160,8 @@ func (b *bench) ended(n int) []run {
 // until waits for a condition.
 func (b *bench) until(what string, ok func() bool) {
 	b.t.Helper()
-	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			b.t.Fatalf("never: %s; log:\n%+v\n%+v", what, b.runs(begun), b.runs(ended))
-		}
+	if !waits.Within(3*time.Minute, ok) {
+		b.t.Fatalf("never: %s; log:\n%+v\n%+v", what, b.runs(begun), b.runs(ended))
 	}
 }
 
