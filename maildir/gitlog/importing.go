@@ -18,8 +18,8 @@ type importing struct {
 	commits int
 }
 
-// progress updates the import after the queue or a commit has changed, and logs its begin, each commit and
-// its end. paths counts the edits that a commit has just settled.
+// progress updates the import after the queue has changed or a commit was made, and logs its begin, each commit
+// and its end. paths counts the edits that a commit has just settled. l.mu is held.
 func (l *Log) progress(paths int) {
 	im, left := &l.importing, l.waitingEdits()
 	switch {
@@ -30,11 +30,12 @@ func (l *Log) progress(paths int) {
 	default:
 		im.done += paths
 		im.commits++
-		if left >= history.ImportFrom || paths >= mostEdits { // what is left of an import has its turn when it has rested
+		if left >= history.ImportFrom || left > 0 && paths >= mostEdits { // the next commit follows when the rest has rested
 			l.cfg.Log.Info("edits are being imported", "committed", im.done, "left", left)
 			break
 		}
-		l.cfg.Log.Info("the import is committed", "paths", im.done, "commits", im.commits, "took", time.Since(im.began).Round(time.Millisecond))
+		l.cfg.Log.Info("the import is committed", "paths", im.done, "commits", im.commits,
+			"took", time.Since(im.began).Round(time.Millisecond))
 		*im = importing{}
 	}
 }

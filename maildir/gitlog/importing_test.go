@@ -88,6 +88,17 @@ func TestImport(t *testing.T) {
 	tr.sound()
 }
 
+// TestImportFillsCommit: an import that ends with a full commit is over.
+func TestImportFillsCommit(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{External: true, Quiet: time.Hour, Longest: time.Hour})
+	tr.log.RecordEdits(tr.drop(mostEdits))
+	tr.log.commitDue(t.Context())
+	if s := tr.log.State(); s.Import != (history.Import{}) || s.Pending != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
 // TestImportStops: StopBy ends an import in the middle of a commit. The operations are committed before the
 // end, and the edits are left. The next start continues.
 func TestImportStops(t *testing.T) {
