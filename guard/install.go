@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -321,6 +322,8 @@ func (f *hooksFolder) write(p *plan) (string, error) {
 		}
 	}
 	switch {
+	case p.same && len(p.stale) > 0:
+		return full + " is installed already: removed the outdated " + strings.Join(p.stale, ", "), nil
 	case p.same && p.file != p.name:
 		return full + " is installed already, and the hook of pre-commit runs it: nothing changed", nil
 	case p.same:
