@@ -96,8 +96,12 @@ func TestProjectReplacedAtStop(t *testing.T) {
 	if err := p.History.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	dir, aside := p.Tree.Dir(), filepath.Join(inmemory.Dir(t), "aside")
-	if err := errors.Join(os.Rename(dir, aside), os.CopyFS(dir, os.DirFS(aside))); err != nil {
+	dir := p.Tree.Dir()
+	aside, copied := filepath.Join(filepath.Dir(dir), "aside"), filepath.Join(filepath.Dir(dir), "copied")
+	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil { // not in place: the history of the old folder still writes
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Rename(dir, aside), os.Rename(copied, dir)); err != nil {
 		t.Fatal(err)
 	}
 	opening = end
