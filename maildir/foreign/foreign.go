@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/adrg/frontmatter"
 
@@ -51,16 +50,16 @@ func Is(data []byte, fence string) bool {
 // Parse reads a file that Is a header of that kind. The error is a *tree.FormatError, which quotes nothing
 // of the file.
 func Parse(data []byte, fence string, limits Limits) (*File, error) {
-	if i := badUTF8(data); i >= 0 {
-		return nil, &tree.FormatError{Line: 1 + bytes.Count(data[:i], []byte("\n")), Reason: "invalid UTF-8: save as UTF-8"}
+	if i := tree.InvalidUTF8(data); i < len(data) {
+		return nil, fault(1+bytes.Count(data[:i], []byte("\n")), "invalid UTF-8: save as UTF-8")
 	}
 	f := &File{}
 	read := func(header []byte, _ any) error {
 		if len(header) > limits.Bytes {
 			return fault(1, fmt.Sprintf("header over %d bytes: shorten it", limits.Bytes))
 		}
-		if end := len(data) - len(header); end < 0 || !closes(data, header, fence) {
-			return fault(1+bytes.Count(header, []byte("\n"))+1, "a line of the header is an indented "+fence+": take the blanks before it away")
+		if !closes(data, header, fence) {
+			return fault(1+bytes.Count(header, []byte("\n"))+1, "a line of the header is an indented "+fence+": remove the blanks before it")
 		}
 		var err error
 		if fence == TOML {
@@ -103,16 +102,4 @@ func fault(line int, reason string) *tree.FormatError {
 
 func tooDeep(line, depth int) *tree.FormatError {
 	return fault(line, fmt.Sprintf("nested deeper than %d levels: flatten it", depth))
-}
-
-// badUTF8 returns the offset of the first invalid byte; -1 for none.
-func badUTF8(data []byte) int {
-	for i := 0; i < len(data); {
-		r, n := utf8.DecodeRune(data[i:])
-		if r == utf8.RuneError && n == 1 {
-			return i
-		}
-		i += n
-	}
-	return -1
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
+const notTOML = "the header is not valid TOML: write a key, = and a text in quotation marks on each line"
+
 // readTOML reads a TOML document.
 func readTOML(header []byte, depth int) ([]Key, error) {
 	text := string(header)
@@ -21,9 +23,9 @@ func readTOML(header []byte, depth int) ([]Key, error) {
 	var bad toml.ParseError
 	switch {
 	case errors.As(err, &bad):
-		return nil, fault(1+max(1, bad.Position.Line), "the header is not valid TOML: write a key, = and a text in quotation marks on each line")
+		return nil, fault(1+max(1, bad.Position.Line), notTOML)
 	case err != nil:
-		return nil, fault(2, "the header is not valid TOML: write a key, = and a text in quotation marks on each line")
+		return nil, fault(2, notTOML)
 	}
 	var keys []Key
 	at := lineFinder{lines: strings.Split(text, "\n")}

@@ -71,7 +71,7 @@ func (o *object) unknown() lines {
 }
 
 // extra returns the unknown members of a draft's header for Message.Extra. It refuses a key that looks like a
-// slip of the pen, because a recipient in such a key would get nothing, and everybody else would see the name.
+// typo, because a recipient in such a key would get nothing, and all other recipients would see the name.
 func (o *object) extra() (string, *tree.FormatError) {
 	var more lines
 	for _, m := range o.keys {
@@ -80,7 +80,8 @@ func (o *object) extra() (string, *tree.FormatError) {
 		}
 		for _, key := range draftKeys() {
 			if distance(underscored(m.key), key) <= 1 {
-				return "", o.fault(m.at, "the key "+Quote(m.key)+" means nothing and is almost "+Quote(key)+": write that, or take the key out")
+				return "", o.fault(m.at, "the key "+Quote(m.key)+" means nothing and is almost "+Quote(key)+": write that, or take the key "+
+					"out")
 			}
 		}
 		more.put(m.key, m.val)

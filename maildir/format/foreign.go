@@ -94,60 +94,27 @@ func parseForeignMail(id string, data []byte) (*Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Message{Body: f.Body, Digest: digest(data, "")}
+	m := &foreignHeader{Message: Message{Body: f.Body, Digest: digest(data, "")}}
 	var lines linedObject // for the lines of faults
-	created := ""
 	for _, k := range f.Keys {
 		name := strings.ToLower(k.Name)
 		lines.put(k.Line-1, name, []byte("0"))
-		text, list := foreignText(k.Value), foreignList(k.Value)
 		switch name {
 		case "id", "message_id":
 			own, _, beside := strings.Cut(id, editBeside)
-			if beside && name == "id" && text == own {
+			if beside && name == "id" && foreignText(k.Value) == own {
 				return nil, &tree.FormatError{Line: k.Line, Reason: editedApart}
 			}
-			if m.ID = id; name == "message_id" {
-				m.MessageID = bareID(text)
-			}
-		case "from":
-			m.From = foreignAddress(text)
-		case "to":
-			m.To = foreignAddresses(list)
-		case "cc":
-			m.CC = foreignAddresses(list)
-		case "bcc":
-			m.BCC = foreignAddresses(list)
-		case "reply_to":
-			m.ReplyTo = foreignAddresses(list)
-		case "subject":
-			m.Subject = text
-		case "thread_id":
-			m.ThreadID = text
-		case "in_reply_to":
-			m.InReplyTo = bareID(text)
-		case "references":
-			for _, ids := range list {
-				for one := range strings.FieldsSeq(ids) {
-					m.References = append(m.References, bareID(one))
-				}
-			}
-		case "importance":
-			if ValidImportance(strings.ToLower(text)) {
-				m.Importance = strings.ToLower(text)
-			}
-		case "date":
-			created = cmp.Or(created, text)
-		case "created":
-			created = text
+			m.ID = id
 		}
+		m.read(name, k.Value)
 	}
 	o, err := parseObject(lines.object(), 1)
 	if err != nil {
 		return nil, err
 	}
-	if created != "" {
-		if m.Created, err = foreignTime(created); err != nil {
+	if m.made != "" {
+		if m.Created, err = foreignTime(m.made); err != nil {
 			key := "date"
 			if o.has("created") {
 				key = "created"
@@ -155,7 +122,52 @@ func parseForeignMail(id string, data []byte) (*Message, error) {
 			return nil, o.bad(key, Quote(key)+": "+err.Error())
 		}
 	}
-	return m, m.check(id, o)
+	return &m.Message, m.check(id, o)
+}
+
+// foreignHeader is the mail of another system whose header is being read.
+type foreignHeader struct {
+	Message
+	made string // its time: the key created, else date
+}
+
+// read sets the field that a key of the header stands for.
+func (m *foreignHeader) read(name string, value any) {
+	text, list := foreignText(value), foreignList(value)
+	switch name {
+	case "message_id":
+		m.MessageID = bareID(text)
+	case "from":
+		m.From = foreignAddress(text)
+	case "to":
+		m.To = foreignAddresses(list)
+	case "cc":
+		m.CC = foreignAddresses(list)
+	case "bcc":
+		m.BCC = foreignAddresses(list)
+	case "reply_to":
+		m.ReplyTo = foreignAddresses(list)
+	case "subject":
+		m.Subject = text
+	case "thread_id":
+		m.ThreadID = text
+	case "in_reply_to":
+		m.InReplyTo = bareID(text)
+	case "references":
+		for _, ids := range list {
+			for one := range strings.FieldsSeq(ids) {
+				m.References = append(m.References, bareID(one))
+			}
+		}
+	case "importance":
+		if ValidImportance(strings.ToLower(text)) {
+			m.Importance = strings.ToLower(text)
+		}
+	case "date":
+		m.made = cmp.Or(m.made, text)
+	case "created":
+		m.made = text
+	}
 }
 
 // foreignText returns a scalar as text, and "" for anything else.

@@ -36,8 +36,8 @@ type member struct {
 // parseObject decodes raw, which follows line number base of its file.
 func parseObject(raw []byte, base int) (*object, error) {
 	o := &object{raw: raw, base: base}
-	if !utf8.Valid(raw) {
-		return nil, o.fault(invalidUTF8At(raw), "invalid UTF-8: save as UTF-8")
+	if i := tree.InvalidUTF8(raw); i < len(raw) {
+		return nil, o.fault(i, "invalid UTF-8: save as UTF-8")
 	}
 	start := skipSpace(raw, 0)
 	switch {
@@ -338,17 +338,6 @@ func expected(t reflect.Type) string {
 		return "an object in { }"
 	}
 	return "a whole number"
-}
-
-func invalidUTF8At(b []byte) int {
-	for i := 0; i < len(b); {
-		r, n := utf8.DecodeRune(b[i:])
-		if r == utf8.RuneError && n == 1 {
-			return i
-		}
-		i += n
-	}
-	return len(b)
 }
 
 // Cut shortens s to at most n bytes at a rune boundary.

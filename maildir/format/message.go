@@ -239,8 +239,8 @@ func (m *Message) check(id string, o *object) error {
 }
 
 // editedApart is the problem of a file that a merge has put beside a message.
-const editedApart = "two machines have edited this message, and this is what one of them wrote: take over what is needed of it, then remove " +
-	"this file"
+const editedApart = "two machines have edited this message, and this is what one of them wrote: take over what is needed of it, " +
+	"then remove this file"
 
 // MaxReference is the longest Message-ID in bytes: a line of an email's header.
 const MaxReference = 998
@@ -330,10 +330,10 @@ func SplitMessage(data []byte) (header []byte, body string, err error) {
 	case bytes.HasSuffix(first, []byte("\r")):
 		return unfit(1, "CRLF line ends in the header: save with LF")
 	case word == foreign.TOML:
-		return unfit(1, "the header is TOML between lines +++, which only mail of other systems has: write it as JSON between a line "+fenceOpen+
-			" and a line ---")
+		return unfit(1, "the header is TOML between lines +++, which only mail of other systems has: write it as JSON between a line "+
+			fenceOpen+" and a line ---")
 	case word == fenceOpen && string(first) != fenceOpen:
-		return unfit(1, "the line "+fenceOpen+" ends with blanks: take them away")
+		return unfit(1, "the line "+fenceOpen+" ends with blanks: remove them")
 	case word != fenceOpen:
 		return unfit(1, "does not start with a line "+fenceOpen+": write the header below such a line, as JSON")
 	}
@@ -344,9 +344,9 @@ func SplitMessage(data []byte) (header []byte, body string, err error) {
 		case string(text) == fenceClose:
 			return splitAt(rest[:at], rest[end:])
 		case word == fenceClose && text[0] != '-':
-			return unfit(line, "a line of the header is an indented "+fenceClose+": take the blanks before it away")
+			return unfit(line, "a line of the header is an indented "+fenceClose+": remove the blanks before it")
 		case word == fenceClose:
-			return unfit(line, "the line "+fenceClose+" below the header ends with blanks: take them away")
+			return unfit(line, "the line "+fenceClose+" below the header ends with blanks: remove them")
 		}
 		at = end
 	}

@@ -176,14 +176,15 @@ func (h *plainHeader) add(text string) (why string) {
 
 // notPlain says what is wrong with a line that has no key. It quotes only a word before a colon.
 func notPlain(line string) string {
-	const knows = "write a key such as to, cc, bcc, subject, importance or ack, a colon and what it is. Leave a line empty before the text"
+	const leave = "Leave a line empty before the text"
+	const knows = "write a key such as to, cc, bcc, subject, importance or ack, a colon and what it is. " + leave
 	name, _, found := strings.Cut(line, ":")
 	key := underscored(strings.TrimSpace(name))
 	if !found || !PlainName(key) || strings.TrimLeft(line, " \t") != line {
 		return "this is not a line of a header: " + knows
 	}
 	if near := Near(key, draftKeys()); len(near) > 0 {
-		return "the key " + Quote(strings.TrimSpace(name)) + " is not known: write " + near[0] + " if you mean that. Leave a line empty before the text"
+		return "the key " + Quote(strings.TrimSpace(name)) + " is not known: write " + near[0] + " if you mean that. " + leave
 	}
 	return "the key " + Quote(strings.TrimSpace(name)) + " is not known: " + knows
 }

@@ -70,8 +70,8 @@ func parseDraft(data []byte) (header *object, body string, err error) {
 		}
 		return again, text, other
 	case !begins(data, fenceClose, "\xef\xbb\xbf"):
-		return nil, "", &tree.FormatError{Line: 1, Reason: `there is no header: begin with a line such as "to: BlueLake", and leave a line ` +
-			`empty before the text`}
+		return nil, "", &tree.FormatError{Line: 1, Reason: `there is no header: begin with a line such as "to: BlueLake", and leave a ` +
+			`line empty before the text`}
 	}
 	header, body, err = parseHeader(data)
 	if err != nil {

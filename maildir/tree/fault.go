@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+	"unicode/utf8"
 )
 
 // Fault classifies the error of a file call by what it says about the file. Only FaultGone means that the
@@ -109,4 +110,16 @@ func PlainFault(err error) string {
 		return no.Error() + ". Try again"
 	}
 	return PlainFileError(err)
+}
+
+// InvalidUTF8 returns the offset of the first byte of data that is not UTF-8; len(data) if there is none.
+func InvalidUTF8(data []byte) int {
+	for i := 0; i < len(data); {
+		r, n := utf8.DecodeRune(data[i:])
+		if r == utf8.RuneError && n == 1 {
+			return i
+		}
+		i += n
+	}
+	return len(data)
 }
