@@ -67,10 +67,6 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 	attachments := cfg.Attachments
 	attachments.CodePhoto = codePhoto()
 	a.outgoing = gateway.NewOutgoing(&cfg.Gateway, cfg.Domains[0], log)
-	step := cfg.step
-	if step == nil {
-		step = testStep
-	}
 	store, err := maildir.Open(ctx, maildir.Config{
 		Root:         cfg.Store,
 		MaxFile:      cfg.MaxMessage,
@@ -89,7 +85,7 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 		Observe:      a.observe,
 		Log:          log,
 		Progress:     progress,
-		Step:         step,
+		Step:         cfg.stepOr(testStep),
 		Now:          cfg.now,
 		OpenHistory: func(k *store.Keeper) (history.Log, error) {
 			return openHistory(cfg, log, k, share)
@@ -118,7 +114,22 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 		a.close()
 		return nil, err
 	}
-	a.watcher = watcher.New(watcher.Config{
+	a.watcher = newWatcher(cfg, log, store)
+	a.hooks = hook.New(hook.Config{Store: store, Log: log})
+	return a, nil
+}
+
+// stepOr returns the function that a test has the writers call at each step, or another one if there is none.
+func (c *config) stepOr(other func(name string)) func(name string) {
+	if c.step != nil {
+		return c.step
+	}
+	return other
+}
+
+// newWatcher returns a watcher that reports changed files to the store.
+func newWatcher(cfg *config, log *slog.Logger, store *maildir.Store) *watcher.Watcher {
+	return watcher.New(watcher.Config{
 		Root: store.WatchRoot(),
 		Skip: func(rel string, dir bool) bool { return dir && !maildir.Watched(rel) },
 		OnBatch: func(ctx context.Context, b watcher.Batch) {
@@ -132,8 +143,6 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 		NoEvents: cfg.Poll > 0,
 		Poll:     cfg.Poll,
 	})
-	a.hooks = hook.New(hook.Config{Store: store, Log: log})
-	return a, nil
 }
 
 // descriptors returns how many files, folders and connections the process may have open at once; the Go

@@ -62,6 +62,33 @@ func group(root *cobra.Command) {
 	}
 }
 
+// configure reads the settings of a command before it runs.
+func (p *program) configure(c *cobra.Command) error {
+	dotenv := ""
+	if c.Name() == "serve" && !p.background || c.Name() == "config" {
+		dotenv = ".env"
+	}
+	cfg, err := loadConfig(c.Flags(), p.env, dotenv, os.UserHomeDir)
+	mustGoOn := goesOn[c.Name()] || c.HasParent() && goesOn[c.Parent().Name()]
+	if mustGoOn && cfg != nil && cfg.Store != "" {
+		err = nil
+	}
+	switch {
+	case err != nil && c.Name() == "hook":
+		return harmless(err)
+	case err != nil && !c.HasParent():
+		return p.spareClient(&exitError{exitUsage, err})
+	case err != nil:
+		return &exitError{exitUsage, err}
+	}
+	for _, s := range cfg.misspelt {
+		p.remark("%s", s)
+	}
+	cfg.background = p.background
+	p.cfg = cfg
+	return nil
+}
+
 func rootCommand(env []string, std stdio) *cobra.Command {
 	p := &program{std: std, env: env}
 	root := &cobra.Command{
@@ -84,32 +111,7 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 	root.Version = version()
 	root.SetVersionTemplate("mailtree {{.Version}}\n")
 	addSettingFlags(root.PersistentFlags(), "")
-	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
-		dotenv := ""
-		if c.Name() == "serve" && !p.background || c.Name() == "config" {
-			dotenv = ".env"
-		}
-		cfg, err := loadConfig(c.Flags(), env, dotenv, os.UserHomeDir)
-		mustGoOn := goesOn[c.Name()] || c.HasParent() && goesOn[c.Parent().Name()]
-		if mustGoOn && cfg != nil && cfg.Store != "" {
-			err = nil
-		}
-		if err != nil && c.Name() == "hook" {
-			return harmless(err)
-		}
-		if err != nil && c == root {
-			return p.spareClient(&exitError{exitUsage, err})
-		}
-		if err != nil {
-			return &exitError{exitUsage, err}
-		}
-		for _, s := range cfg.misspelt {
-			p.remark("%s", s)
-		}
-		cfg.background = p.background
-		p.cfg = cfg
-		return nil
-	}
+	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return p.configure(c) }
 	root.AddCommand(
 		serveCommand(p), stdioCommand(p), openCommand(p), nudgeCommand(p), setupCommand(p),
 		indexCommand(p), doctorCommand(p), keyCommand(p), tokenCommand(p), guardCommand(p, env),
