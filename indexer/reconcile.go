@@ -68,9 +68,9 @@ type met struct {
 // walkAhead is the number of chunks that a walk may be ahead of the comparison: some 30 MB of paths.
 const walkAhead = 256
 
-// differing lists the files whose stamps differ from their rows, and the paths of rows whose files are
-// gone; untimed lists the empty marks. A goroutine walks the tree while differing reads the rows. It keeps hashes of their paths,
-// because a million messages have three million rows.
+// differing lists the files whose stamps differ from their rows, and the paths of rows whose files are gone.
+// untimed lists the empty marks. A goroutine walks the tree while differing reads the rows. differing keeps
+// hashes of their paths, because a million messages have three million rows.
 func (x *Index) differing(ctx context.Context, p *project, progress func(int)) (paths, untimed []string, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	seed := maphash.MakeSeed()

@@ -68,7 +68,8 @@ func (p *Project) readShown(row *index.MessageRow) (data []byte, m *format.Messa
 	}
 	if format.IsForeign(data) {
 		return nil, nil, &Error{
-			What:  refusal.Invalid("Message {name} is mail of another system, with a header of TOML. It is shown as it is, and never changed."),
+			What: refusal.Invalid("Message {name} is mail of another system, with a header of TOML. It is shown as it is, and never " +
+				"changed."),
 			Field: refusal.Message,
 			Name:  row.ID,
 		}

@@ -2,9 +2,11 @@ package maildir
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"mailtree/maildir/attachment"
+	"mailtree/maildir/format"
 )
 
 // OpenAttachmentFor opens an attachment for a user, by its SHA-1 in hex. Root and the store's user may open every
@@ -18,7 +20,7 @@ func (p *Project) OpenAttachmentFor(ctx context.Context, sum string, by Caller) 
 		}
 		agents, err := p.store.index.Attached(ctx, p.Slug, sum)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("look up who has attachment %s: %w", format.Printable(sum), err)
 		}
 		if !slices.ContainsFunc(agents, func(a string) bool { return by.owns(p.owner(owners, a)) }) {
 			return nil, attachment.Missing(p.name(), sum)

@@ -3,6 +3,7 @@ package maildir
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path"
 	"path/filepath"
 	"slices"
@@ -81,7 +82,10 @@ func (p *Project) Person(ctx context.Context, name string) (agent string, made b
 // IsPerson reports whether a name is that of a person's agent.
 func (p *Project) IsPerson(ctx context.Context, name string) (bool, error) {
 	a, err := p.store.index.Agent(ctx, p.Slug, name)
-	return a != nil && a.Program == personProgram, err
+	if err != nil {
+		return false, fmt.Errorf("look up agent %s: %w", format.Printable(name), err)
+	}
+	return a != nil && a.Program == personProgram, nil
 }
 
 // NewAgent creates an agent of exactly that name. It returns ErrConflict if the agent exists, and the

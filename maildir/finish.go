@@ -18,7 +18,8 @@ type Finished struct {
 
 // Finish says that the agent is done with a thread and writes no answer: it acknowledges what asks for that,
 // archives questions that the agent has not answered, and marks the rest as read, one operation a message and
-// all of them one step. It returns the errors of ThreadPage, Acknowledge, Archive and SetRead; what was done before stays done.
+// all of them one step. It returns the errors of ThreadPage, Acknowledge, Archive and SetRead. What was done
+// before an error stays done.
 func (b *Box) Finish(ctx context.Context, thread string) (all []Finished, err error) {
 	page, err := b.p.ThreadPage(ctx, index.ThreadQuery{Thread: thread, Agent: b.agent, Limit: finishMost, Newest: true})
 	if err != nil {

@@ -58,12 +58,13 @@ func (s *saved) sentBefore(id string) error {
 	if key == s.own {
 		key += "-2"
 	}
-	what := refusal.Conflict("The same text was sent before, as message {id}, and nothing is sent twice. To send it again, give it a key " +
-		"of its own in the header, such as `key: {=other}`. To send it once a day, write `repeat: daily` there. Otherwise remove the file.")
+	what := refusal.Conflict("The same text was sent before, as message {id}, and nothing is sent twice. To send it again, give it a " +
+		"key of its own in the header, such as `key: {=other}`. To send it once a day, write `repeat: daily` there. Otherwise remove " +
+		"the file.")
 	if s.daily {
-		what = refusal.Conflict("The same text was sent before, as message {id}, on the day of the file's time, and `repeat: daily` sends it " +
-			"once a day. To send it again on that day, give it a key of its own in the header, such as `key: {=other}`. Otherwise remove the " +
-			"file.")
+		what = refusal.Conflict("The same text was sent before, as message {id}, on the day of the file's time, and `repeat: daily` sends " +
+			"it once a day. To send it again on that day, give it a key of its own in the header, such as `key: {=other}`. Otherwise " +
+			"remove the file.")
 	}
 	return &Error{What: what, ID: id, Other: key}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -113,7 +114,7 @@ func (p *Project) takers(g *writer.Group, mailboxes []string, first *format.Mess
 		if first != nil {
 			had, err := p.store.index.Delivery(g.Ctx, p.Slug, mailbox, first.ID, index.WithoutBody, nil)
 			if err != nil {
-				return nil, nil, err
+				return nil, nil, fmt.Errorf("look up message %s in mailbox %s: %w", first.ID, format.Printable(mailbox), err)
 			}
 			if had != nil {
 				continue

@@ -104,20 +104,16 @@ func (p *Project) readQuery(ctx context.Context, text string) (*typedQuery, erro
 // searchNote says how the text of a search was understood, if that may surprise. cut says that the search
 // took too long, none that it found nothing.
 func (p *Project) searchNote(ctx context.Context, read *typedQuery, cut, none bool) (note, err error) {
+	about := func(part string, what refusal.What) error {
+		return &Error{What: what, Field: refusal.Query, Name: part}
+	}
 	switch {
 	case cut:
-		return &Error{
-			What: refusal.Note("The search took too long, so this is what was found so far: use whole words, or beginnings of three " +
-				"letters, as in dep*."),
-			Field: refusal.Query,
-		}, nil
+		return about("", refusal.Note("The search took too long, so this is what was found so far: use whole words, or beginnings of three "+
+			"letters, as in dep*.")), nil
 	case read.Plain:
-		return &Error{
-			What: refusal.Note("{field} has quotes, parentheses or operators that do not fit together, so every word of it was searched " +
-				"for as it stands: close each quote and parenthesis, and put a word on both sides of AND and OR."),
-			Field: refusal.Query,
-			Name:  read.text,
-		}, nil
+		return about(read.text, refusal.Note("{field} has quotes, parentheses or operators that do not fit together, so every word of it "+
+			"was searched for as it stands: close each quote and parenthesis, and put a word on both sides of AND and OR.")), nil
 	case read.Mistaken != "":
 		return &Error{
 			What: refusal.Note("{=name} is no filter, so it was searched for as it stands: to filter, write {=other}. In quotes it is " +
@@ -127,35 +123,20 @@ func (p *Project) searchNote(ctx context.Context, read *typedQuery, cut, none bo
 			Other: read.Meant,
 		}, nil
 	case read.Wild != "":
-		return &Error{
-			What: refusal.Note("{name} {arg} was searched for as the words in it: only a * at the end of a word stands for more letters, " +
-				"as in dep*."),
-			Field: refusal.Query,
-			Name:  read.Wild,
-		}, nil
+		return about(read.Wild, refusal.Note("{name} {arg} was searched for as the words in it: only a * at the end of a word stands for "+
+			"more letters, as in dep*.")), nil
 	case none && read.Lower != "":
-		return &Error{
-			What:  refusal.Note("Nothing was found. {name} {arg} was searched for as a word: operators are in capitals, AND, OR and NOT."),
-			Field: refusal.Query,
-			Name:  read.Lower,
-		}, nil
+		return about(read.Lower, refusal.Note("Nothing was found. {name} {arg} was searched for as a word: operators are in capitals, "+
+			"AND, OR and NOT.")), nil
 	case none && read.Foreign != "":
-		return &Error{
-			What: refusal.Note("Nothing was found. {name} {arg} was searched for as the words in it, because it means nothing else here: " +
-				"use words, \"phrases\", prefix*, AND OR NOT -word ( ), and from: to: cc: subject: body: thread: importance: after: " +
-				"before:."),
-			Field: refusal.Query,
-			Name:  read.Foreign,
-		}, nil
+		return about(read.Foreign, refusal.Note("Nothing was found. {name} {arg} was searched for as the words in it, because it means "+
+			"nothing else here: use words, \"phrases\", prefix*, AND OR NOT -word ( ), and from: to: cc: subject: body: thread: "+
+			"importance: after: before:.")), nil
 	case none && read.unknown != nil:
 		return read.unknown, nil
 	case none && read.Unspaced != "":
-		return &Error{
-			What: refusal.Note("Nothing was found. A text without blanks between its words, as in Chinese or Japanese, is found only by how " +
-				"it begins: write the beginning of {name} {arg} and a *. A word within such a text is not found."),
-			Field: refusal.Query,
-			Name:  read.Unspaced,
-		}, nil
+		return about(read.Unspaced, refusal.Note("Nothing was found. A text without blanks between its words, as in Chinese or Japanese, "+
+			"is found only by how it begins: write the beginning of {name} {arg} and a *. A word within such a text is not found.")), nil
 	case none && read.Thread != "":
 		return p.threadNote(ctx, read.Thread)
 	}

@@ -89,7 +89,7 @@ func (p *Project) stampMarks() *writer.Tx {
 			switch err := g.Replace(tx, path, format.FormatMark(g.Now)); tree.FaultOf(err) {
 			case tree.NoFault, tree.FaultGone, tree.FaultFile:
 			case tree.FaultMachine:
-				return err
+				return fmt.Errorf("write the time into mark %s: %w", format.Printable(path), err)
 			}
 		}
 		for _, f := range tx.Writes {

@@ -270,6 +270,9 @@ func (s *Store) Run(ctx context.Context) error {
 	s.start = func(p *Project) {
 		ctx, stop := context.WithCancel(ctx)
 		p.life.stop = stop
+		if !s.stopBy.IsZero() { // the project is new, from a request in flight
+			p.History.StopBy(s.stopBy)
+		}
 		all.Go(func() {
 			defer close(p.life.ended)
 			defer stop()
@@ -290,7 +293,7 @@ func (s *Store) Run(ctx context.Context) error {
 }
 
 // StopBy says that the program is about to end, and by when Run is to have done what it does after its
-// context has ended. Run goes on until then, but imports no more edits, which the next start continues, and
+// context has ended. Run continues until then, but imports no more edits, which the next start continues, and
 // makes no more rounds of the sync: what is left is pushed at the end of Run.
 func (s *Store) StopBy(at time.Time) {
 	s.mu.Lock()
@@ -423,7 +426,7 @@ func (s *Store) projectSeenLast(ctx context.Context, slugs []string, agent strin
 		}
 		row, err := s.index.Agent(ctx, slug, agent)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("look up agent %s in project %s: %w", format.Printable(agent), slug, err)
 		}
 		if row == nil { // the agent was removed meanwhile
 			continue

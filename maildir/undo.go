@@ -71,16 +71,16 @@ type Undone struct {
 	Outside  []string `json:"left_for,omitempty"` // of a message that was taken back: recipients at other domains who keep it, see leftFor
 	Patterns []string `json:"paths,omitempty"`    // the claims' patterns, for an operation on claims
 	Text     string   `json:"text_at,omitempty"`  // where Git has the text that was taken back, as COMMIT:PATH; "": none was
-	Next     *Act     `json:"next,omitempty"`     // what Undo takes back, or Redo does again, next, where it was not told what; nil if there is nothing
+	Next     *Act     `json:"next,omitempty"`     // what the next Undo or Redo without an id takes back or does again; nil if there is nothing
 	Also     []Undone `json:"also,omitempty"`     // the further operations of the same command
 
 	done *history.Done
 }
 
 // Undo undoes the agent's newest operation on a message that is not undone yet, as an operation of its own.
-// Without an id it undoes every operation of the same step (format.InStep). It restores the files of that operation and no others. A sent message is removed for everyone, and agents
-// who had read it are told. Without an id, the operation may also be one on claims, and is no reading:
-// claimed paths are released, and released ones claimed again. It returns ErrNotFound if there is no such
+// Without an id it undoes every operation of the same step (format.InStep). It restores the files of that
+// operation and no others. A sent message is removed for everyone, and agents who had read it get a notice.
+// Without an id, the operation may also be one on claims, and is never a reading: claimed paths are released, and released ones claimed again. It returns ErrNotFound if there is no such
 // operation or message, and ErrConflict if a file has changed since, if another agent has the paths by now,
 // or if the operation cannot be told from others in its commit.
 func (b *Box) Undo(ctx context.Context, u Undoing) (*Undone, error) {
@@ -193,7 +193,7 @@ func (b *Box) redoOne(ctx context.Context, redone *Undone) error {
 func (b *Box) Undoable(ctx context.Context, n int) ([]Act, error) {
 	all, err := b.p.History.LastDone(ctx, history.DoneQuery{Agent: b.agent, Wants: (&Undoing{}).wants, Along: isUndoable, Most: n})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("look up what %s did: %w", b.agent, err)
 	}
 	acts := []Act{}
 	for _, step := range stepsOf(all) {
@@ -258,10 +258,11 @@ func (b *Box) lastStep(ctx context.Context, u Undoing, undone bool) ([]Undone, e
 	all, err := b.p.History.LastDone(ctx, q)
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, fmt.Errorf("look up what %s did: %w", b.agent, err)
 	case len(all) == 0 && undone:
 		return nil, &Error{
-			What:  refusal.NotFound("{=other} has lately undone nothing here that can be done again. Newer work ends what can be done again."),
+			What: refusal.NotFound("{=other} has lately undone nothing here that can be done again. Newer work ends what can be done " +
+				"again."),
 			Field: refusal.Message,
 			Name:  u.ID,
 			Other: b.agent,

@@ -85,8 +85,10 @@
 //
 // A program reads the trailers (the last paragraph): every "Mail-Op:" begins an operation; the
 // "Mail-Id:", "Mail-Marks:" (the message that a reply answers and marks), "Agent:", "Mail-Door:" and
-// "Mail-Step:" (equal for the operations of one command, which one undo takes back) after it belong to that operation, and each is left out if it has no value. Each operation is in the trailers of the whole history exactly once. Trailers hold only
-// fields of ours, flattened to one word; users' text is in subject and body, flattened to one line.
+// "Mail-Step:" (equal for the operations of one command, which one undo takes back) after it belong to that
+// operation, and each is left out if it has no value. Each operation is in the trailers of the whole history
+// exactly once. Trailers hold only fields of ours, flattened to one word; users' text is in subject and body,
+// flattened to one line.
 //
 // The subject of a commit of edits is "edit: path", or "edit: N files" followed by at most a hundred
 // paths, with "remove" if every file was removed; its trailer is "Mail-Op: edit".

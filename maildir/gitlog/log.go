@@ -234,8 +234,9 @@ func ringBell(bell chan struct{}) {
 const lastChance = 15 * time.Second
 
 // Run implements history.Log. It commits what is due until ctx ends, then what is left except an import, for
-// at most lastChance and not beyond the time given to StopBy, and returns nil. It sleeps while nothing is pending. With Config.External it first commits
-// the edits made while it did not run (catchUp). In quiet times it repacks (keepHouse).
+// at most lastChance and not beyond the time given to StopBy, and returns nil. It sleeps while nothing is
+// pending. With Config.External it first commits the edits made while it did not run (catchUp). In quiet times
+// it repacks (keepHouse).
 func (l *Log) Run(ctx context.Context) error {
 	var aside sync.WaitGroup
 	l.mu.Lock()

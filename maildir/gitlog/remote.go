@@ -37,8 +37,9 @@ const (
 )
 
 // remoteCommand returns a git command that talks to another repository. Unlike all others it has the user's
-// configuration and environment, for credentials and proxies; but it runs no hook, has no terminal to ask at, runs
-// no program that asks (an empty GIT_ASKPASS counts before core.askPass and SSH_ASKPASS), and speaks only the protocols for which Git needs no helper of the configuration.
+// configuration and environment, for credentials and proxies; but it runs no hook, has no terminal to ask at,
+// runs no program that asks (an empty GIT_ASKPASS counts before core.askPass and SSH_ASKPASS), and speaks only
+// the protocols for which Git needs no helper of the configuration.
 func remoteCommand(ctx context.Context, program, git string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, program, append([]string{
 		"--no-pager", "-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false", "-c", "gc.auto=0",
@@ -250,8 +251,8 @@ func isBehind(said string) bool {
 	return false
 }
 
-// isDeclined reports whether git push says that the host refuses the ref, whoever pushes it and whenever: a
-// hook or a rule of the host forbids it.
+// isDeclined reports whether git push says that the host refuses the ref to every user and at any time: a hook
+// or a rule of the host forbids it.
 func isDeclined(said string) bool {
 	_, why, rejected := strings.Cut(said, "[remote rejected]")
 	return rejected && slices.ContainsFunc([]string{"declined", "hidden ref", "prohibited", "protected"}, func(sign string) bool {

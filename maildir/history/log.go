@@ -13,7 +13,7 @@ type Log interface {
 	Run(ctx context.Context) error
 
 	// StopBy says that the program is about to end, and by when the Log is to end its work. An import of edits
-	// ends at once; the next start finds the rest of it. Run goes on until its context ends. Only the first
+	// ends at once; the next start finds the rest of it. Run continues until its context ends. Only the first
 	// call counts.
 	StopBy(at time.Time)
 

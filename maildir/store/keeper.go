@@ -97,8 +97,8 @@ func Open(cfg Config) (*Keeper, error) {
 }
 
 // Attach gives the keeper its index before Run and brings the index level with the tree. It returns the
-// changes, which are not reported to Mail, except marks without a time. progress may be nil; it is called with the number of files seen
-// so far. Attach returns the errors of the index; the keeper has the index even then.
+// changes, which are not reported to Mail, except marks without a time. progress may be nil; it is called with
+// the number of files seen so far. Attach returns the errors of the index; the keeper has the index even then.
 func (k *Keeper) Attach(ctx context.Context, to index.Index, progress func(files int)) ([]index.Change, error) {
 	k.index = to
 	if err := k.index.Attach(ctx, k.Slug, k.Tree); err != nil {

@@ -2,6 +2,7 @@ package storedir
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"strconv"
@@ -26,13 +27,16 @@ func CheckFormat(root string) error {
 	return err
 }
 
-// keepFormat is CheckFormat, and writes the format of this version where none or an older one is written.
+// keepFormat is CheckFormat. If no format or an older one is written, it writes the format of this version.
 func keepFormat(root string) error {
 	n, err := formatOf(root)
 	if err != nil || n == Format {
 		return err
 	}
-	return tree.WriteFile(filepath.Join(root, formatFile), []byte(strconv.Itoa(Format)+"\n"))
+	if err := tree.WriteFile(filepath.Join(root, formatFile), []byte(strconv.Itoa(Format)+"\n")); err != nil {
+		return fmt.Errorf("write the format of the store: %w", err)
+	}
+	return nil
 }
 
 // formatOf returns the format that is written in the store; 0 if there is none. Its errors are CheckFormat's.

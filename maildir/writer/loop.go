@@ -27,11 +27,11 @@ func (w *Writer) Run(ctx context.Context) {
 	}
 }
 
-// turn writes a group and then, unless ctx has ended, calls the functions given to Aside. They share the group's open folders,
-// because the watcher has usually reported the group's files by then. turn first waits until the store has
-// few enough turns in progress.
+// turn writes a group and then, unless ctx has ended, calls the functions given to Aside. They share the
+// group's open folders, because the watcher has usually reported the group's files by then. turn first waits
+// until the store has few enough turns in progress.
 func (w *Writer) turn(ctx context.Context, txs ...*Tx) {
-	work := context.WithoutCancel(ctx) // work goes on when the server is told to stop
+	work := context.WithoutCancel(ctx) // a stop does not interrupt work
 	w.Limits.groups <- struct{}{}
 	defer func() { <-w.Limits.groups }()
 	c := w.Tree.Changer(w.Limits.Folders)

@@ -63,8 +63,9 @@ func (g *Group) Take(tx *Tx, path, sum string) (bool, error) {
 
 // preserve returns the SHA-256 of the file at path, or "" if there is none. If the file may be missing in
 // the audit, preserve notes it, and save plans the operation again once the file is in the audit. An empty
-// file has no bytes to preserve. A file that the writer itself wrote and has not committed yet needs no preserving, because the operation's new
-// version replaces it. Publish notices later changes. preserve returns the errors of reading a file.
+// file has no bytes to preserve. A file that the writer itself wrote and has not committed yet needs no
+// preserving, because the operation's new version replaces it. Publish notices later changes. preserve returns
+// the errors of reading a file.
 func (g *Group) preserve(tx *Tx, path string) (was string, err error) {
 	w := g.w
 	if was, err = w.sumOf(path); err != nil || was == "" {
