@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/mcp/tool"
 )
 
@@ -81,12 +82,13 @@ func (t *toolset) emailRead() tool.Tool {
 	})
 }
 
-// facts repeats the other fields as a text after the file, for clients that show their model only texts.
+// facts repeats the other fields as a text after the file, for clients that show their model only texts. Each is
+// one line: a header written by hand may have line breaks in a name.
 func (s *letterShape) facts() string {
 	lines := []string{"message_id: " + s.MessageID}
 	add := func(name, value string) {
 		if value != "" {
-			lines = append(lines, name+": "+value)
+			lines = append(lines, name+": "+format.Printable(value))
 		}
 	}
 	add("in_reply_to", s.InReplyTo)

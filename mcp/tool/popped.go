@@ -48,12 +48,16 @@ func poppedText(p *maildir.Project, m *index.MessageRow, body string) string {
 // sent. A header written by hand may hold thirty times as much.
 const maxAttachmentList = 16 << 10
 
-// attachmentList returns a line with the name and the file of each attachment.
+// attachmentList returns a line with the name of each attachment, and its file if it lies in the store: a header
+// written by hand may name any path.
 func attachmentList(p *maildir.Project, m *index.MessageRow) string {
 	list := "Attachments:"
 	for i, a := range m.Attachments {
 		name := cmp.Or(a.Name, path.Base(a.Path))
-		line := "\n- " + format.Printable(name) + ": " + format.Printable(filepath.Join(p.Tree.Dir(), a.Path))
+		line := "\n- " + format.Printable(name)
+		if format.AttachmentSum(a.Path) != "" {
+			line += ": " + format.Printable(filepath.Join(p.Tree.Dir(), a.Path))
+		}
 		if len(list)+len(line) > maxAttachmentList {
 			return list + fmt.Sprintf("\n- %d more, named in %s", len(m.Attachments)-i, filepath.Join(p.Tree.Dir(), m.Path))
 		}
