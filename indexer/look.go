@@ -200,8 +200,8 @@ func unsentInstead(f *file, data []byte, err error) error {
 			return &tree.FormatError{Reason: "it was not sent yet: where it cannot be sent, a message from " + format.Postmaster +
 				" in the agent's inbox says what to mend"}
 		case bad == nil && u.ID != f.id && !format.IsSentCopy(f.path):
-			return &tree.FormatError{Reason: "it has the id " + format.Quote(u.ID) + ", as mail has that was sent: take the id out to send it " +
-				"as a new message"}
+			return &tree.FormatError{Reason: "it has the id " + format.Quote(u.ID) + ", as mail has that was sent: take the id out to " +
+				"send it as a new message"}
 		}
 	}
 	return err

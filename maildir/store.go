@@ -364,8 +364,8 @@ func (s *Store) LeftOut() map[string]error {
 
 // ProjectOf returns the project that a resource without a project means. For an agent (format.KindProfile)
 // or thread (format.KindOther) it is the project with the most recent activity; for a message id
-// (format.KindCanonical), which may be shortened, the only one; for the SHA-1 of an attachment (format.KindAttachment) any one,
-// because all have the same bytes. It returns ErrNotFound, and ErrConflict, which lists the projects, if a
+// (format.KindCanonical), which may be shortened, the only one; for the SHA-1 of an attachment
+// (format.KindAttachment) any one, because all have the same bytes. It returns ErrNotFound, and ErrConflict, which lists the projects, if a
 // message id is in several.
 func (s *Store) ProjectOf(ctx context.Context, what format.Kind, name string) (*Project, error) {
 	if what == format.KindAttachment {

@@ -190,8 +190,8 @@ func (p *Project) SyncNow(ctx context.Context) (SyncState, error) {
 
 var errSyncOff error = &Error{What: refusal.Conflict("This project is not shared with other machines: its sync is off. {turn the sync on}")}
 
-// keepShared makes rounds until ctx ends or the server is told to stop: one that fetches after each interval, and one that pushes soon
-// after the mail has changed. While the sync is off it only waits.
+// keepShared makes rounds until ctx ends or the server is told to stop: one that fetches after each interval,
+// and one that pushes soon after the mail has changed. While the sync is off it only waits.
 func (p *Project) keepShared(ctx context.Context) {
 	interval := p.store.cfg.SyncInterval
 	if interval < 0 {

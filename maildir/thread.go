@@ -134,7 +134,8 @@ func (p *Project) addHolders(ctx context.Context, page *ThreadPage, q *index.Thr
 }
 
 // threadNamed returns the thread that a caller names by its id, or by the id of a message in it, in which
-// case note says so. The id of the message may be shortened: see FullID. A message whose own id is the id of a thread names that thread.
+// case note says so. The id of the message may be shortened: see FullID. A message whose own id is the id of a
+// thread names that thread.
 func (p *Project) threadNamed(ctx context.Context, name string) (thread string, note *Error, err error) {
 	name, err = p.store.fullID(ctx, p.Slug, refusal.Thread, name)
 	if err != nil {

@@ -71,7 +71,7 @@ type Undone struct {
 	Outside  []string `json:"left_for,omitempty"` // of a message that was taken back: recipients at other domains who keep it, see leftFor
 	Patterns []string `json:"paths,omitempty"`    // the claims' patterns, for an operation on claims
 	Text     string   `json:"text_at,omitempty"`  // where Git has the text that was taken back, as COMMIT:PATH; "": none was
-	Next     *Act     `json:"next,omitempty"`     // what the next Undo or Redo without an id takes back or does again; nil if there is nothing
+	Next     *Act     `json:"next,omitempty"`     // what the next Undo or Redo without an id is about; nil for nothing
 	Also     []Undone `json:"also,omitempty"`     // the further operations of the same command
 
 	done *history.Done
@@ -80,9 +80,10 @@ type Undone struct {
 // Undo undoes the agent's newest operation on a message that is not undone yet, as an operation of its own.
 // Without an id it undoes every operation of the same step (format.InStep). It restores the files of that
 // operation and no others. A sent message is removed for everyone, and agents who had read it get a notice.
-// Without an id, the operation may also be one on claims, and is never a reading: claimed paths are released, and released ones claimed again. It returns ErrNotFound if there is no such
-// operation or message, and ErrConflict if a file has changed since, if another agent has the paths by now,
-// or if the operation cannot be told from others in its commit.
+// Without an id, the operation may also be one on claims, and is never a reading: claimed paths are released,
+// and released ones claimed again. It returns ErrNotFound if there is no such operation or message, and
+// ErrConflict if a file has changed since, if another agent has the paths by now, or if the operation cannot be
+// told from others in its commit.
 func (b *Box) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 	const undone = false
 	step, err := b.lastStep(ctx, u, undone)
@@ -150,8 +151,7 @@ func (b *Box) undoOne(ctx context.Context, undone *Undone) error {
 // Redo does the agent's last undone operation on a message again, or the last step of all without an id: the
 // files are again as they were before the undoing. What was undone before newer work is not redone any more:
 // an operation of the agent, of those on the message if there is an id, that Undo without an id takes back.
-// Agents who were told of the undoing are told of this, too.
-// It returns the errors of Undo, and ErrConflict for a claim: another agent may have begun to work there.
+// Agents who got a notice about the undoing get one about this, too. It returns the errors of Undo, and ErrConflict for a claim: another agent may have begun to work there.
 func (b *Box) Redo(ctx context.Context, u Undoing) (*Undone, error) {
 	const undone = true
 	step, err := b.lastStep(ctx, u, undone)

@@ -95,7 +95,8 @@ func (o setupOptions) conflict(args []string) error {
 	case o.toolset != "" && (o.http || o.instructions || o.list):
 		return errors.New("--toolset aimx: leave --http, --instructions and --list out: it is served to `mailtree stdio` alone")
 	case len(args) == 1 && !slices.Contains(clientNames(), args[0]):
-		return fmt.Errorf("unknown client %q%s: use %s", args[0], meant(format.Near(args[0], clientNames())), strings.Join(clientNames(), ", "))
+		names := clientNames()
+		return fmt.Errorf("unknown client %q%s: use %s", args[0], meant(format.Near(args[0], names)), strings.Join(names, ", "))
 	}
 	return nil
 }

@@ -173,7 +173,8 @@ func besideMail(d *deskWork, w *maildir.Waits) (rows []cli.Row) {
 		for _, by := range s.By {
 			paths, holders = append(paths, by.Paths...), append(holders, by.Claim.Agent)
 		}
-		text := fmt.Sprintf("%s's %s of %s, by %s", cmp.Or(s.Agent, "somebody"), s.Doing, d.people("", once(paths)), listNames(once(holders)))
+		text := fmt.Sprintf("%s's %s of %s, by %s",
+			cmp.Or(s.Agent, "somebody"), s.Doing, d.people("", once(paths)), listNames(once(holders)))
 		rows = append(rows, cli.Row{Cells: []string{"Stopped", cli.Line(text), d.Ago(s.At.Format(time.RFC3339))}})
 	}
 	for _, u := range w.Asleep {

@@ -7,7 +7,9 @@ import (
 
 // words are the command line's words in refusals.
 var words = refusal.Words{
-	Args: map[refusal.Field]string{refusal.Project: "--project", refusal.Repository: "REPOSITORY", refusal.Moment: "--as-of", refusal.From: "--from"},
+	Args: map[refusal.Field]string{
+		refusal.Project: "--project", refusal.Repository: "REPOSITORY", refusal.Moment: "--as-of", refusal.From: "--from",
+	},
 	Says: map[refusal.What]string{
 		refusal.MailboxNotEmpty: "The mailbox {name} is not empty: {count} in its inbox, {count 2} sent. --force deletes it with its mail.",
 	},

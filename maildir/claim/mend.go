@@ -160,7 +160,7 @@ func (m *Mending) literal(p string) string {
 		return ""
 	}
 	p = path.Clean(p)
-	if rel, ok := m.Relative(m.Top + "/" + p); ok { // elsewhere in the code base if it lies in a linked work tree
+	if rel, ok := m.Relative(m.Top + "/" + p); ok { // another path if it lies in a linked work tree
 		p = rel
 	}
 	return quote(p)

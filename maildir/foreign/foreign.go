@@ -59,7 +59,8 @@ func Parse(data []byte, fence string, limits Limits) (*File, error) {
 			return fault(1, fmt.Sprintf("header over %d bytes: shorten it", limits.Bytes))
 		}
 		if !closes(data, header, fence) {
-			return fault(1+bytes.Count(header, []byte("\n"))+1, "a line of the header is an indented "+fence+": remove the blanks before it")
+			return fault(1+bytes.Count(header, []byte("\n"))+1,
+				"a line of the header is an indented "+fence+": remove the blanks before it")
 		}
 		var err error
 		if fence == TOML {

@@ -89,7 +89,7 @@ func TestRefuses(t *testing.T) {
 		"documents":         {YAML, "a: x\n...\nZoe: x\n", "line"},
 		"list":              {YAML, "- Zoe\n", "line 2: the header is not valid YAML"},
 		"key of a list":     {YAML, "a:\n  ? [Zoe]\n  : x\n", "line 3: a key is not a word"},
-		"twice within":      {YAML, "a:\n  Zoe: 1\n  Zoe: 2\n", "line 4: a key stands twice"},
+		"twice within":      {YAML, "a:\n  Zoe: 1\n  Zoe: 2\n", "line 4: a key occurs twice"},
 		"not YAML":          {YAML, "a: x\nb: [Zoe\n", "line"},
 		"deep lists":        {YAML, "a: " + strings.Repeat("[", 32) + strings.Repeat("]", 32) + "\n", "line 2: nested deeper than 32"},
 		"very deep lists":   {YAML, "a: " + strings.Repeat("[", many) + "\n", "line"},

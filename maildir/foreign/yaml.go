@@ -82,7 +82,7 @@ func (r yamlReader) mapping(n *yaml.Node, level int) (any, error) {
 			return nil, err
 		}
 		if _, twice := m[name]; twice {
-			return nil, fault(1+n.Content[i].Line, "a key stands twice: keep one")
+			return nil, fault(1+n.Content[i].Line, "a key occurs twice: keep one")
 		}
 		if m[name], err = r.value(n.Content[i+1], level+1); err != nil {
 			return nil, err

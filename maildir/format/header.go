@@ -73,7 +73,7 @@ func (o *object) scan(i, depth int) (int, error) {
 			end := skipString(o.raw, i)
 			m.key = unquote(o.raw[i:end])
 			if slices.Contains(seen, m.key) {
-				return 0, o.fault(i, "the key "+Quote(Cut(m.key, 80))+" stands twice: keep one")
+				return 0, o.fault(i, "the key "+Quote(Cut(m.key, 80))+" occurs twice: keep one")
 			}
 			if seen = append(seen, m.key); len(seen) > maxKeys {
 				return 0, o.fault(i, fmt.Sprintf("more than %d keys in one object: take some out", maxKeys))

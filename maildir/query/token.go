@@ -89,7 +89,7 @@ func (l *lexer) next() token {
 	return l.word()
 }
 
-// excludes reports whether the text goes on with -word, -"phrase" or -(group), or the same with !. --flag, !=
+// excludes reports whether the text continues with -word, -"phrase" or -(group), or the same with !. --flag, !=
 // and a lone - are words.
 func (l *lexer) excludes() bool {
 	after, ok := strings.CutPrefix(l.rest, "-")

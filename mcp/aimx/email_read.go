@@ -27,7 +27,7 @@ type letterShape struct {
 	Trusted     string          `json:"trusted,omitempty"`
 	Auth        string          `json:"auth"`                      // who vouches for the sender; self-asserted: nobody
 	Status      string          `json:"delivery_status,omitempty"` // see rowShape
-	Reply       string          `json:"delivery_reply,omitempty"`  // state of each address at another domain, and the last reply of its server
+	Reply       string          `json:"delivery_reply,omitempty"`  // state and last reply for each address at another domain
 	DeliveredAt string          `json:"delivered_at,omitempty"`
 	Attachments []attachedShape `json:"attachments,omitempty"`       // files that came with it: read them with resources/read
 	File        string          `json:"-"`                           // absolute path; a text of its own shows it

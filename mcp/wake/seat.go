@@ -43,8 +43,9 @@ func (n *Waker) knock(ctx context.Context, by By, p *maildir.Project, s *maildir
 
 // findPane finds the pane of a seat: the pane in which its session runs, or from which its agent called.
 // For an agent without a session and without such a pane, findPane searches the given tmux session for the
-// only window with the agent's name (format.NameOfWindow), if the window's program works in the project's code base. A pane in
-// which somebody scrolls, or with shared input, does not count. The error says why there is no pane now.
+// only window with the agent's name (format.NameOfWindow), if the window's program works in the project's code
+// base. A pane in which somebody scrolls, or with shared input, does not count. The error says why there is no
+// pane now.
 func findPane(ctx context.Context, session string, p *maildir.Project, of *maildir.Sleeper) (s tmux.Session, pane string, err error) {
 	err = errors.New("it has not called from a tmux window")
 	if its := of.Pane; its.Tmux != "" {
