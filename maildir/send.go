@@ -75,32 +75,9 @@ func (b *Box) Send(ctx context.Context, d Draft) (*Sent, error) {
 }
 
 func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error) {
-	if format.ServerName(d.from) {
-		return nil, &Error{
-			What: refusal.Invalid("{field} {name} is a name under which the server itself speaks: nothing is sent under it. Use an agent " +
-				"of another name."),
-			Field: refusal.From,
-			Name:  d.from,
-		}
-	}
-	if err := p.resolveOwn(ctx, &d); err != nil {
-		return nil, err
-	}
-	if err := d.check(); err != nil {
-		return nil, err
-	}
-	brought, err := p.gather(ctx, &d)
+	brought, err := p.readDraft(ctx, &d)
 	if err != nil {
 		return nil, err
-	}
-	d.Body = brought.Body
-	if d.HTML != "" {
-		brought.Files = append(brought.Files, attachment.Alternative(d.HTML))
-	}
-	for i := range brought.Files {
-		if err := brought.Files[i].Look(p.Tree); err != nil {
-			return nil, refusal.Disk(err)
-		}
 	}
 	var sent *Sent
 	tx := &writer.Tx{Op: writer.Op{Verb: verb, Agent: d.from}}
@@ -135,13 +112,14 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 				return err
 			}
 		}
-		if outside := slices.DeleteFunc(sent.Recipients(), isAgent); len(outside) > counted {
+		outside := slices.DeleteFunc(sent.Recipients(), isAgent)
+		if len(outside) > counted {
 			if err := p.store.emails.count(p, d.from, len(outside), g.Now); err != nil {
 				return err
 			}
 			counted = len(outside)
 		}
-		if sent.toOutside() {
+		if len(outside) > 0 {
 			if err := sent.noteUnanswerable(g.Ctx, p); err != nil {
 				return err
 			}
@@ -164,9 +142,36 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 	return sent, nil
 }
 
-// toOutside reports whether the message has recipients at other domains.
-func (s *Sent) toOutside() bool {
-	return slices.ContainsFunc(s.Recipients(), func(party string) bool { return !isAgent(party) })
+// readDraft checks a draft and reads what it brings: recipients, body and attachments.
+func (p *Project) readDraft(ctx context.Context, d *Draft) (*attachment.Brought, error) {
+	if format.ServerName(d.from) {
+		return nil, &Error{
+			What: refusal.Invalid("{field} {name} is a name under which the server itself speaks: nothing is sent under it. Use an agent " +
+				"of another name."),
+			Field: refusal.From,
+			Name:  d.from,
+		}
+	}
+	if err := p.resolveOwn(ctx, d); err != nil {
+		return nil, err
+	}
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	brought, err := p.gather(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	d.Body = brought.Body
+	if d.HTML != "" {
+		brought.Files = append(brought.Files, attachment.Alternative(d.HTML))
+	}
+	for i := range brought.Files {
+		if err := brought.Files[i].Look(p.Tree); err != nil {
+			return nil, refusal.Disk(err)
+		}
+	}
+	return brought, nil
 }
 
 // gather reads the draft's attachments and images. It returns the errors of attachment.Intake.Gather.
