@@ -26,6 +26,7 @@ import (
 	"mailtree/gateway/in"
 	"mailtree/gateway/message"
 	"mailtree/gateway/out"
+	"mailtree/gateway/spool"
 	"mailtree/maildir/outgoing"
 )
 
@@ -188,6 +189,10 @@ func (b *inbox) all() []*in.Delivery {
 func receive(t *testing.T, c in.Config) (*inbox, []net.Addr) {
 	t.Helper()
 	b := &inbox{}
+	var err error
+	if c.Spool, err = spool.New(t.TempDir(), spool.FileLimit); err != nil {
+		t.Fatal(err)
+	}
 	c.Host, c.Domains, c.Postmaster, c.MaxConnsPerHost = ours, []string{ours}, "admin", 100
 	c.Now, c.Log = time.Now, slog.New(slog.DiscardHandler)
 	c.Directory, c.Deliverer = b, b
