@@ -67,13 +67,15 @@ func (p *Project) Receive(ctx context.Context, in Incoming) (id string, errs []e
 		}
 	}
 	tx := &writer.Tx{Op: writer.Op{Verb: "receive"}, Facts: in.facts(m), Sure: true} // the key may be in a file that cannot be read now
+	var received string                                                              // for the results if the operation succeeds: a plan that waits for the disk may run after Do has returned
+	var refused []error
 	tx.Plan = func(g *writer.Group) error {
 		first, err := p.receivedBefore(g.Ctx, m)
 		if err != nil {
 			return err
 		}
 		var takers []string
-		if takers, errs, err = p.takers(g, in.Mailboxes, first); err != nil {
+		if takers, refused, err = p.takers(g, in.Mailboxes, first); err != nil {
 			return err
 		}
 		if first == nil && len(takers) > 0 {
@@ -86,7 +88,7 @@ func (p *Project) Receive(ctx context.Context, in Incoming) (id string, errs []e
 			}
 		}
 		if first != nil {
-			id = first.ID
+			received = first.ID
 		}
 		for _, mailbox := range takers {
 			p.planReceivedCopy(tx, first, mailbox)
@@ -96,7 +98,7 @@ func (p *Project) Receive(ctx context.Context, in Incoming) (id string, errs []e
 	if err := p.Writer.Do(format.Through(ctx, format.DoorGateway), tx); err != nil {
 		return "", slices.Repeat([]error{err}, len(in.Mailboxes))
 	}
-	return id, errs
+	return received, refused
 }
 
 // takers returns the mailboxes that get a copy of an email now, and the error for each mailbox that cannot have
