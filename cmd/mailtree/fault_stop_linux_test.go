@@ -88,7 +88,6 @@ type stopping struct {
 	dir          string
 	peer         *smtpPeer
 	due, unknown []string // subjects of emails that the next server sends, and of those that it reports
-	calls        int64    // that wait
 }
 
 // ignoring is the text of a program that ignores TERM and ends when the test does.
