@@ -214,7 +214,7 @@ func TestSubscribeToRemovedProject(t *testing.T) {
 	hears(t, told, uri)
 }
 
-// TestSubscribeShort: a subscriber who names a message by its short id is told of its receipts.
+// TestSubscribeShort: a subscriber who names a message by its short id gets its receipts.
 func TestSubscribeShort(t *testing.T) {
 	t.Parallel()
 	ts, p := newProject(t, "/p")
