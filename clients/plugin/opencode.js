@@ -24,10 +24,11 @@ const ask = (event, flags = []) =>
     child.stdin.end(JSON.stringify(event))
   })
 
-// partID returns an id that sorts behind those that opencode has made: first comes what the user says.
-const partID = () => {
+// newID returns an id of a message ("msg") or a part ("prt") that sorts behind those that opencode has made:
+// first comes what the user says.
+const newID = (kind) => {
   const time = BigInt.asUintN(48, BigInt(Date.now()) * 0x1000n + 0xfffn)
-  return "prt_" + time.toString(16).padStart(12, "0") + Math.random().toString(36).slice(2, 16).padEnd(14, "0")
+  return kind + "_" + time.toString(16).padStart(12, "0") + Math.random().toString(36).slice(2, 16).padEnd(14, "0")
 }
 
 export const Mailtree = async ({ client, directory }) => {
@@ -50,8 +51,15 @@ export const Mailtree = async ({ client, directory }) => {
     return tell("SessionStart", session, { source: "startup" })
   }
 
-  const prompt = (session, text) =>
-    client.session.promptAsync({ path: { id: session }, body: { parts: [{ type: "text", text }] } })
+  // A turn that fails becomes idle twice, and what is said between the two becomes a message that no turn
+  // answers. So what has not made the session busy when it is idle again is said once more, under the same ids.
+  const unanswered = new Map() // session: the message
+  const say = (session, body) => client.session.promptAsync({ path: { id: session }, body })
+  const prompt = (session, text) => {
+    const body = { messageID: newID("msg"), parts: [{ id: newID("prt"), type: "text", text }] }
+    unanswered.set(session, body)
+    return say(session, body)
+  }
   const wait = async (session) => {
     if (parents.has(session)) return
     const { tell: news } = await ask({ hook_event_name: "Stop", session_id: session, cwd: directory }, ["--wait"])
@@ -62,7 +70,7 @@ export const Mailtree = async ({ client, directory }) => {
     "chat.message": async ({ sessionID, messageID }, { message, parts }) => {
       for (const answer of [await begin(sessionID), await tell("UserPromptSubmit", sessionID)]) {
         if (!answer.tell) continue
-        parts.push({ id: partID(), sessionID, messageID: messageID ?? message.id, type: "text", text: answer.tell, synthetic: true })
+        parts.push({ id: newID("prt"), sessionID, messageID: messageID ?? message.id, type: "text", text: answer.tell, synthetic: true })
       }
     },
     "tool.execute.before": async ({ tool, sessionID, callID }, { args }) => {
@@ -89,7 +97,11 @@ export const Mailtree = async ({ client, directory }) => {
       if (event.type === "session.created" && event.properties.info.parentID) parents.set(session, event.properties.info.parentID)
       if (event.type === "session.compacted") await tell("SessionStart", session, { source: "compact" })
       if (event.type === "session.deleted") await tell("SessionEnd", session)
+      if (event.type === "session.status" && event.properties.status.type === "busy") unanswered.delete(session)
       if (event.type === "session.idle" && started.has(session)) {
+        const body = unanswered.get(session)
+        unanswered.delete(session)
+        if (body) return say(session, body)
         const { tell: news } = await tell("Stop", session)
         if (news) await prompt(session, news)
         else wait(session) // the next one ends this one
