@@ -145,10 +145,25 @@ func (p *Project) SessionWorks(k SessionKey, working bool) {
 	}
 }
 
-// SessionIs records what a session does, as the client's own files say. It changes nothing if the session is
-// unknown or has ended.
-func (p *Project) SessionIs(k SessionKey, is SessionState) {
-	if s, ok := p.seats.Change(k, func(s *seat.Seat) { s.Be(is, p.store.cfg.Now()) }); ok && !s.Working {
+// SessionPrompted records that a prompt has begun a turn, and returns the number of the turn; 0 if the session is
+// unknown.
+func (p *Project) SessionPrompted(k SessionKey) (turn int) {
+	s, _ := p.seats.Change(k, func(s *seat.Seat) {
+		s.Turn++
+		s.Work(true, p.store.cfg.Now())
+	})
+	return s.Turn
+}
+
+// SessionIs records what a session does, as the client's own files say. turn is the turn of which they say it; 0 means
+// the present one. It changes nothing if that turn is over, or if the session is unknown or has ended.
+func (p *Project) SessionIs(k SessionKey, turn int, is SessionState) {
+	s, ok := p.seats.Change(k, func(s *seat.Seat) {
+		if turn == 0 || turn == s.Turn {
+			s.Be(is, p.store.cfg.Now())
+		}
+	})
+	if ok && !s.Working {
 		p.turnEnded(s.Agent)
 	}
 }

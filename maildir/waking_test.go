@@ -243,23 +243,24 @@ func TestSleepers(t *testing.T) {
 }
 
 // TestSessionIs: whoever waits for a session is woken when its client's files say that it is idle, and "No" at
-// a question clears the question. What is said of a session that has ended, or is not known, changes nothing.
+// a question clears the question. What is said of an earlier turn, or of a session that has ended or is not known,
+// changes nothing.
 func TestSessionIs(t *testing.T) {
 	t.Parallel()
 	p, k := sleeping(t, storetest.Config{})
 	p.SessionWorks(k, true)
-	p.SessionIs(k, seat.Asks)
+	p.SessionIs(k, 0, seat.Asks)
 	if s, _ := p.Session(k); !s.Working || !s.Asks || !p.Asks("Bob") {
 		t.Errorf("at a question: %+v", s)
 	}
-	p.SessionIs(k, seat.Works)
+	p.SessionIs(k, 0, seat.Works)
 	if s, _ := p.Session(k); !s.Working || s.Asks {
 		t.Errorf("after an answer: %+v", s)
 	}
-	p.SessionIs(k, seat.Asks)
+	p.SessionIs(k, 0, seat.Asks)
 	came := awaitNews(t.Context(), p, k)
 	toBob(t, p)
-	p.SessionIs(k, seat.Idles)
+	p.SessionIs(k, 0, seat.Idles)
 	if got := <-came; got.err != nil || got.over || got.n.New != 1 {
 		t.Errorf("%+v", got)
 	}
@@ -273,12 +274,22 @@ func TestSessionIs(t *testing.T) {
 	if s, _ := p.Session(k); !p.SessionTool(k) || !s.Working {
 		t.Error("a tool of the next turn counts as late")
 	}
+	before, now := p.SessionPrompted(k), p.SessionPrompted(k)
+	p.SessionIs(k, now, seat.Asks)
+	p.SessionIs(k, before, seat.Idles)
+	if s, _ := p.Session(k); !s.Working || !s.Asks {
+		t.Errorf("after the end of the turn before was read: %+v", s)
+	}
+	p.SessionIs(k, now, seat.Idles)
+	if s, _ := p.Session(k); s.Working || s.Asks {
+		t.Errorf("after the end of the present turn was read: %+v", s)
+	}
 	p.EndSession(t.Context(), k)
-	p.SessionIs(k, seat.Asks)
+	p.SessionIs(k, 0, seat.Asks)
 	if s, _ := p.Session(k); s.Asks {
 		t.Errorf("after its end: %+v", s)
 	}
-	p.SessionIs(maildir.SessionKey{Client: "claude", ID: "unknown"}, seat.Works)
+	p.SessionIs(maildir.SessionKey{Client: "claude", ID: "unknown"}, 0, seat.Works)
 	if s, ok := p.Session(maildir.SessionKey{Client: "claude", ID: "unknown"}); ok {
 		t.Errorf("unknown: %+v", s)
 	}
@@ -308,9 +319,9 @@ func TestUnwakeable(t *testing.T) {
 	is("Bob", "its client does not wait for mail and does not run in tmux")
 	p.SessionWorks(k, true)
 	is("Bob", "")
-	p.SessionIs(k, seat.Asks)
+	p.SessionIs(k, 0, seat.Asks)
 	is("Bob", "its client waits for the user's answer to a permission question")
-	p.SessionIs(k, seat.Idles)
+	p.SessionIs(k, 0, seat.Idles)
 	ctx, cancel := context.WithCancel(t.Context())
 	came := awaitNews(ctx, p, k)
 	await(t, func() bool {

@@ -33,6 +33,7 @@ const (
 type HookAnswer struct {
 	Agent string `json:"agent,omitempty"` // the agent of the session
 	Tell  string `json:"tell,omitempty"`  // a text for the model
+	Turn  int    `json:"turn,omitempty"`  // at HookPrompt: the number of the turn that begins
 }
 
 func (s *Server) hookEvent(ctx context.Context, _ *maildir.Project, e *HookEvent) (HookAnswer, error) {
@@ -72,7 +73,7 @@ func (e *HookEvent) happened(ctx context.Context, store *maildir.Store) (a HookA
 			return a, nil // its model gets no answer of this turn
 		}
 	default:
-		p.SessionWorks(v.SessionKey, true)
+		a.Turn = p.SessionPrompted(v.SessionKey)
 	}
 	if e.Deaf || e.Kind == HookCompact {
 		return a, nil

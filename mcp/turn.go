@@ -10,8 +10,9 @@ import (
 // TurnReport is the body of POST /mailtree/turn: what the files of a client say of its session.
 type TurnReport struct {
 	maildir.SessionKey
-	Dir string               `json:"dir"` // that the client was started in
-	Is  maildir.SessionState `json:"is"`
+	Dir  string               `json:"dir"`            // that the client was started in
+	Turn int                  `json:"turn,omitempty"` // of which the files say it: HookAnswer.Turn; 0: the present one
+	Is   maildir.SessionState `json:"is"`
 }
 
 // turn records what a session does. A folder without a project has no sessions.
@@ -21,7 +22,7 @@ func (s *Server) turn(ctx context.Context, _ *maildir.Project, r *TurnReport) (s
 	case errors.Is(err, maildir.ErrNotFound):
 		return struct{}{}, nil
 	case err == nil:
-		p.SessionIs(r.SessionKey, r.Is)
+		p.SessionIs(r.SessionKey, r.Turn, r.Is)
 	}
 	return struct{}{}, err
 }

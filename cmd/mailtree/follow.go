@@ -40,12 +40,13 @@ func (p *program) signs(e event.Event) (f sign.Follower, ok bool) {
 	})
 }
 
-// followSession reports to the server each state that a client's files show, until ctx ends. While no server
-// runs it keeps the last state for the next server. It calls ended after it has reported the end of a turn.
-func (p *program) followSession(ctx context.Context, f *sign.Follower, dir string, ended func()) {
+// followSession reports to the server each state of a turn that a client's files show, until ctx ends. Turn 0 means
+// whichever turn is under way. While no server runs, it keeps the last state for the next server. It calls ended after
+// it has reported the end of a turn.
+func (p *program) followSession(ctx context.Context, f *sign.Follower, dir string, turn int, ended func()) {
 	look := time.NewTicker(nextSign)
 	defer look.Stop()
-	report := mcpserver.TurnReport{SessionKey: seat.Key{Client: f.Client, ID: f.ID}, Dir: dir}
+	report := mcpserver.TurnReport{SessionKey: seat.Key{Client: f.Client, ID: f.ID}, Dir: dir, Turn: turn}
 	for ctx.Err() == nil {
 		if is := f.Next(); is != "" {
 			report.Is = is
@@ -70,17 +71,18 @@ func (p *program) followSession(ctx context.Context, f *sign.Follower, dir strin
 type followed struct {
 	sign.Follower
 	Dir     string       `json:"dir"`
+	Turn    int          `json:"turn"`
 	Process seat.Process `json:"process"`
 }
 
-// followTurn starts a process that follows the turn that begins with the event, for a client that reports
+// followTurn starts a process that follows a turn, which begins with the event, for a client that reports
 // some ends of a turn only to its files and runs no hook that could wait for them.
-func (p *program) followTurn(e event.Event) error {
+func (p *program) followTurn(e event.Event, turn int) error {
 	f, ok := p.signs(e)
 	if !ok {
 		return nil
 	}
-	about, err := json.Marshal(followed{f, e.Root, seat.ClientProcess()})
+	about, err := json.Marshal(followed{f, e.Root, turn, seat.ClientProcess()})
 	if err != nil {
 		return fmt.Errorf("the turn is not followed: %w", err)
 	}
@@ -132,7 +134,7 @@ func (p *program) hookFollow(ctx context.Context) error {
 			}
 		}
 	}()
-	p.followSession(ctx, &of.Follower, of.Dir, cancel)
+	p.followSession(ctx, &of.Follower, of.Dir, of.Turn, cancel)
 	return nil
 }
 

@@ -140,7 +140,7 @@ func (p *program) onEvent(ctx context.Context, client string) (e event.Event, a 
 	case e.Kind == event.Start:
 		err = p.exportAgent(a.Agent)
 	case e.Kind == event.Prompt && !event.Waits(client):
-		err = p.followTurn(e)
+		err = p.followTurn(e, told.Turn)
 	}
 	return e, a, err
 }

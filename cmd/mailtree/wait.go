@@ -40,7 +40,7 @@ func (p *program) hookWait(ctx context.Context, client string) error {
 	if f, ok := p.signs(e); ok {
 		followed := make(chan struct{})
 		defer func() { cancel(); <-followed }()
-		go func() { defer close(followed); p.followSession(ctx, &f, e.Root, func() {}) }()
+		go func() { defer close(followed); p.followSession(ctx, &f, e.Root, 0, func() {}) }()
 	}
 	text := p.awaitWake(ctx, maildir.Visit{SessionKey: seat.Key{Client: client, ID: e.Session}, Dir: e.Root})
 	if text == "" || ctx.Err() != nil {

@@ -68,6 +68,7 @@ type Seat struct {
 	Active  time.Time `json:"active"`         // when the client was last heard of, to the minute
 	Ended   time.Time `json:"ended,omitzero"` // zero while the session lives
 	Working bool      `json:"working"`        // a turn is under way
+	Turn    int       `json:"turn,omitempty"` // how many prompts the client has reported: the number of the last turn
 	Asks    bool      `json:"asks,omitempty"` // the client asks a person whether a tool may run
 	Idled   time.Time `json:"idled,omitzero"` // when the last turn ended; zero while a turn is under way
 	Wake    Wake      `json:"wake,omitzero"`

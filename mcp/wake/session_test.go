@@ -210,7 +210,7 @@ func TestTurnEnds(t *testing.T) {
 	if got := <-seen; got != "it works" {
 		t.Errorf("during the turn: %q", got)
 	}
-	d.p.SessionIs(k, seat.Idles)
+	d.p.SessionIs(k, 0, seat.Idles)
 	if got := <-seen; got != seat.Typed {
 		t.Errorf("after the turn: %q", got)
 	}
