@@ -477,17 +477,16 @@ func (p *Project) writeSeen() {
 }
 
 func (p *Project) addSeen(a *index.AgentRow) {
-	later := func(t time.Time) {
-		if t = t.UTC().Truncate(time.Microsecond); t.After(a.LastActive) {
-			a.LastActive = t
-		}
-	}
-	if st, err := p.Tree.Stat(format.SeenDir + "/" + a.Name); err == nil {
-		later(time.Unix(0, st.MTime))
-	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if s := p.seen[a.Name]; s != nil {
-		later(s.last)
+	seen := p.seen[a.Name]
+	p.mu.Unlock()
+	var last time.Time
+	if seen != nil { // its file may have just been created, and does not have this time yet
+		last = seen.last
+	} else if st, err := p.Tree.Stat(format.SeenDir + "/" + a.Name); err == nil {
+		last = time.Unix(0, st.MTime)
+	}
+	if last = last.UTC().Truncate(time.Microsecond); last.After(a.LastActive) {
+		a.LastActive = last
 	}
 }
