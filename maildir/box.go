@@ -1,6 +1,7 @@
 package maildir
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -352,7 +353,7 @@ func (b *OpenBox) join(ctx context.Context, d *Draft) error {
 		if m == nil {
 			continue
 		}
-		d.ThreadID = orElse(m.ThreadID, m.ID)
+		d.ThreadID = cmp.Or(m.ThreadID, m.ID)
 		if id == d.InReplyTo {
 			d.InReplyTo = m.ID
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mailtree/maildir/claim"
+	"mailtree/maildir/clock"
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
 	"mailtree/maildir/index"
@@ -125,7 +126,7 @@ func (p *Project) syncClaims(ctx context.Context, ask *claimAsk) (err error) {
 	unsure := false
 	for try := range syncTries {
 		if try > 0 {
-			if err := pause(ctx, rand.N(20*time.Millisecond<<min(try, 6))); err != nil {
+			if err := clock.Sleep(ctx, rand.N(20*time.Millisecond<<min(try, 6))); err != nil {
 				return &outOfReach{err, unsure}
 			}
 			if err := p.History.FetchClaims(ctx); err != nil {

@@ -1,6 +1,7 @@
 package maildir
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -104,7 +105,7 @@ func (p *Project) CreateMailbox(ctx context.Context, name string, by Caller) (*M
 			What:  refusal.MailboxNameUnusable,
 			Field: refusal.Mailbox,
 			Name:  name,
-			Why:   orElse(why, "reserved"),
+			Why:   cmp.Or(why, "reserved"),
 		}
 	}
 	tx := &writer.Tx{
@@ -380,11 +381,4 @@ func (o *owners) set(key string, uid int) error {
 		}
 		return changed, nil
 	})
-}
-
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }

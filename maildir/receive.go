@@ -287,7 +287,7 @@ func (p *Project) joinForeign(ctx context.Context, m *format.Message) error {
 		if row != nil {
 			known[id], newest = row, row
 		}
-		oldest = orElse(oldest, id)
+		oldest = cmp.Or(oldest, id)
 	}
 	if row := known[m.InReplyTo]; row != nil {
 		m.InReplyTo = row.ID
@@ -299,7 +299,7 @@ func (p *Project) joinForeign(ctx context.Context, m *format.Message) error {
 		}
 	}
 	if newest != nil {
-		m.ThreadID = orElse(newest.ThreadID, newest.ID)
+		m.ThreadID = cmp.Or(newest.ThreadID, newest.ID)
 		return nil
 	}
 	m.ThreadID = format.Cut(oldest, format.MaxThread)

@@ -1,6 +1,7 @@
 package maildir
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -119,7 +120,7 @@ func (p *Project) EnsureAgent(ctx context.Context, name string, r Registration) 
 		return err
 	}
 	if why := format.CheckName(name); why != "" || reserved(name) {
-		return &Error{What: refusal.Invalid("The agent name {name} {arg} cannot be used: {why}."), Name: name, Why: orElse(why, "reserved")}
+		return &Error{What: refusal.Invalid("The agent name {name} {arg} cannot be used: {why}."), Name: name, Why: cmp.Or(why, "reserved")}
 	}
 	tx := &writer.Tx{
 		Op:    writer.Op{Verb: "register", Agent: name, Summary: name + " (at first use)"},
@@ -187,7 +188,7 @@ func (p *Project) freeName(ctx context.Context, hint string) (name string, note 
 				What:  refusal.Note("{field} {name} cannot be a name ({why}), so a name was made."),
 				Field: refusal.NameHint,
 				Name:  hint,
-				Why:   orElse(format.CheckName(hint), "no letter or digit is left"),
+				Why:   cmp.Or(format.CheckName(hint), "no letter or digit is left"),
 			}
 		case holder != "":
 			note = &Error{

@@ -1,9 +1,9 @@
 package maildir
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -303,33 +303,33 @@ func checkText(field refusal.Field, s string, limit int) error {
 	return e
 }
 
-// shared are the fields that Draft and format.Message both have, by name and type: what the sender says. HTML is
-// not one of them: the field of Variants is the text, that of format.Message a path.
-var shared = func() (both []struct{ inDraft, inMessage int }) {
-	message := reflect.TypeFor[format.Message]()
-	for f := range reflect.TypeFor[Draft]().Fields() {
-		if m, ok := message.FieldByName(f.Name); ok && len(m.Index) == 1 && m.Type == f.Type {
-			both = append(both, struct{ inDraft, inMessage int }{f.Index[0], m.Index[0]})
-		}
-	}
-	return both
-}()
-
-// fillFrom takes over what the sender of m says.
+// fillFrom takes over what the sender of m says: the fields that both types have. message does the reverse.
 func (d *Draft) fillFrom(m *format.Message) {
-	for _, f := range shared {
-		reflect.ValueOf(d).Elem().Field(f.inDraft).Set(reflect.ValueOf(m).Elem().Field(f.inMessage))
-	}
+	d.To, d.CC, d.BCC = m.To, m.CC, m.BCC
+	d.Subject, d.Body = m.Subject, m.Body
+	d.Importance, d.AckRequired = m.Importance, m.AckRequired
+	d.ThreadID, d.InReplyTo, d.References = m.ThreadID, m.InReplyTo, m.References
+	d.Key, d.Extra = m.Key, m.Extra
 }
 
 // message returns the draft as a message without id and time.
 func (d *Draft) message(project string, files []attachment.File) format.Message {
-	m := format.Message{Project: project, From: d.from, Origin: d.origin}
-	for _, f := range shared {
-		reflect.ValueOf(&m).Elem().Field(f.inMessage).Set(reflect.ValueOf(d).Elem().Field(f.inDraft))
-	}
-	if m.Importance == "" {
-		m.Importance = format.Normal
+	m := format.Message{
+		Project:     project,
+		From:        d.from,
+		To:          d.To,
+		CC:          d.CC,
+		BCC:         d.BCC,
+		Subject:     d.Subject,
+		Body:        d.Body,
+		Importance:  cmp.Or(d.Importance, format.Normal),
+		AckRequired: d.AckRequired,
+		ThreadID:    d.ThreadID,
+		InReplyTo:   d.InReplyTo,
+		References:  d.References,
+		Key:         d.Key,
+		Extra:       d.Extra,
+		Origin:      d.origin,
 	}
 	if m.Subject == "" {
 		m.Subject = format.SubjectOf(m.Body)

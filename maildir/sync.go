@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"mailtree/maildir/clock"
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
 	"mailtree/maildir/index"
@@ -213,7 +214,7 @@ func (p *Project) keepShared(ctx context.Context) {
 			fetch = true
 			due = time.Now().Add(interval - interval/8 + rand.N(interval/4+1)) // machines that start together do not stay so
 		case <-p.shared.bell:
-			if pause(ctx, min(syncGather, interval)) != nil {
+			if clock.Sleep(ctx, min(syncGather, interval)) != nil {
 				return
 			}
 		}
@@ -338,7 +339,7 @@ func (p *Project) sync(ctx context.Context, fetch bool) (err error) {
 	defer func() { err = cmp.Or(err, unclaimed) }()
 	for try := range syncTries {
 		if try > 0 {
-			if err := pause(ctx, rand.N(50*time.Millisecond<<min(try, 6))); err != nil {
+			if err := clock.Sleep(ctx, rand.N(50*time.Millisecond<<min(try, 6))); err != nil {
 				return err
 			}
 		}
@@ -399,14 +400,4 @@ func (p *Project) meet(ctx context.Context) (*history.Meeting, error) {
 		})
 	}
 	return m, err
-}
-
-// pause waits for d. It returns ctx's error if ctx ends first.
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -104,7 +104,7 @@ func (p *Project) AwaitNews(ctx context.Context, k SessionKey, settle time.Durat
 			if time.Now().After(begins) {
 				return n, true, nil
 			}
-			if over, err = p.pause(ctx, lookForBegin, nil, replaced); over || err != nil {
+			if over, err = p.awaitTurn(ctx, lookForBegin, nil, replaced); over || err != nil {
 				return n, over, err
 			}
 			continue
@@ -128,15 +128,15 @@ func (p *Project) AwaitNews(ctx context.Context, k SessionKey, settle time.Durat
 			}
 		}
 		settled = until == nil
-		if over, err = p.pause(ctx, long, until, replaced); over || err != nil {
+		if over, err = p.awaitTurn(ctx, long, until, replaced); over || err != nil {
 			return n, over, err
 		}
 	}
 }
 
-// pause waits for the bell, at most that long. over is true where whoever waits was replaced, or the
-// project is gone. Errors: ctx's.
-func (p *Project) pause(ctx context.Context, long time.Duration, bell, replaced <-chan struct{}) (over bool, err error) {
+// awaitTurn waits for the bell, at most for the given time. over is true if another caller has replaced this
+// one, or if the project is gone. It returns the cause of ctx's end.
+func (p *Project) awaitTurn(ctx context.Context, long time.Duration, bell, replaced <-chan struct{}) (over bool, err error) {
 	timer := time.NewTimer(long)
 	defer timer.Stop()
 	select {

@@ -3,6 +3,7 @@
 package clock
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -89,4 +90,16 @@ func (c *Clock) reading() time.Time {
 		return t
 	}
 	return c.last
+}
+
+// Sleep waits for d. It returns the cause of ctx's end if ctx ends first.
+func Sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }

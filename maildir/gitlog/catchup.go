@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"mailtree/maildir/clock"
 	"mailtree/maildir/tree"
 )
 
@@ -28,7 +29,7 @@ func (l *Log) catchUp(ctx context.Context, before uint64) (done bool) {
 			_, reason := modeOf(err)
 			l.cfg.Log.Info("edits made while the server was not running are looked for later", "reason", reason)
 		}
-		if pause(ctx, min(shortestRetry<<min(failures, 10), longestRetry)) != nil {
+		if clock.Sleep(ctx, min(shortestRetry<<min(failures, 10), longestRetry)) != nil {
 			return false
 		}
 	}

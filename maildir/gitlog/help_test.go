@@ -15,6 +15,7 @@ import (
 
 	"mailtree/fixtures/inmemory"
 	"mailtree/fixtures/waits"
+	"mailtree/maildir/clock"
 	"mailtree/maildir/writer"
 )
 
@@ -189,7 +190,7 @@ func (t *repoTree) until(what string, ok func() bool) {
 		if time.Now().After(deadline) {
 			t.Fatalf("did not happen: %s (state %+v)", what, t.log.State())
 		}
-		t.check(pause(context.Background(), 5*time.Millisecond))
+		t.check(clock.Sleep(context.Background(), 5*time.Millisecond))
 	}
 }
 

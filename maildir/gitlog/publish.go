@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"mailtree/maildir/clock"
 	"mailtree/maildir/tree"
 )
 
@@ -139,7 +140,7 @@ func (p *publication) lockIndex(ctx context.Context) error {
 		case time.Now().After(deadline):
 			return p.repo.lockedBy("index.lock")
 		default:
-			if err := pause(ctx, wait); err != nil {
+			if err := clock.Sleep(ctx, wait); err != nil {
 				return err
 			}
 		}
@@ -152,18 +153,6 @@ const (
 	refPatience  = "core.filesRefLockTimeout=200" // milliseconds
 )
 
-// pause waits for d. It returns ctx's error if ctx ends first.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // rest waits until an index that another program has just written is a moment old: between writing the
 // index and moving HEAD, Git's own commands (commit, merge, checkout) hold no lock, and would fail if the
 // branch moved then. rest looks only a few times, so that no program can starve the audit.
@@ -173,7 +162,7 @@ func (r *repository) rest(ctx context.Context) error {
 		if err != nil || !s.exists || s.sameIndex(r.mem.level.index) || time.Since(s.mtime) > restTime || time.Since(s.mtime) < 0 {
 			return err
 		}
-		if err := pause(ctx, restTime/2); err != nil {
+		if err := clock.Sleep(ctx, restTime/2); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"mailtree/maildir/clock"
 	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
 )
@@ -113,7 +114,7 @@ func TestWrittenIsNotRead(t *testing.T) {
 	o := tr.deliver("m1", "m1", "as delivered\n")
 	tr.check(os.Chtimes(tr.path("m1"), time.Now(), time.Now().Add(-time.Hour)))
 	o.Written["m1"] = tree.Written{Data: []byte("AS DELIVERED\n"), Stat: tr.statOf("m1")} // not so: only a reader would know
-	tr.check(pause(context.Background(), 2*restTime))
+	tr.check(clock.Sleep(context.Background(), 2*restTime))
 	tr.record(o)
 	tr.commitOps()
 	tr.equal("commit", tr.git("show", "HEAD:m1"), "AS DELIVERED")
@@ -128,10 +129,10 @@ func TestEditWithItsTimeSetBack(t *testing.T) {
 	at := time.Now().Add(-time.Hour) // so that Git need not look twice
 	tr.check(os.Chtimes(tr.path("m1"), at, at))
 	o.Written["m1"] = tree.Written{Data: []byte("as delivered\n"), Stat: tr.statOf("m1")}
-	tr.check(pause(context.Background(), 2*restTime))
+	tr.check(clock.Sleep(context.Background(), 2*restTime))
 	tr.check(os.WriteFile(tr.path("m1"), []byte("AS DELIVERED\n"), 0o600))
 	tr.check(os.Chtimes(tr.path("m1"), at, at))
-	tr.check(pause(context.Background(), 2*restTime))
+	tr.check(clock.Sleep(context.Background(), 2*restTime))
 	tr.record(o)
 	tr.commitOps()
 	tr.equal("commit", tr.git("show", "HEAD:m1"), "as delivered")
