@@ -100,7 +100,7 @@ func (c *checker) inside(ctx context.Context, a format.Address) {
 // unregistered says which agents of the name have no address.
 func (c *checker) unregistered(ctx context.Context, name string) {
 	for _, p := range c.store.Projects() {
-		if _, err := p.Mailbox(ctx, name, maildir.Caller{Root: true}); err == nil {
+		if _, err := p.Post.Mailbox(ctx, name, maildir.Caller{Root: true}); err == nil {
 			c.bad("the agent %s of project %s has no address: `mailtree mailbox create %[1]s --project %[2]s` gives it one", name, p.Slug)
 		}
 	}

@@ -73,7 +73,7 @@ func (i *Incoming) Lookup(ctx context.Context, local, _ string) (mailbox string,
 	case errors.Is(err, maildir.ErrNotFound):
 		return "", in.ErrUnknown
 	case err == nil:
-		err = p.HasRoom(ctx, agent)
+		err = p.Post.HasRoom(ctx, agent)
 	}
 	return agent, full(err)
 }
@@ -113,7 +113,7 @@ func (i *Incoming) deliver(ctx context.Context, p *maildir.Project, agents []str
 		return slices.Repeat([]error{err}, len(agents))
 	}
 	email.Mailboxes = agents
-	id, errs := p.Receive(ctx, *email)
+	id, errs := p.Post.Receive(ctx, *email)
 	taken := 0
 	for k, err := range errs {
 		if errs[k] = full(err); err != nil {

@@ -49,7 +49,7 @@ func newDesk(t *testing.T, cfg storetest.Config) *desk {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.CreateMailbox(t.Context(), name, maildir.Caller{UID: os.Geteuid()}); err != nil {
+		if _, err := p.Post.CreateMailbox(t.Context(), name, maildir.Caller{UID: os.Geteuid()}); err != nil {
 			t.Fatal(err)
 		}
 		return p

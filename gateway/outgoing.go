@@ -121,7 +121,7 @@ func (s *items) Find(ctx context.Context, messageID string) (all []outgoing.Item
 	if err != nil {
 		return nil, err
 	}
-	m, err := p.SentOutside(ctx, id)
+	m, err := p.Post.SentOutside(ctx, id)
 	if m == nil || err != nil {
 		return nil, err
 	}
@@ -204,7 +204,7 @@ func (s *items) original(ctx context.Context, i *outgoing.Item) (*maildir.Projec
 	if err != nil {
 		return nil, nil, err
 	}
-	m, err := p.SentOutside(ctx, i.Message)
+	m, err := p.Post.SentOutside(ctx, i.Message)
 	if err == nil && m == nil {
 		err = out.ErrTakenBack
 	}
@@ -234,11 +234,11 @@ func (s *items) email(ctx context.Context, p *maildir.Project, i *outgoing.Item,
 		Automatic: automatic(m),
 	}
 	var err error
-	if e.InReplyTo, e.References, err = p.EmailIDs(ctx, m); err != nil {
+	if e.InReplyTo, e.References, err = p.Post.EmailIDs(ctx, m); err != nil {
 		return nil, err
 	}
 	for _, a := range m.Attachments {
-		stored, err := attachment.Read(p.Tree, m.Project, a.SHA1, attachment.MaxStored)
+		stored, err := p.Attachment(a.SHA1, attachment.MaxStored)
 		switch {
 		case err != nil:
 			return nil, err
@@ -300,5 +300,5 @@ func (s *items) Report(ctx context.Context, all []outgoing.Item) error {
 	case err != nil:
 		return err
 	}
-	return p.TellUnsent(ctx, m, all)
+	return p.Post.TellUnsent(ctx, m, all)
 }

@@ -37,7 +37,7 @@ func newScene(t *testing.T) *scene {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"Ann", "Bob"} {
-		if err := p.EnsureAgent(t.Context(), name, maildir.Registration{}); err != nil {
+		if err := p.Agents.EnsureAgent(t.Context(), name, maildir.Registration{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -106,7 +106,7 @@ func TestTakenBack(t *testing.T) {
 		t.Errorf("undone: %v", err)
 	}
 	changed := s.send(t, maildir.Draft{To: []string{"cat@example.org"}, Body: "the text"})
-	files, err := filepath.Glob(filepath.Join(s.project.Tree.Dir(), "agents/Ann/outbox/*/*/*", changed.Message+".md"))
+	files, err := filepath.Glob(filepath.Join(s.project.Dir(), "agents/Ann/outbox/*/*/*", changed.Message+".md"))
 	if err != nil || len(files) != 1 {
 		t.Fatal(err, files)
 	}
@@ -149,7 +149,7 @@ func TestReport(t *testing.T) {
 	if err := s.Report(t.Context(), all[:1]); err != nil {
 		t.Fatal(err)
 	}
-	files, err := filepath.Glob(filepath.Join(s.project.Tree.Dir(), "agents/Ann/inbox/*/*/*/*.md"))
+	files, err := filepath.Glob(filepath.Join(s.project.Dir(), "agents/Ann/inbox/*/*/*/*.md"))
 	if err != nil || len(files) != 2 {
 		t.Fatalf("%v %q", err, files)
 	}
@@ -181,7 +181,7 @@ func TestReportTwice(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	files, err := filepath.Glob(filepath.Join(s.project.Tree.Dir(), "agents/Ann/inbox/*/*/*/*.md"))
+	files, err := filepath.Glob(filepath.Join(s.project.Dir(), "agents/Ann/inbox/*/*/*/*.md"))
 	if err != nil || len(files) != 2 {
 		t.Fatalf("%v %q", err, files)
 	}

@@ -25,7 +25,7 @@ text
 	if d := inbox(t, p, "Bob").Messages[0]; d.From != "ann@example.org" || strings.Join(d.To, " ") != "Bob cat@example.org" {
 		t.Errorf("from %q to %q", d.From, d.To)
 	}
-	if got := maildir.StoreOf(p).Domains().Join([]string{"Bob", "ann@example.org"}); got != "Bob@mailtree.local, ann@example.org" {
+	if got := maildir.StoreOf(p).Domains.Join([]string{"Bob", "ann@example.org"}); got != "Bob@mailtree.local, ann@example.org" {
 		t.Error(got)
 	}
 
@@ -39,7 +39,7 @@ text
 			_, err := p.Box("ann@example.org", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, false, maildir.Waiting{})
 			return err
 		},
-		"whois": func() error { _, err := p.Whois(t.Context(), "ann@example.org"); return err },
+		"whois": func() error { _, err := p.Agents.Whois(t.Context(), "ann@example.org"); return err },
 	} {
 		if err := do(); !errors.Is(err, maildir.ErrNotFound) || !strings.Contains(err.Error(), elsewhere) {
 			t.Errorf("%s: %v", verb, err)

@@ -24,7 +24,7 @@ func TestWrittenInto(t *testing.T) {
 		sent <- err
 	}()
 	<-renamed.reached
-	files, err := filepath.Glob(filepath.Join(p.Tree.Dir(), "messages/*/*/*/*.md"))
+	files, err := filepath.Glob(filepath.Join(p.Dir(), "messages/*/*/*/*.md"))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("%v %v", files, err)
 	}

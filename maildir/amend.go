@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"mailtree/maildir/core"
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
@@ -45,7 +46,7 @@ type Amended struct {
 
 // Amendable returns the part of a message that may be changed. It returns ErrNotFound.
 func (p *Project) Amendable(ctx context.Context, id string) (*Amendable, error) {
-	row, err := p.messageHead(ctx, p.store.Domains().IDNamed(id))
+	row, err := p.mail.HeadNamed(ctx, refusal.InReplyTo, p.mail.Store.Domains.IDNamed(id))
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +64,7 @@ func (p *Project) Amendable(ctx context.Context, id string) (*Amendable, error) 
 // readShown reads the file that a message is shown from, to change it. It returns ErrDenied for mail of other
 // systems, whose files are never changed.
 func (p *Project) readShown(row *index.MessageRow) (data []byte, m *format.Message, err error) {
-	if data, _, err = p.Tree.Read(row.Path, p.Tree.MaxFile()); err != nil {
+	if data, _, err = p.mail.Tree.Read(row.Path, p.mail.Tree.MaxFile()); err != nil {
 		return nil, nil, err
 	}
 	if format.IsForeign(data) {
@@ -84,11 +85,11 @@ func (p *Project) readShown(row *index.MessageRow) (data []byte, m *format.Messa
 // Amend is for the store's owner, like Delete. It returns ErrNotFound, ErrInvalid for a text that cannot be
 // parsed, and ErrConflict if the message no longer has that version.
 func (b *Box) Amend(ctx context.Context, a Amendment) (*Amended, error) {
-	a.ID = b.p.store.Domains().IDNamed(a.ID)
+	a.ID = b.p.mail.Store.Domains.IDNamed(a.ID)
 	var done *Amended
 	tx := &writer.Tx{Alone: true}
 	tx.Plan = func(g *writer.Group) (err error) {
-		if err := b.p.needAgent(g.Ctx, refusal.Agent, b.agent); err != nil {
+		if err := b.p.mail.NeedAgent(g.Ctx, refusal.Agent, b.agent); err != nil {
 			return err
 		}
 		if done, err = b.planAmendment(g, tx, &a); err != nil {
@@ -98,7 +99,7 @@ func (b *Box) Amend(ctx context.Context, a Amendment) (*Amended, error) {
 			Verb:    VerbAmend,
 			Agent:   b.agent,
 			ID:      a.ID,
-			Summary: summaryOf(&done.message),
+			Summary: core.SummaryOf(&done.message),
 			At:      g.Now,
 		}
 		return nil
@@ -110,7 +111,7 @@ func (b *Box) Amend(ctx context.Context, a Amendment) (*Amended, error) {
 }
 
 func (b *Box) planAmendment(g *writer.Group, tx *writer.Tx, a *Amendment) (*Amended, error) {
-	row, err := b.p.messageHead(g.Ctx, a.ID)
+	row, err := b.p.mail.HeadNamed(g.Ctx, refusal.InReplyTo, a.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +135,7 @@ func (b *Box) planAmendment(g *writer.Group, tx *writer.Tx, a *Amendment) (*Amen
 	}
 	done.message.Origin = format.Origin{}
 	if done.Sealed {
-		done.message.Project, done.message.Origin = b.p.name(), b.origin
+		done.message.Project, done.message.Origin = b.p.mail.Name(), b.origin
 	}
 	if err := b.p.planCopies(g, tx, copySum(a.ID, shown), done); err != nil {
 		return nil, err
@@ -146,7 +147,7 @@ func (b *Box) planAmendment(g *writer.Group, tx *writer.Tx, a *Amendment) (*Amen
 
 // planCopies plans the new content of all files of a message whose current content has the digest sum.
 func (p *Project) planCopies(g *writer.Group, tx *writer.Tx, sum *copyDigest, to *Amended) error {
-	files, err := p.store.index.Files(g.Ctx, p.Slug, to.ID)
+	files, err := p.mail.Store.Index.Files(g.Ctx, p.mail.Slug, to.ID)
 	if err != nil {
 		return err
 	}
@@ -156,7 +157,7 @@ func (p *Project) planCopies(g *writer.Group, tx *writer.Tx, sum *copyDigest, to
 		default:
 			continue
 		}
-		old, _, err := p.Tree.Read(path, p.Tree.MaxFile())
+		old, _, err := p.mail.Tree.Read(path, p.mail.Tree.MaxFile())
 		if tree.FaultOf(err) == tree.FaultGone {
 			return g.Behind(path)
 		}
@@ -188,10 +189,10 @@ func (p *Project) amendedFile(id string, old []byte, m format.Message) ([]byte, 
 	m.BCC = was.BCC
 	file, err := format.Rewrite(old, &m)
 	if err == nil && m.Auth != "" {
-		file = format.Seal(p.store.key, file)
+		file = format.Seal(p.mail.Store.Key, file)
 	}
 	if err == nil {
-		err = p.checkSize(file)
+		err = p.mail.CheckSize(file)
 	}
 	return file, err
 }
@@ -201,11 +202,11 @@ func (p *Project) amendedFile(id string, old []byte, m format.Message) ([]byte, 
 // the message as bcc (Invariant I7).
 func (b *Box) planTelling(g *writer.Group, tx *writer.Tx, row *index.MessageRow) ([]string, error) {
 	const forSender = true
-	if err := b.p.addReceipts(g.Ctx, row, forSender); err != nil {
+	if err := b.p.mail.AddReceipts(g.Ctx, row, forSender); err != nil {
 		return nil, err
 	}
 	told := row.Readers()
-	if is, err := b.p.hasAgent(g.Ctx, row.From); err != nil {
+	if is, err := b.p.mail.HasAgent(g.Ctx, row.From); err != nil {
 		return nil, err
 	} else if is {
 		told = append(told, row.From)
@@ -224,7 +225,7 @@ func (b *Box) planNotice(g *writer.Group, tx *writer.Tx, about *index.MessageRow
 		return nil
 	}
 	notice.From, notice.Origin = b.agent, b.origin
-	notice.Project, notice.ThreadID, notice.InReplyTo = b.p.name(), about.ThreadID, about.ID
+	notice.Project, notice.ThreadID, notice.InReplyTo = b.p.mail.Name(), about.ThreadID, about.ID
 	notice.Importance, notice.BCC = about.Importance, to
-	return b.p.planMessage(g, tx, notice, nil)
+	return b.p.mail.PlanMessage(g, tx, notice, nil)
 }

@@ -37,7 +37,7 @@ func TestAmend(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	edit(t, p.Tree.Dir(), "agents/Cat/inbox", m, "zebra", "horse")
+	edit(t, p.Dir(), "agents/Cat/inbox", m, "zebra", "horse")
 	if err := p.Rescan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func contents(t testing.TB, p *maildir.Project, paths []string) map[string]strin
 	t.Helper()
 	all := map[string]string{}
 	for _, path := range paths {
-		data, err := os.ReadFile(filepath.Join(p.Tree.Dir(), path))
+		data, err := os.ReadFile(filepath.Join(p.Dir(), path))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -73,7 +73,7 @@ func TestArchiveByHand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mark := filepath.Join(p.Tree.Dir(), format.ArchivedMark(d.CopyPath))
+	mark := filepath.Join(p.Dir(), format.ArchivedMark(d.CopyPath))
 	if err := os.WriteFile(mark, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

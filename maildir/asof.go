@@ -21,14 +21,14 @@ import (
 // q.Room.Reserve.
 func (b *Box) InboxAsOf(ctx context.Context, q index.InboxQuery, at history.Moment) (page *InboxPage, err error) {
 	if format.CheckName(b.agent) != "" {
-		return nil, b.p.unknownAgent(ctx, refusal.Agent, b.agent)
+		return nil, b.p.mail.UnknownAgent(ctx, refusal.Agent, b.agent)
 	}
 	q.Agent, q.Limit = b.agent, pageSize(q.Limit)
 	folder := strings.Join([]string{format.AgentsDir, b.agent, format.InboxDir}, "/")
-	err = b.p.History.AsOf(ctx, at, folder, func(_ history.Commit, files []history.OldFile) error {
+	err = b.p.mail.History.AsOf(ctx, at, folder, func(_ history.Commit, files []history.OldFile) error {
 		if len(files) == 0 {
 			page = &InboxPage{}
-			return b.p.needAgent(ctx, refusal.Agent, b.agent)
+			return b.p.mail.NeedAgent(ctx, refusal.Agent, b.agent)
 		}
 		old := oldCopies(files)
 		return q.Room.Attempt(ctx, func() error {
@@ -146,7 +146,7 @@ func (p *Project) oldDelivery(agent string, c *oldCopy) (d *index.Delivery, text
 	}
 	d = &index.Delivery{
 		MessageRow: index.MessageRow{
-			Project:   p.Slug,
+			Project:   p.mail.Slug,
 			Message:   *m,
 			Path:      c.Path,
 			BodyBytes: int64(len(m.Body)),

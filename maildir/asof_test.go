@@ -19,7 +19,7 @@ import (
 // moment is the newest commit.
 func moment(t *testing.T, p *maildir.Project) history.Moment {
 	t.Helper()
-	if err := p.History.Flush(t.Context()); err != nil {
+	if err := p.FlushHistory(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	var at history.Moment
@@ -139,7 +139,7 @@ func TestInboxAsOf(t *testing.T) {
 			t.Errorf("%s: %v", q, err)
 		}
 	}
-	if err := os.RemoveAll(filepath.Join(p.Tree.Dir(), "agents/Bob")); err != nil {
+	if err := os.RemoveAll(filepath.Join(p.Dir(), "agents/Bob")); err != nil {
 		t.Fatal(err)
 	}
 	if got := subjects(asOf(marked, index.InboxQuery{})); got != "4310" {

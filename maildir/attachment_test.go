@@ -29,7 +29,7 @@ func contentPath(text string) string {
 func TestPlantedAttachment(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
-	tree := p.Tree.Dir()
+	tree := p.Dir()
 	write := func(text string) func(string) error {
 		return func(file string) error { return os.WriteFile(file, []byte(text), 0o600) }
 	}
@@ -81,7 +81,7 @@ func TestPlantedAttachment(t *testing.T) {
 func TestPlantedShard(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann")
-	tree := p.Tree.Dir()
+	tree := p.Dir()
 	shard := filepath.Join(tree, filepath.Dir(contentPath("mine")))
 	if err := errors.Join(os.WriteFile(filepath.Join(tree, "mine.txt"), []byte("mine"), 0o600), os.Mkdir(filepath.Join(tree, "attachments"), 0o700)); err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func TestAttachmentPlantedMeanwhile(t *testing.T) {
 	t.Parallel()
 	var h halts
 	p := project(t, storetest.Config{NoWatcher: true, Step: h.pass}, "Ann", "Bob")
-	tree := p.Tree.Dir()
+	tree := p.Dir()
 	if err := os.WriteFile(filepath.Join(tree, "mine.txt"), []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestAttachmentPlantedMeanwhile(t *testing.T) {
 func TestForwardedAttachment(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
-	tree := p.Tree.Dir()
+	tree := p.Dir()
 	if err := os.WriteFile(filepath.Join(tree, "mine.txt"), []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestAttachedTwice(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann")
 	for _, name := range []string{"one.txt", "two.txt"} {
-		if err := os.WriteFile(filepath.Join(p.Tree.Dir(), name), []byte("the same"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(p.Dir(), name), []byte("the same"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -180,7 +180,7 @@ func TestAttachedTwice(t *testing.T) {
 func TestAttachmentWithComma(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann")
-	if err := os.WriteFile(filepath.Join(p.Tree.Dir(), "a, b.txt"), []byte("one"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(p.Dir(), "a, b.txt"), []byte("one"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	draft := maildir.Draft{To: []string{"Ann"}, Subject: "s", Body: "b", Attachments: []string{"a, b.txt"}}
@@ -209,7 +209,7 @@ func TestAttachmentTooLarge(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true, Attachments: attachment.Settings{MaxFile: 1000, MaxTotal: 1500}}, "Ann")
 	for name, size := range map[string]int{"large": 1001, "one": 900, "two": 901} {
-		if err := os.WriteFile(filepath.Join(p.Tree.Dir(), name), make([]byte, size), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(p.Dir(), name), make([]byte, size), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

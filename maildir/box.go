@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"mailtree/maildir/core"
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 	"mailtree/maildir/keys"
@@ -32,8 +33,7 @@ func (p *Project) Box(agent string, origin format.Origin) *Box { return &Box{p, 
 
 // perform writes an operation of the agent and notes that the agent was active.
 func (b *Box) perform(ctx context.Context, tx *writer.Tx) error {
-	defer b.p.noteSeen(ctx, b.agent)
-	return b.p.act(ctx, tx)
+	return b.p.mail.Perform(ctx, b.agent, tx)
 }
 
 // OpenBox is a mailbox that a caller may use: its verbs do not check the caller again. It is safe for
@@ -47,7 +47,7 @@ type OpenBox struct {
 // OpenBox opens a mailbox. It returns ErrNotFound, and ErrDenied if it is not the caller's. See
 // docs/email.md, "Mailboxes and users".
 func (p *Project) OpenBox(ctx context.Context, name string, by Caller, origin format.Origin) (*OpenBox, error) {
-	m, err := p.Mailbox(ctx, name, by)
+	m, err := p.Post.Mailbox(ctx, name, by)
 	if err != nil {
 		return nil, err
 	}
@@ -55,21 +55,21 @@ func (p *Project) OpenBox(ctx context.Context, name string, by Caller, origin fo
 }
 
 // Slug returns the slug of the mailbox's project.
-func (b *OpenBox) Slug() string { return b.box.p.Slug }
+func (b *OpenBox) Slug() string { return b.box.p.mail.Slug }
 
 // File returns the absolute path of the file of a copy.
 func (b *OpenBox) File(r *index.BoxRow) string {
-	return filepath.Join(b.box.p.Tree.Dir(), filepath.FromSlash(r.CopyPath))
+	return filepath.Join(b.box.p.mail.Tree.Dir(), filepath.FromSlash(r.CopyPath))
 }
 
 // List lists copies by file name, last first, which is newest first for ids made by a server. It leaves out
 // invalid copies, which also take no place on a page.
 func (b *OpenBox) List(ctx context.Context, q index.BoxQuery) ([]index.BoxRow, error) {
-	q.Project, q.Agent = b.box.p.Slug, b.Name
+	q.Project, q.Agent = b.box.p.mail.Slug, b.Name
 	if b.by.UID == b.Owner { // root may look at another user's mailbox
-		defer b.box.p.noteSeen(ctx, b.Name)
+		defer b.box.p.mail.NoteSeen(ctx, b.Name)
 	}
-	return b.box.p.store.index.Box(ctx, q)
+	return b.box.p.mail.Store.Index.Box(ctx, q)
 }
 
 // Whether all recipients have a sent message of which nothing leaves the server. Of others it is an
@@ -82,10 +82,10 @@ const (
 // Delivery says whether all recipients have the message of a row of the outbox, and since when; zero if
 // unknown. It is computed, because no header says it.
 func (b *OpenBox) Delivery(r *index.BoxRow) (status string, at time.Time) {
-	if left := b.box.p.Deliveries(&r.Message); len(left) > 0 {
+	if left := b.box.p.Post.Deliveries(&r.Message); len(left) > 0 {
 		return string(outgoing.Worst(left)), time.Time{}
 	}
-	if _, ok := b.box.p.store.verifiedHere(&r.Message); ok {
+	if _, ok := b.box.p.mail.Store.VerifiedHere(&r.Message); ok {
 		return Delivered, r.Created // the server writes all copies or none
 	}
 	all := r.Recipients()
@@ -97,30 +97,8 @@ func (b *OpenBox) Delivery(r *index.BoxRow) (status string, at time.Time) {
 }
 
 // Deliveries returns what became of the message of a row of the outbox: see Project.Deliveries.
-func (b *OpenBox) Deliveries(r *index.BoxRow) []outgoing.Item { return b.box.p.Deliveries(&r.Message) }
-
-// How far to trust a message in an inbox.
-const (
-	Trusted   = "true"  // sealed by this server for that inbox, and the sender known by peer credentials or token, or proven and listed
-	Untrusted = "false" // made or changed by hand, pulled, put into an inbox that it was not sent to, or of another domain
-	Unproven  = "none"  // sealed by this server, which took the sender's word for who it is
-)
-
-// trust returns how far to trust a copy in an agent's inbox, from the copy's own text. See docs/email.md,
-// "Trust".
-func (p *Project) trust(m *format.Message, agent string) string {
-	auth, sealed := p.store.verifiedHere(m)
-	switch {
-	case !sealed || m.Project != p.name() || !slices.Contains(m.Recipients(), agent):
-		return Untrusted
-	case m.Door == format.DoorGateway && p.trustsSender(agent, m.From, auth):
-		return Trusted
-	case m.Door == format.DoorGateway:
-		return Untrusted
-	case auth == "token" || strings.HasPrefix(auth, "uid:"):
-		return Trusted
-	}
-	return Unproven
+func (b *OpenBox) Deliveries(r *index.BoxRow) []outgoing.Item {
+	return b.box.p.Post.Deliveries(&r.Message)
 }
 
 // Letter is one copy, read from its file. Its InReplyTo and References name a message from elsewhere by the
@@ -147,7 +125,7 @@ type LetterQuery struct {
 // Read reads the owner's copy of one message. It sets no mark. It returns ErrNotFound, ErrInvalid for the
 // room's Offset, and the errors of Room.Reserve.
 func (b *OpenBox) Read(ctx context.Context, q LetterQuery) (*Letter, error) {
-	id, sent := b.box.p.store.Domains().IDNamed(q.ID), q.Sent
+	id, sent := b.box.p.mail.Store.Domains.IDNamed(q.ID), q.Sent
 	rows, err := b.List(ctx, index.BoxQuery{ID: id, Sent: sent, Limit: 1})
 	if err == nil && len(rows) == 0 {
 		err = b.missing(id)
@@ -156,13 +134,13 @@ func (b *OpenBox) Read(ctx context.Context, q LetterQuery) (*Letter, error) {
 		return nil, err
 	}
 	l := &Letter{BoxRow: rows[0]}
-	st, err := b.box.p.Tree.Stat(l.CopyPath)
+	st, err := b.box.p.mail.Tree.Stat(l.CopyPath)
 	if err == nil && q.Room != nil && st.Size > int64(q.Room.Small) {
 		if err := q.Room.Reserve(ctx, 2*st.Size); err != nil { // for the file and the text in it
 			return nil, err
 		}
 	}
-	m, data, err := b.box.p.readMessage(l.CopyPath, id)
+	m, data, err := b.box.p.mail.ReadMessage(l.CopyPath, id)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, b.missing(id)
 	}
@@ -170,15 +148,15 @@ func (b *OpenBox) Read(ctx context.Context, q LetterQuery) (*Letter, error) {
 		return nil, refusal.Disk(err)
 	}
 	if !sent {
-		l.Trust = b.box.p.trust(m, b.Name)
+		l.Trust = b.box.p.mail.Trust(m, b.Name)
 	}
-	l.Voucher, _ = b.box.p.store.VerifiedIn(&index.MessageRow{Project: b.box.p.Slug, Message: *m})
-	if _, sealed := b.box.p.store.Verified(m); !sealed {
+	l.Voucher, _ = b.box.p.mail.Store.VerifiedIn(&index.MessageRow{Project: b.box.p.mail.Slug, Message: *m})
+	if _, sealed := b.box.p.mail.Store.Verified(m); !sealed {
 		l.Problems = nil // no server has found them
 	}
 	l.References = b.references(ctx, m)
 	named := append(l.References, l.InReplyTo)
-	if err := b.box.p.nameAsTheyCame(ctx, named); err != nil {
+	if err := b.box.p.mail.NameAsTheyCame(ctx, named); err != nil {
 		return nil, err
 	}
 	l.References, l.InReplyTo = named[:len(named)-1], named[len(named)-1]
@@ -227,10 +205,10 @@ func (b *OpenBox) FullID(ctx context.Context, field refusal.Field, short string)
 	if err != nil || whole != nil {
 		return short, err
 	}
-	return b.box.p.store.lengthen(field, short, func(prefix string) (ids []string, err error) {
+	return b.box.p.mail.Store.Lengthen(field, short, func(prefix string) (ids []string, err error) {
 		for _, sent := range []bool{false, true} {
-			q := index.BoxQuery{Project: b.box.p.Slug, Agent: b.Name, Prefix: prefix, Sent: sent, Limit: maxListed}
-			rows, err := b.box.p.store.index.Box(ctx, q)
+			q := index.BoxQuery{Project: b.box.p.mail.Slug, Agent: b.Name, Prefix: prefix, Sent: sent, Limit: core.MaxListed}
+			rows, err := b.box.p.mail.Store.Index.Box(ctx, q)
 			if err != nil {
 				return nil, err
 			}
@@ -243,21 +221,10 @@ func (b *OpenBox) FullID(ctx context.Context, field refusal.Field, short string)
 }
 
 func (b *OpenBox) missing(id string) error {
-	if err := b.box.p.Sure(); err != nil {
+	if err := b.box.p.mail.Sure(); err != nil {
 		return err
 	}
 	return &Error{What: refusal.NotInMailbox, Name: id, Other: b.Name}
-}
-
-// readMessage reads and parses a message file. It returns the errors of os.Open, and a *tree.FormatError if
-// the file is invalid.
-func (p *Project) readMessage(path, id string) (*format.Message, []byte, error) {
-	data, _, err := p.Tree.Read(path, p.Tree.MaxFile())
-	if err != nil {
-		return nil, nil, err
-	}
-	m, err := format.ParseMessage(id, data)
-	return m, data, err
 }
 
 // Send sends from the mailbox. InReplyTo and References may name messages of any domain. The message joins
@@ -274,8 +241,8 @@ func (b *OpenBox) Send(ctx context.Context, d Draft) (*Sent, error) {
 // Reply answers a message in the mailbox's inbox. It returns the errors of Box.Reply, ErrNotFound if the
 // message is not in the inbox, and ErrUnavailable if the reply's recipients do not exist.
 func (b *OpenBox) Reply(ctx context.Context, id string, d Draft) (*Sent, error) {
-	id = b.box.p.store.Domains().IDNamed(id)
-	got, err := b.box.p.store.index.Delivery(ctx, b.box.p.Slug, b.Name, id, index.WithoutBody, nil)
+	id = b.box.p.mail.Store.Domains.IDNamed(id)
+	got, err := b.box.p.mail.Store.Index.Delivery(ctx, b.box.p.mail.Slug, b.Name, id, index.WithoutBody, nil)
 	if err == nil && got == nil {
 		err = b.missing(id)
 	}
@@ -304,28 +271,22 @@ func (b *OpenBox) SetRead(ctx context.Context, id string, read bool) error {
 
 // Delete removes the mailbox: see Project.DeleteMailbox.
 func (b *OpenBox) Delete(ctx context.Context, force bool) (*Mailbox, error) {
-	return b.box.p.DeleteMailbox(ctx, b.Name, force, b.by)
+	return b.box.p.Post.DeleteMailbox(ctx, b.Name, force, b.by)
 }
-
-// Limits of the chain of earlier messages.
-const (
-	maxReferences = 100
-	maxReference  = format.MaxReference
-)
 
 // held returns a message of the mailbox's inbox or outbox, by its id or by the Message-ID that it came with;
 // nil if it is in neither. A caller that merely knows the id of someone else's message learns nothing about
 // it, above all not its thread.
 func (b *OpenBox) held(ctx context.Context, id string) (*index.BoxRow, error) {
 	if strings.Contains(id, "@") {
-		m, err := b.box.p.store.index.FromElsewhere(ctx, b.box.p.Slug, id)
+		m, err := b.box.p.mail.Store.Index.FromElsewhere(ctx, b.box.p.mail.Slug, id)
 		if err != nil || m == nil {
 			return nil, err
 		}
 		id = m.ID
 	}
 	for _, sent := range []bool{false, true} {
-		rows, err := b.box.p.store.index.Box(ctx, index.BoxQuery{Project: b.box.p.Slug, Agent: b.Name, Sent: sent, ID: id, Limit: 1})
+		rows, err := b.box.p.mail.Store.Index.Box(ctx, index.BoxQuery{Project: b.box.p.mail.Slug, Agent: b.Name, Sent: sent, ID: id, Limit: 1})
 		if err != nil {
 			return nil, err
 		}
@@ -345,7 +306,7 @@ func (b *OpenBox) join(ctx context.Context, d *Draft) error {
 	before := slices.Clone(d.References)
 	slices.Reverse(before)
 	before = append([]string{d.InReplyTo}, before...)
-	for _, id := range before[:min(len(before), maxReferences)] {
+	for _, id := range before[:min(len(before), format.MaxReferences)] {
 		m, err := b.held(ctx, id)
 		if err != nil {
 			return err
@@ -360,7 +321,7 @@ func (b *OpenBox) join(ctx context.Context, d *Draft) error {
 		return nil
 	}
 	oldest := format.Cut(before[len(before)-1], format.MaxThread) // other answers to the same message get the same thread
-	m, err := b.box.p.store.index.Message(ctx, b.box.p.Slug, oldest, index.WithoutBody, nil)
+	m, err := b.box.p.mail.Store.Index.Message(ctx, b.box.p.mail.Slug, oldest, index.WithoutBody, nil)
 	if err == nil && m == nil { // otherwise it is the thread of a message of others
 		d.ThreadID = oldest
 	}
@@ -371,13 +332,13 @@ func (b *OpenBox) join(ctx context.Context, d *Draft) error {
 // mailbox does not hold.
 func (b *OpenBox) references(ctx context.Context, m *format.Message) []string {
 	chain := []string{}
-	for m != nil && !slices.Contains(chain, m.InReplyTo) && len(chain) < maxReferences {
+	for m != nil && !slices.Contains(chain, m.InReplyTo) && len(chain) < format.MaxReferences {
 		if m.InReplyTo != "" { // an email may have References alone
 			chain = slices.Insert(chain, 0, m.InReplyTo)
 		}
 		if len(m.References) > 0 {
-			named := slices.Clone(m.References[max(0, len(m.References)-maxReferences):])
-			named = slices.DeleteFunc(named, func(id string) bool { return slices.Contains(chain, id) || len(id) > maxReference })
+			named := slices.Clone(m.References[max(0, len(m.References)-format.MaxReferences):])
+			named = slices.DeleteFunc(named, func(id string) bool { return slices.Contains(chain, id) || len(id) > format.MaxReference })
 			return append(named, chain...)
 		}
 		if m.InReplyTo == "" {

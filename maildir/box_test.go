@@ -37,11 +37,11 @@ func TestOwners(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, n := range []string{"ann", "bob", "lost"} {
-		if err := p.EnsureAgent(t.Context(), n, maildir.Registration{}); err != nil {
+		if err := p.Agents.EnsureAgent(t.Context(), n, maildir.Registration{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := p.CreateMailbox(t.Context(), "ann", maildir.Caller{UID: 500}); err != nil {
+	if _, err := p.Post.CreateMailbox(t.Context(), "ann", maildir.Caller{UID: 500}); err != nil {
 		t.Fatal(err)
 	}
 	owners := `{"` + p.Slug + `/bob": 501, "` + p.Slug + `/lost": -1}`
@@ -49,7 +49,7 @@ func TestOwners(t *testing.T) {
 		t.Fatal(err)
 	}
 	for uid, want := range map[int]string{500: "ann", 501: "bob", 502: "", -1: "", -2: "", 0: "ann bob lost"} {
-		all, err := p.Mailboxes(t.Context(), maildir.Caller{UID: uid, Root: uid == 0})
+		all, err := p.Post.Mailboxes(t.Context(), maildir.Caller{UID: uid, Root: uid == 0})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +97,7 @@ func TestTrust(t *testing.T) {
 	} {
 		m := sendFrom(t, p.Box("Ann", format.Origin{Auth: tt.auth}), maildir.Draft{To: []string{"Bob"}, BCC: []string{"Cat"}, Subject: "s", Body: "text"})
 		if tt.spoil != nil {
-			tt.spoil(t, p.Tree.Dir(), m)
+			tt.spoil(t, p.Dir(), m)
 			if err := p.Rescan(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -152,13 +152,13 @@ func TestGuestAttachments(t *testing.T) {
 		if uid == 0 { // would not be a guest
 			uid = me
 		}
-		if _, err := p.CreateMailbox(t.Context(), name(uid), maildir.Caller{UID: uid}); err != nil {
+		if _, err := p.Post.CreateMailbox(t.Context(), name(uid), maildir.Caller{UID: uid}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	m := send(t, p, "Ann", maildir.Draft{To: []string{"Ann"}, Subject: "s", Body: "secret"})
-	canonical := copyOf(p.Tree.Dir(), "messages", m)
-	inTree, err := filepath.Rel(p.Tree.Dir(), canonical)
+	canonical := copyOf(p.Dir(), "messages", m)
+	inTree, err := filepath.Rel(p.Dir(), canonical)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func TestDeleteMailbox(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.CreateMailbox(t.Context(), "ann", maildir.Caller{UID: 7}); err != nil {
+	if _, err := p.Post.CreateMailbox(t.Context(), "ann", maildir.Caller{UID: 7}); err != nil {
 		t.Fatal(err)
 	}
 	b := openBox(t, p, "ann", 7)
@@ -219,7 +219,7 @@ func TestDeleteMailbox(t *testing.T) {
 	if _, err := b.Delete(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
-	if l, err := p.Hooks(t.Context(), "", maildir.Caller{Root: true}); err != nil || len(l) > 0 {
+	if l, err := p.Post.Hooks(t.Context(), "", maildir.Caller{Root: true}); err != nil || len(l) > 0 {
 		t.Errorf("hooks left: %+v %v", l, err)
 	}
 	if data, err := os.ReadFile(filepath.Join(s.Root(), "owners.json")); err != nil || strings.Contains(string(data), "ann") {
@@ -237,7 +237,7 @@ func TestReplyToAnothersMessage(t *testing.T) {
 	t.Parallel()
 	p := project(t, ownedBy(500), "Ann", "Bob", "Cat")
 	const guest = 1500
-	if _, err := p.CreateMailbox(t.Context(), "eve", maildir.Caller{UID: guest}); err != nil {
+	if _, err := p.Post.CreateMailbox(t.Context(), "eve", maildir.Caller{UID: guest}); err != nil {
 		t.Fatal(err)
 	}
 	named := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b", ThreadID: "SECRET-1"})

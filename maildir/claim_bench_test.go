@@ -17,7 +17,7 @@ import (
 // claimFiles puts n live claims of some agents into the tree, as a person would, and has them indexed.
 func claimFiles(tb testing.TB, p *maildir.Project, n int) {
 	tb.Helper()
-	dir := filepath.Join(p.Tree.Dir(), "claims")
+	dir := filepath.Join(p.Dir(), "claims")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		tb.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func BenchmarkClaim(b *testing.B) {
 	for _, n := range []int{0, 10_000} {
 		p := project(b, kept(b), "Ann")
 		claimFiles(b, p, n)
-		if err := p.History.Flush(b.Context()); err != nil { // the commit of the files is not the claim's
+		if err := p.FlushHistory(b.Context()); err != nil { // the commit of the files is not the claim's
 			b.Fatal(err)
 		}
 		b.Run(fmt.Sprintf("live=%d/conflicts", n), func(b *testing.B) {
@@ -59,7 +59,7 @@ func BenchmarkClaim(b *testing.B) {
 		})
 		b.Run(fmt.Sprintf("live=%d/whois", n), func(b *testing.B) {
 			for b.Loop() {
-				if _, err := p.Whois(b.Context(), "Ann"); err != nil {
+				if _, err := p.Agents.Whois(b.Context(), "Ann"); err != nil {
 					b.Fatal(err)
 				}
 			}

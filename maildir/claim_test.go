@@ -23,7 +23,7 @@ import (
 // wantHeld checks which claims are live: "Agent pattern" of each, in order.
 func wantHeld(t *testing.T, p *maildir.Project, want []string) {
 	t.Helper()
-	all, err := p.Claims(t.Context(), false)
+	all, err := p.Claims.List(t.Context(), false)
 	var got []string
 	for _, c := range all {
 		got = append(got, c.Agent+" "+c.Pattern)
@@ -42,7 +42,7 @@ func TestRegisterConcurrently(t *testing.T) {
 	for i := range 16 {
 		all.Go(func() {
 			hint := []string{"BlueLake", "bluelake", "BLUELAKE", ""}[i%4]
-			r, err := p.Register(t.Context(), maildir.Registration{Program: "x", NameHint: hint})
+			r, err := p.Agents.Register(t.Context(), maildir.Registration{Program: "x", NameHint: hint})
 			if err != nil {
 				t.Error(err)
 				return
@@ -129,7 +129,7 @@ func TestClaimLife(t *testing.T) {
 	if r := cl("Ann", claim.Request{Patterns: doc, DryRun: true}); len(r.Granted) != 1 {
 		t.Errorf("%+v", r)
 	}
-	if live, _ := p.Claims(t.Context(), false); len(live) != 0 {
+	if live, _ := p.Claims.List(t.Context(), false); len(live) != 0 {
 		t.Errorf("a dry run took %v", live)
 	}
 	a := cl("Ann", claim.Request{Patterns: doc, Shared: true, Reason: "why"})
@@ -137,7 +137,7 @@ func TestClaimLife(t *testing.T) {
 	if r := cl("Bob", claim.Request{Patterns: []string{"free", "doc/x"}}); len(r.Conflicts) != 1 || len(r.Granted) != 0 || r.Conflicts[0].Held.Reason != "why" {
 		t.Errorf("%+v", r)
 	}
-	file := filepath.Join(p.Tree.Dir(), a.Granted[0].Path)
+	file := filepath.Join(p.Dir(), a.Granted[0].Path)
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -154,7 +154,7 @@ func TestClaimLife(t *testing.T) {
 	if !strings.Contains(string(data), `"note": {"by":  "hand"}`) || r.Granted[0].Reason != "why" || !r.Granted[0].Created.Equal(a.Granted[0].Created) {
 		t.Errorf("renewed: %+v\n%s", r.Granted[0], data)
 	}
-	out, err := exec.Command("git", "-C", p.Tree.Dir(), "log", "-p", "--", a.Granted[0].Path).Output()
+	out, err := exec.Command("git", "-C", p.Dir(), "log", "-p", "--", a.Granted[0].Path).Output()
 	if err != nil || !strings.Contains(string(out), `+  "note": {"by":  "hand"}`) {
 		t.Errorf("the edit is not in the history before the renewal: %v\n%s", err, out)
 	}
@@ -184,7 +184,7 @@ func TestSweep(t *testing.T) {
 		if err != nil || len(r.Granted) != 1 {
 			t.Fatalf("%+v %v", r, err)
 		}
-		return filepath.Join(p.Tree.Dir(), r.Granted[0].Path)
+		return filepath.Join(p.Dir(), r.Granted[0].Path)
 	}
 	ended, extended := claim("ended", time.Hour), claim("extended", time.Hour)
 	released, unreleased := claim("released", 30*24*time.Hour), claim("unreleased", 30*24*time.Hour)
@@ -209,7 +209,7 @@ func TestSweep(t *testing.T) {
 	if err := p.Rescan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if live, err := p.Claims(t.Context(), false); err != nil || len(live) != 2 {
+	if live, err := p.Claims.List(t.Context(), false); err != nil || len(live) != 2 {
 		t.Errorf("%+v %v", live, err)
 	}
 }
@@ -217,13 +217,13 @@ func TestSweep(t *testing.T) {
 func TestRenewOnOtherBranch(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann")
-	if err := p.History.Flush(t.Context()); err != nil {
+	if err := p.FlushHistory(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	git := func(args ...string) {
 		t.Helper()
 		await(t, func() bool {
-			return exec.Command("git", append([]string{"-C", p.Tree.Dir()}, args...)...).Run() == nil
+			return exec.Command("git", append([]string{"-C", p.Dir()}, args...)...).Run() == nil
 		})
 	}
 	git("checkout", "-q", "-b", "side")

@@ -38,7 +38,7 @@ func (m sharer) claims(t testing.TB, agent string, paths ...string) (holder stri
 // held lists the live claims that the files of a machine say, as "agent pattern".
 func (m sharer) held(t testing.TB) string {
 	t.Helper()
-	files, bad, err := claim.Files(m.p.Tree, func(r *claim.Row) bool { return r.Live(m.p.Now()) })
+	files, bad, err := claim.Files(maildir.TreeOf(m.p), func(r *claim.Row) bool { return r.Live(maildir.Now(m.p)) })
 	if err != nil || len(bad) > 0 {
 		t.Fatal(bad, err)
 	}
@@ -60,7 +60,7 @@ func (m sharer) release(t testing.TB, agent string, paths ...string) {
 // writeClaim makes a claim file by hand, and waits until the index has it.
 func (m sharer) writeClaim(t testing.TB, agent, pattern string) {
 	t.Helper()
-	file := filepath.Join(m.p.Tree.Dir(), format.ClaimPath(pattern, agent, ""))
+	file := filepath.Join(m.p.Dir(), format.ClaimPath(pattern, agent, ""))
 	now := time.Now().UTC()
 	data := format.FormatClaim(format.Claim{Pattern: pattern, Agent: agent, Exclusive: true, Created: now, Expires: now.Add(time.Hour)}, nil)
 	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, data, 0o600), m.p.Rescan(t.Context())); err != nil {
@@ -90,7 +90,7 @@ func TestSharedClaims(t *testing.T) {
 	}
 	until := func(m sharer, pattern string) time.Time {
 		t.Helper()
-		all, err := m.p.Claims(t.Context(), false)
+		all, err := m.p.Claims.List(t.Context(), false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,9 +134,9 @@ func TestSharedClaims(t *testing.T) {
 		}
 	}
 	level(t, a, b) // the files of the last round are committed
-	head := gitIn(t, b.p.Tree.Dir(), "rev-parse", "HEAD") + gitIn(t, a.p.Tree.Dir(), "rev-parse", "HEAD")
+	head := gitIn(t, b.p.Dir(), "rev-parse", "HEAD") + gitIn(t, a.p.Dir(), "rev-parse", "HEAD")
 	level(t, a, b)
-	if now := gitIn(t, b.p.Tree.Dir(), "rev-parse", "HEAD") + gitIn(t, a.p.Tree.Dir(), "rev-parse", "HEAD"); now != head {
+	if now := gitIn(t, b.p.Dir(), "rev-parse", "HEAD") + gitIn(t, a.p.Dir(), "rev-parse", "HEAD"); now != head {
 		t.Error("machines with nothing new write claims again")
 	}
 }
@@ -165,7 +165,7 @@ func TestClaimsByHand(t *testing.T) {
 		t.Errorf("Bob is told %v", got)
 	}
 	for _, m := range []sharer{b, a} { // that of another machine is written anew
-		file := filepath.Join(m.p.Tree.Dir(), format.ClaimPath("app/**", "Ann", ""))
+		file := filepath.Join(m.p.Dir(), format.ClaimPath("app/**", "Ann", ""))
 		if err := errors.Join(os.Remove(file), m.p.Rescan(t.Context())); err != nil {
 			t.Fatal(err)
 		}
@@ -174,7 +174,7 @@ func TestClaimsByHand(t *testing.T) {
 			t.Errorf("held: %s", got)
 		}
 	}
-	edited := filepath.Join(a.p.Tree.Dir(), format.ClaimPath("free", "Bob", ""))
+	edited := filepath.Join(a.p.Dir(), format.ClaimPath("free", "Bob", ""))
 	if err := errors.Join(os.WriteFile(edited, []byte("{"), 0o600), a.p.Rescan(t.Context())); err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +198,7 @@ func TestClaimsByHand(t *testing.T) {
 // claimFile returns the claim of a pattern as its file says it.
 func (m sharer) claimFile(t testing.TB, pattern string) claim.Row {
 	t.Helper()
-	files, bad, err := claim.Files(m.p.Tree, func(r *claim.Row) bool { return r.Pattern == pattern })
+	files, bad, err := claim.Files(maildir.TreeOf(m.p), func(r *claim.Row) bool { return r.Pattern == pattern })
 	if err != nil || len(bad) > 0 || len(files) != 1 {
 		t.Fatal(files, bad, err)
 	}
@@ -211,7 +211,7 @@ func (m sharer) rewrite(t testing.TB, pattern string, change func(*format.Claim)
 	f := m.claimFile(t, pattern)
 	change(&f.Claim)
 	data := format.FormatClaim(f.Claim, nil)
-	if err := errors.Join(os.WriteFile(filepath.Join(m.p.Tree.Dir(), f.Path), data, 0o600), m.p.Rescan(t.Context())); err != nil {
+	if err := errors.Join(os.WriteFile(filepath.Join(m.p.Dir(), f.Path), data, 0o600), m.p.Rescan(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -220,7 +220,7 @@ func (m sharer) rewrite(t testing.TB, pattern string, change func(*format.Claim)
 func TestClaimsBefore(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
-	if err := a.p.SetSync(false); err != nil {
+	if err := a.p.Sync.Set(false); err != nil {
 		t.Fatal(err)
 	}
 	if by := a.claims(t, "Ann", "one"); by != "" {
@@ -229,7 +229,7 @@ func TestClaimsBefore(t *testing.T) {
 	if by := b.claims(t, "Bob", "two"); by != "" {
 		t.Errorf("held by %s", by)
 	}
-	if err := a.p.SetSync(true); err != nil {
+	if err := a.p.Sync.Set(true); err != nil {
 		t.Fatal(err)
 	}
 	level(t, a, b)
@@ -238,7 +238,7 @@ func TestClaimsBefore(t *testing.T) {
 			t.Errorf("held: %s", got)
 		}
 	}
-	gitIn(t, a.p.Tree.Dir(), "push", "-q", "origin", ":refs/mailtree/claims") // as if the repository had been made anew
+	gitIn(t, a.p.Dir(), "push", "-q", "origin", ":refs/mailtree/claims") // as if the repository had been made anew
 	level(t, a, b)
 	level(t, a, b)
 	for _, m := range []sharer{a, b} {
@@ -253,7 +253,7 @@ func TestClaimsBefore(t *testing.T) {
 func TestClaimsOutOfReach(t *testing.T) {
 	t.Parallel()
 	a, b, bare := sharedWith(t, storetest.Config{ClaimAlone: true})
-	leads := func(m sharer, to string) { gitIn(t, m.p.Tree.Dir(), "remote", "set-url", "origin", to) }
+	leads := func(m sharer, to string) { gitIn(t, m.p.Dir(), "remote", "set-url", "origin", to) }
 	leads(a, bare+".away")
 	leads(b, bare+".away")
 	if res, err := a.p.Box("Ann", format.Origin{}).Claim(t.Context(), claim.Request{Patterns: []string{"app"}}); !errors.Is(err, maildir.ErrUnavailable) {
@@ -440,20 +440,20 @@ func TestClaimsHostile(t *testing.T) {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		return gitIn(t, a.p.Tree.Dir(), "hash-object", "-w", name)
+		return gitIn(t, a.p.Dir(), "hash-object", "-w", name)
 	}
 	list := func(lines ...string) string {
 		scratch := "alias.scratch=!GIT_INDEX_FILE=" + filepath.Join(t.TempDir(), "index") + " git"
 		for _, line := range lines {
-			gitIn(t, a.p.Tree.Dir(), "-c", scratch, "scratch", "update-index", "--add", "--cacheinfo", line)
+			gitIn(t, a.p.Dir(), "-c", scratch, "scratch", "update-index", "--add", "--cacheinfo", line)
 		}
-		return gitIn(t, a.p.Tree.Dir(), "-c", scratch, "scratch", "write-tree")
+		return gitIn(t, a.p.Dir(), "-c", scratch, "scratch", "write-tree")
 	}
 	lease := `{"path": "lib", "agent": "Eve", "created": "2026-11-20T10:00:00Z", "seconds": 3600, "machine": "00"}`
 	hostile := list("100644,"+file(lease)+",ok.json", "100644,"+file(lease)+",..%2F..%2F..%2Fout.json", "100644,"+file(lease)+",.git%2Fhooks%2Fx.json",
 		"100644,"+file(lease)+",note.md", "120000,"+file("/etc/passwd")+",link.json", "100755,"+file(lease)+",run.json", "100644,"+file("{")+",bad.json",
 		"100644,"+file(strings.Repeat(" ", format.MaxSmall)+lease)+",long.json", "100644,"+file(lease)+",deep/x.json", "100644,"+file(lease)+",%zz.json")
-	gitIn(t, a.p.Tree.Dir(), "push", "-qf", "origin", hostile+":refs/mailtree/claims")
+	gitIn(t, a.p.Dir(), "push", "-qf", "origin", hostile+":refs/mailtree/claims")
 	level(t, a, b)
 	level(t, a, b)
 	if got := b.held(t); got != "Ann app, Eve lib" {
@@ -465,7 +465,7 @@ func TestClaimsHostile(t *testing.T) {
 	if by := b.claims(t, "Bob", "doc"); by != "" {
 		t.Errorf("held by %s", by)
 	}
-	names := strings.Fields(gitIn(t, b.p.Tree.Dir(), "ls-tree", "--name-only", "refs/mailtree/claims"))
+	names := strings.Fields(gitIn(t, b.p.Dir(), "ls-tree", "--name-only", "refs/mailtree/claims"))
 	if len(names) != 4 || !slices.Contains(names, "README") {
 		t.Errorf("the list has %v", names)
 	}
@@ -475,10 +475,10 @@ func TestClaimsHostile(t *testing.T) {
 		}
 	}
 
-	gitIn(t, a.p.Tree.Dir(), "push", "-qf", "origin", file("a list")+":refs/mailtree/claims")
+	gitIn(t, a.p.Dir(), "push", "-qf", "origin", file("a list")+":refs/mailtree/claims")
 	b.send(t, "Bob", "Ann", "one")
 	for _, m := range []sharer{b, a} {
-		if _, err := m.p.SyncNow(t.Context()); err == nil {
+		if _, err := m.p.Sync.Now(t.Context()); err == nil {
 			t.Error("a list that cannot be read is no problem")
 		}
 	}
@@ -488,7 +488,7 @@ func TestClaimsHostile(t *testing.T) {
 	if res, err := a.p.Box("Ann", format.Origin{}).Claim(t.Context(), claim.Request{Patterns: []string{"x"}}); !errors.Is(err, maildir.ErrUnavailable) {
 		t.Errorf("granted %+v, %v", res, err)
 	}
-	gitIn(t, a.p.Tree.Dir(), "push", "-q", "origin", ":refs/mailtree/claims")
+	gitIn(t, a.p.Dir(), "push", "-q", "origin", ":refs/mailtree/claims")
 	level(t, a, b)
 	level(t, a, b)
 	if got := b.held(t); got != "Ann app, Bob doc, Eve lib" {
@@ -504,7 +504,7 @@ func TestClaimsOfNamesakes(t *testing.T) {
 	a.register(t, "Twin")
 	b.register(t, "Twin")
 	for _, m := range []sharer{a, b} {
-		if _, _, err := m.p.Person(t.Context(), "pat"); err != nil {
+		if _, _, err := m.p.Agents.Person(t.Context(), "pat"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -532,7 +532,7 @@ func TestClaimsOfNamesakes(t *testing.T) {
 	}
 	b.writeClaim(t, "Twin", "lib") // whose new name on b is another
 	level(t, a, b)
-	if list := gitIn(t, a.p.Tree.Dir(), "ls-tree", "--name-only", "refs/mailtree/claims"); !strings.Contains(list, "-Twin.json") {
+	if list := gitIn(t, a.p.Dir(), "ls-tree", "--name-only", "refs/mailtree/claims"); !strings.Contains(list, "-Twin.json") {
 		t.Errorf("the list has %s", list)
 	}
 }

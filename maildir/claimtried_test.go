@@ -49,7 +49,7 @@ func (c *movable) move(d time.Duration) {
 }
 
 func whoMachine(t testing.TB, m sharer, name string) string {
-	info, err := m.p.Whois(t.Context(), name)
+	info, err := m.p.Agents.Whois(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestClaimsListDeleted(t *testing.T) {
 	a, b := sharedByTwo(t)
 	a.claims(t, "Ann", "app/**")
 	level(t, a, b)
-	gitIn(t, a.p.Tree.Dir(), "push", "-q", "origin", ":refs/mailtree/claims") // or a move to another host without --mirror
+	gitIn(t, a.p.Dir(), "push", "-q", "origin", ":refs/mailtree/claims") // or a move to another host without --mirror
 	if by := b.claims(t, "Bob", "app/x.go"); by == "" {
 		t.Errorf("Bob gets what Ann holds, and what b itself knew that she holds: a says %q", a.held(t))
 	}
@@ -93,10 +93,10 @@ func TestClaimsListRewound(t *testing.T) {
 	a, b := sharedByTwo(t)
 	a.claims(t, "Ann", "one")
 	level(t, a, b)
-	old := gitIn(t, a.p.Tree.Dir(), "rev-parse", "refs/mailtree/claims")
+	old := gitIn(t, a.p.Dir(), "rev-parse", "refs/mailtree/claims")
 	a.claims(t, "Ann", "two")
 	level(t, a, b)
-	gitIn(t, a.p.Tree.Dir(), "push", "-qf", "origin", old+":refs/mailtree/claims")
+	gitIn(t, a.p.Dir(), "push", "-qf", "origin", old+":refs/mailtree/claims")
 	got := b.granted(t, "Bob", claim.Request{Patterns: []string{"two"}})
 	level(t, a, b)
 	level(t, a, b)
@@ -131,12 +131,12 @@ func TestClaimsOffOn(t *testing.T) {
 	a, b := sharedByTwo(t)
 	b.claims(t, "Bob", "lib/**")
 	level(t, a, b)
-	if err := a.p.SetSync(false); err != nil {
+	if err := a.p.Sync.Set(false); err != nil {
 		t.Fatal(err)
 	}
 	b.release(t, "Bob", "lib/**")
 	b.now(t)
-	if err := a.p.SetSync(true); err != nil {
+	if err := a.p.Sync.Set(true); err != nil {
 		t.Fatal(err)
 	}
 	level(t, a, b)
@@ -160,12 +160,12 @@ func TestClaimsOffOnLost(t *testing.T) {
 	level(t, a, b)
 	b.claims(t, "Bob", "lib/**")
 	level(t, a, b)
-	if err := a.p.SetSync(false); err != nil {
+	if err := a.p.Sync.Set(false); err != nil {
 		t.Fatal(err)
 	}
 	b.release(t, "Bob", "lib/**")
 	b.claims(t, "Cid", "lib/**")
-	if err := a.p.SetSync(true); err != nil {
+	if err := a.p.Sync.Set(true); err != nil {
 		t.Fatal(err)
 	}
 	level(t, a, b)
@@ -223,7 +223,7 @@ func TestClaimsUndoneRenewal(t *testing.T) {
 	level(t, a, b)
 	level(t, a, b)
 	for i, m := range []sharer{a, b} {
-		all, err := m.p.Claims(t.Context(), false)
+		all, err := m.p.Claims.List(t.Context(), false)
 		if err != nil || len(all) != 1 {
 			t.Fatal(all, err)
 		}
@@ -238,19 +238,19 @@ func TestClaimsFileInTheWay(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
 	for _, m := range []sharer{b} {
-		if err := os.MkdirAll(filepath.Join(m.p.Tree.Dir(), format.ClaimPath("app/**", "Ann", "")), 0o700); err != nil {
+		if err := os.MkdirAll(filepath.Join(m.p.Dir(), format.ClaimPath("app/**", "Ann", "")), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
 	a.claims(t, "Ann", "app/**")
 	res, err := b.p.Box("Bob", format.Origin{}).Claim(t.Context(), claim.Request{Patterns: []string{"lib/**"}})
-	list := gitIn(t, b.p.Tree.Dir(), "ls-tree", "--name-only", "refs/mailtree/claims")
+	list := gitIn(t, b.p.Dir(), "ls-tree", "--name-only", "refs/mailtree/claims")
 	if err != nil && strings.Contains(list, "-Bob.json") {
 		t.Errorf("Bob is told %v, and has the claim; held: %q", err, b.held(t))
 	}
 	_ = res
 	a.claims(t, "Ann", "doc/**")
-	_, _ = b.p.SyncNow(t.Context())
+	_, _ = b.p.Sync.Now(t.Context())
 	if got := b.held(t); !strings.Contains(got, "doc/**") {
 		t.Errorf("claims of others reach b no more: %q", got)
 	}
@@ -299,7 +299,7 @@ func TestClaimsHandedOver(t *testing.T) {
 	a, b := sharedByTwo(t)
 	a.claims(t, "Ann", "app/**")
 	level(t, a, b)
-	profile := filepath.Join(b.p.Tree.Dir(), "agents", "Ann", "profile.json")
+	profile := filepath.Join(b.p.Dir(), "agents", "Ann", "profile.json")
 	data, err := os.ReadFile(profile)
 	text := strings.ReplaceAll(string(data), whoMachine(t, b, "Ann"), whoMachine(t, b, "Bob"))
 	if err = errors.Join(err, os.WriteFile(profile, []byte(text), 0o600), b.p.Rescan(t.Context())); err != nil {
@@ -321,8 +321,8 @@ func TestClaimsStaleFiles(t *testing.T) {
 	level(t, a, b)
 	a.release(t, "Ann", "app/**")
 	level(t, a, b)
-	gitIn(t, b.p.Tree.Dir(), "fetch", "-q", "origin", "main")
-	gitIn(t, b.p.Tree.Dir(), "reset", "-q", "--hard", "FETCH_HEAD")
+	gitIn(t, b.p.Dir(), "fetch", "-q", "origin", "main")
+	gitIn(t, b.p.Dir(), "reset", "-q", "--hard", "FETCH_HEAD")
 	if err := b.p.Rescan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -338,12 +338,12 @@ func TestClaimsOffOnFreed(t *testing.T) {
 	a, b := sharedByTwo(t)
 	b.claims(t, "Bob", "lib/**")
 	level(t, a, b)
-	if err := a.p.SetSync(false); err != nil {
+	if err := a.p.Sync.Set(false); err != nil {
 		t.Fatal(err)
 	}
 	b.release(t, "Bob", "lib/**")
 	b.now(t)
-	if err := a.p.SetSync(true); err != nil {
+	if err := a.p.Sync.Set(true); err != nil {
 		t.Fatal(err)
 	}
 	level(t, a, b)
@@ -358,7 +358,7 @@ func TestClaimsEdited(t *testing.T) {
 	a, b := sharedByTwo(t)
 	a.claims(t, "Ann", "app/**")
 	level(t, a, b)
-	file := filepath.Join(b.p.Tree.Dir(), format.ClaimPath("app/**", "Ann", ""))
+	file := filepath.Join(b.p.Dir(), format.ClaimPath("app/**", "Ann", ""))
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

@@ -32,7 +32,7 @@ func TestCodebaseFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, n := range []string{"Ann", "Bob"} {
-		if _, err := p.Register(t.Context(), maildir.Registration{NameHint: n}); err != nil {
+		if _, err := p.Agents.Register(t.Context(), maildir.Registration{NameHint: n}); err != nil {
 			t.Fatal(err)
 		}
 	}

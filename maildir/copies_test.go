@@ -28,7 +28,7 @@ func TestCheckCopies(t *testing.T) {
 		paths[subject+" Bob"] = format.InboxPath("Bob", m.ID, m.Created)
 		paths[subject+" Cid"] = format.InboxPath("Cid", m.ID, m.Created)
 	}
-	dir := p.Tree.Dir()
+	dir := p.Dir()
 	edit := func(path, old, new string) {
 		name := filepath.Join(dir, paths[path])
 		data, err := os.ReadFile(name)
@@ -49,7 +49,7 @@ func TestCheckCopies(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := maildir.CheckCopies(t.Context(), p.Tree)
+	got, err := maildir.CheckCopies(t.Context(), maildir.TreeOf(p))
 	if err != nil {
 		t.Fatal(err)
 	}

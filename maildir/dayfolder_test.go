@@ -35,7 +35,7 @@ func TestDayFolders(t *testing.T) {
 		s := storetest.Open(t, storetest.Config{Root: root, Now: func() time.Time { return now }})
 		p := projectIn(t, s.Store)
 		for _, name := range []string{"Ann", "Bob"} {
-			if err := p.EnsureAgent(t.Context(), name, maildir.Registration{}); err != nil {
+			if err := p.Agents.EnsureAgent(t.Context(), name, maildir.Registration{}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -3,6 +3,7 @@ package maildir
 import (
 	"context"
 
+	"mailtree/maildir/core"
 	"mailtree/maildir/history"
 	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
@@ -25,15 +26,15 @@ type Deleted struct {
 // of the agent. Attachments stay, because other messages may use them. It is for the store's owner: the
 // agent need not be the message's author. It returns ErrNotFound.
 func (b *Box) Delete(ctx context.Context, id string) (*Deleted, error) {
-	id = b.p.store.Domains().IDNamed(id)
+	id = b.p.mail.Store.Domains.IDNamed(id)
 	var gone *Deleted
 	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbDelete, Agent: b.agent, ID: id}, Alone: true}
 	tx.Plan = func(g *writer.Group) (err error) {
-		if err := b.p.needAgent(g.Ctx, refusal.Agent, b.agent); err != nil {
+		if err := b.p.mail.NeedAgent(g.Ctx, refusal.Agent, b.agent); err != nil {
 			return err
 		}
 		if gone, err = b.p.planDeletion(g, tx, id); err == nil {
-			tx.Summary = summaryOf(&gone.row.Message)
+			tx.Summary = core.SummaryOf(&gone.row.Message)
 		}
 		return err
 	}
@@ -46,16 +47,16 @@ func (b *Box) Delete(ctx context.Context, id string) (*Deleted, error) {
 // planDeletion plans the removal of every file of a message. The operation is alone in its group, so no
 // copy is marked meanwhile. It returns ErrNotFound and the errors of Group.Remove.
 func (p *Project) planDeletion(g *writer.Group, tx *writer.Tx, id string) (*Deleted, error) {
-	m, err := p.MessageHead(g.Ctx, id)
+	m, err := p.mail.HeadNamed(g.Ctx, refusal.Message, id)
 	if err != nil {
 		return nil, err
 	}
 	const forSender = true
-	if err := p.addReceipts(g.Ctx, m, forSender); err != nil {
+	if err := p.mail.AddReceipts(g.Ctx, m, forSender); err != nil {
 		return nil, err
 	}
 	gone := &Deleted{ID: m.ID, From: m.From, Subject: m.Subject, Readers: m.Readers(), Outside: leftFor(m), row: m}
-	if gone.Files, err = p.store.index.Files(g.Ctx, p.Slug, id); err != nil {
+	if gone.Files, err = p.mail.Store.Index.Files(g.Ctx, p.mail.Slug, id); err != nil {
 		return nil, err
 	}
 	if err := g.Remove(tx, gone.Files...); err != nil {

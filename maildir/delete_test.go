@@ -19,7 +19,7 @@ import (
 // filesOf lists the files of a message that are on disk.
 func filesOf(t testing.TB, p *maildir.Project, id string) (all []string) {
 	t.Helper()
-	err := p.Tree.Walk(t.Context(), "", func(path string, _ os.DirEntry) error {
+	err := maildir.TreeOf(p).Walk(t.Context(), "", func(path string, _ os.DirEntry) error {
 		if strings.Contains(path, id) {
 			all = append(all, path)
 		}
@@ -47,7 +47,7 @@ func TestDelete(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := func(path string) string { return filepath.Join(p.Tree.Dir(), path) }
+	at := func(path string) string { return filepath.Join(p.Dir(), path) }
 	data, err := os.ReadFile(at(d.CopyPath))
 	twin := at("agents/Bob/inbox/twin/" + m.ID + ".md")
 	err = errors.Join(err, os.MkdirAll(filepath.Dir(twin), 0o700), os.WriteFile(twin, data, 0o600),
@@ -71,7 +71,7 @@ func TestDelete(t *testing.T) {
 	if page := inbox(t, p, "Dan"); page.Total != 0 {
 		t.Errorf("Dan: %+v", page)
 	}
-	if err := p.History.Flush(t.Context()); err != nil {
+	if err := p.FlushHistory(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for want, args := range map[string][]string{
@@ -122,7 +122,7 @@ func TestDeleteWhileRead(t *testing.T) {
 
 func git(t testing.TB, p *maildir.Project, args ...string) string {
 	t.Helper()
-	out, err := exec.Command("git", append([]string{"-C", p.Tree.Dir()}, args...)...).CombinedOutput()
+	out, err := exec.Command("git", append([]string{"-C", p.Dir()}, args...)...).CombinedOutput()
 	if err != nil {
 		t.Errorf("git %v: %v\n%s", args, err, out)
 	}

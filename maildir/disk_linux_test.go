@@ -36,7 +36,7 @@ func TestFullDisk(t *testing.T) {
 	dir := mount(t)
 	p := project(t, storetest.Config{Root: filepath.Join(dir, "store")}, "Ann", "Bob")
 	send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "kept", Body: "b"})
-	if err := p.History.Flush(t.Context()); err != nil {
+	if err := p.FlushHistory(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	filler := filepath.Join(dir, "filler")

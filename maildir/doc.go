@@ -2,6 +2,10 @@
 // hook are, how they lie on disk, and every verb on them. Start reading here; everything else (index,
 // history, watcher, tools, command line) leads into this package or out of it.
 //
+// A Store opens the projects of a store folder. A Project is put together from parts, each a package below this one:
+// Claims, Agents, Sessions (package wake), Sync (package peers) and Post. They share package core. A Box has the verbs
+// of one agent's mail.
+//
 // # The tree
 //
 // A project is one Git work tree, and the tree is the mail: nothing else is the truth.

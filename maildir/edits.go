@@ -12,7 +12,7 @@ import (
 )
 
 // WatchRoot returns the folder above all trees, which a watcher of the store watches.
-func (s *Store) WatchRoot() string { return filepath.Join(s.cfg.Root, storedir.ProjectsDir) }
+func (s *Store) WatchRoot() string { return filepath.Join(s.core.Root, storedir.ProjectsDir) }
 
 // Watched reports whether a folder below WatchRoot is part of a tree or on the way to one. Hidden folders
 // are not.
@@ -23,12 +23,12 @@ func Watched(rel string) bool { return !strings.HasPrefix(path.Base(rel), ".") }
 // folder was removed. It does not wait for the index of other projects.
 func (s *Store) Edited(ctx context.Context, paths []string, scan bool) {
 	if scan {
-		slugs, err := storedir.Slugs(s.cfg.Root)
+		slugs, err := storedir.Slugs(s.core.Root)
 		if err != nil {
-			s.cfg.Log.Error("projects cannot be listed", "error", err)
+			s.core.Log.Error("projects cannot be listed", "error", err)
 		}
 		for _, p := range s.Projects() {
-			slugs = append(slugs, p.Slug)
+			slugs = append(slugs, p.mail.Slug)
 		}
 		slices.Sort(slugs)
 		for _, slug := range slices.Compact(slugs) {
@@ -52,7 +52,7 @@ func (s *Store) Edited(ctx context.Context, paths []string, scan bool) {
 
 func (s *Store) edited(ctx context.Context, slug string, paths []string, scan bool) {
 	p := s.known(slug)
-	removed := p != nil && scan && p.isRemoved() // the watcher reports the folder itself
+	removed := p != nil && scan && p.mail.IsRemoved() // the watcher reports the folder itself
 	if removed || p == nil {
 		var err error
 		if removed {
@@ -61,13 +61,13 @@ func (s *Store) edited(ctx context.Context, slug string, paths []string, scan bo
 			p, err = s.adopt(ctx, slug)
 		}
 		if err != nil && ctx.Err() == nil { // the next start opens what a server that ends does not
-			s.cfg.Log.Error("project left out", "project", slug, "error", err)
+			s.core.Log.Error("project left out", "project", slug, "error", err)
 		}
 		s.forgetLeftOut(slug)
 		scan = true
 	}
 	if p != nil {
-		p.Edited(paths, scan)
+		p.mail.Edited(paths, scan)
 	}
 }
 
@@ -80,26 +80,17 @@ func (o mail) Noticed(changes []index.Change) {
 	var untimed []string
 	for _, c := range changes {
 		if c.Kind.Mark() && c.Op == index.Added {
-			if st, err := o.Tree.Stat(c.Path); err == nil && st.Size == 0 {
+			if st, err := o.mail.Tree.Stat(c.Path); err == nil && st.Size == 0 {
 				untimed = append(untimed, c.Path)
 			}
 		}
 	}
 	o.Untimed(untimed)
 	for _, c := range changes {
-		o.leases.Changed(c.Path, c.Kind)
+		o.Claims.Changed(c.Path, c.Kind)
 	}
-	o.mu.Lock()
-	for _, c := range changes {
-		if c.Agent != "" && c.Op != index.Added {
-			delete(o.agents, c.Agent)
-			o.left++
-		}
-	}
-	o.mu.Unlock()
-	o.noteStatus(changes)
-	o.store.feed.ring(changes)
-	if o.shared.isOn() {
-		ring(o.shared.bell)
-	}
+	o.mail.Noticed(changes)
+	o.Agents.NoteStatus(changes)
+	o.mail.Store.Feed.Ring(changes)
+	o.Sync.Changed()
 }

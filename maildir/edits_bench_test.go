@@ -33,7 +33,7 @@ func BenchmarkVisible(b *testing.B) {
 				defer stop()
 				var each bulk.Times
 				m := &format.Message{ID: "byhand", From: "Ann", Subject: "by hand", Created: time.Unix(1760000000, 0), Importance: format.Normal}
-				name := filepath.Join(p.Tree.Dir(), "messages/by/hand", m.ID+".md")
+				name := filepath.Join(p.Dir(), "messages/by/hand", m.ID+".md")
 				if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 					b.Fatal(err)
 				}
@@ -190,7 +190,7 @@ func settle(b *testing.B, p *maildir.Project) {
 	if err := p.Rescan(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	if err := p.History.Flush(b.Context()); err != nil {
+	if err := p.FlushHistory(b.Context()); err != nil {
 		b.Fatal(err)
 	}
 }

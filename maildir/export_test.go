@@ -2,29 +2,32 @@ package maildir
 
 import (
 	"context"
+	"time"
 
+	"mailtree/maildir/core"
+	"mailtree/maildir/format"
 	"mailtree/maildir/seat"
 	"mailtree/maildir/tree"
 )
 
 // Later is the number of operations that wait for others to end.
 func Later(p *Project) int {
-	_, waiting := p.Writer.Backlog()
+	_, waiting := p.mail.Writer.Backlog()
 	return waiting
 }
 
 // Queued is the number of operations that nobody has looked at yet.
 func Queued(p *Project) int {
-	queued, _ := p.Writer.Backlog()
+	queued, _ := p.mail.Writer.Backlog()
 	return queued
 }
 
 // SweepStaging has leftovers removed, as it is done every hour.
 func SweepStaging(ctx context.Context, p *Project) error {
 	done := make(chan struct{})
-	p.Writer.Aside(func(context.Context, *tree.Changer) {
+	p.mail.Writer.Aside(func(context.Context, *tree.Changer) {
 		defer close(done)
-		p.Writer.SweepStaging()
+		p.mail.Writer.SweepStaging()
 	})
 	select {
 	case <-done:
@@ -35,25 +38,25 @@ func SweepStaging(ctx context.Context, p *Project) error {
 }
 
 // Sweep has ended claims removed, as it is done every hour.
-func Sweep(p *Project) { p.Writer.Later(p.sweepClaims()) }
+func Sweep(p *Project) { p.mail.Writer.Later(p.Claims.Sweep()) }
 
-// Sessions lists the sessions that go on, by when they began.
-func Sessions(p *Project) []seat.Seat {
-	live, _ := p.seats.All()
+// LiveSessions lists the sessions that go on, by when they began.
+func LiveSessions(p *Project) []seat.Seat {
+	live, _ := p.mail.Seats.All()
 	return live
 }
 
-// StoreOf is the project's store.
-func StoreOf(p *Project) *Store { return p.store }
+// StoreOf is what the project shares with the others of its store.
+func StoreOf(p *Project) *core.Store { return p.mail.Store }
 
 // MostAdvice is how many messages Postmaster writes to one agent in an hour, but for one more.
-const MostAdvice = mostAdvice
+const MostAdvice = core.MostNotices
 
 // Settling counts the saved files that rest.
 func Settling(p *Project) int {
-	p.fresh.mu.Lock()
-	defer p.fresh.mu.Unlock()
-	return len(p.fresh.files)
+	p.Outbox.fresh.mu.Lock()
+	defer p.Outbox.fresh.mu.Unlock()
+	return len(p.Outbox.fresh.files)
 }
 
 // SettleTime is how long a saved file must not have changed.
@@ -61,3 +64,14 @@ const SettleTime = settleTime
 
 // MostStamped is mostStamped.
 const MostStamped = mostStamped
+
+// ProblemsOf returns the first invalid files of a project, at most n.
+func ProblemsOf(ctx context.Context, p *Project, n int) ([]format.Problem, error) {
+	return p.mail.Store.Index.Problems(ctx, p.mail.Slug, n)
+}
+
+// TreeOf is the project's tree.
+func TreeOf(p *Project) *tree.Tree { return p.mail.Tree }
+
+// Now is the time by the project's clock.
+func Now(p *Project) time.Time { return p.mail.Now() }

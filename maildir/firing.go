@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"mailtree/maildir/format"
 	"mailtree/maildir/hook"
 	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
@@ -35,7 +34,7 @@ func (s *Store) Firings(ctx context.Context, changes []index.Change) ([]hook.Fir
 			At:      c.At,
 		})
 	}
-	all, err := s.hooks.Firings(arrivals)
+	all, err := s.core.Hooks.Firings(arrivals)
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
@@ -44,14 +43,14 @@ func (s *Store) Firings(ctx context.Context, changes []index.Change) ([]hook.Fir
 
 // fillOwners sets the owners of the firings' mailboxes.
 func (s *Store) fillOwners(ctx context.Context, all []hook.Firing) error {
-	owners, err := s.owners.loadOwners()
+	owners, err := s.core.Owners.LoadOwners()
 	for i := range all {
 		p, lost := s.knownSoon(ctx, all[i].Hook.Project)
 		if lost != nil {
 			return lost
 		}
 		if p != nil {
-			all[i].Owner = p.owner(owners, all[i].Hook.Mailbox)
+			all[i].Owner = p.mail.Owner(owners, all[i].Hook.Mailbox)
 		}
 	}
 	return err
@@ -61,7 +60,7 @@ func (s *Store) fillOwners(ctx context.Context, all []hook.Firing) error {
 // than the log keeps, oldest first for each hook. It replaces the feed if changes are no longer in it
 // because the index was rebuilt.
 func (s *Store) MissedFirings(ctx context.Context, l *hook.Log) ([]hook.Firing, error) {
-	hooks, err := s.hooks.Load()
+	hooks, err := s.core.Hooks.Load()
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +79,7 @@ func (s *Store) MissedFirings(ctx context.Context, l *hook.Log) ([]hook.Firing, 
 func (s *Store) missedOf(ctx context.Context, h *hook.Hook, l *hook.Log) ([]hook.Firing, error) {
 	var all []hook.Firing
 	add := func(m *index.MessageRow, path string) {
-		if m.Created.After(h.Created) && s.clock.Time().Sub(m.Created) <= hook.Kept && !l.Ran(h, m.ID) {
+		if m.Created.After(h.Created) && s.core.Clock.Time().Sub(m.Created) <= hook.Kept && !l.Ran(h, m.ID) {
 			all = append(all, hook.Firing{Hook: *h, ID: m.ID, Path: path})
 		}
 	}
@@ -102,7 +101,7 @@ func (s *Store) eachReceived(ctx context.Context, h *hook.Hook, fn func(m *index
 		Limit:   MaxPage,
 	}
 	for {
-		rows, _, err := s.index.Inbox(ctx, q)
+		rows, _, err := s.core.Index.Inbox(ctx, q)
 		if err != nil || len(rows) == 0 {
 			return err
 		}
@@ -122,7 +121,7 @@ func (s *Store) eachSent(ctx context.Context, h *hook.Hook, fn func(m *index.Mes
 		Limit:   MaxPage,
 	}
 	for {
-		rows, err := s.index.Box(ctx, q)
+		rows, err := s.core.Index.Box(ctx, q)
 		if err != nil || len(rows) == 0 {
 			return err
 		}
@@ -143,7 +142,7 @@ func (s *Store) Fire(ctx context.Context, f hook.Firing, l *hook.Log) (run *hook
 		return nil, why, err
 	}
 	p := s.known(f.Hook.Project)
-	m, data, err := p.readMessage(f.Path, f.ID)
+	m, data, err := p.mail.ReadMessage(f.Path, f.ID)
 	var bad *tree.FormatError
 	switch {
 	case tree.FaultOf(err) == tree.FaultGone, errors.As(err, &bad):
@@ -151,12 +150,12 @@ func (s *Store) Fire(ctx context.Context, f hook.Firing, l *hook.Log) (run *hook
 	case err != nil:
 		return nil, "", refusal.Disk(err)
 	}
-	_, sealed := s.verifiedHere(m)
-	if !sealed && p.shared.isOn() {
+	_, sealed := s.core.VerifiedHere(m)
+	if !sealed && p.mail.IsShared() {
 		return nil, "this server did not deliver the message, which may have come from another machine", nil
 	}
-	trusted := p.trust(m, f.Hook.Mailbox) == Trusted
-	if why := f.WhyNot(hook.Copy{Message: m, Sealed: sealed, Trusted: trusted}, s.clock.Time()); why != "" {
+	trusted := p.mail.Trust(m, f.Hook.Mailbox) == Trusted
+	if why := f.WhyNot(hook.Copy{Message: m, Sealed: sealed, Trusted: trusted}, s.core.Clock.Time()); why != "" {
 		return nil, why, nil
 	}
 	first, err := l.Begin(&f.Hook, f.ID)
@@ -168,33 +167,16 @@ func (s *Store) Fire(ctx context.Context, f hook.Firing, l *hook.Log) (run *hook
 	}
 	return &hook.Run{
 		Firing:    f,
-		File:      filepath.Join(p.Tree.Dir(), filepath.FromSlash(f.Path)),
+		File:      filepath.Join(p.mail.Tree.Dir(), filepath.FromSlash(f.Path)),
 		Data:      data,
-		MessageID: s.Domains().MessageIDOf(m),
-		From:      s.Domains().Of(m.From),
-		To:        s.Domains().Join(m.To),
+		MessageID: s.core.Domains.MessageIDOf(m),
+		From:      s.core.Domains.Of(m.From),
+		To:        s.core.Domains.Join(m.To),
 		Subject:   m.Subject,
 		Date:      m.Created.Format(time.RFC3339Nano),
 
-		Attachments: p.attachedFiles(m),
+		Attachments: p.Post.AttachedFiles(m),
 	}, "", nil
-}
-
-// attachedFiles returns the attachments of a message with absolute paths. It leaves out those whose path is not
-// that of their content, and those that are no regular file, because a file made by hand, or a link in the tree,
-// may name any file of this machine.
-func (p *Project) attachedFiles(m *format.Message) []format.Attachment {
-	all := slices.DeleteFunc(slices.Clone(m.Attachments), func(a format.Attachment) bool {
-		if a.SHA1 == "" || format.AttachmentSum(a.Path) != a.SHA1 {
-			return true
-		}
-		st, err := p.Tree.Stat(a.Path)
-		return err != nil || !st.Mode.IsRegular()
-	})
-	for i := range all {
-		all[i].Path = filepath.Join(p.Tree.Dir(), filepath.FromSlash(all[i].Path))
-	}
-	return all
 }
 
 // hookStands checks whether the hook of a firing still exists and may run, and sets the mailbox's current
@@ -208,10 +190,10 @@ func (s *Store) hookStands(ctx context.Context, f *hook.Firing) (why string, err
 		return hook.Gone, nil
 	}
 	f.Owner = one[0].Owner
-	if why, err := s.hooks.Stands(f); why != "" || err != nil {
+	if why, err := s.core.Hooks.Stands(f); why != "" || err != nil {
 		return why, err
 	}
-	if !s.runsAs(f.Owner) {
+	if !s.core.RunsAs(f.Owner) {
 		return "this server cannot run commands as the owner of the mailbox", nil
 	}
 	return "", nil

@@ -5,6 +5,8 @@ import (
 	"context"
 
 	"mailtree/maildir/claim"
+	"mailtree/maildir/claims"
+	"mailtree/maildir/core"
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
 	"mailtree/maildir/writer"
@@ -35,20 +37,20 @@ func (b *Box) Free(ctx context.Context, f Freeing) (*format.Message, error) {
 		return nil, err
 	}
 	texts, mended := []string{f.Pattern}, map[string][]string{}
-	err := b.p.mending(claim.From{WorkDir: f.WorkDir}, func(m *claim.Mending) error {
+	err := b.p.Claims.Mending(claim.From{WorkDir: f.WorkDir}, func(m *claim.Mending) error {
 		mended[f.Pattern], _ = m.Patterns(texts) // none if it could not be claimed
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbRelease, Agent: b.agent}, Facts: []string{claimsFact}, Sure: true}
+	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbRelease, Agent: b.agent}, Facts: []string{core.ClaimsFact}, Sure: true}
 	tx.Plan = func(g *writer.Group) error {
 		notice = nil
 		if err := b.p.needParties(g.Ctx, d); err != nil {
 			return err
 		}
-		all, err := b.p.selectClaims(g.Ctx, func(c *claim.Row, live bool) bool { return live && c.Agent == f.Holder })
+		all, err := b.p.Claims.Select(g.Ctx, func(c *claim.Row, live bool) bool { return live && c.Agent == f.Holder })
 		if err != nil {
 			return err
 		}
@@ -56,32 +58,22 @@ func (b *Box) Free(ctx context.Context, f Freeing) (*format.Message, error) {
 		if len(held) == 0 {
 			return nil
 		}
-		if err := b.p.planRelease(g, tx, held, format.FormatRelease(g.Now, b.agent)); err != nil {
+		if err := b.p.Claims.PlanRelease(g, tx, held, format.FormatRelease(g.Now, b.agent)); err != nil {
 			return err
 		}
-		d.Subject = format.Cut("Your claim of "+listed(held)+" is released", format.MaxSubject)
-		m := d.message(b.p.name(), nil)
-		if err := b.p.planMessage(g, tx, &m, nil); err != nil {
+		d.Subject = format.Cut("Your claim of "+claims.Listed(held)+" is released", format.MaxSubject)
+		m := d.message(b.p.mail.Name(), nil)
+		if err := b.p.mail.PlanMessage(g, tx, &m, nil); err != nil {
 			return err
 		}
-		notice, tx.Summary = &m, b.agent+" "+listed(held)+" of "+f.Holder
+		notice, tx.Summary = &m, b.agent+" "+claims.Listed(held)+" of "+f.Holder
 		return nil
 	}
 	if err := b.perform(ctx, tx); err != nil {
 		return nil, err
 	}
-	if b.p.shared.isOn() {
-		_ = b.p.meetClaims(ctx) // else the next round tells the holder's machine
+	if b.p.mail.IsShared() {
+		_ = b.p.Sync.MeetClaims(ctx) // else the next round tells the holder's machine
 	}
 	return notice, nil
-}
-
-// ReleasedBy returns the agent who released another agent's claim, by the path of the release mark; "" if
-// the holder released it or if it is unknown.
-func (p *Project) ReleasedBy(mark string) string {
-	data, _, err := p.Tree.Read(mark, format.MaxSmall)
-	if err != nil {
-		return ""
-	}
-	return format.ReleasedBy(data)
 }

@@ -32,7 +32,7 @@ func TestAgentGoneWhileLookedUp(t *testing.T) {
 		looked <- err
 	}()
 	<-found.reached
-	if err := os.RemoveAll(filepath.Join(p.Tree.Dir(), "agents/Bob")); err != nil {
+	if err := os.RemoveAll(filepath.Join(p.Dir(), "agents/Bob")); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Rescan(t.Context()); err != nil {
@@ -56,7 +56,7 @@ func TestDeleteMailboxUnderWay(t *testing.T) {
 		return err
 	}
 	deleted := func(p *maildir.Project) error {
-		_, err := p.DeleteMailbox(t.Context(), "Bob", true, maildir.Caller{Root: true})
+		_, err := p.Post.DeleteMailbox(t.Context(), "Bob", true, maildir.Caller{Root: true})
 		return err
 	}
 	for name, c := range map[string]struct {
@@ -85,7 +85,7 @@ func TestDeleteMailboxUnderWay(t *testing.T) {
 			if err := <-second; !errors.Is(err, c.want) {
 				t.Errorf("the second: %v, want %v", err, c.want)
 			}
-			if who, err := p.Whois(t.Context(), "Bob"); !errors.Is(err, maildir.ErrNotFound) {
+			if who, err := p.Agents.Whois(t.Context(), "Bob"); !errors.Is(err, maildir.ErrNotFound) {
 				t.Errorf("Bob is there: %+v %v", who, err)
 			}
 		})

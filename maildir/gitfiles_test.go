@@ -14,7 +14,7 @@ import (
 // TestGitIgnores: Git ignores exactly the files that are not part of the mail.
 func TestGitIgnores(t *testing.T) {
 	t.Parallel()
-	dir := project(t, storetest.Config{}, "Ann").Tree.Dir()
+	dir := project(t, storetest.Config{}, "Ann").Dir()
 	for _, name := range []string{
 		"note.md", ".note.md.swp", ".note.md.swo", "note.md~", "note.swx", "4913", "4914", ".#note.md", "#note.md#", "#note.md", "note#",
 		".obsidian/app.json", "~note.md", ".gitignore", ".gitattributes", "note.swp.md",
@@ -38,7 +38,7 @@ func TestGitFilesCompleted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(p.Tree.Dir(), format.GitAttributes)
+	file := filepath.Join(p.Dir(), format.GitAttributes)
 	whole, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func TestGitFilesCompleted(t *testing.T) {
 		}
 		s.Stop()
 	}
-	log, err := exec.Command("git", "-C", p.Tree.Dir(), "log", "--format=%s", "--", format.GitAttributes).Output()
+	log, err := exec.Command("git", "-C", p.Dir(), "log", "--format=%s", "--", format.GitAttributes).Output()
 	if got := strings.Split(strings.TrimSpace(string(log)), "\n"); err != nil || len(got) != 3 || !strings.HasPrefix(got[1], "edit") {
 		t.Errorf("the history of the file is %q: %v", got, err)
 	}

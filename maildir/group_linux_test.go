@@ -43,7 +43,7 @@ func TestGroupDecidesOnce(t *testing.T) {
 	var registers, keyed, bounded, pops []func() error
 	for i := range n {
 		registers = append(registers, func() error {
-			r, err := p.Register(t.Context(), maildir.Registration{NameHint: "Eve"})
+			r, err := p.Agents.Register(t.Context(), maildir.Registration{NameHint: "Eve"})
 			if err == nil {
 				names <- r.Name
 			}

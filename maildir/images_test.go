@@ -44,7 +44,7 @@ func picture(t *testing.T, noise bool) []byte {
 
 func writeFile(t *testing.T, p *maildir.Project, name string, data []byte) {
 	t.Helper()
-	file := filepath.Join(p.Tree.Dir(), name)
+	file := filepath.Join(p.Dir(), name)
 	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, data, 0o600)); err != nil {
 		t.Fatal(err)
 	}
@@ -113,12 +113,12 @@ func TestBodyImages(t *testing.T) {
 			t.Errorf("%.60s %+v\ngot  %s\nwant %s", tt.body, tt.images, got, tt.want)
 		}
 		for _, a := range sent.Attachments {
-			if fi, err := os.Stat(filepath.Join(p.Tree.Dir(), a.Path)); err != nil || fi.Size() != a.Bytes {
+			if fi, err := os.Stat(filepath.Join(p.Dir(), a.Path)); err != nil || fi.Size() != a.Bytes {
 				t.Errorf("%s: %v", a.Path, err)
 			}
 		}
 	}
-	if stored, _ := filepath.Glob(filepath.Join(p.Tree.Dir(), "attachments/*/*")); len(stored) != 5 {
+	if stored, _ := filepath.Glob(filepath.Join(p.Dir(), "attachments/*/*")); len(stored) != 5 {
 		t.Errorf("stored %q: once however often sent", stored)
 	}
 	plain := send(t, p, "Ann", maildir.Draft{To: []string{"Ann"}, Subject: "s", Body: "![f](large.png)"})

@@ -8,7 +8,6 @@ import (
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
-	"mailtree/maildir/writer"
 )
 
 // InboxPage is one page of an inbox.
@@ -43,7 +42,7 @@ func (b *Box) await(ctx context.Context, w Waiting, room *index.Room, look func(
 	timeout := time.NewTimer(min(w.For, MaxWait))
 	defer timeout.Stop()
 	for again := w.For > 0; ; {
-		bell := b.p.store.feed.agent(b.p.Slug, b.agent)
+		bell := b.p.mail.Store.Feed.Agent(b.p.mail.Slug, b.agent)
 		found, err := look()
 		if found || err != nil || !again {
 			return err
@@ -70,8 +69,8 @@ func (p *Project) awaitBell(ctx context.Context, w *Waiting, bell <-chan struct{
 		return true, nil
 	case <-timeout:
 	case <-w.Until:
-	case <-p.life.removed:
-		return false, p.wasRemoved()
+	case <-p.mail.Gone():
+		return false, p.mail.WasRemoved()
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
 	}
@@ -94,17 +93,17 @@ func pageSize(n int) int {
 // returns ErrNotFound for the agent, q.ID and q.Thread, ErrConflict if a program asks without q.Peek as an agent of
 // another machine, and the errors of w.Admit and q.Room.Reserve.
 func (b *Box) Inbox(ctx context.Context, q index.InboxQuery, markRead bool, w Waiting) (page *InboxPage, err error) {
-	if err := b.p.needAgent(ctx, refusal.Agent, b.agent); err != nil {
+	if err := b.p.mail.NeedAgent(ctx, refusal.Agent, b.agent); err != nil {
 		return nil, err
 	}
 	if !q.Peek {
-		if err := b.p.mayAct(ctx, b.agent); err != nil {
+		if err := b.p.mail.MayAct(ctx, b.agent); err != nil {
 			return nil, err
 		}
-		b.p.noteSeen(ctx, b.agent) // also while the call waits
-		defer b.p.noteSeen(ctx, b.agent)
+		b.p.mail.NoteSeen(ctx, b.agent) // also while the call waits
+		defer b.p.mail.NoteSeen(ctx, b.agent)
 	}
-	q.Project, q.Agent, q.Limit, q.ID = b.p.Slug, b.agent, pageSize(q.Limit), b.p.store.Domains().IDNamed(q.ID)
+	q.Project, q.Agent, q.Limit, q.ID = b.p.mail.Slug, b.agent, pageSize(q.Limit), b.p.mail.Store.Domains.IDNamed(q.ID)
 	err = b.await(ctx, w, q.Room, func() (bool, error) {
 		page, err = b.p.page(ctx, q)
 		return err == nil && (q.ID != "" || q.Thread != "" || q.AwaitingAck || b.news(page, q)), err
@@ -122,7 +121,7 @@ func (b *Box) Inbox(ctx context.Context, q index.InboxQuery, markRead bool, w Wa
 // agent does not trust ends no wait, unless the query itself says which of it counts.
 func (b *Box) news(page *InboxPage, q index.InboxQuery) bool {
 	counts := func(d index.Delivery) bool {
-		return q.Quiet || d.Door != format.DoorGateway || b.p.trust(&d.Message, b.agent) == Trusted
+		return q.Quiet || d.Door != format.DoorGateway || b.p.mail.Trust(&d.Message, b.agent) == Trusted
 	}
 	if !q.Since.IsZero() || q.Before != 0 {
 		return slices.ContainsFunc(page.Messages, counts)
@@ -151,7 +150,7 @@ func (p *Project) page(ctx context.Context, q index.InboxQuery) (*InboxPage, err
 	q.Limit++
 	page := &InboxPage{}
 	err := q.Room.Attempt(ctx, func() (err error) {
-		page.Messages, page.Counts, err = p.store.index.Inbox(ctx, q)
+		page.Messages, page.Counts, err = p.mail.Store.Index.Inbox(ctx, q)
 		return err
 	})
 	if err != nil {
@@ -174,12 +173,12 @@ func (p *Project) pageOfOne(ctx context.Context, q index.InboxQuery) (*InboxPage
 	err = q.Room.Attempt(ctx, func() error {
 		page.Messages = []index.Delivery{*d}
 		_, err := q.Room.Take(&page.Messages[0].MessageRow, func(offset, n int64) (string, error) {
-			return p.store.index.Body(ctx, p.Slug, d.ID, offset, n)
+			return p.mail.Store.Index.Body(ctx, p.mail.Slug, d.ID, offset, n)
 		})
 		return err
 	})
 	if err == nil {
-		page.Counts, err = p.store.index.Counts(ctx, p.Slug, q.Agent)
+		page.Counts, err = p.mail.Store.Index.Counts(ctx, p.mail.Slug, q.Agent)
 	}
 	return page, err
 }
@@ -187,15 +186,15 @@ func (p *Project) pageOfOne(ctx context.Context, q index.InboxQuery) (*InboxPage
 // oneOf reads, without its body, a message that is in the agent's inbox or that the agent sent. id may be
 // the sender's key, which postal shows as the message's id.
 func (p *Project) oneOf(ctx context.Context, agent, id string) (*index.Delivery, error) {
-	d, err := p.store.index.Delivery(ctx, p.Slug, agent, id, index.WithoutBody, nil)
+	d, err := p.mail.Store.Index.Delivery(ctx, p.mail.Slug, agent, id, index.WithoutBody, nil)
 	if err == nil && d == nil {
-		keyed, kerr := p.store.index.IDKeyed(ctx, p.Slug, agent, id)
+		keyed, kerr := p.mail.Store.Index.IDKeyed(ctx, p.mail.Slug, agent, id)
 		if kerr != nil {
 			return nil, kerr
 		}
 		if keyed != "" {
 			id = keyed
-			d, err = p.store.index.Delivery(ctx, p.Slug, agent, id, index.WithoutBody, nil)
+			d, err = p.mail.Store.Index.Delivery(ctx, p.mail.Slug, agent, id, index.WithoutBody, nil)
 		}
 	}
 	if err == nil && d == nil {
@@ -203,7 +202,7 @@ func (p *Project) oneOf(ctx context.Context, agent, id string) (*index.Delivery,
 	}
 	if err == nil && d.From == agent {
 		const forSender = true
-		err = p.addReceipts(ctx, &d.MessageRow, forSender)
+		err = p.mail.AddReceipts(ctx, &d.MessageRow, forSender)
 	}
 	return d, err
 }
@@ -238,7 +237,7 @@ func (p *Project) pageOfThread(ctx context.Context, q index.InboxQuery) (*InboxP
 		d.MessageRow = *m
 		page.Messages = append(page.Messages, d)
 	}
-	page.Counts, err = p.store.index.Counts(ctx, p.Slug, q.Agent)
+	page.Counts, err = p.mail.Store.Index.Counts(ctx, p.mail.Slug, q.Agent)
 	return page, err
 }
 
@@ -247,11 +246,11 @@ func (p *Project) pageOfThread(ctx context.Context, q index.InboxQuery) (*InboxP
 func (p *Project) pageAwaiting(ctx context.Context, q index.InboxQuery) (*InboxPage, error) {
 	limit := q.Limit
 	q.Limit++
-	rows, err := p.store.index.Awaiting(ctx, q)
+	rows, err := p.mail.Store.Index.Awaiting(ctx, q)
 	for i := range rows {
 		if d := &rows[i]; err == nil && d.From == q.Agent {
 			const forSender = true
-			err = p.addReceipts(ctx, &d.MessageRow, forSender)
+			err = p.mail.AddReceipts(ctx, &d.MessageRow, forSender)
 		}
 	}
 	if err != nil {
@@ -274,7 +273,7 @@ func (p *Project) pageAwaiting(ctx context.Context, q index.InboxQuery) (*InboxP
 	if n := len(page.Messages); n > 0 && n < len(rows) {
 		page.Next = page.Messages[n-1].Cursor
 	}
-	page.Counts, err = p.store.index.Counts(ctx, p.Slug, q.Agent)
+	page.Counts, err = p.mail.Store.Index.Counts(ctx, p.mail.Slug, q.Agent)
 	return page, err
 }
 
@@ -282,16 +281,18 @@ func (p *Project) pageAwaiting(ctx context.Context, q index.InboxQuery) (*InboxP
 func (p *Project) takeDelivery(ctx context.Context, q index.InboxQuery, d *index.Delivery) (ok bool, err error) {
 	var body func(offset, n int64) (string, error)
 	if q.Bodies {
-		body = func(offset, n int64) (string, error) { return p.store.index.Body(ctx, p.Slug, d.ID, offset, n) }
+		body = func(offset, n int64) (string, error) {
+			return p.mail.Store.Index.Body(ctx, p.mail.Slug, d.ID, offset, n)
+		}
 	}
 	return q.Room.Take(&d.MessageRow, body)
 }
 
 // sent reads, without its body, a message that the agent sent. It returns ErrNotFound.
 func (p *Project) sent(ctx context.Context, agent, id string) (*index.Delivery, error) {
-	m, err := p.store.index.Message(ctx, p.Slug, id, index.WithoutBody, nil)
+	m, err := p.mail.Store.Index.Message(ctx, p.mail.Slug, id, index.WithoutBody, nil)
 	if err == nil && (m == nil || m.From != agent) {
-		err = p.noDelivery(ctx, agent, id)
+		err = p.mail.NoDelivery(ctx, agent, id)
 	}
 	if err != nil {
 		return nil, err
@@ -304,30 +305,15 @@ func (p *Project) sent(ctx context.Context, agent, id string) (*index.Delivery, 
 	}, nil
 }
 
-// delivery returns the agent's copy, which exists on disk. It returns ErrNotFound and Group.Behind.
-func (p *Project) delivery(g *writer.Group, agent, id string) (*index.Delivery, error) {
-	if err := p.needAgent(g.Ctx, refusal.Agent, agent); err != nil {
-		return nil, err
-	}
-	d, err := p.store.index.Delivery(g.Ctx, p.Slug, agent, id, index.WithoutBody, nil)
-	if err != nil {
-		return nil, err
-	}
-	if d == nil {
-		return nil, p.noDelivery(g.Ctx, agent, id)
-	}
-	return d, g.Present(d.CopyPath)
-}
-
 // Counts returns the counts of the agent's mail; zero for a name without an agent.
 func (b *Box) Counts(ctx context.Context) (index.Counts, error) {
-	return b.p.store.index.Counts(ctx, b.p.Slug, b.agent)
+	return b.p.mail.Store.Index.Counts(ctx, b.p.mail.Slug, b.agent)
 }
 
 // UnreadSince returns when the agent's oldest unread message was created; zero if there is none.
 func (b *Box) UnreadSince(ctx context.Context) (at time.Time, err error) {
 	const one = 1
-	oldest, err := b.p.store.index.OldestUnread(ctx, b.p.Slug, b.agent, one)
+	oldest, err := b.p.mail.Store.Index.OldestUnread(ctx, b.p.mail.Slug, b.agent, one)
 	if len(oldest) > 0 {
 		at = oldest[0].Created
 	}
@@ -336,9 +322,9 @@ func (b *Box) UnreadSince(ctx context.Context) (at time.Time, err error) {
 
 // Delivery returns one copy of the agent, without its body. It returns ErrNotFound.
 func (b *Box) Delivery(ctx context.Context, id string) (*index.Delivery, error) {
-	d, err := b.p.store.index.Delivery(ctx, b.p.Slug, b.agent, id, index.WithoutBody, nil)
+	d, err := b.p.mail.Store.Index.Delivery(ctx, b.p.mail.Slug, b.agent, id, index.WithoutBody, nil)
 	if err == nil && d == nil {
-		err = b.p.noDelivery(ctx, b.agent, id)
+		err = b.p.mail.NoDelivery(ctx, b.agent, id)
 	}
 	return d, err
 }

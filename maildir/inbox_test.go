@@ -72,7 +72,7 @@ func TestPopAgainstTouch(t *testing.T) {
 	send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "one", Body: "b"})
 	two := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "two", Body: "b"})
 	first := inbox(t, p, "Bob").Messages[1]
-	touch := filepath.Join(p.Tree.Dir(), format.ReadMark(first.CopyPath))
+	touch := filepath.Join(p.Dir(), format.ReadMark(first.CopyPath))
 	if err := os.WriteFile(touch, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func TestLongPoll(t *testing.T) {
 		t.Fatalf("%+v", page)
 	}
 	c = wait()
-	dir := filepath.Join(p.Tree.Dir(), "agents/Bob/inbox/by/hand")
+	dir := filepath.Join(p.Dir(), "agents/Bob/inbox/by/hand")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +268,7 @@ func TestBadMarks(t *testing.T) {
 		send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: fmt.Sprint(i), Body: "b"})
 	}
 	bad := inbox(t, p, "Bob").Messages[1]
-	if err := os.Mkdir(filepath.Join(p.Tree.Dir(), format.ReadMark(bad.CopyPath)), 0o700); err != nil {
+	if err := os.Mkdir(filepath.Join(p.Dir(), format.ReadMark(bad.CopyPath)), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	page, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, true, maildir.Waiting{})
@@ -450,7 +450,7 @@ func TestSeenNobody(t *testing.T) {
 		"read":        func(n string) error { _, err := p.Box(n, format.Origin{}).SetRead(ctx, "m", true); return err },
 		"unread":      func(n string) error { _, err := p.Box(n, format.Origin{}).SetRead(ctx, "m", false); return err },
 		"acknowledge": func(n string) error { _, err := p.Box(n, format.Origin{}).Acknowledge(ctx, "m"); return err },
-		"presence":    func(n string) error { return p.SetPresence(ctx, n, format.Ready) },
+		"presence":    func(n string) error { return p.Agents.SetPresence(ctx, n, format.Ready) },
 		"claim": func(n string) error {
 			_, err := p.Box(n, format.Origin{}).Claim(ctx, claim.Request{Patterns: []string{"a"}})
 			return err
@@ -462,7 +462,7 @@ func TestSeenNobody(t *testing.T) {
 		}
 	}
 	send(t, p, "Ann", maildir.Draft{To: []string{"Ann"}, Subject: "one", Body: "b"})
-	seen := filepath.Join(p.Tree.Dir(), format.SeenDir)
+	seen := filepath.Join(p.Dir(), format.SeenDir)
 	until(t, "it is noted who was there", func() bool { left, _ := os.ReadDir(seen); return len(left) > 0 })
 	left, err := os.ReadDir(seen)
 	if err != nil || len(left) != 1 || left[0].Name() != "Ann" {

@@ -30,7 +30,7 @@ func (s *Store) Join(ctx context.Context, url, path string) (*Project, error) {
 		return nil, err
 	}
 	defer s.endAdding()
-	dir := filepath.Dir(storedir.Repo(s.cfg.Root, slug))
+	dir := filepath.Dir(storedir.Repo(s.core.Root, slug))
 	if _, err := os.Lstat(filepath.Join(dir, storedir.RepoDir)); err == nil {
 		return nil, &Error{
 			What: refusal.Conflict("{=other} has mail already, in project {name}: mail of other machines can only be joined where there " +
@@ -42,7 +42,7 @@ func (s *Store) Join(ctx context.Context, url, path string) (*Project, error) {
 	if err := s.refuseMore(); err != nil {
 		return nil, err
 	}
-	tmp, err := os.MkdirTemp(s.cfg.Root, ".project-")
+	tmp, err := os.MkdirTemp(s.core.Root, ".project-")
 	if err != nil {
 		return nil, refusal.Disk(err)
 	}
@@ -51,7 +51,7 @@ func (s *Store) Join(ctx context.Context, url, path string) (*Project, error) {
 	if err := os.MkdirAll(filepath.Join(repo, filepath.FromSlash(tree.TmpDir)), 0o700); err != nil {
 		return nil, refusal.Disk(err)
 	}
-	if err := s.cfg.Clone(ctx, repo, url); err != nil {
+	if err := s.core.Clone(ctx, repo, url); err != nil {
 		return nil, err
 	}
 	data, err := os.ReadFile(filepath.Join(repo, format.ProjectFile))

@@ -42,7 +42,7 @@ func TestLeaseEnds(t *testing.T) {
 		if granted := len(r.Granted) > 0; granted != step.granted {
 			t.Errorf("%s, %s: granted %v", step.ahead, step.agent, granted)
 		}
-		data, err := os.ReadFile(filepath.Join(p.Tree.Dir(), append(r.Granted, heldBy(r)...)[0].Path))
+		data, err := os.ReadFile(filepath.Join(p.Dir(), append(r.Granted, heldBy(r)...)[0].Path))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +77,7 @@ func TestIgnoreCase(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, n := range []string{"Ann", "Bob"} {
-		if _, err := p.Register(t.Context(), maildir.Registration{Program: "x", NameHint: n}); err != nil {
+		if _, err := p.Agents.Register(t.Context(), maildir.Registration{Program: "x", NameHint: n}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -130,7 +130,7 @@ func TestClaimOfAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, n := range []string{"Ann", "Bob"} {
-		if _, err := p.Register(t.Context(), maildir.Registration{Program: "x", Model: "y", Task: "z", NameHint: n}); err != nil {
+		if _, err := p.Agents.Register(t.Context(), maildir.Registration{Program: "x", Model: "y", Task: "z", NameHint: n}); err != nil {
 			t.Fatal(err)
 		}
 	}

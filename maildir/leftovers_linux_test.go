@@ -34,8 +34,8 @@ func TestLeftovers(t *testing.T) {
 	var h halts
 	m := &machine{}
 	p := project(t, storetest.Config{Fail: m.fail, Step: h.pass}, "Ann", "Bob")
-	tmp := filepath.Join(p.Tree.Dir(), ".mailtree/tmp")
-	if err := errors.Join(<-claimBeside(t, p, "first"), p.History.Flush(t.Context())); err != nil {
+	tmp := filepath.Join(p.Dir(), ".mailtree/tmp")
+	if err := errors.Join(<-claimBeside(t, p, "first"), p.FlushHistory(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 
@@ -44,7 +44,7 @@ func TestLeftovers(t *testing.T) {
 	renamed := h.at(isStep("sync renamed"))
 	renewed := claimBeside(t, p, "second")
 	<-renamed.reached
-	files, err := filepath.Glob(filepath.Join(p.Tree.Dir(), "claims/*.json"))
+	files, err := filepath.Glob(filepath.Join(p.Dir(), "claims/*.json"))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("%v %v", files, err)
 	}

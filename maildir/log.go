@@ -44,7 +44,7 @@ func (p *Project) Log(ctx context.Context, q LogQuery, each func(*history.Entry)
 	}
 	h.Progress = q.Progress
 	told := 0
-	err = p.History.Walk(ctx, h, func(r *history.Revision) error {
+	err = p.mail.History.Walk(ctx, h, func(r *history.Revision) error {
 		for _, e := range r.Entries() {
 			if !show(&e) {
 				continue
@@ -67,7 +67,7 @@ func (p *Project) Log(ctx context.Context, q LogQuery, each func(*history.Entry)
 // tell completes an entry and calls each.
 func (p *Project) tell(ctx context.Context, q *LogQuery, e *history.Entry, each func(*history.Entry) error) error {
 	if e.ID != "" && e.Summary == e.Who+" "+e.ID { // an operation on marks
-		m, err := p.store.index.Message(ctx, p.Slug, e.ID, index.WithoutBody, nil)
+		m, err := p.mail.Store.Index.Message(ctx, p.mail.Slug, e.ID, index.WithoutBody, nil)
 		if err != nil {
 			return err
 		}
@@ -113,7 +113,7 @@ func (p *Project) logged(ctx context.Context, q LogQuery) (h history.Query, show
 		return history.OfMessages([]string{of}, day), show, nil
 	}
 	if q.Of, err = p.formerID(ctx, of); err != nil || q.Of == of {
-		return h, nil, cmp.Or(err, p.noMessage(ctx, refusal.Message, of))
+		return h, nil, cmp.Or(err, p.mail.NoMessage(ctx, refusal.Message, of))
 	}
 	return p.logged(ctx, q)
 }
@@ -125,14 +125,14 @@ func touches(e *history.Entry) bool { return len(e.Files) > 0 }
 // none.
 func (p *Project) namedLog(ctx context.Context, q LogQuery) (h history.Query, err error) {
 	of := q.Of
-	a, err := p.store.index.Agent(ctx, p.Slug, of)
+	a, err := p.mail.Store.Index.Agent(ctx, p.mail.Slug, of)
 	if err != nil {
 		return h, err
 	}
 	if a != nil {
 		return history.OfAgent(of), nil
 	}
-	m, err := p.store.index.Message(ctx, p.Slug, of, index.WithoutBody, nil)
+	m, err := p.mail.Store.Index.Message(ctx, p.mail.Slug, of, index.WithoutBody, nil)
 	if err != nil {
 		return h, err
 	}
@@ -145,7 +145,7 @@ func (p *Project) namedLog(ctx context.Context, q LogQuery) (h history.Query, er
 // threadLog returns the query for a thread: its messages in the tree, and those that were removed from it;
 // the zero value if there never was such a thread.
 func (p *Project) threadLog(ctx context.Context, thread string, progress func(int, time.Time)) (h history.Query, err error) {
-	rows, err := p.store.index.Thread(ctx, index.ThreadQuery{Project: p.Slug, Thread: thread})
+	rows, err := p.mail.Store.Index.Thread(ctx, index.ThreadQuery{Project: p.mail.Slug, Thread: thread})
 	if err != nil {
 		return h, err
 	}
@@ -155,7 +155,7 @@ func (p *Project) threadLog(ctx context.Context, thread string, progress func(in
 	}
 	q := history.OfRemoved()
 	q.Progress = progress
-	err = p.History.Walk(ctx, q, func(r *history.Revision) error {
+	err = p.mail.History.Walk(ctx, q, func(r *history.Revision) error {
 		for _, f := range r.Files {
 			if f.Op != history.Removed {
 				continue
@@ -186,7 +186,7 @@ func (p *Project) threadLog(ctx context.Context, thread string, progress func(in
 
 // openLog is logged for a message and readers who must not know its bcc recipients.
 func (p *Project) openLog(ctx context.Context, q LogQuery) (h history.Query, show func(*history.Entry) bool, err error) {
-	m, err := p.messageHead(ctx, q.Of)
+	m, err := p.mail.HeadNamed(ctx, refusal.InReplyTo, q.Of)
 	if err != nil {
 		return h, nil, err
 	}

@@ -113,7 +113,7 @@ func TestLogOf(t *testing.T) {
 		}
 	}
 	for _, pattern := range []string{"messages/*/*/*/", "agents/*/*box/*/*/*/"} {
-		files, err := filepath.Glob(filepath.Join(p.Tree.Dir(), pattern+two.ID+"*"))
+		files, err := filepath.Glob(filepath.Join(p.Dir(), pattern+two.ID+"*"))
 		if err != nil {
 			t.Fatal(err)
 		}

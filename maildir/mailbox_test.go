@@ -29,7 +29,7 @@ func TestGuestMailboxesAreBounded(t *testing.T) {
 	guest := maildir.Caller{UID: 1500}
 	create := func(p *maildir.Project, name string, by maildir.Caller, want error) {
 		t.Helper()
-		if _, err := p.CreateMailbox(t.Context(), name, by); !errors.Is(err, want) {
+		if _, err := p.Post.CreateMailbox(t.Context(), name, by); !errors.Is(err, want) {
 			t.Fatalf("%s by %+v: %v, want %v", name, by, err, want)
 		}
 	}
@@ -46,7 +46,7 @@ func TestGuestMailboxesAreBounded(t *testing.T) {
 			create(p, fmt.Sprint("own", by.UID, "-", i), by, nil)
 		}
 	}
-	if _, err := p.DeleteMailbox(t.Context(), "box0", false, guest); err != nil {
+	if _, err := p.Post.DeleteMailbox(t.Context(), "box0", false, guest); err != nil {
 		t.Fatal(err)
 	}
 	create(p, "again", guest, nil)
@@ -59,7 +59,7 @@ func TestGuestMailboxesAreBounded(t *testing.T) {
 // removeAgent removes an agent's folder as a person does, and waits until the removal is indexed.
 func removeAgent(t testing.TB, p *maildir.Project, name string) {
 	t.Helper()
-	if err := os.RemoveAll(filepath.Join(p.Tree.Dir(), "agents", name)); err != nil {
+	if err := os.RemoveAll(filepath.Join(p.Dir(), "agents", name)); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Rescan(t.Context()); err != nil {
@@ -77,19 +77,21 @@ func TestOwnerOfAnAgentMadeAnew(t *testing.T) {
 		owner int
 	}{
 		"register": {func(p *maildir.Project) error {
-			_, err := p.Register(t.Context(), maildir.Registration{Program: "x", Model: "y", NameHint: "eve"})
+			_, err := p.Agents.Register(t.Context(), maildir.Registration{Program: "x", Model: "y", NameHint: "eve"})
 			return err
 		}, me},
-		"first contact": {func(p *maildir.Project) error { return p.EnsureAgent(t.Context(), "eve", maildir.Registration{}) }, me},
+		"first contact": {func(p *maildir.Project) error {
+			return p.Agents.EnsureAgent(t.Context(), "eve", maildir.Registration{})
+		}, me},
 		"another guest": {func(p *maildir.Project) error {
-			_, err := p.CreateMailbox(t.Context(), "eve", maildir.Caller{UID: other})
+			_, err := p.Post.CreateMailbox(t.Context(), "eve", maildir.Caller{UID: other})
 			return err
 		}, other},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := project(t, ownedBy(me), "Ann")
-			if _, err := p.CreateMailbox(t.Context(), "eve", maildir.Caller{UID: guest}); err != nil {
+			if _, err := p.Post.CreateMailbox(t.Context(), "eve", maildir.Caller{UID: guest}); err != nil {
 				t.Fatal(err)
 			}
 			hook := hook.Hook{Event: hook.OnReceive, Cmd: []string{"/bin/true"}, Timeout: 1}
@@ -105,14 +107,14 @@ func TestOwnerOfAnAgentMadeAnew(t *testing.T) {
 			if _, err := p.OpenBox(t.Context(), "eve", maildir.Caller{UID: guest}, format.Origin{}); !errors.Is(err, maildir.ErrDenied) {
 				t.Errorf("the former owner opens it: %v", err)
 			}
-			if _, err := p.DeleteMailbox(t.Context(), "eve", true, maildir.Caller{UID: guest}); !errors.Is(err, maildir.ErrDenied) {
+			if _, err := p.Post.DeleteMailbox(t.Context(), "eve", true, maildir.Caller{UID: guest}); !errors.Is(err, maildir.ErrDenied) {
 				t.Errorf("the former owner deletes it: %v", err)
 			}
 			b := openBox(t, p, "eve", tt.owner)
 			if _, err := b.Read(t.Context(), maildir.LetterQuery{ID: m.ID}); err != nil || b.Owner != tt.owner {
 				t.Errorf("owner %d, %v; want %d", b.Owner, err, tt.owner)
 			}
-			if hooks, err := p.Hooks(t.Context(), "", maildir.Caller{Root: true}); err != nil || len(hooks) > 0 {
+			if hooks, err := p.Post.Hooks(t.Context(), "", maildir.Caller{Root: true}); err != nil || len(hooks) > 0 {
 				t.Errorf("hooks left: %+v %v", hooks, err)
 			}
 		})
@@ -125,7 +127,7 @@ func TestOwnerKeepsHooks(t *testing.T) {
 	p := project(t, ownedBy(0))
 	guest := maildir.Caller{UID: 1500}
 	for range 2 {
-		if _, err := p.CreateMailbox(t.Context(), "eve", guest); err != nil {
+		if _, err := p.Post.CreateMailbox(t.Context(), "eve", guest); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := openBox(t, p, "eve", guest.UID).CreateHook(t.Context(), hook.Hook{Event: hook.OnReceive, Cmd: []string{"/bin/true"}, Timeout: 1}); err != nil {
@@ -133,10 +135,10 @@ func TestOwnerKeepsHooks(t *testing.T) {
 		}
 		removeAgent(t, p, "eve")
 	}
-	if _, err := p.CreateMailbox(t.Context(), "eve", guest); err != nil {
+	if _, err := p.Post.CreateMailbox(t.Context(), "eve", guest); err != nil {
 		t.Fatal(err)
 	}
-	if hooks, err := p.Hooks(t.Context(), "eve", guest); err != nil || len(hooks) != 1 {
+	if hooks, err := p.Post.Hooks(t.Context(), "eve", guest); err != nil || len(hooks) != 1 {
 		t.Errorf("%+v %v", hooks, err)
 	}
 }

@@ -25,7 +25,7 @@ import (
 // putByHand writes a file of the tree as a person does.
 func putByHand(t *testing.T, p *maildir.Project, path, text string) {
 	t.Helper()
-	putBelow(t, p.Tree.Dir(), path, text)
+	putBelow(t, p.Dir(), path, text)
 }
 
 func putBelow(t *testing.T, dir, path, text string) {
@@ -48,7 +48,7 @@ func cloneByHand(t *testing.T, s *storetest.Store, path, text string) (slug stri
 
 func removeByHand(t *testing.T, p *maildir.Project, path string) {
 	t.Helper()
-	if err := os.Remove(filepath.Join(p.Tree.Dir(), filepath.FromSlash(path))); err != nil {
+	if err := os.Remove(filepath.Join(p.Dir(), filepath.FromSlash(path))); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -91,7 +91,7 @@ func TestDeleteMailboxMeanwhile(t *testing.T) {
 	preserving := preserved.at(isStep(""))
 	deleted := make(chan error, 1)
 	go func() {
-		_, err := p.DeleteMailbox(t.Context(), "Bob", false, maildir.Caller{Root: true})
+		_, err := p.Post.DeleteMailbox(t.Context(), "Bob", false, maildir.Caller{Root: true})
 		deleted <- err
 	}()
 	await(t, func() bool { return maildir.Queued(p) > 0 })
@@ -118,17 +118,17 @@ func TestEditOfADeletedMailbox(t *testing.T) {
 	p = project(t, storetest.Config{NoWatcher: true,
 		History: func(x history.Log) history.Log { return hastyHistory{x, func() { edit() }} }}, "Ann", "Bob")
 	putByHand(t, p, draft, "first thoughts\n")
-	if _, err := p.DeleteMailbox(t.Context(), "Bob", true, maildir.Caller{Root: true}); err != nil {
+	if _, err := p.Post.DeleteMailbox(t.Context(), "Bob", true, maildir.Caller{Root: true}); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.History.Flush(t.Context()); err != nil {
+	if err := p.FlushHistory(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command("git", "-C", p.Tree.Dir(), "log", "-p", "--", draft).Output()
+	out, err := exec.Command("git", "-C", p.Dir(), "log", "-p", "--", draft).Output()
 	if err != nil || !strings.Contains(string(out), "+second thoughts") {
 		t.Errorf("the edit is not in the history: %v\n%s", err, out)
 	}
-	if _, err := p.Tree.Stat(draft); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := maildir.TreeOf(p).Stat(draft); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the draft is still there: %v", err)
 	}
 }
@@ -160,7 +160,7 @@ func TestMarkRemovedBeforeStamp(t *testing.T) {
 	if err := p.Rescan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	await(t, func() bool { return p.Writer.Stalled() == 0 && maildir.Later(p) == 0 })
+	await(t, func() bool { return p.Stalled() == 0 && maildir.Later(p) == 0 })
 	if err := p.Rescan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -186,10 +186,10 @@ func TestFirstContactOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.History.Flush(t.Context()); err != nil {
+	if err := p.FlushHistory(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command("git", "-C", p.Tree.Dir(), "log", "--format=%B").CombinedOutput()
+	out, err := exec.Command("git", "-C", p.Dir(), "log", "--format=%B").CombinedOutput()
 	if n := strings.Count(string(out), "project: "); err != nil || n != 1 {
 		t.Errorf("%d times in the history (%v): %s", n, err, out)
 	}
@@ -259,11 +259,11 @@ func TestMarksAheadOfTheIndex(t *testing.T) {
 	if level(); err != nil || d.Read || inbox(t, p, "Bob").Unread != 1 {
 		t.Errorf("marked unread behind a mark: %+v %v", d, err)
 	}
-	if err := p.SetPresence(t.Context(), "Bob", format.Ready); err != nil {
+	if err := p.Agents.SetPresence(t.Context(), "Bob", format.Ready); err != nil {
 		t.Fatal(err)
 	}
 	putByHand(t, p, "agents/Bob/status", "work\n")
-	err = p.SetPresence(t.Context(), "Bob", format.Ready)
+	err = p.Agents.SetPresence(t.Context(), "Bob", format.Ready)
 	if level(); err != nil || presence(t, p) != format.Ready {
 		t.Errorf("ready behind work: %s %v", presence(t, p), err)
 	}
@@ -354,11 +354,11 @@ func TestMailboxBeingMade(t *testing.T) {
 	p := project(t, cfg, "Ann")
 	s.stopAt("sync staged")
 	first := make(chan error, 1)
-	go func() { first <- p.EnsureAgent(t.Context(), "bob", maildir.Registration{}) }()
+	go func() { first <- p.Agents.EnsureAgent(t.Context(), "bob", maildir.Registration{}) }()
 	<-s.reached
 	second := make(chan error, 1)
 	go func() {
-		_, err := p.CreateMailbox(t.Context(), "bob", maildir.Caller{UID: 1000})
+		_, err := p.Post.CreateMailbox(t.Context(), "bob", maildir.Caller{UID: 1000})
 		second <- err
 	}()
 	await(t, func() bool { return maildir.Queued(p) > 0 })
@@ -387,7 +387,7 @@ func TestEditWakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := filepath.Join(p.Tree.Dir(), filepath.FromSlash(path))
+	name := filepath.Join(p.Dir(), filepath.FromSlash(path))
 	old, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
@@ -404,7 +404,7 @@ func TestSeatOfTwo(t *testing.T) {
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
 	for _, n := range []string{"Ann", "Bob"} {
 		send(t, p, "Ann", maildir.Draft{To: []string{n}, Subject: "s", Body: "b"})
-		if err := p.SetPresence(t.Context(), n, format.Ready); err != nil {
+		if err := p.Agents.SetPresence(t.Context(), n, format.Ready); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -412,8 +412,8 @@ func TestSeatOfTwo(t *testing.T) {
 		at := maildir.Pane{Tmux: "/tmp/tmux,1,0", Pane: "%1"}
 		var all sync.WaitGroup
 		for _, n := range []string{"Ann", "Bob"} {
-			p.SetSeat(n, maildir.Pane{})
-			all.Go(func() { p.SetSeat(n, at) })
+			p.Sessions.SetSeat(n, maildir.Pane{})
+			all.Go(func() { p.Sessions.SetSeat(n, at) })
 		}
 		all.Wait()
 		seated := 0
@@ -453,7 +453,7 @@ func TestImporting(t *testing.T) {
 	if err := <-sent; err != nil {
 		t.Fatal(err)
 	}
-	await(t, func() bool { return p.Importing(p.History.State().Import) == nil })
+	await(t, func() bool { return p.Importing(p.HistoryState().Import) == nil })
 }
 
 // TestFloodStops: a store stops in the middle of very many edits, although every portion of them brings empty

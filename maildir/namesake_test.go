@@ -23,7 +23,7 @@ import (
 // agents returns the names of all agents.
 func (m sharer) agents(t testing.TB) (names []string) {
 	t.Helper()
-	rows, err := m.p.Agents(t.Context())
+	rows, err := m.p.Agents.List(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestNamesakes(t *testing.T) {
 				t.Fatal(err)
 			}
 			key := maildir.SessionKey{Client: "claude", ID: "s1"}
-			if name, err := b.p.BeginSession(t.Context(), maildir.Visit{SessionKey: key, Agent: "Blue"}); err != nil || name != "Blue" {
+			if name, err := b.p.Sessions.Begin(t.Context(), maildir.Visit{SessionKey: key, Agent: "Blue"}); err != nil || name != "Blue" {
 				t.Fatalf("%s, %v", name, err)
 			}
 			order := []sharer{a, c, b, c}
@@ -115,14 +115,14 @@ func TestNamesakes(t *testing.T) {
 			}
 
 			// what belonged to the agent has gone along
-			live, err := b.p.Claims(t.Context(), false)
+			live, err := b.p.Claims.List(t.Context(), false)
 			if err != nil || len(live) != 1 || live[0].Agent != second || live[0].Pattern != "src/**" {
 				t.Errorf("claims %+v, %v", live, err)
 			}
-			if s, ok := b.p.Session(key); !ok || s.Agent != second || s.Introduced {
+			if s, ok := b.p.Sessions.Of(key); !ok || s.Agent != second || s.Introduced {
 				t.Errorf("session %+v", s)
 			}
-			if name, err := b.p.BeginSession(t.Context(), maildir.Visit{SessionKey: key}); err != nil || name != second {
+			if name, err := b.p.Sessions.Begin(t.Context(), maildir.Visit{SessionKey: key}); err != nil || name != second {
 				t.Errorf("the session goes on as %s, %v", name, err)
 			}
 			page, err := b.p.Box(second, format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, false, maildir.Waiting{})
@@ -139,7 +139,7 @@ func TestNamesakes(t *testing.T) {
 				!strings.Contains(err.Error(), "act as \""+second) {
 				t.Errorf("Blue acts on another machine: %v", err)
 			}
-			made, err := b.p.Register(t.Context(), maildir.Registration{NameHint: "Blue"})
+			made, err := b.p.Agents.Register(t.Context(), maildir.Registration{NameHint: "Blue"})
 			if err != nil || !strings.Contains(made.Note.Error(), second+" now") {
 				t.Errorf("Blue registers anew: %+v, %v", made, err)
 			}
@@ -174,7 +174,7 @@ func TestNamesakesInterrupted(t *testing.T) {
 	a.register(t, "Blue")
 	b.register(t, "Blue")
 	b.send(t, "Blue", "Blue", "one")
-	dir := filepath.Join(b.p.Tree.Dir(), "agents", "Blue")
+	dir := filepath.Join(b.p.Dir(), "agents", "Blue")
 	const notes = 1200
 	if err := os.Mkdir(filepath.Join(dir, "notes"), 0o700); err != nil {
 		t.Fatal(err)
@@ -197,10 +197,10 @@ func TestNamesakesInterrupted(t *testing.T) {
 		if b.p, err = b.Project(t.Context(), "/abs/path/b/shop"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.p.SyncNow(t.Context()); err == nil {
+		if _, err := b.p.Sync.Now(t.Context()); err == nil {
 			t.Errorf("%s cannot be read, and nobody says so", path)
 		}
-		moved, err := filepath.Glob(filepath.Join(b.p.Tree.Dir(), "agents", "Blue-*", "notes", "*.txt"))
+		moved, err := filepath.Glob(filepath.Join(b.p.Dir(), "agents", "Blue-*", "notes", "*.txt"))
 		if err != nil || len(moved) != moves[i] {
 			t.Errorf("%s cannot be read: moved %d files, %v", path, len(moved), err)
 		}
@@ -209,10 +209,10 @@ func TestNamesakesInterrupted(t *testing.T) {
 	level(t, a, b)
 	second := other(t, b.agents(t), "Blue")
 	for _, m := range []sharer{a, b} {
-		if n, err := filepath.Glob(filepath.Join(m.p.Tree.Dir(), "agents", second, "notes", "*.txt")); err != nil || len(n) != notes {
+		if n, err := filepath.Glob(filepath.Join(m.p.Dir(), "agents", second, "notes", "*.txt")); err != nil || len(n) != notes {
 			t.Errorf("%d notes, %v", len(n), err)
 		}
-		if n, err := filepath.Glob(filepath.Join(m.p.Tree.Dir(), "agents", "Blue", "notes", "*")); err != nil || len(n) > 0 {
+		if n, err := filepath.Glob(filepath.Join(m.p.Dir(), "agents", "Blue", "notes", "*")); err != nil || len(n) > 0 {
 			t.Errorf("left behind: %v, %v", n, err)
 		}
 		if got := m.subjects(t, second); len(got) != 2 || got[0] != "one" {
@@ -240,12 +240,12 @@ func testNamesakesPeople(t *testing.T, personFirst bool) {
 	a, b := all[0], all[1]
 	a.register(t, "Eve")
 	for _, m := range all {
-		if _, _, err := m.p.Person(t.Context(), "Ada"); err != nil {
+		if _, _, err := m.p.Agents.Person(t.Context(), "Ada"); err != nil {
 			t.Fatal(err)
 		}
 		m.send(t, "Ada", "Ada", "from one of two")
 	}
-	if _, _, err := b.p.Person(t.Context(), "Eve"); err != nil { // later, but a person
+	if _, _, err := b.p.Agents.Person(t.Context(), "Eve"); err != nil { // later, but a person
 		t.Fatal(err)
 	}
 	b.send(t, "Eve", "Ada", "from Eve")
@@ -280,7 +280,7 @@ func TestNamesakesMeanwhile(t *testing.T) {
 			level(t, a, b)
 			for _, m := range all {
 				m.register(t, "Blue")
-				dir := filepath.Join(m.p.Tree.Dir(), "agents", "Blue", "notes")
+				dir := filepath.Join(m.p.Dir(), "agents", "Blue", "notes")
 				if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "todo.txt"), []byte("# To do\n"), 0o600), m.p.Rescan(t.Context())); err != nil {
 					t.Fatal(err)
 				}
@@ -295,7 +295,7 @@ func TestNamesakesMeanwhile(t *testing.T) {
 			if unpushed {
 				gitIn(t, bare, "config", "receive.hideRefs", "refs/heads/main")
 			}
-			if _, err := a.p.SyncNow(t.Context()); (err != nil) != unpushed {
+			if _, err := a.p.Sync.Now(t.Context()); (err != nil) != unpushed {
 				t.Fatal(err)
 			}
 
@@ -306,7 +306,7 @@ func TestNamesakesMeanwhile(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = b.p.Box("Bob", format.Origin{}).Amend(t.Context(), maildir.Amendment{ID: toEdit.ID, Text: was.Text + "more\n"})
-			copies, err2 := filepath.Glob(filepath.Join(b.p.Tree.Dir(), "agents", "Blue", "inbox", "*", "*", "*", toRemove.ID+".md"))
+			copies, err2 := filepath.Glob(filepath.Join(b.p.Dir(), "agents", "Blue", "inbox", "*", "*", "*", toRemove.ID+".md"))
 			if err = errors.Join(err, err2); err != nil || len(copies) != 1 {
 				t.Fatal(copies, err)
 			}
@@ -344,7 +344,7 @@ func TestNamesakesMeanwhile(t *testing.T) {
 					t.Errorf("problems %v, %v", bad, err)
 				}
 				for _, name := range []string{"Blue", second} {
-					if _, err := os.Stat(filepath.Join(m.p.Tree.Dir(), "agents", name, "notes", "todo.txt")); err != nil {
+					if _, err := os.Stat(filepath.Join(m.p.Dir(), "agents", name, "notes", "todo.txt")); err != nil {
 						t.Error(err)
 					}
 				}
@@ -366,7 +366,7 @@ func TestNamesakesReplaced(t *testing.T) {
 		a, b := sharedByTwo(t)
 		a.register(t, "Blue")
 		level(t, a, b)
-		if err := errors.Join(os.RemoveAll(filepath.Join(b.p.Tree.Dir(), "agents", "Blue")), b.p.Rescan(t.Context())); err != nil {
+		if err := errors.Join(os.RemoveAll(filepath.Join(b.p.Dir(), "agents", "Blue")), b.p.Rescan(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 		b.register(t, "Blue")
@@ -431,15 +431,15 @@ func TestBelongs(t *testing.T) {
 	refused("pop", err)
 	_, err = box.Inbox(t.Context(), index.InboxQuery{}, false, maildir.Waiting{})
 	refused("inbox", err)
-	refused("presence", b.p.SetPresence(t.Context(), "Ann", format.Ready))
+	refused("presence", b.p.Agents.SetPresence(t.Context(), "Ann", format.Ready))
 	key := maildir.SessionKey{Client: "claude", ID: "s1"}
-	_, err = b.p.BeginSession(t.Context(), maildir.Visit{SessionKey: key, Agent: "Ann"})
+	_, err = b.p.Sessions.Begin(t.Context(), maildir.Visit{SessionKey: key, Agent: "Ann"})
 	refused("session", err)
-	machines, err := keys.Published(b.p.Tree) // of one host here
+	machines, err := keys.Published(maildir.TreeOf(b.p)) // of one host here
 	if err != nil || len(machines) != 2 || machines[0].Name == machines[1].Name {
 		t.Errorf("machines %+v, %v: their names are one", machines, err)
 	}
-	made, err := b.p.Register(t.Context(), maildir.Registration{NameHint: "Ann"})
+	made, err := b.p.Agents.Register(t.Context(), maildir.Registration{NameHint: "Ann"})
 	if err != nil || made.Name == "Ann" || !strings.Contains(made.Note.Error(), "of the machine") {
 		t.Errorf("registered %+v, %v", made, err)
 	}
@@ -453,7 +453,7 @@ func TestBelongs(t *testing.T) {
 	}
 
 	// a saved file is sent on the machine of its agent
-	file := filepath.Join(b.p.Tree.Dir(), "agents", "Ann", "outbox", "hello.md")
+	file := filepath.Join(b.p.Dir(), "agents", "Ann", "outbox", "hello.md")
 	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("---json\n{\"to\": [\"Bob\"]}\n---\n\nHello\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
@@ -468,7 +468,7 @@ func TestBelongs(t *testing.T) {
 	}
 	whois := func(m sharer, name string) *maildir.AgentInfo {
 		t.Helper()
-		info, err := m.p.Whois(t.Context(), name)
+		info, err := m.p.Agents.Whois(t.Context(), name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -477,7 +477,7 @@ func TestBelongs(t *testing.T) {
 	machineOf := map[string]string{"Ann": whois(b, "Ann").Machine, "Bob": whois(b, "Bob").Machine}
 	handOver := func(to sharer, name, machine string) {
 		t.Helper()
-		profile := filepath.Join(to.p.Tree.Dir(), "agents", name, "profile.json")
+		profile := filepath.Join(to.p.Dir(), "agents", name, "profile.json")
 		data, err := os.ReadFile(profile)
 		data = bytes.Replace(data, []byte(machineOf[name]), []byte(machine), 1)
 		if err = errors.Join(err, os.WriteFile(profile, data, 0o600), to.p.Rescan(t.Context())); err != nil {

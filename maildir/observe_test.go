@@ -39,7 +39,7 @@ func TestObserve(t *testing.T) {
 	if _, err := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Cid"}, Subject: "two"}); err == nil {
 		t.Error("sent to nobody")
 	}
-	if err := p.SetPresence(t.Context(), "Ann", "ready"); err != nil {
+	if err := p.Agents.SetPresence(t.Context(), "Ann", "ready"); err != nil {
 		t.Error(err)
 	}
 	want := []string{"send Ann: Ann -> Bob: one, ok", "send Ann: , not_found", "presence Ann: Ann is ready, ok"}

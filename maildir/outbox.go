@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"mailtree/maildir/core"
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
 	"mailtree/maildir/index"
@@ -23,6 +24,19 @@ import (
 // never sent without being removed. The message's key is made of the file's bytes, so an editor that saves
 // the same text again sends nothing. A file that cannot be sent stays, and Postmaster tells its author why.
 // See docs/tree.md, "Sending by saving".
+
+// Outbox sends the files that people and programs save in the outboxes of a project. It is safe for concurrent use.
+type Outbox struct {
+	mail   *core.Mail
+	sender sender
+	fresh  settling
+}
+
+// sender sends drafts.
+type sender interface {
+	send(ctx context.Context, verb string, d Draft) (*Sent, error)
+	makeReply(ctx context.Context, id string, d *Draft) error
+}
 
 // saved is a file in an outbox that is to be sent.
 type saved struct {
@@ -74,7 +88,7 @@ var errSavedAnew = errors.New("the file has changed meanwhile")
 
 // planTaking plans the removal of the file that a message was read from, if s is not nil. It returns
 // errSavedAnew if the file has changed since, and the errors of writer.Group.Take.
-func (p *Project) planTaking(g *writer.Group, tx *writer.Tx, s *saved) error {
+func (o *Outbox) planTaking(g *writer.Group, tx *writer.Tx, s *saved) error {
 	if s == nil {
 		return nil
 	}
@@ -87,7 +101,7 @@ func (p *Project) planTaking(g *writer.Group, tx *writer.Tx, s *saved) error {
 
 // noteSaved selects, from the files that others changed, those to handle once they have settled: files in
 // outboxes, and inbox copies.
-func (p *Project) noteSaved(paths []string, changes []index.Change) {
+func (o *Outbox) noteSaved(paths []string, changes []index.Change) {
 	at := map[string]bool{}
 	for _, path := range paths {
 		at[path] = format.Locate(path).Kind == format.KindOutbox
@@ -100,61 +114,61 @@ func (p *Project) noteSaved(paths []string, changes []index.Change) {
 			at[c.Path] = c.Kind == format.KindInbox && c.Op != index.Removed
 		}
 	}
-	due := p.fresh.in(settleTime) // the same for all, so that they are sent in the order in which they were saved
+	due := o.fresh.in(settleTime) // the same for all, so that they are sent in the order in which they were saved
 	for path, is := range at {
 		if is {
-			p.waitFor(path, due)
+			o.waitFor(path, due)
 		}
 	}
 }
 
 // waitFor has a file handled when it is due, if it is a regular file or gone.
-func (p *Project) waitFor(path string, due time.Time) {
-	if st, err := p.Tree.Stat(path); err == nil && st.Mode.IsRegular() || tree.FaultOf(err) == tree.FaultGone {
-		p.fresh.wait(path, st, due)
+func (o *Outbox) waitFor(path string, due time.Time) {
+	if st, err := o.mail.Tree.Stat(path); err == nil && st.Mode.IsRegular() || tree.FaultOf(err) == tree.FaultGone {
+		o.fresh.wait(path, st, due)
 	}
 }
 
 // handleSaved runs beside the writer and handles files saved by others once each has settled. It begins
 // with the files already in the outboxes, which an earlier server may not have sent, and with those of which
 // Postmaster wrote, which may be gone.
-func (p *Project) handleSaved(ctx context.Context) {
-	problems, err := p.store.index.Problems(ctx, p.Slug, index.AllProblems)
+func (o *Outbox) handleSaved(ctx context.Context) {
+	problems, err := o.mail.Store.Index.Problems(ctx, o.mail.Slug, index.AllProblems)
 	if err != nil && ctx.Err() == nil {
-		p.store.cfg.Log.Error("files in outboxes are not sent before they are saved again", "project", p.Slug, "error", err)
+		o.mail.Store.Log.Error("files in outboxes are not sent before they are saved again", "project", o.mail.Slug, "error", err)
 	}
-	due := p.fresh.in(settleTime)
+	due := o.fresh.in(settleTime)
 	for _, bad := range problems {
 		if format.Locate(bad.Path).Kind == format.KindOutbox {
-			p.waitFor(bad.Path, due)
+			o.waitFor(bad.Path, due)
 		}
 	}
-	told, err := p.pathsTold(ctx)
+	told, err := o.pathsTold(ctx)
 	if err != nil && ctx.Err() == nil {
-		p.store.cfg.Log.Error("what Postmaster said of files that are gone stays unread", "project", p.Slug, "error", err)
+		o.mail.Store.Log.Error("what Postmaster said of files that are gone stays unread", "project", o.mail.Slug, "error", err)
 	}
 	for _, path := range told {
-		p.waitFor(path, due)
+		o.waitFor(path, due)
 	}
 	away := false
 	for {
-		due, next := p.fresh.takeDue()
-		if len(due) > 0 && p.isAway(&away) { // another branch has outboxes of its own, whose files may have been sent already
+		due, next := o.fresh.takeDue()
+		if len(due) > 0 && o.isAway(&away) { // another branch has outboxes of its own, whose files may have been sent already
 			for _, f := range due {
-				p.fresh.wait(f.path, f.stat, p.fresh.in(trySavedAgain))
+				o.fresh.wait(f.path, f.stat, o.fresh.in(trySavedAgain))
 			}
 			continue
 		}
-		p.preserveSaved(ctx, due)
+		o.preserveSaved(ctx, due)
 		for _, f := range due {
-			p.handle(ctx, f)
+			o.handle(ctx, f)
 		}
 		if len(due) > 0 {
 			continue
 		}
 		timer := time.NewTimer(next)
 		select {
-		case <-p.fresh.bell:
+		case <-o.fresh.bell:
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
@@ -165,10 +179,10 @@ func (p *Project) handleSaved(ctx context.Context) {
 }
 
 // isAway reports whether another branch than the mail's is checked out, and logs when that begins.
-func (p *Project) isAway(was *bool) bool {
-	away := p.History.State().Mode == history.Detached
+func (o *Outbox) isAway(was *bool) bool {
+	away := o.mail.History.State().Mode == history.Detached
 	if away && !*was {
-		p.store.cfg.Log.Warn("what lies in outboxes is not sent until the mail's branch is checked out again", "project", p.Slug)
+		o.mail.Store.Log.Warn("what lies in outboxes is not sent until the mail's branch is checked out again", "project", o.mail.Slug)
 	}
 	*was = away
 	return away
@@ -176,7 +190,7 @@ func (p *Project) isAway(was *bool) bool {
 
 // preserveSaved has the history take several files to be sent in one commit instead of one each. An error
 // shows up when each file is sent.
-func (p *Project) preserveSaved(ctx context.Context, due []settlingFile) {
+func (o *Outbox) preserveSaved(ctx context.Context, due []settlingFile) {
 	var paths []string
 	for _, f := range due {
 		if format.Locate(f.path).Kind == format.KindOutbox {
@@ -184,7 +198,7 @@ func (p *Project) preserveSaved(ctx context.Context, due []settlingFile) {
 		}
 	}
 	if len(paths) > 1 {
-		_ = p.History.Preserve(ctx, paths)
+		_ = o.mail.History.Preserve(ctx, paths)
 	}
 }
 
@@ -193,81 +207,81 @@ const trySavedAgain = 10 * time.Second
 
 // handle sends a saved file, or reports an edited copy, if the file has not changed since. What Postmaster
 // said of a file that was sent or is gone becomes read.
-func (p *Project) handle(ctx context.Context, f settlingFile) {
-	st, err := p.Tree.Stat(f.path)
+func (o *Outbox) handle(ctx context.Context, f settlingFile) {
+	st, err := o.mail.Tree.Stat(f.path)
 	gone, outbox := tree.FaultOf(err) == tree.FaultGone, format.Locate(f.path).Kind == format.KindOutbox
 	switch {
 	case tree.FaultOf(err) == tree.FaultMachine:
-		p.fresh.wait(f.path, f.stat, p.fresh.in(trySavedAgain))
+		o.fresh.wait(f.path, f.stat, o.fresh.in(trySavedAgain))
 		return
 	case ctx.Err() != nil || !gone && (err != nil || !st.Mode.IsRegular()):
 		return
-	case !gone && (st != f.stat || p.Tree.BeingWritten(f.path)):
-		p.fresh.wait(f.path, st, p.fresh.in(settleTime))
+	case !gone && (st != f.stat || o.mail.Tree.BeingWritten(f.path)):
+		o.fresh.wait(f.path, st, o.fresh.in(settleTime))
 		return
 	}
 	switch {
 	case outbox && gone:
-		err = p.withdrawUnsent(ctx, f.path)
+		err = o.withdrawUnsent(ctx, f.path)
 	case outbox:
-		err = p.sendSaved(ctx, f)
+		err = o.sendSaved(ctx, f)
 	case gone:
 		return
 	default:
-		err = p.tellOfEdit(ctx, f.path)
+		err = o.tellOfEdit(ctx, f.path)
 	}
 	switch {
 	case err == nil || ctx.Err() != nil || errors.Is(err, writer.ErrStopped):
 	case errors.Is(err, errSavedAnew):
-		p.waitFor(f.path, p.fresh.in(settleTime))
+		o.waitFor(f.path, o.fresh.in(settleTime))
 	default:
-		p.store.cfg.Log.Warn("a saved file could not be handled; that is tried again", "project", p.Slug, "path", f.path, "error", err)
-		p.fresh.wait(f.path, st, p.fresh.in(trySavedAgain))
+		o.mail.Store.Log.Warn("a saved file could not be handled; that is tried again", "project", o.mail.Slug, "path", f.path, "error", err)
+		o.fresh.wait(f.path, st, o.fresh.in(trySavedAgain))
 	}
 }
 
 // sendSaved sends a file, or tells its author why it cannot be sent. It returns errSavedAnew and temporary
 // errors.
-func (p *Project) sendSaved(ctx context.Context, f settlingFile) error {
+func (o *Outbox) sendSaved(ctx context.Context, f settlingFile) error {
 	if format.ServerName(format.Locate(f.path).Agent) { // the index reports it as a problem
 		return nil
 	}
-	data, st, err := p.Tree.Read(f.path, p.Tree.MaxFile())
+	data, st, err := o.mail.Tree.Read(f.path, o.mail.Tree.MaxFile())
 	switch {
 	case tree.FaultOf(err) == tree.FaultMachine:
 		return err
 	case err != nil:
-		return p.tellUnsent(ctx, f.path, data, &Error{What: refusal.SavedMalformed, Why: tree.PlainFileError(err)})
+		return o.tellUnsent(ctx, f.path, data, &Error{What: refusal.SavedMalformed, Why: tree.PlainFileError(err)})
 	case st != f.stat:
 		return errSavedAnew
 	case len(bytes.TrimSpace(data)) == 0: // an empty file: the author begins to write
 		return nil
 	}
-	verb, d, err := p.savedDraft(ctx, f.path, data, time.Unix(0, st.MTime))
+	verb, d, err := o.savedDraft(ctx, f.path, data, time.Unix(0, st.MTime))
 	if d == nil && err == nil {
 		return nil
 	}
 	var sent *Sent
 	if err == nil {
-		sent, err = p.send(format.Through(ctx, format.DoorFile), verb, *d)
-		err = p.withoutBlind(d, err)
+		sent, err = o.sender.send(format.Through(ctx, format.DoorFile), verb, *d)
+		err = o.withoutBlind(d, err)
 	}
 	if err == nil && sent.Again {
 		err = d.saved.sentBefore(sent.ID)
 	}
 	switch {
 	case err == nil:
-		return p.withdrawUnsent(ctx, f.path)
+		return o.withdrawUnsent(ctx, f.path)
 	case passes(err):
 		return err
 	}
-	return p.tellUnsent(ctx, f.path, data, err)
+	return o.tellUnsent(ctx, f.path, data, err)
 }
 
 // withoutBlind returns a refusal about a draft's recipients in a form that Postmaster may send. Everyone
 // can read Postmaster's mail, so the refusal must not name a recipient that is only in bcc, nor similar
 // names (invariant I7).
-func (p *Project) withoutBlind(d *Draft, err error) error {
+func (o *Outbox) withoutBlind(d *Draft, err error) error {
 	var e *Error
 	if !errors.As(err, &e) || !e.Field.OfRecipients() || e.Name == "" {
 		return err
@@ -278,7 +292,7 @@ func (p *Project) withoutBlind(d *Draft, err error) error {
 			return &Error{
 				What: refusal.NotFound("A name in bcc is no agent's of project {=other}, or mail may not go there. It is not repeated here, where others can read it: " +
 					"mend bcc, or take the name out."),
-				Other: p.name(),
+				Other: o.mail.Name(),
 			}
 		}
 	}
@@ -293,9 +307,9 @@ func passes(err error) bool {
 
 // savedDraft returns the message in a file of that time and the verb that sends it; nil if the file is a copy
 // of a sent message. It returns ErrInvalid, ErrConflict, and the errors of Reply.
-func (p *Project) savedDraft(ctx context.Context, path string, data []byte, at time.Time) (verb string, d *Draft, err error) {
+func (o *Outbox) savedDraft(ctx context.Context, path string, data []byte, at time.Time) (verb string, d *Draft, err error) {
 	place := format.Locate(path)
-	sent, err := p.store.index.Message(ctx, p.Slug, place.ID, index.WithoutBody, nil)
+	sent, err := o.mail.Store.Index.Message(ctx, o.mail.Slug, place.ID, index.WithoutBody, nil)
 	if err != nil {
 		return "", nil, err
 	}
@@ -338,7 +352,7 @@ func (p *Project) savedDraft(ctx context.Context, path string, data []byte, at t
 	d.Key = file.key()
 	if u.InReplyTo != "" {
 		verb = "reply"
-		err = p.makeReply(ctx, u.InReplyTo, d)
+		err = o.sender.makeReply(ctx, u.InReplyTo, d)
 	}
 	return verb, d, err
 }
@@ -359,7 +373,7 @@ func (b *Box) NewDraft(ctx context.Context, to []string) (file, outbox string, e
 		path := ""
 		for n := 1; ; n++ {
 			path = format.DraftPath(b.agent, g.Now, n)
-			if _, err := b.p.Tree.Stat(path); tree.FaultOf(err) == tree.FaultGone {
+			if _, err := b.p.mail.Tree.Stat(path); tree.FaultOf(err) == tree.FaultGone {
 				break
 			} else if err != nil {
 				return err
@@ -367,15 +381,15 @@ func (b *Box) NewDraft(ctx context.Context, to []string) (file, outbox string, e
 		}
 		tx.Summary = b.agent + " " + path
 		tx.Create(path, format.FormatDraft(d.To))
-		file = filepath.Join(b.p.Tree.Dir(), filepath.FromSlash(path))
+		file = filepath.Join(b.p.mail.Tree.Dir(), filepath.FromSlash(path))
 		return nil
 	}
 	if err := b.perform(ctx, tx); err != nil {
 		return "", "", err
 	}
 	outbox = format.AgentsDir + "/" + b.agent + "/" + format.OutboxDir
-	c := b.p.Tree.Changer(b.p.store.limits.Folders())
+	c := b.p.mail.Tree.Changer(b.p.mail.Store.Limits.Folders())
 	defer c.Close()
 	err = c.MakeDir(outbox) // without the folder, `mv` would rename the draft to a file of that name
-	return file, filepath.Join(b.p.Tree.Dir(), filepath.FromSlash(outbox)), err
+	return file, filepath.Join(b.p.mail.Tree.Dir(), filepath.FromSlash(outbox)), err
 }

@@ -30,7 +30,7 @@ func newAuthor(t *testing.T, cfg storetest.Config) author {
 }
 
 func (a author) path(rel string) string {
-	name := filepath.Join(a.p.Tree.Dir(), filepath.FromSlash(rel))
+	name := filepath.Join(a.p.Dir(), filepath.FromSlash(rel))
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		a.Fatal(err)
 	}
@@ -265,11 +265,11 @@ func TestSaveSettled(t *testing.T) {
 	wants()
 	var out []byte
 	until(t, "git log tells of both withdrawals", func() bool { // the index has the marks before the history has
-		if err := a.p.History.Flush(t.Context()); err != nil {
+		if err := a.p.FlushHistory(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		var err error
-		out, err = exec.Command("git", "-C", a.p.Tree.Dir(), "log", "--format=%an %s", "--grep=Mail-Op: withdraw").Output()
+		out, err = exec.Command("git", "-C", a.p.Dir(), "log", "--format=%an %s", "--grep=Mail-Op: withdraw").Output()
 		return err == nil && strings.Count(string(out), "\n") >= 2
 	})
 	if strings.Count(string(out), "withdraw: Postmaster msg_") != 2 {
@@ -281,7 +281,7 @@ func TestSaveSettled(t *testing.T) {
 // (I7): no mail of Postmaster, no problem of the index, no other file and no commit message does.
 func TestSaveBlind(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
-	if err := a.p.EnsureAgent(t.Context(), "Zoe", maildir.Registration{}); err != nil {
+	if err := a.p.Agents.EnsureAgent(t.Context(), "Zoe", maildir.Registration{}); err != nil {
 		t.Fatal(err)
 	}
 	headers := []string{
@@ -307,7 +307,7 @@ func TestSaveBlind(t *testing.T) {
 			t.Errorf("Ann is told %s", m.Body)
 		}
 	}
-	problems, err := maildir.StoreOf(a.p).Problems(t.Context(), a.p.Slug, len(headers)+1)
+	problems, err := maildir.ProblemsOf(t.Context(), a.p, len(headers)+1)
 	if err != nil || len(problems) != len(headers) {
 		t.Errorf("problems are %+v: %v", problems, err)
 	}
@@ -316,14 +316,14 @@ func TestSaveBlind(t *testing.T) {
 			t.Errorf("the problem of %s is %s", p.Path, p.Reason)
 		}
 	}
-	if err := a.p.History.Flush(t.Context()); err != nil {
+	if err := a.p.FlushHistory(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
 		{"grep", "-h", "", "--", ":!agents/Ann/outbox", ":!agents/Zoe"},
 		{"log", "--format=%B"},
 	} {
-		out, err := exec.Command("git", append([]string{"-C", a.p.Tree.Dir()}, args...)...).Output()
+		out, err := exec.Command("git", append([]string{"-C", a.p.Dir()}, args...)...).Output()
 		out = regexp.MustCompile(`"seal": ".*"`).ReplaceAll(out, nil) // of random letters
 		if found := regexp.MustCompile(`(?i)zoey|zoo|everyone`).Find(out); err != nil || found != nil {
 			t.Errorf("git %s names %s: %v\n%s", args[0], found, err, out)
@@ -381,7 +381,7 @@ func TestSaveRestart(t *testing.T) {
 		}
 		a := author{t, p}
 		for _, name := range []string{"Ann", "Bob"} {
-			if err := p.EnsureAgent(t.Context(), name, maildir.Registration{}); err != nil {
+			if err := p.Agents.EnsureAgent(t.Context(), name, maildir.Registration{}); err != nil {
 				t.Fatal(err)
 			}
 		}

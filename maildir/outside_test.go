@@ -65,10 +65,10 @@ func TestSendOutside(t *testing.T) {
 	if err != nil || len(open) != 2 {
 		t.Errorf("%v %v", err, open)
 	}
-	if dirs, _ := filepath.Glob(filepath.Join(p.Tree.Dir(), "agents", "*@*")); len(dirs) > 0 {
+	if dirs, _ := filepath.Glob(filepath.Join(p.Dir(), "agents", "*@*")); len(dirs) > 0 {
 		t.Error(dirs)
 	}
-	if err := p.History.Flush(t.Context()); err != nil {
+	if err := p.FlushHistory(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if out := git(t, p, "show", "--name-only", "--format="); strings.Contains(out, "queue") || strings.Count(out, sent.ID) != 3 {
@@ -284,7 +284,7 @@ func TestOutsideNames(t *testing.T) {
 	if !errors.Is(err, maildir.ErrInvalid) || !strings.Contains(err.Error(), "a dot stands alone") {
 		t.Error(err)
 	}
-	if left, _ := os.ReadDir(filepath.Join(p.Tree.Dir(), format.MessagesDir)); len(left) > 0 {
+	if left, _ := os.ReadDir(filepath.Join(p.Dir(), format.MessagesDir)); len(left) > 0 {
 		t.Error(left)
 	}
 }

@@ -76,12 +76,12 @@ func TestFailedSync(t *testing.T) {
 			if err := <-first; !errors.Is(err, maildir.ErrUnavailable) {
 				t.Error(err)
 			}
-			if err := p.Writer.Failing(); !errors.Is(err, maildir.ErrUnavailable) {
+			if err := p.Failing(); !errors.Is(err, maildir.ErrUnavailable) {
 				t.Errorf("it failed, but Failing says %v", err)
 			}
 			mend()
 			send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "kept", Body: "b"})
-			if err := p.Writer.Failing(); err != nil {
+			if err := p.Failing(); err != nil {
 				t.Errorf("mended, but Failing says %v", err)
 			}
 			if got := inbox(t, p, "Bob"); len(got.Messages) != 1 || got.Messages[0].Subject != "kept" {
@@ -115,7 +115,7 @@ func TestSaveBeforeRename(t *testing.T) {
 			if _, err := p.Box(claim.Agent, format.Origin{}).Claim(t.Context(), claim); err != nil {
 				t.Fatal(err)
 			}
-			if err := p.History.Flush(t.Context()); err != nil {
+			if err := p.FlushHistory(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			s.stopAt("sync staged")
@@ -131,7 +131,7 @@ func TestSaveBeforeRename(t *testing.T) {
 			}()
 			<-s.reached
 			pattern := map[string]string{"renew": "claims/*.json", "unread": "agents/Bob/inbox/*/*/*/*.read"}[act]
-			files, err := filepath.Glob(filepath.Join(p.Tree.Dir(), pattern))
+			files, err := filepath.Glob(filepath.Join(p.Dir(), pattern))
 			if err != nil || len(files) != 1 {
 				t.Fatal(files, err)
 			}
@@ -147,10 +147,10 @@ func TestSaveBeforeRename(t *testing.T) {
 			if err := <-done; err != nil {
 				t.Error(err)
 			}
-			if err := p.History.Flush(t.Context()); err != nil {
+			if err := p.FlushHistory(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			out, err := exec.Command("git", "-C", p.Tree.Dir(), "log", "-p", "--format=%s").CombinedOutput()
+			out, err := exec.Command("git", "-C", p.Dir(), "log", "-p", "--format=%s").CombinedOutput()
 			if err != nil || byHand == string(old) || !strings.Contains(string(out), "written by hand") && !strings.Contains(string(out), "+00:00") {
 				t.Errorf("what the person saved is not in the history: %v %q", err, byHand)
 			}
@@ -169,7 +169,7 @@ func TestStuckDisk(t *testing.T) {
 		s.stopAt(at)
 		begun := sendLater(t, p, "begun at "+at)
 		<-s.reached
-		if p.Writer.Stalled() == 0 {
+		if p.Stalled() == 0 {
 			t.Errorf("at %s nothing is told to be stalled", at)
 		}
 		var others []<-chan error
@@ -182,7 +182,7 @@ func TestStuckDisk(t *testing.T) {
 			}
 		}
 		close(s.goOn)
-		await(t, func() bool { return p.Writer.Stalled() == 0 })
+		await(t, func() bool { return p.Stalled() == 0 })
 		await(t, func() bool { // a busy machine may take its time too
 			tries++
 			_, err := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Bob"}, Subject: "after " + at, Body: "b"})
@@ -208,7 +208,7 @@ func breakSync(m *machine) (mend func()) {
 
 func countFiles(t *testing.T, p *maildir.Project, dir string) (n int) {
 	t.Helper()
-	err := p.Tree.Walk(t.Context(), dir, func(string, fs.DirEntry) error { n++; return nil })
+	err := maildir.TreeOf(p).Walk(t.Context(), dir, func(string, fs.DirEntry) error { n++; return nil })
 	if err != nil {
 		t.Error(err)
 	}

@@ -22,7 +22,7 @@ func TestSlowPlanHoldsNobody(t *testing.T) {
 	if _, err := p.Box(claim.Agent, format.Origin{}).Claim(t.Context(), claim); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.History.Flush(t.Context()); err != nil {
+	if err := p.FlushHistory(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	preserve := git.at(isStep("preserve"))

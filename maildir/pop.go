@@ -24,7 +24,7 @@ func (b *Box) Pop(ctx context.Context) (*index.Delivery, error) {
 // delivery has as much of its body as fits into room; nil means all of it. It returns the errors of Pop,
 // w.Admit and room.Reserve. See docs/tools.md, "Reading".
 func (b *Box) PopWait(ctx context.Context, w Waiting, room *index.Room) (d *index.Delivery, err error) {
-	if err := b.p.needAgent(ctx, refusal.Agent, b.agent); err != nil {
+	if err := b.p.mail.NeedAgent(ctx, refusal.Agent, b.agent); err != nil {
 		return nil, err
 	}
 	err = b.await(ctx, w, room, func() (bool, error) {
@@ -39,7 +39,7 @@ var errNoRoom = errors.New("no room reserved for the body")
 
 // popWithin is Pop with as much of the body as fits.
 func (b *Box) popWithin(ctx context.Context, room *index.Room) (got *index.Delivery, err error) {
-	defer b.p.noteSeen(ctx, b.agent)
+	defer b.p.mail.NoteSeen(ctx, b.agent)
 	err = room.Attempt(ctx, func() error {
 		got, err = b.popOnce(ctx, room)
 		if errors.Is(err, errNoRoom) {
@@ -55,7 +55,7 @@ func (b *Box) popOnce(ctx context.Context, room *index.Room) (*index.Delivery, e
 	tx := &writer.Tx{Op: writer.Op{Verb: "pop", Agent: b.agent}}
 	tx.Plan = func(g *writer.Group) error {
 		got = nil
-		if err := b.p.needAgent(g.Ctx, refusal.Agent, b.agent); err != nil {
+		if err := b.p.mail.NeedAgent(g.Ctx, refusal.Agent, b.agent); err != nil {
 			return err
 		}
 		d, err := b.p.poppable(g, b.agent)
@@ -71,7 +71,7 @@ func (b *Box) popOnce(ctx context.Context, room *index.Room) (*index.Delivery, e
 		tx.Create(format.ReadMark(d.CopyPath), format.FormatMark(g.Now))
 		return nil
 	}
-	if err := b.p.act(ctx, tx); err != nil {
+	if err := b.p.mail.Act(ctx, tx); err != nil {
 		return nil, err
 	}
 	return got, nil
@@ -82,7 +82,7 @@ func (b *Box) popOnce(ctx context.Context, room *index.Room) (*index.Delivery, e
 // the index.
 func (p *Project) readPopped(g *writer.Group, d *index.Delivery, room *index.Room) (*index.Delivery, error) {
 	room.Empty() // clear what an earlier plan of this pop has put in
-	whole, err := p.store.index.Delivery(g.Ctx, p.Slug, d.Agent, d.ID, index.WithBody, room)
+	whole, err := p.mail.Store.Index.Delivery(g.Ctx, p.mail.Slug, d.Agent, d.ID, index.WithBody, room)
 	switch {
 	case err != nil:
 		return nil, err
@@ -110,7 +110,7 @@ func (p *Project) poppable(g *writer.Group, agent string) (*index.Delivery, erro
 		if err := g.Present(d.CopyPath); err != nil {
 			return nil, err
 		}
-		if err := p.freeFor(g, mark); !errors.Is(err, ErrConflict) {
+		if err := p.mail.FreeFor(g, mark); !errors.Is(err, ErrConflict) {
 			return d, err
 		}
 	}
@@ -124,7 +124,7 @@ func (p *Project) oldest(g *writer.Group, agent string) (*index.Delivery, error)
 	}
 	n := k.next[agent]
 	if n == len(k.unread[agent]) { // read more, unless there are no more
-		rows, err := p.store.index.OldestUnread(g.Ctx, p.Slug, agent, 1+8*n)
+		rows, err := p.mail.Store.Index.OldestUnread(g.Ctx, p.mail.Slug, agent, 1+8*n)
 		if err != nil || len(rows) <= n {
 			return nil, err
 		}

@@ -67,7 +67,7 @@ func TestPopAfterFailedPop(t *testing.T) {
 			stage := h.at(isMark("stage"))
 			pop := popLater(t, p, "Bob")
 			<-stage.reached
-			tmp := filepath.Join(p.Tree.Dir(), tree.TmpDir)
+			tmp := filepath.Join(p.Dir(), tree.TmpDir)
 			if err := errors.Join(os.Rename(tmp, tmp+".away"), os.WriteFile(tmp, nil, 0o600)); err != nil {
 				t.Error(err)
 			}
@@ -80,7 +80,7 @@ func TestPopAfterFailedPop(t *testing.T) {
 			}
 		},
 		"the copy was away": func(t *testing.T, p *maildir.Project, h *halts, _ chan error) {
-			box := filepath.Join(p.Tree.Dir(), "agents/Bob/inbox")
+			box := filepath.Join(p.Dir(), "agents/Bob/inbox")
 			if err := os.Rename(box, box+".away"); err != nil {
 				t.Error(err)
 			}

@@ -25,7 +25,7 @@ func inWindow(agent string) maildir.SleepQuery {
 // window is the window in which an agent is to be told of its mail now; nil where there is nothing to tell.
 func window(t *testing.T, p *maildir.Project, agent string) *maildir.Sleeper {
 	t.Helper()
-	all, err := p.Sleepers(t.Context(), inWindow(agent))
+	all, err := p.Sessions.Sleepers(t.Context(), inWindow(agent))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func noticed(t *testing.T, p *maildir.Project) int {
 // told has Bob told of what is unread; false where that is not to be done.
 func told(t *testing.T, p *maildir.Project, w *maildir.Sleeper) bool {
 	t.Helper()
-	still, err := p.StillSleeps(t.Context(), inWindow("Bob"), w)
+	still, err := p.Sessions.Recheck(t.Context(), inWindow("Bob"), w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func told(t *testing.T, p *maildir.Project, w *maildir.Sleeper) bool {
 
 func presence(t *testing.T, p *maildir.Project) string {
 	t.Helper()
-	info, err := p.Whois(t.Context(), "Bob")
+	info, err := p.Agents.Whois(t.Context(), "Bob")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,11 +78,11 @@ func TestNotice(t *testing.T) {
 	}
 	p := open()
 	for _, n := range []string{"Ann", "Bob"} {
-		if err := p.EnsureAgent(t.Context(), n, maildir.Registration{}); err != nil {
+		if err := p.Agents.EnsureAgent(t.Context(), n, maildir.Registration{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	file := func(name string) string { return filepath.Join(p.Tree.Dir(), name) }
+	file := func(name string) string { return filepath.Join(p.Dir(), name) }
 	for i, step := range []struct {
 		do   string
 		want int // messages to be told of then
@@ -120,7 +120,7 @@ func TestNotice(t *testing.T) {
 		case "send":
 			send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Body: fmt.Sprint(i)})
 		case "ready", "work", "offline":
-			err = p.SetPresence(t.Context(), "Bob", step.do)
+			err = p.Agents.SetPresence(t.Context(), "Bob", step.do)
 		case "echo work", "echo ready", "echo busy":
 			said := step.do[5:]
 			if err = os.WriteFile(file("agents/Bob/status"), []byte(said+"\n"), 0o600); said == "busy" {
@@ -183,7 +183,7 @@ func TestNoticeMany(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if err := p.SetPresence(t.Context(), "Bob", format.Ready); err != nil {
+	if err := p.Agents.SetPresence(t.Context(), "Bob", format.Ready); err != nil {
 		t.Fatal(err)
 	}
 	w := window(t, p, "Bob")
@@ -214,10 +214,10 @@ func TestSeat(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, name := range []string{"Ann", "Bob"} {
-				if err := p.EnsureAgent(t.Context(), name, maildir.Registration{}); err != nil {
+				if err := p.Agents.EnsureAgent(t.Context(), name, maildir.Registration{}); err != nil {
 					t.Fatal(err)
 				}
-				if err := p.SetPresence(t.Context(), name, format.Ready); err != nil {
+				if err := p.Agents.SetPresence(t.Context(), name, format.Ready); err != nil {
 					t.Fatal(err)
 				}
 				w := window(t, p, name)
@@ -253,7 +253,7 @@ func TestSeat(t *testing.T) {
 		{"/abs/path/other", "Bob", one, map[string]maildir.Pane{"other Ann": two, "other Bob": one}},
 		{"/abs/path/other", "Ann", maildir.Pane{}, map[string]maildir.Pane{"other Bob": one}},
 	} {
-		in(tt.key).SetSeat(tt.agent, tt.at)
+		in(tt.key).Sessions.SetSeat(tt.agent, tt.at)
 		if diff := cmp.Diff(tt.want, seats()); diff != "" {
 			t.Errorf("%d: %s", i, diff)
 		}
@@ -307,13 +307,13 @@ func TestNoticeMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, n := range []string{"Ann", "Bob"} {
-		if err := p.EnsureAgent(t.Context(), n, maildir.Registration{}); err != nil {
+		if err := p.Agents.EnsureAgent(t.Context(), n, maildir.Registration{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	status := func(s string) {
 		t.Helper()
-		if err := p.SetPresence(t.Context(), "Bob", s); err != nil {
+		if err := p.Agents.SetPresence(t.Context(), "Bob", s); err != nil {
 			t.Fatal(err)
 		}
 	}

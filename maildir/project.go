@@ -1,72 +1,126 @@
 package maildir
 
 import (
-	"cmp"
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
+	"mailtree/maildir/agents"
 	"mailtree/maildir/attachment"
-	"mailtree/maildir/claim"
+	"mailtree/maildir/claims"
+	"mailtree/maildir/core"
 	"mailtree/maildir/format"
+	"mailtree/maildir/history"
+	"mailtree/maildir/index"
+	"mailtree/maildir/outgoing"
+	"mailtree/maildir/peers"
+	"mailtree/maildir/post"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/repo"
-	"mailtree/maildir/seat"
 	"mailtree/maildir/store"
 	"mailtree/maildir/storedir"
 	"mailtree/maildir/tree"
+	"mailtree/maildir/wake"
 	"mailtree/maildir/writer"
 )
 
 // Project is one project of a store: a kept tree and the mail in it. It is safe for concurrent use.
 type Project struct {
-	*store.Keeper
-	store   *Store
-	human   string
-	created time.Time
+	Slug     string
+	Agents   *agents.Agents
+	Claims   *claims.Claims
+	Sync     *peers.Sync
+	Sessions *wake.Sessions
+	Outbox   *Outbox
+	Post     *post.Post
 
-	life    life
-	leases  *claim.Leases
-	code    repo.Codebase
-	pops    pops
-	fresh   settling
-	days    dayFolders
-	shared  sharing
-	stamps  stamping
-	advised adviceCount
+	mail   *core.Mail
+	pops   pops
+	stamps stamping
 
-	seats   *seat.Book
-	binding sync.Mutex // held while a session gets its agent
-	waiters waiters
+	stop  context.CancelFunc // ends Project.run; nil while the store does not run. Guarded by Store.mu
+	ended chan struct{}      // closed when run has returned
+}
 
-	mu      sync.Mutex
-	agents  map[string]bool // names known to exist
-	left    uint64          // how many times names were removed from agents
-	seen    map[string]*sighting
-	sighted chan struct{} // wakes keepNotes
-	told    chan struct{} // wakes keepNotes
+// newProject puts the parts of a project together.
+func (s *Store) newProject(c *core.Mail, slug string) *Project {
+	p := &Project{
+		Slug:   slug,
+		mail:   c,
+		ended:  make(chan struct{}),
+		Claims: claims.New(c),
+		Outbox: &Outbox{mail: c, fresh: newSettling(c.Store.Monotonic)},
+		Post:   post.New(c, &s.office),
+	}
+	p.Agents = agents.New(c, p.Claims)
+	p.Sync = peers.New(c, p.Claims, func(path string) { p.Outbox.waitFor(path, p.Outbox.fresh.in(settleTime)) })
+	p.Claims.Elsewhere = p.Sync
+	p.Sessions = wake.New(c, p.Agents, &s.windows)
+	p.Outbox.sender = p
+	return p
 }
 
 // HumanKey returns the absolute path that names the project; "" if project.json does not say.
-func (p *Project) HumanKey() string { return p.human }
+func (p *Project) HumanKey() string { return p.mail.HumanKey() }
 
-// Created returns when the project was made; zero if project.json does not say.
-func (p *Project) Created() time.Time { return p.created }
+// Created returns when the project was created; zero if project.json does not say.
+func (p *Project) Created() time.Time { return p.mail.Created() }
+
+// Dir returns the folder of the project's tree.
+func (p *Project) Dir() string { return p.mail.Tree.Dir() }
+
+// OpenFile opens a file of the tree for reading. The caller closes it. It returns the errors of tree.Tree.Open.
+func (p *Project) OpenFile(path string) (io.ReadCloser, tree.FileStat, error) {
+	return p.mail.Tree.Open(path)
+}
+
+// HistoryState returns the state of the history.
+func (p *Project) HistoryState() history.State { return p.mail.History.State() }
+
+// FlushHistory returns when everything that was written before is committed. It returns the errors of history.Log.
+func (p *Project) FlushHistory(ctx context.Context) error { return p.mail.History.Flush(ctx) }
+
+// Stalled returns how long the disk has kept the writer waiting; 0 if it does not.
+func (p *Project) Stalled() time.Duration { return p.mail.Writer.Stalled() }
+
+// Failing returns why the last operation could not be written; nil if it could.
+func (p *Project) Failing() error { return p.mail.Writer.Failing() }
+
+// Unreadable lists the files that cannot be looked at just now.
+func (p *Project) Unreadable() []tree.Unreadable { return p.mail.Unreadable() }
+
+// Rescan compares the whole tree with the index. It returns once the differences are ingested, or ctx's error.
+func (p *Project) Rescan(ctx context.Context) error { return p.mail.Rescan(ctx) }
+
+// Edited reports changed paths, and with scan that events were lost, as Store.Edited does.
+func (p *Project) Edited(paths []string, scan bool) { p.mail.Edited(paths, scan) }
+
+// MachineOf returns the name of the other machine that an agent belongs to. It returns "" for an agent of this
+// machine or of none, for a person, and while the mail is not shared.
+func (p *Project) MachineOf(a *index.AgentRow) string { return p.mail.MachineOf(a) }
+
+// MessageHead returns a message without its body and receipts. It returns ErrNotFound.
+func (p *Project) MessageHead(ctx context.Context, id string) (*index.MessageRow, error) {
+	return p.mail.HeadNamed(ctx, refusal.Message, id)
+}
+
+// Outgoing returns what is to be sent from the project to other domains.
+func (p *Project) Outgoing() *outgoing.Folder { return p.mail.Outgoing() }
 
 // Attachment reads an attachment by its SHA-1 in hex. It returns the errors of attachment.Read.
 func (p *Project) Attachment(sum string, limit int64) (*attachment.Stored, error) {
-	return attachment.Read(p.Tree, p.name(), sum, limit)
+	return attachment.Read(p.mail.Tree, p.mail.Name(), sum, limit)
 }
 
 // OpenAttachment opens the file that Attachment reads. The caller closes it.
 func (p *Project) OpenAttachment(sum string, limit int64) (*attachment.Opened, error) {
-	return attachment.Open(p.Tree, p.name(), sum, limit)
+	return attachment.Open(p.mail.Tree, p.mail.Name(), sum, limit)
 }
 
 // Project returns the project with that human key or slug. Config.Scope says which project a path inside a
@@ -138,16 +192,12 @@ func (s *Store) isAdoptable(slug string) (bool, error) {
 	if !format.ValidSlug(slug) {
 		return false, nil
 	}
-	fi, err := os.Lstat(filepath.Join(storedir.Repo(s.cfg.Root, slug), format.ProjectFile))
+	fi, err := os.Lstat(filepath.Join(storedir.Repo(s.core.Root, slug), format.ProjectFile))
 	if tree.FaultOf(err) == tree.FaultMachine {
 		return false, refusal.Disk(err)
 	}
 	return err == nil && fi.Size() > 0, nil // an empty file is still being written: a project opened now would not know its name
 }
-
-// DefaultProject is the slug of the project for requests that name none. It has no human key. See
-// docs/tools.md, "postal".
-const DefaultProject = "default"
 
 // EnsureProject is Project, but creates the project if the key is an absolute path without a project, or
 // DefaultProject. It returns the errors of Project, ErrInvalid also for a path that cannot be a code base,
@@ -182,7 +232,7 @@ func (s *Store) EnsureProject(ctx context.Context, key string) (*Project, error)
 		return nil, refusal.Disk(err)
 	}
 	if p, err = s.addNext(context.WithoutCancel(ctx), slug); err == nil && made { // its files are on disk and must get into the history
-		p.History.Record([]writer.Op{{Verb: "project", Summary: p.name(), At: s.cfg.Now(), Paths: store.OwnFiles}}, nil)
+		p.mail.History.Record([]writer.Op{{Verb: "project", Summary: p.mail.Name(), At: s.core.Now(), Paths: store.OwnFiles}}, nil)
 	}
 	return p, err
 }
@@ -193,8 +243,8 @@ const MaxProjects = 1000
 
 // refuseMore refuses to create a project beyond Config.MaxProjects. It counts the projects on disk.
 func (s *Store) refuseMore() error {
-	slugs, err := storedir.Slugs(s.cfg.Root)
-	if err == nil && len(slugs) >= s.cfg.MaxProjects {
+	slugs, err := storedir.Slugs(s.core.Root)
+	if err == nil && len(slugs) >= s.core.MaxProjects {
 		err = &Error{
 			What: refusal.TooLarge("The store has {count} projects, and no more are made from {limit} on ({limit of projects}): name " +
 				"one of them {arg}, move a folder that is no longer needed out of the store's {=other}, or start the server with a " +
@@ -202,7 +252,7 @@ func (s *Store) refuseMore() error {
 			Field:  refusal.Project,
 			Other:  storedir.ProjectsDir,
 			Counts: []int{len(slugs)},
-			Limit:  s.cfg.MaxProjects,
+			Limit:  s.core.MaxProjects,
 		}
 	}
 	return err
@@ -225,12 +275,12 @@ func (s *Store) refuseKey(human string) error {
 		}
 	}
 	real, err := repo.WithoutLinks(human)
-	root, rerr := repo.WithoutLinks(s.cfg.Root)
+	root, rerr := repo.WithoutLinks(s.core.Root)
 	if err = errors.Join(err, rerr); err != nil {
 		return refusal.Disk(err)
 	}
 	for _, at := range []string{human, real} {
-		for _, dir := range []string{"/proc", "/sys", "/dev", s.cfg.Root, root} {
+		for _, dir := range []string{"/proc", "/sys", "/dev", s.core.Root, root} {
 			if at != dir && !strings.HasPrefix(at, dir+"/") {
 				continue
 			}
@@ -255,7 +305,7 @@ func (s *Store) refuseKey(human string) error {
 func (p *Project) MissingFolder(key string) string {
 	path := filepath.Clean(storedir.PlainKey(key))
 	if !filepath.IsAbs(path) {
-		path = p.human
+		path = p.mail.Human
 	}
 	if path == "" {
 		return ""
@@ -272,7 +322,7 @@ func (p *Project) MissingFolder(key string) string {
 // ErrNotFound without similar names, which a guest must not learn, and otherwise the errors of
 // EnsureProject.
 func (s *Store) EnsureProjectFor(ctx context.Context, key string, by Caller) (*Project, error) {
-	if key == DefaultProject || !s.guest(by) {
+	if key == DefaultProject || !s.core.Guest(by) {
 		return s.EnsureProject(ctx, key)
 	}
 	p, err := s.ProjectFor(ctx, key, by)
@@ -287,7 +337,7 @@ func (s *Store) EnsureProjectFor(ctx context.Context, key string, by Caller) (*P
 func (s *Store) ProjectFor(ctx context.Context, key string, by Caller) (*Project, error) {
 	p, err := s.Project(ctx, key)
 	var e *Error
-	if errors.As(err, &e) && s.guest(by) {
+	if errors.As(err, &e) && s.core.Guest(by) {
 		untold := *e
 		untold.Near, untold.All = nil, nil
 		return nil, &untold
@@ -298,8 +348,8 @@ func (s *Store) ProjectFor(ctx context.Context, key string, by Caller) (*Project
 // makeProject writes a new work tree next to its place and renames it into place, so that the tree is whole
 // or absent. made is false if another process has put a tree there first.
 func (s *Store) makeProject(human, slug string) (made bool, err error) {
-	dir := filepath.Join(s.cfg.Root, storedir.ProjectsDir, slug)
-	tmp, err := os.MkdirTemp(s.cfg.Root, ".project-")
+	dir := filepath.Join(s.core.Root, storedir.ProjectsDir, slug)
+	tmp, err := os.MkdirTemp(s.core.Root, ".project-")
 	if err != nil {
 		return false, err
 	}
@@ -309,7 +359,7 @@ func (s *Store) makeProject(human, slug string) (made bool, err error) {
 		return false, err
 	}
 	files := map[string][]byte{
-		format.ProjectFile:   format.FormatProject(human, slug, s.cfg.Now()),
+		format.ProjectFile:   format.FormatProject(human, slug, s.core.Now()),
 		format.GitIgnore:     store.GitFile(format.GitIgnore, nil),
 		format.GitAttributes: store.GitFile(format.GitAttributes, nil),
 	}
@@ -357,63 +407,15 @@ func (s *Store) addNext(ctx context.Context, slug string) (*Project, error) {
 	if s.start != nil {
 		s.start(p)
 	}
-	s.feed.ring(nil) // the project's changes were recorded before anyone could find the project
+	s.core.Feed.Ring(nil) // the project's changes were recorded before anyone could find the project
 	return p, nil
 }
 
 // loadProject opens the tree and recovers it. It returns fs.ErrNotExist if there is no repo folder.
-func (s *Store) loadProject(slug string) (*Project, error) {
-	dir := storedir.Repo(s.cfg.Root, slug)
-	fi, err := os.Lstat(dir)
-	if err != nil {
-		return nil, err
-	}
-	if !fi.IsDir() {
-		return nil, &Error{What: refusal.Invalid("{=other} is not a folder."), Other: dir}
-	}
-	t, err := storedir.OpenTree(s.cfg.Root, slug, s.cfg.MaxFile)
-	if err != nil {
-		return nil, err
-	}
-	t.Fail = s.cfg.Fail
-	defer t.Close() // from now on the tree is open only while it is used
-	log := s.cfg.Log.With("project", slug)
-	p := &Project{
-		store:   s,
-		life:    life{folder: fi, removed: make(chan struct{}), ended: make(chan struct{})},
-		leases:  claim.NewLeases(),
-		fresh:   newSettling(s.cfg.Monotonic),
-		agents:  map[string]bool{},
-		seen:    map[string]*sighting{},
-		sighted: make(chan struct{}, 1),
-		told:    make(chan struct{}, 1),
-	}
-	shared, err := storedir.LoadShared(s.cfg.Root, slug)
-	if err != nil {
-		log.Error("the project is not shared with other machines: the file that says so cannot be read", "error", err)
-	}
-	p.shared = newSharing(shared.On)
-	p.seats = seat.NewBook(t, s.cfg.Now, s.cfg.Log.With("project", slug), func() { ring(p.told) })
-	if data, _, err := t.Read(format.ProjectFile, format.MaxSmall); err == nil {
-		if p.human, p.created, err = format.ParseProject(data); err != nil {
-			log.Warn("project.json is not valid; the project is known by its slug only", "error", err)
-		}
-	}
-	p.human = cmp.Or(shared.Key, p.human)
-	p.Keeper, err = store.Open(store.Config{
-		Slug:   slug,
-		Tree:   t,
-		Mail:   mail{p},
-		Limits: s.limits,
-		Log:    log,
-		Now:    s.cfg.Now,
-		Writer: writer.Config{
-			Key:      s.key.Seed(),
-			Patience: s.cfg.Patience,
-			Step:     s.cfg.Step,
-			Observe:  s.cfg.Observe,
-		},
-		OpenHistory: s.cfg.OpenHistory,
+func (s *Store) loadProject(slug string) (p *Project, err error) {
+	_, err = core.Open(s.core, slug, func(c *core.Mail) store.Mail {
+		p = s.newProject(c, slug)
+		return mail{p}
 	})
 	return p, err
 }
@@ -421,12 +423,12 @@ func (s *Store) loadProject(slug string) (*Project, error) {
 // attach makes the project known to the index and brings the index level.
 func (p *Project) attach(ctx context.Context) error {
 	var progress func(int)
-	if f := p.store.cfg.Progress; f != nil {
-		progress = func(n int) { f(p.Slug, n) }
+	if f := p.mail.Store.Progress; f != nil {
+		progress = func(n int) { f(p.mail.Slug, n) }
 	}
-	changes, err := p.Attach(ctx, p.store.index, progress)
+	changes, err := p.mail.Attach(ctx, p.mail.Store.Index, progress)
 	if err == nil {
-		p.noteStatus(changes)
+		p.Agents.NoteStatus(changes)
 	}
 	return err
 }

@@ -26,7 +26,7 @@ func TestVerified(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, n := range []string{"Ann", "Bob"} {
-		if _, err := p.Register(t.Context(), maildir.Registration{NameHint: n}); err != nil {
+		if _, err := p.Agents.Register(t.Context(), maildir.Registration{NameHint: n}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -35,10 +35,10 @@ func TestVerified(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if auth, ok := s.Verified(&row.Message); !ok || auth.String() != "token" {
+	if auth, ok := maildir.StoreOf(p).Verified(&row.Message); !ok || auth.String() != "token" {
 		t.Errorf("auth %q, verified %v", auth, ok)
 	}
-	file := filepath.Join(p.Tree.Dir(), row.Path)
+	file := filepath.Join(p.Dir(), row.Path)
 	data, _ := os.ReadFile(file)
 	if err := os.WriteFile(file, []byte(strings.Replace(string(data), "text", "test", 1)), 0o600); err != nil {
 		t.Fatal(err)
@@ -50,7 +50,7 @@ func TestVerified(t *testing.T) {
 	if err != nil || row.Body != "test" {
 		t.Fatalf("%+v %v", row, err)
 	}
-	if _, ok := s.Verified(&row.Message); ok {
+	if _, ok := maildir.StoreOf(p).Verified(&row.Message); ok {
 		t.Error("an edited message is verified")
 	}
 }
@@ -74,7 +74,7 @@ func TestAttachments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Register(t.Context(), maildir.Registration{NameHint: "Ann"}); err != nil {
+	if _, err := p.Agents.Register(t.Context(), maildir.Registration{NameHint: "Ann"}); err != nil {
 		t.Fatal(err)
 	}
 	d := maildir.Draft{To: []string{"Ann"}, Subject: "s", Body: "b", Attachments: []string{"docs/flow.txt"}}
@@ -86,7 +86,7 @@ func TestAttachments(t *testing.T) {
 	}
 	for range 2 {
 		m := send(t, p, "Ann", d)
-		data, err := os.ReadFile(filepath.Join(p.Tree.Dir(), m.Attachments[0].Path))
+		data, err := os.ReadFile(filepath.Join(p.Dir(), m.Attachments[0].Path))
 		if err != nil || string(data) != "flow" || m.Attachments[0].Bytes != 4 || m.Attachments[0].Name != "flow.txt" {
 			t.Errorf("%q %v %+v", data, err, m.Attachments)
 		}
@@ -133,7 +133,7 @@ func TestAttachmentsOfLinkedWorkTree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Register(t.Context(), maildir.Registration{NameHint: "Ann"}); err != nil {
+	if _, err := p.Agents.Register(t.Context(), maildir.Registration{NameHint: "Ann"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct{ dir, name, want string }{ // want "": not found
@@ -163,7 +163,7 @@ func TestAttachmentsOfLinkedWorkTree(t *testing.T) {
 			}
 			continue
 		}
-		if data, err := os.ReadFile(filepath.Join(p.Tree.Dir(), m.Attachments[0].Path)); err != nil || string(data) != tt.want {
+		if data, err := os.ReadFile(filepath.Join(p.Dir(), m.Attachments[0].Path)); err != nil || string(data) != tt.want {
 			t.Errorf("%q in %q: %q %v; want %q", tt.name, tt.dir, data, err, tt.want)
 		}
 	}
@@ -199,7 +199,7 @@ func TestCancelledAtFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.EnsureAgent(t.Context(), "Ann", maildir.Registration{}); err != nil {
+	if err := p.Agents.EnsureAgent(t.Context(), "Ann", maildir.Registration{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Ann"}, Subject: "s"}); err != nil {
@@ -298,35 +298,35 @@ func TestMailboxes(t *testing.T) {
 	p := project(t, storetest.Config{}, "Ann")
 	me, other, root := maildir.Caller{UID: 1000}, maildir.Caller{UID: 1001}, maildir.Caller{Root: true}
 	for range 2 {
-		m, err := p.CreateMailbox(t.Context(), "task-42", me)
+		m, err := p.Post.CreateMailbox(t.Context(), "task-42", me)
 		if err != nil || m.Owner != 1000 || !m.Registered {
 			t.Fatalf("%+v %v", m, err)
 		}
 	}
 	for name, by := range map[string]maildir.Caller{"task-42": other, "TASK-42": other, "Ann": me} {
-		if _, err := p.CreateMailbox(t.Context(), name, by); !errors.Is(err, maildir.ErrDenied) {
+		if _, err := p.Post.CreateMailbox(t.Context(), name, by); !errors.Is(err, maildir.ErrDenied) {
 			t.Errorf("%s by %d: %v", name, by.UID, err)
 		}
 	}
-	if _, err := p.CreateMailbox(t.Context(), "../x", me); !errors.Is(err, maildir.ErrInvalid) {
+	if _, err := p.Post.CreateMailbox(t.Context(), "../x", me); !errors.Is(err, maildir.ErrInvalid) {
 		t.Errorf("%v", err)
 	}
 	for by, want := range map[maildir.Caller]int{me: 1, other: 0, root: 2} {
-		if l, err := p.Mailboxes(t.Context(), by); err != nil || len(l) != want {
+		if l, err := p.Post.Mailboxes(t.Context(), by); err != nil || len(l) != want {
 			t.Errorf("%+v sees %v, %v", by, l, err)
 		}
 	}
 	m := send(t, p, "Ann", maildir.Draft{To: []string{"task-42"}, Subject: "s", Body: "b"})
-	if _, err := p.DeleteMailbox(t.Context(), "task-42", true, other); !errors.Is(err, maildir.ErrDenied) {
+	if _, err := p.Post.DeleteMailbox(t.Context(), "task-42", true, other); !errors.Is(err, maildir.ErrDenied) {
 		t.Errorf("%v", err)
 	}
-	if _, err := p.DeleteMailbox(t.Context(), "task-42", false, me); !errors.Is(err, maildir.ErrConflict) {
+	if _, err := p.Post.DeleteMailbox(t.Context(), "task-42", false, me); !errors.Is(err, maildir.ErrConflict) {
 		t.Errorf("%v", err)
 	}
-	if _, err := p.DeleteMailbox(t.Context(), "task-42", true, me); err != nil {
+	if _, err := p.Post.DeleteMailbox(t.Context(), "task-42", true, me); err != nil {
 		t.Fatal(err)
 	}
-	if l, err := p.Mailboxes(t.Context(), root); err != nil || len(l) != 1 {
+	if l, err := p.Post.Mailboxes(t.Context(), root); err != nil || len(l) != 1 {
 		t.Errorf("%v %v", l, err)
 	}
 	if _, err := p.Message(t.Context(), m.ID); err != nil {
@@ -352,18 +352,18 @@ func TestFirstContact(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
-			if err := p.EnsureAgent(t.Context(), "bob", maildir.Registration{Program: "postal"}); err != nil {
+			if err := p.Agents.EnsureAgent(t.Context(), "bob", maildir.Registration{Program: "postal"}); err != nil {
 				t.Error(err)
 			}
 		})
 		wg.Go(func() {
-			if r, err := p.Register(t.Context(), maildir.Registration{Program: "x", Model: "y", Task: "z", NameHint: "bob"}); err != nil || r.Name == "" {
+			if r, err := p.Agents.Register(t.Context(), maildir.Registration{Program: "x", Model: "y", Task: "z", NameHint: "bob"}); err != nil || r.Name == "" {
 				t.Error(err)
 			}
 		})
 	}
 	wg.Wait()
-	rows, err := p.Agents(t.Context())
+	rows, err := p.Agents.List(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -379,7 +379,7 @@ func TestFirstContact(t *testing.T) {
 	names := []string{"zoe", "Zoe", "zOe", "zoE", "ZOE"}
 	errs := make([]error, len(names))
 	for i, n := range names {
-		wg.Go(func() { errs[i] = p.EnsureAgent(t.Context(), n, maildir.Registration{}) })
+		wg.Go(func() { errs[i] = p.Agents.EnsureAgent(t.Context(), n, maildir.Registration{}) })
 	}
 	wg.Wait()
 	if errs = slices.DeleteFunc(errs, func(err error) bool { return errors.Is(err, maildir.ErrConflict) }); len(errs) != 1 || errs[0] != nil {
@@ -392,7 +392,7 @@ func TestFirstContact(t *testing.T) {
 		"postmaster": maildir.ErrInvalid,
 		"NUL":        maildir.ErrInvalid,
 	} {
-		if err := p.EnsureAgent(t.Context(), name, maildir.Registration{}); !errors.Is(err, kind) {
+		if err := p.Agents.EnsureAgent(t.Context(), name, maildir.Registration{}); !errors.Is(err, kind) {
 			t.Errorf("%q: %v, want %v", name, err, kind)
 		}
 	}

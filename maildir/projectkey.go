@@ -30,14 +30,14 @@ const (
 // resolved to an open project less than keyFresh ago and no project was opened since. So a change of the
 // code base may be noticed keyFresh late.
 func (s *Store) resolve(key string) (human, slug string, err error) {
-	now := s.cfg.Now()
+	now := s.core.Now()
 	s.mu.Lock()
 	m, ok := s.meant[key]
 	s.mu.Unlock()
 	if ok && now.Before(m.until) {
 		return m.human, m.slug, nil
 	}
-	r := storedir.Resolver{Root: s.cfg.Root, Scope: s.cfg.Scope, Names: s.projectNames}
+	r := storedir.Resolver{Root: s.core.Root, Scope: s.core.Scope, Names: s.projectNames}
 	human, slug, err = r.ResolveKey(key)
 	var e *Error
 	if errors.As(err, &e) && e.What == refusal.ProjectKeyRelative {
@@ -58,7 +58,7 @@ func (s *Store) resolve(key string) (human, slug string, err error) {
 func (s *Store) projectNames() ([]storedir.ProjectName, error) {
 	var all []storedir.ProjectName
 	for _, p := range s.Projects() {
-		all = append(all, storedir.ProjectName{Slug: p.Slug, HumanKey: p.human, Created: p.created})
+		all = append(all, storedir.ProjectName{Slug: p.mail.Slug, HumanKey: p.mail.Human, Created: p.mail.Created()})
 	}
 	return all, nil
 }
@@ -74,7 +74,7 @@ func (p *Project) KeyNote(key string) *Error {
 			"{=other}."),
 		Field: refusal.Project,
 		Name:  filepath.Clean(storedir.PlainKey(key)),
-		Other: p.human,
+		Other: p.mail.Human,
 	}
 }
 
@@ -83,11 +83,11 @@ func (p *Project) KeyNote(key string) *Error {
 // nothing to tell.
 func (p *Project) MakingNote(key string) string {
 	given := filepath.Clean(storedir.PlainKey(key))
-	if p.human == "/" {
+	if p.mail.Human == "/" {
 		return "This project is for every path of the machine, and no code base: if you meant one, call again with its absolute path."
 	}
-	if linked, err := repo.LinkedWorkTree(given, p.human); err == nil && linked != "" {
-		return linked + " is a linked work tree of " + p.human + ": both have this project."
+	if linked, err := repo.LinkedWorkTree(given, p.mail.Human); err == nil && linked != "" {
+		return linked + " is a linked work tree of " + p.mail.Human + ": both have this project."
 	}
 	return p.MissingNote(key)
 }
@@ -106,12 +106,12 @@ func (p *Project) MissingNote(key string) string {
 // project's folder; "" if it names none.
 func (p *Project) KeyFolder(key string) string {
 	given := filepath.Clean(storedir.PlainKey(key))
-	if !filepath.IsAbs(given) || given == p.human {
+	if !filepath.IsAbs(given) || given == p.mail.Human {
 		return ""
 	}
 	place, err := repo.PlaceOf(given)
-	if err != nil || place.Path == p.human || !inside(place.Path, p.human) {
+	if err != nil || place.Path == p.mail.Human || !inside(place.Path, p.mail.Human) {
 		return ""
 	}
-	return place.Path[len(p.human)+1:]
+	return place.Path[len(p.mail.Human)+1:]
 }

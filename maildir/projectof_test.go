@@ -18,7 +18,7 @@ func TestProjectOfInboxCheck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := second.EnsureAgent(t.Context(), "Ann", maildir.Registration{}); err != nil {
+	if err := second.Agents.EnsureAgent(t.Context(), "Ann", maildir.Registration{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []*maildir.Project{first, second, first} {

@@ -2,9 +2,9 @@ package maildir
 
 import (
 	"context"
-	"slices"
 	"strings"
 
+	"mailtree/maildir/core"
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 )
@@ -15,78 +15,9 @@ func (p *Project) ReceiptOf(d *index.Delivery) index.Receipt {
 		Agent:       d.Agent,
 		Kind:        d.Kind,
 		Delivered:   true,
-		DeliveredAt: p.deliveredAt(&d.MessageRow),
-		AnnouncedAt: format.At(p.seats.Announced(d.Agent, d.ID)),
+		DeliveredAt: p.mail.DeliveredAt(&d.MessageRow),
+		AnnouncedAt: format.At(p.mail.Seats.Announced(d.Agent, d.ID)),
 		Marks:       d.Marks,
-	}
-}
-
-// deliveredAt returns when this server delivered a message, to all recipients at once; zero if it was
-// delivered by another server or by hand.
-func (p *Project) deliveredAt(m *index.MessageRow) (at format.Stamp) {
-	if _, ok := p.store.verifiedHere(&m.Message); !ok || m.Message.Project != p.name() {
-		return at
-	}
-	return format.At(m.Created)
-}
-
-// addReceipts adds the receipts of a message's recipients, in the order of the header. Receipts of bcc
-// recipients, and their names, are only for the sender (Invariant I7).
-func (p *Project) addReceipts(ctx context.Context, m *index.MessageRow, forSender bool) error {
-	holders, err := p.store.index.Receipts(ctx, p.Slug, m.ID)
-	if err != nil {
-		return err
-	}
-	p.putReceipts(m, holders[m.ID], forSender)
-	if !forSender {
-		return nil
-	}
-	sent, err := p.store.index.Box(ctx, index.BoxQuery{Project: p.Slug, Agent: m.From, ID: m.ID, Sent: true, Limit: 1})
-	for i := range sent {
-		for _, name := range sent[i].BCC {
-			if !isAgent(name) {
-				m.BCC = append(m.BCC, name)
-				m.Receipts = append(m.Receipts, p.outsideReceipt(&m.Message, name, "bcc"))
-			}
-		}
-	}
-	return err
-}
-
-// putReceipts is addReceipts for a message whose holders are known.
-func (p *Project) putReceipts(m *index.MessageRow, holders []index.Receipt, forSender bool) {
-	at := p.deliveredAt(m)
-	m.Receipts = []index.Receipt{}
-	add := func(name, kind string) {
-		if !isAgent(name) && m.Door == format.DoorGateway { // it came from outside: nothing is known of its others
-			return
-		}
-		if !isAgent(name) {
-			m.Receipts = append(m.Receipts, p.outsideReceipt(&m.Message, name, kind))
-			return
-		}
-		r := index.Receipt{Agent: name, Kind: kind}
-		if i := slices.IndexFunc(holders, func(h index.Receipt) bool { return h.Agent == name }); i >= 0 {
-			r.Delivered, r.DeliveredAt, r.Marks = true, at, holders[i].Marks
-			r.AnnouncedAt = format.At(p.seats.Announced(name, m.ID))
-		}
-		m.Receipts = append(m.Receipts, r)
-	}
-	for _, name := range m.To {
-		add(name, "to")
-	}
-	for _, name := range m.CC {
-		add(name, "cc")
-	}
-	if !forSender {
-		return
-	}
-	m.BCC = nil
-	for _, h := range holders {
-		if h.Kind == "bcc" {
-			m.BCC = append(m.BCC, h.Agent)
-			add(h.Agent, "bcc")
-		}
 	}
 }
 
@@ -96,12 +27,12 @@ func (p *Project) putReceipts(m *index.MessageRow, holders []index.Receipt, forS
 // them. It returns the errors of w.Admit, room.Reserve and ctx.
 func (b *Box) AwaitReply(ctx context.Context, m *Sent, w Waiting, room *index.Room) (*index.Delivery, error) {
 	const markRead = false
-	trusted, err := b.p.store.trusted.of(b.p.Slug, b.agent)
+	trusted, err := b.p.mail.Store.Trusted.Of(b.p.mail.Slug, b.agent)
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range m.Recipients() {
-		if !isAgent(name) {
+		if !core.IsAgent(name) {
 			trusted = append(trusted, strings.ToLower(name))
 		}
 	}

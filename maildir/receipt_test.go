@@ -57,11 +57,11 @@ func TestReceipts(t *testing.T) {
 			t.Errorf("%s is shown %q, and receipts (-want +got)\n%s", name, d.Body, diff)
 		}
 	}
-	if err := p.History.Flush(t.Context()); err != nil {
+	if err := p.FlushHistory(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string][]index.Receipt{"Cat": open[1:], "Dan": nil} {
-		info, err := p.Whois(t.Context(), name)
+		info, err := p.Agents.Whois(t.Context(), name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -35,7 +35,7 @@ func email(change func(*maildir.Incoming)) maildir.Incoming {
 
 func receive(t testing.TB, p *maildir.Project, in maildir.Incoming) string {
 	t.Helper()
-	id, errs := p.Receive(t.Context(), in)
+	id, errs := p.Post.Receive(t.Context(), in)
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
@@ -45,12 +45,12 @@ func receive(t testing.TB, p *maildir.Project, in maildir.Incoming) string {
 // copiesOf lists the message files below a project's tree that hold an id, without folders of days.
 func copiesOf(t testing.TB, p *maildir.Project, id string) (all []string) {
 	t.Helper()
-	files, err := filepath.Glob(p.Tree.Dir() + "/agents/*/*/*/*/*/" + id + ".md")
+	files, err := filepath.Glob(p.Dir() + "/agents/*/*/*/*/*/" + id + ".md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range files {
-		parts := strings.Split(strings.TrimPrefix(f, p.Tree.Dir()+"/"), "/")
+		parts := strings.Split(strings.TrimPrefix(f, p.Dir()+"/"), "/")
 		all = append(all, parts[1]+"/"+parts[2])
 	}
 	return all
@@ -104,7 +104,7 @@ func TestReceive(t *testing.T) {
 	var got []string
 	for _, a := range m.Attachments {
 		got = append(got, a.Name+" "+a.MediaType)
-		if data, err := os.ReadFile(filepath.Join(p.Tree.Dir(), a.Path)); err != nil || int64(len(data)) != a.Bytes {
+		if data, err := os.ReadFile(filepath.Join(p.Dir(), a.Path)); err != nil || int64(len(data)) != a.Bytes {
 			t.Error(a.Path, err)
 		}
 	}
@@ -129,20 +129,20 @@ func TestReceiveRefused(t *testing.T) {
 	full := func(in maildir.Incoming) {
 		t.Helper()
 		var e *maildir.Error
-		if _, errs := p.Receive(t.Context(), in); !errors.As(errs[0], &e) || e.What != refusal.MailboxFull {
+		if _, errs := p.Post.Receive(t.Context(), in); !errors.As(errs[0], &e) || e.What != refusal.MailboxFull {
 			t.Errorf("%v", errs)
 		}
 	}
 	full(email(func(in *maildir.Incoming) { in.Body = "another" }))
 	for agent, want := range map[string]error{"Bob": maildir.ErrUnavailable, "Cy": nil} {
-		if err := p.HasRoom(t.Context(), agent); !errors.Is(err, want) {
+		if err := p.Post.HasRoom(t.Context(), agent); !errors.Is(err, want) {
 			t.Errorf("%s: %v", agent, err)
 		}
 	}
 	in.Mailboxes = []string{"Cy"}
 	receive(t, p, in)
 	in = email(func(in *maildir.Incoming) { in.Mailboxes = []string{"Nobody"} })
-	if _, errs := p.Receive(t.Context(), in); !errors.Is(errs[0], maildir.ErrNotFound) {
+	if _, errs := p.Post.Receive(t.Context(), in); !errors.Is(errs[0], maildir.ErrNotFound) {
 		t.Errorf("%v", errs)
 	}
 }
@@ -153,14 +153,14 @@ func TestReceiveTogether(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{Depth: 1}, "Bob", "Cy", "Dan")
 	receive(t, p, email(func(in *maildir.Incoming) { in.Mailboxes, in.Body = []string{"Dan"}, "fills Dan's mailbox" }))
-	if err := p.History.Flush(t.Context()); err != nil {
+	if err := p.FlushHistory(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	before := commits(t, p)
 	in := email(func(in *maildir.Incoming) { in.Mailboxes = []string{"Bob", "Nobody", "Cy", "Dan", "Bob"} })
 	var first string
 	for again := range 2 {
-		id, errs := p.Receive(t.Context(), in)
+		id, errs := p.Post.Receive(t.Context(), in)
 		var full *maildir.Error
 		if len(errs) != 5 || errs[0] != nil || !errors.Is(errs[1], maildir.ErrNotFound) || errs[2] != nil || !errors.As(errs[3], &full) ||
 			full.What != refusal.MailboxFull || errs[4] != nil {
@@ -170,7 +170,7 @@ func TestReceiveTogether(t *testing.T) {
 			t.Errorf("again it is %s, before it was %s", id, first)
 		}
 	}
-	if err := p.History.Flush(t.Context()); err != nil {
+	if err := p.FlushHistory(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if n := commits(t, p) - before; n != 1 {
@@ -187,7 +187,7 @@ func TestReceiveTogether(t *testing.T) {
 // commits counts the commits of a project.
 func commits(t *testing.T, p *maildir.Project) int {
 	t.Helper()
-	return len(strings.Fields(gitIn(t, p.Tree.Dir(), "rev-list", "HEAD")))
+	return len(strings.Fields(gitIn(t, p.Dir(), "rev-list", "HEAD")))
 }
 
 // TestReceiveLarge: what is over the limits of a message file is left out of the file, and the message is
@@ -422,15 +422,15 @@ func TestUntrustedWakesNobody(t *testing.T) {
 	}
 	told := func(want int) {
 		t.Helper()
-		all, err := p.Sleepers(t.Context(), maildir.SleepQuery{Agent: "Bob", Windows: true})
+		all, err := p.Sessions.Sleepers(t.Context(), maildir.SleepQuery{Agent: "Bob", Windows: true})
 		if err != nil || len(all) != min(want, 1) {
 			t.Errorf("sleepers %+v, %v", all, err)
 		}
-		n, err := p.TellSession(t.Context(), k)
+		n, err := p.Sessions.Tell(t.Context(), k)
 		if err != nil || n.New != want || n.Unread != want {
 			t.Errorf("told %+v, %v; want %d", n, err, want)
 		}
-		p.SessionCut(k)
+		p.Sessions.ContextCut(k)
 	}
 	spam(3, "dmarc:example.org")
 	told(0)
@@ -459,16 +459,16 @@ func TestMailboxAt(t *testing.T) {
 	backend, def := projects[0], projects[1]
 	create := func(p *maildir.Project, name string, uid int, want error) {
 		t.Helper()
-		if _, err := p.CreateMailbox(t.Context(), name, maildir.Caller{UID: uid}); !errors.Is(err, want) {
+		if _, err := p.Post.CreateMailbox(t.Context(), name, maildir.Caller{UID: uid}); !errors.Is(err, want) {
 			t.Errorf("%s in %s by %d: %v, want %v", name, p.Slug, uid, err, want)
 		}
 	}
 	for _, p := range projects {
-		if err := p.EnsureAgent(t.Context(), "agent", maildir.Registration{}); err != nil {
+		if err := p.Agents.EnsureAgent(t.Context(), "agent", maildir.Registration{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := backend.EnsureAgent(t.Context(), "hidden", maildir.Registration{}); err != nil {
+	if err := backend.Agents.EnsureAgent(t.Context(), "hidden", maildir.Registration{}); err != nil {
 		t.Fatal(err)
 	}
 	create(backend, "ops", 500, nil)
@@ -493,7 +493,7 @@ func TestMailboxAt(t *testing.T) {
 	made := make(chan *maildir.Mailbox, len(projects))
 	for _, p := range projects {
 		at.Go(func() {
-			if m, err := p.CreateMailbox(t.Context(), "both", maildir.Caller{UID: 500}); err == nil {
+			if m, err := p.Post.CreateMailbox(t.Context(), "both", maildir.Caller{UID: 500}); err == nil {
 				made <- m
 			}
 		})

@@ -33,7 +33,7 @@ const recentMessages = 200
 // Recent returns at most limit agents and at most limit threads of all projects: first the agents that this
 // server has seen, then the senders of the newest messages.
 func (s *Store) Recent(ctx context.Context, limit int) (*Recent, error) {
-	messages, err := s.index.Newest(ctx, recentMessages)
+	messages, err := s.core.Index.Newest(ctx, recentMessages)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (s *Store) Recent(ctx context.Context, limit int) (*Recent, error) {
 		if slices.ContainsFunc(r.Agents, func(o RecentAgent) bool { return o.Project == a.Project && o.Name == a.Name }) {
 			continue
 		}
-		there, err := a.Project.hasAgent(ctx, a.Name)
+		there, err := a.Project.mail.HasAgent(ctx, a.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -74,12 +74,10 @@ func (s *Store) Recent(ctx context.Context, limit int) (*Recent, error) {
 	return r, nil
 }
 
-// seenHere lists the agents that this server has seen in the project.
+// SeenHere lists the agents that this server has seen in the project.
 func (p *Project) seenHere() (all []RecentAgent) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for name, s := range p.seen {
-		all = append(all, RecentAgent{p, name, s.last})
+	for name, last := range p.mail.SeenHere() {
+		all = append(all, RecentAgent{p, name, last})
 	}
 	return all
 }

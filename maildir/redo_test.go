@@ -31,7 +31,7 @@ func bytesOf(t testing.TB, p *maildir.Project, id string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for _, path := range filesOf(t, p, id) {
-		data, err := os.ReadFile(filepath.Join(p.Tree.Dir(), path))
+		data, err := os.ReadFile(filepath.Join(p.Dir(), path))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -313,7 +313,7 @@ func TestRedoSendRefused(t *testing.T) {
 	undo(t, p, "Ann", second)
 	redo(t, p, "Ann", first)
 	undo(t, p, "Ann", first)
-	if err := os.RemoveAll(filepath.Join(p.Tree.Dir(), "agents/Cat")); err != nil {
+	if err := os.RemoveAll(filepath.Join(p.Dir(), "agents/Cat")); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Rescan(t.Context()); err != nil {
@@ -364,7 +364,7 @@ func TestRedoClaim(t *testing.T) {
 		if _, err := b.Claim(t.Context(), claim.Request{Patterns: []string{pattern}}); err != nil {
 			t.Fatal(err)
 		}
-		if err := p.History.Flush(t.Context()); err != nil {
+		if err := p.FlushHistory(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

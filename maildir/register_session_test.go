@@ -13,11 +13,11 @@ import (
 func TestRegisterInSession(t *testing.T) {
 	t.Parallel()
 	p, _ := sleeping(t, storetest.Config{})
-	made, err := p.Register(t.Context(), maildir.Registration{Program: "Claude Code", Model: "m", NameHint: "Bob"})
+	made, err := p.Agents.Register(t.Context(), maildir.Registration{Program: "Claude Code", Model: "m", NameHint: "Bob"})
 	if err != nil || made.Name != "Bob" || made.Note == nil || !strings.Contains(made.Note.Error(), "You are Bob already") {
 		t.Errorf("%+v, %v", made, err)
 	}
-	made, err = p.Register(t.Context(), maildir.Registration{Program: "codex-cli", Model: "m", NameHint: "Bob"})
+	made, err = p.Agents.Register(t.Context(), maildir.Registration{Program: "codex-cli", Model: "m", NameHint: "Bob"})
 	if err != nil || made.Name == "Bob" {
 		t.Errorf("another program: %+v, %v", made, err)
 	}

@@ -6,29 +6,8 @@ import (
 	"io/fs"
 	"os"
 
-	"mailtree/maildir/refusal"
 	"mailtree/maildir/storedir"
 )
-
-// life is the state needed to end the work of a project: see Store.endProject.
-type life struct {
-	folder  os.FileInfo // of the tree when the project was opened
-	removed chan struct{}
-	stop    context.CancelFunc // ends Project.run; nil while the store does not run. Guarded by Store.mu
-	ended   chan struct{}      // closed when run has returned
-}
-
-// isRemoved reports whether the project's folder is gone or was replaced by another folder. If the machine
-// cannot tell, it reports false.
-func (p *Project) isRemoved() bool {
-	fi, err := os.Lstat(p.Tree.Dir())
-	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(fi, p.life.folder)
-}
-
-// wasRemoved refuses a call that was under way when the project's folder was removed.
-func (p *Project) wasRemoved() error {
-	return &Error{What: refusal.NotFound("The mail of project {name} was removed while the call waited."), Name: p.name()}
-}
 
 // endProject ends a project whose folder was removed or replaced: the project can no longer be found, and
 // waiting callers are told. Then it opens the project that another folder holds in that place. That project
@@ -41,37 +20,37 @@ func (s *Store) endProject(ctx context.Context, p *Project) (next *Project, err 
 	}
 	defer s.endAdding()
 	s.mu.Lock()
-	if known := s.projects[p.Slug]; known != p {
+	if known := s.projects[p.mail.Slug]; known != p {
 		s.mu.Unlock()
 		return known, nil
 	}
-	delete(s.projects, p.Slug)
+	delete(s.projects, p.mail.Slug)
 	clear(s.meant)
-	stop := p.life.stop
+	stop := p.stop
 	s.mu.Unlock()
-	s.cfg.Log.Warn("the project's folder was removed: the project is gone", "project", p.Slug, "folder", p.Tree.Dir())
-	close(p.life.removed)
+	s.core.Log.Warn("the project's folder was removed: the project is gone", "project", p.mail.Slug, "folder", p.mail.Tree.Dir())
+	close(p.mail.Removed)
 	if stop != nil {
 		stop()
-		<-p.life.ended
+		<-p.ended
 	}
-	is, err := s.isAdoptable(p.Slug)
+	is, err := s.isAdoptable(p.mail.Slug)
 	if is {
-		next, err = s.addNext(ctx, p.Slug)
+		next, err = s.addNext(ctx, p.mail.Slug)
 	}
 	if next != nil || is && ctx.Err() != nil {
 		return next, err
 	}
-	if err := s.index.Detach(context.WithoutCancel(ctx), p.Slug); err != nil {
-		s.cfg.Log.Error("rows of a project that is gone are still in the index; the next start drops them", "project", p.Slug, "error", err)
+	if err := s.core.Index.Detach(context.WithoutCancel(ctx), p.mail.Slug); err != nil {
+		s.core.Log.Error("rows of a project that is gone are still in the index; the next start drops them", "project", p.mail.Slug, "error", err)
 	}
-	s.feed.ring(nil)
+	s.core.Feed.Ring(nil)
 	return nil, err
 }
 
 // forgetLeftOut forgets why a project could not be opened once its folder is removed.
 func (s *Store) forgetLeftOut(slug string) {
-	if _, err := os.Lstat(storedir.Repo(s.cfg.Root, slug)); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(storedir.Repo(s.core.Root, slug)); errors.Is(err, fs.ErrNotExist) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.leftOut, slug)

@@ -30,7 +30,7 @@ func TestProjectRemoved(t *testing.T) {
 		send(t, p, "Ann", maildir.Draft{To: []string{"Ann"}, Subject: "one", Body: "b"})
 		waiting := waitFor(t, p, "Bob")
 		until(t, "the folder is removed", func() bool { // a commit that is under way may put a file into it
-			return os.RemoveAll(filepath.Dir(p.Tree.Dir())) == nil
+			return os.RemoveAll(filepath.Dir(p.Dir())) == nil
 		})
 		removed := time.Now()
 		for range cap(waiting) {
@@ -61,10 +61,10 @@ func TestProjectMovedBack(t *testing.T) {
 	const key = "/abs/path/shop"
 	p := projectOf(t, s, key)
 	send(t, p, "Ann", maildir.Draft{To: []string{"Ann"}, Subject: "one", Body: "b"})
-	if err := p.History.Flush(t.Context()); err != nil {
+	if err := p.FlushHistory(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	dir, away := filepath.Dir(p.Tree.Dir()), filepath.Join(inmemory.Dir(t), "away")
+	dir, away := filepath.Dir(p.Dir()), filepath.Join(inmemory.Dir(t), "away")
 	for range 2 {
 		if err := os.Rename(dir, away); err != nil {
 			t.Fatal(err)
@@ -93,10 +93,10 @@ func TestProjectReplacedAtStop(t *testing.T) {
 	}})
 	p := projectOf(t, s, "/abs/path/shop")
 	send(t, p, "Ann", maildir.Draft{To: []string{"Ann"}, Subject: "one", Body: "b"})
-	if err := p.History.Flush(t.Context()); err != nil {
+	if err := p.FlushHistory(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	dir := p.Tree.Dir()
+	dir := p.Dir()
 	aside, copied := filepath.Join(filepath.Dir(dir), "aside"), filepath.Join(filepath.Dir(dir), "copied")
 	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil { // not in place: the history of the old folder still writes
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func TestProjectReplacedAtStop(t *testing.T) {
 	if ctx.Err() == nil {
 		t.Fatal("the folder was not opened")
 	}
-	r, err := indexer.Verify(t.Context(), s.Index, map[string]*tree.Tree{p.Slug: p.Tree})
+	r, err := indexer.Verify(t.Context(), s.Index, map[string]*tree.Tree{p.Slug: maildir.TreeOf(p)})
 	if err != nil || len(r.Differences) > 0 {
 		t.Errorf("%v\n%s", err, strings.Join(r.Differences, "\n"))
 	}
@@ -123,7 +123,7 @@ func projectOf(t *testing.T, s *storetest.Store, key string) *maildir.Project {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"Ann", "Bob"} {
-		if err := p.EnsureAgent(t.Context(), name, maildir.Registration{Program: "test"}); err != nil {
+		if err := p.Agents.EnsureAgent(t.Context(), name, maildir.Registration{Program: "test"}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -24,7 +24,7 @@ func (b *Box) Reply(ctx context.Context, id string, d Draft) (*Sent, error) {
 
 // makeReply turns the draft into a reply: fields that it leaves out come from the original.
 func (p *Project) makeReply(ctx context.Context, id string, d *Draft) error {
-	orig, err := p.messageHead(ctx, id)
+	orig, err := p.mail.HeadNamed(ctx, refusal.InReplyTo, id)
 	if err != nil {
 		return err
 	}
@@ -34,12 +34,12 @@ func (p *Project) makeReply(ctx context.Context, id string, d *Draft) error {
 		d.Importance = orig.Importance
 	}
 	if len(d.To) == 0 {
-		if p.store.isElsewhere(orig.From) {
+		if p.mail.Store.IsElsewhere(orig.From) {
 			d.To = p.answersTo(orig, d.from)
 		} else if orig.From != d.from {
-			ok, err := p.hasAgent(ctx, orig.From)
+			ok, err := p.mail.HasAgent(ctx, orig.From)
 			if err == nil && !ok {
-				err = p.Sure()
+				err = p.mail.Sure()
 			}
 			if err != nil {
 				return err
@@ -49,7 +49,7 @@ func (p *Project) makeReply(ctx context.Context, id string, d *Draft) error {
 					What: refusal.NotFound("Message {id} was written by {name}, who is not an agent of project {=other} and has no inbox. " +
 						"{answer somebody else}"),
 					Name:  orig.From,
-					Other: p.name(),
+					Other: p.mail.Name(),
 					ID:    orig.ID,
 				}
 			}
@@ -67,8 +67,8 @@ func (p *Project) makeReply(ctx context.Context, id string, d *Draft) error {
 // answersTo returns who gets an agent's answer to a message from elsewhere: the addresses that it names for
 // answers, where the agent's mailbox trusts its sender, else the sender.
 func (p *Project) answersTo(m *index.MessageRow, agent string) []string {
-	auth, _ := p.store.verifiedHere(&m.Message)
-	if len(m.ReplyTo) > 0 && m.Door == format.DoorGateway && p.trustsSender(agent, m.From, auth) {
+	auth, _ := p.mail.Store.VerifiedHere(&m.Message)
+	if len(m.ReplyTo) > 0 && m.Door == format.DoorGateway && p.mail.TrustsSender(agent, m.From, auth) {
 		return m.ReplyTo
 	}
 	return []string{m.From}

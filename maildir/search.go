@@ -47,9 +47,9 @@ func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, err
 		return nil, err
 	}
 	limit := pageSize(r.Limit)
-	found, err := p.store.index.Search(ctx, index.SearchQuery{
+	found, err := p.mail.Store.Index.Search(ctx, index.SearchQuery{
 		Query:   typed.Query,
-		Project: p.Slug,
+		Project: p.mail.Slug,
 		Rank:    r.Rank,
 		Limit:   limit + 1,
 		Cursor:  r.Cursor,
@@ -71,7 +71,7 @@ func (p *Project) CountMatches(ctx context.Context, text string, most int) (int,
 	if err != nil {
 		return 0, err
 	}
-	return p.store.index.CountMatches(ctx, index.SearchQuery{Query: typed.Query, Project: p.Slug}, most)
+	return p.mail.Store.Index.CountMatches(ctx, index.SearchQuery{Query: typed.Query, Project: p.mail.Slug}, most)
 }
 
 // typedQuery is a query with the text that it was read from.
@@ -93,7 +93,7 @@ func (p *Project) readQuery(ctx context.Context, text string) (*typedQuery, erro
 	}
 	typed := &typedQuery{Query: read, text: text}
 	if read.Thread != "" {
-		if typed.Thread, err = p.store.fullID(ctx, p.Slug, refusal.Query, read.Thread); err != nil {
+		if typed.Thread, err = p.mail.Store.FullID(ctx, p.mail.Slug, refusal.Query, read.Thread); err != nil {
 			return nil, err
 		}
 	}
@@ -162,7 +162,9 @@ func (p *Project) AddBodies(ctx context.Context, page *SearchPage, room *index.R
 	err := room.Attempt(ctx, func() error {
 		for n = 0; n < len(page.Hits); n++ {
 			m := &page.Hits[n].MessageRow
-			ok, err := room.Take(m, func(offset, size int64) (string, error) { return p.store.index.Body(ctx, p.Slug, m.ID, offset, size) })
+			ok, err := room.Take(m, func(offset, size int64) (string, error) {
+				return p.mail.Store.Index.Body(ctx, p.mail.Slug, m.ID, offset, size)
+			})
 			if !ok {
 				return err
 			}
@@ -180,7 +182,7 @@ func (p *Project) nameAgents(ctx context.Context, e query.Expr) (named query.Exp
 		if f.Key != query.From && f.Key != query.To && f.Key != query.CC {
 			return f
 		}
-		err := p.needAgent(ctx, refusal.Query, f.Value)
+		err := p.mail.NeedAgent(ctx, refusal.Query, f.Value)
 		if !errors.Is(err, ErrNotFound) {
 			return f
 		}

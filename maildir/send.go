@@ -3,13 +3,13 @@ package maildir
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"mailtree/maildir/attachment"
+	"mailtree/maildir/core"
 	"mailtree/maildir/format"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
@@ -82,10 +82,10 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 	var sent *Sent
 	tx := &writer.Tx{Op: writer.Op{Verb: verb, Agent: d.from}}
 	if d.Key != "" {
-		tx.Facts, tx.Sure = []string{keyFact(d.from, d.Key)}, true // the key may be in a file that cannot be read now
+		tx.Facts, tx.Sure = []string{core.KeyFact(d.from, d.Key)}, true // the key may be in a file that cannot be read now
 	}
 	if d.InReplyTo != "" {
-		tx.Facts = append(tx.Facts, markFact(d.from))
+		tx.Facts = append(tx.Facts, core.MarkFact(d.from))
 	}
 	counted := 0 // emails to other domains, once however often it is planned
 	tx.Plan = func(g *writer.Group) error {
@@ -96,7 +96,7 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 		if err := p.refuseAutomatic(g.Ctx, &d); err != nil {
 			return err
 		}
-		sent.Message = d.message(p.name(), brought.Files)
+		sent.Message = d.message(p.mail.Name(), brought.Files)
 		if d.Key != "" {
 			first, err := p.sentBefore(g.Ctx, &sent.Message)
 			if err != nil || first != nil {
@@ -108,35 +108,39 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 			}
 		}
 		if d.Bounded {
-			if err := p.needRoom(g.Ctx, g.Coming, sent.Recipients()); err != nil {
+			if err := p.mail.NeedRoom(g.Ctx, g.Coming, sent.Recipients()); err != nil {
 				return err
 			}
 		}
-		outside := slices.DeleteFunc(sent.Recipients(), isAgent)
+		outside := slices.DeleteFunc(sent.Recipients(), core.IsAgent)
 		if len(outside) > counted {
-			if err := p.store.emails.count(p, d.from, len(outside), g.Now); err != nil {
+			if err := p.Post.Count(d.from, len(outside), g.Now); err != nil {
 				return err
 			}
 			counted = len(outside)
 		}
 		if len(outside) > 0 {
-			if err := sent.noteUnanswerable(g.Ctx, p); err != nil {
+			note, err := p.Post.Unanswerable(g.Ctx, d.from)
+			if err != nil {
 				return err
 			}
+			if note != nil {
+				sent.Notes = append(slices.Clone(sent.Notes), note)
+			}
 		}
-		if err := p.planTaking(g, tx, d.saved); err != nil {
+		if err := p.Outbox.planTaking(g, tx, d.saved); err != nil {
 			return err
 		}
-		if err := p.planMessage(g, tx, &sent.Message, brought.Files); err != nil {
+		if err := p.mail.PlanMessage(g, tx, &sent.Message, brought.Files); err != nil {
 			return err
 		}
 		if sent.Acked, err = p.planSettling(g, tx, &sent.Message); err != nil {
 			return err
 		}
-		return p.planQueue(g, tx, &sent.Message)
+		return p.Post.PlanQueue(g, tx, &sent.Message)
 	}
-	defer p.noteSeen(ctx, d.from)
-	if err := p.act(ctx, tx); err != nil {
+	defer p.mail.NoteSeen(ctx, d.from)
+	if err := p.mail.Act(ctx, tx); err != nil {
 		return nil, err
 	}
 	return sent, nil
@@ -167,7 +171,7 @@ func (p *Project) readDraft(ctx context.Context, d *Draft) (*attachment.Brought,
 		brought.Files = append(brought.Files, attachment.Alternative(d.HTML))
 	}
 	for i := range brought.Files {
-		if err := brought.Files[i].Look(p.Tree); err != nil {
+		if err := brought.Files[i].Look(p.mail.Tree); err != nil {
 			return nil, refusal.Disk(err)
 		}
 	}
@@ -182,14 +186,14 @@ func (p *Project) gather(ctx context.Context, d *Draft) (*attachment.Brought, er
 		Body:     d.Body,
 		TextOnly: d.TextOnly,
 		Images:   d.Images,
-		Tree:     p.Tree,
-		CodeBase: p.human,
+		Tree:     p.mail.Tree,
+		CodeBase: p.mail.Human,
 		WorkDir:  d.WorkDir,
 	}
-	if d.by != nil && p.store.guest(*d.by) {
+	if d.by != nil && p.mail.Store.Guest(*d.by) {
 		r.OwnedBy = &d.by.UID
 	}
-	return p.store.intake.Gather(ctx, r)
+	return p.mail.Store.Intake.Gather(ctx, r)
 }
 
 // resolveOwn puts agents' names in the place of their addresses among the recipients. It first removes
@@ -200,8 +204,8 @@ func (p *Project) resolveOwn(ctx context.Context, d *Draft) error {
 	}
 	for _, list := range []*[]string{&d.To, &d.CC, &d.BCC} {
 		for i, party := range *list {
-			name := p.store.Domains().Named(party)
-			ok, err := p.hasAgent(ctx, name)
+			name := p.mail.Store.Domains.Named(party)
+			ok, err := p.mail.HasAgent(ctx, name)
 			if err != nil {
 				return err
 			}
@@ -257,9 +261,9 @@ func (d *Draft) check() error {
 		return &Error{What: refusal.Invalid("A message cannot be text only and have HTML {arg}: choose one."), Field: refusal.HTML}
 	case len(d.HTML) > tree.MaxFile:
 		return refusal.Over(refusal.TextTooLong, refusal.HTML, len(d.HTML), tree.MaxFile)
-	case len(d.References) > maxReferences:
+	case len(d.References) > format.MaxReferences:
 		return refusal.Over(refusal.TooLarge("{count} references {arg}, over the limit of {limit}: name the newest."),
-			refusal.References, len(d.References), maxReferences)
+			refusal.References, len(d.References), format.MaxReferences)
 	case !utf8.ValidString(d.Body) || strings.ContainsRune(d.Body, 0):
 		return &Error{
 			What:  refusal.Invalid("{field} is not valid UTF-8 text or holds a NUL character: send text, and files as attachments."),
@@ -275,32 +279,14 @@ func (d *Draft) check() error {
 		{refusal.Thread, d.ThreadID, format.MaxThread},
 		{refusal.Key, d.Key, 256},
 		{refusal.From, d.from, 256},
-		{refusal.InReplyTo, d.InReplyTo, maxReference},
-		{refusal.References, strings.Join(d.References, " "), maxReference * maxReferences},
+		{refusal.InReplyTo, d.InReplyTo, format.MaxReference},
+		{refusal.References, strings.Join(d.References, " "), format.MaxReference * format.MaxReferences},
 	} {
-		if err := checkText(f.field, f.text, f.limit); err != nil {
+		if err := core.CheckText(f.field, f.text, f.limit); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// checkText refuses text that cannot be on one line.
-func checkText(field refusal.Field, s string, limit int) error {
-	e := &Error{Field: field, Name: s}
-	switch {
-	case len(s) > limit:
-		return refusal.Over(refusal.TextTooLong, field, len(s), limit)
-	case !utf8.ValidString(s):
-		e.What = refusal.Invalid("{field} {name} is not valid UTF-8: send text.")
-	case strings.ContainsFunc(s, format.Misleading) && field != refusal.Task:
-		e.What = refusal.Invalid("{field} {name} holds a line break or control character: write it on one line.")
-	case strings.ContainsRune(s, 0):
-		e.What = refusal.Invalid("{field} {name} holds a NUL character: send text.")
-	default:
-		return nil
-	}
-	return e
 }
 
 // fillFrom takes over what the sender of m says: the fields that both types have. message does the reverse.
@@ -350,7 +336,7 @@ func (d *Draft) message(project string, files []attachment.File) format.Message 
 // that message if the content is the same, ErrConflict if it differs, and nil if there is none. See
 // docs/tools.md, "Sending".
 func (p *Project) sentBefore(ctx context.Context, m *format.Message) (*format.Message, error) {
-	rows, err := p.store.index.Keyed(ctx, p.Slug, m.From, m.Key)
+	rows, err := p.mail.Store.Index.Keyed(ctx, p.mail.Slug, m.From, m.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -386,101 +372,3 @@ func contentOf(m *format.Message) []byte {
 func sorted(l []string) []string { return slices.Sorted(slices.Values(l)) }
 
 func sameNames(a, b []string) bool { return slices.Equal(sorted(a), sorted(b)) }
-
-// planMessage plans the files of a message: canonical file, outbox copy, inbox copies, attachments. See
-// docs/tree.md, "Copies".
-func (p *Project) planMessage(g *writer.Group, tx *writer.Tx, m *format.Message, files []attachment.File) error {
-	var err error
-	if m.ID, m.Created, err = p.store.clock.Stamp(); err != nil {
-		return err
-	}
-	open := *m
-	open.BCC = nil
-	plain := format.Seal(p.store.key, format.FormatMessage(&open))
-	full := plain
-	if len(m.BCC) > 0 {
-		full = format.Seal(p.store.key, format.FormatMessage(m))
-	}
-	if err := p.checkSize(full); err != nil {
-		return err
-	}
-	if err := p.checkFanout(m, len(full)); err != nil {
-		return err
-	}
-	for i := range files {
-		if err := files[i].Plan(tx, g, p.Tree); err != nil {
-			return err
-		}
-	}
-	sum := tree.SHA256(plain)
-	add := func(path string, data []byte) {
-		w := &tree.Write{Path: p.days.place(p.Tree, path), Data: data, Sum: sum}
-		if len(m.BCC) > 0 {
-			w.Sum = tree.SHA256(data)
-		}
-		tx.Writes = append(tx.Writes, w)
-	}
-	add(format.CanonicalPath(m.ID, m.Created), plain)
-	if m.From != format.Postmaster { // Postmaster is no agent and has no folder
-		add(format.OutboxPath(m.From, m.ID, m.Created), full)
-	}
-	for _, n := range slices.Concat(m.To, m.CC) {
-		if isAgent(n) {
-			add(format.InboxPath(n, m.ID, m.Created), plain)
-		}
-	}
-	for _, n := range m.BCC {
-		if !isAgent(n) {
-			continue
-		}
-		own := *m
-		own.BCC = []string{n}
-		add(format.InboxPath(n, m.ID, m.Created), format.Seal(p.store.key, format.FormatMessage(&own)))
-	}
-	tx.ID = m.ID
-	tx.Summary = summaryOf(m)
-	return nil
-}
-
-// summaryOf returns the line that the history shows for a message. It names no bcc recipient (Invariant
-// I7).
-func summaryOf(m *format.Message) string {
-	if len(m.To)+len(m.CC) == 0 {
-		return fmt.Sprintf("%s: %s", m.From, m.Subject)
-	}
-	return fmt.Sprintf("%s -> %s: %s", m.From, strings.Join(slices.Concat(m.To, m.CC), ", "), m.Subject)
-}
-
-func (p *Project) checkSize(file []byte) error {
-	if int64(len(file)) > p.Tree.MaxFile() {
-		return &Error{
-			What: refusal.TooLarge("The message has {count} bytes, over the limit of {limit}: send large text as an attachment or in " +
-				"parts."),
-			Counts: []int{len(file)},
-			Limit:  int(p.Tree.MaxFile()),
-		}
-	}
-	header, _, err := format.SplitMessage(file)
-	if err != nil {
-		return &Error{
-			What:   refusal.TooLarge("The message's header is too large ({count} bytes): name fewer recipients or attachments."),
-			Counts: []int{len(header)},
-		}
-	}
-	return nil
-}
-
-// checkFanout refuses a message if its file, of size bytes, would be written into too many inboxes.
-func (p *Project) checkFanout(m *format.Message, size int) error {
-	n, most := len(m.Recipients()), p.store.cfg.MaxFanout
-	if int64(n)*int64(size) <= most {
-		return nil
-	}
-	return &Error{
-		What: refusal.TooLarge("The message with a body of {count} bytes would put {count 3} bytes into inboxes (recipients: {count " +
-			"2}), over the limit of {limit} ({limit of fan-out}). Send the text as an attachment, which is stored once, or to " +
-			"fewer recipients at a time."),
-		Counts: []int{len(m.Body), n, n * size},
-		Limit:  int(most),
-	}
-}

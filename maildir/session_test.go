@@ -45,19 +45,19 @@ func TestSessionsAtOnce(t *testing.T) {
 	for round := range 20 { // each time all names of the last one are free
 		atOnce(func(i int) (err error) {
 			if round > 0 {
-				p.EndSession(t.Context(), key(round-1, i))
+				p.Sessions.End(t.Context(), key(round-1, i))
 			}
 			return nil
 		})
 		atOnce(func(i int) (err error) {
-			agents[i], err = p.BeginSession(t.Context(), maildir.Visit{SessionKey: key(round, i), Dir: shop})
+			agents[i], err = p.Sessions.Begin(t.Context(), maildir.Visit{SessionKey: key(round, i), Dir: shop})
 			return err
 		})
 		different := map[string]bool{}
 		for _, name := range agents {
 			different[name] = true
 		}
-		if len(different) != most || len(maildir.Sessions(p)) != most {
+		if len(different) != most || len(maildir.LiveSessions(p)) != most {
 			t.Fatalf("round %d: %v", round, agents)
 		}
 	}
@@ -67,7 +67,7 @@ func TestSessionsAtOnce(t *testing.T) {
 	}
 	told := [most]int{}
 	atOnce(func(i int) error {
-		news, err := p.TellSession(t.Context(), key(19, 0))
+		news, err := p.Sessions.Tell(t.Context(), key(19, 0))
 		told[i] = news.New
 		return err
 	})
@@ -95,34 +95,34 @@ func TestSessionOfGoneClient(t *testing.T) {
 	visit := maildir.Visit{SessionKey: k, Dir: shop, Agent: "Bob", Process: client}
 	stays := maildir.Visit{SessionKey: maildir.SessionKey{Client: "claude", ID: "two"}, Dir: shop, Agent: "Eve"}
 	for _, v := range []maildir.Visit{visit, stays} {
-		if _, err := p.BeginSession(t.Context(), v); err != nil {
+		if _, err := p.Sessions.Begin(t.Context(), v); err != nil {
 			t.Fatal(err)
 		}
 	}
-	p.IntroduceSession(k)
+	p.Sessions.Introduce(k)
 	toBob(t, p)
-	if n, err := p.TellSession(t.Context(), k); err != nil || n.New != 1 {
+	if n, err := p.Sessions.Tell(t.Context(), k); err != nil || n.New != 1 {
 		t.Fatal(n, err)
 	}
 	came := awaitNews(t.Context(), p, k)
 	end()
 	await(t, func() bool {
-		info, err := p.Whois(t.Context(), "Bob")
+		info, err := p.Agents.Whois(t.Context(), "Bob")
 		return err == nil && info.Status == format.Offline
 	})
 	toBob(t, p)
 	if got := <-came; !got.over || got.n.New > 0 {
 		t.Errorf("who waits to wake it: %+v", got)
 	}
-	if info, err := p.Whois(t.Context(), "Eve"); err != nil || info.Status != format.Ready {
+	if info, err := p.Agents.Whois(t.Context(), "Eve"); err != nil || info.Status != format.Ready {
 		t.Errorf("an agent whose client goes on: %+v, %v", info, err)
 	}
 	visit.Agent, visit.Process = "", ""
-	name, err := p.BeginSession(t.Context(), visit)
-	if err != nil || name != "Bob" || presence(t, p) != format.Ready || p.IntroduceSession(k) {
+	name, err := p.Sessions.Begin(t.Context(), visit)
+	if err != nil || name != "Bob" || presence(t, p) != format.Ready || p.Sessions.Introduce(k) {
 		t.Errorf("it speaks again, as %s: %v, %s", name, err, presence(t, p))
 	}
-	if n, err := p.TellSession(t.Context(), k); err != nil || n.New != 1 || n.Unread != 2 {
+	if n, err := p.Sessions.Tell(t.Context(), k); err != nil || n.New != 1 || n.Unread != 2 {
 		t.Errorf("it speaks again: %+v, %v", n, err)
 	}
 }
@@ -137,21 +137,21 @@ func TestSessionOfRemovedAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := maildir.Visit{SessionKey: maildir.SessionKey{Client: "claude", ID: "one"}, Dir: shop}
-	was, err := p.BeginSession(t.Context(), v)
-	if err != nil || !p.IntroduceSession(v.SessionKey) {
+	was, err := p.Sessions.Begin(t.Context(), v)
+	if err != nil || !p.Sessions.Introduce(v.SessionKey) {
 		t.Fatal(was, err)
 	}
-	if err := os.RemoveAll(filepath.Join(p.Tree.Dir(), "agents", was)); err != nil {
+	if err := os.RemoveAll(filepath.Join(p.Dir(), "agents", was)); err != nil {
 		t.Fatal(err)
 	}
 	var is string
 	until(t, "the session is another agent", func() bool {
-		if is, err = p.BeginSession(t.Context(), v); err != nil {
+		if is, err = p.Sessions.Begin(t.Context(), v); err != nil {
 			t.Fatal(err)
 		}
 		return is != was
 	})
-	if !p.IntroduceSession(v.SessionKey) {
+	if !p.Sessions.Introduce(v.SessionKey) {
 		t.Errorf("nobody tells the session that it is %s now", is)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"slices"
 
+	"mailtree/maildir/core"
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 	"mailtree/maildir/tree"
@@ -20,12 +21,12 @@ func (p *Project) planSettling(g *writer.Group, tx *writer.Tx, reply *format.Mes
 		return false, err
 	}
 	const skip = true // if something else lies at a mark's path, the reply is sent all the same
-	m := marking{verb: "read", page: skip}
+	m := core.Marking{Verb: "read", Page: skip}
 	if d.AckRequired {
-		m.verb = "acknowledge"
+		m.Verb = "acknowledge"
 	}
 	before := len(tx.Writes)
-	if err := p.planMarks(g, tx, m, d, reply.Created); err != nil {
+	if err := p.mail.PlanMarks(g, tx, m, d, reply.Created); err != nil {
 		return false, err
 	}
 	if len(tx.Writes) > before {
@@ -42,7 +43,7 @@ func (p *Project) planUnsettling(g *writer.Group, tx *writer.Tx, reply *format.M
 	if err != nil || d == nil {
 		return err
 	}
-	thread, err := p.store.index.Thread(g.Ctx, index.ThreadQuery{Project: p.Slug, Thread: cmp.Or(d.ThreadID, d.ID)})
+	thread, err := p.mail.Store.Index.Thread(g.Ctx, index.ThreadQuery{Project: p.mail.Slug, Thread: cmp.Or(d.ThreadID, d.ID)})
 	if err != nil {
 		return err
 	}
@@ -50,7 +51,7 @@ func (p *Project) planUnsettling(g *writer.Group, tx *writer.Tx, reply *format.M
 		return m.From == reply.From && m.InReplyTo == d.ID && m.ID != reply.ID
 	})
 	for _, path := range []string{format.ReadMark(d.CopyPath), format.AckMark(d.CopyPath)} {
-		is, err := p.contentNow(path)
+		is, err := p.mail.ContentNow(path)
 		if err != nil && tree.FaultOf(err) != tree.FaultFile { // then something else lies there, which the reply did not make
 			return err
 		}
@@ -76,7 +77,7 @@ func (p *Project) answered(g *writer.Group, reply *format.Message) (*index.Deliv
 	if reply.InReplyTo == "" {
 		return nil, nil
 	}
-	d, err := p.store.index.Delivery(g.Ctx, p.Slug, reply.From, reply.InReplyTo, index.WithoutBody, nil)
+	d, err := p.mail.Store.Index.Delivery(g.Ctx, p.mail.Slug, reply.From, reply.InReplyTo, index.WithoutBody, nil)
 	if err != nil || d == nil || d.From == reply.From {
 		return nil, err
 	}

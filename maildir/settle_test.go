@@ -154,7 +154,7 @@ func TestReplyCannotSettle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(filepath.Join(p.Tree.Dir(), format.AckMark(d.CopyPath)), 0o700); err != nil {
+	if err := os.Mkdir(filepath.Join(p.Dir(), format.AckMark(d.CopyPath)), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if sent := reply(t, p, "Bob", id); sent.Acked {

@@ -38,11 +38,11 @@ func (p *Project) Since(ctx context.Context, since time.Time) (*News, error) {
 	}
 	n.Threads = len(threads)
 	const all = true
-	claims, err := p.Claims(ctx, all)
+	claims, err := p.Claims.List(ctx, all)
 	if err != nil {
 		return nil, err
 	}
-	now := p.store.cfg.Now()
+	now := p.mail.Store.Now()
 	for i := range claims {
 		if end := claims[i].End(); end.After(since) && !end.After(now) {
 			n.ClaimsEnded++
@@ -55,9 +55,9 @@ func (p *Project) Since(ctx context.Context, since time.Time) (*News, error) {
 // messagesSince returns at most the given number of the newest messages after a moment, and whether there
 // are more.
 func (p *Project) messagesSince(ctx context.Context, since time.Time, most int) (hits []index.Hit, more bool, err error) {
-	found, err := p.store.index.Search(ctx, index.SearchQuery{
+	found, err := p.mail.Store.Index.Search(ctx, index.SearchQuery{
 		Query:   query.Query{After: since},
-		Project: p.Slug,
+		Project: p.mail.Slug,
 		Limit:   most + 1,
 	})
 	hits = found.Hits
@@ -121,7 +121,7 @@ func (p *Project) Today(ctx context.Context, since time.Time) (*Day, error) {
 		return nil, err
 	}
 	d := &Day{
-		Project:  p.Slug,
+		Project:  p.mail.Slug,
 		Since:    format.At(since),
 		Messages: []DayMessage{},
 		More:     more,
@@ -133,7 +133,7 @@ func (p *Project) Today(ctx context.Context, since time.Time) (*Day, error) {
 		d.Messages = append(d.Messages, DayMessage{m.ID, m.ThreadID, m.From, to, m.Subject, format.At(m.Created)})
 	}
 	const active = true
-	_, err = p.EachAgent(ctx, AgentsQuery{Active: active, Take: func(a *AgentInfo) bool {
+	_, err = p.Agents.EachAgent(ctx, AgentsQuery{Active: active, Take: func(a *AgentInfo) bool {
 		if !a.LastActive.Before(since) {
 			d.Agents = append(d.Agents, DayAgent{a.Name, format.At(a.LastActive), a.Unread})
 		}
@@ -146,7 +146,7 @@ func (p *Project) Today(ctx context.Context, since time.Time) (*Day, error) {
 		return cmp.Or(b.LastActive.Compare(a.LastActive.Time), cmp.Compare(a.Name, b.Name))
 	})
 	const all = false
-	live, err := p.Claims(ctx, all)
+	live, err := p.Claims.List(ctx, all)
 	for _, c := range live {
 		if !c.Created.Before(since) {
 			d.Claims = append(d.Claims, DayClaim{c.Agent, c.Pattern, c.Reason, format.At(c.Expires)})

@@ -41,7 +41,7 @@ func (o mail) Untimed(paths []string) {
 func (p *Project) askStamps() {
 	if s := &p.stamps; len(s.marks) > 0 && !s.asked {
 		s.asked = true
-		p.Writer.Later(p.stampMarks())
+		p.mail.Writer.Later(p.stampMarks())
 	}
 }
 
@@ -59,7 +59,7 @@ func (p *Project) takeStamps() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked = false
-	if p.store.isStopping() {
+	if p.mail.Store.IsStopping() {
 		return nil
 	}
 	some := slices.Sorted(maps.Keys(s.marks))
@@ -82,7 +82,7 @@ func (p *Project) stampMarks() *writer.Tx {
 			marks = p.takeStamps()
 		}
 		for _, path := range marks {
-			st, err := p.Tree.Stat(path)
+			st, err := p.mail.Tree.Stat(path)
 			if err != nil || st.Size > 0 || !st.Mode.IsRegular() {
 				continue
 			}
@@ -117,7 +117,7 @@ type Import struct {
 // Importing returns the progress of an import of edits, of which the history has told its part; nil if there
 // is none.
 func (p *Project) Importing(part history.Import) *Import {
-	im := Import{part, p.Unindexed(), p.stamps.waiting()}
+	im := Import{part, p.mail.Unindexed(), p.stamps.waiting()}
 	if im.Import == (history.Import{}) && im.Unindexed < history.ImportFrom && im.Untimed < history.ImportFrom {
 		return nil
 	}

@@ -24,11 +24,11 @@ func touched(t *testing.T, p *maildir.Project, n int) (marks []string) {
 		}
 		marks = append(marks, format.ReadMark(d.CopyPath))
 	}
-	if err := p.History.Flush(t.Context()); err != nil {
+	if err := p.FlushHistory(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for _, mark := range marks {
-		if err := os.WriteFile(filepath.Join(p.Tree.Dir(), mark), nil, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(p.Dir(), mark), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -39,7 +39,7 @@ func touched(t *testing.T, p *maildir.Project, n int) (marks []string) {
 func areTimed(t *testing.T, p *maildir.Project, marks []string) bool {
 	t.Helper()
 	for _, mark := range marks {
-		if st, err := p.Tree.Stat(mark); err != nil {
+		if st, err := maildir.TreeOf(p).Stat(mark); err != nil {
 			t.Fatal(err)
 		} else if st.Size == 0 {
 			return false
@@ -51,7 +51,7 @@ func areTimed(t *testing.T, p *maildir.Project, marks []string) bool {
 // countCommits counts the commits of a project and those of the server's own operations on marks.
 func countCommits(t *testing.T, p *maildir.Project) (all, stamps int) {
 	t.Helper()
-	out, err := exec.Command("git", "-C", p.Tree.Dir(), "log", "--format=%s").Output()
+	out, err := exec.Command("git", "-C", p.Dir(), "log", "--format=%s").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,8 +73,8 @@ func TestTouchMany(t *testing.T) {
 	marks := touched(t, p, n)
 	before, _ := countCommits(t, p)
 	p.Edited(marks, false)
-	await(t, func() bool { return areTimed(t, p, marks) && p.Writer.Stalled() == 0 && maildir.Later(p) == 0 })
-	if err := p.History.Flush(t.Context()); err != nil {
+	await(t, func() bool { return areTimed(t, p, marks) && p.Stalled() == 0 && maildir.Later(p) == 0 })
+	if err := p.FlushHistory(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	after, stamps := countCommits(t, p)
@@ -99,7 +99,7 @@ func TestTouchedMeanwhile(t *testing.T) {
 	if err := p.Rescan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	await(t, func() bool { return p.Writer.Stalled() == 0 && maildir.Later(p) == 0 })
+	await(t, func() bool { return p.Stalled() == 0 && maildir.Later(p) == 0 })
 	s.Stop()
 	if areTimed(t, p, marks[:1]) {
 		t.Error("a server that stops has written times")

@@ -25,7 +25,7 @@ func TestStops(t *testing.T) {
 	}
 	stops := func(want string) {
 		t.Helper()
-		all, err := p.Stops(t.Context())
+		all, err := p.Claims.Stops(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

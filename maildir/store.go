@@ -3,11 +3,9 @@ package maildir
 import (
 	"cmp"
 	"context"
-	"crypto/ed25519"
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"maps"
@@ -20,97 +18,31 @@ import (
 
 	"mailtree/maildir/address"
 	"mailtree/maildir/attachment"
-	"mailtree/maildir/clock"
+	"mailtree/maildir/core"
 	"mailtree/maildir/format"
-	"mailtree/maildir/history"
 	"mailtree/maildir/hook"
 	"mailtree/maildir/index"
 	"mailtree/maildir/keys"
+	"mailtree/maildir/post"
 	"mailtree/maildir/refusal"
-	"mailtree/maildir/repo"
-	"mailtree/maildir/store"
 	"mailtree/maildir/storedir"
 	"mailtree/maildir/tree"
-	"mailtree/maildir/writer"
+	"mailtree/maildir/wake"
 )
-
-// Config says where a store is and how to open it. Root, OpenIndex and OpenHistory are required; the zero
-// value of any other field means its documented default.
-type Config struct {
-	Root string // absolute path; created if it is missing
-
-	// OpenIndex opens the index once the lock is held and no tree has leftovers of a crash. It may fill a
-	// new index from the trees (by slug) at once; Open reconciles the index in any case. The caller closes
-	// the index after Close.
-	OpenIndex func(ctx context.Context, trees map[string]*tree.Tree) (index.Index, error)
-	// OpenHistory opens the audit of a project's tree and creates the repository if it is missing.
-	OpenHistory func(k *store.Keeper) (history.Log, error)
-
-	// Clone makes the repository and the files of the mail at url in dir, an empty folder; nil: mail of other
-	// machines cannot be joined.
-	Clone func(ctx context.Context, dir, url string) error
-
-	MaxFile      int64                           // bytes of a message file; 0: tree.MaxFile
-	MaxFanout    int64                           // bytes of a message file times its recipients; 0: MaxFanout
-	MaxProjects  int                             // most projects that may be created; 0: MaxProjects
-	Files        int                             // descriptors that operations in progress may hold; 0: 512
-	MailboxDepth int                             // most unread messages in a mailbox for bounded drafts; 0: MailboxDepth
-	Scope        storedir.Scope                  // which project a path inside a Git work tree means
-	Attachments  attachment.Settings             // limits and settings of attachments
-	Domains      address.Domains                 // of the addresses of mailboxes; none: mailtree.local
-	Outside      Outside                         // which mail may leave for other domains
-	User         func() int                      // returns the uid of the store's user; nil: the process's effective uid
-	Patience     time.Duration                   // how long a caller waits for the disk; 0: 30 s
-	SyncInterval time.Duration                   // between looks at the repository that other machines share; 0: SyncInterval; less: only SyncNow looks
-	ClaimAlone   bool                            // claims are granted on this machine alone while other machines cannot be reached
-	GoneLook     time.Duration                   // time between checks for clients that are gone; 0: a minute
-	Progress     func(project string, files int) // called during the first reconcile; may be nil
-	// Refine makes a summary of a thread's text by other means; nil: none is made. Its error says why there
-	// is none.
-	Refine func(ctx context.Context, thread []byte) (string, error)
-	// Observe is called after each writing operation, in its caller's goroutine, with the duration and the
-	// error. An operation without paths had nothing to do. It may be nil.
-	Observe func(op writer.Op, took time.Duration, err error)
-
-	Now       func() time.Time     // nil: time.Now
-	Monotonic func() time.Time     // measures how long claims of other machines last and saved files rest, whatever Now says; nil: time.Now
-	Rand      io.Reader            // nil: crypto/rand
-	Log       *slog.Logger         // nil: discarded
-	Step      func(name string)    // for fault tests: called by the writer around each point at which a crash may fall; may be nil
-	Fail      func(p string) error // for fault tests: becomes Tree.Fail of every tree
-}
 
 // Store is the only owner of a store folder. It is safe for concurrent use.
 type Store struct {
-	cfg     Config
+	core    *core.Store
 	lock    *storedir.Lock
-	index   index.Index
-	key     ed25519.PrivateKey // signs the seals
-	keys    *keys.Ring
-	token   string
-	feed    *feed
-	owners  owners
-	trusted trustedSenders
-	typing  typing // notices into tmux windows
-	hooks   *hook.List
-	tracked repo.Tracked
-	intake  *attachment.Intake
-	limits  *store.Limits
-	clock   *clock.Clock
-	emails  emails    // of the last hour
-	opened  time.Time // before anything that this server sends
+	windows wake.Windows
+	office  post.Office
 
 	adding   chan struct{} // full while a project is being opened
-	seating  sync.Mutex    // held while an agent takes its seat
-	naming   sync.Mutex    // held while a mailbox is made
 	mu       sync.Mutex
 	projects map[string]*Project
 	leftOut  map[string]error      // projects that could not be opened at the start and still cannot
 	meant    map[string]keyMeaning // meanings of keys of open projects, by key
 	start    func(*Project)        // set while Run runs
-	stopBy   time.Time             // see StopBy; zero: not set
-	stopping context.Context       // ends at StopBy
-	stop     context.CancelFunc    // ends stopping
 }
 
 // Open takes the store's lock, creates what is missing (folder, key, token), finishes or drops what a crash
@@ -147,22 +79,13 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		cfg.Log.Warn("README.md not written", "store", cfg.Root, "error", err)
 	}
 	s := &Store{
-		cfg:      cfg,
 		lock:     lock,
 		projects: map[string]*Project{},
 		leftOut:  map[string]error{},
 		meant:    map[string]keyMeaning{},
-		feed:     newFeed(),
-		clock:    clock.New(cfg.Now, cfg.Rand),
-		intake:   attachment.NewIntake(cfg.Attachments),
 		adding:   make(chan struct{}, 1),
-		owners:   newOwners(cfg.Root),
-		trusted:  newTrustedSenders(cfg.Root),
-		hooks:    hook.NewList(cfg.Root),
 	}
-	s.limits = store.NewLimits(cmp.Or(cfg.Files, 512))
-	s.opened = s.clock.Time()
-	s.stopping, s.stop = context.WithCancel(context.WithoutCancel(ctx))
+	s.core = core.NewStore(ctx, cfg, opened{s})
 	if err := s.open(ctx); err != nil {
 		s.Close()
 		return nil, err
@@ -172,10 +95,10 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 
 func (s *Store) open(ctx context.Context) error {
 	var err error
-	if s.keys, s.key, err = keys.Open(s.cfg.Root, s.cfg.Rand); err != nil {
+	if s.core.Keys, s.core.Key, err = keys.Open(s.core.Root, s.core.Rand); err != nil {
 		return err
 	}
-	if s.token, err = keys.Token(s.cfg.Root, s.cfg.Rand); err != nil {
+	if s.core.Token, err = keys.Token(s.core.Root, s.core.Rand); err != nil {
 		return err
 	}
 	if err := s.findProjects(); err != nil {
@@ -183,9 +106,9 @@ func (s *Store) open(ctx context.Context) error {
 	}
 	trees := map[string]*tree.Tree{}
 	for slug, p := range s.projects {
-		trees[slug] = p.Tree
+		trees[slug] = p.mail.Tree
 	}
-	if s.index, err = s.cfg.OpenIndex(ctx, trees); err != nil {
+	if s.core.Index, err = s.core.OpenIndex(ctx, trees); err != nil {
 		return fmt.Errorf("open the index: %w", err)
 	}
 	for _, p := range s.Projects() {
@@ -193,8 +116,8 @@ func (s *Store) open(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return err
 			}
-			s.cfg.Log.Error("project not compared with its files; that is tried again", "project", p.Slug, "error", err)
-			p.Edited(nil, true)
+			s.core.Log.Error("project not compared with its files; that is tried again", "project", p.mail.Slug, "error", err)
+			p.mail.Edited(nil, true)
 		}
 	}
 	return nil
@@ -219,11 +142,11 @@ func FileProblems(root string) (all []error) {
 	for _, err := range keys.Problems(root) {
 		note(err)
 	}
-	owners := newOwners(root)
-	_, err := owners.loadOwners()
+	owners := core.NewOwners(root)
+	_, err := owners.LoadOwners()
 	note(err)
-	trusted := newTrustedSenders(root)
-	_, err = trusted.file.Load()
+	trusted := core.NewTrustedSenders(root)
+	_, err = trusted.File.Load()
 	note(err)
 	_, err = hook.NewList(root).Load()
 	note(err)
@@ -234,16 +157,16 @@ func FileProblems(root string) (all []error) {
 
 // findProjects opens every projects/<slug>/repo and finishes or drops what a crash left in it.
 func (s *Store) findProjects() error {
-	dir := filepath.Join(s.cfg.Root, storedir.ProjectsDir)
+	dir := filepath.Join(s.core.Root, storedir.ProjectsDir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return &Error{
 			What:  refusal.StoreUnusable,
-			Other: s.cfg.Root,
+			Other: s.core.Root,
 			Why:   err.Error(),
 			Err:   err,
 		}
 	}
-	slugs, err := storedir.Slugs(s.cfg.Root)
+	slugs, err := storedir.Slugs(s.core.Root)
 	if err != nil {
 		return err
 	}
@@ -253,11 +176,11 @@ func (s *Store) findProjects() error {
 			continue
 		}
 		if err != nil {
-			s.cfg.Log.Error("project left out", "project", slug, "error", err)
+			s.core.Log.Error("project left out", "project", slug, "error", err)
 			s.leftOut[slug] = err
 			continue
 		}
-		s.projects[p.Slug] = p
+		s.projects[p.mail.Slug] = p
 	}
 	return nil
 }
@@ -269,12 +192,12 @@ func (s *Store) Run(ctx context.Context) error {
 	s.mu.Lock()
 	s.start = func(p *Project) {
 		ctx, stop := context.WithCancel(ctx)
-		p.life.stop = stop
-		if !s.stopBy.IsZero() { // the project is new, from a request in flight
-			p.History.StopBy(s.stopBy)
+		p.stop = stop
+		if by := s.core.StopsBy(); !by.IsZero() { // the project is new, from a request in flight
+			p.mail.History.StopBy(by)
 		}
 		all.Go(func() {
-			defer close(p.life.ended)
+			defer close(p.ended)
 			defer stop()
 			p.run(ctx)
 		})
@@ -296,54 +219,62 @@ func (s *Store) Run(ctx context.Context) error {
 // context has ended. Run continues until then, but imports no more edits, which the next start continues, and
 // makes no more rounds of the sync: what is left is pushed at the end of Run.
 func (s *Store) StopBy(at time.Time) {
-	s.mu.Lock()
-	s.stopBy = at
-	s.mu.Unlock()
-	s.stop()
+	s.core.Stop(at)
 	for _, p := range s.Projects() {
-		p.History.StopBy(at)
+		p.mail.History.StopBy(at)
 	}
 }
 
-// isStopping reports whether StopBy was called.
-func (s *Store) isStopping() bool { return s.stopping.Err() != nil }
+// opened is the store as core.OpenProjects.
+type opened struct{ *Store }
 
-// timeLeft returns how much of the time given to StopBy is left; without StopBy, a time that bounds nothing.
-func (s *Store) timeLeft() time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stopBy.IsZero() {
-		return time.Hour
+// Mail implements core.OpenProjects.
+func (s opened) Mail(slug string) *core.Mail {
+	if p := s.known(slug); p != nil {
+		return p.mail
 	}
-	return time.Until(s.stopBy)
+	return nil
+}
+
+// Mails implements core.OpenProjects.
+func (s opened) Mails() (all []*core.Mail) {
+	for _, p := range s.Projects() {
+		all = append(all, p.mail)
+	}
+	return all
 }
 
 // Close releases the lock. Run must have returned.
 func (s *Store) Close() error {
-	s.stop()
+	s.core.EndStopping()
 	return s.lock.Release()
 }
 
 // Root returns the store's folder.
-func (s *Store) Root() string { return s.cfg.Root }
+func (s *Store) Root() string { return s.core.Root }
 
 // Domains returns the domains of the store's addresses.
-func (s *Store) Domains() address.Domains { return s.cfg.Domains }
+func (s *Store) Domains() address.Domains { return s.core.Domains }
 
-// Token returns the bearer token of the store, created at the first start.
-func (s *Store) Token() string { return s.token }
-
-// Stats counts the rows of the index.
-func (s *Store) Stats(ctx context.Context) (index.Stats, error) { return s.index.Stats(ctx) }
-
-// CountProblems counts the project's invalid files.
-func (p *Project) CountProblems(ctx context.Context) (int, error) {
-	return p.store.index.CountProblems(ctx, p.Slug)
-}
+// VerifiedIn reports whether the seal of a message of the index fits it, and who vouches for it then. A message that
+// this store's server sealed for another project is not verified, nor is one in an inbox that it was not sent to, nor
+// one of another domain for which nobody vouches. If the message is not verified, the Voucher is zero.
+func (s *Store) VerifiedIn(m *index.MessageRow) (keys.Voucher, bool) { return s.core.VerifiedIn(m) }
 
 // Problems returns the first invalid files, at most the given number, of one project (slug) or of all ("").
 func (s *Store) Problems(ctx context.Context, project string, most int) ([]format.Problem, error) {
-	return s.index.Problems(ctx, project, most)
+	return s.core.Index.Problems(ctx, project, most)
+}
+
+// Token returns the bearer token of the store, created at the first start.
+func (s *Store) Token() string { return s.core.Token }
+
+// Stats counts the rows of the index.
+func (s *Store) Stats(ctx context.Context) (index.Stats, error) { return s.core.Index.Stats(ctx) }
+
+// CountProblems counts the project's invalid files.
+func (p *Project) CountProblems(ctx context.Context) (int, error) {
+	return p.mail.Store.Index.CountProblems(ctx, p.mail.Slug)
 }
 
 // Projects returns every project by slug.
@@ -351,7 +282,7 @@ func (s *Store) Projects() []*Project {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := slices.Collect(maps.Values(s.projects))
-	slices.SortFunc(all, func(a, b *Project) int { return strings.Compare(a.Slug, b.Slug) })
+	slices.SortFunc(all, func(a, b *Project) int { return strings.Compare(a.mail.Slug, b.mail.Slug) })
 	return all
 }
 
@@ -377,7 +308,7 @@ func (s *Store) ProjectOf(ctx context.Context, what format.Kind, name string) (*
 	}
 	if len(slugs) == 0 {
 		for _, p := range s.Projects() {
-			if err := p.Sure(); err != nil {
+			if err := p.mail.Sure(); err != nil {
 				return nil, err
 			}
 		}
@@ -403,16 +334,16 @@ func (s *Store) ProjectOf(ctx context.Context, what format.Kind, name string) (*
 // projectsNamed returns the projects that have the named thing. A message may be named by a shortened id. It
 // returns the errors of FullID.
 func (s *Store) projectsNamed(ctx context.Context, what format.Kind, name string) ([]string, error) {
-	slugs, err := s.index.ProjectsWith(ctx, what, name)
+	slugs, err := s.core.Index.ProjectsWith(ctx, what, name)
 	if err != nil || len(slugs) > 0 || what == format.KindProfile {
 		return slugs, err
 	}
 	const anyProject = ""
-	id, err := s.fullID(ctx, anyProject, refusal.Message, name)
+	id, err := s.core.FullID(ctx, anyProject, refusal.Message, name)
 	if err != nil || id == name {
 		return nil, err
 	}
-	return s.index.ProjectsWith(ctx, format.KindCanonical, id)
+	return s.core.Index.ProjectsWith(ctx, format.KindCanonical, id)
 }
 
 // projectSeenLast returns the project in which an agent was active last. It counts inbox checks, which the
@@ -424,14 +355,14 @@ func (s *Store) projectSeenLast(ctx context.Context, slugs []string, agent strin
 		if err != nil {
 			return nil, err
 		}
-		row, err := s.index.Agent(ctx, slug, agent)
+		row, err := s.core.Index.Agent(ctx, slug, agent)
 		if err != nil {
 			return nil, fmt.Errorf("look up agent %s in project %s: %w", format.Printable(agent), slug, err)
 		}
 		if row == nil { // the agent was removed meanwhile
 			continue
 		}
-		if p.addSeen(row); found == nil || row.LastActive.After(last) {
+		if p.mail.AddSeen(row); found == nil || row.LastActive.After(last) {
 			found, last = p, row.LastActive
 		}
 	}
@@ -443,7 +374,7 @@ func (s *Store) projectSeenLast(ctx context.Context, slugs []string, agent strin
 
 func (s *Store) projectWithAttachment(sum string) (*Project, error) {
 	for _, p := range s.Projects() {
-		path, err := attachment.Find(p.Tree, sum)
+		path, err := attachment.Find(p.mail.Tree, sum)
 		if path != "" || err != nil {
 			return p, err
 		}
@@ -463,11 +394,11 @@ func (s *Store) Complete(ctx context.Context, what format.Kind, project, prefix 
 		if err != nil {
 			return nil
 		}
-		slug = p.Slug
+		slug = p.mail.Slug
 	}
-	names, err := s.index.Names(ctx, slug, what, prefix, limit)
+	names, err := s.core.Index.Names(ctx, slug, what, prefix, limit)
 	if err != nil {
-		s.cfg.Log.Warn("completion failed", "error", err)
+		s.core.Log.Warn("completion failed", "error", err)
 	}
 	return names
 }
@@ -475,7 +406,7 @@ func (s *Store) Complete(ctx context.Context, what format.Kind, project, prefix 
 func (s *Store) completeProject(prefix string, limit int) []string {
 	var out []string
 	for _, p := range s.Projects() {
-		for _, n := range []string{p.human, p.Slug} {
+		for _, n := range []string{p.mail.Human, p.mail.Slug} {
 			if n != "" && strings.HasPrefix(strings.ToLower(n), strings.ToLower(prefix)) && len(out) < limit {
 				out = append(out, n)
 				break

@@ -11,6 +11,7 @@ import (
 
 	"time"
 
+	"mailtree/maildir/core"
 	"mailtree/maildir/hook"
 	"mailtree/maildir/registry"
 	"mailtree/maildir/storedir"
@@ -68,7 +69,7 @@ func TestFileProblems(t *testing.T) {
 		if l, err := storedir.Take(root); err == nil || storedir.Held(root) || storedir.Holder(root) != "unknown" {
 			t.Errorf("a lock of %s was taken: %v", what, l)
 		}
-		if l, err := (&Store{cfg: Config{Root: root, Now: time.Now}}).OpenHookLog(); l != nil || !errors.Is(err, ErrUnavailable) {
+		if l, err := (&Store{core: &core.Store{Config: Config{Root: root, Now: time.Now}}}).OpenHookLog(); l != nil || !errors.Is(err, ErrUnavailable) {
 			t.Errorf("a log of hooks of %s was opened: %v", what, err)
 		}
 		if f, err := storedir.OpenLog(root); err == nil {
@@ -87,8 +88,8 @@ func TestFullOwners(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o := newOwners(root)
-	if err := o.set("p/"+strings.Repeat("b", 100), 8); !errors.Is(err, ErrTooLarge) {
+	o := core.NewOwners(root)
+	if err := o.Set("p/"+strings.Repeat("b", 100), 8); !errors.Is(err, ErrTooLarge) {
 		t.Error(err)
 	}
 	if data, err := os.ReadFile(file); err != nil || string(data) != text {

@@ -39,7 +39,7 @@ func (p *Project) Summarize(ctx context.Context, thread string, examples bool) (
 	if older := len(rows) - summary.MaxMessages; older > 0 {
 		after = rows[older-1].Cursor
 	}
-	short, err := p.store.index.ShortBodies(ctx, p.Slug, thread, after)
+	short, err := p.mail.Store.Index.ShortBodies(ctx, p.mail.Slug, thread, after)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (p *Project) Summarize(ctx context.Context, thread string, examples bool) (
 		if text, ok := short[id]; ok {
 			return text, nil
 		}
-		return p.store.index.Body(ctx, p.Slug, id, 0, summary.MaxBody)
+		return p.mail.Store.Index.Body(ctx, p.mail.Slug, id, 0, summary.MaxBody)
 	}
 	s, err := summary.Of(ctx, messages, body, examples)
 	if err != nil {
@@ -57,15 +57,15 @@ func (p *Project) Summarize(ctx context.Context, thread string, examples bool) (
 	if note != nil {
 		s.Note = note
 	}
-	if p.store.cfg.Refine == nil {
+	if p.mail.Store.Refine == nil {
 		return s, nil
 	}
 	text, err := threadText(messages, body)
 	if err != nil {
 		return nil, err
 	}
-	if s.Text, err = p.store.cfg.Refine(ctx, text); err != nil {
-		p.store.cfg.Log.Warn("the command that summarizes threads failed", "thread", thread, "error", err)
+	if s.Text, err = p.mail.Store.Refine(ctx, text); err != nil {
+		p.mail.Store.Log.Warn("the command that summarizes threads failed", "thread", thread, "error", err)
 		s.Note = errors.Join(s.Note, &Error{
 			What: refusal.Note("The command that summarizes threads failed ({why}), so this is made from the structure of the messages " +
 				"alone."),

@@ -56,8 +56,8 @@ func counted(b *testing.B, n int, interval time.Duration) (bare string, all []sh
 		var err error
 		if i == 0 {
 			if m.p, err = m.EnsureProject(b.Context(), shop); err == nil {
-				gitIn(b, m.p.Tree.Dir(), "remote", "add", "origin", bare)
-				err = m.p.SetSync(true)
+				gitIn(b, m.p.Dir(), "remote", "add", "origin", bare)
+				err = m.p.Sync.Set(true)
 			}
 			m.now(b)
 		} else {
@@ -113,7 +113,7 @@ func BenchmarkSharedClaim(b *testing.B) {
 	}
 	b.Run("ceiling", func(b *testing.B) {
 		_, all, _, _ := counted(b, 1, onlyAsked)
-		dir := all[0].p.Tree.Dir()
+		dir := all[0].p.Dir()
 		tree := gitIn(b, dir, "rev-parse", "HEAD^{tree}")
 		began := time.Now()
 		for k := range 10 * b.N {

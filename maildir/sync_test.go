@@ -57,11 +57,11 @@ func shared(t *testing.T, n int, interval time.Duration) (bare string, all []sha
 			if m.p, err = m.EnsureProject(t.Context(), shop); err != nil {
 				t.Fatal(err)
 			}
-			if err := m.p.SetSync(true); !errors.Is(err, history.ErrNoRemote) {
+			if err := m.p.Sync.Set(true); !errors.Is(err, history.ErrNoRemote) {
 				t.Fatalf("sync without a remote: %v", err)
 			}
-			gitIn(t, m.p.Tree.Dir(), "remote", "add", "origin", bare)
-			err = m.p.SetSync(true)
+			gitIn(t, m.p.Dir(), "remote", "add", "origin", bare)
+			err = m.p.Sync.Set(true)
 			m.now(t)
 		} else {
 			m.p, err = m.Join(t.Context(), bare, fmt.Sprintf("/abs/path/%d/shop", i))
@@ -77,7 +77,7 @@ func shared(t *testing.T, n int, interval time.Duration) (bare string, all []sha
 // now makes a round.
 func (m sharer) now(t testing.TB) {
 	t.Helper()
-	if _, err := m.p.SyncNow(t.Context()); err != nil {
+	if _, err := m.p.Sync.Now(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -102,7 +102,7 @@ func level(t testing.TB, all ...sharer) {
 func files(t testing.TB, m sharer) string {
 	t.Helper()
 	var lines []string
-	for line := range strings.Lines(gitIn(t, m.p.Tree.Dir(), "ls-tree", "-r", "HEAD")) {
+	for line := range strings.Lines(gitIn(t, m.p.Dir(), "ls-tree", "-r", "HEAD")) {
 		if path := line[strings.Index(line, "\t")+1:]; !strings.HasPrefix(path, "claims/") && !strings.Contains(path, "/drafts/") {
 			lines = append(lines, line)
 		}
@@ -112,7 +112,7 @@ func files(t testing.TB, m sharer) string {
 
 func (m sharer) register(t testing.TB, name string) {
 	t.Helper()
-	if _, err := m.p.Register(t.Context(), maildir.Registration{NameHint: name}); err != nil {
+	if _, err := m.p.Agents.Register(t.Context(), maildir.Registration{NameHint: name}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -165,7 +165,7 @@ func sharedByTwo(t *testing.T) (a, b sharer) {
 func TestSync(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
-	if heads := gitIn(t, a.p.Tree.Dir(), "rev-parse", "HEAD"); heads != gitIn(t, b.p.Tree.Dir(), "rev-parse", "HEAD") {
+	if heads := gitIn(t, a.p.Dir(), "rev-parse", "HEAD"); heads != gitIn(t, b.p.Dir(), "rev-parse", "HEAD") {
 		t.Error("two machines with nothing new have different commits")
 	}
 	if key := b.p.HumanKey(); key != "/abs/path/1/shop" {
@@ -184,7 +184,7 @@ func TestSync(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := b.Verified(&row.Message); ok {
+	if _, ok := maildir.StoreOf(b.p).Verified(&row.Message); ok {
 		t.Error("the seal of another machine is believed")
 	}
 
@@ -242,7 +242,7 @@ func TestSyncKinds(t *testing.T) {
 	gone := a.send(t, "Ann", "Bob", "two")
 	level(t, a, b)
 
-	at := func(m sharer, path string) string { return filepath.Join(m.p.Tree.Dir(), path) }
+	at := func(m sharer, path string) string { return filepath.Join(m.p.Dir(), path) }
 	write := func(m sharer, path, text string) {
 		t.Helper()
 		if err := os.MkdirAll(filepath.Dir(at(m, path)), 0o700); err != nil {
@@ -327,9 +327,9 @@ func TestSyncKinds(t *testing.T) {
 			t.Errorf("%s came to another machine", path)
 		}
 	}
-	head := gitIn(t, b.p.Tree.Dir(), "rev-parse", "HEAD") + gitIn(t, a.p.Tree.Dir(), "rev-parse", "HEAD")
+	head := gitIn(t, b.p.Dir(), "rev-parse", "HEAD") + gitIn(t, a.p.Dir(), "rev-parse", "HEAD")
 	level2()
-	if now := gitIn(t, b.p.Tree.Dir(), "rev-parse", "HEAD") + gitIn(t, a.p.Tree.Dir(), "rev-parse", "HEAD"); now != head {
+	if now := gitIn(t, b.p.Dir(), "rev-parse", "HEAD") + gitIn(t, a.p.Dir(), "rev-parse", "HEAD"); now != head {
 		t.Error("machines with different drafts merge each other without end")
 	}
 }
@@ -338,7 +338,7 @@ func TestSyncKinds(t *testing.T) {
 func TestSyncMany(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
-	before := gitIn(t, b.p.Tree.Dir(), "rev-parse", "HEAD")
+	before := gitIn(t, b.p.Dir(), "rev-parse", "HEAD")
 	const many = 180 // of three files each
 	for range many {
 		a.send(t, "Ann", "Bob", "many")
@@ -349,7 +349,7 @@ func TestSyncMany(t *testing.T) {
 	if n := len(b.subjects(t, "Bob")); n != many {
 		t.Errorf("%d messages came", n)
 	}
-	if merges := gitIn(t, b.p.Tree.Dir(), "log", "--merges", "--format=%s", before+".."); merges != "sync: 27 files of other machines" {
+	if merges := gitIn(t, b.p.Dir(), "log", "--merges", "--format=%s", before+".."); merges != "sync: 27 files of other machines" {
 		t.Errorf("merges: %s", merges)
 	}
 	level(t, a, b)
@@ -367,13 +367,13 @@ func TestSyncAsideThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	aside := func(m sharer, text string) string { // edits the message, and returns where b has that version beside it
-		file := filepath.Join(m.p.Tree.Dir(), row.Path)
+		file := filepath.Join(m.p.Dir(), row.Path)
 		data, err := os.ReadFile(file)
 		if err == nil {
 			data = bytes.Replace(data, []byte("text"), []byte(text), 1)
 			err = os.WriteFile(file, data, 0o600)
 		}
-		path := filepath.Join(b.p.Tree.Dir(), format.EditBeside(row.Path, gitIn(t, m.p.Tree.Dir(), "hash-object", row.Path)))
+		path := filepath.Join(b.p.Dir(), format.EditBeside(row.Path, gitIn(t, m.p.Dir(), "hash-object", row.Path)))
 		if err = errors.Join(err, os.WriteFile(path, data, 0o600)); err != nil {
 			t.Fatal(err)
 		}
@@ -404,7 +404,7 @@ func TestSyncLeavesEdits(t *testing.T) {
 	}
 	readme := func(m sharer, text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(m.p.Tree.Dir(), "README.md"), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(m.p.Dir(), "README.md"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -420,12 +420,12 @@ func TestSyncLeavesEdits(t *testing.T) {
 	}
 	a.now(t)
 	b.now(t) // the newer text, of a, came while the file here is not committed
-	if log := gitIn(t, b.p.Tree.Dir(), "log", "--format=%H", "--", "README.md"); len(strings.Fields(log)) < 2 {
+	if log := gitIn(t, b.p.Dir(), "log", "--format=%H", "--", "README.md"); len(strings.Fields(log)) < 2 {
 		t.Errorf("the edit of b is in no commit: %s", log)
 	}
 	versions := ""
-	for _, c := range strings.Fields(gitIn(t, b.p.Tree.Dir(), "rev-list", "--all")) {
-		if out, err := exec.Command("git", "-C", b.p.Tree.Dir(), "show", c+":README.md").Output(); err == nil {
+	for _, c := range strings.Fields(gitIn(t, b.p.Dir(), "rev-list", "--all")) {
+		if out, err := exec.Command("git", "-C", b.p.Dir(), "show", c+":README.md").Output(); err == nil {
 			versions += string(out)
 		}
 	}
@@ -456,7 +456,7 @@ func TestSyncStorm(t *testing.T) {
 				to := fmt.Sprintf("Agent%c", 'A'+(i+1+n%2)%3)
 				m.send(t, fmt.Sprintf("Agent%c", 'A'+i), to, fmt.Sprintf("%d of %d", n, i))
 				if n%8 == 0 {
-					_, _ = m.p.SyncNow(t.Context())
+					_, _ = m.p.Sync.Now(t.Context())
 				}
 			}
 		})
@@ -474,7 +474,7 @@ func TestSyncStorm(t *testing.T) {
 		}
 	})
 	beside.Go(func() { // a person
-		dir := all[0].p.Tree.Dir()
+		dir := all[0].p.Dir()
 		for n := 0; done.Err() == nil; n++ {
 			file := filepath.Join(dir, fmt.Sprintf("note%d.txt", n%5))
 			if err := os.WriteFile(file, []byte(fmt.Sprint(n)), 0o600); err != nil {
@@ -563,8 +563,8 @@ func TestSyncHostile(t *testing.T) {
 		gitIn(t, evil, "commit", "-qm", "evil")
 		gitIn(t, evil, "push", "-q")
 		before := files(t, a)
-		if _, err := a.p.SyncNow(t.Context()); err == nil || !strings.Contains(a.p.SyncState().String(), strings.Split(path, "/")[0]) {
-			t.Errorf("%s: %v, state %q", path, err, a.p.SyncState())
+		if _, err := a.p.Sync.Now(t.Context()); err == nil || !strings.Contains(a.p.Sync.State().String(), strings.Split(path, "/")[0]) {
+			t.Errorf("%s: %v, state %q", path, err, a.p.Sync.State())
 		}
 		if now := files(t, a); now != before {
 			t.Errorf("%s: before\n%s\nnow\n%s", path, before, now)
@@ -593,7 +593,7 @@ func TestSyncHostile(t *testing.T) {
 	bomb := gitIn(t, evil, "commit-tree", "-p", gitIn(t, bare, "rev-parse", "main"), "-m", "bomb", mktree(1000, "040000 tree "+tree))
 	gitIn(t, evil, "push", "-q", "origin", bomb+":main")
 	before = files(t, a)
-	if _, err := a.p.SyncNow(t.Context()); !errors.Is(err, history.ErrTooMany) {
+	if _, err := a.p.Sync.Now(t.Context()); !errors.Is(err, history.ErrTooMany) {
 		t.Errorf("a million files: %v", err)
 	}
 	if now := files(t, a); now != before {
@@ -616,7 +616,7 @@ func TestSyncHostile(t *testing.T) {
 		t.Fatal(err)
 	}
 	gitIn(t, evil, "push", "-qf", "origin", gitIn(t, evil, "commit-tree", "-p", old, "-m", "zeros", strings.TrimSpace(string(out)))+":main")
-	if _, err := a.p.SyncNow(t.Context()); !errors.Is(err, history.ErrTooMany) {
+	if _, err := a.p.Sync.Now(t.Context()); !errors.Is(err, history.ErrTooMany) {
 		t.Errorf("a thousand large files: %v", err)
 	}
 	if _, err := a.Join(t.Context(), bare, "/abs/path/zeros"); !errors.Is(err, history.ErrTooMany) {
@@ -639,15 +639,15 @@ func TestSyncRewritten(t *testing.T) {
 	b.register(t, "Bob")
 	b.now(t)
 	level(t, a, b)
-	if !a.p.SyncState().Rewritten.IsZero() || b.p.SyncState().Rewritten.IsZero() {
-		t.Errorf("only the second machine saw the branch rewritten, not %v and %v", a.p.SyncState(), b.p.SyncState())
+	if !a.p.Sync.State().Rewritten.IsZero() || b.p.Sync.State().Rewritten.IsZero() {
+		t.Errorf("only the second machine saw the branch rewritten, not %v and %v", a.p.Sync.State(), b.p.Sync.State())
 	}
 	if got := a.subjects(t, "Ann"); fmt.Sprint(got) != "[one]" {
 		t.Errorf("Ann has %v", got)
 	}
 	gitIn(t, bare, "update-ref", "-d", "refs/heads/main")
 	level(t, a, b)
-	if a.p.SyncState().Rewritten.IsZero() {
+	if a.p.Sync.State().Rewritten.IsZero() {
 		t.Error("a machine did not see that the branch was gone")
 	}
 
@@ -655,7 +655,7 @@ func TestSyncRewritten(t *testing.T) {
 	gitIn(t, t.TempDir(), "init", "-q", "-b", "main", other)
 	gitIn(t, other, "commit", "-q", "--allow-empty", "-m", "other")
 	gitIn(t, other, "push", "-qf", bare, "main")
-	if _, err := a.p.SyncNow(t.Context()); !errors.Is(err, history.ErrForeign) {
+	if _, err := a.p.Sync.Now(t.Context()); !errors.Is(err, history.ErrForeign) {
 		t.Errorf("another mail: %v", err)
 	}
 	if _, err := b.Join(t.Context(), bare, "/abs/path/third"); err == nil || !strings.Contains(err.Error(), "has no mail") {
@@ -688,7 +688,7 @@ func TestSyncKeepsNotices(t *testing.T) {
 	a, b := sharedByTwo(t)
 	save := func(m sharer, agent string) {
 		t.Helper()
-		file := filepath.Join(m.p.Tree.Dir(), "agents", agent, "outbox", "bad.md")
+		file := filepath.Join(m.p.Dir(), "agents", agent, "outbox", "bad.md")
 		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("---json\n{\"to\": [\"Nobody\"]}\n---\n\ntext\n"), 0o600)); err != nil {
 			t.Fatal(err)
 		}

@@ -29,27 +29,27 @@ func TestSyncHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := filepath.Join(t.TempDir(), "began")
-	dir := a.p.Tree.Dir()
+	dir := a.p.Dir()
 	gitIn(t, dir, "config", "core.sshCommand", "touch "+began+"; sleep 600; :")
 	gitIn(t, dir, "remote", "add", "origin", "ssh://example.invalid/mail.git")
-	if err := a.p.SetSync(true); err != nil {
+	if err := a.p.Sync.Set(true); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() {
-		_, err := a.p.SyncNow(ctx)
+		_, err := a.p.Sync.Now(ctx)
 		ended <- err
 	}()
 	until(t, "the fetch", func() bool {
 		_, err := os.Stat(began)
 		return err == nil
 	})
-	if s := a.p.SyncState(); s.Problem != "" {
+	if s := a.p.Sync.State(); s.Problem != "" {
 		t.Errorf("at once: %s", s)
 	}
 	clock.move(2 * time.Minute)
-	if s := a.p.SyncState(); !strings.Contains(s.String(), "does not answer") || time.Since(s.Since) < time.Minute {
+	if s := a.p.Sync.State(); !strings.Contains(s.String(), "does not answer") || time.Since(s.Since) < time.Minute {
 		t.Errorf("after two minutes: %q since %v", s, s.Since)
 	}
 	a.register(t, "Ann")
@@ -101,11 +101,11 @@ func TestSyncMeetsRebase(t *testing.T) {
 			a.now(t)
 			if c.own {
 				b.send(t, "Bob", "Ann", "back")
-				if err := b.p.History.Flush(t.Context()); err != nil {
+				if err := b.p.FlushHistory(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			}
-			git := func(args ...string) { gitIn(t, b.p.Tree.Dir(), args...) }
+			git := func(args ...string) { gitIn(t, b.p.Dir(), args...) }
 			begin := func() {
 				git("fetch", "-q", "origin")
 				git("checkout", "-q", "-f", "--detach", "refs/remotes/origin/main")
@@ -120,7 +120,7 @@ func TestSyncMeetsRebase(t *testing.T) {
 			} else {
 				met = begin
 			}
-			if _, err := b.p.SyncNow(t.Context()); (err == nil) != c.written {
+			if _, err := b.p.Sync.Now(t.Context()); (err == nil) != c.written {
 				t.Errorf("a merge during a rebase: %v", err)
 			}
 			git("checkout", "-q", "main")
@@ -145,7 +145,7 @@ func TestSyncMeetsReset(t *testing.T) {
 			level(t, a, b)
 			a.send(t, "Ann", "Bob", "second")
 			a.now(t)
-			reset := func() { gitIn(t, b.p.Tree.Dir(), "reset", "-q", "--hard", "HEAD~1") }
+			reset := func() { gitIn(t, b.p.Dir(), "reset", "-q", "--hard", "HEAD~1") }
 			met = reset
 			if written {
 				met = func() { flush = reset }
@@ -169,7 +169,7 @@ func TestSyncUncommitted(t *testing.T) {
 	t.Parallel()
 	a, b, _ := sharedWith(t, storetest.Config{History: func(h history.Log) history.Log { return lazyHistory{h} }})
 	for _, m := range []sharer{a, b} {
-		if err := os.WriteFile(filepath.Join(m.p.Tree.Dir(), "README.md"), []byte(m.p.Slug), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(m.p.Dir(), "README.md"), []byte(m.p.Slug), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -177,14 +177,14 @@ func TestSyncUncommitted(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.now(t)
-	if _, err := b.p.SyncNow(t.Context()); err == nil || !strings.Contains(err.Error(), "at README.md is not merged") {
+	if _, err := b.p.Sync.Now(t.Context()); err == nil || !strings.Contains(err.Error(), "at README.md is not merged") {
 		t.Error(err)
 	}
-	if s := b.p.SyncState(); !strings.Contains(s.Problem, "git add") {
+	if s := b.p.Sync.State(); !strings.Contains(s.Problem, "git add") {
 		t.Errorf("problem %q", s.Problem)
 	}
-	gitIn(t, b.p.Tree.Dir(), "add", "README.md")
-	gitIn(t, b.p.Tree.Dir(), "commit", "-qm", "mine")
+	gitIn(t, b.p.Dir(), "add", "README.md")
+	gitIn(t, b.p.Dir(), "commit", "-qm", "mine")
 	level(t, a, b)
 }
 
@@ -200,18 +200,18 @@ func TestSyncFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.send(t, "Ann", "Ann", "one")
-	if _, err := a.p.SyncNow(t.Context()); err == nil {
+	if _, err := a.p.Sync.Now(t.Context()); err == nil {
 		t.Error("it was pushed")
 	}
 	a.send(t, "Ann", "Ann", "two")
-	if s := a.p.SyncState(); !strings.Contains(s.Problem, "No space left on device") || s.Ahead == 0 {
+	if s := a.p.Sync.State(); !strings.Contains(s.Problem, "No space left on device") || s.Ahead == 0 {
 		t.Errorf("state %+v", s)
 	}
 	if err := os.Remove(hook); err != nil {
 		t.Fatal(err)
 	}
 	a.now(t)
-	if here, there := gitIn(t, a.p.Tree.Dir(), "rev-parse", "HEAD"), gitIn(t, bare, "rev-parse", "main"); here != there {
+	if here, there := gitIn(t, a.p.Dir(), "rev-parse", "HEAD"), gitIn(t, bare, "rev-parse", "main"); here != there {
 		t.Errorf("%s is there, %s here", there, here)
 	}
 }
@@ -273,19 +273,19 @@ func TestSyncHostilePaths(t *testing.T) {
 			gitIn(t, evil, "push", "-q", "origin", gitIn(t, evil, "commit-tree", "-p", "HEAD", "-m", "evil", strings.TrimSpace(string(root)))+":main")
 
 			is := comes
-			if _, err := a.p.SyncNow(t.Context()); err != nil {
+			if _, err := a.p.Sync.Now(t.Context()); err != nil {
 				is = refused
-			} else if _, err := os.Stat(filepath.Join(a.p.Tree.Dir(), path)); err != nil {
+			} else if _, err := os.Stat(filepath.Join(a.p.Dir(), path)); err != nil {
 				is = stays
 			}
 			if is != want {
-				t.Errorf("%s, not %s: %s", is, want, a.p.SyncState())
+				t.Errorf("%s, not %s: %s", is, want, a.p.Sync.State())
 			}
 			a.send(t, "Ann", "Ann", "goes on")
 			if got := a.subjects(t, "Ann"); fmt.Sprint(got) != "[goes on]" {
 				t.Errorf("Ann has %v", got)
 			}
-			if err := a.p.History.Flush(t.Context()); err != nil {
+			if err := a.p.FlushHistory(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})
@@ -298,7 +298,7 @@ func TestSyncHostileMachine(t *testing.T) {
 	a, b := sharedByTwo(t)
 	for name, machine := range map[string]string{"Dot": "../../../x", "Esc": "\x1b[31m", "Far": strings.Repeat("x", 30_000), "Fox": "too large"} {
 		b.register(t, name)
-		file := filepath.Join(b.p.Tree.Dir(), format.ProfilePath(name))
+		file := filepath.Join(b.p.Dir(), format.ProfilePath(name))
 		data := format.FormatProfile(format.Profile{Name: name, Inception: time.Now(), Machine: machine})
 		if name == "Fox" {
 			data = append(data, bytes.Repeat([]byte(" "), 5<<20)...)
@@ -311,7 +311,7 @@ func TestSyncHostileMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	level(t, a, b)
-	rows, err := a.p.Agents(t.Context())
+	rows, err := a.p.Agents.List(t.Context())
 	if err != nil || len(rows) != 6 {
 		t.Errorf("agents %v, %v", rows, err)
 	}

@@ -41,18 +41,18 @@ func TestJournalOfFailedUndo(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, n := range []string{"Ann", "Bob"} {
-				if _, err := p.Register(t.Context(), maildir.Registration{Program: "x", Model: "y", Task: "z", NameHint: n}); err != nil {
+				if _, err := p.Agents.Register(t.Context(), maildir.Registration{Program: "x", Model: "y", Task: "z", NameHint: n}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if err := errors.Join(<-claimBeside(t, p, "first"), p.History.Flush(t.Context())); err != nil {
+			if err := errors.Join(<-claimBeside(t, p, "first"), p.FlushHistory(t.Context())); err != nil {
 				t.Fatal(err)
 			}
 
 			renamed := h.at(isStep("sync renamed"))
 			renewed := claimBeside(t, p, "second")
 			<-renamed.reached
-			if err := c.harm(p.Tree.Dir(), away); err != nil {
+			if err := c.harm(p.Dir(), away); err != nil {
 				t.Fatal(err)
 			}
 			mend := breakSync(m)
@@ -61,32 +61,32 @@ func TestJournalOfFailedUndo(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			mend()
-			if err := c.mend(p.Tree.Dir(), away); err != nil {
+			if err := c.mend(p.Dir(), away); err != nil {
 				t.Fatal(err)
 			}
-			ageAll(t, filepath.Join(p.Tree.Dir(), ".mailtree/tmp"))
+			ageAll(t, filepath.Join(p.Dir(), ".mailtree/tmp"))
 			if err := maildir.SweepStaging(t.Context(), p); err != nil { // keeps what the journal's operation needs
 				t.Fatal(err)
 			}
 			send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "kept", Body: "b"})
-			if err := p.History.Flush(t.Context()); err != nil {
+			if err := p.FlushHistory(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if data, err := os.ReadFile(filepath.Join(p.Tree.Dir(), ".mailtree/journal")); err != nil || strings.Count(string(data), `"verb":"renew"`) != 1 {
+			if data, err := os.ReadFile(filepath.Join(p.Dir(), ".mailtree/journal")); err != nil || strings.Count(string(data), `"verb":"renew"`) != 1 {
 				t.Errorf("the journal: %v\n%s", err, data)
 			}
 			s.Stop()
 
 			s = storetest.Open(t, storetest.Config{Root: root})
 			p = s.Projects()[0]
-			claims, err := p.Claims(t.Context(), false)
+			claims, err := p.Claims.List(t.Context(), false)
 			if err != nil || len(claims) != 1 || claims[0].Reason != "first" {
 				t.Errorf("claims after the next start: %+v %v", claims, err)
 			}
 			if page := inbox(t, p, "Bob"); page.Total != 1 {
 				t.Errorf("inbox: %+v", page)
 			}
-			if data, err := os.ReadFile(filepath.Join(p.Tree.Dir(), ".mailtree/journal")); err != nil || len(data) > 0 {
+			if data, err := os.ReadFile(filepath.Join(p.Dir(), ".mailtree/journal")); err != nil || len(data) > 0 {
 				t.Errorf("the journal of the next start: %v\n%s", err, data)
 			}
 		})

@@ -15,11 +15,11 @@ func (p *Project) Message(ctx context.Context, id string) (*index.MessageRow, er
 // MessageWithin returns one message, with its receipts and as much of its body as fits. It returns
 // ErrNotFound, ErrInvalid for the room's Offset, and the errors of Room.Reserve.
 func (p *Project) MessageWithin(ctx context.Context, id string, room *index.Room) (*index.MessageRow, error) {
-	id = p.store.Domains().IDNamed(id)
-	head, err := p.MessageHead(ctx, id)
+	id = p.mail.Store.Domains.IDNamed(id)
+	head, err := p.mail.HeadNamed(ctx, refusal.Message, id)
 	const forSender = false
 	if err == nil {
-		err = p.addReceipts(ctx, head, forSender)
+		err = p.mail.AddReceipts(ctx, head, forSender)
 	}
 	if err != nil {
 		return nil, err
@@ -27,30 +27,10 @@ func (p *Project) MessageWithin(ctx context.Context, id string, room *index.Room
 	var m index.MessageRow
 	err = room.Attempt(ctx, func() error {
 		m = *head
-		_, err := room.Take(&m, func(offset, n int64) (string, error) { return p.store.index.Body(ctx, p.Slug, id, offset, n) })
+		_, err := room.Take(&m, func(offset, n int64) (string, error) { return p.mail.Store.Index.Body(ctx, p.mail.Slug, id, offset, n) })
 		return err
 	})
 	return &m, err
-}
-
-// MessageHead returns a message without its body and receipts. It returns ErrNotFound.
-func (p *Project) MessageHead(ctx context.Context, id string) (*index.MessageRow, error) {
-	return p.headNamed(ctx, refusal.Message, id)
-}
-
-// messageHead returns the message that a reply answers, without its body. It returns ErrNotFound.
-func (p *Project) messageHead(ctx context.Context, id string) (*index.MessageRow, error) {
-	return p.headNamed(ctx, refusal.InReplyTo, id)
-}
-
-// headNamed returns the message that a field names, without its body. It returns ErrNotFound.
-func (p *Project) headNamed(ctx context.Context, field refusal.Field, id string) (*index.MessageRow, error) {
-	id = p.store.Domains().IDNamed(id)
-	m, err := p.store.index.Message(ctx, p.Slug, id, index.WithoutBody, nil)
-	if err == nil && m == nil {
-		err = p.noMessage(ctx, field, id)
-	}
-	return m, err
 }
 
 // ThreadPage is one page of a thread.
@@ -78,7 +58,7 @@ func (p *Project) ThreadPage(ctx context.Context, q index.ThreadQuery) (*ThreadP
 		return nil, err
 	}
 	if q.Newest {
-		heads, err := p.store.index.Thread(ctx, index.ThreadQuery{Project: p.Slug, Thread: thread})
+		heads, err := p.mail.Store.Index.Thread(ctx, index.ThreadQuery{Project: p.mail.Slug, Thread: thread})
 		if err != nil {
 			return nil, err
 		}
@@ -86,14 +66,14 @@ func (p *Project) ThreadPage(ctx context.Context, q index.ThreadQuery) (*ThreadP
 			q.After = heads[n-1].Cursor
 		}
 	}
-	q.Project, q.Thread, q.Limit = p.Slug, thread, limit+1
+	q.Project, q.Thread, q.Limit = p.mail.Slug, thread, limit+1
 	page := &ThreadPage{Thread: thread, Note: note}
 	err = q.Room.Attempt(ctx, func() (err error) {
-		page.Messages, err = p.store.index.Thread(ctx, q)
+		page.Messages, err = p.mail.Store.Index.Thread(ctx, q)
 		return err
 	})
 	if err == nil && len(page.Messages) == 0 && q.After == 0 {
-		err = p.noThread(ctx, q.Thread)
+		err = p.mail.NoThread(ctx, q.Thread)
 	}
 	if err != nil {
 		return nil, err
@@ -113,19 +93,19 @@ func (p *Project) addHolders(ctx context.Context, page *ThreadPage, q *index.Thr
 		ids[i] = page.Messages[i].ID
 	}
 	if q.Receipts {
-		holders, err := p.store.index.Receipts(ctx, p.Slug, ids...)
+		holders, err := p.mail.Store.Index.Receipts(ctx, p.mail.Slug, ids...)
 		if err != nil {
 			return err
 		}
 		const forSender = false
 		for i, id := range ids {
-			p.putReceipts(&page.Messages[i], holders[id], forSender)
+			p.mail.PutReceipts(&page.Messages[i], holders[id], forSender)
 		}
 	}
 	if q.Agent == "" {
 		return nil
 	}
-	own, err := p.store.index.Deliveries(ctx, p.Slug, q.Agent, ids)
+	own, err := p.mail.Store.Index.Deliveries(ctx, p.mail.Slug, q.Agent, ids)
 	page.Own = make(map[string]*index.Delivery, len(own))
 	for i := range own {
 		page.Own[own[i].ID] = &own[i]
@@ -137,16 +117,16 @@ func (p *Project) addHolders(ctx context.Context, page *ThreadPage, q *index.Thr
 // case note says so. The id of the message may be shortened: see FullID. A message whose own id is the id of a
 // thread names that thread.
 func (p *Project) threadNamed(ctx context.Context, name string) (thread string, note *Error, err error) {
-	name, err = p.store.fullID(ctx, p.Slug, refusal.Thread, name)
+	name, err = p.mail.Store.FullID(ctx, p.mail.Slug, refusal.Thread, name)
 	if err != nil {
 		return "", nil, err
 	}
-	id := p.store.Domains().IDNamed(name)
-	m, err := p.store.index.Message(ctx, p.Slug, id, index.WithoutBody, nil)
+	id := p.mail.Store.Domains.IDNamed(name)
+	m, err := p.mail.Store.Index.Message(ctx, p.mail.Slug, id, index.WithoutBody, nil)
 	if err != nil || m == nil || m.ThreadID == name {
 		return name, nil, err
 	}
-	rows, err := p.store.index.Thread(ctx, index.ThreadQuery{Project: p.Slug, Thread: id, Limit: 2})
+	rows, err := p.mail.Store.Index.Thread(ctx, index.ThreadQuery{Project: p.mail.Slug, Thread: id, Limit: 2})
 	if err != nil || m.ThreadID == "" || len(rows) > 1 {
 		return id, nil, err
 	}
@@ -161,9 +141,9 @@ func (p *Project) threadNamed(ctx context.Context, name string) (thread string, 
 // Thread returns a whole thread, sorted as in ThreadPage. It returns ErrNotFound. See docs/tools.md,
 // "Reading".
 func (p *Project) Thread(ctx context.Context, id string, bodies bool) ([]index.MessageRow, error) {
-	rows, err := p.store.index.Thread(ctx, index.ThreadQuery{Project: p.Slug, Thread: id, Bodies: bodies})
+	rows, err := p.mail.Store.Index.Thread(ctx, index.ThreadQuery{Project: p.mail.Slug, Thread: id, Bodies: bodies})
 	if err == nil && len(rows) == 0 {
-		err = p.noThread(ctx, id)
+		err = p.mail.NoThread(ctx, id)
 	}
 	return rows, err
 }

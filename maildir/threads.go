@@ -37,9 +37,9 @@ func (p *Project) Threads(ctx context.Context, r ThreadsRequest) (*ThreadsPage, 
 	if err != nil {
 		return nil, err
 	}
-	found, err := p.store.index.Threads(ctx, index.ThreadsQuery{
+	found, err := p.mail.Store.Index.Threads(ctx, index.ThreadsQuery{
 		Query:   typed.Query,
-		Project: p.Slug,
+		Project: p.mail.Slug,
 		Agent:   r.Agent,
 		Limit:   pageSize(r.Limit),
 		Cursor:  r.Cursor,

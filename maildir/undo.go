@@ -11,7 +11,6 @@ import (
 	"mailtree/maildir/history"
 	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
-	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
 )
 
@@ -125,9 +124,9 @@ func (b *Box) undoOne(ctx context.Context, undone *Undone) error {
 		slices.Contains([]string{"send", "reply", VerbAmend}, done.Verb) {
 		undone.Text = done.Commit + ":" + done.Changes[i].Path
 	}
-	regains := done.Verb == history.VerbRelease && b.p.shared.isOn()
+	regains := done.Verb == history.VerbRelease && b.p.mail.IsShared()
 	if regains {
-		if err := b.p.meetClaims(ctx); err != nil {
+		if err := b.p.Sync.MeetClaims(ctx); err != nil {
 			return err
 		}
 	}
@@ -143,7 +142,7 @@ func (b *Box) undoOne(ctx context.Context, undone *Undone) error {
 		return b.p.planRestore(g, tx, done, undoable[done.Verb], refusal.ChangedSince)
 	})
 	if err == nil && regains {
-		err = b.p.keepRegained(ctx, undone.done)
+		err = b.p.Sync.KeepRegained(ctx, undone.done)
 	}
 	return err
 }
@@ -191,7 +190,7 @@ func (b *Box) redoOne(ctx context.Context, redone *Undone) error {
 // Undoable lists the operations of the agent that Undo takes back without an id, newest first, at most n, one of
 // each step. It looks at the newest commits only.
 func (b *Box) Undoable(ctx context.Context, n int) ([]Act, error) {
-	all, err := b.p.History.LastDone(ctx, history.DoneQuery{Agent: b.agent, Wants: (&Undoing{}).wants, Along: isUndoable, Most: n})
+	all, err := b.p.mail.History.LastDone(ctx, history.DoneQuery{Agent: b.agent, Wants: (&Undoing{}).wants, Along: isUndoable, Most: n})
 	if err != nil {
 		return nil, fmt.Errorf("look up what %s did: %w", b.agent, err)
 	}
@@ -228,7 +227,7 @@ func (p *Project) actOf(ctx context.Context, agent string, done *history.Done) (
 		}
 		return act, nil
 	}
-	m, err := p.store.index.Message(ctx, p.Slug, done.ID, index.WithoutBody, nil)
+	m, err := p.mail.Store.Index.Message(ctx, p.mail.Slug, done.ID, index.WithoutBody, nil)
 	if m != nil {
 		act.About = m.Subject
 	} else if err == nil {
@@ -240,7 +239,7 @@ func (p *Project) actOf(ctx context.Context, agent string, done *history.Done) (
 // lastStep returns the operations that u means, in the order in which they are undone or redone; undone says that
 // they were undone. It returns the errors of Undo.
 func (b *Box) lastStep(ctx context.Context, u Undoing, undone bool) ([]Undone, error) {
-	if err := b.p.needAgent(ctx, refusal.Agent, b.agent); err != nil {
+	if err := b.p.mail.NeedAgent(ctx, refusal.Agent, b.agent); err != nil {
 		return nil, err
 	}
 	if u.ID != "" {
@@ -255,7 +254,7 @@ func (b *Box) lastStep(ctx context.Context, u Undoing, undone bool) ([]Undone, e
 		q.Along = isUndoable
 		q.Most++ // for Undone.Next
 	}
-	all, err := b.p.History.LastDone(ctx, q)
+	all, err := b.p.mail.History.LastDone(ctx, q)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("look up what %s did: %w", b.agent, err)
@@ -334,7 +333,7 @@ func (b *Box) planWithdrawal(g *writer.Group, tx *writer.Tx, undone *Undone) err
 		if !slices.Contains(texts, format.Locate(v.Path).Kind) {
 			continue
 		}
-		is, err := b.p.contentNow(v.Path)
+		is, err := b.p.mail.ContentNow(v.Path)
 		if err != nil {
 			return err
 		}
@@ -372,7 +371,7 @@ func (b *Box) planResending(g *writer.Group, tx *writer.Tx, redone *Undone) erro
 				row.Message = *m
 			}
 		case format.KindInbox:
-			if ok, err := b.p.hasAgent(g.Ctx, at.Agent); err != nil {
+			if ok, err := b.p.mail.HasAgent(g.Ctx, at.Agent); err != nil {
 				return err
 			} else if !ok {
 				return &Error{
@@ -389,7 +388,7 @@ func (b *Box) planResending(g *writer.Group, tx *writer.Tx, redone *Undone) erro
 			}
 		}
 	}
-	again, err := b.p.store.index.Keyed(g.Ctx, b.p.Slug, row.From, row.Key)
+	again, err := b.p.mail.Store.Index.Keyed(g.Ctx, b.p.mail.Slug, row.From, row.Key)
 	if err != nil {
 		return err
 	}
@@ -415,7 +414,7 @@ func (b *Box) planResending(g *writer.Group, tx *writer.Tx, redone *Undone) erro
 // planUnamending plans the restoration of a message's content before an edit, or before the undoing of one,
 // and a notice to agents who have read it before or since.
 func (b *Box) planUnamending(g *writer.Group, tx *writer.Tx, undone *Undone, changed refusal.What) error {
-	row, err := b.p.messageHead(g.Ctx, undone.ID)
+	row, err := b.p.mail.HeadNamed(g.Ctx, refusal.InReplyTo, undone.ID)
 	if err != nil {
 		return err
 	}
@@ -434,7 +433,7 @@ func (p *Project) planRestore(g *writer.Group, tx *writer.Tx, done *history.Done
 		if kinds != nil && !slices.Contains(kinds, format.Locate(v.Path).Kind) {
 			continue // it belongs to another operation in the same commit
 		}
-		is, err := p.contentNow(v.Path)
+		is, err := p.mail.ContentNow(v.Path)
 		if err != nil {
 			return err
 		}
@@ -452,16 +451,4 @@ func (p *Project) planRestore(g *writer.Group, tx *writer.Tx, done *history.Done
 		}
 	}
 	return g.Remove(tx, gone...)
-}
-
-// contentNow returns the content of a file; nil if there is none.
-func (p *Project) contentNow(path string) ([]byte, error) {
-	data, _, err := p.Tree.Read(path, p.Tree.MaxFile()+format.MaxHeader)
-	switch {
-	case tree.FaultOf(err) == tree.FaultGone:
-		return nil, nil
-	case err != nil:
-		return nil, err
-	}
-	return append([]byte{}, data...), nil // not nil for an empty file
 }

@@ -89,7 +89,7 @@ func TestUndoSendChanged(t *testing.T) {
 		}
 	}
 	id, path := sent()
-	file := filepath.Join(p.Tree.Dir(), path)
+	file := filepath.Join(p.Dir(), path)
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func TestUndoSendChanged(t *testing.T) {
 	refused(id, filepath.Join("agents/Ann/outbox", strings.TrimPrefix(path, "messages/")))
 
 	id, path = sent()
-	if err := os.Remove(filepath.Join(p.Tree.Dir(), "agents/Bob/inbox", strings.TrimPrefix(path, "messages/"))); err != nil {
+	if err := os.Remove(filepath.Join(p.Dir(), "agents/Bob/inbox", strings.TrimPrefix(path, "messages/"))); err != nil {
 		t.Fatal(err)
 	}
 	if u := undo(t, p, "Ann", id); u.Operation != "send" || len(filesOf(t, p, id)) > 0 {
@@ -133,7 +133,7 @@ func TestUndoClaim(t *testing.T) {
 		if err != nil || len(r.Conflicts) > 0 {
 			t.Fatal(r, err)
 		}
-		if err := p.History.Flush(t.Context()); err != nil { // so that each is a commit
+		if err := p.FlushHistory(t.Context()); err != nil { // so that each is a commit
 			t.Fatal(err)
 		}
 	}
@@ -160,7 +160,7 @@ func TestUndoClaim(t *testing.T) {
 	if u := undo(t, p, "Ann", ""); u.Operation != "renew" {
 		t.Errorf("%+v", u)
 	}
-	if all, err := p.Claims(t.Context(), false); err != nil || time.Until(all[0].Expires) > 90*time.Minute {
+	if all, err := p.Claims.List(t.Context(), false); err != nil || time.Until(all[0].Expires) > 90*time.Minute {
 		t.Errorf("%+v, %v", all, err)
 	}
 	release("old.go")
@@ -181,8 +181,8 @@ func TestUndoClaim(t *testing.T) {
 func TestUndoClaims(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann")
-	lock := filepath.Join(p.Tree.Dir(), ".git", "index.lock") // a git command that takes its time: many wait for one round
-	for ; ; time.Sleep(time.Millisecond) {                    // the server holds the lock for the commit of Ann's registration
+	lock := filepath.Join(p.Dir(), ".git", "index.lock") // a git command that takes its time: many wait for one round
+	for ; ; time.Sleep(time.Millisecond) {               // the server holds the lock for the commit of Ann's registration
 		f, err := os.OpenFile(lock, os.O_CREATE|os.O_EXCL, 0o600)
 		if err == nil {
 			f.Close()
@@ -200,7 +200,7 @@ func TestUndoClaims(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	if err := p.History.Flush(ctx); err == nil { // which ends the round that began before the last claim
+	if err := p.FlushHistory(ctx); err == nil { // which ends the round that began before the last claim
 		t.Fatal("there was a commit beside a lock")
 	}
 	if err := os.Remove(lock); err != nil {
@@ -245,7 +245,7 @@ func TestUndoMarks(t *testing.T) {
 	if d, err = p.Box("Bob", format.Origin{}).Delivery(t.Context(), all[8]); err != nil || !d.Archived {
 		t.Errorf("%+v, %v", d, err)
 	}
-	mark := filepath.Join(p.Tree.Dir(), format.ArchivedMark(d.CopyPath))
+	mark := filepath.Join(p.Dir(), format.ArchivedMark(d.CopyPath))
 	if err := os.WriteFile(mark, []byte("2025-10-23T15:22:14Z\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

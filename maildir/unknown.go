@@ -1,39 +1,23 @@
 package maildir
 
 import (
-	"context"
-	"errors"
 	"path"
 	"slices"
-	"strings"
 
-	"mailtree/maildir/clock"
+	"mailtree/maildir/core"
 	"mailtree/maildir/format"
-	"mailtree/maildir/index"
-	"mailtree/maildir/refusal"
 )
 
 // Refusals of names that do not exist. They say what exists instead, so that the next request is right.
-
-// maxListed is the most names that a refusal lists as complete; otherwise it lists the most similar names.
-const maxListed = 20
-
-// few returns the list if it is short enough to be shown in full, else nil.
-func few(names []string) []string {
-	if len(names) > maxListed {
-		return nil
-	}
-	return names
-}
 
 // unknownProject adds the existing projects to a refusal of a project's key.
 func (s *Store) unknownProject(e *Error) *Error {
 	var all, bases []string
 	shown := map[string]string{} // the shown name of a project, by each name that it is known under
 	for _, p := range s.Projects() {
-		base := path.Base(p.name())
-		all, bases = append(all, p.name()), append(bases, base, p.Slug)
-		shown[base], shown[p.Slug] = p.name(), p.name()
+		base := path.Base(p.mail.Name())
+		all, bases = append(all, p.mail.Name()), append(bases, base, p.mail.Slug)
+		shown[base], shown[p.mail.Slug] = p.mail.Name(), p.mail.Name()
 	}
 	slices.Sort(all)
 	for _, name := range format.Near(path.Base(e.Name), bases) {
@@ -41,258 +25,6 @@ func (s *Store) unknownProject(e *Error) *Error {
 			e.Near = append(e.Near, shown[name])
 		}
 	}
-	e.All = few(all)
+	e.All = core.Few(all)
 	return e
-}
-
-func (p *Project) unknownAgent(ctx context.Context, field refusal.Field, names ...string) error {
-	e, err := p.noAgent(field, names)
-	if err != nil {
-		return err
-	}
-	if err := p.addAgents(ctx, e, names); err != nil {
-		return err
-	}
-	if len(e.Near) == 0 {
-		if e.In, err = p.store.projectsWith(ctx, format.KindProfile, names[0]); err != nil {
-			return err
-		}
-	}
-	return e
-}
-
-// addAgents adds to a refusal of names the agents that exist, and those of similar names.
-func (p *Project) addAgents(ctx context.Context, e *Error, names []string) error {
-	rows, err := p.store.index.Agents(ctx, p.Slug)
-	if err != nil {
-		return err
-	}
-	all := make([]string, len(rows))
-	for i, a := range rows {
-		all[i] = a.Name
-	}
-	for _, n := range names {
-		for _, near := range format.Near(n, all) {
-			if !slices.Contains(e.Near, near) {
-				e.Near = append(e.Near, near)
-			}
-		}
-	}
-	e.All = few(all)
-	return nil
-}
-
-// noAgent is unknownAgent for callers who must not learn other names. It returns an error if files cannot
-// be read.
-func (p *Project) noAgent(field refusal.Field, names []string) (*Error, error) {
-	if err := p.Sure(); err != nil {
-		return nil, err
-	}
-	for _, n := range names {
-		if err := addressFault(n); err != nil && strings.IndexByte(n, '@') > 0 {
-			return nil, &Error{What: refusal.Invalid("No agent is named {name} {arg}, and {cause}."), Field: field, Name: n, Err: err}
-		}
-	}
-	what := refusal.NotFound("No agent {names} {arg} in project {=other}. {near} {in} {all agents} {make an agent}")
-	if slices.ContainsFunc(names, p.store.isElsewhere) {
-		what = refusal.NotFound("No agent {names} {arg} in project {=other}: a name with a domain is somebody elsewhere. {near} " +
-			"{all agents} {make an agent}")
-	}
-	return &Error{
-		What:  what,
-		Field: field,
-		Name:  names[0],
-		More:  names[1:],
-		Other: p.name(),
-	}, nil
-}
-
-// addressFault returns why nobody of another domain can have an address; nil if somebody may. The error is a
-// sentence without its full stop.
-func addressFault(address string) error {
-	a, err := format.ParseAddress(address)
-	if err == nil && a.OnThisMachine() {
-		err = errors.New(format.Quote(address) + " is not an address of another domain: its domain is this machine or a number")
-	}
-	return err
-}
-
-// isElsewhere reports whether a name without an agent is an email address of another domain.
-func (s *Store) isElsewhere(name string) bool {
-	a, err := format.ParseAddress(name)
-	return err == nil && !a.IsAgent() && !s.Domains().Has(a.Domain) && !a.OnThisMachine()
-}
-
-// everybody are words that people use for all agents.
-var everybody = []string{"*", "all", "broadcast", "everybody", "everyone", "team"}
-
-func meansEverybody(name string) bool {
-	return slices.Contains(everybody, strings.TrimPrefix(strings.ToLower(name), "@"))
-}
-
-// noBroadcast refuses a word for everyone, which is no agent's name, and names the agents that the sender
-// can write to. It returns nil if no name is such a word, or if there is no other agent.
-func (p *Project) noBroadcast(ctx context.Context, from string, unknown []string) error {
-	i := slices.IndexFunc(unknown, meansEverybody)
-	if i < 0 {
-		return nil
-	}
-	rows, err := p.store.index.Agents(ctx, p.Slug)
-	if err != nil {
-		return err
-	}
-	var others []string
-	for _, a := range rows {
-		if a.Name != from && len(others) < format.MaxRecipients {
-			others = append(others, a.Name)
-		}
-	}
-	if len(others) == 0 {
-		return nil
-	}
-	return &Error{
-		What: refusal.NotFound("No agent of project {=other} is named {name} {arg}, and no name means everybody: list the names. Its " +
-			"agents: {choices}."),
-		Field: refusal.Recipients,
-		Name:  unknown[i],
-		Other: p.name(),
-		Near:  others,
-	}
-}
-
-// noMessage refuses the id of a message that the project does not have. It names similar ids, and other
-// projects that have the message.
-func (p *Project) noMessage(ctx context.Context, field refusal.Field, id string) error {
-	if err := p.Sure(); err != nil {
-		return err
-	}
-	rows, err := p.store.index.Thread(ctx, index.ThreadQuery{Project: p.Slug, Thread: id, Limit: 1})
-	if err != nil {
-		return err
-	}
-	if len(rows) > 0 {
-		return &Error{
-			What:  refusal.NotFound("{name} {arg} is a thread of project {=other} and no message. {read a thread}"),
-			Field: field,
-			Name:  id,
-			Other: p.name(),
-		}
-	}
-	return p.missing(ctx, format.KindCanonical, &Error{
-		What:  refusal.NotFound("No message {name} {arg} in project {=other}. {near} {in} {find messages}"),
-		Field: field,
-		Name:  id,
-		Other: p.name(),
-	})
-}
-
-func (p *Project) noThread(ctx context.Context, id string) error {
-	if err := p.Sure(); err != nil {
-		return err
-	}
-	return p.missing(ctx, format.KindOther, &Error{
-		What:  refusal.UnknownThread,
-		Field: refusal.Thread,
-		Name:  id,
-		Other: p.name(),
-	})
-}
-
-// missing adds to the refusal of a message's or thread's id the projects that have it, or else similar ids.
-func (p *Project) missing(ctx context.Context, kind format.Kind, e *Error) error {
-	name := e.Name
-	if within := clock.FindID(name); within != "" && kind == format.KindCanonical && within != name {
-		name = within
-		m, err := p.store.index.Message(ctx, p.Slug, within, index.WithoutBody, nil)
-		if err != nil {
-			return err
-		}
-		if m != nil {
-			e.Near = []string{within}
-			return e
-		}
-	}
-	var err error
-	if e.In, err = p.store.projectsWith(ctx, kind, name); err != nil {
-		return err
-	}
-	begins := []int{3}
-	if kind == format.KindCanonical {
-		begins = []int{len(name), len(name) * 3 / 4, len(name) / 2} // all ids of a day have the same beginning
-	}
-	for i := 0; i < len(begins) && len(e.In)+len(e.Near) == 0; i++ {
-		names, err := p.store.index.Names(ctx, p.Slug, kind, format.Cut(name, begins[i]), 100)
-		if err != nil {
-			return err
-		}
-		e.Near = format.Near(name, names)
-	}
-	return e
-}
-
-// projectsWith returns the first projects that have the named thing, in the form for sentences.
-func (s *Store) projectsWith(ctx context.Context, what format.Kind, name string) ([]string, error) {
-	slugs, err := s.index.ProjectsWith(ctx, what, name)
-	var names []string
-	for _, slug := range slugs[:min(maxListed, len(slugs))] {
-		if p := s.known(slug); p != nil {
-			names = append(names, p.name())
-		}
-	}
-	return names, err
-}
-
-// noDelivery refuses the id of a message that is not in an agent's inbox: it does not exist, or is in
-// another project, in the agent's own outbox, or in the inboxes of others.
-func (p *Project) noDelivery(ctx context.Context, agent, id string) error {
-	if err := p.Sure(); err != nil {
-		return err
-	}
-	m, err := p.store.index.Message(ctx, p.Slug, id, index.WithoutBody, nil)
-	if err != nil {
-		return err
-	}
-	if m == nil {
-		return p.noMessage(ctx, refusal.Message, id)
-	}
-	e := &Error{
-		What:  refusal.NotInInbox,
-		Field: refusal.Message,
-		Name:  id,
-		Other: agent,
-	}
-	if m.From == agent {
-		const forSender = false
-		if err := p.addReceipts(ctx, m, forSender); err != nil {
-			return err
-		}
-		e.What, e.Why = refusal.Invalid("You ({=other}) sent message {name} {arg}: it is not in your inbox, and its recipients "+
-			"acknowledge it ({why})."), sayReceipts(m.Receipts)
-	}
-	return e
-}
-
-// sayReceipts says what the first recipients of a message have done with it.
-func sayReceipts(receipts []index.Receipt) string {
-	var said []string
-	for i, r := range receipts {
-		switch {
-		case i == maxListed:
-			return strings.Join(append(said, "…"), ", ")
-		case r.Status != "":
-			said = append(said, r.Agent+" is at another domain ("+r.Status+")")
-		case !r.Delivered:
-			said = append(said, r.Agent+" no longer has it")
-		case r.Acked:
-			said = append(said, r.Agent+" acknowledged it")
-		case r.Read:
-			said = append(said, r.Agent+" has read it")
-		default:
-			said = append(said, r.Agent+" has not read it")
-		}
-	}
-	if len(said) == 0 {
-		return "all are hidden"
-	}
-	return strings.Join(said, ", ")
 }

@@ -46,7 +46,7 @@ func (m *machine) breakAt(path string, fault error) {
 // put makes a file of the tree by rename, as an editor does.
 func put(t testing.TB, p *maildir.Project, path, data string) {
 	t.Helper()
-	at := filepath.Join(p.Tree.Dir(), path)
+	at := filepath.Join(p.Dir(), path)
 	staged := filepath.Join(inmemory.Dir(t), "staged")
 	if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o700), os.WriteFile(staged, []byte(data), 0o600), os.Rename(staged, at)); err != nil {
 		t.Fatal(err)
@@ -78,14 +78,14 @@ func TestUnreadDecisions(t *testing.T) {
 				return err
 			}, noError},
 		{"whois", "agents/Eve/profile.json", `{"program": "x", "inception": "2026-01-01T00:00:00Z"}`,
-			func(ctx context.Context, p *maildir.Project) error { _, err := p.Whois(ctx, "Eve"); return err }, noError},
+			func(ctx context.Context, p *maildir.Project) error { _, err := p.Agents.Whois(ctx, "Eve"); return err }, noError},
 		{"first contact", "agents/Eve/status", "ready\n",
 			func(ctx context.Context, p *maildir.Project) error {
-				return p.EnsureAgent(ctx, "EVE", maildir.Registration{})
+				return p.Agents.EnsureAgent(ctx, "EVE", maildir.Registration{})
 			}, isKind(maildir.ErrConflict)},
 		{"name hint", "agents/Eve/status", "ready\n",
 			func(ctx context.Context, p *maildir.Project) error {
-				r, err := p.Register(ctx, maildir.Registration{NameHint: "eve"})
+				r, err := p.Agents.Register(ctx, maildir.Registration{NameHint: "eve"})
 				if err == nil && strings.EqualFold(r.Name, "Eve") {
 					return errors.New("the name was given to a second agent")
 				}
@@ -178,7 +178,7 @@ func TestUnreadOwnFiles(t *testing.T) {
 	}
 	copyPath := inbox(t, p, "Bob").Messages[0].CopyPath
 	mark := format.AckMark(copyPath)
-	claims, err := p.Claims(t.Context(), false)
+	claims, err := p.Claims.List(t.Context(), false)
 	if err != nil || len(claims) != 1 {
 		t.Fatalf("%v, %v", claims, err)
 	}
@@ -273,7 +273,7 @@ func interrupted(t *testing.T) (root, repo string) {
 		}
 	}}
 	p := project(t, cfg, "Ann", "Bob")
-	if err := p.History.Flush(t.Context()); err != nil { // else the copy meets the files of a commit under way
+	if err := p.FlushHistory(t.Context()); err != nil { // else the copy meets the files of a commit under way
 		t.Fatal(err)
 	}
 	mu.Lock()

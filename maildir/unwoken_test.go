@@ -18,14 +18,14 @@ func TestUnwokenNever(t *testing.T) {
 	t.Parallel()
 	var jump atomic.Int64
 	p := project(t, storetest.Config{Now: func() time.Time { return time.Now().Add(time.Duration(jump.Load())) }}, "Ann", "Bob", "Cy")
-	pat, _, err := p.Person(t.Context(), "pat")
+	pat, _, err := p.Agents.Person(t.Context(), "pat")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.SetSeat("Cy", maildir.Pane{Tmux: "/tmp/tmux,1,0", Pane: "%1"})
+	p.Sessions.SetSeat("Cy", maildir.Pane{Tmux: "/tmp/tmux,1,0", Pane: "%1"})
 	send(t, p, "Ann", maildir.Draft{To: []string{"Bob", "Cy", pat}, Subject: "s", Body: "b"})
 	named := func() (names []string) {
-		all, err := p.Unwoken(t.Context())
+		all, err := p.Sessions.Unwoken(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -45,7 +45,7 @@ func projectIn(t testing.TB, s *maildir.Store, names ...string) *maildir.Project
 		t.Fatal(err)
 	}
 	for _, n := range names {
-		if _, err := p.Register(t.Context(), maildir.Registration{Program: "x", Model: "y", Task: "z", NameHint: n}); err != nil {
+		if _, err := p.Agents.Register(t.Context(), maildir.Registration{Program: "x", Model: "y", Task: "z", NameHint: n}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -114,19 +114,19 @@ func TestSendToAll(t *testing.T) {
 func TestBCCIsPrivate(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Hidden")
-	if err := p.History.Flush(t.Context()); err != nil { // the registrations name it, and may
+	if err := p.FlushHistory(t.Context()); err != nil { // the registrations name it, and may
 		t.Fatal(err)
 	}
 	m := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, BCC: []string{"Hidden"}, Subject: "s", Body: "b"})
 	if _, err := p.Box("Bob", format.Origin{}).Reply(t.Context(), m.ID, maildir.Draft{Body: "r"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.History.Flush(t.Context()); err != nil {
+	if err := p.FlushHistory(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	var named []string
-	err := p.Tree.Walk(t.Context(), "", func(path string, _ fs.DirEntry) error {
-		data, err := os.ReadFile(filepath.Join(p.Tree.Dir(), path))
+	err := maildir.TreeOf(p).Walk(t.Context(), "", func(path string, _ fs.DirEntry) error {
+		data, err := os.ReadFile(filepath.Join(p.Dir(), path))
 		if strings.Contains(string(data), "Hidden") && !strings.HasPrefix(path, "agents/Hidden/") {
 			named = append(named, path)
 		}
@@ -138,7 +138,7 @@ func TestBCCIsPrivate(t *testing.T) {
 	if len(named) != 1 || !strings.HasPrefix(named[0], "agents/Ann/outbox/") {
 		t.Errorf("Hidden is named in %v", named)
 	}
-	log, err := exec.Command("git", "-C", p.Tree.Dir(), "log", "--format=%an %ae %s %b", "--grep", m.ID).Output()
+	log, err := exec.Command("git", "-C", p.Dir(), "log", "--format=%an %ae %s %b", "--grep", m.ID).Output()
 	if err != nil || len(log) == 0 || strings.Contains(string(log), "Hidden") {
 		t.Errorf("git log: %v %s", err, log)
 	}

@@ -17,7 +17,7 @@ func TestMachineSeal(t *testing.T) {
 	there := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
 	by := format.Origin{Auth: "uid:1000", Door: format.DoorPage} // where a person sits is for that machine to say
 	m := sendFrom(t, there.Box("Ann", by), maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "text"})
-	key, err := keys.Own(maildir.StoreOf(there).Root())
+	key, err := keys.Own(maildir.StoreOf(there).Root)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,17 +27,17 @@ func TestMachineSeal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := here.Register(t.Context(), maildir.Registration{NameHint: "Bob"}); err != nil {
+	if _, err := here.Agents.Register(t.Context(), maildir.Registration{NameHint: "Bob"}); err != nil {
 		t.Fatal(err)
 	}
-	data, err := os.ReadFile(copyOf(there.Tree.Dir(), "agents/Bob/inbox", m))
+	data, err := os.ReadFile(copyOf(there.Dir(), "agents/Bob/inbox", m))
 	if err != nil {
 		t.Fatal(err)
 	}
 	put(t, here, "agents/Bob/inbox/"+m.ID+".md", string(data))
 	until(t, "the mail of the other machine is there", func() bool { return len(inbox(t, here, "Bob").Messages) == 1 })
 	d := inbox(t, here, "Bob").Messages[0]
-	if by, ok := s.Verified(&d.Message); ok {
+	if by, ok := maildir.StoreOf(here).Verified(&d.Message); ok {
 		t.Errorf("verified before the key is trusted: %v", by)
 	}
 
@@ -45,7 +45,7 @@ func TestMachineSeal(t *testing.T) {
 	if err := keys.Trust(s.Root(), key); err != nil {
 		t.Fatal(err)
 	}
-	if by, ok := s.Verified(&d.Message); !ok || by.String() != "machine laptop, uid 1000 (program)" {
+	if by, ok := maildir.StoreOf(here).Verified(&d.Message); !ok || by.String() != "machine laptop, uid 1000 (program)" {
 		t.Errorf("verified %v by %q", ok, by)
 	}
 	l, err := openBox(t, here, "Bob", 1000).Read(t.Context(), maildir.LetterQuery{ID: m.ID})
@@ -95,7 +95,7 @@ func TestSealOfOtherProject(t *testing.T) {
 	for _, key := range []string{"/abs/one", "/abs/two"} {
 		p, err := s.EnsureProject(t.Context(), key)
 		if err == nil {
-			_, err = p.Register(t.Context(), maildir.Registration{NameHint: "Bob"})
+			_, err = p.Agents.Register(t.Context(), maildir.Registration{NameHint: "Bob"})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -103,7 +103,7 @@ func TestSealOfOtherProject(t *testing.T) {
 		both = append(both, p)
 	}
 	m := send(t, both[0], "Bob", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "text"})
-	data, err := os.ReadFile(copyOf(both[0].Tree.Dir(), "agents/Bob/inbox", m))
+	data, err := os.ReadFile(copyOf(both[0].Dir(), "agents/Bob/inbox", m))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func TestVolley(t *testing.T) {
 		}
 	}
 	rests := func() bool {
-		all, err := p.Sleepers(t.Context(), maildir.SleepQuery{Agent: "Bob"})
+		all, err := p.Sessions.Sleepers(t.Context(), maildir.SleepQuery{Agent: "Bob"})
 		if err != nil || len(all) != 1 {
 			t.Fatalf("%+v, %v", all, err)
 		}
@@ -54,7 +54,7 @@ func TestVolley(t *testing.T) {
 
 	between("Ann", "Bob", 1)
 	came = awaitNews(t.Context(), p, k)
-	if _, err := p.Register(t.Context(), maildir.Registration{NameHint: "Cy"}); err != nil {
+	if _, err := p.Agents.Register(t.Context(), maildir.Registration{NameHint: "Cy"}); err != nil {
 		t.Fatal(err)
 	}
 	send(t, p, "Cy", maildir.Draft{To: []string{"Bob"}, Subject: "The build is red", Body: "b"})

@@ -13,7 +13,7 @@ import (
 )
 
 // Waits is what waits for an agent in a project, in the order in which to look at it. The command line and
-// the page show it. Sessions of clients are told of each message once instead: see TellSession.
+// the page show it. Sessions of clients are told of each message once instead: see Tell.
 type Waits struct {
 	Project string `json:"project"` // its slug
 	Agent   string `json:"agent"`   // need not exist: then nothing waits but the last three
@@ -68,7 +68,7 @@ const (
 // archived it, nor written in its thread since. A question of the agent's own waits until somebody else has
 // written in its thread.
 func (b *Box) Waits(ctx context.Context, open bool) (*Waits, error) {
-	w := &Waits{Project: b.p.Slug, Agent: b.agent, Stopped: []Stop{}, Asleep: []Unwoken{}}
+	w := &Waits{Project: b.p.mail.Slug, Agent: b.agent, Stopped: []Stop{}, Asleep: []Unwoken{}}
 	counts, err := b.Counts(ctx)
 	if err != nil {
 		return nil, err
@@ -77,17 +77,17 @@ func (b *Box) Waits(ctx context.Context, open bool) (*Waits, error) {
 	if err := b.listWaiting(ctx, w, open); err != nil {
 		return nil, err
 	}
-	stops, err := b.p.Stops(ctx)
+	stops, err := b.p.Claims.Stops(ctx)
 	if err != nil {
 		return nil, err
 	}
 	w.Stopped = append(w.Stopped, stops...)
-	asleep, err := b.p.Unwoken(ctx)
+	asleep, err := b.p.Sessions.Unwoken(ctx)
 	if err != nil {
 		return nil, err
 	}
 	w.Asleep = append(w.Asleep, asleep...)
-	if w.Broken, err = b.p.store.Problems(ctx, b.p.Slug, maxWaiting); err != nil {
+	if w.Broken, err = b.p.mail.Store.Index.Problems(ctx, b.p.mail.Slug, maxWaiting); err != nil {
 		return nil, err
 	}
 	invalid, err := b.p.CountProblems(ctx)
@@ -147,7 +147,7 @@ func (b *Box) listWaiting(ctx context.Context, w *Waits, open bool) error {
 	for _, i := range slices.Concat(firsts[:]...) {
 		cursors = append(cursors, all[i].Cursor)
 	}
-	outlines, err := b.p.store.index.Outlines(ctx, b.p.Slug, cursors)
+	outlines, err := b.p.mail.Store.Index.Outlines(ctx, b.p.mail.Slug, cursors)
 	if err != nil {
 		return err
 	}
@@ -201,10 +201,10 @@ func (b *Box) waitingThread(all []waiting, places []int, o *index.Outline) Waiti
 
 // waitingMail returns the messages that wait for the agent, and those for which the agent waits.
 func (b *Box) waitingMail(ctx context.Context, open bool) (all []waiting, err error) {
-	due, err := b.p.store.index.Due(ctx, index.DueQuery{
-		Project: b.p.Slug,
+	due, err := b.p.mail.Store.Index.Due(ctx, index.DueQuery{
+		Project: b.p.mail.Slug,
 		Agent:   b.agent,
-		Since:   b.p.store.cfg.Now().Add(-askedFor),
+		Since:   b.p.mail.Store.Now().Add(-askedFor),
 		Most:    maxDue,
 		Open:    open,
 	})
@@ -221,11 +221,11 @@ func (b *Box) waitingMail(ctx context.Context, open bool) (all []waiting, err er
 			}
 		}
 	}
-	replied, err := b.p.store.index.Replied(ctx, b.p.Slug, b.agent, questions)
+	replied, err := b.p.mail.Store.Index.Replied(ctx, b.p.mail.Slug, b.agent, questions)
 	if err != nil {
 		return nil, err
 	}
-	receipts, err := b.p.store.index.Receipts(ctx, b.p.Slug, own...)
+	receipts, err := b.p.mail.Store.Index.Receipts(ctx, b.p.mail.Slug, own...)
 	if err != nil {
 		return nil, err
 	}

@@ -164,7 +164,7 @@ func TestWaitsBesides(t *testing.T) {
 	if err != nil || strings.Contains(string(data), "null") {
 		t.Errorf("%s, %v", data, err)
 	}
-	if err := os.WriteFile(filepath.Join(p.Tree.Dir(), "a.txt"), []byte("a"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(p.Dir(), "a.txt"), []byte("a"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b", Attachments: []string{"a.txt"}})
@@ -176,7 +176,7 @@ func TestWaitsBesides(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	bad := filepath.Join(p.Tree.Dir(), "messages", "bad.md")
+	bad := filepath.Join(p.Dir(), "messages", "bad.md")
 	if err := os.WriteFile(bad, []byte("no header"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func sleeping(t *testing.T, cfg storetest.Config) (*maildir.Project, maildir.Ses
 	cfg.NoWatcher = true
 	p := project(t, cfg, "Ann", "Bob")
 	k := maildir.SessionKey{Client: "claude", ID: "one"}
-	if _, err := p.BeginSession(t.Context(), maildir.Visit{SessionKey: k, Dir: "/p", Agent: "Bob"}); err != nil {
+	if _, err := p.Sessions.Begin(t.Context(), maildir.Visit{SessionKey: k, Dir: "/p", Agent: "Bob"}); err != nil {
 		t.Fatal(err)
 	}
 	return p, k
@@ -45,8 +45,8 @@ type news struct {
 // awaitNews calls AwaitNews in a goroutine of its own. It returns when that call waits or has returned.
 func awaitNews(ctx context.Context, p *maildir.Project, k maildir.SessionKey) <-chan news {
 	came := make(chan news, 1)
-	err := waits.Go(`maildir\.\(\*Project\)\.pause$`, func() {
-		n, over, err := p.AwaitNews(ctx, k, 50*time.Millisecond)
+	err := waits.Go(`wake\.\(\*Sessions\)\.awaitTurn$`, func() {
+		n, over, err := p.Sessions.AwaitNews(ctx, k, 50*time.Millisecond)
 		came <- news{n, over, err}
 	})
 	if err != nil {
@@ -59,13 +59,13 @@ func awaitNews(ctx context.Context, p *maildir.Project, k maildir.SessionKey) <-
 func TestAwaitNews(t *testing.T) {
 	t.Parallel()
 	p, k := sleeping(t, storetest.Config{})
-	p.SessionWorks(k, true)
+	p.Sessions.SetWorking(k, true)
 	came := awaitNews(t.Context(), p, k)
 	for range 3 {
 		toBob(t, p)
 	}
 	await(t, func() bool {
-		all, err := p.Sleepers(t.Context(), maildir.SleepQuery{Agent: "Bob"})
+		all, err := p.Sessions.Sleepers(t.Context(), maildir.SleepQuery{Agent: "Bob"})
 		return err == nil && len(all) == 0
 	}) // it waits
 	select {
@@ -73,18 +73,18 @@ func TestAwaitNews(t *testing.T) {
 		t.Fatalf("woken while it works: %+v", got)
 	default:
 	}
-	p.SessionWorks(k, false)
+	p.Sessions.SetWorking(k, false)
 	if got := <-came; got.err != nil || got.over || got.n.New != 3 || got.n.Unread != 3 {
 		t.Errorf("%+v", got)
 	}
-	if s, _ := p.Session(k); s.Wake.Outcome != seat.Woken {
+	if s, _ := p.Sessions.Of(k); s.Wake.Outcome != seat.Woken {
 		t.Errorf("%+v", s.Wake)
 	}
 	came = awaitNews(t.Context(), p, k)
-	if all, err := p.Sleepers(t.Context(), maildir.SleepQuery{Agent: "Bob"}); err != nil || len(all) > 0 {
+	if all, err := p.Sessions.Sleepers(t.Context(), maildir.SleepQuery{Agent: "Bob"}); err != nil || len(all) > 0 {
 		t.Errorf("told already: %+v, %v", all, err)
 	}
-	p.EndSession(t.Context(), k)
+	p.Sessions.End(t.Context(), k)
 	if got := <-came; !got.over || got.n.New > 0 {
 		t.Errorf("after its end: %+v", got)
 	}
@@ -95,18 +95,18 @@ func TestAwaitNews(t *testing.T) {
 func TestAwaitNewsBeforeBegin(t *testing.T) {
 	t.Parallel()
 	p, k := sleeping(t, storetest.Config{})
-	p.EndSession(t.Context(), k)
+	p.Sessions.End(t.Context(), k)
 	fresh := maildir.SessionKey{Client: "claude", ID: "after clear"}
 	for _, begins := range []maildir.SessionKey{k, fresh} {
 		came := awaitNews(t.Context(), p, begins) // the hook that begins a session comes second
-		if _, err := p.BeginSession(t.Context(), maildir.Visit{SessionKey: begins, Dir: "/p", Agent: "Bob"}); err != nil {
+		if _, err := p.Sessions.Begin(t.Context(), maildir.Visit{SessionKey: begins, Dir: "/p", Agent: "Bob"}); err != nil {
 			t.Fatal(err)
 		}
 		toBob(t, p)
 		if got := <-came; got.err != nil || got.over || got.n.New == 0 {
 			t.Errorf("%s: %+v", begins.ID, got)
 		}
-		p.EndSession(t.Context(), begins)
+		p.Sessions.End(t.Context(), begins)
 	}
 	if got := <-awaitNews(t.Context(), p, maildir.SessionKey{Client: "claude", ID: "never"}); !got.over {
 		t.Errorf("%+v", got)
@@ -118,7 +118,7 @@ func TestAwaitNewsOfGoneClient(t *testing.T) {
 	t.Parallel()
 	p, k := sleeping(t, storetest.Config{})
 	client, end := startClient(t)
-	if _, err := p.BeginSession(t.Context(), maildir.Visit{SessionKey: k, Dir: "/p", Process: client}); err != nil {
+	if _, err := p.Sessions.Begin(t.Context(), maildir.Visit{SessionKey: k, Dir: "/p", Process: client}); err != nil {
 		t.Fatal(err)
 	}
 	came := awaitNews(t.Context(), p, k)
@@ -127,7 +127,7 @@ func TestAwaitNewsOfGoneClient(t *testing.T) {
 	if got := <-came; !got.over || got.n.New > 0 {
 		t.Errorf("%+v", got)
 	}
-	if s, _ := p.Session(k); len(s.Told) > 0 || s.Wake.Outcome != "" {
+	if s, _ := p.Sessions.Of(k); len(s.Told) > 0 || s.Wake.Outcome != "" {
 		t.Errorf("%+v", s)
 	}
 }
@@ -187,7 +187,7 @@ func TestSleepers(t *testing.T) {
 	p, k := sleeping(t, storetest.Config{Now: func() time.Time { return time.Now().Add(time.Duration(later.Load())) }})
 	sleepers := func() (ids []string) {
 		t.Helper()
-		all, err := p.Sleepers(t.Context(), maildir.SleepQuery{Agent: "Bob"})
+		all, err := p.Sessions.Sleepers(t.Context(), maildir.SleepQuery{Agent: "Bob"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +198,7 @@ func TestSleepers(t *testing.T) {
 	}
 	unwoken := func() int {
 		t.Helper()
-		all, err := p.Unwoken(t.Context())
+		all, err := p.Sessions.Unwoken(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -211,7 +211,7 @@ func TestSleepers(t *testing.T) {
 	if got := sleepers(); !slices.Equal(got, []string{first}) {
 		t.Errorf("%v, want %s", got, first)
 	}
-	p.NoteWake(k, seat.Wake{Outcome: seat.Nobody, For: first})
+	p.Sessions.NoteWake(k, seat.Wake{Outcome: seat.Nobody, For: first})
 	if got := sleepers(); len(got) != 1 {
 		t.Errorf("a wake that failed is tried again: %v", got)
 	}
@@ -222,7 +222,7 @@ func TestSleepers(t *testing.T) {
 	if unwoken() != 1 {
 		t.Error("not reported")
 	}
-	p.NoteWake(k, seat.Wake{Outcome: seat.Typed, For: first})
+	p.Sessions.NoteWake(k, seat.Wake{Outcome: seat.Typed, For: first})
 	if got := sleepers(); got != nil {
 		t.Errorf("a wake that succeeded is not repeated: %v", got)
 	}
@@ -233,7 +233,7 @@ func TestSleepers(t *testing.T) {
 	if got := sleepers(); !slices.Equal(got, []string{second}) {
 		t.Errorf("after more mail: %v, want %s", got, second)
 	}
-	p.EndSession(t.Context(), k)
+	p.Sessions.End(t.Context(), k)
 	if got := sleepers(); got != nil || unwoken() != 1 {
 		t.Errorf("after its end: %v, %d reported", got, unwoken())
 	}
@@ -248,49 +248,49 @@ func TestSleepers(t *testing.T) {
 func TestSessionIs(t *testing.T) {
 	t.Parallel()
 	p, k := sleeping(t, storetest.Config{})
-	p.SessionWorks(k, true)
-	p.SessionIs(k, 0, seat.Asks)
-	if s, _ := p.Session(k); !s.Working || !s.Asks || !p.Asks("Bob") {
+	p.Sessions.SetWorking(k, true)
+	p.Sessions.SetState(k, 0, seat.Asks)
+	if s, _ := p.Sessions.Of(k); !s.Working || !s.Asks || !p.Sessions.Asks("Bob") {
 		t.Errorf("at a question: %+v", s)
 	}
-	p.SessionIs(k, 0, seat.Works)
-	if s, _ := p.Session(k); !s.Working || s.Asks {
+	p.Sessions.SetState(k, 0, seat.Works)
+	if s, _ := p.Sessions.Of(k); !s.Working || s.Asks {
 		t.Errorf("after an answer: %+v", s)
 	}
-	p.SessionIs(k, 0, seat.Asks)
+	p.Sessions.SetState(k, 0, seat.Asks)
 	came := awaitNews(t.Context(), p, k)
 	toBob(t, p)
-	p.SessionIs(k, 0, seat.Idles)
+	p.Sessions.SetState(k, 0, seat.Idles)
 	if got := <-came; got.err != nil || got.over || got.n.New != 1 {
 		t.Errorf("%+v", got)
 	}
-	if s, _ := p.Session(k); s.Working || s.Asks {
+	if s, _ := p.Sessions.Of(k); s.Working || s.Asks {
 		t.Errorf("after No: %+v", s)
 	}
-	if s, _ := p.Session(k); p.SessionTool(k) || s.Working {
+	if s, _ := p.Sessions.Of(k); p.Sessions.ToolRan(k) || s.Working {
 		t.Error("a tool of the turn that has ended begins a turn")
 	}
-	p.SessionWorks(k, true)
-	if s, _ := p.Session(k); !p.SessionTool(k) || !s.Working {
+	p.Sessions.SetWorking(k, true)
+	if s, _ := p.Sessions.Of(k); !p.Sessions.ToolRan(k) || !s.Working {
 		t.Error("a tool of the next turn counts as late")
 	}
-	before, now := p.SessionPrompted(k), p.SessionPrompted(k)
-	p.SessionIs(k, now, seat.Asks)
-	p.SessionIs(k, before, seat.Idles)
-	if s, _ := p.Session(k); !s.Working || !s.Asks {
+	before, now := p.Sessions.Prompted(k), p.Sessions.Prompted(k)
+	p.Sessions.SetState(k, now, seat.Asks)
+	p.Sessions.SetState(k, before, seat.Idles)
+	if s, _ := p.Sessions.Of(k); !s.Working || !s.Asks {
 		t.Errorf("after the end of the turn before was read: %+v", s)
 	}
-	p.SessionIs(k, now, seat.Idles)
-	if s, _ := p.Session(k); s.Working || s.Asks {
+	p.Sessions.SetState(k, now, seat.Idles)
+	if s, _ := p.Sessions.Of(k); s.Working || s.Asks {
 		t.Errorf("after the end of the present turn was read: %+v", s)
 	}
-	p.EndSession(t.Context(), k)
-	p.SessionIs(k, 0, seat.Asks)
-	if s, _ := p.Session(k); s.Asks {
+	p.Sessions.End(t.Context(), k)
+	p.Sessions.SetState(k, 0, seat.Asks)
+	if s, _ := p.Sessions.Of(k); s.Asks {
 		t.Errorf("after its end: %+v", s)
 	}
-	p.SessionIs(maildir.SessionKey{Client: "claude", ID: "unknown"}, 0, seat.Works)
-	if s, ok := p.Session(maildir.SessionKey{Client: "claude", ID: "unknown"}); ok {
+	p.Sessions.SetState(maildir.SessionKey{Client: "claude", ID: "unknown"}, 0, seat.Works)
+	if s, ok := p.Sessions.Of(maildir.SessionKey{Client: "claude", ID: "unknown"}); ok {
 		t.Errorf("unknown: %+v", s)
 	}
 }
@@ -301,47 +301,47 @@ func TestUnwakeable(t *testing.T) {
 	s := storetest.Open(t, storetest.Config{NoWatcher: true}).Store
 	p := projectIn(t, s, "Ann", "Bob")
 	k := maildir.SessionKey{Client: "claude", ID: "one"}
-	if _, err := p.BeginSession(t.Context(), maildir.Visit{SessionKey: k, Dir: "/p", Agent: "Bob"}); err != nil {
+	if _, err := p.Sessions.Begin(t.Context(), maildir.Visit{SessionKey: k, Dir: "/p", Agent: "Bob"}); err != nil {
 		t.Fatal(err)
 	}
 	client, end := startClient(t)
 	is := func(name, want string) {
 		t.Helper()
-		w, err := p.Whois(t.Context(), name)
+		w, err := p.Agents.Whois(t.Context(), name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := p.Unwakeable(&w.AgentRow); got != want {
+		if got := p.Sessions.Unwakeable(&w.AgentRow); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
 	is("Ann", "it has no session with the hooks of mailtree setup")
 	is("Bob", "its client does not wait for mail and does not run in tmux")
-	p.SessionWorks(k, true)
+	p.Sessions.SetWorking(k, true)
 	is("Bob", "")
-	p.SessionIs(k, 0, seat.Asks)
+	p.Sessions.SetState(k, 0, seat.Asks)
 	is("Bob", "its client waits for the user's answer to a permission question")
-	p.SessionIs(k, 0, seat.Idles)
+	p.Sessions.SetState(k, 0, seat.Idles)
 	ctx, cancel := context.WithCancel(t.Context())
 	came := awaitNews(ctx, p, k)
 	await(t, func() bool {
-		return slices.ContainsFunc(p.Reaches()["Bob"], func(r maildir.Reach) bool { return r.Waits })
+		return slices.ContainsFunc(p.Sessions.Reaches()["Bob"], func(r maildir.Reach) bool { return r.Waits })
 	})
 	is("Bob", "")
 	cancel()
 	<-came
 	in := maildir.SessionKey{Client: "gemini", ID: "two"}
 	at := maildir.Visit{SessionKey: in, Dir: "/p", Agent: "Bob", Pane: maildir.Pane{Tmux: "/tmp/s,1,0", Pane: "%1"}, Process: client}
-	if _, err := p.BeginSession(t.Context(), at); err != nil {
+	if _, err := p.Sessions.Begin(t.Context(), at); err != nil {
 		t.Fatal(err)
 	}
 	is("Bob", "its client does not wait for mail, and this server types into no tmux window (NUDGE=tmux)")
 	done := s.Types()
 	is("Bob", "")
-	p.NoteWake(in, seat.Wake{Outcome: seat.Nobody, Why: "it has no window here"})
+	p.Sessions.NoteWake(in, seat.Wake{Outcome: seat.Nobody, Why: "it has no window here"})
 	is("Bob", "the last attempt failed: it has no window here")
 	done()
 	end()
-	p.EndSession(t.Context(), k)
+	p.Sessions.End(t.Context(), k)
 	is("Bob", "none of its sessions is open")
 }

@@ -10,6 +10,7 @@ import (
 
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
+	"mailtree/maildir/refusal"
 )
 
 // Happening is one event in a project, in the form that people follow.
@@ -43,13 +44,13 @@ const scanChanges = 1000
 // selects a project; nil means every project. If the feed no longer knows the mark, Watch tells only events
 // from now on. It returns the error of told, ctx's error, and faults.
 func (s *Store) Watch(ctx context.Context, of *Project, after int64, told func(*Happening) error) error {
-	changes, err := s.index.Changes(ctx, after, 1)
+	changes, err := s.core.Index.Changes(ctx, after, 1)
 	if err != nil {
 		return err
 	}
 	gap, err := s.isGap(ctx, after, changes)
 	if gap && err == nil {
-		after, err = s.index.LastChange(ctx)
+		after, err = s.core.Index.LastChange(ctx)
 	}
 	if err != nil {
 		return err
@@ -60,7 +61,7 @@ func (s *Store) Watch(ctx context.Context, of *Project, after int64, told func(*
 			return err
 		}
 		for _, c := range changes {
-			if after = c.Seq; of != nil && c.Project != of.Slug {
+			if after = c.Seq; of != nil && c.Project != of.mail.Slug {
 				continue
 			}
 			p, err := s.knownSoon(ctx, c.Project)
@@ -88,7 +89,7 @@ func (s *Store) Watch(ctx context.Context, of *Project, after int64, told func(*
 // one.
 func (p *Project) happening(ctx context.Context, c index.Change) (*Happening, error) {
 	h := &Happening{
-		Project: p.Slug,
+		Project: p.mail.Slug,
 		Seq:     c.Seq,
 		At:      format.At(c.At),
 		Agent:   c.Agent,
@@ -97,7 +98,7 @@ func (p *Project) happening(ctx context.Context, c index.Change) (*Happening, er
 	}
 	switch {
 	case c.Kind == format.KindCanonical && c.Op == index.Added:
-		m, err := p.messageHead(ctx, c.ID)
+		m, err := p.mail.HeadNamed(ctx, refusal.InReplyTo, c.ID)
 		if errors.Is(err, ErrNotFound) { // the message is gone again
 			return nil, nil
 		}
@@ -124,7 +125,7 @@ func (p *Project) happening(ctx context.Context, c index.Change) (*Happening, er
 // happeningOf completes the event of a status, or of a claim in its current state.
 func (p *Project) happeningOf(ctx context.Context, c index.Change, h *Happening) (*Happening, error) {
 	if c.Kind == format.KindStatus {
-		row, err := p.store.index.Agent(ctx, p.Slug, c.Agent)
+		row, err := p.mail.Store.Index.Agent(ctx, p.mail.Slug, c.Agent)
 		if row != nil {
 			h.Text = row.Status
 		}
@@ -135,7 +136,7 @@ func (p *Project) happeningOf(ctx context.Context, c index.Change, h *Happening)
 	if c.Kind == format.KindReleased {
 		path = format.ClaimOfMark(path)
 	}
-	rows, err := p.store.index.ClaimsAt(ctx, p.Slug, []string{path})
+	rows, err := p.mail.Store.Index.ClaimsAt(ctx, p.mail.Slug, []string{path})
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +154,7 @@ func (p *Project) happeningOf(ctx context.Context, c index.Change, h *Happening)
 		h.What = HappenedRelease
 	}
 	if c.Kind == format.KindReleased {
-		h.Agent = cmp.Or(p.ReleasedBy(c.Path), h.Agent)
+		h.Agent = cmp.Or(p.Claims.ReleasedBy(c.Path), h.Agent)
 	}
 	return h, nil
 }
@@ -170,6 +171,6 @@ func (s *Store) isGap(ctx context.Context, after int64, changes []index.Change) 
 	if len(changes) > 0 {
 		return changes[0].Seq != after+1, nil
 	}
-	last, err := s.index.LastChange(ctx)
+	last, err := s.core.Index.LastChange(ctx)
 	return last < after, err
 }

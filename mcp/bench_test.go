@@ -54,7 +54,7 @@ func newBench(b *testing.B, cfg storetest.Config) *bench {
 		x.do(b, "create_agent", fmt.Sprintf(`{"project_key":%q,"program":"x","model":"y","task_description":"z","name_hint":"Agent%02d"}`, bulk.HumanKey, i))
 	}
 	for _, p := range st.Projects() {
-		if err := p.History.Flush(b.Context()); err != nil {
+		if err := p.FlushHistory(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -139,7 +139,7 @@ func TestCutMailSaysWhere(t *testing.T) {
 	c.serve(t, 256<<10)
 	p, err := c.EnsureProject(t.Context(), crowded)
 	if err == nil {
-		err = p.EnsureAgent(t.Context(), "Bob", maildir.Registration{})
+		err = p.Agents.EnsureAgent(t.Context(), "Bob", maildir.Registration{})
 	}
 	for _, size := range []int{100, 2_000_000, 300_000, 300_000} {
 		var m *maildir.Sent
@@ -178,7 +178,7 @@ func TestCutMailSaysWhere(t *testing.T) {
 			}
 			continue
 		}
-		line := fmt.Sprintf("\n[cut here: the rest of the %d bytes of %s is in %s]", len(m.Body), d.ID, filepath.Join(p.Tree.Dir(), d.CopyPath))
+		line := fmt.Sprintf("\n[cut here: the rest of the %d bytes of %s is in %s]", len(m.Body), d.ID, filepath.Join(p.Dir(), d.CopyPath))
 		text, cut := strings.CutSuffix(got, line)
 		if !cut || !strings.HasPrefix("s\n\n"+m.Body, text) || len(text) < 20_000 {
 			t.Errorf("%s: %d of %d bytes, ending %q", tt.tool, len(got), len(m.Body), got[max(0, len(got)-300):])
@@ -290,7 +290,7 @@ func TestAnswersWait(t *testing.T) {
 	store := storetest.Open(t, storetest.Config{NoWatcher: true})
 	p, err := store.EnsureProject(t.Context(), crowded)
 	if err == nil {
-		err = p.EnsureAgent(t.Context(), "Bob", maildir.Registration{})
+		err = p.Agents.EnsureAgent(t.Context(), "Bob", maildir.Registration{})
 	}
 	if err == nil {
 		_, err = p.Box("Bob", format.Origin{}).Send(t.Context(), maildir.Draft{

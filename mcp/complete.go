@@ -70,7 +70,7 @@ func (s *Server) complete(ctx context.Context, p *maildir.Project, ask *Complete
 // claimedBy returns the paths claimed by the person that begin with the typed text.
 func claimedBy(ctx context.Context, p *maildir.Project, ask *CompleteAsk) (words []Completion, err error) {
 	const all = false
-	held, err := p.Claims(ctx, all)
+	held, err := p.Claims.List(ctx, all)
 	for _, c := range held {
 		if c.Agent == maildir.PersonName(ask.Person) && strings.HasPrefix(c.Pattern, ask.Begun) && len(words) < maxCompletions {
 			words = append(words, Completion{c.Pattern, c.Reason})

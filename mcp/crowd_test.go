@@ -46,7 +46,7 @@ func newCrowd(t *testing.T) *crowd {
 		return strings.ReplaceAll(strings.ReplaceAll(hostileText(n), "\t", " "), "\x01", " ")
 	} // on one line
 	for _, n := range []string{"Ann", "Bob"} {
-		if _, err := p.Register(t.Context(), maildir.Registration{
+		if _, err := p.Agents.Register(t.Context(), maildir.Registration{
 			Program:  text(4096),
 			Model:    text(4096),
 			Task:     text(4096),
@@ -61,7 +61,7 @@ func newCrowd(t *testing.T) *crowd {
 		name := fmt.Sprintf("Agent%03d%s", i, strings.Repeat("x", 56))
 		to = append(to, name)
 		making.Go(func() error {
-			return p.EnsureAgent(t.Context(), name, maildir.Registration{Program: text(1000), Task: text(4096)})
+			return p.Agents.EnsureAgent(t.Context(), name, maildir.Registration{Program: text(1000), Task: text(4096)})
 		})
 	}
 	if err := making.wait(); err != nil {

@@ -26,7 +26,7 @@ type Desk struct {
 func (s *Server) desk(ctx context.Context, p *maildir.Project, ask *DeskAsk) (d Desk, err error) {
 	d.Slug, d.HumanKey = p.Slug, p.HumanKey()
 	if ask.Person != "" {
-		if d.Person, d.Made, err = p.Person(ctx, ask.Person); err != nil {
+		if d.Person, d.Made, err = p.Agents.Person(ctx, ask.Person); err != nil {
 			return d, err
 		}
 	}

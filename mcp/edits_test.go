@@ -38,7 +38,7 @@ func TestEditsAreHeard(t *testing.T) {
 			body++
 			file := "---json\n{\"id\": \"h1\", \"thread_id\": \"T-1\", \"from\": \"Ann\", \"to\": [\"Ann\"], \"created\": \"2026-01-01T00:00:00Z\"}\n---\n" + strings.Repeat("x", body) + era + "\n"
 			for _, name := range []string{"messages/by/hand/h1.md", "agents/Ann/inbox/by/hand/h1.md"} {
-				save(t, filepath.Join(p.Tree.Dir(), name), file)
+				save(t, filepath.Join(p.Dir(), name), file)
 			}
 			for len(heard) > 0 {
 				line := strings.ReplaceAll(<-heard, `\u0026`, "&")

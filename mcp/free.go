@@ -25,7 +25,7 @@ type Freed struct {
 
 // free releases another agent's claim. Only a person may: agents ask the holder.
 func (s *Server) free(ctx context.Context, p *maildir.Project, ask *FreeAsk) (f Freed, err error) {
-	is, err := p.IsPerson(ctx, ask.Person)
+	is, err := p.Agents.IsPerson(ctx, ask.Person)
 	if err != nil {
 		return f, err
 	}

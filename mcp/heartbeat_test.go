@@ -74,7 +74,7 @@ func TestPostalStream(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, agent := range []string{"bob", name} {
-			if err := p.EnsureAgent(t.Context(), agent, maildir.Registration{}); err != nil {
+			if err := p.Agents.EnsureAgent(t.Context(), agent, maildir.Registration{}); err != nil {
 				t.Fatal(err)
 			}
 		}

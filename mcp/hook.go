@@ -54,26 +54,26 @@ func (e *HookEvent) happened(ctx context.Context, store *maildir.Store) (a HookA
 	case err != nil:
 		return a, err
 	case e.Kind == HookEnd:
-		p.EndSession(ctx, v.SessionKey)
+		p.Sessions.End(ctx, v.SessionKey)
 		return a, nil
 	}
-	if a.Agent, err = p.BeginSession(ctx, v); err != nil {
+	if a.Agent, err = p.Sessions.Begin(ctx, v); err != nil {
 		return e.nobody(err)
 	}
-	p.SessionAsks(v.SessionKey, e.Kind == HookAsk)
+	p.Sessions.SetAsking(v.SessionKey, e.Kind == HookAsk)
 	switch e.Kind {
 	case HookSubagent, HookAsk:
 		return a, nil
 	case HookCompact, HookStart:
-		p.SessionCut(v.SessionKey)
+		p.Sessions.ContextCut(v.SessionKey)
 	case HookStop:
-		p.SessionWorks(v.SessionKey, false)
+		p.Sessions.SetWorking(v.SessionKey, false)
 	case HookTool:
-		if !p.SessionTool(v.SessionKey) {
+		if !p.Sessions.ToolRan(v.SessionKey) {
 			return a, nil // its model gets no answer of this turn
 		}
 	default:
-		a.Turn = p.SessionPrompted(v.SessionKey)
+		a.Turn = p.Sessions.Prompted(v.SessionKey)
 	}
 	if e.Deaf || e.Kind == HookCompact {
 		return a, nil
@@ -99,7 +99,7 @@ func (e *HookEvent) nobody(err error) (a HookAnswer, _ error) {
 func (e *HookEvent) tell(ctx context.Context, p *maildir.Project, k maildir.SessionKey, agent string) (string, error) {
 	news := ""
 	if e.Kind != HookStart {
-		told, err := p.TellSession(ctx, k)
+		told, err := p.Sessions.Tell(ctx, k)
 		if err != nil {
 			return "", err
 		}
@@ -109,9 +109,9 @@ func (e *HookEvent) tell(ctx context.Context, p *maildir.Project, k maildir.Sess
 		if news == "" {
 			return "", nil
 		}
-		p.SessionWorks(k, true)
+		p.Sessions.SetWorking(k, true)
 	}
-	if !p.IntroduceSession(k) {
+	if !p.Sessions.Introduce(k) {
 		return news, nil
 	}
 	return strings.TrimSuffix(introduction(agent, p.HumanKey())+"\n"+news, "\n"), nil

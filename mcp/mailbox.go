@@ -90,12 +90,12 @@ func (s *Server) mailboxList(ctx context.Context, named *maildir.Project, _ *Mai
 	if err != nil {
 		return out, err
 	}
-	all, err := p.Mailboxes(ctx, operator())
+	all, err := p.Post.Mailboxes(ctx, operator())
 	if err != nil {
 		return out, err
 	}
 	for i := range all {
-		receives, err := p.Receives(ctx, all[i].Name)
+		receives, err := p.Post.Receives(ctx, all[i].Name)
 		switch {
 		case err != nil:
 			return out, err
@@ -116,7 +116,7 @@ func (s *Server) mailboxCreate(ctx context.Context, named *maildir.Project, ask 
 	if err != nil {
 		return line, err
 	}
-	m, err := p.CreateMailbox(ctx, s.cfg.Store.Domains().Named(ask.Mailbox), maildir.Caller{UID: ask.Owner})
+	m, err := p.Post.CreateMailbox(ctx, s.cfg.Store.Domains().Named(ask.Mailbox), maildir.Caller{UID: ask.Owner})
 	if err != nil {
 		return line, err
 	}
@@ -162,7 +162,7 @@ func (s *Server) mailboxHooks(ctx context.Context, named *maildir.Project, ask *
 	if err != nil {
 		return out, err
 	}
-	all, err := p.Hooks(ctx, s.cfg.Store.Domains().Named(ask.Mailbox), operator())
+	all, err := p.Post.Hooks(ctx, s.cfg.Store.Domains().Named(ask.Mailbox), operator())
 	return Hooks{tool.Listed(all)}, err
 }
 
@@ -183,5 +183,5 @@ func (s *Server) mailboxUnhook(ctx context.Context, named *maildir.Project, ask 
 	if err != nil {
 		return gone, err
 	}
-	return hook.Hook{Name: ask.Hook.Name}, p.DeleteHook(ctx, ask.Hook.Name, operator())
+	return hook.Hook{Name: ask.Hook.Name}, p.Post.DeleteHook(ctx, ask.Hook.Name, operator())
 }

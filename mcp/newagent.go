@@ -20,7 +20,7 @@ type MadeAgent struct {
 }
 
 func (s *Server) newAgent(ctx context.Context, p *maildir.Project, ask *NewAgent) (made MadeAgent, err error) {
-	return MadeAgent{ask.Name, p.Slug}, p.NewAgent(ctx, ask.Name, ask.Registration)
+	return MadeAgent{ask.Name, p.Slug}, p.Agents.NewAgent(ctx, ask.Name, ask.Registration)
 }
 
 // NewDraft is the body of POST /mailtree/draft: the author and the recipients of a draft to create.

@@ -28,7 +28,7 @@ func (s *Server) problems(ctx context.Context, of *maildir.Project, _ *struct{})
 	answer.Problems = append([]format.Problem{}, all[:min(len(all), mostProblems)]...)
 	trees := map[string]string{}
 	for _, p := range s.cfg.Store.Projects() {
-		trees[p.Slug] = p.Tree.Dir()
+		trees[p.Slug] = p.Dir()
 	}
 	for i := range answer.Problems {
 		p := &answer.Problems[i]

@@ -47,7 +47,7 @@ func TestProgress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.EnsureAgent(t.Context(), "Ann", maildir.Registration{}); err != nil {
+	if err := p.Agents.EnsureAgent(t.Context(), "Ann", maildir.Registration{}); err != nil {
 		t.Fatal(err)
 	}
 	for name, tt := range map[string]struct {
@@ -111,7 +111,7 @@ func TestProgressEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.EnsureAgent(t.Context(), "Ann", maildir.Registration{}); err != nil {
+	if err := p.Agents.EnsureAgent(t.Context(), "Ann", maildir.Registration{}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, leave := context.WithCancel(t.Context())

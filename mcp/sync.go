@@ -18,19 +18,19 @@ func (s *Server) sync(ctx context.Context, p *maildir.Project, ask *SyncAsk) (ma
 	switch ask.Do {
 	case "status":
 	case "now":
-		return p.SyncNow(ctx)
+		return p.Sync.Now(ctx)
 	case "on", "off":
-		if err := p.SetSync(ask.Do == "on"); err != nil {
+		if err := p.Sync.Set(ask.Do == "on"); err != nil {
 			return maildir.SyncState{}, err
 		}
 		if ask.Do == "on" {
-			state, _ := p.SyncNow(ctx) // which says what is wrong, and stays on
+			state, _ := p.Sync.Now(ctx) // which says what is wrong, and stays on
 			return state, nil
 		}
 	default:
 		return maildir.SyncState{}, tool.Invalid("sync can be on, off, now or status")
 	}
-	return p.SyncState(), nil
+	return p.Sync.State(), nil
 }
 
 // JoinAsk is the body of POST /mailtree/join: the repository through which other machines share their mail,

@@ -22,7 +22,7 @@ func (s *Server) turn(ctx context.Context, _ *maildir.Project, r *TurnReport) (s
 	case errors.Is(err, maildir.ErrNotFound):
 		return struct{}{}, nil
 	case err == nil:
-		p.SessionIs(r.SessionKey, r.Turn, r.Is)
+		p.Sessions.SetState(r.SessionKey, r.Turn, r.Is)
 	}
 	return struct{}{}, err
 }

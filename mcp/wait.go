@@ -31,6 +31,6 @@ func awaitNews(ctx context.Context, v *maildir.Visit, cfg Config) (a WaitAnswer,
 	if err != nil {
 		return a, err
 	}
-	news, over, err := p.AwaitNews(ctx, v.SessionKey, cfg.Settle)
+	news, over, err := p.Sessions.AwaitNews(ctx, v.SessionKey, cfg.Settle)
 	return WaitAnswer{Tell: news.String(), Over: over}, err
 }

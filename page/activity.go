@@ -65,7 +65,7 @@ func (h *Page) activity(v *view) error {
 	a := activityReading{view: v, held: map[string]claim.Row{}, before: before}
 	a.shown.Only = v.asked("agent")
 	const all = true
-	claims, err := v.p.Claims(v.ctx(), all)
+	claims, err := v.p.Claims.List(v.ctx(), all)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (h *Page) activity(v *view) error {
 // activeAgents lists the agents that were active last by name, and one more.
 func (v *view) activeAgents(also string) (names []string, err error) {
 	var agents []maildir.AgentInfo
-	_, err = v.p.EachAgent(v.ctx(), maildir.AgentsQuery{Take: func(a *maildir.AgentInfo) bool {
+	_, err = v.p.Agents.EachAgent(v.ctx(), maildir.AgentsQuery{Take: func(a *maildir.AgentInfo) bool {
 		agents = append(agents, *a)
 		return len(agents) < agentsMost
 	}})
@@ -225,7 +225,7 @@ func (a *activityReading) operationOf(c *index.Change) (*did, error) {
 	file := c.Path
 	if c.Kind == format.KindReleased {
 		file = format.ClaimOfMark(file)
-		c.Agent = cmp.Or(a.p.ReleasedBy(c.Path), a.held[file].Agent)
+		c.Agent = cmp.Or(a.p.Claims.ReleasedBy(c.Path), a.held[file].Agent)
 	}
 	d := &did{At: c.At, Who: c.Agent, What: what}
 	if d.What == "" || a.shown.Only != "" && c.Agent != a.shown.Only {

@@ -32,13 +32,13 @@ func (h *Page) agents(v *view) error {
 		return err
 	}
 	var all []agentShown
-	reaches := v.p.Reaches()
-	_, err := v.p.EachAgent(v.ctx(), maildir.AgentsQuery{Take: func(a *maildir.AgentInfo) bool {
+	reaches := v.p.Sessions.Reaches()
+	_, err := v.p.Agents.EachAgent(v.ctx(), maildir.AgentsQuery{Take: func(a *maildir.AgentInfo) bool {
 		all = append(all, agentShown{
 			AgentInfo:  *a,
 			Reaches:    reaches[a.Name],
 			On:         v.p.MachineOf(&a.AgentRow),
-			Unwakeable: v.p.Unwakeable(&a.AgentRow),
+			Unwakeable: v.p.Sessions.Unwakeable(&a.AgentRow),
 		})
 		return len(all) < agentsMost
 	}})
@@ -91,19 +91,19 @@ type stuckAgent struct{ state, why string }
 // stuck returns the agents that do not go on by themselves.
 func (v *view) stuck() (map[string]stuckAgent, error) {
 	all := map[string]stuckAgent{}
-	asleep, err := v.p.Unwoken(v.ctx())
+	asleep, err := v.p.Sessions.Unwoken(v.ctx())
 	if err != nil {
 		return nil, err
 	}
 	for i := range asleep {
 		all[asleep[i].Agent] = stuckAgent{"asleep", asleep[i].String()}
 	}
-	stops, err := v.p.Stops(v.ctx())
+	stops, err := v.p.Claims.Stops(v.ctx())
 	for _, s := range slices.Backward(stops) { // the newest counts
 		all[s.Agent] = stuckAgent{"stopped", "A claim of " + s.By[0].Claim.Agent + " has stopped its " + s.Doing + "."}
 	}
-	for name := range v.p.Reaches() {
-		if v.p.Asks(name) {
+	for name := range v.p.Sessions.Reaches() {
+		if v.p.Sessions.Asks(name) {
 			all[name] = stuckAgent{"asks", "Its client waits for a person's permission."}
 		}
 	}
@@ -115,7 +115,7 @@ func (v *view) CanNudge(agent string) (bool, error) {
 	if !v.Signed || v.page.cfg.Nudge == nil || agent == v.Me {
 		return false, nil
 	}
-	sleepers, err := v.p.Sleepers(v.ctx(), maildir.SleepQuery{Agent: agent, Windows: true, Again: true})
+	sleepers, err := v.p.Sessions.Sleepers(v.ctx(), maildir.SleepQuery{Agent: agent, Windows: true, Again: true})
 	return slices.ContainsFunc(sleepers, func(s maildir.Sleeper) bool { return s.Way() != "" }), err
 }
 
@@ -154,7 +154,7 @@ func (h *Page) nudge(v *view) (to string, err error) {
 // whyNobody says why there was nobody to wake for an agent's mail.
 func (v *view) whyNobody(agent string) (string, error) {
 	mail, err := v.p.Box(agent, v.origin()).Counts(v.ctx())
-	waits := slices.ContainsFunc(v.p.Reaches()[agent], func(r maildir.Reach) bool { return r.Waits })
+	waits := slices.ContainsFunc(v.p.Sessions.Reaches()[agent], func(r maildir.Reach) bool { return r.Waits })
 	switch {
 	case mail.Unread == 0:
 		return "it has no unread mail", err

@@ -92,11 +92,11 @@ func TestClaims(t *testing.T) {
 func TestAgentsElsewhere(t *testing.T) {
 	t.Parallel()
 	s := open(t, page.Config{})
-	dir := s.p.Tree.Dir()
+	dir := s.p.Dir()
 	profile := filepath.Join(dir, "agents", "Bob", "profile.json")
 	data, err := os.ReadFile(profile)
 	if err == nil {
-		row, _ := s.p.Whois(t.Context(), "Bob")
+		row, _ := s.p.Agents.Whois(t.Context(), "Bob")
 		err = os.WriteFile(profile, []byte(strings.Replace(string(data), row.Machine, "0123456789abcdef", 1)), 0o600)
 	}
 	if err = errors.Join(err, s.p.Rescan(t.Context()), exec.Command("git", "-C", dir, "remote", "add", "origin", t.TempDir()).Run()); err != nil {
@@ -106,7 +106,7 @@ func TestAgentsElsewhere(t *testing.T) {
 	if got := shown(); strings.Contains(got, "0123456789abcdef") {
 		t.Error(got)
 	}
-	if err := s.p.SetSync(true); err != nil {
+	if err := s.p.Sync.Set(true); err != nil {
 		t.Fatal(err)
 	}
 	contains(t, shown(), "on 0123456789abcdef")

@@ -100,7 +100,7 @@ func TestActivityBeside(t *testing.T) {
 	var all []string
 	for i := range 40 {
 		all = append(all, fmt.Sprint("Agent", i))
-		if err := busy.EnsureAgent(t.Context(), all[i], maildir.Registration{Program: "test"}); err != nil {
+		if err := busy.Agents.EnsureAgent(t.Context(), all[i], maildir.Registration{Program: "test"}); err != nil {
 			t.Fatal(err)
 		}
 	}

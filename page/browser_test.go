@@ -426,7 +426,7 @@ func TestBrowserHostile(t *testing.T) {
 	}
 	for i, text := range hostile {
 		who := maildir.Registration{Program: text, Model: text, Task: strings.Map(oneLine, text)}
-		if err := s.p.EnsureAgent(t.Context(), fmt.Sprint("Hostile", i), who); err != nil {
+		if err := s.p.Agents.EnsureAgent(t.Context(), fmt.Sprint("Hostile", i), who); err != nil {
 			t.Fatal(err)
 		}
 	}

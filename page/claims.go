@@ -62,11 +62,11 @@ func (h *Page) claimList(v *view) error {
 		return err
 	}
 	const withEnded = true
-	rows, err := v.p.Claims(v.ctx(), withEnded)
+	rows, err := v.p.Claims.List(v.ctx(), withEnded)
 	if err != nil {
 		return err
 	}
-	stops, err := v.p.Stops(v.ctx())
+	stops, err := v.p.Claims.Stops(v.ctx())
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (h *Page) claimList(v *view) error {
 	shown.sort()
 	for i := range shown.Ended {
 		if e := &shown.Ended[i]; e.Released {
-			e.By = firstOf(v.p.ReleasedBy(format.ReleasedMark(e.Path)), e.Agent)
+			e.By = firstOf(v.p.Claims.ReleasedBy(format.ReleasedMark(e.Path)), e.Agent)
 		}
 	}
 	return v.show("claims", shown)

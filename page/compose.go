@@ -73,7 +73,7 @@ func (v *view) replyTo(m *index.MessageRow) (*draftShown, error) {
 		d.To, d.BCC, d.Body, d.Lost = again.to, again.bcc, again.body, again.files > 0
 	}
 	var err error
-	d.Agents, err = v.p.Agents(v.ctx())
+	d.Agents, err = v.p.Agents.List(v.ctx())
 	return d, err
 }
 
@@ -102,7 +102,7 @@ func (v *view) showDraft(status int, d *draftShown) (err error) {
 	if err := v.lay(nil); err != nil {
 		return err
 	}
-	if d.Agents, err = v.p.Agents(v.ctx()); err != nil {
+	if d.Agents, err = v.p.Agents.List(v.ctx()); err != nil {
 		return err
 	}
 	d.view, v.Live = v, d.Refused == "" // reloading the address of a refused form would show nothing new
@@ -193,7 +193,7 @@ func (h *Page) sending(v *view) error {
 
 // becomeAgent registers the person as an agent of the project if necessary.
 func (v *view) becomeAgent() (err error) {
-	v.Me, _, err = v.p.Person(v.ctx(), v.Me)
+	v.Me, _, err = v.p.Agents.Person(v.ctx(), v.Me)
 	return err
 }
 

@@ -175,7 +175,7 @@ func TestGoneOutside(t *testing.T) {
 		Domains:   []string{"mail.example.net"},
 		Outside:   maildir.Outside{Allow: []string{"example.org"}},
 	})
-	if err := s.p.EnsureAgent(t.Context(), "pat", maildir.Registration{Program: "test"}); err != nil {
+	if err := s.p.Agents.EnsureAgent(t.Context(), "pat", maildir.Registration{Program: "test"}); err != nil {
 		t.Fatal(err)
 	}
 	sent := s.send("pat", maildir.Draft{To: []string{"cat@example.org"}, Subject: "Plan", Body: "b"})
@@ -231,7 +231,7 @@ func TestOncePanic(t *testing.T) {
 		return nil
 	}})
 	k := maildir.SessionKey{Client: "gemini", ID: "1"}
-	if _, err := s.p.BeginSession(t.Context(), maildir.Visit{SessionKey: k, Dir: "/code/backend", Agent: "Bob", Pane: maildir.Pane{Tmux: "/tmp/x,1,1", Pane: "%1"}}); err != nil {
+	if _, err := s.p.Sessions.Begin(t.Context(), maildir.Visit{SessionKey: k, Dir: "/code/backend", Agent: "Bob", Pane: maildir.Pane{Tmux: "/tmp/x,1,1", Pane: "%1"}}); err != nil {
 		t.Fatal(err)
 	}
 	s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
@@ -264,11 +264,11 @@ func TestNudge(t *testing.T) {
 		return nil
 	}})
 	k := maildir.SessionKey{Client: "gemini", ID: "1"}
-	if _, err := s.p.BeginSession(t.Context(), maildir.Visit{SessionKey: k, Dir: "/code/backend", Agent: "Bob", Pane: maildir.Pane{Tmux: "/tmp/x,1,1", Pane: "%1"}}); err != nil {
+	if _, err := s.p.Sessions.Begin(t.Context(), maildir.Visit{SessionKey: k, Dir: "/code/backend", Agent: "Bob", Pane: maildir.Pane{Tmux: "/tmp/x,1,1", Pane: "%1"}}); err != nil {
 		t.Fatal(err)
 	}
 	s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
-	s.p.NoteWake(k, seat.Wake{Outcome: seat.Nobody, Why: "its window is busy"})
+	s.p.Sessions.NoteWake(k, seat.Wake{Outcome: seat.Nobody, Why: "its window is busy"})
 	b := s.person()
 	contains(t, b.see(s.base+"/agents"), "gemini, in tmux", "nobody to wake: its window is busy",
 		"1 unread <time", `title="the oldest since `, "Nudge</button>")
@@ -280,7 +280,7 @@ func TestNudge(t *testing.T) {
 		t.Errorf("%q was woken", nudged)
 	}
 	for agent, why := range map[string]string{"Ann": "it has no unread mail", "Cat": "none of its sessions can be woken"} {
-		if err := s.p.EnsureAgent(t.Context(), agent, maildir.Registration{Program: "test"}); err != nil {
+		if err := s.p.Agents.EnsureAgent(t.Context(), agent, maildir.Registration{Program: "test"}); err != nil {
 			t.Fatal(err)
 		}
 		if agent == "Cat" {

@@ -54,7 +54,7 @@ func huge() string {
 // attach sends a message with a file.
 func (s *site) attach(name, data, body string) *maildir.Sent {
 	s.Helper()
-	if err := os.WriteFile(filepath.Join(s.p.Tree.Dir(), name), []byte(data), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.p.Dir(), name), []byte(data), 0o600); err != nil {
 		s.Fatal(err)
 	}
 	return s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: name, Body: body, Attachments: []string{name}})
@@ -204,7 +204,7 @@ func (s *site) servedAs(b *browser, name, sum, kind string) {
 // write writes a file of the tree by hand.
 func (s *site) write(path, data string) {
 	s.Helper()
-	file := filepath.Join(s.p.Tree.Dir(), path)
+	file := filepath.Join(s.p.Dir(), path)
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		s.Fatal(err)
 	}

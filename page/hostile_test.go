@@ -81,7 +81,7 @@ func TestHostile(t *testing.T) {
 // TestForeignFiles: a file put into the tree by hand is shown as safely as mail.
 func TestForeignFiles(t *testing.T) {
 	s := open(t, page.Config{})
-	file := filepath.Join(s.p.Tree.Dir(), "messages", "2026", "11", "<img src=x onerror=alert(1)>.md")
+	file := filepath.Join(s.p.Dir(), "messages", "2026", "11", "<img src=x onerror=alert(1)>.md")
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -154,13 +154,13 @@ func inert(t *testing.T, what, text string) {
 func TestSyncProblem(t *testing.T) {
 	s := open(t, page.Config{})
 	url := "file://ann:secret@/nowhere/<b>.git"
-	if err := exec.Command("git", "-C", s.p.Tree.Dir(), "remote", "add", "origin", url).Run(); err != nil {
+	if err := exec.Command("git", "-C", s.p.Dir(), "remote", "add", "origin", url).Run(); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.p.SetSync(true); err != nil {
+	if err := s.p.Sync.Set(true); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.p.SyncNow(t.Context()); err == nil {
+	if _, err := s.p.Sync.Now(t.Context()); err == nil {
 		t.Fatal("it meets nothing")
 	}
 	text := s.person().see(s.base + "/problems")

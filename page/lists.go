@@ -52,7 +52,7 @@ type fewNames struct {
 }
 
 // SyncReason says why the mail has not met that of other machines; "" if it has, or is not shared.
-func (v *view) SyncReason() string { return v.p.SyncState().String() }
+func (v *view) SyncReason() string { return v.p.Sync.State().String() }
 
 // problemsMost is how many invalid files one view lists.
 const problemsMost = 500

@@ -126,7 +126,7 @@ func TestActivityWindow(t *testing.T) {
 	var all []string
 	for i := range 40 {
 		all = append(all, fmt.Sprint("Agent", i))
-		if err := s.p.EnsureAgent(t.Context(), all[i], maildir.Registration{Program: "test"}); err != nil {
+		if err := s.p.Agents.EnsureAgent(t.Context(), all[i], maildir.Registration{Program: "test"}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -56,16 +56,16 @@ func tell(t *testing.T) *story {
 		"RedStone":    {Program: "gemini-cli", Model: "gemini-3-pro", Task: "Flaky tests"},
 		"pat":         {Program: "person"},
 	} {
-		if err := s.p.EnsureAgent(t.Context(), name, r); err != nil {
+		if err := s.p.Agents.EnsureAgent(t.Context(), name, r); err != nil {
 			t.Fatal(err)
 		}
 	}
 	red := maildir.SessionKey{Client: "gemini", ID: "1"}
-	if _, err := s.p.BeginSession(t.Context(), maildir.Visit{SessionKey: red, Agent: "RedStone"}); err != nil {
+	if _, err := s.p.Sessions.Begin(t.Context(), maildir.Visit{SessionKey: red, Agent: "RedStone"}); err != nil {
 		t.Fatal(err)
 	}
 	s.early()
-	s.p.EndSession(t.Context(), red)
+	s.p.Sessions.End(t.Context(), red)
 	s.late()
 	return s
 }
@@ -153,7 +153,7 @@ func (s *story) acknowledge(agent, id string) {
 
 // foreign saves a file that is not mail.
 func (s *story) foreign(path, text string) {
-	file := filepath.Join(s.p.Tree.Dir(), path)
+	file := filepath.Join(s.p.Dir(), path)
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		s.Fatal(err)
 	}

@@ -36,12 +36,12 @@ func (v *view) countMenu() (err error) {
 	if m.Waits, err = v.page.waitsOf(v).read(v); err != nil {
 		return err
 	}
-	agents, err := v.p.Agents(v.ctx())
+	agents, err := v.p.Agents.List(v.ctx())
 	if err != nil {
 		return err
 	}
 	const ended = false
-	claims, err := v.p.Claims(v.ctx(), ended)
+	claims, err := v.p.Claims.List(v.ctx(), ended)
 	m.Agents, m.Claims = len(agents), len(claims)
 	return err
 }

@@ -40,7 +40,7 @@ func open(t *testing.T, cfg page.Config) *site {
 	t.Helper()
 	s := bare(t, cfg)
 	for _, name := range []string{"Ann", "Bob", "pat"} {
-		if err := s.p.EnsureAgent(t.Context(), name, maildir.Registration{Program: "test"}); err != nil {
+		if err := s.p.Agents.EnsureAgent(t.Context(), name, maildir.Registration{Program: "test"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -326,7 +326,7 @@ func TestReplyToAll(t *testing.T) {
 	b := s.person()
 	const text = `{"id": "hand", "from": "eve@example.net", "to": ["Pat+x@mailtree.local", "pat"], "cc": ["Ann", "pat@mailtree.local"], "subject": "s", "created": "2025-10-23T15:22:14Z"}`
 	for _, path := range []string{"messages/hand.md", "agents/pat/inbox/hand.md"} {
-		file := filepath.Join(s.p.Tree.Dir(), path)
+		file := filepath.Join(s.p.Dir(), path)
 		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -370,7 +370,7 @@ func TestWrites(t *testing.T) {
 	}
 	text := b.press(s.base+"/claims", s.base+"/claims/release")
 	contains(t, text, "Released, and its holder is told.", "Undo <kbd>")
-	if claims, err := s.p.Claims(t.Context(), false); err != nil || len(claims) != 0 {
+	if claims, err := s.p.Claims.List(t.Context(), false); err != nil || len(claims) != 0 {
 		t.Errorf("the claims are %v, %v", claims, err)
 	}
 	inbox, err = s.p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{Bodies: true}, false, maildir.Waiting{})
@@ -380,7 +380,7 @@ func TestWrites(t *testing.T) {
 	contains(t, b.see(s.base+"/activity?agent=pat"), "released", "app/api/*.py")
 	contains(t, b.see(s.base+"/message/"+inbox.Messages[0].ID+"/history"), "released the claim, and sent it")
 	contains(t, b.press(s.base+"/compose", s.base+"/message/"+inbox.Messages[0].ID+"/undo"), "Undone.")
-	if claims, err := s.p.Claims(t.Context(), false); err != nil || len(claims) != 1 || claims[0].Agent != "Bob" {
+	if claims, err := s.p.Claims.List(t.Context(), false); err != nil || len(claims) != 1 || claims[0].Agent != "Bob" {
 		t.Errorf("the claims are %v, %v", claims, err)
 	}
 }

@@ -134,7 +134,7 @@ func (h *Page) thread(v *view) error {
 // or that they got or wrote, or the newest; nil if there is none. asks says that one asks the person for an
 // acknowledgement, waits that one asks for anything.
 func (v *view) fold(shown *threadShown, page *maildir.ThreadPage) (answers *messageShown, asks, waits bool, err error) {
-	agents, err := v.p.Agents(v.ctx())
+	agents, err := v.p.Agents.List(v.ctx())
 	if err != nil {
 		return nil, false, false, err
 	}
@@ -294,7 +294,7 @@ func (h *Page) raw(v *view) error {
 	if !v.Signed && format.Locate(m.Path).Kind != format.KindCanonical {
 		return errNoView
 	}
-	file, st, err := v.p.Tree.Open(m.Path)
+	file, st, err := v.p.OpenFile(m.Path)
 	if err != nil {
 		return err
 	}

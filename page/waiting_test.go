@@ -53,7 +53,7 @@ func TestWaiting(t *testing.T) {
 	}
 	waits(false, "Stopped")
 
-	bad := filepath.Join(s.p.Tree.Dir(), "claims", "bad.json")
+	bad := filepath.Join(s.p.Dir(), "claims", "bad.json")
 	if err := os.WriteFile(bad, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestAsleep(t *testing.T) {
 	})
 	k := maildir.SessionKey{Client: "gemini", ID: "1"}
 	pane := maildir.Pane{Tmux: "/tmp/x,1,1", Pane: "%1"}
-	if _, err := s.p.BeginSession(t.Context(), maildir.Visit{SessionKey: k, Dir: "/code/backend", Agent: "Bob", Pane: pane}); err != nil {
+	if _, err := s.p.Sessions.Begin(t.Context(), maildir.Visit{SessionKey: k, Dir: "/code/backend", Agent: "Bob", Pane: pane}); err != nil {
 		t.Fatal(err)
 	}
 	s.send("pat", maildir.Draft{To: []string{"Ann", "Bob"}, Subject: "s", Body: "b"})
@@ -181,7 +181,7 @@ func TestSince(t *testing.T) {
 	if _, err := s.p.Box("Bob", format.Origin{}).Release(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(s.p.Tree.Dir(), format.CanonicalPath(first.ID, first.Created))
+	file := filepath.Join(s.p.Dir(), format.CanonicalPath(first.ID, first.Created))
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

@@ -225,15 +225,15 @@ func (f *faultProgram) do(ctx context.Context, verb string, q url.Values) (strin
 	case "both":
 		return "", f.both(p, q.Get("agent"), q.Get("id"))
 	case "sync":
-		if err := p.SetSync(true); err != nil {
+		if err := p.Sync.Set(true); err != nil {
 			return "", err
 		}
-		_, err := p.SyncNow(ctx)
+		_, err := p.Sync.Now(ctx)
 		return "", err
 	case "unsynced":
-		return p.SyncState().Problem, nil
+		return p.Sync.State().Problem, nil
 	case "flush":
-		return "", p.History.Flush(ctx)
+		return "", p.FlushHistory(ctx)
 	case "compare":
 		return "", p.Rescan(ctx)
 	}
@@ -251,7 +251,10 @@ func (f *faultProgram) both(p *maildir.Project, agent, id string) error {
 	var all sync.WaitGroup
 	errs := make([]error, 3)
 	for i, do := range []func() error{
-		func() error { _, err := p.Register(ctx, maildir.Registration{Program: "p", Model: "m"}); return err },
+		func() error {
+			_, err := p.Agents.Register(ctx, maildir.Registration{Program: "p", Model: "m"})
+			return err
+		},
 		func() error { _, err := p.Box(agent, format.Origin{}).Pop(ctx); return err },
 		func() error { _, err := p.Box(agent, format.Origin{}).Acknowledge(ctx, id); return err },
 	} {

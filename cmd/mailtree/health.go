@@ -184,7 +184,7 @@ func (h *health) problems(ctx context.Context) (first []problem) {
 }
 
 func (a *app) projectHealth(ctx context.Context, p *maildir.Project) (d projectHealth, commit time.Time) {
-	hs := p.History.State()
+	hs := p.HistoryState()
 	d = projectHealth{
 		Project:       p.Slug,
 		HumanKey:      p.HumanKey(),
@@ -196,16 +196,16 @@ func (a *app) projectHealth(ctx context.Context, p *maildir.Project) (d projectH
 	if !hs.LastCommit.IsZero() {
 		d.LastCommit = format.FormatTime(hs.LastCommit)
 	}
-	if s := p.SyncState(); s.On {
+	if s := p.Sync.State(); s.On {
 		d.Sync, d.SyncReason = &s, s.String()
 	}
-	if wait := p.Writer.Stalled(); wait > stalled {
+	if wait := p.Stalled(); wait > stalled {
 		d.Disk = fmt.Sprintf("The disk has not answered for %s: operations wait.", wait.Round(time.Second))
 	}
-	if err := p.Writer.Failing(); err != nil {
+	if err := p.Failing(); err != nil {
 		d.Disk = "The last operation failed: " + words.Explain(err)
 	}
-	unwoken, err := p.Unwoken(ctx)
+	unwoken, err := p.Sessions.Unwoken(ctx)
 	if err != nil {
 		a.log.Debug("who could not be woken is not known", "project", p.Slug, "error", err)
 	}

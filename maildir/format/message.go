@@ -245,6 +245,9 @@ const editedApart = "two machines have edited this message, and this is what one
 // MaxReference is the longest Message-ID in bytes: a line of an email's header.
 const MaxReference = 998
 
+// MaxReferences is the most earlier messages that a message names.
+const MaxReferences = 100
+
 // checkGateway checks the form of the keys that a gateway and the sealing server write.
 func (m *Message) checkGateway(o *object) error {
 	switch {

@@ -60,10 +60,10 @@ func (t *toolset) meet(ctx context.Context) (*who, *maildir.Project, error) {
 	if err := w.spell(ctx, p); err != nil {
 		return nil, nil, err
 	}
-	if err := p.EnsureAgent(ctx, w.name, registration()); err != nil {
+	if err := p.Agents.EnsureAgent(ctx, w.name, registration()); err != nil {
 		return nil, nil, err
 	}
-	p.SetSeat(w.name, w.seat)
+	p.Sessions.SetSeat(w.name, w.seat)
 	return w, p, nil
 }
 

@@ -182,7 +182,7 @@ func TestCalls(t *testing.T) {
 		{"bob", "status", `{"status":"offline"}`, `{"status":"ok"}`},
 		{"bob", "status", `{"status":"offline"}`, `{"status":"ok"}`},
 	})
-	data, err := os.ReadFile(filepath.Join(w.project("/abs/shop").Tree.Dir(), "agents/bob/status"))
+	data, err := os.ReadFile(filepath.Join(w.project("/abs/shop").Dir(), "agents/bob/status"))
 	if err != nil || string(data) != "offline\n" {
 		t.Errorf("status file: %q %v", data, err)
 	}
@@ -216,7 +216,7 @@ func TestOnce(t *testing.T) {
 	const total, senders, receivers = 200, 2, 4
 	bob := tool.Caller{Agent: "bob", Project: "/abs/shop"}
 	w.call(bob, "status", `{"status":"ready"}`)
-	dir := filepath.Join(w.project("/abs/shop").Tree.Dir(), "agents/bob/inbox")
+	dir := filepath.Join(w.project("/abs/shop").Dir(), "agents/bob/inbox")
 	if err := os.MkdirAll(filepath.Join(dir, "bad"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +294,7 @@ func TestToolsetsShare(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	p := w.project("/abs/shop")
-	made, err := p.Register(t.Context(), maildir.Registration{Program: "codex-cli", Model: "m", NameHint: "GreenCastle"})
+	made, err := p.Agents.Register(t.Context(), maildir.Registration{Program: "codex-cli", Model: "m", NameHint: "GreenCastle"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,7 +314,7 @@ func TestToolsetsShare(t *testing.T) {
 	if _, err := p.Box("GreenCastle", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"BlueLake"}, Subject: "Deploy now"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(p.Tree.Dir(), "a.txt"), []byte("text"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(p.Dir(), "a.txt"), []byte("text"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	sent, err := p.Box("GreenCastle", format.Origin{}).Send(t.Context(), maildir.Draft{
@@ -326,8 +326,8 @@ func TestToolsetsShare(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(p.Tree.Dir(), sent.Message.Attachments[0].Path)
-	info, err := p.Whois(t.Context(), "BlueLake")
+	file := filepath.Join(p.Dir(), sent.Message.Attachments[0].Path)
+	info, err := p.Agents.Whois(t.Context(), "BlueLake")
 	if err != nil || info.Program != "agentmail" || !info.HasProfile {
 		t.Errorf("%+v %v", info, err)
 	}

@@ -73,7 +73,7 @@ func (w *who) spell(ctx context.Context, p *maildir.Project) error {
 	if w.windows == nil {
 		return nil
 	}
-	agents, err := p.Agents(ctx)
+	agents, err := p.Agents.List(ctx)
 	if err != nil {
 		return err
 	}

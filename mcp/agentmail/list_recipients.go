@@ -42,7 +42,7 @@ func (t *toolset) listRecipients() tool.Tool {
 		if err != nil {
 			return nil, err
 		}
-		read, err := p.LastRead(ctx)
+		read, err := p.Agents.LastRead(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -17,7 +17,7 @@ import (
 func recipients(ctx context.Context, p *maildir.Project, w *who) ([]string, error) {
 	names := slices.Clone(w.windows)
 	if w.windows == nil {
-		agents, err := p.Agents(ctx)
+		agents, err := p.Agents.List(ctx)
 		if err != nil {
 			return nil, err
 		}

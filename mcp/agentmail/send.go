@@ -59,7 +59,7 @@ func (t *toolset) deliver(ctx context.Context, to, text string) (any, error) {
 	if to, err = t.reach(ctx, p, w, to); err != nil {
 		return nil, err
 	}
-	if err := p.EnsureAgent(ctx, to, registration()); err != nil {
+	if err := p.Agents.EnsureAgent(ctx, to, registration()); err != nil {
 		return nil, err
 	}
 	sent, err := tool.Box(ctx, p, w.name).Send(ctx, maildir.Draft{To: []string{to}, Body: text})

@@ -29,7 +29,7 @@ func (t *toolset) status() tool.Tool {
 		if err != nil {
 			return nil, err
 		}
-		if err := p.SetPresence(ctx, w.name, r.Status); err != nil {
+		if err := p.Agents.SetPresence(ctx, w.name, r.Status); err != nil {
 			return nil, err
 		}
 		return statusShape{"ok"}, nil

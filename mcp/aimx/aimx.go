@@ -2,7 +2,7 @@
 // the caller decides what each call may do. The server offers the toolset on the Unix socket only, because
 // only the socket identifies that user.
 //
-// A mailbox is an agent; its address is its name at MAIL_DOMAIN. maildir has the rules (mailbox.go, box.go,
+// A mailbox is an agent; its address is its name at MAIL_DOMAIN. maildir has the rules (post, box.go,
 // hook.go); this package has the tools' names, argument checks, shapes and refusals. Programs written for
 // aimx depend on the exact text of the refusals. See docs/email.md, "Texts".
 //

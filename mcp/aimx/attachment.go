@@ -130,7 +130,7 @@ func (t *toolset) readAttachment(ctx context.Context, uri string) (*mcp.ReadReso
 func (t *toolset) piece(
 	ctx context.Context, p *maildir.Project, uri string, r attachmentRef, most int64,
 ) (*mcp.ReadResourceResult, error) {
-	a, err := p.OpenAttachmentFor(ctx, r.sum, tool.CallerOf(ctx).User())
+	a, err := p.Post.OpenAttachmentFor(ctx, r.sum, tool.CallerOf(ctx).User())
 	if err != nil {
 		return nil, err
 	}

@@ -61,7 +61,7 @@ func (t *toolset) hookBox(ctx context.Context, name string) (*maildir.OpenBox, e
 	c := tool.CallerOf(ctx)
 	p, perr := t.store.ProjectFor(ctx, c.ProjectKey(), c.User())
 	if perr == nil {
-		_, perr = p.Mailbox(ctx, t.local(name), maildir.Caller{Root: true})
+		_, perr = p.Post.Mailbox(ctx, t.local(name), maildir.Caller{Root: true})
 	}
 	if errors.Is(perr, maildir.ErrNotFound) {
 		return nil, &maildir.Error{What: refusal.UnknownMailbox, Field: refusal.Mailbox, Name: name}

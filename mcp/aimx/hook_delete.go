@@ -26,7 +26,7 @@ func (t *toolset) hookDelete() tool.Tool {
 			err = &maildir.Error{What: refusal.UnknownHook, Field: refusal.HookName, Name: r.Name}
 		}
 		if err == nil {
-			err = p.DeleteHook(ctx, r.Name, c.User())
+			err = p.Post.DeleteHook(ctx, r.Name, c.User())
 		}
 		if err != nil {
 			return nil, err

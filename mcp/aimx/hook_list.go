@@ -44,7 +44,7 @@ func (t *toolset) hookList() tool.Tool {
 		p, err := t.store.ProjectFor(ctx, c.ProjectKey(), c.User())
 		var all []hook.Hook
 		if err == nil {
-			all, err = p.Hooks(ctx, t.local(r.Mailbox), c.User())
+			all, err = p.Post.Hooks(ctx, t.local(r.Mailbox), c.User())
 		}
 		if err != nil && !errors.Is(err, maildir.ErrNotFound) {
 			return nil, err

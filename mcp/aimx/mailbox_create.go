@@ -30,7 +30,7 @@ func (t *toolset) mailboxCreate() tool.Tool {
 		if err != nil {
 			return nil, err
 		}
-		m, err := p.CreateMailbox(ctx, name, c.User())
+		m, err := p.Post.CreateMailbox(ctx, name, c.User())
 		if err != nil {
 			return nil, err
 		}

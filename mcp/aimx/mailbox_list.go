@@ -24,7 +24,7 @@ func (t *toolset) mailboxList() tool.Tool {
 		p, err := t.store.ProjectFor(ctx, c.ProjectKey(), c.User())
 		var all []maildir.Mailbox
 		if err == nil {
-			all, err = p.Mailboxes(ctx, c.User())
+			all, err = p.Post.Mailboxes(ctx, c.User())
 		}
 		if err != nil && !errors.Is(err, maildir.ErrNotFound) {
 			return nil, err

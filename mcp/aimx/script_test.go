@@ -140,7 +140,7 @@ func (d *desk) write(rest string) {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	file := filepath.Join(p.Tree.Dir(), path)
+	file := filepath.Join(p.Dir(), path)
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		d.t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func TestStopWhileMarked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.EnsureAgent(t.Context(), "Blue", maildir.Registration{}); err != nil {
+	if err := p.Agents.EnsureAgent(t.Context(), "Blue", maildir.Registration{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.Box("Blue", format.Origin{}).Send(t.Context(), maildir.Draft{
@@ -77,7 +77,7 @@ func TestPeek(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.EnsureAgent(t.Context(), "Blue", maildir.Registration{}); err != nil {
+	if err := p.Agents.EnsureAgent(t.Context(), "Blue", maildir.Registration{}); err != nil {
 		t.Fatal(err)
 	}
 	ts := New(tool.Config{Store: s.Store})
@@ -86,7 +86,7 @@ func TestPeek(t *testing.T) {
 		as     string
 		active bool
 	}{{"", true}, {"Blue", true}, {"Green", false}} {
-		before, err := p.Whois(t.Context(), "Blue")
+		before, err := p.Agents.Whois(t.Context(), "Blue")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +97,7 @@ func TestPeek(t *testing.T) {
 		if _, err := ts.readInbox(ctx, p, ref{name: "Blue", query: index.InboxQuery{Agent: "Blue"}}); err != nil {
 			t.Fatal(err)
 		}
-		after, err := p.Whois(t.Context(), "Blue")
+		after, err := p.Agents.Whois(t.Context(), "Blue")
 		if err != nil || after.LastActive.Equal(before.LastActive) == tt.active {
 			t.Errorf("read by %q, active %v, then %v (%v)", tt.as, before.LastActive, after.LastActive, err)
 		}

@@ -31,7 +31,7 @@ func (t *Toolset) createAgent() tool.Tool {
 		if err != nil {
 			return nil, err
 		}
-		made, err := p.Register(ctx, maildir.Registration{Program: r.Program, Model: r.Model, Task: r.Task, NameHint: r.NameHint})
+		made, err := p.Agents.Register(ctx, maildir.Registration{Program: r.Program, Model: r.Model, Task: r.Task, NameHint: r.NameHint})
 		if err != nil {
 			return nil, err
 		}

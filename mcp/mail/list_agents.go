@@ -26,7 +26,7 @@ func shapeListed(p *maildir.Project, a *maildir.AgentInfo) Listed {
 	return Listed{
 		profileShape: shapeProfile(p, &a.AgentRow),
 		Machine:      p.MachineOf(&a.AgentRow),
-		Wakeable:     p.Unwakeable(&a.AgentRow),
+		Wakeable:     p.Sessions.Unwakeable(&a.AgentRow),
 		Unread:       a.Unread,
 		Claims:       shapeClaims(shown),
 		More:         len(a.Claims) - len(shown),
@@ -72,7 +72,7 @@ func (t *Toolset) listAgents() tool.Tool {
 			}
 			return fits
 		}
-		end, err := p.EachAgent(ctx, maildir.AgentsQuery{Active: r.Active, After: r.After, Take: take})
+		end, err := p.Agents.EachAgent(ctx, maildir.AgentsQuery{Active: r.Active, After: r.After, Take: take})
 		if err = cmp.Or(err, list.Err()); err != nil {
 			return nil, err
 		}

@@ -447,7 +447,7 @@ func (t *Toolset) readAttachment(ctx context.Context, p *maildir.Project, uri, s
 // readClaims reads live claims. A cursor is the number of claims on earlier pages.
 func (t *Toolset) readClaims(ctx context.Context, p *maildir.Project, r ref) (any, error) {
 	const all = false
-	live, err := p.Claims(ctx, all)
+	live, err := p.Claims.List(ctx, all)
 	if err != nil {
 		return nil, err
 	}

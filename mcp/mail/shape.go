@@ -36,7 +36,7 @@ func shapeProfile(p *maildir.Project, a *index.AgentRow) profileShape {
 		Inception:  tool.Stamp(a.Inception),
 		LastActive: tool.Stamp(a.LastActive),
 		Status:     a.Status,
-		Asks:       p.Asks(a.Name),
+		Asks:       p.Sessions.Asks(a.Name),
 		Project:    p.Slug,
 		HumanKey:   p.HumanKey(),
 	}
@@ -58,7 +58,7 @@ type view struct {
 func (t *Toolset) viewOf(ctx context.Context, p *maildir.Project, note string) *view {
 	v := &view{Toolset: t, p: p, note: note}
 	if tool.CallerOf(ctx).Here {
-		v.files = p.Tree.Dir()
+		v.files = p.Dir()
 	}
 	return v
 }

@@ -197,7 +197,7 @@ func TestSubscribeToProjectBeingMade(t *testing.T) {
 func TestSubscribeToRemovedProject(t *testing.T) {
 	t.Parallel()
 	ts, p := newProject(t, "/p")
-	if err := p.History.Flush(t.Context()); err != nil { // a commit that is under way may put a file into the folder
+	if err := p.FlushHistory(t.Context()); err != nil { // a commit that is under way may put a file into the folder
 		t.Fatal(err)
 	}
 	run(t, ts)
@@ -207,7 +207,7 @@ func TestSubscribeToRemovedProject(t *testing.T) {
 	if err := session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: uri}); err != nil {
 		t.Fatal(err)
 	}
-	await(t, func() bool { return os.RemoveAll(filepath.Dir(p.Tree.Dir())) == nil })
+	await(t, func() bool { return os.RemoveAll(filepath.Dir(p.Dir())) == nil })
 	hears(t, told, uri)
 	await(t, func() bool { _, err := ts.store.Project(t.Context(), "/p"); return err != nil })
 	send(t, agentIn(t, ts.store, "/p"))
@@ -247,7 +247,7 @@ func agentIn(t *testing.T, st *maildir.Store, key string) *maildir.Project {
 	t.Helper()
 	p, err := st.EnsureProject(t.Context(), key)
 	if err == nil {
-		err = p.EnsureAgent(t.Context(), "Ann", maildir.Registration{})
+		err = p.Agents.EnsureAgent(t.Context(), "Ann", maildir.Registration{})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -45,14 +45,14 @@ func (t *Toolset) whois() tool.Tool {
 		if err != nil {
 			return nil, err
 		}
-		w, err := p.Whois(ctx, r.Agent)
+		w, err := p.Agents.Whois(ctx, r.Agent)
 		if err != nil {
 			return nil, err
 		}
 		out := Whois{
 			profileShape: shapeProfile(p, &w.AgentRow),
 			Machine:      p.MachineOf(&w.AgentRow),
-			Wakeable:     p.Unwakeable(&w.AgentRow),
+			Wakeable:     p.Sessions.Unwakeable(&w.AgentRow),
 			Unread:       w.Unread,
 			Total:        w.Total,
 			Claims:       shapeClaims(w.Claims),
@@ -63,7 +63,7 @@ func (t *Toolset) whois() tool.Tool {
 		for _, c := range w.Commits {
 			out.Commit = append(out.Commit, c.Hash[:8]+" "+tool.Stamp(c.At)+" "+c.Subject)
 		}
-		unwoken, err := p.AgentUnwoken(ctx, r.Agent)
+		unwoken, err := p.Sessions.AgentUnwoken(ctx, r.Agent)
 		if err != nil {
 			return nil, err
 		}

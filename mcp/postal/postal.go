@@ -54,7 +54,7 @@ func (t *Toolset) meet(ctx context.Context, others ...string) (p *maildir.Projec
 		return nil, "", err
 	}
 	for _, name := range append([]string{c.Agent}, others...) {
-		if err := p.EnsureAgent(ctx, name, maildir.Registration{Program: "postal"}); err != nil {
+		if err := p.Agents.EnsureAgent(ctx, name, maildir.Registration{Program: "postal"}); err != nil {
 			return nil, "", err
 		}
 	}

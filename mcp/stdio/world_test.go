@@ -58,7 +58,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.EnsureAgent(t.Context(), "Ann", maildir.Registration{}); err != nil {
+	if err := p.Agents.EnsureAgent(t.Context(), "Ann", maildir.Registration{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.kill)

@@ -35,7 +35,7 @@ func (n *Waker) knock(ctx context.Context, by By, p *maildir.Project, s *maildir
 	if err != nil {
 		return "", err
 	}
-	if still, err := p.StillSleeps(ctx, by.query(s.Agent), s); !still { // tmux took time
+	if still, err := p.Sessions.Recheck(ctx, by.query(s.Agent), s); !still { // tmux took time
 		return "", err
 	}
 	return seat.Typed, window.Type(context.WithoutCancel(ctx), pane, text, n.cfg.Pause)

@@ -24,7 +24,7 @@ func (d *desk) sit(client string, v maildir.Visit) maildir.SessionKey {
 	if v.Dir == "" {
 		v.Dir = d.repo
 	}
-	_, err := d.p.BeginSession(d.t.Context(), v)
+	_, err := d.p.Sessions.Begin(d.t.Context(), v)
 	d.check(err)
 	return v.SessionKey
 }
@@ -37,7 +37,7 @@ func (d *desk) passAs(by wake.By) (got string) {
 }
 
 func (d *desk) outcome(k maildir.SessionKey) string {
-	s, _ := d.p.Session(k)
+	s, _ := d.p.Sessions.Of(k)
 	return s.Wake.Outcome
 }
 
@@ -58,12 +58,12 @@ func TestTypeForSession(t *testing.T) {
 	}{
 		{func() {}, types, "", nil, ""},
 		{func() { d.send("b") }, wake.By{}, "nobody to wake: its client does not wait for mail, and nothing is typed into windows here", nil, seat.Nobody},
-		{func() { d.p.SessionWorks(k, true) }, types, ": it works", nil, seat.Nobody},
-		{func() { d.p.SessionWorks(k, false) }, types, "typed: ", []string{wake.Text("check_my_messages")}, seat.Typed},
+		{func() { d.p.Sessions.SetWorking(k, true) }, types, ": it works", nil, seat.Nobody},
+		{func() { d.p.Sessions.SetWorking(k, false) }, types, "typed: ", []string{wake.Text("check_my_messages")}, seat.Typed},
 		{func() {}, types, "", nil, seat.Typed},
 		{func() { d.send("b"); d.send("c") }, types, "typed: ", []string{wake.Text("check_my_messages")}, seat.Typed},
 		{func() { d.send("b"); d.read() }, types, "", nil, seat.Typed},
-		{func() { d.send("b"); d.p.EndSession(t.Context(), k) }, types, "", nil, seat.Typed},
+		{func() { d.send("b"); d.p.Sessions.End(t.Context(), k) }, types, "", nil, seat.Typed},
 	} {
 		step.do()
 		if got := d.passAs(step.by); got != step.want || d.outcome(k) != step.how {
@@ -171,7 +171,7 @@ sys.stdin.read()`
 	if got := d.passAs(wake.By{}); got != nobody || d.outcome(k) != seat.Nobody {
 		t.Errorf("%q", got)
 	}
-	d.p.EndSession(t.Context(), k)
+	d.p.Sessions.End(t.Context(), k)
 	d.sit("codex", hold())
 	if got := d.passAs(wake.By{}); got != "queued: " || d.outcome(k) != seat.Queued {
 		t.Errorf("%q", got)
@@ -205,12 +205,12 @@ func TestTurnEnds(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	d.p.SessionWorks(k, true)
+	d.p.Sessions.SetWorking(k, true)
 	d.send("b")
 	if got := <-seen; got != "it works" {
 		t.Errorf("during the turn: %q", got)
 	}
-	d.p.SessionIs(k, 0, seat.Idles)
+	d.p.Sessions.SetState(k, 0, seat.Idles)
 	if got := <-seen; got != seat.Typed {
 		t.Errorf("after the turn: %q", got)
 	}

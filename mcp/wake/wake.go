@@ -163,7 +163,7 @@ func (a attempt) next(first time.Duration) attempt {
 func (n *Waker) everybody(ctx context.Context) (map[whom]attempt, error) {
 	all := map[whom]attempt{}
 	for _, p := range n.cfg.Store.Projects() {
-		agents, err := p.Agents(ctx)
+		agents, err := p.Agents.List(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -250,7 +250,7 @@ func (n *Waker) wake(ctx context.Context, by By, w whom, told func(Outcome)) (le
 	if err != nil {
 		return false, nil // the project was removed
 	}
-	sleepers, err := p.Sleepers(ctx, by.query(w.agent))
+	sleepers, err := p.Sessions.Sleepers(ctx, by.query(w.agent))
 	for i := range sleepers {
 		o := n.wakeOne(ctx, by, p, &sleepers[i])
 		if o.How == "" && o.Why == "" {
@@ -280,7 +280,7 @@ func (n *Waker) wakeOne(ctx context.Context, by By, p *maildir.Project, s *maild
 		o.How, o.Why = seat.Nobody, why.Error()
 	}
 	if o.How != "" {
-		p.NoteWake(s.Key, seat.Wake{Outcome: o.How, For: s.Newest, Why: o.Why})
+		p.Sessions.NoteWake(s.Key, seat.Wake{Outcome: o.How, For: s.Newest, Why: o.Why})
 	}
 	return o
 }

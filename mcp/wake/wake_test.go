@@ -52,7 +52,7 @@ func newDesk(t *testing.T) *desk {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"Ann", "Bob"} {
-		d.check(d.p.EnsureAgent(t.Context(), name, maildir.Registration{}))
+		d.check(d.p.Agents.EnsureAgent(t.Context(), name, maildir.Registration{}))
 	}
 	d.n = wake.New(wake.Config{
 		Store:  d.store.Store,
@@ -82,15 +82,15 @@ func (d *desk) send(body string) {
 
 func (d *desk) status(s string) {
 	d.t.Helper()
-	d.check(d.p.SetPresence(d.t.Context(), "Bob", s))
+	d.check(d.p.Agents.SetPresence(d.t.Context(), "Bob", s))
 }
 
 // echo writes the status file by hand, and waits until the server has read it.
 func (d *desk) echo(s string) {
 	d.t.Helper()
-	d.check(os.WriteFile(filepath.Join(d.p.Tree.Dir(), "agents/Bob/status"), []byte(s+"\n"), 0o600))
+	d.check(os.WriteFile(filepath.Join(d.p.Dir(), "agents/Bob/status"), []byte(s+"\n"), 0o600))
 	d.await(func() bool {
-		info, err := d.p.Whois(d.t.Context(), "Bob")
+		info, err := d.p.Agents.Whois(d.t.Context(), "Bob")
 		d.check(err)
 		return info.Status == s
 	})
@@ -129,11 +129,11 @@ func TestNoticeNamesTool(t *testing.T) {
 		"Seats": {"claude-code", "receive"},
 	} {
 		w := d.tmux.Window("work", name, d.repo)
-		d.check(d.p.EnsureAgent(t.Context(), name, maildir.Registration{Program: of.program}))
+		d.check(d.p.Agents.EnsureAgent(t.Context(), name, maildir.Registration{Program: of.program}))
 		if name == "Seats" {
-			d.p.SetSeat(name, maildir.Pane{Tmux: w.Tmux, Pane: w.Pane})
+			d.p.Sessions.SetSeat(name, maildir.Pane{Tmux: w.Tmux, Pane: w.Pane})
 		}
-		d.check(d.p.SetPresence(t.Context(), name, "ready"))
+		d.check(d.p.Agents.SetPresence(t.Context(), name, "ready"))
 		_, err := d.p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{name}, Subject: "s", Body: "b"})
 		d.check(err)
 		if got := d.pass(w.Tmux); got != name+": " {
@@ -201,7 +201,7 @@ func TestFind(t *testing.T) {
 	}
 	ann := d.tmux.Window("work", "Ann", d.repo)
 	seat := func(w *tmuxtest.Window, name string) {
-		d.p.SetSeat("Bob", maildir.Pane{Tmux: w.Tmux, Pane: w.Pane, Window: name})
+		d.p.Sessions.SetSeat("Bob", maildir.Pane{Tmux: w.Tmux, Pane: w.Pane, Window: name})
 	}
 	d.send("b")
 	refused := func(session, why string) {

@@ -41,7 +41,7 @@ func newBench(t *testing.T, cfg storetest.Config) *bench {
 	b := &bench{t: t, dir: t.TempDir()}
 	b.open(cfg)
 	for _, n := range []string{"ann", "bob"} {
-		if err := b.p.EnsureAgent(t.Context(), n, maildir.Registration{}); err != nil {
+		if err := b.p.Agents.EnsureAgent(t.Context(), n, maildir.Registration{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -177,7 +177,7 @@ func (b *bench) file(name string) string {
 // save writes a file into the tree as an editor would.
 func (b *bench) save(path, text string) {
 	b.t.Helper()
-	file := filepath.Join(b.p.Tree.Dir(), path)
+	file := filepath.Join(b.p.Dir(), path)
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		b.t.Fatal(err)
 	}

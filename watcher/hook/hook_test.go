@@ -43,7 +43,7 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(b.p.Tree.Dir(), "agents/bob/inbox", m.Created.Format("2006/01/02"), id+".md")
+	file := filepath.Join(b.p.Dir(), "agents/bob/inbox", m.Created.Format("2006/01/02"), id+".md")
 	want := map[string]string{
 		"HOOK_NAME": "tell", "EVENT": "on_receive", "MAILBOX": "bob", "FROM": "ann@mailtree.local", "TO": "bob@mailtree.local",
 		"SUBJECT":  "Plan; $(touch x)",
@@ -119,7 +119,7 @@ func TestPull(t *testing.T) {
 	b.hook("bob", hooks.Hook{Name: "wary", Cmd: []string{"/bin/true"}})
 	b.hook("bob", hooks.Hook{Name: "trusting", Cmd: []string{"/bin/true"}, FireOnUntrusted: true})
 	b.start(hook.Config{Workers: 1})
-	if err := b.p.History.Flush(t.Context()); err != nil {
+	if err := b.p.FlushHistory(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	clone := filepath.Join(t.TempDir(), "clone")
@@ -131,7 +131,7 @@ func TestPull(t *testing.T) {
 			t.Fatalf("git %v: %v\n%s", args, err, out)
 		}
 	}
-	git(".", "clone", "-q", b.p.Tree.Dir(), clone)
+	git(".", "clone", "-q", b.p.Dir(), clone)
 	file := filepath.Join(clone, "agents/bob/inbox/pulled.md")
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		t.Fatal(err)
@@ -141,7 +141,7 @@ func TestPull(t *testing.T) {
 	}
 	git(clone, "add", ".")
 	git(clone, "commit", "-q", "-m", "mail")
-	git(b.p.Tree.Dir(), "pull", "-q", "--no-rebase", clone, "HEAD")
+	git(b.p.Dir(), "pull", "-q", "--no-rebase", clone, "HEAD")
 	b.until("the mail has come", func() bool {
 		row, err := b.Index.Message(t.Context(), b.p.Slug, "pulled", index.WithoutBody, nil)
 		return err == nil && row != nil
@@ -164,7 +164,7 @@ func TestSlow(t *testing.T) {
 		t.Skip("needs root: hooks of two users")
 	}
 	b := newBench(t, storetest.Config{NoWatcher: true})
-	if _, err := b.p.CreateMailbox(t.Context(), "cat", maildir.Caller{UID: 12345}); err != nil {
+	if _, err := b.p.Post.CreateMailbox(t.Context(), "cat", maildir.Caller{UID: 12345}); err != nil {
 		t.Fatal(err)
 	}
 	b.hook("bob", hooks.Hook{Name: "slow", Cmd: []string{b.waiting("slow")}})
@@ -340,7 +340,7 @@ func TestAsOwner(t *testing.T) {
 	}
 	b := newBench(t, storetest.Config{NoWatcher: true})
 	for name, uid := range map[string]int{"daemon": 1, "stranger": 12345} {
-		if _, err := b.p.CreateMailbox(t.Context(), name, maildir.Caller{UID: uid}); err != nil {
+		if _, err := b.p.Post.CreateMailbox(t.Context(), name, maildir.Caller{UID: uid}); err != nil {
 			t.Fatal(err)
 		}
 		b.hook(name, hooks.Hook{Name: "id", Cmd: []string{"/usr/bin/id"}})

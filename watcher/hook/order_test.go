@@ -40,7 +40,7 @@ func TestOlder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	here := filepath.Join(b.p.Tree.Dir(), "agents/bob/inbox", m.Created.Format("2006/01/02"), older+".md")
+	here := filepath.Join(b.p.Dir(), "agents/bob/inbox", m.Created.Format("2006/01/02"), older+".md")
 	away := filepath.Join(inmemory.Dir(t), "away")
 	for _, move := range [][2]string{{here, away}, {away, here}} {
 		if err := os.Rename(move[0], move[1]); err != nil {

@@ -1,4 +1,4 @@
-package maildir
+package peers
 
 import (
 	"context"
@@ -8,26 +8,26 @@ import (
 	"time"
 
 	"mailtree/maildir/claim"
+	"mailtree/maildir/core"
 	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
 )
-
-// The claim files of a tree follow the list that machines share: see claimround.go.
 
 // take makes the claim files here what the list says, and notes that they are. It returns errFilesMoved if
 // somebody has changed one of them meanwhile.
 func (r *claimRound) take(ctx context.Context, ask *claimAsk) error {
 	if len(r.granted) > 0 {
-		tx := &writer.Tx{Op: writer.Op{Verb: "claim", Agent: ask.Agent}, Facts: []string{claimsFact}, Sure: true}
-		tx.Plan = func(g *writer.Group) error { return r.p.planClaims(g, tx, ask.res, ask.Request) }
-		if err := ask.box.perform(ctx, tx); err != nil {
+		tx := &writer.Tx{Op: writer.Op{Verb: "claim", Agent: ask.Agent}, Facts: []string{core.ClaimsFact}, Sure: true}
+		tx.Plan = func(g *writer.Group) error { return r.sync.claims.PlanAll(g, tx, ask.res, ask.Request) }
+		if err := r.sync.mail.Perform(ctx, ask.Agent, tx); err != nil {
 			return err
 		}
 	}
 	err := r.takeOthers(ctx)
 	if err != nil && len(r.granted) > 0 {
-		ring(r.p.shared.bell) // a round takes them, and says what is wrong
+		core.Ring(r.sync.bell) // a round takes them, and says what is wrong
 		return nil
 	}
 	return err
@@ -35,12 +35,12 @@ func (r *claimRound) take(ctx context.Context, ask *claimAsk) error {
 
 // takeOthers is take for all claims but those that were granted just now.
 func (r *claimRound) takeOthers(ctx context.Context) error {
-	tx := &writer.Tx{Op: writer.Op{Verb: "sync"}, Facts: []string{claimsFact}}
+	tx := &writer.Tx{Op: writer.Op{Verb: "sync"}, Facts: []string{core.ClaimsFact}}
 	tx.Plan = func(g *writer.Group) error { return r.followList(g, tx) }
-	if err := r.p.Writer.Do(ctx, tx); err != nil {
+	if err := r.sync.mail.Writer.Do(ctx, tx); err != nil {
 		return err
 	}
-	r.p.shared.list(r.is)
+	r.sync.list(r.is)
 	for path, f := range r.own {
 		if f.Live(r.at) && r.is[path] == nil {
 			if err := r.tellEnded(ctx, f); err != nil {
@@ -51,12 +51,12 @@ func (r *claimRound) takeOthers(ctx context.Context) error {
 	if r.here.Name == r.there.Name {
 		return nil
 	}
-	return r.p.History.KeepClaims(ctx, r.there.Name)
+	return r.sync.mail.History.KeepClaims(ctx, r.there.Name)
 }
 
 // followList plans the claim files that others have changed, and marks those as released that the list lacks.
 func (r *claimRound) followList(g *writer.Group, tx *writer.Tx) error {
-	files, err := r.p.Claims(g.Ctx, true)
+	files, err := r.sync.claims.List(g.Ctx, true)
 	if err != nil {
 		return err
 	}
@@ -82,8 +82,8 @@ func (r *claimRound) followList(g *writer.Group, tx *writer.Tx) error {
 		}
 		row.Reason = l.Reason
 		writes := len(tx.Writes)
-		var refused *Error
-		switch err := r.p.planClaim(g, tx, row); {
+		var refused *refusal.Error
+		switch err := r.sync.claims.Plan(g, tx, row); {
 		case errors.As(err, &refused): // what lies there is a problem by itself, and stops no other claim
 			tx.Writes = tx.Writes[:writes]
 		case err != nil:
@@ -101,14 +101,14 @@ func (r *claimRound) followList(g *writer.Group, tx *writer.Tx) error {
 		}
 	}
 	tx.Summary = fmt.Sprintf("claims of other machines: %d new, %d ended", n, len(ended))
-	return r.p.planRelease(g, tx, ended, format.FormatMark(g.Now))
+	return r.sync.claims.PlanRelease(g, tx, ended, format.FormatMark(g.Now))
 }
 
 // tellEnded tells the holder of a claim file that the list lacks its claim, if the holder is an agent of this
 // machine.
 func (r *claimRound) tellEnded(ctx context.Context, f claim.Row) error {
-	a, err := r.p.store.index.Agent(ctx, r.p.Slug, f.Agent)
-	l := r.p.shared.leases[r.here.Files[f.Path]]
+	a, err := r.sync.mail.Store.Index.Agent(ctx, r.sync.mail.Slug, f.Agent)
+	l := r.sync.leases[r.here.Files[f.Path]]
 	held, lost := r.lost[f.Path]
 	ran := l != nil && !r.now.Before(l.until)
 	if a == nil || err != nil || !lost && (ran || l == nil || l.Machine != r.machine) {
@@ -120,10 +120,10 @@ func (r *claimRound) tellEnded(ctx context.Context, f claim.Row) error {
 		why = fmt.Sprintf("The other machines did not know of it, and for them %s has claimed %s: ask %s about your changes.", held.Agent,
 			format.Printable(held.Pattern), held.Agent)
 	}
-	return r.p.advise(ctx, advice{
-		to:      f.Agent,
-		about:   "ended " + tree.SHA256([]byte(f.Path + f.Created.String()))[:32],
-		subject: "Your claim does not hold: " + format.Cut(format.Printable(f.Pattern), 900),
-		body:    fmt.Sprintf("Your claim of %s is released. %s", format.Printable(f.Pattern), why),
+	return r.sync.mail.Notify(ctx, core.Notice{
+		To:      f.Agent,
+		About:   "ended " + tree.SHA256([]byte(f.Path + f.Created.String()))[:32],
+		Subject: "Your claim does not hold: " + format.Cut(format.Printable(f.Pattern), 900),
+		Body:    fmt.Sprintf("Your claim of %s is released. %s", format.Printable(f.Pattern), why),
 	})
 }

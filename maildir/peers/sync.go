@@ -1,4 +1,4 @@
-package maildir
+package peers
 
 import (
 	"cmp"
@@ -13,7 +13,9 @@ import (
 	"sync"
 	"time"
 
+	"mailtree/maildir/claims"
 	"mailtree/maildir/clock"
+	"mailtree/maildir/core"
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
 	"mailtree/maildir/index"
@@ -22,10 +24,6 @@ import (
 	"mailtree/maildir/storedir"
 	"mailtree/maildir/writer"
 )
-
-// Machines share the mail of a project through a branch of a Git repository that all of them reach. Each
-// server fetches the branch, merges it into its own, and pushes the result without force. A merge reaches
-// the tree through the writer, as an operation. See docs/sync.md.
 
 // SyncInterval is the default time between two looks at the shared repository.
 const SyncInterval = 10 * time.Second
@@ -61,8 +59,12 @@ func (s SyncState) String() string {
 		s.Since.UTC().Format(time.RFC3339), s.Ahead, s.Behind, s.Problem)
 }
 
-// sharing is the state of a project's sync.
-type sharing struct {
+// Sync shares a project's mail with other machines. It is safe for concurrent use.
+type Sync struct {
+	mail   *core.Mail
+	claims *claims.Claims
+	saved  func(path string) // handles a file in an outbox as one that was just saved
+
 	bell chan struct{} // rings when there may be something to push, or sync was turned on
 	turn chan struct{} // held during a round
 
@@ -74,40 +76,43 @@ type sharing struct {
 	began  time.Time         // when the round under way began, by the monotonic clock; zero between rounds
 }
 
-func newSharing(on bool) sharing {
-	return sharing{bell: make(chan struct{}, 1), turn: make(chan struct{}, 1), state: SyncState{On: on}}
+// New returns the sync of a project. It calls saved with the path of a file in an outbox that is to be handled as one
+// that was just saved.
+func New(mail *core.Mail, claims *claims.Claims, saved func(path string)) *Sync {
+	return &Sync{mail: mail, claims: claims, saved: saved, bell: make(chan struct{}, 1), turn: make(chan struct{}, 1)}
 }
 
-func (s *sharing) isOn() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.state.On
+// Changed reports that files have changed, so that there may be something to push.
+func (s *Sync) Changed() {
+	if s.mail.IsShared() {
+		core.Ring(s.bell)
+	}
 }
 
 // list notes which claims the machines' list has.
-func (s *sharing) list(is map[string]*lease) {
+func (s *Sync) list(is map[string]*lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.listed = is
 }
 
-// isListed reports whether the machines' list has, or may have, the claim of a file.
-func (s *sharing) isListed(path string) bool {
+// IsListed reports whether the machines' list has, or may have, the claim of a file.
+func (s *Sync) IsListed(path string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.state.On && (s.listed == nil || s.listed[path] != nil)
+	return s.mail.IsShared() && (s.listed == nil || s.listed[path] != nil)
 }
 
-// isNamesakes reports whether the machines' list has the claim of a file as that of another agent of a's name.
-func (s *sharing) isNamesakes(path string, a *index.AgentRow) bool {
+// IsNamesakes reports whether the machines' list has the claim of a file as that of another agent of a's name.
+func (s *Sync) IsNamesakes(path string, a *index.AgentRow) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.listed[path]
-	return s.state.On && l != nil && l.isNamesakes(a)
+	return s.mail.IsShared() && l != nil && l.IsNamesakes(a)
 }
 
 // inTurn calls f when no other round runs. It returns ctx's error if ctx ends before.
-func (s *sharing) inTurn(ctx context.Context, f func() error) error {
+func (s *Sync) inTurn(ctx context.Context, f func() error) error {
 	select {
 	case s.turn <- struct{}{}:
 		defer func() { <-s.turn }()
@@ -118,116 +123,120 @@ func (s *sharing) inTurn(ctx context.Context, f func() error) error {
 }
 
 // note changes the state.
-func (s *sharing) note(change func(*SyncState)) {
+func (s *Sync) note(change func(*SyncState)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change(&s.state)
 }
 
 // beganAt says when the round under way began; zero: it has ended.
-func (s *sharing) beganAt(at time.Time) {
+func (s *Sync) beganAt(at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.began = at
 }
 
 // SyncState returns how the project is shared.
-func (p *Project) SyncState() SyncState {
-	p.shared.mu.Lock()
-	s, began := p.shared.state, p.shared.began
-	p.shared.mu.Unlock()
+func (sy *Sync) State() SyncState {
+	sy.mu.Lock()
+	s, began := sy.state, sy.began
+	s.On = sy.mail.IsShared()
+	sy.mu.Unlock()
 	if s.On {
-		s.Remote = p.History.Origin()
+		s.Remote = sy.mail.History.Origin()
 	}
-	if took := p.store.cfg.Monotonic().Sub(began); s.On && s.Problem == "" && !began.IsZero() && took > syncSlow {
+	if took := sy.mail.Store.Monotonic().Sub(began); s.On && s.Problem == "" && !began.IsZero() && took > syncSlow {
 		s.Problem = "the round that began then has not ended: the shared repository does not answer, or there is much to fetch and merge"
-		s.Since = p.store.cfg.Now().Add(-took)
+		s.Since = sy.mail.Store.Now().Add(-took)
 	}
 	return s
 }
 
 // SetSync turns the sync of the project on or off, durably. It returns ErrConflict if no origin is configured, and errors of
 // writing the file.
-func (p *Project) SetSync(on bool) error {
-	if on && p.History.Origin() == "" {
-		return &Error{
+func (sy *Sync) Set(on bool) error {
+	if on && sy.mail.History.Origin() == "" {
+		return &refusal.Error{
 			What: refusal.Conflict("Git knows no repository called origin in the mail's folder {=other}. Run `git remote add origin URL` " +
 				"there first, with the address of a repository that the other machines reach."),
-			Other: p.Tree.Dir(),
+			Other: sy.mail.Tree.Dir(),
 			Err:   history.ErrNoRemote,
 		}
 	}
-	root := p.store.cfg.Root
-	s, err := storedir.LoadShared(root, p.Slug)
+	root := sy.mail.Store.Root
+	s, err := storedir.LoadShared(root, sy.mail.Slug)
 	if s.On = on; err == nil {
-		err = storedir.SaveShared(filepath.Dir(storedir.Repo(root, p.Slug)), s)
+		err = storedir.SaveShared(filepath.Dir(storedir.Repo(root, sy.mail.Slug)), s)
 	}
 	if err != nil {
 		return err
 	}
-	if on != p.shared.isOn() { // what others have made of the list meanwhile says nothing of claims here
-		if err := p.History.KeepClaims(context.Background(), ""); err != nil {
+	if on != sy.mail.IsShared() { // what others have made of the list meanwhile says nothing of claims here
+		if err := sy.mail.History.KeepClaims(context.Background(), ""); err != nil {
 			return err
 		}
 	}
-	p.shared.note(func(s *SyncState) { *s = SyncState{On: on} })
-	ring(p.shared.bell)
+	sy.note(func(s *SyncState) {
+		sy.mail.Synced.Store(on)
+		*s = SyncState{}
+	})
+	core.Ring(sy.bell)
 	return nil
 }
 
 // SyncNow makes a round at once and returns the state after it. Its error is that of the round.
-func (p *Project) SyncNow(ctx context.Context) (SyncState, error) {
-	if !p.shared.isOn() {
-		return p.SyncState(), errSyncOff
+func (sy *Sync) Now(ctx context.Context) (SyncState, error) {
+	if !sy.mail.IsShared() {
+		return sy.State(), errSyncOff
 	}
-	err := p.syncRound(ctx, func(ctx context.Context) error {
-		if err := p.History.Flush(ctx); err != nil {
+	err := sy.syncRound(ctx, func(ctx context.Context) error {
+		if err := sy.mail.History.Flush(ctx); err != nil {
 			return err
 		}
-		return p.sync(ctx, true)
+		return sy.sync(ctx, true)
 	})
-	return p.SyncState(), err
+	return sy.State(), err
 }
 
-var errSyncOff error = &Error{What: refusal.Conflict("This project is not shared with other machines: its sync is off. {turn the sync on}")}
+var errSyncOff error = &refusal.Error{What: refusal.Conflict("This project is not shared with other machines: its sync is off. {turn the sync on}")}
 
-// keepShared makes rounds until ctx ends or the server is told to stop: one that fetches after each interval,
+// KeepShared makes rounds until ctx ends or the server is told to stop: one that fetches after each interval,
 // and one that pushes soon after the mail has changed. While the sync is off it only waits.
-func (p *Project) keepShared(ctx context.Context) {
-	interval := p.store.cfg.SyncInterval
+func (sy *Sync) KeepShared(ctx context.Context) {
+	interval := sy.mail.Store.SyncInterval
 	if interval < 0 {
 		return
 	}
 	due := time.Now()
 	for {
 		var timer <-chan time.Time
-		if p.shared.isOn() {
+		if sy.mail.IsShared() {
 			timer = time.After(time.Until(due))
 		}
 		fetch := false
 		select {
 		case <-ctx.Done():
 			return
-		case <-p.store.stopping.Done():
+		case <-sy.mail.Store.Stopping.Done():
 			return
 		case <-timer:
 			fetch = true
 			due = time.Now().Add(interval - interval/8 + rand.N(interval/4+1)) // machines that start together do not stay so
-		case <-p.shared.bell:
+		case <-sy.bell:
 			if clock.Sleep(ctx, min(syncGather, interval)) != nil {
 				return
 			}
 		}
-		if s := p.SyncState(); !s.On || !fetch && s.Problem != "" {
+		if s := sy.State(); !s.On || !fetch && s.Problem != "" {
 			continue
 		}
-		err := p.syncRound(ctx, func(ctx context.Context) error {
+		err := sy.syncRound(ctx, func(ctx context.Context) error {
 			// After a problem it fetches: a round that reaches nobody does not show that the repository is back.
-			return p.sync(ctx, fetch || p.SyncState().Problem != "")
+			return sy.sync(ctx, fetch || sy.State().Problem != "")
 		})
 		if err == nil {
-			if s := p.History.State(); s.Pending > 0 && s.Mode == "committing" {
-				ring(p.shared.bell)
+			if s := sy.mail.History.State(); s.Pending > 0 && s.Mode == "committing" {
+				core.Ring(sy.bell)
 			}
 		}
 	}
@@ -240,40 +249,40 @@ const (
 	pushEnd  = 500 * time.Millisecond
 )
 
-// pushLast pushes what has changed since the last round, so that a machine that is turned off now keeps nothing
+// PushLast pushes what has changed since the last round, so that a machine that is turned off now keeps nothing
 // back. It merges nothing: where another machine was first it waits for the next start.
-func (p *Project) pushLast(ctx context.Context) {
-	if s := p.SyncState(); !s.On || s.Problem != "" {
+func (sy *Sync) PushLast(ctx context.Context) {
+	if s := sy.State(); !s.On || s.Problem != "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, min(lastPush, p.store.timeLeft())-pushEnd)
+	ctx, cancel := context.WithTimeout(ctx, min(lastPush, sy.mail.Store.TimeLeft())-pushEnd)
 	defer cancel()
-	err := p.shared.inTurn(ctx, func() error {
-		r, err := p.planClaimRound(ctx, nil)
+	err := sy.inTurn(ctx, func() error {
+		r, err := sy.planClaimRound(ctx, nil)
 		if err == nil {
 			err = r.push(ctx)
 		}
-		m, merr := p.History.Meet(ctx)
+		m, merr := sy.mail.History.Meet(ctx)
 		if merr == nil && m.Own {
-			merr = p.History.Push(ctx)
+			merr = sy.mail.History.Push(ctx)
 		}
 		return cmp.Or(err, merr)
 	})
 	if err != nil {
-		p.Keeper.Log.Warn("the last changes are not pushed; the next start does that", "error", err)
+		sy.mail.Keeper.Log.Warn("the last changes are not pushed; the next start does that", "error", err)
 	}
 }
 
 // syncRound calls do for a round, one at a time, and notes the result in the state. The round ends early if the
 // server is told to stop.
-func (p *Project) syncRound(ctx context.Context, do func(context.Context) error) error {
+func (sy *Sync) syncRound(ctx context.Context, do func(context.Context) error) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	defer context.AfterFunc(p.store.stopping, end)()
-	err := p.shared.inTurn(ctx, func() error {
-		p.shared.beganAt(p.store.cfg.Monotonic())
-		defer p.shared.beganAt(time.Time{})
-		if err := p.publishKey(ctx); err != nil {
+	defer context.AfterFunc(sy.mail.Store.Stopping, end)()
+	err := sy.inTurn(ctx, func() error {
+		sy.beganAt(sy.mail.Store.Monotonic())
+		defer sy.beganAt(time.Time{})
+		if err := sy.publishKey(ctx); err != nil {
 			return err
 		}
 		return do(ctx)
@@ -281,21 +290,21 @@ func (p *Project) syncRound(ctx context.Context, do func(context.Context) error)
 	if ctx.Err() != nil {
 		return err
 	}
-	p.shared.note(func(s *SyncState) {
-		if !s.On { // it was turned off meanwhile
+	sy.note(func(s *SyncState) {
+		if !sy.mail.IsShared() { // it was turned off meanwhile
 			return
 		}
 		was := s.Problem
 		if err == nil {
-			s.Ahead, s.Behind, s.Level, s.Problem, s.Since = 0, 0, p.store.cfg.Now(), "", time.Time{}
+			s.Ahead, s.Behind, s.Level, s.Problem, s.Since = 0, 0, sy.mail.Store.Now(), "", time.Time{}
 		} else if s.Problem = err.Error(); s.Since.IsZero() {
-			s.Since = p.store.cfg.Now()
+			s.Since = sy.mail.Store.Now()
 		}
 		switch {
 		case err == nil && was != "":
-			p.Keeper.Log.Info("the mail meets that of other machines again")
+			sy.mail.Keeper.Log.Info("the mail meets that of other machines again")
 		case err != nil && was == "":
-			p.Keeper.Log.Warn("the mail does not meet that of other machines; that is tried again", "error", err)
+			sy.mail.Keeper.Log.Warn("the mail does not meet that of other machines; that is tried again", "error", err)
 		}
 	})
 	return err
@@ -304,17 +313,17 @@ func (p *Project) syncRound(ctx context.Context, do func(context.Context) error)
 // publishKey writes this machine's public key into the tree, if it is not there. Its name is the host's, with a
 // part of the id if another machine has that name. Other machines believe the key once a person there trusts it. It
 // returns the errors of the writer.
-func (p *Project) publishKey(ctx context.Context) error {
-	id := p.store.machine()
+func (sy *Sync) publishKey(ctx context.Context) error {
+	id := sy.mail.Store.Machine()
 	path := format.MachinePath(id)
-	if there, err := p.Tree.Exists(path); there || err != nil {
+	if there, err := sy.mail.Tree.Exists(path); there || err != nil {
 		return err
 	}
-	others, err := keys.Published(p.Tree)
+	others, err := keys.Published(sy.mail.Tree)
 	if err != nil {
 		return err
 	}
-	k := keys.Key{Public: p.store.key.Public().(ed25519.PublicKey)}
+	k := keys.Key{Public: sy.mail.Store.Key.Public().(ed25519.PublicKey)}
 	if k.Name, err = os.Hostname(); err == nil {
 		_, err = keys.Parse(k.String())
 	}
@@ -329,12 +338,12 @@ func (p *Project) publishKey(ctx context.Context) error {
 		tx.Create(path, []byte(k.String()+"\n"))
 		return nil
 	}
-	return p.Writer.Do(ctx, tx)
+	return sy.mail.Writer.Do(ctx, tx)
 }
 
 // sync brings the branch and the shared one together, and the claims. Without fetch it looks at the shared ones
 // only if others have pushed.
-func (p *Project) sync(ctx context.Context, fetch bool) (err error) {
+func (sy *Sync) sync(ctx context.Context, fetch bool) (err error) {
 	var unclaimed error // mail goes on without claims
 	defer func() { err = cmp.Or(err, unclaimed) }()
 	for try := range syncTries {
@@ -344,35 +353,35 @@ func (p *Project) sync(ctx context.Context, fetch bool) (err error) {
 			}
 		}
 		if fetch {
-			rewritten, err := p.History.Fetch(ctx)
+			rewritten, err := sy.mail.History.Fetch(ctx)
 			if rewritten {
-				p.shared.note(func(s *SyncState) { s.Rewritten = p.store.cfg.Now() })
-				p.Keeper.Log.Warn("somebody has rewritten the shared branch; what it lacks and is here is pushed again")
+				sy.note(func(s *SyncState) { s.Rewritten = sy.mail.Store.Now() })
+				sy.mail.Keeper.Log.Warn("somebody has rewritten the shared branch; what it lacks and is here is pushed again")
 			}
 			if err != nil {
-				_, _ = p.meet(ctx) // which notes what waits
+				_, _ = sy.meet(ctx) // which notes what waits
 				return err
 			}
 		}
-		m, merr := p.meet(ctx)
+		m, merr := sy.meet(ctx)
 		if merr != nil {
 			return merr
 		}
 		if try == 0 {
-			if unclaimed = p.syncClaims(ctx, nil); errors.Is(unclaimed, history.ErrDeclined) {
+			if unclaimed = sy.syncClaims(ctx, nil); errors.Is(unclaimed, history.ErrDeclined) {
 				unclaimed = nil // the state says so
 			}
 		}
 		if m.Behind > 0 {
-			if err = p.mergeTheirs(ctx, m); errors.Is(err, errFilesMoved) {
+			if err = sy.mergeTheirs(ctx, m); errors.Is(err, errFilesMoved) {
 				fetch = false
-				if err := p.History.Flush(ctx); err != nil {
+				if err := sy.mail.History.Flush(ctx); err != nil {
 					return err
 				}
 				continue
 			}
 			if err == nil {
-				m, err = p.meet(ctx)
+				m, err = sy.meet(ctx)
 			}
 			if err != nil {
 				return err
@@ -381,7 +390,7 @@ func (p *Project) sync(ctx context.Context, fetch bool) (err error) {
 		if !m.Own {
 			return nil
 		}
-		if err = p.History.Push(ctx); !errors.Is(err, history.ErrBehind) {
+		if err = sy.mail.History.Push(ctx); !errors.Is(err, history.ErrBehind) {
 			return err
 		}
 		fetch = true
@@ -390,10 +399,10 @@ func (p *Project) sync(ctx context.Context, fetch bool) (err error) {
 }
 
 // meet is History.Meet, and notes how far the branches are apart.
-func (p *Project) meet(ctx context.Context) (*history.Meeting, error) {
-	m, err := p.History.Meet(ctx)
+func (sy *Sync) meet(ctx context.Context) (*history.Meeting, error) {
+	m, err := sy.mail.History.Meet(ctx)
 	if m != nil {
-		p.shared.note(func(s *SyncState) {
+		sy.note(func(s *SyncState) {
 			if s.Ahead, s.Behind = m.Ahead, m.Behind; !m.Own {
 				s.Ahead = 0
 			}

@@ -1,4 +1,4 @@
-package maildir
+package peers
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"mailtree/maildir/core"
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
 	"mailtree/maildir/keys"
@@ -19,12 +20,6 @@ import (
 	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
 )
-
-// Two machines may make agents of one name while they are apart. When their mail meets, the agent that was
-// made first keeps the name, and the other becomes NAME-machine with its folder and claims. Whichever machine
-// meets the other's agent comes to the same names: that of the first agent takes the other's files in under
-// the new name; that of the other agent renames its own before it merges, and tells both agents. See
-// docs/sync.md, "Names".
 
 // namesakes are two agents that two machines made under one name.
 type namesakes struct {
@@ -60,7 +55,7 @@ func isSame(a, b *format.Profile) bool {
 
 // areApart reports whether the two sides have two agents under the name, and not versions of one.
 func (v *versions) areApart() bool {
-	people := v.ours.Program == personProgram && v.theirs.Program == personProgram
+	people := v.ours.Program == core.PersonProgram && v.theirs.Program == core.PersonProgram
 	handedOver := v.base.Name != "" && v.ours.Inception.Equal(v.theirs.Inception)
 	return v.ours.Machine != "" && v.theirs.Machine != "" && v.ours.Machine != v.theirs.Machine && !people && !handedOver
 }
@@ -68,7 +63,7 @@ func (v *versions) areApart() bool {
 // isAfter reports whether b keeps a name before a: a person before a program, then the agent that was made
 // first.
 func isAfter(a, b *format.Profile) bool {
-	if person := b.Program == personProgram; person != (a.Program == personProgram) {
+	if person := b.Program == core.PersonProgram; person != (a.Program == core.PersonProgram) {
 		return person
 	}
 	return cmp.Or(a.Inception.Compare(b.Inception), cmp.Compare(a.Machine, b.Machine)) > 0
@@ -77,18 +72,18 @@ func isAfter(a, b *format.Profile) bool {
 // settleNames finds the agents of a meeting that two machines made under one name. Where ours keeps the name
 // it moves their files in m to the new name. Where it does not it renames ours, and returns errFilesMoved. It
 // returns the profiles that are taken from theirs, whichever is later.
-func (p *Project) settleNames(ctx context.Context, m *history.Meeting) (theirs map[string]bool, err error) {
-	found, err := p.namesakes(ctx, m)
+func (sy *Sync) settleNames(ctx context.Context, m *history.Meeting) (theirs map[string]bool, err error) {
+	found, err := sy.namesakes(ctx, m)
 	theirs = map[string]bool{}
 	renamed := false
 	for i := 0; i < len(found) && err == nil; i++ {
 		switch n := &found[i]; {
-		case n.lost && n.ours.Machine == p.store.machine():
-			renamed, err = true, p.rename(ctx, m, n)
+		case n.lost && n.ours.Machine == sy.mail.Store.Machine():
+			renamed, err = true, sy.rename(ctx, m, n)
 		case n.lost:
 			theirs[format.ProfilePath(n.name)] = true
 		default:
-			err = p.moveFiles(m, n)
+			err = sy.moveFiles(m, n)
 		}
 	}
 	if err == nil && renamed {
@@ -98,9 +93,9 @@ func (p *Project) settleNames(ctx context.Context, m *history.Meeting) (theirs m
 }
 
 // namesakes reads the profiles of the folders that theirs changed, and chooses the new names.
-func (p *Project) namesakes(ctx context.Context, m *history.Meeting) (all []namesakes, err error) {
+func (sy *Sync) namesakes(ctx context.Context, m *history.Meeting) (all []namesakes, err error) {
 	seen, machines := map[string]*versions{}, map[string]string{}
-	err = p.History.Blobs(ctx, func(read func(name string) ([]byte, error)) error {
+	err = sy.mail.History.Blobs(ctx, func(read func(name string) ([]byte, error)) error {
 		for _, f := range m.Files {
 			name := format.Locate(f.Path).Agent
 			if id, is := format.MachineOfKey(f.Path); is && f.Theirs.Mode == merge.Plain {
@@ -144,47 +139,41 @@ func (p *Project) namesakes(ctx context.Context, m *history.Meeting) (all []name
 	}
 	for i := 0; i < len(all) && err == nil; i++ {
 		if n := &all[i]; !n.moved {
-			machine := cmp.Or(machines[n.second().Machine], p.machineName(n.second().Machine))
-			n.to, err = p.newName(ctx, n, machine, seen)
+			machine := cmp.Or(machines[n.second().Machine], sy.mail.MachineName(n.second().Machine))
+			n.to, err = sy.newName(ctx, n, machine, seen)
 		}
 	}
 	return all, err
 }
 
 // newName chooses the name of the agent that does not keep its own, and notes in seen that it is taken.
-func (p *Project) newName(ctx context.Context, n *namesakes, machine string, seen map[string]*versions) (string, error) {
+func (sy *Sync) newName(ctx context.Context, n *namesakes, machine string, seen map[string]*versions) (string, error) {
 	for name, v := range seen {
 		if name != n.name && isSame(&v.theirs, n.second()) { // the other machine has chosen already
 			return name, nil
 		}
 	}
-	rows, err := p.Agents(ctx)
+	rows, err := sy.mail.Store.Index.Agents(ctx, sy.mail.Slug)
 	for i := range rows {
 		if rows[i].Name != n.name && isSame(&rows[i].Profile, n.second()) { // this one has, in an earlier round
 			return rows[i].Name, nil
 		}
 	}
-	to := besides(n.name, machine)
+	to := core.Besides(n.name, machine)
 	for i := 2; err == nil; i++ {
 		var holder string
-		if holder, err = p.nameHolder(ctx, to); err == nil && holder == "" && seen[to] == nil {
+		if holder, err = sy.mail.NameHolder(ctx, to); err == nil && holder == "" && seen[to] == nil {
 			seen[to] = &versions{theirs: *n.second()}
 			return to, nil
 		}
-		to = besides(n.name, format.Cut(machine, 20)+"-"+strconv.Itoa(i))
+		to = core.Besides(n.name, format.Cut(machine, 20)+"-"+strconv.Itoa(i))
 	}
 	return "", err
 }
 
-// besides returns NAME-machine, made valid.
-func besides(name, machine string) string {
-	machine = cmp.Or(sanitizeName(format.Cut(machine, 24)), "machine")
-	return format.Cut(name, 64-1-len(machine)) + "-" + machine
-}
-
 // moveFiles puts into m under the new name what the second agent had under the old one: in the last common
 // commit, and in theirs if that has not renamed it.
-func (p *Project) moveFiles(m *history.Meeting, n *namesakes) error {
+func (sy *Sync) moveFiles(m *history.Meeting, n *namesakes) error {
 	at := map[string]int{}
 	for i, f := range m.Files {
 		at[f.Path] = i
@@ -198,7 +187,7 @@ func (p *Project) moveFiles(m *history.Meeting, n *namesakes) error {
 			m.Files[i].Base, m.Files[known].Base = merge.Entry{}, f.Base
 			continue
 		}
-		hash, err := p.blobAt(to)
+		hash, err := sy.blobAt(to)
 		if err != nil {
 			return err
 		}
@@ -228,76 +217,76 @@ func movedTo(path string, n *namesakes) (to string, in bool) {
 
 // rename gives an agent of this machine its new name. It does so in several operations if the mailbox is
 // large; the profile goes last, so that the next round finishes what was interrupted.
-func (p *Project) rename(ctx context.Context, m *history.Meeting, n *namesakes) error {
-	if err := p.makeSecond(ctx, n); err != nil {
+func (sy *Sync) rename(ctx context.Context, m *history.Meeting, n *namesakes) error {
+	if err := sy.makeSecond(ctx, n); err != nil {
 		return err
 	}
 	for last := false; !last; {
-		if err := p.Writer.Do(ctx, p.moveOurs(n, m.Theirs, &last)); err != nil {
+		if err := sy.mail.Writer.Do(ctx, sy.moveOurs(n, m.Theirs, &last)); err != nil {
 			return err
 		}
 	}
-	p.store.feed.ringAgent(p.Slug, n.name)
-	return p.store.owners.set(p.Slug+"/"+n.name, NoOwner)
+	sy.mail.Store.Feed.RingAgent(sy.mail.Slug, n.name)
+	return sy.mail.Store.Owners.Set(sy.mail.Slug+"/"+n.name, core.NoOwner)
 }
 
 // makeSecond creates the agent of the new name, which has the owner, the hooks, the trusted senders and the
 // sessions of the old.
-func (p *Project) makeSecond(ctx context.Context, n *namesakes) error {
-	owners, err := p.store.owners.loadOwners()
+func (sy *Sync) makeSecond(ctx context.Context, n *namesakes) error {
+	owners, err := sy.mail.Store.Owners.LoadOwners()
 	if err != nil {
 		return err
 	}
-	tx := &writer.Tx{Op: writer.Op{Verb: "rename", Agent: n.to, Summary: n.to + " from " + n.name}, Facts: []string{nameFact(n.to)}}
+	tx := &writer.Tx{Op: writer.Op{Verb: "rename", Agent: n.to, Summary: n.to + " from " + n.name}, Facts: []string{core.NameFact(n.to)}}
 	tx.Plan = func(*writer.Group) error {
-		if there, err := p.Tree.Exists(format.ProfilePath(n.to)); there || err != nil {
+		if there, err := sy.mail.Tree.Exists(format.ProfilePath(n.to)); there || err != nil {
 			return err
 		}
-		uid, owned := owners[p.Slug+"/"+n.name]
+		uid, owned := owners[sy.mail.Slug+"/"+n.name]
 		if !owned {
-			uid = NoOwner
+			uid = core.NoOwner
 		}
-		data, _, err := p.Tree.Read(format.ProfilePath(n.name), format.MaxSmall)
+		data, _, err := sy.mail.Tree.Read(format.ProfilePath(n.name), format.MaxSmall)
 		if err == nil {
-			err = p.give(n.to, uid)
+			err = sy.mail.GiveOwner(n.to, uid)
 		}
 		tx.Create(format.ProfilePath(n.to), data)
 		return err
 	}
-	if err := p.Writer.Do(ctx, tx); err != nil {
+	if err := sy.mail.Writer.Do(ctx, tx); err != nil {
 		return err
 	}
-	p.seats.Rename(n.name, n.to)
-	trusts, err := p.store.trusted.of(p.Slug, n.name)
+	sy.mail.Seats.Rename(n.name, n.to)
+	trusts, err := sy.mail.Store.Trusted.Of(sy.mail.Slug, n.name)
 	if err == nil && len(trusts) > 0 {
-		err = errors.Join(p.store.trusted.edit(p.Slug, n.to, func([]string) ([]string, error) { return trusts, nil }),
-			p.store.trusted.drop(p.Slug, n.name))
+		err = errors.Join(sy.mail.Store.Trusted.Edit(sy.mail.Slug, n.to, func([]string) ([]string, error) { return trusts, nil }),
+			sy.mail.Store.Trusted.Drop(sy.mail.Slug, n.name))
 	}
-	return errors.Join(err, p.store.hooks.Move(p.Slug, n.name, n.to, p.store.clock.Time()))
+	return errors.Join(err, sy.mail.Store.Hooks.Move(sy.mail.Slug, n.name, n.to, sy.mail.Store.Clock.Time()))
 }
 
 // moveOurs returns the operation that moves files of an agent to its new name. The last one, which it reports,
 // moves the claims, removes the old profile and tells both agents. theirs is the commit of the other side.
-func (p *Project) moveOurs(n *namesakes, theirs string, last *bool) *writer.Tx {
+func (sy *Sync) moveOurs(n *namesakes, theirs string, last *bool) *writer.Tx {
 	tx := &writer.Tx{Op: writer.Op{Verb: "rename", Agent: n.to}, Alone: true}
 	tx.Plan = func(g *writer.Group) error {
 		tx.Summary = n.to + " from " + n.name
 		bytes := 0
 		var unsent []string
-		err := p.History.Blobs(g.Ctx, func(read func(name string) ([]byte, error)) error {
+		err := sy.mail.History.Blobs(g.Ctx, func(read func(name string) ([]byte, error)) error {
 			first := func(path string) ([]byte, error) { return read(theirs + ":" + path) }
-			return p.Tree.Walk(g.Ctx, format.AgentsDir+"/"+n.name, func(path string, d fs.DirEntry) error {
+			return sy.mail.Tree.Walk(g.Ctx, format.AgentsDir+"/"+n.name, func(path string, d fs.DirEntry) error {
 				at := format.Locate(path)
 				switch to, _ := movedTo(path, n); {
 				case len(tx.Writes) >= 2*syncFiles || bytes >= syncBytes:
-					return errEnough
+					return fs.SkipAll
 				case !d.Type().IsRegular() || at.Kind == format.KindIgnored || at.Kind == format.KindProfile:
 					return nil
 				default:
 					if at.Kind == format.KindOutbox && !format.IsSentCopy(path) {
 						unsent = append(unsent, to)
 					}
-					size, err := p.planMove(g, tx, first, path, to)
+					size, err := sy.planMove(g, tx, first, path, to)
 					bytes += size
 					return err
 				}
@@ -305,14 +294,14 @@ func (p *Project) moveOurs(n *namesakes, theirs string, last *bool) *writer.Tx {
 		})
 		tx.After = func() {
 			for _, path := range unsent {
-				p.waitFor(path, p.fresh.in(settleTime))
+				sy.saved(path)
 			}
 		}
 		*last = err == nil
 		switch {
 		case *last:
-			return p.planRenamed(g, tx, n)
-		case errors.Is(err, errEnough):
+			return sy.planRenamed(g, tx, n)
+		case errors.Is(err, fs.SkipAll):
 			return nil
 		}
 		return err
@@ -322,8 +311,8 @@ func (p *Project) moveOurs(n *namesakes, theirs string, last *bool) *writer.Tx {
 
 // planMove plans to move a file. It leaves a file that is too large for the mail where it is, and copies one that
 // the first agent has as well.
-func (p *Project) planMove(g *writer.Group, tx *writer.Tx, first func(path string) ([]byte, error), from, to string) (size int, err error) {
-	data, _, err := p.Tree.Read(from, int64(p.mostTheirs(from)))
+func (sy *Sync) planMove(g *writer.Group, tx *writer.Tx, first func(path string) ([]byte, error), from, to string) (size int, err error) {
+	data, _, err := sy.mail.Tree.Read(from, int64(sy.mostTheirs(from)))
 	switch tree.FaultOf(err) {
 	case tree.NoFault:
 	case tree.FaultMachine:
@@ -335,7 +324,7 @@ func (p *Project) planMove(g *writer.Group, tx *writer.Tx, first func(path strin
 	case err != nil && !errors.Is(err, history.ErrNoFile):
 		return 0, err
 	case err == nil && bytes.Equal(theirs, data):
-		if there, err := p.Tree.Exists(to); there || err != nil {
+		if there, err := sy.mail.Tree.Exists(to); there || err != nil {
 			return 0, err
 		}
 	default:
@@ -350,14 +339,14 @@ func (p *Project) planMove(g *writer.Group, tx *writer.Tx, first func(path strin
 }
 
 // planRenamed plans the end of a renaming.
-func (p *Project) planRenamed(g *writer.Group, tx *writer.Tx, n *namesakes) error {
-	held, err := p.claimsOf(g.Ctx, n.name)
+func (sy *Sync) planRenamed(g *writer.Group, tx *writer.Tx, n *namesakes) error {
+	held, err := sy.claims.Of(g.Ctx, n.name)
 	if err == nil {
-		err = p.planRelease(g, tx, slices.Clone(held), format.FormatMark(g.Now))
+		err = sy.claims.PlanRelease(g, tx, slices.Clone(held), format.FormatMark(g.Now))
 	}
 	for _, c := range held {
 		c.Agent, c.Path = n.to, format.ClaimPath(c.Pattern, n.to, "")
-		err = cmp.Or(err, p.planClaim(g, tx, c))
+		err = cmp.Or(err, sy.claims.Plan(g, tx, c))
 	}
 	if err == nil {
 		err = g.Remove(tx, format.ProfilePath(n.name))
@@ -365,14 +354,14 @@ func (p *Project) planRenamed(g *writer.Group, tx *writer.Tx, n *namesakes) erro
 	if err != nil {
 		return err
 	}
-	first, second := p.machineName(n.first().Machine), p.machineName(n.second().Machine)
-	err = p.planMessage(g, tx, &format.Message{
-		Project:    p.name(),
+	first, second := sy.mail.MachineName(n.first().Machine), sy.mail.MachineName(n.second().Machine)
+	err = sy.mail.PlanMessage(g, tx, &format.Message{
+		Project:    sy.mail.Name(),
 		From:       format.Postmaster,
 		To:         []string{n.name, n.to},
 		Subject:    fmt.Sprintf("Two agents were called %s: that of %s is %s now", n.name, second, n.to),
 		Importance: format.Normal,
-		Origin:     format.Origin{Auth: "uid:" + strconv.Itoa(p.store.cfg.User())},
+		Origin:     format.Origin{Auth: "uid:" + strconv.Itoa(sy.mail.Store.User())},
 		Body: fmt.Sprintf("The machines %s and %s had each made an agent %s before their mail met. That of %s keeps the name. "+
 			"That of %s is called %s now, and has its mail and its claims with it.\n\nMessages of before stand under the old name: look "+
 			"which of the two is meant, and address answers to %s or %s yourself.\n", first, second, n.name, first, second, n.to, n.name, n.to),

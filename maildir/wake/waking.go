@@ -1,43 +1,16 @@
-package maildir
+package wake
 
 import (
 	"context"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
+	"mailtree/maildir/core"
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
-	"mailtree/maildir/repo"
 	"mailtree/maildir/seat"
 )
-
-// An agent is woken for unread mail that it was not told of: an idle session of a client, once for the
-// same messages, else the window of an agent that is ready, once for each message. Clients that can be
-// woken wait for that (AwaitNews); others somebody has to wake (Sleepers), as long as it has not worked.
-// See docs/hooks.md, "Waking", and docs/agentmail.md, "Waking an agent in tmux".
-
-// Pane is a tmux pane.
-type Pane = seat.Pane
-
-// SetSeat notes from which pane the agent calls; the zero Pane that it does so from none. A pane has
-// one agent, the last that called from it.
-func (p *Project) SetSeat(agent string, at Pane) {
-	p.store.seating.Lock() // of two who take one pane at once, each would take it from the other
-	defer p.store.seating.Unlock()
-	if !p.seats.Sit(agent, at) || at == (Pane{}) {
-		return
-	}
-	for _, other := range p.store.Projects() {
-		if other == p {
-			other.seats.Vacate(at, agent)
-		} else {
-			other.seats.Vacate(at, "")
-		}
-	}
-}
 
 // waiters know who waits to wake a session: one for each. Safe for concurrent use.
 type waiters struct {
@@ -88,29 +61,29 @@ const BeginPatience = 2 * time.Second
 const lookForBegin = 50 * time.Millisecond
 
 // AwaitNews waits until an idle session is to be told of unread mail, lets what comes at once
-// settle, and returns what its model is told now, as TellSession does. It gives a session that is
+// settle, and returns what its model is told now, as Tell does. It gives a session that is
 // unknown or has ended BeginPatience to begin. over is true where nobody needs to wait any more:
 // another waits for the same session, or the session has ended, or the project is gone. Errors:
 // ctx's, the index's.
-func (p *Project) AwaitNews(ctx context.Context, k SessionKey, settle time.Duration) (n seat.News, over bool, err error) {
-	replaced, leave := p.waiters.enter(k)
+func (ss *Sessions) AwaitNews(ctx context.Context, k SessionKey, settle time.Duration) (n seat.News, over bool, err error) {
+	replaced, leave := ss.waiters.enter(k)
 	defer leave()
 	begins := time.Now().Add(BeginPatience)
 	for settled := false; ; {
-		s, _ := p.seats.Of(k)
-		bell := p.store.feed.agent(p.Slug, s.Agent)
-		s, ok := p.seats.Of(k) // after the bell, or a change would be missed
-		if !ok || !s.Live(p.store.cfg.Now()) {
+		s, _ := ss.mail.Seats.Of(k)
+		bell := ss.mail.Store.Feed.Agent(ss.mail.Slug, s.Agent)
+		s, ok := ss.mail.Seats.Of(k) // after the bell, or a change would be missed
+		if !ok || !s.Live(ss.mail.Store.Now()) {
 			if time.Now().After(begins) {
 				return n, true, nil
 			}
-			if over, err = p.awaitTurn(ctx, lookForBegin, nil, replaced); over || err != nil {
+			if over, err = ss.awaitTurn(ctx, lookForBegin, nil, replaced); over || err != nil {
 				return n, over, err
 			}
 			continue
 		}
 		begins = time.Time{} // a session that ends now has ended
-		one, err := p.sleeper(ctx, s, false)
+		one, err := ss.sleeper(ctx, s, false)
 		if err != nil {
 			return n, false, err
 		}
@@ -122,13 +95,13 @@ func (p *Project) AwaitNews(ctx context.Context, k SessionKey, settle time.Durat
 		case !settled:
 			long, until = settle, nil
 		default:
-			if n, err = p.TellSession(ctx, k); err != nil || n.New > 0 {
-				p.NoteWake(k, seat.Wake{Outcome: seat.Woken, For: one.Newest})
+			if n, err = ss.Tell(ctx, k); err != nil || n.New > 0 {
+				ss.NoteWake(k, seat.Wake{Outcome: seat.Woken, For: one.Newest})
 				return n, false, err
 			}
 		}
 		settled = until == nil
-		if over, err = p.awaitTurn(ctx, long, until, replaced); over || err != nil {
+		if over, err = ss.awaitTurn(ctx, long, until, replaced); over || err != nil {
 			return n, over, err
 		}
 	}
@@ -136,7 +109,7 @@ func (p *Project) AwaitNews(ctx context.Context, k SessionKey, settle time.Durat
 
 // awaitTurn waits for the bell, at most for the given time. over is true if another caller has replaced this
 // one, or if the project is gone. It returns the cause of ctx's end.
-func (p *Project) awaitTurn(ctx context.Context, long time.Duration, bell, replaced <-chan struct{}) (over bool, err error) {
+func (ss *Sessions) awaitTurn(ctx context.Context, long time.Duration, bell, replaced <-chan struct{}) (over bool, err error) {
 	timer := time.NewTimer(long)
 	defer timer.Stop()
 	select {
@@ -144,7 +117,7 @@ func (p *Project) awaitTurn(ctx context.Context, long time.Duration, bell, repla
 	case <-timer.C:
 	case <-replaced:
 		return true, nil
-	case <-p.life.removed:
+	case <-ss.mail.Gone():
 		return true, nil
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
@@ -163,27 +136,28 @@ func (m *unreadMail) more() bool { return m.all > len(m.newest) }
 
 // unreadOf reads what is unread of an agent's mail. Mail of other domains that the agent does not trust is left
 // out: it wakes nobody.
-func (p *Project) unreadOf(ctx context.Context, agent string) (m unreadMail, err error) {
-	if m.agent, err = p.store.index.Agent(ctx, p.Slug, agent); err != nil || m.agent == nil || m.agent.Unread == 0 {
+func (ss *Sessions) unreadOf(ctx context.Context, agent string) (m unreadMail, err error) {
+	if m.agent, err = ss.mail.Store.Index.Agent(ctx, ss.mail.Slug, agent); err != nil || m.agent == nil || m.agent.Unread == 0 {
 		return m, err
 	}
-	q := index.InboxQuery{Project: p.Slug, Agent: agent, UnreadOnly: true, Quiet: true, Limit: seat.Most}
-	if q.Trusted, err = p.store.trusted.of(p.Slug, agent); err != nil { // its mail is left out until the file is mended
-		p.store.cfg.Log.Warn("mail of other domains wakes nobody", "error", err)
+	q := index.InboxQuery{Project: ss.mail.Slug, Agent: agent, UnreadOnly: true, Quiet: true, Limit: seat.Most + 1}
+	if q.Trusted, err = ss.mail.Store.Trusted.Of(ss.mail.Slug, agent); err != nil { // its mail is left out until the file is mended
+		ss.mail.Store.Log.Warn("mail of other domains wakes nobody", "error", err)
 	}
-	page, err := p.page(ctx, q)
+	rows, counts, err := ss.mail.Store.Index.Inbox(ctx, q)
 	if err != nil {
 		return m, err
 	}
-	for i := range page.Messages {
-		d := &page.Messages[i]
-		if d.Door == format.DoorGateway && p.trust(&d.Message, agent) != Trusted {
+	more := len(rows) > seat.Most
+	for i := range rows[:min(len(rows), seat.Most)] {
+		d := &rows[i]
+		if d.Door == format.DoorGateway && ss.mail.Trust(&d.Message, agent) != core.Trusted {
 			continue
 		}
 		m.newest = append(m.newest, seat.Unread{ID: d.ID, From: d.From, Subject: d.Subject, Thread: d.ThreadID, Created: d.Created})
 	}
-	if m.all = len(m.newest); page.Next > 0 {
-		m.all = page.Unread
+	if m.all = len(m.newest); more {
+		m.all = counts.Unread
 	}
 	return m, nil
 }
@@ -209,16 +183,16 @@ type SleepQuery struct {
 
 // Sleepers lists the sessions of an agent, or its window, that have to be woken, and were not for the
 // same messages.
-func (p *Project) Sleepers(ctx context.Context, q SleepQuery) (all []Sleeper, err error) {
-	seats, _ := p.seats.Sessions(q.Agent)
+func (ss *Sessions) Sleepers(ctx context.Context, q SleepQuery) (all []Sleeper, err error) {
+	seats, _ := ss.mail.Seats.Sessions(q.Agent)
 	if len(seats) == 0 && q.Windows {
-		seats = []seat.Seat{p.seats.Window(q.Agent)}
+		seats = []seat.Seat{ss.mail.Seats.Window(q.Agent)}
 	}
 	for _, s := range seats {
-		if p.waiters.awaited(s.Key) {
+		if ss.waiters.awaited(s.Key) {
 			continue
 		}
-		one, err := p.sleeper(ctx, s, q.Again)
+		one, err := ss.sleeper(ctx, s, q.Again)
 		if err != nil {
 			return nil, err
 		}
@@ -231,9 +205,9 @@ func (p *Project) Sleepers(ctx context.Context, q SleepQuery) (all []Sleeper, er
 
 // sleeper looks what the agent of a seat is to be told of there, with again also what it was told of.
 // New is 0 where that is nothing.
-func (p *Project) sleeper(ctx context.Context, s seat.Seat, again bool) (one Sleeper, err error) {
-	one = Sleeper{Seat: s, Works: !s.Idle(p.store.cfg.Now())}
-	if one.mail, err = p.unreadOf(ctx, s.Agent); err != nil || len(one.mail.newest) == 0 {
+func (ss *Sessions) sleeper(ctx context.Context, s seat.Seat, again bool) (one Sleeper, err error) {
+	one = Sleeper{Seat: s, Works: !s.Idle(ss.mail.Store.Now())}
+	if one.mail, err = ss.unreadOf(ctx, s.Agent); err != nil || len(one.mail.newest) == 0 {
 		return one, err
 	}
 	agent, due := one.mail.agent, one.mail.newest
@@ -244,33 +218,33 @@ func (p *Project) sleeper(ctx context.Context, s seat.Seat, again bool) (one Sle
 		return one, nil
 	}
 	one.New, one.Newest, one.Program = len(due), due[0].ID, agent.Program
-	if p.seats.Window(s.Agent).Pane != (Pane{}) {
+	if ss.mail.Seats.Window(s.Agent).Pane != (Pane{}) {
 		one.Program = "agentmail"
 	}
 	if !again && !s.IsWindow() {
-		one.Rest, err = p.rest(ctx, s.Agent, due)
+		one.Rest, err = ss.rest(ctx, s.Agent, due)
 	}
 	return one, err
 }
 
-// StillSleeps looks once more, as the last thing before s is woken in a window, and brings s up to date.
+// Recheck looks once more, as the last thing before s is woken in a window, and brings s up to date.
 // An agent without a session counts as told from then on: of a notice that comes to nothing it hears
 // with the next message, of two it would hear too much. A session's hook tells it.
-func (p *Project) StillSleeps(ctx context.Context, q SleepQuery, s *Sleeper) (still bool, err error) {
-	all, err := p.Sleepers(ctx, q)
+func (ss *Sessions) Recheck(ctx context.Context, q SleepQuery, s *Sleeper) (still bool, err error) {
+	all, err := ss.Sleepers(ctx, q)
 	i := slices.IndexFunc(all, func(now Sleeper) bool { return now.Key == s.Key })
 	if i < 0 {
 		return false, err
 	}
 	if *s = all[i]; s.IsWindow() {
-		_, _, ok := p.seats.Tell(&s.Seat, s.mail.newest, s.mail.more())
+		_, _, ok := ss.mail.Seats.Tell(&s.Seat, s.mail.newest, s.mail.more())
 		return ok, nil
 	}
 	return true, nil
 }
 
 // NoteWake notes how the agent of a seat was to be woken now.
-func (p *Project) NoteWake(k SessionKey, w seat.Wake) { p.seats.NoteWake(k, w) }
+func (ss *Sessions) NoteWake(k SessionKey, w seat.Wake) { ss.mail.Seats.NoteWake(k, w) }
 
 // Reach is how a session of an agent can be woken, and how that went last.
 type Reach struct {
@@ -283,9 +257,9 @@ type Reach struct {
 
 // Reaches lists the sessions of agents by their names, of each agent those that go on, else the last
 // one. Agents that were never a session are not among them.
-func (p *Project) Reaches() map[string][]Reach {
+func (ss *Sessions) Reaches() map[string][]Reach {
 	all := map[string][]Reach{}
-	live, ended := p.seats.All()
+	live, ended := ss.mail.Seats.All()
 	for i, s := range append(live, ended...) {
 		over := i >= len(live)
 		if over && all[s.Agent] != nil {
@@ -294,29 +268,10 @@ func (p *Project) Reaches() map[string][]Reach {
 		all[s.Agent] = append(all[s.Agent], Reach{
 			Client: s.Client,
 			Ended:  over,
-			Waits:  p.waiters.awaited(s.Key),
+			Waits:  ss.waiters.awaited(s.Key),
 			Way:    s.Way(),
 			Wake:   s.Wake,
 		})
 	}
 	return all
 }
-
-// Covers reports whether dir, an absolute path, lies in the code base that the project is for, or
-// in another work tree of that repository.
-func (p *Project) Covers(dir string) bool {
-	if p.human == "" {
-		return false
-	}
-	place, err := repo.PlaceOf(filepath.Clean(dir))
-	if err != nil { // the next look tells
-		return false
-	}
-	if inside(place.Path, p.human) {
-		return true
-	}
-	real, err := filepath.EvalSymlinks(p.human)
-	return err == nil && inside(place.Path, real)
-}
-
-func inside(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }

@@ -1,4 +1,4 @@
-package maildir
+package claims
 
 import (
 	"context"
@@ -21,17 +21,17 @@ const stoppedFor = 24 * time.Hour
 
 // Stops lists the agents that claims have stopped within a day, newest first, as long as one of these
 // claims is in force: for each agent the newest commit, edit, push and claim.
-func (p *Project) Stops(ctx context.Context) (all []Stop, err error) {
-	noted := claim.ReadStopped(ctx, p.Tree)
+func (cs *Claims) Stops(ctx context.Context) (all []Stop, err error) {
+	noted := claim.ReadStopped(ctx, cs.mail.Tree)
 	if len(noted) == 0 {
 		return nil, nil
 	}
 	const ended = false
-	live, err := p.Claims(ctx, ended)
+	live, err := cs.List(ctx, ended)
 	if err != nil {
 		return nil, err
 	}
-	now := p.store.cfg.Now()
+	now := cs.mail.Store.Now()
 	for _, n := range noted {
 		s := Stop{Agent: n.Agent, Doing: n.Doing, At: n.At}
 		for _, by := range n.By {
@@ -48,8 +48,8 @@ func (p *Project) Stops(ctx context.Context) (all []Stop, err error) {
 	return all, nil
 }
 
-// noteConflicts records that a claim was refused.
-func (p *Project) noteConflicts(agent string, conflicts []claim.Conflict) {
+// NoteConflicts records that a claim was refused.
+func (cs *Claims) NoteConflicts(agent string, conflicts []claim.Conflict) {
 	var by []claim.Blocked
 	for _, c := range conflicts {
 		i := slices.IndexFunc(by, func(b claim.Blocked) bool { return b.Claim.Path == c.Held.Path })
@@ -58,5 +58,5 @@ func (p *Project) noteConflicts(agent string, conflicts []claim.Conflict) {
 		}
 		by[i].Paths = append(by[i].Paths, c.Pattern)
 	}
-	claim.NoteStopped(p.Tree, p.store.cfg.Now(), agent, claim.DoingClaim, by)
+	claim.NoteStopped(cs.mail.Tree, cs.mail.Store.Now(), agent, claim.DoingClaim, by)
 }

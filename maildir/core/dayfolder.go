@@ -1,4 +1,4 @@
-package maildir
+package core
 
 import (
 	"path"
@@ -26,9 +26,9 @@ type dayFolder struct {
 	files int
 }
 
-// place returns the path for the new message file that belongs at p, "…/YYYY/MM/DD/<id>.md". It returns p
+// Place returns the path for the new message file that belongs at p, "…/YYYY/MM/DD/<id>.md". It returns p
 // until the folder of the day is full. A folder that cannot be listed counts as empty.
-func (d *dayFolders) place(t *tree.Tree, p string) string {
+func (d *dayFolders) Place(t *tree.Tree, p string) string {
 	dir, name := path.Split(p)
 	dir = strings.TrimSuffix(dir, "/")
 	if day := dir[len(dir)-len("2006/01/02"):]; day != d.day {

@@ -1,4 +1,4 @@
-package maildir
+package core
 
 import "mailtree/maildir/refusal"
 

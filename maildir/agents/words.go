@@ -1,4 +1,4 @@
-package maildir
+package agents
 
 // Made names combine one of each, in CamelCase.
 var (

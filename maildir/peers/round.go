@@ -1,171 +1,24 @@
-package maildir
+package peers
 
 import (
 	"cmp"
 	"context"
 	crand "crypto/rand"
-	"errors"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
 
 	"mailtree/maildir/claim"
-	"mailtree/maildir/clock"
+	"mailtree/maildir/claims"
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
 	"mailtree/maildir/index"
-	"mailtree/maildir/refusal"
 )
-
-// Claims of machines that share a mail are decided by one list, which only one push at a time can change: a
-// server reads the list, decides, pushes the list with the new claim if the list is still the one it has read,
-// and only then answers. The claim files of each tree follow the list. See docs/sync.md, "Claims".
-
-// claimGrace is how much longer than its length a claim of another machine counts, from when this machine first
-// saw it: its holder's machine counts from when it was made, and is told later.
-const claimGrace = time.Minute
-
-// claimPatience is how long a claim waits for the machines' list.
-const claimPatience = 30 * time.Second
-
-// lease is a claim in the machines' list as this machine counts it.
-type lease struct {
-	format.Lease
-	until   time.Time // by the monotonic clock
-	expires time.Time // as the claim's file here has it
-	file    string    // Git's name of the content; "": not written yet
-}
-
-// isNamesakes reports whether the lease is that of another agent of a's name. People are one on all machines.
-func (l *lease) isNamesakes(a *index.AgentRow) bool {
-	return a != nil && a.Program != personProgram && !l.Inception.IsZero() && !a.Inception.Equal(l.Inception)
-}
-
-// claimAsk is a request for claims that the list decides.
-type claimAsk struct {
-	*claim.Request
-	box *Box
-	res *claim.Result
-}
-
-// outOfReach says that the machines' list could not be read or changed.
-type outOfReach struct {
-	err    error
-	unsure bool // the list may have the claim
-}
-
-func (e *outOfReach) Error() string { return e.err.Error() }
-func (e *outOfReach) Unwrap() error { return e.err }
-
-// grantShared is grant where machines share the mail.
-func (b *Box) grantShared(ctx context.Context, r *claim.Request) (*claim.Result, error) {
-	if err := b.p.needAgent(ctx, refusal.Agent, b.agent); err != nil {
-		return nil, err
-	}
-	if err := b.p.mayAct(ctx, b.agent); err != nil {
-		return nil, err
-	}
-	ask := &claimAsk{Request: r, box: b}
-	err := b.p.withClaims(ctx, func(ctx context.Context) error { return b.p.syncClaims(ctx, ask) })
-	if err == nil {
-		return ask.res, nil
-	}
-	var refused *Error
-	if errors.As(err, &refused) {
-		return nil, err
-	}
-	away := &outOfReach{err: err}
-	errors.As(err, &away)
-	if !b.p.store.cfg.ClaimAlone {
-		if errors.Is(err, history.ErrDeclined) {
-			return nil, refuseDeclined(away.err)
-		}
-		what := refusal.Unavailable("Nothing was claimed: the claims of the other machines cannot be reached ({why}). Try again in a moment; " +
-			"{claim without the others}.")
-		if away.unsure {
-			what = refusal.Unavailable("The other machines may have been told of the claim, or not: they cannot be reached any more ({why}). " +
-				"Claim the same again in a moment, which renews it if it was made; {claim without the others}.")
-		}
-		return nil, &Error{What: what, Why: away.Error(), Err: away.err}
-	}
-	res, err := b.grant(ctx, r)
-	if err == nil {
-		res.Alone = away.Error()
-	}
-	return res, err
-}
-
-// claimsDeclined says why machines that share mail share no claims.
-const claimsDeclined = "The host of the shared repository refuses the refs below refs/mailtree/, in which machines share their claims. " +
-	"Allow these refs there, or share the mail through another host."
-
-// refuseDeclined refuses what needs the claims of the other machines if the host refuses their list.
-func refuseDeclined(err error) error {
-	return &Error{
-		What: refusal.Unavailable("Nothing was claimed: {why}. Allow these refs there, or share the mail through another host; " +
-			"{claim without the others}."),
-		Why: history.ErrDeclined.Error(),
-		Err: err,
-	}
-}
-
-// withClaims calls f when no round runs, within claimPatience. What f pushes it also writes, even if the caller
-// goes meanwhile.
-func (p *Project) withClaims(ctx context.Context, f func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), claimPatience, errors.New("it did not get its turn in time"))
-	defer cancel()
-	return p.shared.inTurn(ctx, func() error { return f(ctx) })
-}
-
-// syncClaims brings the machines' list and the claim files here together: files that were made or released here
-// are put into the list or taken out, and files follow what others have changed. It decides ask, if there is
-// one. The caller holds the turn. It returns outOfReach, and the errors of the history and of the writer.
-func (p *Project) syncClaims(ctx context.Context, ask *claimAsk) (err error) {
-	unsure := false
-	for try := range syncTries {
-		if try > 0 {
-			if err := clock.Sleep(ctx, rand.N(20*time.Millisecond<<min(try, 6))); err != nil {
-				return &outOfReach{err, unsure}
-			}
-			if err := p.History.FetchClaims(ctx); err != nil {
-				return &outOfReach{err, unsure}
-			}
-		}
-		var r *claimRound
-		if r, err = p.planClaimRound(ctx, ask); err != nil {
-			return err
-		}
-		if try == 0 && ask != nil && (ask.DryRun || len(ask.res.Conflicts) > 0) {
-			continue // the list may be another by now
-		}
-		if err = r.push(ctx); err == nil {
-			p.shared.note(func(s *SyncState) { s.Claims = "" })
-			if err = r.take(ctx, ask); !errors.Is(err, errFilesMoved) {
-				return err
-			}
-		} else if !errors.Is(err, history.ErrBehind) {
-			if errors.Is(err, history.ErrDeclined) {
-				p.shared.note(func(s *SyncState) { s.Claims = claimsDeclined })
-				return &outOfReach{err, false}
-			}
-			if errors.Is(err, history.ErrNoContact) {
-				return &outOfReach{err, unsure}
-			}
-			unsure = true
-		}
-	}
-	if unsure {
-		return &outOfReach{err, unsure}
-	}
-	return &Error{What: refusal.Unavailable("Nothing was claimed: other machines change their claims all the time ({why}). Try again in a moment."),
-		Why: err.Error(), Err: err}
-}
 
 // claimRound is one try of syncClaims. It is the claim.Source of the list that shall be.
 type claimRound struct {
-	p           *Project
+	sync        *Sync
 	there, here history.Claims       // the list as others have it, and as the files here have it
 	anew        bool                 // the list was lost and made anew since
 	is          map[string]*lease    // the list that shall be, by path
@@ -179,21 +32,21 @@ type claimRound struct {
 }
 
 // planClaimRound decides what the list shall be.
-func (p *Project) planClaimRound(ctx context.Context, ask *claimAsk) (*claimRound, error) {
+func (sy *Sync) planClaimRound(ctx context.Context, ask *claimAsk) (*claimRound, error) {
 	r := &claimRound{
-		p:       p,
+		sync:    sy,
 		leases:  claim.NewLeases(),
 		lost:    map[string]claim.Row{},
-		machine: p.store.machine(),
-		now:     p.store.cfg.Monotonic(),
-		at:      p.store.cfg.Now().UTC(),
+		machine: sy.mail.Store.Machine(),
+		now:     sy.mail.Store.Monotonic(),
+		at:      sy.mail.Store.Now().UTC(),
 	}
 	var err error
-	if r.there, r.here, err = p.History.SharedClaims(ctx); err != nil {
+	if r.there, r.here, err = sy.mail.History.SharedClaims(ctx); err != nil {
 		return nil, err
 	}
 	r.anew = r.there.Files[format.ClaimsAbout] != r.here.Files[format.ClaimsAbout]
-	files, err := p.Claims(ctx, true)
+	files, err := sy.claims.List(ctx, true)
 	if err != nil {
 		return nil, err
 	}
@@ -230,10 +83,10 @@ func byFile(claims []claim.Row) map[string]claim.Row {
 
 // read reads the list's leases that have not ended. It leaves out files that are none.
 func (r *claimRound) read(ctx context.Context) error {
-	known := r.p.shared.leases
-	r.p.shared.leases = map[string]*lease{}
+	known := r.sync.leases
+	r.sync.leases = map[string]*lease{}
 	r.is = map[string]*lease{}
-	return r.p.History.Blobs(ctx, func(read func(hash string) ([]byte, error)) error {
+	return r.sync.mail.History.Blobs(ctx, func(read func(hash string) ([]byte, error)) error {
 		// A list that was made anew gets what the files here have followed.
 		for _, list := range []map[string]string{r.here.Files, r.there.Files} {
 			for path, file := range list {
@@ -252,7 +105,7 @@ func (r *claimRound) read(ctx context.Context) error {
 					}
 					r.setEnd(path, l)
 				}
-				r.p.shared.leases[file] = l
+				r.sync.leases[file] = l
 				if (r.anew || r.there.Files[path] == file) && r.now.Before(l.until) {
 					r.is[path] = l
 				}
@@ -288,7 +141,7 @@ func (r *claimRound) giveBack(removed bool) error {
 		case ok && f.Created.Equal(l.Created) && !f.Live(r.at) && !f.Expires.Equal(l.expires):
 			delete(r.is, path)
 		case !ok && removed && r.here.Files[path] == l.file:
-			there, err := r.p.Tree.Exists(path) // it may be there and not be valid
+			there, err := r.sync.mail.Tree.Exists(path) // it may be there and not be valid
 			if err != nil {
 				return err
 			}
@@ -306,15 +159,15 @@ func (r *claimRound) asksFor(ctx context.Context, f *claim.Row) (bool, error) {
 	if !f.Live(r.at) {
 		return false, nil
 	}
-	l := r.p.shared.leases[r.here.Files[f.Path]] // what the file has followed
+	l := r.sync.leases[r.here.Files[f.Path]] // what the file has followed
 	if l != nil && l.Created.Equal(f.Created) {
 		return l.Machine == r.machine && !f.Expires.Equal(l.expires), nil
 	}
 	if r.is[f.Path] != nil {
 		return false, nil
 	}
-	a, err := r.p.store.index.Agent(ctx, r.p.Slug, f.Agent)
-	return a == nil || !r.p.elsewhere(a), err
+	a, err := r.sync.mail.Store.Index.Agent(ctx, r.sync.mail.Slug, f.Agent)
+	return a == nil || !r.sync.mail.Elsewhere(a), err
 }
 
 // Claims implements claim.Source.
@@ -333,12 +186,12 @@ func (r *claimRound) ClaimsAt(ctx context.Context, project string, paths []strin
 		row := r.row(path, l)
 		a, known := agents[l.Agent]
 		if !known {
-			if a, err = r.p.store.index.Agent(ctx, project, l.Agent); err != nil {
+			if a, err = r.sync.mail.Store.Index.Agent(ctx, project, l.Agent); err != nil {
 				return nil, err
 			}
 			agents[l.Agent] = a
 		}
-		if l.isNamesakes(a) {
+		if l.IsNamesakes(a) {
 			row.Agent += namesake
 		}
 		rows = append(rows, row)
@@ -360,7 +213,7 @@ func (r *claimRound) row(path string, l *lease) claim.Row {
 // look calls f with the list that shall be.
 func (r *claimRound) look(ctx context.Context, f func(l *claim.Leases) error) error {
 	const fold = true // whether some machine ignores case is not known
-	return r.p.lookAt(ctx, r.leases, r, fold, f)
+	return r.sync.claims.LookAt(ctx, r.leases, r, fold, f)
 }
 
 // enterFile puts the claim of a file here into the list, unless another is in its way.
@@ -375,7 +228,7 @@ func (r *claimRound) enterFile(ctx context.Context, f *claim.Row) error {
 			r.lost[f.Path] = found[0].Held
 			return nil
 		}
-		return r.put(ctx, f, min(f.Expires.Sub(r.at), MaxTTL))
+		return r.put(ctx, f, min(f.Expires.Sub(r.at), claims.MaxTTL))
 	})
 }
 
@@ -386,7 +239,7 @@ func (r *claimRound) put(ctx context.Context, f *claim.Row, length time.Duration
 		until:   r.now.Add(length),
 		expires: f.Expires,
 	}
-	a, err := r.p.store.index.Agent(ctx, r.p.Slug, f.Agent)
+	a, err := r.sync.mail.Store.Index.Agent(ctx, r.sync.mail.Slug, f.Agent)
 	if err != nil {
 		return err
 	}
@@ -444,61 +297,19 @@ func (r *claimRound) push(ctx context.Context) error {
 	if len(fresh) == 0 && maps.Equal(files, r.there.Files) {
 		return nil
 	}
-	next, err := r.p.History.WriteClaims(ctx, files, fresh)
+	next, err := r.sync.mail.History.WriteClaims(ctx, files, fresh)
 	if err != nil {
 		return err
 	}
 	if next.Name != r.there.Name {
-		if err := r.p.History.PushClaims(ctx, r.there.Name, next.Name); err != nil {
+		if err := r.sync.mail.History.PushClaims(ctx, r.there.Name, next.Name); err != nil {
 			return err
 		}
 	}
 	r.there = next
 	for path, l := range r.is {
 		l.file = next.Files[path]
-		r.p.shared.leases[l.file] = l
+		r.sync.leases[l.file] = l
 	}
 	return nil
-}
-
-// meetClaims brings the claims here and those of the other machines together. While these are out of reach it
-// returns ErrUnavailable, unless claims are granted on this machine alone.
-func (p *Project) meetClaims(ctx context.Context) error {
-	err := p.withClaims(ctx, func(ctx context.Context) error {
-		if err := p.History.FetchClaims(ctx); err != nil {
-			return err
-		}
-		return p.syncClaims(ctx, nil)
-	})
-	if err == nil || p.store.cfg.ClaimAlone {
-		return nil
-	}
-	if errors.Is(err, history.ErrDeclined) {
-		return refuseDeclined(err)
-	}
-	return &Error{
-		What: refusal.Unavailable("The claims of the other machines cannot be reached ({why}). Try again in a moment; {claim without the others}."),
-		Why:  err.Error(),
-		Err:  err,
-	}
-}
-
-// keepRegained puts the claims that the undoing of a release has made again into the list. It returns ErrConflict
-// if another agent has got one of them meanwhile.
-func (p *Project) keepRegained(ctx context.Context, done *history.Done) error {
-	if err := p.meetClaims(ctx); err != nil {
-		return err
-	}
-	claims, err := p.claimsOfDone(done)
-	if err != nil {
-		return err
-	}
-	live, err := p.Claims(ctx, false)
-	for _, c := range claims {
-		has := func(row claim.Row) bool { return row.Agent == c.Agent && row.Pattern == c.Pattern }
-		if err == nil && !slices.ContainsFunc(live, has) {
-			err = &Error{What: refusal.ClaimTaken, Name: c.Pattern, Other: "Somebody"}
-		}
-	}
-	return err
 }

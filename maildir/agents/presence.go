@@ -1,4 +1,4 @@
-package maildir
+package agents
 
 import (
 	"context"
@@ -14,28 +14,28 @@ import (
 // See docs/agentmail.md, "Presence".
 func CheckPresence(status string) error {
 	if status != format.Ready && status != format.Work && status != format.Offline {
-		return &Error{What: refusal.StatusUnknown, Field: refusal.Status, Name: status}
+		return &refusal.Error{What: refusal.StatusUnknown, Field: refusal.Status, Name: status}
 	}
 	return nil
 }
 
 // SetPresence writes the agent's status file: ready, work or offline. Errors: ErrNotFound,
 // ErrInvalid.
-func (p *Project) SetPresence(ctx context.Context, agent, status string) error {
+func (ag *Agents) SetPresence(ctx context.Context, agent, status string) error {
 	if err := CheckPresence(status); err != nil {
 		return err
 	}
 	tx := &writer.Tx{Op: writer.Op{Verb: "presence", Agent: agent, Summary: agent + " is " + status}, Facts: []string{"presence " + agent}}
 	tx.Plan = func(g *writer.Group) error {
-		if err := p.needAgent(g.Ctx, refusal.Agent, agent); err != nil {
+		if err := ag.mail.NeedAgent(g.Ctx, refusal.Agent, agent); err != nil {
 			return err
 		}
-		row, err := p.store.index.Agent(g.Ctx, p.Slug, agent)
+		row, err := ag.mail.Store.Index.Agent(g.Ctx, ag.mail.Slug, agent)
 		if err != nil {
 			return err
 		}
 		if row != nil && row.Status == status {
-			data, _, err := p.Tree.Read(format.StatusPath(agent), format.MaxSmall)
+			data, _, err := ag.mail.Tree.Read(format.StatusPath(agent), format.MaxSmall)
 			if says, bad := format.ParseStatus(data); err == nil && bad == nil && says == status {
 				return nil
 			}
@@ -43,23 +43,23 @@ func (p *Project) SetPresence(ctx context.Context, agent, status string) error {
 		}
 		return g.Replace(tx, format.StatusPath(agent), []byte(status+"\n"))
 	}
-	defer p.noteSeen(ctx, agent)
-	return p.act(ctx, tx)
+	defer ag.mail.NoteSeen(ctx, agent)
+	return ag.mail.Act(ctx, tx)
 }
 
-// noteStatus has those whose status is not ready any more told anew, once they are ready again, of what
+// NoteStatus has those whose status is not ready any more told anew, once they are ready again, of what
 // is unread then, in their windows. It asks the index: the file may say something else again by now,
 // which is a change of its own.
-func (p *Project) noteStatus(changes []index.Change) {
+func (ag *Agents) NoteStatus(changes []index.Change) {
 	for _, c := range changes {
 		if c.Kind != format.KindStatus {
 			continue
 		}
 		// No caller's context: the changes are in the index, and nobody notes them a second time.
-		row, err := p.store.index.Agent(context.Background(), p.Slug, c.Agent)
+		row, err := ag.mail.Store.Index.Agent(context.Background(), ag.mail.Slug, c.Agent)
 		if err != nil || row == nil || row.Status != format.Ready {
-			p.seats.Change(seat.WindowOf(c.Agent), func(s *seat.Seat) {
-				s.Cut(p.store.cfg.Now())
+			ag.mail.Seats.Change(seat.WindowOf(c.Agent), func(s *seat.Seat) {
+				s.Cut(ag.mail.Store.Now())
 				s.Wake = seat.Wake{}
 			})
 		}

@@ -1,4 +1,4 @@
-package maildir
+package wake
 
 import (
 	"context"
@@ -21,7 +21,7 @@ const (
 // volley counts the messages that the agent exchanged within volleyTime with the one sender of the unread
 // messages, in their one thread. It returns 0 if there are fewer than mostVolley, if the messages have
 // several senders or threads, or if another agent took part.
-func (p *Project) volley(ctx context.Context, agent string, unread []seat.Unread) (n int, err error) {
+func (ss *Sessions) volley(ctx context.Context, agent string, unread []seat.Unread) (n int, err error) {
 	if len(unread) == 0 || unread[0].Thread == "" {
 		return 0, nil
 	}
@@ -31,10 +31,10 @@ func (p *Project) volley(ctx context.Context, agent string, unread []seat.Unread
 			return 0, nil
 		}
 	}
-	rows, err := p.store.index.Thread(ctx, index.ThreadQuery{
-		Project: p.Slug,
+	rows, err := ss.mail.Store.Index.Thread(ctx, index.ThreadQuery{
+		Project: ss.mail.Slug,
 		Thread:  thread,
-		Since:   p.store.cfg.Now().Add(-volleyTime),
+		Since:   ss.mail.Store.Now().Add(-volleyTime),
 	})
 	if err != nil || len(rows) < mostVolley {
 		return 0, err
@@ -50,11 +50,11 @@ func (p *Project) volley(ctx context.Context, agent string, unread []seat.Unread
 }
 
 // rest returns how long a wake for unread messages, newest first, must still wait because of a volley.
-func (p *Project) rest(ctx context.Context, agent string, unread []seat.Unread) (time.Duration, error) {
-	n, err := p.volley(ctx, agent, unread)
+func (ss *Sessions) rest(ctx context.Context, agent string, unread []seat.Unread) (time.Duration, error) {
+	n, err := ss.volley(ctx, agent, unread)
 	if err != nil || n == 0 {
 		return 0, err
 	}
 	oldest := unread[len(unread)-1].Created
-	return max(oldest.Add(volleyRest).Sub(p.store.cfg.Now()), 0), nil
+	return max(oldest.Add(volleyRest).Sub(ss.mail.Store.Now()), 0), nil
 }

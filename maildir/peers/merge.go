@@ -1,4 +1,4 @@
-package maildir
+package peers
 
 import (
 	"cmp"
@@ -19,8 +19,6 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// A merge takes the files that the shared branch has and this one lacks, in operations of the writer.
-
 const (
 	syncFiles = 512     // the files of one operation of a merge; it ends with a whole message
 	syncBytes = 8 << 20 // their bytes
@@ -28,29 +26,29 @@ const (
 )
 
 // errFilesMoved says that a file is not as the branch has it: somebody has just changed it.
-var errFilesMoved error = &Error{What: refusal.Unavailable("Files of the mail were changed here and are not committed yet; try again.")}
+var errFilesMoved error = &refusal.Error{What: refusal.Unavailable("Files of the mail were changed here and are not committed yet; try again.")}
 
 // mergeTheirs takes what the shared branch has and this one lacks. Where that is nothing, and nothing is to
 // be pushed, no commit is made either: else machines that keep different claims would merge each other for
 // ever. It returns errFilesMoved, and errors of the history and of the writer.
-func (p *Project) mergeTheirs(ctx context.Context, m *history.Meeting) error {
-	named, err := p.settleNames(ctx, m)
+func (sy *Sync) mergeTheirs(ctx context.Context, m *history.Meeting) error {
+	named, err := sy.settleNames(ctx, m)
 	if err != nil {
 		return err
 	}
-	later := laterOf(ctx, p.History, m)
+	later := laterOf(ctx, sy.mail.History, m)
 	changes, stay := merge.Merge(m.Files, func(path string) bool { return named[path] || later.theirs(path) })
 	if later.err != nil {
 		return later.err
 	}
-	p.shared.note(func(s *SyncState) { s.Stay = stay })
+	sy.note(func(s *SyncState) { s.Stay = stay })
 	if len(changes) == 0 && !m.Own {
 		return nil
 	}
 	slices.SortFunc(changes, func(a, b merge.Change) int { // a message with its copies, after profiles and attachments
 		return cmp.Or(cmp.Compare(format.Locate(a.Path).ID, format.Locate(b.Path).ID), cmp.Compare(a.Path, b.Path))
 	})
-	if err := p.inTheWay(changes); err != nil {
+	if err := sy.inTheWay(changes); err != nil {
 		return err
 	}
 	if len(changes) > syncFew {
@@ -58,37 +56,37 @@ func (p *Project) mergeTheirs(ctx context.Context, m *history.Meeting) error {
 		for _, c := range changes {
 			hashes = append(hashes, c.Is.Hash)
 		}
-		if err := p.History.Fits(ctx, hashes); err != nil {
+		if err := sy.mail.History.Fits(ctx, hashes); err != nil {
 			return err
 		}
 	}
 	tx := &writer.Tx{}
 	for len(changes) > 0 {
-		some, err := p.readTheirs(ctx, changes)
+		some, err := sy.readTheirs(ctx, changes)
 		if err != nil {
 			return err
 		}
 		changes = changes[len(some):]
-		tx = p.takeTheirs(some)
+		tx = sy.takeTheirs(some)
 		tx.Merges = writer.Merge{Commit: m.Theirs, More: len(changes) > 0, Onto: m.Ours}
-		if err := p.Writer.Do(ctx, tx); err != nil {
+		if err := sy.mail.Writer.Do(ctx, tx); err != nil {
 			return err
 		}
 	}
 	if len(tx.Writes) == 0 { // the files are as they shall be: only the history lacks the merge
 		merges := writer.Merge{Commit: m.Theirs, Onto: m.Ours}
-		p.History.Record([]writer.Op{{Verb: "sync", Merges: merges, At: p.store.cfg.Now(), Summary: "nothing new"}}, nil)
+		sy.mail.History.Record([]writer.Op{{Verb: "sync", Merges: merges, At: sy.mail.Store.Now(), Summary: "nothing new"}}, nil)
 	}
-	return p.History.Flush(ctx)
+	return sy.mail.History.Flush(ctx)
 }
 
 // inTheWay returns an error if a file lies where changes need a folder.
-func (p *Project) inTheWay(changes []merge.Change) error {
+func (sy *Sync) inTheWay(changes []merge.Change) error {
 	looked := map[string]bool{}
 	for _, c := range changes {
 		for dir := path.Dir(c.Path); c.Is.Mode != 0 && dir != "." && !looked[dir]; dir = path.Dir(dir) {
 			looked[dir] = true
-			if st, err := p.Tree.Stat(dir); err == nil && !st.Mode.IsDir() {
+			if st, err := sy.mail.Tree.Stat(dir); err == nil && !st.Mode.IsDir() {
 				return fmt.Errorf("%s is a file here and a folder there: rename one of them", format.Printable(dir))
 			}
 		}
@@ -135,9 +133,9 @@ type theirFile struct {
 
 // readTheirs reads the contents of the first changes: of so many that they fit into one operation, with all
 // files of a message in it.
-func (p *Project) readTheirs(ctx context.Context, changes []merge.Change) (some []theirFile, err error) {
+func (sy *Sync) readTheirs(ctx context.Context, changes []merge.Change) (some []theirFile, err error) {
 	bytes := 0
-	err = p.History.Blobs(ctx, func(read func(hash string) ([]byte, error)) (err error) {
+	err = sy.mail.History.Blobs(ctx, func(read func(hash string) ([]byte, error)) (err error) {
 		for _, c := range changes {
 			f := theirFile{Change: c}
 			id := format.Locate(c.Path).ID
@@ -152,9 +150,9 @@ func (p *Project) readTheirs(ctx context.Context, changes []merge.Change) (some 
 			bytes += len(f.data)
 			some = append(some, f)
 			switch whole := int64(bytes) - syncBytes; {
-			case len(f.data) > p.mostTheirs(c.Path):
+			case len(f.data) > sy.mostTheirs(c.Path):
 				return fmt.Errorf("%s has %d bytes there, which is more than this server takes", format.Printable(c.Path), len(f.data))
-			case whole > p.store.cfg.MaxFanout+4*p.Tree.MaxFile() || len(some) > syncFiles+8*format.MaxRecipients:
+			case whole > sy.mail.Store.MaxFanout+4*sy.mail.Tree.MaxFile() || len(some) > syncFiles+8*format.MaxRecipients:
 				return fmt.Errorf("message %s has more copies there than this server takes", format.Printable(id))
 			}
 		}
@@ -164,27 +162,27 @@ func (p *Project) readTheirs(ctx context.Context, changes []merge.Change) (some 
 }
 
 // mostTheirs is the most bytes that the file at a path may have.
-func (p *Project) mostTheirs(path string) int {
+func (sy *Sync) mostTheirs(path string) int {
 	if format.Locate(path).Kind == format.KindAttachment {
 		return attachment.MaxStored
 	}
-	return int(p.Tree.MaxFile() + format.MaxHeader)
+	return int(sy.mail.Tree.MaxFile() + format.MaxHeader)
 }
 
 // takeTheirs returns the operation that makes changes of a merge. Its plan returns errFilesMoved if a file
 // is not as the branch has it, even if it is as it shall be: a person's rebase on the shared branch, or pull,
 // may have put it there, and take it away again before the merge is committed.
-func (p *Project) takeTheirs(files []theirFile) *writer.Tx {
+func (sy *Sync) takeTheirs(files []theirFile) *writer.Tx {
 	tx := &writer.Tx{Op: writer.Op{Verb: "sync", Summary: fmt.Sprintf("%d files of other machines", len(files))}, Alone: true}
 	tx.Plan = func(g *writer.Group) error {
 		for _, f := range files {
-			now, err := p.blobAt(f.Path)
+			now, err := sy.blobAt(f.Path)
 			switch {
 			case err != nil:
 				return err
 			case now == f.Is.Hash && f.Beside:
 			case now != f.Was.Hash:
-				return &Error{
+				return &refusal.Error{
 					What: refusal.Unavailable("What other machines have at {=other} is not merged: the file was changed here, and " +
 						"that is not in Git yet. The next round tries again. Where it stays so, commit the file with `git add` " +
 						"and `git commit`."),
@@ -208,8 +206,8 @@ func (p *Project) takeTheirs(files []theirFile) *writer.Tx {
 }
 
 // blobAt returns the name that Git gives the content of the file at path; "" if there is none.
-func (p *Project) blobAt(path string) (string, error) {
-	data, _, err := p.Tree.Read(path, int64(p.mostTheirs(path)))
+func (sy *Sync) blobAt(path string) (string, error) {
+	data, _, err := sy.mail.Tree.Read(path, int64(sy.mostTheirs(path)))
 	if tree.FaultOf(err) == tree.FaultGone {
 		return "", nil
 	}

@@ -1,0 +1,122 @@
+package agents
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"mailtree/maildir/claim"
+	"mailtree/maildir/history"
+	"mailtree/maildir/index"
+	"mailtree/maildir/refusal"
+)
+
+// AgentInfo is what whois and the directory tell about an agent. The directory leaves out Mail and Commits.
+type AgentInfo struct {
+	index.AgentRow
+	Claims []claim.Row      // live ones
+	Mail   []index.Delivery // the newest openly addressed messages in its inbox, newest first
+	// Commits are the agent's newest commits in the mail's history, newest first; none if Git cannot be
+	// read.
+	Commits []history.Commit
+}
+
+// whoisCommits is how many of an agent's commits whois shows.
+const whoisCommits = 5
+
+// whoisMail is how many messages of the inbox whois shows, with the agent's marks.
+const whoisMail = 10
+
+// Whois looks an agent up. It returns ErrNotFound with similar names.
+func (ag *Agents) Whois(ctx context.Context, name string) (*AgentInfo, error) {
+	row, err := ag.mail.Store.Index.Agent(ctx, ag.mail.Slug, name)
+	if err != nil {
+		return nil, err
+	}
+	if row == nil {
+		return nil, ag.mail.UnknownAgent(ctx, refusal.Agent, name)
+	}
+	ag.mail.AddSeen(row)
+	info := &AgentInfo{AgentRow: *row}
+	if info.Claims, err = ag.claims.Of(ctx, name); err != nil {
+		return nil, err
+	}
+	mail, _, err := ag.mail.Store.Index.Inbox(ctx, index.InboxQuery{Project: ag.mail.Slug, Agent: name, Limit: whoisMail})
+	if err != nil {
+		return nil, err
+	}
+	blind := func(d index.Delivery) bool { return d.Kind == "bcc" } // Invariant I7
+	info.Mail = slices.DeleteFunc(mail, blind)
+	if info.Commits, err = ag.mail.History.Authored(ctx, name, 4*whoisCommits); err != nil {
+		ag.mail.Store.Log.Warn("whois shows no commits", "project", ag.mail.Slug, "agent", name, "error", err)
+	}
+	info.Commits = slices.DeleteFunc(info.Commits, marksMail)
+	info.Commits = info.Commits[:min(len(info.Commits), whoisCommits)]
+	return info, nil
+}
+
+// marksMail reports whether a commit marks one message. It may be a message that the agent got as bcc
+// (Invariant I7), and Mail shows the other messages.
+func marksMail(c history.Commit) bool {
+	verb, _, _ := strings.Cut(c.Subject, ":")
+	return slices.Contains([]string{"read", "unread", "acknowledge", "archive", "pop", "delete"}, verb)
+}
+
+// activeFor is how long an agent counts as active after it was last seen. See docs/tools.md, "Agents".
+const activeFor = 7 * 24 * time.Hour
+
+// Agents lists all agents by name, without Program, Model, Task and LastActive.
+func (ag *Agents) List(ctx context.Context) ([]index.AgentRow, error) {
+	return ag.mail.Store.Index.Agents(ctx, ag.mail.Slug)
+}
+
+// LastRead returns when each agent last read mail; agents that never did are missing.
+func (ag *Agents) LastRead(ctx context.Context) (map[string]time.Time, error) {
+	return ag.mail.Store.Index.LastRead(ctx, ag.mail.Slug)
+}
+
+// AgentsQuery selects agents, by name.
+type AgentsQuery struct {
+	After  string // only agents whose names come after this name
+	Active bool   // only agents seen within seven days
+	// Take is called with each agent. If it returns false, that agent is left out and the list ends.
+	Take func(a *AgentInfo) bool
+}
+
+// agentsRead is how many agents are read at once. Their profiles may have 12 KiB each.
+const agentsRead = 50
+
+// EachAgent calls q.Take with the agents, by name, with all fields. end reports whether it reached the last
+// agent.
+func (ag *Agents) EachAgent(ctx context.Context, q AgentsQuery) (end bool, err error) {
+	const all = false
+	live, err := ag.claims.List(ctx, all)
+	if err != nil {
+		return false, err
+	}
+	claims := map[string][]claim.Row{}
+	for _, c := range live {
+		claims[c.Agent] = append(claims[c.Agent], c)
+	}
+	for {
+		rows, err := ag.mail.Store.Index.AgentsAfter(ctx, ag.mail.Slug, q.After, agentsRead)
+		if err != nil {
+			return false, err
+		}
+		for i := range rows {
+			a := &rows[i]
+			ag.mail.AddSeen(a)
+			if q.Active && ag.mail.Store.Now().Sub(a.LastActive) > activeFor {
+				continue
+			}
+			if !q.Take(&AgentInfo{AgentRow: *a, Claims: claims[a.Name]}) {
+				return false, nil
+			}
+		}
+		if len(rows) < agentsRead {
+			return true, nil
+		}
+		q.After = rows[len(rows)-1].Name
+	}
+}

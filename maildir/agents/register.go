@@ -1,0 +1,288 @@
+package agents
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"mailtree/maildir/claims"
+	"mailtree/maildir/core"
+	"mailtree/maildir/format"
+	"mailtree/maildir/index"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/writer"
+)
+
+// Agents are the agents of a project. It is safe for concurrent use.
+type Agents struct {
+	mail   *core.Mail
+	claims *claims.Claims
+}
+
+// New returns the agents of a project.
+func New(mail *core.Mail, claims *claims.Claims) *Agents { return &Agents{mail, claims} }
+
+// Registration asks for a new agent.
+type Registration struct {
+	Program, Model, Task string
+	NameHint             string // sanitized; used if the name is free
+}
+
+// Registered is a new agent.
+type Registered struct {
+	index.AgentRow
+	Note *refusal.Error // why the hint was not used unchanged; nil if it was. It is not an error
+}
+
+// Register creates an agent that belongs to the store's user. If the hint names the agent of a running
+// session of the same program, it returns that agent, because the session's model is asking who it is. It
+// returns ErrInvalid and ErrUnavailable. See docs/tools.md, "Agents".
+func (ag *Agents) Register(ctx context.Context, r Registration) (*Registered, error) {
+	for _, f := range []struct {
+		field refusal.Field
+		text  string
+	}{{refusal.Program, r.Program}, {refusal.Model, r.Model}, {refusal.Task, r.Task}, {refusal.NameHint, r.NameHint}} {
+		if err := core.CheckText(f.field, f.text, 4096); err != nil {
+			return nil, err
+		}
+	}
+	if is, err := ag.inSession(ctx, r); is != nil || err != nil {
+		return is, err
+	}
+	for {
+		name, note, err := ag.freeName(ctx, r.NameHint)
+		if err != nil {
+			return nil, err
+		}
+		made, err := ag.register(ctx, r, name)
+		if err != nil {
+			return nil, err
+		}
+		if made != nil { // otherwise another caller has just taken the name
+			made.Note = note
+			return made, nil
+		}
+	}
+}
+
+// register creates an agent of that name. It returns nil if another agent has the name by now.
+func (ag *Agents) register(ctx context.Context, r Registration, name string) (made *Registered, err error) {
+	tx := &writer.Tx{Op: writer.Op{Verb: "register", Agent: name}, Facts: []string{core.NameFact(name)}, Sure: true}
+	tx.Summary = name + " (" + strings.Trim(r.Program+", "+r.Model, ", ") + ")"
+	tx.Plan = func(g *writer.Group) error {
+		made = nil
+		holder, err := ag.mail.NameHolder(g.Ctx, name)
+		if err != nil || holder != "" {
+			return err
+		}
+		if err := ag.mail.GiveOwner(name, core.NoOwner); err != nil {
+			return err
+		}
+		made = &Registered{}
+		made.Profile = format.Profile{Name: name, Program: r.Program, Model: r.Model, Task: r.Task, Inception: g.Now.Truncate(time.Microsecond),
+			Machine: ag.mail.Store.Machine()}
+		tx.Create(format.ProfilePath(name), format.FormatProfile(made.Profile))
+		return nil
+	}
+	if err := ag.mail.Writer.Do(ctx, tx); err != nil || made == nil {
+		return nil, err
+	}
+	ag.mail.NoteSeen(ctx, name)
+	made.HasProfile, made.LastActive = true, made.Inception
+	return made, nil
+}
+
+// inSession returns the agent that the hint names if a session of the program has that agent; nil if none
+// has.
+func (ag *Agents) inSession(ctx context.Context, r Registration) (*Registered, error) {
+	live, _ := ag.mail.Seats.Sessions(strings.TrimSpace(r.NameHint))
+	for _, s := range live {
+		if !strings.Contains(strings.ToLower(r.Program), s.Client) {
+			continue
+		}
+		row, err := ag.mail.Store.Index.Agent(ctx, ag.mail.Slug, s.Agent)
+		if err != nil || row == nil {
+			return nil, err
+		}
+		ag.mail.NoteSeen(ctx, s.Agent)
+		ag.mail.AddSeen(row)
+		return &Registered{AgentRow: *row, Note: &refusal.Error{
+			What:  refusal.Note("You are {=other} already: the session that you run in is that agent, and is told of its mail."),
+			Other: s.Agent,
+		}}, nil
+	}
+	return nil, nil
+}
+
+// EnsureAgent creates an agent of exactly that name if there is none, as first contact does. If the agent
+// exists it changes nothing, whoever created it. It returns ErrInvalid for the name, and ErrConflict if
+// another agent's name differs only in case. See docs/tools.md, "Agents".
+func (ag *Agents) EnsureAgent(ctx context.Context, name string, r Registration) error {
+	if ok, err := ag.mail.HasAgent(ctx, name); ok || err != nil {
+		return err
+	}
+	if why := format.CheckName(name); why != "" || reserved(name) {
+		return &refusal.Error{What: refusal.Invalid("The agent name {name} {arg} cannot be used: {why}."), Name: name, Why: cmp.Or(why, "reserved")}
+	}
+	tx := &writer.Tx{
+		Op:    writer.Op{Verb: "register", Agent: name, Summary: name + " (at first use)"},
+		Facts: []string{core.NameFact(name)},
+		Sure:  true,
+	}
+	tx.Plan = func(g *writer.Group) error {
+		switch holder, err := ag.mail.NameHolder(g.Ctx, name); {
+		case err != nil:
+			return err
+		case holder == name:
+			return nil
+		case holder != "":
+			return &refusal.Error{
+				What:  refusal.Conflict("The agent name {name} {arg} differs from {other} only in case: use {other}, or another name."),
+				Name:  name,
+				Other: holder,
+			}
+		}
+		if err := ag.mail.GiveOwner(name, core.NoOwner); err != nil {
+			return err
+		}
+		tx.Create(format.ProfilePath(name), format.FormatProfile(format.Profile{
+			Name:      name,
+			Program:   r.Program,
+			Model:     r.Model,
+			Task:      r.Task,
+			Inception: g.Now,
+			Machine:   ag.mail.Store.Machine(),
+		}))
+		return nil
+	}
+	return ag.mail.Writer.Do(ctx, tx)
+}
+
+// freeName returns the sanitized hint if no agent has that name in any case; otherwise a made name, and a
+// note that says why.
+func (ag *Agents) freeName(ctx context.Context, hint string) (name string, note *refusal.Error, err error) {
+	if hint != "" {
+		clean := core.SanitizeName(hint)
+		holder := ""
+		if clean != "" {
+			if holder, err = ag.mail.NameHolder(ctx, clean); err != nil {
+				return "", nil, err
+			}
+		}
+		switch {
+		case reserved(clean) || reserved(strings.TrimSpace(hint)):
+			note = &refusal.Error{What: refusal.Note("{field} {name} is reserved, so a name was made."), Field: refusal.NameHint, Name: hint}
+		case clean == "":
+			note = &refusal.Error{
+				What:  refusal.Note("{field} {name} cannot be a name ({why}), so a name was made."),
+				Field: refusal.NameHint,
+				Name:  hint,
+				Why:   cmp.Or(format.CheckName(hint), "no letter or digit is left"),
+			}
+		case holder != "":
+			note = &refusal.Error{
+				What: refusal.Note("The name {=other} is taken, so a new one was made. If {=other} is you from an earlier session, simply " +
+					"use it: an identity needs no second registration."),
+				Other: holder,
+			}
+			row, err := ag.mail.Store.Index.Agent(ctx, ag.mail.Slug, holder)
+			if err != nil {
+				return "", nil, err
+			}
+			if row != nil && ag.mail.Elsewhere(row) {
+				note.What = refusal.Note("The name {=other} is that of an agent of the machine {why}, so a new one was made.")
+				note.Why = format.Quote(ag.mail.MachineName(row.Machine))
+				switch ours, err := ag.mail.RenamedHere(ctx, holder); {
+				case err != nil:
+					return "", nil, err
+				case ours != "":
+					note.What = refusal.Note("The name {=other} is that of an agent of the machine {why}, so a new one was made. The agent of this " +
+						"machine that had the same name is {=name} now: if that is you, use it.")
+					note.Name = ours
+				}
+			}
+		default:
+			if clean != hint {
+				note = &refusal.Error{What: refusal.Note("{field} {name} was made into a valid name."), Field: refusal.NameHint, Name: hint}
+			}
+			return clean, note, nil
+		}
+	}
+	for try := 0; ; try++ {
+		n, err := ag.madeName(try)
+		if err != nil {
+			return "", nil, err
+		}
+		if holder, err := ag.mail.NameHolder(ctx, n); holder == "" || err != nil {
+			return n, note, err
+		}
+	}
+}
+
+// reserved reports whether a name cannot be registered: it is a name of the server, or a word for everyone
+// that a sender would not take for one agent.
+func reserved(name string) bool {
+	return format.ServerName(name) || slices.Contains([]string{"all", "everybody", "everyone"}, strings.ToLower(name))
+}
+
+// madeName returns a name of an adjective and a noun, after a few tries with a number.
+func (ag *Agents) madeName(try int) (string, error) {
+	var b [8]byte
+	if _, err := io.ReadFull(ag.mail.Store.Rand, b[:]); err != nil {
+		return "", err
+	}
+	n := binary.BigEndian.Uint64(b[:])
+	name := adjectives[n%uint64(len(adjectives))] + nouns[n>>32%uint64(len(nouns))]
+	if try >= 16 {
+		name += strconv.Itoa(2 + int(n>>16%uint64(min(10*try, 1_000_000))))
+	}
+	return name, nil
+}
+
+// Person returns the agent of a person and creates it at first use: see PersonName. It returns the errors
+// of EnsureAgent.
+func (ag *Agents) Person(ctx context.Context, name string) (agent string, made bool, err error) {
+	name = PersonName(name)
+	is, err := ag.mail.HasAgent(ctx, name)
+	if err != nil || is {
+		return name, false, err
+	}
+	return name, true, ag.EnsureAgent(ctx, name, Registration{Program: core.PersonProgram})
+}
+
+// IsPerson reports whether a name is that of a person's agent.
+func (ag *Agents) IsPerson(ctx context.Context, name string) (bool, error) {
+	a, err := ag.mail.Store.Index.Agent(ctx, ag.mail.Slug, name)
+	if err != nil {
+		return false, fmt.Errorf("look up agent %s: %w", format.Printable(name), err)
+	}
+	return a != nil && a.Program == core.PersonProgram, nil
+}
+
+// NewAgent creates an agent of exactly that name. It returns ErrConflict if the agent exists, and the
+// errors of EnsureAgent.
+func (ag *Agents) NewAgent(ctx context.Context, name string, r Registration) error {
+	is, err := ag.mail.HasAgent(ctx, name)
+	if err == nil && is {
+		err = &refusal.Error{What: refusal.Conflict("There is an agent {name} {arg} already."), Field: refusal.Agent, Name: name}
+	}
+	if err != nil {
+		return err
+	}
+	return ag.EnsureAgent(ctx, name, r)
+}
+
+// PersonName returns the name of a person's agent: name without the characters that agents' names must not
+// have.
+func PersonName(name string) string {
+	if clean := core.SanitizeName(name); clean != "" {
+		return clean
+	}
+	return name
+}

@@ -1,0 +1,337 @@
+package claims
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"mailtree/maildir/claim"
+	"mailtree/maildir/core"
+	"mailtree/maildir/format"
+	"mailtree/maildir/index"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/repo"
+	"mailtree/maildir/tree"
+	"mailtree/maildir/writer"
+)
+
+// Limits of a claim. See docs/guard.md, "Making a claim".
+const (
+	defaultTTL = time.Hour
+	MinTTL     = time.Minute
+	MaxTTL     = format.MaxLease
+	keepClaims = 7 * 24 * time.Hour // how long the file of a released or expired claim is kept
+
+	maxCounting = time.Second // how long a claim may spend counting matches
+)
+
+// Elsewhere is what the claims of a project ask of those of other machines.
+type Elsewhere interface {
+	IsListed(path string) bool                           // whether the machines' list has, or may have, the claim of a file
+	IsNamesakes(path string, agent *index.AgentRow) bool // whether it has it as that of another agent of that name
+}
+
+// Claims are the claims of a project, as its files say. It is safe for concurrent use.
+type Claims struct {
+	Elsewhere Elsewhere // set before use
+
+	mail   *core.Mail
+	leases *claim.Leases
+	code   repo.Codebase
+}
+
+// New returns the claims of a project.
+func New(mail *core.Mail) *Claims { return &Claims{mail: mail, leases: claim.NewLeases()} }
+
+// Changed reports that a claim's file, or its mark, has changed.
+func (cs *Claims) Changed(path string, kind format.Kind) { cs.leases.Changed(path, kind) }
+
+// Grant is Claim for a request with clean patterns within the limits.
+func (cs *Claims) Grant(ctx context.Context, r *claim.Request) (*claim.Result, error) {
+	var res *claim.Result
+	tx := &writer.Tx{Op: writer.Op{Verb: "claim", Agent: r.Agent}, Facts: []string{core.ClaimsFact}, Sure: true}
+	tx.Plan = func(g *writer.Group) error {
+		res = &claim.Result{}
+		if err := cs.mail.NeedAgent(g.Ctx, refusal.Agent, r.Agent); err != nil {
+			return err
+		}
+		err := cs.Look(g.Ctx, func(l *claim.Leases) (err error) {
+			if res.Conflicts, res.More, err = l.Conflicts(r); len(res.Conflicts) == 0 {
+				res.Expires = g.Now.Add(r.TTL).Truncate(time.Microsecond)
+				res.Granted, res.Renewed = l.Grants(r, g.Now, res.Expires)
+			}
+			return err
+		})
+		if err != nil || r.DryRun || len(res.Conflicts) > 0 {
+			return err
+		}
+		return cs.PlanAll(g, tx, res, r)
+	}
+	if err := cs.mail.Perform(ctx, r.Agent, tx); err != nil {
+		return nil, err
+	}
+	return res, nil
+}
+
+// Matches counts, by pattern, the files that Git tracks in the code base; for a caller who works in a linked
+// work tree, those of that work tree. It stops after maxCounting.
+func (cs *Claims) Matches(workDir string, patterns []string) map[string]int {
+	deadline := time.Now().Add(maxCounting)
+	fold, err := cs.code.IgnoresCase(cs.mail.Human)
+	if err != nil {
+		return nil
+	}
+	linked, err := repo.LinkedWorkTree(workDir, cs.mail.Human)
+	if err != nil {
+		return nil
+	}
+	names, ok := cs.mail.Store.Tracked.Below(cmp.Or(linked, cs.mail.Human), deadline)
+	if !ok {
+		return nil
+	}
+	return claim.Matches(names, patterns, fold, deadline)
+}
+
+// Check mends the patterns and checks the request against the limits. moved are the patterns that were
+// found below the request's folder.
+func (cs *Claims) Check(r *claim.Request) (moved []claim.Moved, err error) {
+	if r.TTL == 0 {
+		r.TTL = defaultTTL
+	}
+	switch {
+	case len(r.Patterns) == 0:
+		return nil, &refusal.Error{What: refusal.NoPaths, Field: refusal.Paths}
+	case len(r.Patterns) > claim.MaxPatterns:
+		return nil, refusal.Over(refusal.TooManyPaths, refusal.Paths, len(r.Patterns), claim.MaxPatterns)
+	case r.TTL < MinTTL || r.TTL > MaxTTL:
+		return nil, &refusal.Error{
+			What:  refusal.Invalid("A lease of {=name} {arg} is out of range: 60 seconds to 30 days (2592000)."),
+			Field: refusal.Lease,
+			Name:  r.TTL.String(),
+		}
+	}
+	if err := core.CheckText(refusal.Reason, r.Reason, 1024); err != nil {
+		return nil, err
+	}
+	err = cs.Mending(r.From, func(m *claim.Mending) (err error) {
+		r.Patterns, err = m.Patterns(r.Patterns)
+		moved = m.Moved
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case len(r.Patterns) == 0:
+		return nil, &refusal.Error{What: refusal.NoPaths, Field: refusal.Paths}
+	case len(r.Patterns) > claim.MaxPatterns:
+		return nil, refusal.Over(refusal.TooManyPaths, refusal.Paths, len(r.Patterns), claim.MaxPatterns)
+	}
+	return moved, nil
+}
+
+// Mending calls f with a Mending for the project's code base and the place of the caller. It returns f's
+// error, and ErrUnavailable.
+func (cs *Claims) Mending(from claim.From, f func(m *claim.Mending) error) error {
+	err := repo.Visit(cs.mail.Human, from.WorkDir, func(v *repo.View) error {
+		return f(&claim.Mending{Top: cs.mail.Human, Home: cs.mail.Store.Scope.Home, CodeBase: v, Below: from.Folder})
+	})
+	return refusal.Disk(err)
+}
+
+// PlanAll plans the files of the granted claims.
+func (cs *Claims) PlanAll(g *writer.Group, tx *writer.Tx, res *claim.Result, r *claim.Request) error {
+	for _, row := range res.Granted {
+		if err := cs.Plan(g, tx, row); err != nil {
+			return err
+		}
+	}
+	if res.Renewed {
+		tx.Verb = "renew"
+	}
+	mode := "exclusive"
+	if r.Shared {
+		mode = "shared"
+	}
+	tx.Summary = fmt.Sprintf("%s %s %s", r.Agent, mode, strings.Join(r.Patterns, ", "))
+	return nil
+}
+
+// Plan plans the claim's file. It replaces an older file of the same agent and pattern and keeps its
+// unknown keys.
+func (cs *Claims) Plan(g *writer.Group, tx *writer.Tx, c claim.Row) error {
+	old, _, err := cs.mail.Tree.Read(c.Path, format.MaxSmall)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		tx.Create(c.Path, format.FormatClaim(c.Claim, nil))
+		return g.Remove(tx, format.ReleasedMark(c.Path))
+	case tree.FaultOf(err) == tree.FaultMachine:
+		return err
+	case err != nil:
+		return &refusal.Error{
+			What:  refusal.Conflict("The claim file {=other} is in the way and cannot be read ({why}): remove it."),
+			Other: c.Path,
+			Why:   tree.PlainFileError(err),
+		}
+	}
+	if err := g.Replace(tx, c.Path, format.FormatClaim(c.Claim, old)); err != nil {
+		return err
+	}
+	return g.Remove(tx, format.ReleasedMark(c.Path))
+}
+
+// PlanRelease plans the same mark beside each of these claims, which releases them.
+func (cs *Claims) PlanRelease(g *writer.Group, tx *writer.Tx, claims []claim.Row, mark []byte) error {
+	for i := range claims {
+		c := &claims[i]
+		if err := cs.mail.FreeFor(g, format.ReleasedMark(c.Path)); err != nil {
+			return err
+		}
+		c.Released, c.ReleasedAt = true, g.Now.Truncate(time.Microsecond)
+		tx.Create(format.ReleasedMark(c.Path), mark)
+	}
+	return nil
+}
+
+// Listed returns the patterns of claims on one line.
+func Listed(claims []claim.Row) string {
+	names := make([]string, len(claims))
+	for i := range claims {
+		names[i] = claims[i].Pattern
+	}
+	return strings.Join(names, ", ")
+}
+
+// Claims lists live claims, and with all also released and expired ones, by created, agent, path. It
+// returns ErrUnavailable.
+func (cs *Claims) List(ctx context.Context, all bool) ([]claim.Row, error) {
+	return cs.Select(ctx, func(_ *claim.Row, live bool) bool { return all || live })
+}
+
+// Of lists the agent's live claims, without those of a namesake on a machine whose mail has not been met.
+func (cs *Claims) Of(ctx context.Context, agent string) ([]claim.Row, error) {
+	a, err := cs.mail.Store.Index.Agent(ctx, cs.mail.Slug, agent)
+	if err != nil {
+		return nil, err
+	}
+	return cs.Select(ctx, func(c *claim.Row, live bool) bool {
+		return live && c.Agent == agent && !cs.Elsewhere.IsNamesakes(c.Path, a)
+	})
+}
+
+func (cs *Claims) Select(ctx context.Context, pass func(c *claim.Row, live bool) bool) (rows []claim.Row, err error) {
+	err = cs.Look(ctx, func(l *claim.Leases) error {
+		rows = l.Select(pass)
+		return nil
+	})
+	return rows, err
+}
+
+// Look calls f with the project's claims as the index has them now. Looks run one at a time, so f
+// must not wait for files. It returns f's error, and ErrUnavailable, in which case the results of f are
+// void.
+func (cs *Claims) Look(ctx context.Context, f func(l *claim.Leases) error) error {
+	fold, err := cs.code.IgnoresCase(cs.mail.Human)
+	if err != nil {
+		return refusal.Disk(err)
+	}
+	return cs.LookAt(ctx, cs.leases, cs.mail.Store.Index, fold, f)
+}
+
+// LookAt is Look for the leases of a source. fold ignores case.
+func (cs *Claims) LookAt(ctx context.Context, leases *claim.Leases, of claim.Source, fold bool, f func(l *claim.Leases) error) error {
+	isFile, done := cs.code.Look(cs.mail.Human)
+	view := claim.View{Now: cs.mail.Store.Now(), Fold: fold, IsFile: isFile}
+	err := leases.Look(ctx, of, cs.mail.Slug, view, f)
+	if fault := done(); err == nil {
+		err = refusal.Disk(fault)
+	}
+	return err
+}
+
+// Sweep removes the files of claims that ended a week ago; Git keeps their history. A file stays if
+// someone has made a live claim of it again that the index does not know yet. See docs/tree.md, "A claim".
+func (cs *Claims) Sweep() *writer.Tx {
+	tx := &writer.Tx{Op: writer.Op{Verb: "sweep", Summary: "claims that ended a week ago"}, Facts: []string{core.ClaimsFact}}
+	tx.Plan = func(g *writer.Group) error {
+		old, err := cs.Select(g.Ctx, func(c *claim.Row, _ bool) bool { return g.Now.Sub(c.End()) >= keepClaims })
+		if err != nil {
+			return err
+		}
+		for i := range old {
+			c, before := &old[i], len(tx.Writes)
+			if cs.Elsewhere.IsListed(c.Path) { // its end by the wall clock says nothing
+				continue
+			}
+			if before >= 2*writer.MaxGroup {
+				break
+			}
+			if err := g.Remove(tx, c.Path, format.ReleasedMark(c.Path)); err != nil {
+				tx.Writes = nil
+				return nil // leave it alone: a file that cannot be committed must not be removed
+			}
+			if !cs.stands(c) { // checked now; publish notices later changes
+				tx.Writes = tx.Writes[:before]
+			}
+		}
+		return nil
+	}
+	return tx
+}
+
+// stands reports whether the claim's files still have the end and the release that the index has.
+func (cs *Claims) stands(c *claim.Row) bool {
+	data, _, err := cs.mail.Tree.Read(c.Path, format.MaxSmall)
+	if err != nil {
+		return false
+	}
+	now, err := format.ParseClaim(data)
+	if err != nil || now.Expires.UnixMicro() != c.Expires.UnixMicro() {
+		return false
+	}
+	_, err = cs.mail.Tree.Stat(format.ReleasedMark(c.Path))
+	return tree.FaultOf(err) != tree.FaultMachine && c.Released == (err == nil)
+}
+
+// ReleasedBy returns the agent who released another agent's claim, by the path of the release mark; "" if
+// the holder released it or if it is unknown.
+func (cs *Claims) ReleasedBy(mark string) string {
+	data, _, err := cs.mail.Tree.Read(mark, format.MaxSmall)
+	if err != nil {
+		return ""
+	}
+	return format.ReleasedBy(data)
+}
+
+// NotifyOutdone tells the holders of exclusive claims that do not hold, because another agent has an earlier
+// claim of the same path, once for each claim. The server grants no second claim, but two may be in force
+// after a clock jumped forward and back, or if people make claims by hand.
+func (cs *Claims) NotifyOutdone(ctx context.Context) error {
+	live, err := cs.Select(ctx, func(c *claim.Row, live bool) bool { return live && c.Exclusive })
+	if err != nil {
+		return err
+	}
+	holds := map[string]*claim.Row{} // by pattern; claims are sorted by age
+	for i := range live {
+		c := &live[i]
+		first := holds[c.Pattern]
+		if first == nil || first.Agent == c.Agent {
+			holds[c.Pattern] = cmp.Or(first, c)
+			continue
+		}
+		err := cs.mail.Notify(ctx, core.Notice{
+			To:      c.Agent,
+			About:   "outdone " + tree.SHA256([]byte(c.Path + c.Created.String()))[:32],
+			Subject: "Your claim does not hold: " + format.Cut(format.Printable(c.Pattern), 900),
+			Body: fmt.Sprintf("You and %s both have an exclusive claim of %s. %s's is older, so it holds, and yours does not: release yours, "+
+				"and ask %s about your changes.", first.Agent, format.Printable(c.Pattern), first.Agent, first.Agent),
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

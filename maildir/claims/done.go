@@ -1,0 +1,67 @@
+package claims
+
+import (
+	"time"
+
+	"mailtree/maildir/claim"
+	"mailtree/maildir/format"
+	"mailtree/maildir/history"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/tree"
+	"mailtree/maildir/writer"
+)
+
+// OfDone returns the claims of an operation, as their files are after it. It returns the errors of
+// the tree.
+func (cs *Claims) OfDone(done *history.Done) (all []format.Claim, err error) {
+	for _, v := range done.Changes {
+		data := v.Is
+		switch format.Locate(v.Path).Kind {
+		case format.KindReleased:
+			if v.Is == nil { // the claim's own file is among the changes
+				continue
+			}
+			data, _, err = cs.mail.Tree.Read(format.ClaimOfMark(v.Path), format.MaxSmall)
+			if tree.FaultOf(err) == tree.FaultGone {
+				return nil, &refusal.Error{What: refusal.ChangedSince, Other: format.ClaimOfMark(v.Path), Why: done.Verb}
+			}
+			if err != nil {
+				return nil, err
+			}
+		case format.KindClaim:
+		default:
+			continue
+		}
+		c, err := format.ParseClaim(data)
+		if err != nil {
+			return nil, &refusal.Error{What: refusal.ChangedSince, Other: v.Path, Why: done.Verb}
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// NeedFree refuses claims that cannot hold now, because another agent has claimed the paths or the lease is
+// over.
+func (cs *Claims) NeedFree(g *writer.Group, claims []format.Claim) error {
+	return cs.Look(g.Ctx, func(l *claim.Leases) error {
+		for _, c := range claims {
+			if !g.Now.Before(c.Expires) {
+				return &refusal.Error{
+					What: refusal.Conflict("The claim on {name} would be over since {why}, so that the release is not undone: claim it again. " +
+						"{undo something else}"),
+					Name: c.Pattern,
+					Why:  c.Expires.Format(time.RFC3339),
+				}
+			}
+			found, _, err := l.Conflicts(&claim.Request{Agent: c.Agent, Patterns: []string{c.Pattern}, Shared: !c.Exclusive})
+			if err != nil {
+				return err
+			}
+			if len(found) > 0 {
+				return &refusal.Error{What: refusal.ClaimTaken, Name: c.Pattern, Other: found[0].Held.Agent}
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,243 @@
+package core
+
+import (
+	"cmp"
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"io/fs"
+	"strings"
+	"time"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/index"
+	"mailtree/maildir/keys"
+	"mailtree/maildir/refusal"
+)
+
+// NeedAgent refuses a name that belongs to no agent of the project.
+func (c *Mail) NeedAgent(ctx context.Context, field refusal.Field, name string) error {
+	ok, err := c.HasAgent(ctx, name)
+	if err == nil && !ok {
+		return c.UnknownAgent(ctx, field, name)
+	}
+	return err
+}
+
+func (c *Mail) HasAgent(ctx context.Context, name string) (bool, error) {
+	c.mu.Lock()
+	known, left := c.agents[name], c.left
+	c.mu.Unlock()
+	if known {
+		return true, nil
+	}
+	if !format.ValidName(name) {
+		return false, nil
+	}
+	row, err := c.Store.Index.Agent(ctx, c.Slug, name)
+	if err != nil || row == nil {
+		return false, err
+	}
+	c.mu.Lock()
+	if c.left == left { // otherwise the agent may be gone since the index was asked
+		c.agents[name] = true
+	}
+	c.mu.Unlock()
+	return true, nil
+}
+
+// NameHolder returns the name of the agent that is called so in any case, spelled as the agent spells it. It
+// returns "" if there is no such agent.
+func (c *Mail) NameHolder(ctx context.Context, name string) (holder string, err error) {
+	const spellings = 10 // of one name, because people make folders
+	names, err := c.Store.Index.Names(ctx, c.Slug, format.KindProfile, name, spellings)
+	for _, n := range names {
+		if n == name || holder == "" && strings.EqualFold(n, name) {
+			holder = n
+		}
+	}
+	return holder, err
+}
+
+// NoteSeen records in memory that the agent did something now; KeepNotes writes it to disk. It ignores a
+// name without an agent.
+func (c *Mail) NoteSeen(ctx context.Context, agent string) {
+	if ok, err := c.HasAgent(ctx, agent); err != nil || !ok {
+		return
+	}
+	c.mu.Lock()
+	c.seen[agent] = &sighting{last: c.Store.Now()}
+	c.mu.Unlock()
+	Ring(c.sighted)
+}
+
+// sighting is when an agent was last seen, and whether its file says so.
+type sighting struct {
+	last    time.Time
+	written bool
+}
+
+// KeepNotes writes what agents were told of, and at most once a second when they were seen, until ctx ends;
+// then it writes the rest. A kill loses a second of it.
+func (c *Mail) KeepNotes(ctx context.Context) {
+	sighted := c.sighted // nil: written less than a second ago
+	var rested <-chan time.Time
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-c.told:
+		case <-sighted:
+			c.writeSeen()
+			sighted, rested = nil, time.After(time.Second)
+		case <-rested:
+			sighted = c.sighted
+		}
+		c.Seats.Write()
+	}
+	c.writeSeen()
+	c.Seats.Write()
+}
+
+// writeSeen writes the time of each agent that was seen since the last call to the agent's file.
+func (c *Mail) writeSeen() {
+	unwritten := map[string]time.Time{}
+	c.mu.Lock()
+	for name, s := range c.seen {
+		if !s.written {
+			unwritten[name] = s.last
+			s.written = true
+		}
+	}
+	c.mu.Unlock()
+	for name, last := range unwritten {
+		if err := c.Tree.Touch(format.SeenDir+"/"+name, last); err != nil && !errors.Is(err, fs.ErrPermission) {
+			c.Store.Log.Debug("last activity not noted", "project", c.Slug, "agent", name, "error", err)
+		}
+	}
+}
+
+// AddSeen adds to an agent when it was last seen.
+func (c *Mail) AddSeen(a *index.AgentRow) {
+	c.mu.Lock()
+	seen := c.seen[a.Name]
+	c.mu.Unlock()
+	var last time.Time
+	if seen != nil { // its file may have just been created, and does not have this time yet
+		last = seen.last
+	} else if st, err := c.Tree.Stat(format.SeenDir + "/" + a.Name); err == nil {
+		last = time.Unix(0, st.MTime)
+	}
+	if last = last.UTC().Truncate(time.Microsecond); last.After(a.LastActive) {
+		a.LastActive = last
+	}
+}
+
+func SanitizeName(hint string) string {
+	clean := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-' {
+			return r
+		}
+		return -1
+	}, hint)
+	clean = strings.TrimRight(strings.TrimLeft(format.Cut(clean, 64), "._-"), ".")
+	if !format.ValidName(clean) {
+		return ""
+	}
+	return clean
+}
+
+// Machine returns the id of this machine.
+func (s *Store) Machine() string { return format.KeyID(s.Key.Public().(ed25519.PublicKey)) }
+
+// MachineName returns the name that a machine has published with its key; its id if it has published none.
+func (c *Mail) MachineName(id string) string {
+	if !format.ValidID(id) { // somebody has written it by hand
+		return format.Printable(format.Cut(id, 64))
+	}
+	data, _, err := c.Tree.Read(format.MachinePath(id), format.MaxSmall)
+	if err != nil {
+		return id
+	}
+	k, _ := keys.Parse(string(data))
+	return cmp.Or(k.Name, id)
+}
+
+// Elsewhere reports whether an agent belongs to another machine.
+func (c *Mail) Elsewhere(a *index.AgentRow) bool {
+	return a.Machine != "" && a.Program != PersonProgram && c.IsShared() && a.Machine != c.Store.Machine()
+}
+
+// MachineOf returns the name of the other machine that an agent belongs to. It returns "" for an agent of this
+// machine or of none, for a person, and while the mail is not shared.
+func (c *Mail) MachineOf(a *index.AgentRow) string {
+	if !c.Elsewhere(a) {
+		return ""
+	}
+	return c.MachineName(a.Machine)
+}
+
+// NeedOurs refuses an agent that belongs to another machine.
+func (c *Mail) NeedOurs(ctx context.Context, agent string) error {
+	if !c.IsShared() {
+		return nil
+	}
+	row, err := c.Store.Index.Agent(ctx, c.Slug, agent)
+	if err != nil || row == nil || !c.Elsewhere(row) {
+		return err
+	}
+	e := &Error{
+		What: refusal.Conflict("Agent {other} belongs to the machine {why}, and programs here do not act as it: use an agent of this " +
+			"machine. If that machine is gone for good, write {name} for \"machine\" into the agent's profile.json, and it belongs to this one."),
+		Name:  c.Store.Machine(),
+		Other: agent,
+		Why:   format.Quote(c.MachineName(row.Machine)) + ", of the key " + format.Quote(row.Machine),
+	}
+	switch ours, err := c.RenamedHere(ctx, agent); {
+	case err != nil:
+		return err
+	case ours != "":
+		e.What = refusal.Conflict("Agent {other} belongs to the machine {why}. The agent of this machine that had the same name is {name} now: " +
+			"act as {name}.")
+		e.Name = ours
+	}
+	return e
+}
+
+// RenamedHere returns the present name of the agent of this machine that had the name of another machine's agent
+// while the two had not met, or "".
+func (c *Mail) RenamedHere(ctx context.Context, agent string) (string, error) {
+	ours, err := c.Store.Index.Agent(ctx, c.Slug, Besides(agent, c.MachineName(c.Store.Machine())))
+	if err != nil || ours == nil || ours.Machine != c.Store.Machine() {
+		return "", err
+	}
+	return ours.Name, nil
+}
+
+// Besides returns NAME-machine, made valid.
+func Besides(name, machine string) string {
+	machine = cmp.Or(SanitizeName(format.Cut(machine, 24)), "machine")
+	return format.Cut(name, 64-1-len(machine)) + "-" + machine
+}
+
+// Noticed forgets agents that may be gone.
+func (c *Mail) Noticed(changes []index.Change) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, change := range changes {
+		if change.Agent != "" && change.Op != index.Added {
+			delete(c.agents, change.Agent)
+			c.left++
+		}
+	}
+}
+
+// SeenHere returns when this server saw the project's agents last, by name.
+func (c *Mail) SeenHere() map[string]time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make(map[string]time.Time, len(c.seen))
+	for name, s := range c.seen {
+		all[name] = s.last
+	}
+	return all
+}

@@ -1,0 +1,94 @@
+package core
+
+import (
+	"strings"
+	"sync"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/index"
+)
+
+// feed wakes callers that wait for changes. It carries no changes itself: they read from the index what was
+// recorded after a mark, so a slow reader loses nothing.
+type feed struct {
+	mu     sync.Mutex
+	all    chan struct{}
+	agents map[string]chan struct{} // by slug + "/" + agent
+	idle   chan struct{}
+}
+
+func newFeed() *feed {
+	return &feed{all: make(chan struct{}), agents: map[string]chan struct{}{}, idle: make(chan struct{})}
+}
+
+func (f *feed) Ring(changes []index.Change) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	close(f.all)
+	f.all = make(chan struct{})
+	for _, c := range changes {
+		f.wake(c.Project, c.Agent)
+		f.wake(c.Project, AnyAgent)
+		if c.Kind == format.KindCanonical && c.Op != index.Added { // any inbox may have the message, and the change does not say which
+			for k := range f.agents {
+				if slug, name, _ := strings.Cut(k, "/"); slug == c.Project {
+					f.wake(slug, name)
+				}
+			}
+		}
+	}
+}
+
+// RingAgent wakes callers that wait for one agent's mail.
+func (f *feed) RingAgent(slug, name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.wake(slug, name)
+}
+
+// RingIdle wakes callers that wait for the end of a turn.
+func (f *feed) RingIdle() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	close(f.idle)
+	f.idle = make(chan struct{})
+}
+
+// TurnEnded returns a channel that is closed when a turn ends next in a session of any project.
+func (f *feed) TurnEnded() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.idle
+}
+
+func (f *feed) wake(slug, name string) {
+	k := slug + "/" + name
+	if b, ok := f.agents[k]; ok {
+		close(b)
+		delete(f.agents, k)
+	}
+}
+
+// Any returns a channel that is closed at the next change.
+func (f *feed) Any() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.all
+}
+
+// Agent returns a channel that is closed at the next change below that agent's folder, or of an existing
+// message.
+func (f *feed) Agent(slug, name string) <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	k := slug + "/" + name
+	b, ok := f.agents[k]
+	if !ok {
+		b = make(chan struct{})
+		f.agents[k] = b
+	}
+	return b
+}
+
+// AnyAgent stands for all agents of a project in feed.agent.
+const AnyAgent = ""

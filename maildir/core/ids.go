@@ -1,0 +1,112 @@
+package core
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/index"
+	"mailtree/maildir/refusal"
+)
+
+// MinShort is the length of the shortest text that is taken for a shortened id: a slip must not hit a message.
+const MinShort = 4
+
+// FullID is Project.FullID for an id that a field gives. slug "" means all projects.
+func (s *Store) FullID(ctx context.Context, slug string, field refusal.Field, short string) (string, error) {
+	threads, err := s.Index.Names(ctx, slug, format.KindOther, short, 1)
+	if err != nil || slices.Contains(threads, short) {
+		return short, err
+	}
+	return s.Lengthen(field, short, func(prefix string) ([]string, error) {
+		return s.Index.Names(ctx, slug, format.KindCanonical, prefix, MaxListed)
+	})
+}
+
+// Lengthen returns the id that short means among those that with returns for a prefix. See Project.FullID.
+func (s *Store) Lengthen(field refusal.Field, short string, with func(prefix string) ([]string, error)) (string, error) {
+	var found []string
+	for _, prefix := range IDPrefixes(short, s.Now().UTC()) {
+		ids, err := with(prefix)
+		if err != nil {
+			return "", err
+		}
+		if slices.Contains(ids, short) {
+			return short, nil
+		}
+		found = append(found, ids...)
+	}
+	return OneID(field, short, found)
+}
+
+// OneID returns the only id among found; short itself if there is none, or if it is too short. It returns ErrConflict if there are
+// several.
+func OneID(field refusal.Field, short string, found []string) (string, error) {
+	slices.Sort(found)
+	found = slices.Compact(found)
+	switch {
+	case len(found) == 0 || len(short) < MinShort:
+		return short, nil
+	case len(found) == 1:
+		return found[0], nil
+	}
+	return "", &Error{
+		What:  refusal.Conflict("{name} {arg} is short for several messages: {choices}. Write more of the id."),
+		Field: field,
+		Name:  short,
+		Near:  found[:min(len(found), MaxListed)],
+	}
+}
+
+// IDPrefixes lists the prefixes that short stands for in an id.
+func IDPrefixes(short string, now time.Time) []string {
+	const made = "msg_"
+	if !format.ValidID(short) {
+		return nil
+	}
+	all := []string{short, made + short}
+	if strings.Contains(short, "_") {
+		return all
+	}
+	for day := range format.ShortDays {
+		all = append(all, made+now.AddDate(0, 0, -day).Format("20060102")+"_"+short)
+	}
+	return all
+}
+
+// HeadNamed returns the message that a field names, without its body. It returns ErrNotFound.
+func (c *Mail) HeadNamed(ctx context.Context, field refusal.Field, id string) (*index.MessageRow, error) {
+	id = c.Store.Domains.IDNamed(id)
+	m, err := c.Store.Index.Message(ctx, c.Slug, id, index.WithoutBody, nil)
+	if err == nil && m == nil {
+		err = c.NoMessage(ctx, field, id)
+	}
+	return m, err
+}
+
+// Foreign returns, without its body, the message that a Message-ID names, of this store's domain or of
+// another one; nil if the project has none.
+func (c *Mail) Foreign(ctx context.Context, messageID string) (*index.MessageRow, error) {
+	if id := c.Store.Domains.IDNamed(messageID); id != messageID {
+		return c.Store.Index.Message(ctx, c.Slug, id, index.WithoutBody, nil)
+	}
+	return c.Store.Index.FromElsewhere(ctx, c.Slug, messageID)
+}
+
+// NameAsTheyCame replaces ids of messages from elsewhere by the Message-IDs with which they came: joinForeign
+// the other way round.
+func (c *Mail) NameAsTheyCame(ctx context.Context, ids []string) error {
+	for i, id := range ids {
+		row, err := c.Store.Index.Message(ctx, c.Slug, id, index.WithoutBody, nil)
+		if err != nil {
+			return err
+		}
+		if row != nil {
+			ids[i] = cmp.Or(row.MessageID, id)
+		}
+	}
+	return nil
+}

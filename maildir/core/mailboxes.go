@@ -1,0 +1,78 @@
+package core
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"mailtree/maildir/refusal"
+)
+
+// MailboxAt is Store.MailboxAt.
+func (s *Store) MailboxAt(ctx context.Context, local string) (c *Mail, agent string, err error) {
+	slugs, err := s.Owners.ProjectsOf(local)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, slug := range slugs {
+		if err := s.Projects.LeftOut()[slug]; err != nil {
+			return nil, "", err
+		}
+		if c = s.Projects.Mail(slug); c == nil {
+			continue
+		}
+		if agent, err = c.NameHolder(ctx, local); agent != "" || err != nil {
+			return c, agent, err
+		}
+		if err := c.Sure(); err != nil {
+			return nil, "", err
+		}
+	}
+	return nil, "", &Error{What: refusal.UnknownMailbox, Field: refusal.Mailbox, Name: local}
+}
+
+// MayOwnMore refuses a guest who already owns as many mailboxes as allowed. Mailboxes whose folder is gone
+// do not count.
+func (s *Store) MayOwnMore(ctx context.Context, by Caller) error {
+	if !s.Guest(by) {
+		return nil
+	}
+	owners, err := s.Owners.LoadOwners()
+	if err != nil {
+		return err
+	}
+	var mine []string
+	for key, uid := range owners {
+		if uid == by.UID {
+			mine = append(mine, key)
+		}
+	}
+	if len(mine) < MaxGuestMailboxes {
+		return nil
+	}
+	there := 0
+	for _, key := range mine {
+		slug, name, _ := strings.Cut(key, "/")
+		a, err := s.Index.Agent(ctx, slug, name)
+		if err != nil {
+			return err
+		}
+		if a != nil {
+			there++
+		}
+	}
+	if there >= MaxGuestMailboxes {
+		return &Error{
+			What: refusal.TooLarge("User {=name} owns {count} mailboxes, and the limit is {limit}: delete one that is no longer needed, " +
+				"then try again."),
+			Name:   strconv.Itoa(by.UID),
+			Counts: []int{there},
+			Limit:  MaxGuestMailboxes,
+		}
+	}
+	return nil
+}
+
+// MaxGuestMailboxes is how many mailboxes of a store a user may own who is neither the store's user nor
+// root.
+const MaxGuestMailboxes = 100

@@ -1,0 +1,99 @@
+package core
+
+import (
+	"errors"
+	"io/fs"
+	"time"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/index"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/tree"
+	"mailtree/maildir/writer"
+)
+
+// Marking names deliveries of one agent to mark.
+type Marking struct {
+	Verb string // "read"; "acknowledge" and "archive", which also mark as read
+	IDs  []string
+	Page bool // skip a delivery that is gone or cannot be marked
+}
+
+// PlanMarking plans the missing marks of an agent's deliveries.
+func (c *Mail) PlanMarking(g *writer.Group, tx *writer.Tx, agent string, m Marking) error {
+	for _, id := range m.IDs {
+		d, err := c.Delivery(g, agent, id)
+		if m.Page && (errors.Is(err, ErrNotFound) || errors.Is(err, ErrInvalid)) { // it was removed meanwhile
+			continue
+		}
+		if err == nil {
+			err = c.PlanMarks(g, tx, m, d, g.Now)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// PlanMarks plans the marks that a delivery lacks, with a time. It returns the errors of FreeFor, and
+// Group.Behind if a mark that the index knows is gone.
+func (c *Mail) PlanMarks(g *writer.Group, tx *writer.Tx, m Marking, d *index.Delivery, at time.Time) error {
+	type mark struct {
+		path  string
+		there bool
+	}
+	read := mark{format.ReadMark(d.CopyPath), d.Read}
+	acked, archived := mark{format.AckMark(d.CopyPath), d.Acked}, mark{format.ArchivedMark(d.CopyPath), d.Archived}
+	switch { // these count as read, with or without a .read
+	case acked.there:
+		read = acked
+	case archived.there:
+		read = archived
+	}
+	marks := []mark{read}
+	switch m.Verb {
+	case "acknowledge":
+		marks = append(marks, acked)
+	case "archive":
+		marks = append(marks, archived)
+	}
+	for _, mark := range marks {
+		if mark.there {
+			if err := g.Present(mark.path); err != nil {
+				return err
+			}
+			continue
+		}
+		switch err := c.FreeFor(g, mark.path); {
+		case err == nil:
+			tx.Create(mark.path, format.FormatMark(at))
+		case !m.Page || !errors.Is(err, ErrConflict):
+			return err
+		}
+	}
+	return nil
+}
+
+// FreeFor returns nil if a file can be created at path. It returns Group.Behind if a file exists there that
+// the index does not know yet, and ErrConflict if something is there that is not a file or not a valid
+// mark.
+func (c *Mail) FreeFor(g *writer.Group, path string) error {
+	st, err := g.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err == nil && st.Mode.IsRegular():
+		_, _, err := c.Tree.Read(path, format.MaxSmall)
+		switch tree.FaultOf(err) {
+		case tree.FaultFile:
+			return &Error{What: refusal.MarkBlocked, Other: path, Why: tree.PlainFileError(err)}
+		case tree.FaultMachine:
+			return err
+		}
+		return g.Behind(path)
+	case err == nil:
+		return &Error{What: refusal.MarkBlocked, Other: path, Why: tree.NotRegular(st.Mode).Reason}
+	}
+	return err
+}

@@ -1,0 +1,181 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"mailtree/maildir/attachment"
+	"mailtree/maildir/format"
+	"mailtree/maildir/index"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/tree"
+	"mailtree/maildir/writer"
+)
+
+// PlanMessage plans the files of a message: canonical file, outbox copy, inbox copies, attachments. See
+// docs/tree.md, "Copies".
+func (c *Mail) PlanMessage(g *writer.Group, tx *writer.Tx, m *format.Message, files []attachment.File) error {
+	var err error
+	if m.ID, m.Created, err = c.Store.Clock.Stamp(); err != nil {
+		return err
+	}
+	open := *m
+	open.BCC = nil
+	plain := format.Seal(c.Store.Key, format.FormatMessage(&open))
+	full := plain
+	if len(m.BCC) > 0 {
+		full = format.Seal(c.Store.Key, format.FormatMessage(m))
+	}
+	if err := c.CheckSize(full); err != nil {
+		return err
+	}
+	if err := c.checkFanout(m, len(full)); err != nil {
+		return err
+	}
+	for i := range files {
+		if err := files[i].Plan(tx, g, c.Tree); err != nil {
+			return err
+		}
+	}
+	sum := tree.SHA256(plain)
+	add := func(path string, data []byte) {
+		w := &tree.Write{Path: c.Days.Place(c.Tree, path), Data: data, Sum: sum}
+		if len(m.BCC) > 0 {
+			w.Sum = tree.SHA256(data)
+		}
+		tx.Writes = append(tx.Writes, w)
+	}
+	add(format.CanonicalPath(m.ID, m.Created), plain)
+	if m.From != format.Postmaster { // Postmaster is no agent and has no folder
+		add(format.OutboxPath(m.From, m.ID, m.Created), full)
+	}
+	for _, n := range slices.Concat(m.To, m.CC) {
+		if IsAgent(n) {
+			add(format.InboxPath(n, m.ID, m.Created), plain)
+		}
+	}
+	for _, n := range m.BCC {
+		if !IsAgent(n) {
+			continue
+		}
+		own := *m
+		own.BCC = []string{n}
+		add(format.InboxPath(n, m.ID, m.Created), format.Seal(c.Store.Key, format.FormatMessage(&own)))
+	}
+	tx.ID = m.ID
+	tx.Summary = SummaryOf(m)
+	return nil
+}
+
+// SummaryOf returns the line that the history shows for a message. It names no bcc recipient (Invariant
+// I7).
+func SummaryOf(m *format.Message) string {
+	if len(m.To)+len(m.CC) == 0 {
+		return fmt.Sprintf("%s: %s", m.From, m.Subject)
+	}
+	return fmt.Sprintf("%s -> %s: %s", m.From, strings.Join(slices.Concat(m.To, m.CC), ", "), m.Subject)
+}
+
+func (c *Mail) CheckSize(file []byte) error {
+	if int64(len(file)) > c.Tree.MaxFile() {
+		return &Error{
+			What: refusal.TooLarge("The message has {count} bytes, over the limit of {limit}: send large text as an attachment or in " +
+				"parts."),
+			Counts: []int{len(file)},
+			Limit:  int(c.Tree.MaxFile()),
+		}
+	}
+	header, _, err := format.SplitMessage(file)
+	if err != nil {
+		return &Error{
+			What:   refusal.TooLarge("The message's header is too large ({count} bytes): name fewer recipients or attachments."),
+			Counts: []int{len(header)},
+		}
+	}
+	return nil
+}
+
+// checkFanout refuses a message if its file, of size bytes, would be written into too many inboxes.
+func (c *Mail) checkFanout(m *format.Message, size int) error {
+	n, most := len(m.Recipients()), c.Store.MaxFanout
+	if int64(n)*int64(size) <= most {
+		return nil
+	}
+	return &Error{
+		What: refusal.TooLarge("The message with a body of {count} bytes would put {count 3} bytes into inboxes (recipients: {count " +
+			"2}), over the limit of {limit} ({limit of fan-out}). Send the text as an attachment, which is stored once, or to " +
+			"fewer recipients at a time."),
+		Counts: []int{len(m.Body), n, n * size},
+		Limit:  int(most),
+	}
+}
+
+// ReadMessage reads and parses a message file. It returns the errors of os.Open, and a *tree.FormatError if
+// the file is invalid.
+func (c *Mail) ReadMessage(path, id string) (*format.Message, []byte, error) {
+	data, _, err := c.Tree.Read(path, c.Tree.MaxFile())
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := format.ParseMessage(id, data)
+	return m, data, err
+}
+
+// IsAgent reports whether a party of a message is an agent and no address, of whichever domain.
+func IsAgent(party string) bool { return !strings.Contains(party, "@") }
+
+// NeedRoom refuses with refusal.MailboxFull if a mailbox has no room for another unread message. coming counts
+// the messages that are about to be written below a folder.
+func (c *Mail) NeedRoom(ctx context.Context, coming func(folder string) int, names []string) error {
+	for _, n := range names {
+		if !IsAgent(n) {
+			continue
+		}
+		counts, err := c.Store.Index.Counts(ctx, c.Slug, n)
+		if err != nil {
+			return err
+		}
+		unread, most := counts.Unread, c.Store.MailboxDepth
+		if unread+writer.MaxGroup >= most { // otherwise there is room in any case
+			unread += coming(format.AgentsDir + "/" + n + "/" + format.InboxDir)
+		}
+		if unread >= most {
+			return &Error{
+				What:   refusal.MailboxFull,
+				Name:   n,
+				Counts: []int{unread},
+				Limit:  most,
+			}
+		}
+	}
+	return nil
+}
+
+// Delivery returns the agent's copy, which exists on disk. It returns ErrNotFound and Group.Behind.
+func (c *Mail) Delivery(g *writer.Group, agent, id string) (*index.Delivery, error) {
+	if err := c.NeedAgent(g.Ctx, refusal.Agent, agent); err != nil {
+		return nil, err
+	}
+	d, err := c.Store.Index.Delivery(g.Ctx, c.Slug, agent, id, index.WithoutBody, nil)
+	if err != nil {
+		return nil, err
+	}
+	if d == nil {
+		return nil, c.NoDelivery(g.Ctx, agent, id)
+	}
+	return d, g.Present(d.CopyPath)
+}
+
+// ContentNow returns the content of a file; nil if there is none.
+func (c *Mail) ContentNow(path string) ([]byte, error) {
+	data, _, err := c.Tree.Read(path, c.Tree.MaxFile()+format.MaxHeader)
+	switch {
+	case tree.FaultOf(err) == tree.FaultGone:
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return append([]byte{}, data...), nil // not nil for an empty file
+}

@@ -1,0 +1,96 @@
+package core
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/writer"
+)
+
+// Notice is a message of Postmaster.
+type Notice struct {
+	To      string
+	About   string // the idempotency key: Postmaster tells each matter once
+	Subject string
+	Body    string
+	Thread  string   // "": one of its own
+	Settled []string // ids of earlier messages of Postmaster to the agent that this one replaces: they become read
+	Answers string   // id of the message that it is about; "": none
+
+	Boundless bool // it does not count among MostNotices
+}
+
+// MostNotices is the most messages that Postmaster writes to one agent in an hour, because a script may save
+// any number of files. One further message says that there is more.
+const MostNotices = 20
+
+// adviceCount counts Postmaster's messages of the current hour, by agent. It is safe for concurrent use.
+type adviceCount struct {
+	mu    sync.Mutex
+	hour  time.Time
+	wrote map[string]int
+}
+
+// count adds a message to the agent and returns the agent's count in the hour of now.
+func (c *adviceCount) count(agent string, now time.Time) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if hour := now.Truncate(time.Hour); !hour.Equal(c.hour) {
+		c.hour, c.wrote = hour, map[string]int{}
+	}
+	c.wrote[agent]++
+	return c.wrote[agent]
+}
+
+// Notify delivers a message of Postmaster, unless it was delivered before. It returns the errors of the
+// writer.
+func (c *Mail) Notify(ctx context.Context, a Notice) error {
+	told, err := c.Store.Index.Keyed(ctx, c.Slug, format.Postmaster, a.About)
+	if err != nil || len(told) > 0 {
+		return err
+	}
+	now := c.Store.Now().UTC()
+	n := 0
+	if !a.Boundless {
+		n = c.advised.count(a.To, now)
+	}
+	switch {
+	case n == MostNotices+1:
+		a.About = "more " + a.To + now.Format(" 2006-01-02T15")
+		a.Subject, a.Body = "More files need mending", moreAdvice
+	case n > MostNotices:
+		return nil
+	}
+	tx := &writer.Tx{Op: writer.Op{Verb: "send", Agent: format.Postmaster}, Facts: []string{KeyFact(format.Postmaster, a.About), MarkFact(a.To)}}
+	tx.Plan = func(g *writer.Group) error {
+		told, err := c.Store.Index.Keyed(g.Ctx, c.Slug, format.Postmaster, a.About)
+		if err != nil || len(told) > 0 {
+			return err
+		}
+		if err := c.PlanMarking(g, tx, a.To, Settled(a.Settled)); err != nil {
+			return err
+		}
+		return c.PlanMessage(g, tx, &format.Message{
+			Project:    c.Name(),
+			From:       format.Postmaster,
+			ThreadID:   a.Thread,
+			InReplyTo:  a.Answers,
+			To:         []string{a.To},
+			Subject:    a.Subject,
+			Importance: format.Normal,
+			Key:        a.About,
+			Origin:     format.Origin{Auth: "uid:" + strconv.Itoa(c.Store.User())},
+			Body:       a.Body,
+		}, nil)
+	}
+	return c.Writer.Do(ctx, tx)
+}
+
+const moreAdvice = "More of your files in the mail tree need mending than I write of one by one. Those that cannot be sent lie in your " +
+	"outbox still, and each is listed among the problems of the store."
+
+// Settled marks messages of Postmaster as read whose matter is settled.
+func Settled(ids []string) Marking { return Marking{Verb: "read", IDs: ids, Page: true} }

@@ -1,0 +1,116 @@
+package core
+
+import (
+	"errors"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/registry"
+	"mailtree/maildir/storedir"
+	"mailtree/maildir/tree"
+)
+
+// owners is the store's owners.json: {"<slug>/<agent>": uid}. A person may edit it while a server runs.
+type owners struct {
+	file *registry.File[map[string]int]
+}
+
+func NewOwners(root string) owners {
+	file := registry.JSONFile{
+		Name:    storedir.OwnersFile,
+		Wrong:   refusal.Unavailable("The store's owners.json is {why}: put the right file there; until then no mailbox has an owner."),
+		Damaged: refusal.Unavailable("The store's owners.json is damaged ({why}): mend it; until then no mailbox has an owner."),
+		TooLarge: refusal.TooLarge("The store's owners.json would have {count} bytes, over the limit of {limit}: delete mailboxes that " +
+			"are no longer needed."),
+	}
+	return owners{registry.New(filepath.Join(root, storedir.OwnersFile), registry.Format[map[string]int]{
+		Limit: registry.MaxJSON,
+		Parse: func(data []byte, _ tree.FileStat) (all map[string]int, err error) {
+			err = file.Decode(data, &all)
+			return all, err
+		},
+		Print:  func(all map[string]int) ([]byte, error) { return file.Encode(all) },
+		Refuse: file.Refuse,
+	})}
+}
+
+// LoadOwners returns the owners, which the caller must not change. It returns ErrUnavailable; no user is
+// then an owner.
+func (o *owners) LoadOwners() (map[string]int, error) {
+	all, err := o.file.Load()
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// Set changes one owner; NoOwner removes it.
+func (o *owners) Set(key string, uid int) error {
+	return o.file.Change(func(all map[string]int) (map[string]int, error) {
+		changed := map[string]int{}
+		maps.Copy(changed, all)
+		if uid == NoOwner {
+			delete(changed, key)
+		} else {
+			changed[key] = uid
+		}
+		return changed, nil
+	})
+}
+
+// ProjectsOf returns the projects that may have the mailbox of an address, in the order in which they are asked.
+// It returns ErrUnavailable.
+func (o *owners) ProjectsOf(local string) (slugs []string, err error) {
+	all, err := o.LoadOwners()
+	if err != nil {
+		return nil, err
+	}
+	for key := range all {
+		if slug, name, _ := strings.Cut(key, "/"); strings.EqualFold(name, local) && slug != DefaultProject {
+			slugs = append(slugs, slug)
+		}
+	}
+	slices.Sort(slugs)
+	return append(slugs, DefaultProject), nil
+}
+
+// Owner returns the uid of the agent's owner; NoOwner if it has none.
+func (c *Mail) Owner(owners map[string]int, agent string) int {
+	if uid, ok := owners[c.Slug+"/"+agent]; ok {
+		return max(uid, NoOwner)
+	}
+	return c.Store.User()
+}
+
+// DefaultProject is the slug of the project for requests that name none. It has no human key. See
+// docs/tools.md, "postal".
+const DefaultProject = "default"
+
+// GiveOwner sets the owner of a new agent to the user uid, or with NoOwner to the store's user, whoever owned an
+// earlier agent of that name, and drops the hooks and trusted senders of the earlier owner. It is called before the agent
+// exists, so no one gets access too early.
+func (c *Mail) GiveOwner(name string, uid int) error {
+	key := c.Slug + "/" + name
+	owners, err := c.Store.Owners.LoadOwners()
+	if err != nil {
+		return err
+	}
+	old, said := owners[key]
+	before, now := c.Owner(owners, name), uid
+	if uid == NoOwner {
+		now = c.Store.User()
+	}
+	if before != now {
+		// First: a hook without an owner runs as the mailbox's owner, for mail of senders whom the mailbox trusts.
+		if err := errors.Join(c.Store.Hooks.DeleteMailbox(c.Slug, name), c.Store.Trusted.Drop(c.Slug, name)); err != nil {
+			return err
+		}
+	}
+	if said == (uid != NoOwner) && (!said || old == uid) {
+		return nil
+	}
+	return c.Store.Owners.Set(key, uid)
+}

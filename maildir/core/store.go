@@ -1,0 +1,130 @@
+package core
+
+import (
+	"cmp"
+	"context"
+	"crypto/ed25519"
+	"sync"
+	"time"
+
+	"mailtree/maildir/attachment"
+	"mailtree/maildir/clock"
+	"mailtree/maildir/format"
+	"mailtree/maildir/hook"
+	"mailtree/maildir/index"
+	"mailtree/maildir/keys"
+	"mailtree/maildir/repo"
+	"mailtree/maildir/store"
+)
+
+// OpenProjects are the projects of a store that are open.
+type OpenProjects interface {
+	Mail(slug string) *Mail    // nil for a project that is not open
+	Mails() []*Mail            // by slug
+	LeftOut() map[string]error // why projects could not be opened, by slug
+}
+
+// Store is what the projects of a store share. It is safe for concurrent use.
+type Store struct {
+	Config
+	Index    index.Index
+	Key      ed25519.PrivateKey // signs the seals
+	Keys     *keys.Ring
+	Token    string
+	Feed     *feed
+	Owners   owners
+	Trusted  trustedSenders
+	Hooks    *hook.List
+	Tracked  repo.Tracked
+	Intake   *attachment.Intake
+	Limits   *store.Limits
+	Clock    *clock.Clock
+	Opened   time.Time // before anything that this server sends
+	Projects OpenProjects
+
+	stopMu      sync.Mutex
+	stopBy      time.Time          // see stop; zero: not set
+	Stopping    context.Context    // ends with stop
+	EndStopping context.CancelFunc // ends stopping
+}
+
+func NewStore(ctx context.Context, cfg Config, projects OpenProjects) *Store {
+	s := &Store{
+		Config:   cfg,
+		Feed:     newFeed(),
+		Clock:    clock.New(cfg.Now, cfg.Rand),
+		Intake:   attachment.NewIntake(cfg.Attachments),
+		Owners:   NewOwners(cfg.Root),
+		Trusted:  NewTrustedSenders(cfg.Root),
+		Hooks:    hook.NewList(cfg.Root),
+		Limits:   store.NewLimits(cmp.Or(cfg.Files, 512)),
+		Projects: projects,
+	}
+	s.Opened = s.Clock.Time()
+	s.Stopping, s.EndStopping = context.WithCancel(context.WithoutCancel(ctx))
+	return s
+}
+
+// IsStopping reports whether stop was called.
+func (s *Store) IsStopping() bool { return s.Stopping.Err() != nil }
+
+// Stop has IsStopping report true, and TimeLeft count from then on.
+func (s *Store) Stop(at time.Time) {
+	s.stopMu.Lock()
+	s.stopBy = at
+	s.stopMu.Unlock()
+	s.EndStopping()
+}
+
+// StopsBy returns the time given to stop; zero if it was not called.
+func (s *Store) StopsBy() time.Time {
+	s.stopMu.Lock()
+	defer s.stopMu.Unlock()
+	return s.stopBy
+}
+
+// TimeLeft returns how much of the time given to StopBy is left; without stop, a time that bounds nothing.
+func (s *Store) TimeLeft() time.Duration {
+	if at := s.StopsBy(); !at.IsZero() {
+		return time.Until(at)
+	}
+	return time.Hour
+}
+
+// Guest reports whether the caller is neither the store's user nor root.
+func (s *Store) Guest(by Caller) bool { return !by.Root && by.UID != s.User() }
+
+// RunsAs reports whether this server can run commands as the user uid.
+func (s *Store) RunsAs(uid int) bool {
+	return uid >= 0 && (s.User() == 0 || s.User() == uid)
+}
+
+// Caller is the operating system's user who asks, known by peer credentials.
+type Caller struct {
+	UID  int
+	Root bool // may do everything
+}
+
+// NoOwner is the Owner of an agent without an owner, because owners.json says so: only root may use it.
+const NoOwner = -1
+
+// Owns reports whether the caller may use things of the user owner.
+func (by Caller) Owns(owner int) bool { return by.Root || by.UID >= 0 && by.UID == owner }
+
+// projectsWith returns the first projects that have the named thing, in the form for sentences.
+func (s *Store) projectsWith(ctx context.Context, what format.Kind, name string) ([]string, error) {
+	slugs, err := s.Index.ProjectsWith(ctx, what, name)
+	var names []string
+	for _, slug := range slugs[:min(MaxListed, len(slugs))] {
+		if p := s.Projects.Mail(slug); p != nil {
+			names = append(names, p.Name())
+		}
+	}
+	return names, err
+}
+
+// IsElsewhere reports whether a name without an agent is an email address of another domain.
+func (s *Store) IsElsewhere(name string) bool {
+	a, err := format.ParseAddress(name)
+	return err == nil && !a.IsAgent() && !s.Domains.Has(a.Domain) && !a.OnThisMachine()
+}

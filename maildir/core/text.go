@@ -1,0 +1,27 @@
+package core
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
+)
+
+// CheckText refuses text that cannot be on one line.
+func CheckText(field refusal.Field, s string, limit int) error {
+	e := &refusal.Error{Field: field, Name: s}
+	switch {
+	case len(s) > limit:
+		return refusal.Over(refusal.TextTooLong, field, len(s), limit)
+	case !utf8.ValidString(s):
+		e.What = refusal.Invalid("{field} {name} is not valid UTF-8: send text.")
+	case strings.ContainsFunc(s, format.Misleading) && field != refusal.Task:
+		e.What = refusal.Invalid("{field} {name} holds a line break or control character: write it on one line.")
+	case strings.ContainsRune(s, 0):
+		e.What = refusal.Invalid("{field} {name} holds a NUL character: send text.")
+	default:
+		return nil
+	}
+	return e
+}

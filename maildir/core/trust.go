@@ -1,0 +1,142 @@
+package core
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/index"
+	"mailtree/maildir/keys"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/registry"
+	"mailtree/maildir/storedir"
+	"mailtree/maildir/tree"
+)
+
+// Verified reports whether the seal of m is by a trusted key or the store's own key and still fits m, and
+// who vouches for m then. It reports false for a message that was made or edited by hand, and for a seal by
+// an untrusted key.
+func (s *Store) Verified(m *format.Message) (keys.Voucher, bool) { return s.Keys.Verified(m) }
+
+// VerifiedIn is Verified for a message of the index. A message that this store's server sealed for another
+// project is not verified, nor is one in an inbox that it was not sent to, nor one of another domain for which
+// nobody vouches. If the message is not verified,
+// the Voucher is zero, which means that no one vouches.
+func (s *Store) VerifiedIn(m *index.MessageRow) (keys.Voucher, bool) {
+	v, ok := s.Verified(&m.Message)
+	ok = ok && (m.Door != format.DoorGateway || m.Auth != "none")
+	if p := s.Projects.Mail(m.Project); !ok || m.Astray || v.Machine == "" && p != nil && m.Message.Project != p.Name() {
+		return keys.Voucher{}, false
+	}
+	return v, ok
+}
+
+// VerifiedHere is Verified for the store's own seals only: auth is how this server itself authenticated the
+// sender.
+func (s *Store) VerifiedHere(m *format.Message) (auth string, ok bool) {
+	v, ok := s.Verified(m)
+	if !ok || v.Machine != "" {
+		return "", false
+	}
+	return v.Auth, true
+}
+
+// Trust returns how far to trust a copy in an agent's inbox, from the copy's own text. See docs/email.md,
+// "Trust".
+func (c *Mail) Trust(m *format.Message, agent string) string {
+	auth, sealed := c.Store.VerifiedHere(m)
+	switch {
+	case !sealed || m.Project != c.Name() || !slices.Contains(m.Recipients(), agent):
+		return Untrusted
+	case m.Door == format.DoorGateway && c.TrustsSender(agent, m.From, auth):
+		return Trusted
+	case m.Door == format.DoorGateway:
+		return Untrusted
+	case auth == "token" || strings.HasPrefix(auth, "uid:"):
+		return Trusted
+	}
+	return Unproven
+}
+
+// How far to trust a message in an inbox.
+const (
+	Trusted   = "true"  // sealed by this server for that inbox, and the sender known by peer credentials or token, or proven and listed
+	Untrusted = "false" // made or changed by hand, pulled, put into an inbox that it was not sent to, or of another domain
+	Unproven  = "none"  // sealed by this server, which took the sender's word for who it is
+)
+
+// TrustsSender reports whether an agent trusts the sender of mail that the sender's domain vouches for. It
+// reports false while the lists cannot be read.
+func (c *Mail) TrustsSender(agent, from, auth string) bool {
+	at := strings.LastIndexByte(from, '@')
+	if at < 0 || auth != "dmarc:"+from[at+1:] {
+		return false
+	}
+	list, err := c.Store.Trusted.Of(c.Slug, agent)
+	from = strings.ToLower(from)
+	return err == nil && (slices.Contains(list, from) || slices.Contains(list, from[at:]))
+}
+
+// trustedSenders is the store's trusted_senders.json: {"<slug>/<agent>": ["ann@example.org", "@example.net"]}.
+// A person may edit it while a server runs.
+type trustedSenders struct {
+	File *registry.File[map[string][]string]
+}
+
+func NewTrustedSenders(root string) trustedSenders {
+	file := registry.JSONFile{
+		Name: storedir.TrustedSendersFile,
+		Wrong: refusal.Unavailable("The store's trusted_senders.json is {why}: put the right file there, or remove this one; until then " +
+			"no mail of other domains is trusted."),
+		Damaged: refusal.Unavailable("The store's trusted_senders.json is damaged ({why}): mend it; until then no mail of other domains is " +
+			"trusted."),
+		TooLarge: refusal.TooLarge("The store's trusted_senders.json would have {count} bytes, over the limit of {limit}: take out senders " +
+			"that no longer write."),
+	}
+	return trustedSenders{registry.New(filepath.Join(root, storedir.TrustedSendersFile), registry.Format[map[string][]string]{
+		Limit: registry.MaxJSON,
+		Parse: func(data []byte, _ tree.FileStat) (all map[string][]string, err error) {
+			err = file.Decode(data, &all)
+			return all, err
+		},
+		Print:  func(all map[string][]string) ([]byte, error) { return file.Encode(all) },
+		Refuse: file.Refuse,
+	})}
+}
+
+// Of returns the senders that a mailbox trusts, in lower case. It returns ErrUnavailable; no sender is
+// trusted then.
+func (t *trustedSenders) Of(slug, agent string) ([]string, error) {
+	all, err := t.File.Load()
+	if err != nil {
+		return nil, err
+	}
+	list := slices.Clone(all[slug+"/"+agent])
+	for i, sender := range list {
+		list[i] = strings.ToLower(sender)
+	}
+	return list, nil
+}
+
+// Edit replaces the list of a mailbox by the result of fn, which may change the list that it gets.
+func (t *trustedSenders) Edit(slug, agent string, fn func([]string) ([]string, error)) error {
+	return t.File.Change(func(all map[string][]string) (map[string][]string, error) {
+		list, err := fn(slices.Clone(all[slug+"/"+agent]))
+		if err != nil {
+			return nil, err
+		}
+		changed := map[string][]string{}
+		maps.Copy(changed, all)
+		if changed[slug+"/"+agent] = list; len(list) == 0 {
+			delete(changed, slug+"/"+agent)
+		}
+		return changed, nil
+	})
+}
+
+// Drop forgets the senders that a mailbox trusts.
+func (t *trustedSenders) Drop(slug, agent string) error {
+	return t.Edit(slug, agent, func([]string) ([]string, error) { return nil, nil })
+}

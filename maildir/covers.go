@@ -1,0 +1,27 @@
+package maildir
+
+import (
+	"path/filepath"
+	"strings"
+
+	"mailtree/maildir/repo"
+)
+
+// Covers reports whether dir, an absolute path, lies in the code base that the project is for, or
+// in another work tree of that repository.
+func (p *Project) Covers(dir string) bool {
+	if p.mail.Human == "" {
+		return false
+	}
+	place, err := repo.PlaceOf(filepath.Clean(dir))
+	if err != nil { // the next look tells
+		return false
+	}
+	if inside(place.Path, p.mail.Human) {
+		return true
+	}
+	real, err := filepath.EvalSymlinks(p.mail.Human)
+	return err == nil && inside(place.Path, real)
+}
+
+func inside(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }

@@ -1,0 +1,88 @@
+package maildir
+
+import (
+	"context"
+
+	"mailtree/maildir/agents"
+	"mailtree/maildir/claims"
+	"mailtree/maildir/core"
+	"mailtree/maildir/peers"
+	"mailtree/maildir/post"
+	"mailtree/maildir/tree"
+	"mailtree/maildir/wake"
+)
+
+// What every verb needs, package core has. These of its names are the domain's own.
+type (
+	Config  = core.Config
+	Outside = core.Outside
+	Caller  = core.Caller
+	Error   = core.Error
+	Stop    = claims.Stop
+
+	Registration = agents.Registration
+	Registered   = agents.Registered
+	AgentInfo    = agents.AgentInfo
+	AgentsQuery  = agents.AgentsQuery
+
+	SessionKey   = wake.SessionKey
+	SessionState = wake.SessionState
+	Visit        = wake.Visit
+	Pane         = wake.Pane
+	Sleeper      = wake.Sleeper
+	SleepQuery   = wake.SleepQuery
+	Reach        = wake.Reach
+	Unwoken      = wake.Unwoken
+
+	SyncState = peers.SyncState
+
+	Incoming = post.Incoming
+	Mailbox  = post.Mailbox
+)
+
+// ReservedMailbox reports whether the name is kept for mail that no mailbox takes.
+func ReservedMailbox(name string) bool { return post.ReservedMailbox(name) }
+
+// HasMailbox reports whether the address of that local part has a mailbox in the store whose folder is root and
+// whose trees are given, by the files alone: see Store.MailboxAt. It returns ErrUnavailable and the errors of
+// reading the trees.
+func HasMailbox(ctx context.Context, root string, trees map[string]*tree.Tree, local string) (bool, error) {
+	return post.HasMailbox(ctx, root, trees, local)
+}
+
+// PersonName returns the name of a person's agent: name without the characters that agents' names must not
+// have.
+func PersonName(name string) string { return agents.PersonName(name) }
+
+// CheckPresence refuses a word that is not exactly ready, work or offline. It returns ErrInvalid.
+func CheckPresence(status string) error { return agents.CheckPresence(status) }
+
+// The kinds of refusals. Every error that a verb returns wraps exactly one of them, or is an internal
+// fault. A verb whose comment names no error returns only faults: those of the index, the end of its
+// context, and ErrUnavailable for the machine's.
+var (
+	ErrNotFound    = core.ErrNotFound
+	ErrExist       = core.ErrExist
+	ErrInvalid     = core.ErrInvalid
+	ErrConflict    = core.ErrConflict
+	ErrDenied      = core.ErrDenied
+	ErrTooLarge    = core.ErrTooLarge
+	ErrUnavailable = core.ErrUnavailable
+)
+
+// See package core.
+const (
+	Trusted           = core.Trusted
+	Untrusted         = core.Untrusted
+	Unproven          = core.Unproven
+	NoOwner           = core.NoOwner
+	DefaultProject    = core.DefaultProject
+	MaxGuestMailboxes = core.MaxGuestMailboxes
+	MinTTL            = claims.MinTTL
+	MaxTTL            = claims.MaxTTL
+	OutsideRate       = post.OutsideRate
+	SyncInterval      = peers.SyncInterval
+	UnwokenAfter      = wake.UnwokenAfter
+	DefaultSettle     = wake.DefaultSettle
+	BeginPatience     = wake.BeginPatience
+)

@@ -1,0 +1,199 @@
+package peers
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"mailtree/maildir/claim"
+	"mailtree/maildir/clock"
+	"mailtree/maildir/core"
+	"mailtree/maildir/format"
+	"mailtree/maildir/history"
+	"mailtree/maildir/index"
+	"mailtree/maildir/refusal"
+)
+
+// claimGrace is how much longer than its length a claim of another machine counts, from when this machine first
+// saw it: its holder's machine counts from when it was made, and is told later.
+const claimGrace = time.Minute
+
+// claimPatience is how long a claim waits for the machines' list.
+const claimPatience = 30 * time.Second
+
+// lease is a claim in the machines' list as this machine counts it.
+type lease struct {
+	format.Lease
+	until   time.Time // by the monotonic clock
+	expires time.Time // as the claim's file here has it
+	file    string    // Git's name of the content; "": not written yet
+}
+
+// IsNamesakes reports whether the lease is that of another agent of a's name. People are one on all machines.
+func (l *lease) IsNamesakes(a *index.AgentRow) bool {
+	return a != nil && a.Program != core.PersonProgram && !l.Inception.IsZero() && !a.Inception.Equal(l.Inception)
+}
+
+// claimAsk is a request for claims that the list decides.
+type claimAsk struct {
+	*claim.Request
+	res *claim.Result
+}
+
+// outOfReach says that the machines' list could not be read or changed.
+type outOfReach struct {
+	err    error
+	unsure bool // the list may have the claim
+}
+
+func (e *outOfReach) Error() string { return e.err.Error() }
+
+func (e *outOfReach) Unwrap() error { return e.err }
+
+// Grant is Claims.grant where machines share the mail.
+func (sy *Sync) Grant(ctx context.Context, r *claim.Request) (*claim.Result, error) {
+	if err := sy.mail.NeedAgent(ctx, refusal.Agent, r.Agent); err != nil {
+		return nil, err
+	}
+	if err := sy.mail.MayAct(ctx, r.Agent); err != nil {
+		return nil, err
+	}
+	ask := &claimAsk{Request: r}
+	err := sy.withClaims(ctx, func(ctx context.Context) error { return sy.syncClaims(ctx, ask) })
+	if err == nil {
+		return ask.res, nil
+	}
+	var refused *refusal.Error
+	if errors.As(err, &refused) {
+		return nil, err
+	}
+	away := &outOfReach{err: err}
+	errors.As(err, &away)
+	if !sy.mail.Store.ClaimAlone {
+		if errors.Is(err, history.ErrDeclined) {
+			return nil, refuseDeclined(away.err)
+		}
+		what := refusal.Unavailable("Nothing was claimed: the claims of the other machines cannot be reached ({why}). Try again in a moment; " +
+			"{claim without the others}.")
+		if away.unsure {
+			what = refusal.Unavailable("The other machines may have been told of the claim, or not: they cannot be reached any more ({why}). " +
+				"Claim the same again in a moment, which renews it if it was made; {claim without the others}.")
+		}
+		return nil, &refusal.Error{What: what, Why: away.Error(), Err: away.err}
+	}
+	res, err := sy.claims.Grant(ctx, r)
+	if err == nil {
+		res.Alone = away.Error()
+	}
+	return res, err
+}
+
+// claimsDeclined says why machines that share mail share no claims.
+const claimsDeclined = "The host of the shared repository refuses the refs below refs/mailtree/, in which machines share their claims. " +
+	"Allow these refs there, or share the mail through another host."
+
+// refuseDeclined refuses what needs the claims of the other machines if the host refuses their list.
+func refuseDeclined(err error) error {
+	return &refusal.Error{
+		What: refusal.Unavailable("Nothing was claimed: {why}. Allow these refs there, or share the mail through another host; " +
+			"{claim without the others}."),
+		Why: history.ErrDeclined.Error(),
+		Err: err,
+	}
+}
+
+// withClaims calls f when no round runs, within claimPatience. What f pushes it also writes, even if the caller
+// goes meanwhile.
+func (sy *Sync) withClaims(ctx context.Context, f func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), claimPatience, errors.New("it did not get its turn in time"))
+	defer cancel()
+	return sy.inTurn(ctx, func() error { return f(ctx) })
+}
+
+// syncClaims brings the machines' list and the claim files here together: files that were made or released here
+// are put into the list or taken out, and files follow what others have changed. It decides ask, if there is
+// one. The caller holds the turn. It returns outOfReach, and the errors of the history and of the writer.
+func (sy *Sync) syncClaims(ctx context.Context, ask *claimAsk) (err error) {
+	unsure := false
+	for try := range syncTries {
+		if try > 0 {
+			if err := clock.Sleep(ctx, rand.N(20*time.Millisecond<<min(try, 6))); err != nil {
+				return &outOfReach{err, unsure}
+			}
+			if err := sy.mail.History.FetchClaims(ctx); err != nil {
+				return &outOfReach{err, unsure}
+			}
+		}
+		var r *claimRound
+		if r, err = sy.planClaimRound(ctx, ask); err != nil {
+			return err
+		}
+		if try == 0 && ask != nil && (ask.DryRun || len(ask.res.Conflicts) > 0) {
+			continue // the list may be another by now
+		}
+		if err = r.push(ctx); err == nil {
+			sy.note(func(s *SyncState) { s.Claims = "" })
+			if err = r.take(ctx, ask); !errors.Is(err, errFilesMoved) {
+				return err
+			}
+		} else if !errors.Is(err, history.ErrBehind) {
+			if errors.Is(err, history.ErrDeclined) {
+				sy.note(func(s *SyncState) { s.Claims = claimsDeclined })
+				return &outOfReach{err, false}
+			}
+			if errors.Is(err, history.ErrNoContact) {
+				return &outOfReach{err, unsure}
+			}
+			unsure = true
+		}
+	}
+	if unsure {
+		return &outOfReach{err, unsure}
+	}
+	return &refusal.Error{What: refusal.Unavailable("Nothing was claimed: other machines change their claims all the time ({why}). Try again in a moment."),
+		Why: err.Error(), Err: err}
+}
+
+// MeetClaims brings the claims here and those of the other machines together. While these are out of reach it
+// returns ErrUnavailable, unless claims are granted on this machine alone.
+func (sy *Sync) MeetClaims(ctx context.Context) error {
+	err := sy.withClaims(ctx, func(ctx context.Context) error {
+		if err := sy.mail.History.FetchClaims(ctx); err != nil {
+			return err
+		}
+		return sy.syncClaims(ctx, nil)
+	})
+	if err == nil || sy.mail.Store.ClaimAlone {
+		return nil
+	}
+	if errors.Is(err, history.ErrDeclined) {
+		return refuseDeclined(err)
+	}
+	return &refusal.Error{
+		What: refusal.Unavailable("The claims of the other machines cannot be reached ({why}). Try again in a moment; {claim without the others}."),
+		Why:  err.Error(),
+		Err:  err,
+	}
+}
+
+// KeepRegained puts the claims that the undoing of a release has made again into the list. It returns ErrConflict
+// if another agent has got one of them meanwhile.
+func (sy *Sync) KeepRegained(ctx context.Context, done *history.Done) error {
+	if err := sy.MeetClaims(ctx); err != nil {
+		return err
+	}
+	claims, err := sy.claims.OfDone(done)
+	if err != nil {
+		return err
+	}
+	live, err := sy.claims.List(ctx, false)
+	for _, c := range claims {
+		has := func(row claim.Row) bool { return row.Agent == c.Agent && row.Pattern == c.Pattern }
+		if err == nil && !slices.ContainsFunc(live, has) {
+			err = &refusal.Error{What: refusal.ClaimTaken, Name: c.Pattern, Other: "Somebody"}
+		}
+	}
+	return err
+}

@@ -1,0 +1,254 @@
+package post
+
+import (
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"mailtree/maildir/core"
+	"mailtree/maildir/format"
+	"mailtree/maildir/index"
+	"mailtree/maildir/outgoing"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/tree"
+	"mailtree/maildir/writer"
+)
+
+// OutsideRate is the default limit of emails to other domains from one mailbox in an hour. Each recipient
+// counts.
+const OutsideRate = 60
+
+// PlanQueue plans a file of the queue for each recipient of a message at another domain. Only a message that
+// this server sends now is queued: an outbox copy that was made by hand or pulled by Git mails nobody.
+func (p *Post) PlanQueue(g *writer.Group, tx *writer.Tx, m *format.Message) error {
+	var items []outgoing.Item
+	from := p.mail.Store.Domains.Of(m.From)
+	for _, to := range m.Recipients() {
+		if core.IsAgent(to) {
+			continue
+		}
+		if _, err := format.ParseAddress(from); err != nil {
+			return &refusal.Error{
+				What:  refusal.Invalid("{field} {name} cannot write to other domains: {cause}."),
+				Field: refusal.From,
+				Name:  m.From,
+				Err:   err,
+			}
+		}
+		i := outgoing.Item{
+			ID:        outgoing.ID(m.ID, to),
+			Project:   p.mail.Slug,
+			Message:   m.ID,
+			MessageID: p.mail.Store.Domains.EmailID(m.ID),
+			From:      from,
+			To:        to,
+			State:     outgoing.Queued,
+			Queued:    g.Now,
+			Next:      g.Now,
+		}
+		data, err := outgoing.Encode(p.mail.Store.Key.Seed(), &i)
+		if err != nil {
+			return err
+		}
+		tx.Create(outgoing.Path(i.ID), data)
+		items = append(items, i)
+	}
+	tx.After = nil
+	if queued := p.mail.Store.Outside.Queued; queued != nil && len(items) > 0 {
+		tx.After = func() { queued(items) }
+	}
+	return nil
+}
+
+// Unanswerable returns a note if no answer from other domains can reach an agent; nil if one can.
+func (p *Post) Unanswerable(ctx context.Context, agent string) (*refusal.Error, error) {
+	receives, err := p.Receives(ctx, agent)
+	if receives || err != nil {
+		return nil, err
+	}
+	return &refusal.Error{
+		What:  refusal.Note("{=name} has no address, so nobody at other domains can answer. {give an address}"),
+		Name:  agent,
+		Other: p.mail.Slug,
+	}, nil
+}
+
+// Count counts n emails of an agent to other domains. It returns ErrUnavailable, and counts nothing, if they are over
+// the limit, or if it is not known what an earlier server sent.
+func (p *Post) Count(agent string, n int, now time.Time) error {
+	return p.office.emails.count(p.mail, agent, n, now)
+}
+
+// emails counts the emails of the last hour by mailbox. It is safe for concurrent use.
+type emails struct {
+	mu   sync.Mutex
+	sent map[string][]time.Time // by project and agent, oldest first
+	read map[string]bool        // the projects whose queue was asked for what an earlier server sent
+}
+
+// remember counts what the queue of a project says that an earlier server was given to send. It returns
+// ErrUnavailable if the queue cannot be read.
+func (e *emails) remember(c *core.Mail, now time.Time) error {
+	if e.read[c.Slug] {
+		return nil
+	}
+	items, err := c.Outgoing().Since(now.Add(-time.Hour))
+	if err != nil {
+		return refusal.Disk(err)
+	}
+	slices.SortFunc(items, func(a, b outgoing.Item) int { return a.Queued.Compare(b.Queued) })
+	for _, i := range items {
+		agent, _, _ := strings.Cut(i.From, "@")
+		e.sent[c.Slug+"/"+agent] = append(e.sent[c.Slug+"/"+agent], i.Queued)
+	}
+	e.read[c.Slug] = true
+	return nil
+}
+
+// count counts n emails of an agent. It returns ErrUnavailable, and counts nothing, if they are over the
+// limit, or if it is not known what an earlier server sent.
+func (e *emails) count(c *core.Mail, agent string, n int, now time.Time) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.sent == nil {
+		e.sent, e.read = map[string][]time.Time{}, map[string]bool{}
+	}
+	if err := e.remember(c, now); err != nil {
+		return err
+	}
+	mailbox, most := c.Slug+"/"+agent, c.Store.Outside.Rate
+	sent := slices.DeleteFunc(e.sent[mailbox], func(at time.Time) bool { return now.Sub(at) >= time.Hour })
+	e.sent[mailbox] = sent
+	if len(sent)+n <= most {
+		e.sent[mailbox] = append(sent, slices.Repeat([]time.Time{now}, n)...)
+		return nil
+	}
+	return &refusal.Error{
+		What: refusal.Unavailable("{=name} may send {limit} emails to other domains in an hour ({limit of emails}), {count} are sent, and " +
+			"this message would be {count 2} more. Nothing was sent; try again later."),
+		Name:   agent,
+		Counts: []int{len(sent), n},
+		Limit:  most,
+	}
+}
+
+// Deliveries returns what became of a message for its recipients at other domains, in their order. It leaves
+// out recipients of whom the queue knows nothing, or nothing any more.
+func (p *Post) Deliveries(m *format.Message) (all []outgoing.Item) {
+	for _, to := range m.Recipients() {
+		if i := p.mail.ItemOf(m, to); i != nil {
+			all = append(all, *i)
+		}
+	}
+	return all
+}
+
+// SentOutside returns the sender's copy of a message that this server sent; nil if the message was taken back.
+// It returns ErrConflict for a copy that does not have this server's seal, and the errors of the file system.
+func (p *Post) SentOutside(ctx context.Context, id string) (*format.Message, error) {
+	paths, err := p.mail.Store.Index.Files(ctx, p.mail.Slug, id)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(paths, func(path string) bool { return format.Locate(path).Kind == format.KindOutbox })
+	if i < 0 {
+		return nil, nil
+	}
+	m, _, err := p.mail.ReadMessage(paths[i], id)
+	var bad *tree.FormatError
+	switch {
+	case tree.FaultOf(err) == tree.FaultGone:
+		return nil, nil
+	case err != nil && !errors.As(err, &bad):
+		return nil, refusal.Disk(err)
+	}
+	if err == nil {
+		if _, ok := p.mail.Store.VerifiedHere(m); ok && m.Project == p.mail.Name() && m.From == format.Locate(paths[i]).Agent {
+			return m, nil
+		}
+	}
+	return nil, &refusal.Error{What: refusal.Conflict("The copy of {id} in its sender's outbox was changed by hand."), ID: id}
+}
+
+// EmailIDs returns the Message-IDs, without < and >, of the message that another one answers, and of those
+// before it, oldest first. A message from elsewhere keeps its own.
+func (p *Post) EmailIDs(ctx context.Context, m *format.Message) (inReplyTo string, before []string, err error) {
+	if m.InReplyTo == "" {
+		return "", nil, nil
+	}
+	answered, err := p.mail.Store.Index.Message(ctx, p.mail.Slug, m.InReplyTo, index.WithoutBody, nil)
+	if err != nil {
+		return "", nil, err
+	}
+	ids := slices.Clone(m.References)
+	if len(ids) == 0 && answered != nil {
+		ids = slices.Clone(answered.References)
+		if answered.InReplyTo != "" {
+			ids = append(ids, answered.InReplyTo)
+		}
+	}
+	before = append(ids, m.InReplyTo)
+	if err := p.mail.NameAsTheyCame(ctx, before); err != nil {
+		return "", nil, err
+	}
+	for i, id := range before {
+		before[i] = p.mail.Store.Domains.EmailID(id)
+	}
+	last := len(before) - 1
+	return before[last], before[:last], nil
+}
+
+// TellUnsent has Postmaster tell the sender of a message, in its thread, which of its items failed, and of which
+// it is not known. It tells once of items with the same last id. Recipients in bcc are not named, nor are their
+// items, because others can read it (invariant I7). The limit of Postmaster's advice does not count. It returns
+// the errors of the writer.
+func (p *Post) TellUnsent(ctx context.Context, m *format.Message, items []outgoing.Item) error {
+	var failed, unknown strings.Builder
+	for _, i := range items {
+		name, retry := i.To, fmt.Sprintf(" (%s in the queue of mail to be sent)", i.ID)
+		if !slices.Contains(slices.Concat(m.To, m.CC), i.To) {
+			name, retry = "a recipient in bcc", ""
+		}
+		reply := format.Printable(strings.ReplaceAll(i.Reply, "\n", " "))
+		if i.State == outgoing.Failed {
+			fmt.Fprintf(&failed, "- %s: %s. %s\n", name, i.State, reply)
+		} else {
+			fmt.Fprintf(&unknown, "- %s: %s. %s%s\n", name, i.State, reply, retry)
+		}
+	}
+	subject := "Perhaps not delivered: "
+	body := fmt.Sprintf("This is about your message %s (%s).\n", m.ID, format.Printable(m.Subject))
+	if failed.Len() > 0 {
+		subject = "Not delivered: "
+		body += "\nIt was not delivered to these recipients, and is not tried again for them:\n\n" + failed.String()
+	}
+	if unknown.Len() > 0 {
+		body += "\nIt is not known whether it was delivered to these recipients:\n\n" + unknown.String() +
+			"\nIt is not sent to them again by itself, because it may have arrived. Whoever runs the server can send it again.\n"
+	}
+	return p.mail.Notify(ctx, core.Notice{
+		To:        m.From,
+		About:     "undelivered " + m.ID + " " + p.lastOf(items),
+		Subject:   subject + format.Cut(m.Subject, 900),
+		Body:      body,
+		Thread:    cmp.Or(m.ThreadID, m.ID),
+		Answers:   m.ID,
+		Boundless: true,
+	})
+}
+
+// lastOf names the item with the last id, and when it was queued, in a form that tells nobody its recipient.
+func (p *Post) lastOf(items []outgoing.Item) string {
+	last := slices.MaxFunc(items, func(a, b outgoing.Item) int { return strings.Compare(a.ID, b.ID) })
+	sum := hmac.New(sha256.New, p.mail.Store.Key.Seed())
+	fmt.Fprintf(sum, "mailtree undelivered\n%s\n%d", last.ID, last.Queued.UnixMicro())
+	return hex.EncodeToString(sum.Sum(nil)[:16])
+}

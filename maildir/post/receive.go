@@ -1,0 +1,319 @@
+package post
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"mailtree/maildir/attachment"
+	"mailtree/maildir/core"
+	"mailtree/maildir/format"
+	"mailtree/maildir/index"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/writer"
+)
+
+// Incoming is an email of another domain for one mailbox.
+type Incoming struct {
+	Mailboxes []string // the agents that get it
+
+	From         string   // an address
+	To, CC       []string // addresses, or names of agents of the project
+	Subject      string   // one line; "": made of the body
+	Body         string
+	Plain        bool // the body is no markdown
+	MessageID    string
+	InReplyTo    string
+	References   []string  // oldest first
+	Automatic    bool      // a program wrote it, or a list sent it on
+	Date         time.Time // that it gives itself; zero: none
+	ReplyTo      []string  // where it wants answers, like To
+	Auth         string    // who vouches for From: none, or dmarc:DOMAIN
+	Hash         [32]byte  // the same for the same message, whichever way it came
+	HTML         string    // the text in HTML; "": it has none
+	BodyFromHTML bool      // the body was made of HTML
+	Problems     []string  // faults of the message, as sentences without their full stop
+
+	Attachments []attachment.File
+	Raw         []byte // the message as it came
+}
+
+// Limits of the header of a message from another domain. What is over them is in the raw message.
+const (
+	maxForeignParties    = 96 << 10 // bytes of To and CC together
+	maxForeignReferences = 32 << 10 // bytes
+	maxForeignReplyTo    = 20       // addresses
+	maxForeignProblems   = 20
+	maxForeignProblem    = 300 // bytes
+)
+
+// Receive delivers an email to mailboxes in one operation, from which moment on it is durable and indexed, and
+// returns the message's id. errs has the error for each mailbox, nil if it has the email. If a mailbox has got the
+// same email before, nothing changes for it; if another mailbox of the project has, it gets a further copy of that
+// message. The errors are ErrNotFound for the mailbox, ErrUnavailable, which is refusal.MailboxFull for a mailbox
+// without room, and for all mailboxes ErrConflict if something else lies at the name of an attachment. See
+// docs/tree.md, "Mail from other domains".
+func (p *Post) Receive(ctx context.Context, in Incoming) (id string, errs []error) {
+	m, files := in.message(p.mail.Name())
+	for i := range files {
+		if err := files[i].Look(p.mail.Tree); err != nil {
+			return "", slices.Repeat([]error{refusal.Disk(err)}, len(in.Mailboxes))
+		}
+	}
+	tx := &writer.Tx{Op: writer.Op{Verb: "receive"}, Facts: in.facts(m), Sure: true} // the key may be in a file that cannot be read now
+	var received string                                                              // for the results if the operation succeeds: a plan that waits for the disk may run after Do has returned
+	var refused []error
+	tx.Plan = func(g *writer.Group) error {
+		first, err := p.receivedBefore(g.Ctx, m)
+		if err != nil {
+			return err
+		}
+		var takers []string
+		if takers, refused, err = p.takers(g, in.Mailboxes, first); err != nil {
+			return err
+		}
+		if first == nil && len(takers) > 0 {
+			first = new(*m)
+			if err := p.joinForeign(g.Ctx, first); err != nil {
+				return err
+			}
+			if err := p.planReceived(g, tx, first, files); err != nil {
+				return err
+			}
+		}
+		if first != nil {
+			received = first.ID
+		}
+		for _, mailbox := range takers {
+			p.planReceivedCopy(tx, first, mailbox)
+		}
+		return nil
+	}
+	if err := p.mail.Writer.Do(format.Through(ctx, format.DoorGateway), tx); err != nil {
+		return "", slices.Repeat([]error{err}, len(in.Mailboxes))
+	}
+	return received, refused
+}
+
+// takers returns the mailboxes that get a copy of an email now, and the error for each mailbox that cannot have
+// it. first is the message of the same email that came earlier; nil if there is none. It returns the errors of the
+// index.
+func (p *Post) takers(g *writer.Group, mailboxes []string, first *format.Message) (takers []string, errs []error, err error) {
+	errs = make([]error, len(mailboxes))
+	for i, mailbox := range mailboxes {
+		if slices.Contains(takers, mailbox) {
+			continue
+		}
+		if errs[i] = p.mail.NeedAgent(g.Ctx, refusal.Mailbox, mailbox); errs[i] != nil {
+			continue
+		}
+		if first != nil {
+			had, err := p.mail.Store.Index.Delivery(g.Ctx, p.mail.Slug, mailbox, first.ID, index.WithoutBody, nil)
+			if err != nil {
+				return nil, nil, fmt.Errorf("look up message %s in mailbox %s: %w", first.ID, format.Printable(mailbox), err)
+			}
+			if had != nil {
+				continue
+			}
+		}
+		if errs[i] = p.mail.NeedRoom(g.Ctx, g.Coming, []string{mailbox}); errs[i] == nil {
+			takers = append(takers, mailbox)
+		}
+	}
+	return takers, errs, nil
+}
+
+// message returns the email as a message without id, time and thread, and its attachments.
+func (in *Incoming) message(project string) (*format.Message, []attachment.File) {
+	files := slices.Clone(in.Attachments)
+	m := &format.Message{
+		Project:    project,
+		From:       in.From,
+		Subject:    in.Subject,
+		Importance: format.Normal,
+		InReplyTo:  in.InReplyTo,
+		References: newest(in.References, format.MaxReferences, maxForeignReferences),
+		MessageID:  in.MessageID,
+		Automatic:  in.Automatic,
+		Date:       in.Date.Truncate(time.Microsecond),
+		ReplyTo:    in.ReplyTo[:min(len(in.ReplyTo), maxForeignReplyTo)],
+		Problems:   in.faults(),
+		Key:        "smtp " + in.Auth + " " + hex.EncodeToString(in.Hash[:]),
+		Origin:     format.Origin{Auth: in.Auth, Door: format.DoorGateway},
+		Body:       in.Body,
+	}
+	m.To, m.CC = parties(in.To, in.CC)
+	if m.Subject == "" {
+		m.Subject = format.SubjectOf(m.Body)
+	}
+	if in.Plain {
+		m.MediaType = format.PlainText
+	}
+	if in.HTML != "" {
+		html := attachment.Alternative(in.HTML)
+		if files = append(files, html); in.BodyFromHTML {
+			m.HTML = html.Path
+		}
+	}
+	files = append(files, attachment.Email(in.Raw))
+	for i := range files {
+		m.Attachments = append(m.Attachments, files[i].Attachment)
+	}
+	return m, files
+}
+
+// faults returns the first problems, each in its first bytes.
+func (in *Incoming) faults() (kept []string) {
+	for _, problem := range in.Problems[:min(len(in.Problems), maxForeignProblems)] {
+		kept = append(kept, format.Cut(problem, maxForeignProblem))
+	}
+	return kept
+}
+
+// newest returns the last elements of a list: at most the given number, and bytes.
+func newest(list []string, most, bytes int) []string {
+	from := len(list)
+	for from > 0 && len(list)-from < most && len(list[from-1]) <= bytes {
+		from--
+		bytes -= len(list[from])
+	}
+	return list[from:]
+}
+
+// parties leaves out of To and CC what is over the limits of a message, which has a blind recipient too.
+func parties(to, cc []string) (keptTo, keptCC []string) {
+	most, bytes := format.MaxRecipients-1, maxForeignParties
+	for i, n := range slices.Concat(to, cc) {
+		if bytes -= len(n); i >= most || bytes < 0 {
+			break
+		}
+		if i < len(to) {
+			keptTo = append(keptTo, n)
+		} else {
+			keptCC = append(keptCC, n)
+		}
+	}
+	return keptTo, keptCC
+}
+
+// facts returns what the delivery decides on: the key, and the thread of its message and of those that it
+// names.
+func (in *Incoming) facts(m *format.Message) []string {
+	facts := []string{core.KeyFact(m.From, m.Key)}
+	for _, id := range append([]string{m.MessageID, m.InReplyTo}, m.References...) {
+		if id != "" {
+			facts = append(facts, "message "+id)
+		}
+	}
+	return facts
+}
+
+// receivedBefore returns the message that this server made of the same email earlier; nil if there is none.
+func (p *Post) receivedBefore(ctx context.Context, m *format.Message) (*format.Message, error) {
+	rows, err := p.mail.Store.Index.Keyed(ctx, p.mail.Slug, m.From, m.Key)
+	for i := range rows {
+		if _, ok := p.mail.Store.VerifiedHere(&rows[i].Message); ok && rows[i].Door == format.DoorGateway {
+			return &rows[i].Message, err
+		}
+	}
+	return nil, err
+}
+
+// planReceived plans the files of an email without its copies: the canonical file and the attachments. A
+// body that is too long for the file is cut.
+func (p *Post) planReceived(g *writer.Group, tx *writer.Tx, m *format.Message, files []attachment.File) (err error) {
+	if m.ID, m.Created, err = p.mail.Store.Clock.Stamp(); err != nil {
+		return err
+	}
+	const more = 1 << 10 // the seal, and the blind recipient
+	if over := int64(len(format.FormatMessage(m))) + more - p.mail.Tree.MaxFile(); over > 0 {
+		m.Body = format.Cut(m.Body, max(len(m.Body)-int(over), 0))
+	}
+	data := format.Seal(p.mail.Store.Key, format.FormatMessage(m))
+	if err := p.mail.CheckSize(data); err != nil {
+		return err
+	}
+	if _, err := format.ParseMessage(m.ID, data); err != nil { // it would be a problem, and no mail
+		return err
+	}
+	for i := range files {
+		if err := files[i].Plan(tx, g, p.mail.Tree); err != nil {
+			return err
+		}
+	}
+	tx.Create(p.mail.Days.Place(p.mail.Tree, format.CanonicalPath(m.ID, m.Created)), data)
+	return nil
+}
+
+// planReceivedCopy plans a mailbox's copy of an email, in which the mailbox is a blind recipient if the
+// email does not name it (Invariant I7).
+func (p *Post) planReceivedCopy(tx *writer.Tx, m *format.Message, mailbox string) {
+	own := *m
+	own.BCC = nil
+	if !slices.Contains(m.To, mailbox) && !slices.Contains(m.CC, mailbox) {
+		own.BCC = []string{mailbox}
+	}
+	data := format.Seal(p.mail.Store.Key, format.FormatMessage(&own))
+	tx.Create(p.mail.Days.Place(p.mail.Tree, format.InboxPath(mailbox, m.ID, m.Created)), data)
+	tx.ID, tx.Summary = m.ID, core.SummaryOf(m)
+}
+
+// joinForeign puts an email into a thread, and names the messages that it names by their ids where the
+// project has them. The thread is that of the newest message that the project has; else the one that an
+// answer which came earlier has begun; else one of the oldest id, which that message joins when it comes.
+// An id without an @ names no thread, because agents choose the names of threads freely.
+func (p *Post) joinForeign(ctx context.Context, m *format.Message) error {
+	named := m.References
+	if m.InReplyTo != "" {
+		named = append(slices.Clone(named), m.InReplyTo)
+	}
+	known := map[string]*index.MessageRow{}
+	var newest *index.MessageRow
+	oldest := ""
+	for _, id := range named {
+		if !strings.Contains(id, "@") {
+			continue
+		}
+		row, err := p.mail.Foreign(ctx, id)
+		if err != nil {
+			return err
+		}
+		if row != nil {
+			known[id], newest = row, row
+		}
+		oldest = cmp.Or(oldest, id)
+	}
+	if row := known[m.InReplyTo]; row != nil {
+		m.InReplyTo = row.ID
+	}
+	m.References = slices.Clone(m.References)
+	for i, id := range m.References {
+		if row := known[id]; row != nil {
+			m.References[i] = row.ID
+		}
+	}
+	if newest != nil {
+		m.ThreadID = cmp.Or(newest.ThreadID, newest.ID)
+		return nil
+	}
+	m.ThreadID = format.Cut(oldest, format.MaxThread)
+	if begun := format.Cut(m.MessageID, format.MaxThread); strings.Contains(begun, "@") {
+		rows, err := p.mail.Store.Index.Thread(ctx, index.ThreadQuery{Project: p.mail.Slug, Thread: begun, Limit: 1})
+		if err != nil {
+			return err
+		}
+		if len(rows) > 0 {
+			m.ThreadID = begun
+		}
+	}
+	return nil
+}
+
+// HasRoom returns refusal.MailboxFull, which is an ErrUnavailable, for a mailbox that takes no more mail.
+func (p *Post) HasRoom(ctx context.Context, agent string) error {
+	return p.mail.NeedRoom(ctx, func(string) int { return 0 }, []string{agent})
+}

@@ -1,0 +1,144 @@
+package wake
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"mailtree/maildir/core"
+	"mailtree/maildir/format"
+	"mailtree/maildir/index"
+	"mailtree/maildir/seat"
+)
+
+const notTyped = "this server types into no tmux window (NUDGE=tmux)"
+
+// Unwakeable says why mail cannot wake an agent now. It returns "" if mail wakes the agent or reaches it
+// within its turn. It also returns "" for people, and for agents of other machines, because this server does
+// not know their sessions.
+func (ss *Sessions) Unwakeable(a *index.AgentRow) (why string) {
+	if a.Program == core.PersonProgram || ss.mail.MachineOf(a) != "" {
+		return ""
+	}
+	live, ended := ss.mail.Seats.Sessions(a.Name)
+	for i := range live {
+		if why = ss.unwakeable(&live[i]); why == "" {
+			return ""
+		}
+	}
+	switch {
+	case why != "":
+		return why
+	case ss.mail.Seats.Window(a.Name).Pane.Tmux != "" && ss.windows.typed():
+		return ""
+	case ss.mail.Seats.Window(a.Name).Pane.Tmux != "":
+		return notTyped
+	case len(ended) > 0:
+		return "none of its sessions is open"
+	}
+	return "it has no session with the hooks of mailtree setup"
+}
+
+// unwakeable is Unwakeable for a live session.
+func (ss *Sessions) unwakeable(s *seat.Seat) string {
+	way := s.Way()
+	switch {
+	case s.Asks:
+		return "its client waits for the user's answer to a permission question"
+	case !s.Idle(ss.mail.Store.Now()) || ss.waiters.awaited(s.Key):
+		return ""
+	case way == "":
+		return "its client does not wait for mail and does not run in tmux"
+	case way == seat.InWindow && !ss.windows.typed():
+		return "its client does not wait for mail, and " + notTyped
+	case s.Wake.Outcome == seat.Nobody:
+		return "the last attempt failed: " + s.Wake.Why
+	}
+	return ""
+}
+
+// Unwoken is an agent whose mail lies unread, and nobody can be woken for it: it never was a session,
+// or of its sessions all have ended, or none could be reached.
+type Unwoken struct {
+	Agent  string        `json:"agent"`
+	Unread int           `json:"unread"` // at most seat.Most
+	Since  time.Time     `json:"since"`  // the oldest of them
+	Age    time.Duration `json:"age_ns"`
+	Never  bool          `json:"never"` // it was no session
+	Ended  bool          `json:"ended"` // all of its sessions
+}
+
+// UnwokenAfter is how long mail lies before anybody is told that it does.
+const UnwokenAfter = 10 * time.Minute
+
+// Why says why nobody can be woken.
+func (u *Unwoken) Why() string {
+	switch {
+	case u.Never:
+		return "it never was a session of a client that mailtree setup set up, and is in no tmux window"
+	case u.Ended:
+		return "none of its sessions goes on"
+	}
+	return "none of its sessions could be reached"
+}
+
+// String says so in a sentence.
+func (u *Unwoken) String() string {
+	return fmt.Sprintf("%s has had unread mail for %s, and nobody can be woken for it: %s.", u.Agent, format.TimeLeft(u.Age), u.Why())
+}
+
+// Unwoken lists by name the agents whose mail lies so for UnwokenAfter.
+func (ss *Sessions) Unwoken(ctx context.Context) (all []Unwoken, err error) {
+	rows, err := ss.mail.Store.Index.Agents(ctx, ss.mail.Slug)
+	if err != nil {
+		return nil, err
+	}
+	for i := range rows {
+		if rows[i].Unread == 0 {
+			continue
+		}
+		u, err := ss.AgentUnwoken(ctx, rows[i].Name)
+		if err != nil {
+			return nil, err
+		}
+		if u != nil {
+			all = append(all, *u)
+		}
+	}
+	return all, nil
+}
+
+// AgentUnwoken is Unwoken for one agent, nil where it is none of them.
+func (ss *Sessions) AgentUnwoken(ctx context.Context, agent string) (*Unwoken, error) {
+	now := ss.mail.Store.Now()
+	live, ended := ss.mail.Seats.Sessions(agent)
+	u := &Unwoken{Agent: agent, Never: len(live)+len(ended) == 0, Ended: len(live) == 0}
+	if u.Never {
+		if looks, err := ss.looksItself(ctx, agent); err != nil || looks {
+			return nil, err
+		}
+	}
+	for _, s := range live {
+		if !s.Idle(now) || ss.waiters.awaited(s.Key) || s.Wake.Succeeded() {
+			return nil, nil
+		}
+	}
+	mail, err := ss.unreadOf(ctx, agent)
+	if n := len(mail.newest); err == nil && n > 0 && now.Sub(mail.newest[n-1].Created) >= UnwokenAfter {
+		u.Unread, u.Since = n, mail.newest[n-1].Created
+		u.Age = now.Sub(u.Since)
+		return u, nil
+	}
+	return nil, err
+}
+
+// looksItself reports whether an agent that never was a session looks for its mail by itself, or is
+// told: it is a person, or was here within UnwokenAfter, or sits in a tmux window.
+func (ss *Sessions) looksItself(ctx context.Context, agent string) (bool, error) {
+	row, err := ss.mail.Store.Index.Agent(ctx, ss.mail.Slug, agent)
+	if err != nil || row == nil {
+		return true, err
+	}
+	ss.mail.AddSeen(row)
+	return row.Program == core.PersonProgram || ss.mail.Store.Now().Sub(row.LastActive) < UnwokenAfter || ss.mail.Seats.Window(agent).Pane.Tmux != "", nil
+}
