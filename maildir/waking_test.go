@@ -267,13 +267,6 @@ func TestSessionIs(t *testing.T) {
 	if s, _ := p.Sessions.Of(k); s.Working || s.Asks {
 		t.Errorf("after No: %+v", s)
 	}
-	if s, _ := p.Sessions.Of(k); p.Sessions.ToolRan(k) || s.Working {
-		t.Error("a tool of the turn that has ended begins a turn")
-	}
-	p.Sessions.SetWorking(k, true)
-	if s, _ := p.Sessions.Of(k); !p.Sessions.ToolRan(k) || !s.Working {
-		t.Error("a tool of the next turn counts as late")
-	}
 	before, now := p.Sessions.Prompted(k), p.Sessions.Prompted(k)
 	p.Sessions.SetState(k, now, seat.Asks)
 	p.Sessions.SetState(k, before, seat.Idles)

@@ -69,9 +69,7 @@ func (e *HookEvent) happened(ctx context.Context, store *maildir.Store) (a HookA
 	case HookStop:
 		p.Sessions.SetWorking(v.SessionKey, false)
 	case HookTool:
-		if !p.Sessions.ToolRan(v.SessionKey) {
-			return a, nil // its model gets no answer of this turn
-		}
+		p.Sessions.SetWorking(v.SessionKey, true)
 	default:
 		a.Turn = p.Sessions.Prompted(v.SessionKey)
 	}

@@ -93,6 +93,37 @@ func (f *Follower) Next() (is seat.State) {
 	return is
 }
 
+// Ended reports whether the session's files show that its last turn has ended. It is for events that a client reports of
+// a turn that the user has interrupted: false means that the files do not show it, or that the client reports no such
+// events. It reads the last maxLine bytes.
+func Ended(s Session) (ended bool) {
+	c := clients[s.Client]
+	if c.prompt == nil {
+		return false
+	}
+	file, err := open(c.transcript(s))
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return false
+	}
+	from := max(info.Size()-maxLine, 0)
+	tail, err := io.ReadAll(io.NewSectionReader(file, from, maxLine))
+	if err != nil {
+		return false
+	}
+	if from > 0 {
+		_, tail, _ = bytes.Cut(tail, []byte("\n"))
+	}
+	for line := range bytes.Lines(tail) {
+		ended = c.line(line) == seat.Idles || ended && !c.prompt(line)
+	}
+	return ended
+}
+
 // skip sets the place to read from in a file that has become shorter, or much longer.
 func (f *Follower) skip(size int64) {
 	switch {

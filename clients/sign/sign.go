@@ -25,6 +25,9 @@ type client struct {
 	// transcript returns the file that gets a line for each event of a session.
 	transcript func(s Session) string
 	line       func(line []byte) seat.State // what a line means; "": nothing
+	// prompt reports whether a line is a prompt. It is nil for a client that runs no hook for a tool whose turn has
+	// ended.
+	prompt func(line []byte) bool
 	// status returns the file that always holds the state of a session. statusIs returns that state, and a
 	// text that differs each time that the state changes. A client has these or a transcript.
 	status   func(s Session) string
@@ -34,7 +37,7 @@ type client struct {
 var clients = map[string]client{
 	"claude":  {status: claudeStatus, statusIs: claudeStatusIs},
 	"codex":   {transcript: reported, line: codexLine},
-	"gemini":  {transcript: reported, line: geminiLine},
+	"gemini":  {transcript: reported, line: geminiLine, prompt: geminiPrompt},
 	"copilot": {transcript: copilotTranscript, line: copilotLine},
 }
 
@@ -112,6 +115,17 @@ func geminiLine(line []byte) seat.State {
 		return seat.Idles
 	}
 	return ""
+}
+
+// geminiPrompt recognizes what the user says. The results of tools are entries of the user, too.
+func geminiPrompt(line []byte) bool {
+	var entry struct {
+		Type    string `json:"type"`
+		Content []struct {
+			Text *string `json:"text"`
+		} `json:"content"`
+	}
+	return json.Unmarshal(line, &entry) == nil && entry.Type == "user" && len(entry.Content) > 0 && entry.Content[0].Text != nil
 }
 
 // copilotTranscript returns the file of a session's events, which Copilot CLI reports only at the end of a

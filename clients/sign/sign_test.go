@@ -55,6 +55,42 @@ func put(t *testing.T, file, text string) {
 	}
 }
 
+// TestEnded: a turn of Gemini CLI has ended if no prompt follows the line that says so. A line that only quotes such a
+// line, and the result of a tool, are no prompt and no end.
+func TestEnded(t *testing.T) {
+	t.Parallel()
+	const (
+		prompt    = `{"type":"user","content":[{"text":"Go on."}]}` + "\n"
+		result    = `{"type":"user","content":[{"functionResponse":{"response":{"error":"[Operation Cancelled]"}}}]}` + "\n"
+		cancelled = `{"type":"info","content":"Request cancelled."}` + "\n"
+		quotes    = `{"type":"gemini","content":"{\"type\":\"info\",\"content\":\"Request cancelled.\"}"}` + "\n"
+	)
+	long := `{"type":"gemini","content":"` + strings.Repeat("x", maxLine) + `"}` + "\n"
+	for name, tt := range map[string]struct {
+		text string
+		want bool
+	}{
+		"a new session":            {"", false},
+		"a turn":                   {prompt + result, false},
+		"Esc":                      {prompt + cancelled, true},
+		"the result after Esc":     {prompt + cancelled + result, true},
+		"the next turn":            {prompt + cancelled + result + prompt, false},
+		"quoted":                   {prompt + quotes, false},
+		"after a long line":        {long + prompt + cancelled, true},
+		"before a long line":       {prompt + cancelled + long, false},
+		"a line that is not whole": {prompt + cancelled[:20], false},
+	} {
+		file := filepath.Join(t.TempDir(), "file")
+		put(t, file, tt.text)
+		if got := Ended(Session{Client: "gemini", Transcript: file}); got != tt.want {
+			t.Errorf("%s: %v", name, got)
+		}
+		if Ended(Session{Client: "codex", Transcript: file}) {
+			t.Errorf("%s: a turn of another client has ended", name)
+		}
+	}
+}
+
 const aborted = `{"type":"event_msg","payload":{"type":"turn_aborted"}}` + "\n"
 
 // TestFollow: only what is written after Follow counts, a line counts once it is whole, and a file that has

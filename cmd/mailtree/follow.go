@@ -23,21 +23,20 @@ const (
 	nextSeat = 5 * time.Second        // between looks at the session's file
 )
 
-// signs returns a follower of the files of the session that the event belongs to. ok is false if its client
-// has no such files.
-func (p *program) signs(e event.Event) (f sign.Follower, ok bool) {
+// signed is the session that the event belongs to, as package sign looks for its files.
+func (p *program) signed(e event.Event) sign.Session {
 	pid, known := seat.ClientProcess().PID()
 	if !known {
 		pid = os.Getppid()
 	}
-	return sign.Follow(sign.Session{
+	return sign.Session{
 		Client:     e.Client,
 		ID:         e.Session,
 		PID:        pid,
 		Transcript: e.Transcript,
 		Home:       p.variable("HOME"),
 		Env:        p.variable,
-	})
+	}
 }
 
 // followSession reports to the server each state of a turn that a client's files show, until ctx ends. Turn 0 means
@@ -78,7 +77,7 @@ type followed struct {
 // followTurn starts a process that follows a turn, which begins with the event, for a client that reports
 // some ends of a turn only to its files and runs no hook that could wait for them.
 func (p *program) followTurn(e event.Event, turn int) error {
-	f, ok := p.signs(e)
+	f, ok := sign.Follow(p.signed(e))
 	if !ok {
 		return nil
 	}

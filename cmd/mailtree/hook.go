@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailtree/clients/event"
+	"mailtree/clients/sign"
 	"mailtree/maildir"
 	"mailtree/maildir/seat"
 	"mailtree/maildir/storedir"
@@ -130,6 +131,8 @@ func (p *program) onEvent(ctx context.Context, client string) (e event.Event, a 
 	switch {
 	case e.Kind == event.Edit: // also for an edit by a subagent
 		return e, p.checkEdit(e), nil
+	case e.Kind == event.Tool && sign.Ended(p.signed(e)): // its model gets no answer
+		return e, a, nil
 	case e.Kind == "" || e.Subagent && (e.Kind != event.Tool || len(e.Paths) == 0) || !storedir.IsStore(p.cfg.Store):
 		return e, a, nil
 	}

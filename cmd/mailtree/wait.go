@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mailtree/clients/event"
+	"mailtree/clients/sign"
 	"mailtree/maildir"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/seat"
@@ -37,7 +38,7 @@ func (p *program) hookWait(ctx context.Context, client string) error {
 	watched := make(chan struct{})
 	defer func() { cancel(); <-watched }()
 	go func() { defer close(watched); above.endWith(ctx, cancel) }()
-	if f, ok := p.signs(e); ok {
+	if f, ok := sign.Follow(p.signed(e)); ok {
 		followed := make(chan struct{})
 		defer func() { cancel(); <-followed }()
 		go func() { defer close(followed); p.followSession(ctx, &f, e.Root, 0, func() {}) }()

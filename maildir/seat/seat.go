@@ -70,7 +70,6 @@ type Seat struct {
 	Working bool      `json:"working"`        // a turn is under way
 	Turn    int       `json:"turn,omitempty"` // how many prompts the client has reported: the number of the last turn
 	Asks    bool      `json:"asks,omitempty"` // the client asks a person whether a tool may run
-	Idled   time.Time `json:"idled,omitzero"` // when the last turn ended; zero while a turn is under way
 	Wake    Wake      `json:"wake,omitzero"`
 
 	// A message that was announced before Since is announced again: the announcement has left the model's

@@ -49,27 +49,12 @@ const (
 )
 
 // Be records the state of a session that has not ended.
-func (s *Seat) Be(is State, now time.Time) {
+func (s *Seat) Be(is State) {
 	if s.Ended.IsZero() {
 		s.Asks = is == Asks
-		s.Work(is != Idles, now)
+		s.Working = is != Idles
 	}
 }
-
-// Work records whether a turn is under way.
-func (s *Seat) Work(works bool, now time.Time) {
-	if s.Idled = (time.Time{}); !works {
-		s.Idled = now
-	}
-	s.Working = works
-}
-
-// late is how long after the end of a turn its client may still report a tool of that turn. Gemini CLI
-// reports the tool that the user has interrupted after the end of the turn.
-const late = 10 * time.Second
-
-// Late reports whether a tool that has run belongs to a turn that has ended.
-func (s *Seat) Late(now time.Time) bool { return !s.Working && now.Sub(s.Idled) < late }
 
 // stuck is how long a turn may be silent and still count as under way. It is the last resort: if a turn does
 // not end normally, its client reports that in another way, which docs/hooks.md lists.

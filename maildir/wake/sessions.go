@@ -150,7 +150,7 @@ func (ss *Sessions) ContextCut(k SessionKey) {
 
 // SetWorking notes whether a turn is under way in a session, or it waits for a prompt.
 func (ss *Sessions) SetWorking(k SessionKey, working bool) {
-	if s, ok := ss.mail.Seats.Change(k, func(s *seat.Seat) { s.Work(working, ss.mail.Store.Now()) }); ok && !working {
+	if s, ok := ss.mail.Seats.Change(k, func(s *seat.Seat) { s.Working = working }); ok && !working {
 		ss.turnEnded(s.Agent)
 	}
 }
@@ -160,7 +160,7 @@ func (ss *Sessions) SetWorking(k SessionKey, working bool) {
 func (ss *Sessions) Prompted(k SessionKey) (turn int) {
 	s, _ := ss.mail.Seats.Change(k, func(s *seat.Seat) {
 		s.Turn++
-		s.Work(true, ss.mail.Store.Now())
+		s.Working = true
 	})
 	return s.Turn
 }
@@ -170,7 +170,7 @@ func (ss *Sessions) Prompted(k SessionKey) (turn int) {
 func (ss *Sessions) SetState(k SessionKey, turn int, is SessionState) {
 	s, ok := ss.mail.Seats.Change(k, func(s *seat.Seat) {
 		if turn == 0 || turn == s.Turn {
-			s.Be(is, ss.mail.Store.Now())
+			s.Be(is)
 		}
 	})
 	if ok && !s.Working {
@@ -178,22 +178,10 @@ func (ss *Sessions) SetState(k SessionKey, turn int, is SessionState) {
 	}
 }
 
-// TurnEnded wakes callers that wait until an agent's session is idle.
+// turnEnded wakes callers that wait until an agent's session is idle.
 func (ss *Sessions) turnEnded(agent string) {
 	ss.mail.Store.Feed.RingAgent(ss.mail.Slug, agent)
 	ss.mail.Store.Feed.RingIdle()
-}
-
-// ToolRan records that a tool has run in a session. It reports false, and changes nothing, if the tool
-// belongs to a turn that has ended.
-func (ss *Sessions) ToolRan(k SessionKey) (works bool) {
-	ss.mail.Seats.Change(k, func(s *seat.Seat) {
-		now := ss.mail.Store.Now()
-		if works = !s.Late(now); works {
-			s.Work(true, now)
-		}
-	})
-	return works
 }
 
 // SetAsking notes whether a session stands at a question: its client asks a person whether a tool may
