@@ -106,9 +106,9 @@ func TestMapped(t *testing.T) {
 	}
 }
 
-// TestGone: an end that was closed, or that no process has, is unknown and not root's.
+// TestGone: an end that was closed, or that no process has, is unknown and not root's. It does not run beside
+// TestOther: a process that is being started has a copy of each socket until it runs its program.
 func TestGone(t *testing.T) {
-	t.Parallel()
 	l := listen(t, "127.0.0.1:0")
 	client, server := connect(t, l, l.Addr().String())
 	if err := client.Close(); err != nil {
@@ -134,11 +134,11 @@ func TestGone(t *testing.T) {
 }
 
 // TestReused: a connection that its client has reset does not count as that of the next client with its
-// port, whose connection waits to be accepted.
+// port, whose connection waits to be accepted. The clients have an address on which no other program takes a port, and
+// the test does not run beside TestOther, see TestGone.
 func TestReused(t *testing.T) {
-	t.Parallel()
 	l := listen(t, "127.0.0.1:0")
-	dialer := net.Dialer{Control: func(_, _ string, c syscall.RawConn) (err error) {
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 77)}, Control: func(_, _ string, c syscall.RawConn) (err error) {
 		if controlErr := c.Control(func(fd uintptr) {
 			err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
 		}); controlErr != nil {
@@ -183,7 +183,6 @@ func TestReused(t *testing.T) {
 
 // TestOther: the lookup finds the user of another process.
 func TestOther(t *testing.T) {
-	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to run a process as another user")
 	}
