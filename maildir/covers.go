@@ -10,17 +10,17 @@ import (
 // Covers reports whether dir, an absolute path, lies in the code base that the project is for, or
 // in another work tree of that repository.
 func (p *Project) Covers(dir string) bool {
-	if p.mail.Human == "" {
+	if p.mail.HumanKey() == "" {
 		return false
 	}
 	place, err := repo.PlaceOf(filepath.Clean(dir))
 	if err != nil { // the next look tells
 		return false
 	}
-	if inside(place.Path, p.mail.Human) {
+	if inside(place.Path, p.mail.HumanKey()) {
 		return true
 	}
-	real, err := filepath.EvalSymlinks(p.mail.Human)
+	real, err := filepath.EvalSymlinks(p.mail.HumanKey())
 	return err == nil && inside(place.Path, real)
 }
 

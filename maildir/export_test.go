@@ -54,9 +54,9 @@ const MostAdvice = core.MostNotices
 
 // Settling counts the saved files that rest.
 func Settling(p *Project) int {
-	p.Outbox.fresh.mu.Lock()
-	defer p.Outbox.fresh.mu.Unlock()
-	return len(p.Outbox.fresh.files)
+	p.outbox.fresh.mu.Lock()
+	defer p.outbox.fresh.mu.Unlock()
+	return len(p.outbox.fresh.files)
 }
 
 // SettleTime is how long a saved file must not have changed.

@@ -30,7 +30,10 @@ func (b *Box) SetRead(ctx context.Context, id string, read bool) (*index.Deliver
 }
 
 func (b *Box) unread(ctx context.Context, id string) error {
-	tx := &writer.Tx{Op: writer.Op{Verb: "unread", Agent: b.agent, ID: id, Summary: b.agent + " " + id}, Facts: []string{core.MarkFact(b.agent)}}
+	tx := &writer.Tx{
+		Op:    writer.Op{Verb: "unread", Agent: b.agent, ID: id, Summary: b.agent + " " + id},
+		Facts: []string{core.MarkFact(b.agent)},
+	}
 	tx.Plan = func(g *writer.Group) error {
 		d, err := b.p.mail.Delivery(g, b.agent, id)
 		if err != nil {

@@ -8,16 +8,17 @@ import (
 	"mailtree/maildir/core"
 	"mailtree/maildir/peers"
 	"mailtree/maildir/post"
+	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
 	"mailtree/maildir/wake"
 )
 
-// What every verb needs, package core has. These of its names are the domain's own.
+// These types are part of the domain. The packages below define them.
 type (
 	Config  = core.Config
 	Outside = core.Outside
 	Caller  = core.Caller
-	Error   = core.Error
+	Error   = refusal.Error
 	Stop    = claims.Stop
 
 	Registration = agents.Registration
@@ -61,16 +62,16 @@ func CheckPresence(status string) error { return agents.CheckPresence(status) }
 // fault. A verb whose comment names no error returns only faults: those of the index, the end of its
 // context, and ErrUnavailable for the machine's.
 var (
-	ErrNotFound    = core.ErrNotFound
-	ErrExist       = core.ErrExist
-	ErrInvalid     = core.ErrInvalid
-	ErrConflict    = core.ErrConflict
-	ErrDenied      = core.ErrDenied
-	ErrTooLarge    = core.ErrTooLarge
-	ErrUnavailable = core.ErrUnavailable
+	ErrNotFound    = refusal.ErrNotFound
+	ErrExist       = refusal.ErrExist
+	ErrInvalid     = refusal.ErrInvalid
+	ErrConflict    = refusal.ErrConflict
+	ErrDenied      = refusal.ErrDenied
+	ErrTooLarge    = refusal.ErrTooLarge
+	ErrUnavailable = refusal.ErrUnavailable
 )
 
-// See package core.
+// The packages below say what these mean.
 const (
 	Trusted           = core.Trusted
 	Untrusted         = core.Untrusted

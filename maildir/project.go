@@ -30,17 +30,18 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Project is one project of a store: a kept tree and the mail in it. It is safe for concurrent use.
+// Project is one project of a store: a kept tree and the mail in it. Its exported fields do not change. It is safe for
+// concurrent use.
 type Project struct {
-	Slug     string
+	Slug     string // the name of its folder in the store
 	Agents   *agents.Agents
 	Claims   *claims.Claims
 	Sync     *peers.Sync
 	Sessions *wake.Sessions
-	Outbox   *Outbox
 	Post     *post.Post
 
 	mail   *core.Mail
+	outbox *Outbox
 	pops   pops
 	stamps stamping
 
@@ -55,14 +56,14 @@ func (s *Store) newProject(c *core.Mail, slug string) *Project {
 		mail:   c,
 		ended:  make(chan struct{}),
 		Claims: claims.New(c),
-		Outbox: &Outbox{mail: c, fresh: newSettling(c.Store.Monotonic)},
+		outbox: &Outbox{mail: c, fresh: newSettling(c.Store.Monotonic)},
 		Post:   post.New(c, &s.office),
 	}
 	p.Agents = agents.New(c, p.Claims)
-	p.Sync = peers.New(c, p.Claims, func(path string) { p.Outbox.waitFor(path, p.Outbox.fresh.in(settleTime)) })
+	p.Sync = peers.New(c, p.Claims, func(path string) { p.outbox.waitFor(path, p.outbox.fresh.in(settleTime)) })
 	p.Claims.Elsewhere = p.Sync
 	p.Sessions = wake.New(c, p.Agents, &s.windows)
-	p.Outbox.sender = p
+	p.outbox.sender = p
 	return p
 }
 
@@ -305,7 +306,7 @@ func (s *Store) refuseKey(human string) error {
 func (p *Project) MissingFolder(key string) string {
 	path := filepath.Clean(storedir.PlainKey(key))
 	if !filepath.IsAbs(path) {
-		path = p.mail.Human
+		path = p.mail.HumanKey()
 	}
 	if path == "" {
 		return ""

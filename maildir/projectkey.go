@@ -58,7 +58,7 @@ func (s *Store) resolve(key string) (human, slug string, err error) {
 func (s *Store) projectNames() ([]storedir.ProjectName, error) {
 	var all []storedir.ProjectName
 	for _, p := range s.Projects() {
-		all = append(all, storedir.ProjectName{Slug: p.mail.Slug, HumanKey: p.mail.Human, Created: p.mail.Created()})
+		all = append(all, storedir.ProjectName{Slug: p.mail.Slug, HumanKey: p.mail.HumanKey(), Created: p.mail.Created()})
 	}
 	return all, nil
 }
@@ -74,7 +74,7 @@ func (p *Project) KeyNote(key string) *Error {
 			"{=other}."),
 		Field: refusal.Project,
 		Name:  filepath.Clean(storedir.PlainKey(key)),
-		Other: p.mail.Human,
+		Other: p.mail.HumanKey(),
 	}
 }
 
@@ -83,11 +83,11 @@ func (p *Project) KeyNote(key string) *Error {
 // nothing to tell.
 func (p *Project) MakingNote(key string) string {
 	given := filepath.Clean(storedir.PlainKey(key))
-	if p.mail.Human == "/" {
+	if p.mail.HumanKey() == "/" {
 		return "This project is for every path of the machine, and no code base: if you meant one, call again with its absolute path."
 	}
-	if linked, err := repo.LinkedWorkTree(given, p.mail.Human); err == nil && linked != "" {
-		return linked + " is a linked work tree of " + p.mail.Human + ": both have this project."
+	if linked, err := repo.LinkedWorkTree(given, p.mail.HumanKey()); err == nil && linked != "" {
+		return linked + " is a linked work tree of " + p.mail.HumanKey() + ": both have this project."
 	}
 	return p.MissingNote(key)
 }
@@ -106,12 +106,12 @@ func (p *Project) MissingNote(key string) string {
 // project's folder; "" if it names none.
 func (p *Project) KeyFolder(key string) string {
 	given := filepath.Clean(storedir.PlainKey(key))
-	if !filepath.IsAbs(given) || given == p.mail.Human {
+	if !filepath.IsAbs(given) || given == p.mail.HumanKey() {
 		return ""
 	}
 	place, err := repo.PlaceOf(given)
-	if err != nil || place.Path == p.mail.Human || !inside(place.Path, p.mail.Human) {
+	if err != nil || place.Path == p.mail.HumanKey() || !inside(place.Path, p.mail.HumanKey()) {
 		return ""
 	}
-	return place.Path[len(p.mail.Human)+1:]
+	return place.Path[len(p.mail.HumanKey())+1:]
 }

@@ -74,7 +74,7 @@ func (s *Store) Recent(ctx context.Context, limit int) (*Recent, error) {
 	return r, nil
 }
 
-// SeenHere lists the agents that this server has seen in the project.
+// seenHere lists the agents that this server has seen in the project.
 func (p *Project) seenHere() (all []RecentAgent) {
 	for name, last := range p.mail.SeenHere() {
 		all = append(all, RecentAgent{p, name, last})

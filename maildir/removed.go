@@ -29,7 +29,7 @@ func (s *Store) endProject(ctx context.Context, p *Project) (next *Project, err 
 	stop := p.stop
 	s.mu.Unlock()
 	s.core.Log.Warn("the project's folder was removed: the project is gone", "project", p.mail.Slug, "folder", p.mail.Tree.Dir())
-	close(p.mail.Removed)
+	p.mail.NoteRemoved()
 	if stop != nil {
 		stop()
 		<-p.ended

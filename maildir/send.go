@@ -128,7 +128,7 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 				sent.Notes = append(slices.Clone(sent.Notes), note)
 			}
 		}
-		if err := p.Outbox.planTaking(g, tx, d.saved); err != nil {
+		if err := p.outbox.planTaking(g, tx, d.saved); err != nil {
 			return err
 		}
 		if err := p.mail.PlanMessage(g, tx, &sent.Message, brought.Files); err != nil {
@@ -187,7 +187,7 @@ func (p *Project) gather(ctx context.Context, d *Draft) (*attachment.Brought, er
 		TextOnly: d.TextOnly,
 		Images:   d.Images,
 		Tree:     p.mail.Tree,
-		CodeBase: p.mail.Human,
+		CodeBase: p.mail.HumanKey(),
 		WorkDir:  d.WorkDir,
 	}
 	if d.by != nil && p.mail.Store.Guest(*d.by) {

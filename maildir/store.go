@@ -246,7 +246,7 @@ func (s opened) Mails() (all []*core.Mail) {
 
 // Close releases the lock. Run must have returned.
 func (s *Store) Close() error {
-	s.core.EndStopping()
+	s.core.Close()
 	return s.lock.Release()
 }
 
@@ -406,7 +406,7 @@ func (s *Store) Complete(ctx context.Context, what format.Kind, project, prefix 
 func (s *Store) completeProject(prefix string, limit int) []string {
 	var out []string
 	for _, p := range s.Projects() {
-		for _, n := range []string{p.mail.Human, p.mail.Slug} {
+		for _, n := range []string{p.mail.HumanKey(), p.mail.Slug} {
 			if n != "" && strings.HasPrefix(strings.ToLower(n), strings.ToLower(prefix)) && len(out) < limit {
 				out = append(out, n)
 				break

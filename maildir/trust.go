@@ -79,7 +79,12 @@ func (b *OpenBox) DistrustSender(sender string) error {
 	return b.box.p.mail.Store.Trusted.Edit(b.box.p.mail.Slug, b.Name, func(list []string) ([]string, error) {
 		left := slices.DeleteFunc(slices.Clone(list), func(s string) bool { return strings.EqualFold(s, sender) })
 		if len(left) == len(list) {
-			return nil, &Error{What: refusal.NotFound("The mailbox {=other} does not trust {name}."), Name: sender, Other: b.Name, Near: core.Few(list)}
+			return nil, &Error{
+				What:  refusal.NotFound("The mailbox {=other} does not trust {name}."),
+				Name:  sender,
+				Other: b.Name,
+				Near:  core.Few(list),
+			}
 		}
 		return left, nil
 	})

@@ -51,8 +51,9 @@ export const Mailtree = async ({ client, directory }) => {
     return tell("SessionStart", session, { source: "startup" })
   }
 
-  // A turn that fails becomes idle twice, and what is said between the two becomes a message that no turn
-  // answers. So what has not made the session busy when it is idle again is said once more, under the same ids.
+  // When a turn fails, opencode reports the session as idle twice. A prompt between the two becomes a message that no
+  // turn answers. So if a prompt has not made the session busy before the session is idle again, it is sent once more,
+  // under the same ids.
   const unanswered = new Map() // session: the message
   const say = (session, body) => client.session.promptAsync({ path: { id: session }, body })
   const prompt = (session, text) => {

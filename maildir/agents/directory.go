@@ -66,7 +66,7 @@ func marksMail(c history.Commit) bool {
 // activeFor is how long an agent counts as active after it was last seen. See docs/tools.md, "Agents".
 const activeFor = 7 * 24 * time.Hour
 
-// Agents lists all agents by name, without Program, Model, Task and LastActive.
+// List lists all agents by name, without Program, Model, Task and LastActive.
 func (ag *Agents) List(ctx context.Context) ([]index.AgentRow, error) {
 	return ag.mail.Store.Index.Agents(ctx, ag.mail.Slug)
 }

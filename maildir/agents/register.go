@@ -128,7 +128,11 @@ func (ag *Agents) EnsureAgent(ctx context.Context, name string, r Registration) 
 		return err
 	}
 	if why := format.CheckName(name); why != "" || reserved(name) {
-		return &refusal.Error{What: refusal.Invalid("The agent name {name} {arg} cannot be used: {why}."), Name: name, Why: cmp.Or(why, "reserved")}
+		return &refusal.Error{
+			What: refusal.Invalid("The agent name {name} {arg} cannot be used: {why}."),
+			Name: name,
+			Why:  cmp.Or(why, "reserved"),
+		}
 	}
 	tx := &writer.Tx{
 		Op:    writer.Op{Verb: "register", Agent: name, Summary: name + " (at first use)"},

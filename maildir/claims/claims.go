@@ -29,15 +29,17 @@ const (
 	maxCounting = time.Second // how long a claim may spend counting matches
 )
 
-// Elsewhere is what the claims of a project ask of those of other machines.
+// Elsewhere knows the claims of other machines.
 type Elsewhere interface {
-	IsListed(path string) bool                           // whether the machines' list has, or may have, the claim of a file
-	IsNamesakes(path string, agent *index.AgentRow) bool // whether it has it as that of another agent of that name
+	// IsListed reports whether the machines' list has, or may have, the claim of a file.
+	IsListed(path string) bool
+	// IsNamesakes reports whether the list has that claim as the claim of another agent of the same name.
+	IsNamesakes(path string, agent *index.AgentRow) bool
 }
 
 // Claims are the claims of a project, as its files say. It is safe for concurrent use.
 type Claims struct {
-	Elsewhere Elsewhere // set before use
+	Elsewhere Elsewhere // of the sync; set before the first use
 
 	mail   *core.Mail
 	leases *claim.Leases
@@ -81,15 +83,15 @@ func (cs *Claims) Grant(ctx context.Context, r *claim.Request) (*claim.Result, e
 // work tree, those of that work tree. It stops after maxCounting.
 func (cs *Claims) Matches(workDir string, patterns []string) map[string]int {
 	deadline := time.Now().Add(maxCounting)
-	fold, err := cs.code.IgnoresCase(cs.mail.Human)
+	fold, err := cs.code.IgnoresCase(cs.mail.HumanKey())
 	if err != nil {
 		return nil
 	}
-	linked, err := repo.LinkedWorkTree(workDir, cs.mail.Human)
+	linked, err := repo.LinkedWorkTree(workDir, cs.mail.HumanKey())
 	if err != nil {
 		return nil
 	}
-	names, ok := cs.mail.Store.Tracked.Below(cmp.Or(linked, cs.mail.Human), deadline)
+	names, ok := cs.mail.Store.Tracked.Below(cmp.Or(linked, cs.mail.HumanKey()), deadline)
 	if !ok {
 		return nil
 	}
@@ -136,8 +138,8 @@ func (cs *Claims) Check(r *claim.Request) (moved []claim.Moved, err error) {
 // Mending calls f with a Mending for the project's code base and the place of the caller. It returns f's
 // error, and ErrUnavailable.
 func (cs *Claims) Mending(from claim.From, f func(m *claim.Mending) error) error {
-	err := repo.Visit(cs.mail.Human, from.WorkDir, func(v *repo.View) error {
-		return f(&claim.Mending{Top: cs.mail.Human, Home: cs.mail.Store.Scope.Home, CodeBase: v, Below: from.Folder})
+	err := repo.Visit(cs.mail.HumanKey(), from.WorkDir, func(v *repo.View) error {
+		return f(&claim.Mending{Top: cs.mail.HumanKey(), Home: cs.mail.Store.Scope.Home, CodeBase: v, Below: from.Folder})
 	})
 	return refusal.Disk(err)
 }
@@ -205,7 +207,7 @@ func Listed(claims []claim.Row) string {
 	return strings.Join(names, ", ")
 }
 
-// Claims lists live claims, and with all also released and expired ones, by created, agent, path. It
+// List lists live claims, and with all also released and expired ones, by created, agent, path. It
 // returns ErrUnavailable.
 func (cs *Claims) List(ctx context.Context, all bool) ([]claim.Row, error) {
 	return cs.Select(ctx, func(_ *claim.Row, live bool) bool { return all || live })
@@ -222,6 +224,7 @@ func (cs *Claims) Of(ctx context.Context, agent string) ([]claim.Row, error) {
 	})
 }
 
+// Select lists the claims that pass, as List does. live says whether the claim is in force.
 func (cs *Claims) Select(ctx context.Context, pass func(c *claim.Row, live bool) bool) (rows []claim.Row, err error) {
 	err = cs.Look(ctx, func(l *claim.Leases) error {
 		rows = l.Select(pass)
@@ -234,7 +237,7 @@ func (cs *Claims) Select(ctx context.Context, pass func(c *claim.Row, live bool)
 // must not wait for files. It returns f's error, and ErrUnavailable, in which case the results of f are
 // void.
 func (cs *Claims) Look(ctx context.Context, f func(l *claim.Leases) error) error {
-	fold, err := cs.code.IgnoresCase(cs.mail.Human)
+	fold, err := cs.code.IgnoresCase(cs.mail.HumanKey())
 	if err != nil {
 		return refusal.Disk(err)
 	}
@@ -243,7 +246,7 @@ func (cs *Claims) Look(ctx context.Context, f func(l *claim.Leases) error) error
 
 // LookAt is Look for the leases of a source. fold ignores case.
 func (cs *Claims) LookAt(ctx context.Context, leases *claim.Leases, of claim.Source, fold bool, f func(l *claim.Leases) error) error {
-	isFile, done := cs.code.Look(cs.mail.Human)
+	isFile, done := cs.code.Look(cs.mail.HumanKey())
 	view := claim.View{Now: cs.mail.Store.Now(), Fold: fold, IsFile: isFile}
 	err := leases.Look(ctx, of, cs.mail.Slug, view, f)
 	if fault := done(); err == nil {

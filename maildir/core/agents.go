@@ -24,6 +24,7 @@ func (c *Mail) NeedAgent(ctx context.Context, field refusal.Field, name string) 
 	return err
 }
 
+// HasAgent reports whether the project has an agent of exactly that name.
 func (c *Mail) HasAgent(ctx context.Context, name string) (bool, error) {
 	c.mu.Lock()
 	known, left := c.agents[name], c.left
@@ -116,7 +117,7 @@ func (c *Mail) writeSeen() {
 	}
 }
 
-// AddSeen adds to an agent when it was last seen.
+// AddSeen moves the LastActive of a row forward to when the agent was last seen.
 func (c *Mail) AddSeen(a *index.AgentRow) {
 	c.mu.Lock()
 	seen := c.seen[a.Name]
@@ -132,6 +133,7 @@ func (c *Mail) AddSeen(a *index.AgentRow) {
 	}
 }
 
+// SanitizeName returns the hint without the characters that no name has; "" if no valid name is left.
 func SanitizeName(hint string) string {
 	clean := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-' {
@@ -185,7 +187,7 @@ func (c *Mail) NeedOurs(ctx context.Context, agent string) error {
 	if err != nil || row == nil || !c.Elsewhere(row) {
 		return err
 	}
-	e := &Error{
+	e := &refusal.Error{
 		What: refusal.Conflict("Agent {other} belongs to the machine {why}, and programs here do not act as it: use an agent of this " +
 			"machine. If that machine is gone for good, write {name} for \"machine\" into the agent's profile.json, and it belongs to this one."),
 		Name:  c.Store.Machine(),
@@ -231,7 +233,7 @@ func (c *Mail) Noticed(changes []index.Change) {
 	}
 }
 
-// SeenHere returns when this server saw the project's agents last, by name.
+// SeenHere returns, by name, when this server last saw each agent that it has seen.
 func (c *Mail) SeenHere() map[string]time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -19,19 +19,19 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Mail is what all verbs of a project share: the kept tree, who its agents are, what a message or a mark writes, and
-// how a name that nothing has is refused. It knows none of the verbs. It is safe for concurrent use.
+// Mail is what all verbs of a project share: the kept tree, the agents, the files of new messages and marks, and the
+// refusals of unknown names. It knows none of the verbs. It is safe for concurrent use.
 type Mail struct {
 	*store.Keeper
 	Store   *Store
-	Human   string
+	human   string
 	made    time.Time
 	folder  os.FileInfo   // of the tree when the project was opened
-	Removed chan struct{} // closed when the project is found to be removed
+	removed chan struct{} // closed by NoteRemoved
 
-	Synced  atomic.Bool // the mail is shared with other machines
-	Days    dayFolders
-	advised adviceCount
+	synced  atomic.Bool // the mail is shared with other machines
+	days    dayFolders
+	noticed noticeCount
 	Seats   *seat.Book
 
 	mu      sync.Mutex
@@ -42,16 +42,16 @@ type Mail struct {
 	told    chan struct{} // wakes KeepNotes
 }
 
-// Open opens the tree of a project and recovers it. It calls mail, which returns what the keeper reports to, before
-// anything can be reported. It returns fs.ErrNotExist if there is no repo folder.
-func Open(s *Store, slug string, mail func(c *Mail) store.Mail) (*Mail, error) {
+// Open opens the tree of a project and recovers it. It calls reports once, for the value that the keeper reports
+// changes to. It returns fs.ErrNotExist if there is no repo folder.
+func Open(s *Store, slug string, reports func(c *Mail) store.Mail) (*Mail, error) {
 	dir := storedir.Repo(s.Root, slug)
 	fi, err := os.Lstat(dir)
 	if err != nil {
 		return nil, err
 	}
 	if !fi.IsDir() {
-		return nil, &Error{What: refusal.Invalid("{=other} is not a folder."), Other: dir}
+		return nil, &refusal.Error{What: refusal.Invalid("{=other} is not a folder."), Other: dir}
 	}
 	t, err := storedir.OpenTree(s.Root, slug, s.MaxFile)
 	if err != nil {
@@ -63,7 +63,7 @@ func Open(s *Store, slug string, mail func(c *Mail) store.Mail) (*Mail, error) {
 	c := &Mail{
 		Store:   s,
 		folder:  fi,
-		Removed: make(chan struct{}),
+		removed: make(chan struct{}),
 		agents:  map[string]bool{},
 		seen:    map[string]*sighting{},
 		sighted: make(chan struct{}, 1),
@@ -73,18 +73,18 @@ func Open(s *Store, slug string, mail func(c *Mail) store.Mail) (*Mail, error) {
 	if err != nil {
 		log.Error("the project is not shared with other machines: the file that says so cannot be read", "error", err)
 	}
-	c.Synced.Store(shared.On)
+	c.synced.Store(shared.On)
 	c.Seats = seat.NewBook(t, s.Now, s.Log.With("project", slug), func() { Ring(c.told) })
 	if data, _, err := t.Read(format.ProjectFile, format.MaxSmall); err == nil {
-		if c.Human, c.made, err = format.ParseProject(data); err != nil {
+		if c.human, c.made, err = format.ParseProject(data); err != nil {
 			log.Warn("project.json is not valid; the project is known by its slug only", "error", err)
 		}
 	}
-	c.Human = cmp.Or(shared.Key, c.Human)
+	c.human = cmp.Or(shared.Key, c.human)
 	c.Keeper, err = store.Open(store.Config{
 		Slug:   slug,
 		Tree:   t,
-		Mail:   mail(c),
+		Mail:   reports(c),
 		Limits: s.Limits,
 		Log:    log,
 		Now:    s.Now,
@@ -99,24 +99,30 @@ func Open(s *Store, slug string, mail func(c *Mail) store.Mail) (*Mail, error) {
 	return c, err
 }
 
-// Gone returns a channel that is closed when the project is found to be removed.
-func (c *Mail) Gone() <-chan struct{} { return c.Removed }
+// NoteRemoved closes the channel that Gone returns. It is called once.
+func (c *Mail) NoteRemoved() { close(c.removed) }
+
+// Gone returns a channel that is closed when the server has noticed that the project's folder was removed.
+func (c *Mail) Gone() <-chan struct{} { return c.removed }
 
 // IsShared reports whether the project's mail is shared with other machines.
-func (c *Mail) IsShared() bool { return c.Synced.Load() }
+func (c *Mail) IsShared() bool { return c.synced.Load() }
+
+// SetShared sets what IsShared reports.
+func (c *Mail) SetShared(on bool) { c.synced.Store(on) }
 
 // Name returns the project's name for sentences.
 func (c *Mail) Name() string {
-	if c.Human != "" {
-		return c.Human
+	if c.human != "" {
+		return c.human
 	}
 	return c.Slug
 }
 
 // HumanKey returns the absolute path that names the project; "" if project.json does not say.
-func (c *Mail) HumanKey() string { return c.Human }
+func (c *Mail) HumanKey() string { return c.human }
 
-// Created returns when the project was made; zero if project.json does not say.
+// Created returns when the project was created; zero if project.json does not say.
 func (c *Mail) Created() time.Time { return c.made }
 
 // Act writes an operation of an agent. It returns ErrConflict for an agent of another machine, unless a person
@@ -155,7 +161,7 @@ func (c *Mail) IsRemoved() bool {
 
 // WasRemoved refuses a call that was under way when the project's folder was removed.
 func (c *Mail) WasRemoved() error {
-	return &Error{What: refusal.NotFound("The mail of project {name} was removed while the call waited."), Name: c.Name()}
+	return &refusal.Error{What: refusal.NotFound("The mail of project {name} was removed while the call waited."), Name: c.Name()}
 }
 
 // Ring wakes the goroutine that receives from bell, a channel with room for one value. It never waits.
@@ -166,13 +172,16 @@ func Ring(bell chan struct{}) {
 	}
 }
 
-// Facts that operations of the mail decide on (writer.Tx.Facts).
+// ClaimsFact is the fact (writer.Tx.Facts) that operations on claims decide on.
 const ClaimsFact = "claims"
 
+// NameFact returns the fact that operations on an agent's name decide on.
 func NameFact(agent string) string { return "name " + strings.ToLower(agent) }
 
+// MarkFact returns the fact that operations on the marks of an agent's deliveries decide on.
 func MarkFact(agent string) string { return "mark " + agent }
 
+// KeyFact returns the fact that operations on a sender's idempotency key decide on.
 func KeyFact(from, key string) string { return "key " + from + "\n" + key }
 
 // PersonProgram is the program name of agents that are people.

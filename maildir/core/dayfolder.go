@@ -26,9 +26,9 @@ type dayFolder struct {
 	files int
 }
 
-// Place returns the path for the new message file that belongs at p, "…/YYYY/MM/DD/<id>.md". It returns p
+// place returns the path for the new message file that belongs at p, "…/YYYY/MM/DD/<id>.md". It returns p
 // until the folder of the day is full. A folder that cannot be listed counts as empty.
-func (d *dayFolders) Place(t *tree.Tree, p string) string {
+func (d *dayFolders) place(t *tree.Tree, p string) string {
 	dir, name := path.Split(p)
 	dir = strings.TrimSuffix(dir, "/")
 	if day := dir[len(dir)-len("2006/01/02"):]; day != d.day {
@@ -70,3 +70,6 @@ func lastPart(t *tree.Tree, dir string) *dayFolder {
 }
 
 func partOf(dir string, part int) string { return dir + "/" + strconv.Itoa(part) }
+
+// Place returns the path for the new message file that belongs at path, whose folder may be full. Only plans call it.
+func (c *Mail) Place(path string) string { return c.days.place(c.Tree, path) }

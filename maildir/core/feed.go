@@ -21,6 +21,7 @@ func newFeed() *feed {
 	return &feed{all: make(chan struct{}), agents: map[string]chan struct{}{}, idle: make(chan struct{})}
 }
 
+// Ring wakes callers that wait for any change, and those that wait for the agents of these changes.
 func (f *feed) Ring(changes []index.Change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -53,7 +53,7 @@ func OneID(field refusal.Field, short string, found []string) (string, error) {
 	case len(found) == 1:
 		return found[0], nil
 	}
-	return "", &Error{
+	return "", &refusal.Error{
 		What:  refusal.Conflict("{name} {arg} is short for several messages: {choices}. Write more of the id."),
 		Field: field,
 		Name:  short,

@@ -28,7 +28,7 @@ func (s *Store) MailboxAt(ctx context.Context, local string) (c *Mail, agent str
 			return nil, "", err
 		}
 	}
-	return nil, "", &Error{What: refusal.UnknownMailbox, Field: refusal.Mailbox, Name: local}
+	return nil, "", &refusal.Error{What: refusal.UnknownMailbox, Field: refusal.Mailbox, Name: local}
 }
 
 // MayOwnMore refuses a guest who already owns as many mailboxes as allowed. Mailboxes whose folder is gone
@@ -62,7 +62,7 @@ func (s *Store) MayOwnMore(ctx context.Context, by Caller) error {
 		}
 	}
 	if there >= MaxGuestMailboxes {
-		return &Error{
+		return &refusal.Error{
 			What: refusal.TooLarge("User {=name} owns {count} mailboxes, and the limit is {limit}: delete one that is no longer needed, " +
 				"then try again."),
 			Name:   strconv.Itoa(by.UID),

@@ -23,7 +23,7 @@ type Marking struct {
 func (c *Mail) PlanMarking(g *writer.Group, tx *writer.Tx, agent string, m Marking) error {
 	for _, id := range m.IDs {
 		d, err := c.Delivery(g, agent, id)
-		if m.Page && (errors.Is(err, ErrNotFound) || errors.Is(err, ErrInvalid)) { // it was removed meanwhile
+		if m.Page && (errors.Is(err, refusal.ErrNotFound) || errors.Is(err, refusal.ErrInvalid)) { // it was removed meanwhile
 			continue
 		}
 		if err == nil {
@@ -68,7 +68,7 @@ func (c *Mail) PlanMarks(g *writer.Group, tx *writer.Tx, m Marking, d *index.Del
 		switch err := c.FreeFor(g, mark.path); {
 		case err == nil:
 			tx.Create(mark.path, format.FormatMark(at))
-		case !m.Page || !errors.Is(err, ErrConflict):
+		case !m.Page || !errors.Is(err, refusal.ErrConflict):
 			return err
 		}
 	}
@@ -87,13 +87,13 @@ func (c *Mail) FreeFor(g *writer.Group, path string) error {
 		_, _, err := c.Tree.Read(path, format.MaxSmall)
 		switch tree.FaultOf(err) {
 		case tree.FaultFile:
-			return &Error{What: refusal.MarkBlocked, Other: path, Why: tree.PlainFileError(err)}
+			return &refusal.Error{What: refusal.MarkBlocked, Other: path, Why: tree.PlainFileError(err)}
 		case tree.FaultMachine:
 			return err
 		}
 		return g.Behind(path)
 	case err == nil:
-		return &Error{What: refusal.MarkBlocked, Other: path, Why: tree.NotRegular(st.Mode).Reason}
+		return &refusal.Error{What: refusal.MarkBlocked, Other: path, Why: tree.NotRegular(st.Mode).Reason}
 	}
 	return err
 }

@@ -41,7 +41,7 @@ func (c *Mail) PlanMessage(g *writer.Group, tx *writer.Tx, m *format.Message, fi
 	}
 	sum := tree.SHA256(plain)
 	add := func(path string, data []byte) {
-		w := &tree.Write{Path: c.Days.Place(c.Tree, path), Data: data, Sum: sum}
+		w := &tree.Write{Path: c.Place(path), Data: data, Sum: sum}
 		if len(m.BCC) > 0 {
 			w.Sum = tree.SHA256(data)
 		}
@@ -78,9 +78,10 @@ func SummaryOf(m *format.Message) string {
 	return fmt.Sprintf("%s -> %s: %s", m.From, strings.Join(slices.Concat(m.To, m.CC), ", "), m.Subject)
 }
 
+// CheckSize refuses a message whose file or header is too large.
 func (c *Mail) CheckSize(file []byte) error {
 	if int64(len(file)) > c.Tree.MaxFile() {
-		return &Error{
+		return &refusal.Error{
 			What: refusal.TooLarge("The message has {count} bytes, over the limit of {limit}: send large text as an attachment or in " +
 				"parts."),
 			Counts: []int{len(file)},
@@ -89,7 +90,7 @@ func (c *Mail) CheckSize(file []byte) error {
 	}
 	header, _, err := format.SplitMessage(file)
 	if err != nil {
-		return &Error{
+		return &refusal.Error{
 			What:   refusal.TooLarge("The message's header is too large ({count} bytes): name fewer recipients or attachments."),
 			Counts: []int{len(header)},
 		}
@@ -103,7 +104,7 @@ func (c *Mail) checkFanout(m *format.Message, size int) error {
 	if int64(n)*int64(size) <= most {
 		return nil
 	}
-	return &Error{
+	return &refusal.Error{
 		What: refusal.TooLarge("The message with a body of {count} bytes would put {count 3} bytes into inboxes (recipients: {count " +
 			"2}), over the limit of {limit} ({limit of fan-out}). Send the text as an attachment, which is stored once, or to " +
 			"fewer recipients at a time."),
@@ -142,7 +143,7 @@ func (c *Mail) NeedRoom(ctx context.Context, coming func(folder string) int, nam
 			unread += coming(format.AgentsDir + "/" + n + "/" + format.InboxDir)
 		}
 		if unread >= most {
-			return &Error{
+			return &refusal.Error{
 				What:   refusal.MailboxFull,
 				Name:   n,
 				Counts: []int{unread},

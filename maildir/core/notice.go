@@ -27,15 +27,15 @@ type Notice struct {
 // any number of files. One further message says that there is more.
 const MostNotices = 20
 
-// adviceCount counts Postmaster's messages of the current hour, by agent. It is safe for concurrent use.
-type adviceCount struct {
+// noticeCount counts Postmaster's messages of the current hour, by agent. It is safe for concurrent use.
+type noticeCount struct {
 	mu    sync.Mutex
 	hour  time.Time
 	wrote map[string]int
 }
 
 // count adds a message to the agent and returns the agent's count in the hour of now.
-func (c *adviceCount) count(agent string, now time.Time) int {
+func (c *noticeCount) count(agent string, now time.Time) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if hour := now.Truncate(time.Hour); !hour.Equal(c.hour) {
@@ -55,16 +55,19 @@ func (c *Mail) Notify(ctx context.Context, a Notice) error {
 	now := c.Store.Now().UTC()
 	n := 0
 	if !a.Boundless {
-		n = c.advised.count(a.To, now)
+		n = c.noticed.count(a.To, now)
 	}
 	switch {
 	case n == MostNotices+1:
 		a.About = "more " + a.To + now.Format(" 2006-01-02T15")
-		a.Subject, a.Body = "More files need mending", moreAdvice
+		a.Subject, a.Body = "More files need mending", moreNotices
 	case n > MostNotices:
 		return nil
 	}
-	tx := &writer.Tx{Op: writer.Op{Verb: "send", Agent: format.Postmaster}, Facts: []string{KeyFact(format.Postmaster, a.About), MarkFact(a.To)}}
+	tx := &writer.Tx{
+		Op:    writer.Op{Verb: "send", Agent: format.Postmaster},
+		Facts: []string{KeyFact(format.Postmaster, a.About), MarkFact(a.To)},
+	}
 	tx.Plan = func(g *writer.Group) error {
 		told, err := c.Store.Index.Keyed(g.Ctx, c.Slug, format.Postmaster, a.About)
 		if err != nil || len(told) > 0 {
@@ -89,7 +92,7 @@ func (c *Mail) Notify(ctx context.Context, a Notice) error {
 	return c.Writer.Do(ctx, tx)
 }
 
-const moreAdvice = "More of your files in the mail tree need mending than I write of one by one. Those that cannot be sent lie in your " +
+const moreNotices = "More of your files in the mail tree need mending than I write of one by one. Those that cannot be sent lie in your " +
 	"outbox still, and each is listed among the problems of the store."
 
 // Settled marks messages of Postmaster as read whose matter is settled.

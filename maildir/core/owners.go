@@ -18,6 +18,7 @@ type owners struct {
 	file *registry.File[map[string]int]
 }
 
+// NewOwners returns the owners of the store whose folder is root.
 func NewOwners(root string) owners {
 	file := registry.JSONFile{
 		Name:    storedir.OwnersFile,

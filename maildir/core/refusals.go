@@ -23,6 +23,7 @@ func Few(names []string) []string {
 	return names
 }
 
+// UnknownAgent refuses names of agents that do not exist. It names similar agents, and projects that have them.
 func (c *Mail) UnknownAgent(ctx context.Context, field refusal.Field, names ...string) error {
 	e, err := c.NoAgent(field, names)
 	if err != nil {
@@ -40,7 +41,7 @@ func (c *Mail) UnknownAgent(ctx context.Context, field refusal.Field, names ...s
 }
 
 // AddAgents adds to a refusal of names the agents that exist, and those of similar names.
-func (c *Mail) AddAgents(ctx context.Context, e *Error, names []string) error {
+func (c *Mail) AddAgents(ctx context.Context, e *refusal.Error, names []string) error {
 	rows, err := c.Store.Index.Agents(ctx, c.Slug)
 	if err != nil {
 		return err
@@ -62,13 +63,13 @@ func (c *Mail) AddAgents(ctx context.Context, e *Error, names []string) error {
 
 // NoAgent is UnknownAgent for callers who must not learn other names. It returns an error if files cannot
 // be read.
-func (c *Mail) NoAgent(field refusal.Field, names []string) (*Error, error) {
+func (c *Mail) NoAgent(field refusal.Field, names []string) (*refusal.Error, error) {
 	if err := c.Sure(); err != nil {
 		return nil, err
 	}
 	for _, n := range names {
 		if err := addressFault(n); err != nil && strings.IndexByte(n, '@') > 0 {
-			return nil, &Error{What: refusal.Invalid("No agent is named {name} {arg}, and {cause}."), Field: field, Name: n, Err: err}
+			return nil, &refusal.Error{What: refusal.Invalid("No agent is named {name} {arg}, and {cause}."), Field: field, Name: n, Err: err}
 		}
 	}
 	what := refusal.NotFound("No agent {names} {arg} in project {=other}. {near} {in} {all agents} {make an agent}")
@@ -76,7 +77,7 @@ func (c *Mail) NoAgent(field refusal.Field, names []string) (*Error, error) {
 		what = refusal.NotFound("No agent {names} {arg} in project {=other}: a name with a domain is somebody elsewhere. {near} " +
 			"{all agents} {make an agent}")
 	}
-	return &Error{
+	return &refusal.Error{
 		What:  what,
 		Field: field,
 		Name:  names[0],
@@ -122,7 +123,7 @@ func (c *Mail) NoBroadcast(ctx context.Context, from string, unknown []string) e
 	if len(others) == 0 {
 		return nil
 	}
-	return &Error{
+	return &refusal.Error{
 		What: refusal.NotFound("No agent of project {=other} is named {name} {arg}, and no name means everybody: list the names. Its " +
 			"agents: {choices}."),
 		Field: refusal.Recipients,
@@ -143,14 +144,14 @@ func (c *Mail) NoMessage(ctx context.Context, field refusal.Field, id string) er
 		return err
 	}
 	if len(rows) > 0 {
-		return &Error{
+		return &refusal.Error{
 			What:  refusal.NotFound("{name} {arg} is a thread of project {=other} and no message. {read a thread}"),
 			Field: field,
 			Name:  id,
 			Other: c.Name(),
 		}
 	}
-	return c.missing(ctx, format.KindCanonical, &Error{
+	return c.missing(ctx, format.KindCanonical, &refusal.Error{
 		What:  refusal.NotFound("No message {name} {arg} in project {=other}. {near} {in} {find messages}"),
 		Field: field,
 		Name:  id,
@@ -158,11 +159,12 @@ func (c *Mail) NoMessage(ctx context.Context, field refusal.Field, id string) er
 	})
 }
 
+// NoThread refuses the id of a thread that the project does not have.
 func (c *Mail) NoThread(ctx context.Context, id string) error {
 	if err := c.Sure(); err != nil {
 		return err
 	}
-	return c.missing(ctx, format.KindOther, &Error{
+	return c.missing(ctx, format.KindOther, &refusal.Error{
 		What:  refusal.UnknownThread,
 		Field: refusal.Thread,
 		Name:  id,
@@ -171,7 +173,7 @@ func (c *Mail) NoThread(ctx context.Context, id string) error {
 }
 
 // missing adds to the refusal of a message's or thread's id the projects that have it, or else similar ids.
-func (c *Mail) missing(ctx context.Context, kind format.Kind, e *Error) error {
+func (c *Mail) missing(ctx context.Context, kind format.Kind, e *refusal.Error) error {
 	name := e.Name
 	if within := clock.FindID(name); within != "" && kind == format.KindCanonical && within != name {
 		name = within
@@ -215,7 +217,7 @@ func (c *Mail) NoDelivery(ctx context.Context, agent, id string) error {
 	if m == nil {
 		return c.NoMessage(ctx, refusal.Message, id)
 	}
-	e := &Error{
+	e := &refusal.Error{
 		What:  refusal.NotInInbox,
 		Field: refusal.Message,
 		Name:  id,

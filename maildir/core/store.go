@@ -39,15 +39,16 @@ type Store struct {
 	Intake   *attachment.Intake
 	Limits   *store.Limits
 	Clock    *clock.Clock
-	Opened   time.Time // before anything that this server sends
+	Opened   time.Time // earlier than anything that this server sends
 	Projects OpenProjects
 
 	stopMu      sync.Mutex
-	stopBy      time.Time          // see stop; zero: not set
-	Stopping    context.Context    // ends with stop
-	EndStopping context.CancelFunc // ends stopping
+	stopBy      time.Time       // the time given to Stop; zero: not called
+	Stopping    context.Context // ends with Stop or Close
+	endStopping context.CancelFunc
 }
 
+// NewStore returns what the given projects share. Keys, Key, Token and Index are for the caller to set.
 func NewStore(ctx context.Context, cfg Config, projects OpenProjects) *Store {
 	s := &Store{
 		Config:   cfg,
@@ -61,29 +62,32 @@ func NewStore(ctx context.Context, cfg Config, projects OpenProjects) *Store {
 		Projects: projects,
 	}
 	s.Opened = s.Clock.Time()
-	s.Stopping, s.EndStopping = context.WithCancel(context.WithoutCancel(ctx))
+	s.Stopping, s.endStopping = context.WithCancel(context.WithoutCancel(ctx))
 	return s
 }
 
-// IsStopping reports whether stop was called.
+// IsStopping reports whether Stop or Close was called.
 func (s *Store) IsStopping() bool { return s.Stopping.Err() != nil }
 
-// Stop has IsStopping report true, and TimeLeft count from then on.
+// Stop records that the program must end by a time. Stopping ends, and TimeLeft counts down.
 func (s *Store) Stop(at time.Time) {
 	s.stopMu.Lock()
 	s.stopBy = at
 	s.stopMu.Unlock()
-	s.EndStopping()
+	s.endStopping()
 }
 
-// StopsBy returns the time given to stop; zero if it was not called.
+// Close ends Stopping.
+func (s *Store) Close() { s.endStopping() }
+
+// StopsBy returns the time given to Stop; zero if it was not called.
 func (s *Store) StopsBy() time.Time {
 	s.stopMu.Lock()
 	defer s.stopMu.Unlock()
 	return s.stopBy
 }
 
-// TimeLeft returns how much of the time given to StopBy is left; without stop, a time that bounds nothing.
+// TimeLeft returns how much time is left until the time given to Stop; an hour if Stop was not called.
 func (s *Store) TimeLeft() time.Duration {
 	if at := s.StopsBy(); !at.IsZero() {
 		return time.Until(at)

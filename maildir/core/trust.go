@@ -85,6 +85,7 @@ type trustedSenders struct {
 	File *registry.File[map[string][]string]
 }
 
+// NewTrustedSenders returns the trusted senders of the store whose folder is root.
 func NewTrustedSenders(root string) trustedSenders {
 	file := registry.JSONFile{
 		Name: storedir.TrustedSendersFile,

@@ -52,7 +52,7 @@ func (e *outOfReach) Error() string { return e.err.Error() }
 
 func (e *outOfReach) Unwrap() error { return e.err }
 
-// Grant is Claims.grant where machines share the mail.
+// Grant is Claims.Grant for mail that machines share.
 func (sy *Sync) Grant(ctx context.Context, r *claim.Request) (*claim.Result, error) {
 	if err := sy.mail.NeedAgent(ctx, refusal.Agent, r.Agent); err != nil {
 		return nil, err

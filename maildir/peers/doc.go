@@ -12,9 +12,9 @@
 // agent renames it before it merges, and notifies both agents. See docs/sync.md, "Names".
 //
 //	sync.go    the rounds
-//	merge.go   the files that the shared branch has and this one lacks
+//	merge.go   files that only the shared branch has
 //	names.go   two agents of one name
-//	claims.go  claims that the list decides
-//	round.go   what the list is to be
+//	claims.go  claims that depend on the list
+//	round.go   the next list
 //	follow.go  the claim files follow the list
 package peers

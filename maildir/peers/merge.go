@@ -26,7 +26,9 @@ const (
 )
 
 // errFilesMoved says that a file is not as the branch has it: somebody has just changed it.
-var errFilesMoved error = &refusal.Error{What: refusal.Unavailable("Files of the mail were changed here and are not committed yet; try again.")}
+var errFilesMoved error = &refusal.Error{
+	What: refusal.Unavailable("Files of the mail were changed here and are not committed yet; try again."),
+}
 
 // mergeTheirs takes what the shared branch has and this one lacks. Where that is nothing, and nothing is to
 // be pushed, no commit is made either: else machines that keep different claims would merge each other for

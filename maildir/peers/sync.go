@@ -63,7 +63,7 @@ func (s SyncState) String() string {
 type Sync struct {
 	mail   *core.Mail
 	claims *claims.Claims
-	saved  func(path string) // handles a file in an outbox as one that was just saved
+	saved  func(path string) // tells the outbox that a file in it was saved
 
 	bell chan struct{} // rings when there may be something to push, or sync was turned on
 	turn chan struct{} // held during a round
@@ -76,8 +76,8 @@ type Sync struct {
 	began  time.Time         // when the round under way began, by the monotonic clock; zero between rounds
 }
 
-// New returns the sync of a project. It calls saved with the path of a file in an outbox that is to be handled as one
-// that was just saved.
+// New returns the sync of a project. It calls saved with the path of each file in an outbox that it has moved and that
+// still has to be sent.
 func New(mail *core.Mail, claims *claims.Claims, saved func(path string)) *Sync {
 	return &Sync{mail: mail, claims: claims, saved: saved, bell: make(chan struct{}, 1), turn: make(chan struct{}, 1)}
 }
@@ -136,7 +136,7 @@ func (s *Sync) beganAt(at time.Time) {
 	s.began = at
 }
 
-// SyncState returns how the project is shared.
+// State returns how the project is shared.
 func (sy *Sync) State() SyncState {
 	sy.mu.Lock()
 	s, began := sy.state, sy.began
@@ -152,7 +152,7 @@ func (sy *Sync) State() SyncState {
 	return s
 }
 
-// SetSync turns the sync of the project on or off, durably. It returns ErrConflict if no origin is configured, and errors of
+// Set turns the sync of the project on or off, durably. It returns ErrConflict if no origin is configured, and errors of
 // writing the file.
 func (sy *Sync) Set(on bool) error {
 	if on && sy.mail.History.Origin() == "" {
@@ -177,14 +177,14 @@ func (sy *Sync) Set(on bool) error {
 		}
 	}
 	sy.note(func(s *SyncState) {
-		sy.mail.Synced.Store(on)
+		sy.mail.SetShared(on)
 		*s = SyncState{}
 	})
 	core.Ring(sy.bell)
 	return nil
 }
 
-// SyncNow makes a round at once and returns the state after it. Its error is that of the round.
+// Now makes a round at once and returns the state after it. Its error is that of the round.
 func (sy *Sync) Now(ctx context.Context) (SyncState, error) {
 	if !sy.mail.IsShared() {
 		return sy.State(), errSyncOff
@@ -198,7 +198,9 @@ func (sy *Sync) Now(ctx context.Context) (SyncState, error) {
 	return sy.State(), err
 }
 
-var errSyncOff error = &refusal.Error{What: refusal.Conflict("This project is not shared with other machines: its sync is off. {turn the sync on}")}
+var errSyncOff error = &refusal.Error{
+	What: refusal.Conflict("This project is not shared with other machines: its sync is off. {turn the sync on}"),
+}
 
 // KeepShared makes rounds until ctx ends or the server is told to stop: one that fetches after each interval,
 // and one that pushes soon after the mail has changed. While the sync is off it only waits.

@@ -21,8 +21,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Post is the mail of a project with the world: whose its mailboxes are, what comes from other domains, and what goes there. It
-// is safe for concurrent use.
+// Post is the mail of a project with the world: its mailboxes and their owners, mail from other domains, and mail to them.
+// It is safe for concurrent use.
 type Post struct {
 	mail   *core.Mail
 	office *Office
@@ -296,7 +296,7 @@ func HasMailbox(ctx context.Context, root string, trees map[string]*tree.Tree, l
 	return false, nil
 }
 
-// HasAgent reports whether a file of a known kind lies below the folder of an agent of that name, in any case.
+// hasAgent reports whether a file of a known kind lies below the folder of an agent of that name, in any case.
 func hasAgent(ctx context.Context, t *tree.Tree, name string) (has bool, err error) {
 	err = t.Walk(ctx, format.AgentsDir, func(path string, d fs.DirEntry) error {
 		switch pl := format.Locate(path); pl.Kind {

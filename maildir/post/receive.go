@@ -245,7 +245,7 @@ func (p *Post) planReceived(g *writer.Group, tx *writer.Tx, m *format.Message, f
 			return err
 		}
 	}
-	tx.Create(p.mail.Days.Place(p.mail.Tree, format.CanonicalPath(m.ID, m.Created)), data)
+	tx.Create(p.mail.Place(format.CanonicalPath(m.ID, m.Created)), data)
 	return nil
 }
 
@@ -258,7 +258,7 @@ func (p *Post) planReceivedCopy(tx *writer.Tx, m *format.Message, mailbox string
 		own.BCC = []string{mailbox}
 	}
 	data := format.Seal(p.mail.Store.Key, format.FormatMessage(&own))
-	tx.Create(p.mail.Days.Place(p.mail.Tree, format.InboxPath(mailbox, m.ID, m.Created)), data)
+	tx.Create(p.mail.Place(format.InboxPath(mailbox, m.ID, m.Created)), data)
 	tx.ID, tx.Summary = m.ID, core.SummaryOf(m)
 }
 

@@ -116,6 +116,7 @@ func (ss *Sessions) End(ctx context.Context, k SessionKey) {
 	}
 }
 
+// EndGone ends the sessions of clients that went without saying so.
 func (ss *Sessions) EndGone(ctx context.Context) {
 	ss.binding.Lock() // or an agent could leave that a session is just becoming
 	defer ss.binding.Unlock()
@@ -226,7 +227,7 @@ func (ss *Sessions) Tell(ctx context.Context, k SessionKey) (n seat.News, err er
 	return n, nil
 }
 
-// Session returns what is known of a session; ok is false where that is nothing.
+// Of returns what is known of a session; ok is false where that is nothing.
 func (ss *Sessions) Of(k SessionKey) (s seat.Seat, ok bool) { return ss.mail.Seats.Of(k) }
 
 // Pane is a tmux pane.
