@@ -67,6 +67,19 @@ func NewLeases() *Leases {
 	return &Leases{byPath: map[string]*Row{}, agents: map[string]int32{}, changed: map[string]bool{}}
 }
 
+// LeasesOf returns the leases of rows, as within a look: for a caller that has all claims at hand. Only Conflicts,
+// Grants and Put may be called.
+func LeasesOf(rows []Row, view View) *Leases {
+	l := NewLeases()
+	l.loaded = true
+	l.see(view)
+	l.replaceRows(rows, nil)
+	return l
+}
+
+// Put adds a claim, or replaces that of the same path.
+func (l *Leases) Put(row Row) { l.replaceRows([]Row{row}, map[string]bool{row.Path: true}) }
+
 // Changed notes that the index changed at a path. It ignores paths that are neither a claim nor a release
 // mark.
 func (l *Leases) Changed(path string, kind format.Kind) {
@@ -88,6 +101,12 @@ func (l *Leases) Look(ctx context.Context, from Source, project string, view Vie
 	if err := l.level(ctx, from, project); err != nil {
 		return err
 	}
+	l.see(view)
+	return f(l)
+}
+
+// see makes view that of the current look.
+func (l *Leases) see(view View) {
 	l.now, l.isFile = view.Now.UnixMicro(), view.IsFile
 	if view.Fold != l.fold {
 		l.fold = view.Fold
@@ -95,7 +114,6 @@ func (l *Leases) Look(ctx context.Context, from Source, project string, view Vie
 			l.all[i].pattern = nil
 		}
 	}
-	return f(l)
 }
 
 // Select lists, within a look, the claims that pass accepts, ordered by created, agent and path.

@@ -29,6 +29,13 @@ type Request struct {
 	Shared   bool
 	Reason   string
 	DryRun   bool
+	// Namesakes are claims, by path, whose holder is another agent of the name Agent. nil: there are none.
+	Namesakes map[string]bool
+}
+
+// isOf reports whether the claim of a slot is that of the agent that asks, which has the number agent.
+func (r *Request) isOf(s *slot, agent int32) bool {
+	return s.agent == agent && !r.Namesakes[s.row.Path]
 }
 
 // Result holds either every claim granted (or renewed, or with DryRun grantable) or the conflicts.
@@ -74,7 +81,7 @@ func (l *Leases) Conflicts(r *Request) (out []Conflict, more int, err error) {
 			return nil, 0, err // does not happen: check has compiled the pattern
 		}
 		for i := range l.all {
-			if s := &l.all[i]; s.agent != agent && l.live(s) && (s.exclusive || !r.Shared) && l.overlaps(s, asked) {
+			if s := &l.all[i]; !r.isOf(s, agent) && l.live(s) && (s.exclusive || !r.Shared) && l.overlaps(s, asked) {
 				if len(out) == maxListed {
 					more++
 					continue
@@ -118,7 +125,7 @@ func (l *Leases) held(r *Request) map[string]*Row {
 	held := map[string]*Row{}
 	agent := l.number(r.Agent)
 	for i := range l.all {
-		if s := &l.all[i]; s.agent == agent && l.live(s) && slices.Contains(r.Patterns, s.row.Pattern) && held[s.row.Pattern] == nil {
+		if s := &l.all[i]; r.isOf(s, agent) && l.live(s) && slices.Contains(r.Patterns, s.row.Pattern) && held[s.row.Pattern] == nil {
 			held[s.row.Pattern] = s.row
 		}
 	}

@@ -241,14 +241,17 @@ func (cs *Claims) Look(ctx context.Context, f func(l *claim.Leases) error) error
 	if err != nil {
 		return refusal.Disk(err)
 	}
-	return cs.LookAt(ctx, cs.leases, cs.mail.Store.Index, fold, f)
+	return cs.View(func(view claim.View) error {
+		view.Fold = fold
+		return cs.leases.Look(ctx, cs.mail.Store.Index, cs.mail.Slug, view, f)
+	})
 }
 
-// LookAt is Look for the leases of a source. fold ignores case.
-func (cs *Claims) LookAt(ctx context.Context, leases *claim.Leases, of claim.Source, fold bool, f func(l *claim.Leases) error) error {
+// View calls f with a view of the code base for now, which does not ignore case. It returns f's error, and ErrUnavailable,
+// in which case the results of f are void.
+func (cs *Claims) View(f func(view claim.View) error) error {
 	isFile, done := cs.code.Look(cs.mail.HumanKey())
-	view := claim.View{Now: cs.mail.Store.Now(), Fold: fold, IsFile: isFile}
-	err := leases.Look(ctx, of, cs.mail.Slug, view, f)
+	err := f(claim.View{Now: cs.mail.Store.Now(), IsFile: isFile})
 	if fault := done(); err == nil {
 		err = refusal.Disk(fault)
 	}

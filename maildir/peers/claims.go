@@ -9,38 +9,12 @@ import (
 
 	"mailtree/maildir/claim"
 	"mailtree/maildir/clock"
-	"mailtree/maildir/core"
-	"mailtree/maildir/format"
 	"mailtree/maildir/history"
-	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
 )
 
-// claimGrace is how much longer than its length a claim of another machine counts, from when this machine first
-// saw it: its holder's machine counts from when it was made, and is told later.
-const claimGrace = time.Minute
-
 // claimPatience is how long a claim waits for the machines' list.
 const claimPatience = 30 * time.Second
-
-// lease is a claim in the machines' list as this machine counts it.
-type lease struct {
-	format.Lease
-	until   time.Time // by the monotonic clock
-	expires time.Time // as the claim's file here has it
-	file    string    // Git's name of the content; "": not written yet
-}
-
-// IsNamesakes reports whether the lease is that of another agent of a's name. People are one on all machines.
-func (l *lease) IsNamesakes(a *index.AgentRow) bool {
-	return a != nil && a.Program != core.PersonProgram && !l.Inception.IsZero() && !a.Inception.Equal(l.Inception)
-}
-
-// claimAsk is a request for claims that the list decides.
-type claimAsk struct {
-	*claim.Request
-	res *claim.Result
-}
 
 // outOfReach says that the machines' list could not be read or changed.
 type outOfReach struct {
@@ -60,10 +34,13 @@ func (sy *Sync) Grant(ctx context.Context, r *claim.Request) (*claim.Result, err
 	if err := sy.mail.MayAct(ctx, r.Agent); err != nil {
 		return nil, err
 	}
-	ask := &claimAsk{Request: r}
-	err := sy.withClaims(ctx, func(ctx context.Context) error { return sy.syncClaims(ctx, ask) })
+	var res *claim.Result
+	err := sy.withClaims(ctx, func(ctx context.Context) (err error) {
+		res, err = sy.syncClaims(ctx, r)
+		return err
+	})
 	if err == nil {
-		return ask.res, nil
+		return res, nil
 	}
 	var refused *refusal.Error
 	if errors.As(err, &refused) {
@@ -83,8 +60,7 @@ func (sy *Sync) Grant(ctx context.Context, r *claim.Request) (*claim.Result, err
 		}
 		return nil, &refusal.Error{What: what, Why: away.Error(), Err: away.err}
 	}
-	res, err := sy.claims.Grant(ctx, r)
-	if err == nil {
+	if res, err = sy.claims.Grant(ctx, r); err == nil {
 		res.Alone = away.Error()
 	}
 	return res, err
@@ -112,47 +88,48 @@ func (sy *Sync) withClaims(ctx context.Context, f func(ctx context.Context) erro
 	return sy.inTurn(ctx, func() error { return f(ctx) })
 }
 
-// syncClaims brings the machines' list and the claim files here together: files that were made or released here
-// are put into the list or taken out, and files follow what others have changed. It decides ask, if there is
-// one. The caller holds the turn. It returns outOfReach, and the errors of the history and of the writer.
-func (sy *Sync) syncClaims(ctx context.Context, ask *claimAsk) (err error) {
+// syncClaims brings the machines' list and the claim files here together: files that were made or released here are put
+// into the list or taken out, and files follow what others have changed. It answers ask; without one res is nil. The
+// caller holds the turn. It returns outOfReach, and the errors of the history and of the writer.
+func (sy *Sync) syncClaims(ctx context.Context, ask *claim.Request) (res *claim.Result, err error) {
 	unsure := false
 	for try := range syncTries {
 		if try > 0 {
 			if err := clock.Sleep(ctx, rand.N(20*time.Millisecond<<min(try, 6))); err != nil {
-				return &outOfReach{err, unsure}
+				return nil, &outOfReach{err, unsure}
 			}
 			if err := sy.mail.History.FetchClaims(ctx); err != nil {
-				return &outOfReach{err, unsure}
+				return nil, &outOfReach{err, unsure}
 			}
 		}
 		var r *claimRound
-		if r, err = sy.planClaimRound(ctx, ask); err != nil {
-			return err
+		if r, err = sy.planClaims(ctx, ask); err != nil {
+			return nil, err
 		}
-		if try == 0 && ask != nil && (ask.DryRun || len(ask.res.Conflicts) > 0) {
+		if try == 0 && ask != nil && (ask.DryRun || len(r.res.Conflicts) > 0) {
 			continue // the list may be another by now
 		}
-		if err = r.push(ctx); err == nil {
+		switch err = r.push(ctx); {
+		case err == nil:
 			sy.note(func(s *SyncState) { s.Claims = "" })
-			if err = r.take(ctx, ask); !errors.Is(err, errFilesMoved) {
-				return err
+			if ok, err := r.take(ctx, ask); ok || err != nil {
+				return r.res, err
 			}
-		} else if !errors.Is(err, history.ErrBehind) {
-			if errors.Is(err, history.ErrDeclined) {
-				sy.note(func(s *SyncState) { s.Claims = claimsDeclined })
-				return &outOfReach{err, false}
-			}
-			if errors.Is(err, history.ErrNoContact) {
-				return &outOfReach{err, unsure}
-			}
+			err = errFilesMoved
+		case errors.Is(err, history.ErrBehind):
+		case errors.Is(err, history.ErrDeclined):
+			sy.note(func(s *SyncState) { s.Claims = claimsDeclined })
+			return nil, &outOfReach{err, false}
+		case errors.Is(err, history.ErrNoContact):
+			return nil, &outOfReach{err, unsure}
+		default:
 			unsure = true
 		}
 	}
 	if unsure {
-		return &outOfReach{err, unsure}
+		return nil, &outOfReach{err, unsure}
 	}
-	return &refusal.Error{What: refusal.Unavailable("Nothing was claimed: other machines change their claims all the time ({why}). Try again in a moment."),
+	return nil, &refusal.Error{What: refusal.Unavailable("Nothing was claimed: other machines change their claims all the time ({why}). Try again in a moment."),
 		Why: err.Error(), Err: err}
 }
 
@@ -163,7 +140,8 @@ func (sy *Sync) MeetClaims(ctx context.Context) error {
 		if err := sy.mail.History.FetchClaims(ctx); err != nil {
 			return err
 		}
-		return sy.syncClaims(ctx, nil)
+		_, err := sy.syncClaims(ctx, nil)
+		return err
 	})
 	if err == nil || sy.mail.Store.ClaimAlone {
 		return nil

@@ -15,6 +15,5 @@
 //	merge.go   files that only the shared branch has
 //	names.go   two agents of one name
 //	claims.go  claims that depend on the list
-//	round.go   the next list
-//	follow.go  the claim files follow the list
+//	round.go   a round of the list: package claimlist decides, this reads, pushes and writes
 package peers

@@ -34,9 +34,12 @@ var errFilesMoved error = &refusal.Error{
 // be pushed, no commit is made either: else machines that keep different claims would merge each other for
 // ever. It returns errFilesMoved, and errors of the history and of the writer.
 func (sy *Sync) mergeTheirs(ctx context.Context, m *history.Meeting) error {
-	named, err := sy.settleNames(ctx, m)
+	named, renamed, err := sy.settleNames(ctx, m)
 	if err != nil {
 		return err
+	}
+	if renamed {
+		return errFilesMoved
 	}
 	later := laterOf(ctx, sy.mail.History, m)
 	changes, stay := merge.Merge(m.Files, func(path string) bool { return named[path] || later.theirs(path) })

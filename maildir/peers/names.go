@@ -7,97 +7,60 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"mailtree/maildir/core"
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
 	"mailtree/maildir/keys"
 	"mailtree/maildir/merge"
+	"mailtree/maildir/namesake"
 	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
 )
 
-// namesakes are two agents that two machines made under one name.
-type namesakes struct {
-	name         string
-	ours, theirs format.Profile
-	lost         bool   // theirs keeps the name
-	to           string // the name that the other one gets
-	moved        bool   // both sides have renamed it since the last common commit
-}
-
-// first and second return the agent that keeps the name, and the other one.
-func (n *namesakes) first() *format.Profile {
-	if n.lost {
-		return &n.theirs
+// settleNames finds the agents of a meeting that two machines made under one name. Where ours keeps the name it moves
+// their files in m to the new name. Where it does not it renames ours, and renamed is true: the meeting is not that of
+// the branch any more. named are the profiles that are taken from theirs, whichever is later.
+func (sy *Sync) settleNames(ctx context.Context, m *history.Meeting) (named map[string]bool, renamed bool, err error) {
+	pairs, err := sy.findNamesakes(ctx, m)
+	if err != nil {
+		return nil, false, fmt.Errorf("compare the agents of both sides: %w", err)
 	}
-	return &n.ours
-}
-
-func (n *namesakes) second() *format.Profile {
-	if n.lost {
-		return &n.ours
-	}
-	return &n.theirs
-}
-
-// versions are the profiles of a name in the commits of a meeting; one that is missing has no Name.
-type versions struct{ base, ours, theirs format.Profile }
-
-// isSame reports whether two profiles, of whichever names, are of one agent.
-func isSame(a, b *format.Profile) bool {
-	return a.Machine != "" && a.Machine == b.Machine && a.Inception.Equal(b.Inception)
-}
-
-// areApart reports whether the two sides have two agents under the name, and not versions of one.
-func (v *versions) areApart() bool {
-	people := v.ours.Program == core.PersonProgram && v.theirs.Program == core.PersonProgram
-	handedOver := v.base.Name != "" && v.ours.Inception.Equal(v.theirs.Inception)
-	return v.ours.Machine != "" && v.theirs.Machine != "" && v.ours.Machine != v.theirs.Machine && !people && !handedOver
-}
-
-// isAfter reports whether b keeps a name before a: a person before a program, then the agent that was made
-// first.
-func isAfter(a, b *format.Profile) bool {
-	if person := b.Program == core.PersonProgram; person != (a.Program == core.PersonProgram) {
-		return person
-	}
-	return cmp.Or(a.Inception.Compare(b.Inception), cmp.Compare(a.Machine, b.Machine)) > 0
-}
-
-// settleNames finds the agents of a meeting that two machines made under one name. Where ours keeps the name
-// it moves their files in m to the new name. Where it does not it renames ours, and returns errFilesMoved. It
-// returns the profiles that are taken from theirs, whichever is later.
-func (sy *Sync) settleNames(ctx context.Context, m *history.Meeting) (theirs map[string]bool, err error) {
-	found, err := sy.namesakes(ctx, m)
-	theirs = map[string]bool{}
-	renamed := false
-	for i := 0; i < len(found) && err == nil; i++ {
-		switch n := &found[i]; {
-		case n.lost && n.ours.Machine == sy.mail.Store.Machine():
-			renamed, err = true, sy.rename(ctx, m, n)
-		case n.lost:
-			theirs[format.ProfilePath(n.name)] = true
+	named = map[string]bool{}
+	for i := range pairs {
+		switch p := &pairs[i]; {
+		case p.Lost && p.Ours.Machine == sy.mail.Store.Machine():
+			if err := sy.rename(ctx, m, p); err != nil {
+				return nil, false, fmt.Errorf("rename agent %s to %s: %w", p.Name, p.To, err)
+			}
+			renamed = true
+		case p.Lost:
+			named[format.ProfilePath(p.Name)] = true
 		default:
-			err = sy.moveFiles(m, n)
+			if m.Files, err = p.MoveFiles(m.Files, sy.entryAt); err != nil {
+				return nil, false, err
+			}
 		}
 	}
-	if err == nil && renamed {
-		err = errFilesMoved
-	}
-	return theirs, err
+	return named, renamed, nil
 }
 
-// namesakes reads the profiles of the folders that theirs changed, and chooses the new names.
-func (sy *Sync) namesakes(ctx context.Context, m *history.Meeting) (all []namesakes, err error) {
-	seen, machines := map[string]*versions{}, map[string]string{}
-	err = sy.mail.History.Blobs(ctx, func(read func(name string) ([]byte, error)) error {
+// entryAt returns the file at path as a commit would have it.
+func (sy *Sync) entryAt(path string) (merge.Entry, error) {
+	hash, err := sy.blobAt(path)
+	if err != nil || hash == "" {
+		return merge.Entry{}, err
+	}
+	return merge.Entry{Mode: merge.Plain, Hash: hash}, nil
+}
+
+// findNamesakes reads the profiles of the folders that theirs changed, and the names of machines that are new there.
+func (sy *Sync) findNamesakes(ctx context.Context, m *history.Meeting) ([]namesake.Pair, error) {
+	profiles, machines := map[string]*namesake.Versions{}, map[string]string{}
+	err := sy.mail.History.Blobs(ctx, func(read func(name string) ([]byte, error)) error {
 		for _, f := range m.Files {
-			name := format.Locate(f.Path).Agent
 			if id, is := format.MachineOfKey(f.Path); is && f.Theirs.Mode == merge.Plain {
 				data, err := read(f.Theirs.Hash)
 				if err != nil {
@@ -106,178 +69,110 @@ func (sy *Sync) namesakes(ctx context.Context, m *history.Meeting) (all []namesa
 				k, _ := keys.Parse(string(data))
 				machines[id] = k.Name
 			}
-			if seen[name] != nil || format.CheckName(name) != "" {
+			name := format.Locate(f.Path).Agent
+			if profiles[name] != nil || format.CheckName(name) != "" {
 				continue
 			}
-			v := &versions{}
-			seen[name] = v
-			for i, commit := range []string{m.Base, m.Ours, m.Theirs} {
-				data, err := read(commit + ":" + format.ProfilePath(name))
+			v := &namesake.Versions{}
+			profiles[name] = v
+			for _, side := range []struct {
+				commit string
+				is     *format.Profile
+			}{{m.Base, &v.Base}, {m.Ours, &v.Ours}, {m.Theirs, &v.Theirs}} {
+				data, err := read(side.commit + ":" + format.ProfilePath(name))
 				if err != nil && !errors.Is(err, history.ErrNoFile) {
 					return err
 				}
 				if err == nil && len(data) <= format.MaxSmall {
-					*[]*format.Profile{&v.base, &v.ours, &v.theirs}[i], _ = format.ParseProfile(name, data)
+					*side.is, _ = format.ParseProfile(name, data)
 				}
 			}
 		}
 		return nil
 	})
-	for _, name := range slices.Sorted(maps.Keys(seen)) {
-		v := seen[name]
-		n := namesakes{name: name, ours: v.ours, theirs: v.theirs, lost: isAfter(&v.ours, &v.theirs)}
-		switch {
-		case v.areApart() && !isSame(&v.base, n.first()): // else somebody has put the second in the place of the first
-			all = append(all, n)
-		case v.base.Name == "" && isSame(&v.ours, &v.theirs):
-			for was, w := range seen {
-				if isSame(&w.base, &v.theirs) && !isSame(&w.theirs, &v.theirs) {
-					all = append(all, namesakes{name: was, to: name, moved: true})
-				}
-			}
-		}
-	}
-	for i := 0; i < len(all) && err == nil; i++ {
-		if n := &all[i]; !n.moved {
-			machine := cmp.Or(machines[n.second().Machine], sy.mail.MachineName(n.second().Machine))
-			n.to, err = sy.newName(ctx, n, machine, seen)
-		}
-	}
-	return all, err
-}
-
-// newName chooses the name of the agent that does not keep its own, and notes in seen that it is taken.
-func (sy *Sync) newName(ctx context.Context, n *namesakes, machine string, seen map[string]*versions) (string, error) {
-	for name, v := range seen {
-		if name != n.name && isSame(&v.theirs, n.second()) { // the other machine has chosen already
-			return name, nil
-		}
+	if err != nil {
+		return nil, err
 	}
 	rows, err := sy.mail.Store.Index.Agents(ctx, sy.mail.Slug)
+	if err != nil {
+		return nil, err
+	}
+	here := namesake.Here{
+		Machine: func(id string) string { return cmp.Or(machines[id], sy.mail.MachineName(id)) },
+		Taken: func(name string) (bool, error) {
+			holder, err := sy.mail.NameHolder(ctx, name)
+			return holder != "", err
+		},
+	}
 	for i := range rows {
-		if rows[i].Name != n.name && isSame(&rows[i].Profile, n.second()) { // this one has, in an earlier round
-			return rows[i].Name, nil
-		}
+		here.Agents = append(here.Agents, rows[i].Profile)
 	}
-	to := core.Besides(n.name, machine)
-	for i := 2; err == nil; i++ {
-		var holder string
-		if holder, err = sy.mail.NameHolder(ctx, to); err == nil && holder == "" && seen[to] == nil {
-			seen[to] = &versions{theirs: *n.second()}
-			return to, nil
-		}
-		to = core.Besides(n.name, format.Cut(machine, 20)+"-"+strconv.Itoa(i))
-	}
-	return "", err
-}
-
-// moveFiles puts into m under the new name what the second agent had under the old one: in the last common
-// commit, and in theirs if that has not renamed it.
-func (sy *Sync) moveFiles(m *history.Meeting, n *namesakes) error {
-	at := map[string]int{}
-	for i, f := range m.Files {
-		at[f.Path] = i
-	}
-	for i, f := range m.Files {
-		to, in := movedTo(f.Path, n)
-		if !in || !merge.Crosses(f.Path) {
-			continue
-		}
-		if known, there := at[to]; there && n.moved {
-			m.Files[i].Base, m.Files[known].Base = merge.Entry{}, f.Base
-			continue
-		}
-		hash, err := sy.blobAt(to)
-		if err != nil {
-			return err
-		}
-		is := merge.File{Path: to, Base: f.Base, Theirs: f.Theirs}
-		if hash != "" {
-			is.Ours = merge.Entry{Mode: merge.Plain, Hash: hash}
-		}
-		switch {
-		case n.moved:
-			is.Theirs = merge.Entry{}
-			m.Files[i].Base = merge.Entry{}
-			m.Files = append(m.Files, is)
-			continue
-		case f.Base.Mode == 0: // what lies there is of an earlier round that was interrupted
-			is.Base = is.Ours
-		}
-		m.Files[i] = is
-	}
-	return nil
-}
-
-// movedTo returns the path of an agent's file under the new name. in reports whether the file is the agent's.
-func movedTo(path string, n *namesakes) (to string, in bool) {
-	rest, in := strings.CutPrefix(path, format.AgentsDir+"/"+n.name+"/")
-	return format.AgentsDir + "/" + n.to + "/" + rest, in
+	return namesake.Find(profiles, here)
 }
 
 // rename gives an agent of this machine its new name. It does so in several operations if the mailbox is
 // large; the profile goes last, so that the next round finishes what was interrupted.
-func (sy *Sync) rename(ctx context.Context, m *history.Meeting, n *namesakes) error {
-	if err := sy.makeSecond(ctx, n); err != nil {
+func (sy *Sync) rename(ctx context.Context, m *history.Meeting, p *namesake.Pair) error {
+	if err := sy.makeSecond(ctx, p); err != nil {
 		return err
 	}
 	for last := false; !last; {
-		if err := sy.mail.Writer.Do(ctx, sy.moveOurs(n, m.Theirs, &last)); err != nil {
+		if err := sy.mail.Writer.Do(ctx, sy.moveOurs(p, m.Theirs, &last)); err != nil {
 			return err
 		}
 	}
-	sy.mail.Store.Feed.RingAgent(sy.mail.Slug, n.name)
-	return sy.mail.Store.Owners.Set(sy.mail.Slug+"/"+n.name, core.NoOwner)
+	sy.mail.Store.Feed.RingAgent(sy.mail.Slug, p.Name)
+	return sy.mail.Store.Owners.Set(sy.mail.Slug+"/"+p.Name, core.NoOwner)
 }
 
 // makeSecond creates the agent of the new name, which has the owner, the hooks, the trusted senders and the
 // sessions of the old.
-func (sy *Sync) makeSecond(ctx context.Context, n *namesakes) error {
+func (sy *Sync) makeSecond(ctx context.Context, p *namesake.Pair) error {
 	owners, err := sy.mail.Store.Owners.LoadOwners()
 	if err != nil {
 		return err
 	}
-	tx := &writer.Tx{Op: writer.Op{Verb: "rename", Agent: n.to, Summary: n.to + " from " + n.name}, Facts: []string{core.NameFact(n.to)}}
+	tx := &writer.Tx{Op: writer.Op{Verb: "rename", Agent: p.To, Summary: p.To + " from " + p.Name}, Facts: []string{core.NameFact(p.To)}}
 	tx.Plan = func(*writer.Group) error {
-		if there, err := sy.mail.Tree.Exists(format.ProfilePath(n.to)); there || err != nil {
+		if there, err := sy.mail.Tree.Exists(format.ProfilePath(p.To)); there || err != nil {
 			return err
 		}
-		uid, owned := owners[sy.mail.Slug+"/"+n.name]
+		uid, owned := owners[sy.mail.Slug+"/"+p.Name]
 		if !owned {
 			uid = core.NoOwner
 		}
-		data, _, err := sy.mail.Tree.Read(format.ProfilePath(n.name), format.MaxSmall)
+		data, _, err := sy.mail.Tree.Read(format.ProfilePath(p.Name), format.MaxSmall)
 		if err == nil {
-			err = sy.mail.GiveOwner(n.to, uid)
+			err = sy.mail.GiveOwner(p.To, uid)
 		}
-		tx.Create(format.ProfilePath(n.to), data)
+		tx.Create(format.ProfilePath(p.To), data)
 		return err
 	}
 	if err := sy.mail.Writer.Do(ctx, tx); err != nil {
 		return err
 	}
-	sy.mail.Seats.Rename(n.name, n.to)
-	trusts, err := sy.mail.Store.Trusted.Of(sy.mail.Slug, n.name)
+	sy.mail.Seats.Rename(p.Name, p.To)
+	trusts, err := sy.mail.Store.Trusted.Of(sy.mail.Slug, p.Name)
 	if err == nil && len(trusts) > 0 {
-		err = errors.Join(sy.mail.Store.Trusted.Edit(sy.mail.Slug, n.to, func([]string) ([]string, error) { return trusts, nil }),
-			sy.mail.Store.Trusted.Drop(sy.mail.Slug, n.name))
+		err = errors.Join(sy.mail.Store.Trusted.Edit(sy.mail.Slug, p.To, func([]string) ([]string, error) { return trusts, nil }),
+			sy.mail.Store.Trusted.Drop(sy.mail.Slug, p.Name))
 	}
-	return errors.Join(err, sy.mail.Store.Hooks.Move(sy.mail.Slug, n.name, n.to, sy.mail.Store.Clock.Time()))
+	return errors.Join(err, sy.mail.Store.Hooks.Move(sy.mail.Slug, p.Name, p.To, sy.mail.Store.Clock.Time()))
 }
 
 // moveOurs returns the operation that moves files of an agent to its new name. The last one, which it reports,
 // moves the claims, removes the old profile and tells both agents. theirs is the commit of the other side.
-func (sy *Sync) moveOurs(n *namesakes, theirs string, last *bool) *writer.Tx {
-	tx := &writer.Tx{Op: writer.Op{Verb: "rename", Agent: n.to}, Alone: true}
+func (sy *Sync) moveOurs(p *namesake.Pair, theirs string, last *bool) *writer.Tx {
+	tx := &writer.Tx{Op: writer.Op{Verb: "rename", Agent: p.To}, Alone: true}
 	tx.Plan = func(g *writer.Group) error {
-		tx.Summary = n.to + " from " + n.name
+		tx.Summary = p.To + " from " + p.Name
 		bytes := 0
 		var unsent []string
 		err := sy.mail.History.Blobs(g.Ctx, func(read func(name string) ([]byte, error)) error {
 			first := func(path string) ([]byte, error) { return read(theirs + ":" + path) }
-			return sy.mail.Tree.Walk(g.Ctx, format.AgentsDir+"/"+n.name, func(path string, d fs.DirEntry) error {
+			return sy.mail.Tree.Walk(g.Ctx, format.AgentsDir+"/"+p.Name, func(path string, d fs.DirEntry) error {
 				at := format.Locate(path)
-				switch to, _ := movedTo(path, n); {
+				switch to, _ := p.Path(path); {
 				case len(tx.Writes) >= 2*syncFiles || bytes >= syncBytes:
 					return fs.SkipAll
 				case !d.Type().IsRegular() || at.Kind == format.KindIgnored || at.Kind == format.KindProfile:
@@ -300,7 +195,7 @@ func (sy *Sync) moveOurs(n *namesakes, theirs string, last *bool) *writer.Tx {
 		*last = err == nil
 		switch {
 		case *last:
-			return sy.planRenamed(g, tx, n)
+			return sy.planRenamed(g, tx, p)
 		case errors.Is(err, fs.SkipAll):
 			return nil
 		}
@@ -339,33 +234,33 @@ func (sy *Sync) planMove(g *writer.Group, tx *writer.Tx, first func(path string)
 }
 
 // planRenamed plans the end of a renaming.
-func (sy *Sync) planRenamed(g *writer.Group, tx *writer.Tx, n *namesakes) error {
-	held, err := sy.claims.Of(g.Ctx, n.name)
+func (sy *Sync) planRenamed(g *writer.Group, tx *writer.Tx, p *namesake.Pair) error {
+	held, err := sy.claims.Of(g.Ctx, p.Name)
 	if err == nil {
 		err = sy.claims.PlanRelease(g, tx, slices.Clone(held), format.FormatMark(g.Now))
 	}
 	for _, c := range held {
-		c.Agent, c.Path = n.to, format.ClaimPath(c.Pattern, n.to, "")
+		c.Agent, c.Path = p.To, format.ClaimPath(c.Pattern, p.To, "")
 		err = cmp.Or(err, sy.claims.Plan(g, tx, c))
 	}
 	if err == nil {
-		err = g.Remove(tx, format.ProfilePath(n.name))
+		err = g.Remove(tx, format.ProfilePath(p.Name))
 	}
 	if err != nil {
 		return err
 	}
-	first, second := sy.mail.MachineName(n.first().Machine), sy.mail.MachineName(n.second().Machine)
+	first, second := sy.mail.MachineName(p.First().Machine), sy.mail.MachineName(p.Second().Machine)
 	err = sy.mail.PlanMessage(g, tx, &format.Message{
 		Project:    sy.mail.Name(),
 		From:       format.Postmaster,
-		To:         []string{n.name, n.to},
-		Subject:    fmt.Sprintf("Two agents were called %s: that of %s is %s now", n.name, second, n.to),
+		To:         []string{p.Name, p.To},
+		Subject:    fmt.Sprintf("Two agents were called %s: that of %s is %s now", p.Name, second, p.To),
 		Importance: format.Normal,
 		Origin:     format.Origin{Auth: "uid:" + strconv.Itoa(sy.mail.Store.User())},
 		Body: fmt.Sprintf("The machines %s and %s had each made an agent %s before their mail met. That of %s keeps the name. "+
 			"That of %s is called %s now, and has its mail and its claims with it.\n\nMessages of before stand under the old name: look "+
-			"which of the two is meant, and address answers to %s or %s yourself.\n", first, second, n.name, first, second, n.to, n.name, n.to),
+			"which of the two is meant, and address answers to %s or %s yourself.\n", first, second, p.Name, first, second, p.To, p.Name, p.To),
 	}, nil)
-	tx.ID, tx.Summary = "", n.to+" from "+n.name
+	tx.ID, tx.Summary = "", p.To+" from "+p.Name
 	return err
 }

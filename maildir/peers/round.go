@@ -1,292 +1,169 @@
 package peers
 
 import (
-	"cmp"
 	"context"
 	crand "crypto/rand"
+	"errors"
+	"fmt"
 	"maps"
-	"slices"
-	"strings"
-	"time"
 
 	"mailtree/maildir/claim"
-	"mailtree/maildir/claims"
+	"mailtree/maildir/claimlist"
+	"mailtree/maildir/core"
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
 	"mailtree/maildir/index"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/tree"
+	"mailtree/maildir/writer"
 )
 
-// claimRound is one try of syncClaims. It is the claim.Source of the list that shall be.
+// claimRound is one try of syncClaims: it reads what claimlist.Round needs, and does what claimlist.Next says.
 type claimRound struct {
 	sync        *Sync
-	there, here history.Claims       // the list as others have it, and as the files here have it
-	anew        bool                 // the list was lost and made anew since
-	is          map[string]*lease    // the list that shall be, by path
-	own         map[string]claim.Row // what the files here say, by path
-	leases      *claim.Leases        // of is
-	lost        map[string]claim.Row // the claim that is in the way of a file here, by the path of the file
-	granted     []claim.Row          // to ask
-	machine     string               // id of this machine's key
-	now         time.Time            // by the monotonic clock,
-	at          time.Time            // and by the wall clock
+	there, here history.Claims              // the list as others have it, and as the files here have followed it
+	seen        map[string]*claimlist.Entry // the entries of both, by Git's name of the content
+	knows       claimlist.Round
+	next        *claimlist.Next
+	res         *claim.Result // the answer to the request; nil without one
 }
 
-// planClaimRound decides what the list shall be.
-func (sy *Sync) planClaimRound(ctx context.Context, ask *claimAsk) (*claimRound, error) {
-	r := &claimRound{
-		sync:    sy,
-		leases:  claim.NewLeases(),
-		lost:    map[string]claim.Row{},
-		machine: sy.mail.Store.Machine(),
-		now:     sy.mail.Store.Monotonic(),
-		at:      sy.mail.Store.Now().UTC(),
-	}
+// planClaims reads the list and the claim files, and decides what the list shall be.
+func (sy *Sync) planClaims(ctx context.Context, ask *claim.Request) (*claimRound, error) {
+	r := &claimRound{sync: sy, knows: claimlist.Round{
+		Machine: sy.mail.Store.Machine(),
+		Now:     sy.mail.Store.Monotonic(),
+		At:      sy.mail.Store.Now().UTC(),
+	}}
 	var err error
 	if r.there, r.here, err = sy.mail.History.SharedClaims(ctx); err != nil {
+		return nil, fmt.Errorf("read the list of claims: %w", err)
+	}
+	r.knows.Anew = r.there.Files[format.ClaimsAbout] != r.here.Files[format.ClaimsAbout]
+	if r.knows.Files, err = sy.claims.List(ctx, true); err != nil {
 		return nil, err
 	}
-	r.anew = r.there.Files[format.ClaimsAbout] != r.here.Files[format.ClaimsAbout]
-	files, err := sy.claims.List(ctx, true)
-	if err != nil {
+	if err := r.readEntries(ctx); err != nil {
+		return nil, fmt.Errorf("read the list of claims: %w", err)
+	}
+	if err := r.readRemoved(); err != nil {
 		return nil, err
 	}
-	r.own = byFile(files)
-	if err := r.read(ctx); err != nil {
+	if err := r.readAgents(ctx, ask); err != nil {
 		return nil, err
 	}
-	if err := r.giveBack(ask == nil); err != nil {
-		return nil, err
-	}
-	for _, f := range files { // the oldest first
-		asks, err := r.asksFor(ctx, &f)
-		if err == nil && asks {
-			err = r.enterFile(ctx, &f)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	if ask != nil {
-		err = r.answerAsk(ctx, ask)
-	}
+	err = sy.claims.View(func(view claim.View) (err error) {
+		r.knows.IsFile = view.IsFile
+		r.next, r.res, err = r.knows.Next(ask)
+		return err
+	})
 	return r, err
 }
 
-// byFile returns claims by the paths of their files.
-func byFile(claims []claim.Row) map[string]claim.Row {
-	by := make(map[string]claim.Row, len(claims))
-	for _, c := range claims {
-		by[c.Path] = c
-	}
-	return by
-}
-
-// read reads the list's leases that have not ended. It leaves out files that are none.
-func (r *claimRound) read(ctx context.Context) error {
-	known := r.sync.leases
-	r.sync.leases = map[string]*lease{}
-	r.is = map[string]*lease{}
-	return r.sync.mail.History.Blobs(ctx, func(read func(hash string) ([]byte, error)) error {
-		// A list that was made anew gets what the files here have followed.
-		for _, list := range []map[string]string{r.here.Files, r.there.Files} {
-			for path, file := range list {
-				l := known[file]
-				if path == format.ClaimsAbout {
-					continue
-				}
-				if l == nil {
-					data, err := read(file)
-					if err != nil {
-						return err
-					}
-					l = &lease{file: file}
-					if l.Lease, err = format.ParseLease(data); err != nil || len(data) > format.MaxSmall {
-						continue
-					}
-					r.setEnd(path, l)
-				}
-				r.sync.leases[file] = l
-				if (r.anew || r.there.Files[path] == file) && r.now.Before(l.until) {
-					r.is[path] = l
-				}
-			}
+// readEntries reads the two lists. It leaves out files that are no leases.
+func (r *claimRound) readEntries(ctx context.Context) error {
+	known := r.sync.seenClaims()
+	r.seen = map[string]*claimlist.Entry{}
+	err := r.sync.mail.History.Blobs(ctx, func(read func(hash string) ([]byte, error)) (err error) {
+		if r.knows.Followed, err = r.entries(r.here.Files, known, read); err == nil {
+			r.knows.There, err = r.entries(r.there.Files, known, read)
 		}
-		return nil
+		return err
 	})
+	if err == nil {
+		r.sync.keepSeen(r.seen)
+	}
+	return err
 }
 
-// setEnd sets when a lease ends that this server has not seen before. Of this machine's own leases the files here
-// say so; any other counts from now.
-func (r *claimRound) setEnd(path string, l *lease) {
-	left := l.Length
-	if l.Machine != r.machine {
-		left += claimGrace
-	} else if f, ok := r.own[path]; ok && f.Created.Equal(l.Created) && r.here.Files[path] == l.file {
-		left = min(f.Expires.Sub(r.at), left)
-	}
-	l.until, l.expires = r.now.Add(left), r.at.Add(left).Truncate(time.Microsecond)
-}
-
-// giveBack takes out of the list what was released here, and with removed also those of this machine's own claims
-// that somebody has removed here or made to end.
-func (r *claimRound) giveBack(removed bool) error {
-	for path, l := range r.is {
-		f, ok := r.own[path]
-		// A mark may also follow a list that lacked the claim, as it does until its release is undone.
-		followed := r.here.Files[path] == l.file || l.Machine == r.machine && r.here.Files[path] == ""
-		switch {
-		case ok && f.Released && f.Created.Equal(l.Created) && followed:
-			delete(r.is, path)
-		case l.Machine != r.machine:
-		case ok && f.Created.Equal(l.Created) && !f.Live(r.at) && !f.Expires.Equal(l.expires):
-			delete(r.is, path)
-		case !ok && removed && r.here.Files[path] == l.file:
-			there, err := r.sync.mail.Tree.Exists(path) // it may be there and not be valid
-			if err != nil {
-				return err
-			}
-			if !there {
-				delete(r.is, path)
-			}
-		}
-	}
-	return nil
-}
-
-// asksFor reports whether a file here is to get into the list: it was made here, or its end was changed, while the
-// list could not be asked or by hand. A file of another machine's agent never is: an old commit may bring it.
-func (r *claimRound) asksFor(ctx context.Context, f *claim.Row) (bool, error) {
-	if !f.Live(r.at) {
-		return false, nil
-	}
-	l := r.sync.leases[r.here.Files[f.Path]] // what the file has followed
-	if l != nil && l.Created.Equal(f.Created) {
-		return l.Machine == r.machine && !f.Expires.Equal(l.expires), nil
-	}
-	if r.is[f.Path] != nil {
-		return false, nil
-	}
-	a, err := r.sync.mail.Store.Index.Agent(ctx, r.sync.mail.Slug, f.Agent)
-	return a == nil || !r.sync.mail.Elsewhere(a), err
-}
-
-// Claims implements claim.Source.
-func (r *claimRound) Claims(ctx context.Context, project string) ([]claim.Row, error) {
-	return r.ClaimsAt(ctx, project, slices.Collect(maps.Keys(r.is)))
-}
-
-// ClaimsAt implements claim.Source.
-func (r *claimRound) ClaimsAt(ctx context.Context, project string, paths []string) (rows []claim.Row, err error) {
-	agents := map[string]*index.AgentRow{}
-	for _, path := range paths {
-		l := r.is[path]
-		if l == nil {
+// entries returns the entries of a list, by path. It takes those that this server has seen before from known.
+func (r *claimRound) entries(list map[string]string, known map[string]*claimlist.Entry, read func(hash string) ([]byte, error)) (
+	map[string]*claimlist.Entry, error,
+) {
+	entries := map[string]*claimlist.Entry{}
+	for path, blob := range list {
+		if path == format.ClaimsAbout {
 			continue
 		}
-		row := r.row(path, l)
-		a, known := agents[l.Agent]
-		if !known {
-			if a, err = r.sync.mail.Store.Index.Agent(ctx, project, l.Agent); err != nil {
+		e := known[blob]
+		if e == nil {
+			e = r.seen[blob]
+		}
+		if e == nil {
+			data, err := read(blob)
+			if err != nil {
 				return nil, err
 			}
-			agents[l.Agent] = a
+			lease, err := format.ParseLease(data)
+			if err != nil || len(data) > format.MaxSmall {
+				continue
+			}
+			e = r.knows.NewEntry(path, blob, lease, r.here.Files[path] == blob)
 		}
-		if l.IsNamesakes(a) {
-			row.Agent += namesake
-		}
-		rows = append(rows, row)
+		r.seen[blob], entries[path] = e, e
 	}
-	return rows, nil
+	return entries, nil
 }
 
-// namesake marks, in a round, the holder of a claim where this machine has another agent of that name: the mail of
-// the two machines has not met yet.
-const namesake = "\x00"
-
-// row returns a lease as this machine's claim file has it.
-func (r *claimRound) row(path string, l *lease) claim.Row {
-	row := claim.Row{Claim: l.Claim, Path: path}
-	row.Expires = l.expires
-	return row
-}
-
-// look calls f with the list that shall be.
-func (r *claimRound) look(ctx context.Context, f func(l *claim.Leases) error) error {
-	const fold = true // whether some machine ignores case is not known
-	return r.sync.claims.LookAt(ctx, r.leases, r, fold, f)
-}
-
-// enterFile puts the claim of a file here into the list, unless another is in its way.
-func (r *claimRound) enterFile(ctx context.Context, f *claim.Row) error {
-	ask := &claim.Request{Agent: f.Agent, Patterns: []string{f.Pattern}, Shared: !f.Exclusive}
-	return r.look(ctx, func(l *claim.Leases) error {
-		found, _, err := l.Conflicts(ask)
-		switch {
-		case err != nil:
+// readRemoved finds the files that followed the list and are gone. A file that is there may be invalid, and is no
+// claim then.
+func (r *claimRound) readRemoved() error {
+	r.knows.Removed = map[string]bool{}
+	own := claimlist.ByPath(r.knows.Files)
+	for path := range r.knows.Followed {
+		if _, here := own[path]; here {
+			continue
+		}
+		there, err := r.sync.mail.Tree.Exists(path)
+		if err != nil {
 			return err
-		case len(found) > 0:
-			r.lost[f.Path] = found[0].Held
-			return nil
 		}
-		return r.put(ctx, f, min(f.Expires.Sub(r.at), claims.MaxTTL))
-	})
-}
-
-// put puts a claim of this machine into the list, or renews it there.
-func (r *claimRound) put(ctx context.Context, f *claim.Row, length time.Duration) error {
-	l := &lease{
-		Lease:   format.Lease{Claim: f.Claim, Length: length.Round(time.Second), Machine: r.machine},
-		until:   r.now.Add(length),
-		expires: f.Expires,
+		r.knows.Removed[path] = !there
 	}
-	a, err := r.sync.mail.Store.Index.Agent(ctx, r.sync.mail.Slug, f.Agent)
-	if err != nil {
-		return err
-	}
-	if a != nil {
-		l.Inception = a.Inception
-	}
-	if was := r.is[f.Path]; was != nil {
-		l.Renewal = was.Renewal + 1
-	}
-	r.is[f.Path] = l
-	r.leases.Changed(f.Path, format.KindClaim)
 	return nil
 }
 
-// answerAsk decides a request.
-func (r *claimRound) answerAsk(ctx context.Context, ask *claimAsk) error {
-	ask.res = &claim.Result{}
-	return r.look(ctx, func(l *claim.Leases) (err error) {
-		res := ask.res
-		if res.Conflicts, res.More, err = l.Conflicts(ask.Request); err != nil || len(res.Conflicts) > 0 {
-			for i := range res.Conflicts {
-				held := &res.Conflicts[i].Held
-				held.Agent = strings.TrimSuffix(held.Agent, namesake)
-			}
+// readAgents looks up the agents of all claims.
+func (r *claimRound) readAgents(ctx context.Context, ask *claim.Request) error {
+	names := map[string]bool{}
+	for _, e := range r.seen {
+		names[e.Agent] = true
+	}
+	for i := range r.knows.Files {
+		names[r.knows.Files[i].Agent] = true
+	}
+	if ask != nil {
+		names[ask.Agent] = true
+	}
+	r.knows.Agents = map[string]*claimlist.Agent{}
+	for name := range names {
+		a, err := r.sync.mail.Store.Index.Agent(ctx, r.sync.mail.Slug, name)
+		if err != nil {
 			return err
 		}
-		res.Expires = r.at.Add(ask.TTL).Truncate(time.Microsecond)
-		res.Granted, res.Renewed = l.Grants(ask.Request, r.at, res.Expires)
-		if ask.DryRun {
-			return nil
+		if a != nil {
+			r.knows.Agents[name] = r.sync.claimant(a)
 		}
-		r.granted = res.Granted
-		for i := range res.Granted {
-			err = cmp.Or(err, r.put(ctx, &res.Granted[i], ask.TTL))
-		}
-		return err
-	})
+	}
+	return nil
+}
+
+// claimant returns what the list has to know of an agent; nil for none.
+func (sy *Sync) claimant(a *index.AgentRow) *claimlist.Agent {
+	if a == nil {
+		return nil
+	}
+	return &claimlist.Agent{Inception: a.Inception, Person: a.Program == core.PersonProgram, Elsewhere: sy.mail.Elsewhere(a)}
 }
 
 // push makes the list what it shall be. It returns history.ErrBehind if another machine was first.
 func (r *claimRound) push(ctx context.Context) error {
 	files, fresh := map[string]string{}, map[string][]byte{}
-	for path, l := range r.is {
-		if l.file == "" {
-			fresh[path] = format.FormatLease(l.Lease)
+	for path, e := range r.next.List {
+		if e.Blob == "" {
+			fresh[path] = format.FormatLease(e.Lease)
 		} else {
-			files[path] = l.file
+			files[path] = e.Blob
 		}
 	}
 	if about := r.there.Files[format.ClaimsAbout]; about != "" {
@@ -294,22 +171,109 @@ func (r *claimRound) push(ctx context.Context) error {
 	} else {
 		fresh[format.ClaimsAbout] = []byte("The claims of all machines that share this mail, list " + crand.Text() + ".\n")
 	}
-	if len(fresh) == 0 && maps.Equal(files, r.there.Files) {
-		return nil
+	if len(fresh) > 0 || !maps.Equal(files, r.there.Files) {
+		next, err := r.sync.mail.History.WriteClaims(ctx, files, fresh)
+		if err != nil {
+			return fmt.Errorf("write the list of claims: %w", err)
+		}
+		if next.Name != r.there.Name {
+			if err := r.sync.mail.History.PushClaims(ctx, r.there.Name, next.Name); err != nil {
+				return err
+			}
+		}
+		r.there = next
 	}
-	next, err := r.sync.mail.History.WriteClaims(ctx, files, fresh)
-	if err != nil {
+	for path, e := range r.next.List {
+		written := *e
+		written.Blob = r.there.Files[path]
+		r.next.List[path], r.seen[written.Blob] = &written, &written
+	}
+	r.sync.keepSeen(r.seen)
+	return nil
+}
+
+// take makes the claim files here what the list says, and notes that they are. ok is false if somebody has changed one
+// of them since the round began.
+func (r *claimRound) take(ctx context.Context, ask *claim.Request) (ok bool, err error) {
+	if len(r.next.Granted) == 0 {
+		return r.takeOthers(ctx)
+	}
+	tx := &writer.Tx{Op: writer.Op{Verb: "claim", Agent: ask.Agent}, Facts: []string{core.ClaimsFact}, Sure: true}
+	tx.Plan = func(g *writer.Group) error { return r.sync.claims.PlanAll(g, tx, r.res, ask) }
+	if err := r.sync.mail.Perform(ctx, ask.Agent, tx); err != nil {
+		return false, err
+	}
+	if ok, err := r.takeOthers(ctx); err != nil || !ok {
+		core.Ring(r.sync.bell) // a round takes them, and says what is wrong
+	}
+	return true, nil
+}
+
+// takeOthers is take for all claims but those that were granted just now.
+func (r *claimRound) takeOthers(ctx context.Context) (ok bool, err error) {
+	tx := &writer.Tx{Op: writer.Op{Verb: "sync"}, Facts: []string{core.ClaimsFact}}
+	tx.Plan = func(g *writer.Group) (err error) {
+		ok, err = r.planFiles(g, tx)
 		return err
 	}
-	if next.Name != r.there.Name {
-		if err := r.sync.mail.History.PushClaims(ctx, r.there.Name, next.Name); err != nil {
-			return err
+	if err := r.sync.mail.Writer.Do(ctx, tx); err != nil || !ok {
+		return false, err
+	}
+	r.sync.list(r.next.List)
+	for _, f := range r.next.Ended() {
+		if err := r.tellEnded(ctx, f); err != nil {
+			return false, err
 		}
 	}
-	r.there = next
-	for path, l := range r.is {
-		l.file = next.Files[path]
-		r.sync.leases[l.file] = l
+	if r.here.Name == r.there.Name {
+		return true, nil
 	}
-	return nil
+	return true, r.sync.mail.History.KeepClaims(ctx, r.there.Name)
+}
+
+// planFiles plans the claim files that others have changed, and marks those as released that the list lacks. It plans
+// nothing, and ok is false, if a file was changed since the round began.
+func (r *claimRound) planFiles(g *writer.Group, tx *writer.Tx) (ok bool, err error) {
+	files, err := r.sync.claims.List(g.Ctx, true)
+	if err != nil {
+		return false, err
+	}
+	write, ended, ok := r.next.Follow(claimlist.ByPath(files))
+	if !ok {
+		return false, nil
+	}
+	n := 0
+	for _, row := range write {
+		before := len(tx.Writes)
+		var refused *refusal.Error
+		switch err := r.sync.claims.Plan(g, tx, row); {
+		case errors.As(err, &refused): // what lies there is a problem by itself, and stops no other claim
+			tx.Writes = tx.Writes[:before]
+		case err != nil:
+			return false, err
+		default:
+			n++
+		}
+	}
+	tx.Summary = fmt.Sprintf("claims of other machines: %d new, %d ended", n, len(ended))
+	return true, r.sync.claims.PlanRelease(g, tx, ended, format.FormatMark(g.Now))
+}
+
+// tellEnded tells the holder of a claim that the list lacks it, if that is news and the holder is an agent of this
+// machine.
+func (r *claimRound) tellEnded(ctx context.Context, f claim.Row) error {
+	if r.knows.Agents[f.Agent] == nil || !r.next.IsNews(&f) {
+		return nil
+	}
+	why := "It was given back on another machine, or the list of the machines' claims was set back. Claim it again before you go on."
+	if held, lost := r.next.Lost[f.Path]; lost {
+		why = fmt.Sprintf("The other machines did not know of it, and for them %s has claimed %s: ask %s about your changes.", held.Agent,
+			format.Printable(held.Pattern), held.Agent)
+	}
+	return r.sync.mail.Notify(ctx, core.Notice{
+		To:      f.Agent,
+		About:   "ended " + tree.SHA256([]byte(f.Path + f.Created.String()))[:32],
+		Subject: "Your claim does not hold: " + format.Cut(format.Printable(f.Pattern), 900),
+		Body:    fmt.Sprintf("Your claim of %s is released. %s", format.Printable(f.Pattern), why),
+	})
 }

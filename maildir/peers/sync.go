@@ -6,6 +6,7 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"mailtree/maildir/claimlist"
 	"mailtree/maildir/claims"
 	"mailtree/maildir/clock"
 	"mailtree/maildir/core"
@@ -68,12 +70,11 @@ type Sync struct {
 	bell chan struct{} // rings when there may be something to push, or sync was turned on
 	turn chan struct{} // held during a round
 
-	leases map[string]*lease // of the machines' list of claims, by Git's name of the content; used by who has the turn
-
 	mu     sync.Mutex
 	state  SyncState
-	listed map[string]*lease // the machines' list of claims, by path; nil: no round has been made yet
-	began  time.Time         // when the round under way began, by the monotonic clock; zero between rounds
+	seen   map[string]*claimlist.Entry // of the machines' list of claims, by Git's name of the content. The map is replaced, not changed
+	listed map[string]*claimlist.Entry // that list, by path; nil: no round has been made yet
+	began  time.Time                   // when the round under way began, by the monotonic clock; zero between rounds
 }
 
 // New returns the sync of a project. It calls saved with the path of each file in an outbox that it has moved and that
@@ -90,10 +91,24 @@ func (s *Sync) Changed() {
 }
 
 // list notes which claims the machines' list has.
-func (s *Sync) list(is map[string]*lease) {
+func (s *Sync) list(is map[string]*claimlist.Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.listed = is
+}
+
+// seenClaims returns the entries of the machines' list that this server has seen, by Git's name of the content.
+func (s *Sync) seenClaims() map[string]*claimlist.Entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.seen
+}
+
+// keepSeen replaces what seenClaims returns by a copy of seen.
+func (s *Sync) keepSeen(seen map[string]*claimlist.Entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen = maps.Clone(seen)
 }
 
 // IsListed reports whether the machines' list has, or may have, the claim of a file.
@@ -108,7 +123,7 @@ func (s *Sync) IsNamesakes(path string, a *index.AgentRow) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.listed[path]
-	return s.mail.IsShared() && l != nil && l.IsNamesakes(a)
+	return s.mail.IsShared() && l != nil && l.IsNamesakes(s.claimant(a))
 }
 
 // inTurn calls f when no other round runs. It returns ctx's error if ctx ends before.
@@ -260,7 +275,7 @@ func (sy *Sync) PushLast(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, min(lastPush, sy.mail.Store.TimeLeft())-pushEnd)
 	defer cancel()
 	err := sy.inTurn(ctx, func() error {
-		r, err := sy.planClaimRound(ctx, nil)
+		r, err := sy.planClaims(ctx, nil)
 		if err == nil {
 			err = r.push(ctx)
 		}
@@ -370,7 +385,7 @@ func (sy *Sync) sync(ctx context.Context, fetch bool) (err error) {
 			return merr
 		}
 		if try == 0 {
-			if unclaimed = sy.syncClaims(ctx, nil); errors.Is(unclaimed, history.ErrDeclined) {
+			if _, unclaimed = sy.syncClaims(ctx, nil); errors.Is(unclaimed, history.ErrDeclined) {
 				unclaimed = nil // the state says so
 			}
 		}

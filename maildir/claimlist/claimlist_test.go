@@ -1,0 +1,450 @@
+package claimlist
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mailtree/maildir/claim"
+	"mailtree/maildir/format"
+)
+
+// The machine of the tests has the key "here". now and at are its clocks.
+var (
+	now  = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	at   = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+	made = at.Add(-time.Hour) // every claim, unless it says "created=NAME"
+)
+
+// options are the words NAME=VALUE at the end of a line; a word without a value has the value "yes".
+type options map[string]string
+
+func split(line string, n int) (fields []string, o options) {
+	all := strings.Fields(line)
+	o = options{}
+	for _, word := range all[n:] {
+		name, value, found := strings.Cut(word, "=")
+		if !found {
+			value = "yes"
+		}
+		o[name] = value
+	}
+	return all[:n], o
+}
+
+func (o options) duration(t testing.TB, name string) time.Duration {
+	t.Helper()
+	d, err := time.ParseDuration(o[name])
+	if err != nil && o[name] != "" {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func left(t testing.TB, text string) time.Duration {
+	t.Helper()
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// entries reads lines "PATH AGENT PATTERN MACHINE LEFT [shared] [blob=B] [inception=D] [created=D] [wall=D]": the claim
+// ends in LEFT by the monotonic clock, and by the wall clock in wall, if that is another.
+func entries(t testing.TB, lines []string) map[string]*Entry {
+	t.Helper()
+	list := map[string]*Entry{}
+	for _, line := range lines {
+		f, o := split(line, 5)
+		e := &Entry{Blob: f[0], Lease: format.Lease{Machine: f[3], Claim: format.Claim{
+			Agent: f[1], Pattern: f[2], Exclusive: o["shared"] == "", Created: made.Add(o.duration(t, "created")),
+		}}}
+		if o["blob"] != "" {
+			e.Blob = o["blob"]
+		}
+		if o["inception"] != "" {
+			e.Inception = made.Add(o.duration(t, "inception"))
+		}
+		e.Length = left(t, f[4])
+		e.Until, e.Expires = now.Add(e.Length), at.Add(e.Length)
+		if o["wall"] != "" {
+			e.Expires = at.Add(o.duration(t, "wall"))
+		}
+		list[f[0]] = e
+	}
+	return list
+}
+
+// rows reads lines "PATH AGENT PATTERN LEFT [shared] [released] [created=D] [reason=R]".
+func rows(t testing.TB, lines []string) (all []claim.Row) {
+	t.Helper()
+	for _, line := range lines {
+		f, o := split(line, 4)
+		all = append(all, claim.Row{Path: f[0], Released: o["released"] != "", Claim: format.Claim{
+			Agent: f[1], Pattern: f[2], Exclusive: o["shared"] == "", Reason: o["reason"],
+			Created: made.Add(o.duration(t, "created")), Expires: at.Add(left(t, f[3])),
+		}})
+	}
+	return all
+}
+
+// name names the path of a claim file: one that Next has made by its pattern.
+func (n *Next) name(path string) string {
+	if strings.HasPrefix(path, format.ClaimsDir+"/") {
+		return "new:" + n.List[path].Pattern
+	}
+	return path
+}
+
+// shown writes what a round has decided, line by line.
+func shown(n *Next, res *claim.Result) (lines []string) {
+	for path, e := range n.List {
+		line := fmt.Sprintf("%s %s %s %s %v", n.name(path), e.Agent, e.Pattern, e.Machine, e.Until.Sub(now))
+		if e.Renewal > 0 {
+			line += fmt.Sprint(" renewal=", e.Renewal)
+		}
+		if wall := e.Expires.Sub(at); wall != e.Until.Sub(now) {
+			line += fmt.Sprint(" wall=", wall)
+		}
+		lines = append(lines, line)
+	}
+	slices.Sort(lines)
+	for _, f := range n.Ended() {
+		line := "ended " + f.Path
+		if held, lost := n.Lost[f.Path]; lost {
+			line += " lost to " + held.Agent
+		}
+		if n.IsNews(&f) {
+			line += ", told"
+		}
+		lines = append(lines, line)
+	}
+	if res != nil {
+		for _, c := range res.Conflicts {
+			lines = append(lines, fmt.Sprintf("refused %s: %s has %s", c.Pattern, c.Held.Agent, c.Held.Pattern))
+		}
+		for _, g := range res.Granted {
+			lines = append(lines, fmt.Sprintf("granted %s until %v", g.Pattern, g.Expires.Sub(at)))
+		}
+	}
+	return lines
+}
+
+func TestNext(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name                   string
+		there, followed, files []string
+		anew                   bool
+		removed                []string
+		ask                    string // "AGENT PATTERN [shared] [dry]"
+		want                   []string
+	}{
+		{name: "nothing"},
+		{
+			name:  "a file that was made here gets into the list",
+			files: []string{"f Ann app 30m"},
+			want:  []string{"f Ann app here 30m0s"},
+		},
+		{
+			name:  "a file that is longer than a claim may be is cut",
+			files: []string{"f Ann app 1000h"},
+			want:  []string{"f Ann app here 720h0m0s"},
+		},
+		{
+			name:  "of two files the first gets into the list",
+			files: []string{"f Ann app 30m", "g Bob app/x 30m"},
+			want:  []string{"f Ann app here 30m0s", "ended g lost to Ann, told"},
+		},
+		{
+			name:  "two shared claims get on",
+			there: []string{"1 Eve app there 30m shared"},
+			files: []string{"f Ann app/x 30m shared"},
+			want:  []string{"1 Eve app there 30m0s", "f Ann app/x here 30m0s"},
+		},
+		{
+			name:  "a file whose path the list gave to another is lost",
+			there: []string{"1 Eve app/** there 30m"},
+			files: []string{"f Ann app/x 30m"},
+			want:  []string{"1 Eve app/** there 30m0s", "ended f lost to Eve, told"},
+		},
+		{
+			name:  "case does not tell paths apart",
+			there: []string{"1 Eve App there 30m"},
+			files: []string{"f Ann app 30m"},
+			want:  []string{"1 Eve App there 30m0s", "ended f lost to Eve, told"},
+		},
+		{
+			name:  "an ended claim is in nobody's way",
+			there: []string{"1 Eve app there 0s"},
+			files: []string{"f Ann app 30m"},
+			want:  []string{"f Ann app here 30m0s"},
+		},
+		{
+			name:  "the file of another machine's agent does not ask",
+			files: []string{"f Far app 30m"},
+			want:  []string{"ended f"},
+		},
+		{
+			name:     "released here",
+			there:    []string{"1 Ann app here 30m", "2 Eve doc there 30m"},
+			followed: []string{"1 Ann app here 30m", "2 Eve doc there 30m"},
+			files:    []string{"1 Ann app 30m released", "2 Eve doc 30m released"},
+		},
+		{
+			name:  "released here before the list had it here: one's own leaves, another's does not",
+			there: []string{"1 Ann app here 30m", "2 Eve doc there 30m"},
+			files: []string{"1 Ann app 30m released", "2 Eve doc 30m released"},
+			want:  []string{"2 Eve doc there 30m0s"},
+		},
+		{
+			name:     "the mark is that of an earlier claim",
+			there:    []string{"1 Eve app there 30m created=5m"},
+			followed: []string{"1 Eve app there 30m created=5m"},
+			files:    []string{"1 Eve app 30m released"},
+			want:     []string{"1 Eve app there 30m0s"},
+		},
+		{
+			name:     "renewed there meanwhile",
+			there:    []string{"1 Eve app there 30m blob=b"},
+			followed: []string{"1 Eve app there 10m blob=a"},
+			files:    []string{"1 Eve app 10m released"},
+			want:     []string{"1 Eve app there 30m0s"},
+		},
+		{
+			name:     "files that somebody has removed: one's own counts as released",
+			there:    []string{"1 Ann app here 30m", "2 Eve doc there 30m"},
+			followed: []string{"1 Ann app here 30m", "2 Eve doc there 30m"},
+			removed:  []string{"1", "2"},
+			want:     []string{"2 Eve doc there 30m0s"},
+		},
+		{
+			name:     "somebody has removed a file that has not followed the list",
+			there:    []string{"1 Ann app here 30m blob=b"},
+			followed: []string{"1 Ann app here 10m blob=a"},
+			removed:  []string{"1"},
+			want:     []string{"1 Ann app here 30m0s"},
+		},
+		{
+			name:     "a request does not wait for whether it was removed",
+			there:    []string{"1 Ann app here 30m"},
+			followed: []string{"1 Ann app here 30m"},
+			removed:  []string{"1"},
+			ask:      "Bob app",
+			want:     []string{"1 Ann app here 30m0s", "refused app: Ann has app"},
+		},
+		{
+			name:     "made to end by hand",
+			there:    []string{"1 Ann app here 30m"},
+			followed: []string{"1 Ann app here 30m"},
+			files:    []string{"1 Ann app -1m"},
+		},
+		{
+			name:     "made longer by hand",
+			there:    []string{"1 Ann app here 30m"},
+			followed: []string{"1 Ann app here 30m"},
+			files:    []string{"1 Ann app 90m"},
+			want:     []string{"1 Ann app here 1h30m0s renewal=1"},
+		},
+		{
+			name:     "another's made longer by hand: the file is set back",
+			there:    []string{"1 Eve app there 30m"},
+			followed: []string{"1 Eve app there 30m"},
+			files:    []string{"1 Eve app 90m"},
+			want:     []string{"1 Eve app there 30m0s"},
+		},
+		{
+			name:     "gone from the list before its time",
+			followed: []string{"1 Ann app here 30m", "2 Eve doc there 30m"},
+			files:    []string{"1 Ann app 30m", "2 Eve doc 30m"},
+			want:     []string{"ended 1, told", "ended 2"},
+		},
+		{
+			name:     "run out",
+			there:    []string{"1 Ann app here 0s wall=1s"},
+			followed: []string{"1 Ann app here 0s wall=1s"},
+			files:    []string{"1 Ann app 1s"},
+			want:     []string{"ended 1"},
+		},
+		{
+			name:     "the list was lost: it gets what the files have followed",
+			anew:     true,
+			there:    []string{"2 Bob lib there 30m"},
+			followed: []string{"1 Ann app here 30m", "3 Eve doc there 30m"},
+			files:    []string{"1 Ann app 30m", "3 Eve doc 30m"},
+			want:     []string{"1 Ann app here 30m0s", "2 Bob lib there 30m0s", "3 Eve doc there 30m0s"},
+		},
+		{
+			name: "granted",
+			ask:  "Ann app",
+			want: []string{"new:app Ann app here 1h0m0s", "granted app until 1h0m0s"},
+		},
+		{
+			name:     "renewed",
+			there:    []string{"1 Ann app here 30m"},
+			followed: []string{"1 Ann app here 30m"},
+			files:    []string{"1 Ann app 30m"},
+			ask:      "Ann app",
+			want:     []string{"1 Ann app here 1h0m0s renewal=1", "granted app until 1h0m0s"},
+		},
+		{
+			name:  "a dry run changes nothing",
+			there: []string{"1 Eve doc there 30m"},
+			ask:   "Ann app dry",
+			want:  []string{"1 Eve doc there 30m0s", "granted app until 1h0m0s"},
+		},
+		{
+			name:  "refused",
+			there: []string{"1 Eve app/** there 30m"},
+			ask:   "Ann app/x",
+			want:  []string{"1 Eve app/** there 30m0s", "refused app/x: Eve has app/**"},
+		},
+		{
+			name:  "another agent of the same name",
+			there: []string{"1 Twin app there 30m inception=5m"},
+			ask:   "Twin app",
+			want:  []string{"1 Twin app there 30m0s", "refused app: Twin has app"},
+		},
+		{
+			name:  "a person is one on all machines",
+			there: []string{"1 pat app there 30m inception=5m"},
+			ask:   "pat app",
+			want:  []string{"1 pat app here 1h0m0s renewal=1", "granted app until 1h0m0s"},
+		},
+		{
+			name:     "the wall clock jumped forward: the claim holds, and its file says until when",
+			there:    []string{"1 Eve app there 30m wall=-2h"},
+			followed: []string{"1 Eve app there 30m wall=-2h"},
+			files:    []string{"1 Eve app -2h"},
+			ask:      "Ann app",
+			want:     []string{"1 Eve app there 30m0s", "refused app: Eve has app"},
+		},
+		{
+			name:     "the wall clock is a little off: the file stays",
+			there:    []string{"1 Eve app there 30m wall=30m50s"},
+			followed: []string{"1 Eve app there 30m wall=30m50s"},
+			files:    []string{"1 Eve app 30m50s"},
+			want:     []string{"1 Eve app there 30m0s wall=30m50s"},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := &Round{
+				There: entries(t, c.there), Followed: entries(t, c.followed), Anew: c.anew, Files: rows(t, c.files),
+				Removed: map[string]bool{}, Machine: "here", Now: now, At: at, IsFile: func(string) bool { return false },
+				Agents: map[string]*Agent{
+					"Ann": {Inception: made}, "Bob": {Inception: made}, "Twin": {Inception: made},
+					"pat": {Inception: made, Person: true}, "Far": {Elsewhere: true},
+				},
+			}
+			for _, path := range c.removed {
+				r.Removed[path] = true
+			}
+			before := []map[string]*Entry{maps.Clone(r.There), maps.Clone(r.Followed)}
+			var ask *claim.Request
+			if c.ask != "" {
+				f, o := split(c.ask, 2)
+				ask = &claim.Request{Agent: f[0], Patterns: f[1:], Shared: o["shared"] != "", DryRun: o["dry"] != "", TTL: time.Hour}
+			}
+			n, res, err := r.Next(ask)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(c.want, shown(n, res)); d != "" {
+				t.Error(d)
+			}
+			if !maps.Equal(before[0], r.There) || !maps.Equal(before[1], r.Followed) {
+				t.Error("Next has changed what it was given")
+			}
+			files := ByPath(r.Files)
+			maps.Copy(files, ByPath(n.Granted)) // they are written first
+			write, ended, ok := n.Follow(files)
+			if !ok || slices.ContainsFunc(write, func(w claim.Row) bool { return slices.Contains(n.Granted, w) }) {
+				t.Fatalf("write %v, %v: no file has changed, and what was granted is written", write, ok)
+			}
+			// Once the files are written, the next round changes nothing.
+			after := files
+			for _, row := range write {
+				after[row.Path] = row
+			}
+			for _, row := range ended {
+				row.Released = true
+				after[row.Path] = row
+			}
+			again := *r
+			again.own, again.There, again.Followed, again.Anew, again.Removed = nil, written(n.List), written(n.List), false, nil
+			again.Files = slices.SortedFunc(maps.Values(after), func(a, b claim.Row) int { return strings.Compare(a.Path, b.Path) })
+			if n, _, err = again.Next(nil); err != nil {
+				t.Fatal(err)
+			}
+			write, ended, ok = n.Follow(after)
+			if len(write) > 0 || len(ended) > 0 || !ok || !maps.EqualFunc(again.There, n.List, func(a, b *Entry) bool { return a.Blob == b.Blob }) {
+				t.Errorf("the next round writes %v, ends %v, %v:\n%q", write, ended, ok, shown(n, nil))
+			}
+		})
+	}
+}
+
+// written returns a list as it is once it is pushed.
+func written(list map[string]*Entry) map[string]*Entry {
+	is := map[string]*Entry{}
+	for path, e := range list {
+		w := *e
+		w.Blob = fmt.Sprint("written ", path, e.Renewal)
+		is[path] = &w
+	}
+	return is
+}
+
+// TestNewEntry: a lease of another machine counts from now, with Grace. One of this machine ends when its file says.
+func TestNewEntry(t *testing.T) {
+	t.Parallel()
+	r := &Round{Machine: "here", Now: now, At: at, Files: rows(t, []string{"1 Ann app 10m"})}
+	for _, c := range []struct {
+		path, machine string
+		followed      bool
+		want          time.Duration
+	}{
+		{"1", "there", true, time.Hour + Grace},
+		{"1", "here", true, 10 * time.Minute},
+		{"1", "here", false, time.Hour},
+		{"2", "here", true, time.Hour},
+	} {
+		lease := format.Lease{Machine: c.machine, Length: time.Hour, Claim: format.Claim{Created: made}}
+		e := r.NewEntry(c.path, "b", lease, c.followed)
+		if e.Until.Sub(now) != c.want || e.Expires.Sub(at) != c.want {
+			t.Errorf("%+v: %v, %v", c, e.Until.Sub(now), e.Expires.Sub(at))
+		}
+	}
+}
+
+// TestFollow: files that were changed since the round began are left to the next one.
+func TestFollow(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ was, is, there string }{
+		{"1 Eve app 10m", "1 Eve app 20m", "1 Eve app there 30m"}, // to be written
+		{"1 Ann app 10m", "1 Ann app 20m", ""},                    // to be released
+	} {
+		r := &Round{Machine: "here", Now: now, At: at, Files: rows(t, []string{c.was}), IsFile: func(string) bool { return false }}
+		r.Followed = entries(t, []string{"1 Eve app there 10m"})
+		if c.there != "" {
+			r.There = entries(t, []string{c.there})
+		}
+		n, _, err := r.Next(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if write, ended, ok := n.Follow(ByPath(r.Files)); !ok || len(write)+len(ended) != 1 {
+			t.Errorf("%q: write %v, end %v, %v", c.was, write, ended, ok)
+		}
+		if _, _, ok := n.Follow(ByPath(rows(t, []string{c.is}))); ok {
+			t.Errorf("%q was changed to %q, and is followed", c.was, c.is)
+		}
+	}
+}

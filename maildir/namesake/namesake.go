@@ -1,0 +1,173 @@
+// Package namesake settles what becomes of two agents that two machines made under one name before their mail met.
+// It compares values: the profiles that three commits have. Package peers reads the commits and renames. Both machines
+// come to the same names, because each calls Find with the sides exchanged. See docs/sync.md, "Names".
+package namesake
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"mailtree/maildir/core"
+	"mailtree/maildir/format"
+	"mailtree/maildir/merge"
+)
+
+// Versions are the profiles of one name in the commits of a meeting: the last common one and the two sides'. One that
+// is missing has no Name.
+type Versions struct{ Base, Ours, Theirs format.Profile }
+
+// Pair is two agents under one name.
+type Pair struct {
+	Name         string
+	Ours, Theirs format.Profile
+	Lost         bool   // theirs keeps the name
+	To           string // the name that the other one gets
+	Moved        bool   // both sides have renamed it since the last common commit; Ours and Theirs are empty
+}
+
+// First returns the agent that keeps the name.
+func (p *Pair) First() *format.Profile {
+	if p.Lost {
+		return &p.Theirs
+	}
+	return &p.Ours
+}
+
+// Second returns the agent that gets another name.
+func (p *Pair) Second() *format.Profile {
+	if p.Lost {
+		return &p.Ours
+	}
+	return &p.Theirs
+}
+
+// isSame reports whether two profiles, of whichever names, are of one agent.
+func isSame(a, b *format.Profile) bool {
+	return a.Machine != "" && a.Machine == b.Machine && a.Inception.Equal(b.Inception)
+}
+
+// areTwo reports whether the two sides have two agents under the name, and not versions of one.
+func (v *Versions) areTwo() bool {
+	people := v.Ours.Program == core.PersonProgram && v.Theirs.Program == core.PersonProgram
+	handedOver := v.Base.Name != "" && v.Ours.Inception.Equal(v.Theirs.Inception)
+	return v.Ours.Machine != "" && v.Theirs.Machine != "" && v.Ours.Machine != v.Theirs.Machine && !people && !handedOver
+}
+
+// isAfter reports whether b keeps a name before a: a person before a program, then the agent that was created first.
+func isAfter(a, b *format.Profile) bool {
+	if person := b.Program == core.PersonProgram; person != (a.Program == core.PersonProgram) {
+		return person
+	}
+	return cmp.Or(a.Inception.Compare(b.Inception), cmp.Compare(a.Machine, b.Machine)) > 0
+}
+
+// Here is what this machine knows.
+type Here struct {
+	Agents  []format.Profile                // the agents of its mail
+	Machine func(id string) string          // the name of a machine
+	Taken   func(name string) (bool, error) // whether an agent is called so, in any case
+}
+
+// Find returns the names under which the two sides have two agents, in the order of the names, and those that both have
+// renamed. It is given the profiles of all folders that theirs changed, by name. It returns the errors of Here.Taken.
+func Find(profiles map[string]*Versions, here Here) (pairs []Pair, err error) {
+	for _, name := range slices.Sorted(maps.Keys(profiles)) {
+		v := profiles[name]
+		p := Pair{Name: name, Ours: v.Ours, Theirs: v.Theirs, Lost: isAfter(&v.Ours, &v.Theirs)}
+		switch {
+		case v.areTwo() && !isSame(&v.Base, p.First()): // else somebody has put the second in the place of the first
+			pairs = append(pairs, p)
+		case v.Base.Name == "" && isSame(&v.Ours, &v.Theirs):
+			for was, w := range profiles {
+				if isSame(&w.Base, &v.Theirs) && !isSame(&w.Theirs, &v.Theirs) {
+					pairs = append(pairs, Pair{Name: was, To: name, Moved: true})
+				}
+			}
+		}
+	}
+	chosen := map[string]bool{}
+	for i := range pairs {
+		p := &pairs[i]
+		if p.Moved {
+			continue
+		}
+		if p.To, err = p.newName(profiles, here, chosen); err != nil {
+			return nil, err
+		}
+		chosen[strings.ToLower(p.To)] = true
+	}
+	return pairs, nil
+}
+
+// newName chooses the name of the agent that does not keep its own: the one that a machine has given it already, or a
+// free one. chosen are the names of earlier pairs, in lower case.
+func (p *Pair) newName(profiles map[string]*Versions, here Here, chosen map[string]bool) (string, error) {
+	for name, v := range profiles {
+		if name != p.Name && isSame(&v.Theirs, p.Second()) { // the other machine has chosen
+			return name, nil
+		}
+	}
+	for i := range here.Agents {
+		if a := &here.Agents[i]; a.Name != p.Name && isSame(a, p.Second()) { // this one has, in an earlier round
+			return a.Name, nil
+		}
+	}
+	machine := here.Machine(p.Second().Machine)
+	to := core.Besides(p.Name, machine)
+	for i := 2; ; i++ {
+		taken, err := here.Taken(to)
+		if err != nil {
+			return "", err
+		}
+		if !taken && profiles[to] == nil && !chosen[strings.ToLower(to)] {
+			return to, nil
+		}
+		to = core.Besides(p.Name, format.Cut(machine, 20)+"-"+strconv.Itoa(i))
+	}
+}
+
+// Path returns the path of an agent's file under the new name. in reports whether the file is the agent's.
+func (p *Pair) Path(path string) (to string, in bool) {
+	rest, in := strings.CutPrefix(path, format.AgentsDir+"/"+p.Name+"/")
+	return format.AgentsDir + "/" + p.To + "/" + rest, in
+}
+
+// MoveFiles returns the files of a meeting with what the second agent had under the old name under the new one: in the
+// last common commit, and in theirs if that has not renamed it. ours returns what is at a path here. It returns the
+// errors of ours.
+func (p *Pair) MoveFiles(files []merge.File, ours func(path string) (merge.Entry, error)) ([]merge.File, error) {
+	all := slices.Clone(files)
+	at := map[string]int{}
+	for i, f := range files {
+		at[f.Path] = i
+	}
+	for i, f := range files {
+		to, in := p.Path(f.Path)
+		if !in || !merge.Crosses(f.Path) {
+			continue
+		}
+		if known, there := at[to]; there && p.Moved {
+			all[i].Base, all[known].Base = merge.Entry{}, f.Base
+			continue
+		}
+		entry, err := ours(to)
+		if err != nil {
+			return nil, err
+		}
+		is := merge.File{Path: to, Base: f.Base, Ours: entry, Theirs: f.Theirs}
+		switch {
+		case p.Moved:
+			is.Theirs = merge.Entry{}
+			all[i].Base = merge.Entry{}
+			all = append(all, is)
+			continue
+		case f.Base.Mode == 0: // what lies there is of an earlier round that was interrupted
+			is.Base = is.Ours
+		}
+		all[i] = is
+	}
+	return all, nil
+}
