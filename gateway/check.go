@@ -81,7 +81,7 @@ func (c *checker) inside(ctx context.Context, a format.Address) {
 		return
 	}
 	c.ok("mail to it comes into the mailbox %s of project %s", agent, p.Slug)
-	box, err := p.OpenBox(ctx, agent, maildir.Caller{Root: true}, format.Origin{})
+	box, err := p.As(maildir.Caller{Root: true}, format.Origin{}).Box(ctx, agent)
 	var trusted []string
 	if err == nil {
 		trusted, err = box.TrustedSenders()
@@ -100,7 +100,7 @@ func (c *checker) inside(ctx context.Context, a format.Address) {
 // unregistered says which agents of the name have no address.
 func (c *checker) unregistered(ctx context.Context, name string) {
 	for _, p := range c.store.Projects() {
-		if _, err := p.Post.Mailbox(ctx, name, maildir.Caller{Root: true}); err == nil {
+		if _, err := p.As(maildir.Caller{Root: true}, format.Origin{}).Mailbox(ctx, name); err == nil {
 			c.bad("the agent %s of project %s has no address: `mailtree mailbox create %[1]s --project %[2]s` gives it one", name, p.Slug)
 		}
 	}

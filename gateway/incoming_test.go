@@ -49,7 +49,7 @@ func newDesk(t *testing.T, cfg storetest.Config) *desk {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.Post.CreateMailbox(t.Context(), name, maildir.Caller{UID: os.Geteuid()}); err != nil {
+		if _, err := p.As(maildir.Caller{UID: os.Geteuid()}, format.Origin{}).CreateMailbox(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
 		return p
@@ -158,7 +158,7 @@ func TestHiddenRecipient(t *testing.T) {
 	if err := d.deliver("ops", "ann@example.org", "example.org", "From: ann@example.org", "To: list@example.net", "", "Hi"); err != nil {
 		t.Fatal(err)
 	}
-	box, err := d.other.OpenBox(t.Context(), "ops", maildir.Caller{Root: true}, format.Origin{})
+	box, err := d.other.As(maildir.Caller{Root: true}, format.Origin{}).Box(t.Context(), "ops")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package maildir
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 
@@ -137,7 +138,7 @@ func (b *Box) planAmendment(g *writer.Group, tx *writer.Tx, a *Amendment) (*Amen
 	if done.Sealed {
 		done.message.Project, done.message.Origin = b.p.mail.Name(), b.origin
 	}
-	if err := b.p.planCopies(g, tx, copySum(a.ID, shown), done); err != nil {
+	if err := b.p.planCopies(g, tx, format.CopySum(a.ID, shown), done); err != nil {
 		return nil, err
 	}
 	done.Readers, err = b.planTelling(g, tx, row)
@@ -146,7 +147,7 @@ func (b *Box) planAmendment(g *writer.Group, tx *writer.Tx, a *Amendment) (*Amen
 }
 
 // planCopies plans the new content of all files of a message whose current content has the digest sum.
-func (p *Project) planCopies(g *writer.Group, tx *writer.Tx, sum *copyDigest, to *Amended) error {
+func (p *Project) planCopies(g *writer.Group, tx *writer.Tx, sum *[sha256.Size]byte, to *Amended) error {
 	files, err := p.mail.Store.Index.Files(g.Ctx, p.mail.Slug, to.ID)
 	if err != nil {
 		return err
@@ -164,7 +165,7 @@ func (p *Project) planCopies(g *writer.Group, tx *writer.Tx, sum *copyDigest, to
 		if err != nil {
 			return err
 		}
-		is := copySum(to.ID, old)
+		is := format.CopySum(to.ID, old)
 		if is == nil || *is != *sum {
 			to.Left = append(to.Left, path)
 			continue

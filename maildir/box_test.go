@@ -18,9 +18,9 @@ func ownedBy(uid int) storetest.Config {
 	return storetest.Config{User: func() int { return uid }}
 }
 
-func openBox(t testing.TB, p *maildir.Project, name string, uid int) *maildir.OpenBox {
+func openBox(t testing.TB, p *maildir.Project, name string, uid int) *maildir.UserBox {
 	t.Helper()
-	b, err := p.OpenBox(t.Context(), name, maildir.Caller{UID: uid, Root: uid == 0}, format.Origin{})
+	b, err := p.As(maildir.Caller{UID: uid, Root: uid == 0}, format.Origin{}).Box(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestOwners(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := p.Post.CreateMailbox(t.Context(), "ann", maildir.Caller{UID: 500}); err != nil {
+	if _, err := p.As(maildir.Caller{UID: 500}, format.Origin{}).CreateMailbox(t.Context(), "ann"); err != nil {
 		t.Fatal(err)
 	}
 	owners := `{"` + p.Slug + `/bob": 501, "` + p.Slug + `/lost": -1}`
@@ -49,7 +49,7 @@ func TestOwners(t *testing.T) {
 		t.Fatal(err)
 	}
 	for uid, want := range map[int]string{500: "ann", 501: "bob", 502: "", -1: "", -2: "", 0: "ann bob lost"} {
-		all, err := p.Post.Mailboxes(t.Context(), maildir.Caller{UID: uid, Root: uid == 0})
+		all, err := p.As(maildir.Caller{UID: uid, Root: uid == 0}, format.Origin{}).Mailboxes(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +152,7 @@ func TestGuestAttachments(t *testing.T) {
 		if uid == 0 { // would not be a guest
 			uid = me
 		}
-		if _, err := p.Post.CreateMailbox(t.Context(), name(uid), maildir.Caller{UID: uid}); err != nil {
+		if _, err := p.As(maildir.Caller{UID: uid}, format.Origin{}).CreateMailbox(t.Context(), name(uid)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -174,7 +174,7 @@ func TestGuestAttachments(t *testing.T) {
 		if tt.uid == me+1 {
 			box = "Ann"
 		}
-		b, err := p.OpenBox(t.Context(), box, maildir.Caller{UID: tt.uid}, format.Origin{})
+		b, err := p.As(maildir.Caller{UID: tt.uid}, format.Origin{}).Box(t.Context(), box)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,7 +205,7 @@ func TestDeleteMailbox(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Post.CreateMailbox(t.Context(), "ann", maildir.Caller{UID: 7}); err != nil {
+	if _, err := p.As(maildir.Caller{UID: 7}, format.Origin{}).CreateMailbox(t.Context(), "ann"); err != nil {
 		t.Fatal(err)
 	}
 	b := openBox(t, p, "ann", 7)
@@ -219,7 +219,7 @@ func TestDeleteMailbox(t *testing.T) {
 	if _, err := b.Delete(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
-	if l, err := p.Post.Hooks(t.Context(), "", maildir.Caller{Root: true}); err != nil || len(l) > 0 {
+	if l, err := p.As(maildir.Caller{Root: true}, format.Origin{}).Hooks(t.Context(), ""); err != nil || len(l) > 0 {
 		t.Errorf("hooks left: %+v %v", l, err)
 	}
 	if data, err := os.ReadFile(filepath.Join(s.Root(), "owners.json")); err != nil || strings.Contains(string(data), "ann") {
@@ -237,7 +237,7 @@ func TestReplyToAnothersMessage(t *testing.T) {
 	t.Parallel()
 	p := project(t, ownedBy(500), "Ann", "Bob", "Cat")
 	const guest = 1500
-	if _, err := p.Post.CreateMailbox(t.Context(), "eve", maildir.Caller{UID: guest}); err != nil {
+	if _, err := p.As(maildir.Caller{UID: guest}, format.Origin{}).CreateMailbox(t.Context(), "eve"); err != nil {
 		t.Fatal(err)
 	}
 	named := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b", ThreadID: "SECRET-1"})

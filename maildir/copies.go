@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"io/fs"
 	"maps"
 	"slices"
@@ -24,8 +23,8 @@ type Copies struct {
 // changes nothing. It returns ctx's error, and faults of the machine. See docs/tree.md, "Copies".
 func CheckCopies(ctx context.Context, t *tree.Tree) (*Copies, error) {
 	found := &Copies{}
-	canonical := map[string]*copyDigest{} // by id; nil if the file is invalid
-	err := eachCopy(ctx, t, func(path string, at format.Place, sum *copyDigest) {
+	canonical := map[string]*[sha256.Size]byte{} // by id; nil if the file is invalid
+	err := eachCopy(ctx, t, func(path string, at format.Place, sum *[sha256.Size]byte) {
 		if at.Kind == format.KindCanonical && canonical[at.ID] == nil {
 			canonical[at.ID] = sum
 		}
@@ -34,7 +33,7 @@ func CheckCopies(ctx context.Context, t *tree.Tree) (*Copies, error) {
 		return nil, err
 	}
 	shown := map[string]string{} // by id: messages without a canonical file
-	err = eachCopy(ctx, t, func(path string, at format.Place, sum *copyDigest) {
+	err = eachCopy(ctx, t, func(path string, at format.Place, sum *[sha256.Size]byte) {
 		if at.Kind == format.KindCanonical || sum == nil {
 			return
 		}
@@ -67,7 +66,7 @@ func shownFirst(a, b string) string {
 }
 
 // eachCopy calls f for every canonical file, inbox copy and outbox copy. sum is nil if the file is invalid.
-func eachCopy(ctx context.Context, t *tree.Tree, f func(path string, at format.Place, sum *copyDigest)) error {
+func eachCopy(ctx context.Context, t *tree.Tree, f func(path string, at format.Place, sum *[sha256.Size]byte)) error {
 	return t.Walk(ctx, "", func(path string, _ fs.DirEntry) error {
 		at := format.Locate(path)
 		if at.Kind != format.KindCanonical && at.Kind != format.KindInbox && at.Kind != format.KindOutbox {
@@ -80,36 +79,7 @@ func eachCopy(ctx context.Context, t *tree.Tree, f func(path string, at format.P
 		if tree.FaultOf(err) == tree.FaultGone { // removed since the folder was listed
 			return nil
 		}
-		f(path, at, copySum(at.ID, data))
+		f(path, at, format.CopySum(at.ID, data))
 		return nil
 	})
-}
-
-// copyDigest is the result of copySum.
-type copyDigest = [sha256.Size]byte
-
-// copySum returns a digest of everything that all copies of a message have in common; nil for an invalid
-// file. It leaves out bcc, which differs between copies, the seal, which therefore differs too, and the
-// layout of the header.
-func copySum(id string, data []byte) *copyDigest {
-	if _, err := format.ParseMessage(id, data); err != nil {
-		return nil
-	}
-	if format.IsForeign(data) {
-		sum := sha256.Sum256(data)
-		return &sum
-	}
-	header, body, err := format.SplitMessage(data)
-	var keys map[string]json.RawMessage
-	if err != nil || json.Unmarshal(header, &keys) != nil {
-		return nil
-	}
-	delete(keys, "bcc")
-	delete(keys, "seal")
-	common, err := json.Marshal(keys) // by key, without blanks
-	if err != nil {
-		return nil
-	}
-	sum := sha256.Sum256(append(append(common, '\n'), body...))
-	return &sum
 }

@@ -6,6 +6,7 @@ import (
 	"mailtree/maildir/core"
 	"mailtree/maildir/history"
 	"mailtree/maildir/index"
+	"mailtree/maildir/outgoing"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/writer"
 )
@@ -66,4 +67,16 @@ func (p *Project) planDeletion(g *writer.Group, tx *writer.Tx, id string) (*Dele
 		return nil, g.Behind(m.Path)
 	}
 	return gone, nil
+}
+
+// leftFor returns the recipients at other domains who have a message already, or may have it, from its
+// receipts. Nothing that is done here takes the message back from them.
+func leftFor(m *index.MessageRow) (addresses []string) {
+	for _, r := range m.Receipts {
+		switch outgoing.State(r.Status) {
+		case outgoing.Sending, outgoing.Sent, outgoing.Unknown:
+			addresses = append(addresses, r.Agent)
+		}
+	}
+	return addresses
 }

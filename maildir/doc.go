@@ -4,7 +4,7 @@
 //
 // A Store opens the projects of a store folder. A Project is put together from parts, each a package below this one:
 // Claims, Agents, Sessions (package wake), Sync (package peers) and Post. They share package core. A Box has the verbs
-// of one agent's mail.
+// of one agent's mail. A View is a project as one user of the operating system may see it (package access).
 //
 // # The tree
 //

@@ -6,6 +6,7 @@ import (
 
 	"mailtree/maildir/core"
 	"mailtree/maildir/format"
+	"mailtree/maildir/outbox"
 	"mailtree/maildir/seat"
 	"mailtree/maildir/tree"
 )
@@ -53,14 +54,10 @@ func StoreOf(p *Project) *core.Store { return p.mail.Store }
 const MostAdvice = core.MostNotices
 
 // Settling counts the saved files that rest.
-func Settling(p *Project) int {
-	p.outbox.fresh.mu.Lock()
-	defer p.outbox.fresh.mu.Unlock()
-	return len(p.outbox.fresh.files)
-}
+func Settling(p *Project) int { return p.outbox.Waiting() }
 
 // SettleTime is how long a saved file must not have changed.
-const SettleTime = settleTime
+const SettleTime = outbox.SettleTime
 
 // MostStamped is mostStamped.
 const MostStamped = mostStamped

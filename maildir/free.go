@@ -26,14 +26,12 @@ type Freeing struct {
 // and the errors of Send for the text.
 func (b *Box) Free(ctx context.Context, f Freeing) (*format.Message, error) {
 	var notice *format.Message
-	d := &Draft{
-		from:    b.agent,
+	d := b.order("", Draft{
 		To:      []string{f.Holder},
 		Subject: format.Cut("Your claim of "+f.Pattern+" is released", format.MaxSubject),
 		Body:    cmp.Or(f.Reason, "No reason was given."),
-		origin:  b.origin,
-	}
-	if err := d.check(); err != nil {
+	})
+	if err := d.Check(); err != nil {
 		return nil, err
 	}
 	texts, mended := []string{f.Pattern}, map[string][]string{}
@@ -47,7 +45,7 @@ func (b *Box) Free(ctx context.Context, f Freeing) (*format.Message, error) {
 	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbRelease, Agent: b.agent}, Facts: []string{core.ClaimsFact}, Sure: true}
 	tx.Plan = func(g *writer.Group) error {
 		notice = nil
-		if err := b.p.needParties(g.Ctx, d); err != nil {
+		if err := b.p.sender.NeedParties(g.Ctx, d); err != nil {
 			return err
 		}
 		all, err := b.p.Claims.Select(g.Ctx, func(c *claim.Row, live bool) bool { return live && c.Agent == f.Holder })
@@ -62,7 +60,7 @@ func (b *Box) Free(ctx context.Context, f Freeing) (*format.Message, error) {
 			return err
 		}
 		d.Subject = format.Cut("Your claim of "+claims.Listed(held)+" is released", format.MaxSubject)
-		m := d.message(b.p.mail.Name(), nil)
+		m := d.Message(b.p.mail.Name(), nil)
 		if err := b.p.mail.PlanMessage(g, tx, &m, nil); err != nil {
 			return err
 		}

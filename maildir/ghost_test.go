@@ -56,7 +56,7 @@ func TestDeleteMailboxUnderWay(t *testing.T) {
 		return err
 	}
 	deleted := func(p *maildir.Project) error {
-		_, err := p.Post.DeleteMailbox(t.Context(), "Bob", true, maildir.Caller{Root: true})
+		_, err := p.As(maildir.Caller{Root: true}, format.Origin{}).DeleteMailbox(t.Context(), "Bob", true)
 		return err
 	}
 	for name, c := range map[string]struct {

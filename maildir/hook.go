@@ -4,38 +4,7 @@ import (
 	"context"
 
 	"mailtree/maildir/hook"
-	"mailtree/maildir/refusal"
 )
-
-// CreateHook adds a hook to the mailbox. h sets Event, Cmd, Name ("" for a derived name), Timeout and
-// FireOnUntrusted. If the same hook exists it changes nothing. It returns the hook as stored. It returns
-// ErrInvalid, ErrTooLarge, ErrExist if the owner has another hook of that name, and ErrUnavailable if the
-// server cannot run commands as the mailbox's owner.
-func (b *OpenBox) CreateHook(ctx context.Context, h hook.Hook) (*hook.Hook, error) {
-	if err := h.CheckDraft(); err != nil {
-		return nil, err
-	}
-	s := b.box.p.mail.Store
-	if !s.RunsAs(b.Owner) {
-		return nil, &Error{
-			What: refusal.Unavailable("Hooks run as the owner of the mailbox (uid {count}), which this server cannot do: it runs as uid " +
-				"{count 2}, not as root."),
-			Counts: []int{b.Owner, s.User()},
-		}
-	}
-	last, err := s.Index.LastChange(ctx)
-	if err != nil {
-		return nil, err
-	}
-	owners, err := s.Owners.LoadOwners()
-	if err != nil {
-		return nil, err
-	}
-	h.Project, h.Mailbox, h.Owner, h.Created, h.After = b.box.p.mail.Slug, b.Name, &b.Owner, s.Clock.Time(), last
-	return s.Hooks.Create(h, func(o *hook.Hook) bool {
-		return o.Project == b.box.p.mail.Slug && b.box.p.mail.Owner(owners, o.Mailbox) == b.Owner
-	})
-}
 
 // SettleHooks resets hooks that were created later than now, by the clock or by the feed, because the clock
 // was set back or the index was lost since. Otherwise they would not run until that time comes again. It

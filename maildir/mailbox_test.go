@@ -29,7 +29,7 @@ func TestGuestMailboxesAreBounded(t *testing.T) {
 	guest := maildir.Caller{UID: 1500}
 	create := func(p *maildir.Project, name string, by maildir.Caller, want error) {
 		t.Helper()
-		if _, err := p.Post.CreateMailbox(t.Context(), name, by); !errors.Is(err, want) {
+		if _, err := p.As(by, format.Origin{}).CreateMailbox(t.Context(), name); !errors.Is(err, want) {
 			t.Fatalf("%s by %+v: %v, want %v", name, by, err, want)
 		}
 	}
@@ -46,7 +46,7 @@ func TestGuestMailboxesAreBounded(t *testing.T) {
 			create(p, fmt.Sprint("own", by.UID, "-", i), by, nil)
 		}
 	}
-	if _, err := p.Post.DeleteMailbox(t.Context(), "box0", false, guest); err != nil {
+	if _, err := p.As(guest, format.Origin{}).DeleteMailbox(t.Context(), "box0", false); err != nil {
 		t.Fatal(err)
 	}
 	create(p, "again", guest, nil)
@@ -84,14 +84,14 @@ func TestOwnerOfAnAgentMadeAnew(t *testing.T) {
 			return p.Agents.EnsureAgent(t.Context(), "eve", maildir.Registration{})
 		}, me},
 		"another guest": {func(p *maildir.Project) error {
-			_, err := p.Post.CreateMailbox(t.Context(), "eve", maildir.Caller{UID: other})
+			_, err := p.As(maildir.Caller{UID: other}, format.Origin{}).CreateMailbox(t.Context(), "eve")
 			return err
 		}, other},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := project(t, ownedBy(me), "Ann")
-			if _, err := p.Post.CreateMailbox(t.Context(), "eve", maildir.Caller{UID: guest}); err != nil {
+			if _, err := p.As(maildir.Caller{UID: guest}, format.Origin{}).CreateMailbox(t.Context(), "eve"); err != nil {
 				t.Fatal(err)
 			}
 			hook := hook.Hook{Event: hook.OnReceive, Cmd: []string{"/bin/true"}, Timeout: 1}
@@ -104,17 +104,17 @@ func TestOwnerOfAnAgentMadeAnew(t *testing.T) {
 				t.Fatal(err)
 			}
 			m := send(t, p, "Ann", maildir.Draft{To: []string{"eve"}, Subject: "s", Body: "secret"})
-			if _, err := p.OpenBox(t.Context(), "eve", maildir.Caller{UID: guest}, format.Origin{}); !errors.Is(err, maildir.ErrDenied) {
+			if _, err := p.As(maildir.Caller{UID: guest}, format.Origin{}).Box(t.Context(), "eve"); !errors.Is(err, maildir.ErrDenied) {
 				t.Errorf("the former owner opens it: %v", err)
 			}
-			if _, err := p.Post.DeleteMailbox(t.Context(), "eve", true, maildir.Caller{UID: guest}); !errors.Is(err, maildir.ErrDenied) {
+			if _, err := p.As(maildir.Caller{UID: guest}, format.Origin{}).DeleteMailbox(t.Context(), "eve", true); !errors.Is(err, maildir.ErrDenied) {
 				t.Errorf("the former owner deletes it: %v", err)
 			}
 			b := openBox(t, p, "eve", tt.owner)
 			if _, err := b.Read(t.Context(), maildir.LetterQuery{ID: m.ID}); err != nil || b.Owner != tt.owner {
 				t.Errorf("owner %d, %v; want %d", b.Owner, err, tt.owner)
 			}
-			if hooks, err := p.Post.Hooks(t.Context(), "", maildir.Caller{Root: true}); err != nil || len(hooks) > 0 {
+			if hooks, err := p.As(maildir.Caller{Root: true}, format.Origin{}).Hooks(t.Context(), ""); err != nil || len(hooks) > 0 {
 				t.Errorf("hooks left: %+v %v", hooks, err)
 			}
 		})
@@ -127,7 +127,7 @@ func TestOwnerKeepsHooks(t *testing.T) {
 	p := project(t, ownedBy(0))
 	guest := maildir.Caller{UID: 1500}
 	for range 2 {
-		if _, err := p.Post.CreateMailbox(t.Context(), "eve", guest); err != nil {
+		if _, err := p.As(guest, format.Origin{}).CreateMailbox(t.Context(), "eve"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := openBox(t, p, "eve", guest.UID).CreateHook(t.Context(), hook.Hook{Event: hook.OnReceive, Cmd: []string{"/bin/true"}, Timeout: 1}); err != nil {
@@ -135,10 +135,10 @@ func TestOwnerKeepsHooks(t *testing.T) {
 		}
 		removeAgent(t, p, "eve")
 	}
-	if _, err := p.Post.CreateMailbox(t.Context(), "eve", guest); err != nil {
+	if _, err := p.As(guest, format.Origin{}).CreateMailbox(t.Context(), "eve"); err != nil {
 		t.Fatal(err)
 	}
-	if hooks, err := p.Post.Hooks(t.Context(), "eve", guest); err != nil || len(hooks) != 1 {
+	if hooks, err := p.As(guest, format.Origin{}).Hooks(t.Context(), "eve"); err != nil || len(hooks) != 1 {
 		t.Errorf("%+v %v", hooks, err)
 	}
 }

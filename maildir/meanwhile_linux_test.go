@@ -91,7 +91,7 @@ func TestDeleteMailboxMeanwhile(t *testing.T) {
 	preserving := preserved.at(isStep(""))
 	deleted := make(chan error, 1)
 	go func() {
-		_, err := p.Post.DeleteMailbox(t.Context(), "Bob", false, maildir.Caller{Root: true})
+		_, err := p.As(maildir.Caller{Root: true}, format.Origin{}).DeleteMailbox(t.Context(), "Bob", false)
 		deleted <- err
 	}()
 	await(t, func() bool { return maildir.Queued(p) > 0 })
@@ -118,7 +118,7 @@ func TestEditOfADeletedMailbox(t *testing.T) {
 	p = project(t, storetest.Config{NoWatcher: true,
 		History: func(x history.Log) history.Log { return hastyHistory{x, func() { edit() }} }}, "Ann", "Bob")
 	putByHand(t, p, draft, "first thoughts\n")
-	if _, err := p.Post.DeleteMailbox(t.Context(), "Bob", true, maildir.Caller{Root: true}); err != nil {
+	if _, err := p.As(maildir.Caller{Root: true}, format.Origin{}).DeleteMailbox(t.Context(), "Bob", true); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.FlushHistory(t.Context()); err != nil {
@@ -358,7 +358,7 @@ func TestMailboxBeingMade(t *testing.T) {
 	<-s.reached
 	second := make(chan error, 1)
 	go func() {
-		_, err := p.Post.CreateMailbox(t.Context(), "bob", maildir.Caller{UID: 1000})
+		_, err := p.As(maildir.Caller{UID: 1000}, format.Origin{}).CreateMailbox(t.Context(), "bob")
 		second <- err
 	}()
 	await(t, func() bool { return maildir.Queued(p) > 0 })

@@ -3,12 +3,14 @@ package maildir
 import (
 	"context"
 
+	"mailtree/maildir/access"
 	"mailtree/maildir/agents"
 	"mailtree/maildir/claims"
 	"mailtree/maildir/core"
 	"mailtree/maildir/peers"
 	"mailtree/maildir/post"
 	"mailtree/maildir/refusal"
+	"mailtree/maildir/sending"
 	"mailtree/maildir/tree"
 	"mailtree/maildir/wake"
 )
@@ -37,8 +39,17 @@ type (
 
 	SyncState = peers.SyncState
 
+	Draft    = sending.Draft
+	Variants = sending.Variants
+	Sent     = sending.Sent
+
 	Incoming = post.Incoming
-	Mailbox  = post.Mailbox
+
+	View        = access.View
+	Mailbox     = access.Mailbox
+	UserBox     = access.Box
+	Letter      = access.Letter
+	LetterQuery = access.LetterQuery
 )
 
 // ReservedMailbox reports whether the name is kept for mail that no mailbox takes.
@@ -73,6 +84,8 @@ var (
 
 // The packages below say what these mean.
 const (
+	Delivered         = access.Delivered
+	Pending           = access.Pending
 	Trusted           = core.Trusted
 	Untrusted         = core.Untrusted
 	Unproven          = core.Unproven
@@ -83,6 +96,9 @@ const (
 	MaxTTL            = claims.MaxTTL
 	OutsideRate       = post.OutsideRate
 	SyncInterval      = peers.SyncInterval
+	MailboxDepth      = sending.MailboxDepth
+	MaxFanout         = sending.MaxFanout
+	UnknownSender     = sending.UnknownSender
 	UnwokenAfter      = wake.UnwokenAfter
 	DefaultSettle     = wake.DefaultSettle
 	BeginPatience     = wake.BeginPatience

@@ -18,11 +18,13 @@ import (
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
 	"mailtree/maildir/index"
+	"mailtree/maildir/outbox"
 	"mailtree/maildir/outgoing"
 	"mailtree/maildir/peers"
 	"mailtree/maildir/post"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/repo"
+	"mailtree/maildir/sending"
 	"mailtree/maildir/store"
 	"mailtree/maildir/storedir"
 	"mailtree/maildir/tree"
@@ -41,7 +43,8 @@ type Project struct {
 	Post     *post.Post
 
 	mail   *core.Mail
-	outbox *Outbox
+	sender *sending.Sender
+	outbox *outbox.Outbox
 	pops   pops
 	stamps stamping
 
@@ -56,14 +59,14 @@ func (s *Store) newProject(c *core.Mail, slug string) *Project {
 		mail:   c,
 		ended:  make(chan struct{}),
 		Claims: claims.New(c),
-		outbox: &Outbox{mail: c, fresh: newSettling(c.Store.Monotonic)},
 		Post:   post.New(c, &s.office),
 	}
 	p.Agents = agents.New(c, p.Claims)
-	p.Sync = peers.New(c, p.Claims, func(path string) { p.outbox.waitFor(path, p.outbox.fresh.in(settleTime)) })
+	p.sender = sending.New(c, p.Post)
+	p.outbox = outbox.New(c, p.sender)
+	p.Sync = peers.New(c, p.Claims, p.outbox.Moved)
 	p.Claims.Elsewhere = p.Sync
 	p.Sessions = wake.New(c, p.Agents, &s.windows)
-	p.outbox.sender = p
 	return p
 }
 
@@ -316,34 +319,6 @@ func (p *Project) MissingFolder(key string) string {
 		return path
 	}
 	return ""
-}
-
-// EnsureProjectFor is EnsureProject for a caller. A guest may create only the default project, because each
-// project takes files and memory of the server, and a guest could name any number of them. It returns
-// ErrNotFound without similar names, which a guest must not learn, and otherwise the errors of
-// EnsureProject.
-func (s *Store) EnsureProjectFor(ctx context.Context, key string, by Caller) (*Project, error) {
-	if key == DefaultProject || !s.core.Guest(by) {
-		return s.EnsureProject(ctx, key)
-	}
-	p, err := s.ProjectFor(ctx, key, by)
-	if errors.Is(err, ErrNotFound) {
-		return nil, &Error{What: refusal.UnknownProjectOfGuest, Name: key}
-	}
-	return p, err
-}
-
-// ProjectFor is Project for a caller. A guest learns of no project but the one that it names: it returns
-// the errors of Project, for a guest without similar names.
-func (s *Store) ProjectFor(ctx context.Context, key string, by Caller) (*Project, error) {
-	p, err := s.Project(ctx, key)
-	var e *Error
-	if errors.As(err, &e) && s.core.Guest(by) {
-		untold := *e
-		untold.Near, untold.All = nil, nil
-		return nil, &untold
-	}
-	return p, err
 }
 
 // makeProject writes a new work tree next to its place and renames it into place, so that the tree is whole

@@ -298,35 +298,35 @@ func TestMailboxes(t *testing.T) {
 	p := project(t, storetest.Config{}, "Ann")
 	me, other, root := maildir.Caller{UID: 1000}, maildir.Caller{UID: 1001}, maildir.Caller{Root: true}
 	for range 2 {
-		m, err := p.Post.CreateMailbox(t.Context(), "task-42", me)
+		m, err := p.As(me, format.Origin{}).CreateMailbox(t.Context(), "task-42")
 		if err != nil || m.Owner != 1000 || !m.Registered {
 			t.Fatalf("%+v %v", m, err)
 		}
 	}
 	for name, by := range map[string]maildir.Caller{"task-42": other, "TASK-42": other, "Ann": me} {
-		if _, err := p.Post.CreateMailbox(t.Context(), name, by); !errors.Is(err, maildir.ErrDenied) {
+		if _, err := p.As(by, format.Origin{}).CreateMailbox(t.Context(), name); !errors.Is(err, maildir.ErrDenied) {
 			t.Errorf("%s by %d: %v", name, by.UID, err)
 		}
 	}
-	if _, err := p.Post.CreateMailbox(t.Context(), "../x", me); !errors.Is(err, maildir.ErrInvalid) {
+	if _, err := p.As(me, format.Origin{}).CreateMailbox(t.Context(), "../x"); !errors.Is(err, maildir.ErrInvalid) {
 		t.Errorf("%v", err)
 	}
 	for by, want := range map[maildir.Caller]int{me: 1, other: 0, root: 2} {
-		if l, err := p.Post.Mailboxes(t.Context(), by); err != nil || len(l) != want {
+		if l, err := p.As(by, format.Origin{}).Mailboxes(t.Context()); err != nil || len(l) != want {
 			t.Errorf("%+v sees %v, %v", by, l, err)
 		}
 	}
 	m := send(t, p, "Ann", maildir.Draft{To: []string{"task-42"}, Subject: "s", Body: "b"})
-	if _, err := p.Post.DeleteMailbox(t.Context(), "task-42", true, other); !errors.Is(err, maildir.ErrDenied) {
+	if _, err := p.As(other, format.Origin{}).DeleteMailbox(t.Context(), "task-42", true); !errors.Is(err, maildir.ErrDenied) {
 		t.Errorf("%v", err)
 	}
-	if _, err := p.Post.DeleteMailbox(t.Context(), "task-42", false, me); !errors.Is(err, maildir.ErrConflict) {
+	if _, err := p.As(me, format.Origin{}).DeleteMailbox(t.Context(), "task-42", false); !errors.Is(err, maildir.ErrConflict) {
 		t.Errorf("%v", err)
 	}
-	if _, err := p.Post.DeleteMailbox(t.Context(), "task-42", true, me); err != nil {
+	if _, err := p.As(me, format.Origin{}).DeleteMailbox(t.Context(), "task-42", true); err != nil {
 		t.Fatal(err)
 	}
-	if l, err := p.Post.Mailboxes(t.Context(), root); err != nil || len(l) != 1 {
+	if l, err := p.As(root, format.Origin{}).Mailboxes(t.Context()); err != nil || len(l) != 1 {
 		t.Errorf("%v %v", l, err)
 	}
 	if _, err := p.Message(t.Context(), m.ID); err != nil {

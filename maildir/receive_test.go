@@ -459,7 +459,7 @@ func TestMailboxAt(t *testing.T) {
 	backend, def := projects[0], projects[1]
 	create := func(p *maildir.Project, name string, uid int, want error) {
 		t.Helper()
-		if _, err := p.Post.CreateMailbox(t.Context(), name, maildir.Caller{UID: uid}); !errors.Is(err, want) {
+		if _, err := p.As(maildir.Caller{UID: uid}, format.Origin{}).CreateMailbox(t.Context(), name); !errors.Is(err, want) {
 			t.Errorf("%s in %s by %d: %v, want %v", name, p.Slug, uid, err, want)
 		}
 	}
@@ -493,7 +493,7 @@ func TestMailboxAt(t *testing.T) {
 	made := make(chan *maildir.Mailbox, len(projects))
 	for _, p := range projects {
 		at.Go(func() {
-			if m, err := p.Post.CreateMailbox(t.Context(), "both", maildir.Caller{UID: 500}); err == nil {
+			if m, err := p.As(maildir.Caller{UID: 500}, format.Origin{}).CreateMailbox(t.Context(), "both"); err == nil {
 				made <- m
 			}
 		})

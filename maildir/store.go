@@ -415,3 +415,6 @@ func (s *Store) completeProject(prefix string, limit int) []string {
 	}
 	return out
 }
+
+// SendsOutside reports whether any mail may leave for other domains.
+func (s *Store) SendsOutside() bool { return len(s.core.Outside.Allow) > 0 }

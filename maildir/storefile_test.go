@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
 	"time"
 
 	"mailtree/maildir/core"

@@ -11,6 +11,7 @@ import (
 	"mailtree/maildir/history"
 	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
+	"mailtree/maildir/sending"
 	"mailtree/maildir/writer"
 )
 
@@ -341,7 +342,7 @@ func (b *Box) planWithdrawal(g *writer.Group, tx *writer.Tx, undone *Undone) err
 			return &Error{What: refusal.ChangedSince, Other: v.Path, Why: undone.Operation}
 		}
 	}
-	if err := b.p.planUnsettling(g, tx, &gone.row.Message); err != nil {
+	if err := b.p.sender.PlanUnsettling(g, tx, &gone.row.Message); err != nil {
 		return err
 	}
 	undone.Readers, undone.Outside = gone.Readers, gone.Outside
@@ -393,7 +394,7 @@ func (b *Box) planResending(g *writer.Group, tx *writer.Tx, redone *Undone) erro
 		return err
 	}
 	for i := range again {
-		if sameNames(again[i].Recipients(), row.Recipients()) {
+		if sending.SameNames(again[i].Recipients(), row.Recipients()) {
 			return &Error{
 				What: refusal.Conflict("What the message {name} says was sent again meanwhile, as {id}. {redo something else}"),
 				Name: redone.ID,
@@ -401,7 +402,7 @@ func (b *Box) planResending(g *writer.Group, tx *writer.Tx, redone *Undone) erro
 			}
 		}
 	}
-	if _, err := b.p.planSettling(g, tx, &row.Message); err != nil {
+	if _, err := b.p.sender.PlanSettling(g, tx, &row.Message); err != nil {
 		return err
 	}
 	return b.planNotice(g, tx, row, redone.Readers, &format.Message{

@@ -17,7 +17,7 @@ func (p *Project) run(ctx context.Context) {
 	noting, stopNoting := context.WithCancel(context.WithoutCancel(ctx)) // notes are kept until the last operation is answered
 	var beside sync.WaitGroup
 	beside.Go(func() { p.mail.KeepNotes(noting) })
-	beside.Go(func() { p.outbox.handleSaved(ctx) })
+	beside.Go(func() { p.outbox.Run(ctx) })
 	beside.Go(func() { p.Sync.KeepShared(ctx) })
 	p.mail.Writer.Later(p.Claims.Sweep())
 	p.mail.Keeper.Run(ctx)
@@ -30,7 +30,7 @@ func (p *Project) run(ctx context.Context) {
 type mail struct{ *Project }
 
 // Saved schedules files that others saved in an outbox. See store.Mail.
-func (o mail) Saved(paths []string, changes []index.Change) { o.outbox.noteSaved(paths, changes) }
+func (o mail) Saved(paths []string, changes []index.Change) { o.outbox.NoteSaved(paths, changes) }
 
 // Compared tells the holders of claims that do not hold. See store.Mail.
 func (o mail) Compared(ctx context.Context) error { return o.Claims.NotifyOutdone(ctx) }

@@ -103,7 +103,7 @@ func newCrowd(t *testing.T) *crowd {
 		}
 	}
 	for i := range 64 {
-		b, err := p.OpenBox(t.Context(), "Bob", maildir.Caller{Root: true}, format.Origin{})
+		b, err := p.As(maildir.Caller{Root: true}, format.Origin{}).Box(t.Context(), "Bob")
 		if err == nil {
 			_, err = b.CreateHook(t.Context(), hook.Hook{
 				Event:   hook.OnReceive,

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/hook"
 	"mailtree/mcp/tool"
 )
@@ -68,12 +69,12 @@ func (s *Server) boxes(ctx context.Context, named *maildir.Project) (*maildir.Pr
 }
 
 // openBox opens the mailbox that a command is about.
-func (s *Server) openBox(ctx context.Context, named *maildir.Project, mailbox string) (*maildir.OpenBox, *maildir.Project, error) {
+func (s *Server) openBox(ctx context.Context, named *maildir.Project, mailbox string) (*maildir.UserBox, *maildir.Project, error) {
 	p, err := s.boxes(ctx, named)
 	if err != nil {
 		return nil, nil, err
 	}
-	b, err := p.OpenBox(ctx, s.cfg.Store.Domains().Named(mailbox), operator(), tool.CallerOf(ctx).Origin)
+	b, err := p.As(operator(), tool.CallerOf(ctx).Origin).Box(ctx, s.cfg.Store.Domains().Named(mailbox))
 	return b, p, err
 }
 
@@ -90,7 +91,7 @@ func (s *Server) mailboxList(ctx context.Context, named *maildir.Project, _ *Mai
 	if err != nil {
 		return out, err
 	}
-	all, err := p.Post.Mailboxes(ctx, operator())
+	all, err := p.As(operator(), format.Origin{}).Mailboxes(ctx)
 	if err != nil {
 		return out, err
 	}
@@ -116,7 +117,7 @@ func (s *Server) mailboxCreate(ctx context.Context, named *maildir.Project, ask 
 	if err != nil {
 		return line, err
 	}
-	m, err := p.Post.CreateMailbox(ctx, s.cfg.Store.Domains().Named(ask.Mailbox), maildir.Caller{UID: ask.Owner})
+	m, err := p.As(maildir.Caller{UID: ask.Owner}, format.Origin{}).CreateMailbox(ctx, s.cfg.Store.Domains().Named(ask.Mailbox))
 	if err != nil {
 		return line, err
 	}
@@ -162,7 +163,7 @@ func (s *Server) mailboxHooks(ctx context.Context, named *maildir.Project, ask *
 	if err != nil {
 		return out, err
 	}
-	all, err := p.Post.Hooks(ctx, s.cfg.Store.Domains().Named(ask.Mailbox), operator())
+	all, err := p.As(operator(), format.Origin{}).Hooks(ctx, s.cfg.Store.Domains().Named(ask.Mailbox))
 	return Hooks{tool.Listed(all)}, err
 }
 
@@ -183,5 +184,5 @@ func (s *Server) mailboxUnhook(ctx context.Context, named *maildir.Project, ask 
 	if err != nil {
 		return gone, err
 	}
-	return hook.Hook{Name: ask.Hook.Name}, p.Post.DeleteHook(ctx, ask.Hook.Name, operator())
+	return hook.Hook{Name: ask.Hook.Name}, p.As(operator(), format.Origin{}).DeleteHook(ctx, ask.Hook.Name)
 }

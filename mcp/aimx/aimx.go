@@ -2,8 +2,7 @@
 // the caller decides what each call may do. The server offers the toolset on the Unix socket only, because
 // only the socket identifies that user.
 //
-// A mailbox is an agent; its address is its name at MAIL_DOMAIN. maildir has the rules (post, box.go,
-// hook.go); this package has the tools' names, argument checks, shapes and refusals. Programs written for
+// A mailbox is an agent; its address is its name at MAIL_DOMAIN. maildir/access has the rules; this package has the tools' names, argument checks, shapes and refusals. Programs written for
 // aimx depend on the exact text of the refusals. See docs/email.md, "Texts".
 //
 // Package tool documents the answers of every toolset. In addition, this toolset guarantees: if the
@@ -114,20 +113,25 @@ func (t *toolset) known(name string, next run) run {
 // local returns the name of a mailbox, given its name or its address.
 func (t *toolset) local(given string) string { return t.store.Domains().Named(given) }
 
+// project returns the caller's project as the caller sees it.
+func (t *toolset) project(ctx context.Context) (*maildir.View, error) {
+	c := tool.CallerOf(ctx)
+	return t.store.As(c.User(), c.Origin).Project(ctx, c.ProjectKey())
+}
+
 // box opens a mailbox, given its name or its address. A missing mailbox and a mailbox of another user get
 // the same refusal, so that nobody learns which names are taken. Only root is told that a mailbox is
 // missing.
-func (t *toolset) box(ctx context.Context, name string) (*maildir.OpenBox, error) {
-	c := tool.CallerOf(ctx)
+func (t *toolset) box(ctx context.Context, name string) (*maildir.UserBox, error) {
 	name = t.local(name)
-	p, err := t.store.ProjectFor(ctx, c.ProjectKey(), c.User())
-	var b *maildir.OpenBox
+	v, err := t.project(ctx)
+	var b *maildir.UserBox
 	if err == nil {
-		b, err = p.OpenBox(ctx, name, c.User(), c.Origin)
+		b, err = v.Box(ctx, name)
 	}
 	if errors.Is(err, maildir.ErrNotFound) {
 		what := refusal.MailboxNotYours
-		if c.Root {
+		if tool.CallerOf(ctx).Root {
 			what = refusal.UnknownMailbox
 		}
 		return nil, &maildir.Error{What: what, Field: refusal.Mailbox, Name: name}
@@ -136,7 +140,7 @@ func (t *toolset) box(ctx context.Context, name string) (*maildir.OpenBox, error
 }
 
 // email opens a mailbox and returns the whole id of an email in it.
-func (t *toolset) email(ctx context.Context, mailbox string, id emailID) (*maildir.OpenBox, string, error) {
+func (t *toolset) email(ctx context.Context, mailbox string, id emailID) (*maildir.UserBox, string, error) {
 	b, err := t.box(ctx, mailbox)
 	if err != nil {
 		return nil, "", err

@@ -115,7 +115,7 @@ func (t *toolset) readAttachment(ctx context.Context, uri string) (*mcp.ReadReso
 	if c.Root {
 		t.log.Info("aimx: root may read every attachment", "sha1", tool.Clip(r.sum), "project", key)
 	}
-	p, err := t.store.ProjectFor(ctx, key, c.User())
+	v, err := t.store.As(c.User(), c.Origin).Project(ctx, key)
 	if err != nil {
 		return nil, err
 	}
@@ -123,14 +123,14 @@ func (t *toolset) readAttachment(ctx context.Context, uri string) (*mcp.ReadReso
 	if err != nil {
 		return nil, err
 	}
-	return t.piece(ctx, p, uri, r, most)
+	return t.piece(ctx, v, uri, r, most)
 }
 
 // piece reads at most most bytes of an attachment.
 func (t *toolset) piece(
-	ctx context.Context, p *maildir.Project, uri string, r attachmentRef, most int64,
+	ctx context.Context, v *maildir.View, uri string, r attachmentRef, most int64,
 ) (*mcp.ReadResourceResult, error) {
-	a, err := p.Post.OpenAttachmentFor(ctx, r.sum, tool.CallerOf(ctx).User())
+	a, err := v.OpenAttachment(ctx, r.sum)
 	if err != nil {
 		return nil, err
 	}

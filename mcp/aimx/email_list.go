@@ -66,7 +66,7 @@ func (t *toolset) emailList() tool.Tool {
 	})
 }
 
-func (t *toolset) shapeRows(b *maildir.OpenBox, rows []index.BoxRow, outbox bool) []rowShape {
+func (t *toolset) shapeRows(b *maildir.UserBox, rows []index.BoxRow, outbox bool) []rowShape {
 	out := make([]rowShape, len(rows))
 	for i := range rows {
 		r := &rows[i]

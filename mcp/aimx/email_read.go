@@ -113,7 +113,7 @@ func (s *letterShape) facts() string {
 	return strings.Join(lines, "\n")
 }
 
-func (t *toolset) shapeLetter(b *maildir.OpenBox, l *maildir.Letter, outbox bool) letterShape {
+func (t *toolset) shapeLetter(b *maildir.UserBox, l *maildir.Letter, outbox bool) letterShape {
 	s := letterShape{Content: string(l.Data), MessageID: t.store.Domains().MessageIDOf(&l.Message), Trusted: l.Trust, Auth: l.Voucher.String()}
 	for _, a := range l.Attachments {
 		s.Attachments = append(s.Attachments, attachedShape{uriOf(a.SHA1, b.Slug()), a.Name, a.MediaType, a.Bytes})

@@ -53,17 +53,17 @@ func (t *toolset) hookCreate() tool.Tool {
 }
 
 // hookBox is box, but tells every caller if a mailbox does not exist, as the contract requires for hooks.
-func (t *toolset) hookBox(ctx context.Context, name string) (*maildir.OpenBox, error) {
+func (t *toolset) hookBox(ctx context.Context, name string) (*maildir.UserBox, error) {
 	b, err := t.box(ctx, name)
 	if !errors.Is(err, maildir.ErrDenied) {
 		return b, err
 	}
-	c := tool.CallerOf(ctx)
-	p, perr := t.store.ProjectFor(ctx, c.ProjectKey(), c.User())
+	v, perr := t.project(ctx)
+	exists := false
 	if perr == nil {
-		_, perr = p.Post.Mailbox(ctx, t.local(name), maildir.Caller{Root: true})
+		exists, perr = v.Exists(ctx, t.local(name))
 	}
-	if errors.Is(perr, maildir.ErrNotFound) {
+	if errors.Is(perr, maildir.ErrNotFound) || perr == nil && !exists {
 		return nil, &maildir.Error{What: refusal.UnknownMailbox, Field: refusal.Mailbox, Name: name}
 	}
 	return nil, err

@@ -20,13 +20,12 @@ func (t *toolset) hookDelete() tool.Tool {
 		About: "Delete a hook on a mailbox of yours by its name.",
 		Out:   doneShape{},
 	}, func(ctx context.Context, r *unhookRequest) (any, error) {
-		c := tool.CallerOf(ctx)
-		p, err := t.store.ProjectFor(ctx, c.ProjectKey(), c.User())
+		v, err := t.project(ctx)
 		if errors.Is(err, maildir.ErrNotFound) { // the mailbox has no hooks
 			err = &maildir.Error{What: refusal.UnknownHook, Field: refusal.HookName, Name: r.Name}
 		}
 		if err == nil {
-			err = p.Post.DeleteHook(ctx, r.Name, c.User())
+			err = v.DeleteHook(ctx, r.Name)
 		}
 		if err != nil {
 			return nil, err

@@ -40,11 +40,10 @@ func (t *toolset) hookList() tool.Tool {
 				return nil, err
 			}
 		}
-		c := tool.CallerOf(ctx)
-		p, err := t.store.ProjectFor(ctx, c.ProjectKey(), c.User())
+		v, err := t.project(ctx)
 		var all []hook.Hook
 		if err == nil {
-			all, err = p.Post.Hooks(ctx, t.local(r.Mailbox), c.User())
+			all, err = v.Hooks(ctx, t.local(r.Mailbox))
 		}
 		if err != nil && !errors.Is(err, maildir.ErrNotFound) {
 			return nil, err

@@ -26,11 +26,11 @@ func (t *toolset) mailboxCreate() tool.Tool {
 			return nil, err
 		}
 		c := tool.CallerOf(ctx)
-		p, err := t.store.EnsureProjectFor(ctx, c.ProjectKey(), c.User())
+		v, err := t.store.As(c.User(), c.Origin).EnsureProject(ctx, c.ProjectKey())
 		if err != nil {
 			return nil, err
 		}
-		m, err := p.Post.CreateMailbox(ctx, name, c.User())
+		m, err := v.CreateMailbox(ctx, name)
 		if err != nil {
 			return nil, err
 		}

@@ -20,11 +20,10 @@ func (t *toolset) mailboxList() tool.Tool {
 		About: "List the mailboxes that you own, with their folders and counts.",
 		Out:   mailboxesShape{},
 	}, func(ctx context.Context, r *pageRequest) (any, error) {
-		c := tool.CallerOf(ctx)
-		p, err := t.store.ProjectFor(ctx, c.ProjectKey(), c.User())
+		v, err := t.project(ctx)
 		var all []maildir.Mailbox
 		if err == nil {
-			all, err = p.Post.Mailboxes(ctx, c.User())
+			all, err = v.Mailboxes(ctx)
 		}
 		if err != nil && !errors.Is(err, maildir.ErrNotFound) {
 			return nil, err

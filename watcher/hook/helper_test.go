@@ -76,7 +76,7 @@ func (b *bench) start(cfg hook.Config) (stop func()) {
 // hook adds a hook to a mailbox.
 func (b *bench) hook(mailbox string, h hooks.Hook) {
 	b.t.Helper()
-	box, err := b.p.OpenBox(b.t.Context(), mailbox, maildir.Caller{Root: true}, format.Origin{})
+	box, err := b.p.As(maildir.Caller{Root: true}, format.Origin{}).Box(b.t.Context(), mailbox)
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -164,7 +164,7 @@ func TestSlow(t *testing.T) {
 		t.Skip("needs root: hooks of two users")
 	}
 	b := newBench(t, storetest.Config{NoWatcher: true})
-	if _, err := b.p.Post.CreateMailbox(t.Context(), "cat", maildir.Caller{UID: 12345}); err != nil {
+	if _, err := b.p.As(maildir.Caller{UID: 12345}, format.Origin{}).CreateMailbox(t.Context(), "cat"); err != nil {
 		t.Fatal(err)
 	}
 	b.hook("bob", hooks.Hook{Name: "slow", Cmd: []string{b.waiting("slow")}})
@@ -340,7 +340,7 @@ func TestAsOwner(t *testing.T) {
 	}
 	b := newBench(t, storetest.Config{NoWatcher: true})
 	for name, uid := range map[string]int{"daemon": 1, "stranger": 12345} {
-		if _, err := b.p.Post.CreateMailbox(t.Context(), name, maildir.Caller{UID: uid}); err != nil {
+		if _, err := b.p.As(maildir.Caller{UID: uid}, format.Origin{}).CreateMailbox(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
 		b.hook(name, hooks.Hook{Name: "id", Cmd: []string{"/usr/bin/id"}})

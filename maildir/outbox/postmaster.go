@@ -1,4 +1,4 @@
-package maildir
+package outbox
 
 import (
 	"context"
@@ -134,7 +134,7 @@ func (o *Outbox) tellOfEdit(ctx context.Context, path string) error {
 	}
 	sum := func(path string) (*[32]byte, error) {
 		data, _, err := o.mail.Tree.Read(path, o.mail.Tree.MaxFile())
-		return copySum(at.ID, data), tree.MachineFault(err)
+		return format.CopySum(at.ID, data), tree.MachineFault(err)
 	}
 	copied, err := sum(path)
 	if err != nil {

@@ -1,4 +1,4 @@
-package maildir
+package outbox
 
 import (
 	"cmp"
@@ -9,9 +9,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// settleTime is how long a saved file must stay unchanged before the server takes it for finished. See
+// SettleTime is how long a saved file must stay unchanged before the server takes it for finished. See
 // docs/tree.md, "Sending by saving".
-const settleTime = 2 * time.Second
+const SettleTime = 2 * time.Second
 
 // settling holds files saved by others until they have not changed for a while. It is safe for concurrent
 // use. newSettling makes one.

@@ -1,4 +1,4 @@
-package maildir
+package sending
 
 import (
 	"cmp"
@@ -10,21 +10,10 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Reply sends a reply to the message id, in its thread. Fields that the draft leaves out come from that
-// message: recipients, subject, and the importance of a high or urgent message if the reply asks for
-// acknowledgement. It returns the errors of Send, and ErrNotFound for the original. See docs/tools.md,
-// "Sending".
-func (b *Box) Reply(ctx context.Context, id string, d Draft) (*Sent, error) {
-	d.from, d.origin = b.agent, b.origin
-	if err := b.p.makeReply(ctx, id, &d); err != nil {
-		return nil, err
-	}
-	return b.p.send(ctx, "reply", d)
-}
-
-// makeReply turns the draft into a reply: fields that it leaves out come from the original.
-func (p *Project) makeReply(ctx context.Context, id string, d *Draft) error {
-	orig, err := p.mail.HeadNamed(ctx, refusal.InReplyTo, id)
+// MakeReply turns an order into a reply to the message id, in its thread: fields that it leaves out come from that
+// message. It returns ErrNotFound for the message, and for a sender of it who is no agent any more.
+func (s *Sender) MakeReply(ctx context.Context, id string, d *Order) error {
+	orig, err := s.mail.HeadNamed(ctx, refusal.InReplyTo, id)
 	if err != nil {
 		return err
 	}
@@ -34,22 +23,22 @@ func (p *Project) makeReply(ctx context.Context, id string, d *Draft) error {
 		d.Importance = orig.Importance
 	}
 	if len(d.To) == 0 {
-		if p.mail.Store.IsElsewhere(orig.From) {
-			d.To = p.answersTo(orig, d.from)
-		} else if orig.From != d.from {
-			ok, err := p.mail.HasAgent(ctx, orig.From)
+		if s.mail.Store.IsElsewhere(orig.From) {
+			d.To = s.answersTo(orig, d.From)
+		} else if orig.From != d.From {
+			ok, err := s.mail.HasAgent(ctx, orig.From)
 			if err == nil && !ok {
-				err = p.mail.Sure()
+				err = s.mail.Sure()
 			}
 			if err != nil {
 				return err
 			}
 			if !ok {
-				return &Error{
+				return &refusal.Error{
 					What: refusal.NotFound("Message {id} was written by {name}, who is not an agent of project {=other} and has no inbox. " +
 						"{answer somebody else}"),
 					Name:  orig.From,
-					Other: p.mail.Name(),
+					Other: s.mail.Name(),
 					ID:    orig.ID,
 				}
 			}
@@ -66,9 +55,9 @@ func (p *Project) makeReply(ctx context.Context, id string, d *Draft) error {
 
 // answersTo returns who gets an agent's answer to a message from elsewhere: the addresses that it names for
 // answers, where the agent's mailbox trusts its sender, else the sender.
-func (p *Project) answersTo(m *index.MessageRow, agent string) []string {
-	auth, _ := p.mail.Store.VerifiedHere(&m.Message)
-	if len(m.ReplyTo) > 0 && m.Door == format.DoorGateway && p.mail.TrustsSender(agent, m.From, auth) {
+func (s *Sender) answersTo(m *index.MessageRow, agent string) []string {
+	auth, _ := s.mail.Store.VerifiedHere(&m.Message)
+	if len(m.ReplyTo) > 0 && m.Door == format.DoorGateway && s.mail.TrustsSender(agent, m.From, auth) {
 		return m.ReplyTo
 	}
 	return []string{m.From}

@@ -1,4 +1,4 @@
-package maildir
+package sending
 
 import (
 	"reflect"
@@ -24,15 +24,15 @@ func TestDraftFields(t *testing.T) {
 		t.Fatalf("a draft and a message have only %v in common", common)
 	}
 	d := &Draft{}
-	d.fillFrom(&said)
-	sent := d.message("project", nil)
+	d.FillFrom(&said)
+	sent := (&Order{Draft: *d}).Message("project", nil)
 	for _, name := range common {
 		want := reflect.ValueOf(said).FieldByName(name).Interface()
 		if got := reflect.ValueOf(*d).FieldByName(name).Interface(); !reflect.DeepEqual(got, want) {
-			t.Errorf("fillFrom: %s is %v, want %v", name, got, want)
+			t.Errorf("FillFrom: %s is %v, want %v", name, got, want)
 		}
 		if got := reflect.ValueOf(sent).FieldByName(name).Interface(); !reflect.DeepEqual(got, want) {
-			t.Errorf("message: %s is %v, want %v", name, got, want)
+			t.Errorf("Message: %s is %v, want %v", name, got, want)
 		}
 	}
 }

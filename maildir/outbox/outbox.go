@@ -1,4 +1,4 @@
-package maildir
+package outbox
 
 import (
 	"bytes"
@@ -15,28 +15,32 @@ import (
 	"mailtree/maildir/history"
 	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
+	"mailtree/maildir/sending"
 	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
 )
 
-// A message file without an id that is saved below an outbox, or moved there, is sent once it has not
-// changed for settleTime. Send removes the file in the same operation, so a file is never sent in part and
-// never sent without being removed. The message's key is made of the file's bytes, so an editor that saves
-// the same text again sends nothing. A file that cannot be sent stays, and Postmaster tells its author why.
-// See docs/tree.md, "Sending by saving".
-
 // Outbox sends the files that people and programs save in the outboxes of a project. It is safe for concurrent use.
 type Outbox struct {
 	mail   *core.Mail
-	sender sender
+	sender *sending.Sender
 	fresh  settling
 }
 
-// sender sends drafts.
-type sender interface {
-	send(ctx context.Context, verb string, d Draft) (*Sent, error)
-	makeReply(ctx context.Context, id string, d *Draft) error
+// New returns the outboxes of a project.
+func New(mail *core.Mail, sender *sending.Sender) *Outbox {
+	return &Outbox{mail: mail, sender: sender, fresh: newSettling(mail.Store.Monotonic)}
 }
+
+// Waiting counts the files that have not been unchanged for SettleTime yet.
+func (o *Outbox) Waiting() int {
+	o.fresh.mu.Lock()
+	defer o.fresh.mu.Unlock()
+	return len(o.fresh.files)
+}
+
+// Moved has the file at path, which the server has moved into an outbox, sent as if it had been saved there now.
+func (o *Outbox) Moved(path string) { o.waitFor(path, o.fresh.in(SettleTime)) }
 
 // saved is a file in an outbox that is to be sent.
 type saved struct {
@@ -80,18 +84,15 @@ func (s *saved) sentBefore(id string) error {
 			"it once a day. To send it again on that day, give it a key of its own in the header, such as `key: {=other}`. Otherwise " +
 			"remove the file.")
 	}
-	return &Error{What: what, ID: id, Other: key}
+	return &refusal.Error{What: what, ID: id, Other: key}
 }
 
 // errSavedAnew says that the file was changed or removed while it was about to be sent.
 var errSavedAnew = errors.New("the file has changed meanwhile")
 
-// planTaking plans the removal of the file that a message was read from, if s is not nil. It returns
-// errSavedAnew if the file has changed since, and the errors of writer.Group.Take.
-func (o *Outbox) planTaking(g *writer.Group, tx *writer.Tx, s *saved) error {
-	if s == nil {
-		return nil
-	}
+// take plans the removal of the file that a message was read from. It returns errSavedAnew if the file has changed
+// since, and the errors of writer.Group.Take.
+func (s *saved) take(g *writer.Group, tx *writer.Tx) error {
 	taken, err := g.Take(tx, s.path, s.sum)
 	if err == nil && !taken {
 		err = errSavedAnew
@@ -99,9 +100,9 @@ func (o *Outbox) planTaking(g *writer.Group, tx *writer.Tx, s *saved) error {
 	return err
 }
 
-// noteSaved selects, from the files that others changed, those to handle once they have settled: files in
+// NoteSaved selects, from the files that others changed, those to handle once they have settled: files in
 // outboxes, and inbox copies.
-func (o *Outbox) noteSaved(paths []string, changes []index.Change) {
+func (o *Outbox) NoteSaved(paths []string, changes []index.Change) {
 	at := map[string]bool{}
 	for _, path := range paths {
 		at[path] = format.Locate(path).Kind == format.KindOutbox
@@ -114,7 +115,7 @@ func (o *Outbox) noteSaved(paths []string, changes []index.Change) {
 			at[c.Path] = c.Kind == format.KindInbox && c.Op != index.Removed
 		}
 	}
-	due := o.fresh.in(settleTime) // the same for all, so that they are sent in the order in which they were saved
+	due := o.fresh.in(SettleTime) // the same for all, so that they are sent in the order in which they were saved
 	for path, is := range at {
 		if is {
 			o.waitFor(path, due)
@@ -129,15 +130,15 @@ func (o *Outbox) waitFor(path string, due time.Time) {
 	}
 }
 
-// handleSaved runs beside the writer and handles files saved by others once each has settled. It begins
+// Run runs beside the writer and handles files saved by others once each has settled. It begins
 // with the files already in the outboxes, which an earlier server may not have sent, and with those of which
 // Postmaster wrote, which may be gone.
-func (o *Outbox) handleSaved(ctx context.Context) {
+func (o *Outbox) Run(ctx context.Context) {
 	problems, err := o.mail.Store.Index.Problems(ctx, o.mail.Slug, index.AllProblems)
 	if err != nil && ctx.Err() == nil {
 		o.mail.Store.Log.Error("files in outboxes are not sent before they are saved again", "project", o.mail.Slug, "error", err)
 	}
-	due := o.fresh.in(settleTime)
+	due := o.fresh.in(SettleTime)
 	for _, bad := range problems {
 		if format.Locate(bad.Path).Kind == format.KindOutbox {
 			o.waitFor(bad.Path, due)
@@ -217,7 +218,7 @@ func (o *Outbox) handle(ctx context.Context, f settlingFile) {
 	case ctx.Err() != nil || !gone && (err != nil || !st.Mode.IsRegular()):
 		return
 	case !gone && (st != f.stat || o.mail.Tree.BeingWritten(f.path)):
-		o.fresh.wait(f.path, st, o.fresh.in(settleTime))
+		o.fresh.wait(f.path, st, o.fresh.in(SettleTime))
 		return
 	}
 	switch {
@@ -233,7 +234,7 @@ func (o *Outbox) handle(ctx context.Context, f settlingFile) {
 	switch {
 	case err == nil || ctx.Err() != nil || errors.Is(err, writer.ErrStopped):
 	case errors.Is(err, errSavedAnew):
-		o.waitFor(f.path, o.fresh.in(settleTime))
+		o.waitFor(f.path, o.fresh.in(SettleTime))
 	default:
 		o.mail.Store.Log.Warn("a saved file could not be handled; that is tried again", "project", o.mail.Slug, "path", f.path, "error", err)
 		o.fresh.wait(f.path, st, o.fresh.in(trySavedAgain))
@@ -251,23 +252,24 @@ func (o *Outbox) sendSaved(ctx context.Context, f settlingFile) error {
 	case tree.FaultOf(err) == tree.FaultMachine:
 		return err
 	case err != nil:
-		return o.tellUnsent(ctx, f.path, data, &Error{What: refusal.SavedMalformed, Why: tree.PlainFileError(err)})
+		return o.tellUnsent(ctx, f.path, data, &refusal.Error{What: refusal.SavedMalformed, Why: tree.PlainFileError(err)})
 	case st != f.stat:
 		return errSavedAnew
 	case len(bytes.TrimSpace(data)) == 0: // an empty file: the author begins to write
 		return nil
 	}
-	verb, d, err := o.savedDraft(ctx, f.path, data, time.Unix(0, st.MTime))
+	file := &saved{path: f.path, sum: tree.SHA256(data), day: time.Unix(0, st.MTime).Format(time.DateOnly)}
+	d, err := o.savedDraft(ctx, file, data)
 	if d == nil && err == nil {
 		return nil
 	}
-	var sent *Sent
+	var sent *sending.Sent
 	if err == nil {
-		sent, err = o.sender.send(format.Through(ctx, format.DoorFile), verb, *d)
+		sent, err = o.sender.Send(format.Through(ctx, format.DoorFile), d)
 		err = o.withoutBlind(d, err)
 	}
 	if err == nil && sent.Again {
-		err = d.saved.sentBefore(sent.ID)
+		err = file.sentBefore(sent.ID)
 	}
 	switch {
 	case err == nil:
@@ -281,15 +283,15 @@ func (o *Outbox) sendSaved(ctx context.Context, f settlingFile) error {
 // withoutBlind returns a refusal about a draft's recipients in a form that Postmaster may send. Everyone
 // can read Postmaster's mail, so the refusal must not name a recipient that is only in bcc, nor similar
 // names (invariant I7).
-func (o *Outbox) withoutBlind(d *Draft, err error) error {
-	var e *Error
+func (o *Outbox) withoutBlind(d *sending.Order, err error) error {
+	var e *refusal.Error
 	if !errors.As(err, &e) || !e.Field.OfRecipients() || e.Name == "" {
 		return err
 	}
 	named := slices.Concat(d.To, d.CC)
 	for _, name := range slices.Concat([]string{e.Name}, e.More) {
 		if !slices.ContainsFunc(named, func(n string) bool { return strings.TrimSpace(n) == name }) {
-			return &Error{
+			return &refusal.Error{
 				What: refusal.NotFound("A name in bcc is no agent's of project {=other}, or mail may not go there. It is not repeated here, where others can read it: " +
 					"mend bcc, or take the name out."),
 				Other: o.mail.Name(),
@@ -301,95 +303,61 @@ func (o *Outbox) withoutBlind(d *Draft, err error) error {
 
 // passes reports whether an error is temporary, so that the same message may be sent later.
 func passes(err error) bool {
-	var e *Error
-	return !errors.As(err, &e) || errors.Is(err, ErrUnavailable) && e.What != refusal.EditUncommitted
+	var e *refusal.Error
+	return !errors.As(err, &e) || errors.Is(err, refusal.ErrUnavailable) && e.What != refusal.EditUncommitted
 }
 
-// savedDraft returns the message in a file of that time and the verb that sends it; nil if the file is a copy
-// of a sent message. It returns ErrInvalid, ErrConflict, and the errors of Reply.
-func (o *Outbox) savedDraft(ctx context.Context, path string, data []byte, at time.Time) (verb string, d *Draft, err error) {
-	place := format.Locate(path)
+// savedDraft returns the message in a file, and notes in the file what its header says of sending it again; nil if the
+// file is a copy of a sent message. It returns ErrInvalid, ErrConflict, and the errors of sending.Sender.MakeReply.
+func (o *Outbox) savedDraft(ctx context.Context, file *saved, data []byte) (*sending.Order, error) {
+	place := format.Locate(file.path)
 	sent, err := o.mail.Store.Index.Message(ctx, o.mail.Slug, place.ID, index.WithoutBody, nil)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	u, err := format.ParseUnsent(data)
 	switch {
 	case err != nil && sent != nil, err == nil && u.ID != "" && u.ID == place.ID: // a copy, damaged or whole
-		return "", nil, nil
+		return nil, nil
 	case err != nil:
-		return "", nil, &Error{What: refusal.SavedMalformed, Why: err.Error()}
+		return nil, &refusal.Error{What: refusal.SavedMalformed, Why: err.Error()}
 	case u.ID != "":
-		return "", nil, &Error{
+		return nil, &refusal.Error{
 			What: refusal.Conflict("It has the id {name}, as mail has that was sent: take the id out to send it as a new message."),
 			Name: u.ID,
 		}
 	case sent != nil:
-		return "", nil, &Error{
+		return nil, &refusal.Error{
 			What: refusal.Conflict("{name} was sent before, and a file of that name is a copy of it: give the file another name to send " +
 				"it as a new message."),
 			Name: place.ID,
 		}
 	case u.From != "" && u.From != place.Agent:
-		return "", nil, &Error{
+		return nil, &refusal.Error{
 			What:  refusal.Invalid("{field} is {name}, but the file lies in the outbox of {other}: leave the sender out, or move the file."),
 			Field: refusal.From,
 			Name:  u.From,
 			Other: place.Agent,
 		}
 	case strings.TrimSpace(u.Body) == "" && u.Subject == "":
-		return "", nil, &Error{What: refusal.Invalid("It has no text: write it below the header.")}
+		return nil, &refusal.Error{What: refusal.Invalid("It has no text: write it below the header.")}
 	}
-	file := &saved{path: path, sum: tree.SHA256(data), day: at.Format(time.DateOnly), own: u.Key, daily: u.Daily}
-	verb, d = "send", &Draft{
-		Attachments: u.Attach,
-		Variants:    Variants{TextOnly: u.MediaType == format.PlainText},
-		from:        place.Agent,
-		origin:      format.Origin{Door: format.DoorFile},
-		saved:       file,
+	file.own, file.daily = u.Key, u.Daily
+	d := &sending.Order{
+		Draft: sending.Draft{
+			Attachments: u.Attach,
+			Variants:    sending.Variants{TextOnly: u.MediaType == format.PlainText},
+		},
+		Verb:   "send",
+		From:   place.Agent,
+		Origin: format.Origin{Door: format.DoorFile},
+		Take:   file.take,
 	}
-	d.fillFrom(&u.Message)
+	d.FillFrom(&u.Message)
 	d.Key = file.key()
 	if u.InReplyTo != "" {
-		verb = "reply"
-		err = o.sender.makeReply(ctx, u.InReplyTo, d)
+		d.Verb = "reply"
+		err = o.sender.MakeReply(ctx, u.InReplyTo, d)
 	}
-	return verb, d, err
-}
-
-// NewDraft creates a file among the agent's drafts for a message to the given agents. It returns the file's
-// path on disk and the folder from which the file would be sent. The draft has no text yet. It returns
-// ErrNotFound for an unknown agent, sender or recipient. See docs/tree.md, "Sending by saving".
-func (b *Box) NewDraft(ctx context.Context, to []string) (file, outbox string, err error) {
-	d := &Draft{from: b.agent, To: to}
-	if err := b.p.resolveOwn(ctx, d); err != nil {
-		return "", "", err
-	}
-	if err := b.p.needParties(ctx, d); err != nil {
-		return "", "", err
-	}
-	tx := &writer.Tx{Op: writer.Op{Verb: "draft", Agent: b.agent}, Facts: []string{"drafts " + b.agent}}
-	tx.Plan = func(g *writer.Group) error {
-		path := ""
-		for n := 1; ; n++ {
-			path = format.DraftPath(b.agent, g.Now, n)
-			if _, err := b.p.mail.Tree.Stat(path); tree.FaultOf(err) == tree.FaultGone {
-				break
-			} else if err != nil {
-				return err
-			}
-		}
-		tx.Summary = b.agent + " " + path
-		tx.Create(path, format.FormatDraft(d.To))
-		file = filepath.Join(b.p.mail.Tree.Dir(), filepath.FromSlash(path))
-		return nil
-	}
-	if err := b.perform(ctx, tx); err != nil {
-		return "", "", err
-	}
-	outbox = format.AgentsDir + "/" + b.agent + "/" + format.OutboxDir
-	c := b.p.mail.Tree.Changer(b.p.mail.Store.Limits.Folders())
-	defer c.Close()
-	err = c.MakeDir(outbox) // without the folder, `mv` would rename the draft to a file of that name
-	return file, filepath.Join(b.p.mail.Tree.Dir(), filepath.FromSlash(outbox)), err
+	return d, err
 }

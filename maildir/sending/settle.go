@@ -1,4 +1,4 @@
-package maildir
+package sending
 
 import (
 	"bytes"
@@ -12,11 +12,11 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// planSettling plans that a reply marks the message that it answers, if its sender got that message from
+// PlanSettling plans that a reply marks the message that it answers, if its sender got that message from
 // somebody else: read, and acknowledged if it asks for that. The marks have the time of the reply, by which
-// planUnsettling knows them. It reports whether the message is acknowledged then. It returns Group.Behind.
-func (p *Project) planSettling(g *writer.Group, tx *writer.Tx, reply *format.Message) (acked bool, err error) {
-	d, err := p.answered(g, reply)
+// PlanUnsettling knows them. It reports whether the message is acknowledged then. It returns Group.Behind.
+func (s *Sender) PlanSettling(g *writer.Group, tx *writer.Tx, reply *format.Message) (acked bool, err error) {
+	d, err := s.answered(g, reply)
 	if err != nil || d == nil {
 		return false, err
 	}
@@ -26,7 +26,7 @@ func (p *Project) planSettling(g *writer.Group, tx *writer.Tx, reply *format.Mes
 		m.Verb = "acknowledge"
 	}
 	before := len(tx.Writes)
-	if err := p.mail.PlanMarks(g, tx, m, d, reply.Created); err != nil {
+	if err := s.mail.PlanMarks(g, tx, m, d, reply.Created); err != nil {
 		return false, err
 	}
 	if len(tx.Writes) > before {
@@ -36,14 +36,14 @@ func (p *Project) planSettling(g *writer.Group, tx *writer.Tx, reply *format.Mes
 	return d.Acked || slices.ContainsFunc(tx.Writes, func(w *tree.Write) bool { return w.Path == ack }), nil
 }
 
-// planUnsettling plans the removal of the marks that planSettling made for a reply. If another reply of the same
+// PlanUnsettling plans the removal of the marks that PlanSettling made for a reply. If another reply of the same
 // agent answers the message, too, the marks get its time instead.
-func (p *Project) planUnsettling(g *writer.Group, tx *writer.Tx, reply *format.Message) error {
-	d, err := p.answered(g, reply)
+func (s *Sender) PlanUnsettling(g *writer.Group, tx *writer.Tx, reply *format.Message) error {
+	d, err := s.answered(g, reply)
 	if err != nil || d == nil {
 		return err
 	}
-	thread, err := p.mail.Store.Index.Thread(g.Ctx, index.ThreadQuery{Project: p.mail.Slug, Thread: cmp.Or(d.ThreadID, d.ID)})
+	thread, err := s.mail.Store.Index.Thread(g.Ctx, index.ThreadQuery{Project: s.mail.Slug, Thread: cmp.Or(d.ThreadID, d.ID)})
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (p *Project) planUnsettling(g *writer.Group, tx *writer.Tx, reply *format.M
 		return m.From == reply.From && m.InReplyTo == d.ID && m.ID != reply.ID
 	})
 	for _, path := range []string{format.ReadMark(d.CopyPath), format.AckMark(d.CopyPath)} {
-		is, err := p.mail.ContentNow(path)
+		is, err := s.mail.ContentNow(path)
 		if err != nil && tree.FaultOf(err) != tree.FaultFile { // then something else lies there, which the reply did not make
 			return err
 		}
@@ -73,11 +73,11 @@ func (p *Project) planUnsettling(g *writer.Group, tx *writer.Tx, reply *format.M
 
 // answered returns the delivery that a message answers, as its sender got it from somebody else; nil if
 // there is none.
-func (p *Project) answered(g *writer.Group, reply *format.Message) (*index.Delivery, error) {
+func (s *Sender) answered(g *writer.Group, reply *format.Message) (*index.Delivery, error) {
 	if reply.InReplyTo == "" {
 		return nil, nil
 	}
-	d, err := p.mail.Store.Index.Delivery(g.Ctx, p.mail.Slug, reply.From, reply.InReplyTo, index.WithoutBody, nil)
+	d, err := s.mail.Store.Index.Delivery(g.Ctx, s.mail.Slug, reply.From, reply.InReplyTo, index.WithoutBody, nil)
 	if err != nil || d == nil || d.From == reply.From {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package maildir
+package access
 
 import (
 	"slices"
@@ -26,7 +26,7 @@ func senderNamed(given string) (string, error) {
 	}
 	a, err := format.ParseAddress(address)
 	if err != nil || a.IsAgent() {
-		return "", &Error{
+		return "", &refusal.Error{
 			What: refusal.Invalid("{name} is no sender of another domain: write an address such as ann@example.org, or @example.org " +
 				"for all of a domain."),
 			Name: given,
@@ -40,24 +40,24 @@ func senderNamed(given string) (string, error) {
 
 // TrustSender adds a sender to those that the mailbox trusts: an address, or @DOMAIN for all addresses of a
 // domain. It returns ErrInvalid, ErrUnavailable, and ErrTooLarge for a list that may not grow.
-func (b *OpenBox) TrustSender(sender string) error {
+func (b *Box) TrustSender(sender string) error {
 	sender, err := senderNamed(sender)
 	if err != nil {
 		return err
 	}
-	if _, domain, _ := strings.Cut(sender, "@"); b.box.p.mail.Store.Domains.Has(domain) {
-		return &Error{
+	if _, domain, _ := strings.Cut(sender, "@"); b.v.mail.Store.Domains.Has(domain) {
+		return &refusal.Error{
 			What: refusal.Invalid("{name} is at a domain of this server, whose own mail needs no trust, and none that comes from " +
 				"elsewhere under its name gets it."),
 			Name: sender,
 		}
 	}
-	return b.box.p.mail.Store.Trusted.Edit(b.box.p.mail.Slug, b.Name, func(list []string) ([]string, error) {
+	return b.v.mail.Store.Trusted.Edit(b.v.mail.Slug, b.Name, func(list []string) ([]string, error) {
 		switch {
 		case slices.ContainsFunc(list, func(s string) bool { return strings.EqualFold(s, sender) }):
 			return list, nil
 		case len(list) >= maxTrustedSenders:
-			return nil, &Error{
+			return nil, &refusal.Error{
 				What:  refusal.TooLarge("The mailbox {name} trusts {limit} senders, which is the limit: take one out first."),
 				Name:  b.Name,
 				Limit: maxTrustedSenders,
@@ -71,15 +71,15 @@ func (b *OpenBox) TrustSender(sender string) error {
 
 // DistrustSender takes a sender from those that the mailbox trusts. It returns ErrInvalid, ErrUnavailable,
 // and ErrNotFound, which lists the senders.
-func (b *OpenBox) DistrustSender(sender string) error {
+func (b *Box) DistrustSender(sender string) error {
 	sender, err := senderNamed(sender)
 	if err != nil {
 		return err
 	}
-	return b.box.p.mail.Store.Trusted.Edit(b.box.p.mail.Slug, b.Name, func(list []string) ([]string, error) {
+	return b.v.mail.Store.Trusted.Edit(b.v.mail.Slug, b.Name, func(list []string) ([]string, error) {
 		left := slices.DeleteFunc(slices.Clone(list), func(s string) bool { return strings.EqualFold(s, sender) })
 		if len(left) == len(list) {
-			return nil, &Error{
+			return nil, &refusal.Error{
 				What:  refusal.NotFound("The mailbox {=other} does not trust {name}."),
 				Name:  sender,
 				Other: b.Name,
@@ -91,6 +91,6 @@ func (b *OpenBox) DistrustSender(sender string) error {
 }
 
 // TrustedSenders lists the senders that the mailbox trusts. It returns ErrUnavailable.
-func (b *OpenBox) TrustedSenders() ([]string, error) {
-	return b.box.p.mail.Store.Trusted.Of(b.box.p.mail.Slug, b.Name)
+func (b *Box) TrustedSenders() ([]string, error) {
+	return b.v.mail.Store.Trusted.Of(b.v.mail.Slug, b.Name)
 }

@@ -1,0 +1,30 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"mailtree/maildir/attachment"
+	"mailtree/maildir/format"
+)
+
+// OpenAttachment opens an attachment for a user, by its SHA-1 in hex. Root and the store's user may open every
+// attachment. Another user may open those that a message in a mailbox of theirs lists; to them every other
+// attachment does not exist. The caller closes it. It returns the errors of attachment.Open.
+func (v *View) OpenAttachment(ctx context.Context, sum string) (*attachment.Opened, error) {
+	if v.mail.Store.Guest(v.by) {
+		owners, err := v.mail.Store.Owners.LoadOwners()
+		if err != nil {
+			return nil, err
+		}
+		agents, err := v.mail.Store.Index.Attached(ctx, v.mail.Slug, sum)
+		if err != nil {
+			return nil, fmt.Errorf("look up who has attachment %s: %w", format.Printable(sum), err)
+		}
+		if !slices.ContainsFunc(agents, func(a string) bool { return v.by.Owns(v.mail.Owner(owners, a)) }) {
+			return nil, attachment.Missing(v.mail.Name(), sum)
+		}
+	}
+	return attachment.Open(v.mail.Tree, v.mail.Name(), sum, attachment.MaxStored)
+}

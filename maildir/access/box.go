@@ -1,0 +1,344 @@
+package access
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"mailtree/maildir/core"
+	"mailtree/maildir/format"
+	"mailtree/maildir/index"
+	"mailtree/maildir/keys"
+	"mailtree/maildir/outgoing"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/sending"
+)
+
+// Box is a mailbox that the user of a View may use. It is safe for concurrent use.
+type Box struct {
+	Mailbox
+	v *View
+}
+
+// Box opens a mailbox. It returns refusal.ErrNotFound, and ErrDenied if it is not the user's. See docs/email.md, "Mailboxes and
+// users".
+func (v *View) Box(ctx context.Context, name string) (*Box, error) {
+	m, err := v.Mailbox(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return &Box{*m, v}, nil
+}
+
+// Slug returns the slug of the mailbox's project.
+func (b *Box) Slug() string { return b.v.mail.Slug }
+
+// File returns the absolute path of the file of a copy.
+func (b *Box) File(r *index.BoxRow) string {
+	return filepath.Join(b.v.mail.Tree.Dir(), filepath.FromSlash(r.CopyPath))
+}
+
+// List lists copies by file name, last first, which is newest first for ids made by a server. It leaves out
+// invalid copies, which also take no place on a page.
+func (b *Box) List(ctx context.Context, q index.BoxQuery) ([]index.BoxRow, error) {
+	q.Project, q.Agent = b.v.mail.Slug, b.Name
+	if b.v.by.UID == b.Owner { // root may look at another user's mailbox
+		defer b.v.mail.NoteSeen(ctx, b.Name)
+	}
+	return b.v.mail.Store.Index.Box(ctx, q)
+}
+
+// Whether all recipients have a sent message of which nothing leaves the server. Of others it is an
+// outgoing.State: that of the recipient of whom least can be said.
+const (
+	Delivered = "delivered" // this server wrote every copy, or every recipient has one
+	Pending   = "pending"   // a file that was put into the outbox by hand and that not every recipient has
+)
+
+// Delivery says whether all recipients have the message of a row of the outbox, and since when; zero if
+// unknown. It is computed, because no header says it.
+func (b *Box) Delivery(r *index.BoxRow) (status string, at time.Time) {
+	if left := b.v.post.Deliveries(&r.Message); len(left) > 0 {
+		return string(outgoing.Worst(left)), time.Time{}
+	}
+	if _, ok := b.v.mail.Store.VerifiedHere(&r.Message); ok {
+		return Delivered, r.Created // the server writes all copies or none
+	}
+	all := r.Recipients()
+	slices.Sort(all)
+	if all = slices.Compact(all); len(all) > 0 && r.Holders >= len(all) {
+		return Delivered, time.Time{}
+	}
+	return Pending, time.Time{}
+}
+
+// Deliveries returns what became of the message of a row of the outbox: see Project.Deliveries.
+func (b *Box) Deliveries(r *index.BoxRow) []outgoing.Item {
+	return b.v.post.Deliveries(&r.Message)
+}
+
+// Letter is one copy, read from its file. Its InReplyTo and References name a message from elsewhere by the
+// Message-ID with which it came.
+type Letter struct {
+	index.BoxRow
+	Data       []byte       // the file as it is on disk, or the part of it that fits
+	Size       int64        // bytes of the whole file
+	Next       int64        // offset of the rest of the file; 0: Data goes to the end
+	Trust      string       // Trusted, Untrusted, Unproven; for an inbox copy
+	Voucher    keys.Voucher // who vouches for the file's own text
+	References []string     // the earlier messages in its thread, oldest first
+}
+
+// LetterQuery says which copy to read, and how much of it.
+type LetterQuery struct {
+	ID   string
+	Sent bool        // read the outbox copy
+	Room *index.Room // includes the offset in the file to begin at; nil: the whole file
+	// Beside returns how many bytes the answer has besides Data. It is required with Room.
+	Beside func(l *Letter) int
+}
+
+// Read reads the owner's copy of one message. It sets no mark. It returns refusal.ErrNotFound, ErrInvalid for the
+// room's Offset, and the errors of Room.Reserve.
+func (b *Box) Read(ctx context.Context, q LetterQuery) (*Letter, error) {
+	id, sent := b.v.mail.Store.Domains.IDNamed(q.ID), q.Sent
+	rows, err := b.List(ctx, index.BoxQuery{ID: id, Sent: sent, Limit: 1})
+	if err == nil && len(rows) == 0 {
+		err = b.missing(id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	l := &Letter{BoxRow: rows[0]}
+	st, err := b.v.mail.Tree.Stat(l.CopyPath)
+	if err == nil && q.Room != nil && st.Size > int64(q.Room.Small) {
+		if err := q.Room.Reserve(ctx, 2*st.Size); err != nil { // for the file and the text in it
+			return nil, err
+		}
+	}
+	m, data, err := b.v.mail.ReadMessage(l.CopyPath, id)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, b.missing(id)
+	}
+	if err != nil {
+		return nil, refusal.Disk(err)
+	}
+	if !sent {
+		l.Trust = b.v.mail.Trust(m, b.Name)
+	}
+	l.Voucher, _ = b.v.mail.Store.VerifiedIn(&index.MessageRow{Project: b.v.mail.Slug, Message: *m})
+	if _, sealed := b.v.mail.Store.Verified(m); !sealed {
+		l.Problems = nil // no server has found them
+	}
+	l.References = b.references(ctx, m)
+	named := append(l.References, l.InReplyTo)
+	if err := b.v.mail.NameAsTheyCame(ctx, named); err != nil {
+		return nil, err
+	}
+	l.References, l.InReplyTo = named[:len(named)-1], named[len(named)-1]
+	return l, l.piece(data, q)
+}
+
+// piece sets the letter's Data to the part of its file that fits. It returns ErrInvalid for the room's
+// Offset.
+func (l *Letter) piece(data []byte, q LetterQuery) error {
+	room := q.Room
+	l.Data, l.Size = data, int64(len(data))
+	if room == nil {
+		return nil
+	}
+	switch from := room.Offset; {
+	case from > l.Size:
+		return &refusal.Error{
+			What:   refusal.OffsetBeyond,
+			Field:  refusal.FileOffset,
+			Counts: []int{int(from)},
+			Limit:  int(l.Size),
+		}
+	case format.StartsWithin(string(data[max(0, from-utf8.UTFMax+1):min(from+utf8.UTFMax, l.Size)]), int(min(from, utf8.UTFMax-1))):
+		return &refusal.Error{What: refusal.OffsetInCharacter, Field: refusal.FileOffset, Counts: []int{int(from)}}
+	}
+	rest := data[room.Offset:]
+	text := string(rest[:min(len(rest), room.Large)])
+	l.Data = nil // so that Beside does not count it
+	if len(text) < len(rest) {
+		text = text[:len(text)-format.HalfCharacter(text)]
+	}
+	n, _ := room.Fit(text, room.Large-q.Beside(l))
+	if l.Data = []byte(text[:n]); n < len(rest) {
+		l.Next = room.Offset + int64(n)
+	}
+	return nil
+}
+
+// FullID finds the email in the mailbox's inbox or outbox that a shortened id means: see Project.FullID. The
+// error lists emails of this mailbox only.
+func (b *Box) FullID(ctx context.Context, field refusal.Field, short string) (string, error) {
+	if short == "" {
+		return "", nil
+	}
+	whole, err := b.held(ctx, short)
+	if err != nil || whole != nil {
+		return short, err
+	}
+	return b.v.mail.Store.Lengthen(field, short, func(prefix string) (ids []string, err error) {
+		for _, sent := range []bool{false, true} {
+			q := index.BoxQuery{Project: b.v.mail.Slug, Agent: b.Name, Prefix: prefix, Sent: sent, Limit: core.MaxListed}
+			rows, err := b.v.mail.Store.Index.Box(ctx, q)
+			if err != nil {
+				return nil, err
+			}
+			for i := range rows {
+				ids = append(ids, rows[i].ID)
+			}
+		}
+		return ids, nil
+	})
+}
+
+func (b *Box) missing(id string) error {
+	if err := b.v.mail.Sure(); err != nil {
+		return err
+	}
+	return &refusal.Error{What: refusal.NotInMailbox, Name: id, Other: b.Name}
+}
+
+// order returns a draft of the mailbox.
+func (b *Box) order(verb string, d sending.Draft) *sending.Order {
+	return &sending.Order{Draft: d, Verb: verb, From: b.Name, Origin: b.v.origin, By: &b.v.by}
+}
+
+// Send sends from the mailbox. InReplyTo and References may name messages of any domain. The message joins
+// the thread of the first of them that this mailbox holds, InReplyTo before the newest reference. Without
+// InReplyTo, References are ignored. Errors are as for sending.Sender.Send.
+func (b *Box) Send(ctx context.Context, d sending.Draft) (*sending.Sent, error) {
+	if err := b.join(ctx, &d); err != nil {
+		return nil, err
+	}
+	return b.v.sender.Send(ctx, b.order("send", d))
+}
+
+// Reply answers a message in the mailbox's inbox. It returns the errors of sending.Sender, ErrNotFound if the
+// message is not in the inbox, and ErrUnavailable if the reply's recipients do not exist.
+func (b *Box) Reply(ctx context.Context, id string, d sending.Draft) (*sending.Sent, error) {
+	id = b.v.mail.Store.Domains.IDNamed(id)
+	got, err := b.v.mail.Store.Index.Delivery(ctx, b.v.mail.Slug, b.Name, id, index.WithoutBody, nil)
+	if err == nil && got == nil {
+		err = b.missing(id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	o := b.order("reply", d)
+	var sent *sending.Sent
+	if err = b.v.sender.MakeReply(ctx, id, o); err == nil {
+		sent, err = b.v.sender.Send(ctx, o)
+	}
+	var gone *refusal.Error
+	if errors.As(err, &gone) && errors.Is(err, refusal.ErrNotFound) {
+		again := *gone
+		again.Kind = refusal.ErrUnavailable
+		err = &again
+	}
+	return sent, err
+}
+
+// SetRead marks a message of the inbox read or unread; an earlier read time stays. Errors are as for
+// maildir.Box.SetRead.
+func (b *Box) SetRead(ctx context.Context, id string, read bool) error {
+	_, err := b.v.marks(b.Name).SetRead(ctx, id, read)
+	if errors.Is(err, refusal.ErrNotFound) || errors.Is(err, refusal.ErrInvalid) { // the owner must not learn anything else
+		err = b.missing(id)
+	}
+	return err
+}
+
+// Delete removes the mailbox: see View.DeleteMailbox.
+func (b *Box) Delete(ctx context.Context, force bool) (*Mailbox, error) {
+	return b.v.DeleteMailbox(ctx, b.Name, force)
+}
+
+// held returns a message of the mailbox's inbox or outbox, by its id or by the Message-ID that it came with;
+// nil if it is in neither. A caller that merely knows the id of someone else's message learns nothing about
+// it, above all not its thread.
+func (b *Box) held(ctx context.Context, id string) (*index.BoxRow, error) {
+	if strings.Contains(id, "@") {
+		m, err := b.v.mail.Store.Index.FromElsewhere(ctx, b.v.mail.Slug, id)
+		if err != nil || m == nil {
+			return nil, err
+		}
+		id = m.ID
+	}
+	for _, sent := range []bool{false, true} {
+		rows, err := b.v.mail.Store.Index.Box(ctx, index.BoxQuery{Project: b.v.mail.Slug, Agent: b.Name, Sent: sent, ID: id, Limit: 1})
+		if err != nil {
+			return nil, err
+		}
+		if len(rows) > 0 {
+			return &rows[0], nil
+		}
+	}
+	return nil, nil
+}
+
+// join puts a draft into the thread of the message that it answers.
+func (b *Box) join(ctx context.Context, d *sending.Draft) error {
+	if d.InReplyTo == "" {
+		d.References = nil
+		return nil
+	}
+	before := slices.Clone(d.References)
+	slices.Reverse(before)
+	before = append([]string{d.InReplyTo}, before...)
+	for _, id := range before[:min(len(before), format.MaxReferences)] {
+		m, err := b.held(ctx, id)
+		if err != nil {
+			return err
+		}
+		if m == nil {
+			continue
+		}
+		d.ThreadID = cmp.Or(m.ThreadID, m.ID)
+		if id == d.InReplyTo {
+			d.InReplyTo = m.ID
+		}
+		return nil
+	}
+	oldest := format.Cut(before[len(before)-1], format.MaxThread) // other answers to the same message get the same thread
+	m, err := b.v.mail.Store.Index.Message(ctx, b.v.mail.Slug, oldest, index.WithoutBody, nil)
+	if err == nil && m == nil { // otherwise it is the thread of a message of others
+		d.ThreadID = oldest
+	}
+	return err
+}
+
+// references follows a message back to the beginning of its thread. The chain ends at a message that this
+// mailbox does not hold.
+func (b *Box) references(ctx context.Context, m *format.Message) []string {
+	chain := []string{}
+	for m != nil && !slices.Contains(chain, m.InReplyTo) && len(chain) < format.MaxReferences {
+		if m.InReplyTo != "" { // an email may have References alone
+			chain = slices.Insert(chain, 0, m.InReplyTo)
+		}
+		if len(m.References) > 0 {
+			named := slices.Clone(m.References[max(0, len(m.References)-format.MaxReferences):])
+			named = slices.DeleteFunc(named, func(id string) bool { return slices.Contains(chain, id) || len(id) > format.MaxReference })
+			return append(named, chain...)
+		}
+		if m.InReplyTo == "" {
+			break
+		}
+		row, err := b.held(ctx, m.InReplyTo)
+		if err != nil || row == nil {
+			break
+		}
+		m = &row.Message
+	}
+	return chain
+}

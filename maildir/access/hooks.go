@@ -1,0 +1,68 @@
+package access
+
+import (
+	"context"
+
+	"mailtree/maildir/hook"
+	"mailtree/maildir/refusal"
+)
+
+// Hooks lists, by mailbox and name, the hooks on one mailbox, or with "" on all mailboxes that the caller
+// owns. It returns the errors of Mailbox.
+func (v *View) Hooks(ctx context.Context, mailbox string) ([]hook.Hook, error) {
+	if mailbox != "" {
+		if _, err := v.Mailbox(ctx, mailbox); err != nil {
+			return nil, err
+		}
+	}
+	owners, err := v.mail.Store.Owners.LoadOwners()
+	if err != nil {
+		return nil, err
+	}
+	return v.mail.Store.Hooks.Select(func(h *hook.Hook) bool {
+		return h.Project == v.mail.Slug && (mailbox == "" || h.Mailbox == mailbox) && v.by.Owns(v.mail.Owner(owners, h.Mailbox))
+	})
+}
+
+// DeleteHook removes a hook of the caller by name; a run in progress goes on. It returns ErrNotFound, also
+// for another user's hook, and ErrConflict if root names a hook that several users have and root has none
+// of that name.
+func (v *View) DeleteHook(_ context.Context, name string) error {
+	owners, err := v.mail.Store.Owners.LoadOwners()
+	if err != nil {
+		return err
+	}
+	mayDelete := func(h *hook.Hook) bool { return h.Project == v.mail.Slug && v.by.Owns(v.mail.Owner(owners, h.Mailbox)) }
+	isOwn := func(h *hook.Hook) bool { return v.mail.Owner(owners, h.Mailbox) == v.by.UID }
+	return v.mail.Store.Hooks.Delete(name, mayDelete, isOwn)
+}
+
+// CreateHook adds a hook to the mailbox. h sets Event, Cmd, Name ("" for a derived name), Timeout and
+// FireOnUntrusted. If the same hook exists it changes nothing. It returns the hook as stored. It returns
+// ErrInvalid, ErrTooLarge, ErrExist if the owner has another hook of that name, and ErrUnavailable if the
+// server cannot run commands as the mailbox's owner.
+func (b *Box) CreateHook(ctx context.Context, h hook.Hook) (*hook.Hook, error) {
+	if err := h.CheckDraft(); err != nil {
+		return nil, err
+	}
+	s := b.v.mail.Store
+	if !s.RunsAs(b.Owner) {
+		return nil, &refusal.Error{
+			What: refusal.Unavailable("Hooks run as the owner of the mailbox (uid {count}), which this server cannot do: it runs as uid " +
+				"{count 2}, not as root."),
+			Counts: []int{b.Owner, s.User()},
+		}
+	}
+	last, err := s.Index.LastChange(ctx)
+	if err != nil {
+		return nil, err
+	}
+	owners, err := s.Owners.LoadOwners()
+	if err != nil {
+		return nil, err
+	}
+	h.Project, h.Mailbox, h.Owner, h.Created, h.After = b.v.mail.Slug, b.Name, &b.Owner, s.Clock.Time(), last
+	return s.Hooks.Create(h, func(o *hook.Hook) bool {
+		return o.Project == b.v.mail.Slug && b.v.mail.Owner(owners, o.Mailbox) == b.Owner
+	})
+}

@@ -1,0 +1,278 @@
+package access
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+
+	"mailtree/maildir/core"
+	"mailtree/maildir/format"
+	"mailtree/maildir/index"
+	"mailtree/maildir/post"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/sending"
+	"mailtree/maildir/writer"
+)
+
+// View is a project as one user of the operating system may see and use it. Its refusals name nothing that the user may
+// not know. It is safe for concurrent use.
+type View struct {
+	mail   *core.Mail
+	post   *post.Post
+	sender *sending.Sender
+	marks  func(agent string) Marks
+	by     core.Caller
+	origin format.Origin
+}
+
+// Marks sets the marks of an agent's deliveries.
+type Marks interface {
+	SetRead(ctx context.Context, id string, read bool) (*index.Delivery, error)
+}
+
+// Parts are the parts of a project that a View uses.
+type Parts struct {
+	Mail   *core.Mail
+	Post   *post.Post
+	Sender *sending.Sender
+	Marks  func(agent string, origin format.Origin) Marks
+}
+
+// New returns a project as a user sees it. origin is that of what the user writes.
+func New(p Parts, by core.Caller, origin format.Origin) *View {
+	marks := func(agent string) Marks { return p.Marks(agent, origin) }
+	return &View{p.Mail, p.Post, p.Sender, marks, by, origin}
+}
+
+// Mailbox is one agent's mailbox.
+type Mailbox struct {
+	Name       string `json:"name"`
+	InboxPath  string `json:"inbox_path"` // folder of the inbox; absolute path
+	OutboxPath string `json:"sent_path"`  // folder of what was sent
+	index.Counts
+	Owner      int  `json:"-"`          // uid, or NoOwner
+	Registered bool `json:"registered"` // false for a folder without a valid profile
+}
+
+// Mailboxes lists by name the mailboxes that the caller owns; root sees all.
+func (v *View) Mailboxes(ctx context.Context) ([]Mailbox, error) {
+	rows, err := v.mail.Store.Index.Agents(ctx, v.mail.Slug)
+	if err != nil {
+		return nil, err
+	}
+	owners, err := v.mail.Store.Owners.LoadOwners()
+	if err != nil {
+		return nil, err
+	}
+	out := []Mailbox{}
+	for _, a := range rows {
+		if m := v.mailbox(&a, owners); v.by.Owns(m.Owner) {
+			out = append(out, m)
+		}
+	}
+	return out, nil
+}
+
+func (v *View) mailbox(a *index.AgentRow, owners map[string]int) Mailbox {
+	dir := filepath.Join(v.mail.Tree.Dir(), format.AgentsDir, a.Name)
+	return Mailbox{
+		Name:       a.Name,
+		InboxPath:  filepath.Join(dir, format.InboxDir),
+		OutboxPath: filepath.Join(dir, format.OutboxDir),
+		Counts:     a.Counts,
+		Owner:      v.mail.Owner(owners, a.Name),
+		Registered: a.HasProfile,
+	}
+}
+
+// CreateMailbox creates an agent of exactly that name, owned by the caller. If the caller already owns an agent of
+// that name, it only gives the agent the address of that name (see Receives). It returns ErrInvalid for the name,
+// also if its address is that of the caller's mailbox in another project, ErrDenied if the agent or the address
+// has another owner or none, and ErrTooLarge for a guest who owns MaxGuestMailboxes.
+func (v *View) CreateMailbox(ctx context.Context, name string) (*Mailbox, error) {
+	if why := format.CheckName(name); why != "" || format.ServerName(name) || post.ReservedMailbox(name) {
+		return nil, &refusal.Error{
+			What:  refusal.MailboxNameUnusable,
+			Field: refusal.Mailbox,
+			Name:  name,
+			Why:   cmp.Or(why, "reserved"),
+		}
+	}
+	tx := &writer.Tx{
+		Op:    writer.Op{Verb: "register", Agent: name, Summary: name + " (mailbox)"},
+		Facts: []string{core.NameFact(name), "mailboxes of " + strconv.Itoa(v.by.UID)},
+		Sure:  true,
+	}
+	tx.Plan = func(g *writer.Group) error {
+		if holder, err := v.mail.NameHolder(g.Ctx, name); err != nil {
+			return err
+		} else if holder != "" {
+			if err := v.mayUse(holder, name); err != nil {
+				return err
+			}
+			return v.giveAddress(g.Ctx, name)
+		}
+		if err := v.refuseAddress(g.Ctx, name); err != nil {
+			return err
+		}
+		if err := v.mail.Store.MayOwnMore(g.Ctx, v.by); err != nil {
+			return err
+		}
+		tx.Create(format.ProfilePath(name), format.FormatProfile(format.Profile{Name: name, Inception: g.Now, Machine: v.mail.Store.Machine()}))
+		return v.mail.GiveOwner(name, v.by.UID)
+	}
+	err := v.post.Office().Naming(func() error { return v.mail.Writer.Do(ctx, tx) }) // or two projects would get mailboxes with one address
+	if err != nil {
+		return nil, err
+	}
+	return v.Mailbox(ctx, name)
+}
+
+// giveAddress gives an agent that the caller may use the address of its name. It returns the errors of
+// refuseAddress.
+func (v *View) giveAddress(ctx context.Context, name string) error {
+	if receives, err := v.post.Receives(ctx, name); receives || err != nil {
+		return err
+	}
+	if err := v.refuseAddress(ctx, name); err != nil {
+		return err
+	}
+	owners, err := v.mail.Store.Owners.LoadOwners()
+	if err != nil {
+		return err
+	}
+	return v.mail.Store.Owners.Set(v.mail.Slug+"/"+name, v.mail.Owner(owners, name))
+}
+
+// mayUse refuses an existing mailbox that is not the caller's.
+func (v *View) mayUse(existing, name string) error {
+	owners, err := v.mail.Store.Owners.LoadOwners()
+	if err != nil {
+		return err
+	}
+	owned := v.by.Owns(v.mail.Owner(owners, existing))
+	switch {
+	case existing == name && owned:
+		return nil
+	case owned:
+		return &refusal.Error{
+			What:  refusal.MailboxNameCase,
+			Field: refusal.Mailbox,
+			Name:  name,
+			Other: existing,
+		}
+	}
+	return &refusal.Error{What: refusal.MailboxNotYours, Field: refusal.Mailbox, Name: name}
+}
+
+// Exists reports whether there is a mailbox of that name, whoever owns it: the contract of hook_create tells everybody.
+func (v *View) Exists(ctx context.Context, name string) (bool, error) {
+	row, err := v.mail.Store.Index.Agent(ctx, v.mail.Slug, name)
+	return row != nil, err
+}
+
+// Mailbox returns the mailbox of that name. It returns ErrNotFound, and ErrDenied if it is not the
+// caller's.
+func (v *View) Mailbox(ctx context.Context, name string) (*Mailbox, error) {
+	row, err := v.mail.Store.Index.Agent(ctx, v.mail.Slug, name)
+	if err != nil {
+		return nil, err
+	}
+	if row == nil {
+		return nil, v.mail.UnknownAgent(ctx, refusal.Mailbox, name)
+	}
+	owners, err := v.mail.Store.Owners.LoadOwners()
+	if err != nil {
+		return nil, err
+	}
+	m := v.mailbox(row, owners)
+	if !v.by.Owns(m.Owner) {
+		return nil, &refusal.Error{What: refusal.MailboxNotYours, Field: refusal.Mailbox, Name: name}
+	}
+	return &m, nil
+}
+
+// DeleteMailbox removes an agent's whole folder, its hooks, trusted senders and owner; its mail stays in the history and
+// in other agents' folders. It returns the mailbox as it was, also with ErrConflict. Without force, it
+// refuses a mailbox with mail with ErrConflict. It returns ErrNotFound, ErrDenied, ErrConflict, and
+// ErrUnavailable if edits by others in the folder cannot be committed first.
+func (v *View) DeleteMailbox(ctx context.Context, name string, force bool) (*Mailbox, error) {
+	m, err := v.Mailbox(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	tx := &writer.Tx{Op: writer.Op{Verb: "delete-mailbox", Agent: name, Summary: name}, Alone: true}
+	tx.Plan = func(g *writer.Group) error {
+		var paths []string
+		if m, err = v.Mailbox(g.Ctx, name); err != nil {
+			return err
+		}
+		if !force && m.Total+m.Sent > 0 {
+			return &refusal.Error{
+				What:   refusal.MailboxNotEmpty,
+				Field:  refusal.Mailbox,
+				Name:   name,
+				Counts: []int{m.Total, m.Sent},
+			}
+		}
+		err := v.mail.Tree.Walk(g.Ctx, format.AgentsDir+"/"+name, func(path string, d fs.DirEntry) error {
+			if d.Type().IsRegular() {
+				paths = append(paths, path)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return g.Remove(tx, paths...)
+	}
+	if err := v.mail.Writer.Do(ctx, tx); err != nil {
+		return m, err
+	}
+	return m, v.disown(ctx, name)
+}
+
+// disown drops the owner, hooks and trusted senders of a deleted agent, unless an agent of that name exists again, which
+// then has an owner of its own.
+func (v *View) disown(ctx context.Context, name string) error {
+	tx := &writer.Tx{Op: writer.Op{Verb: "delete-mailbox", Agent: name}, Facts: []string{core.NameFact(name)}}
+	tx.Plan = func(g *writer.Group) error { // writes nothing
+		if row, err := v.mail.Store.Index.Agent(g.Ctx, v.mail.Slug, name); err != nil || row != nil {
+			return err
+		}
+		dropped := errors.Join(v.mail.Store.Hooks.DeleteMailbox(v.mail.Slug, name), v.mail.Store.Trusted.Drop(v.mail.Slug, name))
+		return errors.Join(dropped, v.mail.Store.Owners.Set(v.mail.Slug+"/"+name, core.NoOwner))
+	}
+	err := v.mail.Writer.Do(context.WithoutCancel(ctx), tx)
+	if errors.Is(err, writer.ErrStopped) { // the mailbox is deleted all the same, and creating an agent sets its owner
+		return nil
+	}
+	return err
+}
+
+// refuseAddress refuses the name of a new mailbox whose address another project's mailbox has.
+func (v *View) refuseAddress(ctx context.Context, name string) error {
+	other, agent, err := v.mail.Store.MailboxAt(ctx, name)
+	switch {
+	case errors.Is(err, refusal.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	}
+	owners, err := v.mail.Store.Owners.LoadOwners()
+	if err != nil {
+		return err
+	}
+	if !v.by.Owns(other.Owner(owners, agent)) {
+		return &refusal.Error{What: refusal.MailboxNotYours, Field: refusal.Mailbox, Name: name}
+	}
+	return &refusal.Error{
+		What:  refusal.MailboxNameUnusable,
+		Field: refusal.Mailbox,
+		Name:  name,
+		Why:   "its address is that of your mailbox in the project " + other.Name(),
+	}
+}

@@ -1,0 +1,32 @@
+package format
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+)
+
+// CopySum returns a digest of everything that all copies of a message have in common; nil for an invalid
+// file. It leaves out bcc, which differs between copies, the seal, which therefore differs too, and the
+// layout of the header.
+func CopySum(id string, data []byte) *[sha256.Size]byte {
+	if _, err := ParseMessage(id, data); err != nil {
+		return nil
+	}
+	if IsForeign(data) {
+		sum := sha256.Sum256(data)
+		return &sum
+	}
+	header, body, err := SplitMessage(data)
+	var keys map[string]json.RawMessage
+	if err != nil || json.Unmarshal(header, &keys) != nil {
+		return nil
+	}
+	delete(keys, "bcc")
+	delete(keys, "seal")
+	common, err := json.Marshal(keys) // by key, without blanks
+	if err != nil {
+		return nil
+	}
+	sum := sha256.Sum256(append(append(common, '\n'), body...))
+	return &sum
+}

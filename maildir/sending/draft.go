@@ -1,0 +1,198 @@
+package sending
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"mailtree/maildir/attachment"
+	"mailtree/maildir/core"
+	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/tree"
+	"mailtree/maildir/writer"
+)
+
+// Draft is a message to send.
+type Draft struct {
+	To, CC, BCC   []string
+	Subject, Body string
+	Importance    string // "": normal
+	AckRequired   bool
+	ThreadID      string
+	InReplyTo     string
+	Attachments   []string          // paths of files: see package attachment
+	Files         []attachment.File // further files, in memory
+	WorkDir       string            // absolute folder that the sender works in, which tells the work tree; "" or any other: the main work tree
+	Key           string            // idempotency key
+	Bounded       bool              // refuse if a recipient has Config.MailboxDepth unread messages
+	Variants
+	Images *attachment.Images // how to handle images in the body; nil: send it unchanged
+
+	References []string // ids before InReplyTo, oldest first, if the sender names them
+	Extra      string   // further keys of the header: see format.Message
+}
+
+// Order is a draft with its sender.
+type Order struct {
+	Draft
+	Verb   string // of the operation: "send" or "reply"
+	From   string
+	Origin format.Origin
+	By     *core.Caller // the caller whose rights apply to attached files; nil: the store's own rights
+	// Take plans the removal of the file that the draft was read from; nil: it was read from none.
+	Take func(g *writer.Group, tx *writer.Tx) error
+}
+
+// Variants say in which formats a body is sent. The zero value is markdown only.
+type Variants struct {
+	TextOnly bool   // the body is plain text, not markdown
+	HTML     string // the same text in HTML, stored unchanged beside the body; "": none
+}
+
+// MailboxDepth is the default limit of unread messages in a mailbox for bounded drafts, so that a reader
+// who is away is not flooded. See docs/tools.md, "postal".
+const MailboxDepth = 10_000
+
+// MaxFanout is the default limit of what one message may write into inboxes: the bytes of its file times
+// its recipients. The canonical file, the sender's copy, and attachments, which are stored once, do not
+// count. So a message that tree.MaxFile allows can always go to one recipient.
+const MaxFanout = 64 << 20
+
+// Sent is a delivered message; with Again, a message that was delivered earlier with the same key.
+type Sent struct {
+	format.Message
+	Again bool
+	Acked bool             // it acknowledges the message that it answers
+	Notes []*refusal.Error // what was done differently from the request
+}
+
+// distinct removes duplicate recipients, and returns the number of those that are left: to wins over cc,
+// and cc over bcc. The caller's lists stay as they are.
+func (d *Order) distinct() int {
+	seen := map[string]bool{}
+	for _, l := range []*[]string{&d.To, &d.CC, &d.BCC} {
+		var kept []string
+		for _, n := range *l {
+			if n = strings.TrimSpace(n); !seen[n] {
+				seen[n] = true
+				kept = append(kept, n)
+			}
+		}
+		*l = kept
+	}
+	return len(seen)
+}
+
+// tooManyRecipients refuses n recipients.
+func tooManyRecipients(n int) error {
+	return refusal.Over(refusal.TooLarge("{count} recipients {arg}, over the limit of {limit}: send it in parts."),
+		refusal.Recipients, n, format.MaxRecipients)
+}
+
+// Check applies the limits to the draft and removes duplicate recipients.
+func (d *Order) Check() error {
+	recipients := d.distinct()
+	d.Subject = strings.TrimSpace(d.Subject)
+	if low := strings.ToLower(strings.TrimSpace(d.Importance)); format.ValidImportance(low) {
+		d.Importance = low
+	}
+	switch {
+	case recipients == 0:
+		return &refusal.Error{What: refusal.Invalid("The message has no recipient {arg}: name at least one agent."), Field: refusal.Recipients}
+	case recipients > format.MaxRecipients:
+		return tooManyRecipients(recipients)
+	case len(d.Subject) > format.MaxSubject:
+		return refusal.Over(refusal.TooLarge("{field} has {count} bytes, over the limit of {limit}: put the rest into the body."),
+			refusal.Subject, len(d.Subject), format.MaxSubject)
+	case d.Importance != "" && !format.ValidImportance(d.Importance):
+		return &refusal.Error{What: refusal.ImportanceUnknown, Field: refusal.Importance, Name: d.Importance}
+	case d.TextOnly && d.HTML != "":
+		return &refusal.Error{What: refusal.Invalid("A message cannot be text only and have HTML {arg}: choose one."), Field: refusal.HTML}
+	case len(d.HTML) > tree.MaxFile:
+		return refusal.Over(refusal.TextTooLong, refusal.HTML, len(d.HTML), tree.MaxFile)
+	case len(d.References) > format.MaxReferences:
+		return refusal.Over(refusal.TooLarge("{count} references {arg}, over the limit of {limit}: name the newest."),
+			refusal.References, len(d.References), format.MaxReferences)
+	case !utf8.ValidString(d.Body) || strings.ContainsRune(d.Body, 0):
+		return &refusal.Error{
+			What:  refusal.Invalid("{field} is not valid UTF-8 text or holds a NUL character: send text, and files as attachments."),
+			Field: refusal.Body,
+		}
+	}
+	for _, f := range []struct {
+		field refusal.Field
+		text  string
+		limit int
+	}{
+		{refusal.Subject, d.Subject, format.MaxSubject},
+		{refusal.Thread, d.ThreadID, format.MaxThread},
+		{refusal.Key, d.Key, 256},
+		{refusal.From, d.From, 256},
+		{refusal.InReplyTo, d.InReplyTo, format.MaxReference},
+		{refusal.References, strings.Join(d.References, " "), format.MaxReference * format.MaxReferences},
+	} {
+		if err := core.CheckText(f.field, f.text, f.limit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// FillFrom takes over what the sender of m says: the fields that both types have. Order.Message does the reverse.
+func (d *Draft) FillFrom(m *format.Message) {
+	d.To, d.CC, d.BCC = m.To, m.CC, m.BCC
+	d.Subject, d.Body = m.Subject, m.Body
+	d.Importance, d.AckRequired = m.Importance, m.AckRequired
+	d.ThreadID, d.InReplyTo, d.References = m.ThreadID, m.InReplyTo, m.References
+	d.Key, d.Extra = m.Key, m.Extra
+}
+
+// Message returns the draft as a message without id and time.
+func (d *Order) Message(project string, files []attachment.File) format.Message {
+	m := format.Message{
+		Project:     project,
+		From:        d.From,
+		To:          d.To,
+		CC:          d.CC,
+		BCC:         d.BCC,
+		Subject:     d.Subject,
+		Body:        d.Body,
+		Importance:  cmp.Or(d.Importance, format.Normal),
+		AckRequired: d.AckRequired,
+		ThreadID:    d.ThreadID,
+		InReplyTo:   d.InReplyTo,
+		References:  d.References,
+		Key:         d.Key,
+		Extra:       d.Extra,
+		Origin:      d.Origin,
+	}
+	if m.Subject == "" {
+		m.Subject = format.SubjectOf(m.Body)
+	}
+	if m.Auth == "" {
+		m.Auth = "none"
+	}
+	if d.TextOnly {
+		m.MediaType = format.PlainText
+	}
+	for _, f := range files {
+		m.Attachments = append(m.Attachments, f.Attachment)
+	}
+	return m
+}
+
+// contentOf returns everything that two messages with one key must share: all but id, time, seal, origin, and
+// keys without a meaning.
+func contentOf(m *format.Message) []byte {
+	c := *m
+	c.ID, c.Seal, c.Origin, c.Created, c.Extra = "", "", format.Origin{}, time.Time{}, ""
+	c.To, c.CC, c.BCC = sorted(m.To), sorted(m.CC), sorted(m.BCC)
+	return format.FormatMessage(&c)
+}
+
+func sorted(l []string) []string { return slices.Sorted(slices.Values(l)) }
+
+func SameNames(a, b []string) bool { return slices.Equal(sorted(a), sorted(b)) }

@@ -1,0 +1,120 @@
+package sending
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"mailtree/maildir/index"
+	"mailtree/maildir/refusal"
+)
+
+// NeedParties refuses an unknown sender, names every unknown recipient, and refuses recipients at other
+// domains to which no mail may go.
+func (s *Sender) NeedParties(ctx context.Context, d *Order) error {
+	if err := s.mail.NeedAgent(ctx, refusal.From, d.From); err != nil {
+		return err
+	}
+	var unknown, outside strangers
+	for _, list := range []struct {
+		of    refusal.Field
+		names []string
+	}{{refusal.To, d.To}, {refusal.CC, d.CC}, {refusal.BCC, d.BCC}} {
+		for _, n := range list.names {
+			ok, err := s.mail.HasAgent(ctx, n)
+			switch {
+			case err != nil:
+				return err
+			case ok:
+			case d.Take != nil && s.mail.Store.IsElsewhere(n):
+				return &refusal.Error{What: fromFileOutside, Field: list.of, Name: n}
+			case n == UnknownSender:
+				return &refusal.Error{What: toUnknownSender, Field: list.of, Name: n}
+			case !s.mail.Store.IsElsewhere(n):
+				unknown.exclude(n, list.of)
+			case !s.mail.Store.Outside.Allows(n):
+				outside.exclude(n, list.of)
+			}
+		}
+	}
+	guest := d.By != nil && s.mail.Store.Guest(*d.By)
+	switch {
+	case len(unknown.names) == 0 && len(outside.names) == 0:
+		return nil
+	case len(unknown.names) == 0:
+		return s.refuseOutside(ctx, guest, &outside)
+	case guest:
+		e, err := s.mail.NoAgent(unknown.of, unknown.names)
+		if err != nil {
+			return err
+		}
+		return e
+	}
+	if err := s.mail.NoBroadcast(ctx, d.From, unknown.names); err != nil {
+		return err
+	}
+	return s.mail.UnknownAgent(ctx, unknown.of, unknown.names...)
+}
+
+// strangers are recipients that a message cannot have.
+type strangers struct {
+	names []string
+	of    refusal.Field // the list that contains all of them
+}
+
+func (s *strangers) exclude(name string, of refusal.Field) {
+	s.names = append(s.names, name)
+	if s.of = cmp.Or(s.of, of); s.of != of {
+		s.of = refusal.Recipients
+	}
+}
+
+// refuseOutside refuses recipients at domains that no mail may go to. It names agents of similar names, unless
+// a guest asks.
+func (s *Sender) refuseOutside(ctx context.Context, guest bool, kept *strangers) error {
+	e := &refusal.Error{
+		What:  refusal.NotFound("Nothing was sent: this server sends no mail to {names} {arg}. {gateway} {near}"),
+		Field: kept.of,
+		Name:  kept.names[0],
+		More:  kept.names[1:],
+	}
+	if guest {
+		return e
+	}
+	if err := s.mail.AddAgents(ctx, e, kept.names); err != nil {
+		return err
+	}
+	return e
+}
+
+// UnknownSender is the sender of mail from outside that does not have exactly one. Nothing is sent to it.
+const UnknownSender = "unknown-sender@invalid"
+
+var toUnknownSender = refusal.Invalid("Nothing was sent: {name} {arg} stands for the sender of mail that does not name one. Nobody gets " +
+	"mail there.")
+
+// refuseAutomatic refuses the answer of a program to mail from outside that is automatic, so that two programs do
+// not answer each other. Spec: RFC 3834 2.
+func (s *Sender) refuseAutomatic(ctx context.Context, d *Order) error {
+	if d.InReplyTo == "" || d.Origin.Person() {
+		return nil
+	}
+	answered, err := s.mail.Store.Index.Message(ctx, s.mail.Slug, s.mail.Store.Domains.IDNamed(d.InReplyTo), index.WithoutBody, nil)
+	if err == nil && answered == nil {
+		answered, err = s.mail.Store.Index.FromElsewhere(ctx, s.mail.Slug, d.InReplyTo)
+	}
+	if err != nil || answered == nil || !answered.Automatic || !slices.Contains(slices.Concat(d.To, d.CC, d.BCC), answered.From) {
+		return err
+	}
+	return &refusal.Error{
+		What: refusal.Invalid("Nothing was sent: message {id} of {name} was written by a program or sent on by a list, and such mail gets no " +
+			"answer from a program. A person can answer it, on a page or in a terminal."),
+		Field: refusal.InReplyTo,
+		Name:  answered.From,
+		ID:    answered.ID,
+	}
+}
+
+// fromFileOutside refuses a file in an outbox with recipients at other domains: a `git pull` can bring such a file.
+var fromFileOutside = refusal.Invalid("{name} {arg} is at another domain, and a file in an outbox mails nobody there, because others can put " +
+	"it there by Git: send it from the command line, the page or a tool.")

@@ -1,0 +1,201 @@
+package sending
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"mailtree/maildir/attachment"
+	"mailtree/maildir/core"
+	"mailtree/maildir/format"
+	"mailtree/maildir/post"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/writer"
+)
+
+// Sender sends the mail of a project. It is safe for concurrent use.
+type Sender struct {
+	mail *core.Mail
+	post *post.Post
+}
+
+// New returns the sender of a project.
+func New(mail *core.Mail, post *post.Post) *Sender { return &Sender{mail, post} }
+
+// Send delivers an order to every recipient or to none, and changes it to what is sent. When it returns, the files are
+// durable and indexed. It returns ErrNotFound for an unknown sender or unknown recipients (all are named, with similar
+// names), ErrInvalid, ErrTooLarge, ErrConflict if the key was used for other content, and ErrUnavailable (disk full,
+// read-only …, or a mailbox that is full for a Bounded draft, unless the same key delivered the message before). See
+// docs/tools.md, "Sending".
+func (s *Sender) Send(ctx context.Context, d *Order) (*Sent, error) {
+	brought, err := s.readDraft(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	var sent *Sent
+	tx := &writer.Tx{Op: writer.Op{Verb: d.Verb, Agent: d.From}}
+	if d.Key != "" {
+		tx.Facts, tx.Sure = []string{core.KeyFact(d.From, d.Key)}, true // the key may be in a file that cannot be read now
+	}
+	if d.InReplyTo != "" {
+		tx.Facts = append(tx.Facts, core.MarkFact(d.From))
+	}
+	counted := 0 // emails to other domains, once however often it is planned
+	tx.Plan = func(g *writer.Group) error {
+		sent, tx.Marks = &Sent{Notes: brought.Notes}, ""
+		if err := s.NeedParties(g.Ctx, d); err != nil {
+			return err
+		}
+		if err := s.refuseAutomatic(g.Ctx, d); err != nil {
+			return err
+		}
+		sent.Message = d.Message(s.mail.Name(), brought.Files)
+		if d.Key != "" {
+			first, err := s.sentBefore(g.Ctx, &sent.Message)
+			if err != nil || first != nil {
+				sent.Again = true
+				if first != nil {
+					sent.Message = *first
+				}
+				return err
+			}
+		}
+		if d.Bounded {
+			if err := s.mail.NeedRoom(g.Ctx, g.Coming, sent.Recipients()); err != nil {
+				return err
+			}
+		}
+		outside := slices.DeleteFunc(sent.Recipients(), core.IsAgent)
+		if len(outside) > counted {
+			if err := s.post.Count(d.From, len(outside), g.Now); err != nil {
+				return err
+			}
+			counted = len(outside)
+		}
+		if len(outside) > 0 {
+			note, err := s.post.Unanswerable(g.Ctx, d.From)
+			if err != nil {
+				return err
+			}
+			if note != nil {
+				sent.Notes = append(slices.Clone(sent.Notes), note)
+			}
+		}
+		if d.Take != nil {
+			if err := d.Take(g, tx); err != nil {
+				return err
+			}
+		}
+		if err := s.mail.PlanMessage(g, tx, &sent.Message, brought.Files); err != nil {
+			return err
+		}
+		if sent.Acked, err = s.PlanSettling(g, tx, &sent.Message); err != nil {
+			return err
+		}
+		return s.post.PlanQueue(g, tx, &sent.Message)
+	}
+	defer s.mail.NoteSeen(ctx, d.From)
+	if err := s.mail.Act(ctx, tx); err != nil {
+		return nil, err
+	}
+	return sent, nil
+}
+
+// readDraft checks a draft and reads what it brings: recipients, body and attachments.
+func (s *Sender) readDraft(ctx context.Context, d *Order) (*attachment.Brought, error) {
+	if format.ServerName(d.From) {
+		return nil, &refusal.Error{
+			What: refusal.Invalid("{field} {name} is a name under which the server itself speaks: nothing is sent under it. Use an agent " +
+				"of another name."),
+			Field: refusal.From,
+			Name:  d.From,
+		}
+	}
+	if err := s.Resolve(ctx, d); err != nil {
+		return nil, err
+	}
+	if err := d.Check(); err != nil {
+		return nil, err
+	}
+	brought, err := s.gather(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	d.Body = brought.Body
+	if d.HTML != "" {
+		brought.Files = append(brought.Files, attachment.Alternative(d.HTML))
+	}
+	for i := range brought.Files {
+		if err := brought.Files[i].Look(s.mail.Tree); err != nil {
+			return nil, refusal.Disk(err)
+		}
+	}
+	return brought, nil
+}
+
+// gather reads the draft's attachments and images. It returns the errors of attachment.Intake.Gather.
+func (s *Sender) gather(ctx context.Context, d *Order) (*attachment.Brought, error) {
+	r := attachment.Request{
+		Names:    d.Attachments,
+		Files:    d.Files,
+		Body:     d.Body,
+		TextOnly: d.TextOnly,
+		Images:   d.Images,
+		Tree:     s.mail.Tree,
+		CodeBase: s.mail.HumanKey(),
+		WorkDir:  d.WorkDir,
+	}
+	if d.By != nil && s.mail.Store.Guest(*d.By) {
+		r.OwnedBy = &d.By.UID
+	}
+	return s.mail.Store.Intake.Gather(ctx, r)
+}
+
+// Resolve puts agents' names in the place of their addresses among the recipients. It first removes
+// duplicates and refuses too many recipients, so that it looks up each name once, and few of them.
+func (s *Sender) Resolve(ctx context.Context, d *Order) error {
+	if n := d.distinct(); n > format.MaxRecipients {
+		return tooManyRecipients(n)
+	}
+	for _, list := range []*[]string{&d.To, &d.CC, &d.BCC} {
+		for i, party := range *list {
+			name := s.mail.Store.Domains.Named(party)
+			ok, err := s.mail.HasAgent(ctx, name)
+			if err != nil {
+				return err
+			}
+			if ok || strings.Contains(name, "@") {
+				(*list)[i] = name
+			}
+		}
+	}
+	return nil
+}
+
+// sentBefore looks for a message of the same sender to the same recipients with the same key. It returns
+// that message if the content is the same, ErrConflict if it differs, and nil if there is none. See
+// docs/tools.md, "Sending".
+func (s *Sender) sentBefore(ctx context.Context, m *format.Message) (*format.Message, error) {
+	rows, err := s.mail.Store.Index.Keyed(ctx, s.mail.Slug, m.From, m.Key)
+	if err != nil {
+		return nil, err
+	}
+	for i := range rows {
+		old := &rows[i].Message
+		if !SameNames(old.Recipients(), m.Recipients()) {
+			continue
+		}
+		if string(contentOf(old)) != string(contentOf(m)) {
+			return nil, &refusal.Error{
+				What: refusal.Conflict("{field} {name} was used by {=other} for other content to the same recipients (message {id}): use a " +
+					"new one for a new message."),
+				Field: refusal.Key,
+				Name:  m.Key,
+				Other: m.From,
+				ID:    old.ID,
+			}
+		}
+		return old, nil
+	}
+	return nil, nil
+}

@@ -1,0 +1,61 @@
+package maildir
+
+import (
+	"context"
+	"errors"
+
+	"mailtree/maildir/access"
+	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
+)
+
+// User is a store as one user of the operating system may see and use it. A user who is neither root nor the server's
+// is a guest. It is safe for concurrent use.
+type User struct {
+	s      *Store
+	by     Caller
+	origin format.Origin
+}
+
+// As returns the store as a user sees it. origin is that of what the user writes.
+func (s *Store) As(by Caller, origin format.Origin) User { return User{s, by, origin} }
+
+// Project is Store.Project. A guest learns of no project but the one that it names: the refusal has no similar names
+// then.
+func (u User) Project(ctx context.Context, key string) (*View, error) {
+	p, err := u.s.Project(ctx, key)
+	var e *Error
+	if errors.As(err, &e) && u.s.core.Guest(u.by) {
+		untold := *e
+		untold.Near, untold.All = nil, nil
+		return nil, &untold
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p.As(u.by, u.origin), nil
+}
+
+// EnsureProject is Store.EnsureProject. A guest may create only the default project, because each project takes files and
+// memory of the server, and a guest could name any number of them: it gets ErrNotFound for any other, without similar
+// names.
+func (u User) EnsureProject(ctx context.Context, key string) (*View, error) {
+	if key == DefaultProject || !u.s.core.Guest(u.by) {
+		p, err := u.s.EnsureProject(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		return p.As(u.by, u.origin), nil
+	}
+	v, err := u.Project(ctx, key)
+	if errors.Is(err, ErrNotFound) {
+		return nil, &Error{What: refusal.UnknownProjectOfGuest, Name: key}
+	}
+	return v, err
+}
+
+// As returns the project as a user sees it. origin is that of what the user writes.
+func (p *Project) As(by Caller, origin format.Origin) *View {
+	marks := func(agent string, origin format.Origin) access.Marks { return p.Box(agent, origin) }
+	return access.New(access.Parts{Mail: p.mail, Post: p.Post, Sender: p.sender, Marks: marks}, by, origin)
+}
