@@ -127,8 +127,11 @@ func (c *Mail) Created() time.Time { return c.made }
 
 // Act writes an operation of an agent. It returns ErrConflict for an agent of another machine, unless a person
 // acts, ErrNotFound if the project is removed meanwhile, and the errors of the writer.
-func (c *Mail) Act(ctx context.Context, tx *writer.Tx) error {
-	if err := c.MayAct(ctx, tx.Agent); err != nil {
+func (c *Mail) Act(ctx context.Context, tx *writer.Tx) error { return c.actAs(ctx, tx.Agent, tx) }
+
+// actAs is Act for an operation whose plan sets the agent.
+func (c *Mail) actAs(ctx context.Context, agent string, tx *writer.Tx) error {
+	if err := c.MayAct(ctx, agent); err != nil {
 		return err
 	}
 	err := c.Writer.Do(ctx, tx)
@@ -141,7 +144,7 @@ func (c *Mail) Act(ctx context.Context, tx *writer.Tx) error {
 // Perform is Act, and notes that the agent was active.
 func (c *Mail) Perform(ctx context.Context, agent string, tx *writer.Tx) error {
 	defer c.NoteSeen(ctx, agent)
-	return c.Act(ctx, tx)
+	return c.actAs(ctx, agent, tx)
 }
 
 // MayAct refuses a program that would act as an agent of another machine.
