@@ -44,14 +44,14 @@ type batch struct {
 	x   *Index
 	p   *project
 	w   *writer
-	l   *looker
+	l   *observer
 	new bool // the index has no rows of these files and their messages: the batch reads none
 
-	known  map[string]*file // rows in the tables, by path
-	loaded map[string]bool  // ids of the messages whose files are all in known
-	seen   map[string]*look // all looks, by path
-	order  []*look          // the looks that differ from known, in the order they came
-	stats  []*look          // the looks that found the same content under other stamps
+	known  map[string]*file        // rows in the tables, by path
+	loaded map[string]bool         // ids of the messages whose files are all in known
+	seen   map[string]*observation // all looks, by path
+	order  []*observation          // the looks that differ from known, in the order they came
+	stats  []*observation          // the looks that found the same content under other stamps
 	// unreadable are the paths that a fault of the machine kept the batch from looking at: their rows
 	// do not change.
 	unreadable map[string]error
@@ -69,7 +69,7 @@ func (x *Index) batch(p *project) *batch {
 		l:          newLooker(p.tree, x.cfg.Now),
 		known:      map[string]*file{},
 		loaded:     map[string]bool{},
-		seen:       map[string]*look{},
+		seen:       map[string]*observation{},
 		unreadable: map[string]error{},
 		folders:    map[string]int64{},
 		aids:       map[string]int64{},
@@ -204,7 +204,7 @@ func listed(names []string) string {
 }
 
 // look looks at p once in this batch and records a difference.
-func (b *batch) look(p string) *look {
+func (b *batch) look(p string) *observation {
 	lk := b.seen[p]
 	if lk == nil {
 		lk = b.l.at(p, b.known[p])
@@ -222,7 +222,7 @@ func (b *batch) left() []tree.Unreadable {
 	return all
 }
 
-func (b *batch) noteLook(lk *look) {
+func (b *batch) noteLook(lk *observation) {
 	k := b.known[lk.path]
 	switch {
 	case lk.unreadable != nil:
@@ -241,7 +241,7 @@ func (b *batch) noteLook(lk *look) {
 
 // again reads p even if its stamps are unchanged, because the batch needs its content, and records a
 // difference.
-func (b *batch) again(p string) *look {
+func (b *batch) again(p string) *observation {
 	if lk := b.seen[p]; lk != nil && !lk.same {
 		return lk
 	}
@@ -255,7 +255,7 @@ func (b *batch) again(p string) *look {
 // leaveOut drops the looks at a message whose content could not be read because of err. None of its rows
 // changes.
 func (b *batch) leaveOut(id string, err error) {
-	isOf := func(lk *look) bool {
+	isOf := func(lk *observation) bool {
 		f := lk.file
 		if f == nil {
 			f = b.known[lk.path]

@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// look is the result of looking at a path.
-type look struct {
+// observation is the result of looking at a path.
+type observation struct {
 	path       string
 	file       *file // nil: not mail, or a folder
 	folder     bool
@@ -26,8 +26,8 @@ type look struct {
 	status  string
 }
 
-// looker reads files of a tree for one batch. It parses equal copies of a message once.
-type looker struct {
+// observer reads files of a tree for one batch. It parses equal copies of a message once.
+type observer struct {
 	tree   *tree.Tree
 	now    func() time.Time
 	given  map[string]tree.Written // the files that the caller has just written, by path
@@ -53,8 +53,8 @@ type parse struct {
 	err error
 }
 
-func newLooker(tree *tree.Tree, now func() time.Time) *looker {
-	return &looker{
+func newLooker(tree *tree.Tree, now func() time.Time) *observer {
+	return &observer{
 		tree:   tree,
 		now:    now,
 		dirs:   map[string]bool{},
@@ -63,11 +63,11 @@ func newLooker(tree *tree.Tree, now func() time.Time) *looker {
 }
 
 // at looks at p. known is p's row in the index, or nil.
-func (l *looker) at(p string, known *file) *look {
+func (l *observer) at(p string, known *file) *observation {
 	pl, now := locate(p), l.now().UnixNano()
 	// Only a bug could put a folder on the way to a known file here. It counts as no file.
 	if pl.Kind == format.KindIgnored {
-		return &look{path: p}
+		return &observation{path: p}
 	}
 	f := &file{
 		path:  p,
@@ -77,7 +77,7 @@ func (l *looker) at(p string, known *file) *look {
 	}
 	switch w, ok := l.given[p]; {
 	case ok && w.Gone:
-		return &look{path: p}
+		return &observation{path: p}
 	case ok && len(w.Data) > 0 && int64(len(w.Data)) <= l.limit(pl.Kind) && pl.Bad == "" && hasContent(pl.Kind):
 		// A program that has written into the file since its rename has left an mtime at or after the
 		// rename's ctime, or has set the mtime back; maildir checks for that when the watcher reports the
@@ -91,28 +91,28 @@ func (l *looker) at(p string, known *file) *look {
 		case err != nil:
 			return notLooked(p, err)
 		case !real:
-			return &look{path: p}
+			return &observation{path: p}
 		}
 		st, err := l.tree.Stat(p)
 		switch {
 		case err != nil:
 			return l.failed(f, err)
 		case st.Mode.IsDir():
-			return &look{path: p, folder: true}
+			return &observation{path: p, folder: true}
 		case known != nil && known.level(st):
-			return &look{path: p, same: true}
+			return &observation{path: p, same: true}
 		}
 		if empty && (st.Mode.IsRegular() || pl.Bad != "") {
 			f.read(st, now)
 			f.reason, f.valid = pl.Bad, pl.Bad == ""
-			return &look{path: p, file: f}
+			return &observation{path: p, file: f}
 		}
 	}
 	return l.read(f, now)
 }
 
 // limit returns the most bytes that a file of a kind may have. Another machine may have sent more.
-func (l *looker) limit(k format.Kind) int64 {
+func (l *observer) limit(k format.Kind) int64 {
 	if isMessage(k) {
 		return l.tree.MaxFile()
 	}
@@ -120,16 +120,16 @@ func (l *looker) limit(k format.Kind) int64 {
 }
 
 // read reads and parses the file. now is a time before its state was taken.
-func (l *looker) read(f *file, now int64) *look {
+func (l *observer) read(f *file, now int64) *observation {
 	data, st, err := l.tree.Read(f.path, l.limit(f.kind))
 	var bad *tree.FormatError
 	switch fault := tree.FaultOf(err); {
 	case st.Mode.IsDir():
-		return &look{path: f.path, folder: true}
+		return &observation{path: f.path, folder: true}
 	case fault == tree.FaultFile && errors.As(err, &bad):
 		f.read(st, now)
 		f.reason, f.line = bad.Reason+": move it away, or put a plain file of a smaller size there", bad.Line
-		return &look{path: f.path, file: f}
+		return &observation{path: f.path, file: f}
 	case fault != tree.NoFault:
 		return l.failed(f, err)
 	}
@@ -138,8 +138,8 @@ func (l *looker) read(f *file, now int64) *look {
 }
 
 // made returns the look at a file with these bytes.
-func (l *looker) made(f *file, data []byte) *look {
-	lk, sum := &look{path: f.path, file: f}, digestOf(data)
+func (l *observer) made(f *file, data []byte) *observation {
+	lk, sum := &observation{path: f.path, file: f}, digestOf(data)
 	f.hash, f.valid = sum[:], true
 	if err := lk.parse(l, data, sum); err != nil {
 		var bad *tree.FormatError
@@ -153,7 +153,7 @@ func (l *looker) made(f *file, data []byte) *look {
 }
 
 // parse reads from the bytes what the rows need. See docs/tree.md, "Problems".
-func (lk *look) parse(l *looker, data []byte, sum digest) (err error) {
+func (lk *observation) parse(l *observer, data []byte, sum digest) (err error) {
 	f := lk.file
 	switch f.kind {
 	case format.KindCanonical, format.KindInbox, format.KindOutbox:
@@ -208,7 +208,7 @@ func unsentInstead(f *file, data []byte, err error) error {
 }
 
 // message parses the bytes, or returns the result for equal bytes.
-func (l *looker) message(id string, data []byte, sum digest) (*format.Message, error) {
+func (l *observer) message(id string, data []byte, sum digest) (*format.Message, error) {
 	k := parseKey{sum, id}
 	p, ok := l.parsed[k]
 	if !ok {
@@ -219,16 +219,16 @@ func (l *looker) message(id string, data []byte, sum digest) (*format.Message, e
 }
 
 // content returns the message in f's bytes if the batch has read them.
-func (l *looker) content(f *file) *format.Message {
+func (l *observer) content(f *file) *format.Message {
 	return l.parsed[parseKey{digest(f.hash), f.id}].msg
 }
 
 // failed returns the look at a file that could not be opened or read. A fault of the file itself is a
 // problem, and every later batch looks again. A fault of the machine leaves the file's rows unchanged.
-func (l *looker) failed(f *file, err error) *look {
+func (l *observer) failed(f *file, err error) *observation {
 	switch tree.FaultOf(err) {
 	case tree.FaultGone:
-		return &look{path: f.path}
+		return &observation{path: f.path}
 	case tree.FaultMachine:
 		return notLooked(f.path, err)
 	}
@@ -239,13 +239,15 @@ func (l *looker) failed(f *file, err error) *look {
 		return notLooked(f.path, serr)
 	// The folder cannot be searched, or no such name can exist: a walk would not find the file either.
 	default:
-		return &look{path: f.path}
+		return &observation{path: f.path}
 	}
 	f.stamp, f.reason = stampOf(f.kind, st, false), "cannot be read: "+cause(err).Error()+": mend its permissions"
-	return &look{path: f.path, file: f}
+	return &observation{path: f.path, file: f}
 }
 
-func notLooked(p string, err error) *look { return &look{path: p, same: true, unreadable: cause(err)} }
+func notLooked(p string, err error) *observation {
+	return &observation{path: p, same: true, unreadable: cause(err)}
+}
 
 // cause returns err without the operation and path that package os adds.
 func cause(err error) error {
@@ -257,7 +259,7 @@ func cause(err error) error {
 }
 
 // real reports whether dir is a folder that is reached without links. An error is a fault of the machine.
-func (l *looker) real(dir string) (bool, error) {
+func (l *observer) real(dir string) (bool, error) {
 	if dir == "." {
 		return true, nil
 	}

@@ -177,7 +177,7 @@ func (b *batch) record(letters []*letter) error {
 
 // changeOf describes a difference as a change of the mail. The kind of a file that does not count is
 // format.KindOther.
-func (b *batch) changeOf(lk *look, letters map[string]*letter) index.Change {
+func (b *batch) changeOf(lk *observation, letters map[string]*letter) index.Change {
 	k, f := b.known[lk.path], lk.file
 	pl := locate(lk.path)
 	c := index.Change{

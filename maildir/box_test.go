@@ -102,7 +102,7 @@ func TestTrust(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		l, err := openBox(t, p, tt.reader, 500).Read(t.Context(), maildir.LetterQuery{ID: m.ID})
+		l, err := openBox(t, p, tt.reader, 500).Read(t.Context(), maildir.RawQuery{ID: m.ID})
 		if err != nil {
 			t.Fatalf("%s: %v", tt.name, err)
 		}
@@ -272,7 +272,7 @@ func TestReplyToAnothersMessage(t *testing.T) {
 			t.Fatalf("%s: %v", tt.name, err)
 		}
 		for _, sent := range []bool{false, true} {
-			l, err := b.Read(t.Context(), maildir.LetterQuery{ID: m.ID, Sent: sent})
+			l, err := b.Read(t.Context(), maildir.RawQuery{ID: m.ID, Sent: sent})
 			if err != nil {
 				t.Fatalf("%s: %v", tt.name, err)
 			}

@@ -75,7 +75,7 @@ func (b *Box) ReleaseFrom(ctx context.Context, from claim.From, patterns []strin
 		return nil, err
 	}
 	if a, err := b.p.mail.Store.Index.Agent(ctx, b.p.mail.Slug, b.agent); err == nil && a != nil && b.p.mail.Elsewhere(a) {
-		_ = b.p.Sync.MeetClaims(ctx) // or the agent may renew what was released; else the next round says so
+		_ = b.p.Sync.SyncClaims(ctx) // or the agent may renew what was released; else the next round says so
 	}
 	return res, nil
 }

@@ -71,7 +71,7 @@ func (b *Box) Free(ctx context.Context, f Freeing) (*format.Message, error) {
 		return nil, err
 	}
 	if b.p.mail.IsShared() {
-		_ = b.p.Sync.MeetClaims(ctx) // else the next round tells the holder's machine
+		_ = b.p.Sync.SyncClaims(ctx) // else the next round tells the holder's machine
 	}
 	return notice, nil
 }

@@ -72,9 +72,9 @@ func TestFree(t *testing.T) {
 	}
 
 	free()
-	var happened []maildir.Happening
+	var happened []maildir.Event
 	enough := errors.New("enough")
-	err = s.Watch(t.Context(), p, 0, func(h *maildir.Happening) error {
+	err = s.Watch(t.Context(), p, 0, func(h *maildir.Event) error {
 		if happened = append(happened, *h); h.What == maildir.HappenedRelease && h.Agent == "Ann" && h.Text == "a.go" {
 			return enough
 		}
@@ -108,7 +108,7 @@ func TestClaimAgain(t *testing.T) {
 	hold("end.go")
 	var last string
 	enough := errors.New("enough")
-	err := s.Watch(t.Context(), p, 0, func(h *maildir.Happening) error {
+	err := s.Watch(t.Context(), p, 0, func(h *maildir.Event) error {
 		if h.Text == "end.go" {
 			return enough
 		}

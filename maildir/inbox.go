@@ -97,7 +97,7 @@ func (b *Box) Inbox(ctx context.Context, q index.InboxQuery, markRead bool, w Wa
 		return nil, err
 	}
 	if !q.Peek {
-		if err := b.p.mail.MayAct(ctx, b.agent); err != nil {
+		if err := b.p.mail.CheckMachine(ctx, b.agent); err != nil {
 			return nil, err
 		}
 		b.p.mail.NoteSeen(ctx, b.agent) // also while the call waits

@@ -111,7 +111,7 @@ func TestOwnerOfAnAgentMadeAnew(t *testing.T) {
 				t.Errorf("the former owner deletes it: %v", err)
 			}
 			b := openBox(t, p, "eve", tt.owner)
-			if _, err := b.Read(t.Context(), maildir.LetterQuery{ID: m.ID}); err != nil || b.Owner != tt.owner {
+			if _, err := b.Read(t.Context(), maildir.RawQuery{ID: m.ID}); err != nil || b.Owner != tt.owner {
 				t.Errorf("owner %d, %v; want %d", b.Owner, err, tt.owner)
 			}
 			if hooks, err := p.As(maildir.Caller{Root: true}, format.Origin{}).Hooks(t.Context(), ""); err != nil || len(hooks) > 0 {

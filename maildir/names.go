@@ -30,11 +30,11 @@ type (
 
 	SessionKey   = wake.SessionKey
 	SessionState = wake.SessionState
-	Visit        = wake.Visit
+	SessionEvent = wake.SessionEvent
 	Pane         = wake.Pane
-	Sleeper      = wake.Sleeper
-	SleepQuery   = wake.SleepQuery
-	Reach        = wake.Reach
+	IdleSeat     = wake.IdleSeat
+	IdleQuery    = wake.IdleQuery
+	WakeStatus   = wake.WakeStatus
 	Unwoken      = wake.Unwoken
 
 	SyncState = peers.SyncState
@@ -45,11 +45,11 @@ type (
 
 	Incoming = post.Incoming
 
-	View        = access.View
-	Mailbox     = access.Mailbox
-	UserBox     = access.Box
-	Letter      = access.Letter
-	LetterQuery = access.LetterQuery
+	View       = access.View
+	Mailbox    = access.Mailbox
+	UserBox    = access.Box
+	RawMessage = access.RawMessage
+	RawQuery   = access.RawQuery
 )
 
 // ReservedMailbox reports whether the name is kept for mail that no mailbox takes.

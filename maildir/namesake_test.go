@@ -66,7 +66,7 @@ func TestNamesakes(t *testing.T) {
 				t.Fatal(err)
 			}
 			key := maildir.SessionKey{Client: "claude", ID: "s1"}
-			if name, err := b.p.Sessions.Begin(t.Context(), maildir.Visit{SessionKey: key, Agent: "Blue"}); err != nil || name != "Blue" {
+			if name, err := b.p.Sessions.Begin(t.Context(), maildir.SessionEvent{SessionKey: key, Agent: "Blue"}); err != nil || name != "Blue" {
 				t.Fatalf("%s, %v", name, err)
 			}
 			order := []sharer{a, c, b, c}
@@ -122,7 +122,7 @@ func TestNamesakes(t *testing.T) {
 			if s, ok := b.p.Sessions.Of(key); !ok || s.Agent != second || s.Introduced {
 				t.Errorf("session %+v", s)
 			}
-			if name, err := b.p.Sessions.Begin(t.Context(), maildir.Visit{SessionKey: key}); err != nil || name != second {
+			if name, err := b.p.Sessions.Begin(t.Context(), maildir.SessionEvent{SessionKey: key}); err != nil || name != second {
 				t.Errorf("the session goes on as %s, %v", name, err)
 			}
 			page, err := b.p.Box(second, format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, false, maildir.Waiting{})
@@ -433,7 +433,7 @@ func TestBelongs(t *testing.T) {
 	refused("inbox", err)
 	refused("presence", b.p.Agents.SetPresence(t.Context(), "Ann", format.Ready))
 	key := maildir.SessionKey{Client: "claude", ID: "s1"}
-	_, err = b.p.Sessions.Begin(t.Context(), maildir.Visit{SessionKey: key, Agent: "Ann"})
+	_, err = b.p.Sessions.Begin(t.Context(), maildir.SessionEvent{SessionKey: key, Agent: "Ann"})
 	refused("session", err)
 	machines, err := keys.Published(maildir.TreeOf(b.p)) // of one host here
 	if err != nil || len(machines) != 2 || machines[0].Name == machines[1].Name {

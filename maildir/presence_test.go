@@ -18,14 +18,14 @@ import (
 )
 
 // inWindow asks for an agent that is to be told of its mail in its window.
-func inWindow(agent string) maildir.SleepQuery {
-	return maildir.SleepQuery{Agent: agent, Windows: true}
+func inWindow(agent string) maildir.IdleQuery {
+	return maildir.IdleQuery{Agent: agent, Windows: true}
 }
 
 // window is the window in which an agent is to be told of its mail now; nil where there is nothing to tell.
-func window(t *testing.T, p *maildir.Project, agent string) *maildir.Sleeper {
+func window(t *testing.T, p *maildir.Project, agent string) *maildir.IdleSeat {
 	t.Helper()
-	all, err := p.Sessions.Sleepers(t.Context(), inWindow(agent))
+	all, err := p.Sessions.IdleSeats(t.Context(), inWindow(agent))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func noticed(t *testing.T, p *maildir.Project) int {
 }
 
 // told has Bob told of what is unread; false where that is not to be done.
-func told(t *testing.T, p *maildir.Project, w *maildir.Sleeper) bool {
+func told(t *testing.T, p *maildir.Project, w *maildir.IdleSeat) bool {
 	t.Helper()
 	still, err := p.Sessions.Recheck(t.Context(), inWindow("Bob"), w)
 	if err != nil {

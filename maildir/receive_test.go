@@ -260,7 +260,7 @@ func TestReceiveThread(t *testing.T) {
 		"b@x.example": " root@x.example a@x.example gone@x.example", "late2@x.example": "late1@x.example late@x.example late1@x.example",
 		"c@x.example": "b@x.example root@x.example a@x.example gone@x.example b@x.example", "d@x.example": ours.ID + " " + ours.ID,
 	} {
-		l, err := openBox(t, p, "Bob", 500).Read(t.Context(), maildir.LetterQuery{ID: ids[id]})
+		l, err := openBox(t, p, "Bob", 500).Read(t.Context(), maildir.RawQuery{ID: ids[id]})
 		if err != nil || l.InReplyTo+" "+strings.Join(l.References, " ") != want {
 			t.Errorf("%s answers %q, after %q, %v; want %q", id, l.InReplyTo, l.References, err, want)
 		}
@@ -359,7 +359,7 @@ func TestTrustedSenders(t *testing.T) {
 	trust := func(from, auth string) string {
 		t.Helper()
 		id := receive(t, p, email(func(in *maildir.Incoming) { in.From, in.Auth, in.Body = from, auth, from+auth }))
-		l, err := b.Read(t.Context(), maildir.LetterQuery{ID: id})
+		l, err := b.Read(t.Context(), maildir.RawQuery{ID: id})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -422,7 +422,7 @@ func TestUntrustedWakesNobody(t *testing.T) {
 	}
 	told := func(want int) {
 		t.Helper()
-		all, err := p.Sessions.Sleepers(t.Context(), maildir.SleepQuery{Agent: "Bob", Windows: true})
+		all, err := p.Sessions.IdleSeats(t.Context(), maildir.IdleQuery{Agent: "Bob", Windows: true})
 		if err != nil || len(all) != min(want, 1) {
 			t.Errorf("sleepers %+v, %v", all, err)
 		}

@@ -156,7 +156,7 @@ func TestForeignUser(t *testing.T) {
 		"List": func(b *maildir.UserBox) []any {
 			return all(b.List(t.Context(), index.BoxQuery{ID: id, Agent: "Ann", Project: p.Slug, Limit: 1}))
 		},
-		"Read": func(b *maildir.UserBox) []any { return all(b.Read(t.Context(), maildir.LetterQuery{ID: id})) },
+		"Read": func(b *maildir.UserBox) []any { return all(b.Read(t.Context(), maildir.RawQuery{ID: id})) },
 		"Reply": func(b *maildir.UserBox) []any {
 			return all(b.Reply(t.Context(), id, maildir.Draft{Body: "an answer"}))
 		},

@@ -237,12 +237,12 @@ func TestLetterInPieces(t *testing.T) {
 	p := project(t, ownedBy(500), "Ann", "Bob")
 	m := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: strings.Repeat("aä€😀", 1000)})
 	b := openBox(t, p, "Bob", 500)
-	whole, err := b.Read(t.Context(), maildir.LetterQuery{ID: m.ID})
+	whole, err := b.Read(t.Context(), maildir.RawQuery{ID: m.ID})
 	if err != nil {
 		t.Fatal(err)
 	}
 	reserved := 0
-	q := maildir.LetterQuery{ID: m.ID, Room: room(0, 1003, &reserved), Beside: func(*maildir.Letter) int { return 10 }}
+	q := maildir.RawQuery{ID: m.ID, Room: room(0, 1003, &reserved), Overhead: func(*maildir.RawMessage) int { return 10 }}
 	var got strings.Builder
 	for {
 		l, err := b.Read(t.Context(), q)

@@ -50,7 +50,7 @@ func TestSessionsAtOnce(t *testing.T) {
 			return nil
 		})
 		atOnce(func(i int) (err error) {
-			agents[i], err = p.Sessions.Begin(t.Context(), maildir.Visit{SessionKey: key(round, i), Dir: shop})
+			agents[i], err = p.Sessions.Begin(t.Context(), maildir.SessionEvent{SessionKey: key(round, i), Dir: shop})
 			return err
 		})
 		different := map[string]bool{}
@@ -92,9 +92,9 @@ func TestSessionOfGoneClient(t *testing.T) {
 	p := project(t, storetest.Config{NoWatcher: true, GoneLook: time.Millisecond}, "Ann", "Bob", "Eve")
 	client, end := startClient(t)
 	k := maildir.SessionKey{Client: "claude", ID: "one"}
-	visit := maildir.Visit{SessionKey: k, Dir: shop, Agent: "Bob", Process: client}
-	stays := maildir.Visit{SessionKey: maildir.SessionKey{Client: "claude", ID: "two"}, Dir: shop, Agent: "Eve"}
-	for _, v := range []maildir.Visit{visit, stays} {
+	visit := maildir.SessionEvent{SessionKey: k, Dir: shop, Agent: "Bob", Process: client}
+	stays := maildir.SessionEvent{SessionKey: maildir.SessionKey{Client: "claude", ID: "two"}, Dir: shop, Agent: "Eve"}
+	for _, v := range []maildir.SessionEvent{visit, stays} {
 		if _, err := p.Sessions.Begin(t.Context(), v); err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +136,7 @@ func TestSessionOfRemovedAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := maildir.Visit{SessionKey: maildir.SessionKey{Client: "claude", ID: "one"}, Dir: shop}
+	v := maildir.SessionEvent{SessionKey: maildir.SessionKey{Client: "claude", ID: "one"}, Dir: shop}
 	was, err := p.Sessions.Begin(t.Context(), v)
 	if err != nil || !p.Sessions.Introduce(v.SessionKey) {
 		t.Fatal(was, err)

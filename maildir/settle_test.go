@@ -57,12 +57,12 @@ func TestReplySettles(t *testing.T) {
 	asks := send(t, p, "Ann", maildir.Draft{To: []string{"Bob", "Cy"}, Subject: "Plan", Body: "b", AckRequired: true}).ID
 	tells := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "FYI", Body: "b"}).ID
 
-	happened := make(chan maildir.Happening, 16)
+	happened := make(chan maildir.Event, 16)
 	after, err := s.LastChange(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	go s.Watch(t.Context(), p, after, func(h *maildir.Happening) error {
+	go s.Watch(t.Context(), p, after, func(h *maildir.Event) error {
 		happened <- *h
 		return nil
 	})

@@ -73,9 +73,9 @@ func once(f *func()) {
 	}
 }
 
-func (x metHistory) Meet(ctx context.Context) (*history.Meeting, error) {
+func (x metHistory) Compare(ctx context.Context) (*history.MergeInput, error) {
 	defer once(x.met)
-	return x.Log.Meet(ctx)
+	return x.Log.Compare(ctx)
 }
 
 func (x metHistory) Flush(ctx context.Context) error {

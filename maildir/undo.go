@@ -56,7 +56,7 @@ func (u *Undoing) wants(verb string) bool {
 }
 
 // Act is an operation that an agent can undo, or has undone or redone.
-type Act struct {
+type OperationInfo struct {
 	ID        string       `json:"message_id,omitempty"` // "" for an operation on no message
 	Operation string       `json:"operation"`            // its verb in the history
 	About     string       `json:"about,omitempty"`      // the message's subject; for claims their patterns; "" if it is not known
@@ -66,13 +66,13 @@ type Act struct {
 
 // Undone is an operation that was undone, or redone.
 type Undone struct {
-	Act
-	Readers  []string `json:"read_by"`            // agents who had read the withdrawn, changed or restored message; each gets a notice
-	Outside  []string `json:"left_for,omitempty"` // of a message that was taken back: recipients at other domains who keep it, see leftFor
-	Patterns []string `json:"paths,omitempty"`    // the claims' patterns, for an operation on claims
-	Text     string   `json:"text_at,omitempty"`  // where Git has the text that was taken back, as COMMIT:PATH; "": none was
-	Next     *Act     `json:"next,omitempty"`     // what the next Undo or Redo without an id is about; nil for nothing
-	Also     []Undone `json:"also,omitempty"`     // the further operations of the same command
+	OperationInfo
+	Readers  []string       `json:"read_by"`            // agents who had read the withdrawn, changed or restored message; each gets a notice
+	Outside  []string       `json:"left_for,omitempty"` // of a message that was taken back: recipients at other domains who keep it, see leftFor
+	Patterns []string       `json:"paths,omitempty"`    // the claims' patterns, for an operation on claims
+	Text     string         `json:"text_at,omitempty"`  // where Git has the text that was taken back, as COMMIT:PATH; "": none was
+	Next     *OperationInfo `json:"next,omitempty"`     // what the next Undo or Redo without an id is about; nil for nothing
+	Also     []Undone       `json:"also,omitempty"`     // the further operations of the same command
 
 	done *history.Done
 }
@@ -127,7 +127,7 @@ func (b *Box) undoOne(ctx context.Context, undone *Undone) error {
 	}
 	regains := done.Verb == history.VerbRelease && b.p.mail.IsShared()
 	if regains {
-		if err := b.p.Sync.MeetClaims(ctx); err != nil {
+		if err := b.p.Sync.SyncClaims(ctx); err != nil {
 			return err
 		}
 	}
@@ -190,12 +190,12 @@ func (b *Box) redoOne(ctx context.Context, redone *Undone) error {
 
 // Undoable lists the operations of the agent that Undo takes back without an id, newest first, at most n, one of
 // each step. It looks at the newest commits only.
-func (b *Box) Undoable(ctx context.Context, n int) ([]Act, error) {
+func (b *Box) Undoable(ctx context.Context, n int) ([]OperationInfo, error) {
 	all, err := b.p.mail.History.LastDone(ctx, history.DoneQuery{Agent: b.agent, Wants: (&Undoing{}).wants, Along: isUndoable, Most: n})
 	if err != nil {
 		return nil, fmt.Errorf("look up what %s did: %w", b.agent, err)
 	}
-	acts := []Act{}
+	acts := []OperationInfo{}
 	for _, step := range stepsOf(all) {
 		act, err := b.p.actOf(ctx, b.agent, &step[0])
 		if err != nil {
@@ -219,8 +219,8 @@ func stepsOf(all []history.Done) (steps [][]history.Done) {
 }
 
 // actOf describes an operation of an agent. The subject of a message that is gone comes from the history.
-func (p *Project) actOf(ctx context.Context, agent string, done *history.Done) (Act, error) {
-	act := Act{ID: done.ID, Operation: done.Verb, At: format.At(done.At)}
+func (p *Project) actOf(ctx context.Context, agent string, done *history.Done) (OperationInfo, error) {
+	act := OperationInfo{ID: done.ID, Operation: done.Verb, At: format.At(done.At)}
 	if done.ID == "" || done.Verb == history.VerbRelease {
 		act.About = strings.TrimPrefix(done.Summary, agent+" ")
 		if done.Verb != history.VerbRelease {
@@ -290,7 +290,7 @@ func (b *Box) describeStep(ctx context.Context, steps [][]history.Done) (step []
 		if err != nil {
 			return nil, err
 		}
-		step = append(step, Undone{Act: act, done: done})
+		step = append(step, Undone{OperationInfo: act, done: done})
 	}
 	if len(steps) > 1 {
 		next, err := b.p.actOf(ctx, b.agent, &steps[1][0])
@@ -342,7 +342,7 @@ func (b *Box) planWithdrawal(g *writer.Group, tx *writer.Tx, undone *Undone) err
 			return &Error{What: refusal.ChangedSince, Other: v.Path, Why: undone.Operation}
 		}
 	}
-	if err := b.p.sender.PlanUnsettling(g, tx, &gone.row.Message); err != nil {
+	if err := b.p.sender.PlanUndoAutoAck(g, tx, &gone.row.Message); err != nil {
 		return err
 	}
 	undone.Readers, undone.Outside = gone.Readers, gone.Outside
@@ -402,7 +402,7 @@ func (b *Box) planResending(g *writer.Group, tx *writer.Tx, redone *Undone) erro
 			}
 		}
 	}
-	if _, err := b.p.sender.PlanSettling(g, tx, &row.Message); err != nil {
+	if _, err := b.p.sender.PlanAutoAck(g, tx, &row.Message); err != nil {
 		return err
 	}
 	return b.planNotice(g, tx, row, redone.Readers, &format.Message{

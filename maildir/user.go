@@ -25,7 +25,7 @@ func (s *Store) As(by Caller, origin format.Origin) User { return User{s, by, or
 func (u User) Project(ctx context.Context, key string) (*View, error) {
 	p, err := u.s.Project(ctx, key)
 	var e *Error
-	if errors.As(err, &e) && u.s.core.Guest(u.by) {
+	if errors.As(err, &e) && u.s.core.IsForeignUser(u.by) {
 		untold := *e
 		untold.Near, untold.All = nil, nil
 		return nil, &untold
@@ -40,7 +40,7 @@ func (u User) Project(ctx context.Context, key string) (*View, error) {
 // memory of the server, and a guest could name any number of them: it gets ErrNotFound for any other, without similar
 // names.
 func (u User) EnsureProject(ctx context.Context, key string) (*View, error) {
-	if key == DefaultProject || !u.s.core.Guest(u.by) {
+	if key == DefaultProject || !u.s.core.IsForeignUser(u.by) {
 		p, err := u.s.EnsureProject(ctx, key)
 		if err != nil {
 			return nil, err

@@ -48,7 +48,7 @@ func TestMachineSeal(t *testing.T) {
 	if by, ok := maildir.StoreOf(here).Verified(&d.Message); !ok || by.String() != "machine laptop, uid 1000 (program)" {
 		t.Errorf("verified %v by %q", ok, by)
 	}
-	l, err := openBox(t, here, "Bob", 1000).Read(t.Context(), maildir.LetterQuery{ID: m.ID})
+	l, err := openBox(t, here, "Bob", 1000).Read(t.Context(), maildir.RawQuery{ID: m.ID})
 	if err != nil {
 		t.Fatal(err)
 	}

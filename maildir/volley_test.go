@@ -25,7 +25,7 @@ func TestVolley(t *testing.T) {
 		}
 	}
 	rests := func() bool {
-		all, err := p.Sessions.Sleepers(t.Context(), maildir.SleepQuery{Agent: "Bob"})
+		all, err := p.Sessions.IdleSeats(t.Context(), maildir.IdleQuery{Agent: "Bob"})
 		if err != nil || len(all) != 1 {
 			t.Fatalf("%+v, %v", all, err)
 		}

@@ -24,7 +24,7 @@ func sleeping(t *testing.T, cfg storetest.Config) (*maildir.Project, maildir.Ses
 	cfg.NoWatcher = true
 	p := project(t, cfg, "Ann", "Bob")
 	k := maildir.SessionKey{Client: "claude", ID: "one"}
-	if _, err := p.Sessions.Begin(t.Context(), maildir.Visit{SessionKey: k, Dir: "/p", Agent: "Bob"}); err != nil {
+	if _, err := p.Sessions.Begin(t.Context(), maildir.SessionEvent{SessionKey: k, Dir: "/p", Agent: "Bob"}); err != nil {
 		t.Fatal(err)
 	}
 	return p, k
@@ -65,7 +65,7 @@ func TestAwaitNews(t *testing.T) {
 		toBob(t, p)
 	}
 	await(t, func() bool {
-		all, err := p.Sessions.Sleepers(t.Context(), maildir.SleepQuery{Agent: "Bob"})
+		all, err := p.Sessions.IdleSeats(t.Context(), maildir.IdleQuery{Agent: "Bob"})
 		return err == nil && len(all) == 0
 	}) // it waits
 	select {
@@ -81,7 +81,7 @@ func TestAwaitNews(t *testing.T) {
 		t.Errorf("%+v", s.Wake)
 	}
 	came = awaitNews(t.Context(), p, k)
-	if all, err := p.Sessions.Sleepers(t.Context(), maildir.SleepQuery{Agent: "Bob"}); err != nil || len(all) > 0 {
+	if all, err := p.Sessions.IdleSeats(t.Context(), maildir.IdleQuery{Agent: "Bob"}); err != nil || len(all) > 0 {
 		t.Errorf("told already: %+v, %v", all, err)
 	}
 	p.Sessions.End(t.Context(), k)
@@ -99,7 +99,7 @@ func TestAwaitNewsBeforeBegin(t *testing.T) {
 	fresh := maildir.SessionKey{Client: "claude", ID: "after clear"}
 	for _, begins := range []maildir.SessionKey{k, fresh} {
 		came := awaitNews(t.Context(), p, begins) // the hook that begins a session comes second
-		if _, err := p.Sessions.Begin(t.Context(), maildir.Visit{SessionKey: begins, Dir: "/p", Agent: "Bob"}); err != nil {
+		if _, err := p.Sessions.Begin(t.Context(), maildir.SessionEvent{SessionKey: begins, Dir: "/p", Agent: "Bob"}); err != nil {
 			t.Fatal(err)
 		}
 		toBob(t, p)
@@ -118,7 +118,7 @@ func TestAwaitNewsOfGoneClient(t *testing.T) {
 	t.Parallel()
 	p, k := sleeping(t, storetest.Config{})
 	client, end := startClient(t)
-	if _, err := p.Sessions.Begin(t.Context(), maildir.Visit{SessionKey: k, Dir: "/p", Process: client}); err != nil {
+	if _, err := p.Sessions.Begin(t.Context(), maildir.SessionEvent{SessionKey: k, Dir: "/p", Process: client}); err != nil {
 		t.Fatal(err)
 	}
 	came := awaitNews(t.Context(), p, k)
@@ -187,7 +187,7 @@ func TestSleepers(t *testing.T) {
 	p, k := sleeping(t, storetest.Config{Now: func() time.Time { return time.Now().Add(time.Duration(later.Load())) }})
 	sleepers := func() (ids []string) {
 		t.Helper()
-		all, err := p.Sessions.Sleepers(t.Context(), maildir.SleepQuery{Agent: "Bob"})
+		all, err := p.Sessions.IdleSeats(t.Context(), maildir.IdleQuery{Agent: "Bob"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -294,7 +294,7 @@ func TestUnwakeable(t *testing.T) {
 	s := storetest.Open(t, storetest.Config{NoWatcher: true}).Store
 	p := projectIn(t, s, "Ann", "Bob")
 	k := maildir.SessionKey{Client: "claude", ID: "one"}
-	if _, err := p.Sessions.Begin(t.Context(), maildir.Visit{SessionKey: k, Dir: "/p", Agent: "Bob"}); err != nil {
+	if _, err := p.Sessions.Begin(t.Context(), maildir.SessionEvent{SessionKey: k, Dir: "/p", Agent: "Bob"}); err != nil {
 		t.Fatal(err)
 	}
 	client, end := startClient(t)
@@ -318,13 +318,13 @@ func TestUnwakeable(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	came := awaitNews(ctx, p, k)
 	await(t, func() bool {
-		return slices.ContainsFunc(p.Sessions.Reaches()["Bob"], func(r maildir.Reach) bool { return r.Waits })
+		return slices.ContainsFunc(p.Sessions.WakeStatuses()["Bob"], func(r maildir.WakeStatus) bool { return r.Waits })
 	})
 	is("Bob", "")
 	cancel()
 	<-came
 	in := maildir.SessionKey{Client: "gemini", ID: "two"}
-	at := maildir.Visit{SessionKey: in, Dir: "/p", Agent: "Bob", Pane: maildir.Pane{Tmux: "/tmp/s,1,0", Pane: "%1"}, Process: client}
+	at := maildir.SessionEvent{SessionKey: in, Dir: "/p", Agent: "Bob", Pane: maildir.Pane{Tmux: "/tmp/s,1,0", Pane: "%1"}, Process: client}
 	if _, err := p.Sessions.Begin(t.Context(), at); err != nil {
 		t.Fatal(err)
 	}

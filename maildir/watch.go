@@ -13,8 +13,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Happening is one event in a project, in the form that people follow.
-type Happening struct {
+// Event is one event in a project, in the form that people follow.
+type Event struct {
 	Seq     int64        `json:"seq"`               // the mark after it: see Watch
 	Project string       `json:"project,omitempty"` // slug
 	At      format.Stamp `json:"at,omitzero"`
@@ -25,7 +25,7 @@ type Happening struct {
 	Text    string       `json:"text,omitempty"` // a line with the rest: recipients and subject, a path, a status
 }
 
-// Values of Happening.What.
+// Values of Event.What.
 const (
 	HappenedMail     = "mail"
 	HappenedRead     = "read"
@@ -43,7 +43,7 @@ const scanChanges = 1000
 // Watch calls told for every event after a mark, in order, until ctx ends or told returns an error. of
 // selects a project; nil means every project. If the feed no longer knows the mark, Watch tells only events
 // from now on. It returns the error of told, ctx's error, and faults.
-func (s *Store) Watch(ctx context.Context, of *Project, after int64, told func(*Happening) error) error {
+func (s *Store) Watch(ctx context.Context, of *Project, after int64, told func(*Event) error) error {
 	changes, err := s.core.Index.Changes(ctx, after, 1)
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (s *Store) Watch(ctx context.Context, of *Project, after int64, told func(*
 			if p == nil { // the project's folder is gone
 				continue
 			}
-			h, err := p.happening(ctx, c)
+			h, err := p.event(ctx, c)
 			if err != nil {
 				return err
 			}
@@ -85,10 +85,10 @@ func (s *Store) Watch(ctx context.Context, of *Project, after int64, told func(*
 	}
 }
 
-// happening returns the event that a change of a file means; nil for a change that only repeats another
+// event returns the event that a change of a file means; nil for a change that only repeats another
 // one.
-func (p *Project) happening(ctx context.Context, c index.Change) (*Happening, error) {
-	h := &Happening{
+func (p *Project) event(ctx context.Context, c index.Change) (*Event, error) {
+	h := &Event{
 		Project: p.mail.Slug,
 		Seq:     c.Seq,
 		At:      format.At(c.At),
@@ -115,15 +115,15 @@ func (p *Project) happening(ctx context.Context, c index.Change) (*Happening, er
 	case c.Kind == format.KindProfile && c.Op == index.Added:
 		h.What = HappenedRegister
 	case c.Kind == format.KindStatus, c.Kind == format.KindClaim, c.Kind == format.KindReleased:
-		return p.happeningOf(ctx, c, h)
+		return p.eventOf(ctx, c, h)
 	default:
 		return nil, nil
 	}
 	return h, nil
 }
 
-// happeningOf completes the event of a status, or of a claim in its current state.
-func (p *Project) happeningOf(ctx context.Context, c index.Change, h *Happening) (*Happening, error) {
+// eventOf completes the event of a status, or of a claim in its current state.
+func (p *Project) eventOf(ctx context.Context, c index.Change, h *Event) (*Event, error) {
 	if c.Kind == format.KindStatus {
 		row, err := p.mail.Store.Index.Agent(ctx, p.mail.Slug, c.Agent)
 		if row != nil {

@@ -43,7 +43,7 @@ type answer struct {
 	http.ResponseWriter
 	request *http.Request // with a context that also ends when writing fails
 	merge   bool          // set before anything is written
-	plain   plain         // the same; nil for JSON-RPC
+	plain   envelopeless  // the same; nil for JSON-RPC
 	greet   func() []byte // set for a stream: returns the bytes that follow the first write
 	numbers keptNumbers   // set before anything is written
 	wait    *progress     // of a call that may wait for an hour; nil for others

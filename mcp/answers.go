@@ -37,7 +37,7 @@ func (s *Server) withHold(ctx context.Context, extra *mcp.RequestExtra) context.
 	if extra == nil {
 		return ctx
 	}
-	if request, ok := s.underWay.byID.Load(extra.Header.Get(requestHeader)); ok {
+	if request, ok := s.inFlight.byID.Load(extra.Header.Get(requestHeader)); ok {
 		ctx = tool.WithHold(ctx, tool.HoldOf(request.(openRequest).done))
 	}
 	return ctx

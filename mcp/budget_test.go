@@ -244,7 +244,7 @@ func TestSizes(t *testing.T) {
 	set := tool.NewSet(tool.Config{Budget: 64 << 20}, tool.About{Name: "echo"}, tool.Tool{Name: "echo", Out: textShape{},
 		Run: func(context.Context, json.RawMessage) (any, error) { return textShape{text}, nil }})
 	s := New(Config{})
-	s.mount(&door{name: "echo", set: set, paths: []string{"/echo"}})
+	s.mount(&route{name: "echo", set: set, paths: []string{"/echo"}})
 	srv := httptest.NewServer(s.Handler())
 	defer srv.Close()
 	for _, piece := range []string{"a", " ", "\"", "\\", "/", "\n", "\r", "\t", "\b", "\f", "\x00", "\x01", "\x1f", "\x7f", "<", ">", "&", "'", "ä", "€", "😀", "\u2028", "\u2029", "\ufffd", "\xff", "\xe2\x82"} {
@@ -267,7 +267,7 @@ func TestTooLarge(t *testing.T) {
 			return textShape{strings.Repeat("x", size)}, nil
 		}})
 	s := New(Config{})
-	s.mount(&door{name: "big", set: set, paths: []string{"/big"}})
+	s.mount(&route{name: "big", set: set, paths: []string{"/big"}})
 	srv := httptest.NewServer(s.Handler())
 	defer srv.Close()
 	for _, tt := range []struct {

@@ -40,8 +40,8 @@ func withCaller(ctx context.Context, extra *mcp.RequestExtra) context.Context {
 // requestHeader passes the id of the HTTP request that contains a method call in the same way.
 const requestHeader = "Mailtree-Request"
 
-// underWay knows the HTTP requests that are being answered. Safe for concurrent use.
-type underWay struct {
+// inFlight knows the HTTP requests that are being answered. Safe for concurrent use.
+type inFlight struct {
 	last atomic.Int64
 	byID sync.Map // string to openRequest
 }
@@ -55,7 +55,7 @@ type openRequest struct {
 
 // enterRequest registers a request, so that its methods end with it. The caller calls leave when the
 // request has been answered.
-func (u *underWay) enterRequest(a *answer, p *place) (leave func()) {
+func (u *inFlight) enterRequest(a *answer, p *place) (leave func()) {
 	id := strconv.FormatInt(u.last.Add(1), 10)
 	u.byID.Store(id, openRequest{a.request.Context(), p, a.wait})
 	a.request.Header.Set(requestHeader, id)
@@ -64,7 +64,7 @@ func (u *underWay) enterRequest(a *answer, p *place) (leave func()) {
 
 // bind calls cancel when the HTTP request of a method ends, or at once if the request has ended. stop
 // undoes bind.
-func (u *underWay) bind(extra *mcp.RequestExtra, cancel func()) (stop func() bool) {
+func (u *inFlight) bind(extra *mcp.RequestExtra, cancel func()) (stop func() bool) {
 	stop = func() bool { return true }
 	if extra == nil || extra.Header.Get(requestHeader) == "" {
 		return stop
@@ -78,7 +78,7 @@ func (u *underWay) bind(extra *mcp.RequestExtra, cancel func()) (stop func() boo
 }
 
 // withAdmission puts into ctx whether the method's request may wait for mail, and how long.
-func (u *underWay) withAdmission(ctx context.Context, req mcp.Request) context.Context {
+func (u *inFlight) withAdmission(ctx context.Context, req mcp.Request) context.Context {
 	extra := req.GetExtra()
 	if extra == nil {
 		return ctx

@@ -20,7 +20,7 @@ const noSession = "none"
 
 // endpoint serves the URLs of a toolset. Only the version header decides the era. Mcp-Method must not
 // decide: some old clients (mcp-remote) send it too, and the wrong era would silently break push.
-func (s *Server) endpoint(d *door) http.Handler {
+func (s *Server) endpoint(d *route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Set(callerHeader, headerOf(tool.CallerOf(r.Context())))
 		r.Header.Del(requestHeader)
@@ -28,7 +28,7 @@ func (s *Server) endpoint(d *door) http.Handler {
 	})
 }
 
-func (s *Server) serve(d *door, w http.ResponseWriter, r *http.Request) {
+func (s *Server) serve(d *route, w http.ResponseWriter, r *http.Request) {
 	era := protocol.IsStateless(r.Header.Get(protocol.VersionHeader))
 	session := r.Header.Get(protocol.SessionHeader) != "" && !onSocket(r)
 	switch {
@@ -52,7 +52,7 @@ func (s *Server) serve(d *door, w http.ResponseWriter, r *http.Request) {
 func onSocket(r *http.Request) bool { return tool.CallerOf(r.Context()).Via != "" }
 
 // post serves one or more JSON-RPC messages.
-func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, session bool) {
+func (s *Server) post(d *route, w http.ResponseWriter, r *http.Request, era, session bool) {
 	counted := &countedBody{of: s.limitsOf(r)}
 	defer counted.giveBack()
 	body, ok := s.readBody(w, r, counted)
@@ -80,11 +80,11 @@ func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, sess
 	}
 	c := call{message: m, era: era, session: session, bridged: onSocket(r)}
 	c.bare = !era && !session && (c.bridged || m.method != "initialize")
-	var shape plain
+	var shape envelopeless
 	readsPlain := false // the toolset has clients that read no JSON-RPC
 	if c.bare && m.batch == nil {
-		var p plain
-		if p, readsPlain = d.set.(plain); readsPlain && m.translate() {
+		var p envelopeless
+		if p, readsPlain = d.set.(envelopeless); readsPlain && m.translate() {
 			shape = p
 		}
 		if readsPlain && m.method == "" {
@@ -111,7 +111,7 @@ func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, sess
 	if streams {
 		a.wait.begin(nil)
 	}
-	defer s.underWay.enterRequest(a, place)()
+	defer s.inFlight.enterRequest(a, place)()
 	s.serveCall(d, a, place, c)
 }
 
@@ -124,7 +124,7 @@ type call struct {
 }
 
 // serveCall has the SDK answer a request.
-func (s *Server) serveCall(d *door, a *answer, place *place, c call) {
+func (s *Server) serveCall(d *route, a *answer, place *place, c call) {
 	switch {
 	case c.batch != nil && c.session && !c.era:
 		serveBatch(d.stateful, a, c.batch)
@@ -188,7 +188,7 @@ func (s *Server) endWithServer(ctx context.Context, cancel context.CancelFunc) {
 }
 
 // stream serves the GET of a session until the client, the session or the server ends it.
-func (s *Server) stream(d *door, w http.ResponseWriter, r *http.Request) {
+func (s *Server) stream(d *route, w http.ResponseWriter, r *http.Request) {
 	s.lasting(w, r, func(ctx context.Context, a *answer) {
 		a.greet = func() []byte { return s.missedEvents(r.Header.Get(protocol.SessionHeader)) }
 		ctx, end := context.WithCancel(ctx)
@@ -203,14 +203,14 @@ func (s *Server) stream(d *door, w http.ResponseWriter, r *http.Request) {
 
 // inSession reports whether a request is in a session of its caller. An initialize that names another
 // session begins a new session.
-func (s *Server) inSession(d *door, r *http.Request) bool {
+func (s *Server) inSession(d *route, r *http.Request) bool {
 	id := r.Header.Get(protocol.SessionHeader)
 	return s.sessions.has(id, ownerOf(tool.CallerOf(r.Context()))) && d.lives(id)
 }
 
 // endSession serves the DELETE of a session. It cancels the requests of the session first, because the
 // SDK would wait for them.
-func (s *Server) endSession(d *door, w http.ResponseWriter, r *http.Request) {
+func (s *Server) endSession(d *route, w http.ResponseWriter, r *http.Request) {
 	_, done := s.enterSession(d, r) // the request itself does not end with the session
 	defer done()
 	id := r.Header.Get(protocol.SessionHeader)

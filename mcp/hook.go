@@ -12,7 +12,7 @@ import (
 // HookEvent is the body of POST /mailtree/hook: an event that a client has reported to its hook.
 type HookEvent struct {
 	Kind string `json:"kind"` // HookStart and its like
-	maildir.Visit
+	maildir.SessionEvent
 	Deaf bool `json:"deaf,omitempty"` // the client cannot pass text to the model at this event
 }
 
@@ -43,7 +43,7 @@ func (s *Server) hookEvent(ctx context.Context, _ *maildir.Project, e *HookEvent
 // happened records the event in the store and returns the text for the model. It returns the errors of
 // the store.
 func (e *HookEvent) happened(ctx context.Context, store *maildir.Store) (a HookAnswer, err error) {
-	v := e.Visit
+	v := e.SessionEvent
 	if !v.Valid() || e.Dir == "" {
 		return a, errors.New("a hook names no session, or no folder")
 	}

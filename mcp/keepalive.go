@@ -9,7 +9,7 @@ import (
 // keepAlive keeps the session of an open stream from timing out. The SDK counts only POSTs as signs
 // of life (a TODO above sessionInfo.startPOST in its streamable.go), so a client that only waits
 // for notifications would lose its session. keepAlive therefore POSTs pings in the client's name.
-func (s *Server) keepAlive(ctx context.Context, d *door, header http.Header) {
+func (s *Server) keepAlive(ctx context.Context, d *route, header http.Header) {
 	tick := time.NewTicker(s.cfg.SessionTimeout / 3)
 	defer tick.Stop()
 	for {
@@ -19,6 +19,6 @@ func (s *Server) keepAlive(ctx context.Context, d *door, header http.Header) {
 		case <-tick.C:
 		}
 		const ping = `{"jsonrpc":"2.0","id":"mailtree-keepalive","method":"ping"}`
-		d.stateful.ServeHTTP(&nowhere{header: http.Header{}}, forClient(ctx, header, ping))
+		d.stateful.ServeHTTP(&discardResponse{header: http.Header{}}, forClient(ctx, header, ping))
 	}
 }

@@ -25,13 +25,13 @@ func TestListing(t *testing.T) {
 func listings(t *testing.T) map[string]json.RawMessage {
 	t.Helper()
 	s := New(Config{})
-	for _, d := range s.doors {
+	for _, d := range s.routes {
 		d.paths = append(d.paths, "/listing/"+d.name) // the toolsets of the socket have no path over TCP
 	}
 	srv := httptest.NewServer(s.Handler())
 	t.Cleanup(srv.Close)
 	all := map[string]json.RawMessage{}
-	for _, d := range s.doors {
+	for _, d := range s.routes {
 		_, body := request(t, srv.URL, "POST /listing/"+d.name+"\nContent-Type: application/json", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
 		var answer struct {
 			Result json.RawMessage

@@ -44,7 +44,7 @@ func (s *Server) redo(ctx context.Context, p *maildir.Project, ask *MessageAsk) 
 
 // Undoable is the answer of POST /mailtree/undoable.
 type Undoable struct {
-	Acts []maildir.Act `json:"operations"` // newest first
+	Acts []maildir.OperationInfo `json:"operations"` // newest first
 }
 
 // mostUndoable is the most operations of one list of what can be undone.

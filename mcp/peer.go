@@ -49,18 +49,18 @@ func (s *Server) SocketServer() *http.Server {
 
 func (s *Server) socketHandler() http.Handler {
 	mux := http.NewServeMux()
-	for _, d := range s.doors {
+	for _, d := range s.routes {
 		path := "/toolset/" + d.name
-		mux.Handle(path+"/mcp", s.welcome(d, s.endpoint(d)))
-		mux.Handle("GET "+path+"/hold", s.welcome(d, http.HandlerFunc(s.hold)))
+		mux.Handle(path+"/mcp", s.allowToolset(d, s.endpoint(d)))
+		mux.Handle("GET "+path+"/hold", s.allowToolset(d, http.HandlerFunc(s.hold)))
 	}
 	mux.Handle("/toolset/{name}/", http.HandlerFunc(s.noToolset))
-	mux.Handle("GET /health", s.ownOnly(http.HandlerFunc(s.health)))
-	mux.Handle("GET /metrics", s.ownOnly(http.HandlerFunc(s.metrics)))
+	mux.Handle("GET /health", s.requireOwner(http.HandlerFunc(s.health)))
+	mux.Handle("GET /metrics", s.requireOwner(http.HandlerFunc(s.metrics)))
 	for name, h := range s.verbs() {
 		mux.Handle("POST /mailtree/"+name, h)
 	}
-	mux.Handle("POST /yield", s.ownOnly(http.HandlerFunc(s.yield)))
+	mux.Handle("POST /yield", s.requireOwner(http.HandlerFunc(s.yield)))
 	mux.HandleFunc("/", notFound)
 	return s.recover(s.logged(s.peer(s.checkOrigin(mux))))
 }
@@ -93,7 +93,7 @@ func (s *Server) verbs() map[string]http.Handler {
 		"project":        verb(s, s.newProject),
 		"projects":       verb(s, s.listProjects),
 		"redo":           s.inProject(verb(s, s.redo)),
-		"stop":           s.ownOnly(http.HandlerFunc(s.stopServer)),
+		"stop":           s.requireOwner(http.HandlerFunc(s.stopServer)),
 		"queue":          verb(s, s.queue),
 		"check-address":  verb(s, s.checkAddress),
 		"sync":           s.inProject(verb(s, s.sync)),
@@ -140,14 +140,14 @@ func own(c tool.Caller) bool { return c.Root || c.UID == os.Geteuid() }
 func guest(c tool.Caller) bool { return c.Via != "" && !own(c) }
 
 // welcome admits the callers who may use the toolset.
-func (s *Server) welcome(d *door, next http.Handler) http.Handler {
+func (s *Server) allowToolset(d *route, next http.Handler) http.Handler {
 	if !d.guests {
-		return s.ownOnly(next)
+		return s.requireOwner(next)
 	}
 	return next
 }
 
-func (s *Server) ownOnly(next http.Handler) http.Handler {
+func (s *Server) requireOwner(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c := tool.CallerOf(r.Context()); !own(c) {
 			writeError(w, http.StatusForbidden, nil, protocol.CodeDenied, fmt.Sprintf("this is for the user who runs the server; "+
@@ -160,7 +160,7 @@ func (s *Server) ownOnly(next http.Handler) http.Handler {
 
 func (s *Server) noToolset(w http.ResponseWriter, r *http.Request) {
 	var names []string
-	for _, d := range s.doors {
+	for _, d := range s.routes {
 		names = append(names, d.name)
 	}
 	writeError(w, http.StatusNotFound, nil, protocol.CodeRequest,

@@ -103,7 +103,7 @@ func serveSocket(t *testing.T, path string, open bool, cfg Config) *Server {
 		t.Fatal(err)
 	}
 	s := New(cfg)
-	s.mount(&door{name: "whoami", set: whoami(tool.Config{})}, &door{name: "open", set: whoami(tool.Config{}), guests: true})
+	s.mount(&route{name: "whoami", set: whoami(tool.Config{})}, &route{name: "open", set: whoami(tool.Config{}), guests: true})
 	srv := s.SocketServer()
 	go srv.Serve(l)
 	t.Cleanup(func() { srv.Close() })

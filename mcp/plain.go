@@ -31,7 +31,7 @@ func (m *message) translate() bool {
 }
 
 // plainAnswer strips the envelope off a JSON-RPC answer to a tools/call.
-func plainAnswer(body []byte, shape plain) (status int, answer []byte) {
+func plainAnswer(body []byte, shape envelopeless) (status int, answer []byte) {
 	var m struct {
 		Result struct {
 			Structured json.RawMessage `json:"structuredContent"`

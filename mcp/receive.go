@@ -24,7 +24,7 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			}
 		}()
 		extra := req.GetExtra()
-		ctx, cancel := s.lifetime(s.withHold(s.underWay.withAdmission(withCaller(ctx, extra), req), extra), method, extra)
+		ctx, cancel := s.lifetime(s.withHold(s.inFlight.withAdmission(withCaller(ctx, extra), req), extra), method, extra)
 		defer cancel()
 		if method == "initialize" {
 			s.sessions.setOwner(req.GetSession().ID(), ownerOf(tool.CallerOf(ctx)))
@@ -79,7 +79,7 @@ func (s *Server) lifetime(ctx context.Context, method string, extra *mcp.Request
 	ctx, cancel := context.WithCancel(ctx)
 	stop := func() bool { return true }
 	if !strings.HasPrefix(method, "notifications/") { // a notification is answered before it is handled
-		stop = s.underWay.bind(extra, cancel)
+		stop = s.inFlight.bind(extra, cancel)
 	}
 	if method == "subscriptions/listen" {
 		go s.endWithServer(ctx, cancel)

@@ -38,7 +38,7 @@ func (s *Server) keepIn() {
 }
 
 // signedFor names the owner of a session that the caller begins.
-func (d *door) signedFor(c tool.Caller) string { return d.name + " " + ownerOf(c) }
+func (d *route) signedFor(c tool.Caller) string { return d.name + " " + ownerOf(c) }
 
 // nextID chooses the id of the session that the SDK begins next. The SDK asks for an id without naming
 // the request.
@@ -104,7 +104,7 @@ func (s *Server) keepSession(ctx context.Context, req mcp.Request) {
 // The context of the returned request ends when the client ends the session. enterSession resumes a
 // session that the SDK no longer has. If the caller has no such session, the returned request names
 // noSession.
-func (s *Server) enterSession(d *door, r *http.Request) (in *http.Request, done func()) {
+func (s *Server) enterSession(d *route, r *http.Request) (in *http.Request, done func()) {
 	id, c := r.Header.Get(protocol.SessionHeader), tool.CallerOf(r.Context())
 	ctx, done, ok := s.sessions.use(r.Context(), id, ownerOf(c))
 	if !ok || !d.lives(id) {
@@ -125,7 +125,7 @@ func (s *Server) enterSession(d *door, r *http.Request) (in *http.Request, done 
 
 // resume begins a kept session again under its id, and reports whether the session exists now. It
 // reports false while the server has no room for one more session.
-func (s *Server) resume(d *door, r *http.Request, id string) bool {
+func (s *Server) resume(d *route, r *http.Request, id string) bool {
 	s.resuming.Lock()
 	defer s.resuming.Unlock()
 	if d.lives(id) { // another request has resumed the session
@@ -141,13 +141,15 @@ func (s *Server) resume(d *door, r *http.Request, id string) bool {
 	ctx, header := context.WithoutCancel(r.Context()), r.Header.Clone()
 	header.Del(protocol.SessionHeader)
 	const first = `{"jsonrpc":"2.0","id":"mailtree-resume","method":`
-	w := &nowhere{header: http.Header{}}
+	w := &discardResponse{header: http.Header{}}
 	begin := forClient(ctx, header, first+`"initialize","params":`+string(k.Initialize)+"}")
 	if !s.beginSession(d, w, begin, id) || !d.lives(id) {
 		return false
 	}
 	header.Set(protocol.SessionHeader, id)
-	say := func(text string) { d.stateful.ServeHTTP(&nowhere{header: http.Header{}}, forClient(ctx, header, text)) }
+	say := func(text string) {
+		d.stateful.ServeHTTP(&discardResponse{header: http.Header{}}, forClient(ctx, header, text))
+	}
 	say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	for _, uri := range k.URIs {
 		say(first + `"resources/subscribe","params":{"uri":` + string(tool.Encode(uri)) + "}}")
@@ -182,9 +184,9 @@ func (s *Server) missedEvents(id string) (events []byte) {
 	return events
 }
 
-// nowhere is a ResponseWriter that discards its input.
-type nowhere struct{ header http.Header }
+// discardResponse is a ResponseWriter that discards its input.
+type discardResponse struct{ header http.Header }
 
-func (n *nowhere) Header() http.Header         { return n.header }
-func (n *nowhere) Write(p []byte) (int, error) { return len(p), nil }
-func (n *nowhere) WriteHeader(int)             {}
+func (n *discardResponse) Header() http.Header         { return n.header }
+func (n *discardResponse) Write(p []byte) (int, error) { return len(p), nil }
+func (n *discardResponse) WriteHeader(int)             {}

@@ -15,7 +15,7 @@ import (
 // Handler serves every route over TCP.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	for _, d := range s.doors {
+	for _, d := range s.routes {
 		for _, path := range d.paths {
 			mux.Handle(path, s.checkUser(s.checkToken(address(s.endpoint(d)))))
 		}

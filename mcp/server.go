@@ -112,10 +112,10 @@ type Config struct {
 
 // Server is the HTTP surface.
 type Server struct {
-	cfg   Config
-	log   *slog.Logger
-	token [sha256.Size]byte
-	doors []*door
+	cfg    Config
+	log    *slog.Logger
+	token  [sha256.Size]byte
+	routes []*route
 
 	limits          // of the server's own user, and of all callers over TCP
 	guests   limits // of other users on the socket, all together
@@ -125,7 +125,7 @@ type Server struct {
 	resuming sync.Mutex    // held while a session is resumed
 	kept     resume.Folder // sessions that survive a restart
 
-	underWay underWay
+	inFlight inFlight
 	stopping chan struct{}
 	stop     sync.Once
 }
@@ -188,8 +188,8 @@ func (s *Server) Run(ctx context.Context) error {
 		<-ctx.Done()
 		s.end()
 	})
-	errs := make([]error, len(s.doors))
-	for i, d := range s.doors {
+	errs := make([]error, len(s.routes))
+	for i, d := range s.routes {
 		wg.Go(func() { errs[i] = d.set.Run(ctx) })
 	}
 	wg.Wait()

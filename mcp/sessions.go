@@ -241,7 +241,7 @@ func (x *sessions) began(id string) {
 }
 
 // startSession serves an initialize, which begins a session.
-func (s *Server) startSession(d *door, w http.ResponseWriter, r *http.Request, m *message) {
+func (s *Server) startSession(d *route, w http.ResponseWriter, r *http.Request, m *message) {
 	c := tool.CallerOf(r.Context())
 	if s.beginSession(d, w, r, s.kept.NewID(d.signedFor(c))) {
 		return
@@ -252,7 +252,7 @@ func (s *Server) startSession(d *door, w http.ResponseWriter, r *http.Request, m
 
 // beginSession serves an initialize whose session gets the id. It reports false, and does not answer, if
 // there is no room for one more session.
-func (s *Server) beginSession(d *door, w http.ResponseWriter, r *http.Request, id string) bool {
+func (s *Server) beginSession(d *route, w http.ResponseWriter, r *http.Request, id string) bool {
 	makeRoom, ok := s.sessions.start(s.cfg.MaxSessions, s.living)
 	if !ok {
 		return false
@@ -269,7 +269,7 @@ func (s *Server) beginSession(d *door, w http.ResponseWriter, r *http.Request, i
 // and are left out.
 func (s *Server) living() map[string]*mcp.ServerSession {
 	all := map[string]*mcp.ServerSession{}
-	for _, d := range s.doors {
+	for _, d := range s.routes {
 		for ss := range d.set.Server().Sessions() {
 			if ss.ID() != "" {
 				all[ss.ID()] = ss
@@ -280,7 +280,7 @@ func (s *Server) living() map[string]*mcp.ServerSession {
 }
 
 // lives reports whether the SDK has a session of that id.
-func (d *door) lives(id string) bool {
+func (d *route) lives(id string) bool {
 	for ss := range d.set.Server().Sessions() {
 		if ss.ID() == id {
 			return true

@@ -21,7 +21,7 @@ const maxVerb = 64 << 20
 // verb returns the handler of a POST /mailtree/…?project=… by the user who runs the server. do gets the
 // decoded body and the project, which is nil if the request names none, and returns the answer.
 func verb[Ask, Answer any](s *Server, do func(context.Context, *maildir.Project, *Ask) (Answer, error)) http.Handler {
-	return s.ownOnly(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return s.requireOwner(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, ask, err := readVerb[Ask](s, w, r)
 		var answer Answer
 		if err == nil {
@@ -35,7 +35,7 @@ func verb[Ask, Answer any](s *Server, do func(context.Context, *maildir.Project,
 // of JSON. An error of do is answered like an error of verb; after the first line, it is the last line,
 // {"error": …}. It is dropped if the client has gone or the server stops.
 func streamVerb[Ask any](s *Server, do func(ctx context.Context, p *maildir.Project, ask *Ask, say func(any) error) error) http.Handler {
-	return s.ownOnly(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return s.requireOwner(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, ask, err := readVerb[Ask](s, w, r)
 		if err != nil {
 			s.answerVerb(w, r, nil, err)
@@ -65,7 +65,7 @@ func streamVerb[Ask any](s *Server, do func(ctx context.Context, p *maildir.Proj
 
 // inProject refuses a request that names no project to a verb that needs one.
 func (s *Server) inProject(verb http.Handler) http.Handler {
-	return s.ownOnly(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return s.requireOwner(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("project") == "" {
 			s.answerVerb(w, r, nil, tool.Invalid("the request names no project: add ?project=NAME"))
 			return

@@ -15,7 +15,7 @@ type WaitAnswer struct {
 }
 
 // wait answers when a client's session is to be woken, or when there is no session to wake.
-func (s *Server) wait(ctx context.Context, _ *maildir.Project, v *maildir.Visit, say func(any) error) error {
+func (s *Server) wait(ctx context.Context, _ *maildir.Project, v *maildir.SessionEvent, say func(any) error) error {
 	a, err := awaitNews(ctx, v, s.cfg)
 	if err != nil && ctx.Err() == nil {
 		return err
@@ -23,7 +23,7 @@ func (s *Server) wait(ctx context.Context, _ *maildir.Project, v *maildir.Visit,
 	return say(a)
 }
 
-func awaitNews(ctx context.Context, v *maildir.Visit, cfg Config) (a WaitAnswer, err error) {
+func awaitNews(ctx context.Context, v *maildir.SessionEvent, cfg Config) (a WaitAnswer, err error) {
 	p, err := cfg.Store.Project(ctx, v.Dir)
 	if errors.Is(err, maildir.ErrNotFound) || err == nil && !v.Valid() {
 		return WaitAnswer{Over: true}, nil

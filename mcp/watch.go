@@ -18,12 +18,12 @@ func (s *Server) watch(ctx context.Context, p *maildir.Project, ask *WatchAsk, s
 		after = *ask.After
 	}
 	if err == nil {
-		err = say(maildir.Happening{Seq: after})
+		err = say(maildir.Event{Seq: after})
 	}
 	if err != nil {
 		return err
 	}
-	return s.cfg.Store.Watch(ctx, p, after, func(h *maildir.Happening) error {
+	return s.cfg.Store.Watch(ctx, p, after, func(h *maildir.Event) error {
 		if p != nil { // the client named the project
 			h.Project = ""
 		}

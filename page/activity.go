@@ -15,8 +15,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// did is one operation in the activity.
-type did struct {
+// operation is one line in the activity.
+type operation struct {
 	At        time.Time
 	Who, What string // Who is "" if unknown
 	Link      string // to the message, or to its history if it is gone; "" for a claim or an agent
@@ -28,7 +28,7 @@ type did struct {
 type activityShown struct {
 	Only   string   // the agent whose activity is shown; "" for everyone's
 	Agents []string // whose activity can be chosen
-	Rows   []did
+	Rows   []operation
 	Read   time.Time // of the oldest change that was read
 	Next   int64     // mark of the next page; 0 at the end
 }
@@ -204,7 +204,7 @@ func (a *activityReading) read() error {
 }
 
 // operationOf returns the operation that a change shows; nil if it shows none, or none of the chosen agent.
-func (a *activityReading) operationOf(c *index.Change) (*did, error) {
+func (a *activityReading) operationOf(c *index.Change) (*operation, error) {
 	what := told[c.Kind][c.Op]
 	if c.Kind == format.KindCanonical {
 		e := a.deedOf(c)
@@ -227,7 +227,7 @@ func (a *activityReading) operationOf(c *index.Change) (*did, error) {
 		file = format.ClaimOfMark(file)
 		c.Agent = cmp.Or(a.p.Claims.ReleasedBy(c.Path), a.held[file].Agent)
 	}
-	d := &did{At: c.At, Who: c.Agent, What: what}
+	d := &operation{At: c.At, Who: c.Agent, What: what}
 	if d.What == "" || a.shown.Only != "" && c.Agent != a.shown.Only {
 		return nil, nil
 	}
@@ -264,7 +264,7 @@ func readWith(changes []index.Change) map[mark]bool {
 
 // tellMessage fills in the message of an operation. open reports whether everyone may know that the agent
 // is involved (Invariant I7).
-func (v *view) tellMessage(d *did, c *index.Change) (open bool, err error) {
+func (v *view) tellMessage(d *operation, c *index.Change) (open bool, err error) {
 	m, err := v.p.MessageHead(v.ctx(), c.ID)
 	if errors.Is(err, maildir.ErrNotFound) {
 		d.Gone, d.Link = true, v.at("message", c.ID, "history")

@@ -17,7 +17,7 @@ type agentShown struct {
 	Stuck      string    // why it needs somebody; "" if it does not
 	Oldest     time.Time // when its oldest unread mail arrived; zero: no unread mail
 	Wakes      bool      // a nudge can reach it
-	Reaches    []maildir.Reach
+	Reaches    []maildir.WakeStatus
 	On         string // the other machine that it belongs to; "": none
 	Unwakeable string // why mail cannot wake it; "" if mail can
 }
@@ -32,7 +32,7 @@ func (h *Page) agents(v *view) error {
 		return err
 	}
 	var all []agentShown
-	reaches := v.p.Sessions.Reaches()
+	reaches := v.p.Sessions.WakeStatuses()
 	_, err := v.p.Agents.EachAgent(v.ctx(), maildir.AgentsQuery{Take: func(a *maildir.AgentInfo) bool {
 		all = append(all, agentShown{
 			AgentInfo:  *a,
@@ -102,7 +102,7 @@ func (v *view) stuck() (map[string]stuckAgent, error) {
 	for _, s := range slices.Backward(stops) { // the newest counts
 		all[s.Agent] = stuckAgent{"stopped", "A claim of " + s.By[0].Claim.Agent + " has stopped its " + s.Doing + "."}
 	}
-	for name := range v.p.Sessions.Reaches() {
+	for name := range v.p.Sessions.WakeStatuses() {
 		if v.p.Sessions.Asks(name) {
 			all[name] = stuckAgent{"asks", "Its client waits for a person's permission."}
 		}
@@ -115,8 +115,8 @@ func (v *view) CanNudge(agent string) (bool, error) {
 	if !v.Signed || v.page.cfg.Nudge == nil || agent == v.Me {
 		return false, nil
 	}
-	sleepers, err := v.p.Sessions.Sleepers(v.ctx(), maildir.SleepQuery{Agent: agent, Windows: true, Again: true})
-	return slices.ContainsFunc(sleepers, func(s maildir.Sleeper) bool { return s.Way() != "" }), err
+	sleepers, err := v.p.Sessions.IdleSeats(v.ctx(), maildir.IdleQuery{Agent: agent, Windows: true, Again: true})
+	return slices.ContainsFunc(sleepers, func(s maildir.IdleSeat) bool { return s.Way() != "" }), err
 }
 
 // toAgent is a view with a form about an agent.
@@ -154,7 +154,7 @@ func (h *Page) nudge(v *view) (to string, err error) {
 // whyNobody says why there was nobody to wake for an agent's mail.
 func (v *view) whyNobody(agent string) (string, error) {
 	mail, err := v.p.Box(agent, v.origin()).Counts(v.ctx())
-	waits := slices.ContainsFunc(v.p.Sessions.Reaches()[agent], func(r maildir.Reach) bool { return r.Waits })
+	waits := slices.ContainsFunc(v.p.Sessions.WakeStatuses()[agent], func(r maildir.WakeStatus) bool { return r.Waits })
 	switch {
 	case mail.Unread == 0:
 		return "it has no unread mail", err
@@ -171,7 +171,7 @@ var hows = map[string]string{
 }
 
 // Way says how a session can be woken.
-func (v *view) Way(r maildir.Reach) string {
+func (v *view) Way(r maildir.WakeStatus) string {
 	switch {
 	case r.Ended:
 		return r.Client + ", ended"
@@ -186,7 +186,7 @@ func (v *view) Way(r maildir.Reach) string {
 }
 
 // Woke says how the last wake of a session went; "" if none was needed.
-func (v *view) Woke(r maildir.Reach) string {
+func (v *view) Woke(r maildir.WakeStatus) string {
 	said := []string{}
 	for _, s := range []string{r.Wake.Outcome, r.Wake.Why} {
 		if s != "" {

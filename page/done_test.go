@@ -231,7 +231,7 @@ func TestOncePanic(t *testing.T) {
 		return nil
 	}})
 	k := maildir.SessionKey{Client: "gemini", ID: "1"}
-	if _, err := s.p.Sessions.Begin(t.Context(), maildir.Visit{SessionKey: k, Dir: "/code/backend", Agent: "Bob", Pane: maildir.Pane{Tmux: "/tmp/x,1,1", Pane: "%1"}}); err != nil {
+	if _, err := s.p.Sessions.Begin(t.Context(), maildir.SessionEvent{SessionKey: k, Dir: "/code/backend", Agent: "Bob", Pane: maildir.Pane{Tmux: "/tmp/x,1,1", Pane: "%1"}}); err != nil {
 		t.Fatal(err)
 	}
 	s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
@@ -264,7 +264,7 @@ func TestNudge(t *testing.T) {
 		return nil
 	}})
 	k := maildir.SessionKey{Client: "gemini", ID: "1"}
-	if _, err := s.p.Sessions.Begin(t.Context(), maildir.Visit{SessionKey: k, Dir: "/code/backend", Agent: "Bob", Pane: maildir.Pane{Tmux: "/tmp/x,1,1", Pane: "%1"}}); err != nil {
+	if _, err := s.p.Sessions.Begin(t.Context(), maildir.SessionEvent{SessionKey: k, Dir: "/code/backend", Agent: "Bob", Pane: maildir.Pane{Tmux: "/tmp/x,1,1", Pane: "%1"}}); err != nil {
 		t.Fatal(err)
 	}
 	s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})

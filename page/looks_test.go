@@ -61,7 +61,7 @@ func tell(t *testing.T) *story {
 		}
 	}
 	red := maildir.SessionKey{Client: "gemini", ID: "1"}
-	if _, err := s.p.Sessions.Begin(t.Context(), maildir.Visit{SessionKey: red, Agent: "RedStone"}); err != nil {
+	if _, err := s.p.Sessions.Begin(t.Context(), maildir.SessionEvent{SessionKey: red, Agent: "RedStone"}); err != nil {
 		t.Fatal(err)
 	}
 	s.early()

@@ -79,7 +79,7 @@ func TestAsleep(t *testing.T) {
 	})
 	k := maildir.SessionKey{Client: "gemini", ID: "1"}
 	pane := maildir.Pane{Tmux: "/tmp/x,1,1", Pane: "%1"}
-	if _, err := s.p.Sessions.Begin(t.Context(), maildir.Visit{SessionKey: k, Dir: "/code/backend", Agent: "Bob", Pane: pane}); err != nil {
+	if _, err := s.p.Sessions.Begin(t.Context(), maildir.SessionEvent{SessionKey: k, Dir: "/code/backend", Agent: "Bob", Pane: pane}); err != nil {
 		t.Fatal(err)
 	}
 	s.send("pat", maildir.Draft{To: []string{"Ann", "Bob"}, Subject: "s", Body: "b"})

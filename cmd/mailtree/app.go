@@ -61,7 +61,7 @@ func (a *app) observe(op writer.Op, took time.Duration, err error) {
 // openApp takes the store's lock and opens the index, the history and the projects. It starts nothing.
 func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(project string, files int)) (*app, error) {
 	a := &app{cfg: cfg, log: log, metrics: newMetrics()}
-	var deaf error
+	var listenErr error
 	files := descriptors()
 	share := gitlog.NewShare(min(max(files/128, 1), 16))
 	attachments := cfg.Attachments
@@ -93,8 +93,8 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 		OpenIndex: func(ctx context.Context, trees map[string]*tree.Tree) (index.Index, error) {
 			// Listen as soon as the lock is held: a program that fails to get the lock then finds the
 			// socket, and waits there while the index is built.
-			if deaf = a.listen(ctx); deaf != nil {
-				return nil, deaf
+			if listenErr = a.listen(ctx); listenErr != nil {
+				return nil, listenErr
 			}
 			x, err := openIndex(ctx, cfg, log, trees, progress)
 			a.index = x
@@ -105,8 +105,8 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 		if a.index != nil {
 			a.index.Close()
 		}
-		a.deaf()
-		return nil, cmp.Or(deaf, err)
+		a.closeSockets()
+		return nil, cmp.Or(listenErr, err)
 	}
 	a.store = store
 	a.outgoing.Use(store)
@@ -226,8 +226,8 @@ func (a *app) listen(ctx context.Context) error {
 	return err
 }
 
-// deaf closes the sockets. Further calls do nothing.
-func (a *app) deaf() {
+// closeSockets closes the sockets. Further calls do nothing.
+func (a *app) closeSockets() {
 	for _, l := range a.sockets {
 		l.Close()
 	}
@@ -236,7 +236,7 @@ func (a *app) deaf() {
 
 // close releases the store. Run must have returned.
 func (a *app) close() error {
-	a.deaf() // before the lock is released: the holder of the lock answers on the socket
+	a.closeSockets() // before the lock is released: the holder of the lock answers on the socket
 	err := a.store.Close()
 	if cerr := a.index.Close(); err == nil {
 		err = cerr

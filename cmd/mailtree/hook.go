@@ -188,7 +188,7 @@ const byteOrderMark = "\xef\xbb\xbf"
 func (p *program) tellServer(ctx context.Context, e event.Event) (told mcpserver.HookAnswer, err error) {
 	ask := mcpserver.HookEvent{
 		Kind: string(e.Kind),
-		Visit: maildir.Visit{
+		SessionEvent: maildir.SessionEvent{
 			SessionKey: seat.Key{Client: e.Client, ID: e.Session},
 			Dir:        e.Root,
 			Model:      e.Model,

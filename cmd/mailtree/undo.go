@@ -84,7 +84,7 @@ func showUndone(d *deskWork, how, command string, a *maildir.Undone) {
 
 // showOneUndone prints an operation that was undone or redone, and where the text is that was taken back.
 func showOneUndone(d *deskWork, how string, a *maildir.Undone) {
-	d.Tell("%s: %s\n", how, d.act(&a.Act))
+	d.Tell("%s: %s\n", how, d.act(&a.OperationInfo))
 	if how == "undone" && len(a.Patterns) > 0 && a.ID != "" {
 		d.Tell("the message that told of it is withdrawn\n")
 	}
@@ -105,7 +105,7 @@ func (d *deskWork) tellOutside(addresses []string, what string) {
 }
 
 // act names an operation: its verb, its message or paths, and how many others go with it.
-func (d *deskWork) act(a *maildir.Act) (text string) {
+func (d *deskWork) act(a *maildir.OperationInfo) (text string) {
 	switch {
 	case a.ID == "" || a.Operation == history.VerbRelease:
 		text = a.Operation + " of " + cli.Line(a.About)

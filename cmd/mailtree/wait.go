@@ -43,7 +43,7 @@ func (p *program) hookWait(ctx context.Context, client string) error {
 		defer func() { cancel(); <-followed }()
 		go func() { defer close(followed); p.followSession(ctx, &f, e.Root, 0, func() {}) }()
 	}
-	text := p.awaitWake(ctx, maildir.Visit{SessionKey: seat.Key{Client: client, ID: e.Session}, Dir: e.Root})
+	text := p.awaitWake(ctx, maildir.SessionEvent{SessionKey: seat.Key{Client: client, ID: e.Session}, Dir: e.Root})
 	if text == "" || ctx.Err() != nil {
 		return nil
 	}
@@ -77,7 +77,7 @@ func (p parents) endWith(ctx context.Context, end func()) {
 }
 
 // awaitWake asks one server after another. It returns "" if there is no session to wake any more.
-func (p *program) awaitWake(ctx context.Context, v maildir.Visit) string {
+func (p *program) awaitWake(ctx context.Context, v maildir.SessionEvent) string {
 	noted, begins := false, time.Now().Add(maildir.BeginPatience)
 	for ctx.Err() == nil {
 		var a mcpserver.WaitAnswer
@@ -101,7 +101,7 @@ func (p *program) awaitWake(ctx context.Context, v maildir.Visit) string {
 
 // waitsAlone reports, while no server runs, whether this process is the one that waits for a session. If
 // noted is false, it first replaces the process noted before.
-func (p *program) waitsAlone(v maildir.Visit, noted bool) bool {
+func (p *program) waitsAlone(v maildir.SessionEvent, noted bool) bool {
 	t, _, err := storedir.OpenProject(p.cfg.Store, v.Dir, p.cfg.Scope)
 	if err != nil {
 		return errors.Is(err, refusal.ErrUnavailable)

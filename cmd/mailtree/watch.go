@@ -72,7 +72,7 @@ func (p *program) follow(ctx context.Context, verb string, ask any, each func(li
 // show prints an event and advances the position. The first line of an answer only gives the position at
 // which watching has begun.
 func (w *watching) show(line json.RawMessage) error {
-	var h maildir.Happening
+	var h maildir.Event
 	if err := json.Unmarshal(line, &h); err != nil {
 		return err
 	}

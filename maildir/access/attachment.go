@@ -13,7 +13,7 @@ import (
 // attachment. Another user may open those that a message in a mailbox of theirs lists; to them every other
 // attachment does not exist. The caller closes it. It returns the errors of attachment.Open.
 func (v *View) OpenAttachment(ctx context.Context, sum string) (*attachment.Opened, error) {
-	if v.mail.Store.Guest(v.by) {
+	if v.mail.Store.IsForeignUser(v.by) {
 		owners, err := v.mail.Store.Owners.LoadOwners()
 		if err != nil {
 			return nil, err

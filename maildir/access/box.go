@@ -83,9 +83,9 @@ func (b *Box) Deliveries(r *index.BoxRow) []outgoing.Item {
 	return b.v.post.Deliveries(&r.Message)
 }
 
-// Letter is one copy, read from its file. Its InReplyTo and References name a message from elsewhere by the
+// RawMessage is one copy, read from its file. Its InReplyTo and References name a message from elsewhere by the
 // Message-ID with which it came.
-type Letter struct {
+type RawMessage struct {
 	index.BoxRow
 	Data       []byte       // the file as it is on disk, or the part of it that fits
 	Size       int64        // bytes of the whole file
@@ -95,18 +95,18 @@ type Letter struct {
 	References []string     // the earlier messages in its thread, oldest first
 }
 
-// LetterQuery says which copy to read, and how much of it.
-type LetterQuery struct {
+// RawQuery says which copy to read, and how much of it.
+type RawQuery struct {
 	ID   string
 	Sent bool        // read the outbox copy
 	Room *index.Room // includes the offset in the file to begin at; nil: the whole file
 	// Beside returns how many bytes the answer has besides Data. It is required with Room.
-	Beside func(l *Letter) int
+	Overhead func(l *RawMessage) int
 }
 
 // Read reads the owner's copy of one message. It sets no mark. It returns refusal.ErrNotFound, ErrInvalid for the
 // room's Offset, and the errors of Room.Reserve.
-func (b *Box) Read(ctx context.Context, q LetterQuery) (*Letter, error) {
+func (b *Box) Read(ctx context.Context, q RawQuery) (*RawMessage, error) {
 	id, sent := b.v.mail.Store.Domains.IDNamed(q.ID), q.Sent
 	rows, err := b.List(ctx, index.BoxQuery{ID: id, Sent: sent, Limit: 1})
 	if err == nil && len(rows) == 0 {
@@ -115,7 +115,7 @@ func (b *Box) Read(ctx context.Context, q LetterQuery) (*Letter, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Letter{BoxRow: rows[0]}
+	l := &RawMessage{BoxRow: rows[0]}
 	st, err := b.v.mail.Tree.Stat(l.CopyPath)
 	if err == nil && q.Room != nil && st.Size > int64(q.Room.Small) {
 		if err := q.Room.Reserve(ctx, 2*st.Size); err != nil { // for the file and the text in it
@@ -147,7 +147,7 @@ func (b *Box) Read(ctx context.Context, q LetterQuery) (*Letter, error) {
 
 // piece sets the letter's Data to the part of its file that fits. It returns ErrInvalid for the room's
 // Offset.
-func (l *Letter) piece(data []byte, q LetterQuery) error {
+func (l *RawMessage) piece(data []byte, q RawQuery) error {
 	room := q.Room
 	l.Data, l.Size = data, int64(len(data))
 	if room == nil {
@@ -170,7 +170,7 @@ func (l *Letter) piece(data []byte, q LetterQuery) error {
 	if len(text) < len(rest) {
 		text = text[:len(text)-format.HalfCharacter(text)]
 	}
-	n, _ := room.Fit(text, room.Large-q.Beside(l))
+	n, _ := room.Fit(text, room.Large-q.Overhead(l))
 	if l.Data = []byte(text[:n]); n < len(rest) {
 		l.Next = room.Offset + int64(n)
 	}

@@ -110,7 +110,7 @@ func (v *View) CreateMailbox(ctx context.Context, name string) (*Mailbox, error)
 		if holder, err := v.mail.NameHolder(g.Ctx, name); err != nil {
 			return err
 		} else if holder != "" {
-			if err := v.mayUse(holder, name); err != nil {
+			if err := v.checkOwner(holder, name); err != nil {
 				return err
 			}
 			return v.giveAddress(g.Ctx, name)
@@ -122,7 +122,7 @@ func (v *View) CreateMailbox(ctx context.Context, name string) (*Mailbox, error)
 			return err
 		}
 		tx.Create(format.ProfilePath(name), format.FormatProfile(format.Profile{Name: name, Inception: g.Now, Machine: v.mail.Store.Machine()}))
-		return v.mail.GiveOwner(name, v.by.UID)
+		return v.mail.SetOwner(name, v.by.UID)
 	}
 	err := v.post.Office().Naming(func() error { return v.mail.Writer.Do(ctx, tx) }) // or two projects would get mailboxes with one address
 	if err != nil {
@@ -147,8 +147,8 @@ func (v *View) giveAddress(ctx context.Context, name string) error {
 	return v.mail.Store.Owners.Set(v.mail.Slug+"/"+name, v.mail.Owner(owners, name))
 }
 
-// mayUse refuses an existing mailbox that is not the caller's.
-func (v *View) mayUse(existing, name string) error {
+// checkOwner refuses an existing mailbox that is not the caller's.
+func (v *View) checkOwner(existing, name string) error {
 	owners, err := v.mail.Store.Owners.LoadOwners()
 	if err != nil {
 		return err
@@ -232,12 +232,12 @@ func (v *View) DeleteMailbox(ctx context.Context, name string, force bool) (*Mai
 	if err := v.mail.Writer.Do(ctx, tx); err != nil {
 		return m, err
 	}
-	return m, v.disown(ctx, name)
+	return m, v.removeOwner(ctx, name)
 }
 
-// disown drops the owner, hooks and trusted senders of a deleted agent, unless an agent of that name exists again, which
+// removeOwner drops the owner, hooks and trusted senders of a deleted agent, unless an agent of that name exists again, which
 // then has an owner of its own.
-func (v *View) disown(ctx context.Context, name string) error {
+func (v *View) removeOwner(ctx context.Context, name string) error {
 	tx := &writer.Tx{Op: writer.Op{Verb: "delete-mailbox", Agent: name}, Facts: []string{core.NameFact(name)}}
 	tx.Plan = func(g *writer.Group) error { // writes nothing
 		if row, err := v.mail.Store.Index.Agent(g.Ctx, v.mail.Slug, name); err != nil || row != nil {

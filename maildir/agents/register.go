@@ -81,7 +81,7 @@ func (ag *Agents) register(ctx context.Context, r Registration, name string) (ma
 		if err != nil || holder != "" {
 			return err
 		}
-		if err := ag.mail.GiveOwner(name, core.NoOwner); err != nil {
+		if err := ag.mail.SetOwner(name, core.NoOwner); err != nil {
 			return err
 		}
 		made = &Registered{}
@@ -152,7 +152,7 @@ func (ag *Agents) EnsureAgent(ctx context.Context, name string, r Registration) 
 				Other: holder,
 			}
 		}
-		if err := ag.mail.GiveOwner(name, core.NoOwner); err != nil {
+		if err := ag.mail.SetOwner(name, core.NoOwner); err != nil {
 			return err
 		}
 		tx.Create(format.ProfilePath(name), format.FormatProfile(format.Profile{

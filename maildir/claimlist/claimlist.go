@@ -46,14 +46,14 @@ func (e *Entry) IsNamesakes(a *Agent) bool {
 
 // Round is what one machine knows before it changes the list. All maps are by path of the claim's file.
 type Round struct {
-	There    map[string]*Entry // the list as the other machines have it; ended claims may be in it
-	Followed map[string]*Entry // the list that the files of this machine have followed
-	Anew     bool              // There was lost and was made anew since
-	Files    []claim.Row       // what the files of this machine say, the oldest first
-	Removed  map[string]bool   // files that followed the list and that somebody has removed
-	Agents   map[string]*Agent // by name, of all holders
-	Machine  string            // id of this machine's key
-	Now, At  time.Time         // by the monotonic and by the wall clock
+	Remote  map[string]*Entry // the list as the other machines have it; ended claims may be in it
+	Base    map[string]*Entry // the list that the files of this machine have followed
+	Reset   bool              // Remote was lost and was made anew since
+	Files   []claim.Row       // what the files of this machine say, the oldest first
+	Removed map[string]bool   // files that followed the list and that somebody has removed
+	Agents  map[string]*Agent // by name, of all holders
+	Machine string            // id of this machine's key
+	Now, At time.Time         // by the monotonic and by the wall clock
 
 	// IsFile reports whether the code base has a file at a path, as claim.View says.
 	IsFile func(path string) bool
@@ -139,9 +139,9 @@ func (r *Round) Next(ask *claim.Request) (n *Next, res *claim.Result, err error)
 // live returns the list without ended claims. A list that was made anew gets what the files here have followed.
 func (r *Round) live() map[string]*Entry {
 	is := map[string]*Entry{}
-	lists := []map[string]*Entry{r.There}
-	if r.Anew {
-		lists = []map[string]*Entry{r.Followed, r.There}
+	lists := []map[string]*Entry{r.Remote}
+	if r.Reset {
+		lists = []map[string]*Entry{r.Base, r.Remote}
 	}
 	for _, list := range lists {
 		for path, e := range list {
@@ -155,7 +155,7 @@ func (r *Round) live() map[string]*Entry {
 
 // hasFollowed reports whether the file at path has followed the entry.
 func (r *Round) hasFollowed(path string, e *Entry) bool {
-	was := r.Followed[path]
+	was := r.Base[path]
 	return was != nil && was.Blob == e.Blob
 }
 
@@ -166,7 +166,7 @@ func (r *Round) givenBack(path string, e *Entry, removed bool) bool {
 	same := here && f.Created.Equal(e.Created)
 	switch {
 	// A mark may also follow a list that lacked the claim, as it does until its release is undone.
-	case same && f.Released && (r.hasFollowed(path, e) || e.Machine == r.Machine && r.Followed[path] == nil):
+	case same && f.Released && (r.hasFollowed(path, e) || e.Machine == r.Machine && r.Base[path] == nil):
 		return true
 	case e.Machine != r.Machine:
 		return false
@@ -210,7 +210,7 @@ func (d *decision) asksFor(f *claim.Row) bool {
 	if !f.Live(r.At) {
 		return false
 	}
-	if e := r.Followed[f.Path]; e != nil && e.Created.Equal(f.Created) {
+	if e := r.Base[f.Path]; e != nil && e.Created.Equal(f.Created) {
 		return e.Machine == r.Machine && !f.Expires.Equal(e.Expires)
 	}
 	a := r.Agents[f.Agent]
@@ -315,6 +315,6 @@ func (n *Next) IsNews(f *claim.Row) bool {
 	if _, lost := n.Lost[f.Path]; lost {
 		return true
 	}
-	e := n.round.Followed[f.Path]
+	e := n.round.Base[f.Path]
 	return e != nil && e.Machine == n.round.Machine && n.round.Now.Before(e.Until)
 }

@@ -336,7 +336,7 @@ func TestNext(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			r := &Round{
-				There: entries(t, c.there), Followed: entries(t, c.followed), Anew: c.anew, Files: rows(t, c.files),
+				Remote: entries(t, c.there), Base: entries(t, c.followed), Reset: c.anew, Files: rows(t, c.files),
 				Removed: map[string]bool{}, Machine: "here", Now: now, At: at, IsFile: func(string) bool { return false },
 				Agents: map[string]*Agent{
 					"Ann": {Inception: made}, "Bob": {Inception: made}, "Twin": {Inception: made},
@@ -346,7 +346,7 @@ func TestNext(t *testing.T) {
 			for _, path := range c.removed {
 				r.Removed[path] = true
 			}
-			before := []map[string]*Entry{maps.Clone(r.There), maps.Clone(r.Followed)}
+			before := []map[string]*Entry{maps.Clone(r.Remote), maps.Clone(r.Base)}
 			var ask *claim.Request
 			if c.ask != "" {
 				f, o := split(c.ask, 2)
@@ -359,7 +359,7 @@ func TestNext(t *testing.T) {
 			if d := cmp.Diff(c.want, shown(n, res)); d != "" {
 				t.Error(d)
 			}
-			if !maps.Equal(before[0], r.There) || !maps.Equal(before[1], r.Followed) {
+			if !maps.Equal(before[0], r.Remote) || !maps.Equal(before[1], r.Base) {
 				t.Error("Next has changed what it was given")
 			}
 			files := ByPath(r.Files)
@@ -378,13 +378,13 @@ func TestNext(t *testing.T) {
 				after[row.Path] = row
 			}
 			again := *r
-			again.own, again.There, again.Followed, again.Anew, again.Removed = nil, written(n.List), written(n.List), false, nil
+			again.own, again.Remote, again.Base, again.Reset, again.Removed = nil, written(n.List), written(n.List), false, nil
 			again.Files = slices.SortedFunc(maps.Values(after), func(a, b claim.Row) int { return strings.Compare(a.Path, b.Path) })
 			if n, _, err = again.Next(nil); err != nil {
 				t.Fatal(err)
 			}
 			write, ended, ok = n.Follow(after)
-			if len(write) > 0 || len(ended) > 0 || !ok || !maps.EqualFunc(again.There, n.List, func(a, b *Entry) bool { return a.Blob == b.Blob }) {
+			if len(write) > 0 || len(ended) > 0 || !ok || !maps.EqualFunc(again.Remote, n.List, func(a, b *Entry) bool { return a.Blob == b.Blob }) {
 				t.Errorf("the next round writes %v, ends %v, %v:\n%q", write, ended, ok, shown(n, nil))
 			}
 		})
@@ -432,9 +432,9 @@ func TestFollow(t *testing.T) {
 		{"1 Ann app 10m", "1 Ann app 20m", ""},                    // to be released
 	} {
 		r := &Round{Machine: "here", Now: now, At: at, Files: rows(t, []string{c.was}), IsFile: func(string) bool { return false }}
-		r.Followed = entries(t, []string{"1 Eve app there 10m"})
+		r.Base = entries(t, []string{"1 Eve app there 10m"})
 		if c.there != "" {
-			r.There = entries(t, []string{c.there})
+			r.Remote = entries(t, []string{c.there})
 		}
 		n, _, err := r.Next(nil)
 		if err != nil {

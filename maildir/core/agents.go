@@ -67,13 +67,13 @@ func (c *Mail) NoteSeen(ctx context.Context, agent string) {
 		return
 	}
 	c.mu.Lock()
-	c.seen[agent] = &sighting{last: c.Store.Now()}
+	c.seen[agent] = &lastSeen{last: c.Store.Now()}
 	c.mu.Unlock()
-	Ring(c.sighted)
+	Ring(c.seenChanged)
 }
 
-// sighting is when an agent was last seen, and whether its file says so.
-type sighting struct {
+// lastSeen is when an agent was last seen, and whether its file says so.
+type lastSeen struct {
 	last    time.Time
 	written bool
 }
@@ -81,7 +81,7 @@ type sighting struct {
 // KeepNotes writes what agents were told of, and at most once a second when they were seen, until ctx ends;
 // then it writes the rest. A kill loses a second of it.
 func (c *Mail) KeepNotes(ctx context.Context) {
-	sighted := c.sighted // nil: written less than a second ago
+	sighted := c.seenChanged // nil: written less than a second ago
 	var rested <-chan time.Time
 	for ctx.Err() == nil {
 		select {
@@ -91,7 +91,7 @@ func (c *Mail) KeepNotes(ctx context.Context) {
 			c.writeSeen()
 			sighted, rested = nil, time.After(time.Second)
 		case <-rested:
-			sighted = c.sighted
+			sighted = c.seenChanged
 		}
 		c.Seats.Write()
 	}
@@ -178,8 +178,8 @@ func (c *Mail) MachineOf(a *index.AgentRow) string {
 	return c.MachineName(a.Machine)
 }
 
-// NeedOurs refuses an agent that belongs to another machine.
-func (c *Mail) NeedOurs(ctx context.Context, agent string) error {
+// NeedThisMachine refuses an agent that belongs to another machine.
+func (c *Mail) NeedThisMachine(ctx context.Context, agent string) error {
 	if !c.IsShared() {
 		return nil
 	}
@@ -208,15 +208,15 @@ func (c *Mail) NeedOurs(ctx context.Context, agent string) error {
 // RenamedHere returns the present name of the agent of this machine that had the name of another machine's agent
 // while the two had not met, or "".
 func (c *Mail) RenamedHere(ctx context.Context, agent string) (string, error) {
-	ours, err := c.Store.Index.Agent(ctx, c.Slug, Besides(agent, c.MachineName(c.Store.Machine())))
+	ours, err := c.Store.Index.Agent(ctx, c.Slug, Suffixed(agent, c.MachineName(c.Store.Machine())))
 	if err != nil || ours == nil || ours.Machine != c.Store.Machine() {
 		return "", err
 	}
 	return ours.Name, nil
 }
 
-// Besides returns NAME-machine, made valid.
-func Besides(name, machine string) string {
+// Suffixed returns NAME-machine, made valid.
+func Suffixed(name, machine string) string {
 	machine = cmp.Or(SanitizeName(format.Cut(machine, 24)), "machine")
 	return format.Cut(name, 64-1-len(machine)) + "-" + machine
 }

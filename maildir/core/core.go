@@ -34,12 +34,12 @@ type Mail struct {
 	noticed noticeCount
 	Seats   *seat.Book
 
-	mu      sync.Mutex
-	agents  map[string]bool // names known to exist
-	left    uint64          // how many times names were removed from agents
-	seen    map[string]*sighting
-	sighted chan struct{} // wakes KeepNotes
-	told    chan struct{} // wakes KeepNotes
+	mu          sync.Mutex
+	agents      map[string]bool // names known to exist
+	left        uint64          // how many times names were removed from agents
+	seen        map[string]*lastSeen
+	seenChanged chan struct{} // wakes KeepNotes
+	told        chan struct{} // wakes KeepNotes
 }
 
 // Open opens the tree of a project and recovers it. It calls reports once, for the value that the keeper reports
@@ -61,13 +61,13 @@ func Open(s *Store, slug string, reports func(c *Mail) store.Mail) (*Mail, error
 	defer t.Close() // from now on the tree is open only while it is used
 	log := s.Log.With("project", slug)
 	c := &Mail{
-		Store:   s,
-		folder:  fi,
-		removed: make(chan struct{}),
-		agents:  map[string]bool{},
-		seen:    map[string]*sighting{},
-		sighted: make(chan struct{}, 1),
-		told:    make(chan struct{}, 1),
+		Store:       s,
+		folder:      fi,
+		removed:     make(chan struct{}),
+		agents:      map[string]bool{},
+		seen:        map[string]*lastSeen{},
+		seenChanged: make(chan struct{}, 1),
+		told:        make(chan struct{}, 1),
 	}
 	shared, err := storedir.LoadShared(s.Root, slug)
 	if err != nil {
@@ -131,7 +131,7 @@ func (c *Mail) Act(ctx context.Context, tx *writer.Tx) error { return c.actAs(ct
 
 // actAs is Act for an operation whose plan sets the agent.
 func (c *Mail) actAs(ctx context.Context, agent string, tx *writer.Tx) error {
-	if err := c.MayAct(ctx, agent); err != nil {
+	if err := c.CheckMachine(ctx, agent); err != nil {
 		return err
 	}
 	err := c.Writer.Do(ctx, tx)
@@ -147,12 +147,12 @@ func (c *Mail) Perform(ctx context.Context, agent string, tx *writer.Tx) error {
 	return c.actAs(ctx, agent, tx)
 }
 
-// MayAct refuses a program that would act as an agent of another machine.
-func (c *Mail) MayAct(ctx context.Context, agent string) error {
+// CheckMachine refuses a program that would act as an agent of another machine.
+func (c *Mail) CheckMachine(ctx context.Context, agent string) error {
 	if door := format.DoorOf(ctx); door == format.DoorPage || door == format.DoorCLI {
 		return nil
 	}
-	return c.NeedOurs(ctx, agent)
+	return c.NeedThisMachine(ctx, agent)
 }
 
 // IsRemoved reports whether the project's folder is gone or was replaced by another folder. If the machine

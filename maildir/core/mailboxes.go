@@ -34,7 +34,7 @@ func (s *Store) MailboxAt(ctx context.Context, local string) (c *Mail, agent str
 // MayOwnMore refuses a guest who already owns as many mailboxes as allowed. Mailboxes whose folder is gone
 // do not count.
 func (s *Store) MayOwnMore(ctx context.Context, by Caller) error {
-	if !s.Guest(by) {
+	if !s.IsForeignUser(by) {
 		return nil
 	}
 	owners, err := s.Owners.LoadOwners()

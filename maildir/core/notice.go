@@ -12,13 +12,13 @@ import (
 
 // Notice is a message of Postmaster.
 type Notice struct {
-	To      string
-	About   string // the idempotency key: Postmaster tells each matter once
-	Subject string
-	Body    string
-	Thread  string   // "": one of its own
-	Settled []string // ids of earlier messages of Postmaster to the agent that this one replaces: they become read
-	Answers string   // id of the message that it is about; "": none
+	To       string
+	About    string // the idempotency key: Postmaster tells each matter once
+	Subject  string
+	Body     string
+	Thread   string   // "": one of its own
+	Resolved []string // ids of earlier messages of Postmaster to the agent that this one replaces: they become read
+	Answers  string   // id of the message that it is about; "": none
 
 	Boundless bool // it does not count among MostNotices
 }
@@ -73,7 +73,7 @@ func (c *Mail) Notify(ctx context.Context, a Notice) error {
 		if err != nil || len(told) > 0 {
 			return err
 		}
-		if err := c.PlanMarking(g, tx, a.To, Settled(a.Settled)); err != nil {
+		if err := c.PlanMarking(g, tx, a.To, MarkResolved(a.Resolved)); err != nil {
 			return err
 		}
 		return c.PlanMessage(g, tx, &format.Message{
@@ -95,5 +95,5 @@ func (c *Mail) Notify(ctx context.Context, a Notice) error {
 const moreNotices = "More of your files in the mail tree need mending than I write of one by one. Those that cannot be sent lie in your " +
 	"outbox still, and each is listed among the problems of the store."
 
-// Settled marks messages of Postmaster as read whose matter is settled.
-func Settled(ids []string) Marking { return Marking{Verb: "read", IDs: ids, Page: true} }
+// MarkResolved marks messages of Postmaster as read whose matter is settled.
+func MarkResolved(ids []string) Marking { return Marking{Verb: "read", IDs: ids, Page: true} }

@@ -95,8 +95,8 @@ func (s *Store) TimeLeft() time.Duration {
 	return time.Hour
 }
 
-// Guest reports whether the caller is neither the store's user nor root.
-func (s *Store) Guest(by Caller) bool { return !by.Root && by.UID != s.User() }
+// IsForeignUser reports whether the caller is neither the store's user nor root.
+func (s *Store) IsForeignUser(by Caller) bool { return !by.Root && by.UID != s.User() }
 
 // RunsAs reports whether this server can run commands as the user uid.
 func (s *Store) RunsAs(uid int) bool {

@@ -55,7 +55,7 @@ func (l *Log) commitOps(ctx context.Context) error {
 	}
 	for _, op := range b.ops {
 		if op.Merges.Commit != "" && !op.Merges.More { // the merge has ended: it is made, or put off
-			l.mem.torn = ""
+			l.mem.postponed = ""
 		}
 	}
 	for _, r := range records {
@@ -146,17 +146,17 @@ func (l *Log) logChange(before, after error, pending int) {
 	}
 }
 
-// tries is how often a commit is built again because the branch moved meanwhile. The first gentle
+// tries is how often a commit is built again because the branch moved meanwhile. The first optimisticTries
 // attempts take index.lock only when everything is ready; later attempts take it before they build.
 const (
-	tries  = 10
-	gentle = 2
+	tries           = 10
+	optimisticTries = 2
 )
 
 // commit makes the commits of a batch.
 func (l *Log) commit(ctx context.Context, b batch) (err error) {
 	for try := range tries {
-		err = l.attempt(ctx, b, try >= l.gentle)
+		err = l.attempt(ctx, b, try >= l.optimistic)
 		if !errors.Is(err, errMoved) || errors.Is(err, errMade) {
 			return err
 		}
@@ -206,7 +206,7 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 	if p.at, err = l.branch(p.repo); err != nil {
 		return false, err
 	}
-	if p.seen, err = p.repo.checkIndex(); err != nil { // first: the index may be in a state in which nothing is committed
+	if p.base, err = p.repo.checkIndex(); err != nil { // first: the index may be in a state in which nothing is committed
 		return false, err
 	}
 	p.commit = p.at.commit
@@ -224,7 +224,7 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 	if len(b.ops) == 0 && !b.force {
 		l.leaveOutBusy(plan)
 	}
-	if err := plan.findTorn(b.ops); err != nil {
+	if err := plan.findIncompleteMerge(b.ops); err != nil {
 		return false, err
 	}
 	p.step("built")
@@ -232,9 +232,9 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 	if err != nil {
 		return false, err
 	}
-	missing := !p.seen.exists && !p.commit.IsZero()
+	missing := !p.base.exists && !p.commit.IsZero()
 	if len(parts) == 0 && len(mend) == 0 && !missing {
-		l.settle(state{p.seen, p.commit}, keepTime/3)
+		l.settle(state{p.base, p.commit}, keepTime/3)
 		l.putBack(plan)
 		return false, nil
 	}
@@ -269,7 +269,7 @@ func (l *Log) makeObjects(p *publication, plan *plan, parts []part, mend []*chan
 	if err == nil && len(parts) > 0 {
 		p.commit, err = to.finish()
 		p.mark.Log = newest.reflog()
-		l.grow(packWeight)
+		l.noteUnpacked(packWeight)
 	}
 	return index, errors.Join(err, staging.Wait())
 }
@@ -278,12 +278,12 @@ func (l *Log) makeObjects(p *publication, plan *plan, parts []part, mend []*chan
 func (l *Log) landed(p *publication, plan *plan) {
 	l.putBack(plan)
 	if p.commit == p.at.commit {
-		l.settle(state{p.put, p.commit}, keepTime/3)
+		l.settle(state{p.next, p.commit}, keepTime/3)
 		l.cfg.Log.Info("git index brought level with the branch")
 		return
 	}
 	l.mem.keepOwn(plan.differing())
-	l.settle(state{p.put, p.commit}, healTime)
+	l.settle(state{p.next, p.commit}, healTime)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last, l.known = l.cfg.Now(), p.commit

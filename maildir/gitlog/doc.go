@@ -41,7 +41,7 @@
 //     writes index and branch once, however many commits it makes.
 //   - An operation that merges another machine's commit (writer.Merge) makes that commit a parent of its
 //     own. If that makes nothing else, the branch moves to the other commit (forward). A file that such an
-//     operation wrote and that is gone from the disk stays out, and then nothing is merged (findTorn).
+//     operation wrote and that is gone from the disk stays out, and then nothing is merged (findIncompleteMerge).
 //   - Readers of the history have the waiting operations committed first (tip).
 //   - The commit graph records the paths that each commit touched (tidy), so that a search of a path
 //     reads few commits. Without it, a search reads the messages of all commits since its day. No

@@ -295,38 +295,38 @@ func noProgram() *hold {
 	return notAudited("there is no git program on the server's PATH. Install Git 2.38 or newer; the mail keeps working.")
 }
 
-// talk is a running program that answers requests. The zero talk has not started its program.
-type talk struct {
-	cmd  *exec.Cmd
-	ask  io.WriteCloser
-	tell *bufio.Reader
-	out  io.Closer // of tell
+// process is a running program that answers requests. The zero process has not started its program.
+type process struct {
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	stdout *bufio.Reader
+	out    io.Closer // of stdout
 }
 
-// startTalk starts the program.
-func startTalk(c *exec.Cmd) (t talk, err error) {
+// startProcess starts the program.
+func startProcess(c *exec.Cmd) (t process, err error) {
 	t.cmd = c
-	if t.ask, err = c.StdinPipe(); err != nil {
-		return talk{}, err
+	if t.stdin, err = c.StdinPipe(); err != nil {
+		return process{}, err
 	}
 	out, err := c.StdoutPipe()
 	if err == nil {
 		err = c.Start()
 	}
 	if err != nil {
-		return talk{}, err
+		return process{}, err
 	}
-	t.tell, t.out = bufio.NewReaderSize(out, 64<<10), out
+	t.stdout, t.out = bufio.NewReaderSize(out, 64<<10), out
 	return t, nil
 }
 
-// hangUp ends the program, also one that is still writing an answer.
-func (t *talk) hangUp() (err error) {
+// close ends the program, also one that is still writing an answer.
+func (t *process) close() (err error) {
 	if t.cmd != nil {
-		t.ask.Close()
+		t.stdin.Close()
 		t.out.Close()
 		err = t.cmd.Wait()
-		*t = talk{}
+		*t = process{}
 	}
 	return err
 }

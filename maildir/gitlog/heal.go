@@ -32,7 +32,7 @@ func (m *memory) forgetOld() {
 
 // state is an index and the commit that HEAD is at.
 type state struct {
-	index seen
+	index indexState
 	head  hash
 }
 
@@ -53,7 +53,7 @@ func (l *Log) heal(ctx context.Context) error { return l.commit(ctx, batch{}) }
 // files by hand seldom unstages exactly those.
 // unstages exactly those.
 func (l *Log) undone(p *publication) (inIndex []*change, err error) {
-	if level := (state{p.seen, p.at.commit}).sameState(l.mem.level); level || !p.seen.exists {
+	if level := (state{p.base, p.at.commit}).sameState(l.mem.level); level || !p.base.exists {
 		return nil, nil
 	}
 	before := map[string][]entry{} // the entries at the paths before each of the commits

@@ -107,7 +107,7 @@ func TestOldIndexAtEveryStep(t *testing.T) {
 				t.Parallel()
 				tr := newTree(t, Config{External: true})
 				if step == "reserved" {
-					tr.log.gentle = 0
+					tr.log.optimistic = 0
 				}
 				tr.numbered(0)
 				old := tr.file(".git/index")

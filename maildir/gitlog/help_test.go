@@ -45,7 +45,7 @@ func commitAndDie(dir, at string) {
 		panic(err)
 	}
 	if at == "reserved" {
-		l.gentle = 0
+		l.optimistic = 0
 	}
 	l.step = func(s string) {
 		if s == at {

@@ -19,8 +19,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// seen identifies the state of .git/index, so that a later look can tell whether the file was replaced.
-type seen struct {
+// indexState identifies the state of .git/index, so that a later look can tell whether the file was replaced.
+type indexState struct {
 	exists  bool
 	ino     uint64
 	size    int64
@@ -32,13 +32,13 @@ type seen struct {
 }
 
 // sameIndex reports whether both describe the same file, or both no file.
-func (s seen) sameIndex(t seen) bool {
+func (s indexState) sameIndex(t indexState) bool {
 	return s.exists == t.exists && (!s.exists || s.sum == t.sum && s.ino == t.ino && s.size == t.size && s.mtime.Equal(t.mtime))
 }
 
 // seeIndex reads the head and the end of .git/index. It does not block and follows no link. Errors: a
 // *hold.
-func (r *repository) seeIndex() (seen, error) {
+func (r *repository) seeIndex() (indexState, error) {
 	f, s, err := openIndex(r.path("index"))
 	if f != nil {
 		f.Close()
@@ -49,10 +49,10 @@ func (r *repository) seeIndex() (seen, error) {
 const maxIndex = 2 << 30 // bytes of an index: some fifteen million files
 
 // openIndex opens an index and reads its head and its end. It returns nil if there is no index.
-func openIndex(path string) (*os.File, seen, error) {
+func openIndex(path string) (*os.File, indexState, error) {
 	f, st, err := tree.OpenPlain(path, os.O_RDONLY)
 	if err != nil {
-		return nil, seen{}, tree.IgnoreGone(err)
+		return nil, indexState{}, tree.IgnoreGone(err)
 	}
 	s, err := lookAt(f)
 	if err == nil && st.Size > maxIndex {
@@ -64,13 +64,13 @@ func openIndex(path string) (*os.File, seen, error) {
 	return f, s, err
 }
 
-func lookAt(f *os.File) (seen, error) {
+func lookAt(f *os.File) (indexState, error) {
 	fi, err := f.Stat()
 	if err != nil {
-		return seen{}, err
+		return indexState{}, err
 	}
 	st := tree.StatOfInfo(fi)
-	s := seen{exists: true, ino: st.Inode, size: st.Size, mtime: fi.ModTime(), links: uint64(fi.Sys().(*syscall.Stat_t).Nlink)}
+	s := indexState{exists: true, ino: st.Inode, size: st.Size, mtime: fi.ModTime(), links: uint64(fi.Sys().(*syscall.Stat_t).Nlink)}
 	var head [12]byte
 	if _, err := f.ReadAt(head[:], 0); err != nil && !errors.Is(err, io.EOF) {
 		return s, err
@@ -93,7 +93,7 @@ func damagedIndex(why error) *hold {
 
 // checkIndex verifies an index that another program has written: its checksum is right and it has no
 // conflicts. Git itself writes a new checksum without verifying the old one. Errors: a *hold.
-func (r *repository) checkIndex() (seen, error) {
+func (r *repository) checkIndex() (indexState, error) {
 	f, s, err := openIndex(r.path("index"))
 	if f == nil || err != nil {
 		return s, err

@@ -64,22 +64,22 @@ func await(ctx context.Context, tokens chan struct{}) (done func(), err error) {
 // Log is the audit of one tree. It implements history.Log and is safe for concurrent use. Open makes a
 // Log, Run commits.
 type Log struct {
-	cfg    Config
-	turn   chan struct{}          // held by the goroutine that commits
-	wake   chan struct{}          // wakes Run
-	litter chan struct{}          // wakes keepHouse
-	git    func() (string, error) // finds the program
-	mem    *memory                // guarded by turn
-	step   func(string)           // tests stop here
+	cfg       Config
+	turn      chan struct{}          // held by the goroutine that commits
+	wake      chan struct{}          // wakes Run
+	repackDue chan struct{}          // wakes keepHouse
+	git       func() (string, error) // finds the program
+	mem       *memory                // guarded by turn
+	step      func(string)           // tests stop here
 
-	gentle int // see the constant
+	optimistic int // see optimisticTries
 
 	mayImport, mayWork context.Context // the first ends when StopBy is called, the second at the time that it was given
 	endImport, endAll  context.CancelFunc
 
 	mu sync.Mutex
 	queue
-	pile pile
+	unpacked unpacked
 	importing
 	stopBy  time.Time // see StopBy; zero: not set
 	trouble error     // why the last attempt failed; nil after a success
@@ -111,8 +111,8 @@ func Open(cfg Config) (*Log, error) {
 	cfg.Idle = cmp.Or(cfg.Idle, time.Minute)
 	cfg.Piled = cmp.Or(cfg.Piled, 1000)
 	cfg.Share = cmp.Or(cfg.Share, NewShare(1))
-	l := &Log{cfg: cfg, turn: make(chan struct{}, 1), wake: make(chan struct{}, 1), litter: make(chan struct{}, 1),
-		mem: newMemory(), step: func(string) {}, gentle: gentle}
+	l := &Log{cfg: cfg, turn: make(chan struct{}, 1), wake: make(chan struct{}, 1), repackDue: make(chan struct{}, 1),
+		mem: newMemory(), step: func(string) {}, optimistic: optimisticTries}
 	if cfg.Step != nil {
 		l.step = cfg.Step
 	}

@@ -10,11 +10,11 @@ import (
 	"mailtree/maildir/merge"
 )
 
-// findTorn looks for files that a merge has brought and that neither the tree nor HEAD has, and for commits that the
+// findIncompleteMerge looks for files that a merge has brought and that neither the tree nor HEAD has, and for commits that the
 // branch had when the merge began and has no more. The commit of such a merge would remove files from all machines,
 // although nobody need have deleted them: a rebase that is left takes away what it has checked out. The files stay out of
 // the commit, which merges nothing then; the next round merges again.
-func (p *plan) findTorn(ops []operation) error {
+func (p *plan) findIncompleteMerge(ops []operation) error {
 	for _, op := range ops {
 		if op.Merges.Onto == "" || op.Merges.Onto == p.base.String() {
 			continue
@@ -28,7 +28,7 @@ func (p *plan) findTorn(ops []operation) error {
 			return err
 		}
 		if !stands {
-			p.repo.mem.torn = op.Merges.Commit
+			p.repo.mem.postponed = op.Merges.Commit
 		}
 	}
 	merges := map[string]string{} // what the last operation that names a path merges
@@ -39,7 +39,7 @@ func (p *plan) findTorn(ops []operation) error {
 	}
 	for path, commit := range merges {
 		if c := p.changes[path]; commit != "" && c != nil && c.gone && !c.differs() {
-			p.repo.mem.torn = commit
+			p.repo.mem.postponed = commit
 		}
 	}
 	return nil
@@ -50,7 +50,7 @@ func (p *plan) findTorn(ops []operation) error {
 func (p *plan) merged(ops []operation) (commits []string, err error) {
 	for _, op := range ops {
 		theirs := op.Merges.Commit
-		if theirs == "" || op.Merges.More || theirs == p.repo.mem.torn || slices.Contains(commits, theirs) {
+		if theirs == "" || op.Merges.More || theirs == p.repo.mem.postponed || slices.Contains(commits, theirs) {
 			continue
 		}
 		switch _, err := p.repo.read("commit", theirs); {

@@ -67,7 +67,7 @@ func (r *repository) read(kind, name string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if r.objects, err = startTalk(c); err != nil {
+		if r.objects, err = startProcess(c); err != nil {
 			return nil, err
 		}
 	}
@@ -82,14 +82,14 @@ func (r *repository) read(kind, name string) ([]byte, error) {
 }
 
 // readObject asks git cat-file for an object and reads the answer.
-func (o *talk) readObject(kind, name string) ([]byte, error) {
-	if _, err := io.WriteString(o.ask, name+"\x00"); err != nil {
+func (o *process) readObject(kind, name string) ([]byte, error) {
+	if _, err := io.WriteString(o.stdin, name+"\x00"); err != nil {
 		return nil, err
 	}
-	line, err := o.tell.ReadString('\n')
+	line, err := o.stdout.ReadString('\n')
 	for err == nil && strings.HasPrefix(name, line) { // the object is missing, and its name has a line end
 		var more string
-		more, err = o.tell.ReadString('\n')
+		more, err = o.stdout.ReadString('\n')
 		line += more
 	}
 	if err != nil {
@@ -104,7 +104,7 @@ func (o *talk) readObject(kind, name string) ([]byte, error) {
 		return nil, fmt.Errorf("it has %s bytes", f[2])
 	}
 	data := make([]byte, size+1)
-	if _, err := io.ReadFull(o.tell, data); err != nil {
+	if _, err := io.ReadFull(o.stdout, data); err != nil {
 		return nil, err
 	}
 	if f[1] != kind {
@@ -114,7 +114,7 @@ func (o *talk) readObject(kind, name string) ([]byte, error) {
 }
 
 // Close ends the program that reads objects. A later read starts it again.
-func (r *repository) Close() { _ = r.objects.hangUp() }
+func (r *repository) Close() { _ = r.objects.close() }
 
 var emptyTree = plumbing.NewHash("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 

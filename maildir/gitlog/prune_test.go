@@ -22,7 +22,7 @@ func TestPruneAtEveryStep(t *testing.T) {
 				tr.send("m0", "m0", "new/m0")
 				tr.flush()
 				if step == "reserved" {
-					tr.log.gentle = 0
+					tr.log.optimistic = 0
 				}
 				if size < 0 {
 					tr.write("big", strings.Repeat("0123456789abcdef", largeFile/8))

@@ -36,9 +36,9 @@ type publication struct {
 	at     head // HEAD when the commit was built
 	commit hash
 	mark   mark
-	seen   seen // the index from which ours was made
-	put    seen // our index, in its place
-	locked bool // index.lock is ours
+	base   indexState // the index from which ours was made
+	next   indexState // our index, in its place
+	locked bool       // index.lock is ours
 	ref    *refLock
 	step   func(string)
 }
@@ -121,7 +121,7 @@ func (p *publication) unchanged() error {
 		return err
 	}
 	now, err := p.repo.seeIndex()
-	if err == nil && !now.sameIndex(p.seen) {
+	if err == nil && !now.sameIndex(p.base) {
 		err = errMoved
 	}
 	return err
@@ -211,8 +211,8 @@ func (p *publication) finish() error {
 		return errors.Join(errMade, err)
 	}
 	p.step("ref moved")
-	p.put, _ = r.seeIndex()
-	time.Sleep(lockAfter + time.Duration(p.put.count)*lockPerEntry)
+	p.next, _ = r.seeIndex()
+	time.Sleep(lockAfter + time.Duration(p.next.count)*lockPerEntry)
 	if err := os.Remove(r.path("index.lock")); err != nil {
 		return errors.Join(errMade, err)
 	}
@@ -248,7 +248,7 @@ func (p *publication) abandon() {
 // refLock is a running git update-ref that has locked HEAD and a branch. It writes the reflogs of both. A
 // nil refLock holds no lock.
 type refLock struct {
-	talk
+	process
 	cancel context.CancelFunc
 	said   bytes.Buffer
 }
@@ -265,7 +265,7 @@ func (r *repository) lockRef(k *mark) (*refLock, error) {
 	c.Env = append(c.Env, "GIT_COMMITTER_NAME="+serverName, "GIT_COMMITTER_EMAIL="+serverName+"@"+defaultDomain)
 	l := &refLock{cancel: cancel}
 	c.Stderr = &l.said
-	if l.talk, err = startTalk(c); err != nil {
+	if l.process, err = startProcess(c); err != nil {
 		cancel()
 		return nil, err
 	}
@@ -295,9 +295,9 @@ func (l *refLock) move() error {
 
 // say sends commands and waits for the answer. After an error the program has ended.
 func (l *refLock) say(commands, answer string) error {
-	_, err := io.WriteString(l.ask, commands)
+	_, err := io.WriteString(l.stdin, commands)
 	for line := ""; err == nil && line != answer+"\n"; {
-		line, err = l.tell.ReadString('\n')
+		line, err = l.stdout.ReadString('\n')
 	}
 	if err != nil {
 		failed := l.close()
@@ -312,5 +312,5 @@ func (l *refLock) close() error {
 		return nil
 	}
 	defer l.cancel()
-	return l.hangUp()
+	return l.process.close()
 }

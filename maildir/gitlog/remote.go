@@ -176,7 +176,7 @@ func (l *Log) Fetch(ctx context.Context) (rewritten bool, err error) {
 	if now == before {
 		return false, err
 	}
-	l.grow(packWeight)
+	l.noteUnpacked(packWeight)
 	if err == nil && !before.IsZero() {
 		rewritten, err = repo.follows(now, before)
 		rewritten = !rewritten && err == nil
@@ -268,8 +268,8 @@ func (r *repository) setRef(name string, to hash) error {
 	return r.plainly(nil, "update-ref", name, to.String())
 }
 
-// Meet implements history.Remote.
-func (l *Log) Meet(ctx context.Context) (*history.Meeting, error) {
+// Compare implements history.Remote.
+func (l *Log) Compare(ctx context.Context) (*history.MergeInput, error) {
 	repo, err := l.openRepository(ctx, newMemory())
 	if err != nil {
 		return nil, unavailable(err)
@@ -286,7 +286,7 @@ func (l *Log) Meet(ctx context.Context) (*history.Meeting, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &history.Meeting{Ours: name(at.commit), Theirs: name(theirs)}
+	m := &history.MergeInput{Ours: name(at.commit), Theirs: name(theirs)}
 	switch {
 	case theirs == at.commit:
 		m.Base = m.Ours
@@ -298,7 +298,7 @@ func (l *Log) Meet(ctx context.Context) (*history.Meeting, error) {
 			m.Own = true
 		}
 	default:
-		err = repo.meet(m)
+		err = repo.compare(m)
 	}
 	return m, err
 }
@@ -311,8 +311,8 @@ func name(h hash) string {
 	return h.String()
 }
 
-// meet fills in a meeting of two different commits.
-func (r *repository) meet(m *history.Meeting) error {
+// compare fills in the merge of two different commits.
+func (r *repository) compare(m *history.MergeInput) error {
 	base, err := r.run(nil, nil, "merge-base", m.Ours, m.Theirs)
 	var exit *exec.ExitError
 	switch m.Base = strings.TrimSpace(string(base)); {
@@ -321,7 +321,7 @@ func (r *repository) meet(m *history.Meeting) error {
 	case err != nil:
 		return err
 	}
-	if m.Ahead, m.Behind, err = r.apart(m.Ours, m.Theirs); err != nil {
+	if m.Ahead, m.Behind, err = r.aheadBehind(m.Ours, m.Theirs); err != nil {
 		return err
 	}
 	ours := map[string]merge.Entry{}
@@ -350,12 +350,12 @@ func (r *repository) meet(m *history.Meeting) error {
 // within returns a view of the repository whose commands may have so many KiB of memory.
 func (r *repository) within(memory int) *repository {
 	view := *r
-	view.objects, view.memory = talk{}, memory
+	view.objects, view.memory = process{}, memory
 	return &view
 }
 
-// apart counts the commits that only ours has, and that only theirs has.
-func (r *repository) apart(ours, theirs string) (ahead, behind int, err error) {
+// aheadBehind counts the commits that only ours has, and that only theirs has.
+func (r *repository) aheadBehind(ours, theirs string) (ahead, behind int, err error) {
 	out, err := r.run(nil, nil, "rev-list", "--count", "--left-right", ours+"..."+theirs, "--")
 	if err == nil {
 		_, err = fmt.Sscan(string(out), &ahead, &behind)

@@ -55,7 +55,7 @@ func TestRemoteConfiguration(t *testing.T) {
 	if err := l.Push(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if m, err := l.Meet(t.Context()); err != nil || m.Ours != m.Theirs || m.Ours == "" {
+	if m, err := l.Compare(t.Context()); err != nil || m.Ours != m.Theirs || m.Ours == "" {
 		t.Errorf("after a push: %+v, %v", m, err)
 	}
 	git("config", "core.sshCommand", "echo my ssh >&2; exit 1; :")

@@ -17,10 +17,10 @@ type repository struct {
 	program func() (string, error) // finds Git
 	config  settings
 	mem     *memory
-	objects talk // git cat-file
-	owns    bool // makeOwn has run
-	memory  int  // KiB that its commands may have; 0: as many as they like
-	low     bool // its commands take long, run at low priority, and make their output durable
+	objects process // git cat-file
+	owns    bool    // makeOwn has run
+	memory  int     // KiB that its commands may have; 0: as many as they like
+	low     bool    // its commands take long, run at low priority, and make their output durable
 }
 
 // newRepository returns the repository of the tree without checking that it exists.
@@ -63,9 +63,9 @@ func (l *Log) openRepository(ctx context.Context, mem *memory) (*repository, err
 
 // memory is the state kept from batch to batch. It is bounded.
 type memory struct {
-	level state       // index and HEAD when we last left or found them with our last commits in them
-	own   []ownCommit // our last commits, oldest first, until nothing can undo them
-	torn  string      // the commit of a merge that is put off, see findTorn
+	level     state       // index and HEAD when we last left or found them with our last commits in them
+	own       []ownCommit // our last commits, oldest first, until nothing can undo them
+	postponed string      // the commit of a merge that is put off, see findIncompleteMerge
 }
 
 func newMemory() *memory { return &memory{} }

@@ -106,7 +106,7 @@ func TestAPersonAtEveryStep(t *testing.T) {
 				t.Parallel()
 				tr := newTree(t, Config{External: true})
 				if step == "reserved" {
-					tr.log.gentle = 0
+					tr.log.optimistic = 0
 				}
 				tr.send("m0", "messages/m0")
 				tr.flush()

@@ -25,22 +25,22 @@ const (
 	leftover   = time.Hour // no program uses temporary files older than this
 )
 
-// pile counts what was written since the last repack. Guarded by Log.mu.
-type pile struct {
+// unpacked counts what was written since the last repack. Guarded by Log.mu.
+type unpacked struct {
 	size   int       // loose objects; a pack counts as packWeight
 	since  time.Time // the time of the last commit
 	notYet time.Time // no repack before this time
 }
 
-// grow adds n to the pile, and wakes keepHouse if a repack is due.
-func (l *Log) grow(n int) {
+// noteUnpacked adds n objects, and wakes keepHouse if a repack is due.
+func (l *Log) noteUnpacked(n int) {
 	l.mu.Lock()
-	l.pile.size += n
-	l.pile.since = time.Now()
-	ring := l.pile.size >= l.cfg.Piled
+	l.unpacked.size += n
+	l.unpacked.since = time.Now()
+	ring := l.unpacked.size >= l.cfg.Piled
 	l.mu.Unlock()
 	if ring {
-		ringBell(l.litter)
+		ringBell(l.repackDue)
 	}
 }
 
@@ -50,12 +50,12 @@ func (l *Log) keepHouse(ctx context.Context) {
 		return
 	}
 	l.mu.Lock()
-	l.pile = pile{size: l.cfg.Piled, since: time.Now()}
+	l.unpacked = unpacked{size: l.cfg.Piled, since: time.Now()}
 	l.mu.Unlock()
-	l.whenDue(ctx, l.litter, l.pile.due, l.tidy)
+	l.whenDue(ctx, l.repackDue, l.unpacked.due, l.tidy)
 }
 
-func (p *pile) due(cfg Config) (at time.Time, due bool) {
+func (p *unpacked) due(cfg Config) (at time.Time, due bool) {
 	if p.size < cfg.Piled {
 		return at, false
 	}
@@ -68,7 +68,7 @@ func (p *pile) due(cfg Config) (at time.Time, due bool) {
 	return at, true
 }
 
-// tidy repacks if the pile is large enough.
+// tidy repacks if enough was written since the last repack.
 func (l *Log) tidy(ctx context.Context) {
 	done, err := await(ctx, l.cfg.Share.aside)
 	if err != nil {
@@ -76,14 +76,14 @@ func (l *Log) tidy(ctx context.Context) {
 	}
 	defer done()
 	l.mu.Lock()
-	l.pile.size = 0 // objects written from now on count for the next repack
+	l.unpacked.size = 0 // objects written from now on count for the next repack
 	l.mu.Unlock()
 	err = l.repack(ctx)
 	if err == nil || ctx.Err() != nil {
 		return
 	}
 	l.mu.Lock()
-	l.pile.size, l.pile.notYet = max(l.pile.size, l.cfg.Piled), time.Now().Add(tidyRetry)
+	l.unpacked.size, l.unpacked.notYet = max(l.unpacked.size, l.cfg.Piled), time.Now().Add(tidyRetry)
 	l.mu.Unlock()
 	l.cfg.Log.Info("packs of the mail's repository are put together later", "reason", oneLine(err.Error(), 500))
 }
@@ -127,14 +127,14 @@ func (r *repository) pack() error {
 	return err
 }
 
-// litter counts the loose objects and packs of the object store.
-type litter struct{ loose, packs int }
+// looseObjects counts the loose objects and packs of the object store.
+type looseObjects struct{ loose, packs int }
 
-func (l litter) weight() int { return l.loose + packWeight*l.packs }
+func (l looseObjects) weight() int { return l.loose + packWeight*l.packs }
 
 // sweep counts loose objects and packs, and removes the temporary packs that a killed program, ours or
 // Git, has left.
-func (r *repository) sweep() (found litter, err error) {
+func (r *repository) sweep() (found looseObjects, err error) {
 	for _, pattern := range []string{"tmp_*", ".tmp-*"} {
 		files, _ := filepath.Glob(r.path("objects/pack/" + pattern))
 		for _, file := range files {

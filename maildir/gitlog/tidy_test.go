@@ -114,7 +114,7 @@ func TestTidyAtEveryStep(t *testing.T) {
 				t.Parallel()
 				tr := newTree(t, Config{Idle: -1, Piled: 1})
 				if step == "reserved" {
-					tr.log.gentle = 0
+					tr.log.optimistic = 0
 				}
 				unreachable := tr.litter()
 				for i := range n {
@@ -287,14 +287,14 @@ func TestTidyTimes(t *testing.T) {
 	cfg := Config{Idle: time.Minute, Piled: 100}
 	now := time.Now()
 	for _, c := range []struct {
-		pile pile
+		pile unpacked
 		in   time.Duration
 		due  bool
 	}{
-		{pile{size: 99, since: now}, 0, false},
-		{pile{size: 100, since: now}, time.Minute, true},
-		{pile{size: 1000, since: now}, -1, true},
-		{pile{size: 1000, since: now, notYet: now.Add(time.Hour)}, time.Hour, true},
+		{unpacked{size: 99, since: now}, 0, false},
+		{unpacked{size: 100, since: now}, time.Minute, true},
+		{unpacked{size: 1000, since: now}, -1, true},
+		{unpacked{size: 1000, since: now, notYet: now.Add(time.Hour)}, time.Hour, true},
 	} {
 		at, due := c.pile.due(cfg)
 		if due != c.due || due && c.in >= 0 && !at.Equal(now.Add(c.in)) || c.in < 0 && at.After(now) {
@@ -306,7 +306,7 @@ func TestTidyTimes(t *testing.T) {
 	runs := 0
 	tr.log.git = func() (string, error) { runs++; return "/does/not/exist", nil }
 	tr.log.tidy(context.Background())
-	if at, due := tr.log.pile.due(tr.log.cfg); !due || time.Until(at) < tidyRetry/2 || runs != 1 {
+	if at, due := tr.log.unpacked.due(tr.log.cfg); !due || time.Until(at) < tidyRetry/2 || runs != 1 {
 		t.Errorf("the next time is in %v, due %v, %d runs", time.Until(at), due, runs)
 	}
 }

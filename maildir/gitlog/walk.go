@@ -81,7 +81,7 @@ func (l *Log) Walk(ctx context.Context, q history.Query, each func(*history.Revi
 		limits = []string{"--full-history", "--", q.Path}
 	}
 	w := &walk{repo: repo, q: q}
-	defer w.files.hangUp()
+	defer w.files.close()
 	looked, older, told := 0, 0, time.Now()
 	err = repo.eachCommit(tip, func(c *commit) error {
 		if looked++; q.Progress != nil && time.Since(told) > progressEvery {
@@ -107,7 +107,7 @@ func (l *Log) Walk(ctx context.Context, q history.Query, each func(*history.Revi
 type walk struct {
 	repo  *repository
 	q     history.Query
-	files talk // git diff-tree
+	files process // git diff-tree
 }
 
 // revision returns the part of a commit for which the query asks, or nil if there is none.
@@ -143,23 +143,23 @@ func (w *walk) changed(c *commit, operations bool) (all []history.FileChange, er
 	if w.files.cmd == nil {
 		cmd, err := w.repo.command(w.repo.ctx, "diff-tree", "--stdin", "--root", "-c", "-r", "-z", "--raw", "--no-renames", "--no-abbrev")
 		if err == nil {
-			w.files, err = startTalk(cmd)
+			w.files, err = startProcess(cmd)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	if _, err := io.WriteString(w.files.ask, c.name.String()+"\n=\n"); err != nil { // it repeats "=": the end
+	if _, err := io.WriteString(w.files.stdin, c.name.String()+"\n=\n"); err != nil { // it repeats "=": the end
 		return nil, err
 	}
 	for meta := ""; ; {
-		if next, err := w.files.tell.Peek(1); err != nil {
+		if next, err := w.files.stdout.Peek(1); err != nil {
 			return nil, err
 		} else if next[0] == '=' && meta == "" {
-			_, err = w.files.tell.ReadString('\n')
+			_, err = w.files.stdout.ReadString('\n')
 			return all, err
 		}
-		field, err := w.files.tell.ReadString(0)
+		field, err := w.files.stdout.ReadString(0)
 		if err != nil {
 			return nil, err
 		}

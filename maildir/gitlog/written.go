@@ -25,7 +25,7 @@ func (p *plan) loadWritten(c *change) error {
 	if err != nil {
 		return err
 	}
-	if !same && c.gone && op.Merges.Commit != "" { // see findTorn
+	if !same && c.gone && op.Merges.Commit != "" { // see findIncompleteMerge
 		return nil
 	}
 	if !same {

@@ -271,7 +271,7 @@ func TestWrittenAtEveryStep(t *testing.T) {
 			t.Parallel()
 			tr := newTree(t, Config{External: true})
 			if step == "reserved" {
-				tr.log.gentle = 0
+				tr.log.optimistic = 0
 			}
 			tr.record(tr.deliver("m1", "m1", "as delivered\n"))
 			saved := false

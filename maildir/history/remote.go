@@ -22,9 +22,9 @@ type Remote interface {
 	// branch lacks, and otherwise the errors of Fetch.
 	Push(ctx context.Context) error
 
-	// Meet compares the branch with the shared one. It returns ErrForeign if they have no commit in common,
+	// Compare compares the branch with the shared one. It returns ErrForeign if they have no commit in common,
 	// and ErrTooMany.
-	Meet(ctx context.Context) (*Meeting, error)
+	Compare(ctx context.Context) (*MergeInput, error)
 
 	// Touched returns, for the files that the commits from base to tip changed, the time of the last of these
 	// commits. It returns ErrTooMany.
@@ -70,8 +70,8 @@ var (
 	ErrTooMany   = errors.New("more files or bytes changed there than are taken at once")
 )
 
-// Meeting is how a branch and the shared branch stand to each other.
-type Meeting struct {
+// MergeInput is how a branch and the shared branch stand to each other.
+type MergeInput struct {
 	Ours, Theirs, Base string // commits; "": there is none
 	Ahead, Behind      int    // commits that only the one or the other has
 	Own                bool   // the branch has changed files that cross: there is something to push

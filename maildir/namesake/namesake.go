@@ -116,7 +116,7 @@ func (p *Pair) newName(profiles map[string]*Versions, here Here, chosen map[stri
 		}
 	}
 	machine := here.Machine(p.Second().Machine)
-	to := core.Besides(p.Name, machine)
+	to := core.Suffixed(p.Name, machine)
 	for i := 2; ; i++ {
 		taken, err := here.Taken(to)
 		if err != nil {
@@ -125,7 +125,7 @@ func (p *Pair) newName(profiles map[string]*Versions, here Here, chosen map[stri
 		if !taken && profiles[to] == nil && !chosen[strings.ToLower(to)] {
 			return to, nil
 		}
-		to = core.Besides(p.Name, format.Cut(machine, 20)+"-"+strconv.Itoa(i))
+		to = core.Suffixed(p.Name, format.Cut(machine, 20)+"-"+strconv.Itoa(i))
 	}
 }
 

@@ -22,25 +22,25 @@ import (
 
 // Outbox sends the files that people and programs save in the outboxes of a project. It is safe for concurrent use.
 type Outbox struct {
-	mail   *core.Mail
-	sender *sending.Sender
-	fresh  settling
+	mail    *core.Mail
+	sender  *sending.Sender
+	pending debouncer
 }
 
 // New returns the outboxes of a project.
 func New(mail *core.Mail, sender *sending.Sender) *Outbox {
-	return &Outbox{mail: mail, sender: sender, fresh: newSettling(mail.Store.Monotonic)}
+	return &Outbox{mail: mail, sender: sender, pending: newDebouncer(mail.Store.Monotonic)}
 }
 
 // Waiting counts the files that have not been unchanged for SettleTime yet.
 func (o *Outbox) Waiting() int {
-	o.fresh.mu.Lock()
-	defer o.fresh.mu.Unlock()
-	return len(o.fresh.files)
+	o.pending.mu.Lock()
+	defer o.pending.mu.Unlock()
+	return len(o.pending.files)
 }
 
 // Moved has the file at path, which the server has moved into an outbox, sent as if it had been saved there now.
-func (o *Outbox) Moved(path string) { o.waitFor(path, o.fresh.in(SettleTime)) }
+func (o *Outbox) Moved(path string) { o.schedule(path, o.pending.in(SettleTime)) }
 
 // saved is a file in an outbox that is to be sent.
 type saved struct {
@@ -115,18 +115,18 @@ func (o *Outbox) NoteSaved(paths []string, changes []index.Change) {
 			at[c.Path] = c.Kind == format.KindInbox && c.Op != index.Removed
 		}
 	}
-	due := o.fresh.in(SettleTime) // the same for all, so that they are sent in the order in which they were saved
+	due := o.pending.in(SettleTime) // the same for all, so that they are sent in the order in which they were saved
 	for path, is := range at {
 		if is {
-			o.waitFor(path, due)
+			o.schedule(path, due)
 		}
 	}
 }
 
-// waitFor has a file handled when it is due, if it is a regular file or gone.
-func (o *Outbox) waitFor(path string, due time.Time) {
+// schedule has a file handled when it is due, if it is a regular file or gone.
+func (o *Outbox) schedule(path string, due time.Time) {
 	if st, err := o.mail.Tree.Stat(path); err == nil && st.Mode.IsRegular() || tree.FaultOf(err) == tree.FaultGone {
-		o.fresh.wait(path, st, due)
+		o.pending.wait(path, st, due)
 	}
 }
 
@@ -138,10 +138,10 @@ func (o *Outbox) Run(ctx context.Context) {
 	if err != nil && ctx.Err() == nil {
 		o.mail.Store.Log.Error("files in outboxes are not sent before they are saved again", "project", o.mail.Slug, "error", err)
 	}
-	due := o.fresh.in(SettleTime)
+	due := o.pending.in(SettleTime)
 	for _, bad := range problems {
 		if format.Locate(bad.Path).Kind == format.KindOutbox {
-			o.waitFor(bad.Path, due)
+			o.schedule(bad.Path, due)
 		}
 	}
 	told, err := o.pathsTold(ctx)
@@ -149,14 +149,14 @@ func (o *Outbox) Run(ctx context.Context) {
 		o.mail.Store.Log.Error("what Postmaster said of files that are gone stays unread", "project", o.mail.Slug, "error", err)
 	}
 	for _, path := range told {
-		o.waitFor(path, due)
+		o.schedule(path, due)
 	}
 	away := false
 	for {
-		due, next := o.fresh.takeDue()
+		due, next := o.pending.takeDue()
 		if len(due) > 0 && o.isAway(&away) { // another branch has outboxes of its own, whose files may have been sent already
 			for _, f := range due {
-				o.fresh.wait(f.path, f.stat, o.fresh.in(trySavedAgain))
+				o.pending.wait(f.path, f.stat, o.pending.in(trySavedAgain))
 			}
 			continue
 		}
@@ -169,7 +169,7 @@ func (o *Outbox) Run(ctx context.Context) {
 		}
 		timer := time.NewTimer(next)
 		select {
-		case <-o.fresh.bell:
+		case <-o.pending.bell:
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
@@ -191,7 +191,7 @@ func (o *Outbox) isAway(was *bool) bool {
 
 // preserveSaved has the history take several files to be sent in one commit instead of one each. An error
 // shows up when each file is sent.
-func (o *Outbox) preserveSaved(ctx context.Context, due []settlingFile) {
+func (o *Outbox) preserveSaved(ctx context.Context, due []pendingFile) {
 	var paths []string
 	for _, f := range due {
 		if format.Locate(f.path).Kind == format.KindOutbox {
@@ -208,17 +208,17 @@ const trySavedAgain = 10 * time.Second
 
 // handle sends a saved file, or reports an edited copy, if the file has not changed since. What Postmaster
 // said of a file that was sent or is gone becomes read.
-func (o *Outbox) handle(ctx context.Context, f settlingFile) {
+func (o *Outbox) handle(ctx context.Context, f pendingFile) {
 	st, err := o.mail.Tree.Stat(f.path)
 	gone, outbox := tree.FaultOf(err) == tree.FaultGone, format.Locate(f.path).Kind == format.KindOutbox
 	switch {
 	case tree.FaultOf(err) == tree.FaultMachine:
-		o.fresh.wait(f.path, f.stat, o.fresh.in(trySavedAgain))
+		o.pending.wait(f.path, f.stat, o.pending.in(trySavedAgain))
 		return
 	case ctx.Err() != nil || !gone && (err != nil || !st.Mode.IsRegular()):
 		return
 	case !gone && (st != f.stat || o.mail.Tree.BeingWritten(f.path)):
-		o.fresh.wait(f.path, st, o.fresh.in(SettleTime))
+		o.pending.wait(f.path, st, o.pending.in(SettleTime))
 		return
 	}
 	switch {
@@ -234,16 +234,16 @@ func (o *Outbox) handle(ctx context.Context, f settlingFile) {
 	switch {
 	case err == nil || ctx.Err() != nil || errors.Is(err, writer.ErrStopped):
 	case errors.Is(err, errSavedAnew):
-		o.waitFor(f.path, o.fresh.in(SettleTime))
+		o.schedule(f.path, o.pending.in(SettleTime))
 	default:
 		o.mail.Store.Log.Warn("a saved file could not be handled; that is tried again", "project", o.mail.Slug, "path", f.path, "error", err)
-		o.fresh.wait(f.path, st, o.fresh.in(trySavedAgain))
+		o.pending.wait(f.path, st, o.pending.in(trySavedAgain))
 	}
 }
 
 // sendSaved sends a file, or tells its author why it cannot be sent. It returns errSavedAnew and temporary
 // errors.
-func (o *Outbox) sendSaved(ctx context.Context, f settlingFile) error {
+func (o *Outbox) sendSaved(ctx context.Context, f pendingFile) error {
 	if format.ServerName(format.Locate(f.path).Agent) { // the index reports it as a problem
 		return nil
 	}
@@ -274,7 +274,7 @@ func (o *Outbox) sendSaved(ctx context.Context, f settlingFile) error {
 	switch {
 	case err == nil:
 		return o.withdrawUnsent(ctx, f.path)
-	case passes(err):
+	case isTemporary(err):
 		return err
 	}
 	return o.tellUnsent(ctx, f.path, data, err)
@@ -301,8 +301,8 @@ func (o *Outbox) withoutBlind(d *sending.Order, err error) error {
 	return err
 }
 
-// passes reports whether an error is temporary, so that the same message may be sent later.
-func passes(err error) bool {
+// isTemporary reports whether an error is temporary, so that the same message may be sent later.
+func isTemporary(err error) bool {
 	var e *refusal.Error
 	return !errors.As(err, &e) || errors.Is(err, refusal.ErrUnavailable) && e.What != refusal.EditUncommitted
 }

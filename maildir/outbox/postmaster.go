@@ -44,11 +44,11 @@ func (o *Outbox) tellUnsent(ctx context.Context, path string, data []byte, why e
 		return err
 	}
 	return o.mail.Notify(ctx, core.Notice{
-		To:      format.Locate(path).Agent,
-		About:   "unsent " + tree.SHA256(append([]byte(path+"\n"), data...))[:32],
-		Thread:  unsentThread(path),
-		Settled: before,
-		Subject: notSent + format.Cut(format.Printable(path), 900),
+		To:       format.Locate(path).Agent,
+		About:    "unsent " + tree.SHA256(append([]byte(path+"\n"), data...))[:32],
+		Thread:   unsentThread(path),
+		Resolved: before,
+		Subject:  notSent + format.Cut(format.Printable(path), 900),
 		Body: fmt.Sprintf("Your file was not sent:\n\n    %s\n\n%s\n\nIt stays where it is. Mend it and save it: it is sent once it "+
 			"has not changed for two seconds. If it is not to be sent, delete it or move it to your drafts.",
 			format.Printable(path), savedWords.Explain(why)),
@@ -67,7 +67,7 @@ func (o *Outbox) withdrawUnsent(ctx context.Context, path string) error {
 		Facts: []string{core.MarkFact(agent)},
 		IDs:   ids,
 	}
-	tx.Plan = func(g *writer.Group) error { return o.mail.PlanMarking(g, tx, agent, core.Settled(ids)) }
+	tx.Plan = func(g *writer.Group) error { return o.mail.PlanMarking(g, tx, agent, core.MarkResolved(ids)) }
 	return o.mail.Writer.Do(ctx, tx)
 }
 

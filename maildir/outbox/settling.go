@@ -13,35 +13,35 @@ import (
 // docs/tree.md, "Sending by saving".
 const SettleTime = 2 * time.Second
 
-// settling holds files saved by others until they have not changed for a while. It is safe for concurrent
-// use. newSettling makes one.
-type settling struct {
+// debouncer holds files saved by others until they have not changed for a while. It is safe for concurrent
+// use. newDebouncer makes one.
+type debouncer struct {
 	now  func() time.Time // a clock that runs evenly
 	bell chan struct{}    // rings when a file may be due earlier than before
 
 	mu    sync.Mutex
-	files map[string]settlingFile // by path
+	files map[string]pendingFile // by path
 }
 
-// settlingFile is the state of a file, and when to check whether it is still the same.
-type settlingFile struct {
+// pendingFile is the state of a file, and when to check whether it is still the same.
+type pendingFile struct {
 	path string
 	stat tree.FileStat
 	due  time.Time
 }
 
-func newSettling(now func() time.Time) settling {
-	return settling{now: now, bell: make(chan struct{}, 1), files: map[string]settlingFile{}}
+func newDebouncer(now func() time.Time) debouncer {
+	return debouncer{now: now, bell: make(chan struct{}, 1), files: map[string]pendingFile{}}
 }
 
 // in returns the time after d.
-func (s *settling) in(d time.Duration) time.Time { return s.now().Add(d) }
+func (s *debouncer) in(d time.Duration) time.Time { return s.now().Add(d) }
 
 // wait schedules a file for the time due, if it then still has the state st.
-func (s *settling) wait(path string, st tree.FileStat, due time.Time) {
+func (s *debouncer) wait(path string, st tree.FileStat, due time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.files[path] = settlingFile{path, st, due}
+	s.files[path] = pendingFile{path, st, due}
 	select {
 	case s.bell <- struct{}{}:
 	default:
@@ -50,7 +50,7 @@ func (s *settling) wait(path string, st tree.FileStat, due time.Time) {
 
 // takeDue returns the files that are due now, in the order in which they were saved, and the time until the
 // next one is due.
-func (s *settling) takeDue() (due []settlingFile, next time.Duration) {
+func (s *debouncer) takeDue() (due []pendingFile, next time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
@@ -63,7 +63,7 @@ func (s *settling) takeDue() (due []settlingFile, next time.Duration) {
 		due = append(due, f)
 		delete(s.files, path)
 	}
-	slices.SortFunc(due, func(a, b settlingFile) int {
+	slices.SortFunc(due, func(a, b pendingFile) int {
 		return cmp.Or(cmp.Compare(a.stat.CTime, b.stat.CTime), cmp.Compare(a.path, b.path))
 	})
 	return due, next

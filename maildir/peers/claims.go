@@ -16,27 +16,27 @@ import (
 // claimPatience is how long a claim waits for the machines' list.
 const claimPatience = 30 * time.Second
 
-// outOfReach says that the machines' list could not be read or changed.
-type outOfReach struct {
+// remoteError says that the machines' list could not be read or changed.
+type remoteError struct {
 	err    error
 	unsure bool // the list may have the claim
 }
 
-func (e *outOfReach) Error() string { return e.err.Error() }
+func (e *remoteError) Error() string { return e.err.Error() }
 
-func (e *outOfReach) Unwrap() error { return e.err }
+func (e *remoteError) Unwrap() error { return e.err }
 
 // Grant is Claims.Grant for mail that machines share.
 func (sy *Sync) Grant(ctx context.Context, r *claim.Request) (*claim.Result, error) {
 	if err := sy.mail.NeedAgent(ctx, refusal.Agent, r.Agent); err != nil {
 		return nil, err
 	}
-	if err := sy.mail.MayAct(ctx, r.Agent); err != nil {
+	if err := sy.mail.CheckMachine(ctx, r.Agent); err != nil {
 		return nil, err
 	}
 	var res *claim.Result
 	err := sy.withClaims(ctx, func(ctx context.Context) (err error) {
-		res, err = sy.syncClaims(ctx, r)
+		res, err = sy.runClaimRounds(ctx, r)
 		return err
 	})
 	if err == nil {
@@ -46,7 +46,7 @@ func (sy *Sync) Grant(ctx context.Context, r *claim.Request) (*claim.Result, err
 	if errors.As(err, &refused) {
 		return nil, err
 	}
-	away := &outOfReach{err: err}
+	away := &remoteError{err: err}
 	errors.As(err, &away)
 	if !sy.mail.Store.ClaimAlone {
 		if errors.Is(err, history.ErrDeclined) {
@@ -88,18 +88,18 @@ func (sy *Sync) withClaims(ctx context.Context, f func(ctx context.Context) erro
 	return sy.inTurn(ctx, func() error { return f(ctx) })
 }
 
-// syncClaims brings the machines' list and the claim files here together: files that were made or released here are put
+// runClaimRounds brings the machines' list and the claim files here together: files that were made or released here are put
 // into the list or taken out, and files follow what others have changed. It answers ask; without one res is nil. The
-// caller holds the turn. It returns outOfReach, and the errors of the history and of the writer.
-func (sy *Sync) syncClaims(ctx context.Context, ask *claim.Request) (res *claim.Result, err error) {
+// caller holds the turn. It returns remoteError, and the errors of the history and of the writer.
+func (sy *Sync) runClaimRounds(ctx context.Context, ask *claim.Request) (res *claim.Result, err error) {
 	unsure := false
 	for try := range syncTries {
 		if try > 0 {
 			if err := clock.Sleep(ctx, rand.N(20*time.Millisecond<<min(try, 6))); err != nil {
-				return nil, &outOfReach{err, unsure}
+				return nil, &remoteError{err, unsure}
 			}
 			if err := sy.mail.History.FetchClaims(ctx); err != nil {
-				return nil, &outOfReach{err, unsure}
+				return nil, &remoteError{err, unsure}
 			}
 		}
 		var r *claimRound
@@ -112,35 +112,35 @@ func (sy *Sync) syncClaims(ctx context.Context, ask *claim.Request) (res *claim.
 		switch err = r.push(ctx); {
 		case err == nil:
 			sy.note(func(s *SyncState) { s.Claims = "" })
-			if ok, err := r.take(ctx, ask); ok || err != nil {
+			if ok, err := r.apply(ctx, ask); ok || err != nil {
 				return r.res, err
 			}
 			err = errFilesMoved
 		case errors.Is(err, history.ErrBehind):
 		case errors.Is(err, history.ErrDeclined):
 			sy.note(func(s *SyncState) { s.Claims = claimsDeclined })
-			return nil, &outOfReach{err, false}
+			return nil, &remoteError{err, false}
 		case errors.Is(err, history.ErrNoContact):
-			return nil, &outOfReach{err, unsure}
+			return nil, &remoteError{err, unsure}
 		default:
 			unsure = true
 		}
 	}
 	if unsure {
-		return nil, &outOfReach{err, unsure}
+		return nil, &remoteError{err, unsure}
 	}
 	return nil, &refusal.Error{What: refusal.Unavailable("Nothing was claimed: other machines change their claims all the time ({why}). Try again in a moment."),
 		Why: err.Error(), Err: err}
 }
 
-// MeetClaims brings the claims here and those of the other machines together. While these are out of reach it
+// SyncClaims brings the claims here and those of the other machines together. While these are out of reach it
 // returns ErrUnavailable, unless claims are granted on this machine alone.
-func (sy *Sync) MeetClaims(ctx context.Context) error {
+func (sy *Sync) SyncClaims(ctx context.Context) error {
 	err := sy.withClaims(ctx, func(ctx context.Context) error {
 		if err := sy.mail.History.FetchClaims(ctx); err != nil {
 			return err
 		}
-		_, err := sy.syncClaims(ctx, nil)
+		_, err := sy.runClaimRounds(ctx, nil)
 		return err
 	})
 	if err == nil || sy.mail.Store.ClaimAlone {
@@ -159,7 +159,7 @@ func (sy *Sync) MeetClaims(ctx context.Context) error {
 // KeepRegained puts the claims that the undoing of a release has made again into the list. It returns ErrConflict
 // if another agent has got one of them meanwhile.
 func (sy *Sync) KeepRegained(ctx context.Context, done *history.Done) error {
-	if err := sy.MeetClaims(ctx); err != nil {
+	if err := sy.SyncClaims(ctx); err != nil {
 		return err
 	}
 	claims, err := sy.claims.OfDone(done)

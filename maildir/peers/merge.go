@@ -30,10 +30,10 @@ var errFilesMoved error = &refusal.Error{
 	What: refusal.Unavailable("Files of the mail were changed here and are not committed yet; try again."),
 }
 
-// mergeTheirs takes what the shared branch has and this one lacks. Where that is nothing, and nothing is to
+// mergeRemote takes what the shared branch has and this one lacks. Where that is nothing, and nothing is to
 // be pushed, no commit is made either: else machines that keep different claims would merge each other for
 // ever. It returns errFilesMoved, and errors of the history and of the writer.
-func (sy *Sync) mergeTheirs(ctx context.Context, m *history.Meeting) error {
+func (sy *Sync) mergeRemote(ctx context.Context, m *history.MergeInput) error {
 	named, renamed, err := sy.settleNames(ctx, m)
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func (sy *Sync) mergeTheirs(ctx context.Context, m *history.Meeting) error {
 	if later.err != nil {
 		return later.err
 	}
-	sy.note(func(s *SyncState) { s.Stay = stay })
+	sy.note(func(s *SyncState) { s.Skipped = stay })
 	if len(changes) == 0 && !m.Own {
 		return nil
 	}
@@ -67,12 +67,12 @@ func (sy *Sync) mergeTheirs(ctx context.Context, m *history.Meeting) error {
 	}
 	tx := &writer.Tx{}
 	for len(changes) > 0 {
-		some, err := sy.readTheirs(ctx, changes)
+		some, err := sy.readRemote(ctx, changes)
 		if err != nil {
 			return err
 		}
 		changes = changes[len(some):]
-		tx = sy.takeTheirs(some)
+		tx = sy.applyRemote(some)
 		tx.Merges = writer.Merge{Commit: m.Theirs, More: len(changes) > 0, Onto: m.Ours}
 		if err := sy.mail.Writer.Do(ctx, tx); err != nil {
 			return err
@@ -107,7 +107,7 @@ type later struct {
 
 // laterOf reads the times of the two sides' changes when it is first asked. Of changes in the same second
 // the one with the greater content counts as the later, on both machines.
-func laterOf(ctx context.Context, h history.Log, m *history.Meeting) *later {
+func laterOf(ctx context.Context, h history.Log, m *history.MergeInput) *later {
 	l := &later{}
 	files := map[string]merge.File{}
 	var ours, theirs map[string]time.Time
@@ -130,19 +130,19 @@ func laterOf(ctx context.Context, h history.Log, m *history.Meeting) *later {
 	return l
 }
 
-// theirFile is a change of a merge with the content.
-type theirFile struct {
+// remoteFile is a change of a merge with the content.
+type remoteFile struct {
 	merge.Change
 	data []byte
 }
 
-// readTheirs reads the contents of the first changes: of so many that they fit into one operation, with all
+// readRemote reads the contents of the first changes: of so many that they fit into one operation, with all
 // files of a message in it.
-func (sy *Sync) readTheirs(ctx context.Context, changes []merge.Change) (some []theirFile, err error) {
+func (sy *Sync) readRemote(ctx context.Context, changes []merge.Change) (some []remoteFile, err error) {
 	bytes := 0
 	err = sy.mail.History.Blobs(ctx, func(read func(hash string) ([]byte, error)) (err error) {
 		for _, c := range changes {
-			f := theirFile{Change: c}
+			f := remoteFile{Change: c}
 			id := format.Locate(c.Path).ID
 			if n := len(some); (n >= syncFiles || bytes >= syncBytes) && (id == "" || id != format.Locate(some[n-1].Path).ID) {
 				return nil
@@ -155,7 +155,7 @@ func (sy *Sync) readTheirs(ctx context.Context, changes []merge.Change) (some []
 			bytes += len(f.data)
 			some = append(some, f)
 			switch whole := int64(bytes) - syncBytes; {
-			case len(f.data) > sy.mostTheirs(c.Path):
+			case len(f.data) > sy.maxRemoteSize(c.Path):
 				return fmt.Errorf("%s has %d bytes there, which is more than this server takes", format.Printable(c.Path), len(f.data))
 			case whole > sy.mail.Store.MaxFanout+4*sy.mail.Tree.MaxFile() || len(some) > syncFiles+8*format.MaxRecipients:
 				return fmt.Errorf("message %s has more copies there than this server takes", format.Printable(id))
@@ -166,18 +166,18 @@ func (sy *Sync) readTheirs(ctx context.Context, changes []merge.Change) (some []
 	return some, err
 }
 
-// mostTheirs is the most bytes that the file at a path may have.
-func (sy *Sync) mostTheirs(path string) int {
+// maxRemoteSize is the most bytes that the file at a path may have.
+func (sy *Sync) maxRemoteSize(path string) int {
 	if format.Locate(path).Kind == format.KindAttachment {
 		return attachment.MaxStored
 	}
 	return int(sy.mail.Tree.MaxFile() + format.MaxHeader)
 }
 
-// takeTheirs returns the operation that makes changes of a merge. Its plan returns errFilesMoved if a file
+// applyRemote returns the operation that makes changes of a merge. Its plan returns errFilesMoved if a file
 // is not as the branch has it, even if it is as it shall be: a person's rebase on the shared branch, or pull,
 // may have put it there, and take it away again before the merge is committed.
-func (sy *Sync) takeTheirs(files []theirFile) *writer.Tx {
+func (sy *Sync) applyRemote(files []remoteFile) *writer.Tx {
 	tx := &writer.Tx{Op: writer.Op{Verb: "sync", Summary: fmt.Sprintf("%d files of other machines", len(files))}, Alone: true}
 	tx.Plan = func(g *writer.Group) error {
 		for _, f := range files {
@@ -212,7 +212,7 @@ func (sy *Sync) takeTheirs(files []theirFile) *writer.Tx {
 
 // blobAt returns the name that Git gives the content of the file at path; "" if there is none.
 func (sy *Sync) blobAt(path string) (string, error) {
-	data, _, err := sy.mail.Tree.Read(path, int64(sy.mostTheirs(path)))
+	data, _, err := sy.mail.Tree.Read(path, int64(sy.maxRemoteSize(path)))
 	if tree.FaultOf(err) == tree.FaultGone {
 		return "", nil
 	}

@@ -23,7 +23,7 @@ import (
 // settleNames finds the agents of a meeting that two machines made under one name. Where ours keeps the name it moves
 // their files in m to the new name. Where it does not it renames ours, and renamed is true: the meeting is not that of
 // the branch any more. named are the profiles that are taken from theirs, whichever is later.
-func (sy *Sync) settleNames(ctx context.Context, m *history.Meeting) (named map[string]bool, renamed bool, err error) {
+func (sy *Sync) settleNames(ctx context.Context, m *history.MergeInput) (named map[string]bool, renamed bool, err error) {
 	pairs, err := sy.findNamesakes(ctx, m)
 	if err != nil {
 		return nil, false, fmt.Errorf("compare the agents of both sides: %w", err)
@@ -57,7 +57,7 @@ func (sy *Sync) entryAt(path string) (merge.Entry, error) {
 }
 
 // findNamesakes reads the profiles of the folders that theirs changed, and the names of machines that are new there.
-func (sy *Sync) findNamesakes(ctx context.Context, m *history.Meeting) ([]namesake.Pair, error) {
+func (sy *Sync) findNamesakes(ctx context.Context, m *history.MergeInput) ([]namesake.Pair, error) {
 	profiles, machines := map[string]*namesake.Versions{}, map[string]string{}
 	err := sy.mail.History.Blobs(ctx, func(read func(name string) ([]byte, error)) error {
 		for _, f := range m.Files {
@@ -112,7 +112,7 @@ func (sy *Sync) findNamesakes(ctx context.Context, m *history.Meeting) ([]namesa
 
 // rename gives an agent of this machine its new name. It does so in several operations if the mailbox is
 // large; the profile goes last, so that the next round finishes what was interrupted.
-func (sy *Sync) rename(ctx context.Context, m *history.Meeting, p *namesake.Pair) error {
+func (sy *Sync) rename(ctx context.Context, m *history.MergeInput, p *namesake.Pair) error {
 	if err := sy.makeSecond(ctx, p); err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (sy *Sync) makeSecond(ctx context.Context, p *namesake.Pair) error {
 		}
 		data, _, err := sy.mail.Tree.Read(format.ProfilePath(p.Name), format.MaxSmall)
 		if err == nil {
-			err = sy.mail.GiveOwner(p.To, uid)
+			err = sy.mail.SetOwner(p.To, uid)
 		}
 		tx.Create(format.ProfilePath(p.To), data)
 		return err
@@ -207,7 +207,7 @@ func (sy *Sync) moveOurs(p *namesake.Pair, theirs string, last *bool) *writer.Tx
 // planMove plans to move a file. It leaves a file that is too large for the mail where it is, and copies one that
 // the first agent has as well.
 func (sy *Sync) planMove(g *writer.Group, tx *writer.Tx, first func(path string) ([]byte, error), from, to string) (size int, err error) {
-	data, _, err := sy.mail.Tree.Read(from, int64(sy.mostTheirs(from)))
+	data, _, err := sy.mail.Tree.Read(from, int64(sy.maxRemoteSize(from)))
 	switch tree.FaultOf(err) {
 	case tree.NoFault:
 	case tree.FaultMachine:

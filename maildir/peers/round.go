@@ -18,14 +18,14 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// claimRound is one try of syncClaims: it reads what claimlist.Round needs, and does what claimlist.Next says.
+// claimRound is one try of runClaimRounds: it reads what claimlist.Round needs, and does what claimlist.Next says.
 type claimRound struct {
-	sync        *Sync
-	there, here history.Claims              // the list as others have it, and as the files here have followed it
-	seen        map[string]*claimlist.Entry // the entries of both, by Git's name of the content
-	knows       claimlist.Round
-	next        *claimlist.Next
-	res         *claim.Result // the answer to the request; nil without one
+	sync         *Sync
+	remote, base history.Claims              // the list as others have it, and as the files here have followed it
+	seen         map[string]*claimlist.Entry // the entries of both, by Git's name of the content
+	knows        claimlist.Round
+	next         *claimlist.Next
+	res          *claim.Result // the answer to the request; nil without one
 }
 
 // planClaims reads the list and the claim files, and decides what the list shall be.
@@ -36,10 +36,10 @@ func (sy *Sync) planClaims(ctx context.Context, ask *claim.Request) (*claimRound
 		At:      sy.mail.Store.Now().UTC(),
 	}}
 	var err error
-	if r.there, r.here, err = sy.mail.History.SharedClaims(ctx); err != nil {
+	if r.remote, r.base, err = sy.mail.History.SharedClaims(ctx); err != nil {
 		return nil, fmt.Errorf("read the list of claims: %w", err)
 	}
-	r.knows.Anew = r.there.Files[format.ClaimsAbout] != r.here.Files[format.ClaimsAbout]
+	r.knows.Reset = r.remote.Files[format.ClaimsAbout] != r.base.Files[format.ClaimsAbout]
 	if r.knows.Files, err = sy.claims.List(ctx, true); err != nil {
 		return nil, err
 	}
@@ -65,8 +65,8 @@ func (r *claimRound) readEntries(ctx context.Context) error {
 	known := r.sync.seenClaims()
 	r.seen = map[string]*claimlist.Entry{}
 	err := r.sync.mail.History.Blobs(ctx, func(read func(hash string) ([]byte, error)) (err error) {
-		if r.knows.Followed, err = r.entries(r.here.Files, known, read); err == nil {
-			r.knows.There, err = r.entries(r.there.Files, known, read)
+		if r.knows.Base, err = r.entries(r.base.Files, known, read); err == nil {
+			r.knows.Remote, err = r.entries(r.remote.Files, known, read)
 		}
 		return err
 	})
@@ -98,7 +98,7 @@ func (r *claimRound) entries(list map[string]string, known map[string]*claimlist
 			if err != nil || len(data) > format.MaxSmall {
 				continue
 			}
-			e = r.knows.NewEntry(path, blob, lease, r.here.Files[path] == blob)
+			e = r.knows.NewEntry(path, blob, lease, r.base.Files[path] == blob)
 		}
 		r.seen[blob], entries[path] = e, e
 	}
@@ -110,7 +110,7 @@ func (r *claimRound) entries(list map[string]string, known map[string]*claimlist
 func (r *claimRound) readRemoved() error {
 	r.knows.Removed = map[string]bool{}
 	own := claimlist.ByPath(r.knows.Files)
-	for path := range r.knows.Followed {
+	for path := range r.knows.Base {
 		if _, here := own[path]; here {
 			continue
 		}
@@ -166,51 +166,51 @@ func (r *claimRound) push(ctx context.Context) error {
 			files[path] = e.Blob
 		}
 	}
-	if about := r.there.Files[format.ClaimsAbout]; about != "" {
+	if about := r.remote.Files[format.ClaimsAbout]; about != "" {
 		files[format.ClaimsAbout] = about
 	} else {
 		fresh[format.ClaimsAbout] = []byte("The claims of all machines that share this mail, list " + crand.Text() + ".\n")
 	}
-	if len(fresh) > 0 || !maps.Equal(files, r.there.Files) {
+	if len(fresh) > 0 || !maps.Equal(files, r.remote.Files) {
 		next, err := r.sync.mail.History.WriteClaims(ctx, files, fresh)
 		if err != nil {
 			return fmt.Errorf("write the list of claims: %w", err)
 		}
-		if next.Name != r.there.Name {
-			if err := r.sync.mail.History.PushClaims(ctx, r.there.Name, next.Name); err != nil {
+		if next.Name != r.remote.Name {
+			if err := r.sync.mail.History.PushClaims(ctx, r.remote.Name, next.Name); err != nil {
 				return err
 			}
 		}
-		r.there = next
+		r.remote = next
 	}
 	for path, e := range r.next.List {
 		written := *e
-		written.Blob = r.there.Files[path]
+		written.Blob = r.remote.Files[path]
 		r.next.List[path], r.seen[written.Blob] = &written, &written
 	}
 	r.sync.keepSeen(r.seen)
 	return nil
 }
 
-// take makes the claim files here what the list says, and notes that they are. ok is false if somebody has changed one
+// apply makes the claim files here what the list says, and notes that they are. ok is false if somebody has changed one
 // of them since the round began.
-func (r *claimRound) take(ctx context.Context, ask *claim.Request) (ok bool, err error) {
+func (r *claimRound) apply(ctx context.Context, ask *claim.Request) (ok bool, err error) {
 	if len(r.next.Granted) == 0 {
-		return r.takeOthers(ctx)
+		return r.applyList(ctx)
 	}
 	tx := &writer.Tx{Op: writer.Op{Verb: "claim", Agent: ask.Agent}, Facts: []string{core.ClaimsFact}, Sure: true}
 	tx.Plan = func(g *writer.Group) error { return r.sync.claims.PlanAll(g, tx, r.res, ask) }
 	if err := r.sync.mail.Perform(ctx, ask.Agent, tx); err != nil {
 		return false, err
 	}
-	if ok, err := r.takeOthers(ctx); err != nil || !ok {
+	if ok, err := r.applyList(ctx); err != nil || !ok {
 		core.Ring(r.sync.bell) // a round takes them, and says what is wrong
 	}
 	return true, nil
 }
 
-// takeOthers is take for all claims but those that were granted just now.
-func (r *claimRound) takeOthers(ctx context.Context) (ok bool, err error) {
+// applyList is apply for all claims but those that were granted just now.
+func (r *claimRound) applyList(ctx context.Context) (ok bool, err error) {
 	tx := &writer.Tx{Op: writer.Op{Verb: "sync"}, Facts: []string{core.ClaimsFact}}
 	tx.Plan = func(g *writer.Group) (err error) {
 		ok, err = r.planFiles(g, tx)
@@ -225,10 +225,10 @@ func (r *claimRound) takeOthers(ctx context.Context) (ok bool, err error) {
 			return false, err
 		}
 	}
-	if r.here.Name == r.there.Name {
+	if r.base.Name == r.remote.Name {
 		return true, nil
 	}
-	return true, r.sync.mail.History.KeepClaims(ctx, r.there.Name)
+	return true, r.sync.mail.History.KeepClaims(ctx, r.remote.Name)
 }
 
 // planFiles plans the claim files that others have changed, and marks those as released that the list lacks. It plans

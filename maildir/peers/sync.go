@@ -38,14 +38,14 @@ const (
 
 // SyncState is how a project is shared with other machines.
 type SyncState struct {
-	On      bool      `json:"on"`
-	Remote  string    `json:"remote,omitempty"` // address of the shared repository, without a password
-	Ahead   int       `json:"ahead"`            // commits that are not there yet,
-	Behind  int       `json:"behind"`           // and that were fetched and are not merged yet
-	Stay    int       `json:"stay,omitempty"`   // changed files of the last merge that did not cross: links, programs, odd names
-	Level   time.Time `json:"level,omitzero"`   // when nothing was left to do last
-	Problem string    `json:"problem,omitempty"`
-	Since   time.Time `json:"since,omitzero"` // of Problem
+	On       bool      `json:"on"`
+	Remote   string    `json:"remote,omitempty"` // address of the shared repository, without a password
+	Ahead    int       `json:"ahead"`            // commits that are not there yet,
+	Behind   int       `json:"behind"`           // and that were fetched and are not merged yet
+	Skipped  int       `json:"stay,omitempty"`   // changed files of the last merge that did not cross: links, programs, odd names
+	SyncedAt time.Time `json:"level,omitzero"`   // when nothing was left to do last
+	Problem  string    `json:"problem,omitempty"`
+	Since    time.Time `json:"since,omitzero"` // of Problem
 
 	Claims string `json:"claims,omitempty"` // why claims are not shared, though the mail is; "" if they are
 
@@ -279,7 +279,7 @@ func (sy *Sync) PushLast(ctx context.Context) {
 		if err == nil {
 			err = r.push(ctx)
 		}
-		m, merr := sy.mail.History.Meet(ctx)
+		m, merr := sy.mail.History.Compare(ctx)
 		if merr == nil && m.Own {
 			merr = sy.mail.History.Push(ctx)
 		}
@@ -313,7 +313,7 @@ func (sy *Sync) syncRound(ctx context.Context, do func(context.Context) error) e
 		}
 		was := s.Problem
 		if err == nil {
-			s.Ahead, s.Behind, s.Level, s.Problem, s.Since = 0, 0, sy.mail.Store.Now(), "", time.Time{}
+			s.Ahead, s.Behind, s.SyncedAt, s.Problem, s.Since = 0, 0, sy.mail.Store.Now(), "", time.Time{}
 		} else if s.Problem = err.Error(); s.Since.IsZero() {
 			s.Since = sy.mail.Store.Now()
 		}
@@ -376,21 +376,21 @@ func (sy *Sync) sync(ctx context.Context, fetch bool) (err error) {
 				sy.mail.Keeper.Log.Warn("somebody has rewritten the shared branch; what it lacks and is here is pushed again")
 			}
 			if err != nil {
-				_, _ = sy.meet(ctx) // which notes what waits
+				_, _ = sy.compareBranches(ctx) // which notes what waits
 				return err
 			}
 		}
-		m, merr := sy.meet(ctx)
+		m, merr := sy.compareBranches(ctx)
 		if merr != nil {
 			return merr
 		}
 		if try == 0 {
-			if _, unclaimed = sy.syncClaims(ctx, nil); errors.Is(unclaimed, history.ErrDeclined) {
+			if _, unclaimed = sy.runClaimRounds(ctx, nil); errors.Is(unclaimed, history.ErrDeclined) {
 				unclaimed = nil // the state says so
 			}
 		}
 		if m.Behind > 0 {
-			if err = sy.mergeTheirs(ctx, m); errors.Is(err, errFilesMoved) {
+			if err = sy.mergeRemote(ctx, m); errors.Is(err, errFilesMoved) {
 				fetch = false
 				if err := sy.mail.History.Flush(ctx); err != nil {
 					return err
@@ -398,7 +398,7 @@ func (sy *Sync) sync(ctx context.Context, fetch bool) (err error) {
 				continue
 			}
 			if err == nil {
-				m, err = sy.meet(ctx)
+				m, err = sy.compareBranches(ctx)
 			}
 			if err != nil {
 				return err
@@ -415,9 +415,9 @@ func (sy *Sync) sync(ctx context.Context, fetch bool) (err error) {
 	return err
 }
 
-// meet is History.Meet, and notes how far the branches are apart.
-func (sy *Sync) meet(ctx context.Context) (*history.Meeting, error) {
-	m, err := sy.mail.History.Meet(ctx)
+// compareBranches is History.Compare, and notes how far the branches are apart.
+func (sy *Sync) compareBranches(ctx context.Context) (*history.MergeInput, error) {
+	m, err := sy.mail.History.Compare(ctx)
 	if m != nil {
 		sy.note(func(s *SyncState) {
 			if s.Ahead, s.Behind = m.Ahead, m.Behind; !m.Own {

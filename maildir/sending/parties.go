@@ -15,7 +15,7 @@ func (s *Sender) NeedParties(ctx context.Context, d *Order) error {
 	if err := s.mail.NeedAgent(ctx, refusal.From, d.From); err != nil {
 		return err
 	}
-	var unknown, outside strangers
+	var unknown, outside badRecipients
 	for _, list := range []struct {
 		of    refusal.Field
 		names []string
@@ -31,13 +31,13 @@ func (s *Sender) NeedParties(ctx context.Context, d *Order) error {
 			case n == UnknownSender:
 				return &refusal.Error{What: toUnknownSender, Field: list.of, Name: n}
 			case !s.mail.Store.IsElsewhere(n):
-				unknown.exclude(n, list.of)
+				unknown.add(n, list.of)
 			case !s.mail.Store.Outside.Allows(n):
-				outside.exclude(n, list.of)
+				outside.add(n, list.of)
 			}
 		}
 	}
-	guest := d.By != nil && s.mail.Store.Guest(*d.By)
+	guest := d.By != nil && s.mail.Store.IsForeignUser(*d.By)
 	switch {
 	case len(unknown.names) == 0 && len(outside.names) == 0:
 		return nil
@@ -56,13 +56,13 @@ func (s *Sender) NeedParties(ctx context.Context, d *Order) error {
 	return s.mail.UnknownAgent(ctx, unknown.of, unknown.names...)
 }
 
-// strangers are recipients that a message cannot have.
-type strangers struct {
+// badRecipients are recipients that a message cannot have.
+type badRecipients struct {
 	names []string
 	of    refusal.Field // the list that contains all of them
 }
 
-func (s *strangers) exclude(name string, of refusal.Field) {
+func (s *badRecipients) add(name string, of refusal.Field) {
 	s.names = append(s.names, name)
 	if s.of = cmp.Or(s.of, of); s.of != of {
 		s.of = refusal.Recipients
@@ -71,7 +71,7 @@ func (s *strangers) exclude(name string, of refusal.Field) {
 
 // refuseOutside refuses recipients at domains that no mail may go to. It names agents of similar names, unless
 // a guest asks.
-func (s *Sender) refuseOutside(ctx context.Context, guest bool, kept *strangers) error {
+func (s *Sender) refuseOutside(ctx context.Context, guest bool, kept *badRecipients) error {
 	e := &refusal.Error{
 		What:  refusal.NotFound("Nothing was sent: this server sends no mail to {names} {arg}. {gateway} {near}"),
 		Field: kept.of,

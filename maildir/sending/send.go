@@ -89,7 +89,7 @@ func (s *Sender) Send(ctx context.Context, d *Order) (*Sent, error) {
 		if err := s.mail.PlanMessage(g, tx, &sent.Message, brought.Files); err != nil {
 			return err
 		}
-		if sent.Acked, err = s.PlanSettling(g, tx, &sent.Message); err != nil {
+		if sent.Acked, err = s.PlanAutoAck(g, tx, &sent.Message); err != nil {
 			return err
 		}
 		return s.post.PlanQueue(g, tx, &sent.Message)
@@ -145,7 +145,7 @@ func (s *Sender) gather(ctx context.Context, d *Order) (*attachment.Brought, err
 		CodeBase: s.mail.HumanKey(),
 		WorkDir:  d.WorkDir,
 	}
-	if d.By != nil && s.mail.Store.Guest(*d.By) {
+	if d.By != nil && s.mail.Store.IsForeignUser(*d.By) {
 		r.OwnedBy = &d.By.UID
 	}
 	return s.mail.Store.Intake.Gather(ctx, r)

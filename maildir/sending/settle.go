@@ -12,10 +12,10 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// PlanSettling plans that a reply marks the message that it answers, if its sender got that message from
+// PlanAutoAck plans that a reply marks the message that it answers, if its sender got that message from
 // somebody else: read, and acknowledged if it asks for that. The marks have the time of the reply, by which
-// PlanUnsettling knows them. It reports whether the message is acknowledged then. It returns Group.Behind.
-func (s *Sender) PlanSettling(g *writer.Group, tx *writer.Tx, reply *format.Message) (acked bool, err error) {
+// PlanUndoAutoAck knows them. It reports whether the message is acknowledged then. It returns Group.Behind.
+func (s *Sender) PlanAutoAck(g *writer.Group, tx *writer.Tx, reply *format.Message) (acked bool, err error) {
 	d, err := s.answered(g, reply)
 	if err != nil || d == nil {
 		return false, err
@@ -36,9 +36,9 @@ func (s *Sender) PlanSettling(g *writer.Group, tx *writer.Tx, reply *format.Mess
 	return d.Acked || slices.ContainsFunc(tx.Writes, func(w *tree.Write) bool { return w.Path == ack }), nil
 }
 
-// PlanUnsettling plans the removal of the marks that PlanSettling made for a reply. If another reply of the same
+// PlanUndoAutoAck plans the removal of the marks that PlanAutoAck made for a reply. If another reply of the same
 // agent answers the message, too, the marks get its time instead.
-func (s *Sender) PlanUnsettling(g *writer.Group, tx *writer.Tx, reply *format.Message) error {
+func (s *Sender) PlanUndoAutoAck(g *writer.Group, tx *writer.Tx, reply *format.Message) error {
 	d, err := s.answered(g, reply)
 	if err != nil || d == nil {
 		return err

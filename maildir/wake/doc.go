@@ -2,7 +2,7 @@
 // begins with the first event that the client reports. Its model gets one notice about each message, until the model's
 // context is cut. An idle session is woken for unread mail that it had no notice about, once for the same messages. An
 // agent without a session is woken in its tmux window while it is ready, once for each message. Clients that can be woken
-// wait for that (AwaitNews). The server wakes the others (Sleepers). All of this is run-time state (package seat). See
+// wait for that (AwaitNews). The server wakes the others (IdleSeats). All of this is run-time state (package seat). See
 // docs/hooks.md, "Waking", and docs/agentmail.md, "Waking an agent in tmux".
 //
 //	sessions.go    which agent a session is, and what it does

@@ -49,8 +49,8 @@ type SessionKey = seat.Key
 // SessionState is what a session does.
 type SessionState = seat.State
 
-// Visit is what a client says of its session at each event.
-type Visit struct {
+// SessionEvent is what a client says of its session at each event.
+type SessionEvent struct {
 	SessionKey
 	Dir     string       // that the client was started in
 	Model   string       // "" where the client does not say
@@ -64,7 +64,7 @@ type Visit struct {
 // that the session was before; else that of the last ended session of the same client and folder;
 // else a new one. Of those two no other session that lives is the agent. It is ready then. Errors:
 // ErrInvalid; those of EnsureAgent and Register.
-func (ss *Sessions) Begin(ctx context.Context, v Visit) (agent string, err error) {
+func (ss *Sessions) Begin(ctx context.Context, v SessionEvent) (agent string, err error) {
 	ss.binding.Lock() // or two that begin at once would take one name
 	defer ss.binding.Unlock()
 	if s, ok := ss.mail.Seats.Continue(v.SessionKey, v.Pane, v.Process); ok {
@@ -88,16 +88,16 @@ func (ss *Sessions) Begin(ctx context.Context, v Visit) (agent string, err error
 	return name, ss.agents.SetPresence(ctx, name, format.Ready)
 }
 
-func (ss *Sessions) agentOf(ctx context.Context, v Visit) (string, error) {
+func (ss *Sessions) agentOf(ctx context.Context, v SessionEvent) (string, error) {
 	as := agents.Registration{Program: v.Client, Model: v.Model}
 	if v.Agent != "" {
-		return v.Agent, cmp.Or(ss.agents.EnsureAgent(ctx, v.Agent, as), ss.mail.NeedOurs(ctx, v.Agent))
+		return v.Agent, cmp.Or(ss.agents.EnsureAgent(ctx, v.Agent, as), ss.mail.NeedThisMachine(ctx, v.Agent))
 	}
 	for _, name := range ss.mail.Seats.Names(v.SessionKey, v.Dir) {
 		switch ok, err := ss.mail.HasAgent(ctx, name); {
 		case err != nil:
 			return "", err
-		case ok && ss.mail.NeedOurs(ctx, name) == nil:
+		case ok && ss.mail.NeedThisMachine(ctx, name) == nil:
 			return name, nil
 		}
 	}
@@ -216,7 +216,7 @@ func (ss *Sessions) Tell(ctx context.Context, k SessionKey) (n seat.News, err er
 	if err != nil || len(mail.newest) == 0 {
 		return n, err
 	}
-	if n.Volley, err = ss.volley(ctx, s.Agent, s.Untold(mail.newest)); err != nil {
+	if n.Volley, err = ss.countVolley(ctx, s.Agent, s.Untold(mail.newest)); err != nil {
 		return n, err
 	}
 	fresh, older, _ := ss.mail.Seats.Tell(&s, mail.newest, mail.more())

@@ -18,10 +18,10 @@ const (
 	volleyRest = time.Minute
 )
 
-// volley counts the messages that the agent exchanged within volleyTime with the one sender of the unread
+// countVolley counts the messages that the agent exchanged within volleyTime with the one sender of the unread
 // messages, in their one thread. It returns 0 if there are fewer than mostVolley, if the messages have
 // several senders or threads, or if another agent took part.
-func (ss *Sessions) volley(ctx context.Context, agent string, unread []seat.Unread) (n int, err error) {
+func (ss *Sessions) countVolley(ctx context.Context, agent string, unread []seat.Unread) (n int, err error) {
 	if len(unread) == 0 || unread[0].Thread == "" {
 		return 0, nil
 	}
@@ -51,7 +51,7 @@ func (ss *Sessions) volley(ctx context.Context, agent string, unread []seat.Unre
 
 // rest returns how long a wake for unread messages, newest first, must still wait because of a volley.
 func (ss *Sessions) rest(ctx context.Context, agent string, unread []seat.Unread) (time.Duration, error) {
-	n, err := ss.volley(ctx, agent, unread)
+	n, err := ss.countVolley(ctx, agent, unread)
 	if err != nil || n == 0 {
 		return 0, err
 	}

@@ -162,8 +162,8 @@ func (ss *Sessions) unreadOf(ctx context.Context, agent string) (m unreadMail, e
 	return m, nil
 }
 
-// Sleeper is a seat whose agent somebody has to wake as soon as it is idle: nobody waits to do it.
-type Sleeper struct {
+// IdleSeat is a seat whose agent somebody has to wake as soon as it is idle: nobody waits to do it.
+type IdleSeat struct {
 	seat.Seat
 	Program string        // that the agent was registered as; "agentmail" where it called from a pane, as that toolset alone notes
 	New     int           // unread messages that it was not told of
@@ -174,16 +174,16 @@ type Sleeper struct {
 	mail unreadMail
 }
 
-// SleepQuery asks for an agent that is to be woken.
-type SleepQuery struct {
+// IdleQuery asks for an agent that is to be woken.
+type IdleQuery struct {
 	Agent   string
 	Windows bool // of agents without a session those that are ready are woken in their windows
 	Again   bool // also who was woken for the same messages, or was told of all that is unread
 }
 
-// Sleepers lists the sessions of an agent, or its window, that have to be woken, and were not for the
+// IdleSeats lists the sessions of an agent, or its window, that have to be woken, and were not for the
 // same messages.
-func (ss *Sessions) Sleepers(ctx context.Context, q SleepQuery) (all []Sleeper, err error) {
+func (ss *Sessions) IdleSeats(ctx context.Context, q IdleQuery) (all []IdleSeat, err error) {
 	seats, _ := ss.mail.Seats.Sessions(q.Agent)
 	if len(seats) == 0 && q.Windows {
 		seats = []seat.Seat{ss.mail.Seats.Window(q.Agent)}
@@ -205,8 +205,8 @@ func (ss *Sessions) Sleepers(ctx context.Context, q SleepQuery) (all []Sleeper, 
 
 // sleeper looks what the agent of a seat is to be told of there, with again also what it was told of.
 // New is 0 where that is nothing.
-func (ss *Sessions) sleeper(ctx context.Context, s seat.Seat, again bool) (one Sleeper, err error) {
-	one = Sleeper{Seat: s, Works: !s.Idle(ss.mail.Store.Now())}
+func (ss *Sessions) sleeper(ctx context.Context, s seat.Seat, again bool) (one IdleSeat, err error) {
+	one = IdleSeat{Seat: s, Works: !s.Idle(ss.mail.Store.Now())}
 	if one.mail, err = ss.unreadOf(ctx, s.Agent); err != nil || len(one.mail.newest) == 0 {
 		return one, err
 	}
@@ -230,9 +230,9 @@ func (ss *Sessions) sleeper(ctx context.Context, s seat.Seat, again bool) (one S
 // Recheck looks once more, as the last thing before s is woken in a window, and brings s up to date.
 // An agent without a session counts as told from then on: of a notice that comes to nothing it hears
 // with the next message, of two it would hear too much. A session's hook tells it.
-func (ss *Sessions) Recheck(ctx context.Context, q SleepQuery, s *Sleeper) (still bool, err error) {
-	all, err := ss.Sleepers(ctx, q)
-	i := slices.IndexFunc(all, func(now Sleeper) bool { return now.Key == s.Key })
+func (ss *Sessions) Recheck(ctx context.Context, q IdleQuery, s *IdleSeat) (still bool, err error) {
+	all, err := ss.IdleSeats(ctx, q)
+	i := slices.IndexFunc(all, func(now IdleSeat) bool { return now.Key == s.Key })
 	if i < 0 {
 		return false, err
 	}
@@ -246,8 +246,8 @@ func (ss *Sessions) Recheck(ctx context.Context, q SleepQuery, s *Sleeper) (stil
 // NoteWake notes how the agent of a seat was to be woken now.
 func (ss *Sessions) NoteWake(k SessionKey, w seat.Wake) { ss.mail.Seats.NoteWake(k, w) }
 
-// Reach is how a session of an agent can be woken, and how that went last.
-type Reach struct {
+// WakeStatus is how a session of an agent can be woken, and how that went last.
+type WakeStatus struct {
 	Client string
 	Ended  bool
 	Waits  bool      // its client waits for mail
@@ -255,17 +255,17 @@ type Reach struct {
 	Wake   seat.Wake // the last; zero: none was needed
 }
 
-// Reaches lists the sessions of agents by their names, of each agent those that go on, else the last
+// WakeStatuses lists the sessions of agents by their names, of each agent those that go on, else the last
 // one. Agents that were never a session are not among them.
-func (ss *Sessions) Reaches() map[string][]Reach {
-	all := map[string][]Reach{}
+func (ss *Sessions) WakeStatuses() map[string][]WakeStatus {
+	all := map[string][]WakeStatus{}
 	live, ended := ss.mail.Seats.All()
 	for i, s := range append(live, ended...) {
 		over := i >= len(live)
 		if over && all[s.Agent] != nil {
 			continue
 		}
-		all[s.Agent] = append(all[s.Agent], Reach{
+		all[s.Agent] = append(all[s.Agent], WakeStatus{
 			Client: s.Client,
 			Ended:  over,
 			Waits:  ss.waiters.awaited(s.Key),

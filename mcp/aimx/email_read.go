@@ -66,9 +66,9 @@ func (t *toolset) emailRead() tool.Tool {
 		if err != nil {
 			return nil, err
 		}
-		q := maildir.LetterQuery{ID: id, Sent: outbox, Room: t.budget.Room(ctx, tool.InText, "", nil)}
+		q := maildir.RawQuery{ID: id, Sent: outbox, Room: t.budget.Room(ctx, tool.InText, "", nil)}
 		q.Room.Offset = int64(r.Offset)
-		q.Beside = func(l *maildir.Letter) int {
+		q.Overhead = func(l *maildir.RawMessage) int {
 			s := t.shapeLetter(b, l, outbox)
 			s.Content = ""
 			return tool.InText.Size(s) + tool.InText.Size(s.facts())
@@ -113,7 +113,7 @@ func (s *letterShape) facts() string {
 	return strings.Join(lines, "\n")
 }
 
-func (t *toolset) shapeLetter(b *maildir.UserBox, l *maildir.Letter, outbox bool) letterShape {
+func (t *toolset) shapeLetter(b *maildir.UserBox, l *maildir.RawMessage, outbox bool) letterShape {
 	s := letterShape{Content: string(l.Data), MessageID: t.store.Domains().MessageIDOf(&l.Message), Trusted: l.Trust, Auth: l.Voucher.String()}
 	for _, a := range l.Attachments {
 		s.Attachments = append(s.Attachments, attachedShape{uriOf(a.SHA1, b.Slug()), a.Name, a.MediaType, a.Bytes})

@@ -205,12 +205,12 @@ type Inbox struct {
 }
 
 // inboxRoom is the room for messages of an agent's inbox.
-func (v *view) inboxRoom(ctx context.Context, form tool.Form, agent string) *index.Room {
+func (v *view) inboxRoom(ctx context.Context, form tool.Encoding, agent string) *index.Room {
 	return v.room(ctx, form, Inbox{Project: v.p.Slug, Agent: agent, Note: v.note})
 }
 
 // room is the room for messages beside rest.
-func (v *view) room(ctx context.Context, form tool.Form, rest any) *index.Room {
+func (v *view) room(ctx context.Context, form tool.Encoding, rest any) *index.Room {
 	return v.budget.Room(ctx, form, rest, func(m *index.MessageRow) any { return v.shapeHead(m) })
 }
 

@@ -44,19 +44,19 @@ func (b Budget) bytes() int {
 	return int(b) - envelope
 }
 
-// Form is the place of an answer, which decides how many bytes the parts of the answer take.
-type Form int
+// Encoding is the place of an answer, which decides how many bytes the parts of the answer take.
+type Encoding int
 
 // The forms of answers.
 const (
-	InTool     Form = iota // of a tool: structured content and its JSON as text; a bare POST also has the keys merged into the result
-	InText                 // of a tool whose text is not JSON
-	InResource             // of a resource: JSON as text
+	InTool     Encoding = iota // of a tool: structured content and its JSON as text; a bare POST also has the keys merged into the result
+	InText                     // of a tool whose text is not JSON
+	InResource                 // of a resource: JSON as text
 )
 
 // repeats returns how many times an answer holds its content as JSON, and how many times as JSON in
 // a JSON string.
-func (f Form) repeats() (plain, quoted int) {
+func (f Encoding) repeats() (plain, quoted int) {
 	switch f {
 	case InTool:
 		return 2, 1
@@ -68,7 +68,7 @@ func (f Form) repeats() (plain, quoted int) {
 
 // fit measures the longest beginning of text that takes at most most bytes: see maildir.Room. It measures
 // in steps, so up to a tenth of most may stay unused.
-func (f Form) fit(text string, most int) (n, size int) {
+func (f Encoding) fit(text string, most int) (n, size int) {
 	step := most/256 + utf8.UTFMax // a byte takes 19 bytes at most
 	for n < len(text) {
 		part := format.Cut(text[n:], step)
@@ -85,10 +85,10 @@ func (f Form) fit(text string, most int) (n, size int) {
 }
 
 // Size returns the bytes that a value takes.
-func (f Form) Size(v any) int { return f.ofJSON(Encode(v)) }
+func (f Encoding) Size(v any) int { return f.ofJSON(Encode(v)) }
 
 // ofJSON returns the bytes that JSON takes.
-func (f Form) ofJSON(data []byte) (size int) {
+func (f Encoding) ofJSON(data []byte) (size int) {
 	plain, quoted := f.repeats()
 	for _, c := range data {
 		switch c {
@@ -105,7 +105,7 @@ func (f Form) ofJSON(data []byte) (size int) {
 
 // Room returns the room that an answer has for messages beside rest. shape returns the answer's
 // form of a message without its body and its marks.
-func (b Budget) Room(ctx context.Context, form Form, rest any, shape func(m *index.MessageRow) any) *index.Room {
+func (b Budget) Room(ctx context.Context, form Encoding, rest any, shape func(m *index.MessageRow) any) *index.Room {
 	h, beside := HoldOf(ctx), form.Size(rest)
 	return &index.Room{
 		Small:   unreserved - beside,
@@ -125,13 +125,13 @@ func (b Budget) reserved() int64 { return copies * int64(b.bytes()) }
 type Listing struct {
 	ctx  context.Context
 	b    Budget
-	form Form
+	form Encoding
 	left int
 	err  error
 }
 
 // Listing begins a list, beside rest.
-func (b Budget) Listing(ctx context.Context, form Form, rest any) *Listing {
+func (b Budget) Listing(ctx context.Context, form Encoding, rest any) *Listing {
 	return &Listing{
 		ctx:  ctx,
 		b:    b,
@@ -158,7 +158,7 @@ func (l *Listing) Err() error { return l.err }
 
 // Fit returns how many of the first items fit into an answer beside rest. It returns
 // ErrUnavailable.
-func Fit[T any](ctx context.Context, b Budget, form Form, rest any, items []T) (n int, err error) {
+func Fit[T any](ctx context.Context, b Budget, form Encoding, rest any, items []T) (n int, err error) {
 	l := b.Listing(ctx, form, rest)
 	for n < len(items) && l.Add(items[n]) {
 		n++
@@ -182,7 +182,7 @@ func (b Budget) Blob(ctx context.Context) (most int64, err error) {
 }
 
 // Fits reports whether a value is within the budget.
-func (b Budget) Fits(form Form, v any) bool { return form.Size(v) <= b.bytes() }
+func (b Budget) Fits(form Encoding, v any) bool { return form.Size(v) <= b.bytes() }
 
 // Page returns the items from an offset on that fit into a tool's answer, and the offset of the next
 // page; 0 at the end. It returns ErrUnavailable.

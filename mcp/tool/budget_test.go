@@ -17,7 +17,7 @@ import (
 // fits, ends between two characters, and leaves less than a tenth of the room free. What the sizes are
 // on the wire TestSizes of package mcp tells.
 func TestFit(t *testing.T) {
-	for _, form := range []Form{InTool, InText, InResource} {
+	for _, form := range []Encoding{InTool, InText, InResource} {
 		around := form.Size("")
 		for _, piece := range []string{"a", "\"", "\\", "\n", "\r", "\t", "\b", "\f", "\x01", "\x7f", "<", ">", "&", "ä", "€", "😀", "\u2028",
 			"\ufffd", "\xff", "\x80", "aä\n€<😀"} {

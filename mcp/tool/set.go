@@ -9,7 +9,7 @@
 //		return tool.NewSet(cfg, tool.About{Name: "mailtree-postal"}, t.checkMail(), t.send())
 //	}
 //
-// Package mcp mounts the Set (mcp/door.go has the table). Every toolset guarantees its clients:
+// Package mcp mounts the Set (mcp/toolsets.go has the table). Every toolset guarantees its clients:
 //
 //   - every fact is in structuredContent and in one text content: the same JSON, or a text with the
 //     same facts;

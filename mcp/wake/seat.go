@@ -18,7 +18,7 @@ import (
 // For a session, knock does not record that the agent was told: the prompt begins a turn, and the client's
 // hook tells of all mail that is unread by then. For an agent without a session, StillSleeps records it
 // before anything is typed.
-func (n *Waker) knock(ctx context.Context, by By, p *maildir.Project, s *maildir.Sleeper) (how string, why error) {
+func (n *Waker) knock(ctx context.Context, by By, p *maildir.Project, s *maildir.IdleSeat) (how string, why error) {
 	switch way := s.Way(); {
 	case way == seat.ByQueue:
 		return seat.Queued, queueCodex(ctx, &s.Seat, notice(s.Program))
@@ -46,7 +46,7 @@ func (n *Waker) knock(ctx context.Context, by By, p *maildir.Project, s *maildir
 // only window with the agent's name (format.NameOfWindow), if the window's program works in the project's code
 // base. A pane in which somebody scrolls, or with shared input, does not count. The error says why there is no
 // pane now.
-func findPane(ctx context.Context, session string, p *maildir.Project, of *maildir.Sleeper) (s tmux.Session, pane string, err error) {
+func findPane(ctx context.Context, session string, p *maildir.Project, of *maildir.IdleSeat) (s tmux.Session, pane string, err error) {
 	err = errors.New("it has not called from a tmux window")
 	if its := of.Pane; its.Tmux != "" {
 		s, pane, err = look(ctx, its.Tmux, its.Pane, func(at tmux.Pane) bool {

@@ -18,7 +18,7 @@ import (
 )
 
 // sit begins a session of Bob with the client.
-func (d *desk) sit(client string, v maildir.Visit) maildir.SessionKey {
+func (d *desk) sit(client string, v maildir.SessionEvent) maildir.SessionKey {
 	d.t.Helper()
 	v.SessionKey, v.Agent = maildir.SessionKey{Client: client, ID: "thread-1"}, "Bob"
 	if v.Dir == "" {
@@ -47,7 +47,7 @@ func TestTypeForSession(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	w := d.tmux.Window("work", "gemini", d.repo)
-	k := d.sit("gemini", maildir.Visit{Pane: maildir.Pane{Tmux: w.Tmux, Pane: w.Pane}})
+	k := d.sit("gemini", maildir.SessionEvent{Pane: maildir.Pane{Tmux: w.Tmux, Pane: w.Pane}})
 	types := wake.By{Types: true}
 	for i, step := range []struct {
 		do    func()
@@ -81,7 +81,7 @@ func TestNudge(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	w := d.tmux.Window("work", "gemini", d.repo)
-	d.sit("gemini", maildir.Visit{Pane: maildir.Pane{Tmux: w.Tmux, Pane: w.Pane}})
+	d.sit("gemini", maildir.SessionEvent{Pane: maildir.Pane{Tmux: w.Tmux, Pane: w.Pane}})
 	nudge := func() (got string) {
 		t.Helper()
 		by := wake.By{Types: true, Again: true}
@@ -109,7 +109,7 @@ func TestRetry(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	w := d.tmux.Window("work", "gemini", d.repo)
-	d.sit("gemini", maildir.Visit{Pane: maildir.Pane{Tmux: w.Tmux, Pane: w.Pane}})
+	d.sit("gemini", maildir.SessionEvent{Pane: maildir.Pane{Tmux: w.Tmux, Pane: w.Pane}})
 	d.tmux.Run("send-keys", "-t", w.Pane, "-l", "half a line")
 	w.Shows("half a line")
 	var mu sync.Mutex
@@ -145,7 +145,7 @@ func TestQueueCodex(t *testing.T) {
 	d.check(os.Mkdir(locks, 0o700))
 	queue := filepath.Join(d.repo, "queue") // `python3 queue …` runs it: the program of the process that has the thread
 	d.check(os.WriteFile(queue, []byte(`import os, sys; print(os.environ["CODEX_HOME"], *sys.argv[1:], file=open("queued", "a"))`), 0o600))
-	hold := func(args ...string) maildir.Visit {
+	hold := func(args ...string) maildir.SessionEvent {
 		t.Helper()
 		const lock = `import fcntl, os, sys
 f = open(os.environ["CODEX_HOME"] + "/thread-writer-locks/thread-1.lock", "w")
@@ -163,9 +163,9 @@ sys.stdin.read()`
 		if _, err := out.Read(make([]byte, 4)); err != nil {
 			t.Fatal(err)
 		}
-		return maildir.Visit{Process: seat.ProcessOf(cmd.Process.Pid)}
+		return maildir.SessionEvent{Process: seat.ProcessOf(cmd.Process.Pid)}
 	}
-	k := d.sit("codex", maildir.Visit{})
+	k := d.sit("codex", maildir.SessionEvent{})
 	d.send("b")
 	const nobody = "nobody to wake: no running Codex has its thread loaded"
 	if got := d.passAs(wake.By{}); got != nobody || d.outcome(k) != seat.Nobody {
@@ -195,7 +195,7 @@ func TestTurnEnds(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	w := d.tmux.Window("work", "gemini", d.repo)
-	k := d.sit("gemini", maildir.Visit{Pane: maildir.Pane{Tmux: w.Tmux, Pane: w.Pane}})
+	k := d.sit("gemini", maildir.SessionEvent{Pane: maildir.Pane{Tmux: w.Tmux, Pane: w.Pane}})
 	n := wake.New(wake.Config{Store: d.store.Store, Settle: time.Millisecond, Pause: time.Millisecond, Retry: time.Hour})
 	ctx, stop := context.WithCancel(t.Context())
 	seen := make(chan string, 10)

@@ -69,8 +69,8 @@ type By struct {
 	Again bool   // an agent that was woken for the same messages is woken again
 }
 
-func (by By) query(agent string) maildir.SleepQuery {
-	return maildir.SleepQuery{Agent: agent, Windows: by.Types, Again: by.Again}
+func (by By) query(agent string) maildir.IdleQuery {
+	return maildir.IdleQuery{Agent: agent, Windows: by.Types, Again: by.Again}
 }
 
 // Outcome is the result of waking one agent.
@@ -250,7 +250,7 @@ func (n *Waker) wake(ctx context.Context, by By, w whom, told func(Outcome)) (le
 	if err != nil {
 		return false, nil // the project was removed
 	}
-	sleepers, err := p.Sessions.Sleepers(ctx, by.query(w.agent))
+	sleepers, err := p.Sessions.IdleSeats(ctx, by.query(w.agent))
 	for i := range sleepers {
 		o := n.wakeOne(ctx, by, p, &sleepers[i])
 		if o.How == "" && o.Why == "" {
@@ -265,7 +265,7 @@ func (n *Waker) wake(ctx context.Context, by By, w whom, told func(Outcome)) (le
 
 // wakeOne wakes the agent of a seat, and records the outcome. If nothing is left to announce, How and Why
 // of the outcome are "".
-func (n *Waker) wakeOne(ctx context.Context, by By, p *maildir.Project, s *maildir.Sleeper) Outcome {
+func (n *Waker) wakeOne(ctx context.Context, by By, p *maildir.Project, s *maildir.IdleSeat) Outcome {
 	o := Outcome{Project: p.Slug, Agent: s.Agent, New: s.New}
 	switch {
 	case s.Works:

@@ -17,7 +17,7 @@ import (
 
 // table lists the toolsets of the server: one line for each toolset package below this package. All
 // toolsets are on the Unix socket too, at /toolset/<name>/mcp (peer.go).
-func (s *Server) table() []*door {
+func (s *Server) table() []*route {
 	cfg := tool.Config{
 		Store:     s.cfg.Store,
 		Version:   s.cfg.Version,
@@ -27,7 +27,7 @@ func (s *Server) table() []*door {
 		Explain:   s.cfg.Explain,
 		SessionID: s.ids.get,
 	}
-	return []*door{
+	return []*route{
 		{name: "mail", set: mail.New(cfg), paths: []string{"/mcp", "/mcp/{$}"}},
 		{name: "postal", set: postal.New(cfg), paths: agentPaths()},
 		{name: "aimx", set: aimx.New(cfg), guests: true}, // on the Unix socket only: it asks for the uid
@@ -44,16 +44,16 @@ type toolset interface {
 	Run(ctx context.Context) error // until ctx ends, see tool.Set.Run
 }
 
-// plain is a toolset that also accepts {"tool": …, "args": …} as a body, as its programs send it,
+// envelopeless is a toolset that also accepts {"tool": …, "args": …} as a body, as its programs send it,
 // and answers without an envelope: see plain.go.
-type plain interface {
+type envelopeless interface {
 	// Plain converts the structured content of a tool's result to the JSON of the answer. The result
 	// is not a refusal.
 	Plain(structured []byte) []byte
 }
 
-// door is one toolset behind the handlers of both eras.
-type door struct {
+// route is one toolset behind the handlers of both eras.
+type route struct {
 	name  string // as in --toolset
 	set   toolset
 	paths []string // over TCP, as http.ServeMux has them; none for a toolset that is on the Unix socket only (peer.go)
@@ -65,7 +65,7 @@ type door struct {
 
 // mount gives each toolset its handlers. Callers, limits, log lines and recovery are the same for all
 // toolsets.
-func (s *Server) mount(doors ...*door) {
+func (s *Server) mount(doors ...*route) {
 	for _, d := range doors {
 		d.set.Server().AddReceivingMiddleware(s.receive, s.countCalls(d.name))
 		serve := func(*http.Request) *mcp.Server { return d.set.Server() }
@@ -80,7 +80,7 @@ func (s *Server) mount(doors ...*door) {
 		d.stateful = mcp.NewStreamableHTTPHandler(serve, &options)
 		options.Stateless = true
 		d.stateless = mcp.NewStreamableHTTPHandler(serve, &options)
-		s.doors = append(s.doors, d)
+		s.routes = append(s.routes, d)
 	}
 }
 

@@ -23,8 +23,8 @@ func whoami(cfg tool.Config) *tool.Set {
 }
 
 // door finds a toolset by its name; it returns nil when there is none.
-func (s *Server) door(name string) *door {
-	for _, d := range s.doors {
+func (s *Server) door(name string) *route {
+	for _, d := range s.routes {
 		if d.name == name {
 			return d
 		}
@@ -37,7 +37,7 @@ func serveWhoami(t *testing.T, cfg Config) (*Server, string) {
 	t.Helper()
 	s := New(cfg)
 	s.door("postal").paths = nil // its place is taken
-	s.mount(&door{name: "whoami", set: whoami(tool.Config{}), paths: agentPaths()})
+	s.mount(&route{name: "whoami", set: whoami(tool.Config{}), paths: agentPaths()})
 	srv := httptest.NewServer(s.Handler())
 	t.Cleanup(srv.Close)
 	t.Cleanup(s.end)
