@@ -89,7 +89,7 @@ func (s *items) Open(context.Context) ([]outgoing.Item, error) {
 		s.pruned = now
 		for _, p := range s.store.Projects() {
 			if err := s.readAgain(p, first); err != nil {
-				s.log.Error("the queue of outgoing mail of a project cannot be read; that is tried again", "project", p.Slug, "err", err)
+				s.log.Error("the queue of outgoing mail of a project cannot be read; that is tried again", "project", p.Slug, "error", err)
 				s.pruned = time.Time{}
 			}
 		}

@@ -267,7 +267,7 @@ type reader interface {
 func (x *Index) each(ctx context.Context, text string, args []any, row func(scan scanner) error) error {
 	s, err := x.stmt(ctx, text)
 	if err != nil {
-		return err
+		return readError(err)
 	}
 	return each(ctx, s, args, row)
 }
@@ -275,7 +275,7 @@ func (x *Index) each(ctx context.Context, text string, args []any, row func(scan
 func each(ctx context.Context, s *sql.Stmt, args []any, row func(scan scanner) error) error {
 	rows, err := s.QueryContext(ctx, args...)
 	if err != nil {
-		return err
+		return readError(err)
 	}
 	defer rows.Close()
 	for rows.Next() {
@@ -283,7 +283,15 @@ func each(ctx context.Context, s *sql.Stmt, args []any, row func(scan scanner) e
 			return err
 		}
 	}
-	return rows.Err()
+	return readError(rows.Err())
+}
+
+// readError returns the error of a query with what was tried; nil for nil.
+func readError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("read the index: %w", err)
 }
 
 // view is a reader whose queries all see one state of the index.
@@ -299,13 +307,13 @@ func (x *Index) view(ctx context.Context, texts ...string) (*view, error) {
 	for _, text := range texts {
 		s, err := x.stmt(ctx, text)
 		if err != nil {
-			return nil, err
+			return nil, readError(err)
 		}
 		v.stmts[text] = s
 	}
 	var err error
 	v.tx, err = x.reads.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-	return v, err
+	return v, readError(err)
 }
 
 func (v *view) each(ctx context.Context, text string, args []any, row func(scan scanner) error) error {

@@ -59,15 +59,38 @@ func sendLater(t *testing.T, p *maildir.Project, subject string) <-chan error {
 	return answer
 }
 
-// TestFailedSync: a failed syncfs fails its whole group. Nothing of it stays, and the server goes on.
+// lines is a log that a test reads while others write it.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// TestFailedSync: a failed syncfs fails its whole group. Nothing of it stays, and the server goes on. The log says what was
+// tried, of which operation and project.
 func TestFailedSync(t *testing.T) {
 	t.Parallel()
-	for _, at := range []string{"sync staged", "sync renamed"} {
+	for at, tried := range map[string]string{
+		"sync staged":  "make the staged files durable",
+		"sync renamed": "make the renamed files durable",
+	} {
 		t.Run(at, func(t *testing.T) {
 			t.Parallel()
 			s := &stepper{}
 			m := &machine{}
-			p := project(t, storetest.Config{Fail: m.fail, Step: s.step}, "Ann", "Bob")
+			log := &lines{}
+			p := project(t, storetest.Config{Fail: m.fail, Step: s.step, Log: log}, "Ann", "Bob")
 			s.stopAt(at)
 			first := sendLater(t, p, "lost")
 			<-s.reached
@@ -78,6 +101,11 @@ func TestFailedSync(t *testing.T) {
 			}
 			if err := p.Failing(); !errors.Is(err, maildir.ErrUnavailable) {
 				t.Errorf("it failed, but Failing says %v", err)
+			}
+			for _, word := range []string{"project=" + p.Slug, "verb=send", "agent=Ann", tried} {
+				if !strings.Contains(log.String(), word) {
+					t.Errorf("the log does not say %q: %s", word, log)
+				}
 			}
 			mend()
 			send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "kept", Body: "b"})

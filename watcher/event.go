@@ -103,7 +103,7 @@ func (s *session) dropFolder(rel string) {
 	s.folders.removeFolder(rel, func(f *folder) {
 		// Most watches ended with their folder.
 		if err := removeWatch(s.fs, s.w.abs(f.rel)); err != nil && !errors.Is(err, fsnotify.ErrNonExistentWatch) {
-			s.w.cfg.Log.Debug("removing a watch", "path", f.rel, "err", err)
+			s.w.cfg.Log.Debug("removing a watch", "path", f.rel, "error", err)
 		}
 	})
 }

@@ -59,7 +59,7 @@ func (s *session) excuse(rel string, err error) error {
 		return nil
 	}
 	if f := s.refused(rel); f != nil && s.folders.refuse(f) {
-		s.w.cfg.Log.Warn("a folder cannot be watched: what is in it is not seen", "path", rel, "err", err)
+		s.w.cfg.Log.Warn("a folder cannot be watched: what is in it is not seen", "path", rel, "error", err)
 	}
 	return nil
 }

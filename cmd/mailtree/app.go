@@ -215,7 +215,7 @@ func (a *app) listen(ctx context.Context) error {
 	case a.cfg.background:
 		return err
 	default:
-		a.log.Warn("no socket: `mailtree stdio` cannot be used", "err", err)
+		a.log.Warn("no socket: `mailtree stdio` cannot be used", "error", err)
 	}
 	if a.cfg.Socket == "" {
 		return nil

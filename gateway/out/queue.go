@@ -84,7 +84,7 @@ func (q *Queue) Run(ctx context.Context) {
 	for {
 		next, err := q.pass(ctx)
 		if err != nil && ctx.Err() == nil {
-			q.log.Error("the queue of outgoing mail cannot be read", "err", err)
+			q.log.Error("the queue of outgoing mail cannot be read", "error", err)
 		}
 		wait := time.NewTimer(min(max(next.Sub(q.now()), time.Second), time.Minute))
 		select {
@@ -195,7 +195,7 @@ func (q *Queue) deliver(ctx context.Context, i outgoing.Item) {
 	defer q.mu.Unlock()
 	delete(q.active, i.ID)
 	if errors.Is(err, errStore) { // the queue asks the store again after a pause
-		q.log.Error("mail was not sent", "to", i.To, "err", err)
+		q.log.Error("mail was not sent", "to", i.To, "error", err)
 		return
 	}
 	defer q.Wake()
@@ -204,7 +204,7 @@ func (q *Queue) deliver(ctx context.Context, i outgoing.Item) {
 	}
 	settle(&i, reply, err, q.now())
 	if err := q.store.Save(context.WithoutCancel(ctx), i); err != nil {
-		q.log.Error("what became of mail cannot be written", "to", i.To, "state", i.State, "err", err)
+		q.log.Error("what became of mail cannot be written", "to", i.To, "state", i.State, "error", err)
 	}
 }
 

@@ -127,13 +127,13 @@ func (c *Changer) writeStaged(name string, data []byte) (FileStat, error) {
 		}
 		data = data[max(n, 0):]
 	}
-	err = os.NewSyscallError("write", err)
-	var st FileStat
-	if err == nil {
-		st, err = statOf(fd, TmpDir+"/"+name)
+	if err != nil {
+		unix.Close(fd)
+		return FileStat{}, &fs.PathError{Op: "write", Path: TmpDir + "/" + name, Err: err}
 	}
-	if cerr := unix.Close(fd); err == nil {
-		err = os.NewSyscallError("close", cerr)
+	st, err := statOf(fd, TmpDir+"/"+name)
+	if cerr := unix.Close(fd); err == nil && cerr != nil {
+		err = &fs.PathError{Op: "close", Path: TmpDir + "/" + name, Err: cerr}
 	}
 	return st, err
 }

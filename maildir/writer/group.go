@@ -3,6 +3,7 @@ package writer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path"
 	"slices"
@@ -151,6 +152,7 @@ func (g *Group) stage(tx *Tx) error {
 		}
 		g.step("stage " + f.Path)
 		if err := g.c.Stage(f, stageName(g.Number, g.staged)); err != nil {
+			err = fmt.Errorf("stage %s: %w", f.Path, err)
 			g.undo(tx, err) // no journal record names it
 			return err
 		}
@@ -185,11 +187,11 @@ func (g *Group) write() error {
 	w := g.w
 	g.step("journal")
 	if err := w.journal.append(g.record()); err != nil {
-		return err
+		return fmt.Errorf("write the journal: %w", err)
 	}
 	g.step("sync staged")
 	if err := w.Tree.Sync(g.stagedPaths()); err != nil {
-		return err
+		return fmt.Errorf("make the staged files durable: %w", err)
 	}
 	g.publish()
 	if len(g.txs) == 0 {
@@ -199,7 +201,7 @@ func (g *Group) write() error {
 	}
 	g.step("sync renamed")
 	if err := w.Tree.Sync(g.writtenPaths()); err != nil {
-		return err
+		return fmt.Errorf("make the renamed files durable: %w", err)
 	}
 	found := g.findWritten()
 	g.step("ingest")
@@ -261,7 +263,7 @@ func (g *Group) publishTx(tx *Tx) error {
 	for _, f := range tx.Writes {
 		g.step("rename " + f.Path)
 		if err := g.c.Publish(f); err != nil {
-			return err
+			return fmt.Errorf("put %s in place: %w", f.Path, err)
 		}
 	}
 	return nil

@@ -143,7 +143,7 @@ func (t *Toolset) Run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
-			t.log.Error("mail: waiting for changes failed, trying again in a second", "err", err)
+			t.log.Error("mail: waiting for changes failed, trying again in a second", "error", err)
 			select {
 			case <-ctx.Done():
 			case <-time.After(time.Second):
@@ -277,7 +277,7 @@ func (t *Toolset) send(ctx context.Context, uri string, s *subscription) {
 			return
 		}
 		if err := t.Server().ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: uri}); err != nil {
-			t.log.Warn("mail: telling subscribers failed", "uri", uri, "err", err)
+			t.log.Warn("mail: telling subscribers failed", "uri", uri, "error", err)
 		}
 	}
 }

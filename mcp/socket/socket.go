@@ -218,7 +218,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 		}
 		uid, err := Peer(c.(*net.UnixConn))
 		if err != nil {
-			l.cfg.Log.Warn("socket: a connection without a user was refused", "err", err)
+			l.cfg.Log.Warn("socket: a connection without a user was refused", "error", err)
 			c.Close()
 			continue
 		}

@@ -329,13 +329,13 @@ func (b *bridge) refuse(id []byte, code int, text string) {
 func (b *bridge) answer(data []byte) {
 	var one bytes.Buffer
 	if err := compact(&one, data); err != nil {
-		b.log.Warn("stdio: an answer that is no JSON was dropped", "err", err)
+		b.log.Warn("stdio: an answer that is no JSON was dropped", "error", err)
 		return
 	}
 	one.WriteByte('\n')
 	b.writing.Lock()
 	defer b.writing.Unlock()
 	if _, err := b.cfg.Out.Write(one.Bytes()); err != nil {
-		b.log.Warn("stdio: the output cannot be written", "err", err)
+		b.log.Warn("stdio: the output cannot be written", "error", err)
 	}
 }

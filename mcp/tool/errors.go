@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -34,11 +35,13 @@ func Refused(kind error, format string, a ...any) error {
 
 // Explain converts an error to a text for the caller, in the toolset's words. It logs a fault, and tells
 // the caller only InternalText. what names the operation in the log.
-func (s *Set) Explain(what string, err error) Refusal { return s.explain(s.words.Explain, what, err) }
+func (s *Set) Explain(what string, err error) Refusal {
+	return s.explain(s.words.Explain, s.log, what, err)
+}
 
 // ExplainIn is Explain in the given words, for the caller of ctx.
 func (s *Set) ExplainIn(ctx context.Context, words *refusal.Words, what string, err error) Refusal {
-	return s.explain(s.saying(ctx, words), what, err)
+	return s.explain(s.saying(ctx, words), s.log.With("project", CallerOf(ctx).ProjectKey()), what, err)
 }
 
 // Note returns the sentence of err as a note in an answer to the caller of ctx; "" for nil.
@@ -58,14 +61,14 @@ func (s *Set) saying(ctx context.Context, words *refusal.Words) func(error) stri
 	return words.Explain
 }
 
-func (s *Set) explain(say func(error) string, what string, err error) Refusal {
+func (s *Set) explain(say func(error) string, log *slog.Logger, what string, err error) Refusal {
 	r := Refusal{Error: say(err), Code: refusal.Code(err), Near: append([]string{}, refusal.Near(err)...)}
 	switch {
 	case r.Code != "internal":
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		r.Error, r.Code = "The call was cancelled before it was done: ask again.", "unavailable"
 	default:
-		s.log.Error(s.name+": "+what+" failed", "err", err)
+		log.Error(s.name+": "+what+" failed", "error", err)
 		r.Error = InternalText
 	}
 	return r
