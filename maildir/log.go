@@ -3,7 +3,7 @@ package maildir
 import (
 	"cmp"
 	"context"
-	"errors"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -44,7 +44,7 @@ func (p *Project) Log(ctx context.Context, q LogQuery, each func(*history.Entry)
 	}
 	h.Progress = q.Progress
 	told := 0
-	err = p.mail.History.Walk(ctx, h, func(r *history.Revision) error {
+	return p.mail.History.Walk(ctx, h, func(r *history.Revision) error {
 		for _, e := range r.Entries() {
 			if !show(&e) {
 				continue
@@ -53,15 +53,11 @@ func (p *Project) Log(ctx context.Context, q LogQuery, each func(*history.Entry)
 				return err
 			}
 			if told++; told == q.Limit {
-				return errEnough
+				return fs.SkipAll
 			}
 		}
 		return nil
 	})
-	if errors.Is(err, errEnough) {
-		return nil
-	}
-	return err
 }
 
 // tell completes an entry and calls each.
@@ -209,6 +205,3 @@ func openEntry(m *index.MessageRow) func(*history.Entry) bool {
 		return len(e.Files) > 0
 	}
 }
-
-// errEnough ends a walk that has found enough.
-var errEnough = errors.New("enough")

@@ -2,6 +2,7 @@ package gitlog
 
 import (
 	"context"
+	"io/fs"
 	"strconv"
 
 	"mailtree/maildir/history"
@@ -24,7 +25,7 @@ func (l *Log) Authored(ctx context.Context, agent string, n int) ([]history.Comm
 			found = append(found, c.told())
 		}
 		if len(found) == n {
-			return errFound
+			return fs.SkipAll
 		}
 		return nil
 	}, "-n", strconv.Itoa(lookBack))

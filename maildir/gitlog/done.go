@@ -2,6 +2,7 @@ package gitlog
 
 import (
 	"context"
+	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,7 +50,7 @@ type doneSearch struct {
 	verb  string
 }
 
-// look decides whether an operation is selected. It returns errFound if nothing further down is.
+// look decides whether an operation is selected. It returns fs.SkipAll if nothing further down is.
 func (s *doneSearch) look(op *history.RecordedOp) error {
 	verb, undoes := strings.CutPrefix(op.Verb, history.UndoPrefix)
 	verb, redoes := strings.CutPrefix(verb, history.RedoPrefix)
@@ -59,7 +60,7 @@ func (s *doneSearch) look(op *history.RecordedOp) error {
 	case undoes && !s.Undone, redoes && s.Undone:
 		s.taken[of]++
 	case s.Undone && !undoes && named && s.Wants(verb): // newer work than all that was undone before it
-		return errFound
+		return fs.SkipAll
 	case undoes == s.Undone && s.taken[of] > 0:
 		s.taken[of]--
 	default:
@@ -69,7 +70,7 @@ func (s *doneSearch) look(op *history.RecordedOp) error {
 }
 
 // take adds an operation that look has selected, if it is wanted or comes along with a wanted one. It returns
-// errFound if that would be a step too many.
+// fs.SkipAll if that would be a step too many.
 func (s *doneSearch) take(repo *repository, c *commit, op *history.RecordedOp, ops []history.RecordedOp) error {
 	part := s.ID == "" && op.Step != ""
 	last := len(s.all) - 1
@@ -82,7 +83,7 @@ func (s *doneSearch) take(repo *repository, c *commit, op *history.RecordedOp, o
 		return nil
 	}
 	if !same && s.steps == s.Most {
-		return errFound
+		return fs.SkipAll
 	}
 	done, err := s.describe(repo, c, op, ops, s.steps == 0 || same && s.steps == 1)
 	switch {
@@ -95,7 +96,7 @@ func (s *doneSearch) take(repo *repository, c *commit, op *history.RecordedOp, o
 			s.steps++
 		}
 		if !part && s.steps == s.Most {
-			err = errFound
+			err = fs.SkipAll
 		}
 	}
 	return err

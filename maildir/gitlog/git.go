@@ -137,7 +137,7 @@ func (r *repository) run(in io.Reader, env []string, args ...string) (said []byt
 }
 
 // stream runs a git command whose output is records that end with NUL, and calls each for every record
-// until each returns an error. stream returns that error unless it is errFound, and history.ErrTooMany if the
+// until each returns an error. stream returns that error unless it is fs.SkipAll, and history.ErrTooMany if the
 // command needs more than r.memory. each must not keep the record.
 func (r *repository) stream(each func(record []byte) error, args ...string) error {
 	ctx, cancel := context.WithTimeout(r.ctx, lookLimit)
@@ -148,7 +148,7 @@ func (r *repository) stream(each func(record []byte) error, args ...string) erro
 		return history.ErrTooMany
 	}
 	switch {
-	case errors.Is(err, errFound):
+	case errors.Is(err, fs.SkipAll):
 		return nil
 	case err == nil:
 		return unread(warned)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -90,7 +91,7 @@ func (l *Log) Walk(ctx context.Context, q history.Query, each func(*history.Revi
 		}
 		if c.made.Before(q.Since) {
 			if older++; older == slack {
-				return errFound
+				return fs.SkipAll
 			}
 			return nil
 		}
@@ -274,9 +275,6 @@ func (c *commit) told() history.Commit {
 	subject, _, _ := strings.Cut(c.message, "\n")
 	return history.Commit{Hash: c.name.String(), At: c.made, Subject: oneLine(subject, subjectBytes)}
 }
-
-// errFound ends a stream early.
-var errFound = errors.New("found")
 
 // commitAt finds the commit at a moment.
 func (r *repository) commitAt(at history.Moment) (found *commit, err error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path"
@@ -253,7 +254,7 @@ func BenchmarkWalk(b *testing.B) {
 				if err := l.Walk(b.Context(), history.OfRemoved(), func(*history.Revision) error { return nil }); err != nil {
 					b.Fatal(err)
 				}
-				if err := l.Walk(b.Context(), of["message"], func(*history.Revision) error { return errFound }); err != nil {
+				if err := l.Walk(b.Context(), of["message"], func(*history.Revision) error { return fs.SkipAll }); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -47,7 +47,8 @@ type Log interface {
 	Flush(ctx context.Context) error
 
 	// Walk calls each for the commits that q selects, newest first. Waiting operations come first, as
-	// commits without a hash. It ends after the oldest commit, or with the error of each or ctx.
+	// commits without a hash. It ends after the oldest commit, with fs.SkipAll of
+	// each, or with another error of each or ctx.
 	Walk(ctx context.Context, q Query, each func(*Revision) error) error
 
 	// AsOf calls show with the files that were below a folder at some time, sorted by path, and with the
