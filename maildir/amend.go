@@ -138,7 +138,7 @@ func (b *Box) planAmendment(g *writer.Group, tx *writer.Tx, a *Amendment) (*Amen
 	if done.Sealed {
 		done.message.Project, done.message.Origin = b.p.mail.Name(), b.origin
 	}
-	if err := b.p.planCopies(g, tx, format.CopySum(a.ID, shown), done); err != nil {
+	if err := b.planCopies(g, tx, format.CopySum(a.ID, shown), done); err != nil {
 		return nil, err
 	}
 	done.Readers, err = b.planTelling(g, tx, row)
@@ -147,8 +147,8 @@ func (b *Box) planAmendment(g *writer.Group, tx *writer.Tx, a *Amendment) (*Amen
 }
 
 // planCopies plans the new content of all files of a message whose current content has the digest sum.
-func (p *Project) planCopies(g *writer.Group, tx *writer.Tx, sum *[sha256.Size]byte, to *Amended) error {
-	files, err := p.mail.Store.Index.Files(g.Ctx, p.mail.Slug, to.ID)
+func (b *Box) planCopies(g *writer.Group, tx *writer.Tx, sum *[sha256.Size]byte, to *Amended) error {
+	files, err := b.p.mail.Store.Index.Files(g.Ctx, b.p.mail.Slug, to.ID)
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (p *Project) planCopies(g *writer.Group, tx *writer.Tx, sum *[sha256.Size]b
 		default:
 			continue
 		}
-		old, _, err := p.mail.Tree.Read(path, p.mail.Tree.MaxFile())
+		old, _, err := b.p.mail.Tree.Read(path, b.p.mail.Tree.MaxFile())
 		if tree.FaultOf(err) == tree.FaultGone {
 			return g.Behind(path)
 		}
@@ -170,7 +170,7 @@ func (p *Project) planCopies(g *writer.Group, tx *writer.Tx, sum *[sha256.Size]b
 			to.Left = append(to.Left, path)
 			continue
 		}
-		file, err := p.amendedFile(to.ID, old, to.message)
+		file, err := b.amendedFile(to.ID, old, to.message)
 		if err != nil {
 			return err
 		}
@@ -182,7 +182,7 @@ func (p *Project) planCopies(g *writer.Group, tx *writer.Tx, sum *[sha256.Size]b
 }
 
 // amendedFile returns the file that replaces old. It keeps the bcc recipients of old.
-func (p *Project) amendedFile(id string, old []byte, m format.Message) ([]byte, error) {
+func (b *Box) amendedFile(id string, old []byte, m format.Message) ([]byte, error) {
 	was, err := format.ParseMessage(id, old)
 	if err != nil {
 		return nil, err
@@ -190,10 +190,10 @@ func (p *Project) amendedFile(id string, old []byte, m format.Message) ([]byte, 
 	m.BCC = was.BCC
 	file, err := format.Rewrite(old, &m)
 	if err == nil && m.Auth != "" {
-		file = format.Seal(p.mail.Store.Key, file)
+		file = format.Seal(b.p.mail.Store.Key, file)
 	}
 	if err == nil {
-		err = p.mail.CheckSize(file)
+		err = b.p.mail.CheckSize(file)
 	}
 	return file, err
 }

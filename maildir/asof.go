@@ -32,7 +32,7 @@ func (b *Box) InboxAsOf(ctx context.Context, q index.InboxQuery, at history.Mome
 		}
 		old := oldCopies(files)
 		return q.Room.Attempt(ctx, func() error {
-			page, err = b.p.pageAsOf(ctx, q, old)
+			page, err = b.pageAsOf(ctx, q, old)
 			return err
 		})
 	})
@@ -87,7 +87,7 @@ func (c *oldCopy) wasRead() *history.OldFile {
 }
 
 // pageAsOf returns a page of an inbox as it was. A cursor is the number of copies before the page.
-func (p *Project) pageAsOf(ctx context.Context, q index.InboxQuery, all []oldCopy) (*InboxPage, error) {
+func (b *Box) pageAsOf(ctx context.Context, q index.InboxQuery, all []oldCopy) (*InboxPage, error) {
 	page := &InboxPage{Counts: index.Counts{Total: len(all)}}
 	for i := range all {
 		if all[i].wasRead() == nil {
@@ -105,7 +105,7 @@ func (p *Project) pageAsOf(ctx context.Context, q index.InboxQuery, all []oldCop
 		if c.archived != nil && !q.Archived || c.wasRead() != nil && q.UnreadOnly {
 			continue
 		}
-		d, text, err := p.oldDelivery(q.Agent, c)
+		d, text, err := b.oldDelivery(q.Agent, c)
 		if err != nil {
 			return nil, err
 		}
@@ -135,7 +135,7 @@ func (p *Project) pageAsOf(ctx context.Context, q index.InboxQuery, all []oldCop
 }
 
 // oldDelivery reads a copy as it was, and its text separately. d is nil if the copy was invalid.
-func (p *Project) oldDelivery(agent string, c *oldCopy) (d *index.Delivery, text string, err error) {
+func (b *Box) oldDelivery(agent string, c *oldCopy) (d *index.Delivery, text string, err error) {
 	data, err := c.Content()
 	if err != nil {
 		return nil, "", err
@@ -146,7 +146,7 @@ func (p *Project) oldDelivery(agent string, c *oldCopy) (d *index.Delivery, text
 	}
 	d = &index.Delivery{
 		MessageRow: index.MessageRow{
-			Project:   p.mail.Slug,
+			Project:   b.p.mail.Slug,
 			Message:   *m,
 			Path:      c.Path,
 			BodyBytes: int64(len(m.Body)),

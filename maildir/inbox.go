@@ -105,7 +105,7 @@ func (b *Box) Inbox(ctx context.Context, q index.InboxQuery, markRead bool, w Wa
 	}
 	q.Project, q.Agent, q.Limit, q.ID = b.p.mail.Slug, b.agent, pageSize(q.Limit), b.p.mail.Store.Domains.IDNamed(q.ID)
 	err = b.await(ctx, w, q.Room, func() (bool, error) {
-		page, err = b.p.page(ctx, q)
+		page, err = b.page(ctx, q)
 		return err == nil && (q.ID != "" || q.Thread != "" || q.AwaitingAck || b.news(page, q)), err
 	})
 	if err == nil && markRead {
@@ -137,20 +137,20 @@ func (b *Box) news(page *InboxPage, q index.InboxQuery) bool {
 	return unread > 0 && !q.UrgentOnly
 }
 
-func (p *Project) page(ctx context.Context, q index.InboxQuery) (*InboxPage, error) {
+func (b *Box) page(ctx context.Context, q index.InboxQuery) (*InboxPage, error) {
 	switch {
 	case q.ID != "":
-		return p.pageOfOne(ctx, q)
+		return b.pageOfOne(ctx, q)
 	case q.Thread != "":
-		return p.pageOfThread(ctx, q)
+		return b.pageOfThread(ctx, q)
 	case q.AwaitingAck:
-		return p.pageAwaiting(ctx, q)
+		return b.pageAwaiting(ctx, q)
 	}
 	limit := q.Limit
 	q.Limit++
 	page := &InboxPage{}
 	err := q.Room.Attempt(ctx, func() (err error) {
-		page.Messages, page.Counts, err = p.mail.Store.Index.Inbox(ctx, q)
+		page.Messages, page.Counts, err = b.p.mail.Store.Index.Inbox(ctx, q)
 		return err
 	})
 	if err != nil {
@@ -164,8 +164,8 @@ func (p *Project) page(ctx context.Context, q index.InboxQuery) (*InboxPage, err
 }
 
 // pageOfOne returns a page with only the requested message. Its sender gets the receipts.
-func (p *Project) pageOfOne(ctx context.Context, q index.InboxQuery) (*InboxPage, error) {
-	d, err := p.oneOf(ctx, q.Agent, q.ID)
+func (b *Box) pageOfOne(ctx context.Context, q index.InboxQuery) (*InboxPage, error) {
+	d, err := b.oneOf(ctx, q.Agent, q.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -173,43 +173,43 @@ func (p *Project) pageOfOne(ctx context.Context, q index.InboxQuery) (*InboxPage
 	err = q.Room.Attempt(ctx, func() error {
 		page.Messages = []index.Delivery{*d}
 		_, err := q.Room.Take(&page.Messages[0].MessageRow, func(offset, n int64) (string, error) {
-			return p.mail.Store.Index.Body(ctx, p.mail.Slug, d.ID, offset, n)
+			return b.p.mail.Store.Index.Body(ctx, b.p.mail.Slug, d.ID, offset, n)
 		})
 		return err
 	})
 	if err == nil {
-		page.Counts, err = p.mail.Store.Index.Counts(ctx, p.mail.Slug, q.Agent)
+		page.Counts, err = b.p.mail.Store.Index.Counts(ctx, b.p.mail.Slug, q.Agent)
 	}
 	return page, err
 }
 
 // oneOf reads, without its body, a message that is in the agent's inbox or that the agent sent. id may be
 // the sender's key, which postal shows as the message's id.
-func (p *Project) oneOf(ctx context.Context, agent, id string) (*index.Delivery, error) {
-	d, err := p.mail.Store.Index.Delivery(ctx, p.mail.Slug, agent, id, index.WithoutBody, nil)
+func (b *Box) oneOf(ctx context.Context, agent, id string) (*index.Delivery, error) {
+	d, err := b.p.mail.Store.Index.Delivery(ctx, b.p.mail.Slug, agent, id, index.WithoutBody, nil)
 	if err == nil && d == nil {
-		keyed, kerr := p.mail.Store.Index.IDKeyed(ctx, p.mail.Slug, agent, id)
+		keyed, kerr := b.p.mail.Store.Index.IDKeyed(ctx, b.p.mail.Slug, agent, id)
 		if kerr != nil {
 			return nil, kerr
 		}
 		if keyed != "" {
 			id = keyed
-			d, err = p.mail.Store.Index.Delivery(ctx, p.mail.Slug, agent, id, index.WithoutBody, nil)
+			d, err = b.p.mail.Store.Index.Delivery(ctx, b.p.mail.Slug, agent, id, index.WithoutBody, nil)
 		}
 	}
 	if err == nil && d == nil {
-		d, err = p.sent(ctx, agent, id)
+		d, err = b.sent(ctx, agent, id)
 	}
 	if err == nil && d.From == agent {
 		const forSender = true
-		err = p.mail.AddReceipts(ctx, &d.MessageRow, forSender)
+		err = b.p.mail.AddReceipts(ctx, &d.MessageRow, forSender)
 	}
 	return d, err
 }
 
 // pageOfThread returns a page of a thread, with the agent's marks.
-func (p *Project) pageOfThread(ctx context.Context, q index.InboxQuery) (*InboxPage, error) {
-	thread, err := p.ThreadPage(ctx, index.ThreadQuery{
+func (b *Box) pageOfThread(ctx context.Context, q index.InboxQuery) (*InboxPage, error) {
+	thread, err := b.p.ThreadPage(ctx, index.ThreadQuery{
 		Thread: q.Thread,
 		Agent:  q.Agent,
 		Bodies: q.Bodies,
@@ -237,20 +237,20 @@ func (p *Project) pageOfThread(ctx context.Context, q index.InboxQuery) (*InboxP
 		d.MessageRow = *m
 		page.Messages = append(page.Messages, d)
 	}
-	page.Counts, err = p.mail.Store.Index.Counts(ctx, p.mail.Slug, q.Agent)
+	page.Counts, err = b.p.mail.Store.Index.Counts(ctx, b.p.mail.Slug, q.Agent)
 	return page, err
 }
 
 // pageAwaiting returns a page of deliveries that wait for an acknowledgement: by the agent, or by
 // recipients of the agent's messages, with receipts.
-func (p *Project) pageAwaiting(ctx context.Context, q index.InboxQuery) (*InboxPage, error) {
+func (b *Box) pageAwaiting(ctx context.Context, q index.InboxQuery) (*InboxPage, error) {
 	limit := q.Limit
 	q.Limit++
-	rows, err := p.mail.Store.Index.Awaiting(ctx, q)
+	rows, err := b.p.mail.Store.Index.Awaiting(ctx, q)
 	for i := range rows {
 		if d := &rows[i]; err == nil && d.From == q.Agent {
 			const forSender = true
-			err = p.mail.AddReceipts(ctx, &d.MessageRow, forSender)
+			err = b.p.mail.AddReceipts(ctx, &d.MessageRow, forSender)
 		}
 	}
 	if err != nil {
@@ -260,7 +260,7 @@ func (p *Project) pageAwaiting(ctx context.Context, q index.InboxQuery) (*InboxP
 	err = q.Room.Attempt(ctx, func() error {
 		page.Messages = page.Messages[:0]
 		for _, d := range rows[:min(limit, len(rows))] {
-			if ok, err := p.takeDelivery(ctx, q, &d); !ok {
+			if ok, err := b.takeDelivery(ctx, q, &d); !ok {
 				return err
 			}
 			page.Messages = append(page.Messages, d)
@@ -273,26 +273,26 @@ func (p *Project) pageAwaiting(ctx context.Context, q index.InboxQuery) (*InboxP
 	if n := len(page.Messages); n > 0 && n < len(rows) {
 		page.Next = page.Messages[n-1].Cursor
 	}
-	page.Counts, err = p.mail.Store.Index.Counts(ctx, p.mail.Slug, q.Agent)
+	page.Counts, err = b.p.mail.Store.Index.Counts(ctx, b.p.mail.Slug, q.Agent)
 	return page, err
 }
 
 // takeDelivery puts a message into the room of a page, with its body if the query wants bodies.
-func (p *Project) takeDelivery(ctx context.Context, q index.InboxQuery, d *index.Delivery) (ok bool, err error) {
+func (b *Box) takeDelivery(ctx context.Context, q index.InboxQuery, d *index.Delivery) (ok bool, err error) {
 	var body func(offset, n int64) (string, error)
 	if q.Bodies {
 		body = func(offset, n int64) (string, error) {
-			return p.mail.Store.Index.Body(ctx, p.mail.Slug, d.ID, offset, n)
+			return b.p.mail.Store.Index.Body(ctx, b.p.mail.Slug, d.ID, offset, n)
 		}
 	}
 	return q.Room.Take(&d.MessageRow, body)
 }
 
 // sent reads, without its body, a message that the agent sent. It returns ErrNotFound.
-func (p *Project) sent(ctx context.Context, agent, id string) (*index.Delivery, error) {
-	m, err := p.mail.Store.Index.Message(ctx, p.mail.Slug, id, index.WithoutBody, nil)
+func (b *Box) sent(ctx context.Context, agent, id string) (*index.Delivery, error) {
+	m, err := b.p.mail.Store.Index.Message(ctx, b.p.mail.Slug, id, index.WithoutBody, nil)
 	if err == nil && (m == nil || m.From != agent) {
-		err = p.mail.NoDelivery(ctx, agent, id)
+		err = b.p.mail.NoDelivery(ctx, agent, id)
 	}
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"mailtree/maildir/core"
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
@@ -58,11 +59,11 @@ func (b *Box) popOnce(ctx context.Context, room *index.Room) (*index.Delivery, e
 		if err := b.p.mail.NeedAgent(g.Ctx, refusal.Agent, b.agent); err != nil {
 			return err
 		}
-		d, err := b.p.poppable(g, b.agent)
+		d, err := b.p.pops.poppable(g, b.agent)
 		if err != nil || d == nil {
 			return err
 		}
-		if d, err = b.p.readPopped(g, d, room); err != nil {
+		if d, err = b.p.pops.read(g, d, room); err != nil {
 			return err
 		}
 		d.Read, d.ReadAt = true, format.At(g.Now.Truncate(time.Microsecond))
@@ -77,19 +78,19 @@ func (b *Box) popOnce(ctx context.Context, room *index.Room) (*index.Delivery, e
 	return got, nil
 }
 
-// readPopped reads the delivery to pop, with as much of its body as fits. It reads before the delivery is
+// read reads the delivery to pop, with as much of its body as fits. It reads before the delivery is
 // marked, so that an unreadable message is not lost. It returns errNoRoom, Group.Behind, and the errors of
 // the index.
-func (p *Project) readPopped(g *writer.Group, d *index.Delivery, room *index.Room) (*index.Delivery, error) {
+func (k *pops) read(g *writer.Group, d *index.Delivery, room *index.Room) (*index.Delivery, error) {
 	room.Empty() // clear what an earlier plan of this pop has put in
-	whole, err := p.mail.Store.Index.Delivery(g.Ctx, p.mail.Slug, d.Agent, d.ID, index.WithBody, room)
+	whole, err := k.mail.Store.Index.Delivery(g.Ctx, k.mail.Slug, d.Agent, d.ID, index.WithBody, room)
 	switch {
 	case err != nil:
 		return nil, err
 	case whole == nil:
 		return nil, g.Behind(d.CopyPath)
 	case room.MayGrow():
-		p.pops.next[d.Agent]-- // another pop may take it
+		k.next[d.Agent]-- // another pop may take it
 		return nil, errNoRoom
 	}
 	return whole, nil
@@ -97,9 +98,9 @@ func (p *Project) readPopped(g *writer.Group, d *index.Delivery, room *index.Roo
 
 // poppable returns the oldest unread delivery that is on disk, can be marked, and is not taken by another
 // pop of the group.
-func (p *Project) poppable(g *writer.Group, agent string) (*index.Delivery, error) {
+func (k *pops) poppable(g *writer.Group, agent string) (*index.Delivery, error) {
 	for {
-		d, err := p.oldest(g, agent)
+		d, err := k.oldest(g, agent)
 		if err != nil || d == nil {
 			return nil, err
 		}
@@ -110,21 +111,20 @@ func (p *Project) poppable(g *writer.Group, agent string) (*index.Delivery, erro
 		if err := g.Present(d.CopyPath); err != nil {
 			return nil, err
 		}
-		if err := p.mail.FreeFor(g, mark); !errors.Is(err, ErrConflict) {
+		if err := k.mail.FreeFor(g, mark); !errors.Is(err, ErrConflict) {
 			return d, err
 		}
 	}
 }
 
 // oldest returns another delivery for each try of a group, oldest first.
-func (p *Project) oldest(g *writer.Group, agent string) (*index.Delivery, error) {
-	k := &p.pops
+func (k *pops) oldest(g *writer.Group, agent string) (*index.Delivery, error) {
 	if k.group != g.Number {
-		*k = pops{group: g.Number, unread: map[string][]index.Delivery{}, next: map[string]int{}}
+		*k = pops{mail: k.mail, group: g.Number, unread: map[string][]index.Delivery{}, next: map[string]int{}}
 	}
 	n := k.next[agent]
 	if n == len(k.unread[agent]) { // read more, unless there are no more
-		rows, err := p.mail.Store.Index.OldestUnread(g.Ctx, p.mail.Slug, agent, 1+8*n)
+		rows, err := k.mail.Store.Index.OldestUnread(g.Ctx, k.mail.Slug, agent, 1+8*n)
 		if err != nil || len(rows) <= n {
 			return nil, err
 		}
@@ -137,6 +137,7 @@ func (p *Project) oldest(g *writer.Group, agent string) (*index.Delivery, error)
 // pops is what the pops of one group know of the inboxes, which do not change while the group is planned.
 // Only plans use it, and they run in one goroutine of the project.
 type pops struct {
+	mail   *core.Mail
 	group  uint64                      // the number of the group
 	unread map[string][]index.Delivery // the oldest unread deliveries, by agent
 	next   map[string]int              // index of the first untried delivery, by agent

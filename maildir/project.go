@@ -57,6 +57,8 @@ func (s *Store) newProject(c *core.Mail, slug string) *Project {
 	p := &Project{
 		Slug:   slug,
 		mail:   c,
+		pops:   pops{mail: c},
+		stamps: stamping{mail: c},
 		ended:  make(chan struct{}),
 		Claims: claims.New(c),
 		Post:   post.New(c, &s.office),

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"mailtree/maildir/core"
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
 	"mailtree/maildir/tree"
@@ -18,6 +19,8 @@ const mostStamped = 128
 
 // stamping holds the empty marks that wait for a time.
 type stamping struct {
+	mail *core.Mail
+
 	mu    sync.Mutex
 	marks map[string]bool // by path
 	asked bool            // an operation was handed to the writer that has not taken its marks yet
@@ -34,14 +37,14 @@ func (o mail) Untimed(paths []string) {
 	for _, path := range paths {
 		s.marks[path] = true
 	}
-	o.askStamps()
+	s.ask()
 }
 
-// askStamps hands an operation to the writer if marks wait and none was handed over. p.stamps.mu is held.
-func (p *Project) askStamps() {
-	if s := &p.stamps; len(s.marks) > 0 && !s.asked {
+// ask hands an operation to the writer if marks wait and none was handed over. s.mu is held.
+func (s *stamping) ask() {
+	if len(s.marks) > 0 && !s.asked {
 		s.asked = true
-		p.mail.Writer.Later(p.stampMarks())
+		s.mail.Writer.Later(s.operation())
 	}
 }
 
@@ -52,14 +55,13 @@ func (s *stamping) waiting() int {
 	return len(s.marks)
 }
 
-// takeStamps returns the marks of the next operation, at most mostStamped. At a stop it returns none: the
+// take returns the marks of the next operation, at most mostStamped. At a stop it returns none: the
 // next start finds those that are left.
-func (p *Project) takeStamps() []string {
-	s := &p.stamps
+func (s *stamping) take() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked = false
-	if p.mail.Store.IsStopping() {
+	if s.mail.Store.IsStopping() {
 		return nil
 	}
 	some := slices.Sorted(maps.Keys(s.marks))
@@ -67,22 +69,22 @@ func (p *Project) takeStamps() []string {
 	for _, path := range some {
 		delete(s.marks, path)
 	}
-	p.askStamps()
+	s.ask()
 	return some
 }
 
-// stampMarks writes the time into empty marks that wait for one, or some of them, in one operation. The
+// operation writes the time into empty marks that wait for one, or some of them, in one operation. The
 // server is the operation's author in the history, because the agents had no part in it. See docs/tree.md,
 // "Marks".
-func (p *Project) stampMarks() *writer.Tx {
+func (s *stamping) operation() *writer.Tx {
 	tx := &writer.Tx{Op: writer.Op{Verb: "stamp"}}
 	var marks []string
 	tx.Plan = func(g *writer.Group) error {
 		if marks == nil {
-			marks = p.takeStamps()
+			marks = s.take()
 		}
 		for _, path := range marks {
-			st, err := p.mail.Tree.Stat(path)
+			st, err := s.mail.Tree.Stat(path)
 			if err != nil || st.Size > 0 || !st.Mode.IsRegular() {
 				continue
 			}
