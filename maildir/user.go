@@ -9,19 +9,18 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// User is a store as one user of the operating system may see and use it. A user who is neither root nor the server's
-// is a guest. It is safe for concurrent use.
+// User is a store with the rights of one user of the operating system. A user who is neither root nor the server's user is
+// a guest. It is safe for concurrent use.
 type User struct {
 	s      *Store
 	by     Caller
 	origin format.Origin
 }
 
-// As returns the store as a user sees it. origin is that of what the user writes.
+// As returns the store with the rights of a user. The user's messages get the origin.
 func (s *Store) As(by Caller, origin format.Origin) User { return User{s, by, origin} }
 
-// Project is Store.Project. A guest learns of no project but the one that it names: the refusal has no similar names
-// then.
+// Project is Store.Project. For a guest, the refusal of an unknown project has no similar names.
 func (u User) Project(ctx context.Context, key string) (*View, error) {
 	p, err := u.s.Project(ctx, key)
 	var e *Error
@@ -54,7 +53,7 @@ func (u User) EnsureProject(ctx context.Context, key string) (*View, error) {
 	return v, err
 }
 
-// As returns the project as a user sees it. origin is that of what the user writes.
+// As returns the project with the rights of a user. The user's messages get the origin.
 func (p *Project) As(by Caller, origin format.Origin) *View {
 	marks := func(agent string, origin format.Origin) access.Marks { return p.Box(agent, origin) }
 	return access.New(access.Parts{Mail: p.mail, Post: p.Post, Sender: p.sender, Marks: marks}, by, origin)

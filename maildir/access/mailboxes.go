@@ -17,8 +17,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// View is a project as one user of the operating system may see and use it. Its refusals name nothing that the user may
-// not know. It is safe for concurrent use.
+// View is a project with the rights of one user of the operating system. Its refusals name nothing that the user may not
+// know. It is safe for concurrent use.
 type View struct {
 	mail   *core.Mail
 	post   *post.Post
@@ -168,7 +168,7 @@ func (v *View) checkOwner(existing, name string) error {
 	return &refusal.Error{What: refusal.MailboxNotYours, Field: refusal.Mailbox, Name: name}
 }
 
-// Exists reports whether there is a mailbox of that name, whoever owns it: the contract of hook_create tells everybody.
+// Exists reports whether a mailbox of that name exists, of any owner: the contract of hook_create tells every caller.
 func (v *View) Exists(ctx context.Context, name string) (bool, error) {
 	row, err := v.mail.Store.Index.Agent(ctx, v.mail.Slug, name)
 	return row != nil, err

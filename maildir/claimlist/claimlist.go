@@ -1,6 +1,6 @@
-// Package claimlist decides what becomes of the list of claims that machines share, in a round of one machine. It
-// compares values: it reads no file, no index and no clock, and it writes nothing. Package peers reads the list, calls
-// Next, pushes the result, and makes the claim files follow it. See docs/sync.md, "Claims".
+// Package claimlist computes the next version of the list of claims that machines share. It compares values: it reads no
+// file, no index and no clock, and it writes nothing. Package peers reads the list, calls Next, pushes the result, and
+// updates the claim files. See docs/sync.md, "Claims".
 package claimlist
 
 import (
@@ -12,11 +12,11 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Grace is how much longer than its length a claim of another machine counts, from when this machine first saw it:
-// its holder's machine counts from when it was made, and is told later.
+// Grace is added to the length of a claim of another machine. This machine counts from when it first sees the claim. The
+// holder's machine counts from when it creates the claim, and learns of its success later.
 const Grace = time.Minute
 
-// Entry is a claim in the list, as this machine counts it. An Entry that was made does not change.
+// Entry is a claim in the list, with the time when it ends on this machine. It is immutable.
 type Entry struct {
 	format.Lease
 	Until   time.Time // when it ends, by the monotonic clock
@@ -34,23 +34,23 @@ func (e *Entry) Row(path string) claim.Row {
 // Agent is an agent of this machine's mail, as far as it matters for claims.
 type Agent struct {
 	Inception time.Time
-	Person    bool // it stands for a person, who is one on all machines
+	Person    bool // it represents a person, who is the same on all machines
 	Elsewhere bool // it belongs to another machine
 }
 
-// IsNamesakes reports whether the claim is that of another agent than the one which has its holder's name on this
-// machine; nil: none has it.
+// IsNamesakes reports whether another agent than a holds the claim, although a has the holder's name on this machine. It
+// returns false if a is nil.
 func (e *Entry) IsNamesakes(a *Agent) bool {
 	return a != nil && !a.Person && !e.Inception.IsZero() && !a.Inception.Equal(e.Inception)
 }
 
-// Round is what one machine knows before it changes the list. All maps are by path of the claim's file.
+// Round is what one machine knows before it changes the list. The keys of its maps are paths of claim files.
 type Round struct {
 	Remote  map[string]*Entry // the list as the other machines have it; ended claims may be in it
 	Base    map[string]*Entry // the list that the files of this machine have followed
-	Reset   bool              // Remote was lost and was made anew since
+	Reset   bool              // Remote was lost and recreated since
 	Files   []claim.Row       // what the files of this machine say, the oldest first
-	Removed map[string]bool   // files that followed the list and that somebody has removed
+	Removed map[string]bool   // files in Base that were removed
 	Agents  map[string]*Agent // by name, of all holders
 	Machine string            // id of this machine's key
 	Now, At time.Time         // by the monotonic and by the wall clock
@@ -61,10 +61,10 @@ type Round struct {
 	own map[string]claim.Row // Files by path
 }
 
-// Next is the list as it shall be, and what this machine has to do for it.
+// Next is the next version of the list, and what this machine has to do for it.
 type Next struct {
 	List    map[string]*Entry
-	Lost    map[string]claim.Row // the claim that is in the way of a file of this machine, by the path of the file
+	Lost    map[string]claim.Row // the claim that conflicts with a file of this machine, by the path of the file
 	Granted []claim.Row          // to the agent that asks; not written yet
 
 	round *Round
@@ -77,9 +77,8 @@ type decision struct {
 	namesakes map[string]bool // claims in List whose holder is not the agent of this machine that has its name
 }
 
-// NewEntry returns the entry of a lease that this machine has not seen before, in the list at path. followed says
-// whether the file here has followed it. Of this machine's own leases the file says when they end; any other counts
-// from now.
+// NewEntry returns the entry of a lease that this machine has not seen before. If the lease is this machine's own and
+// followed says that the file at path is its file, the entry ends when the file says. Any other entry counts from now.
 func (r *Round) NewEntry(path, blob string, lease format.Lease, followed bool) *Entry {
 	left := lease.Length
 	if lease.Machine != r.Machine {
@@ -90,7 +89,7 @@ func (r *Round) NewEntry(path, blob string, lease format.Lease, followed bool) *
 	return &Entry{Lease: lease, Until: r.Now.Add(left), Expires: r.wall(left), Blob: blob}
 }
 
-// wall returns the time on the wall clock when so much is left.
+// wall returns the wall-clock time after left.
 func (r *Round) wall(left time.Duration) time.Time { return r.At.Add(left).Truncate(time.Microsecond) }
 
 // files returns what the files of this machine say, by path.
@@ -110,10 +109,10 @@ func ByPath(rows []claim.Row) map[string]claim.Row {
 	return by
 }
 
-// Next decides in four steps. What was given back here leaves the list. What was made or changed here by hand, or while
-// the list could not be asked, gets into it, the oldest first, unless another claim is in its way. The request is
-// granted whole or not at all; its answer is in res. Each entry ends on the wall clock when it ends on the monotonic
-// clock. Without a request, files that somebody has removed count as given back. It returns the errors of claim.Leases.
+// Next computes the next list in four steps. Claims that were released here leave the list. Claims that were created or
+// changed here by hand, or while the list was out of reach, enter it, oldest first, unless they conflict. The request is
+// granted completely or not at all; res is its answer. At last, wall-clock ends are corrected by the monotonic clock. If
+// ask is nil, a claim whose file was removed counts as released. Next returns the errors of claim.Leases.
 func (r *Round) Next(ask *claim.Request) (n *Next, res *claim.Result, err error) {
 	n = &Next{List: r.live(), Lost: map[string]claim.Row{}, round: r}
 	maps.DeleteFunc(n.List, func(path string, e *Entry) bool { return r.givenBack(path, e, ask == nil) })
@@ -136,7 +135,7 @@ func (r *Round) Next(ask *claim.Request) (n *Next, res *claim.Result, err error)
 	return n, res, nil
 }
 
-// live returns the list without ended claims. A list that was made anew gets what the files here have followed.
+// live returns the list without ended claims. If the list was recreated, live adds those of Base.
 func (r *Round) live() map[string]*Entry {
 	is := map[string]*Entry{}
 	lists := []map[string]*Entry{r.Remote}
@@ -153,14 +152,14 @@ func (r *Round) live() map[string]*Entry {
 	return is
 }
 
-// hasFollowed reports whether the file at path has followed the entry.
+// hasFollowed reports whether Base has this version of the entry.
 func (r *Round) hasFollowed(path string, e *Entry) bool {
 	was := r.Base[path]
 	return was != nil && was.Blob == e.Blob
 }
 
-// givenBack reports whether a claim in the list was released here. With removed this includes a claim of this machine
-// whose file somebody has removed or made to end.
+// givenBack reports whether a claim in the list was released here, or, if this machine holds it, was made to end. With
+// removed, a claim of this machine whose file was removed counts too.
 func (r *Round) givenBack(path string, e *Entry, removed bool) bool {
 	f, here := r.files()[path]
 	same := here && f.Created.Equal(e.Created)
@@ -191,8 +190,8 @@ func (r *Round) decide(n *Next) *decision {
 	return d
 }
 
-// timed returns an entry that ends on the wall clock when it ends on the monotonic clock. It keeps the end that was
-// said before if that is right within Grace, because each change of a file is a commit.
+// timed returns the entry with a wall-clock end that agrees with the monotonic clock. It keeps the end if said is right
+// within Grace, because each change of a file is a commit.
 func (r *Round) timed(e *Entry, said time.Time) *Entry {
 	left := e.Until.Sub(r.Now)
 	if off := said.Sub(r.At) - left; off <= Grace && off >= -Grace {
@@ -203,8 +202,9 @@ func (r *Round) timed(e *Entry, said time.Time) *Entry {
 	return &again
 }
 
-// asksFor reports whether a file is to get into the list: it was made here, or its end was changed, while the list
-// could not be asked or by hand. A file of another machine's agent never is: an old commit may bring it.
+// asksFor reports whether the claim of a file has to enter the list: the file was created here, or its end was changed
+// here, by hand or while the list was out of reach. A file of another machine's agent never has to: an old commit may
+// bring it.
 func (d *decision) asksFor(f *claim.Row) bool {
 	r := d.round
 	if !f.Live(r.At) {
@@ -217,7 +217,7 @@ func (d *decision) asksFor(f *claim.Row) bool {
 	return d.List[f.Path] == nil && (a == nil || !a.Elsewhere)
 }
 
-// enterFile puts the claim of a file into the list, unless another is in its way.
+// enterFile puts the claim of a file into the list, unless another claim conflicts.
 func (d *decision) enterFile(f *claim.Row) error {
 	ask := &claim.Request{Agent: f.Agent, Patterns: []string{f.Pattern}, Shared: !f.Exclusive, Namesakes: d.namesakes}
 	found, _, err := d.leases.Conflicts(ask)
@@ -271,8 +271,8 @@ func (d *decision) put(f *claim.Row, length time.Duration) {
 	d.leases.Put(e.Row(f.Path))
 }
 
-// Follow returns the claims whose files have to be written, and those that have to be released, so that the files here
-// are as the list. now are the files as they are; ok is false if one of these was changed since the round began.
+// Follow returns the claims whose files have to be written, and those that have to be released, so that the files agree
+// with the list. now has the current files. ok is false if one of them was changed since the round began.
 func (n *Next) Follow(now map[string]claim.Row) (write, ended []claim.Row, ok bool) {
 	own := n.round.files()
 	for path, e := range n.List {
@@ -309,8 +309,8 @@ func (n *Next) Ended() []claim.Row {
 	return slices.DeleteFunc(slices.Clone(n.round.Files), func(f claim.Row) bool { return !f.Live(n.round.At) || n.List[f.Path] != nil })
 }
 
-// IsNews reports whether the holder of an ended claim has to be told: another claim was in its way, or it was one of
-// this machine and left the list before its time. What has run out is no news.
+// IsNews reports whether the holder of an ended claim has to be notified: another claim conflicts, or the claim was this
+// machine's and left the list before its time. An expired claim is no news.
 func (n *Next) IsNews(f *claim.Row) bool {
 	if _, lost := n.Lost[f.Path]; lost {
 		return true

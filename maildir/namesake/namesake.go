@@ -1,6 +1,6 @@
-// Package namesake settles what becomes of two agents that two machines made under one name before their mail met.
-// It compares values: the profiles that three commits have. Package peers reads the commits and renames. Both machines
-// come to the same names, because each calls Find with the sides exchanged. See docs/sync.md, "Names".
+// Package namesake finds agents that two machines created under one name before they merged their mail, and chooses new
+// names. It compares values: the profiles in three commits. Package peers reads the commits and renames the agents. Both
+// machines choose the same names, because each calls Find with the sides exchanged. See docs/sync.md, "Names".
 package namesake
 
 import (
@@ -15,8 +15,8 @@ import (
 	"mailtree/maildir/merge"
 )
 
-// Versions are the profiles of one name in the commits of a meeting: the last common one and the two sides'. One that
-// is missing has no Name.
+// Versions are the profiles of one name in three commits: the merge base and the two sides. A missing profile has no
+// Name.
 type Versions struct{ Base, Ours, Theirs format.Profile }
 
 // Pair is two agents under one name.
@@ -78,7 +78,7 @@ func Find(profiles map[string]*Versions, here Here) (pairs []Pair, err error) {
 		v := profiles[name]
 		p := Pair{Name: name, Ours: v.Ours, Theirs: v.Theirs, Lost: isAfter(&v.Ours, &v.Theirs)}
 		switch {
-		case v.areTwo() && !isSame(&v.Base, p.First()): // else somebody has put the second in the place of the first
+		case v.areTwo() && !isSame(&v.Base, p.First()): // else a person has replaced the first by the second
 			pairs = append(pairs, p)
 		case v.Base.Name == "" && isSame(&v.Ours, &v.Theirs):
 			for was, w := range profiles {
