@@ -97,13 +97,16 @@ func TestForeignUser(t *testing.T) {
 
 	type call = func(v *maildir.View) []any
 	view := map[string]call{
-		"Box":            func(v *maildir.View) []any { return all(v.Box(t.Context(), "Ann")) },
-		"CreateMailbox":  func(v *maildir.View) []any { return all(v.CreateMailbox(t.Context(), "Ann")) },
-		"DeleteHook":     func(v *maildir.View) []any { return []any{v.DeleteHook(t.Context(), "hidden-hook")} },
-		"DeleteMailbox":  func(v *maildir.View) []any { return all(v.DeleteMailbox(t.Context(), "Ann", true)) },
-		"Exists":         nil, // the contract of hook_create tells everybody
-		"Hooks":          func(v *maildir.View) []any { return all(v.Hooks(t.Context(), "Ann")) },
-		"Mailbox":        func(v *maildir.View) []any { return all(v.Mailbox(t.Context(), "Ann")) },
+		"Box":           func(v *maildir.View) []any { return all(v.Box(t.Context(), "Ann")) },
+		"CreateMailbox": func(v *maildir.View) []any { return all(v.CreateMailbox(t.Context(), "Ann")) },
+		"DeleteHook":    func(v *maildir.View) []any { return []any{v.DeleteHook(t.Context(), "hidden-hook")} },
+		"DeleteMailbox": func(v *maildir.View) []any { return all(v.DeleteMailbox(t.Context(), "Ann", true)) },
+		"Exists":        nil, // the contract of hook_create tells everybody
+		"Hooks":         func(v *maildir.View) []any { return all(v.Hooks(t.Context(), "Ann")) },
+		"Mailbox": func(v *maildir.View) []any {
+			_, err := v.Mailbox(t.Context(), "Zeb") // which resembles Zed
+			return append(all(v.Mailbox(t.Context(), "Ann")), err)
+		},
 		"Mailboxes":      func(v *maildir.View) []any { return all(v.Mailboxes(t.Context())) },
 		"OpenAttachment": func(v *maildir.View) []any { return all(v.OpenAttachment(t.Context(), file.Attachments[0].SHA1)) },
 	}
@@ -194,6 +197,9 @@ func TestForeignUser(t *testing.T) {
 		t.Error(err)
 	}
 	quiet("UserBox.Delete", nil)
+	_, again := eveBox.Delete(t.Context(), true)
+	_, sent := eveBox.Send(t.Context(), maildir.Draft{To: []string{"Ann"}, Body: "b"})
+	quiet("a UserBox that is gone", []any{again, sent})
 }
 
 // all returns a result and its error as values.

@@ -182,7 +182,7 @@ func (v *View) Mailbox(ctx context.Context, name string) (*Mailbox, error) {
 		return nil, err
 	}
 	if row == nil {
-		return nil, v.mail.UnknownAgent(ctx, refusal.Mailbox, name)
+		return nil, v.mail.UnknownTo(ctx, v.by, refusal.Mailbox, name)
 	}
 	owners, err := v.mail.Store.Owners.LoadOwners()
 	if err != nil {

@@ -109,10 +109,10 @@ func ByPath(rows []claim.Row) map[string]claim.Row {
 	return by
 }
 
-// Next computes the next list in four steps. Claims that were released here leave the list. Claims that were created or
+// Next computes the next list in three steps. Claims that were released here leave the list. Claims that were created or
 // changed here by hand, or while the list was out of reach, enter it, oldest first, unless they conflict. The request is
-// granted completely or not at all; res is its answer. At last, wall-clock ends are corrected by the monotonic clock. If
-// ask is nil, a claim whose file was removed counts as released. Next returns the errors of claim.Leases.
+// granted completely or not at all; res is its answer. If ask is nil, a claim whose file was removed counts as released.
+// Next returns the errors of claim.Leases.
 func (r *Round) Next(ask *claim.Request) (n *Next, res *claim.Result, err error) {
 	n = &Next{List: r.live(), Lost: map[string]claim.Row{}, round: r}
 	maps.DeleteFunc(n.List, func(path string, e *Entry) bool { return r.givenBack(path, e, ask == nil) })
@@ -128,9 +128,6 @@ func (r *Round) Next(ask *claim.Request) (n *Next, res *claim.Result, err error)
 		if res, err = d.decideAsk(ask); err != nil {
 			return nil, nil, err
 		}
-	}
-	for path, e := range n.List {
-		n.List[path] = r.timed(e, r.files()[path].Expires)
 	}
 	return n, res, nil
 }
@@ -180,7 +177,11 @@ func (r *Round) decide(n *Next) *decision {
 	d := &decision{Next: n, namesakes: map[string]bool{}}
 	var rows []claim.Row
 	for path, e := range n.List {
-		rows = append(rows, r.timed(e, e.Expires).Row(path))
+		row := e.Row(path)
+		if !r.At.Before(row.Expires) { // the wall clock was set forward
+			row.Expires = r.wall(e.Until.Sub(r.Now))
+		}
+		rows = append(rows, row)
 		if e.IsNamesakes(r.Agents[e.Agent]) {
 			d.namesakes[path] = true
 		}
@@ -268,14 +269,25 @@ func (d *decision) put(f *claim.Row, length time.Duration) {
 		e.Renewal = was.Renewal + 1
 	}
 	d.List[f.Path] = e
+	delete(d.namesakes, f.Path)
 	d.leases.Put(e.Row(f.Path))
+}
+
+// Followed returns the list as it is once the files agree with it: the wall clock reaches the end of each entry when the
+// monotonic clock does.
+func (n *Next) Followed() map[string]*Entry {
+	list := make(map[string]*Entry, len(n.List))
+	for path, e := range n.List {
+		list[path] = n.round.timed(e, n.round.files()[path].Expires)
+	}
+	return list
 }
 
 // Follow returns the claims whose files have to be written, and those that have to be released, so that the files agree
 // with the list. now has the current files. ok is false if one of them was changed since the round began.
 func (n *Next) Follow(now map[string]claim.Row) (write, ended []claim.Row, ok bool) {
 	own := n.round.files()
-	for path, e := range n.List {
+	for path, e := range n.Followed() {
 		was := own[path]
 		if n.isGranted(path) { // it was written just now
 			was = now[path]

@@ -104,7 +104,7 @@ func (n *Next) name(path string) string {
 
 // shown writes what a round has decided, line by line.
 func shown(n *Next, res *claim.Result) (lines []string) {
-	for path, e := range n.List {
+	for path, e := range n.Followed() {
 		line := fmt.Sprintf("%s %s %s %s %v", n.name(path), e.Agent, e.Pattern, e.Machine, e.Until.Sub(now))
 		if e.Renewal > 0 {
 			line += fmt.Sprint(" renewal=", e.Renewal)
@@ -326,6 +326,22 @@ func TestNext(t *testing.T) {
 			want:     []string{"1 Eve app there 30m0s", "refused app: Eve has app"},
 		},
 		{
+			name:     "the wall clock is a little ahead: the claim holds",
+			there:    []string{"1 Eve app there 30s wall=-10s"},
+			followed: []string{"1 Eve app there 30s wall=-10s"},
+			files:    []string{"1 Eve app -10s"},
+			ask:      "Ann app",
+			want:     []string{"1 Eve app there 30s wall=-10s", "refused app: Eve has app"},
+		},
+		{
+			name:     "one's own claim was lost to a namesake and edited by hand: it is one's own again",
+			there:    []string{"1 Twin app there 1h shared blob=b inception=5m created=1m"},
+			followed: []string{"1 Twin app here 1h shared blob=a inception=0s"},
+			files:    []string{"1 Twin app 2h shared"},
+			ask:      "Twin app",
+			want:     []string{"1 Twin app here 1h0m0s renewal=2", "granted app until 1h0m0s"},
+		},
+		{
 			name:     "the wall clock is a little off: the file stays",
 			there:    []string{"1 Eve app there 30m wall=30m50s"},
 			followed: []string{"1 Eve app there 30m wall=30m50s"},
@@ -378,7 +394,7 @@ func TestNext(t *testing.T) {
 				after[row.Path] = row
 			}
 			again := *r
-			again.own, again.Remote, again.Base, again.Reset, again.Removed = nil, written(n.List), written(n.List), false, nil
+			again.own, again.Remote, again.Base, again.Reset, again.Removed = nil, written(n.Followed()), written(n.Followed()), false, nil
 			again.Files = slices.SortedFunc(maps.Values(after), func(a, b claim.Row) int { return strings.Compare(a.Path, b.Path) })
 			if n, _, err = again.Next(nil); err != nil {
 				t.Fatal(err)
@@ -420,6 +436,28 @@ func TestNewEntry(t *testing.T) {
 		e := r.NewEntry(c.path, "b", lease, c.followed)
 		if e.Until.Sub(now) != c.want || e.Expires.Sub(at) != c.want {
 			t.Errorf("%+v: %v, %v", c, e.Until.Sub(now), e.Expires.Sub(at))
+		}
+	}
+}
+
+// TestFollowLater: if the files could not be written, the next round decides the same, although the wall clock was set.
+func TestFollowLater(t *testing.T) {
+	t.Parallel()
+	for _, step := range []time.Duration{2 * time.Hour, -2 * time.Hour} {
+		list := entries(t, []string{"1 Ann app here 1h"})
+		for range 2 {
+			r := &Round{
+				Remote: list, Base: list, Files: rows(t, []string{"1 Ann app 1h"}), Agents: map[string]*Agent{"Ann": {Inception: made}},
+				Machine: "here", Now: now, At: at.Add(step), IsFile: func(string) bool { return false },
+			}
+			n, _, err := r.Next(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e := n.List["1"]; e == nil || e.Blob == "" {
+				t.Errorf("the clock was set by %v: %v", step, shown(n, nil))
+			}
+			list = n.List
 		}
 	}
 }

@@ -86,6 +86,18 @@ func (c *Mail) NoAgent(field refusal.Field, names []string) (*refusal.Error, err
 	}, nil
 }
 
+// UnknownTo is UnknownAgent for a user: a foreign user does not learn other names.
+func (c *Mail) UnknownTo(ctx context.Context, by Caller, field refusal.Field, names ...string) error {
+	if !c.Store.IsForeignUser(by) {
+		return c.UnknownAgent(ctx, field, names...)
+	}
+	e, err := c.NoAgent(field, names)
+	if err != nil {
+		return err
+	}
+	return e
+}
+
 // addressFault returns why nobody of another domain can have an address; nil if somebody may. The error is a
 // sentence without its full stop.
 func addressFault(address string) error {

@@ -89,6 +89,9 @@ func Find(profiles map[string]*Versions, here Here) (pairs []Pair, err error) {
 		}
 	}
 	chosen := map[string]bool{}
+	for name := range profiles {
+		chosen[strings.ToLower(name)] = true
+	}
 	for i := range pairs {
 		p := &pairs[i]
 		if p.Moved {
@@ -103,7 +106,7 @@ func Find(profiles map[string]*Versions, here Here) (pairs []Pair, err error) {
 }
 
 // newName chooses the name of the agent that does not keep its own: the one that a machine has given it already, or a
-// free one. chosen are the names of earlier pairs, in lower case.
+// free one. chosen are the names in the three commits and those of earlier pairs, in lower case.
 func (p *Pair) newName(profiles map[string]*Versions, here Here, chosen map[string]bool) (string, error) {
 	for name, v := range profiles {
 		if name != p.Name && isSame(&v.Theirs, p.Second()) { // the other machine has chosen
@@ -122,7 +125,7 @@ func (p *Pair) newName(profiles map[string]*Versions, here Here, chosen map[stri
 		if err != nil {
 			return "", err
 		}
-		if !taken && profiles[to] == nil && !chosen[strings.ToLower(to)] {
+		if !taken && !chosen[strings.ToLower(to)] {
 			return to, nil
 		}
 		to = core.Suffixed(p.Name, format.Cut(machine, 20)+"-"+strconv.Itoa(i))

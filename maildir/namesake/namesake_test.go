@@ -102,6 +102,11 @@ func TestFind(t *testing.T) {
 			want:     []string{"Ann: ours, Ann-of-b-2"},
 		},
 		{
+			name:     "the name is taken there, in another case",
+			profiles: names{"Ann": {"", "a 1", "b 2"}, "ann-OF-b": {"", "", "c 1"}},
+			want:     []string{"Ann: ours, Ann-of-b-2"},
+		},
+		{
 			name:     "the other machine has chosen",
 			profiles: names{"Ann": {"", "a 1", "b 2"}, "Anna": {"", "", "b 2"}},
 			want:     []string{"Ann: ours, Anna"},

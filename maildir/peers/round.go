@@ -212,14 +212,23 @@ func (r *claimRound) apply(ctx context.Context, ask *claim.Request) (ok bool, er
 // applyList is apply for all claims but those that were granted just now.
 func (r *claimRound) applyList(ctx context.Context) (ok bool, err error) {
 	tx := &writer.Tx{Op: writer.Op{Verb: "sync"}, Facts: []string{core.ClaimsFact}}
+	followed := false // read only if Do succeeds: a plan may outlive a Do that fails
 	tx.Plan = func(g *writer.Group) (err error) {
-		ok, err = r.planFiles(g, tx)
+		followed, err = r.planFiles(g, tx)
 		return err
 	}
-	if err := r.sync.mail.Writer.Do(ctx, tx); err != nil || !ok {
+	if err := r.sync.mail.Writer.Do(ctx, tx); err != nil {
 		return false, err
 	}
-	r.sync.list(r.next.List)
+	if !followed {
+		return false, nil
+	}
+	list := r.next.Followed()
+	for _, e := range list {
+		r.seen[e.Blob] = e
+	}
+	r.sync.keepSeen(r.seen)
+	r.sync.list(list)
 	for _, f := range r.next.Ended() {
 		if err := r.tellEnded(ctx, f); err != nil {
 			return false, err

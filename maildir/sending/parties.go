@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 
+	"mailtree/maildir/core"
 	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
 )
@@ -12,8 +13,14 @@ import (
 // NeedParties refuses an unknown sender, names every unknown recipient, and refuses recipients at other
 // domains to which no mail may go.
 func (s *Sender) NeedParties(ctx context.Context, d *Order) error {
-	if err := s.mail.NeedAgent(ctx, refusal.From, d.From); err != nil {
+	by := core.Caller{Root: true}
+	if d.By != nil {
+		by = *d.By
+	}
+	if is, err := s.mail.HasAgent(ctx, d.From); err != nil {
 		return err
+	} else if !is {
+		return s.mail.UnknownTo(ctx, by, refusal.From, d.From)
 	}
 	var unknown, outside badRecipients
 	for _, list := range []struct {
