@@ -15,7 +15,8 @@ type Box struct {
 	origin format.Origin
 }
 
-// Box returns the agent's mail for a caller with that origin. Each verb checks whether the agent exists.
+// Box returns the agent's mail for a caller with that origin. Each verb checks whether the agent
+// exists, except Counts and UnreadSince.
 func (p *Project) Box(agent string, origin format.Origin) *Box { return &Box{p, agent, origin} }
 
 // perform writes an operation of the agent and notes that the agent was active.

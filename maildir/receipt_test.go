@@ -1,6 +1,7 @@
 package maildir_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -57,8 +58,15 @@ func TestReceipts(t *testing.T) {
 			t.Errorf("%s is shown %q, and receipts (-want +got)\n%s", name, d.Body, diff)
 		}
 	}
-	if err := p.FlushHistory(t.Context()); err != nil {
-		t.Fatal(err)
+	dan := p.Box("Dan", format.Origin{})
+	for _, do := range []func() error{
+		func() error { _, err := dan.SetRead(t.Context(), m.ID, true); return err },
+		func() error { _, err := dan.Undo(t.Context(), maildir.Undoing{ID: m.ID}); return err },
+		func() error { _, err := dan.Redo(t.Context(), maildir.Undoing{ID: m.ID}); return err },
+	} {
+		if err := errors.Join(do(), p.FlushHistory(t.Context())); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for name, want := range map[string][]index.Receipt{"Cat": open[1:], "Dan": nil} {
 		info, err := p.Agents.Whois(t.Context(), name)

@@ -55,7 +55,7 @@ func (u *Undoing) wants(verb string) bool {
 	return isUndoable(verb) && (u.Verb == "" || u.Verb == verb) && (u.ID != "" || !slices.Contains(readings, verb))
 }
 
-// Act is an operation that an agent can undo, or has undone or redone.
+// OperationInfo is an operation that an agent can undo, or has undone or redone.
 type OperationInfo struct {
 	ID        string       `json:"message_id,omitempty"` // "" for an operation on no message
 	Operation string       `json:"operation"`            // its verb in the history

@@ -78,7 +78,7 @@ func (b *Box) Delivery(r *index.BoxRow) (status string, at time.Time) {
 	return Pending, time.Time{}
 }
 
-// Deliveries returns what became of the message of a row of the outbox: see Project.Deliveries.
+// Deliveries returns what became of the message of a row of the outbox: see post.Post.Deliveries.
 func (b *Box) Deliveries(r *index.BoxRow) []outgoing.Item {
 	return b.v.post.Deliveries(&r.Message)
 }
@@ -100,7 +100,7 @@ type RawQuery struct {
 	ID   string
 	Sent bool        // read the outbox copy
 	Room *index.Room // includes the offset in the file to begin at; nil: the whole file
-	// Beside returns how many bytes the answer has besides Data. It is required with Room.
+	// Overhead returns how many bytes the answer has besides Data. It is required with Room.
 	Overhead func(l *RawMessage) int
 }
 
@@ -145,7 +145,7 @@ func (b *Box) Read(ctx context.Context, q RawQuery) (*RawMessage, error) {
 	return l, l.piece(data, q)
 }
 
-// piece sets the letter's Data to the part of its file that fits. It returns ErrInvalid for the room's
+// piece sets the message's Data to the part of its file that fits. It returns ErrInvalid for the room's
 // Offset.
 func (l *RawMessage) piece(data []byte, q RawQuery) error {
 	room := q.Room
@@ -166,7 +166,7 @@ func (l *RawMessage) piece(data []byte, q RawQuery) error {
 	}
 	rest := data[room.Offset:]
 	text := string(rest[:min(len(rest), room.Large)])
-	l.Data = nil // so that Beside does not count it
+	l.Data = nil // so that Overhead does not count it
 	if len(text) < len(rest) {
 		text = text[:len(text)-format.HalfCharacter(text)]
 	}

@@ -56,10 +56,11 @@ func (ag *Agents) Whois(ctx context.Context, name string) (*AgentInfo, error) {
 	return info, nil
 }
 
-// marksMail reports whether a commit marks one message. It may be a message that the agent got as bcc
-// (Invariant I7), and Mail shows the other messages.
+// marksMail reports whether a commit marks one message, or undoes or redoes that. The agent may have received the message
+// as bcc (Invariant I7), and Mail shows the other messages.
 func marksMail(c history.Commit) bool {
 	verb, _, _ := strings.Cut(c.Subject, ":")
+	verb = strings.TrimPrefix(strings.TrimPrefix(verb, history.UndoPrefix), history.RedoPrefix)
 	return slices.Contains([]string{"read", "unread", "acknowledge", "archive", "pop", "delete"}, verb)
 }
 

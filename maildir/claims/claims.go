@@ -52,7 +52,7 @@ func New(mail *core.Mail) *Claims { return &Claims{mail: mail, leases: claim.New
 // Changed reports that a claim's file, or its mark, has changed.
 func (cs *Claims) Changed(path string, kind format.Kind) { cs.leases.Changed(path, kind) }
 
-// Grant is Claim for a request with clean patterns within the limits.
+// Grant makes or renews claims on this machine, for a request that Check has passed: see maildir.Box.Claim.
 func (cs *Claims) Grant(ctx context.Context, r *claim.Request) (*claim.Result, error) {
 	var res *claim.Result
 	tx := &writer.Tx{Op: writer.Op{Verb: "claim", Agent: r.Agent}, Facts: []string{core.ClaimsFact}, Sure: true}
@@ -144,7 +144,7 @@ func (cs *Claims) Mending(from claim.From, f func(m *claim.Mending) error) error
 	return refusal.Disk(err)
 }
 
-// PlanAll plans the files of the granted claims.
+// PlanAll plans the files of the granted claims, and sets the verb and the summary of the operation.
 func (cs *Claims) PlanAll(g *writer.Group, tx *writer.Tx, res *claim.Result, r *claim.Request) error {
 	for _, row := range res.Granted {
 		if err := cs.Plan(g, tx, row); err != nil {

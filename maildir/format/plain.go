@@ -13,8 +13,8 @@ import (
 // A person writes the header of a file in an outbox as lines such as "to: BlueLake", with or without lines
 // --- around them. Such a plain header is read line by line and not as YAML, for which "subject: 12" is a
 // number and "subject: no" is false: here every value is a text. Of YAML's forms, lists, quoted texts and,
-// between lines ---, lines of comment are understood. A fault names the line and quotes nothing of it, because it may be a
-// bcc recipient (Invariant I7). See docs/tree.md, "Sending by saving".
+// between lines ---, lines of comment are understood. A fault names the line and the key and quotes no value, because the
+// value may be a bcc recipient (Invariant I7). See docs/tree.md, "Sending by saving".
 
 // draftKey returns the name that a key of a draft stands for. Keys may also be written as in an email
 // ("In-Reply-To"), and ack_required as "ack". A key without a meaning stays as it is written.

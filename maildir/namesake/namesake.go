@@ -52,6 +52,7 @@ func isSame(a, b *format.Profile) bool {
 // areTwo reports whether the two sides have two agents under the name, and not versions of one.
 func (v *Versions) areTwo() bool {
 	people := v.Ours.Program == core.PersonProgram && v.Theirs.Program == core.PersonProgram
+	// A person has written another machine into the profile of one agent.
 	handedOver := v.Base.Name != "" && v.Ours.Inception.Equal(v.Theirs.Inception)
 	return v.Ours.Machine != "" && v.Theirs.Machine != "" && v.Ours.Machine != v.Theirs.Machine && !people && !handedOver
 }

@@ -26,7 +26,7 @@ func (e *remoteError) Error() string { return e.err.Error() }
 
 func (e *remoteError) Unwrap() error { return e.err }
 
-// Grant is Claims.Grant for mail that machines share.
+// Grant makes or renews claims, if mail is shared with other machines: see claims.Claims.Grant.
 func (sy *Sync) Grant(ctx context.Context, r *claim.Request) (*claim.Result, error) {
 	if err := sy.mail.NeedAgent(ctx, refusal.Agent, r.Agent); err != nil {
 		return nil, err
@@ -90,7 +90,8 @@ func (sy *Sync) withClaims(ctx context.Context, f func(ctx context.Context) erro
 
 // runClaimRounds brings the machines' list and the claim files here together: files that were made or released here are put
 // into the list or taken out, and files follow what others have changed. It answers ask; without one res is nil. The
-// caller holds the turn. It returns remoteError, and the errors of the history and of the writer.
+// caller holds the turn. The first try uses the list as last fetched; a refusal is given only after a fetch. It returns
+// remoteError, and the errors of the history and of the writer.
 func (sy *Sync) runClaimRounds(ctx context.Context, ask *claim.Request) (res *claim.Result, err error) {
 	unsure := false
 	for try := range syncTries {

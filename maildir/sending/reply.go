@@ -63,7 +63,7 @@ func (s *Sender) answersTo(m *index.MessageRow, agent string) []string {
 	return []string{m.From}
 }
 
-// replySubject puts "Re: " before a subject, unless it is there. Characters that checkText refuses, in a
+// replySubject puts "Re: " before a subject, unless it is there. Characters that core.CheckText refuses, in a
 // message that no server has sent, become blanks.
 func replySubject(s string) string {
 	s = strings.TrimSpace(strings.Map(func(r rune) rune {
