@@ -536,3 +536,21 @@ func TestClaimsOfNamesakes(t *testing.T) {
 		t.Errorf("the list has %s", list)
 	}
 }
+
+// TestClaimsBlockedMark: a folder in the place of the mark that releases one claim stops no other claim.
+func TestClaimsBlockedMark(t *testing.T) {
+	t.Parallel()
+	a, b := sharedByTwo(t)
+	a.claims(t, "Ann", "app")
+	level(t, a, b)
+	mark := filepath.Join(b.p.Dir(), format.ReleasedMark(format.ClaimPath("app", "Ann", "")))
+	if err := os.Mkdir(mark, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	a.release(t, "Ann", "app")
+	a.claims(t, "Ann", "lib")
+	level(t, a, b)
+	if got := b.held(t); got != "Ann app, Ann lib" {
+		t.Errorf("held: %s", got)
+	}
+}

@@ -45,6 +45,15 @@ func (c *noticeCount) count(agent string, now time.Time) int {
 	return c.wrote[agent]
 }
 
+// giveBack takes back what count added, because the message was not written.
+func (c *noticeCount) giveBack(agent string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.wrote[agent] > 0 { // else another hour has begun
+		c.wrote[agent]--
+	}
+}
+
 // Notify delivers a message of Postmaster, unless it was delivered before. It returns the errors of the
 // writer.
 func (c *Mail) Notify(ctx context.Context, a Notice) error {
@@ -89,7 +98,11 @@ func (c *Mail) Notify(ctx context.Context, a Notice) error {
 			Body:       a.Body,
 		}, nil)
 	}
-	return c.Writer.Do(ctx, tx)
+	err = c.Writer.Do(ctx, tx)
+	if err != nil && !a.Boundless {
+		c.noticed.giveBack(a.To)
+	}
+	return err
 }
 
 const moreNotices = "More of your files in the mail tree need mending than I write of one by one. Those that cannot be sent lie in your " +

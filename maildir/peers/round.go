@@ -251,21 +251,40 @@ func (r *claimRound) planFiles(g *writer.Group, tx *writer.Tx) (ok bool, err err
 	if !ok {
 		return false, nil
 	}
-	n := 0
+	written, released := 0, 0
 	for _, row := range write {
-		before := len(tx.Writes)
-		var refused *refusal.Error
-		switch err := r.sync.claims.Plan(g, tx, row); {
-		case errors.As(err, &refused): // what lies there is a problem by itself, and stops no other claim
-			tx.Writes = tx.Writes[:before]
-		case err != nil:
+		ok, err := r.plan(tx, func() error { return r.sync.claims.Plan(g, tx, row) })
+		if err != nil {
 			return false, err
-		default:
-			n++
+		}
+		if ok {
+			written++
 		}
 	}
-	tx.Summary = fmt.Sprintf("claims of other machines: %d new, %d ended", n, len(ended))
-	return true, r.sync.claims.PlanRelease(g, tx, ended, format.FormatMark(g.Now))
+	for i := range ended {
+		ok, err := r.plan(tx, func() error { return r.sync.claims.PlanRelease(g, tx, ended[i:i+1], format.FormatMark(g.Now)) })
+		if err != nil {
+			return false, err
+		}
+		if ok {
+			released++
+		}
+	}
+	tx.Summary = fmt.Sprintf("claims of other machines: %d new, %d ended", written, released)
+	return true, nil
+}
+
+// plan calls f, which adds to tx. If f refuses, because something else is at the path of a claim file, plan adds nothing and
+// ok is false: that is a problem of its own, and stops no other claim.
+func (r *claimRound) plan(tx *writer.Tx, f func() error) (ok bool, err error) {
+	before := len(tx.Writes)
+	err = f()
+	var refused *refusal.Error
+	if errors.As(err, &refused) {
+		tx.Writes = tx.Writes[:before]
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // tellEnded tells the holder of a claim that the list lacks it, if that is news and the holder is an agent of this

@@ -194,6 +194,7 @@ func (sy *Sync) Set(on bool) error {
 	sy.note(func(s *SyncState) {
 		sy.mail.SetShared(on)
 		*s = SyncState{}
+		sy.listed = nil
 	})
 	core.Ring(sy.bell)
 	return nil

@@ -95,9 +95,12 @@ func (ss *Sessions) AwaitNews(ctx context.Context, k SessionKey, settle time.Dur
 		case !settled:
 			long, until = settle, nil
 		default:
-			if n, err = ss.Tell(ctx, k); err != nil || n.New > 0 {
-				ss.NoteWake(k, seat.Wake{Outcome: seat.Woken, For: one.Newest})
+			if n, err = ss.Tell(ctx, k); err != nil {
 				return n, false, err
+			}
+			if n.New > 0 {
+				ss.NoteWake(k, seat.Wake{Outcome: seat.Woken, For: one.Newest})
+				return n, false, nil
 			}
 		}
 		settled = until == nil
