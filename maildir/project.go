@@ -398,7 +398,7 @@ func (s *Store) loadProject(slug string) (p *Project, err error) {
 	return p, err
 }
 
-// attach makes the project known to the index and brings the index level.
+// attach adds the project to the index and brings the index up to date.
 func (p *Project) attach(ctx context.Context) error {
 	var progress func(int)
 	if f := p.mail.Store.Progress; f != nil {

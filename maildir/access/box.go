@@ -54,8 +54,7 @@ func (b *Box) List(ctx context.Context, q index.BoxQuery) ([]index.BoxRow, error
 	return b.v.mail.Store.Index.Box(ctx, q)
 }
 
-// Whether all recipients have a sent message of which nothing leaves the server. Of others it is an
-// outgoing.State: that of the recipient of whom least can be said.
+// Values of Delivery for a message that does not leave this server. For others Delivery returns an outgoing.State.
 const (
 	Delivered = "delivered" // this server wrote every copy, or every recipient has one
 	Pending   = "pending"   // a file that was put into the outbox by hand and that not every recipient has

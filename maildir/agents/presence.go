@@ -19,8 +19,8 @@ func CheckPresence(status string) error {
 	return nil
 }
 
-// SetPresence writes the agent's status file: ready, work or offline. Errors: ErrNotFound,
-// ErrInvalid.
+// SetPresence writes the agent's status file: ready, work or offline. It returns ErrInvalid, and the errors of
+// core.Mail.Act.
 func (ag *Agents) SetPresence(ctx context.Context, agent, status string) error {
 	if err := CheckPresence(status); err != nil {
 		return err
@@ -47,9 +47,8 @@ func (ag *Agents) SetPresence(ctx context.Context, agent, status string) error {
 	return ag.mail.Act(ctx, tx)
 }
 
-// NoteStatus has those whose status is not ready any more told anew, once they are ready again, of what
-// is unread then, in their windows. It asks the index: the file may say something else again by now,
-// which is a change of its own.
+// NoteStatus resets the windows of agents that are no longer ready, so that they get notices about all unread mail when
+// they are ready again. It reads the status from the index: a later change of the file is reported separately.
 func (ag *Agents) NoteStatus(changes []index.Change) {
 	for _, c := range changes {
 		if c.Kind != format.KindStatus {

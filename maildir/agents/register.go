@@ -120,9 +120,8 @@ func (ag *Agents) inSession(ctx context.Context, r Registration) (*Registered, e
 	return nil, nil
 }
 
-// EnsureAgent creates an agent of exactly that name if there is none, as first contact does. If the agent
-// exists it changes nothing, whoever created it. It returns ErrInvalid for the name, and ErrConflict if
-// another agent's name differs only in case. See docs/tools.md, "Agents".
+// EnsureAgent creates an agent of exactly that name. If the agent exists, EnsureAgent changes nothing. It returns
+// ErrInvalid for the name, and ErrConflict if another agent's name differs only in case. See docs/tools.md, "Agents".
 func (ag *Agents) EnsureAgent(ctx context.Context, name string, r Registration) error {
 	if ok, err := ag.mail.HasAgent(ctx, name); ok || err != nil {
 		return err

@@ -161,7 +161,7 @@ func (r *Round) givenBack(path string, e *Entry, removed bool) bool {
 	f, here := r.files()[path]
 	same := here && f.Created.Equal(e.Created)
 	switch {
-	// A mark may also follow a list that lacked the claim, as it does until its release is undone.
+	// The mark may have been written when the list lacked the claim.
 	case same && f.Released && (r.hasFollowed(path, e) || e.Machine == r.Machine && r.Base[path] == nil):
 		return true
 	case e.Machine != r.Machine:

@@ -213,7 +213,7 @@ func (cs *Claims) List(ctx context.Context, all bool) ([]claim.Row, error) {
 	return cs.Select(ctx, func(_ *claim.Row, live bool) bool { return all || live })
 }
 
-// Of lists the agent's live claims, without those of a namesake on a machine whose mail has not been met.
+// Of lists the agent's live claims, without those of another machine's agent of the same name.
 func (cs *Claims) Of(ctx context.Context, agent string) ([]claim.Row, error) {
 	a, err := cs.mail.Store.Index.Agent(ctx, cs.mail.Slug, agent)
 	if err != nil {
@@ -258,8 +258,8 @@ func (cs *Claims) View(f func(view claim.View) error) error {
 	return err
 }
 
-// Sweep removes the files of claims that ended a week ago; Git keeps their history. A file stays if
-// someone has made a live claim of it again that the index does not know yet. See docs/tree.md, "A claim".
+// Sweep returns the operation that removes the files of claims that ended a week ago. A file stays if it has a newer
+// claim that the index does not know yet. See docs/tree.md, "A claim".
 func (cs *Claims) Sweep() *writer.Tx {
 	tx := &writer.Tx{Op: writer.Op{Verb: "sweep", Summary: "claims that ended a week ago"}, Facts: []string{core.ClaimsFact}}
 	tx.Plan = func(g *writer.Group) error {
@@ -312,9 +312,9 @@ func (cs *Claims) ReleasedBy(mark string) string {
 	return format.ReleasedBy(data)
 }
 
-// NotifyOutdone tells the holders of exclusive claims that do not hold, because another agent has an earlier
-// claim of the same path, once for each claim. The server grants no second claim, but two may be in force
-// after a clock jumped forward and back, or if people make claims by hand.
+// NotifyOutdone notifies, once for each claim, the holders of exclusive claims whose pattern another agent claimed
+// earlier. The server grants no second claim, but two may be in force after a clock jumped forward and back, or if
+// people make claims by hand.
 func (cs *Claims) NotifyOutdone(ctx context.Context) error {
 	live, err := cs.Select(ctx, func(c *claim.Row, live bool) bool { return live && c.Exclusive })
 	if err != nil {

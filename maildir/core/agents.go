@@ -78,8 +78,8 @@ type lastSeen struct {
 	written bool
 }
 
-// KeepNotes writes what agents were told of, and at most once a second when they were seen, until ctx ends;
-// then it writes the rest. A kill loses a second of it.
+// KeepNotes writes which notices agents got, and last-seen times at most once a second, until ctx ends; then it writes
+// the rest.
 func (c *Mail) KeepNotes(ctx context.Context) {
 	sighted := c.seenChanged // nil: written less than a second ago
 	var rested <-chan time.Time
@@ -205,8 +205,8 @@ func (c *Mail) NeedThisMachine(ctx context.Context, agent string) error {
 	return e
 }
 
-// RenamedHere returns the present name of the agent of this machine that had the name of another machine's agent
-// while the two had not met, or "".
+// RenamedHere returns the new name of this machine's agent that had the same name as another machine's agent; "" if
+// there is none.
 func (c *Mail) RenamedHere(ctx context.Context, agent string) (string, error) {
 	ours, err := c.Store.Index.Agent(ctx, c.Slug, Suffixed(agent, c.MachineName(c.Store.Machine())))
 	if err != nil || ours == nil || ours.Machine != c.Store.Machine() {

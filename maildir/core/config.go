@@ -24,9 +24,9 @@ import (
 type Config struct {
 	Root string // absolute path; created if it is missing
 
-	// OpenIndex opens the index once the lock is held and no tree has leftovers of a crash. It may fill a
-	// new index from the trees (by slug) at once; Open reconciles the index in any case. The caller closes
-	// the index after Close.
+	// OpenIndex opens the index once the lock is held and no tree has leftovers of a crash. It may fill a new index
+	// from the trees (by slug) at once; maildir.Open reconciles the index in any case. The caller closes the
+	// index after Close.
 	OpenIndex func(ctx context.Context, trees map[string]*tree.Tree) (index.Index, error)
 	// OpenHistory opens the audit of a project's tree and creates the repository if it is missing.
 	OpenHistory func(k *store.Keeper) (history.Log, error)
@@ -36,17 +36,17 @@ type Config struct {
 	Clone func(ctx context.Context, dir, url string) error
 
 	MaxFile      int64                           // bytes of a message file; 0: tree.MaxFile
-	MaxFanout    int64                           // bytes of a message file times its recipients; 0: MaxFanout
-	MaxProjects  int                             // most projects that may be created; 0: MaxProjects
+	MaxFanout    int64                           // bytes of a message file times its recipients; 0: sending.MaxFanout
+	MaxProjects  int                             // most projects that may be created; 0: maildir.MaxProjects
 	Files        int                             // descriptors that operations in progress may hold; 0: 512
-	MailboxDepth int                             // most unread messages in a mailbox for bounded drafts; 0: MailboxDepth
+	MailboxDepth int                             // most unread messages in a mailbox for bounded drafts; 0: sending.MailboxDepth
 	Scope        storedir.Scope                  // which project a path inside a Git work tree means
 	Attachments  attachment.Settings             // limits and settings of attachments
 	Domains      address.Domains                 // of the addresses of mailboxes; none: mailtree.local
 	Outside      Outside                         // which mail may leave for other domains
 	User         func() int                      // returns the uid of the store's user; nil: the process's effective uid
 	Patience     time.Duration                   // how long a caller waits for the disk; 0: 30 s
-	SyncInterval time.Duration                   // between looks at the repository that other machines share; 0: SyncInterval; less: only SyncNow looks
+	SyncInterval time.Duration                   // between looks at the shared repository; 0: peers.SyncInterval; less: only Sync.Now looks
 	ClaimAlone   bool                            // claims are granted on this machine alone while other machines cannot be reached
 	GoneLook     time.Duration                   // time between checks for clients that are gone; 0: a minute
 	Progress     func(project string, files int) // called during the first reconcile; may be nil
@@ -68,7 +68,7 @@ type Config struct {
 // Outside says which mail may leave for other domains. The zero value allows none.
 type Outside struct {
 	Allow []string // domains in lower case; "*": all
-	Rate  int      // most emails that a mailbox sends in an hour; 0: OutsideRate
+	Rate  int      // most emails that a mailbox sends in an hour; 0: post.OutsideRate
 	// Queued is told of what was queued, once that is durable and indexed. It must not block; it may be nil.
 	Queued func(items []outgoing.Item)
 }

@@ -91,5 +91,5 @@ func (f *feed) Agent(slug, name string) <-chan struct{} {
 	return b
 }
 
-// AnyAgent stands for all agents of a project in feed.agent.
+// AnyAgent means all agents of a project in feed.Agent.
 const AnyAgent = ""

@@ -96,8 +96,7 @@ func (c *Mail) Foreign(ctx context.Context, messageID string) (*index.MessageRow
 	return c.Store.Index.FromElsewhere(ctx, c.Slug, messageID)
 }
 
-// NameAsTheyCame replaces ids of messages from elsewhere by the Message-IDs with which they came: joinForeign
-// the other way round.
+// NameAsTheyCame replaces ids of messages from other domains with their Message-IDs. It reverses post.Post.joinForeign.
 func (c *Mail) NameAsTheyCame(ctx context.Context, ids []string) error {
 	for i, id := range ids {
 		row, err := c.Store.Index.Message(ctx, c.Slug, id, index.WithoutBody, nil)

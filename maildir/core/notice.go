@@ -108,5 +108,5 @@ func (c *Mail) Notify(ctx context.Context, a Notice) error {
 const moreNotices = "More of your files in the mail tree need mending than I write of one by one. Those that cannot be sent lie in your " +
 	"outbox still, and each is listed among the problems of the store."
 
-// MarkResolved marks messages of Postmaster as read whose matter is settled.
+// MarkResolved returns the Marking that marks notices of Postmaster as read.
 func MarkResolved(ids []string) Marking { return Marking{Verb: "read", IDs: ids, Page: true} }

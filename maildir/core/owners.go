@@ -90,9 +90,9 @@ func (c *Mail) Owner(owners map[string]int, agent string) int {
 // docs/tools.md, "postal".
 const DefaultProject = "default"
 
-// SetOwner sets the owner of a new agent to the user uid, or with NoOwner to the store's user, whoever owned an
-// earlier agent of that name, and drops the hooks and trusted senders of the earlier owner. It is called before the agent
-// exists, so no one gets access too early.
+// SetOwner sets the owner of a new agent to the user uid; NoOwner means the store's user. If an earlier agent of that
+// name had another owner, SetOwner drops its hooks and trusted senders. It is called before the agent exists, so no one
+// gets access too early.
 func (c *Mail) SetOwner(name string, uid int) error {
 	key := c.Slug + "/" + name
 	owners, err := c.Store.Owners.LoadOwners()

@@ -41,7 +41,7 @@ func (c *Mail) AddReceipts(ctx context.Context, m *index.MessageRow, forSender b
 	return err
 }
 
-// PutReceipts is AddReceipts for a message whose holders are known.
+// PutReceipts is AddReceipts for known holders. It leaves out bcc recipients at other domains.
 func (c *Mail) PutReceipts(m *index.MessageRow, holders []index.Receipt, forSender bool) {
 	at := c.DeliveredAt(m)
 	m.Receipts = []index.Receipt{}

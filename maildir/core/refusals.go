@@ -23,7 +23,8 @@ func Few(names []string) []string {
 	return names
 }
 
-// UnknownAgent refuses names of agents that do not exist. It names similar agents, and projects that have them.
+// UnknownAgent refuses names of agents that do not exist. It lists similar names, or if there are none, the projects
+// that have the first name.
 func (c *Mail) UnknownAgent(ctx context.Context, field refusal.Field, names ...string) error {
 	e, err := c.NoAgent(field, names)
 	if err != nil {
@@ -145,8 +146,8 @@ func (c *Mail) NoBroadcast(ctx context.Context, from string, unknown []string) e
 	}
 }
 
-// NoMessage refuses the id of a message that the project does not have. It names similar ids, and other
-// projects that have the message.
+// NoMessage refuses the id of a message that the project does not have. It lists the projects that have the message, or
+// else similar ids.
 func (c *Mail) NoMessage(ctx context.Context, field refusal.Field, id string) error {
 	if err := c.Sure(); err != nil {
 		return err

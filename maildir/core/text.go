@@ -8,7 +8,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// CheckText refuses text that cannot be on one line.
+// CheckText refuses text over the limit or with characters that the field cannot have. Only a task may have line
+// breaks.
 func CheckText(field refusal.Field, s string, limit int) error {
 	e := &refusal.Error{Field: field, Name: s}
 	switch {

@@ -20,10 +20,9 @@ import (
 // an untrusted key.
 func (s *Store) Verified(m *format.Message) (keys.Voucher, bool) { return s.Keys.Verified(m) }
 
-// VerifiedIn is Verified for a message of the index. A message that this store's server sealed for another
-// project is not verified, nor is one in an inbox that it was not sent to, nor one of another domain for which
-// nobody vouches. If the message is not verified,
-// the Voucher is zero, which means that no one vouches.
+// VerifiedIn is Verified for a message of the index. A message is not verified if this server sealed it for another
+// project, if it is in an inbox that it was not sent to, or if it comes from a domain that does not vouch for it. The
+// Voucher is then zero.
 func (s *Store) VerifiedIn(m *index.MessageRow) (keys.Voucher, bool) {
 	v, ok := s.Verified(&m.Message)
 	ok = ok && (m.Door != format.DoorGateway || m.Auth != "none")

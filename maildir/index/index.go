@@ -19,7 +19,7 @@ const AllProblems = -1
 // Index answers questions about the trees fast. Package indexer implements it. It holds all projects of a
 // store; project is always a slug.
 //
-// The index is a function of the tree (docs/architecture.md, "The house"): Ingest and Reconcile are the
+// The index is a function of the tree (docs/architecture.md, "Overview"): Ingest and Reconcile are the
 // only ways in, and both take only names of files. All methods are safe for concurrent use. Errors of the
 // database are returned as they are: they are faults, not answers. A missing row is a nil result, not an
 // error.

@@ -139,9 +139,8 @@ func (p *Pair) Path(path string) (to string, in bool) {
 	return format.AgentsDir + "/" + p.To + "/" + rest, in
 }
 
-// MoveFiles returns the files of a meeting with what the second agent had under the old name under the new one: in the
-// last common commit, and in theirs if that has not renamed it. ours returns what is at a path here. It returns the
-// errors of ours.
+// MoveFiles returns the files of a merge with the second agent's files under its new name: in the base, and in theirs
+// if that has not renamed it. ours returns what is at a path here. It returns the errors of ours.
 func (p *Pair) MoveFiles(files []merge.File, ours func(path string) (merge.Entry, error)) ([]merge.File, error) {
 	all := slices.Clone(files)
 	at := map[string]int{}

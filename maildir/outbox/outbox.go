@@ -100,8 +100,7 @@ func (s *saved) take(g *writer.Group, tx *writer.Tx) error {
 	return err
 }
 
-// NoteSaved selects, from the files that others changed, those to handle once they have settled: files in
-// outboxes, and inbox copies.
+// NoteSaved schedules the changed files in outboxes and the inbox copies, to be handled once they have settled.
 func (o *Outbox) NoteSaved(paths []string, changes []index.Change) {
 	at := map[string]bool{}
 	for _, path := range paths {
@@ -130,9 +129,8 @@ func (o *Outbox) schedule(path string, due time.Time) {
 	}
 }
 
-// Run runs beside the writer and handles files saved by others once each has settled. It begins
-// with the files already in the outboxes, which an earlier server may not have sent, and with those of which
-// Postmaster wrote, which may be gone.
+// Run runs beside the writer and handles files saved by others once each has settled. It begins with the outbox files
+// that the index lists as problems, and with the files named in unread notices, which may be deleted.
 func (o *Outbox) Run(ctx context.Context) {
 	problems, err := o.mail.Store.Index.Problems(ctx, o.mail.Slug, index.AllProblems)
 	if err != nil && ctx.Err() == nil {

@@ -88,10 +88,10 @@ func (sy *Sync) withClaims(ctx context.Context, f func(ctx context.Context) erro
 	return sy.inTurn(ctx, func() error { return f(ctx) })
 }
 
-// runClaimRounds brings the machines' list and the claim files here together: files that were made or released here are put
-// into the list or taken out, and files follow what others have changed. It answers ask; without one res is nil. The
-// caller holds the turn. The first try uses the list as last fetched; a refusal is given only after a fetch. It returns
-// remoteError, and the errors of the history and of the writer.
+// runClaimRounds synchronizes the shared list and the local claim files: it adds local claims to the list, removes
+// released ones, and applies remote changes to the files. res answers ask; it is nil without one. The caller holds the
+// turn. The first try uses the list as last fetched; a refusal is given only after a fetch. It returns remoteError, and
+// the errors of the history and of the writer.
 func (sy *Sync) runClaimRounds(ctx context.Context, ask *claim.Request) (res *claim.Result, err error) {
 	unsure := false
 	for try := range syncTries {

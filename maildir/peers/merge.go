@@ -30,9 +30,9 @@ var errFilesMoved error = &refusal.Error{
 	What: refusal.Unavailable("Files of the mail were changed here and are not committed yet; try again."),
 }
 
-// mergeRemote takes what the shared branch has and this one lacks. Where that is nothing, and nothing is to
-// be pushed, no commit is made either: else machines that keep different claims would merge each other for
-// ever. It returns errFilesMoved, and errors of the history and of the writer.
+// mergeRemote merges the shared branch. If there is nothing to merge or push, it makes no commit: otherwise two
+// machines would create merge commits for each other forever. It returns errFilesMoved, and errors of the history and
+// of the writer.
 func (sy *Sync) mergeRemote(ctx context.Context, m *history.MergeInput) error {
 	named, renamed, err := sy.settleNames(ctx, m)
 	if err != nil {
@@ -136,8 +136,7 @@ type remoteFile struct {
 	data []byte
 }
 
-// readRemote reads the contents of the first changes: of so many that they fit into one operation, with all
-// files of a message in it.
+// readRemote reads the contents of as many changes as fit into one operation. It never splits the files of a message.
 func (sy *Sync) readRemote(ctx context.Context, changes []merge.Change) (some []remoteFile, err error) {
 	bytes := 0
 	err = sy.mail.History.Blobs(ctx, func(read func(hash string) ([]byte, error)) (err error) {
@@ -174,9 +173,9 @@ func (sy *Sync) maxRemoteSize(path string) int {
 	return int(sy.mail.Tree.MaxFile() + format.MaxHeader)
 }
 
-// applyRemote returns the operation that makes changes of a merge. Its plan returns errFilesMoved if a file
-// is not as the branch has it, even if it is as it shall be: a person's rebase on the shared branch, or pull,
-// may have put it there, and take it away again before the merge is committed.
+// applyRemote returns the operation that makes changes of a merge. Its plan returns errFilesMoved if a file differs
+// from the branch, even if it has the merged content: a user's rebase or pull may have written it, and may remove it
+// before the merge is committed.
 func (sy *Sync) applyRemote(files []remoteFile) *writer.Tx {
 	tx := &writer.Tx{Op: writer.Op{Verb: "sync", Summary: fmt.Sprintf("%d files of other machines", len(files))}, Alone: true}
 	tx.Plan = func(g *writer.Group) error {

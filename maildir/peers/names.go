@@ -20,9 +20,9 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// settleNames finds the agents of a meeting that two machines made under one name. Where ours keeps the name it moves
-// their files in m to the new name. Where it does not it renames ours, and renamed is true: the meeting is not that of
-// the branch any more. named are the profiles that are taken from theirs, whichever is later.
+// settleNames finds the names under which both sides have different agents. If ours keeps the name, it moves their
+// files in m to the new name. Otherwise it renames ours, and renamed is true: m is out of date. named are the profiles
+// for which theirs wins, whichever is later.
 func (sy *Sync) settleNames(ctx context.Context, m *history.MergeInput) (named map[string]bool, renamed bool, err error) {
 	pairs, err := sy.findNamesakes(ctx, m)
 	if err != nil {

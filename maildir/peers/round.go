@@ -192,8 +192,8 @@ func (r *claimRound) push(ctx context.Context) error {
 	return nil
 }
 
-// apply makes the claim files here what the list says, and notes that they are. ok is false if somebody has changed one
-// of them since the round began.
+// apply makes the claim files here what the list says, and notes that they are. ok is false if one of them has changed
+// since the round began. After a grant ok is true in any case.
 func (r *claimRound) apply(ctx context.Context, ask *claim.Request) (ok bool, err error) {
 	if len(r.next.Granted) == 0 {
 		return r.applyList(ctx)
@@ -287,8 +287,7 @@ func (r *claimRound) plan(tx *writer.Tx, f func() error) (ok bool, err error) {
 	return err == nil, err
 }
 
-// tellEnded tells the holder of a claim that the list lacks it, if that is news and the holder is an agent of this
-// machine.
+// tellEnded notifies the holder that the list lacks a claim, if that is news and this machine has the agent.
 func (r *claimRound) tellEnded(ctx context.Context, f claim.Row) error {
 	if r.knows.Agents[f.Agent] == nil || !r.next.IsNews(&f) {
 		return nil

@@ -200,7 +200,8 @@ func (sy *Sync) Set(on bool) error {
 	return nil
 }
 
-// Now makes a round at once and returns the state after it. Its error is that of the round.
+// Now makes a round at once and returns the state after it. It returns ErrConflict if sync is off, and the errors of
+// the round.
 func (sy *Sync) Now(ctx context.Context) (SyncState, error) {
 	if !sy.mail.IsShared() {
 		return sy.State(), errSyncOff
@@ -260,15 +261,15 @@ func (sy *Sync) KeepShared(ctx context.Context) {
 	}
 }
 
-// lastPush is how long a server that ends waits for the shared repository, if StopBy leaves so much. pushEnd of
-// that is for a Git that has to be ended.
+// lastPush is the most time for the last push; core.Store.TimeLeft may leave less. pushEnd of it is kept for stopping
+// Git.
 const (
 	lastPush = 5 * time.Second
 	pushEnd  = 500 * time.Millisecond
 )
 
-// PushLast pushes what has changed since the last round, so that a machine that is turned off now keeps nothing
-// back. It merges nothing: where another machine was first it waits for the next start.
+// PushLast pushes what has changed since the last round, so that nothing is unpushed when the machine is switched off.
+// It merges nothing: if another machine was first, the next start pushes.
 func (sy *Sync) PushLast(ctx context.Context) {
 	if s := sy.State(); !s.On || s.Problem != "" {
 		return
@@ -359,8 +360,7 @@ func (sy *Sync) publishKey(ctx context.Context) error {
 	return sy.mail.Writer.Do(ctx, tx)
 }
 
-// sync brings the branch and the shared one together, and the claims. Without fetch it looks at the shared ones
-// only if others have pushed.
+// sync merges and pushes the branch, and synchronizes the claims. Without fetch it fetches only if a push is refused.
 func (sy *Sync) sync(ctx context.Context, fetch bool) (err error) {
 	var unclaimed error // mail goes on without claims
 	defer func() { err = cmp.Or(err, unclaimed) }()

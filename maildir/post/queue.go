@@ -206,10 +206,9 @@ func (p *Post) EmailIDs(ctx context.Context, m *format.Message) (inReplyTo strin
 	return before[last], before[:last], nil
 }
 
-// TellUnsent has Postmaster tell the sender of a message, in its thread, which of its items failed, and of which
-// it is not known. It tells once of items with the same last id. Recipients in bcc are not named, nor are their
-// items, because others can read it (invariant I7). The limit of Postmaster's advice does not count. It returns
-// the errors of the writer.
+// TellUnsent notifies the sender, in the thread of the message, which items failed and for which the outcome is
+// unknown. It notifies once for the same last id. The notice names no bcc recipients or their items, because others can
+// read it (invariant I7). core.MostNotices does not apply. It returns the errors of the writer.
 func (p *Post) TellUnsent(ctx context.Context, m *format.Message, items []outgoing.Item) error {
 	var failed, unknown strings.Builder
 	for _, i := range items {

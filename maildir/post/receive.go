@@ -262,10 +262,9 @@ func (p *Post) planReceivedCopy(tx *writer.Tx, m *format.Message, mailbox string
 	tx.ID, tx.Summary = m.ID, core.SummaryOf(m)
 }
 
-// joinForeign puts an email into a thread, and names the messages that it names by their ids where the
-// project has them. The thread is that of the newest message that the project has; else the one that an
-// answer which came earlier has begun; else one of the oldest id, which that message joins when it comes.
-// An id without an @ names no thread, because agents choose the names of threads freely.
+// joinForeign puts an email into a thread, and replaces Message-IDs with ids if the project has the messages. The
+// thread is that of the newest such message; otherwise one that an earlier answer to it began; otherwise a new one
+// named after the oldest id. An id without an @ names no thread, because agents choose the names of threads freely.
 func (p *Post) joinForeign(ctx context.Context, m *format.Message) error {
 	named := m.References
 	if m.InReplyTo != "" {

@@ -53,8 +53,8 @@ func (s *Sender) MakeReply(ctx context.Context, id string, d *Order) error {
 	return nil
 }
 
-// answersTo returns who gets an agent's answer to a message from elsewhere: the addresses that it names for
-// answers, where the agent's mailbox trusts its sender, else the sender.
+// answersTo returns the recipients of an answer to a message from another domain: its Reply-To addresses if the agent's
+// mailbox trusts the sender, otherwise the sender.
 func (s *Sender) answersTo(m *index.MessageRow, agent string) []string {
 	auth, _ := s.mail.Store.VerifiedHere(&m.Message)
 	if len(m.ReplyTo) > 0 && m.Door == format.DoorGateway && s.mail.TrustsSender(agent, m.From, auth) {

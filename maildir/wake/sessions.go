@@ -59,11 +59,9 @@ type SessionEvent struct {
 	Process seat.Process // the client's
 }
 
-// Begin makes a session an agent, where it is none or has ended, or its agent is gone, and
-// returns the agent. That is v.Agent, which is made where there is none of that name; else the one
-// that the session was before; else that of the last ended session of the same client and folder;
-// else a new one. Of those two no other session that lives is the agent. It is ready then. Errors:
-// ErrInvalid; those of EnsureAgent and Register.
+// Begin binds a session to an agent, sets it ready and returns its name: v.Agent, created if it is missing; otherwise
+// the session's earlier agent; otherwise the agent of the last ended session of that client and folder; otherwise a new
+// one. The last three are never the agent of another live session. It returns the errors of EnsureAgent and Register.
 func (ss *Sessions) Begin(ctx context.Context, v SessionEvent) (agent string, err error) {
 	ss.binding.Lock() // or two that begin at once would take one name
 	defer ss.binding.Unlock()
@@ -130,7 +128,7 @@ func (ss *Sessions) leaveAll(ctx context.Context, ended []seat.Seat) {
 	}
 }
 
-// leave sets an agent offline that is no session any more.
+// leave sets an agent without a live session offline.
 func (ss *Sessions) leave(ctx context.Context, agent string) {
 	if live, _ := ss.mail.Seats.Sessions(agent); len(live) > 0 {
 		return
@@ -140,8 +138,7 @@ func (ss *Sessions) leave(ctx context.Context, agent string) {
 	}
 }
 
-// ContextCut notes that a session's model has lost its context, or begins one: it is told anew who
-// it is, and of what is unread.
+// ContextCut records that the model's context was reset: it gets its name and the notices about unread mail again.
 func (ss *Sessions) ContextCut(k SessionKey) {
 	ss.mail.Seats.Change(k, func(s *seat.Seat) {
 		s.Cut(ss.mail.Store.Now())
@@ -185,13 +182,12 @@ func (ss *Sessions) turnEnded(agent string) {
 	ss.mail.Store.Feed.RingIdle()
 }
 
-// SetAsking notes whether a session stands at a question: its client asks a person whether a tool may
-// run.
+// SetAsking records whether a session's client waits for the user's permission to run a tool.
 func (ss *Sessions) SetAsking(k SessionKey, asks bool) {
 	ss.mail.Seats.Change(k, func(s *seat.Seat) { s.Asks = asks })
 }
 
-// Asks reports whether a session of the agent stands at a question, which a person has to answer.
+// Asks reports whether a session of the agent waits for the user's permission.
 func (ss *Sessions) Asks(agent string) bool {
 	live, _ := ss.mail.Seats.Sessions(agent)
 	return slices.ContainsFunc(live, func(s seat.Seat) bool { return s.Asks })
@@ -204,8 +200,7 @@ func (ss *Sessions) Introduce(k SessionKey) (first bool) {
 	return first
 }
 
-// Tell returns the unread mail of a session's agent that its model was not told of, and notes
-// that it is told now.
+// Tell returns the unread mail that a session's model had no notice about, and records the notice.
 func (ss *Sessions) Tell(ctx context.Context, k SessionKey) (n seat.News, err error) {
 	s, ok := ss.mail.Seats.Of(k)
 	if !ok {
@@ -233,8 +228,8 @@ func (ss *Sessions) Of(k SessionKey) (s seat.Seat, ok bool) { return ss.mail.Sea
 // Pane is a tmux pane.
 type Pane = seat.Pane
 
-// SetSeat notes from which pane the agent calls; the zero Pane that it does so from none. A pane has
-// one agent, the last that called from it.
+// SetSeat records the pane from which an agent calls; the zero Pane means none. A pane belongs to the last agent that
+// called from it.
 func (ss *Sessions) SetSeat(agent string, at Pane) {
 	ss.windows.seating.Lock() // of two who take one pane at once, each would take it from the other
 	defer ss.windows.seating.Unlock()

@@ -57,8 +57,8 @@ func (ss *Sessions) unwakeable(s *seat.Seat) string {
 	return ""
 }
 
-// Unwoken is an agent whose mail lies unread, and nobody can be woken for it: it never was a session,
-// or of its sessions all have ended, or none could be reached.
+// Unwoken is an agent with unread mail that cannot be woken: it never had a session, all its sessions have ended, or
+// none can be reached.
 type Unwoken struct {
 	Agent  string        `json:"agent"`
 	Unread int           `json:"unread"` // at most seat.Most
@@ -68,7 +68,7 @@ type Unwoken struct {
 	Ended  bool          `json:"ended"` // all of its sessions
 }
 
-// UnwokenAfter is how long mail lies before anybody is told that it does.
+// UnwokenAfter is how long mail stays unread before it is reported.
 const UnwokenAfter = 10 * time.Minute
 
 // Why says why nobody can be woken.
@@ -132,8 +132,8 @@ func (ss *Sessions) AgentUnwoken(ctx context.Context, agent string) (*Unwoken, e
 	return nil, err
 }
 
-// looksItself reports whether an agent that never was a session looks for its mail by itself, or is
-// told: it is a person, or was here within UnwokenAfter, or sits in a tmux window.
+// looksItself reports whether an agent that never had a session needs no wake: it is a person, was active within
+// UnwokenAfter, or has a tmux window.
 func (ss *Sessions) looksItself(ctx context.Context, agent string) (bool, error) {
 	row, err := ss.mail.Store.Index.Agent(ctx, ss.mail.Slug, agent)
 	if err != nil || row == nil {

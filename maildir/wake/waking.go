@@ -46,25 +46,22 @@ func (w *waiters) awaited(k SessionKey) bool {
 	return ok
 }
 
-// DefaultSettle is how long mail is let come together: whoever waits for it in a long poll has it by
-// then, and a burst is one wake.
+// DefaultSettle delays a wake, so that a burst of mail causes one wake and long polls are answered first.
 const DefaultSettle = time.Second
 
-// lookAgain is how often whoever waits looks without a change: a turn may end unnoticed.
+// lookAgain is the time between checks without a change: a turn may end unreported.
 const lookAgain = time.Minute
 
-// BeginPatience is how long whoever waits to wake a session lets it begin: a client starts the hook
-// that waits beside the one that begins the session, in any order.
+// BeginPatience is how long AwaitNews waits for a session to begin: a client may start the waiting hook before the hook
+// that begins the session.
 const BeginPatience = 2 * time.Second
 
 // lookForBegin is how often whoever waits looks for a session that is still to begin.
 const lookForBegin = 50 * time.Millisecond
 
-// AwaitNews waits until an idle session is to be told of unread mail, lets what comes at once
-// settle, and returns what its model is told now, as Tell does. It gives a session that is
-// unknown or has ended BeginPatience to begin. over is true where nobody needs to wait any more:
-// another waits for the same session, or the session has ended, or the project is gone. Errors:
-// ctx's, the index's.
+// AwaitNews waits until an idle session has new unread mail, waits for settle, and returns what Tell returns. It waits
+// BeginPatience for a session that is unknown or has ended. over reports that the caller must stop: another caller
+// waits for the session, or the session or project has ended. It returns the errors of ctx and the index.
 func (ss *Sessions) AwaitNews(ctx context.Context, k SessionKey, settle time.Duration) (n seat.News, over bool, err error) {
 	replaced, leave := ss.waiters.enter(k)
 	defer leave()
@@ -165,10 +162,10 @@ func (ss *Sessions) unreadOf(ctx context.Context, agent string) (m unreadMail, e
 	return m, nil
 }
 
-// IdleSeat is a seat whose agent somebody has to wake as soon as it is idle: nobody waits to do it.
+// IdleSeat is a seat that the server must wake when it is idle, because no client waits.
 type IdleSeat struct {
 	seat.Seat
-	Program string        // that the agent was registered as; "agentmail" where it called from a pane, as that toolset alone notes
+	Program string        // of the agent's profile; "agentmail" if it called from a pane, which only that toolset records
 	New     int           // unread messages that it was not told of
 	Newest  string        // the newest of them
 	Works   bool          // it is not idle: its client's hook tells it
@@ -180,12 +177,11 @@ type IdleSeat struct {
 // IdleQuery asks for an agent that is to be woken.
 type IdleQuery struct {
 	Agent   string
-	Windows bool // of agents without a session those that are ready are woken in their windows
-	Again   bool // also who was woken for the same messages, or was told of all that is unread
+	Windows bool // wake ready agents without a session in their windows
+	Again   bool // wake again for messages that the agent had a notice about
 }
 
-// IdleSeats lists the sessions of an agent, or its window, that have to be woken, and were not for the
-// same messages.
+// IdleSeats lists the agent's sessions, or its window, with mail that is newer than the last wake.
 func (ss *Sessions) IdleSeats(ctx context.Context, q IdleQuery) (all []IdleSeat, err error) {
 	seats, _ := ss.mail.Seats.Sessions(q.Agent)
 	if len(seats) == 0 && q.Windows {
@@ -206,8 +202,8 @@ func (ss *Sessions) IdleSeats(ctx context.Context, q IdleQuery) (all []IdleSeat,
 	return all, nil
 }
 
-// sleeper looks what the agent of a seat is to be told of there, with again also what it was told of.
-// New is 0 where that is nothing.
+// sleeper returns the seat with the unread mail that its agent had no notice about; with again, all of it. New is 0 if
+// there is none.
 func (ss *Sessions) sleeper(ctx context.Context, s seat.Seat, again bool) (one IdleSeat, err error) {
 	one = IdleSeat{Seat: s, Works: !s.Idle(ss.mail.Store.Now())}
 	if one.mail, err = ss.unreadOf(ctx, s.Agent); err != nil || len(one.mail.newest) == 0 {
@@ -230,9 +226,8 @@ func (ss *Sessions) sleeper(ctx context.Context, s seat.Seat, again bool) (one I
 	return one, err
 }
 
-// Recheck looks once more, as the last thing before s is woken in a window, and brings s up to date.
-// An agent without a session counts as told from then on: of a notice that comes to nothing it hears
-// with the next message, of two it would hear too much. A session's hook tells it.
+// Recheck reloads s just before its window is typed into, and reports whether it still needs a wake. An agent without a
+// session is marked as notified now: a lost notice is repeated with the next message, a duplicate cannot be undone.
 func (ss *Sessions) Recheck(ctx context.Context, q IdleQuery, s *IdleSeat) (still bool, err error) {
 	all, err := ss.IdleSeats(ctx, q)
 	i := slices.IndexFunc(all, func(now IdleSeat) bool { return now.Key == s.Key })
@@ -258,8 +253,8 @@ type WakeStatus struct {
 	Wake   seat.Wake // the last; zero: none was needed
 }
 
-// WakeStatuses lists the sessions of agents by their names, of each agent those that go on, else the last
-// one. Agents that were never a session are not among them.
+// WakeStatuses returns, by agent, its live sessions, or its last session if none is live. It leaves out agents that
+// never had a session.
 func (ss *Sessions) WakeStatuses() map[string][]WakeStatus {
 	all := map[string][]WakeStatus{}
 	live, ended := ss.mail.Seats.All()
