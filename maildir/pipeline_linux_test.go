@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailtree/fixtures/storetest"
+	"mailtree/fixtures/waits"
 	"mailtree/maildir"
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
@@ -59,25 +60,7 @@ func sendLater(t *testing.T, p *maildir.Project, subject string) <-chan error {
 	return answer
 }
 
-// lines is a log that a test reads while others write it.
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-// TestFailedSync: a failed syncfs fails its whole group. Nothing of it stays, and the server goes on. The log says what was
+// TestFailedSync: a failed syncfs fails its whole group. Nothing of it stays, and the server continues. The log says what was
 // tried, of which operation and project.
 func TestFailedSync(t *testing.T) {
 	t.Parallel()
@@ -89,7 +72,7 @@ func TestFailedSync(t *testing.T) {
 			t.Parallel()
 			s := &stepper{}
 			m := &machine{}
-			log := &lines{}
+			log := &waits.Log{}
 			p := project(t, storetest.Config{Fail: m.fail, Step: s.step, Log: log}, "Ann", "Bob")
 			s.stopAt(at)
 			first := sendLater(t, p, "lost")

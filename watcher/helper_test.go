@@ -1,7 +1,6 @@
 package watcher
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io/fs"
@@ -16,6 +15,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"mailtree/fixtures/waits"
 )
 
 // patience is how long a test waits for a condition.
@@ -195,25 +196,7 @@ type watched struct {
 	*recorder
 	t    *testing.T
 	root string
-	log  *lines
-}
-
-// lines is a log that can be read while it is written.
-type lines struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *lines) count(s string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.buf.String(), s)
+	log  *waits.Log
 }
 
 // start watches a new folder, which prepare has filled and configured.
@@ -221,7 +204,7 @@ func start(t *testing.T, prepare func(w *watched, cfg *Config), hooks ...func(*W
 	t.Helper()
 	root := filepath.Join(t.TempDir(), "root")
 	mkdir(t, root)
-	w := &watched{t: t, root: root, log: &lines{}, recorder: &recorder{root: root, held: make(chan struct{})}}
+	w := &watched{t: t, root: root, log: &waits.Log{}, recorder: &recorder{root: root, held: make(chan struct{})}}
 	cfg := Config{Root: root, OnBatch: w.onBatch, Log: slog.New(slog.NewTextHandler(w.log, nil))}
 	if prepare != nil {
 		prepare(w, &cfg)
@@ -248,7 +231,7 @@ func start(t *testing.T, prepare func(w *watched, cfg *Config), hooks ...func(*W
 			t.Error(s)
 		}
 		if t.Failed() {
-			t.Logf("log: %s", w.log.buf.String())
+			t.Logf("log: %s", w.log.String())
 		}
 	})
 	select {

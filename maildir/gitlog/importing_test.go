@@ -1,35 +1,16 @@
 package gitlog
 
 import (
-	"bytes"
 	"fmt"
 	"log/slog"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"mailtree/fixtures/waits"
 	"mailtree/maildir/history"
 )
-
-// buffer is a log that several goroutines write.
-type buffer struct {
-	mu sync.Mutex
-	bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.String()
-}
 
 // drop writes so many files, as a person who copies them in, and returns their paths.
 func (t *repoTree) drop(n int) (paths []string) {
@@ -54,7 +35,7 @@ func (t *repoTree) commits() int {
 // in the state and the log. Fewer than a thousand are no import.
 func TestImport(t *testing.T) {
 	t.Parallel()
-	said := &buffer{}
+	said := &waits.Log{}
 	tr := newTree(t, Config{External: true, Quiet: time.Hour, Longest: time.Hour, Log: slog.New(slog.NewTextHandler(said, nil))})
 	before := tr.commits()
 	paths := tr.drop(mostEdits + history.ImportFrom)

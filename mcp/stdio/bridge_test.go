@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"mailtree/fixtures/waits"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
@@ -27,7 +28,7 @@ func TestAnsweredAtTheEnd(t *testing.T) {
 		t.Run(method, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			log := &journal{}
+			log := &waits.Log{}
 			c := w.bridge(func(cfg *Config) { cfg.Log = slog.New(slog.NewTextHandler(log, nil)) })
 			await(t, func() bool { return w.holds.Load() == 1 })
 			w.late.Store(method)
@@ -41,7 +42,7 @@ func TestAnsweredAtTheEnd(t *testing.T) {
 				await(t, func() bool { _, err := os.Lstat(w.path); return err != nil })
 				w.start()
 				await(t, func() bool { return w.holds.Load() >= 2 })
-				await(t, func() bool { return log.has("connected again") })
+				await(t, func() bool { return strings.Contains(log.String(), "connected again") })
 				close(w.freed)
 				ended.Wait()
 			}()
@@ -57,24 +58,6 @@ func TestAnsweredAtTheEnd(t *testing.T) {
 			}
 		})
 	}
-}
-
-// journal is a log that a test reads while the bridge writes it.
-type journal struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (j *journal) Write(line []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(line)
-}
-
-func (j *journal) has(text string) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return strings.Contains(j.text.String(), text)
 }
 
 // TestStreamOpens: a client hears of changes from the moment its subscription is answered.
