@@ -141,7 +141,7 @@ func TestNext(t *testing.T) {
 	for _, c := range []struct {
 		name                   string
 		there, followed, files []string
-		anew                   bool
+		reset                  bool
 		removed                []string
 		ask                    string // "AGENT PATTERN [shared] [dry]"
 		want                   []string
@@ -181,7 +181,7 @@ func TestNext(t *testing.T) {
 			want:  []string{"1 Eve App there 30m0s", "ended f lost to Eve, told"},
 		},
 		{
-			name:  "an ended claim is in nobody's way",
+			name:  "an ended claim conflicts with no other",
 			there: []string{"1 Eve app there 0s"},
 			files: []string{"f Ann app 30m"},
 			want:  []string{"f Ann app here 30m0s"},
@@ -274,7 +274,7 @@ func TestNext(t *testing.T) {
 		},
 		{
 			name:     "the list was lost: it gets what the files have followed",
-			anew:     true,
+			reset:    true,
 			there:    []string{"2 Bob lib there 30m"},
 			followed: []string{"1 Ann app here 30m", "3 Eve doc there 30m"},
 			files:    []string{"1 Ann app 30m", "3 Eve doc 30m"},
@@ -352,7 +352,7 @@ func TestNext(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			r := &Round{
-				Remote: entries(t, c.there), Base: entries(t, c.followed), Reset: c.anew, Files: rows(t, c.files),
+				Remote: entries(t, c.there), Base: entries(t, c.followed), Reset: c.reset, Files: rows(t, c.files),
 				Removed: map[string]bool{}, Machine: "here", Now: now, At: at, IsFile: func(string) bool { return false },
 				Agents: map[string]*Agent{
 					"Ann": {Inception: made}, "Bob": {Inception: made}, "Twin": {Inception: made},

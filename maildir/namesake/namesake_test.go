@@ -78,7 +78,7 @@ func TestFind(t *testing.T) {
 			reverse:  []string{"Ann: ours, Ann-of-a"},
 		},
 		{name: "people are one", profiles: names{"Ann": {"", "a 1 person", "b 2 person"}}},
-		{name: "without a machine it is nobody's", profiles: names{"Ann": {"", "a 1", ""}}},
+		{name: "a profile without a machine conflicts with none", profiles: names{"Ann": {"", "a 1", ""}}},
 		{name: "handed over to another machine", profiles: names{"Ann": {"a 1", "a 1", "b 1"}}},
 		{
 			name:     "somebody has put the second in the place of the first",

@@ -44,7 +44,7 @@ func (s *Sender) NeedParties(ctx context.Context, d *Order) error {
 			}
 		}
 	}
-	guest := d.By != nil && s.mail.Store.IsForeignUser(*d.By)
+	guest := s.mail.Store.IsForeignUser(by)
 	switch {
 	case len(unknown.names) == 0 && len(outside.names) == 0:
 		return nil

@@ -174,7 +174,7 @@ type IdleSeat struct {
 	mail unreadMail
 }
 
-// IdleQuery asks for an agent that is to be woken.
+// IdleQuery asks for the seats of an agent that the server has to wake.
 type IdleQuery struct {
 	Agent   string
 	Windows bool // wake ready agents without a session in their windows
