@@ -187,18 +187,25 @@ func (b *Box) FullID(ctx context.Context, field refusal.Field, short string) (st
 		return short, err
 	}
 	return b.v.mail.Store.Lengthen(field, short, func(prefix string) (ids []string, err error) {
-		for _, sent := range []bool{false, true} {
-			q := index.BoxQuery{Project: b.v.mail.Slug, Agent: b.Name, Prefix: prefix, Sent: sent, Limit: core.MaxListed}
-			rows, err := b.v.mail.Store.Index.Box(ctx, q)
-			if err != nil {
-				return nil, err
-			}
-			for i := range rows {
-				ids = append(ids, rows[i].ID)
-			}
+		rows, err := b.inEither(ctx, index.BoxQuery{Prefix: prefix, Limit: core.MaxListed})
+		for i := range rows {
+			ids = append(ids, rows[i].ID)
 		}
-		return ids, nil
+		return ids, err
 	})
+}
+
+// inEither returns what a query finds in the inbox, then what it finds in the outbox.
+func (b *Box) inEither(ctx context.Context, q index.BoxQuery) (all []index.BoxRow, err error) {
+	q.Project, q.Agent = b.v.mail.Slug, b.Name
+	for _, q.Sent = range []bool{false, true} {
+		rows, err := b.v.mail.Store.Index.Box(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, rows...)
+	}
+	return all, nil
 }
 
 func (b *Box) missing(id string) error {
@@ -274,16 +281,11 @@ func (b *Box) held(ctx context.Context, id string) (*index.BoxRow, error) {
 		}
 		id = m.ID
 	}
-	for _, sent := range []bool{false, true} {
-		rows, err := b.v.mail.Store.Index.Box(ctx, index.BoxQuery{Project: b.v.mail.Slug, Agent: b.Name, Sent: sent, ID: id, Limit: 1})
-		if err != nil {
-			return nil, err
-		}
-		if len(rows) > 0 {
-			return &rows[0], nil
-		}
+	rows, err := b.inEither(ctx, index.BoxQuery{ID: id, Limit: 1})
+	if err != nil || len(rows) == 0 {
+		return nil, err
 	}
-	return nil, nil
+	return &rows[0], nil
 }
 
 // join puts a draft into the thread of the message that it answers.

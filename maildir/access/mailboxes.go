@@ -69,21 +69,21 @@ func (v *View) Mailboxes(ctx context.Context) ([]Mailbox, error) {
 	}
 	out := []Mailbox{}
 	for _, a := range rows {
-		if m := v.mailbox(&a, owners); v.by.Owns(m.Owner) {
+		if m := v.mailbox(&a, v.mail.Owner(owners, a.Name)); v.by.Owns(m.Owner) {
 			out = append(out, m)
 		}
 	}
 	return out, nil
 }
 
-func (v *View) mailbox(a *index.AgentRow, owners map[string]int) Mailbox {
+func (v *View) mailbox(a *index.AgentRow, owner int) Mailbox {
 	dir := filepath.Join(v.mail.Tree.Dir(), format.AgentsDir, a.Name)
 	return Mailbox{
 		Name:       a.Name,
 		InboxPath:  filepath.Join(dir, format.InboxDir),
 		OutboxPath: filepath.Join(dir, format.OutboxDir),
 		Counts:     a.Counts,
-		Owner:      v.mail.Owner(owners, a.Name),
+		Owner:      owner,
 		Registered: a.HasProfile,
 	}
 }
@@ -121,8 +121,8 @@ func (v *View) CreateMailbox(ctx context.Context, name string) (*Mailbox, error)
 		if err := v.mail.Store.MayOwnMore(g.Ctx, v.by); err != nil {
 			return err
 		}
-		tx.Create(format.ProfilePath(name), format.FormatProfile(format.Profile{Name: name, Inception: g.Now, Machine: v.mail.Store.Machine()}))
-		return v.mail.SetOwner(name, v.by.UID)
+		_, err := v.mail.PlanAgent(g, tx, format.Profile{Name: name}, v.by.UID)
+		return err
 	}
 	err := v.post.Office().Naming(func() error { return v.mail.Writer.Do(ctx, tx) }) // or two projects would get mailboxes with one address
 	if err != nil {
@@ -140,21 +140,20 @@ func (v *View) giveAddress(ctx context.Context, name string) error {
 	if err := v.refuseAddress(ctx, name); err != nil {
 		return err
 	}
-	owners, err := v.mail.Store.Owners.LoadOwners()
+	owner, err := v.mail.OwnerOf(name)
 	if err != nil {
 		return err
 	}
-	return v.mail.Store.Owners.Set(v.mail.Slug+"/"+name, v.mail.Owner(owners, name))
+	return v.mail.Store.Owners.Set(v.mail.Slug+"/"+name, owner)
 }
 
 // checkOwner refuses an existing mailbox that is not the caller's.
 func (v *View) checkOwner(existing, name string) error {
-	owners, err := v.mail.Store.Owners.LoadOwners()
-	if err != nil {
-		return err
-	}
-	owned := v.by.Owns(v.mail.Owner(owners, existing))
+	owner, err := v.mail.OwnerOf(existing)
+	owned := v.by.Owns(owner)
 	switch {
+	case err != nil:
+		return err
 	case existing == name && owned:
 		return nil
 	case owned:
@@ -184,14 +183,14 @@ func (v *View) Mailbox(ctx context.Context, name string) (*Mailbox, error) {
 	if row == nil {
 		return nil, v.mail.UnknownTo(ctx, v.by, refusal.Mailbox, name)
 	}
-	owners, err := v.mail.Store.Owners.LoadOwners()
+	owner, err := v.mail.OwnerOf(name)
 	if err != nil {
 		return nil, err
 	}
-	m := v.mailbox(row, owners)
-	if !v.by.Owns(m.Owner) {
+	if !v.by.Owns(owner) {
 		return nil, &refusal.Error{What: refusal.MailboxNotYours, Field: refusal.Mailbox, Name: name}
 	}
+	m := v.mailbox(row, owner)
 	return &m, nil
 }
 
@@ -262,11 +261,11 @@ func (v *View) refuseAddress(ctx context.Context, name string) error {
 	case err != nil:
 		return err
 	}
-	owners, err := v.mail.Store.Owners.LoadOwners()
-	if err != nil {
+	owner, err := other.OwnerOf(agent)
+	switch {
+	case err != nil:
 		return err
-	}
-	if !v.by.Owns(other.Owner(owners, agent)) {
+	case !v.by.Owns(owner):
 		return &refusal.Error{What: refusal.MailboxNotYours, Field: refusal.Mailbox, Name: name}
 	}
 	return &refusal.Error{

@@ -111,7 +111,8 @@ func (ag *Agents) EachAgent(ctx context.Context, q AgentsQuery) (end bool, err e
 			if q.Active && ag.mail.Store.Now().Sub(a.LastActive) > activeFor {
 				continue
 			}
-			if !q.Take(&AgentInfo{AgentRow: *a, Claims: claims[a.Name]}) {
+			isNamesakes := func(c claim.Row) bool { return ag.claims.Elsewhere.IsNamesakes(c.Path, a) }
+			if !q.Take(&AgentInfo{AgentRow: *a, Claims: slices.DeleteFunc(claims[a.Name], isNamesakes)}) {
 				return false, nil
 			}
 		}

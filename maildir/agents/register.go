@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"mailtree/maildir/claims"
 	"mailtree/maildir/core"
@@ -32,6 +31,10 @@ func New(mail *core.Mail, claims *claims.Claims) *Agents { return &Agents{mail, 
 type Registration struct {
 	Program, Model, Task string
 	NameHint             string // sanitized; used if the name is free
+}
+
+func (r *Registration) profile(name string) format.Profile {
+	return format.Profile{Name: name, Program: r.Program, Model: r.Model, Task: r.Task}
 }
 
 // Registered is a new agent.
@@ -81,14 +84,9 @@ func (ag *Agents) register(ctx context.Context, r Registration, name string) (ma
 		if err != nil || holder != "" {
 			return err
 		}
-		if err := ag.mail.SetOwner(name, core.NoOwner); err != nil {
-			return err
-		}
 		made = &Registered{}
-		made.Profile = format.Profile{Name: name, Program: r.Program, Model: r.Model, Task: r.Task, Inception: g.Now.Truncate(time.Microsecond),
-			Machine: ag.mail.Store.Machine()}
-		tx.Create(format.ProfilePath(name), format.FormatProfile(made.Profile))
-		return nil
+		made.Profile, err = ag.mail.PlanAgent(g, tx, r.profile(name), core.NoOwner)
+		return err
 	}
 	if err := ag.mail.Writer.Do(ctx, tx); err != nil || made == nil {
 		return nil, err
@@ -123,8 +121,23 @@ func (ag *Agents) inSession(ctx context.Context, r Registration) (*Registered, e
 // EnsureAgent creates an agent of exactly that name. If the agent exists, EnsureAgent changes nothing. It returns
 // ErrInvalid for the name, and ErrConflict if another agent's name differs only in case. See docs/tools.md, "Agents".
 func (ag *Agents) EnsureAgent(ctx context.Context, name string, r Registration) error {
-	if ok, err := ag.mail.HasAgent(ctx, name); ok || err != nil {
+	return ag.ensure(ctx, name, r, nil)
+}
+
+// NewAgent creates an agent of exactly that name. It returns ErrConflict if the agent exists, and the
+// errors of EnsureAgent.
+func (ag *Agents) NewAgent(ctx context.Context, name string, r Registration) error {
+	exists := &refusal.Error{What: refusal.Conflict("There is an agent {name} {arg} already."), Field: refusal.Agent, Name: name}
+	return ag.ensure(ctx, name, r, exists)
+}
+
+// ensure is EnsureAgent, which returns exists if the agent exists.
+func (ag *Agents) ensure(ctx context.Context, name string, r Registration, exists error) error {
+	switch is, err := ag.mail.HasAgent(ctx, name); {
+	case err != nil:
 		return err
+	case is:
+		return exists
 	}
 	if why := format.CheckName(name); why != "" || reserved(name) {
 		return &refusal.Error{
@@ -143,7 +156,7 @@ func (ag *Agents) EnsureAgent(ctx context.Context, name string, r Registration) 
 		case err != nil:
 			return err
 		case holder == name:
-			return nil
+			return exists
 		case holder != "":
 			return &refusal.Error{
 				What:  refusal.Conflict("The agent name {name} {arg} differs from {other} only in case: use {other}, or another name."),
@@ -151,18 +164,8 @@ func (ag *Agents) EnsureAgent(ctx context.Context, name string, r Registration) 
 				Other: holder,
 			}
 		}
-		if err := ag.mail.SetOwner(name, core.NoOwner); err != nil {
-			return err
-		}
-		tx.Create(format.ProfilePath(name), format.FormatProfile(format.Profile{
-			Name:      name,
-			Program:   r.Program,
-			Model:     r.Model,
-			Task:      r.Task,
-			Inception: g.Now,
-			Machine:   ag.mail.Store.Machine(),
-		}))
-		return nil
+		_, err := ag.mail.PlanAgent(g, tx, r.profile(name), core.NoOwner)
+		return err
 	}
 	return ag.mail.Writer.Do(ctx, tx)
 }
@@ -266,19 +269,6 @@ func (ag *Agents) IsPerson(ctx context.Context, name string) (bool, error) {
 		return false, fmt.Errorf("look up agent %s: %w", format.Printable(name), err)
 	}
 	return a != nil && a.Program == core.PersonProgram, nil
-}
-
-// NewAgent creates an agent of exactly that name. It returns ErrConflict if the agent exists, and the
-// errors of EnsureAgent.
-func (ag *Agents) NewAgent(ctx context.Context, name string, r Registration) error {
-	is, err := ag.mail.HasAgent(ctx, name)
-	if err == nil && is {
-		err = &refusal.Error{What: refusal.Conflict("There is an agent {name} {arg} already."), Field: refusal.Agent, Name: name}
-	}
-	if err != nil {
-		return err
-	}
-	return ag.EnsureAgent(ctx, name, r)
 }
 
 // PersonName returns the name of a person's agent: name without the characters that agents' names must not

@@ -104,12 +104,10 @@ func (cs *Claims) Check(r *claim.Request) (moved []claim.Moved, err error) {
 	if r.TTL == 0 {
 		r.TTL = defaultTTL
 	}
-	switch {
-	case len(r.Patterns) == 0:
-		return nil, &refusal.Error{What: refusal.NoPaths, Field: refusal.Paths}
-	case len(r.Patterns) > claim.MaxPatterns:
-		return nil, refusal.Over(refusal.TooManyPaths, refusal.Paths, len(r.Patterns), claim.MaxPatterns)
-	case r.TTL < MinTTL || r.TTL > MaxTTL:
+	if err := checkCount(r.Patterns); err != nil {
+		return nil, err
+	}
+	if r.TTL < MinTTL || r.TTL > MaxTTL {
 		return nil, &refusal.Error{
 			What:  refusal.Invalid("A lease of {=name} {arg} is out of range: 60 seconds to 30 days (2592000)."),
 			Field: refusal.Lease,
@@ -124,15 +122,24 @@ func (cs *Claims) Check(r *claim.Request) (moved []claim.Moved, err error) {
 		moved = m.Moved
 		return err
 	})
-	switch {
-	case err != nil:
+	if err == nil {
+		err = checkCount(r.Patterns)
+	}
+	if err != nil {
 		return nil, err
-	case len(r.Patterns) == 0:
-		return nil, &refusal.Error{What: refusal.NoPaths, Field: refusal.Paths}
-	case len(r.Patterns) > claim.MaxPatterns:
-		return nil, refusal.Over(refusal.TooManyPaths, refusal.Paths, len(r.Patterns), claim.MaxPatterns)
 	}
 	return moved, nil
+}
+
+// checkCount refuses a claim of no patterns, and one of too many.
+func checkCount(patterns []string) error {
+	switch n := len(patterns); {
+	case n == 0:
+		return &refusal.Error{What: refusal.NoPaths, Field: refusal.Paths}
+	case n > claim.MaxPatterns:
+		return refusal.Over(refusal.TooManyPaths, refusal.Paths, n, claim.MaxPatterns)
+	}
+	return nil
 }
 
 // Mending calls f with a Mending for the project's code base and the place of the caller. It returns f's
@@ -328,16 +335,22 @@ func (cs *Claims) NotifyOutdone(ctx context.Context) error {
 			holds[c.Pattern] = cmp.Or(first, c)
 			continue
 		}
-		err := cs.mail.Notify(ctx, core.Notice{
-			To:      c.Agent,
-			About:   "outdone " + tree.SHA256([]byte(c.Path + c.Created.String()))[:32],
-			Subject: "Your claim does not hold: " + format.Cut(format.Printable(c.Pattern), 900),
-			Body: fmt.Sprintf("You and %s both have an exclusive claim of %s. %s's is older, so it holds, and yours does not: release yours, "+
-				"and ask %s about your changes.", first.Agent, format.Printable(c.Pattern), first.Agent, first.Agent),
-		})
+		err := cs.NotifyLost(ctx, c, "outdone", fmt.Sprintf("You and %s both have an exclusive claim of %s. %s's is older, so it holds, and "+
+			"yours does not: release yours, and ask %s about your changes.", first.Agent, format.Printable(c.Pattern), first.Agent, first.Agent))
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// NotifyLost notifies the holder of a claim, once for each how, that the claim does not hold. It returns the errors of
+// the writer.
+func (cs *Claims) NotifyLost(ctx context.Context, c *claim.Row, how, body string) error {
+	return cs.mail.Notify(ctx, core.Notice{
+		To:      c.Agent,
+		About:   how + " " + tree.SHA256([]byte(c.Path + c.Created.String()))[:32],
+		Subject: "Your claim does not hold: " + format.Cut(format.Printable(c.Pattern), 900),
+		Body:    body,
+	})
 }

@@ -85,24 +85,21 @@ func (c *Mail) Notify(ctx context.Context, a Notice) error {
 		if err := c.PlanMarking(g, tx, a.To, MarkResolved(a.Resolved)); err != nil {
 			return err
 		}
-		return c.PlanMessage(g, tx, &format.Message{
-			Project:    c.Name(),
-			From:       format.Postmaster,
-			ThreadID:   a.Thread,
-			InReplyTo:  a.Answers,
-			To:         []string{a.To},
-			Subject:    a.Subject,
-			Importance: format.Normal,
-			Key:        a.About,
-			Origin:     format.Origin{Auth: "uid:" + strconv.Itoa(c.Store.User())},
-			Body:       a.Body,
-		}, nil)
+		m := format.Message{ThreadID: a.Thread, InReplyTo: a.Answers, To: []string{a.To}, Subject: a.Subject, Key: a.About, Body: a.Body}
+		return c.PlanNotice(g, tx, &m)
 	}
 	err = c.Writer.Do(ctx, tx)
 	if err != nil && !a.Boundless {
 		c.noticed.giveBack(a.To)
 	}
 	return err
+}
+
+// PlanNotice plans a message of Postmaster, of normal importance. It returns the errors of PlanMessage.
+func (c *Mail) PlanNotice(g *writer.Group, tx *writer.Tx, m *format.Message) error {
+	m.Project, m.From, m.Importance = c.Name(), format.Postmaster, format.Normal
+	m.Origin = format.Origin{Auth: "uid:" + strconv.Itoa(c.Store.User())}
+	return c.PlanMessage(g, tx, m, nil)
 }
 
 const moreNotices = "More of your files in the mail tree need mending than I write of one by one. Those that cannot be sent lie in your " +

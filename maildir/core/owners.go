@@ -3,14 +3,15 @@ package core
 import (
 	"errors"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
+	"mailtree/maildir/format"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/registry"
 	"mailtree/maildir/storedir"
-	"mailtree/maildir/tree"
+	"mailtree/maildir/writer"
 )
 
 // owners is the store's owners.json: {"<slug>/<agent>": uid}. A person may edit it while a server runs.
@@ -20,21 +21,12 @@ type owners struct {
 
 // NewOwners returns the owners of the store whose folder is root.
 func NewOwners(root string) owners {
-	file := registry.JSONFile{
+	return owners{registry.NewJSON[map[string]int](root, registry.JSONFile{
 		Name:    storedir.OwnersFile,
 		Wrong:   refusal.Unavailable("The store's owners.json is {why}: put the right file there; until then no mailbox has an owner."),
 		Damaged: refusal.Unavailable("The store's owners.json is damaged ({why}): mend it; until then no mailbox has an owner."),
 		TooLarge: refusal.TooLarge("The store's owners.json would have {count} bytes, over the limit of {limit}: delete mailboxes that " +
 			"are no longer needed."),
-	}
-	return owners{registry.New(filepath.Join(root, storedir.OwnersFile), registry.Format[map[string]int]{
-		Limit: registry.MaxJSON,
-		Parse: func(data []byte, _ tree.FileStat) (all map[string]int, err error) {
-			err = file.Decode(data, &all)
-			return all, err
-		},
-		Print:  func(all map[string]int) ([]byte, error) { return file.Encode(all) },
-		Refuse: file.Refuse,
 	})}
 }
 
@@ -86,9 +78,26 @@ func (c *Mail) Owner(owners map[string]int, agent string) int {
 	return c.Store.User()
 }
 
+// OwnerOf is Owner with the owners as they are now. It returns ErrUnavailable.
+func (c *Mail) OwnerOf(agent string) (int, error) {
+	owners, err := c.Store.Owners.LoadOwners()
+	if err != nil {
+		return NoOwner, err
+	}
+	return c.Owner(owners, agent), nil
+}
+
 // DefaultProject is the slug of the project for requests that name none. It has no human key. See
 // docs/tools.md, "postal".
 const DefaultProject = "default"
+
+// PlanAgent plans a new agent with that profile, from now on and of this machine, that belongs to the user uid: see
+// SetOwner. It returns the profile.
+func (c *Mail) PlanAgent(g *writer.Group, tx *writer.Tx, p format.Profile, uid int) (format.Profile, error) {
+	p.Inception, p.Machine = g.Now.Truncate(time.Microsecond), c.Store.Machine()
+	tx.Create(format.ProfilePath(p.Name), format.FormatProfile(p))
+	return p, c.SetOwner(p.Name, uid)
+}
 
 // SetOwner sets the owner of a new agent to the user uid; NoOwner means the store's user. If an earlier agent of that
 // name had another owner, SetOwner drops its hooks and trusted senders. It is called before the agent exists, so no one

@@ -2,7 +2,6 @@ package core
 
 import (
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -12,7 +11,6 @@ import (
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/registry"
 	"mailtree/maildir/storedir"
-	"mailtree/maildir/tree"
 )
 
 // Verified reports whether the seal of m is by a trusted key or the store's own key and still fits m, and
@@ -86,7 +84,7 @@ type trustedSenders struct {
 
 // NewTrustedSenders returns the trusted senders of the store whose folder is root.
 func NewTrustedSenders(root string) trustedSenders {
-	file := registry.JSONFile{
+	return trustedSenders{registry.NewJSON[map[string][]string](root, registry.JSONFile{
 		Name: storedir.TrustedSendersFile,
 		Wrong: refusal.Unavailable("The store's trusted_senders.json is {why}: put the right file there, or remove this one; until then " +
 			"no mail of other domains is trusted."),
@@ -94,15 +92,6 @@ func NewTrustedSenders(root string) trustedSenders {
 			"trusted."),
 		TooLarge: refusal.TooLarge("The store's trusted_senders.json would have {count} bytes, over the limit of {limit}: take out senders " +
 			"that no longer write."),
-	}
-	return trustedSenders{registry.New(filepath.Join(root, storedir.TrustedSendersFile), registry.Format[map[string][]string]{
-		Limit: registry.MaxJSON,
-		Parse: func(data []byte, _ tree.FileStat) (all map[string][]string, err error) {
-			err = file.Decode(data, &all)
-			return all, err
-		},
-		Print:  func(all map[string][]string) ([]byte, error) { return file.Encode(all) },
-		Refuse: file.Refuse,
 	})}
 }
 

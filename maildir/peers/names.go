@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"strconv"
 
 	"mailtree/maildir/core"
 	"mailtree/maildir/format"
@@ -250,17 +249,13 @@ func (sy *Sync) planRenamed(g *writer.Group, tx *writer.Tx, p *namesake.Pair) er
 		return err
 	}
 	first, second := sy.mail.MachineName(p.First().Machine), sy.mail.MachineName(p.Second().Machine)
-	err = sy.mail.PlanMessage(g, tx, &format.Message{
-		Project:    sy.mail.Name(),
-		From:       format.Postmaster,
-		To:         []string{p.Name, p.To},
-		Subject:    fmt.Sprintf("Two agents were called %s: that of %s is %s now", p.Name, second, p.To),
-		Importance: format.Normal,
-		Origin:     format.Origin{Auth: "uid:" + strconv.Itoa(sy.mail.Store.User())},
+	err = sy.mail.PlanNotice(g, tx, &format.Message{
+		To:      []string{p.Name, p.To},
+		Subject: fmt.Sprintf("Two agents were called %s: that of %s is %s now", p.Name, second, p.To),
 		Body: fmt.Sprintf("The machines %s and %s had each made an agent %s before their mail met. That of %s keeps the name. "+
 			"That of %s is called %s now, and has its mail and its claims with it.\n\nMessages of before stand under the old name: look "+
 			"which of the two is meant, and address answers to %s or %s yourself.\n", first, second, p.Name, first, second, p.To, p.Name, p.To),
-	}, nil)
+	})
 	tx.ID, tx.Summary = "", p.To+" from "+p.Name
 	return err
 }

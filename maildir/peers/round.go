@@ -14,7 +14,6 @@ import (
 	"mailtree/maildir/history"
 	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
-	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
 )
 
@@ -297,10 +296,5 @@ func (r *claimRound) tellEnded(ctx context.Context, f claim.Row) error {
 		why = fmt.Sprintf("The other machines did not know of it, and for them %s has claimed %s: ask %s about your changes.", held.Agent,
 			format.Printable(held.Pattern), held.Agent)
 	}
-	return r.sync.mail.Notify(ctx, core.Notice{
-		To:      f.Agent,
-		About:   "ended " + tree.SHA256([]byte(f.Path + f.Created.String()))[:32],
-		Subject: "Your claim does not hold: " + format.Cut(format.Printable(f.Pattern), 900),
-		Body:    fmt.Sprintf("Your claim of %s is released. %s", format.Printable(f.Pattern), why),
-	})
+	return r.sync.claims.NotifyLost(ctx, &f, "ended", fmt.Sprintf("Your claim of %s is released. %s", format.Printable(f.Pattern), why))
 }

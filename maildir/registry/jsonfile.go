@@ -3,6 +3,7 @@ package registry
 import (
 	"encoding/json"
 	"errors"
+	"path/filepath"
 
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
@@ -12,13 +13,27 @@ import (
 // hundred thousand mailboxes, or some ten thousand hooks.
 const MaxJSON = 16 << 20
 
-// JSONFile is what owners.json and hooks.json have in common: how they are written, and the refusals for a
+// JSONFile is what the JSON files of a store have in common: how they are written, and the refusals for a
 // file that cannot be used.
 type JSONFile struct {
 	Name     string
 	Wrong    refusal.What // the file is not a regular file, or too large to read
 	Damaged  refusal.What
 	TooLarge refusal.What // the file would be too large to write
+}
+
+// NewJSON returns the file of that name in the folder root. Its content is a T as JSON; the zero value if there is no
+// file.
+func NewJSON[T any](root string, file JSONFile) *File[T] {
+	return New(filepath.Join(root, file.Name), Format[T]{
+		Limit: MaxJSON,
+		Parse: func(data []byte, _ tree.FileStat) (content T, err error) {
+			err = file.Decode(data, &content)
+			return content, err
+		},
+		Print:  func(content T) ([]byte, error) { return file.Encode(content) },
+		Refuse: file.Refuse,
+	})
 }
 
 // Decode parses the file's bytes. If data is nil because there is no file, it leaves into unchanged. It
