@@ -1,7 +1,9 @@
 package maildir_test
 
 import (
+	"errors"
 	"strings"
+	"sync"
 	"testing"
 
 	"mailtree/fixtures/storetest"
@@ -20,5 +22,28 @@ func TestRegisterInSession(t *testing.T) {
 	made, err = p.Agents.Register(t.Context(), maildir.Registration{Program: "codex-cli", Model: "m", NameHint: "Bob"})
 	if err != nil || made.Name == "Bob" {
 		t.Errorf("another program: %+v, %v", made, err)
+	}
+}
+
+// TestNewAgentTwice: of several callers who create an agent of the same name at once, exactly one is told that it did.
+func TestNewAgentTwice(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{})
+	errs := make([]error, 8)
+	var all sync.WaitGroup
+	for i := range errs {
+		all.Go(func() { errs[i] = p.Agents.NewAgent(t.Context(), "Ann", maildir.Registration{Program: "test"}) })
+	}
+	all.Wait()
+	made := 0
+	for _, err := range errs {
+		if err == nil {
+			made++
+		} else if !errors.Is(err, maildir.ErrConflict) {
+			t.Error(err)
+		}
+	}
+	if made != 1 {
+		t.Errorf("%d callers created the agent", made)
 	}
 }
