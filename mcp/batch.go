@@ -38,14 +38,14 @@ func parseBatch(array []byte) (all []entry, err error) {
 	}
 	for d.More() {
 		if len(all) == maxBatch {
-			return nil, fmt.Errorf("the batch holds more than %d messages: send the others in batches of their own", maxBatch)
+			return nil, fmt.Errorf("the batch has more than %d messages: send it as several batches", maxBatch)
 		}
 		var raw json.RawMessage
 		if err := d.Decode(&raw); err != nil {
 			return nil, err
 		}
 		if raw[0] != '{' {
-			return nil, errors.New("a batch must hold JSON-RPC messages: JSON objects")
+			return nil, errors.New("a batch must contain JSON-RPC messages: JSON objects")
 		}
 		e, err := parseEnvelope(raw)
 		if err != nil {
@@ -57,7 +57,7 @@ func parseBatch(array []byte) (all []entry, err error) {
 		all = append(all, entry{raw, e.ID, e.Method})
 	}
 	if len(all) == 0 {
-		return nil, errors.New("a batch must hold JSON-RPC messages")
+		return nil, errors.New("a batch must contain JSON-RPC messages")
 	}
 	return all, nil
 }

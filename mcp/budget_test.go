@@ -178,7 +178,7 @@ func TestCutMailSaysWhere(t *testing.T) {
 			}
 			continue
 		}
-		line := fmt.Sprintf("\n[cut here: the rest of the %d bytes of %s is in %s]", len(m.Body), d.ID, filepath.Join(p.Dir(), d.CopyPath))
+		line := fmt.Sprintf("\n[truncated: the rest of the %d bytes of %s is in %s]", len(m.Body), d.ID, filepath.Join(p.Dir(), d.CopyPath))
 		text, cut := strings.CutSuffix(got, line)
 		if !cut || !strings.HasPrefix("s\n\n"+m.Body, text) || len(text) < 20_000 {
 			t.Errorf("%s: %d of %d bytes, ending %q", tt.tool, len(got), len(m.Body), got[max(0, len(got)-300):])
@@ -276,7 +276,7 @@ func TestTooLarge(t *testing.T) {
 	}{{80_000, false}, {100_000, true}} {
 		size = tt.size
 		data := send(t, http.DefaultClient, srv.URL+"/big", "", []byte(`{"method":"tools/call","params":{"name":"big"}}`))
-		refused := bytes.Contains(data, []byte(`"code":"too_large"`)) && bytes.Contains(data, []byte(": ask for one thing at a time"))
+		refused := bytes.Contains(data, []byte(`"code":"too_large"`)) && bytes.Contains(data, []byte(": request one thing at a time"))
 		if refused != tt.refused || len(data) > 256<<10 {
 			t.Errorf("%d bytes: refused %t with %d bytes: %.300s", tt.size, refused, len(data), data)
 		}

@@ -45,7 +45,7 @@ func (s *Server) hookEvent(ctx context.Context, _ *maildir.Project, e *HookEvent
 func (e *HookEvent) happened(ctx context.Context, store *maildir.Store) (a HookAnswer, err error) {
 	v := e.SessionEvent
 	if !v.Valid() || e.Dir == "" {
-		return a, errors.New("a hook names no session, or no folder")
+		return a, errors.New("the hook has no session or no folder")
 	}
 	p, err := store.Project(ctx, e.Dir)
 	switch {

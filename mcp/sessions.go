@@ -246,7 +246,7 @@ func (s *Server) startSession(d *route, w http.ResponseWriter, r *http.Request, 
 	if s.beginSession(d, w, r, s.kept.NewID(d.signedFor(c))) {
 		return
 	}
-	what := fmt.Sprintf("all %d sessions have a request under way or an open stream", s.cfg.MaxSessions)
+	what := fmt.Sprintf("all %d sessions have a request in progress or an open stream", s.cfg.MaxSessions)
 	busy(w, m.id, what, "end one, or try again when one has ended")
 }
 

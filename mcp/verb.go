@@ -83,7 +83,7 @@ type failure struct {
 func readVerb[Ask any](s *Server, w http.ResponseWriter, r *http.Request) (p *maildir.Project, ask *Ask, err error) {
 	ask = new(Ask)
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxVerb)).Decode(ask); err != nil && !errors.Is(err, io.EOF) {
-		return nil, nil, tool.Invalid("the body is not what a command of this version sends")
+		return nil, nil, tool.Invalid("the request body is not from a command of this version")
 	}
 	if name := r.URL.Query().Get("project"); name != "" {
 		p, err = s.cfg.Store.ProjectNamed(r.Context(), name)

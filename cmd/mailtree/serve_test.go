@@ -41,7 +41,7 @@ func TestRenewSockets(t *testing.T) {
 		for range 3 {
 			a.renewSockets(t.Context(), blocked)
 		}
-		if got := strings.Count(said.String(), "is in the way of the socket"); got != n {
+		if got := strings.Count(said.String(), "exists and is not a socket"); got != n {
 			t.Errorf("said %d times, want %d:\n%s", got, n, &said)
 		}
 		if got := strings.Count(said.String(), "listens there again"); got != n {

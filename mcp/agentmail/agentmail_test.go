@@ -150,8 +150,8 @@ func TestCalls(t *testing.T) {
 		{"alice", "send", `{"recipient":"bob","message":""}`, "no message provided [invalid]"},
 		{"alice", "send", `{"recipient":"bob"}`, "no message provided [invalid]"},
 		{"alice", "send", `{"recipient":"bob","message":7}`, `message is 7, but must be a string, such as "the build is green". [invalid]`},
-		{"alice", "send", `{"message":"m"}`, `The argument recipient is missing: agent to send to, such as "BlueLake". [invalid]`},
-		{"alice", "send", `{"recipient":null,"message":"m"}`, `The argument recipient is missing: agent to send to, such as "BlueLake". [invalid]`},
+		{"alice", "send", `{"message":"m"}`, `The argument recipient is missing: name of the recipient, such as "BlueLake". [invalid]`},
+		{"alice", "send", `{"recipient":null,"message":"m"}`, `The argument recipient is missing: name of the recipient, such as "BlueLake". [invalid]`},
 		{"alice", "send", `{}`, "no message provided [invalid]"}, // before the recipient
 		{"alice", "send", ``, "no message provided [invalid]"},
 		{"alice", "send", `{"recipient":null,"message":null}`, "no message provided [invalid]"},
@@ -164,9 +164,9 @@ func TestCalls(t *testing.T) {
 		{"alice", "send", `{"recipient":"../bob","message":"m"}`, "recipient not found [not_found]"},
 		{"nobody", "send", `{"recipient":"alice","message":""}`, "no message provided [invalid]"}, // before identity
 		{"nobody", "send", message(65537), "message exceeds maximum size of 64KB [too_large]"},
-		{"nobody", "send", `{"recipient":"carol","message":"m"}`, "Who you are is not known: start the bridge with --as NAME, set AGENT_NAME, or run it inside tmux. [invalid]"}, // before the recipient
-		{"nobody", "receive", `{}`, "Who you are is not known: start the bridge with --as NAME, set AGENT_NAME, or run it inside tmux. [invalid]"},
-		{"..", "receive", `{}`, `The name "../x" cannot be an agent's: use letters, digits, '.', '_' and '-', at most 64, the first a letter or digit. [invalid]`},
+		{"nobody", "send", `{"recipient":"carol","message":"m"}`, "Your agent name is not known: start the bridge with --as NAME, set AGENT_NAME, or run it inside tmux. [invalid]"}, // before the recipient
+		{"nobody", "receive", `{}`, "Your agent name is not known: start the bridge with --as NAME, set AGENT_NAME, or run it inside tmux. [invalid]"},
+		{"..", "receive", `{}`, `The name "../x" is not a valid agent name: use letters, digits, '.', '_' and '-', at most 64, the first a letter or digit. [invalid]`},
 		{"Bob", "receive", `{}`, `The agent name "Bob" differs from "bob" only in case: use "bob", or another name. [conflict]`},
 		{"postmaster", "receive", `{}`, `The agent name "Postmaster" cannot be used: reserved. [invalid]`},
 
@@ -470,9 +470,9 @@ func TestTmux(t *testing.T) {
 		{"zed", "send", `{"recipient":"bob","message":"m"}`, "recipient not found [not_found]"},
 		{"dave", "send", `{"recipient":"alice","message":"by name"}`, sent},
 		{"split", "receive", `{}`, `{"from":"dave","id":"ID","auth":"uid 7 (program)","message":"by name"}`},
-		{"odd", "receive", `{}`, `Your tmux window is called "my/window", which cannot be an agent's name: rename it (tmux rename-window NAME), or set AGENT_NAME. [invalid]`},
+		{"odd", "receive", `{}`, `Your tmux window is called "my/window", which is not a valid agent name: rename it (tmux rename-window NAME), or set AGENT_NAME. [invalid]`},
 		{"gone", "receive", `{}`, `Your tmux session cannot be looked at (tmux says: can't find pane: %99). Start the bridge anew inside a running one, or unset TMUX and set AGENT_NAME. [unavailable]`},
-		{"forged", "receive", `{}`, `Your tmux session cannot be looked at (TMUX is not what tmux sets it to (socket,pid,session)). Start the bridge anew inside a running one, or unset TMUX and set AGENT_NAME. [unavailable]`},
+		{"forged", "receive", `{}`, `Your tmux session cannot be looked at (TMUX has an unexpected value (want socket,pid,session)). Start the bridge anew inside a running one, or unset TMUX and set AGENT_NAME. [unavailable]`},
 		{"gone", "send", `{"recipient":"bob","message":""}`, "no message provided [invalid]"},
 		{"outside", "list-recipients", `{}`, fmt.Sprintf(windows, false, false, `,{"name":"dave","is_current":false},{"name":"eve","is_current":true},{"name":"zed","is_current":false}`)},
 	})

@@ -33,12 +33,12 @@ func caller(ctx context.Context) (*who, error) {
 	}
 	switch {
 	case w.name == "":
-		return nil, tool.Invalid("Who you are is not known: start the bridge with --as NAME, set AGENT_NAME, or run it inside tmux.")
+		return nil, tool.Invalid("Your agent name is not known: start the bridge with --as NAME, set AGENT_NAME, or run it inside tmux.")
 	case !format.ValidName(w.name) && c.Agent == "":
-		return nil, tool.Invalid("Your tmux window is called %q, which cannot be an agent's name: "+
+		return nil, tool.Invalid("Your tmux window is called %q, which is not a valid agent name: "+
 			"rename it (tmux rename-window NAME), or set AGENT_NAME.", tool.Clip(w.name))
 	case !format.ValidName(w.name):
-		return nil, tool.Invalid("The name %q cannot be an agent's: "+
+		return nil, tool.Invalid("The name %q is not a valid agent name: "+
 			"use letters, digits, '.', '_' and '-', at most 64, the first a letter or digit.", tool.Clip(w.name))
 	}
 	return w, nil

@@ -20,14 +20,14 @@ type recipientsShape struct {
 }
 
 type recipientsRequest struct {
-	Offset int `json:"offset,omitempty" jsonschema:"next_offset of the answer before"`
+	Offset int `json:"offset,omitempty" jsonschema:"next_offset of the previous answer"`
 }
 
 func (t *toolset) listRecipients() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "list-recipients",
 		Hints: tool.Marks(), // the call registers the caller
-		About: "List the agents you can send to, and yourself.",
+		About: "Use to see whom you can write to: lists the names of all agents, including your own.",
 		Out:   recipientsShape{},
 	}, func(ctx context.Context, r *recipientsRequest) (any, error) {
 		w, p, err := t.meet(ctx)

@@ -18,15 +18,15 @@ type sentShape struct {
 // sendRequest is a message. The contract checks the recipient after the message, so the schema does not
 // require a recipient.
 type sendRequest struct {
-	Recipient *string `json:"recipient" jsonschema:"agent to send to" example:"BlueLake" as:"late"`
-	Message   string  `json:"message" jsonschema:"the message, at most 65536 bytes" example:"the build is green" as:"late"`
+	Recipient *string `json:"recipient" jsonschema:"name of the recipient" example:"BlueLake" as:"late"`
+	Message   string  `json:"message" jsonschema:"text of the message, at most 65536 bytes" example:"the build is green" as:"late"`
 }
 
 func (t *toolset) send() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "send",
 		Hints: tool.Adds(),
-		About: "Send a message to one agent, by the name that list-recipients shows.",
+		About: "Use to write to one agent, by the name that list-recipients shows.",
 		Out:   sentShape{},
 	}, func(ctx context.Context, r *sendRequest) (any, error) {
 		if err := checkSize(r.Message); err != nil {

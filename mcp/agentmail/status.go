@@ -12,14 +12,14 @@ type statusShape struct {
 }
 
 type statusRequest struct {
-	Status string `json:"status" jsonschema:"your status, as it is written here" enum:"ready,work,offline" as:"given"`
+	Status string `json:"status" jsonschema:"your new status" enum:"ready,work,offline" as:"given"`
 }
 
 func (t *toolset) status() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "status",
 		Hints: tool.Marks(),
-		About: "Say whether you wait for mail: ready (you may be told of new mail), work (do not disturb) or offline.",
+		About: "Use when what you do changes: sets your status to ready (notify me of new mail), work (do not disturb) or offline.",
 		Out:   statusShape{},
 	}, func(ctx context.Context, r *statusRequest) (any, error) {
 		if err := maildir.CheckPresence(r.Status); err != nil {

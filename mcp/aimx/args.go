@@ -13,7 +13,7 @@ import (
 
 // pageRequest selects the next page of a list that was too long for one answer.
 type pageRequest struct {
-	Offset int `json:"offset,omitempty" jsonschema:"next_offset of the answer before"`
+	Offset int `json:"offset,omitempty" jsonschema:"next_offset of the previous answer"`
 }
 
 // goesOn is the second text of an answer that is cut. The first text is a list or a file, and cannot
@@ -22,7 +22,7 @@ func goesOn(next int) string {
 	if next == 0 {
 		return ""
 	}
-	return fmt.Sprintf("This is not all: pass offset %d for what follows.", next)
+	return fmt.Sprintf("There is more: pass offset %d to continue.", next)
 }
 
 // folder is one folder of a mailbox.
@@ -58,8 +58,8 @@ func (id emailID) usable() error {
 
 // variants are the two forms of a body; a caller gives one of them.
 type variants struct {
-	TextOnly bool   `json:"text_only,omitempty" jsonschema:"the body is plain text, no markdown; not with html_body"`
-	HTML     string `json:"html_body,omitempty" jsonschema:"the body in HTML, kept as it is beside the body as text; not with text_only" example:"<p>Hello</p>"`
+	TextOnly bool   `json:"text_only,omitempty" jsonschema:"the body is plain text, not markdown; cannot be combined with html_body"`
+	HTML     string `json:"html_body,omitempty" jsonschema:"the body as HTML, sent unchanged beside the text; cannot be combined with text_only" example:"<p>Hello</p>"`
 }
 
 // exclusive refuses a call that gives both forms.

@@ -90,7 +90,7 @@ func parseAttachment(uri string) (r attachmentRef, err error) {
 			err = strconv.ErrSyntax
 		}
 		if err != nil || r.offset < 0 {
-			return r, tool.Invalid("%q cannot be read: use %s, with next_offset of the answer before as offset.",
+			return r, tool.Invalid("%q cannot be read: use %s, with the previous answer's next_offset as offset.",
 				tool.Clip(pair), attachmentTemplate)
 		}
 	}

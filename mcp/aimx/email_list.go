@@ -27,18 +27,18 @@ type emailsShape struct {
 }
 
 type listRequest struct {
-	Mailbox  string `json:"mailbox" jsonschema:"name of a mailbox of yours" example:"task-42"`
-	Folder   folder `json:"folder,omitempty" jsonschema:"side of the mailbox" enum:"inbox,sent" default:"inbox" as:"given"`
-	Limit    int    `json:"limit,omitempty" jsonschema:"page size; above 200 it is 200" most:"200" default:"50" as:"limit"`
-	Offset   int    `json:"offset,omitempty" jsonschema:"newest emails to skip"`
-	Archived bool   `json:"archived,omitempty" jsonschema:"archived emails of the inbox too"`
+	Mailbox  string `json:"mailbox" jsonschema:"name of your mailbox" example:"task-42"`
+	Folder   folder `json:"folder,omitempty" jsonschema:"which folder of the mailbox" enum:"inbox,sent" default:"inbox" as:"given"`
+	Limit    int    `json:"limit,omitempty" jsonschema:"page size, at most 200" most:"200" default:"50" as:"limit"`
+	Offset   int    `json:"offset,omitempty" jsonschema:"number of newest emails to skip"`
+	Archived bool   `json:"archived,omitempty" jsonschema:"also archived emails of the inbox"`
 }
 
 func (t *toolset) emailList() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "email_list",
 		Hints: tool.Reads(),
-		About: "List a page of the emails in a mailbox of yours, newest first.",
+		About: "Use to see what is in a mailbox of yours: lists a page of its emails, newest first.",
 		Out:   emailsShape{},
 	}, func(ctx context.Context, r *listRequest) (any, error) {
 		if err := r.Folder.known(); err != nil {

@@ -13,7 +13,7 @@ const (
 )
 
 type markRequest struct {
-	Mailbox string  `json:"mailbox" jsonschema:"name of a mailbox of yours" example:"task-42"`
+	Mailbox string  `json:"mailbox" jsonschema:"name of your mailbox" example:"task-42"`
 	ID      emailID `json:"id" jsonschema:"email id, as email_list shows it" example:"msg_20251023_3a51c0f7b3dc3a7e"`
 }
 
@@ -22,7 +22,7 @@ func (t *toolset) emailMark(word string) tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "email_mark_" + word,
 		Hints: tool.Marks(),
-		About: "Mark an email in the inbox of a mailbox of yours as " + word + ".",
+		About: "Use to mark an email in the inbox of your mailbox as " + word + ".",
 		Out:   doneShape{},
 	}, func(ctx context.Context, r *markRequest) (any, error) {
 		if err := r.ID.usable(); err != nil {

@@ -45,17 +45,17 @@ type attachedShape struct {
 }
 
 type readRequest struct {
-	Mailbox string  `json:"mailbox" jsonschema:"name of a mailbox of yours" example:"task-42"`
+	Mailbox string  `json:"mailbox" jsonschema:"name of your mailbox" example:"task-42"`
 	ID      emailID `json:"id" jsonschema:"email id, as email_list shows it" example:"msg_20251023_3a51c0f7b3dc3a7e"`
-	Folder  folder  `json:"folder,omitempty" jsonschema:"side of the mailbox" enum:"inbox,sent" default:"inbox" as:"given"`
-	Offset  int     `json:"offset,omitempty" jsonschema:"next_offset of the answer before: the rest of a large file"`
+	Folder  folder  `json:"folder,omitempty" jsonschema:"which folder of the mailbox" enum:"inbox,sent" default:"inbox" as:"given"`
+	Offset  int     `json:"offset,omitempty" jsonschema:"next_offset of the previous answer, for the rest of a large file"`
 }
 
 func (t *toolset) emailRead() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "email_read",
 		Hints: tool.Reads(),
-		About: "Read an email of a mailbox of yours: the whole file, header and body; it stays unread.",
+		About: "Use to read an email of your mailbox: returns the whole file, header and body. The email stays unread.",
 		Out:   letterShape{},
 	}, func(ctx context.Context, r *readRequest) (any, error) {
 		if err := cmp.Or(r.ID.usable(), r.Folder.known()); err != nil {

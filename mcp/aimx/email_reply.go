@@ -9,9 +9,9 @@ import (
 )
 
 type replyRequest struct {
-	Mailbox string  `json:"mailbox" jsonschema:"name of a mailbox of yours" example:"task-42"`
+	Mailbox string  `json:"mailbox" jsonschema:"name of your mailbox" example:"task-42"`
 	ID      emailID `json:"id" jsonschema:"email id, as email_list shows it" example:"msg_20251023_3a51c0f7b3dc3a7e"`
-	Body    string  `json:"body" jsonschema:"body in markdown" example:"Thanks ..."`
+	Body    string  `json:"body" jsonschema:"text of the reply, in markdown" example:"Thanks ..."`
 	variants
 }
 
@@ -19,7 +19,7 @@ func (t *toolset) emailReply() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "email_reply",
 		Hints: tool.Mails(t.leaves()),
-		About: "Reply to an email in a mailbox of yours, in its thread.",
+		About: "Use to answer an email in your mailbox: sends a reply in its thread.",
 		Out:   sentShape{},
 	}, func(ctx context.Context, r *replyRequest) (any, error) {
 		if err := cmp.Or(r.ID.usable(), r.variants.exclusive()); err != nil {

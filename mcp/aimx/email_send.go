@@ -19,21 +19,21 @@ type sentShape struct {
 }
 
 type sendRequest struct {
-	From    string `json:"from_mailbox" jsonschema:"name of a mailbox of yours" example:"task-42"`
+	From    string `json:"from_mailbox" jsonschema:"name of your mailbox" example:"task-42"`
 	To      string `json:"to" jsonschema:"addresses, separated by commas" example:"bob@mailtree.local" as:"joined"`
 	Subject string `json:"subject" jsonschema:"one line" example:"Plan for /api/users"`
-	Body    string `json:"body" jsonschema:"body in markdown" example:"Here is the plan ..."`
+	Body    string `json:"body" jsonschema:"text of the email, in markdown" example:"Here is the plan ..."`
 	variants
-	Attachments []string `json:"attachments,omitempty" jsonschema:"paths of files to attach, absolute or from the top of your work tree" example:"docs/flow.png"`
-	ReplyTo     string   `json:"reply_to,omitempty" jsonschema:"Message-ID that this answers" example:"<msg_20251023_3a51c0f7b3dc3a7e@mailtree.local>"`
-	References  string   `json:"references,omitempty" jsonschema:"Message-IDs of the thread, separated by blanks; only with reply_to" example:"<msg_20251023_3a51c0f7b3dc3a7e@mailtree.local>"`
+	Attachments []string `json:"attachments,omitempty" jsonschema:"paths of files to attach, absolute or relative to the top of your working tree" example:"docs/flow.png"`
+	ReplyTo     string   `json:"reply_to,omitempty" jsonschema:"Message-ID of the email that this one answers" example:"<msg_20251023_3a51c0f7b3dc3a7e@mailtree.local>"`
+	References  string   `json:"references,omitempty" jsonschema:"Message-IDs of the thread, separated by spaces; only with reply_to" example:"<msg_20251023_3a51c0f7b3dc3a7e@mailtree.local>"`
 }
 
 func (t *toolset) emailSend() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "email_send",
 		Hints: tool.Mails(t.leaves()),
-		About: "Send an email in markdown, plain text or HTML from a mailbox of yours; every recipient gets it, or none.",
+		About: "Use to send an email in markdown, plain text or HTML from your mailbox, to all recipients or to none.",
 		Out:   sentShape{},
 	}, func(ctx context.Context, r *sendRequest) (any, error) {
 		if err := cmp.Or(r.lines(), r.variants.exclusive()); err != nil {

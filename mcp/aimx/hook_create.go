@@ -15,19 +15,19 @@ type hookNameShape struct {
 }
 
 type hookRequest struct {
-	Mailbox         string   `json:"mailbox" jsonschema:"name of a mailbox of yours" example:"task-42"`
-	Event           string   `json:"event" jsonschema:"what it runs for" enum:"on_receive,after_send"`
-	Cmd             []string `json:"cmd" jsonschema:"program with its arguments, no shell; the program is an absolute path" example:"/usr/local/bin/wake"`
-	Name            string   `json:"name,omitempty" jsonschema:"name of the hook; without one it is derived from the rest" example:"wake"`
-	Timeout         int      `json:"timeout_secs,omitempty" jsonschema:"the command is ended after it" min:"1" max:"600" default:"60"`
-	FireOnUntrusted bool     `json:"fire_on_untrusted,omitempty" jsonschema:"on_receive only: run for mail whose sender is not proven too"`
+	Mailbox         string   `json:"mailbox" jsonschema:"name of your mailbox" example:"task-42"`
+	Event           string   `json:"event" jsonschema:"when the command runs" enum:"on_receive,after_send"`
+	Cmd             []string `json:"cmd" jsonschema:"absolute path of the program, then its arguments; no shell" example:"/usr/local/bin/wake"`
+	Name            string   `json:"name,omitempty" jsonschema:"name of the hook; default: derived from the other arguments" example:"wake"`
+	Timeout         int      `json:"timeout_secs,omitempty" jsonschema:"time limit, after which the command is stopped" min:"1" max:"600" default:"60"`
+	FireOnUntrusted bool     `json:"fire_on_untrusted,omitempty" jsonschema:"on_receive only: also run for email from unverified senders"`
 }
 
 func (t *toolset) hookCreate() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "hook_create",
 		Hints: tool.Marks(),
-		About: "Have a command run when mail comes into a mailbox of yours or was sent from it; the email is piped to it.",
+		About: "Use to run a command when your mailbox receives an email or has sent one: the command gets the email on standard input.",
 		Out:   hookNameShape{},
 	}, func(ctx context.Context, r *hookRequest) (any, error) {
 		h := hook.Hook{

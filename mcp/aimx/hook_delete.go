@@ -10,14 +10,14 @@ import (
 )
 
 type unhookRequest struct {
-	Name string `json:"name" jsonschema:"name of the hook, given or derived" example:"wake"`
+	Name string `json:"name" jsonschema:"name of the hook, as hook_list shows it" example:"wake"`
 }
 
 func (t *toolset) hookDelete() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "hook_delete",
 		Hints: tool.Marks(),
-		About: "Delete a hook on a mailbox of yours by its name.",
+		About: "Use to delete a hook of your mailbox, by its name.",
 		Out:   doneShape{},
 	}, func(ctx context.Context, r *unhookRequest) (any, error) {
 		v, err := t.project(ctx)

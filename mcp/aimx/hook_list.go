@@ -24,7 +24,7 @@ type hooksShape struct {
 }
 
 type hooksRequest struct {
-	Mailbox string `json:"mailbox,omitempty" jsonschema:"only of this mailbox" example:"task-42"`
+	Mailbox string `json:"mailbox,omitempty" jsonschema:"only hooks of this mailbox" example:"task-42"`
 	pageRequest
 }
 
@@ -32,7 +32,7 @@ func (t *toolset) hookList() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "hook_list",
 		Hints: tool.Reads(),
-		About: "List the hooks on your mailboxes, or on one of them.",
+		About: "Use to see which commands run for your mailboxes: lists the hooks of all of them, or of one.",
 		Out:   hooksShape{},
 	}, func(ctx context.Context, r *hooksRequest) (any, error) {
 		if r.Mailbox != "" {

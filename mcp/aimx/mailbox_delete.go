@@ -19,14 +19,14 @@ func done(format string, a ...any) tool.Result {
 
 type deleteRequest struct {
 	Name  string `json:"name" jsonschema:"name of the mailbox" example:"task-42"`
-	Force bool   `json:"force,omitempty" jsonschema:"delete the mail in it too"`
+	Force bool   `json:"force,omitempty" jsonschema:"also delete the mail in it"`
 }
 
 func (t *toolset) mailboxDelete() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "mailbox_delete",
 		Hints: tool.Destroys(),
-		About: "Delete a mailbox of yours with its hooks; one with mail in it only with force.",
+		About: "Use to delete your mailbox and its hooks. A mailbox with mail in it needs force.",
 		Out:   doneShape{},
 	}, func(ctx context.Context, r *deleteRequest) (any, error) {
 		if reserved(t.local(r.Name)) {

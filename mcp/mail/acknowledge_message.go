@@ -15,16 +15,16 @@ type Acked struct {
 }
 
 type ackRequest struct {
-	Project string `json:"project_key" example:"/abs/path/backend"`
-	Agent   string `json:"agent_name" example:"BlueLake"`
-	ID      string `json:"message_id" example:"msg_20251023_3a51c0f7b3dc3a7e"`
+	Project string `json:"project_key" jsonschema:"path of the top of the working tree" example:"/abs/path/backend"`
+	Agent   string `json:"agent_name" jsonschema:"your agent name" example:"BlueLake"`
+	ID      string `json:"message_id" jsonschema:"id of a message in your inbox" example:"msg_20251023_3a51c0f7b3dc3a7e"`
 }
 
 func (t *Toolset) acknowledgeMessage() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "acknowledge_message",
 		Hints: tool.Marks(),
-		About: "Acknowledge a message in your inbox, which marks it read too.",
+		About: "Use when a message has ack_required and you have taken note: acknowledges it and marks it as read.",
 		Out:   Acked{},
 	}, func(ctx context.Context, r *ackRequest) (any, error) {
 		p, note, err := t.project(ctx, r.Project)

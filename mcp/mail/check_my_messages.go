@@ -12,29 +12,29 @@ import (
 
 // inboxRequest selects messages of an inbox and says whether to mark them read.
 type inboxRequest struct {
-	Project     string    `json:"project_key" jsonschema:"top of the work tree" example:"/abs/path/backend"`
-	Agent       string    `json:"agent_name" example:"BlueLake"`
-	Since       time.Time `json:"since_ts,omitempty" jsonschema:"only after this time, RFC 3339 or seconds since 1970" example:"2025-10-23T15:22:14Z"`
-	Urgent      bool      `json:"urgent_only,omitempty" jsonschema:"only high and urgent ones"`
-	Unread      bool      `json:"unread_only,omitempty"`
-	Archived    bool      `json:"archived,omitempty" jsonschema:"archived ones too"`
-	Bodies      bool      `json:"include_bodies,omitempty"`
-	ID          string    `json:"message_id,omitempty" jsonschema:"only this one, with its body" example:"msg_20251023_3a51c0f7b3dc3a7e"`
-	Thread      string    `json:"thread_id,omitempty" jsonschema:"only this thread, oldest first, what you sent too" example:"TKT-123"`
-	AwaitingAck bool      `json:"awaiting_ack,omitempty" jsonschema:"what you, or those you sent it to, have to acknowledge yet"`
-	Offset      *int      `json:"body_offset,omitempty" jsonschema:"next_offset, to read on in that body"`
-	Limit       int       `json:"limit,omitempty" min:"1" max:"200" default:"20" as:"limit"`
-	Cursor      int64     `json:"cursor,omitempty" example:"1234" as:"cursor"`
-	Mark        bool      `json:"mark_read,omitempty" jsonschema:"the returned ones"`
-	Wait        tool.Wait `json:"wait_seconds,omitempty" jsonschema:"if none is unread; over 50 only with progressToken" max:"900"`
+	Project     string    `json:"project_key" jsonschema:"path of the top of the working tree" example:"/abs/path/backend"`
+	Agent       string    `json:"agent_name" jsonschema:"your agent name" example:"BlueLake"`
+	Since       time.Time `json:"since_ts,omitempty" jsonschema:"only messages after this time: RFC 3339 or Unix seconds" example:"2025-10-23T15:22:14Z"`
+	Urgent      bool      `json:"urgent_only,omitempty" jsonschema:"only importance high and urgent"`
+	Unread      bool      `json:"unread_only,omitempty" jsonschema:"only unread messages"`
+	Archived    bool      `json:"archived,omitempty" jsonschema:"also archived messages"`
+	Bodies      bool      `json:"include_bodies,omitempty" jsonschema:"also return the bodies"`
+	ID          string    `json:"message_id,omitempty" jsonschema:"read only this message, with its body" example:"msg_20251023_3a51c0f7b3dc3a7e"`
+	Thread      string    `json:"thread_id,omitempty" jsonschema:"read only this thread, oldest first, including what you sent" example:"TKT-123"`
+	AwaitingAck bool      `json:"awaiting_ack,omitempty" jsonschema:"only messages still waiting for an acknowledgement, from you or from your recipients"`
+	Offset      *int      `json:"body_offset,omitempty" jsonschema:"next_offset: continue reading the body there"`
+	Limit       int       `json:"limit,omitempty" jsonschema:"most messages to return" min:"1" max:"200" default:"20" as:"limit"`
+	Cursor      int64     `json:"cursor,omitempty" jsonschema:"next_cursor of the previous page" example:"1234" as:"cursor"`
+	Mark        bool      `json:"mark_read,omitempty" jsonschema:"mark the returned messages as read"`
+	Wait        tool.Wait `json:"wait_seconds,omitempty" jsonschema:"wait for new mail if nothing is unread; over 50 only with a progressToken" max:"900"`
 }
 
 func (t *Toolset) checkMyMessages() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "check_my_messages",
 		Hints: tool.Marks(),
-		About: "Read mail from agents in other sessions and programs, and people: your inbox, newest first" +
-			" (resource://inbox/{agent}); can wait until some arrives.",
+		About: "Use when you begin, between steps, and to wait for an answer: reads your inbox, newest first, with mail from agents " +
+			"in other sessions and programs, and from people. Also resource://inbox/{agent}.",
 		Out: Inbox{},
 	}, func(ctx context.Context, r *inboxRequest) (any, error) {
 		if err := r.coherent(); err != nil {
@@ -83,15 +83,15 @@ func (r *inboxRequest) coherent() error {
 	reads := ""
 	switch {
 	case r.Offset != nil && r.ID == "":
-		return tool.Invalid("body_offset is %d, but message_id is missing: name the message whose body goes on there.", *r.Offset)
+		return tool.Invalid("body_offset is %d, but message_id is missing: pass the id of the message whose body you want to continue.", *r.Offset)
 	case r.ID != "" && r.Thread != "":
-		return tool.Invalid("message_id reads one message and thread_id lists a thread: leave out one or the other.")
+		return tool.Invalid("message_id reads one message and thread_id lists a thread: omit one of them.")
 	case r.ID != "":
 		reads = "message_id reads one message"
 	case r.Thread != "":
 		reads = "thread_id lists a whole thread"
 	case r.AwaitingAck:
-		reads = "awaiting_ack lists all that is to be acknowledged"
+		reads = "awaiting_ack lists all messages that wait for an acknowledgement"
 	default:
 		return nil
 	}
@@ -110,7 +110,7 @@ func (r *inboxRequest) coherent() error {
 	if len(idle) == 0 {
 		return nil
 	}
-	return tool.Invalid("%s, to which %s cannot be applied: leave out one or the other.", reads, strings.Join(idle, ", "))
+	return tool.Invalid("%s and cannot be combined with %s: omit one of them.", reads, strings.Join(idle, ", "))
 }
 
 func cursor(n int64) string {

@@ -31,21 +31,21 @@ type Claimed struct {
 }
 
 type claimRequest struct {
-	Project   string   `json:"project_key" example:"/abs/path/backend"`
-	Agent     string   `json:"agent_name" example:"BlueLake"`
-	Paths     []string `json:"paths" jsonschema:"at least one file or glob, from the top of the work tree" example:"app/api/*.py" alias:"paths_list"`
-	TTL       int      `json:"ttl_seconds,omitempty" min:"60" max:"2592000" default:"3600"`
-	Exclusive bool     `json:"exclusive,omitempty" jsonschema:"false: others may share the files" default:"true"`
-	Reason    string   `json:"reason,omitempty" jsonschema:"shown to others" example:"migrations"`
-	DryRun    bool     `json:"dry_run,omitempty"`
+	Project   string   `json:"project_key" jsonschema:"path of the top of the working tree" example:"/abs/path/backend"`
+	Agent     string   `json:"agent_name" jsonschema:"your agent name" example:"BlueLake"`
+	Paths     []string `json:"paths" jsonschema:"files or globs, relative to the top of the working tree" example:"app/api/*.py" alias:"paths_list"`
+	TTL       int      `json:"ttl_seconds,omitempty" jsonschema:"how long the claims last" min:"60" max:"2592000" default:"3600"`
+	Exclusive bool     `json:"exclusive,omitempty" jsonschema:"false lets other agents share the files" default:"true"`
+	Reason    string   `json:"reason,omitempty" jsonschema:"shown to other agents" example:"migrations"`
+	DryRun    bool     `json:"dry_run,omitempty" jsonschema:"only report conflicts"`
 }
 
 func (t *Toolset) claimPaths() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "claim_paths",
 		Hints: tool.Adds(),
-		About: "Lock or reserve files or globs before you edit them, as an advisory lease; a conflict with another's claim" +
-			" (resource://claims/{project}) grants none.",
+		About: "Use before you edit files that others may edit: locks or reserves files or globs (advisory lease). If any path " +
+			"conflicts with another agent's claim, none is granted. All claims: resource://claims/{project}.",
 		Out: Claimed{},
 	}, func(ctx context.Context, r *claimRequest) (any, error) {
 		p, note, err := t.project(ctx, r.Project)
@@ -80,7 +80,7 @@ func movedNote(moved []claim.Moved) string {
 	var b strings.Builder
 	for i, m := range moved {
 		if i == maxMoved {
-			fmt.Fprintf(&b, " So do %d more.", len(moved)-i)
+			fmt.Fprintf(&b, " %d more were normalized.", len(moved)-i)
 			break
 		}
 		fmt.Fprintf(&b, " %s means %s.", m.Text, m.Path)
@@ -116,10 +116,10 @@ func aloneNote(r *claim.Result) string {
 	case r.Alone == "":
 		return ""
 	case len(r.Granted) == 0:
-		return "The other machines cannot be reached (" + r.Alone + "): that is what was known last."
+		return "The other machines cannot be reached (" + r.Alone + "). This is the last known state."
 	}
-	return "Only this machine knows of this claim: the others cannot be reached (" + r.Alone + "). If one of them has claimed the same when " +
-		"they can, you are told."
+	return "Only this machine has this claim, because the other machines cannot be reached (" + r.Alone + "). If one of them has the same " +
+		"claim, you get a notice when they can be reached."
 }
 
 func shapeClaimed(r *claim.Result) Claimed {

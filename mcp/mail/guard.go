@@ -18,20 +18,21 @@ type doneShape struct {
 }
 
 type installRequest struct {
-	Project string `json:"project_key" example:"/abs/path/backend"`
-	Repo    string `json:"code_repo_path" jsonschema:"absolute path" example:"/abs/path/backend"`
+	Project string `json:"project_key" jsonschema:"project whose claims count" example:"/abs/path/backend"`
+	Repo    string `json:"code_repo_path" jsonschema:"absolute path of the repository" example:"/abs/path/backend"`
 }
 
 type uninstallRequest struct {
-	Repo string `json:"code_repo_path" jsonschema:"absolute path" example:"/abs/path/backend"`
+	Repo string `json:"code_repo_path" jsonschema:"absolute path of the repository" example:"/abs/path/backend"`
 }
 
 func (t *Toolset) installGuard() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "install_precommit_guard",
 		Hints: tool.Marks(),
-		About: "Install a Git pre-commit guard that blocks commits touching files another agent has claimed.",
-		Out:   doneShape{},
+		About: "Use to enforce claims in a Git repository: installs a pre-commit guard that blocks commits of files that another agent " +
+			"has claimed.",
+		Out: doneShape{},
 	}, func(ctx context.Context, r *installRequest) (any, error) {
 		at, err := site(r.Repo)
 		if err != nil {
@@ -54,7 +55,7 @@ func (t *Toolset) uninstallGuard() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "uninstall_precommit_guard",
 		Hints: tool.Marks(),
-		About: "Remove the Git pre-commit guard; hooks that were there before stay.",
+		About: "Use to stop enforcing claims: removes the Git pre-commit guard and keeps earlier hooks.",
 		Out:   doneShape{},
 	}, func(ctx context.Context, r *uninstallRequest) (any, error) {
 		at, err := site(r.Repo)

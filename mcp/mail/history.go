@@ -19,7 +19,7 @@ type historyResource struct {
 }
 
 // olderNote is the note in the answer if older entries are left out.
-const olderNote = "there is more, which is older: `mailtree log ID` shows it"
+const olderNote = "older entries are left out: `mailtree log ID` shows them"
 
 // readHistory reads the newest operations on a message. The answer reveals no bcc recipient (Invariant
 // I7), because any agent may ask.

@@ -43,17 +43,18 @@ type Directory struct {
 }
 
 type agentsRequest struct {
-	Project string `json:"project_key,omitempty" jsonschema:"left out: list the projects" example:"/abs/path/backend"`
-	Active  bool   `json:"active_only,omitempty" jsonschema:"within seven days" default:"true"`
-	After   string `json:"cursor,omitempty" example:"BlueLake"`
+	Project string `json:"project_key,omitempty" jsonschema:"omit to list the projects" example:"/abs/path/backend"`
+	Active  bool   `json:"active_only,omitempty" jsonschema:"only agents seen within seven days" default:"true"`
+	After   string `json:"cursor,omitempty" jsonschema:"next_cursor of the previous page" example:"BlueLake"`
 }
 
 func (t *Toolset) listAgents() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "list_agents",
 		Hints: tool.Reads(),
-		About: "List agents in other sessions and programs, and people: whom you can mail.",
-		Out:   Directory{},
+		About: "Use to find out whom you can mail: lists agents in other sessions and programs, and people, with status, unread mail " +
+			"and claims.",
+		Out: Directory{},
 	}, func(ctx context.Context, r *agentsRequest) (any, error) {
 		if r.Project == "" {
 			return t.listProjects(ctx, r.After)

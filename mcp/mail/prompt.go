@@ -39,22 +39,22 @@ var prompts = []prompt{
 	{
 		name:  "mail",
 		title: "Read new mail",
-		about: "Read the unread mail, say what came and propose answers.",
+		about: "Read the unread mail, report what arrived and propose answers.",
 		args: []promptArgument{
-			{"agent", "whose mail", "the agent that you are here"},
+			{"agent", "agent whose mail to read", "the agent that you are here"},
 			{"project", "absolute path of the code base, or slug", "the project of this code base"},
 		},
 	},
 	{
 		name:  "ask",
 		title: "Ask an agent",
-		about: "Ask another agent or a person by mail, and wait a little for the answer.",
-		args:  []promptArgument{toWhom, {"question", "what to ask", "what we need to know to go on"}},
+		about: "Ask another agent or a person by mail, and wait briefly for the answer.",
+		args:  []promptArgument{toWhom, {"question", "what to ask", "what we need to know to continue"}},
 	},
 	{
 		name:  "handoff",
 		title: "Hand work over",
-		about: "Hand work over to another agent by mail, and give back the claims.",
+		about: "Hand work over to another agent by mail, and release the claims.",
 		args:  []promptArgument{toWhom, {"task", "what to hand over", "what we are working on"}},
 	},
 }

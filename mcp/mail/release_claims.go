@@ -17,16 +17,16 @@ type Released struct {
 }
 
 type releaseRequest struct {
-	Project string   `json:"project_key" example:"/abs/path/backend"`
-	Agent   string   `json:"agent_name" example:"BlueLake"`
-	Paths   []string `json:"paths,omitempty" jsonschema:"as claimed; none: all" example:"app/api/*.py"`
+	Project string   `json:"project_key" jsonschema:"path of the top of the working tree" example:"/abs/path/backend"`
+	Agent   string   `json:"agent_name" jsonschema:"your agent name" example:"BlueLake"`
+	Paths   []string `json:"paths,omitempty" jsonschema:"exactly as claimed; omit to release all" example:"app/api/*.py"`
 }
 
 func (t *Toolset) releaseClaims() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "release_claims",
 		Hints: tool.Marks(),
-		About: "Unlock files: give back your claims on the given paths, or all of them.",
+		About: "Use when you are done with files: releases your claims (unlocks) on the given paths, or all of them.",
 		Out:   Released{},
 	}, func(ctx context.Context, r *releaseRequest) (any, error) {
 		p, note, err := t.project(ctx, r.Project)

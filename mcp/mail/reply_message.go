@@ -9,28 +9,29 @@ import (
 )
 
 type replyRequest struct {
-	Project     string   `json:"project_key" example:"/abs/path/backend"`
-	From        string   `json:"from_agent" jsonschema:"your name" example:"GreenCastle"`
-	ReplyTo     string   `json:"reply_to_message_id" example:"msg_20251023_3a51c0f7b3dc3a7e"`
+	Project     string   `json:"project_key" jsonschema:"path of the top of the working tree" example:"/abs/path/backend"`
+	From        string   `json:"from_agent" jsonschema:"your agent name" example:"GreenCastle"`
+	ReplyTo     string   `json:"reply_to_message_id" jsonschema:"id of the message that you answer" example:"msg_20251023_3a51c0f7b3dc3a7e"`
 	Body        string   `json:"body_md" jsonschema:"markdown" example:"Questions: ..."`
-	Subject     string   `json:"subject,omitempty"`
-	To          []string `json:"to,omitempty" jsonschema:"agent names" example:"GreenCastle" as:"commas"`
-	CC          []string `json:"cc,omitempty" example:"RedStone" as:"commas"`
-	BCC         []string `json:"bcc,omitempty" example:"RedStone" as:"commas"`
-	Importance  string   `json:"importance,omitempty" enum:"low,normal,high,urgent"`
-	AckRequired bool     `json:"ack_required,omitempty"`
-	Attachments []string `json:"attachments,omitempty" jsonschema:"paths, as in send_message" example:"docs/flow.png"`
+	Subject     string   `json:"subject,omitempty" jsonschema:"default: Re: and its subject"`
+	To          []string `json:"to,omitempty" jsonschema:"instead of the sender" example:"GreenCastle" as:"commas"`
+	CC          []string `json:"cc,omitempty" jsonschema:"copies" example:"RedStone" as:"commas"`
+	BCC         []string `json:"bcc,omitempty" jsonschema:"blind copies" example:"RedStone" as:"commas"`
+	Importance  string   `json:"importance,omitempty" jsonschema:"of the reply" enum:"low,normal,high,urgent"`
+	AckRequired bool     `json:"ack_required,omitempty" jsonschema:"request acknowledgement"`
+	Attachments []string `json:"attachments,omitempty" jsonschema:"as in send_message" example:"docs/flow.png"`
 	variants
-	Key  string    `json:"key,omitempty" jsonschema:"yours, as in send_message" example:"answer-1"`
-	Wait tool.Wait `json:"wait_reply_seconds,omitempty" max:"50"`
+	Key  string    `json:"key,omitempty" jsonschema:"as in send_message" example:"answer-1"`
+	Wait tool.Wait `json:"wait_reply_seconds,omitempty" jsonschema:"wait for an answer" max:"50"`
 }
 
 func (t *Toolset) replyMessage() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "reply_message",
 		Hints: tool.Adds(),
-		About: "Reply in a message's thread, by default to its sender; that reads and acknowledges it.",
-		Out:   Sent{},
+		About: "Use to answer a message: sends a reply in its thread, by default to its sender. Also marks the original as read, and " +
+			"acknowledges it if requested.",
+		Out: Sent{},
 	}, func(ctx context.Context, r *replyRequest) (any, error) {
 		p, note, err := t.project(ctx, r.Project)
 		if err != nil {

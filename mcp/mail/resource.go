@@ -38,7 +38,7 @@ func (t *Toolset) addResources() {
 			uri:       inboxTemplate,
 			name:      "inbox",
 			title:     "Inbox",
-			about:     "An agent's inbox, newest first, as check_my_messages returns it; with as_of, a time or commit, as it was then.",
+			about:     "An agent's inbox, newest first, as check_my_messages returns it. as_of, a time or a commit, shows an earlier state.",
 			mediaType: jsonType,
 		},
 		{
@@ -52,7 +52,7 @@ func (t *Toolset) addResources() {
 			uri:       historyTemplate,
 			name:      "history",
 			title:     "History",
-			about:     "What was done with a message, by whom and when, newest first, from Git.",
+			about:     "The history of a message in Git, newest first: what was done, by whom and when.",
 			mediaType: jsonType,
 		},
 		{
@@ -66,13 +66,13 @@ func (t *Toolset) addResources() {
 			uri:   attachmentTemplate,
 			name:  "attachment",
 			title: "Attachment",
-			about: "A file that came with a message, by the sha1 that the message names.",
+			about: "A file attached to a message, by the sha1 in the message.",
 		},
 		{
 			uri:       claimsTemplate,
 			name:      "claims",
 			title:     "Claims",
-			about:     "The live file claims of a project, oldest first: its slug, or its path percent-encoded.",
+			about:     "The live file claims of a project, oldest first. Name the project by its slug or its percent-encoded path.",
 			mediaType: jsonType,
 		},
 	} {
@@ -184,11 +184,11 @@ func (r *ref) set(k, v string) (err error) {
 		case "since_ts":
 			hint = "seconds since 1970, or a time such as 2025-10-23T15:22:14Z"
 		case "as_of":
-			hint = "a time such as 2025-10-23T15:22:14Z, or a commit's name, of which four characters or more"
+			hint = "a time such as 2025-10-23T15:22:14Z, or at least four characters of a commit's hash"
 		case "limit":
 			hint = "a number from 1 to " + strconv.Itoa(maildir.MaxPage)
 		case "cursor", "body_offset":
-			hint = "what the answer before gave as next_" + strings.TrimPrefix(k, "body_")
+			hint = "the previous answer's next_" + strings.TrimPrefix(k, "body_")
 		}
 		return tool.Invalid("%s=%s cannot be read: use %s.", k, tool.Clip(v), hint)
 	}

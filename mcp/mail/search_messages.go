@@ -30,11 +30,11 @@ type Hits struct {
 }
 
 type searchRequest struct {
-	Project string `json:"project_key" example:"/abs/path/backend"`
+	Project string `json:"project_key" jsonschema:"path of the top of the working tree" example:"/abs/path/backend"`
 	Text    string `json:"query" jsonschema:"words, \"phrases\", prefix*, AND OR NOT -word (), from: to: cc: subject: thread: importance: after: before:" example:"plan users from:GreenCastle"`
-	Bodies  bool   `json:"include_bodies,omitempty"`
-	Limit   int    `json:"limit,omitempty" min:"1" max:"200" default:"20" as:"limit"`
-	Cursor  string `json:"cursor,omitempty" example:"1234"`
+	Bodies  bool   `json:"include_bodies,omitempty" jsonschema:"also return the bodies"`
+	Limit   int    `json:"limit,omitempty" jsonschema:"most messages to return" min:"1" max:"200" default:"20" as:"limit"`
+	Cursor  string `json:"cursor,omitempty" jsonschema:"next_cursor of the previous page" example:"1234"`
 	Order   string `json:"order,omitempty" jsonschema:"rank: best match first" enum:"newest,rank" default:"newest"`
 }
 
@@ -42,8 +42,9 @@ func (t *Toolset) searchMessages() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "search_messages",
 		Hints: tool.Reads(),
-		About: "Search subjects and bodies of all messages of a project (one: resource://message/{id}).",
-		Out:   Hits{},
+		About: "Use to find out what was written before: searches subjects and bodies of all messages of a project, and returns " +
+			"excerpts. Read one in full at resource://message/{id}.",
+		Out: Hits{},
 	}, func(ctx context.Context, r *searchRequest) (any, error) {
 		p, note, err := t.project(ctx, r.Project)
 		if err != nil {

@@ -9,37 +9,38 @@ import (
 )
 
 type sendRequest struct {
-	Project     string                 `json:"project_key" jsonschema:"top of the work tree" example:"/abs/path/backend"`
-	From        string                 `json:"from_agent" jsonschema:"your name" example:"GreenCastle"`
+	Project     string                 `json:"project_key" jsonschema:"path of the top of the working tree" example:"/abs/path/backend"`
+	From        string                 `json:"from_agent" jsonschema:"your agent name" example:"GreenCastle"`
 	To          []string               `json:"to" jsonschema:"agent names" example:"BlueLake" as:"commas"`
 	Subject     string                 `json:"subject" jsonschema:"one line" example:"Plan for /api/users"`
 	Body        string                 `json:"body_md" jsonschema:"markdown" example:"Here is the plan ..."`
-	CC          []string               `json:"cc,omitempty" example:"RedStone" as:"commas"`
-	BCC         []string               `json:"bcc,omitempty" jsonschema:"hidden from the others" example:"RedStone" as:"commas"`
-	Importance  string                 `json:"importance,omitempty" enum:"low,normal,high,urgent" default:"normal"`
-	AckRequired bool                   `json:"ack_required,omitempty" jsonschema:"ask for acknowledge_message"`
-	ThreadID    string                 `json:"thread_id,omitempty" jsonschema:"yours, such as a ticket; none: a new thread" example:"TKT-123"`
-	Convert     *bool                  `json:"convert_images,omitempty" jsonschema:"to WebP; false: none"`
-	Embed       attachment.ImagePolicy `json:"image_embed_policy,omitempty" enum:"auto,file,inline"`
-	MaxInline   *int                   `json:"inline_max_bytes,omitempty"`
-	Attachments []string               `json:"attachments,omitempty" jsonschema:"paths, absolute or from the top of the work tree" example:"docs/flow.png"`
+	CC          []string               `json:"cc,omitempty" jsonschema:"copies" example:"RedStone" as:"commas"`
+	BCC         []string               `json:"bcc,omitempty" jsonschema:"blind copies, hidden from the other recipients" example:"RedStone" as:"commas"`
+	Importance  string                 `json:"importance,omitempty" jsonschema:"how urgent it is" enum:"low,normal,high,urgent" default:"normal"`
+	AckRequired bool                   `json:"ack_required,omitempty" jsonschema:"request acknowledgement with acknowledge_message"`
+	ThreadID    string                 `json:"thread_id,omitempty" jsonschema:"thread to start or continue, such as a ticket; omit for a new thread" example:"TKT-123"`
+	Convert     *bool                  `json:"convert_images,omitempty" jsonschema:"convert images to WebP; false keeps them"`
+	Embed       attachment.ImagePolicy `json:"image_embed_policy,omitempty" jsonschema:"where images of the body go: files beside it or inline" enum:"auto,file,inline"`
+	MaxInline   *int                   `json:"inline_max_bytes,omitempty" jsonschema:"largest inline image"`
+	Attachments []string               `json:"attachments,omitempty" jsonschema:"paths, absolute or relative to the top of the working tree" example:"docs/flow.png"`
 	variants
-	Key  string    `json:"key,omitempty" jsonschema:"your own id: sent again, it is delivered once" example:"plan-1"`
-	Wait tool.Wait `json:"wait_reply_seconds,omitempty" max:"50"`
+	Key  string    `json:"key,omitempty" jsonschema:"idempotency key: resending with the same key delivers once" example:"plan-1"`
+	Wait tool.Wait `json:"wait_reply_seconds,omitempty" jsonschema:"wait for an answer" max:"50"`
 }
 
 // variants are further forms of a body.
 type variants struct {
 	TextOnly bool   `json:"text_only,omitempty" jsonschema:"body_md is plain text"`
-	HTML     string `json:"html_body,omitempty" jsonschema:"body_md in HTML too" example:"<p>Hello</p>"`
+	HTML     string `json:"html_body,omitempty" jsonschema:"body_md as HTML" example:"<p>Hello</p>"`
 }
 
 func (t *Toolset) sendMessage() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "send_message",
 		Hints: tool.Adds(),
-		About: "Mail agents in other sessions and programs, and people: a markdown message, delivered to all or to none.",
-		Out:   Sent{},
+		About: "Use to mail agents in other sessions and programs, and people: sends a markdown message to all recipients or to none, and " +
+			"returns its id.",
+		Out: Sent{},
 	}, func(ctx context.Context, r *sendRequest) (any, error) {
 		d := maildir.Draft{
 			To:          r.To,

@@ -14,17 +14,18 @@ type summaryShape struct {
 }
 
 type summaryRequest struct {
-	Project  string `json:"project_key" example:"/abs/path/backend"`
-	Thread   string `json:"thread_id" jsonschema:"or the id of a message in it" example:"TKT-123"`
-	Examples bool   `json:"include_examples,omitempty" jsonschema:"with excerpts"`
+	Project  string `json:"project_key" jsonschema:"path of the top of the working tree" example:"/abs/path/backend"`
+	Thread   string `json:"thread_id" jsonschema:"thread, or the id of a message in it" example:"TKT-123"`
+	Examples bool   `json:"include_examples,omitempty" jsonschema:"also return excerpts"`
 }
 
 func (t *Toolset) summarizeThread() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "summarize_thread",
 		Hints: tool.Reads(),
-		About: "Summarize a thread: key points, decisions, actions, open questions, code (full: resource://thread/{thread_id}).",
-		Out:   summaryShape{},
+		About: "Use to catch up on a long thread: summarizes key points, decisions, actions, open questions and code. In full: " +
+			"resource://thread/{thread_id}.",
+		Out: summaryShape{},
 	}, func(ctx context.Context, r *summaryRequest) (any, error) {
 		p, note, err := t.project(ctx, r.Project)
 		if err != nil {

@@ -30,15 +30,15 @@ type heldShape struct {
 }
 
 type whoisRequest struct {
-	Project string `json:"project_key" example:"/abs/path/backend"`
-	Agent   string `json:"agent_name" example:"BlueLake"`
+	Project string `json:"project_key" jsonschema:"path of the top of the working tree" example:"/abs/path/backend"`
+	Agent   string `json:"agent_name" jsonschema:"name of the agent to look up" example:"BlueLake"`
 }
 
 func (t *Toolset) whois() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "whois",
 		Hints: tool.Reads(),
-		About: "One agent: profile, activity, unread mail, claims, commits.",
+		About: "Use to look up one agent, or to check your own name: returns profile, activity, unread mail, claims and commits.",
 		Out:   Whois{},
 	}, func(ctx context.Context, r *whoisRequest) (any, error) {
 		p, note, err := t.project(ctx, r.Project)

@@ -18,14 +18,14 @@ type mailShape struct {
 }
 
 type checkRequest struct {
-	Wait tool.Wait `json:"wait_seconds,omitempty" jsonschema:"when there is none, wait this long for one" max:"50"`
+	Wait tool.Wait `json:"wait_seconds,omitempty" jsonschema:"if there is no message, wait this long for one" max:"50"`
 }
 
 func (t *Toolset) checkMail() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "check_mail",
 		Hints: tool.Adds(),
-		About: "Take the oldest message out of your mailbox, each once, or null when there is none; can wait for one.",
+		About: "Use to get new mail: takes the oldest message out of your mailbox, or returns null if there is none. Can wait for one.",
 		Out:   mailShape{},
 	}, func(ctx context.Context, r *checkRequest) (any, error) {
 		p, me, err := t.meet(ctx)

@@ -14,16 +14,16 @@ type sentShape struct {
 }
 
 type sendRequest struct {
-	Name string `json:"name" jsonschema:"agent to send to; made when it is new" example:"bob"`
-	Text string `json:"msg" jsonschema:"the message" example:"ping"`
-	ID   string `json:"msg_id,omitempty" jsonschema:"your own id for it, to be able to send it again safely" example:"ping-1"`
+	Name string `json:"name" jsonschema:"name of the recipient, which is created if it is new" example:"bob"`
+	Text string `json:"msg" jsonschema:"text of the message" example:"ping"`
+	ID   string `json:"msg_id,omitempty" jsonschema:"idempotency key: resending with the same key delivers once" example:"ping-1"`
 }
 
 func (t *Toolset) sendToAgent() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "send_to_agent",
 		Hints: tool.Adds(),
-		About: "Put a message into another agent's mailbox; the same msg_id again delivers it once.",
+		About: "Use to write to another agent: puts a message into its mailbox. With msg_id you can safely send it again.",
 		Out:   sentShape{},
 	}, func(ctx context.Context, r *sendRequest) (any, error) {
 		d := maildir.Draft{

@@ -11,7 +11,7 @@ const maxPath = 103
 // called.
 func shorten(path string) (short string, done func(), err error) {
 	if len(path) > maxPath {
-		return "", nil, fmt.Errorf("the socket %s cannot be used: its path is %d bytes long and may have %d here. "+
+		return "", nil, fmt.Errorf("the socket %s cannot be used: its path has %d bytes, and this system allows %d. "+
 			"Set MCP_MAIL_STORE to a folder with a shorter path", path, len(path), maxPath)
 	}
 	return path, func() {}, nil

@@ -86,12 +86,12 @@ func Listen(ctx context.Context, cfg Config) (*Listener, error) {
 func (l *Listener) own() error {
 	f, err := os.OpenFile(l.cfg.Path+".lock", os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
-		return fmt.Errorf("the socket %s cannot be made: %w. Choose a folder that can be written with SOCKET", l.cfg.Path, err)
+		return fmt.Errorf("cannot create the socket %s: %w. Choose a writable folder with SOCKET", l.cfg.Path, err)
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		f.Close()
 		if !errors.Is(err, unix.EWOULDBLOCK) {
-			return fmt.Errorf("it cannot be told whether another server listens on the socket %s: %w", l.cfg.Path, err)
+			return fmt.Errorf("cannot check whether another server listens on the socket %s: %w", l.cfg.Path, err)
 		}
 		return fmt.Errorf("another server listens on the socket %s: choose another with SOCKET", l.cfg.Path)
 	}
@@ -116,7 +116,7 @@ func (l *Listener) listen(ctx context.Context) error {
 	defer done()
 	ln, err := (&net.ListenConfig{}).Listen(ctx, "unix", short)
 	if err != nil {
-		return fmt.Errorf("the socket %s cannot be made: %w. Make room where its file system is full; where that has no sockets, "+
+		return fmt.Errorf("cannot create the socket %s: %w. If its file system is full, free some space. If its file system has no sockets, "+
 			"choose a folder on another one", l.cfg.Path, plain(err))
 	}
 	ln.(*net.UnixListener).SetUnlinkOnClose(false) // ln knows only the shortened path
@@ -130,7 +130,7 @@ func (l *Listener) listen(ctx context.Context) error {
 	}
 	if err != nil {
 		ln.Close()
-		return fmt.Errorf("the socket %s cannot be given its mode: %w", l.cfg.Path, plain(err))
+		return fmt.Errorf("cannot set the mode of the socket %s: %w", l.cfg.Path, plain(err))
 	}
 	l.ln = ln
 	return nil
@@ -168,7 +168,7 @@ func clear(ctx context.Context, path string) error {
 		return nil
 	}
 	if err == nil && fi.Mode().Type() != fs.ModeSocket {
-		return fmt.Errorf("%s is in the way of the socket: it is no socket, so it stays; move it elsewhere", path)
+		return fmt.Errorf("%s exists and is not a socket: move it elsewhere", path)
 	}
 	c, err := Dial(ctx, path)
 	switch {
@@ -176,10 +176,10 @@ func clear(ctx context.Context, path string) error {
 		c.Close()
 		return fmt.Errorf("another server listens on the socket %s: stop it, or choose another with SOCKET", path)
 	case !errors.Is(err, unix.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist): // a timeout, no descriptors, a full queue
-		return fmt.Errorf("it cannot be told whether another server listens on the socket %s: %w", path, plain(err))
+		return fmt.Errorf("cannot check whether another server listens on the socket %s: %w", path, plain(err))
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("the socket %s of a server that has gone cannot be replaced: %w", path, plain(err))
+		return fmt.Errorf("cannot replace the socket %s of a server that has ended: %w", path, plain(err))
 	}
 	return nil
 }

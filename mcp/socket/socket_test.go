@@ -127,7 +127,7 @@ func TestListen(t *testing.T) {
 			if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-		}, false, "it is no socket, so it stays"},
+		}, false, "is not a socket"},
 		{"no folder", func(t *testing.T, path string) { os.RemoveAll(filepath.Dir(path)) }, false, "no such file"},
 		{"open, no folder", func(t *testing.T, path string) { os.RemoveAll(filepath.Dir(path)) }, true, "no such file"},
 	} {
@@ -347,8 +347,8 @@ func TestRenew(t *testing.T) {
 		{"a file", func(t *testing.T, path string) {
 			check(t, os.Remove(path))
 			check(t, os.WriteFile(path, []byte("mine"), 0o600))
-		}, "it is no socket, so it stays", false},
-		{"a folder", func(t *testing.T, path string) { check(t, os.Remove(path)); check(t, os.Mkdir(path, 0o700)) }, "it is no socket, so it stays", false},
+		}, "is not a socket", false},
+		{"a folder", func(t *testing.T, path string) { check(t, os.Remove(path)); check(t, os.Mkdir(path, 0o700)) }, "is not a socket", false},
 		{"no folder", func(t *testing.T, path string) { check(t, os.RemoveAll(filepath.Dir(path))) }, "no such file", false},
 	} {
 		for _, open := range []bool{false, true} {
@@ -410,7 +410,7 @@ func TestUnsure(t *testing.T) {
 	greet(listen(t, Config{Path: path}))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Listen(ctx, Config{Path: path}); err == nil || !strings.Contains(err.Error(), "cannot be told") {
+	if _, err := Listen(ctx, Config{Path: path}); err == nil || !strings.Contains(err.Error(), "cannot check") {
 		t.Fatal(err)
 	}
 	if !greeted(t, path) {

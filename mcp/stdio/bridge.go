@@ -183,10 +183,10 @@ func (b *bridge) verdict(err error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !errors.Is(err, io.EOF) {
-		return fmt.Errorf("the input cannot be read: %w", err)
+		return fmt.Errorf("cannot read the input: %w", err)
 	}
 	if b.bad > 0 {
-		return fmt.Errorf("lines of the input that were no JSON-RPC message: %d. "+
+		return fmt.Errorf("lines of the input that were not JSON-RPC messages: %d. "+
 			"Write each message on a line of its own, as UTF-8, in at most %d bytes", b.bad, b.cfg.MaxLine)
 	}
 	return nil
@@ -286,7 +286,7 @@ func (b *bridge) cancel(m *message) {
 }
 
 // errInputEnded ends a call that waits for mail.
-var errInputEnded = errors.New("the input has ended, so this call does not wait for mail any longer")
+var errInputEnded = errors.New("the input has ended, so this call stopped waiting for mail")
 
 // endWaits ends a client's calls that wait for mail.
 func (b *bridge) endWaits() {
@@ -304,7 +304,7 @@ func (b *bridge) beginCall(ctx context.Context, m *message) (context.Context, fu
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.under) >= maxUnderWay {
-		b.answer(m.failure(fmt.Sprintf("%d requests are under way already: wait for some of them", maxUnderWay)))
+		b.answer(m.failure(fmt.Sprintf("%d requests are in progress already: wait for some of them", maxUnderWay)))
 		return nil, nil
 	}
 	ctx, cancel := context.WithCancelCause(ctx)

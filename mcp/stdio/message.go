@@ -91,7 +91,7 @@ func parse(text []byte) (m *message, code int, err error) {
 	if text[0] == '[' {
 		var all []envelope
 		if json.Unmarshal(text, &all) != nil || len(all) == 0 || slices.ContainsFunc(all, func(e envelope) bool { return e.isEmpty() }) {
-			return nil, protocol.CodeRequest, errors.New("the line is no batch of JSON-RPC messages")
+			return nil, protocol.CodeRequest, errors.New("the line is not a batch of JSON-RPC messages")
 		}
 		m.batch = true
 		m.waits = slices.ContainsFunc(all, func(e envelope) bool {
@@ -102,7 +102,7 @@ func parse(text []byte) (m *message, code int, err error) {
 	}
 	var e envelope
 	if text[0] != '{' || json.Unmarshal(text, &e) != nil || e.isEmpty() {
-		return nil, protocol.CodeRequest, errors.New("the line is no JSON-RPC message: a JSON object with a method")
+		return nil, protocol.CodeRequest, errors.New("the line is not a JSON-RPC message (a JSON object with a method)")
 	}
 	p := e.params()
 	m.id, m.method = e.ID, e.Method

@@ -106,7 +106,7 @@ func TestArgsRefused(t *testing.T) {
 		{`{"project_key":"/p","limit":"NaN"}`, `limit is "NaN", but must be a whole number, such as 20.`},
 		{`{"project_key":"/p","since_ts":"yesterday"}`, `since_ts is "yesterday": use a time such as 2025-10-23T15:22:14Z, or seconds since 1970.`},
 		{`{"project_key":"/p","since_ts":1e300}`, `since_ts is "1e300": use a time such as 2025-10-23T15:22:14Z, or seconds since 1970.`},
-		{`{"project_key":"/p","cursor":"next"}`, `cursor is "next": pass next_cursor of the page before, or leave it out.`},
+		{`{"project_key":"/p","cursor":"next"}`, `cursor is "next": pass the previous page's next_cursor, or omit it.`},
 		{`{"project_key":1,"limit":-1,"importance":"x"}`, `project_key is 1, but must be a string, such as "/abs/path".
 importance is "x": use one of low, normal, high, urgent.
 limit is -1: it must be from 1 to 200.`},

@@ -59,7 +59,7 @@ func attachmentList(p *maildir.Project, m *index.MessageRow) string {
 			line += ": " + format.Printable(filepath.Join(p.Dir(), a.Path))
 		}
 		if len(list)+len(line) > maxAttachmentList {
-			return list + fmt.Sprintf("\n- %d more, named in %s", len(m.Attachments)-i, filepath.Join(p.Dir(), m.Path))
+			return list + fmt.Sprintf("\n- %d more, listed in %s", len(m.Attachments)-i, filepath.Join(p.Dir(), m.Path))
 		}
 		list += line
 	}
@@ -68,7 +68,7 @@ func attachmentList(p *maildir.Project, m *index.MessageRow) string {
 
 // cutLine returns the last line of a cut body: it names the file with the rest.
 func cutLine(p *maildir.Project, d *index.Delivery) string {
-	return fmt.Sprintf("\n[cut here: the rest of the %d bytes of %s is in %s]", d.BodyBytes, d.ID, filepath.Join(p.Dir(), d.CopyPath))
+	return fmt.Sprintf("\n[truncated: the rest of the %d bytes of %s is in %s]", d.BodyBytes, d.ID, filepath.Join(p.Dir(), d.CopyPath))
 }
 
 // maxCutLine is longer than any cutLine: no path is longer than 4,096 bytes.

@@ -15,59 +15,54 @@ import (
 // fields. No field is required, so a Refusal fits the schema too: clients such as the TypeScript SDK
 // check the structured content of an error as well. An anyOf of answer and refusal would be more
 // precise, but Codex and mcporter show the model no fields of such a schema.
-func OutputSchema(answer any) json.RawMessage {
-	return outputs{}.schema("", answer)
-}
-
-// outputs makes the output schemas of a toolset. It holds what earlier schemas declare: whole answers,
-// and fields by name and type. A whole answer declares all its fields, because some clients make types of
-// them, unless another tool has the same answer. A nested object declares only fields that are new. No
-// field has a description. Clients check answers against these schemas, and the clients that were
-// measured show them to no model, so the room in a listing belongs to what models read.
-type outputs map[string]bool
+func OutputSchema(answer any) json.RawMessage { return Encode(inferred(answer)) }
 
 // stamps maps the type of a time to the schema of a string.
 var stamps = map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[format.Stamp](): {Type: "string"}}
 
-func (o outputs) schema(tool string, answer any) json.RawMessage {
+func inferred(answer any) *jsonschema.Schema {
 	s, err := jsonschema.ForType(reflect.TypeOf(answer), &jsonschema.ForOptions{TypeSchemas: stamps})
 	if err != nil {
-		panic(fmt.Errorf("the answer %T of %s has no schema: %w", answer, tool, err))
+		panic(fmt.Errorf("the answer %T has no schema: %w", answer, err))
 	}
-	answers := string(Encode(s))
-	if o[answers] {
-		return Encode(&jsonschema.Schema{Type: "object"})
-	}
-	o[answers] = true
-	const whole = true
-	o.simplify(s, whole)
-	return Encode(s)
+	simplify(s)
+	return s
 }
 
-// simplify makes the inferred schema of a field acceptable to strict clients, which want one type and
-// never null (tooltest.Fits checks that lists are not null). Objects stay open, so answers may get new
-// fields, and may have fields that are not declared.
-func (o outputs) simplify(s *jsonschema.Schema, whole bool) {
+// simplify makes an inferred schema acceptable to strict clients, which want one type and never null
+// (tooltest.Fits checks that lists are not null). Objects stay open, so answers may get new fields, and may have fields
+// that are not declared. No field has a description.
+func simplify(s *jsonschema.Schema) {
 	s.Required, s.AdditionalProperties, s.Description = nil, nil, ""
 	if s.Types != nil {
 		s.Types = slices.DeleteFunc(s.Types, func(typ string) bool { return typ == "null" })
 		s.Type, s.Types = s.Types[0], nil
 	}
 	if s.Items != nil {
-		o.simplify(s.Items, false)
+		simplify(s.Items)
 	}
-	s.PropertyOrder = slices.DeleteFunc(s.PropertyOrder, func(name string) bool {
-		f := s.Properties[name]
-		o.simplify(f, false)
-		declared := name + string(Encode(f))
-		repeated := o[declared] && !whole
-		o[declared] = true
-		if repeated {
-			delete(s.Properties, name)
+	for _, f := range s.Properties {
+		simplify(f)
+	}
+}
+
+// published returns, by tool, the output schemas that a client gets: those of OutputSchema without the fields of nested
+// objects. Clients check answers against these schemas, and the clients that were measured show them to no model, so the
+// room in a listing belongs to what models read. If two tools have the same answer, only the first declares its fields.
+func published(tools []Tool) []json.RawMessage {
+	all, seen := make([]json.RawMessage, len(tools)), map[string]bool{}
+	for i, t := range tools {
+		s := inferred(t.Out)
+		for _, f := range s.Properties {
+			for ; f != nil; f = f.Items {
+				f.Properties, f.PropertyOrder = nil, nil
+			}
 		}
-		return repeated
-	})
-	if len(s.Properties) == 0 {
-		s.Properties = nil
+		all[i] = Encode(s)
+		if seen[string(all[i])] {
+			all[i] = Encode(&jsonschema.Schema{Type: "object"})
+		}
+		seen[string(all[i])] = true
 	}
+	return all
 }

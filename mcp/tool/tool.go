@@ -16,7 +16,7 @@ import (
 // Tool is one tool: its declaration for clients and its code.
 type Tool struct {
 	Name  string
-	About string // one sentence, with the words people search for
+	About string // when to use it, then what it does, with the words people search for
 	Hints mcp.ToolAnnotations
 	In    []Arg // see Of
 	// Out is a value of the struct of the tool's answer. The output schema is inferred from it: see
@@ -74,14 +74,14 @@ func Destroys() mcp.ToolAnnotations {
 // Declare returns the tools of a toolset as clients see them. They have no titles, because titles would
 // repeat the names, and many clients put the whole declaration into the prompt.
 func Declare(tools []Tool) []*mcp.Tool {
-	all, out := make([]*mcp.Tool, len(tools)), outputs{}
+	all, out := make([]*mcp.Tool, len(tools)), published(tools)
 	for i, t := range tools {
 		all[i] = &mcp.Tool{
 			Name:         t.Name,
 			Description:  t.About,
 			Annotations:  &t.Hints,
 			InputSchema:  InputSchema(t.In),
-			OutputSchema: out.schema(t.Name, t.Out),
+			OutputSchema: out[i],
 		}
 	}
 	return all
@@ -137,5 +137,5 @@ func (t Tool) less() string {
 			return "pass a smaller limit"
 		}
 	}
-	return "ask for one thing at a time"
+	return "request one thing at a time"
 }

@@ -217,7 +217,7 @@ func (a *args) cursor(p *Arg) int64 {
 	v := string(a.raw[p.Name])
 	n, err := strconv.ParseInt(strings.TrimSpace(strings.Trim(v, `"`)), 10, 64)
 	if err != nil || n < 0 {
-		a.fail(Invalid("%s is %s: pass next_cursor of the page before, or leave it out.", p.Name, Clip(v)))
+		a.fail(Invalid("%s is %s: pass the previous page's next_cursor, or omit it.", p.Name, Clip(v)))
 	}
 	return n
 }

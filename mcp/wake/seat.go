@@ -25,7 +25,7 @@ func (n *Waker) knock(ctx context.Context, by By, p *maildir.Project, s *maildir
 	case way == "":
 		return "", errors.New("its client does not wait for mail, and does not run in tmux")
 	case !by.Types:
-		return "", errors.New("its client does not wait for mail, and nothing is typed into windows here")
+		return "", errors.New("its client does not wait for mail, and typing into windows is turned off here")
 	}
 	text := notice(s.Program)
 	window, pane, err := findPane(ctx, by.Tmux, p, s)
@@ -61,7 +61,7 @@ func findPane(ctx context.Context, session string, p *maildir.Project, of *maild
 	})
 }
 
-var errNotQuiet = errors.New("somebody scrolls in its window, or the window's input is off or shared")
+var errNotQuiet = errors.New("its window is scrolled back, or the window's input is off or shared")
 
 // look finds the only pane of a session for which its returns true.
 func look(ctx context.Context, value, near string, its func(tmux.Pane) bool) (s tmux.Session, pane string, err error) {

@@ -57,7 +57,7 @@ func TestTypeForSession(t *testing.T) {
 		how   string
 	}{
 		{func() {}, types, "", nil, ""},
-		{func() { d.send("b") }, wake.By{}, "nobody to wake: its client does not wait for mail, and nothing is typed into windows here", nil, seat.Nobody},
+		{func() { d.send("b") }, wake.By{}, "nobody to wake: its client does not wait for mail, and typing into windows is turned off here", nil, seat.Nobody},
 		{func() { d.p.Sessions.SetWorking(k, true) }, types, ": it works", nil, seat.Nobody},
 		{func() { d.p.Sessions.SetWorking(k, false) }, types, "typed: ", []string{wake.Text("check_my_messages")}, seat.Typed},
 		{func() {}, types, "", nil, seat.Typed},

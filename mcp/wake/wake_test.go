@@ -221,7 +221,7 @@ func TestFind(t *testing.T) {
 	}
 	d.status("ready")
 	refused("", "it has not called from a tmux window")
-	refused("/tmp/../s,1,1", "TMUX is not what tmux sets it to (socket,pid,session)")
+	refused("/tmp/../s,1,1", "TMUX has an unexpected value (want socket,pid,session)")
 	refused(ann.Tmux, "it has no window here")
 	elsewhere := d.tmux.Window("work", "Bob", t.TempDir()) // the same window name, in another project
 	refused(ann.Tmux, "it has no window here")
@@ -247,10 +247,10 @@ func TestFind(t *testing.T) {
 	d.send("b")
 	d.tmux.Run("copy-mode", "-t", bob.Pane)
 	d.tmux.Split(bob, linked) // it receives the keys, but is not the agent's pane
-	refused(bob.Tmux, "somebody scrolls in its window, or the window's input is off or shared")
+	refused(bob.Tmux, "its window is scrolled back, or the window's input is off or shared")
 	d.tmux.Run("send-keys", "-t", bob.Pane, "-X", "cancel")
 	d.tmux.Run("set-option", "-w", "-t", bob.Pane, "synchronize-panes", "on")
-	refused("", "somebody scrolls in its window, or the window's input is off or shared")
+	refused("", "its window is scrolled back, or the window's input is off or shared")
 	d.tmux.Run("set-option", "-w", "-t", bob.Pane, "synchronize-panes", "off")
 	hears(bob, "")
 	d.tmux.Run("kill-pane", "-t", bob.Pane)
@@ -350,7 +350,7 @@ func TestWatch(t *testing.T) {
 	d.send("b")
 	d.tmux.Run("copy-mode", "-t", w.Pane)
 	d.echo("ready")
-	busy := "somebody scrolls in its window, or the window's input is off or shared"
+	busy := "its window is scrolled back, or the window's input is off or shared"
 	d.await(func() bool { mu.Lock(); defer mu.Unlock(); return why[busy] == 3 }) // each watcher reports it once
 	if w.Lines() != many {
 		t.Errorf("%d lines", w.Lines())

@@ -37,7 +37,7 @@ var (
 func Parse(value string) (Session, error) {
 	m := variable.FindStringSubmatch(value)
 	if m == nil || len(value) > 4096 || filepath.Clean(m[1]) != m[1] {
-		return Session{}, errors.New("TMUX is not what tmux sets it to (socket,pid,session)")
+		return Session{}, errors.New("TMUX has an unexpected value (want socket,pid,session)")
 	}
 	return Session{socket: m[1], pid: m[2], id: "$" + m[3]}, nil
 }
@@ -62,7 +62,7 @@ func (s Session) Panes(ctx context.Context, pane string) ([]Pane, error) {
 	target := s.id
 	if pane != "" {
 		if !paneID.MatchString(pane) {
-			return nil, errors.New("TMUX_PANE is not what tmux sets it to (%number)")
+			return nil, errors.New("TMUX_PANE has an unexpected value (want %number)")
 		}
 		target = pane
 	}
@@ -111,7 +111,7 @@ func (s Session) run(ctx context.Context, args ...string) (string, error) {
 	err := cmd.Run()
 	switch first, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n"); {
 	case errors.Is(err, exec.ErrNotFound):
-		return "", errors.New("there is no tmux on the server's PATH")
+		return "", errors.New("tmux is not on the server's PATH")
 	case ctx.Err() != nil:
 		return "", fmt.Errorf("tmux did not answer: %w", ctx.Err())
 	case err != nil && first != "":

@@ -148,7 +148,7 @@ func TestFree(t *testing.T) {
 	srv.Run("send-keys", "-t", w.Pane, "C-u")
 	w.ShowsNot("go on")
 	free("")
-	const key = "somebody pressed a key there just now"
+	const key = "a key was pressed there just now"
 	waits.Until(t, key, func() bool { // attaching counts as activity too, for some seconds
 		terminal.Attach(srv)
 		err := session.Free(t.Context(), w.Pane, "You have new mail.")
@@ -162,7 +162,7 @@ func TestNotSubmitted(t *testing.T) {
 	srv := tmuxtest.Start(t)
 	const client = `printf '› '; while IFS= read -rsN1 c; do
 		if [ "$c" != $'\n' ]; then printf %%s "$c"; elif [ $((n += 1)) -gt %d ]; then printf '\n› '; fi; done`
-	for swallowed, why := range map[int]string{0: "", 1: "", 9: "the notice stands in its prompt"} {
+	for swallowed, why := range map[int]string{0: "", 1: "", 9: "the notice is in its prompt"} {
 		w := srv.Program("work", fmt.Sprintf(client, swallowed))
 		w.Shows("›")
 		session, err := tmux.Parse(w.Tmux)

@@ -29,7 +29,7 @@ func (s Session) Free(ctx context.Context, pane, text string) error {
 	for l := range strings.Lines(out) {
 		at, looksAt, _ := strings.Cut(strings.TrimSpace(l), " ")
 		if key, err := strconv.ParseInt(at, 10, 64); err == nil && looksAt == pane && time.Since(time.Unix(key, 0)) < rest {
-			return fmt.Errorf("%w: somebody pressed a key there just now", ErrBusy)
+			return fmt.Errorf("%w: a key was pressed there just now", ErrBusy)
 		}
 	}
 	screen, err := s.screen(ctx, pane)
@@ -51,7 +51,7 @@ func (s Session) screen(ctx context.Context, pane string) (Screen, error) {
 	first, captured, _ := strings.Cut(out, "\n")
 	cursor, err := strconv.Atoi(first)
 	if err != nil {
-		return Screen{}, fmt.Errorf("tmux tells no cursor: %w", err)
+		return Screen{}, fmt.Errorf("tmux reports no cursor: %w", err)
 	}
 	return ReadScreen(captured, cursor), nil
 }
@@ -98,7 +98,7 @@ func (s Session) Type(ctx context.Context, pane, text string, pause time.Duratio
 			return err
 		}
 	}
-	return fmt.Errorf("%w: the notice stands in its prompt and Enter does not submit it", ErrBusy)
+	return fmt.Errorf("%w: the notice is in its prompt, and Enter does not submit it", ErrBusy)
 }
 
 // watch polls the screen until wanted holds or most has passed. It returns the last screen.

@@ -16,8 +16,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Declared looks at the tools as they stand on the wire: all hints, one short sentence, and nothing
-// that strict clients do not take.
+// Declared checks the tools as clients get them: all hints, a short description that says first when to use the tool, a
+// description of each argument, and nothing that strict clients refuse.
 func Declared(t *testing.T, tools ...tool.Tool) {
 	t.Helper()
 	for _, tl := range tool.Declare(tools) {
@@ -37,8 +37,14 @@ func Declared(t *testing.T, tools ...tool.Tool) {
 		if diff := cmp.Diff([]string{"destructiveHint", "idempotentHint", "openWorldHint", "readOnlyHint"}, hints); diff != "" {
 			t.Errorf("%s: annotations: %s", tl.Name, diff)
 		}
-		if strings.Count(wire.Description, ". ") > 0 || !strings.HasSuffix(wire.Description, ".") || len(wire.Description) > 170 {
-			t.Errorf("%s: description %q: one short sentence, please", tl.Name, wire.Description)
+		if d := wire.Description; !strings.HasPrefix(d, "Use ") || !strings.HasSuffix(d, ".") || len(d) > 220 {
+			t.Errorf("%s: the description must say first when to use the tool, in at most 220 bytes: %q", tl.Name, d)
+		}
+		arguments, _ := wire.InputSchema["properties"].(map[string]any)
+		for name, arg := range arguments {
+			if arg.(map[string]any)["description"] == nil {
+				t.Errorf("%s: the argument %s has no description", tl.Name, name)
+			}
 		}
 		checkSchema(t, tl.Name+" in", wire.InputSchema)
 		checkSchema(t, tl.Name+" out", wire.OutputSchema)
