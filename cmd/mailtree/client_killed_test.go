@@ -70,4 +70,4 @@ func TestClientKilled(t *testing.T) {
 }
 
 // unknownOutcome is part of the bridge's answer to a call that may have been done.
-const unknownOutcome = "whether it was done is not known: look before you call again"
+const unknownOutcome = "the outcome is unknown. Check before you call again"

@@ -198,7 +198,7 @@ func TestLostAnswer(t *testing.T) {
 				c.send(tt.line)
 				line, _ := c.hear(`"id":7`, tt.want)
 				writes := strings.Contains(tt.name, "writes")
-				if strings.Contains(line, "whether it was done is not known") != writes {
+				if strings.Contains(line, "the outcome is unknown") != writes {
 					t.Error(line)
 				}
 				page, err := w.project().Box("Ann", format.Origin{}).Inbox(t.Context(), index.InboxQuery{Limit: 10}, false, maildir.Waiting{})

@@ -16,8 +16,8 @@ import (
 )
 
 // unknownOutcome is the error for a call that may or may not have been done.
-const unknownOutcome = "the server ended while it worked on this call, and whether it was done is not known: look before you call again " +
-	"(mail that was sent with a key can be sent again, it is delivered once)"
+const unknownOutcome = "the server ended while it worked on this call, and the outcome is unknown. Check before you call again " +
+	"(mail with a key can be sent again: it is delivered once)"
 
 // tries is how many times a request is sent to a server.
 const tries = 5
