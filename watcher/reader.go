@@ -11,8 +11,8 @@ import (
 
 // read drains an inotify instance into the queue until the instance is closed, then closes dead. If an
 // error breaks the instance, it first sends the error to dead. It does nothing else: a reader that waits
-// for a disk or a lock would let the kernel's queue (16,384 events) overflow. See docs/speed.md, "What
-// decided how it is done".
+// for a disk or a lock would let the kernel's queue (16,384 events) overflow. See docs/speed.md,
+// "Findings behind the design".
 func (w *Watcher) read(fs *fsnotify.Watcher, dead chan<- error) {
 	defer close(dead)
 	for {

@@ -10,7 +10,7 @@ import (
 )
 
 // TestNestedNewFolders makes 300 files in folders made at once, of which fsnotify alone saw 144.
-// See docs/speed.md, "What decided how it is done".
+// See docs/speed.md, "Findings behind the design".
 func TestNestedNewFolders(t *testing.T) {
 	t.Parallel()
 	w := start(t, nil)

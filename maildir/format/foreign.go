@@ -14,7 +14,7 @@ import (
 )
 
 // People and other programs bring files with headers of YAML and TOML. A file in an outbox may have either.
-// Mail of other systems has TOML: it is read where it lies and is never rewritten. See docs/tree.md, "Mail of
+// Mail of other systems has TOML: it is read where it lies and is never rewritten. See docs/tree.md, "Mail from
 // other systems".
 
 // foreignLimits are those of a header of JSON.

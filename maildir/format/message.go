@@ -185,7 +185,7 @@ const (
 
 // ParseMessage parses a message file whose file name has the id. An error is a *tree.FormatError, which
 // makes the file a problem; ParseMessage never guesses. It checks every limit but the file's size. See
-// docs/tree.md, "A message" and "Mail of other systems".
+// docs/tree.md, "A message" and "Mail from other systems".
 func ParseMessage(id string, data []byte) (*Message, error) {
 	if IsForeign(data) {
 		return parseForeignMail(id, data)

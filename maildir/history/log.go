@@ -18,7 +18,7 @@ type Log interface {
 	StopBy(at time.Time)
 
 	// Record hands over operations of the server whose files are durable. They are committed within a
-	// second: docs/durability.md, "What git log tells". done, if not nil, is called once they are in
+	// second: docs/durability.md, "What git log shows". done, if not nil, is called once they are in
 	// commits, and calls nothing of the Log. The caller changes neither ops nor what they refer to afterwards.
 	Record(ops []writer.Op, done func())
 

@@ -1,6 +1,6 @@
 // Package merge decides what becomes of each file when the mail of two machines meets. It reads and writes
 // nothing: it is given what a file was in the last common commit, and what it is on each side. docs/sync.md,
-// "What is merged how", tells the rules to people.
+// "Merge rules", tells the rules to people.
 package merge
 
 import (

@@ -27,7 +27,7 @@ import (
 // The journal says what a group is about to do, durably before the group's first rename. A record is kept
 // until the group's operations are in a commit. After a crash the journal makes each operation whole or
 // absent, and hands operations without a commit to the history again (invariants I3 and I6;
-// docs/durability.md, "Three notes, and who reads each at a start").
+// docs/durability.md, "Three notes that a start reads").
 //
 // Each record is one line: an HMAC of the JSON under the store's key, a blank, the JSON, a blank, and one
 // flag for each operation. To take an operation back, its flag is overwritten, which needs no room on a

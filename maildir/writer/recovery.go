@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Recovery after a crash, from the journal (invariants I3 and I6). See docs/durability.md, "Three notes,
-// and who reads each at a start".
+// Recovery after a crash, from the journal (invariants I3 and I6). See docs/durability.md, "Three notes
+// that a start reads".
 
 // recoverTree finishes or drops what a crash left behind. Afterwards each operation of the journal is whole
 // or absent, and TmpDir is empty. It returns a journal that holds the whole operations that may not be in a
