@@ -1,5 +1,5 @@
-// Package address formats and parses email addresses: a mailbox is its name at any of the store's domains,
-// and a Message-ID is a message's id at the first of them.
+// Package address formats and parses email addresses. The address of a mailbox is its name at any of the store's
+// domains. A Message-ID is a message's id at the first domain.
 //
 // See docs/email.md, "Addresses". format/address.go defines the addresses in messages.
 package address
@@ -16,7 +16,7 @@ import (
 // Domains are the domains of a store's addresses, in lower case, at least one.
 type Domains []string
 
-// Default is the domain of a store whose configuration names none.
+// Default is the domain of a store whose configuration has no domain.
 const Default = "mailtree.local"
 
 // Has reports whether a domain, in upper or lower case, is one of the store's.
@@ -24,7 +24,8 @@ func (d Domains) Has(domain string) bool {
 	return slices.ContainsFunc(d, func(own string) bool { return strings.EqualFold(own, domain) })
 }
 
-// Of returns the email address of a party: an agent at the first domain, or the party's own address.
+// Of returns the email address of a sender or recipient: an agent's address at the first domain, or the party's own
+// address.
 func (d Domains) Of(party string) string {
 	if strings.Contains(party, "@") { // no agent's name has one
 		return party
@@ -32,8 +33,8 @@ func (d Domains) Of(party string) string {
 	return party + "@" + d[0]
 }
 
-// Named returns the name that a party has in the store: the part before the @ of an address at one of the
-// domains. It returns anything else as it is, a valid address in the form that format.Address has.
+// Named returns the name of a party in the store: the part before the @ of an address at one of the domains. It
+// returns any other valid address in the form of format.Address, and anything else unchanged.
 func (d Domains) Named(party string) string {
 	a, err := format.ParseAddress(party)
 	switch {
@@ -54,10 +55,10 @@ func (d Domains) Join(parties []string) string {
 	return strings.Join(all, ", ")
 }
 
-// MessageID returns the Message-ID of a message. An id with a domain keeps it.
+// MessageID returns the Message-ID of a message. If the id already has a domain, the domain is kept.
 func (d Domains) MessageID(id string) string { return "<" + d.EmailID(id) + ">" }
 
-// MessageIDOf is MessageID of a message; one from elsewhere keeps that with which it came.
+// MessageIDOf is MessageID for a message. A message from another domain keeps its original Message-ID.
 func (d Domains) MessageIDOf(m *format.Message) string {
 	if m.MessageID != "" {
 		return "<" + m.MessageID + ">"
@@ -79,7 +80,7 @@ func (d Domains) IDNamed(given string) string {
 	return id
 }
 
-// withoutBrackets returns a Message-ID without blanks and angle brackets.
+// withoutBrackets returns a Message-ID without surrounding spaces and angle brackets.
 func withoutBrackets(id string) string {
 	id = strings.TrimSpace(id)
 	if strings.HasPrefix(id, "<") && strings.HasSuffix(id, ">") {
@@ -114,9 +115,9 @@ func notInMessageID(r rune) bool {
 }
 
 // Recipients parses a list of addresses separated by commas: "bob", "bob@mailtree.local", "Bob
-// <bob@mailtree.local>". It returns agents' names, also for addresses at the store's domains, and addresses at
-// other domains. It does not check that the agents exist. It returns ErrInvalid for a line break, an empty
-// list or an invalid address.
+// <bob@mailtree.local>". It returns names of agents, including for addresses at the store's domains, and addresses
+// at other domains. It does not check that the agents exist. It returns ErrInvalid for a line break, an empty list
+// or an invalid address.
 func (d Domains) Recipients(list string) ([]string, error) {
 	if strings.ContainsFunc(list, format.Misleading) {
 		return nil, &refusal.Error{

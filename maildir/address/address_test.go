@@ -8,8 +8,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// TestIDOf: ids and Message-IDs of every domain name a message, with brackets or without; nothing
-// else does. "" is refused.
+// TestIDOf checks that ids, and Message-IDs of any domain, are accepted with or without brackets, and that anything
+// else is refused, including "".
 func TestIDOf(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 998-len("@a"))

@@ -1,30 +1,30 @@
-// Package attachment stores the files that messages bring along: it gathers the files that a sender names,
-// stores each under the hash of its content, and finds them again by that name.
+// Package attachment stores the files attached to messages: it gathers the files that a sender names, stores each
+// under the hash of its content, and finds them by that name.
 //
 // # In
 //
-// [Intake.Gather] reads the files that a sender names. If the sender asks for it, Gather also reads the
-// images that a markdown body shows by a path or a data URI; the body then names the copies. Package media
-// detects what each file is, and converts images. Gather may read:
+// [Intake.Gather] reads the files that a sender names. If requested, Gather also reads the images that a markdown
+// body shows by a path or a data URI; the body then refers to the copies. Package media detects what each file is,
+// and converts images. Gather may read:
 //
-//   - files below the project's work tree, below a folder of Settings.Roots, and below the mail tree itself,
-//     except the folders of agents: an outbox copy names bcc recipients (Invariants I7, I8);
-//   - nothing hidden, and nothing through a link;
-//   - for a user other than the store's owner, only files of that user, and nothing in the mail tree.
+//   - files below the project's work tree, below a folder of Settings.Roots, and below the mail tree itself, except
+//     the folders of agents, because an outbox copy names bcc recipients (Invariants I7, I8);
+//   - no hidden files, and no files behind a link;
+//   - for an OS user other than the store's owner, only files of that user, and nothing in the mail tree.
 //
-// A file that cannot be read is an error. An image of the body that cannot be read is only a note, and the
-// body keeps the name that its sender wrote. Files are held in memory, so an Intake gathers for at most two
-// messages at a time and converts one image at a time.
+// A file that cannot be read is an error. An image of the body that cannot be read causes only a note, and the body
+// keeps the name that its sender wrote. Files are held in memory, so an Intake gathers for at most two messages at
+// a time and converts one image at a time.
 //
 // # Stored
 //
-// A file lies at attachments/<first two of sha1>/<sha1><extension>, once for all messages. [File.Plan]
-// plans it as part of the operation that delivers the message. Two contents can be made to share a SHA-1,
-// and a person may have put another file at the name. So an existing file is compared byte for byte and
-// never replaced, and a message that needs another file at the same name is refused.
+// A file is stored at attachments/<first two of sha1>/<sha1><extension>, once for all messages. [File.Plan] adds it
+// to the operation that delivers the message. An attacker can create two contents with the same SHA-1, and a user
+// may have put a different file at the name. So an existing file is compared byte by byte and never replaced. A
+// message that needs a different file at the same name is refused.
 //
 // # Out
 //
-// [Read] and [Find] read a file again, [Check] compares all files with their names, and [Unnamed] lists the
+// [Find] finds a stored file, [Read] reads it, [Check] compares all files with their names, and [Unnamed] lists the
 // files that no message names.
 package attachment

@@ -31,15 +31,15 @@ func Alternative(html string) File {
 	return f
 }
 
-// Named returns a file that came with an email. The bytes say what it is, not the sender.
+// Named returns a file that came with an email. Its type is detected from the bytes; the sender's claim is ignored.
 func Named(name string, data []byte) File { return newFile(name, media.New(name, data)) }
 
-// Email returns an email as it came over the wire.
+// Email returns the raw text of an email as an attachment.
 func Email(raw []byte) File {
 	return newFile("message.eml", &media.File{Data: raw, Type: "message/rfc822", Ext: ".eml"})
 }
 
-// newFile returns a File with the sender's file name; name is "" for the data of a URI.
+// newFile returns a File with the sender's file name; name is "" for the data of a data URI.
 func newFile(name string, f *media.File) File {
 	sum := sha1Of(f.Data)
 	switch {
@@ -68,11 +68,11 @@ func sha1Of(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// otherBytes is the reason for refusing a file in attachments that was changed or put there by hand.
+// otherBytes is the reason for refusing a file in attachments that was changed or added by hand.
 const otherBytes = "other bytes than its name says"
 
-// Look checks whether the tree has the file, before the message is planned, because it reads the file. It
-// returns ErrConflict if something else lies at the file's name, and ErrUnavailable.
+// Look checks whether the tree has the file. It is called before the message is planned, because it reads the file.
+// It returns ErrConflict if there is something else at the file's name, and ErrUnavailable.
 func (f *File) Look(t *tree.Tree) error {
 	st, err := t.Stat(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {

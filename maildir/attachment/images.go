@@ -17,9 +17,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Images says how to handle the images that the markdown of a message shows by a path or a data URI. They
-// are sent along with the message, and the markdown names the copies. The zero value uses the settings of
-// the store.
+// Images says how to handle the images that the markdown of a message shows by a path or a data URI. They are sent
+// along with the message, and the markdown refers to the copies. The zero value uses the settings of the store.
 //
 // See docs/tools.md, "Attachments and images".
 type Images struct {
@@ -33,7 +32,7 @@ type Conversion int
 
 // The conversions.
 const (
-	ConvertDefault Conversion = iota // images of the body, unless the store keeps them
+	ConvertDefault Conversion = iota // images of the body, unless the store has ImagesKeep
 	ConvertAll                       // also images among the attachments
 	ConvertNone
 )
@@ -45,17 +44,17 @@ type ImagePolicy string
 const (
 	ImagesAuto   ImagePolicy = "auto"   // small images in the body, others in files
 	ImagesFile   ImagePolicy = "file"   // all images in files
-	ImagesInline ImagePolicy = "inline" // as auto, with a note for each image that is too large for the body
-	ImagesKeep   ImagePolicy = "keep"   // as auto, but images are converted only if the sender asks for it
+	ImagesInline ImagePolicy = "inline" // like auto, with a note for each image that is too large for the body
+	ImagesKeep   ImagePolicy = "keep"   // like auto, but images are converted only if the sender asks for it
 )
 
 // MaxInline is the default size in bytes of the largest image that is put into the body.
 const MaxInline = 64 << 10
 
-// maxConverted is the most pixels that are converted for one message: some five seconds of one core.
+// maxConverted is the maximum number of pixels that are converted for one message: some five seconds of one core.
 const maxConverted = 4 * media.MaxConvert
 
-// bodyImages gathers the images of the body. It returns the body with the names of the copies.
+// bodyImages gathers the images of the body. It returns the body with references to the copies.
 func (g *gathering) bodyImages(ctx context.Context) string {
 	known := map[string]string{}
 	body, whole := markdown.RewriteImages(g.r.Body, func(destination string) string {
@@ -76,8 +75,8 @@ func (g *gathering) bodyImages(ctx context.Context) string {
 	return body
 }
 
-// bodyImage gathers one image of the body. It returns the destination to write into the body, which is
-// unchanged if it names no readable file.
+// bodyImage gathers one image of the body. It returns the destination to write into the body. The destination is
+// unchanged if it does not name a readable file.
 func (g *gathering) bodyImage(ctx context.Context, destination string) string {
 	data, name, err := g.readImage(destination)
 	if err == nil && len(g.files) == maxFiles {
@@ -104,7 +103,7 @@ func (g *gathering) bodyImage(ctx context.Context, destination string) string {
 		return path
 	}
 	if format.AttachmentSum(destination) != "" {
-		return g.addImage(name, f) // an earlier message brought the file and decided about its conversion
+		return g.addImage(name, f) // an earlier message had the file and decided about its conversion
 	}
 	if c := g.r.Images.Convert; c == ConvertAll || c == ConvertDefault && g.in.Images != ImagesKeep {
 		g.toWebP(ctx, refusal.Body, shown, f)
@@ -127,7 +126,7 @@ func (g *gathering) bodyImage(ctx context.Context, destination string) string {
 	return g.addImage(name, f)
 }
 
-// attached returns the path of the file of the message that has these bytes; "" for none.
+// attached returns the path of the message's file with these bytes, or "" if there is none.
 func (g *gathering) attached(data []byte) string {
 	for i := range g.files {
 		if bytes.Equal(g.files[i].data, data) {
@@ -146,11 +145,11 @@ func (g *gathering) addImage(name string, f *media.File) string {
 	return a.Path
 }
 
-// scheme matches the beginning of a URI and of other destinations that name no file.
+// scheme matches the beginning of a URI and of other destinations that do not name a file.
 var scheme = regexp.MustCompile(`^(?:[A-Za-z][A-Za-z0-9+.-]*:|//|#|\?)`)
 
-// readImage reads the file that an image of the body names and returns its name, if it has one. It returns
-// nil data if the image is on another machine or names no file.
+// readImage reads the file that an image of the body names and returns its name, if it has one. It returns nil data
+// if the image is on another machine or its destination does not name a file.
 func (g *gathering) readImage(destination string) (data []byte, name string, err error) {
 	if isDataURI(destination) {
 		data, err = dataURI(refusal.Body, destination)
@@ -197,9 +196,9 @@ func shortURI(destination string) string {
 	return destination
 }
 
-// toWebP converts an image to WebP, one at a time in the store, and adds a note if it keeps the image as it
-// is. The conversion is lossless, except for a photograph whose sender asks for conversion; a note then
-// says so.
+// toWebP converts an image to WebP, one at a time in the store, and adds a note if it keeps the image unchanged.
+// The conversion is lossless, except for a photograph whose sender asks for conversion. In that case a note says
+// so.
 func (g *gathering) toWebP(ctx context.Context, field refusal.Field, name string, f *media.File) {
 	kept := "the images of this message that were converted have too many pixels together"
 	odd := f.Odd

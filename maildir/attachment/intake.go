@@ -26,25 +26,25 @@ const (
 // MaxStored is the upper limit of Settings.MaxFile. No server stores a larger attachment.
 const MaxStored = 32 << 20
 
-// maxFiles is the most files that one message may bring along.
+// maxFiles is the maximum number of files that one message may have.
 const maxFiles = 50
 
 // Settings are a store's settings for attachments. The zero value is the default.
 type Settings struct {
 	MaxFile   int64       // largest file in bytes; 0: MaxFile
-	MaxTotal  int64       // most bytes of all files of one message; 0: MaxTotal
+	MaxTotal  int64       // largest total size in bytes of one message's files; 0: MaxTotal
 	Images    ImagePolicy // where images of bodies are stored; "": ImagesAuto
 	MaxInline int         // largest image in bytes to put into a body; 0: MaxInline, below 0: none
 	Roots     []string    // folders that files may be read from, besides the tree and the project's work tree
-	// CodePhoto converts a JPEG image to WebP with some loss. Its error says why it cannot. nil:
-	// photographs are kept as they are.
+	// CodePhoto converts a JPEG image to WebP with some loss. Its error says why the conversion failed. nil:
+	// photographs are kept unchanged.
 	CodePhoto func(ctx context.Context, jpeg []byte) ([]byte, error)
 }
 
 // Intake gathers the attachments of one store's messages. It is safe for concurrent use.
 type Intake struct {
 	Settings
-	reading    chan struct{} // tokens of the calls that hold files in memory
+	reading    chan struct{} // tokens for the calls that hold files in memory
 	converting chan struct{} // full while an image is converted
 }
 
@@ -57,25 +57,25 @@ func NewIntake(s Settings) *Intake {
 	return &Intake{s, make(chan struct{}, 2), make(chan struct{}, 1)}
 }
 
-// Request lists what a sender wants to send along.
+// Request lists the files that a sender wants to attach.
 type Request struct {
 	Names    []string // file names: absolute, or below a root
 	Files    []File   // further files, in memory
 	Body     string
 	TextOnly bool    // the body is not markdown
-	Images   *Images // how to handle the images of the body; nil: leave them as they are
+	Images   *Images // how to handle the images of the body; nil: leave them unchanged
 
 	Tree     *tree.Tree // of the project
-	CodeBase string     // absolute path of the project's code base, which is read only if it is the top of a work tree; "" for none
-	WorkDir  string     // absolute folder that the sender works in; "" or any other folder: the main work tree
+	CodeBase string     // absolute path of the code base; read only if it is the top of a work tree; "" for none
+	WorkDir  string     // absolute folder that the sender works in; if not in a linked work tree: the main work tree
 	OwnedBy  *int       // uid of the sender if the sender may read only their own files; nil: the store's rights apply
 }
 
-// Brought holds the attachments of a message.
+// Brought has the attachments of a message.
 type Brought struct {
 	Files []File
-	Body  string           // names the copies of the images that it showed
-	Notes []*refusal.Error // what was done differently from the request
+	Body  string           // refers to the copies of its images
+	Notes []*refusal.Error // differences from the request
 }
 
 // gathering is the state of one Gather call.
@@ -83,7 +83,7 @@ type gathering struct {
 	in     *Intake
 	r      *Request
 	linked string // linked work tree that the sender works in; "" for none
-	bytes  int64  // read so far for the message
+	bytes  int64  // bytes read so far for the message
 	pixels int    // converted so far
 	files  []File
 	notes  []*refusal.Error
@@ -124,7 +124,7 @@ func (in *Intake) Gather(ctx context.Context, r Request) (*Brought, error) {
 	return &Brought{g.files, r.Body, g.notes}, nil
 }
 
-// attach gathers a file that the sender names. If no such file exists, the name may be a list of names,
+// attach gathers a file that the sender names. If no such file exists, attach tries the name as a list of names,
 // because models sometimes write one string for a list.
 func (g *gathering) attach(ctx context.Context, name string) error {
 	data, base, err := g.readAttachment(name)
@@ -163,7 +163,7 @@ func (g *gathering) readAttachment(name string) (data []byte, base string, err e
 	return data, "", err
 }
 
-// listedNames splits a list of names at its commas and line ends, or else at its semicolons, and leaves out
+// listedNames splits a list of names at its commas and line ends, or otherwise at its semicolons, and leaves out
 // blank names. It returns nil if list has no separator.
 func listedNames(list string) (names []string) {
 	separators := ",\r\n"
@@ -181,9 +181,9 @@ func listedNames(list string) (names []string) {
 	return names
 }
 
-// readNamed reads a file that a field of the request names. It looks in the roots in their order. base is
-// the last element of the file's path. It returns ErrNotFound, ErrTooLarge, ErrInvalid, and ErrConflict if
-// the content of a file in attachments does not match its name.
+// readNamed reads a file that a field of the request names. It searches the roots in order. base is the last
+// element of the file's path. It returns ErrNotFound, ErrTooLarge, ErrInvalid, and ErrConflict if the content of a
+// file in attachments does not match its name.
 func (g *gathering) readNamed(field refusal.Field, name string) (data []byte, base string, err error) {
 	e := &refusal.Error{
 		What: refusal.NotFound("The attachment {name} {arg} was not found, or is not where attachments may be read from: the project's " +
@@ -206,7 +206,7 @@ func (g *gathering) readNamed(field refusal.Field, name string) (data []byte, ba
 		}
 		rel = filepath.ToSlash(filepath.Clean(rel))
 		inTree := root == g.r.Tree.Dir()
-		hidden := strings.Contains("/"+rel, "/.") // the root itself counts too
+		hidden := strings.Contains("/"+rel, "/.") // the root itself is hidden, too
 		if hidden || !filepath.IsLocal(rel) || inTree && (g.r.OwnedBy != nil || strings.HasPrefix(rel, format.AgentsDir+"/")) {
 			continue
 		}
@@ -235,8 +235,8 @@ func (g *gathering) readNamed(field refusal.Field, name string) (data []byte, ba
 	return nil, "", e
 }
 
-// otherWorkTree finds out whether a name leads into a linked work tree of the code base other than the one
-// that the sender works in. It then returns the absolute path and the top of that work tree, else the name
+// otherWorkTree checks whether a name leads into a linked work tree of the code base, other than the one that the
+// sender works in. If so, it returns the absolute path and the top of that work tree. Otherwise it returns the name
 // itself and "".
 func (g *gathering) otherWorkTree(name string) (at, top string, err error) {
 	at = name
@@ -253,10 +253,10 @@ func (g *gathering) otherWorkTree(name string) (at, top string, err error) {
 	return at, top, nil
 }
 
-// roots returns the folders to look in: the other linked work tree that the name leads into, if any, the
-// code base, then the configured folders, then the tree. For a sender who works in a linked work tree, that
-// work tree is the code base. The main work tree may have other files of the same names, so it is searched
-// only for absolute names.
+// roots returns the folders to search: the other linked work tree that the name leads into, if any, then the code
+// base, the configured folders, and the tree. For a sender who works in a linked work tree, that work tree is the
+// code base. The main work tree may have different files with the same names, so it is searched only for absolute
+// names.
 func (g *gathering) roots(absolute bool, other string) []string {
 	var roots []string
 	for _, linked := range []string{other, g.linked} {
@@ -288,8 +288,8 @@ func (g *gathering) readBelow(root, rel string) ([]byte, error) {
 	return data, err
 }
 
-// count adds the bytes of a file to the message's total. If that exceeds a limit it returns ErrTooLarge and
-// adds nothing.
+// count adds the bytes of a file to the message's total. If the total would exceed a limit, it returns ErrTooLarge
+// and adds nothing.
 func (g *gathering) count(field refusal.Field, name string, size int64) error {
 	var e *refusal.Error
 	switch most := g.in.MaxFile; {

@@ -51,7 +51,7 @@ type Opened struct {
 // MediaType returns the media type of a file that begins with start.
 func (o *Opened) MediaType(start []byte) string { return media.New(o.Path, start).Type }
 
-// Open is Read, but opens the file and holds little of it in memory. It returns the errors of Read.
+// Open is Read, but opens the file and keeps little of it in memory. It returns the errors of Read.
 func Open(t *tree.Tree, project, sum string, limit int64) (*Opened, error) {
 	path, err := Find(t, sum)
 	if err != nil {
@@ -81,8 +81,8 @@ func Missing(project, sum string) *refusal.Error {
 	}
 }
 
-// check refuses a file that is too large, cannot be read, or does not match its name. is is the SHA-1 of
-// its content.
+// check refuses a file that is too large, cannot be read, or does not match its name. The argument is has the SHA-1
+// of the content.
 func check(t *tree.Tree, project, path, sum, is string, stat tree.FileStat, limit int64, err error) error {
 	e := Missing(project, sum)
 	switch {
@@ -146,10 +146,9 @@ func walkStored(ctx context.Context, t *tree.Tree, fn func(path string, err erro
 	return nil
 }
 
-// Check reads every file below attachments that is named by a SHA-1. It calls bad with the path and the
-// reason for each file that has other bytes, is too large for an attachment, is not a regular file, or
-// cannot be read. It holds little of a file in memory. It returns the number of good files, and ctx's
-// error.
+// Check reads every file below attachments that is named by a SHA-1. It calls bad with the path and the reason for
+// each file that has different bytes, is too large for an attachment, is not a regular file, or cannot be read. It
+// keeps little of a file in memory. It returns the number of good files, and ctx's error.
 func Check(ctx context.Context, t *tree.Tree, bad func(path, why string)) (good int, err error) {
 	err = walkStored(ctx, t, func(p string, err error) {
 		sum := ""
@@ -172,10 +171,10 @@ func Check(ctx context.Context, t *tree.Tree, bad func(path, why string)) (good 
 // sums matches every text that may be the SHA-1 of an attachment.
 var sums = regexp.MustCompile(`[0-9a-f]{40}`)
 
-// Unnamed lists the files below attachments whose names appear in no other file of the tree: in no message,
-// copy or draft, valid or not. It changes nothing. While a server runs, the list may include a file of a
-// message that is just being sent. It returns ctx's error, and the error of any file or folder that cannot
-// be read, because that file may name any attachment.
+// Unnamed lists the files below attachments whose names appear in no other file of the tree, which means in no
+// message, copy or draft, valid or not. It changes nothing. While a server is running, the list may include a file
+// of a message that is being sent. It returns ctx's error, and the error of any file or folder that cannot be read,
+// because that file may name any attachment.
 func Unnamed(ctx context.Context, t *tree.Tree) ([]string, error) {
 	var stored []string
 	var unread error

@@ -1,5 +1,5 @@
-// Package clock gives messages their ids and times. Their order survives a clock that stands still or is
-// set back. See docs/settings.md, "The clock".
+// Package clock gives messages their ids and times. Their order is kept even if the machine's clock stops or is set
+// back. See docs/settings.md, "The clock".
 package clock
 
 import (
@@ -13,16 +13,15 @@ import (
 	"time"
 )
 
-// setBack is how far the machine's clock may be set back before ids and times follow it. Time servers
-// correct a clock by seconds.
+// setBack is how far the machine's clock may be set back before ids and times follow it. Corrections by time
+// servers are only a few seconds.
 const setBack = time.Minute
 
-// Clock makes ids and creation times. Within a process both strictly increase while the machine's clock
-// goes on, stands still, or is set back by at most setBack. If the clock is set back further, as happens
-// after it jumped forward, both follow it and increase from there: new mail then has the date that the
-// clock shows, and lists sort it by that date, below mail sent under the wrong clock. Even then no id
-// repeats: nine of its digits are random, and a message file is only created if none exists. Clock is safe
-// for concurrent use.
+// Clock creates ids and creation times. Within a process both strictly increase while the machine's clock runs,
+// stops, or is set back by at most setBack. If the clock is set back further, as after a jump forward, both follow
+// the clock and increase from there. New mail then has the date of the clock, and lists sort it by that date, below
+// mail that was sent with the wrong clock. Even then ids do not repeat, because nine of their digits are random,
+// and a message file is only created if none exists. Clock is safe for concurrent use.
 type Clock struct {
 	now  func() time.Time
 	rand io.Reader
@@ -62,7 +61,7 @@ func (c *Clock) Stamp() (id string, created time.Time, err error) {
 	return fmt.Sprintf("msg_%s_%016x", d, n), t, nil
 }
 
-// idForm matches the ids that Stamp makes.
+// idForm matches the ids that Stamp creates.
 var idForm = regexp.MustCompile(`msg_[0-9]{8}_[0-9a-f]{16}`)
 
 // FindID returns the id in a text such as a link, a path, "#ID" or an id in upper case. It returns "" if

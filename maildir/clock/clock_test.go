@@ -9,9 +9,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestStamp: ids and times rise strictly, also when the clock stands still or is set back a little.
-// When it is set back by more, as after a jump forward, both follow it and rise from there; no id
-// comes again.
+// TestStamp checks that ids and times strictly increase, even if the clock stops or is set back a little. If the
+// clock is set back further, as after a jump forward, both follow it and increase from there. No id is repeated.
 func TestStamp(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 20, 23, 59, 59, 999_000_000, time.UTC)
@@ -43,7 +42,7 @@ func TestStamp(t *testing.T) {
 	}
 }
 
-// TestFindID: the id that Stamp makes is found in what one writes in its place.
+// TestFindID checks that the id that Stamp creates is found in the texts that users write instead of it.
 func TestFindID(t *testing.T) {
 	id, _, err := New(time.Now, rand.Reader).Stamp()
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package foreign reads headers that people and other programs write above a text: YAML between lines ---,
-// as editors of notes have it, and TOML between lines +++, as other mail systems and site generators have
-// it. It knows nothing about mail: package format says what the keys mean.
+// Package foreign reads headers that users and other programs write above a text: YAML between --- lines, as in
+// note editors, and TOML between +++ lines, as in other mail systems and site generators. It knows nothing about
+// mail: package format defines the meaning of the keys.
 package foreign
 
 import (
@@ -32,23 +32,22 @@ type File struct {
 	Body string
 }
 
-// Key is a key of a header. Value is a string, bool, number, []any of values, or map[string]any of values.
-// Every scalar of YAML is a string, so that `no` and `12` are what they say. A time of TOML is a string in
-// the form of RFC 3339; one without an offset is in UTC.
+// Key is a key of a header. Value is a string, bool, number, []any of values, or map[string]any of values. Every
+// YAML scalar is a string, so that `no` and `12` keep their text. A TOML time is a string in the form of RFC 3339.
+// A time without an offset is in UTC.
 type Key struct {
 	Name  string
 	Line  int // of the file; 1 is the first
 	Value any
 }
 
-// Is reports whether data begins with a line that fences a header of that kind, YAML or TOML.
+// Is reports whether data begins with the opening line of a header of the given kind, YAML or TOML.
 func Is(data []byte, fence string) bool {
 	first, _, _ := bytes.Cut(data, []byte("\n"))
 	return string(bytes.TrimRight(first, " \t\r")) == fence
 }
 
-// Parse reads a file that Is a header of that kind. The error is a *tree.FormatError, which quotes nothing
-// of the file.
+// Parse reads a file for which Is reports true. The error is a *tree.FormatError, which does not quote the file.
 func Parse(data []byte, fence string, limits Limits) (*File, error) {
 	if i := tree.InvalidUTF8(data); i < len(data) {
 		return nil, fault(1+bytes.Count(data[:i], []byte("\n")), "invalid UTF-8: save as UTF-8")
@@ -84,14 +83,14 @@ func Parse(data []byte, fence string, limits Limits) (*File, error) {
 
 const unclosed = "no closing line "
 
-// Missing reports whether Parse has refused a file because it has no header between lines of the fence, or
-// because that header is not YAML at all.
+// Missing reports whether Parse has refused a file because it has no header between fence lines, or because that
+// header is not YAML.
 func Missing(err error) bool {
 	var f *tree.FormatError
 	return errors.As(err, &f) && (f.Reason == notYAML || strings.HasPrefix(f.Reason, unclosed))
 }
 
-// closes reports whether the line below a header begins with the fence, without blanks before it.
+// closes reports whether the line below a header begins with the fence, without leading spaces.
 func closes(data, header []byte, fence string) bool {
 	first := bytes.IndexByte(data, '\n') + 1
 	return bytes.HasPrefix(data[first+len(header):], []byte(fence))

@@ -13,7 +13,7 @@ import (
 
 var limits = Limits{Bytes: 256 << 10, Depth: 32}
 
-// TestParse checks that scalars of YAML are text, that TOML keeps its types, and that keys have their lines.
+// TestParse checks that YAML scalars are text, that TOML values keep their types, and that keys have their lines.
 func TestParse(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -61,7 +61,7 @@ func slicesOf(v any, n int) (list []any) {
 	return list
 }
 
-// bomb returns YAML in which each of n lines names the line before nine times.
+// bomb returns YAML in which each of n lines refers to the previous line nine times.
 func bomb(n int) string {
 	var b strings.Builder
 	b.WriteString("a0: &a0 [x,x,x,x,x,x,x,x,x]\n")
@@ -71,8 +71,8 @@ func bomb(n int) string {
 	return b.String()
 }
 
-// TestRefuses checks that a header beyond the limits, and one that could mean more than its text, is refused
-// with a line, and that nothing of it is quoted.
+// TestRefuses checks that a header beyond the limits, and one that could mean more than its text, is refused with a
+// line number, and that none of its text is quoted.
 func TestRefuses(t *testing.T) {
 	t.Parallel()
 	const many = 100_000
@@ -128,8 +128,8 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// TestBounds checks that headers of the largest size, made to be slow, end: a parser that needs more than
-// linear time for them would not end within the test's time.
+// TestBounds checks that parsing ends for headers of the largest size that are designed to be slow. A parser that
+// needs more than linear time would not end within the test's time limit.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	fill := func(one string) string { return strings.Repeat(one, (limits.Bytes-64)/len(one)) }
@@ -155,7 +155,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that any file is read or refused with a line that it has, and stays within the limits.
+// FuzzParse checks that any file is either read or refused with an existing line number, and that the result stays
+// within the limits.
 func FuzzParse(f *testing.F) {
 	f.Add("---\na: [b, {c: d}]\n---\ntext\n")
 	f.Add("+++\na = [1, {b.c = 'd'}]\n[x.y]\nz = 2025-01-15\n+++\ntext\n")

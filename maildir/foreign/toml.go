@@ -45,16 +45,16 @@ func readTOML(header []byte, depth int) ([]Key, error) {
 	return keys, nil
 }
 
-// tomlValue returns a value of package toml as Key describes it.
+// tomlValue converts a value of package toml to a value of Key.
 func tomlValue(v any) any {
 	switch v := v.(type) {
 	case time.Time:
-		if strings.HasSuffix(v.Location().String(), "-local") { // without an offset: the name that package toml gives its zone
+		if strings.HasSuffix(v.Location().String(), "-local") { // a time without an offset has such a zone
 			v = time.Date(v.Year(), v.Month(), v.Day(), v.Hour(), v.Minute(), v.Second(), v.Nanosecond(), time.UTC)
 		}
 		return v.Format(time.RFC3339Nano)
 	case float64:
-		if math.IsNaN(v) || math.IsInf(v, 0) { // for which other formats have no number
+		if math.IsNaN(v) || math.IsInf(v, 0) { // other formats have no such numbers
 			return strconv.FormatFloat(v, 'g', -1, 64)
 		}
 	case []map[string]any:
@@ -96,14 +96,14 @@ func deeper(v any, depth int) bool {
 	return false
 }
 
-// lineFinder finds the lines of keys that are asked for in the order of the file. Package toml does not tell
-// them.
+// lineFinder finds the lines of keys. The keys must be requested in the order of the file. Package toml does not
+// report lines.
 type lineFinder struct {
 	lines []string
 	last  int // number of the line found last; 1 is the first
 }
 
-// find returns the line that begins with the key, or the one found before.
+// find returns the number of the line that begins with the key, or the line found before.
 func (f *lineFinder) find(name string) int {
 	for i := max(0, f.last-1); i < len(f.lines); i++ {
 		line := strings.TrimLeft(f.lines[i], "[ \t\"'")
@@ -115,8 +115,9 @@ func (f *lineFinder) find(name string) int {
 	return max(1, f.last)
 }
 
-// deepTOML returns the line where a TOML text nests brackets or dotted keys deeper than depth; 0 for none.
-// Package toml follows any depth with its stack, so readTOML asks first. Brackets in texts do not count.
+// deepTOML returns the line where a TOML text nests brackets or dotted keys deeper than depth, or 0 if there is
+// none. Package toml recurses to any depth on the stack, so readTOML calls deepTOML first. Brackets in strings do
+// not count.
 func deepTOML(text string, depth int) int {
 	line, open, dots := 1, 0, 0
 	for i := 0; i < len(text); i++ {
@@ -149,8 +150,8 @@ func deepTOML(text string, depth int) int {
 	return 0
 }
 
-// endOfText returns the offset after the text in quotation marks that begins at offset i. A text on one line
-// ends with its line at the latest.
+// endOfText returns the offset after the string in quotation marks that begins at offset i. A single-line string
+// ends at the end of its line at the latest.
 func endOfText(text string, i int) int {
 	mark := text[i : i+1]
 	if long := strings.Repeat(mark, 3); strings.HasPrefix(text[i:], long) {
@@ -164,7 +165,7 @@ func endOfText(text string, i int) int {
 			return i
 		case strings.HasPrefix(text[i:], mark):
 			i += len(mark)
-			for len(mark) == 3 && i < len(text) && text[i] == mark[0] { // """" ends with a quotation mark of the text
+			for len(mark) == 3 && i < len(text) && text[i] == mark[0] { // """" ends with a quotation mark of the string
 				i++
 			}
 			return i

@@ -13,8 +13,8 @@ import (
 const notYAML = "the header is not valid YAML: write a key, a colon and a text on each line, and put a text with special characters in " +
 	"quotation marks"
 
-// readYAML reads a mapping. It refuses anchors, aliases and tags, with which a short text can stand for a
-// large one, or for something that is not text. A key that is there twice is returned twice.
+// readYAML reads a mapping. It refuses anchors, aliases and tags, because with them a short text can represent a
+// large text, or a value that is not text. A duplicate key is returned twice.
 func readYAML(header []byte, depth int) ([]Key, error) {
 	var doc, rest yaml.Node
 	d := yaml.NewDecoder(bytes.NewReader(header))
@@ -46,10 +46,10 @@ func readYAML(header []byte, depth int) ([]Key, error) {
 	return keys, nil
 }
 
-// yamlReader turns nodes into values of Key. depth is the deepest level that a list or mapping may be on.
+// yamlReader converts nodes to values of Key. depth is the deepest level at which a list or mapping may be.
 type yamlReader struct{ depth int }
 
-// value returns the value of a node on that level.
+// value returns the value of a node at that level.
 func (r yamlReader) value(n *yaml.Node, level int) (any, error) {
 	line := 1 + n.Line
 	switch {

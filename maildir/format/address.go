@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Address names a party of a message: an agent of the project, or a mailbox elsewhere in the form that
-// email uses. Compare addresses with ==. Only an agent has a folder, so call IsAgent or CheckName before
-// making a path of an address.
+// Address names a sender or recipient of a message: an agent of the project, or a mailbox at another domain in the
+// form that email uses. Compare addresses with ==. Only an agent has a folder, so call IsAgent or CheckName before
+// you build a path from an address.
 type Address struct {
 	Local  string // an agent's name, or the part before the @
 	Domain string // in lower case, international names as A-labels (xn--…); "" for an agent
@@ -21,10 +21,10 @@ const (
 	maxLabel  = 63
 )
 
-// ParseAddress parses an agent's name or local@domain. It lowercases the domain and keeps the case of the
-// local part, which only the other server may interpret. The local part must be a Dot-string of RFC 5321
-// and the domain a host name: quoted text, IP addresses and non-ASCII letters are invalid. The error is a
-// sentence without its full stop.
+// ParseAddress parses an agent's name or local@domain. It lowercases the domain and keeps the case of the local
+// part, which only the recipient's server may interpret. The local part must be a Dot-string of RFC 5321 and the
+// domain a host name: quoted text, IP addresses and non-ASCII letters are invalid. The error is a sentence without
+// its full stop.
 func ParseAddress(s string) (Address, error) {
 	at := strings.LastIndexByte(s, '@')
 	if at < 0 {
@@ -42,8 +42,8 @@ func ParseAddress(s string) (Address, error) {
 // IsAgent reports whether the address is an agent's name.
 func (a Address) IsAgent() bool { return a.Domain == "" }
 
-// OnThisMachine reports whether the domain names no server of another domain: localhost and names below it, or
-// an IP address. Spec: RFC 6761 6.3, RFC 3696 2.
+// OnThisMachine reports whether the domain is localhost, a name below localhost, or an IP address, and so not the
+// name of a server at another domain. Spec: RFC 6761 6.3, RFC 3696 2.
 func (a Address) OnThisMachine() bool {
 	domain := a.Domain
 	top := domain[strings.LastIndexByte(domain, '.')+1:]
@@ -79,7 +79,7 @@ func inLabel(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-'
 }
 
-// checkDomain says what is wrong with an email domain in upper or lower case; "" if nothing is.
+// checkDomain says what is wrong with an email domain in upper or lower case, or returns "" if the domain is valid.
 func checkDomain(domain string) string {
 	if len(domain) > maxDomain {
 		return "longer than 255 characters behind the @"

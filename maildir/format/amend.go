@@ -7,14 +7,14 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Amendable returns the editable part of a sent message in the form that a person edits: a header of few
-// keys, and the body.
+// Amendable returns the editable part of a sent message in the form that a user edits: a header of few keys, and
+// the body.
 func Amendable(m *Message) []byte {
 	return message(m.header(func(f *field, _ bool) bool { return f.is(mutable) }), m.Body)
 }
 
-// Amend applies text, which has the form of Amendable, to m. Keys that text leaves out stay as they are.
-// The error is a *tree.FormatError.
+// Amend applies text, which has the form of Amendable, to m. Keys that text leaves out stay unchanged. The error is
+// a *tree.FormatError.
 func Amend(m *Message, text []byte) error {
 	o, body, err := parseHeader(text)
 	if err != nil {

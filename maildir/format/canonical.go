@@ -11,11 +11,11 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Canonical rewrites a message file in the server's form: the header's keys in their order, one on each
-// line, times in UTC, exactly one line end after the body. It removes a byte order mark and CRLF line ends,
-// which would make a file a problem. Unknown keys stay, after the others. Canonical returns three kinds of
-// files unchanged: sealed files, because the seal covers their bytes, files whose attachments have unknown
-// keys, and mail of other systems. The error is a *tree.FormatError. See docs/tree.md, "A message".
+// Canonical rewrites a message file in the server's form: the header's keys in their fixed order, one on each line,
+// times in UTC, exactly one line end after the body. It removes a byte order mark and CRLF line ends, which would
+// make the file invalid. Unknown keys stay, after the others. Canonical returns three kinds of files unchanged:
+// sealed files, because the seal covers their bytes, files whose attachments have unknown keys, and mail of other
+// systems. The error is a *tree.FormatError. See docs/tree.md, "A message".
 func Canonical(id string, data []byte) ([]byte, error) {
 	if IsForeign(data) {
 		_, err := ParseMessage(id, data)
@@ -89,7 +89,7 @@ func (o *object) extra() (string, *tree.FormatError) {
 	return string(more), nil
 }
 
-// draftKeys returns the keys that a sender gives.
+// draftKeys returns the keys that a sender may write.
 func draftKeys() []string {
 	keys := []string{attachmentsKey, repeatKey}
 	for i := range fields {
@@ -113,24 +113,24 @@ func (m *Message) header(wanted func(f *field, empty bool) bool) []byte {
 	return b.object()
 }
 
-// lines are members of a JSON object, a line each.
+// lines are members of a JSON object, one on each line.
 type lines []byte
 
 func (l *lines) put(key string, value []byte) {
 	*l = append(append(append(append(*l, ",\n  "...), compact(key)...), ": "...), value...)
 }
 
-// object returns the object.
+// object returns the lines as a JSON object.
 func (l lines) object() []byte {
 	return slices.Concat([]byte("{"), bytes.TrimPrefix(l, []byte(",")), []byte("\n}"))
 }
 
-// Rest returns what the header of m says under other keys than the given ones, as a JSON object.
+// Rest returns the header of m without the given keys and without empty values, as a JSON object.
 func (m *Message) Rest(but []string) string {
 	return string(m.header(func(f *field, empty bool) bool { return !empty && !slices.Contains(but, f.key) }))
 }
 
-// SetRest sets what Rest has returned. It leaves the other fields as they are.
+// SetRest sets the fields in the result of Rest. It does not change the other fields.
 func (m *Message) SetRest(rest string) error {
 	o, err := parseObject([]byte(rest), 0)
 	if err != nil {
@@ -140,7 +140,7 @@ func (m *Message) SetRest(rest string) error {
 	return o.err
 }
 
-// compact returns v as JSON on one line, without HTML escapes, with a blank after the commas of a list.
+// compact returns v as JSON on one line, without HTML escapes, with a space after each comma of a list.
 func compact(v any) []byte {
 	switch p := v.(type) {
 	case *string:
@@ -171,12 +171,12 @@ func compact(v any) []byte {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		panic(err) // only strings, numbers, flags and types of them get here
+		panic(err) // only strings, numbers, booleans and types made of them get here
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// IDOf returns the id in the header of a message file; "" if it cannot be read.
+// IDOf returns the id in the header of a message file, or "" if the id cannot be read.
 func IDOf(data []byte) string {
 	_, header, _ := bytes.Cut(data, []byte("\n"))
 	var id struct{ ID string }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestCanonical: the canonical form means the same and is its own canonical form.
+// TestCanonical checks that the canonical form has the same meaning and is its own canonical form.
 func TestCanonical(t *testing.T) {
 	t.Parallel()
 	const plain = "---json\n{\"created\":\"2025-01-02T04:04:05+01:00\", \"x\": {\"a\": [1,  2]},\n\"to\":[\"B\"],\n\n\"from\":\"A\",\"id\":\"m\"}\n---\n# Hi\n\ntext"
@@ -47,7 +47,7 @@ text
 	}
 }
 
-// TestCanonicalWhole: what the server writes, whatever its keys, is its own canonical form.
+// TestCanonicalWhole checks that files that the server writes, with any keys, are their own canonical form.
 func TestCanonicalWhole(t *testing.T) {
 	t.Parallel()
 	m := fromElsewhere()
@@ -58,7 +58,8 @@ func TestCanonicalWhole(t *testing.T) {
 	}
 }
 
-// TestCanonicalLeaves: what would lose its seal or a key, and what is no message, is left alone.
+// TestCanonicalLeaves checks that a file stays unchanged if it would lose its seal or a key, or if it is not a
+// message.
 func TestCanonicalLeaves(t *testing.T) {
 	t.Parallel()
 	const head = `{"id":"m","from":"A","created":"2025-01-02T03:04:05Z",`

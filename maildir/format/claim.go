@@ -17,14 +17,15 @@ type Claim struct {
 	Expires   time.Time `json:"expires"`
 }
 
-// Lease is a claim in the list that machines share. Each machine counts its length by its own clock, so that
-// Expires is zero. See docs/sync.md, "Claims".
+// Lease is a claim in the list that machines share. Each machine measures Length by its own clock, so Expires is
+// zero. See docs/sync.md, "Claims".
 type Lease struct {
 	Claim
 	Length  time.Duration // whole seconds
-	Renewal int           // how often it was renewed
-	Machine string        // id of the key of the machine that the claim was made on
-	// Inception is that of the agent, which tells two agents of one name apart; zero if it is unknown.
+	Renewal int           // number of renewals
+	Machine string        // id of the key of the machine on which the claim was created
+	// Inception is the agent's inception, which distinguishes two agents with the same name. It is zero if it is
+	// unknown.
 	Inception time.Time
 }
 
@@ -39,7 +40,7 @@ func ParseClaim(data []byte) (Claim, error) {
 	return c, err
 }
 
-// claim reads the keys that claims and leases share. endless says that the claim lacks its end.
+// claim reads the keys that claims and leases share. If endless is true, the claim has no end, which is an error.
 func (o *object) claim(c *Claim, endless bool) error {
 	c.Pattern = o.text("path")
 	c.Agent = o.text("agent")
@@ -66,7 +67,7 @@ func (o *object) claim(c *Claim, endless bool) error {
 	return nil
 }
 
-// ParseLease reads what FormatLease has written. The error is a *tree.FormatError.
+// ParseLease parses the result of FormatLease. The error is a *tree.FormatError.
 func ParseLease(data []byte) (l Lease, err error) {
 	o, err := parseSmall(data)
 	if err != nil {
@@ -81,10 +82,10 @@ func ParseLease(data []byte) (l Lease, err error) {
 	return l, err
 }
 
-// MaxLease is how long a claim lasts at most.
+// MaxLease is the maximum duration of a claim.
 const MaxLease = 30 * 24 * time.Hour
 
-// FormatLease returns a claim as the list that machines share has it.
+// FormatLease returns a claim in the form of the shared list.
 func FormatLease(l Lease) []byte {
 	var b lines
 	for _, k := range l.keys() {
@@ -105,7 +106,7 @@ type keyed struct {
 	value any
 }
 
-// keys returns the keys of a claim but its end.
+// keys returns the keys of a claim except its end.
 func (c *Claim) keys() []keyed {
 	return []keyed{
 		{"path", c.Pattern}, {"agent", c.Agent}, {"exclusive", c.Exclusive}, {"reason", c.Reason}, {"created", FormatTime(c.Created)},

@@ -5,27 +5,27 @@ import (
 	"crypto/rand"
 )
 
-// The doors of a server: the ways by which mail reaches it.
+// The channels through which messages and requests reach a server.
 const (
 	DoorHTTP    = "http"    // MCP over TCP
 	DoorStdio   = "stdio"   // MCP over the store's socket, where the bridge of `mailtree stdio` connects
 	DoorCLI     = "cli"     // a command line
 	DoorPage    = "page"    // a web page
-	DoorGateway = "gateway" // from another domain
+	DoorGateway = "gateway" // mail from another domain
 	DoorFile    = "file"    // a file saved in the sender's outbox
 )
 
-// doors lists all doors in the order that an error message gives them.
+// doors lists all channels in the order in which an error message lists them.
 var doors = []string{DoorHTTP, DoorStdio, DoorCLI, DoorPage, DoorGateway, DoorFile}
 
 type doorKey struct{}
 
-// Through returns a ctx whose operations the history records under the given door.
+// Through returns a ctx whose operations the history records with the given channel.
 func Through(ctx context.Context, door string) context.Context {
 	return context.WithValue(ctx, doorKey{}, door)
 }
 
-// DoorOf returns the door of ctx; "" if it has none or if ctx is nil.
+// DoorOf returns the channel of ctx, or "" if ctx has none or is nil.
 func DoorOf(ctx context.Context) string {
 	if ctx == nil {
 		return ""
@@ -36,13 +36,13 @@ func DoorOf(ctx context.Context) string {
 
 type stepKey struct{}
 
-// InStep returns a ctx whose operations are one step: one undo takes all of them back. step is a word that no
-// other step has; "" for none.
+// InStep returns a ctx whose operations are one step, which means that one undo reverts all of them. step is a
+// unique word, or "" for no step.
 func InStep(ctx context.Context, step string) context.Context {
 	return context.WithValue(ctx, stepKey{}, step)
 }
 
-// StepOf returns the step of ctx; "" if it has none or if ctx is nil.
+// StepOf returns the step of ctx, or "" if ctx has none or is nil.
 func StepOf(ctx context.Context) string {
 	if ctx == nil {
 		return ""
@@ -51,5 +51,5 @@ func StepOf(ctx context.Context) string {
 	return step
 }
 
-// NewStep returns a word for InStep.
+// NewStep returns a new unique word for InStep.
 func NewStep() string { return rand.Text()[:13] }

@@ -13,11 +13,11 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// People and other programs bring files with headers of YAML and TOML. A file in an outbox may have either.
-// Mail of other systems has TOML: it is read where it lies and is never rewritten. See docs/tree.md, "Mail from
-// other systems".
+// Users and other programs write files with YAML and TOML headers. A file in an outbox may have either. Mail from
+// other systems has TOML headers. The server reads such mail in place and never rewrites it. See docs/tree.md,
+// "Mail from other systems".
 
-// foreignLimits are those of a header of JSON.
+// foreignLimits are the same limits as for a JSON header.
 var foreignLimits = foreign.Limits{Bytes: MaxHeader, Depth: maxDepth}
 
 // IsForeign reports whether a message file has the header of another mail system. The server reads such a
@@ -26,8 +26,8 @@ func IsForeign(data []byte) bool {
 	return bytes.HasPrefix(data, []byte(foreign.TOML)) && foreign.Is(data, foreign.TOML)
 }
 
-// parseForeignDraft parses a file in an outbox whose header is YAML or TOML, and returns the header as JSON,
-// with the values of known keys in the form that JSON has. The error is a *tree.FormatError.
+// parseForeignDraft parses a file in an outbox whose header is YAML or TOML, and returns the header as JSON, with
+// the values of known keys in the form that a JSON header uses. The error is a *tree.FormatError.
 func parseForeignDraft(data []byte, fence string) (header *object, body string, err error) {
 	f, err := foreign.Parse(data, fence, foreignLimits)
 	if err != nil {
@@ -37,7 +37,7 @@ func parseForeignDraft(data []byte, fence string) (header *object, body string, 
 	sent := fence == foreign.TOML && !slices.ContainsFunc(f.Keys, func(k foreign.Key) bool { return draftKey(k.Name) == "id" })
 	for _, k := range f.Keys {
 		key := draftKey(k.Name)
-		if sent && key == "message_id" { // another system has sent it, so it has an id and is not sent again
+		if sent && key == "message_id" { // another system has already sent the message, so it is not sent again
 			key = "id"
 		}
 		value, why := draftValue(key, k.Value)
@@ -50,8 +50,8 @@ func parseForeignDraft(data []byte, fence string) (header *object, body string, 
 	return header, f.Body, err
 }
 
-// draftValue returns a value of a header as JSON. For a known key it brings the value into the form that
-// JSON has. why says what is wrong with it; "" for nothing.
+// draftValue returns a value of a header as JSON. For a known key it converts the value to the form that a JSON
+// header uses. why says what is wrong with the value, or is "" if it is valid.
 func draftValue(key string, v any) (value []byte, why string) {
 	kind := kindOf(key)
 	if kind == nil {
@@ -86,9 +86,9 @@ func draftValue(key string, v any) (value []byte, why string) {
 	return compact(&list), ""
 }
 
-// parseForeignMail parses the mail of another system, whose file name is its id. It reads who wrote what to
-// whom, and when; nothing that says how far the message can be trusted, or what became of it. The error is a
-// *tree.FormatError.
+// parseForeignMail parses a message from another system, whose file name is its id. It reads the sender, the
+// recipients, the time and the content. It ignores keys about the trust in the message and about its state. The
+// error is a *tree.FormatError.
 func parseForeignMail(id string, data []byte) (*Message, error) {
 	f, err := foreign.Parse(data, foreign.TOML, foreignLimits)
 	if err != nil {
@@ -125,13 +125,13 @@ func parseForeignMail(id string, data []byte) (*Message, error) {
 	return &m.Message, m.check(id, o)
 }
 
-// foreignHeader is the mail of another system whose header is being read.
+// foreignHeader is a message from another system while its header is being read.
 type foreignHeader struct {
 	Message
-	made string // its time: the key created, else date
+	made string // its time: the key created, otherwise date
 }
 
-// read sets the field that a key of the header stands for.
+// read sets the field that corresponds to a key of the header.
 func (m *foreignHeader) read(name string, value any) {
 	text, list := foreignText(value), foreignList(value)
 	switch name {
@@ -170,7 +170,7 @@ func (m *foreignHeader) read(name string, value any) {
 	}
 }
 
-// foreignText returns a scalar as text, and "" for anything else.
+// foreignText returns a scalar as text, and "" for any other value.
 func foreignText(v any) string {
 	switch v.(type) {
 	case []any, map[string]any:
@@ -207,7 +207,7 @@ func foreignAddress(s string) string {
 	return strings.TrimSpace(s)
 }
 
-// foreignAddresses returns the addresses of texts that each hold one or more.
+// foreignAddresses returns the addresses in the texts. Each text has one or more addresses.
 func foreignAddresses(list []string) (all []string) {
 	for _, s := range list {
 		if many, err := mail.ParseAddressList(s); err == nil {

@@ -38,8 +38,8 @@ filename = "plan.pdf"
 See the **plan**.
 `
 
-// TestForeignMail: mail of another system says who wrote what to whom and when; that it calls itself trusted,
-// proven, sealed, read or delivered counts for nothing.
+// TestForeignMail checks that the sender, recipients, time and content of mail from another system are read, and
+// that its claims to be trusted, proven, sealed, read or delivered are ignored.
 func TestForeignMail(t *testing.T) {
 	t.Parallel()
 	const id = "2025-01-15-103000-meeting"
@@ -68,7 +68,7 @@ func TestForeignMail(t *testing.T) {
 	}
 }
 
-// TestForeignForms: what is left out or written otherwise is understood if it can mean one thing only.
+// TestForeignForms checks that omitted or unusual forms are understood if they are unambiguous.
 func TestForeignForms(t *testing.T) {
 	t.Parallel()
 	const head = "+++\nmessage_id = '1@example.org'\nfrom = 'Ann'\n"

@@ -30,7 +30,7 @@ func fromElsewhere() *Message {
 	return m
 }
 
-// TestFormatRoundTrip: what is written is read back as it was, sealed or not, whatever stands in the body.
+// TestFormatRoundTrip checks that a formatted message is parsed back unchanged, sealed or not, with any body.
 func TestFormatRoundTrip(t *testing.T) {
 	t.Parallel()
 	public, key := keyPair(t)
@@ -60,11 +60,11 @@ func TestFormatRoundTrip(t *testing.T) {
 	}
 }
 
-// mends matches a reason that says what to do behind a colon, or by an example.
+// mends matches a reason that says how to fix the fault, after a colon or with an example.
 var mends = regexp.MustCompile(`: [^"]|such as`)
 
-// TestParseRefuses: what is not exactly the format is a problem with a line and a reason, which says
-// how to mend it; never a guess.
+// TestParseRefuses checks that a file that does not have exactly the format is a problem with a line and a reason.
+// The reason says how to fix the file, and the parser never guesses.
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	good := string(FormatMessage(sample()))
@@ -128,7 +128,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestParseAccepts: a hand-written file may leave out what has a default, and unknown keys do no harm.
+// TestParseAccepts checks that a hand-written file may leave out keys with a default, and that unknown keys are
+// accepted.
 func TestParseAccepts(t *testing.T) {
 	t.Parallel()
 	file := "---json\n{\"id\": \"x1\", \"from\": \"Ann\", \"to\": [\"Bob\"], \"created\": \"2025-10-23T17:22:14+02:00\", \"ID\": 7, \"extra\": {\"a\": null}}\n---\n# The *heading*\n\ntext\n"
@@ -144,7 +145,7 @@ func TestParseAccepts(t *testing.T) {
 	}
 }
 
-// TestParseAddresses: from, to, cc and bcc name agents, and people elsewhere.
+// TestParseAddresses checks that from, to, cc and bcc may have agents, and addresses at other domains.
 func TestParseAddresses(t *testing.T) {
 	t.Parallel()
 	m := sample()
@@ -197,7 +198,8 @@ func TestLocate(t *testing.T) {
 	}
 }
 
-// TestReleasedBy: the second line of a mark names who released another's claim; the time is the first's.
+// TestReleasedBy checks that the second line of a mark names the agent that released another agent's claim, and
+// that the time comes from the first line.
 func TestReleasedBy(t *testing.T) {
 	now := time.Date(2025, 10, 23, 15, 22, 14, 0, time.UTC)
 	for data, by := range map[string]string{
@@ -226,7 +228,7 @@ func TestMark(t *testing.T) {
 	}
 }
 
-// BenchmarkSealed is what one seal costs a send, beside formatting the message.
+// BenchmarkSealed measures the cost of one seal in a send, without formatting the message.
 func BenchmarkSealed(b *testing.B) {
 	_, key := keyPair(b)
 	file := FormatMessage(sample())
@@ -235,7 +237,7 @@ func BenchmarkSealed(b *testing.B) {
 	}
 }
 
-// BenchmarkFormat is what one copy of a message costs a send, before its seal.
+// BenchmarkFormat measures the cost of one copy of a message in a send, without its seal.
 func BenchmarkFormat(b *testing.B) {
 	m := sample()
 	for b.Loop() {

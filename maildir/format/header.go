@@ -16,9 +16,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// object is a strictly decoded JSON object of the tree: exact key names, no duplicate keys at any level,
-// limited depth, no null and no wrong type for a known key. err keeps the first fault. Unknown keys are
-// kept as they are.
+// object is a strictly decoded JSON object of the tree: exact key names, no duplicate keys at any level, limited
+// depth, no null and no wrong type for a known key. err keeps the first fault. Unknown keys are kept unchanged.
 type object struct {
 	raw  []byte
 	keys []member
@@ -105,7 +104,7 @@ func (o *object) scan(i, depth int) (int, error) {
 	return i + 1, nil
 }
 
-// maxKeys is the most keys of one object.
+// maxKeys is the maximum number of keys in one object.
 const maxKeys = 1000
 
 func skipSpace(b []byte, i int) int {
@@ -159,7 +158,8 @@ func (o *object) bad(key, reason string) *tree.FormatError {
 	return o.fault(0, reason)
 }
 
-// value returns the text of a known key's value. It returns nil if there is none or if a fault came before.
+// value returns the text of a known key's value. It returns nil if there is no such key or if a fault occurred
+// before.
 func (o *object) value(key string) json.RawMessage {
 	m := o.member(key)
 	if m == nil || o.err != nil {
@@ -230,7 +230,7 @@ func (o *object) names(key string) []string {
 	return out
 }
 
-// readHeader sets the fields with that use that the header o has. o.err is the first fault.
+// readHeader sets the fields with the given use from the header o. o.err is the first fault.
 func (m *Message) readHeader(o *object, use uses) {
 	for i := range fields {
 		if f := &fields[i]; f.is(use) && o.has(f.key) {
@@ -255,8 +255,8 @@ func (o *object) read(key string, v any) {
 	}
 }
 
-// jsonSlip describes the slips that people make most when they write JSON; "" for any other fault. at is the
-// offset of the first byte that does not fit. It quotes no more than that byte.
+// jsonSlip describes the most common mistakes in hand-written JSON, or returns "" for any other fault. at is the
+// offset of the first invalid byte. jsonSlip quotes at most that byte.
 func jsonSlip(raw []byte, at int, err error) string {
 	if at >= len(raw) || raw[at] >= utf8.RuneSelf {
 		return ""
@@ -322,7 +322,7 @@ func plainJSON(err error) string {
 	return strings.TrimPrefix(err.Error(), "json: ") + ": mend the JSON here"
 }
 
-// expected says what to write for a value of Go's type t.
+// expected says what to write for a value of the Go type t.
 func expected(t reflect.Type) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

@@ -2,13 +2,13 @@
 //
 //   - Locate says what the file at a path is; CanonicalPath, InboxPath and similar functions return paths.
 //   - ParseMessage, ParseProfile, ParseClaim, ParseProject, ParseMark and ParseStatus parse a file's bytes; a
-//     *tree.FormatError names the line at fault. FormatMessage and similar functions write what the parsers
+//     *tree.FormatError names the invalid line. FormatMessage and similar functions write the form that the parsers
 //     read.
-//   - Seal and SealHolds sign a message file and check the seal.
-//   - ParseAddress parses the sender and recipients of a message: agents, and people elsewhere.
+//   - Seal signs a message file, and SealHolds checks the seal.
+//   - ParseAddress parses the sender and recipients of a message: agents, and email addresses at other domains.
 //   - CheckName and ValidID check names and ids.
 //
-// docs/tree.md describes the same format for people.
+// docs/tree.md describes the same format for users.
 package format
 
 import (
@@ -22,14 +22,15 @@ import (
 	"time"
 )
 
-// Kind says what a file of the tree is. The path alone decides. See docs/tree.md, "The tree of a project".
+// Kind is the kind of a file of the tree. The path alone decides the kind. See docs/tree.md, "The tree of a
+// project".
 type Kind uint8
 
-// The kinds. KindIgnored files are not part of the mail: hidden files, editor swap files, .git, .mailtree.
-// KindOther files are kept and committed but mean nothing to the mail (a README, a draft's picture).
+// The kinds. KindIgnored files are not part of the tree: hidden files, editor swap files, .git, .mailtree.
+// KindOther files are kept and committed, but have no meaning for mailtree (a README, a draft's picture).
 const (
 	KindIgnored    Kind = iota
-	KindOther           // not mail
+	KindOther           // no meaning for mailtree
 	KindProject         // project.json
 	KindCanonical       // messages/**/<id>.md
 	KindProfile         // agents/<Name>/profile.json
@@ -58,15 +59,15 @@ func (k Kind) String() string {
 	return "unknown"
 }
 
-// Mark reports whether files of this kind record what a recipient did with its copy.
+// Mark reports whether files of this kind are marks, which record what a recipient did with its copy.
 func (k Kind) Mark() bool { return k == KindRead || k == KindAck || k == KindArchived }
 
-// Place is what a path of the tree says about its file.
+// Place is the information that a path of the tree gives about its file.
 type Place struct {
 	Kind  Kind
-	Agent string // the agent whose folder the file lies in; "" elsewhere
-	ID    string // message id for messages, copies and marks: the file name's stem; "" elsewhere
-	Bad   string // why a file of this kind is invalid (a stem that is no id, a folder that is no agent name); "" if it is valid
+	Agent string // the agent whose folder has the file; "" for other files
+	ID    string // message id for messages, copies and marks: the file name's stem; "" for other files
+	Bad   string // why a path of this kind is invalid (stem not an id, folder not an agent name); "" if it is valid
 }
 
 // ValidID reports whether id is a valid message id: [A-Za-z0-9][A-Za-z0-9._-]{0,127}. See docs/tree.md, "A
@@ -87,14 +88,14 @@ func PlainName(s string) bool {
 	return s != ""
 }
 
-// Ignored reports whether the last element of a path names a file that is not part of the mail: hidden
-// files, editor back-ups and swap files. See docs/tree.md, "The tree of a project".
+// Ignored reports whether the last element of a path names a file that is not part of the tree: hidden files,
+// editor backups and swap files. See docs/tree.md, "The tree of a project".
 func Ignored(base string) bool {
 	return base == "" || base[0] == '.' || strings.HasSuffix(base, "~") || strings.HasSuffix(base, ".swp") ||
 		strings.HasSuffix(base, ".swx") || base == "4913" || (base[0] == '#' && strings.HasSuffix(base, "#"))
 }
 
-// Locate says what the file at p is. p is slash separated and relative to the tree's root. The first two or
+// Locate returns the place of the file at p. p is slash-separated and relative to the tree's root. The first two or
 // three elements decide; the folders below may have any name. See docs/tree.md, "The tree of a project".
 func Locate(p string) Place {
 	for e := range strings.SplitSeq(p, "/") {
@@ -147,17 +148,18 @@ func locateAgent(p string) Place {
 	return pl
 }
 
-// sentCopy matches the names that the server gives the senders' copies of messages, and EditBeside beside them.
+// sentCopy matches the paths that the server gives to the senders' copies of messages, and those that EditBeside
+// derives from them.
 var sentCopy = regexp.MustCompile(`^agents/[^/]+/outbox/\d{4}/\d\d/\d\d/(?:\d+/)?msg_\d{8}_[0-9a-f]{16}(?:\.edit-[0-9a-f]{12})?\.md$`)
 
-// IsSentCopy reports whether a path in an outbox is that of a copy of a message that was sent. A file with any
-// other name there is one that somebody has saved to be sent.
+// IsSentCopy reports whether a path in an outbox is the path of a copy of a sent message. A file with any other
+// name in an outbox was saved by a user or agent to be sent.
 func IsSentCopy(p string) bool { return sentCopy.MatchString(p) }
 
 const editBeside = ".edit-"
 
-// EditBeside returns the path of a second version of the message at path p: of the one whose content has that
-// hash. The id in the file differs from that name, so that the index reports it as a problem.
+// EditBeside returns the path of a second version of the message at path p, whose content has the given hash. The
+// id in the file differs from the file name, so the index reports the file as a problem.
 func EditBeside(p, hash string) string {
 	return strings.TrimSuffix(p, ".md") + editBeside + hash[:12] + ".md"
 }
@@ -193,13 +195,13 @@ func locateClaim(p string) Place {
 	return Place{Kind: KindOther}
 }
 
-// The names in the tree. No other file spells them.
+// The names in the tree. No other source file contains them as literals.
 const (
 	ProjectFile    = "project.json"
 	MessagesDir    = "messages"
 	AgentsDir      = "agents"
 	ClaimsDir      = "claims"
-	ClaimsAbout    = ClaimsDir + "/README" // in the list that machines share alone: another text says that the list was made anew
+	ClaimsAbout    = ClaimsDir + "/README" // only in the shared list; a different text means that it was recreated
 	AttachmentsDir = "attachments"
 	MachinesDir    = "machines"
 	profileFile    = "profile.json"
@@ -213,14 +215,14 @@ const (
 	RunDir         = ".mailtree" // untracked run-time state, see maildir/doc.go; the watcher and the history skip it
 )
 
-// The content of RunDir.
+// The contents of RunDir.
 const (
 	JournalFile = RunDir + "/journal"
 	SeenDir     = RunDir + "/seen"     // one file per agent; its mtime is when the agent was last seen
-	SessionsDir = RunDir + "/sessions" // one file per seat (maildir/seat): its agent, and the messages that it was told of
-	NotifiedDir = RunDir + "/notified" // what earlier versions wrote of agents in tmux windows, one file per agent
+	SessionsDir = RunDir + "/sessions" // one file per seat (maildir/seat): its agent, and the messages of its notices
+	NotifiedDir = RunDir + "/notified" // files of earlier versions about agents in tmux windows, one per agent
 	QueueDir    = RunDir + "/queue"    // one file per message and recipient at another domain, see package outgoing
-	StoppedDir  = RunDir + "/stopped"  // one file per agent: claims of others that stopped it, see package claim
+	StoppedDir  = RunDir + "/stopped"  // one file per agent: other agents' claims that stopped it, see package claim
 )
 
 func day(t time.Time) string { return t.UTC().Format("2006/01/02") }
@@ -240,7 +242,7 @@ func OutboxPath(agent, id string, t time.Time) string {
 	return AgentsDir + "/" + agent + "/" + OutboxDir + "/" + day(t) + "/" + id + ".md"
 }
 
-// DraftPath returns the path of the agent's nth draft in the second t.
+// DraftPath returns the path of the agent's nth draft that was created in the second of t.
 func DraftPath(agent string, t time.Time, n int) string {
 	name := t.UTC().Format("20060102-150405")
 	if n > 1 {
@@ -262,11 +264,11 @@ func ClaimPath(pattern, agent, suffix string) string {
 	return ClaimsDir + "/" + hex.EncodeToString(sum[:]) + "-" + agent + suffix + ".json"
 }
 
-// ListedClaim returns the name that the file of a claim has in the list that machines share, which has no folders.
+// ListedClaim returns the name of a claim's file in the list that machines share. The list has no folders.
 func ListedClaim(p string) string { return url.PathEscape(strings.TrimPrefix(p, ClaimsDir+"/")) }
 
-// ClaimOfListed returns the path of the claim whose file has that name in the list. It reports false for the name
-// of no claim, and true for that of ClaimsAbout.
+// ClaimOfListed returns the path of the claim whose file has that name in the list. It reports false if the name is
+// not the name of a claim. It reports true for the name of ClaimsAbout.
 func ClaimOfListed(name string) (p string, is bool) {
 	file, err := url.PathUnescape(name)
 	p = ClaimsDir + "/" + file
@@ -274,8 +276,8 @@ func ClaimOfListed(name string) (p string, is bool) {
 	return p, err == nil && (p == ClaimsAbout || at.Kind == KindClaim && at.Bad == "")
 }
 
-// AttachmentPath returns the path of an attachment whose bytes have that SHA-1, in hex. ext begins with a
-// dot or is empty.
+// AttachmentPath returns the path of an attachment from the SHA-1 of its bytes, in hex. ext begins with a dot or is
+// empty.
 func AttachmentPath(sum, ext string) string {
 	return AttachmentsDir + "/" + sum[:2] + "/" + sum + ext
 }
@@ -289,7 +291,7 @@ func MachineOfKey(p string) (keyID string, is bool) {
 	return keyID, is && MachinePath(keyID) == p
 }
 
-// AttachmentSum returns the SHA-1, in hex, in the path of an attachment; "" for any other path.
+// AttachmentSum returns the SHA-1, in hex, from the path of an attachment, or "" for any other path.
 func AttachmentSum(p string) string {
 	base := path.Base(p)
 	sum, _, _ := strings.Cut(base, ".")
@@ -305,17 +307,17 @@ func MessageFiles(id string) []string {
 	return []string{copied, ReadMark(copied), AckMark(copied), ArchivedMark(copied)}
 }
 
-// ReadMark returns the path of the mark that the inbox copy at p was read.
+// ReadMark returns the path of the mark that says that the inbox copy at p was read.
 func ReadMark(p string) string { return strings.TrimSuffix(p, ".md") + ".read" }
 
-// AckMark returns the path of the mark that the inbox copy at p was acknowledged.
+// AckMark returns the path of the mark that says that the inbox copy at p was acknowledged.
 func AckMark(p string) string { return strings.TrimSuffix(p, ".md") + ".ack" }
 
-// ArchivedMark returns the path of the mark that the inbox copy at p was archived.
+// ArchivedMark returns the path of the mark that says that the inbox copy at p was archived.
 func ArchivedMark(p string) string { return strings.TrimSuffix(p, ".md") + ".archived" }
 
-// ReleasedMark returns the path of the mark that the claim at p was released.
+// ReleasedMark returns the path of the mark that says that the claim at p was released.
 func ReleasedMark(p string) string { return strings.TrimSuffix(p, ".json") + releasedExt }
 
-// ClaimOfMark returns the path of the claim of the release mark at p.
+// ClaimOfMark returns the path of the claim that the release mark at p belongs to.
 func ClaimOfMark(p string) string { return strings.TrimSuffix(p, releasedExt) + ".json" }

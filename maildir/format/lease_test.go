@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestLease: a lease is read as it was written; what is none, or lasts too long, is not believed.
+// TestLease checks that a lease is parsed back unchanged, and that an invalid or too long lease is refused.
 func TestLease(t *testing.T) {
 	t.Parallel()
 	l := Lease{

@@ -15,7 +15,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Importance of a message, in rising order. An empty importance is written as normal.
+// Importance of a message, in ascending order. An empty importance is written as normal.
 const (
 	Low    = "low"
 	Normal = "normal"
@@ -42,7 +42,7 @@ type Attachment struct {
 	Name      string `json:"name,omitempty"`
 }
 
-// Alternative is the Type of an attachment that holds the body's text in another format (HTML).
+// Alternative is the Type of an attachment that contains the body's text in another format (HTML).
 const Alternative = "alternative"
 
 // Message is the content of a message file: header and body. It shares no memory with a cache.
@@ -58,34 +58,35 @@ type Message struct {
 	AckRequired bool
 	InReplyTo   string
 	References  []string  // ids before InReplyTo, oldest first, if the sender named any
-	MessageID   string    // Message-ID of a message from elsewhere, without < and >; "" for none
-	Automatic   bool      // a message from elsewhere that a program wrote or a list sent on: no program answers it
-	Date        time.Time // that a message from elsewhere gives itself; zero for none
-	ReplyTo     []string  // where it wants answers, in the form of To
-	Problems    []string  // faults of a message from elsewhere, as sentences without their full stop
+	MessageID   string    // Message-ID of an external message, without < and >; "" for none
+	Automatic   bool      // an external message from a program or a mailing list: no program may answer it
+	Date        time.Time // Date header of an external message; zero for none
+	ReplyTo     []string  // addresses for replies to an external message, in the form of To
+	Problems    []string  // faults of an external message, as sentences without their full stop
 	Attachments []Attachment
 	HTML        string // path of the HTML attachment that Body was converted from; "" for none
 	Key         string // the sender's idempotency key; "" for none
 	Origin
-	Seal      string // see seal.go; "" in a hand-made file
-	Digest    []byte // SHA-256 over the file without its seal; what Seal authenticates
+	Seal      string // see seal.go; "" in a file written by hand
+	Digest    []byte // SHA-256 of the file without its seal; Seal authenticates it
 	MediaType string // of the body: "" for markdown, or PlainText
 	Body      string
 
-	// Extra holds further keys of a draft that is being sent, as FormatMessage writes them. They have no
-	// meaning here and stay in the files. ParseMessage and the index leave Extra empty.
+	// Extra has further keys of a draft that is being sent, as FormatMessage writes them. They have no meaning to
+	// mailtree and are kept in the files. ParseMessage and the index leave Extra empty.
 	Extra string
 }
 
-// Origin says how a message, or a request that makes a message, reached the server. The seal covers it. The
-// zero value is for files made by hand and for messages that the server itself sends.
+// Origin says how a message, or a request that creates a message, reached the server. The seal covers the origin.
+// The zero value is for files written by hand and for messages that the server itself sends.
 type Origin struct {
 	Auth     string `json:"auth"`               // how the server authenticated the sender: none, token, uid:N, dmarc:DOMAIN
-	Door     string `json:"door,omitempty"`     // one of the doors
+	Door     string `json:"door,omitempty"`     // the channel
 	Terminal bool   `json:"terminal,omitempty"` // the process that used DoorCLI had a controlling terminal
 }
 
-// Person reports whether a person is said to have sent the message: by a page, a terminal or a saved file.
+// Person reports whether the origin says that a user sent the message: through the page, a terminal or a saved
+// file.
 func (o Origin) Person() bool { return o.Terminal || o.Door == DoorPage || o.Door == DoorFile }
 
 // PlainText is the MediaType of a body that is not markdown.
@@ -102,9 +103,9 @@ type field struct {
 type uses int
 
 const (
-	always  uses = 1 << iota // written without a value, too
-	given                    // a sender gives it: a file in an outbox may have it
-	mutable                  // a person may change it in a message that was sent
+	always  uses = 1 << iota // written even if it has no value
+	given                    // a sender may write it: a file in an outbox may have it
+	mutable                  // a user may change it in a sent message
 	apart                    // not written with the other keys
 )
 
@@ -164,7 +165,7 @@ func (m *Message) Recipients() []string {
 	return slices.Concat(m.To, m.CC, m.BCC)
 }
 
-// KindFor returns "to", "cc" or "bcc": how the agent got the message. An agent that the header does not
+// KindFor returns "to", "cc" or "bcc", which says how the agent got the message. An agent that the header does not
 // name counts as "to". See docs/tree.md, "A message".
 func (m *Message) KindFor(agent string) string {
 	switch {
@@ -183,9 +184,9 @@ const (
 	fenceClose = "---"
 )
 
-// ParseMessage parses a message file whose file name has the id. An error is a *tree.FormatError, which
-// makes the file a problem; ParseMessage never guesses. It checks every limit but the file's size. See
-// docs/tree.md, "A message" and "Mail from other systems".
+// ParseMessage parses a message file whose file name has the id. An error is a *tree.FormatError, which makes the
+// file a problem. ParseMessage never guesses. It checks every limit except the file's size. See docs/tree.md, "A
+// message" and "Mail from other systems".
 func ParseMessage(id string, data []byte) (*Message, error) {
 	if IsForeign(data) {
 		return parseForeignMail(id, data)
@@ -238,14 +239,14 @@ func (m *Message) check(id string, o *object) error {
 	return m.checkAddresses(o)
 }
 
-// editedApart is the problem of a file that a merge has put beside a message.
+// editedApart is the reason of the problem for a file that a merge has written beside a message.
 const editedApart = "two machines have edited this message, and this is what one of them wrote: take over what is needed of it, " +
 	"then remove this file"
 
 // MaxReference is the longest Message-ID in bytes: a line of an email's header.
 const MaxReference = 998
 
-// MaxReferences is the most earlier messages that a message names.
+// MaxReferences is the maximum number of earlier messages that a message may name.
 const MaxReferences = 100
 
 // checkGateway checks the form of the keys that a gateway and the sealing server write.
@@ -282,7 +283,7 @@ func validAuth(auth string) bool {
 	return auth == "none" || auth == "token"
 }
 
-// checkAddresses checks the sender and recipients and brings each into the printed form of an Address.
+// checkAddresses checks the sender and recipients, and replaces each with the printed form of its Address.
 func (m *Message) checkAddresses(o *object) error {
 	from := []string{m.From}
 	for _, l := range []struct {
@@ -377,7 +378,7 @@ func FormatMessage(m *Message) []byte {
 	return message(header, m.Body)
 }
 
-// message returns a file of a header and a body.
+// message returns a message file with the given header and body.
 func message(header []byte, body string) []byte {
 	return slices.Concat([]byte(fenceOpen+"\n"), header, []byte("\n"+fenceClose+"\n\n"+body+"\n"))
 }

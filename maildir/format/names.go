@@ -8,7 +8,7 @@ import (
 // ValidName reports whether name is a valid agent name. See docs/tree.md, "An agent".
 func ValidName(name string) bool { return CheckName(name) == "" }
 
-// CheckName says what is wrong with an agent's name; "" if nothing is.
+// CheckName says what is wrong with an agent's name, or returns "" if the name is valid.
 func CheckName(name string) string {
 	switch {
 	case name == "":
@@ -29,8 +29,8 @@ func CheckName(name string) string {
 	return ""
 }
 
-// NameOfWindow returns the agent's name that a tmux window's name stands for, in any case: the name without
-// its blanks. It returns "" if no agent can have that name. See docs/agentmail.md, "Who is who".
+// NameOfWindow returns the name of a tmux window without spaces, which is the name of the window's agent in any
+// letter case. It returns "" if no agent can have that name. See docs/agentmail.md, "Who is who".
 func NameOfWindow(window string) string {
 	name := strings.Join(strings.Fields(window), "")
 	if !ValidName(name) {
@@ -39,13 +39,13 @@ func NameOfWindow(window string) string {
 	return name
 }
 
-// Postmaster writes to agents on the server's behalf about files that they saved and that probably do not
-// do what they meant. It is not an agent, has no folder, and its name cannot be registered. It reports each
-// matter once: the idempotency key of its message names the matter.
+// Postmaster is the sender of the server's own messages to agents: about saved files without the intended effect,
+// undelivered mail, and claims that are not valid. Postmaster is not an agent and has no folder, and the name
+// cannot be registered. It reports each issue once: the idempotency key of its message identifies the issue.
 const Postmaster = "Postmaster"
 
-// ServerName reports whether a name, in any case, is one that the server itself uses: Postmaster writes to
-// agents, mailtree commits. No agent gets such a name, and no mail is sent from its outbox.
+// ServerName reports whether the server itself uses a name, in any letter case: Postmaster writes to agents,
+// mailtree commits. No agent can get such a name, and no mail is sent from an outbox with such a name.
 func ServerName(name string) bool {
 	return slices.Contains([]string{"postmaster", "mailtree", "system"}, strings.ToLower(name))
 }

@@ -10,14 +10,14 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// A person writes the header of a file in an outbox as lines such as "to: BlueLake", with or without lines
-// --- around them. Such a plain header is read line by line and not as YAML, for which "subject: 12" is a
-// number and "subject: no" is false: here every value is a text. Of YAML's forms, lists, quoted texts and,
-// between lines ---, lines of comment are understood. A fault names the line and the key and quotes no value, because the
-// value may be a bcc recipient (Invariant I7). See docs/tree.md, "Sending by saving".
+// A user writes the header of a file in an outbox as lines such as "to: BlueLake", with or without --- lines around
+// them. Such a plain header is read line by line and not as YAML. In YAML "subject: 12" is a number and "subject:
+// no" is false; here every value is a text. Some forms of YAML are supported: lists, quoted texts and, between ---
+// lines, comment lines. A fault names the line and the key. It quotes no value, because the value may be a bcc
+// recipient (Invariant I7). See docs/tree.md, "Sending by saving".
 
-// draftKey returns the name that a key of a draft stands for. Keys may also be written as in an email
-// ("In-Reply-To"), and ack_required as "ack". A key without a meaning stays as it is written.
+// draftKey returns the standard name of a key of a draft. Keys may also be written as in an email ("In-Reply-To"),
+// and ack_required as "ack". An unknown key is returned unchanged.
 func draftKey(name string) string {
 	key := underscored(name)
 	switch {
@@ -32,8 +32,8 @@ func draftKey(name string) string {
 // underscored returns a key in the form of a message's keys.
 func underscored(name string) string { return strings.ReplaceAll(strings.ToLower(name), "-", "_") }
 
-// kindOf returns a new variable of the type that a key of a draft has, as in field.of; nil for a key that a
-// sender does not give.
+// kindOf returns a pointer to a new variable of the type of a draft's key, as in field.of. It returns nil for a key
+// that a sender may not write.
 func kindOf(key string) any {
 	switch f := fieldOf(key); {
 	case key == repeatKey:
@@ -57,7 +57,8 @@ func plainKey(line string) (key, value string) {
 	return key, strings.TrimSpace(value)
 }
 
-// plainFlag returns what a word says of a key. why says what is wrong with it; "" for nothing.
+// plainFlag returns the boolean value of a word for a key. why says what is wrong with the word, or is "" if it is
+// valid.
 func plainFlag(key, word string) (yes bool, why string) {
 	switch strings.ToLower(word) {
 	case "yes", "true":
@@ -68,23 +69,23 @@ func plainFlag(key, word string) (yes bool, why string) {
 	return false, Quote(key) + " is neither yes nor no: write one of them"
 }
 
-// isPlain reports whether a file begins like one with a plain header.
+// isPlain reports whether a file begins with a plain header.
 func isPlain(data []byte) bool {
 	first, _, _ := bytes.Cut(data, []byte("\n"))
 	key, _ := plainKey(string(first))
 	return key != "" || isFence(first)
 }
 
-// isFence reports whether a line is --- with or without blanks after it.
+// isFence reports whether a line is --- with or without trailing spaces or tabs.
 func isFence(line []byte) bool { return string(bytes.TrimRight(line, " \t")) == fenceClose }
 
-// plainHeader collects a plain header as the members of a JSON object, each on the line of its key, so that
-// faults in the object name the right line.
+// plainHeader collects a plain header as the members of a JSON object, each on the line of its key, so that faults
+// in the object refer to the right line.
 type plainHeader struct {
-	fenced bool // it stands between lines ---
+	fenced bool // it is between --- lines
 	lines  []plainLine
 	keys   []string
-	list   *[]string // the value that lines with items go on with; nil if the last key has its whole value
+	list   *[]string // the value to which lines with items are added; nil if the last key's value is complete
 }
 
 // plainLine is a key and its value, a pointer as in field.of. A line without a key has key "".
@@ -134,7 +135,7 @@ func parsePlain(data []byte) (header *object, body string, err error) {
 	return header, string(bytes.TrimSuffix(rest, []byte("\n"))), err
 }
 
-// add adds the next line. It returns what is wrong with it; "" for nothing.
+// add adds the next line. It returns what is wrong with the line, or "" if the line is valid.
 func (h *plainHeader) add(text string) (why string) {
 	trimmed := strings.TrimSpace(text)
 	if item, ok := strings.CutPrefix(trimmed+" ", "- "); ok && h.list != nil {
@@ -174,7 +175,7 @@ func (h *plainHeader) add(text string) (why string) {
 	return ""
 }
 
-// notPlain says what is wrong with a line that has no key. It quotes only a word before a colon.
+// notPlain says what is wrong with a line that has no key. It quotes only the word before a colon.
 func notPlain(line string) string {
 	const leave = "Leave a line empty before the text"
 	const knows = "write a key such as to, cc, bcc, subject, importance or ack, a colon and what it is. " + leave
@@ -200,15 +201,15 @@ func (h *plainHeader) json() []byte {
 	return b.object()
 }
 
-// linedObject writes a JSON object whose members are on the lines of a header, so that a fault in a member
-// names the line of the header.
+// linedObject writes a JSON object whose members are on the same lines as in a header, so that a fault in a member
+// refers to the line of the header.
 type linedObject struct {
 	text  []byte
 	line  int // of the end of text
 	parts int
 }
 
-// put adds a member on the given line, or on the line of the member before if that is later.
+// put adds a member on the given line, or on the previous member's line if that is later.
 func (l *linedObject) put(line int, key string, value []byte) {
 	if l.parts++; l.parts > 1 {
 		l.text = append(l.text, ',')
@@ -219,10 +220,10 @@ func (l *linedObject) put(line int, key string, value []byte) {
 	l.text = append(append(append(l.text, compact(key)...), ": "...), value...)
 }
 
-// object returns the object.
+// object returns the JSON object.
 func (l *linedObject) object() []byte { return slices.Concat([]byte("{"), l.text, []byte("}")) }
 
-// plainItems returns the items of a list on one line: between commas, with or without brackets around it.
+// plainItems returns the items of a comma-separated list on one line, with or without brackets around the list.
 func plainItems(value string) []string {
 	if inner, ok := strings.CutPrefix(value, "["); ok && strings.HasSuffix(inner, "]") {
 		value = strings.TrimSuffix(inner, "]")

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// Printable returns an untrusted text, such as a subject or a file name, for one line on a terminal. If the
-// text has no hidden character (see Hidden) and is valid UTF-8, Printable returns it as it is. Otherwise it
-// returns a Go string literal that escapes these characters and no others; strconv.Unquote returns the text.
+// Printable returns an untrusted text, such as a subject or a file name, for one line on a terminal. If the text
+// has no hidden character (see Hidden) and is valid UTF-8, Printable returns it unchanged. Otherwise it returns a
+// Go string literal that escapes these characters and no others; strconv.Unquote returns the text.
 func Printable(s string) string {
 	if utf8.ValidString(s) && !strings.ContainsFunc(s, Hidden) {
 		return s
@@ -22,18 +22,18 @@ func Printable(s string) string {
 	return `"` + text + `"`
 }
 
-// Literal returns a text in quotation marks, escaped as Printable escapes it.
+// Literal returns a text in quotation marks, with the same escapes as Printable.
 func Literal(s string) string {
 	text, _ := escape(s)
 	return `"` + text + `"`
 }
 
-// Quote returns an untrusted text for use in a sentence: a literal of at most 120 bytes of it.
+// Quote returns an untrusted text for use in a sentence: a Literal of at most its first 120 bytes.
 func Quote(s string) string { return Literal(Cut(s, 120)) }
 
-// escape returns s with quotation marks, backslashes, hidden characters and invalid bytes escaped as in a Go
-// string literal. Every other character stays, such as a no-break space or a zero width joiner. hidden
-// reports whether s has a hidden character or an invalid byte. The tags of a flag are not hidden.
+// escape returns s with quotation marks, backslashes, hidden characters and invalid bytes escaped as in a Go string
+// literal. Every other character is kept, such as a no-break space or a zero width joiner. hidden reports whether s
+// has a hidden character or an invalid byte. The tag characters of a flag emoji are not hidden.
 func escape(s string) (text string, hidden bool) {
 	var b strings.Builder
 	for len(s) > 0 {
@@ -59,7 +59,7 @@ func Hidden(r rune) bool {
 		r >= '\ufff9' && r <= '\ufffb' || r >= 0xe0000 && r <= 0xe007f
 }
 
-// flag matches a flag that is written with tags, such as that of Scotland, at the start of a text.
+// flag matches, at the start of a text, a flag emoji that consists of tag characters, such as the flag of Scotland.
 var flag = regexp.MustCompile(`^\x{1f3f4}[\x{e0030}-\x{e0039}\x{e0061}-\x{e007a}]{3,6}\x{e007f}`)
 
 // Misleading reports whether a character breaks a line or changes the writing direction of the text around

@@ -6,5 +6,5 @@ type Problem struct {
 	Path    string `json:"path"`    // in the project's tree
 	File    string `json:"file"`    // the same, absolute; "" if not requested
 	Line    int    `json:"line"`    // 0 if the problem has no line
-	Reason  string `json:"text"`    // what is wrong, and how to mend it
+	Reason  string `json:"text"`    // what is wrong, and how to fix it
 }

@@ -8,7 +8,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Profile is agents/<Name>/profile.json. The server writes it once; people edit it. See docs/tree.md, "An
+// Profile is agents/<Name>/profile.json. The server writes it once; users may edit it. See docs/tree.md, "An
 // agent".
 type Profile struct {
 	Name      string    `json:"name"`
@@ -16,14 +16,14 @@ type Profile struct {
 	Model     string    `json:"model"`
 	Task      string    `json:"task"`
 	Inception time.Time `json:"inception"`
-	Machine   string    `json:"machine"` // id of the key of the machine that the agent belongs to; "": of none
+	Machine   string    `json:"machine"` // id of the key of the machine that the agent belongs to; "": no machine
 }
 
 // MaxSmall is the size limit in bytes of every small file of the tree: profiles, claims, marks, status.
 const MaxSmall = 64 << 10
 
-// ParseProfile parses a profile. The agent's name is the folder's name, not the name in the file. The error
-// is a *tree.FormatError.
+// ParseProfile parses the profile of the agent called name, which is the folder's name, not the name in the file.
+// The error is a *tree.FormatError.
 func ParseProfile(name string, data []byte) (Profile, error) {
 	o, err := parseSmall(data)
 	if err != nil {
@@ -109,7 +109,7 @@ func FormatMark(t time.Time) []byte { return []byte(FormatTime(t) + "\n") }
 // releasedBy begins the line of a .released file that names the agent who released another agent's claim.
 const releasedBy = "by "
 
-// FormatRelease returns the .released file of a claim that another agent than its holder has released.
+// FormatRelease returns the .released file of a claim that an agent other than its holder has released.
 func FormatRelease(t time.Time, by string) []byte {
 	return []byte(string(FormatMark(t)) + releasedBy + by + "\n")
 }

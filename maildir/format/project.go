@@ -51,8 +51,7 @@ func FormatProject(human, slug string, now time.Time) []byte {
 	return append(b, '\n')
 }
 
-// ParseProject parses project.json. human is "" if the file does not name one. The error is a
-// *tree.FormatError.
+// ParseProject parses project.json. human is "" if the file has no human key. The error is a *tree.FormatError.
 func ParseProject(data []byte) (human string, created time.Time, err error) {
 	o, err := parseSmall(data)
 	if err != nil {

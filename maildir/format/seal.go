@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A seal says which store's server wrote a file and proves that the file was not changed since. It is
+// A seal says which store's server wrote a file and proves that the file was not changed since. The seal is
 //
 //	"seal": "<key id>:<base64url of an Ed25519 signature>"
 //
@@ -48,7 +48,7 @@ func makeSeal(key ed25519.PrivateKey, digest []byte) string {
 	return KeyID(key.Public().(ed25519.PublicKey)) + ":" + base64.RawURLEncoding.EncodeToString(signature)
 }
 
-// SealHolds reports whether the owner of the public key made the seal for that digest.
+// SealHolds reports whether the seal is valid: the owner of the public key made it for that digest.
 func SealHolds(public ed25519.PublicKey, seal string, digest []byte) bool {
 	id, signature, _ := strings.Cut(seal, ":")
 	sig, err := base64.RawURLEncoding.Strict().DecodeString(signature)

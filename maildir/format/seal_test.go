@@ -15,7 +15,7 @@ func keyPair(t testing.TB) (ed25519.PublicKey, ed25519.PrivateKey) {
 	return public, private
 }
 
-// TestSealBreaks: any change of the file, the auth included, breaks the seal.
+// TestSealBreaks checks that any change of the file, including its auth, breaks the seal.
 func TestSealBreaks(t *testing.T) {
 	t.Parallel()
 	public, key := keyPair(t)

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// ShortDays is for how many days the digits after the day of an id may stand for the whole id.
+// ShortDays is the age in days up to which the digits after the day of an id can replace the whole id.
 const ShortDays = 30
 
-// madeID matches ids made by a server: the day, then digits that distinguish the messages of a day.
+// madeID matches ids that a server created: the day, then digits that distinguish the messages of that day.
 var madeID = regexp.MustCompile(`^msg_(\d{8})_([0-9a-f]{8})[0-9a-f]{8}$`)
 
-// ShortID returns an id in the form that a person types: for recent messages the eight digits after the
-// day, for older ones the day and those digits, and the whole id if no server made it. maildir.FullID finds
-// the message again.
+// ShortID returns an id in the form that a user types: for recent messages the eight digits after the day, for
+// older messages the day and those digits. If no server created the id, ShortID returns the whole id.
+// maildir.FullID finds the message from the result.
 func ShortID(id string, now time.Time) string {
 	part := madeID.FindStringSubmatch(id)
 	if part == nil {

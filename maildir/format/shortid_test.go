@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestShortID: of the last days an id is short without its day, and no id that a person made is cut.
+// TestShortID checks that a recent id is shortened to the part after its day, and that an id that a user wrote is
+// not shortened.
 func TestShortID(t *testing.T) {
 	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	for id, want := range map[string]string{

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TimeLeft formats the time until something ends, to the minute: "now" below one minute, "58m", "1h", "1h
-// 59m", and from a day on "2d 3h".
+// TimeLeft formats the time until something ends, to the minute: "now" below one minute, "58m", "1h", "1h 59m", and
+// for a day or more "2d 3h".
 func TimeLeft(d time.Duration) string {
 	d = d.Round(time.Minute) // a claim just made for an hour shows as 1h
 	hours, minutes := int(d.Hours()), int(d.Minutes())%60

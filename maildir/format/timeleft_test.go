@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestTimeLeft: two hours that have begun to run out are not one.
+// TestTimeLeft checks the rounding: a little less than two hours is not shown as one hour.
 func TestTimeLeft(t *testing.T) {
 	const day = 24 * time.Hour
 	for d, want := range map[time.Duration]string{

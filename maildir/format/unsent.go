@@ -9,7 +9,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Keys that a sender gives beside the fields of a message.
+// Keys that a sender may write in addition to the fields of a message.
 const (
 	attachmentsKey = "attachments"
 	repeatKey      = "repeat"
@@ -18,9 +18,9 @@ const (
 // daily is the only value of repeatKey.
 const daily = "daily"
 
-// Unsent is a message that a person or agent saved in an outbox and that is still to be sent. From is "" if
-// the file does not say; the folder then names the sender. Only Body and the fields that a sender gives are
-// set; the server fills in the rest. See docs/tree.md, "Sending by saving".
+// Unsent is a message that a user or agent saved in an outbox and that is not sent yet. If the file names no
+// sender, From is "", and the folder names the sender. Only Body and the fields that a sender may write are set;
+// the server fills in the rest. See docs/tree.md, "Sending by saving".
 type Unsent struct {
 	Message
 	Attach []string // paths of the files to attach
@@ -53,8 +53,8 @@ func ParseUnsent(data []byte) (*Unsent, error) {
 	return u, nil
 }
 
-// parseDraft parses a file in an outbox and returns its header and body. YAML is tried only if a header between
-// lines --- is not plain, so that what the plain form takes never changes its meaning.
+// parseDraft parses a file in an outbox and returns its header and body. YAML is tried only if a header between ---
+// lines is not plain, so that the meaning of a plain header never changes.
 func parseDraft(data []byte) (header *object, body string, err error) {
 	switch {
 	case IsForeign(data):

@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// TestUnsentPlain: a header of lines is understood with and without lines --- around it, and every value is a
-// text. YAML, TOML and JSON say the same.
+// TestUnsentPlain checks that a plain header is understood with and without --- lines around it, and that every
+// value is a text. YAML, TOML and JSON give the same result.
 func TestUnsentPlain(t *testing.T) {
 	t.Parallel()
 	unsent := func(change func(*Unsent)) *Unsent {
@@ -74,7 +74,8 @@ func TestUnsentPlain(t *testing.T) {
 	}
 }
 
-// TestUnsentRefused: what is wrong is said with its line, in words, and without anything of that line.
+// TestUnsentRefused checks that an error describes the fault with its line number, in words, and without quoting
+// the line.
 func TestUnsentRefused(t *testing.T) {
 	t.Parallel()
 	js := func(text string) string { return "---json\n" + text + "\n---\n" }
@@ -143,8 +144,8 @@ func TestUnsentRefused(t *testing.T) {
 	}
 }
 
-// FuzzParseUnsent: any file is understood or refused with a line that it has; a plain header says the same
-// as one of JSON with its values.
+// FuzzParseUnsent checks that any file is either understood or refused with an existing line number, and that a
+// plain header gives the same result as a JSON header with its values.
 func FuzzParseUnsent(f *testing.F) {
 	for _, s := range []string{
 		"to: BlueLake\n\nText.\n",

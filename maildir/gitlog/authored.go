@@ -11,7 +11,7 @@ import (
 // lookBack is the number of newest commits that Authored reads.
 const lookBack = 300
 
-// Authored implements history.Log. It does not commit what waits.
+// Authored implements history.Log. It does not commit waiting operations first.
 func (l *Log) Authored(ctx context.Context, agent string, n int) ([]history.Commit, error) {
 	repo := l.newRepository(ctx, newMemory())
 	defer repo.Close()

@@ -7,7 +7,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// TestAuthored: an agent's commits, newest first, however the objects are stored.
+// TestAuthored checks that Authored returns an agent's commits, newest first, regardless of how the objects are
+// stored.
 func TestAuthored(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

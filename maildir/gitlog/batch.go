@@ -16,7 +16,7 @@ import (
 type batch struct {
 	ops   []operation
 	edits []string
-	force bool // edits are committed even where .gitignore names them
+	force bool // commit edits even if .gitignore matches them
 }
 
 // operation is an operation with the newest commit that was known when it was recorded.
@@ -40,7 +40,7 @@ func (l *Log) commitOps(ctx context.Context) error {
 		}
 	}
 	switch err := l.commitBatch(ctx, b); {
-	case errors.Is(err, errMade): // the operations are in a commit that is not known to be durable yet: they wait, and are not committed again
+	case errors.Is(err, errMade): // their commit may not be durable yet: they wait and are not committed again
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		for i := range records {
@@ -54,7 +54,7 @@ func (l *Log) commitOps(ctx context.Context) error {
 		return err
 	}
 	for _, op := range b.ops {
-		if op.Merges.Commit != "" && !op.Merges.More { // the merge has ended: it is made, or put off
+		if op.Merges.Commit != "" && !op.Merges.More { // the merge is finished or postponed
 			l.mem.postponed = ""
 		}
 	}
@@ -69,8 +69,8 @@ func (l *Log) commitOps(ctx context.Context) error {
 	return nil
 }
 
-// commitEdits makes one commit of edits that were handed over so far, at most mostEdits. That of an import
-// ends with StopBy. The caller holds the turn.
+// commitEdits makes one commit of the edits recorded so far, at most mostEdits. The commit of an import is canceled
+// when StopBy is called. The caller holds the turn.
 func (l *Log) commitEdits(ctx context.Context) error {
 	if l.isImporting() {
 		both, end := within(ctx, l.mayImport)
@@ -94,7 +94,7 @@ func (l *Log) commitEdits(ctx context.Context) error {
 	return err
 }
 
-// commitAllEdits commits all edits that were handed over before it was called. The caller holds the turn.
+// commitAllEdits commits all edits recorded before the call. The caller holds the turn.
 func (l *Log) commitAllEdits(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -146,7 +146,7 @@ func (l *Log) logChange(before, after error, pending int) {
 	}
 }
 
-// tries is how often a commit is built again because the branch moved meanwhile. The first optimisticTries
+// tries is how often a commit is rebuilt because the branch moved in the meantime. The first optimisticTries
 // attempts take index.lock only when everything is ready; later attempts take it before they build.
 const (
 	tries           = 10
@@ -166,7 +166,7 @@ func (l *Log) commit(ctx context.Context, b batch) (err error) {
 
 // attempt builds the commits on the current HEAD, with the index for them, and publishes both.
 func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
-	ctx, cancel := context.WithTimeout(ctx, lookLimit) // a git command that waits too long is ended; a later attempt runs it again
+	ctx, cancel := context.WithTimeout(ctx, lookLimit) // a later attempt repeats a command that timed out
 	defer cancel()
 	repo, err := l.openRepaired(ctx)
 	if err != nil {
@@ -199,9 +199,9 @@ func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
 	return err
 }
 
-// publish builds the commits of a batch on the current HEAD, and moves branch and index; made reports
-// whether they moved. Edits that change nothing need no commit; an operation is committed in any case.
-// The same move mends an index that is missing, or that a git command has overwritten with an older one.
+// publish builds the commits of a batch on the current HEAD, and moves branch and index; made reports whether they
+// moved. Edits that change nothing need no commit; an operation is committed in any case. The same move repairs an
+// index that is missing, or that a git command has overwritten with an older one.
 func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, err error) {
 	if p.at, err = l.branch(p.repo); err != nil {
 		return false, err
@@ -274,7 +274,7 @@ func (l *Log) makeObjects(p *publication, plan *plan, parts []part, mend []*chan
 	return index, errors.Join(err, staging.Wait())
 }
 
-// landed records that branch and index have moved.
+// landed updates the state of the Log after branch and index have moved.
 func (l *Log) landed(p *publication, plan *plan) {
 	l.putBack(plan)
 	if p.commit == p.at.commit {
@@ -289,7 +289,7 @@ func (l *Log) landed(p *publication, plan *plan) {
 	l.last, l.known = l.cfg.Now(), p.commit
 }
 
-// putBack hands over the paths that a plan has left to later commits.
+// putBack queues the paths that a plan has left to later commits.
 func (l *Log) putBack(plan *plan) {
 	l.RecordEdits(plan.apart)
 	l.mu.Lock()
@@ -297,9 +297,9 @@ func (l *Log) putBack(plan *plan) {
 	l.leaveRest(plan.rest)
 }
 
-// leaveOutBusy removes from a plan of edits the paths that an operation may have written by now: the
-// commit leaves these paths as they are in HEAD. Every operation that began before the files were read is
-// still under way or waits for its commit, because only the caller commits.
+// leaveOutBusy removes from a plan of edits the paths that an operation may have written by now: the commit leaves
+// these paths as they are in HEAD. Every operation that began before the files were read is still in progress or
+// waits for its commit, because only the caller commits.
 func (l *Log) leaveOutBusy(p *plan) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -346,11 +346,11 @@ func (l *Log) build(repo *repository, at head, b batch, to *importer) (*plan, er
 	return plan, nil
 }
 
-// unsaved returns the changes at those paths whose content on disk differs from HEAD. If HEAD is on the
-// mail's branch, it also records HEAD as older than every operation recorded from now on. The caller
-// holds the turn.
+// unsaved returns the changes at those of the paths whose content on disk differs from HEAD. If HEAD is on the
+// recorded branch, unsaved also records HEAD as older than every operation recorded from now on. The caller holds
+// the turn.
 func (l *Log) unsaved(ctx context.Context, paths []string) ([]*change, error) {
-	repo, err := l.openRepaired(ctx) // makes HEAD durable if it is not known to be
+	repo, err := l.openRepaired(ctx) // makes HEAD durable unless it is known to be
 	if err != nil {
 		return nil, err
 	}

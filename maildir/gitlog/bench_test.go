@@ -25,8 +25,8 @@ import (
 
 var stored = flag.Int("gitlog.stored", 10000, "messages stored before the commits of BenchmarkCommit")
 
-// BenchmarkCommit measures durable commits of messages of three paths, 1.5 KB each, of twenty
-// agents: how many a second, and how much each adds to .git/objects.
+// BenchmarkCommit measures durable commits of messages of three paths, 1.5 KB each, of twenty agents: how many per
+// second, and how much each adds to .git/objects.
 func BenchmarkCommit(b *testing.B) {
 	text := strings.Repeat("A line of a message of ordinary length.\n", 36)
 	send := func(l *Log, dir string, n int) {
@@ -101,8 +101,8 @@ func objectBytes(b *testing.B, dir string) (n int64) {
 
 var piled = flag.Int("gitlog.piled", 300, "commits made before BenchmarkTidy puts packs together")
 
-// BenchmarkTidy measures putting packs together, and a commit before and after it, also one that
-// knows nothing yet.
+// BenchmarkTidy measures a repack, and a commit before and after it, including a commit by a Log that was just
+// opened.
 func BenchmarkTidy(b *testing.B) {
 	dir := b.TempDir()
 	if err := Init(dir); err != nil {
@@ -166,8 +166,8 @@ func BenchmarkTidy(b *testing.B) {
 
 var entries = flag.Int("gitlog.entries", 300000, "entries in the index of BenchmarkIndex")
 
-// BenchmarkIndex measures commits of one file beside an index of very many entries, their memory
-// and the most that the process ever had resident.
+// BenchmarkIndex measures commits of one file with an index of very many entries, their memory, and the maximum
+// resident memory of the process.
 func BenchmarkIndex(b *testing.B) {
 	dir := b.TempDir()
 	if err := Init(dir); err != nil {
@@ -201,7 +201,7 @@ func BenchmarkIndex(b *testing.B) {
 	b.ReportMetric(float64(size)/1e6, "MB-index")
 }
 
-// makeIndex writes an index of n entries for which there are no files.
+// makeIndex writes an index of n entries without files on disk.
 func makeIndex(b testing.TB, file string, n int) int64 {
 	f, err := os.Create(file)
 	if err != nil {
@@ -234,8 +234,8 @@ func makeIndex(b testing.TB, file string, n int) int64 {
 	return fi.Size()
 }
 
-// BenchmarkLoad measures what a commit of 1,000 files spends on them before it writes anything:
-// read from the disk, and told by the operation.
+// BenchmarkLoad measures the time that a commit of 1,000 files takes to load them before it writes anything: if
+// they are read from the disk, and if the operation has recorded them.
 func BenchmarkLoad(b *testing.B) {
 	dir := b.TempDir()
 	if err := Init(dir); err != nil {

@@ -10,9 +10,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// catchUp hands over, once, the changes that others made while the server did not run, as git status
-// reports them. It waits until the operations that the journal recovered are committed and the repository
-// accepts commits. It reports false if ctx ended first.
+// catchUp records, once, the changes that others made while the server was not running, as git status reports them.
+// It waits until the operations that the journal recovered are committed and the repository accepts commits. It
+// reports false if ctx ended first.
 func (l *Log) catchUp(ctx context.Context, before uint64) (done bool) {
 	for failures := 0; ; failures++ {
 		found, err := l.missed(ctx, before)
@@ -63,9 +63,9 @@ func (l *Log) missed(ctx context.Context, before uint64) ([]string, error) {
 // name.
 const mostNamed = 100
 
-// differences returns the paths at which the tree differs from the index, and the untracked files that
-// are not ignored. If names are given, it returns only paths at or below the names, and also each named
-// file that equals the index: a person may have staged it. It does not enter nested repositories.
+// differences returns the paths at which the tree differs from the index, and the untracked files that are not
+// ignored. If names are given, it returns only paths at or below the names, and also each named file that equals
+// the index, because a user may have staged it. It does not enter nested repositories.
 func (r *repository) differences(names ...string) (found []string, err error) {
 	if err := r.copyExclude(); err != nil {
 		return nil, err

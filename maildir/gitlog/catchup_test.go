@@ -15,7 +15,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// away lets act change the tree while no Log runs, then opens and runs one.
+// away lets act change the tree while no Log is running, then opens and runs a Log.
 func (t *repoTree) away(cfg Config, act func()) {
 	t.Helper()
 	act()
@@ -34,7 +34,7 @@ func (t *repoTree) reopen(cfg Config) {
 	t.check(err)
 }
 
-// caughtUp runs the comparison to its end and commits what it found.
+// caughtUp runs the comparison to its end and commits the changes that it found.
 func (t *repoTree) caughtUp() {
 	t.Helper()
 	t.log.catchUp(context.Background(), t.log.recorded)
@@ -79,8 +79,7 @@ func TestCatchUp(t *testing.T) {
 	tr.sound()
 }
 
-// TestCatchUpAtTheEnd: a server that is stopped as soon as it has started does not leave the edits
-// to the next one.
+// TestCatchUpAtTheEnd checks that a server that is stopped right after its start still commits the edits.
 func TestCatchUpAtTheEnd(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -129,7 +128,7 @@ func TestCatchUpIsOff(t *testing.T) {
 	tr.equal("status", tr.git("status", "--porcelain"), " M m1\n?? new")
 }
 
-// A missing index is HEAD's.
+// TestCatchUpWithoutIndex checks that a missing index counts as equal to HEAD.
 func TestCatchUpWithoutIndex(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -163,8 +162,9 @@ func TestCatchUpAfterAMerge(t *testing.T) {
 	tr.sound()
 }
 
-// Operations keep their files: those that the journal has recovered, and those whose files are in
-// the tree before they are recorded.
+// TestCatchUpBesideOperations checks that catchUp does not commit the files of operations as edits: neither of
+// operations that the journal has recovered, nor of operations whose files are in the tree before they are
+// recorded.
 func TestCatchUpBesideOperations(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -190,7 +190,7 @@ func TestCatchUpBesideOperations(t *testing.T) {
 	tr.sound()
 }
 
-// An edit of a path of which an operation waits is not committed before it.
+// TestEditsLeavePathsOfOperations checks that an edit is not committed before a waiting operation on the same path.
 func TestEditsLeavePathsOfOperations(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -258,8 +258,8 @@ func TestFilesOfGitThatAreNone(t *testing.T) {
 	}
 }
 
-// What a hostile repository tracks below .mailtree means nothing, and nothing is written behind a
-// link there.
+// TestHostileRunFolder checks that files below .mailtree from a hostile repository have no effect, and that nothing
+// is written behind a link there.
 func TestHostileRunFolder(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -297,7 +297,7 @@ func TestRunFolderIsALink(t *testing.T) {
 	tr.sound()
 }
 
-// The record of the branch goes and comes with .git.
+// TestRecordIsInGit checks that the record of the branch is moved together with .git.
 func TestRecordIsInGit(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

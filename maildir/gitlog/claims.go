@@ -16,8 +16,8 @@ import (
 	"mailtree/maildir/merge"
 )
 
-// The list of claims that machines share is a tree of files, one for each claim, and a ref on it. The file of a
-// claim has the name format.ListedClaim.
+// The list of claims that machines share is a Git tree with one file for each claim, and a ref that points to the
+// tree. The name of a claim's file is format.ListedClaim.
 
 // SharedClaims implements history.Remote.
 func (l *Log) SharedClaims(ctx context.Context) (there, here history.Claims, err error) {
@@ -51,7 +51,7 @@ func (l *Log) claimsAt(repo *repository, ref string) (c history.Claims, err erro
 	return repo.readClaims(at)
 }
 
-// readClaims reads a list of claims. It leaves out what is no claim.
+// readClaims reads a list of claims. It skips entries that are not claims.
 func (r *repository) readClaims(at hash) (c history.Claims, err error) {
 	c = history.Claims{Name: at.String(), Files: map[string]string{}}
 	err = r.stream(func(record []byte) error {
@@ -119,13 +119,13 @@ func (l *Log) WriteClaims(ctx context.Context, files map[string]string, fresh ma
 		h := plumbing.NewHash(blobOf[name])
 		list = fmt.Appendf(list, "%o %s\x00%s", merge.Plain, name, h[:])
 	}
-	// git mktree does not make what it writes durable.
+	// git mktree would not make the tree durable.
 	if c.Name, err = repo.plain(list, "hash-object", "-t", "tree", "-w", "--stdin"); err != nil {
 		return c, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.lists[1] = c // it is read next
+	l.lists[1] = c // the next read asks for it
 	return c, nil
 }
 

@@ -14,10 +14,10 @@ import (
 	"mailtree/maildir/merge"
 )
 
-// Clone makes the repository and the files of a mail that another repository has in dir, an empty folder
-// that nobody else uses yet. The files that do not cross between machines are left out, in a commit of the
-// server. Nothing that the other repository has runs or is followed. Errors are Git's, in its words, and say
-// what else is wrong with the other repository.
+// Clone creates in dir the repository and the files of a project that another repository has. dir is an empty
+// folder that no other program uses yet. Clone leaves out the files that are not synchronized between machines, and
+// removes them in a commit of the server. It runs no program and follows no link from the other repository. An
+// error quotes Git's message, or says what is wrong with the other repository.
 func Clone(ctx context.Context, dir, url string) error {
 	program, err := findGit()
 	if err == nil {
@@ -28,7 +28,7 @@ func Clone(ctx context.Context, dir, url string) error {
 	}
 	r := (&Log{cfg: Config{Dir: dir}, git: findGit}).newRepository(ctx, newMemory())
 	defer r.Close()
-	names := "+refs/heads/*:refs/remotes/" + remoteName + "/*" // for a person's git fetch
+	names := "+refs/heads/*:refs/remotes/" + remoteName + "/*" // for a git fetch by the user
 	for _, s := range [][2]string{{"url", url}, {"fetch", names}} {
 		if err := r.plainly(nil, "config", "remote."+remoteName+"."+s[0], s[1]); err != nil {
 			return err
@@ -67,7 +67,7 @@ func Clone(ctx context.Context, dir, url string) error {
 	return syncAll(dir, ".git")
 }
 
-// plainly runs a git command on the repository itself, without the configuration of anybody.
+// plainly runs a git command on the repository itself. It ignores the configuration of the system and of the user.
 func (r *repository) plainly(in []byte, args ...string) error {
 	_, err := r.plain(in, args...)
 	return err
@@ -91,7 +91,7 @@ func (r *repository) plain(in []byte, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// sharedBranch returns the branch of the mail in the other repository: main, or the only one.
+// sharedBranch returns the project's branch in the other repository: main, or the only branch.
 func (r *repository) sharedBranch(program string) (string, error) {
 	out, err := runRemote(r.ctx, program, r.git, "ls-remote", "--heads", "--", remoteName)
 	if err != nil {
@@ -116,8 +116,8 @@ func (r *repository) sharedBranch(program string) (string, error) {
 	return "", fmt.Errorf("that repository has %d branches, and none of them is main", len(found))
 }
 
-// takeFiles writes the files of a commit that cross between machines, and the files for Git at the top. It
-// returns the paths of all others.
+// takeFiles writes those files of a commit that machines synchronize, and the files for Git at the top. It returns
+// the paths of all other files.
 func (r *repository) takeFiles(theirs hash) (left []string, err error) {
 	is := map[string]merge.Entry{}
 	err = r.crossed(emptyTree.String(), theirs.String(), func(f merge.File) error {
@@ -165,7 +165,8 @@ func (r *repository) takeFiles(theirs hash) (left []string, err error) {
 	return left, nil
 }
 
-// leaveOut makes a commit that removes paths, on a commit that the index has. It returns the new commit.
+// leaveOut makes a commit that removes paths. Its parent is tip, whose files the index has. It returns the new
+// commit.
 func (r *repository) leaveOut(tip string, paths []string) (string, error) {
 	none := strings.Repeat("0", 40)
 	var info bytes.Buffer

@@ -107,7 +107,7 @@ func TestRemoval(t *testing.T) {
 	tr.flush()
 	tr.equal("trees", tr.git("ls-tree", "-r", "-t", "--name-only", "HEAD", "a"), "a\na/b\na/b/two")
 	tr.sound()
-	// A file becomes a folder, a folder a file, a whole folder goes.
+	// A file becomes a folder, a folder becomes a file, and a whole folder is removed.
 	tr.check(os.RemoveAll(tr.path("a")))
 	tr.check(os.Remove(tr.path("file")))
 	tr.write("file/inside", "x")
@@ -232,13 +232,14 @@ func TestRecovered(t *testing.T) {
 	tr.log.Record([]writer.Op{was}, nil)
 	tr.flush()
 	tr.equal("ids", strings.Join(tr.ids(), " "), "m1 m2 m1")
-	tr.log.Record([]writer.Op{op("release", "A", "")}, nil) // no path, no difference: told all the same
+	tr.log.Record([]writer.Op{op("release", "A", "")}, nil) // no path, no difference: committed anyway
 	tr.flush()
 	tr.equal("subject", tr.git("log", "-1", "--format=%s"), "release: A -> B: about")
 	tr.sound()
 }
 
-// TestWithoutGit: without the program the mail waits, and says so; then it is committed.
+// TestWithoutGit checks that operations wait while Git is missing, that State reports this, and that they are
+// committed later.
 func TestWithoutGit(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -256,7 +257,8 @@ func TestWithoutGit(t *testing.T) {
 	tr.equal("ids", strings.Join(tr.ids(), " "), "m1")
 }
 
-// TestKilledImport: what a killed fast-import leaves stops nobody, and its lock is removed.
+// TestKilledImport checks that files left by a killed fast-import do not block later commits, and that its lock is
+// removed.
 func TestKilledImport(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -270,7 +272,7 @@ func TestKilledImport(t *testing.T) {
 	}
 }
 
-// TestFailedImport: a fast-import that fails leaves everything as it was, and no report of its crash.
+// TestFailedImport checks that a failing fast-import changes nothing and leaves no crash report.
 func TestFailedImport(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -293,7 +295,8 @@ func TestFailedImport(t *testing.T) {
 	tr.sound()
 }
 
-// TestChangesMeanwhile: what is read once is committed, whatever becomes of the file; git status shows that.
+// TestChangesMeanwhile checks that content that was read is committed even if the file changes afterwards, and that
+// git status shows the change.
 func TestChangesMeanwhile(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})

@@ -35,22 +35,23 @@ func (l *Log) LastDone(ctx context.Context, q history.DoneQuery) ([]history.Done
 	return s.all, err
 }
 
-// deed is what an undoing takes back.
+// deed identifies the operations that an undo reverts.
 type deed struct{ verb, id string }
 
-// doneSearch is a LastDone in progress. It looks at the agent's operations, newest first.
+// doneSearch is a LastDone in progress. It examines the agent's operations, newest first.
 type doneSearch struct {
 	history.DoneQuery
-	taken map[deed]int // operations, or with Undone undoings, that are taken back further up
+	taken map[deed]int // how many operations newer commits undid, or, with Undone, undos they redid
 	all   []history.Done
 	steps int            // in all
-	along []history.Done // operations of one step, the newest, that come along if one further down is wanted
+	along []history.Done // the newest operations of one step; they are included if an older one of the step is wanted
 
-	found bool // by look: the operation is selected, as far as its verb and its undoings go
+	found bool // set by look: neither the operation's verb nor a later undo excludes it
 	verb  string
 }
 
-// look decides whether an operation is selected. It returns fs.SkipAll if nothing further down is.
+// look decides whether an operation is selected, and sets found and verb. It returns fs.SkipAll if no older
+// operation can be selected.
 func (s *doneSearch) look(op *history.RecordedOp) error {
 	verb, undoes := strings.CutPrefix(op.Verb, history.UndoPrefix)
 	verb, redoes := strings.CutPrefix(verb, history.RedoPrefix)
@@ -59,7 +60,7 @@ func (s *doneSearch) look(op *history.RecordedOp) error {
 	switch {
 	case undoes && !s.Undone, redoes && s.Undone:
 		s.taken[of]++
-	case s.Undone && !undoes && named && s.Wants(verb): // newer work than all that was undone before it
+	case s.Undone && !undoes && named && s.Wants(verb): // undone operations below this newer one cannot be redone
 		return fs.SkipAll
 	case undoes == s.Undone && s.taken[of] > 0:
 		s.taken[of]--
@@ -69,8 +70,8 @@ func (s *doneSearch) look(op *history.RecordedOp) error {
 	return nil
 }
 
-// take adds an operation that look has selected, if it is wanted or comes along with a wanted one. It returns
-// fs.SkipAll if that would be a step too many.
+// take adds an operation that look has selected, if it is wanted or belongs to the same step as a wanted one. It
+// returns fs.SkipAll if the operation would exceed the number of steps.
 func (s *doneSearch) take(repo *repository, c *commit, op *history.RecordedOp, ops []history.RecordedOp) error {
 	part := s.ID == "" && op.Step != ""
 	last := len(s.all) - 1
@@ -102,13 +103,13 @@ func (s *doneSearch) take(repo *repository, c *commit, op *history.RecordedOp, o
 	return err
 }
 
-// describe returns an operation as Done, with the changes that it made if they are asked for and known.
+// describe returns an operation as Done, with its changes if they are requested and known.
 func (s *doneSearch) describe(
 	repo *repository, c *commit, op *history.RecordedOp, ops []history.RecordedOp, changes bool,
 ) (done history.Done, err error) {
 	done = history.Done{Verb: s.verb, ID: op.ID, At: c.made, Step: op.Step, Summary: op.Summary, Commit: c.name.String()}
 	others := slices.DeleteFunc(slices.Clone(ops), func(o history.RecordedOp) bool { return !onClaims(o) })
-	if shared := onClaims(*op) && len(others) > 1; changes && !shared { // else the files may belong to the others
+	if shared := onClaims(*op) && len(others) > 1; changes && !shared { // shared files may belong to the others
 		done.Changes, err = repo.changesBy(c, *op)
 	}
 	return done, err
@@ -140,9 +141,8 @@ func (l *Log) eachDone(ctx context.Context, f func(*repository, *commit, []histo
 		"-n", strconv.Itoa(lookDone))
 }
 
-// tip commits the operations that wait, then returns HEAD: a caller that has just done an operation
-// expects to find it. If the error wraps refusal.ErrUnavailable, the hash is HEAD without the waiting
-// operations.
+// tip commits the waiting operations, then returns HEAD. A caller that has just done an operation expects to find
+// it there. If the error wraps refusal.ErrUnavailable, the hash is HEAD without the waiting operations.
 func (l *Log) tip(ctx context.Context, repo *repository) (hash, error) {
 	waits := l.commitWaiting(ctx)
 	at, err := repo.head()
@@ -152,7 +152,7 @@ func (l *Log) tip(ctx context.Context, repo *repository) (hash, error) {
 	return at.commit, err
 }
 
-// readPatience is how long a reader of the history waits until the waiting operations are committed.
+// readPatience is how long a reader of the history waits for the waiting operations to be committed.
 const readPatience = 5 * time.Second
 
 // commitWaiting commits the waiting operations if that is possible now.

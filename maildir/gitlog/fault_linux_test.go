@@ -12,8 +12,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// TestFault: a file of Git's that cannot be read for the moment is not taken for one that is not
-// there.
+// TestFault checks that a file of Git that cannot be read at the moment is not treated as missing.
 func TestFault(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{".git/info/exclude", ".git/config", ".git/HEAD", ".git/index", ".git/mailtree-branch"} {
@@ -29,7 +28,7 @@ func TestFault(t *testing.T) {
 			if err := tr.log.Flush(context.Background()); err == nil {
 				t.Error("it was committed")
 			}
-			if name != ".git/index" { // which is not followed through a link
+			if name != ".git/index" { // a link to an index is not followed
 				tr.state("waiting", "it is tried again")
 			}
 			back()
@@ -42,7 +41,7 @@ func TestFault(t *testing.T) {
 	}
 }
 
-// TestFaultOfOurLocks: a lock that a killed run has left stays ours while it cannot be read.
+// TestFaultOfOurLocks checks that a lock that a killed run has left still counts as ours while it cannot be read.
 func TestFaultOfOurLocks(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{".git/index.lock", ".git/refs/heads/main.lock"} {
@@ -57,7 +56,7 @@ func TestFaultOfOurLocks(t *testing.T) {
 			if err := c.Run(); err == nil {
 				t.Fatal("was not killed")
 			}
-			if m, err := os.ReadFile(tr.path(".git/" + markFile)); strings.HasSuffix(name, "main.lock") { // as a power cut leaves it
+			if m, err := os.ReadFile(tr.path(".git/" + markFile)); strings.HasSuffix(name, "main.lock") { // after a power cut
 				tr.check(err)
 				var k mark
 				tr.check(json.Unmarshal(m, &k))

@@ -9,9 +9,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-const maxBlob = 256 << 20 // bytes of the largest file that is committed; it is far above every limit of the mail
+const maxBlob = 256 << 20 // bytes of the largest file that is committed; far above all limits of mailtree
 
-// errChanging says that a file's size changed while it was read.
+// errChanging means that a file's size changed while it was read.
 var errChanging = errors.New("the file changes while it is read")
 
 // syncAll makes the files at paths below dir, and all folders above them, durable. On Linux that is one syncfs,

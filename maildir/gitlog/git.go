@@ -23,15 +23,14 @@ import (
 	"mailtree/maildir/history"
 )
 
-// ownFolder, in .git, is the repository that our git commands see: it has a configuration and attributes
-// of our own, and borrows objects, index and work tree. So neither .git/config, nor a file that it
-// includes, nor .gitattributes can make our commands run a filter, hook or monitor, or convert a byte.
-// Only commands that move refs see the real repository (importer, refLock).
+// ownFolder, in .git, is the repository that our git commands see: it has a configuration and attributes of our
+// own, and uses the objects, index and work tree of .git. So neither .git/config, nor a file that it includes, nor
+// .gitattributes can make our commands run a filter, hook or monitor, or convert a byte. Only commands that move
+// refs see the real repository (importer, refLock).
 const ownFolder = "mailtree-git"
 
-// ownConfig is the configuration of ownFolder; the setting of the executable bit is copied from
-// .git/config. The bounds on packs hold maintenance below 128 MB: 97 MB were measured at 100,000
-// messages.
+// ownConfig is the configuration of ownFolder; the setting of the executable bit is copied from .git/config. The
+// bounds on packs keep the memory of maintenance below 128 MB: 97 MB were measured at 100,000 messages.
 const ownConfig = `[core]
 	repositoryformatversion = 0
 	bare = false
@@ -60,8 +59,8 @@ const (
 	lookLimit    = 30 * time.Minute
 )
 
-// makeOwn makes ownFolder, or restores what differs in it. Several processes may use ownFolder at the
-// same time.
+// makeOwn creates ownFolder, or restores files of it that differ. Several processes may use ownFolder at the same
+// time.
 func (r *repository) makeOwn() error {
 	if r.owns {
 		return nil
@@ -96,7 +95,7 @@ func (r *repository) makeOwn() error {
 	return err
 }
 
-// putOwn replaces a file of ownFolder whole, unless the file has that text already.
+// putOwn atomically replaces a file of ownFolder, unless the file already has that text.
 func (r *repository) putOwn(name, text string) error {
 	name = ownFolder + "/" + name
 	if b, err := readSmall(r.path(name)); err == nil && string(b) == text {
@@ -232,16 +231,16 @@ func (e *gitError) Error() string {
 
 func (e *gitError) Unwrap() error { return e.err }
 
-// Is reports whether target is history.ErrNoContact and Git says that it got no answer from the other
-// repository, to which it has sent nothing then.
+// Is reports whether target is history.ErrNoContact and Git says that it could not read from the other repository.
+// In that case Git has sent nothing to it.
 func (e *gitError) Is(target error) bool {
 	return target == history.ErrNoContact && strings.Contains(e.said, "Could not read from remote repository")
 }
 
-// gitCommand returns a Git command of the repository dir that runs no hook and reads neither the system's
-// configuration nor the user's. The end of ctx terminates its whole process group; Git then removes its
-// temporary files. GIT_DIR is relative, because Git makes the folders of an absolute one anew where the project is
-// removed meanwhile.
+// gitCommand returns a Git command on the repository dir that runs no hook and reads neither the system's
+// configuration nor the user's. The end of ctx terminates its whole process group; Git then removes its temporary
+// files. GIT_DIR is relative. If it were absolute, Git would recreate its folders when the project is removed in
+// the meantime.
 func gitCommand(ctx context.Context, program, dir string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, program, append([]string{
 		"--no-pager", "-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false", "-c", "gc.auto=0",
@@ -251,7 +250,7 @@ func gitCommand(ctx context.Context, program, dir string, args ...string) *exec.
 		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "LC_ALL=C", "GIT_DIR=.", "GIT_ATTR_NOSYSTEM=1",
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_SYSTEM=" + os.DevNull, "GIT_CONFIG_GLOBAL=" + os.DevNull,
 		"GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1",
-		"MALLOC_TRIM_THRESHOLD_=67108864", // else glibc returns memory with each object that fast-import writes, which is half of its time
+		"MALLOC_TRIM_THRESHOLD_=67108864", // glibc would return memory at each object, half of fast-import's time
 	}
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGTERM) }
@@ -259,7 +258,7 @@ func gitCommand(ctx context.Context, program, dir string, args ...string) *exec.
 	return c
 }
 
-// programs holds the paths of git programs whose version was found recent.
+// programs has the paths of the git programs whose version is known to be recent enough.
 var programs sync.Map
 
 // findGit returns the path of the git program, which must be version 2.38 or newer. The error is a *hold.
@@ -290,7 +289,7 @@ func isRecent(version string) bool {
 	return err == nil && (major > 2 || major == 2 && minor >= 38)
 }
 
-// noProgram says that there is no Git.
+// noProgram returns a *hold that says that Git is not installed.
 func noProgram() *hold {
 	return notAudited("there is no git program on the server's PATH. Install Git 2.38 or newer; the mail keeps working.")
 }
@@ -320,7 +319,7 @@ func startProcess(c *exec.Cmd) (t process, err error) {
 	return t, nil
 }
 
-// close ends the program, also one that is still writing an answer.
+// close ends the program, even if it is still writing an answer.
 func (t *process) close() (err error) {
 	if t.cmd != nil {
 		t.stdin.Close()

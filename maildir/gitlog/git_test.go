@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestRoundObeysNobody: a round, a comparison and a search run no program that the repository names, be it
-// in its configuration, its attributes or its hooks, and bytes are committed as they are.
+// TestRoundObeysNobody checks that a round, a comparison and a search run no program from the repository's
+// configuration, attributes or hooks, and that bytes are committed unchanged.
 func TestRoundObeysNobody(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -31,7 +31,7 @@ func TestRoundObeysNobody(t *testing.T) {
 	tr.write(".git/info/attributes", "* filter=x text ident\n")
 	tr.write(".gitattributes", "* filter=x text eol=lf ident\n")
 	tr.write("crlf", "one\r\n$Id$\r\n")
-	tr.write(".git/mailtree-git/commondir", "..\n") // what came with a .git of somebody else
+	tr.write(".git/mailtree-git/commondir", "..\n") // a file from another user's .git
 	tr.log.RecordEdits([]string{".gitattributes", "crlf"})
 	tr.send("m1", "m1")
 	tr.flush()
@@ -49,7 +49,7 @@ func TestRoundObeysNobody(t *testing.T) {
 	tr.equal("files", strings.ReplaceAll(tr.git("ls-tree", "-r", "--name-only", "HEAD"), "\n", " "), ".gitattributes .gitignore crlf later m1")
 }
 
-// TestVersions: Git is used from 2.38.
+// TestVersions checks that Git 2.38 and newer are accepted.
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	for version, want := range map[string]bool{

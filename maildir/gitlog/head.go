@@ -16,25 +16,25 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// hold says why nothing is committed now; operations wait. Callers outside the package get it as an error
-// that wraps refusal.ErrUnavailable (unavailable).
+// hold is an error that says why nothing is committed now; operations wait. Callers outside the package get it as
+// an error that wraps refusal.ErrUnavailable (unavailable).
 type hold struct {
 	mode   string // history.State.Mode
 	reason string // a sentence: what is wrong and what to do
 	cause  error
 }
 
-// waiting returns a *hold that ends by itself, or when a person does what the text says.
+// waiting returns a *hold that ends by itself, or when a user does what the text says.
 func waiting(format string, args ...any) *hold {
 	return &hold{mode: "waiting", reason: fmt.Sprintf(format, args...)}
 }
 
-// detached returns a *hold that lasts until a person is back on the mail's branch.
+// detached returns a *hold that lasts until a user checks out the recorded branch again.
 func detached(format string, args ...any) *hold {
 	return &hold{mode: history.Detached, reason: fmt.Sprintf(format, args...)}
 }
 
-// notAudited returns a *hold for a repository that cannot be used at all.
+// notAudited returns a *hold for a repository that is unusable.
 func notAudited(format string, args ...any) *hold {
 	return &hold{mode: "off", reason: "The mail is not audited: " + fmt.Sprintf(format, args...)}
 }
@@ -42,7 +42,7 @@ func notAudited(format string, args ...any) *hold {
 func (h *hold) Error() string { return h.reason }
 func (h *hold) Unwrap() error { return h.cause }
 
-// holdOf returns the *hold that an error is or stands for, or nil for a transient error.
+// holdOf returns the *hold that an error wraps or corresponds to, or nil for a transient error.
 func holdOf(err error) *hold {
 	var h *hold
 	if errors.As(err, &h) {
@@ -78,7 +78,7 @@ func (r *repository) head() (head, error) {
 	return head{name, h}, err
 }
 
-// validBranch rejects the name of a branch outside refs/heads: HEAD may be written by hand.
+// validBranch reports whether the name is a safe branch name in refs/heads. A user may have written HEAD by hand.
 func validBranch(name string) bool {
 	if !strings.HasPrefix(name, "refs/heads/") || strings.ContainsAny(name, "\\\x00\n\r :?*[~^") {
 		return false
@@ -86,8 +86,8 @@ func validBranch(name string) bool {
 	return path.Clean(name) == name && !strings.HasSuffix(name, ".lock")
 }
 
-// ref reads a branch from its own file, else from packed-refs. It returns the zero hash if the branch
-// does not exist.
+// ref reads a branch from its own file, or otherwise from packed-refs. It returns the zero hash if the branch does
+// not exist.
 func (r *repository) ref(name string) (hash, error) {
 	b, err := readSmall(r.path(name))
 	if err == nil {
@@ -116,7 +116,7 @@ func isFolder(path string) bool {
 	return err == nil && fi.IsDir()
 }
 
-// noHead says that HEAD cannot be read. It returns a transient error unchanged.
+// noHead returns an error that says that HEAD cannot be read. It returns a transient error unchanged.
 func noHead(err error) error {
 	if transient(err) {
 		return err
@@ -127,7 +127,7 @@ func noHead(err error) error {
 }
 
 const (
-	maxSmall  = 1 << 20   // bytes of a file that is a line or a page
+	maxSmall  = 1 << 20   // bytes of a file with a line or a page of text
 	maxPacked = 256 << 20 // bytes of packed-refs
 )
 
@@ -137,8 +137,8 @@ func readSmall(path string) ([]byte, error) {
 	return b, err
 }
 
-// recorded returns the branch to which the mail is committed, or "" if none is recorded, or a power cut
-// has torn the record.
+// recorded returns the branch to which the project is committed, or "" if no branch is recorded, or if a power cut
+// has damaged the record.
 func (r *repository) recorded() (string, error) {
 	b, err := readSmall(r.path(branchFile))
 	switch {
@@ -153,8 +153,7 @@ func (r *repository) recorded() (string, error) {
 	return "", nil
 }
 
-// busy returns a *hold if a person has begun a merge or the like and not finished it. Any other error is
-// transient.
+// busy returns a *hold if a user has begun a merge or the like and not finished it. Any other error is transient.
 func (r *repository) busy() error {
 	for _, s := range []struct{ name, what, do string }{
 		{"MERGE_HEAD", "a merge", "git commit, or git merge --abort"},
@@ -181,8 +180,9 @@ func (r *repository) busy() error {
 	return nil
 }
 
-// movedSince returns the branch of a rebase, as a word of a shell, if the branch has moved since the rebase looked at
-// it; else "". Git makes the folder of the rebase a moment after it has looked, and we may commit in between.
+// movedSince returns the branch of a rebase, quoted for a shell, if the branch has moved since the rebase read it.
+// Otherwise it returns "". Git creates the folder of the rebase a moment after it has read the branch, and we may
+// commit in between.
 func (r *repository) movedSince(folder string) string {
 	name, noName := readSmall(r.path(folder + "/head-name"))
 	looked, noHash := readSmall(r.path(folder + "/orig-head"))
@@ -197,8 +197,8 @@ func (r *repository) movedSince(folder string) string {
 	return shellWord(strings.TrimPrefix(branch, "refs/heads/"))
 }
 
-// onBranch returns HEAD if it is on the recorded branch, else a *hold. If no branch is recorded, any
-// branch will do.
+// onBranch returns HEAD if it is on the recorded branch, otherwise a *hold. If no branch is recorded, any branch
+// will do.
 func (r *repository) onBranch(recorded string) (head, error) {
 	h, err := r.head()
 	if err != nil {
@@ -224,7 +224,7 @@ func (r *repository) onBranch(recorded string) (head, error) {
 	return h, elsewhere(at, recorded)
 }
 
-// branchGone says how to restore the recorded branch after a person has renamed or deleted it.
+// branchGone says how to restore the recorded branch after a user has renamed or deleted it.
 func branchGone(at, recorded string) error {
 	short := shellWord(strings.TrimPrefix(recorded, "refs/heads/"))
 	return detached("The mail's repository is on %s, and the branch %s, to which the mail is committed, is gone: "+
@@ -232,13 +232,12 @@ func branchGone(at, recorded string) error {
 		"Run `git checkout -b %s` in the mail's folder, which begins it where HEAD is.", at, short, short)
 }
 
-// elsewhere says how to come back to the recorded branch. `git checkout` refuses while uncommitted
-// files are in its way, and those of the mail are: a message that was acknowledged on both branches
-// has a mark on each. What is uncommitted gets the index entry that the branch has:
-// git-read-tree(1), two tree merge, cases 6, 7, 18 and 19, then keeps the file. Nothing leaves the
-// disk meanwhile, as it would with git stash. The -r of xargs matters: a reset without paths would
-// move the branch that is checked out. What is left to the person: files that the recorded branch
-// has removed, and what is staged.
+// elsewhere says how to return to the recorded branch. `git checkout` refuses while uncommitted files are in its
+// way, and mailtree's files are: a message that was acknowledged on both branches has a mark on each. So each
+// uncommitted file gets the index entry that the branch has, and then git-read-tree(1), two tree merge, cases 6, 7,
+// 18 and 19, keeps the file. No file leaves the disk in the meantime, as it would with git stash. The -r of xargs
+// matters, because a reset without paths would move the branch that is checked out. The user must handle files that
+// the recorded branch has removed, and staged changes.
 func elsewhere(at, recorded string) error {
 	short := shellWord(strings.TrimPrefix(recorded, "refs/heads/"))
 	return detached("The mail's repository is on %s: mail is kept uncommitted until it is back on %s. "+

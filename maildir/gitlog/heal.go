@@ -18,7 +18,7 @@ type ownCommit struct {
 	at      time.Time
 }
 
-// keepOwn remembers a commit, and forgets commits that nothing can undo any more.
+// keepOwn remembers a commit, and forgets commits that no git command can undo any more.
 func (m *memory) keepOwn(changes []*change) {
 	for _, c := range changes {
 		c.data = nil
@@ -30,7 +30,7 @@ func (m *memory) forgetOld() {
 	m.own = slices.DeleteFunc(m.own, func(c ownCommit) bool { return time.Since(c.at) >= keepTime })
 }
 
-// state is an index and the commit that HEAD is at.
+// state is an index and HEAD's commit.
 type state struct {
 	index indexState
 	head  hash
@@ -42,16 +42,13 @@ func (s state) sameState(t state) bool { return s.head == t.head && s.index.same
 // every commit does (publish). The caller holds the turn.
 func (l *Log) heal(ctx context.Context) error { return l.commit(ctx, batch{}) }
 
-// undone returns the changes of our last commits that the index lacks because a git command has written
-// back an index that it had read before them. `git commit -a`, `git stash pop` and others read the index
-// before they lock it, and lockAfter may be too short for them. A person's next commit from such an index
-// removes the new mail; what it removed is handed over as edits, as catchUp does when it finds the same
-// at a start.
+// undone returns the changes of our last commits that the index lacks because a git command has written back an
+// index that it had read before them. `git commit -a`, `git stash pop` and others read the index before they lock
+// it, and lockAfter may be too short for them. A user's next commit from such an index removes the new mail. undone
+// records the removed files as edits, as catchUp does when it finds the same at a start.
 //
-// A commit counts as undone if nothing of it is left: none of the paths that it added or, if it added
-// none, none of its paths. `git commit -a` restores the other paths itself, and a person who unstages
-// files by hand seldom unstages exactly those.
-// unstages exactly those.
+// A commit counts as undone if none of the paths that it added is left or, if it added none, none of its paths.
+// `git commit -a` restores the other paths itself. A user who unstages files by hand seldom unstages exactly those.
 func (l *Log) undone(p *publication) (inIndex []*change, err error) {
 	if level := (state{p.base, p.at.commit}).sameState(l.mem.level); level || !p.base.exists {
 		return nil, nil

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// writeBack puts an index into place as git does; it fails while somebody holds the lock.
+// writeBack moves an index into place as git does; it fails while another program holds the lock.
 func (t *repoTree) writeBack(old []byte) error {
 	f, err := os.OpenFile(t.path(".git/index.lock"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
@@ -21,12 +21,12 @@ func (t *repoTree) writeBack(old []byte) error {
 	return os.Rename(t.path(".git/index.lock"), t.path(".git/index"))
 }
 
-// numbered makes the i-th commit: every other one is an edit. All of them write the profile, and
-// remove what the one before has marked.
+// numbered makes the i-th commit: every other commit is an edit. Each commit writes the profile, and removes the
+// mark of the previous commit.
 func (t *repoTree) numbered(i int) {
 	t.Helper()
 	mark, before := fmt.Sprint("marks/", i), fmt.Sprint("marks/", i-1)
-	end := strings.Repeat("!", i) + "\n" // an index put back by us hides a change of the same size in the same second
+	end := strings.Repeat("!", i) + "\n" // a restored index hides a change of the same size in the same second
 	os.Remove(t.path(before))
 	if i%2 == 1 {
 		for _, p := range []string{fmt.Sprint("notes/", i), "profile", mark} {
@@ -43,7 +43,7 @@ func (t *repoTree) numbered(i int) {
 	t.flush()
 }
 
-// standing makes sure that the first n numbered commits stand.
+// standing checks that the first n numbered commits are still in effect.
 func (t *repoTree) standing(n int) {
 	t.Helper()
 	t.sound()
@@ -66,8 +66,8 @@ func (t *repoTree) standing(n int) {
 
 var byPerson = []string{"", "commit -qm by-hand", "commit -qam by-hand", "commit -qm by-hand -- profile", "status"}
 
-// A slow command writes an index back from before several of our commits, and a person commits from
-// that.
+// TestOldIndexOverSeveralCommits: a slow command writes back an index from before several of our commits, and a
+// user commits from that index.
 func TestOldIndexOverSeveralCommits(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{2, 3, 4} {
@@ -98,7 +98,7 @@ func TestOldIndexOverSeveralCommits(t *testing.T) {
 	}
 }
 
-// The same at any step of the last of them, as long as git gets its lock.
+// TestOldIndexAtEveryStep is the same at each step of the last commit, as long as git gets its lock.
 func TestOldIndexAtEveryStep(t *testing.T) {
 	t.Parallel()
 	for _, step := range append([]string{"built", "objects"}, steps...) {
@@ -118,7 +118,7 @@ func TestOldIndexAtEveryStep(t *testing.T) {
 						return
 					}
 					reached = true
-					for i := range tr.log.mem.own { // none of them has stood for long, whatever time the test takes
+					for i := range tr.log.mem.own { // makes all of them recent, however long the test takes
 						tr.log.mem.own[i].at = time.Now()
 					}
 					if tr.writeBack(old) == nil && command != "" {
@@ -136,8 +136,8 @@ func TestOldIndexAtEveryStep(t *testing.T) {
 	}
 }
 
-// A commit by hand that has read the old index ends when the index is mended: only the branch is
-// astray then.
+// TestOldIndexCommittedLate: a commit by hand that has read the old index ends after the index is repaired, so that
+// only the branch is wrong.
 func TestOldIndexCommittedLate(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -156,8 +156,8 @@ func TestOldIndexCommittedLate(t *testing.T) {
 	tr.standing(3)
 }
 
-// TestOldIndexAtTheStart holds that a start takes in what a person's commit from an old index has
-// dropped while no server looked, also when more was committed since.
+// TestOldIndexAtTheStart checks that a start restores the files that a user's commit from an old index has dropped
+// while no server was running, even if there were more commits since.
 func TestOldIndexAtTheStart(t *testing.T) {
 	t.Parallel()
 	for _, since := range []int{0, 2} {
@@ -189,7 +189,8 @@ func TestOldIndexAtTheStart(t *testing.T) {
 	}
 }
 
-// What a person has taken out of the index stays out, at the next commit and after a restart.
+// TestUnstagedByHandStaysSo checks that files that a user has unstaged stay unstaged, at the next commit and after
+// a restart.
 func TestUnstagedByHandStaysSo(t *testing.T) {
 	t.Parallel()
 	for name, act := range map[string]func(tr *repoTree){
@@ -210,7 +211,7 @@ func TestUnstagedByHandStaysSo(t *testing.T) {
 				tr.numbered(i)
 			}
 			act(tr)
-			for i := range tr.log.mem.own { // they have stood for long
+			for i := range tr.log.mem.own { // makes them old
 				tr.log.mem.own[i].at = time.Now().Add(-keepTime)
 			}
 			tr.log.settle(tr.log.mem.level, healTime)
@@ -226,7 +227,7 @@ func TestUnstagedByHandStaysSo(t *testing.T) {
 	}
 }
 
-// A part of the last commit that is unstaged at once stays so too.
+// TestPartUnstagedAtOnce checks that a part of the last commit that is unstaged immediately also stays unstaged.
 func TestPartUnstagedAtOnce(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -238,7 +239,8 @@ func TestPartUnstagedAtOnce(t *testing.T) {
 	tr.equal("status", tr.git("status", "--porcelain"), "D  messages/m2\n?? messages/m2")
 }
 
-// A commit that nothing can undo any more is forgotten with the next one, however fast they come.
+// TestOwnIsBounded checks that a commit that no command can undo any more is forgotten at the next commit, even if
+// commits follow fast.
 func TestOwnIsBounded(t *testing.T) {
 	t.Parallel()
 	m := newMemory()
@@ -250,7 +252,7 @@ func TestOwnIsBounded(t *testing.T) {
 	}
 }
 
-// Nothing is kept, and nobody woken, long after the last commit.
+// TestSettled checks that long after the last commit no commit is remembered and Run is not woken.
 func TestSettled(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

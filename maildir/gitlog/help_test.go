@@ -19,8 +19,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// TestMain keeps the user's Git configuration out, and is the program that TestKill starts to be
-// killed and TestScarce to have few descriptors.
+// TestMain disables the user's Git configuration. It is also the program that TestKill starts and kills, and that
+// TestScarce starts with few descriptors.
 func TestMain(m *testing.M) {
 	os.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
 	os.Setenv("GIT_CONFIG_NOSYSTEM", "1")
@@ -37,8 +37,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// commitAndDie commits what is new at the path "late", as an operation that merges the commit in the environment, and
-// kills itself at a step.
+// commitAndDie commits the new content of the path "late", as an operation that merges the commit in the
+// environment, and kills itself at a step.
 func commitAndDie(dir, at string) {
 	l, err := Open(Config{Dir: dir, External: true})
 	if err != nil {
@@ -65,15 +65,15 @@ func op(verb, agent, id string, paths ...string) writer.Op {
 	return writer.Op{Verb: verb, Agent: agent, ID: id, Summary: agent + " -> B: about " + id, At: time.Unix(1760000000, 0), Paths: paths}
 }
 
-// largeFile is half of the bytes of a large file.
+// largeFile is half the size in bytes of a large file.
 const largeFile = 1 << 20
 
-// tree is a mail tree with the git program as its judge.
+// repoTree is a mail tree whose state the git program checks.
 type repoTree struct {
 	*testing.T
 	dir     string
 	log     *Log
-	running bool // Run is
+	running bool // Run is running
 }
 
 func newTree(t *testing.T, cfg Config) *repoTree {
@@ -154,11 +154,10 @@ func (t *repoTree) equal(what, got, want string) {
 	}
 }
 
-// sound is invariant I6: fsck clean, status clean, and the index writes the very tree of the
-// commit.
+// sound checks invariant I6: fsck and status are clean, and the index has exactly the tree of the commit.
 func (t *repoTree) sound() {
 	t.Helper()
-	if t.running { // the branch has moved when a commit is seen, but it is finished a moment later
+	if t.running { // a commit is visible once the branch has moved, but ends a moment later
 		t.until("no commit is under way", func() bool { _, err := os.Lstat(t.path(".git/" + markFile)); return err != nil })
 	}
 	t.equal("fsck", t.git("fsck", "--strict", "--no-dangling"), "")

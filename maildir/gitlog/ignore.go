@@ -9,9 +9,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// committable reports whether Git may have that path. Names that some systems take for .git would make
-// `git fsck` fail and a checkout on those systems dangerous; .gitmodules is left to the person for the
-// same reason.
+// committable reports whether the path may be committed. Names that some systems treat as .git would make `git
+// fsck` fail and a checkout on those systems dangerous. For the same reason .gitmodules is left to the user.
 func committable(path string) bool {
 	for i, name := range strings.Split(path, "/") {
 		if name == "" || name == "." || name == ".." || isGitFolder(name) || strings.EqualFold(name, ".gitmodules") {
@@ -24,7 +23,7 @@ func committable(path string) bool {
 	return !strings.ContainsRune(path, 0)
 }
 
-// isGitFolder reports whether Git takes name for .git, on NTFS and HFS+ too.
+// isGitFolder reports whether Git treats name as .git, including on NTFS and HFS+.
 func isGitFolder(name string) bool {
 	name, _, _ = strings.Cut(name, ":")
 	name = strings.TrimRight(name, " .")
@@ -43,9 +42,8 @@ func dangerousLink(path string) bool {
 	return strings.HasPrefix(name, ".git") || strings.HasPrefix(name, ".mailmap")
 }
 
-// unread returns an error if Git warns that it could not read an existing file or folder to which it has
-// access. Git also warns about a folder that a person has just removed or replaced by a file: that is no
-// error.
+// unread returns an error if Git warns that it could not read an existing file or folder to which it has access.
+// Git also warns about a folder that a user has just removed or replaced with a file; that is not an error.
 func unread(said string) error {
 	known := func(line string) bool {
 		return strings.Contains(line, "Permission denied") ||

@@ -16,12 +16,12 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// nextRef is a ref that points to the newest commit of a round before the branch moves there, so that a
-// person's `git prune` keeps the commit. The next round moves nextRef.
+// nextRef is a ref that points to the newest commit of a round before the branch moves there, so that a user's `git
+// prune` keeps the commit. The next round moves nextRef.
 const nextRef = "refs/mailtree/next"
 
-// importer gives the objects of a round to `git fast-import`, which writes them into one pack and then
-// moves nextRef. The first object starts the program. The maker of an importer must call discard.
+// importer gives the objects of a round to `git fast-import`, which writes them into one pack and then moves
+// nextRef. The first object starts the program. The code that creates an importer must call discard.
 type importer struct {
 	repo *repository
 
@@ -29,13 +29,13 @@ type importer struct {
 	pipe io.Closer
 	in   *bufio.Writer
 	said strings.Builder
-	sent bool      // a commit was given
+	sent bool      // a commit was sent
 	from time.Time // when the program was started
 
-	given map[hash]bool // blobs of operations that the program has: copies of a message share one
+	given map[hash]bool // blobs of operations that were sent: copies of a message share one
 }
 
-// start starts the program unless it runs.
+// start starts the program unless it is running.
 func (i *importer) start() error {
 	if i.cmd != nil {
 		return nil
@@ -44,8 +44,7 @@ func (i *importer) start() error {
 	if err != nil {
 		return err
 	}
-	// Only our fast-import writes nextRef, and the store has one server: a lock was left by a killed
-	// program.
+	// Only our fast-import writes nextRef, and the store has one server. So a killed program has left this lock.
 	if err := tree.IgnoreGone(os.Remove(i.repo.path(nextRef + ".lock"))); err != nil {
 		return err
 	}
@@ -94,8 +93,8 @@ type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 
-// commit writes a commit. The parent of the first commit is base, the parent of each other is the commit
-// before it; both have the parents in c.Merges as well.
+// commit writes a commit. The parent of the first commit is base. The parent of each later commit is the commit
+// before it. Each commit also has the parents in c.Merges.
 func (i *importer) commit(base hash, c commitFor, makes []version) error {
 	if err := i.start(); err != nil {
 		return err

@@ -7,19 +7,19 @@ import (
 	"mailtree/maildir/history"
 )
 
-// mostEdits is the most paths of one commit of edits. It bounds how long an operation waits for its commit,
-// and how much work a stop throws away.
+// mostEdits is the maximum number of paths in one commit of edits. It bounds how long an operation waits for its
+// commit, and how much work is lost when the server stops.
 const mostEdits = 5000
 
 // importing is the progress of an import of edits. Guarded by Log.mu.
 type importing struct {
-	began   time.Time // zero: no import is under way
+	began   time.Time // zero: no import is in progress
 	done    int       // paths that were committed since
 	commits int
 }
 
-// progress updates the import after the queue has changed or a commit was made, and logs its begin, each commit
-// and its end. paths counts the edits that a commit has just settled. l.mu is held.
+// progress updates the import after the queue has changed or a commit was made. It logs when the import begins and
+// ends, and each commit. paths counts the edits that a commit has just settled. l.mu is held.
 func (l *Log) progress(paths int) {
 	im, left := &l.importing, l.waitingEdits()
 	switch {
@@ -30,7 +30,7 @@ func (l *Log) progress(paths int) {
 	default:
 		im.done += paths
 		im.commits++
-		if left >= history.ImportFrom || left > 0 && paths >= mostEdits { // the next commit follows when the rest has rested
+		if left >= history.ImportFrom || left > 0 && paths >= mostEdits { // the import continues
 			l.cfg.Log.Info("edits are being imported", "committed", im.done, "left", left)
 			break
 		}
@@ -66,8 +66,8 @@ func (l *Log) StopBy(at time.Time) {
 	}
 }
 
-// chance returns how long work may continue after Run's context has ended: at most lastChance, and not
-// beyond the time that StopBy has set.
+// chance returns how long work may continue after Run's context has ended: at most lastChance, and not beyond the
+// time set with StopBy.
 func (l *Log) chance() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"mailtree/maildir/history"
 )
 
-// drop writes so many files, as a person who copies them in, and returns their paths.
+// drop writes n files, as if a user copied them into the tree, and returns their paths.
 func (t *repoTree) drop(n int) (paths []string) {
 	t.Helper()
 	for i := range n {
@@ -31,8 +31,8 @@ func (t *repoTree) commits() int {
 	return n
 }
 
-// TestImport: very many edits are committed in few commits without waiting for quiet, and the progress is
-// in the state and the log. Fewer than a thousand are no import.
+// TestImport checks that very many edits are committed in few commits without a delay, and that State and the log
+// show the progress. Fewer than a thousand edits are not an import.
 func TestImport(t *testing.T) {
 	t.Parallel()
 	said := &waits.Log{}
@@ -69,7 +69,7 @@ func TestImport(t *testing.T) {
 	tr.sound()
 }
 
-// TestImportFillsCommit: an import that ends with a full commit is over.
+// TestImportFillsCommit checks that an import whose last commit is full ends with that commit.
 func TestImportFillsCommit(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true, Quiet: time.Hour, Longest: time.Hour})
@@ -80,8 +80,8 @@ func TestImportFillsCommit(t *testing.T) {
 	}
 }
 
-// TestImportStops: StopBy ends an import in the middle of a commit. The operations are committed before the
-// end, and the edits are left. The next start continues.
+// TestImportStops checks that StopBy ends an import in the middle of a commit. The operations are committed before
+// the end, and the edits are not. The next start continues the import.
 func TestImportStops(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true, Quiet: time.Hour, Longest: time.Hour})

@@ -19,7 +19,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// indexState identifies the state of .git/index, so that a later look can tell whether the file was replaced.
+// indexState identifies the state of .git/index, so that a later check can tell whether the file was replaced.
 type indexState struct {
 	exists  bool
 	ino     uint64
@@ -123,7 +123,7 @@ func (r *repository) checkIndex() (indexState, error) {
 	return s, nil
 }
 
-// makeIndex writes to file the current index with the changes applied, and returns its checksum. If the
+// makeIndex applies the changes to the current index, writes the result to file, and returns its checksum. If the
 // index is missing, makeIndex starts from the entries of the commit at.
 func (r *repository) makeIndex(file string, at hash, changes []*change) (sum hash, err error) {
 	env := []string{"GIT_INDEX_FILE=" + file}
@@ -137,7 +137,7 @@ func (r *repository) makeIndex(file string, at hash, changes []*change) (sum has
 	}
 	var gone, info bytes.Buffer
 	for _, c := range changes {
-		to := &gone // first, as a folder may take the place of a file
+		to := &gone // removals come first, because a folder may replace a file
 		if c.new.Mode != 0 {
 			to = &info
 		}
@@ -149,9 +149,9 @@ func (r *repository) makeIndex(file string, at hash, changes []*change) (sum has
 	return r.giveStats(file, changes)
 }
 
-// giveStats writes the stat data of files that equal the commit into an index that Git has made.
-// `update-index --index-info` leaves these out, so git status would read each of the files. It leaves an
-// index of version 4 unchanged. It returns the checksum.
+// giveStats writes the stat data of files that equal the commit into an index that Git has written. `update-index
+// --index-info` omits the stat data, so that git status would read each of the files. giveStats leaves an index of
+// version 4 unchanged. It returns the checksum.
 func (r *repository) giveStats(file string, changes []*change) (sum hash, err error) {
 	of := map[string]*change{}
 	for _, c := range changes {
@@ -165,7 +165,7 @@ func (r *repository) giveStats(file string, changes []*change) (sum hash, err er
 	}
 	defer f.Close()
 	s, err := lookAt(f)
-	if err != nil || len(of) == 0 || s.version > 3 || s.links > 1 { // links: Git has written no new file
+	if err != nil || len(of) == 0 || s.version > 3 || s.links > 1 { // several links: Git has not written a new file
 		return s.sum, err
 	}
 	done := sha1.New()
@@ -214,14 +214,14 @@ func (c *change) putStat(dir string, entry []byte) bool {
 	for i, n := range []int64{c.seen.CTime / 1e9, c.seen.CTime % 1e9, c.seen.MTime / 1e9, c.seen.MTime % 1e9, int64(st.Dev), int64(st.Ino)} {
 		binary.BigEndian.PutUint32(entry[4*i:], uint32(n))
 	}
-	for i, n := range []uint32{st.Uid, st.Gid, uint32(st.Size)} { // behind the mode
+	for i, n := range []uint32{st.Uid, st.Gid, uint32(st.Size)} { // after the mode
 		binary.BigEndian.PutUint32(entry[28+4*i:], n)
 	}
 	return true
 }
 
-// nameIndex links .git/index to another name, beside which Git writes the next index. If there is no
-// index, nameIndex makes no file.
+// nameIndex creates a hard link to .git/index, beside which Git writes the next index. If there is no index,
+// nameIndex creates no file.
 func (r *repository) nameIndex(file string) error {
 	for _, old := range []string{file, file + ".lock"} {
 		if err := tree.IgnoreGone(os.Remove(old)); err != nil {

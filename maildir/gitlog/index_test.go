@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// A commit beside an index of very many entries needs no memory for them. Not parallel: it counts
-// allocations.
+// TestIndexIsStreamed checks that a commit with an index of very many entries needs no memory for the entries. It
+// is not parallel, because it counts allocations.
 func TestIndexIsStreamed(t *testing.T) {
 	tr := newTree(t, Config{})
 	const n = 200000
@@ -27,24 +27,24 @@ func TestIndexIsStreamed(t *testing.T) {
 		}
 	}
 	out := strings.Split(tr.git("ls-files", "--", ":!agents"), "\n")
-	tr.equal("new entries", strings.Join(out, " "), ".gitignore messages/m0 messages/m1") // the first is put back: see heal
+	tr.equal("new entries", strings.Join(out, " "), ".gitignore messages/m0 messages/m1") // m0 was restored: see heal
 	if all := strings.Count(tr.git("ls-files"), "\n") + 1; all != n+3 {
 		t.Errorf("%d entries", all)
 	}
 }
 
-// What comes out is what git makes of the same: in each version, with names of any length, shared
-// prefixes, folders that became files and the reverse, and entries that only the index has.
+// TestIndexAsGitWrites checks that the new index equals the one that git writes: in each version, with names of any
+// length, shared prefixes, folders that became files and the reverse, and entries that only the index has.
 func TestIndexAsGitWrites(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"2", "3"} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			tr := newTree(t, Config{})
-			if version == "3" { // git writes it only where an entry needs it
+			if version == "3" { // git writes it only if an entry needs it
 				tr.git("update-index", "--skip-worktree", ".gitignore")
 			}
-			long := strings.Repeat(strings.Repeat("d", 200)+"/", 15) // within the limit of a path, over and below that of a length
+			long := strings.Repeat(strings.Repeat("d", 200)+"/", 15) // below the limit of a path, over that of a length
 			names := []string{"a", "a.b/x", "a-b", "dir/x", "dir/y/z", "file", "z", long + strings.Repeat("n", 250), long + "n", strings.Repeat(strings.Repeat("e", 250)+"/", 15) + strings.Repeat("f", 200)}
 			tr.send("m1", names...)
 			tr.flush()
@@ -72,8 +72,8 @@ func TestIndexAsGitWrites(t *testing.T) {
 	}
 }
 
-// TestIndexForms: an index of version 4, a split and a sparse one are Git's own business. What was staged
-// stays so, and what a sparse checkout leaves out is no removal.
+// TestIndexForms checks that Git handles an index of version 4, a split index and a sparse index. Staged files stay
+// staged, and files that a sparse checkout leaves out do not count as removed.
 func TestIndexForms(t *testing.T) {
 	t.Parallel()
 	for name, form := range map[string][]string{
@@ -107,7 +107,8 @@ func (t *repoTree) file(name string) []byte {
 	return b
 }
 
-// Damage is told and never sealed with a checksum that is right, whoever has written the index.
+// TestDamagedIndex checks that damage of an index is reported, and never gets a valid checksum, regardless of the
+// program that wrote the index.
 func TestDamagedIndex(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -142,7 +143,7 @@ func TestDamagedIndex(t *testing.T) {
 	tr.sound()
 }
 
-// A module is not entered, and what lies beside it is found.
+// TestCatchUpBesideAModule checks that catchUp does not enter a module, but finds the files beside it.
 func TestCatchUpBesideAModule(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})

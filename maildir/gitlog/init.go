@@ -9,10 +9,9 @@ import (
 	"mailtree/maildir/format"
 )
 
-// newConfig is .git/config of a repository that we make. Each setting beyond Git's own defaults
-// keeps a person's configuration from spoiling the audit: bytes are committed as they are, no
-// program is run, and Git's own maintenance does not run beside a writer. See
-// docs/durability.md, "Why it is done this way".
+// newConfig is .git/config of a repository that Init creates. Each setting beyond Git's own defaults keeps a user's
+// configuration from spoiling the audit: bytes are committed unchanged, no program is run, and Git's own
+// maintenance does not run beside a writer. See docs/durability.md, "Why it is done this way".
 const newConfig = `[core]
 	repositoryformatversion = 0
 	filemode = true
@@ -24,9 +23,9 @@ const newConfig = `[core]
 	auto = 0
 `
 
-// Init makes the repository of the mail tree dir if there is none: branch main, no commit. A kill leaves
-// no repository or a whole one. Init needs no git program. The error says why the repository could not be
-// made; faults of an existing repository are reported by Open.
+// Init creates the repository of the mail tree dir if there is none: branch main, no commit. If Init is killed, it
+// leaves either no repository or a complete one. Init needs no git program. The error says why the repository could
+// not be created. Open reports faults of an existing repository.
 func Init(dir string) error {
 	git := filepath.Join(dir, ".git")
 	if _, err := os.Lstat(git); !errors.Is(err, fs.ErrNotExist) {
@@ -36,7 +35,7 @@ func Init(dir string) error {
 	if err := os.RemoveAll(tmp); err != nil {
 		return err
 	}
-	if err := os.Mkdir(tmp, 0o755); err != nil { // and not dir, which may be removed meanwhile
+	if err := os.Mkdir(tmp, 0o755); err != nil { // but do not create dir, which may have been removed in the meantime
 		return err
 	}
 	var names []string

@@ -12,11 +12,11 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// steps are those of a commit at which tests interfere.
+// steps are the steps of a commit at which tests interfere.
 var steps = []string{"reserved", "staged", "index locked", "ref locked", "index moved", "ref moved", "unlocked", "durable"}
 
-// A run that is killed at any step leaves a repository that Open makes whole; what was not
-// committed is recorded again by the journal of the mail, which the second half of the test plays.
+// TestKill checks that a run that is killed at any step leaves a repository that Open repairs. In production the
+// journal records again the operations that were not committed; the second half of the test does this.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	for _, step := range steps {
@@ -38,7 +38,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// killAt kills a run that makes a commit, or moves the branch forward to one of another machine.
+// killAt kills a run that makes a commit, or that moves the branch forward to another machine's commit.
 func killAt(t *testing.T, step string, byHand, forward bool) {
 	tr := newTree(t, Config{})
 	tr.send("first", "first", "gone")
@@ -94,7 +94,7 @@ func killAt(t *testing.T, step string, byHand, forward bool) {
 	tr.sound()
 }
 
-// elsewhere returns a commit that another machine has made on HEAD: it adds one file and removes the other.
+// elsewhere returns another machine's commit on top of HEAD, which adds one file and removes the other.
 func (t *repoTree) elsewhere(added, removed string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -19,30 +19,29 @@ type Config struct {
 	Dir      string           // the work tree
 	Log      *slog.Logger     // nil: discarded
 	Now      func() time.Time // for the times in commits; nil: time.Now
-	Domain   string           // e-mail domain of made authors; "": mailtree.local
-	External bool             // commit edits made by others (COMMIT_EXTERNAL); false leaves them to the person
+	Domain   string           // e-mail domain of agents as authors; "": mailtree.local
+	External bool             // commit edits made by others (COMMIT_EXTERNAL); false leaves them to the user
 	Delay    time.Duration    // how long operations gather; 0: 250 ms, so that a commit is made within a second
-	Quiet    time.Duration    // edits by others rest so long before they are committed; 0: 2 s
-	Longest  time.Duration    // and are committed after that at the latest; 0: 30 s
+	Quiet    time.Duration    // how long edits by others must be unchanged before they are committed; 0: 2 s
+	Longest  time.Duration    // the longest time after which they are committed in any case; 0: 30 s
 
-	// UnderWay reports whether an operation that is not recorded yet is writing a path, or has written
-	// it: the Log commits no edit there. It must report true until Record has returned, and must not
-	// block. nil: no operation is ever under way.
+	// UnderWay reports whether an operation that is not recorded yet is writing a path, or has written it. The Log
+	// commits no edit at such a path. UnderWay must report true until Record has returned, and must not block. nil:
+	// no operation is ever in progress.
 	UnderWay func(path string) bool
 
-	// When nothing was committed for Idle (0: 1 minute; negative: never) and Piled loose objects were
-	// written (0: 1,000; a pack counts as 50), the git program packs them. Beyond ten times Piled, Idle
-	// is ignored.
+	// If nothing was committed for Idle (0: 1 minute; negative: never) and Piled loose objects were written (0:
+	// 1,000; a pack counts as 50), Git repacks them. Beyond ten times Piled, Idle is ignored.
 	Idle  time.Duration
 	Piled int
 
-	Share *Share // bounds the Logs that work at once; nil: no bound
+	Share *Share // limits how many Logs work at once; nil: no limit
 
 	Step func(name string) // for tests: called before the steps of a commit, a fetch and a push; may be nil
 }
 
-// Share bounds how many of several Logs work at once. A working Log has some twenty files open, and at a
-// start every Log compares its tree with the index.
+// Share limits how many of several Logs work at once. A working Log has some twenty files open, and at server start
+// every Log compares its tree with the index.
 type Share struct{ commits, aside chan struct{} }
 
 // NewShare returns a Share that lets n Logs commit at once, and n others compare trees or repack, which
@@ -61,8 +60,8 @@ func await(ctx context.Context, tokens chan struct{}) (done func(), err error) {
 	}
 }
 
-// Log is the audit of one tree. It implements history.Log and is safe for concurrent use. Open makes a
-// Log, Run commits.
+// Log is the audit of one tree. It implements history.Log and is safe for concurrent use. Open returns a Log, Run
+// commits.
 type Log struct {
 	cfg       Config
 	turn      chan struct{}          // held by the goroutine that commits
@@ -74,7 +73,7 @@ type Log struct {
 
 	optimistic int // see optimisticTries
 
-	mayImport, mayWork context.Context // the first ends when StopBy is called, the second at the time that it was given
+	mayImport, mayWork context.Context // the first ends when StopBy is called, the second at the time passed to it
 	endImport, endAll  context.CancelFunc
 
 	mu sync.Mutex
@@ -90,10 +89,10 @@ type Log struct {
 
 var _ history.Log = (*Log)(nil)
 
-// Open makes the Log of a tree, repairs what a killed run left under Git's locks, and records the branch
-// of HEAD if no branch is recorded (.git/mailtree-branch). It starts nothing. A repository that is
-// missing, damaged or unreadable is no error: State reports it, and operations wait. The error says that
-// there is no tree.
+// Open returns the Log of a tree, repairs the state that a killed run left under Git's locks, and records the
+// branch of HEAD if no branch is recorded (.git/mailtree-branch). It starts nothing. A missing, damaged or
+// unreadable repository is not an error: State reports it, and operations wait. The error says that there is no
+// tree.
 func Open(cfg Config) (*Log, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -179,7 +178,7 @@ func (l *Log) openRepaired(ctx context.Context) (*repository, error) {
 	return repo, err
 }
 
-// branch returns HEAD if it is on the recorded branch, else a *hold.
+// branch returns HEAD if it is on the recorded branch, otherwise a *hold.
 func (l *Log) branch(repo *repository) (head, error) {
 	recorded, err := repo.recorded()
 	if err != nil {
@@ -233,10 +232,10 @@ func ringBell(bell chan struct{}) {
 // lastChance is how long Run continues after its context has ended: enough to commit some hundred MB.
 const lastChance = 15 * time.Second
 
-// Run implements history.Log. It commits what is due until ctx ends, then what is left except an import, for
-// at most lastChance and not beyond the time given to StopBy, and returns nil. It sleeps while nothing is
-// pending. With Config.External it first commits the edits made while it did not run (catchUp). In quiet times
-// it repacks (keepHouse).
+// Run implements history.Log. It makes the commits that are due until ctx ends. Then it commits everything left
+// except an import, for at most lastChance and not beyond the time given to StopBy, and returns nil. It sleeps
+// while nothing is pending. With Config.External it first commits the edits made while no Run was active (catchUp).
+// It repacks when the repository is idle (keepHouse).
 func (l *Log) Run(ctx context.Context) error {
 	var aside sync.WaitGroup
 	l.mu.Lock()
@@ -252,7 +251,7 @@ func (l *Log) Run(ctx context.Context) error {
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.chance())
 	defer cancel()
 	err := l.commitLast(end)
-	if err == nil && !done { // the next start does the rest
+	if err == nil && !done { // the next start commits the rest
 		if found, missed := l.missed(end, before); missed == nil {
 			l.RecordEdits(found)
 			err = l.commitLast(end)
@@ -264,7 +263,7 @@ func (l *Log) Run(ctx context.Context) error {
 	return nil
 }
 
-// commitLast commits what is left, except an import, which the next start finds.
+// commitLast commits everything left except an import, which the next start finds.
 func (l *Log) commitLast(ctx context.Context) error {
 	if !l.isImporting() {
 		return l.Flush(ctx)
@@ -300,7 +299,7 @@ func (l *Log) whenDue(ctx context.Context, bell <-chan struct{}, due func(Config
 	}
 }
 
-// commitDue makes the commits that are due. A failure is recorded, and tried again later.
+// commitDue makes the commits that are due. It records a failure and retries later.
 func (l *Log) commitDue(ctx context.Context) {
 	_ = l.exclusive(ctx, func() error {
 		ctx, end := l.outlast(ctx)
@@ -327,7 +326,7 @@ func (l *Log) outlast(ctx context.Context) (context.Context, context.CancelFunc)
 	return longer, func() { stop(); end() }
 }
 
-// lookBack heals the last commits if that is due.
+// lookBack calls heal if a check of the last commits is due.
 func (l *Log) lookBack(ctx context.Context) error {
 	l.mu.Lock()
 	due := !l.look.IsZero() && !time.Now().Before(l.look)
@@ -344,7 +343,7 @@ func (l *Log) lookBack(ctx context.Context) error {
 	return err
 }
 
-// exclusive runs fn with the turn held: no other commit is made meanwhile.
+// exclusive runs fn with the turn held: no other commit is made in the meantime.
 func (l *Log) exclusive(ctx context.Context, fn func() error) error {
 	select {
 	case l.turn <- struct{}{}:
@@ -374,7 +373,7 @@ func (l *Log) Flush(ctx context.Context) error {
 		if err := l.heal(ctx); err != nil && holdOf(err) == nil {
 			return err
 		}
-		return l.commitAllEdits(ctx) // the edits that heal has handed over
+		return l.commitAllEdits(ctx) // the edits that heal has recorded
 	}))
 }
 

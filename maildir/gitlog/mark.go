@@ -11,10 +11,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// mark is .git/mailtree-mark: what we are about to do under Git's locks, made durable before we take
-// them. With it a later run can tell a lock of ours that a kill left behind from a person's lock, and can
-// finish or undo the commit. Like the record of the branch it is in .git, where no pull or clone can put
-// a file.
+// mark is .git/mailtree-mark: what we are about to do under Git's locks, made durable before we take them. With the
+// mark, a later run can tell our own lock that a kill left behind from a user's lock, and can finish or undo the
+// commit. Like the record of the branch it is in .git, where no pull or clone can put a file.
 type mark struct {
 	PID    int      `json:"pid"`
 	Branch string   `json:"branch"`
@@ -22,7 +21,7 @@ type mark struct {
 	New    string   `json:"new"`   // our commit
 	Index  []string `json:"index"` // checksums of the indexes that we may have put into place
 	Lock   string   `json:"lock"`  // the text of our index.lock
-	Log    string   `json:"log"`   // what the reflogs say of the move
+	Log    string   `json:"log"`   // the text of the reflogs for the move
 }
 
 const (
@@ -40,8 +39,8 @@ func (r *repository) writeMark(m *mark) error {
 	return r.writeWhole(markFile, append(b, '\n'))
 }
 
-// readMark returns nil if there is no mark, or if a power cut tore it: no lock was taken after a torn
-// mark.
+// readMark returns nil if there is no mark, or if a power cut damaged it. No lock was taken after a damaged mark
+// was written.
 func (r *repository) readMark() (*mark, error) {
 	b, err := readSmall(r.path(markFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -57,8 +56,8 @@ func (r *repository) readMark() (*mark, error) {
 	return m, nil
 }
 
-// stageLock writes the file that becomes index.lock, and puts its text into the mark first. The file is
-// no index: it only keeps other programs out.
+// stageLock writes the file that becomes index.lock, and puts its text into the mark first. The file is not an
+// index: it only keeps other programs out.
 func (r *repository) stageLock(m *mark) error {
 	m.PID = os.Getpid()
 	m.Lock = fmt.Sprintf("held by the mailtree server, process %d; it repairs this itself when it starts (%s)\n", m.PID, rand.Text())
@@ -90,7 +89,7 @@ func (m *mark) holds(r *repository) (bool, error) {
 	return err == nil && m.Lock != "" && string(b) == m.Lock, nil
 }
 
-// writeWhole replaces a file of ours in .git whole. The caller makes it durable.
+// writeWhole atomically replaces one of our files in .git. The caller makes the file durable.
 func (r *repository) writeWhole(name string, data []byte) error {
 	tmp := r.path("mailtree-new-" + rand.Text()) // another process may write the same file
 	err := writeNew(tmp, data, 0o600)
@@ -100,7 +99,7 @@ func (r *repository) writeWhole(name string, data []byte) error {
 	return err
 }
 
-// writeNew writes a file that must not exist.
+// writeNew creates and writes a file that must not exist.
 func writeNew(path string, data []byte, mode fs.FileMode) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// What can happen between two steps of ours that nobody else would wait for.
+// These tests cover changes by other programs between two of our steps.
 
-// A commit is made although what was staged for it cannot be cleared away: it is not made again,
-// and a lock that a person has taken since stays.
+// TestStagingThatStays: a commit is made, but its staged files cannot be removed. The commit must not be repeated,
+// and a lock that a user has taken since must stay.
 func TestStagingThatStays(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -44,14 +44,14 @@ func TestStagingThatStays(t *testing.T) {
 	tr.sound()
 }
 
-// A person goes to a branch of their own while our commit is about to be moved to: their index gets
-// no mail of another branch.
+// TestBranchLeftMeanwhile: a user checks out another branch just before the branch moves to our commit. The user's
+// index must not get files of our branch.
 func TestBranchLeftMeanwhile(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
 	tr.log.step = func(s string) {
 		if s == "index locked" && tr.git("rev-parse", "--abbrev-ref", "HEAD") == "main" {
-			tr.git("symbolic-ref", "HEAD", "refs/heads/side") // what checkout -b does, which takes no lock of the index
+			tr.git("symbolic-ref", "HEAD", "refs/heads/side") // like checkout -b, which does not lock the index
 			tr.git("update-ref", "refs/heads/side", "main")
 		}
 	}
@@ -67,8 +67,9 @@ func TestBranchLeftMeanwhile(t *testing.T) {
 	tr.sound()
 }
 
-// What was asked about while another branch was checked out says nothing of the mail's branch: what
-// an operation wrote after that, and a person changed before the commit, is committed as written.
+// TestPreserveOnAnotherBranch: Preserve was called while another branch was checked out, which says nothing about
+// the recorded branch. If an operation then writes a file, and a user changes it before the commit, the commit has
+// the file as the operation wrote it.
 func TestPreserveOnAnotherBranch(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -87,9 +88,9 @@ func TestPreserveOnAnotherBranch(t *testing.T) {
 	tr.sound()
 }
 
-// An edit that waits to be committed is no reason to commit, as an edit, what an operation makes of
-// that path afterwards and has not told yet; whether it has made that before the commit is begun or
-// while it reads the files.
+// TestEditBeforeAnOperation: an edit waits for its commit, and an operation that is not recorded yet then writes
+// the same path. The operation's content must not be committed as an edit, whether the operation writes before the
+// commit begins or while the commit reads the files.
 func TestEditBeforeAnOperation(t *testing.T) {
 	t.Parallel()
 	const path = "claims/c.json"
@@ -133,7 +134,7 @@ func TestEditBeforeAnOperation(t *testing.T) {
 			if !c.late {
 				renew()
 			}
-			tr.flush() // as Run does when the edits have rested
+			tr.flush() // as Run does when the edits are due
 			tr.equal("other edits", tr.git("log", "-1", "--format=%s", "--", "other"), "edit: other")
 			tr.record(renewed)
 			writes = false
@@ -146,8 +147,8 @@ func TestEditBeforeAnOperation(t *testing.T) {
 	}
 }
 
-// A person makes a file again that an operation has removed, before that is committed: the removal
-// is committed, and the file is an edit of its own.
+// TestMadeAgainAfterARemoval: an operation removes a file, and a user creates it again before the commit. The
+// removal must be committed, and the new file is a separate edit.
 func TestMadeAgainAfterARemoval(t *testing.T) {
 	t.Parallel()
 	for name, committed := range map[string]bool{"": false, "and commits it": true} {
@@ -181,8 +182,8 @@ func TestMadeAgainAfterARemoval(t *testing.T) {
 	}
 }
 
-// A mark of a run that was to move no branch (it mended the index, or reserved it) says nothing of
-// the branch's lock: a person who goes back to that commit holds one with the same text.
+// TestLockOfAPersonGoingBack: the mark of a run that does not move the branch (it repaired the index, or reserved
+// it) says nothing about the lock of the branch. A user who returns to that commit holds a lock with the same text.
 func TestLockOfAPersonGoingBack(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -199,7 +200,7 @@ func TestLockOfAPersonGoingBack(t *testing.T) {
 	tr.sound()
 }
 
-// A project is removed at any step of a commit: no folder of it is made anew.
+// TestRemovedMeanwhile: a project is removed at any step of a commit. None of its folders may be created again.
 func TestRemovedMeanwhile(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"begin", "built", "objects", "staged", "index locked", "ref locked", "index moved", "ref moved", "unlocked"} {

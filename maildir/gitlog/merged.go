@@ -10,10 +10,11 @@ import (
 	"mailtree/maildir/merge"
 )
 
-// findIncompleteMerge looks for files that a merge has brought and that neither the tree nor HEAD has, and for commits that the
-// branch had when the merge began and has no more. The commit of such a merge would remove files from all machines,
-// although nobody need have deleted them: a rebase that is left takes away what it has checked out. The files stay out of
-// the commit, which merges nothing then; the next round merges again.
+// findIncompleteMerge looks for files that a merge has written and that neither the tree nor HEAD has, and for
+// commits that the branch had when the merge began and has lost since. The commit of such a merge would remove
+// files from all machines, although perhaps no user has deleted them: when a user aborts a rebase, Git removes the
+// files that the rebase checked out. If findIncompleteMerge finds any, it postpones the merge: the files stay out
+// of the commit, the commit merges nothing, and the next sync merges again.
 func (p *plan) findIncompleteMerge(ops []operation) error {
 	for _, op := range ops {
 		if op.Merges.Onto == "" || op.Merges.Onto == p.base.String() {
@@ -31,7 +32,7 @@ func (p *plan) findIncompleteMerge(ops []operation) error {
 			p.repo.mem.postponed = op.Merges.Commit
 		}
 	}
-	merges := map[string]string{} // what the last operation that names a path merges
+	merges := map[string]string{} // by path: the commit that the path's last operation merges
 	for _, op := range ops {
 		for _, path := range op.Paths {
 			merges[named(path)] = op.Merges.Commit
@@ -45,8 +46,8 @@ func (p *plan) findIncompleteMerge(ops []operation) error {
 	return nil
 }
 
-// merged returns the commits that operations merge. It leaves out commits that are gone: an operation that
-// an earlier run began may name one.
+// merged returns the commits that operations merge. It leaves out commits that no longer exist, which an operation
+// begun by an earlier run may name.
 func (p *plan) merged(ops []operation) (commits []string, err error) {
 	for _, op := range ops {
 		theirs := op.Merges.Commit
@@ -63,9 +64,9 @@ func (p *plan) merged(ops []operation) (commits []string, err error) {
 	return commits, nil
 }
 
-// forward returns the commit to which the branch moves without a commit of ours: the one that the only
-// operation of the batch merges, if it follows HEAD and has what the plan makes of HEAD. Machines that have
-// nothing new of their own thus come to the same commit. Otherwise it returns HEAD.
+// forward returns the commit to which the branch moves without a commit of ours. That is the commit that the only
+// operation of the batch merges, if it follows HEAD and has exactly the files of the plan. So machines with nothing
+// new of their own get the same commit. Otherwise forward returns HEAD.
 func (p *plan) forward(b batch) (hash, error) {
 	if len(b.ops) != 1 || b.ops[0].Merges.Commit == "" || p.base.IsZero() || len(p.apart) > 0 {
 		return p.base, nil
@@ -90,7 +91,7 @@ func (p *plan) forward(b batch) (hash, error) {
 	return plumbing.NewHash(commits[0]), nil
 }
 
-// follows reports whether a commit has an older one among its ancestors, or is that commit.
+// follows reports whether older is an ancestor of commit, or the same commit.
 func (r *repository) follows(commit, older hash) (bool, error) {
 	_, err := r.run(nil, nil, "merge-base", "--is-ancestor", older.String(), commit.String())
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == 1 {

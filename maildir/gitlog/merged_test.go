@@ -10,9 +10,9 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// TestMergeOfGoneFiles: operations merge nothing if a file that they brought is gone again, as after a rebase that had
-// the same file and was left: a merge of such a tree would remove the file from all machines. The merge can be made
-// afterwards. A file that a later operation removed is gone for good.
+// TestMergeOfGoneFiles checks that operations merge nothing if a file that they wrote is gone again, as after an
+// aborted rebase that had the same file. A merge of such a tree would remove the file from all machines. The merge
+// can be made afterwards. A file that a later operation removed stays removed.
 func TestMergeOfGoneFiles(t *testing.T) {
 	t.Parallel()
 	type brings struct {
@@ -70,7 +70,7 @@ func TestMergeOfGoneFiles(t *testing.T) {
 	}
 }
 
-// TestMergeInParts: of the operations that bring the files of a merge only the last one merges.
+// TestMergeInParts checks that if several operations write the files of a merge, only the last operation merges.
 func TestMergeInParts(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

@@ -17,8 +17,8 @@ const (
 	listedPaths  = 100 // of an edit
 )
 
-// oneLine flattens text for a commit message: it replaces control characters and line ends by blanks and
-// invalid UTF-8 by U+FFFD, and cuts the text to limit bytes at the border of a rune.
+// oneLine flattens text for a commit message: it replaces control characters and line ends with spaces and invalid
+// UTF-8 with U+FFFD, and cuts the text to limit bytes at the border of a rune.
 func oneLine(s string, limit int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	s = strings.Map(func(r rune) rune {
@@ -34,7 +34,7 @@ func oneLine(s string, limit int) string {
 	return format.Cut(s, limit-len("…")) + "…"
 }
 
-// word flattens a verb, a name or an id: oneLine with underscores for blanks.
+// word flattens a verb, a name or an id: oneLine, with underscores instead of spaces.
 func word(s string) string {
 	return strings.ReplaceAll(oneLine(s, 128), " ", "_")
 }

@@ -18,7 +18,7 @@ import (
 // hash is the name of an object. The zero hash names no object.
 type hash = plumbing.Hash
 
-// Modes as tree objects write them. 0 stands for a path without an entry.
+// Modes as tree objects write them. 0 means that the path has no entry.
 const (
 	modeTree   = 0o040000
 	modeFile   = 0o100644
@@ -39,8 +39,7 @@ func (e entry) IsTree() bool { return e.Mode == modeTree }
 // IsFile reports whether e has a blob: a file, an executable, a link.
 func (e entry) IsFile() bool { return e.Mode != 0 && e.Mode != modeTree && e.Mode != modeModule }
 
-// blobHash returns the name of a blob. It is much faster than Git's own SHA-1, which also looks for
-// collisions.
+// blobHash returns the name of a blob. It is much faster than Git's own SHA-1, which also detects collisions.
 func blobHash(data []byte) hash {
 	sum := blobSum(int64(len(data)))
 	sum.Write(data)
@@ -87,7 +86,7 @@ func (o *process) readObject(kind, name string) ([]byte, error) {
 		return nil, err
 	}
 	line, err := o.stdout.ReadString('\n')
-	for err == nil && strings.HasPrefix(name, line) { // the object is missing, and its name has a line end
+	for err == nil && strings.HasPrefix(name, line) { // the object is missing, and its name contains a line end
 		var more string
 		more, err = o.stdout.ReadString('\n')
 		line += more
@@ -129,8 +128,7 @@ func unixTime(text string) time.Time {
 
 var errDamaged = errors.New("damaged tree object")
 
-// eachEntry calls fn for the entries of a tree object in their order. It returns an error at the first
-// damaged entry.
+// eachEntry calls fn for the entries of a tree object in order. It returns an error at the first damaged entry.
 func eachEntry(data []byte, fn func(name []byte, e entry)) error {
 	for len(data) > 0 {
 		head, rest, _ := bytes.Cut(data, []byte{0})
@@ -220,8 +218,8 @@ func (r *repository) rawChanges(wanted func(path []byte) bool, args ...string) (
 	return changes, err
 }
 
-// readChange parses a change in raw format: the modes and hashes of all parents, of which the first
-// counts, then the new mode and hash. It returns nil if the change is not of a file.
+// readChange parses a change in raw format: the modes and hashes of all parents, of which readChange uses the
+// first, then the new mode and hash. It returns nil if the change does not concern a file.
 func readChange(meta, path string) (*change, error) {
 	f := strings.Fields(strings.TrimLeft(meta, ":"))
 	parents := strings.Count(meta[:len(meta)-len(strings.TrimLeft(meta, ":"))], ":")
@@ -249,12 +247,12 @@ func anyEntry(mode, name string) entry {
 	return entry{uint32(n), plumbing.NewHash(name)}
 }
 
-// commitFor is a commit to make. Author and Committer are identities "Name <mail>".
+// commitFor describes a commit to make. Author and Committer are identities "Name <mail>".
 type commitFor struct {
 	Author, Committer string
 	Written, Made     time.Time
 	Message           string
-	Merges            []string // commits that are its parents too
+	Merges            []string // further parents of the commit
 }
 
 // reflog returns the text of the reflog line for the commit.
@@ -263,7 +261,7 @@ func (c commitFor) reflog() string {
 	return "commit: " + subject
 }
 
-// gitTime formats a time as commits and reflogs have it. Git has no times before 1970.
+// gitTime formats a time as in commits and reflogs. Git has no times before 1970.
 func gitTime(t time.Time) string {
 	return strconv.FormatInt(max(t.Unix(), 0), 10) + t.Format(" -0700")
 }

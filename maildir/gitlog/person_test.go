@@ -69,8 +69,8 @@ func TestOurPathWins(t *testing.T) {
 	tr.sound()
 }
 
-// An entry that changed within the second of the last write of the index must not look clean for
-// ever.
+// TestRacyEntries checks that an entry that changed within the second of the last write of the index does not look
+// clean forever.
 func TestRacyEntries(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -81,7 +81,7 @@ func TestRacyEntries(t *testing.T) {
 		tr.write(file, "two") // the same size, the same second
 		tr.send(fmt.Sprintf("m%d", i), fmt.Sprintf("messages/m%d", i))
 		tr.flush()
-		tr.write(fmt.Sprintf("messages/m%d", i), fmt.Sprintf("TEXT of m%d\n", i)) // so short after the commit
+		tr.write(fmt.Sprintf("messages/m%d", i), fmt.Sprintf("TEXT of m%d\n", i)) // so soon after the commit
 	}
 	tr.send("last", "last")
 	tr.flush()
@@ -94,10 +94,9 @@ func TestRacyEntries(t *testing.T) {
 	}
 }
 
-// The same with the clock held still: Git shall see the content of an entry that bears the second
-// of the index, and believe it where that is the same. A command that does not look at the content
-// itself, as git revert between reading the index and merging, would otherwise refuse to touch the
-// file.
+// TestRacyEntryIsSmudged is the same with fixed times. Git must read the content of an entry with the same second
+// as the index, and must trust the entry if the content is unchanged. Otherwise a command that does not read the
+// content itself, such as git revert between reading the index and merging, would refuse to touch the file.
 func TestRacyEntryIsSmudged(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -114,7 +113,7 @@ func TestRacyEntryIsSmudged(t *testing.T) {
 	tr.git("commit", "-qm", "by hand")
 	tr.git("add", "racy")
 	tr.git("commit", "-qm", "racy")
-	for f, text := range map[string]string{"other": "TEXT", "touched": "text"} { // a change that seconds do not tell
+	for f, text := range map[string]string{"other": "TEXT", "touched": "text"} { // a change within one second
 		tr.write(f, text)
 		at := second.Add(time.Millisecond)
 		tr.check(os.Chtimes(tr.path(f), at, at))
@@ -128,8 +127,8 @@ func TestRacyEntryIsSmudged(t *testing.T) {
 			t.Errorf("%s: want %q:\n%s", f, want, out)
 		}
 	}
-	tr.git("read-tree", "-n", "-m", "-u", "HEAD", "HEAD~2")         // takes racy away, if nothing is changed in it
-	tr.equal("status", tr.git("status", "--porcelain"), " M other") // that other was smudged, or differs by its ctime where a second has passed
+	tr.git("read-tree", "-n", "-m", "-u", "HEAD", "HEAD~2")         // removes racy if it is unchanged
+	tr.equal("status", tr.git("status", "--porcelain"), " M other") // other was smudged, or has another ctime
 }
 
 func TestBetweenTwoCommits(t *testing.T) {
@@ -177,8 +176,8 @@ func TestBetweenTwoCommits(t *testing.T) {
 
 var byHand = flag.Int("gitlog.byhand", 10, "commits that a person makes beside ours, at least, in TestBesideAPerson")
 
-// A person commits files of their own in a loop, with another change staged all the time, while
-// mail is committed.
+// TestBesideAPerson: a user commits other files in a loop, with another change staged all the time, while the Log
+// commits operations.
 func TestBesideAPerson(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -261,7 +260,7 @@ func (t *repoTree) refused(id, mode, part string) {
 	}
 }
 
-// goesOn commits what was refused.
+// goesOn commits the operations that were refused.
 func (t *repoTree) goesOn() {
 	t.Helper()
 	t.flush()
@@ -402,8 +401,7 @@ func TestForeignRepository(t *testing.T) {
 	tr.equal("branch", tr.git("symbolic-ref", "HEAD"), "refs/heads/trunk/x")
 }
 
-// What `git commit` does to us when it has read the index before our move and writes it back after
-// it.
+// TestOldIndexWrittenBack: `git commit` has read the index before our move and writes it back after the move.
 func TestOldIndexWrittenBack(t *testing.T) {
 	t.Parallel()
 	for _, retried := range []bool{false, true} {
@@ -423,7 +421,7 @@ func TestOldIndexWrittenBack(t *testing.T) {
 				tr.git("commit", "-qm", "by hand")
 				tr.equal("files", tr.git("ls-tree", "-r", "--name-only", "HEAD", "messages/"), "messages/m1\nmessages/m2")
 			}
-			tr.run() // the second look comes by itself
+			tr.run() // Run repeats the check by itself
 			tr.until("put back", func() bool { return tr.git("status", "--porcelain") == "" })
 			tr.flush()
 			tr.sound()
@@ -433,8 +431,8 @@ func TestOldIndexWrittenBack(t *testing.T) {
 	}
 }
 
-// TestWayBack: what State says to run, run as it stands, brings back a branch whose name a shell
-// does not take as it is, and keeps what is uncommitted.
+// TestWayBack checks that the command in State's reason returns to the recorded branch and keeps uncommitted files,
+// even if a shell requires quotes for the branch's name.
 func TestWayBack(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

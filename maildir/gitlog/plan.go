@@ -16,9 +16,9 @@ import (
 // change is the change that a commit makes at a path.
 type change struct {
 	path     string
-	old, new entry         // in HEAD, in the newest commit
-	seen     tree.FileStat // state of the file on disk, if its content is new's and a later change would show in its times
-	data     []byte        // content of new, if an operation has given it; else the importer has it
+	old, new entry         // in HEAD; in the new commit
+	seen     tree.FileStat // state of the file on disk, if it equals new and its times would show a later change
+	data     []byte        // content of new, if an operation has recorded it; otherwise the importer has it
 	gone     bool          // there is no file on disk
 	skipped  string        // why the file on disk cannot be committed; then new is old
 }
@@ -32,15 +32,15 @@ func (c *change) see(st tree.FileStat) {
 
 func (c *change) differs() bool { return c.new != c.old }
 
-// plan is the tree of the next commit: HEAD's tree, and at the named paths what operations wrote there,
-// or the present content on disk.
+// plan is the tree of the next commit: HEAD's tree, except at the named paths. There it has the files that
+// operations wrote, or the current content on disk.
 type plan struct {
 	repo    *repository
 	base    hash // HEAD
 	files   *tree.Tree
 	to      *importer            // receives the files that are read; may be nil
 	written map[string]operation // the last operation that names a path, if it recorded what it wrote there
-	apart   []string             // paths for another commit, such as an operation's file that a person has changed since
+	apart   []string             // paths for another commit, such as an operation's file that a user has changed since
 	rest    []string             // edits for which the commit has no room
 	folders map[string]bool      // the folders of the paths
 	sizes   map[string]int       // bytes of the folders' tree objects in HEAD
@@ -58,8 +58,8 @@ func newPlan(r *repository, base hash, to *importer) (*plan, error) {
 
 func (p *plan) close() { p.files.Close() }
 
-// name adds paths to the plan. It leaves out paths that Git cannot have (in .git, with "..") and the
-// run-time folder, and, if most is not 0, the paths beyond so many.
+// name adds paths to the plan. It leaves out paths that Git cannot have (in .git, with "..") and the run-time
+// folder. If most is not 0, it adds at most that many paths.
 func (p *plan) name(paths []string, most int) {
 	for _, path := range paths {
 		path = named(path)
@@ -155,7 +155,7 @@ func (p *plan) loadOne(c *change) error {
 	return nil
 }
 
-// modeOf returns Git's mode for a file or link in that state.
+// modeOf returns Git's mode for a file or link with the given state.
 func (p *plan) modeOf(c *change, st tree.FileStat) uint32 {
 	executable := st.Mode&0o100 != 0
 	if !p.repo.config.fileMode {
@@ -170,13 +170,13 @@ func (p *plan) modeOf(c *change, st tree.FileStat) uint32 {
 	return modeFile
 }
 
-// transient reports whether an error is a passing fault of the system and says nothing about the file
+// transient reports whether an error is a temporary fault of the system, and not a fault of the file
 // (tree.FaultOf).
 func transient(err error) bool {
 	return errors.As(err, new(unix.Errno)) && tree.FaultOf(err) == tree.FaultMachine
 }
 
-// ifTransient returns err if it is transient, else nil.
+// ifTransient returns err if it is transient, otherwise nil.
 func ifTransient(err error) error {
 	if transient(err) {
 		return err
@@ -184,7 +184,7 @@ func ifTransient(err error) error {
 	return nil
 }
 
-// differing returns the changes that differ from HEAD, by path.
+// differing returns the changes that differ from HEAD, sorted by path.
 func (p *plan) differing() []*change {
 	all := p.sorted()
 	return slices.DeleteFunc(all, func(c *change) bool { return !c.differs() })

@@ -11,7 +11,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// A person runs git gc --prune=now, and its parts, at any step of a commit: nothing of it is lost.
+// TestPruneAtEveryStep: a user runs git gc --prune=now, or parts of it, at any step of a commit. No part of the
+// commit may be lost.
 func TestPruneAtEveryStep(t *testing.T) {
 	t.Parallel()
 	for _, step := range append([]string{"built", "objects"}, steps...) {
@@ -35,18 +36,18 @@ func TestPruneAtEveryStep(t *testing.T) {
 				tr.log.step = func(s string) {
 					if s == step && !reached {
 						reached = true
-						tr.tryGit("gc", "-q", "--prune=now") // fails where we hold a lock
+						tr.tryGit("gc", "-q", "--prune=now") // fails while we hold a lock
 						tr.tryGit("repack", "-a", "-d", "-q")
 						tr.tryGit("prune", "--expire=now")
 					}
-					if s == "index moved" { // before the branch moves its commit is whole
+					if s == "index moved" { // the commit is complete before the branch moves
 						sum, err := os.ReadFile(tr.path(".git/refs/heads/main.lock"))
 						tr.check(err)
 						tr.have([]string{strings.TrimSpace(string(sum)) + "^{tree}"})
 					}
 				}
 				if step == "built" {
-					_ = tr.log.Flush(context.Background()) // a prune of this very moment may take git fast-import's file away
+					_ = tr.log.Flush(context.Background()) // a prune at this moment may remove git fast-import's file
 				}
 				tr.flush()
 				if !reached {

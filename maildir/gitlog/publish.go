@@ -17,8 +17,9 @@ import (
 // publication moves branch and index to a new commit together, by Git's own protocol in this order:
 //
 //  1. the next index, lock and mark are staged, and made durable with all objects (importer);
-//  2. index.lock is made by link, which fails if it exists; the mark tells our lock from a person's;
-//  3. HEAD, branch and index are compared with those on which the commit was built;
+//  2. index.lock is created with link, which fails if the file exists; the mark distinguishes our lock from a
+//     user's;
+//  3. HEAD, branch and index are compared with their state when the commit was built;
 //  4. git update-ref locks HEAD and the branch if the branch still has its old value (refLock);
 //  5. the index is renamed into place, git update-ref moves the branch; index.lock is released a
 //     moment later.
@@ -36,8 +37,8 @@ type publication struct {
 	at     head // HEAD when the commit was built
 	commit hash
 	mark   mark
-	base   indexState // the index from which ours was made
-	next   indexState // our index, in its place
+	base   indexState // the index from which ours was built
+	next   indexState // our index, at .git/index
 	locked bool       // index.lock is ours
 	ref    *refLock
 	step   func(string)
@@ -48,8 +49,8 @@ var (
 	errMade  = errors.New("the commit is made but not known to be durable, or Git's locks could not be given back")
 )
 
-// run publishes. After an error other than errMade the caller must abandon. errMoved: the branch or the
-// index changed meanwhile, and the commit must be built again. *hold: a lock stayed taken. errMade: the
+// run publishes. After an error other than errMade the caller must abandon. errMoved: the branch or the index
+// changed in the meantime, and the commit must be built again. *hold: another program kept a lock. errMade: the
 // index has moved, and perhaps the branch; repair must finish the move before anything else.
 func (p *publication) run(ctx context.Context, index hash) error {
 	p.mark.Index = []string{index.String()}
@@ -90,8 +91,8 @@ func (p *publication) stage() error {
 	return p.repo.syncStaged()
 }
 
-// reserve takes index.lock before the commit is built, so that no other program can begin a commit. It is
-// needed when a person's commits follow each other faster than the disk makes ours durable.
+// reserve takes index.lock before the commit is built, so that no other program can begin a commit. This is needed
+// if a user's commits follow each other faster than the disk makes ours durable.
 func (p *publication) reserve(ctx context.Context) error {
 	if err := p.stage(); err != nil {
 		return err
@@ -153,9 +154,9 @@ const (
 	refPatience  = "core.filesRefLockTimeout=200" // milliseconds
 )
 
-// rest waits until an index that another program has just written is a moment old: between writing the
-// index and moving HEAD, Git's own commands (commit, merge, checkout) hold no lock, and would fail if the
-// branch moved then. rest looks only a few times, so that no program can starve the audit.
+// rest waits until an index that another program has just written is a moment old. Between writing the index and
+// moving HEAD, Git's own commands (commit, merge, checkout) hold no lock, and would fail if the branch moved. rest
+// checks only a few times, so that no program can starve the audit.
 func (r *repository) rest(ctx context.Context) error {
 	for range 4 {
 		s, err := r.seeIndex()
@@ -171,11 +172,11 @@ func (r *repository) rest(ctx context.Context) error {
 
 const restTime = 50 * time.Millisecond
 
-// staleLock is the age from which another program's lock counts as left over. We never remove it.
+// staleLock is the age from which another program's lock counts as abandoned. We never remove it.
 const staleLock = 10 * time.Minute
 
-// staleLocks returns a *hold if another program has left a lock. Locks that a killed run of ours has left
-// are repaired by the next run.
+// staleLocks returns a *hold if another program has left a lock. The next run repairs locks that a killed run of
+// our own has left.
 func (r *repository) staleLocks(at head) error {
 	m, err := r.readMark()
 	if err != nil {
@@ -221,12 +222,12 @@ func (p *publication) finish() error {
 		return errors.Join(errMade, err)
 	}
 	p.step("durable")
-	_ = r.unstage() // the locks may be another program's by now: repair finds files that stay
+	_ = r.unstage() // another program may hold the locks by now; repair finds files that stay
 	return nil
 }
 
-// How long index.lock is kept after the move. `git commit` stats every file of the index between reading
-// and locking it.
+// index.lock is kept for lockAfter after the move, and lockPerEntry longer for each entry of the index. `git
+// commit` stats every file of the index between reading and locking it.
 const (
 	lockAfter    = 10 * time.Millisecond
 	lockPerEntry = 100 * time.Nanosecond

@@ -21,7 +21,7 @@ type queue struct {
 	lastEdit  time.Time
 	next      time.Time // no commit before this time, which bounds the cost
 	retry     time.Time // no commit before this time, after a failure
-	look      time.Time // when to check that the last commits stand; zero: no check is due
+	look      time.Time // when to check that the last commits were not undone; zero: no check is due
 	failures  int
 	held      int // bytes of the records' contents
 }
@@ -140,7 +140,8 @@ func (q *queue) due(cfg Config) (at time.Time, pending bool) {
 	return at, pending
 }
 
-// restUntil returns when edits are due: when they have rested, or at once if they fill a commit.
+// restUntil returns when edits are due: after they have been unchanged long enough, or at once if they fill a
+// commit.
 func (q *queue) restUntil(cfg Config) time.Time {
 	if len(q.edits) >= mostEdits {
 		return q.firstEdit
@@ -156,7 +157,8 @@ func (q *queue) editsDue(cfg Config, now time.Time) bool {
 	return len(q.edits) > 0 && !now.Before(q.restUntil(cfg))
 }
 
-// startEdits returns the edits for a commit, the first by path. They are in flight until endEdits.
+// startEdits returns the edits for a commit: the first ones in the order of their paths. They are in flight until
+// endEdits.
 func (q *queue) startEdits(now time.Time) []string {
 	paths := slices.Sorted(maps.Keys(q.edits))
 	paths, later := paths[:min(len(paths), mostEdits)], paths[min(len(paths), mostEdits):]
@@ -169,7 +171,7 @@ func (q *queue) startEdits(now time.Time) []string {
 	return paths
 }
 
-// leaveRest puts edits back that a commit had no room for.
+// leaveRest returns edits to the queue that a commit had no room for.
 func (q *queue) leaveRest(paths []string) {
 	for _, path := range paths {
 		q.edits[path] = struct{}{}
@@ -177,7 +179,7 @@ func (q *queue) leaveRest(paths []string) {
 	q.cut = len(paths) > 0
 }
 
-// ofOperations returns the paths of the operations that wait.
+// ofOperations returns the paths of the waiting operations.
 func (q *queue) ofOperations() map[string]struct{} {
 	all := map[string]struct{}{}
 	for _, r := range q.records {
@@ -190,7 +192,7 @@ func (q *queue) ofOperations() map[string]struct{} {
 	return all
 }
 
-// putOff delays an edit, however long it has been waiting.
+// putOff delays an edit, regardless of how long it has been waiting.
 func (q *queue) putOff(path string, now time.Time) {
 	q.edits[path] = struct{}{}
 	q.firstEdit, q.lastEdit = now, now
@@ -220,8 +222,8 @@ func (q *queue) failed(now time.Time) {
 	q.failures++
 }
 
-// succeeded records the duration of a round. The next round begins so late that rounds take a tenth of
-// the time, or earlier so that it ends within longestBehind.
+// succeeded records the duration of a round. It delays the next round so that rounds take a tenth of the time, or
+// less so that the next round ends within longestBehind.
 func (q *queue) succeeded(now time.Time, took, delay time.Duration) {
 	q.retry, q.failures = time.Time{}, 0
 	q.next = now.Add(max(3*delay, took/2, min(9*took, longestBehind-2*took)))

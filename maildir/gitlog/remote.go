@@ -18,28 +18,28 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Refs of our own. They keep the objects there from a prune.
+// Our own refs. They protect their objects from a prune.
 const (
-	remoteRef  = "refs/mailtree/remote"  // where the shared branch was when it was fetched or pushed last
-	claimsRef  = "refs/mailtree/claims"  // the list of claims, as it was fetched or pushed last
+	remoteRef  = "refs/mailtree/remote"  // the shared branch as it was last fetched or pushed
+	claimsRef  = "refs/mailtree/claims"  // the list of claims as it was last fetched or pushed
 	claimedRef = "refs/mailtree/claimed" // the list of claims that the tree has
 )
 
 const (
 	remoteName  = "origin"
 	remoteLimit = 10 * time.Minute // of one fetch or push
-	remoteEnd   = time.Second / 2  // for a command to end after TERM, also if what it has started does not; a stop waits for it
-	mostCrossed = 500_000          // files that may differ at one meeting, and that a joined mail may have
-	mostTouched = 4 * mostCrossed  // files that the commits between two meetings may change, one by one
-	mostBytes   = 8 << 30          // of the files that a merge writes, and of those of a joined mail
-	mostMemory  = 512 << 10        // KiB of a git command that compares commits of others: so many files take 300 MiB
-	mostSaid    = 64 << 10         // bytes of what a git command says
+	remoteEnd   = time.Second / 2  // for a command to end after TERM, even if its children do not; a stop waits for it
+	mostCrossed = 500_000          // files that may differ in one merge, and that a joined project may have
+	mostTouched = 4 * mostCrossed  // files that the commits between two merges may change, counted per commit
+	mostBytes   = 8 << 30          // of the files that a merge writes, and of those of a joined project
+	mostMemory  = 512 << 10        // KiB for a git command that compares remote commits: mostCrossed files take 300 MiB
+	mostSaid    = 64 << 10         // bytes kept of a git command's output
 )
 
-// remoteCommand returns a git command that talks to another repository. Unlike all others it has the user's
-// configuration and environment, for credentials and proxies; but it runs no hook, has no terminal to ask at,
-// runs no program that asks (an empty GIT_ASKPASS counts before core.askPass and SSH_ASKPASS), and speaks only
-// the protocols for which Git needs no helper of the configuration.
+// remoteCommand returns a git command that talks to another repository. Unlike all other commands it has the user's
+// configuration and environment, for credentials and proxies. But it runs no hook, and it has no terminal and runs
+// no program to prompt the user (an empty GIT_ASKPASS takes precedence over core.askPass and SSH_ASKPASS). It
+// speaks only the protocols for which Git needs no helper from the configuration.
 func remoteCommand(ctx context.Context, program, git string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, program, append([]string{
 		"--no-pager", "-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false", "-c", "gc.auto=0",
@@ -54,16 +54,16 @@ func remoteCommand(ctx context.Context, program, git string, args ...string) *ex
 		return slices.Contains(placeVariables, name)
 	})
 	c.Env = append(c.Env, "GIT_DIR=.", "LC_ALL=C", "LANGUAGE=", "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=", "SSH_ASKPASS=",
-		"SSH_ASKPASS_REQUIRE=never", "GCM_INTERACTIVE=never", // the last one is of Git Credential Manager, which opens windows
+		"SSH_ASKPASS_REQUIRE=never", "GCM_INTERACTIVE=never", // for Git Credential Manager, which opens windows
 		"GIT_ALLOW_PROTOCOL=file:ssh:https:git", "GIT_NO_LAZY_FETCH=1")
-	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // which makes a process group, too
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // which also creates a process group
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGTERM) }
 	c.WaitDelay = remoteEnd
 	return c
 }
 
-// placeVariables are the variables that say where Git's repository and its configuration are: `git rev-parse
-// --local-env-vars` lists them.
+// placeVariables are the environment variables that say where Git's repository and its configuration are. `git
+// rev-parse --local-env-vars` lists them.
 var placeVariables = []string{
 	"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CONFIG", "GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT", "GIT_OBJECT_DIRECTORY", "GIT_DIR",
 	"GIT_WORK_TREE", "GIT_IMPLICIT_WORK_TREE", "GIT_GRAFT_FILE", "GIT_INDEX_FILE", "GIT_NO_REPLACE_OBJECTS", "GIT_REPLACE_REF_BASE",
@@ -78,8 +78,8 @@ func (l *limited) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// runRemote runs a command of remoteCommand and returns its output. The error has what Git said, without
-// the password that an address may have.
+// runRemote runs a command of remoteCommand and returns its output. The error quotes Git's message, without the
+// password that a URL may contain.
 func runRemote(ctx context.Context, program, git string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, remoteLimit, fmt.Errorf("git %s has not ended after %v", args[0], remoteLimit))
 	defer cancel()
@@ -100,7 +100,7 @@ func runRemote(ctx context.Context, program, git string, args ...string) (string
 	return out.String(), err
 }
 
-// withoutPassword takes the passwords out of the addresses in a text.
+// withoutPassword removes the passwords from the URLs in a text.
 func withoutPassword(text string) string {
 	words := strings.Fields(text)
 	for i, w := range words {
@@ -126,8 +126,8 @@ func (l *Log) Origin() string {
 	return withoutPassword(c.Section("remote").Subsection(remoteName).Option("url"))
 }
 
-// remote opens the repository, and returns its branch and Git's program, for a command that reaches other
-// machines.
+// remote opens the repository, and returns its HEAD and the path of the git program, for a command that contacts
+// the shared repository.
 func (l *Log) remote(ctx context.Context) (repo *repository, at head, program string, err error) {
 	if repo, program, err = l.reach(ctx); err != nil {
 		return nil, head{}, "", err
@@ -138,7 +138,7 @@ func (l *Log) remote(ctx context.Context) (repo *repository, at head, program st
 	return repo, at, program, unavailable(err)
 }
 
-// reach is remote for a command that has nothing to do with the branch.
+// reach is remote for a command that does not use the branch.
 func (l *Log) reach(ctx context.Context) (repo *repository, program string, err error) {
 	if l.Origin() == "" {
 		return nil, "", history.ErrNoRemote
@@ -190,8 +190,8 @@ func lacks(err error, ref string) bool {
 	return errors.As(err, &e) && strings.Contains(e.said, "couldn't find remote ref "+ref)
 }
 
-// ownRef is ref for a ref of our own, which only our git commands write, one at a time. It removes what a power
-// cut, or a git command that outlived its server, has left: a lock, or a torn file.
+// ownRef is ref for one of our own refs, which only our git commands write, one at a time. It removes a lock or a
+// damaged file that a power cut, or a git command that outlived its server, has left.
 func (r *repository) ownRef(name string) (hash, error) {
 	if err := tree.IgnoreGone(os.Remove(r.path(name + ".lock"))); err != nil {
 		return hash{}, err
@@ -203,8 +203,8 @@ func (r *repository) ownRef(name string) (hash, error) {
 	return at, err
 }
 
-// fetch fetches a branch into remoteRef, and with claims also claimsRef; branch "" fetches only that. What is
-// fetched is checked, and durable.
+// fetch fetches a branch into remoteRef, and with claims also the list of claims into claimsRef. If branch is "",
+// it fetches only the list. The fetched objects are verified and durable.
 func (r *repository) fetch(program, branch string, claims bool) error {
 	args := []string{"fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head",
 		"--no-auto-maintenance", "--refmap=", "--", remoteName}
@@ -237,10 +237,10 @@ func (l *Log) Push(ctx context.Context) error {
 	return repo.setRef(remoteRef, at.commit)
 }
 
-// isBehind reports whether git push says that the branch there has moved, perhaps just now.
+// isBehind reports whether git push says that the remote branch has moved, perhaps during the push.
 func isBehind(said string) bool {
 	if strings.Contains(said, "Unable to create") && !strings.Contains(said, "File exists") {
-		return false // nobody has the lock: the disk there is full, or we may not write there
+		return false // no process has the lock: the remote disk is full, or we may not write there
 	}
 	for _, sign := range []string{"(fetch first)", "(non-fast-forward)", "(stale info)", "cannot lock ref", "failed to update ref",
 		"incorrect old value"} {
@@ -260,7 +260,7 @@ func isDeclined(said string) bool {
 	})
 }
 
-// setRef moves a ref of our own; the zero hash removes it.
+// setRef moves one of our own refs; the zero hash removes it.
 func (r *repository) setRef(name string, to hash) error {
 	if to.IsZero() {
 		return r.plainly(nil, "update-ref", "-d", name)
@@ -347,7 +347,7 @@ func (r *repository) compare(m *history.MergeInput) error {
 	return err
 }
 
-// within returns a view of the repository whose commands may have so many KiB of memory.
+// within returns a view of the repository whose commands may use at most memory KiB.
 func (r *repository) within(memory int) *repository {
 	view := *r
 	view.objects, view.memory = process{}, memory
@@ -379,7 +379,7 @@ func (r *repository) crossed(base, commit string, each func(merge.File) error) e
 	}, "diff-tree", "--raw", "-z", "--no-renames", "--no-abbrev", "-r", base, commit)
 }
 
-// crossing returns an entry as package merge has it.
+// crossing returns an entry in the form of package merge.
 func crossing(e entry) merge.Entry {
 	if e.Mode == 0 {
 		return merge.Entry{}
@@ -387,7 +387,8 @@ func crossing(e entry) merge.Entry {
 	return merge.Entry{Mode: e.Mode, Hash: e.Hash.String()}
 }
 
-// Touched implements history.Remote. A merge's own changes do not count: those of its parents do.
+// Touched implements history.Remote. The changes of a merge commit itself do not count, but those of its parents
+// do.
 func (l *Log) Touched(ctx context.Context, base, tip string) (map[string]time.Time, error) {
 	repo, err := l.openRepository(ctx, newMemory())
 	if err != nil {

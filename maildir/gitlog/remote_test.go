@@ -17,8 +17,8 @@ import (
 	"mailtree/maildir/merge"
 )
 
-// TestRemoteConfiguration: fetch and push use the user's ssh command, and run no hook; no helper that an
-// address names is started.
+// TestRemoteConfiguration checks that fetch and push use the user's ssh command, run no hook, and start no helper
+// that a URL names.
 func TestRemoteConfiguration(t *testing.T) {
 	t.Parallel()
 	dir, bare := t.TempDir(), filepath.Join(t.TempDir(), "mail.git")
@@ -73,7 +73,7 @@ func TestRemoteConfiguration(t *testing.T) {
 	}
 }
 
-// TestRemoteAsksNobody: no program that the environment or the configuration names asks for a password.
+// TestRemoteAsksNobody checks that no program from the environment or the configuration asks for a password.
 func TestRemoteAsksNobody(t *testing.T) {
 	home := t.TempDir()
 	asked := filepath.Join(home, "asked")
@@ -102,7 +102,7 @@ func TestRemoteAsksNobody(t *testing.T) {
 	}
 }
 
-// TestRemoteHangs: the user's own ssh command has no terminal to ask at, and ends with the fetch.
+// TestRemoteHangs checks that the user's own ssh command has no terminal for prompts, and ends with the fetch.
 func TestRemoteHangs(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -149,7 +149,8 @@ func TestWithoutPassword(t *testing.T) {
 	}
 }
 
-// TestIsBehind: a lock that another push holds says that it was first, one that cannot be made does not.
+// TestIsBehind checks that a lock held by another push means that the other push was first, and that a lock that
+// cannot be created does not.
 func TestIsBehind(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{"File exists.": true, "Permission denied": false, "No space left on device": false} {
@@ -161,8 +162,8 @@ func TestIsBehind(t *testing.T) {
 	}
 }
 
-// TestBlobsTooLarge: a file of zeros, which is far smaller in the pack of a hostile machine, is refused at once. Git is
-// still writing it then.
+// TestBlobsTooLarge checks that a file of zeros, which is far smaller in the pack of a hostile machine, is refused
+// at once, while Git is still writing it.
 func TestBlobsTooLarge(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -181,7 +182,7 @@ func TestBlobsTooLarge(t *testing.T) {
 	}
 }
 
-// bomb makes a tree of 10^levels files of a few objects and returns its name.
+// bomb creates a tree of 10^levels files from a few objects and returns its name.
 func (t *repoTree) bomb(levels int) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "file")
@@ -201,7 +202,7 @@ func (t *repoTree) bomb(levels int) string {
 	return strings.TrimPrefix(line, "040000 tree ")
 }
 
-// TestTreeBomb: a few objects that make 10^10 files are refused before they fill the memory.
+// TestTreeBomb checks that a few objects that represent 10^10 files are refused before they fill the memory.
 func TestTreeBomb(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -213,7 +214,7 @@ func TestTreeBomb(t *testing.T) {
 	}
 }
 
-// TestHistoryBomb: commits that make 10^5 files and remove them, again and again, are refused after some.
+// TestHistoryBomb checks that commits that repeatedly create and remove 10^5 files are refused after a few.
 func TestHistoryBomb(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

@@ -9,8 +9,8 @@ import (
 	"mailtree/maildir/history"
 )
 
-// TestRemovedByHand: what a person removed is called that, in Git and among the entries of the history; with other
-// edits it is an edit. An older version's commits are read the same way.
+// TestRemovedByHand checks that files that a user removed are called removed, in Git and in the entries of the
+// history. Together with other edits they are an edit. Commits of an older version are read in the same way.
 func TestRemovedByHand(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})

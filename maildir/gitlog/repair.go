@@ -9,10 +9,10 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// repair finishes or undoes what a killed run left under Git's locks. It leaves locks of other programs
+// repair finishes or undoes the work that a killed run left under Git's locks. It leaves locks of other programs
 // alone.
 //
-// What it finds, and what it does:
+// The states it finds, and what it does:
 //
 //	<ref>.lock with our commit in it                                  removes it, and an empty HEAD.lock
 //	our index is in place, index.lock is ours, the branch as before   moves the branch to our commit
@@ -63,7 +63,7 @@ func (r *repository) repairMarked(m *mark, step func(string)) error {
 // repairRef finishes the move of the branch if the index has moved, and removes the locks that a killed
 // update-ref left: its HEAD.lock is empty, and was taken after the lock of the branch.
 func (r *repository) repairRef(m *mark) error {
-	if m.New == m.Old { // the branch was to stay: a lock of it is a person's
+	if m.New == m.Old { // our move did not touch the branch, so its lock is a user's
 		return nil
 	}
 	file := r.path(m.Branch + ".lock")

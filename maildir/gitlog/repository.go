@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// repository is a view of a .git folder for one batch. Each batch opens its own, so that changes by a
-// person count at once. The caller that opens a repository closes it.
+// repository is a view of a .git folder for one batch. Each batch opens its own, so that a user's changes take
+// effect at once. The caller that opens a repository closes it.
 type repository struct {
 	dir     string // the work tree
 	git     string // its .git folder
@@ -19,8 +19,8 @@ type repository struct {
 	mem     *memory
 	objects process // git cat-file
 	owns    bool    // makeOwn has run
-	memory  int     // KiB that its commands may have; 0: as many as they like
-	low     bool    // its commands take long, run at low priority, and make their output durable
+	memory  int     // KiB of memory for its commands; 0: no limit
+	low     bool    // its commands may take long, run at low priority, and make their output durable
 }
 
 // newRepository returns the repository of the tree without checking that it exists.
@@ -31,8 +31,8 @@ func (l *Log) newRepository(ctx context.Context, mem *memory) *repository {
 	}
 }
 
-// openRepository returns the repository of the tree if we can write it. The error is a *hold if there is
-// none.
+// openRepository returns the repository of the tree if it is writable. The error is a *hold if there is no
+// repository.
 func (l *Log) openRepository(ctx context.Context, mem *memory) (*repository, error) {
 	r := l.newRepository(ctx, mem)
 	fi, err := os.Lstat(r.git)
@@ -63,9 +63,9 @@ func (l *Log) openRepository(ctx context.Context, mem *memory) (*repository, err
 
 // memory is the state kept from batch to batch. It is bounded.
 type memory struct {
-	level     state       // index and HEAD when we last left or found them with our last commits in them
+	level     state       // index and HEAD when they were last seen with our last commits in them
 	own       []ownCommit // our last commits, oldest first, until nothing can undo them
-	postponed string      // the commit of a merge that is put off, see findIncompleteMerge
+	postponed string      // the commit of a postponed merge, see findIncompleteMerge
 }
 
 func newMemory() *memory { return &memory{} }

@@ -5,29 +5,29 @@ import (
 	"slices"
 )
 
-// A round is the batch that one move of the branch brings. Up to singles of its operations have a
-// commit each, while its trees stay below singleTrees; else each agent has one: every commit costs
-// the trees on the way to its paths, and those grow with the mail of a day.
+// A round is the batch that one move of the branch commits. If a round has at most singles operations, and their
+// trees are smaller than singleTrees, each operation gets its own commit. Otherwise each agent gets one commit,
+// because every commit rewrites the trees above its paths, and those grow with the number of messages on a day.
 const (
 	singles     = 16
 	singleTrees = 1 << 20
 )
 
-// part is what one commit of a round has: operations of one agent, or edits.
+// part is the content of one commit of a round: operations of one agent, or edits.
 type part struct {
 	ops   []operation
 	makes []version
 }
 
-// version is what a part makes of a path.
+// version is the entry that a part creates at a path.
 type version struct {
 	*change
 	is   entry
-	data []byte // of a file; nil where the importer has it
+	data []byte // content of a file; nil if the importer has it
 }
 
-// importParts gives the commits of a round to the importer, each on the one before it, and the blobs
-// that they need. It returns the newest.
+// importParts passes the commits of a round and the blobs that they need to the importer. Each commit is the parent
+// of the next. It returns the newest commit.
 func (l *Log) importParts(p *publication, plan *plan, parts []part, to *importer) (c commitFor, err error) {
 	for _, part := range parts {
 		for _, v := range part.makes {
@@ -49,7 +49,7 @@ func (l *Log) importParts(p *publication, plan *plan, parts []part, to *importer
 	return c, nil
 }
 
-// commitOf is the commit of a part.
+// commitOf returns the commit of a part.
 func (l *Log) commitOf(p *plan, has part) (c commitFor, err error) {
 	now := l.cfg.Now()
 	c = commitFor{Committer: l.server(), Written: now, Made: now}
@@ -71,7 +71,7 @@ func (l *Log) commitOf(p *plan, has part) (c commitFor, err error) {
 	return c, err
 }
 
-// divide makes the parts of a round. No parts: there is nothing to commit.
+// divide divides a batch into the parts of a round. If there are no parts, there is nothing to commit.
 func (p *plan) divide(b batch) ([]part, error) {
 	if len(b.ops) == 0 {
 		return p.editParts(), nil
@@ -80,7 +80,7 @@ func (p *plan) divide(b batch) ([]part, error) {
 	return r.share(len(r.ops) <= singles && r.treeBytes() < singleTrees)
 }
 
-// editParts is one part of all that differs from HEAD, if anything does.
+// editParts returns one part with everything that differs from HEAD, or none if nothing differs.
 func (p *plan) editParts() []part {
 	var edits part
 	for _, c := range p.differing() {
@@ -92,15 +92,15 @@ func (p *plan) editParts() []part {
 	return []part{edits}
 }
 
-// round is the operations of a plan, and which of them names a path last.
+// round has the operations of a plan, and by path the index of the last operation that names the path.
 type round struct {
 	*plan
 	ops  []operation
 	last map[string]int
 }
 
-// roundOf leaves out the operations that were recovered and are in a commit already. What no other
-// names and is another than in HEAD, somebody has changed since: it is an edit.
+// roundOf leaves out recovered operations that are already in a commit. If no remaining operation names a path that
+// differs from HEAD, somebody has changed the path since, and it becomes an edit.
 func (p *plan) roundOf(ops []operation) round {
 	r := round{plan: p, last: map[string]int{}}
 	for _, op := range ops {
@@ -121,8 +121,9 @@ func (p *plan) roundOf(ops []operation) round {
 	return r
 }
 
-// share makes the parts of a round: one of each operation, or one of each agent. A path goes to the last that names
-// it. A single operation has what it made of a path even where a later one has changed it again.
+// share returns the parts of a round: with singly one for each operation, otherwise one for each agent. A path
+// belongs to the part of the last operation that names it. With singly, an operation's part also has the
+// operation's own version of a path that a later operation has changed again.
 func (r round) share(singly bool) (parts []part, err error) {
 	of := map[string]int{}
 	for i, op := range r.ops {
@@ -154,7 +155,7 @@ func (r round) share(singly bool) (parts []part, err error) {
 	return parts, nil
 }
 
-// treeBytes is the size of the folders that single commits of the operations change.
+// treeBytes returns the total size in bytes of the tree objects that change if each operation gets its own commit.
 func (r round) treeBytes() (bytes int) {
 	for _, op := range r.ops {
 		on := map[string]bool{}

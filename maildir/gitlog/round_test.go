@@ -9,8 +9,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// busy delivers messages of the agents, in turn, and a status that each agent writes anew; all wait
-// for one commit.
+// busy delivers messages from the agents in turn, and a status that each agent overwrites. All of them wait for one
+// commit.
 func (t *repoTree) busy(agents, from, to int) (done *int) {
 	t.Helper()
 	done = new(int)
@@ -32,8 +32,8 @@ func (t *repoTree) moves() int {
 	return strings.Count(string(t.file(".git/logs/refs/heads/main")), "\n")
 }
 
-// A busy second's log shows each operation with its author, and a revert takes one back; branch and
-// index move once.
+// TestBusySecond checks that git log shows each operation of a busy second with its author, that a revert undoes
+// one operation, and that branch and index move only once.
 func TestBusySecond(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{Domain: "mail.example"})
@@ -57,8 +57,8 @@ func TestBusySecond(t *testing.T) {
 	tr.sound()
 }
 
-// More operations make one commit for each agent. A path that two have written is in the commit of
-// the later.
+// TestCrowdedSecond checks that more operations get one commit for each agent, and that a path that two agents have
+// written is in the later agent's commit.
 func TestCrowdedSecond(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -109,12 +109,13 @@ Agent: A0`)
 	}
 }
 
-// A folder so large that its tree objects reach the limit gets a commit for each agent too.
+// TestSinglesAreBounded checks that there is also one commit for each agent if a folder is so large that its tree
+// objects reach the limit.
 func TestSinglesAreBounded(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
 	var paths []string
-	for i := range singleTrees / (singles - 1) / 270 { // a little more than fits sixteen times
+	for i := range singleTrees / (singles - 1) / 270 { // a little too much for sixteen commits
 		p := fmt.Sprintf("messages/%0240d", i)
 		tr.write(p, "")
 		paths = append(paths, p)
@@ -130,8 +131,8 @@ func TestSinglesAreBounded(t *testing.T) {
 	tr.sound()
 }
 
-// What a recovered operation that is in a commit already has written, and somebody has changed since,
-// is an edit, not the next operation's.
+// TestRecoveredAndEdited: a recovered operation is already in a commit, and a user has changed its file since. The
+// change must be an edit and not part of the next operation.
 func TestRecoveredAndEdited(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})

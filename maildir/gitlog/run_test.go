@@ -11,7 +11,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Operations gather; files that rested before the commit need not be read again by git status.
+// TestRunGathers checks that operations gather, and that git status need not read files again that were unchanged
+// for some time before the commit.
 func TestRunGathers(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{Delay: 2 * restTime})
@@ -39,7 +40,7 @@ func TestRunGathers(t *testing.T) {
 	tr.sound()
 }
 
-// What is pending when Run ends is committed, edits that are not yet quiet too.
+// TestRunEnds checks that everything pending is committed when Run ends, including edits that are too recent.
 func TestRunEnds(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true, Delay: time.Hour, Quiet: time.Hour})
@@ -58,7 +59,7 @@ func TestRunEnds(t *testing.T) {
 	tr.sound()
 }
 
-// Edits that never rest are committed all the same.
+// TestLongest checks that edits are committed even if files keep changing.
 func TestLongest(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true, Quiet: time.Hour, Longest: 100 * time.Millisecond})

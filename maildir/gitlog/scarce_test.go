@@ -11,9 +11,8 @@ import (
 	"testing"
 )
 
-// TestScarce: with however few descriptors, a comparison with the index finds all that was changed
-// meanwhile, or says that it could not look. The limit is the process's, so a process of its own is
-// given it.
+// TestScarce checks that with any small number of descriptors, a comparison with the index finds all changes or
+// reports that it could not read the files. The limit applies to a process, so the test starts a separate process.
 func TestScarce(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -33,7 +32,7 @@ func TestScarce(t *testing.T) {
 	}
 }
 
-// missedWithFew compares again and again with one more descriptor, until none is lacking.
+// missedWithFew repeats the comparison with one more descriptor each time, until there are enough.
 func missedWithFew(dir string) {
 	l, err := Open(Config{Dir: dir, External: true})
 	if err != nil {

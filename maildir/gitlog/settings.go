@@ -68,12 +68,12 @@ func (r *repository) person() (id string, err error) {
 		return "", err
 	}
 	c := gitCommand(r.ctx, program, r.git, "config", "--null", "--get-regexp", `^user\.(name|email)$`)
-	c.Env = append(os.Environ(), "GIT_DIR="+r.git) // a person's own configuration counts
+	c.Env = append(os.Environ(), "GIT_DIR="+r.git) // the user's own configuration applies
 	out, err := c.Output()
 	if failed := (*exec.ExitError)(nil); errors.As(err, &failed) && failed.ExitCode() == 1 {
 		return "", nil
 	}
-	is := map[string]string{} // the last value of a key counts
+	is := map[string]string{} // the last value of a key wins
 	for record := range strings.SplitSeq(string(out), "\x00") {
 		key, value, _ := strings.Cut(record, "\n")
 		is[key] = value

@@ -8,8 +8,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// State implements history.Log. It looks at the repository, so that it reports a merge before any
-// operation waits for it.
+// State implements history.Log. It reads the repository, so that it reports a merge even before an operation waits
+// for the merge to end.
 func (l *Log) State() history.State {
 	l.mu.Lock()
 	s := history.State{Mode: "committing", Pending: l.pending(), LastCommit: l.last, Import: l.imported()}

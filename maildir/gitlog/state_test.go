@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Everything that a person can have begun, made by the git program: nothing is committed until it
-// ends, either way.
+// TestUnfinishedCommands begins each kind of command that a user can leave unfinished. Nothing may be committed
+// until the command is finished or aborted.
 func TestUnfinishedCommands(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -71,8 +71,8 @@ func TestUnfinishedCommands(t *testing.T) {
 	}
 }
 
-// A commit gets on the branch after a rebase has looked at it: the rebase fails, and the advice is not to abort it,
-// which takes the commit off.
+// TestRebaseOfAMovedBranch: a commit is added to the branch after a rebase has read it, so the rebase fails. State
+// must not advise to abort the rebase, because that would remove the commit from the branch.
 func TestRebaseOfAMovedBranch(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -96,8 +96,8 @@ func TestRebaseOfAMovedBranch(t *testing.T) {
 	tr.equal("log", tr.git("log", "--format=%s", "--grep=meanwhile"), "meanwhile")
 }
 
-// Between any two steps of ours a person commits everything, as soon as git lets him: no mail is
-// deleted by either.
+// TestAPersonAtEveryStep: between any two of our steps a user commits everything, as soon as Git permits it.
+// Neither commit may delete mail.
 func TestAPersonAtEveryStep(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"commit", "commit -a", "commit --amend"} {
@@ -139,7 +139,7 @@ func TestAPersonAtEveryStep(t *testing.T) {
 				tr.sound()
 				tr.equal("deleted", tr.git("log", "--diff-filter=D", "--name-only", "--format=", "--", "messages"), "")
 				tr.equal("files", tr.git("ls-files", "messages"), "messages/m0\nmessages/m1\nmessages/m2\nmessages/m3")
-				if command != "commit --amend" { // which is meant to replace a commit
+				if command != "commit --amend" { // which replaces a commit on purpose
 					tr.equal("ids", strings.Join(tr.ids(), " "), "m0 m1 m2 m3")
 					tr.equal("by hand", fmt.Sprint(strings.Count(tr.git("log", "--format=%s"), "by hand")), fmt.Sprint(made))
 				}
@@ -148,7 +148,8 @@ func TestAPersonAtEveryStep(t *testing.T) {
 	}
 }
 
-// A lock that somebody has left is told before anything waits for it, and never removed.
+// TestStaleLock checks that a lock that another program has left is reported before an operation waits for it, and
+// is never removed.
 func TestStaleLock(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"index.lock", "refs/heads/main.lock"} {
@@ -174,8 +175,8 @@ func TestStaleLock(t *testing.T) {
 	}
 }
 
-// Operations gather for a quarter of a second; edits are committed after two quiet seconds, at the
-// latest after 30.
+// TestDefaultTimes checks that operations gather for a quarter of a second, and that edits are committed two
+// seconds after the last change, or after 30 seconds at the latest.
 func TestDefaultTimes(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})

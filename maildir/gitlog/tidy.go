@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// Every commit adds loose objects and small packs. Very many of them slow down each git command of a
-// person and each object that we read. So when nothing has been committed for Config.Idle, `git repack
-// --geometric=2 -d` packs them. It packs loose objects whether reachable or not and removes only what the
-// new pack has, so it needs no lock: a commit of ours or of a person may run beside it (git-repack(1)).
+// Every commit adds loose objects and small packs. Very many of them slow down each git command of a user and each
+// of our reads of an object. So when nothing has been committed for Config.Idle, `git repack --geometric=2 -d`
+// packs them. It packs loose objects whether reachable or not and removes only what the new pack has, so it needs
+// no lock. Our commits and a user's may run beside it (git-repack(1)).
 //
-// If gc.auto is set to another value than 0, Git repacks and we do not. After a repack, `git commit-graph
-// write --changed-paths` records the paths that each commit touched, so that a log of a path reads few
-// commits. Both commands see ownFolder.
+// If gc.auto is set to a value other than 0, Git repacks and we do not. After a repack, `git commit-graph write
+// --changed-paths` records the paths that each commit touched, so that a log of a path reads few commits. Both
+// commands see ownFolder.
 
 const (
 	packWeight = 50        // loose objects that slow Git down as much as one more pack does
@@ -32,7 +32,7 @@ type unpacked struct {
 	notYet time.Time // no repack before this time
 }
 
-// noteUnpacked adds n objects, and wakes keepHouse if a repack is due.
+// noteUnpacked adds n to the count of objects, and wakes keepHouse if a repack is due.
 func (l *Log) noteUnpacked(n int) {
 	l.mu.Lock()
 	l.unpacked.size += n
@@ -44,7 +44,7 @@ func (l *Log) noteUnpacked(n int) {
 	}
 }
 
-// keepHouse repacks whenever that is due, until ctx ends. It counts what it finds at the start once.
+// keepHouse repacks whenever that is due, until ctx ends. At its start it counts the existing objects once.
 func (l *Log) keepHouse(ctx context.Context) {
 	if l.cfg.Idle < 0 {
 		return
@@ -132,8 +132,8 @@ type looseObjects struct{ loose, packs int }
 
 func (l looseObjects) weight() int { return l.loose + packWeight*l.packs }
 
-// sweep counts loose objects and packs, and removes the temporary packs that a killed program, ours or
-// Git, has left.
+// sweep counts loose objects and packs, and removes the temporary packs that a killed program, our server or Git,
+// has left.
 func (r *repository) sweep() (found looseObjects, err error) {
 	for _, pattern := range []string{"tmp_*", ".tmp-*"} {
 		files, _ := filepath.Glob(r.path("objects/pack/" + pattern))

@@ -30,8 +30,7 @@ func (t *repoTree) count() (loose, packs int) {
 	return loose, packs
 }
 
-// litter makes a few commits, some with packs, and objects that nothing refers to, loose and
-// packed.
+// litter creates a few commits, some with packs, and unreachable objects, loose and packed.
 func (t *repoTree) litter() (unreachable []string) {
 	t.Helper()
 	for i := range 4 {
@@ -86,7 +85,7 @@ func TestTidy(t *testing.T) {
 	}))
 	tr.equal("temporary files", strings.Join(left, " "), "tmp_idx_new")
 	tr.still(func() { tr.equal("fsck", tr.git("fsck", "--strict", "--no-dangling"), "") })
-	for i := range 5 { // what is written while it runs counts
+	for i := range 5 { // objects written during the repack count
 		tr.send(fmt.Sprint("n", i), fmt.Sprint("messages/n", i))
 		tr.flush()
 	}
@@ -95,8 +94,9 @@ func TestTidy(t *testing.T) {
 	tr.still(tr.sound)
 }
 
-// still calls f while no repack is under way. Git fsck lists the packs and then opens each: if a repack removes one
-// meanwhile, because a new pack has its objects, fsck says that the packfile cannot be accessed.
+// still calls f while no repack is in progress. Git fsck lists the packs and then opens each of them. If a repack
+// removes a pack in the meantime, because a new pack has its objects, fsck says that the packfile cannot be
+// accessed.
 func (t *repoTree) still(f func()) {
 	t.Helper()
 	done, err := await(t.Context(), t.log.cfg.Share.aside)
@@ -105,7 +105,7 @@ func (t *repoTree) still(f func()) {
 	f()
 }
 
-// Objects of a commit that is on its way are not lost at any of its steps.
+// TestTidyAtEveryStep checks that a repack at any step of a commit loses no objects of the commit.
 func TestTidyAtEveryStep(t *testing.T) {
 	t.Parallel()
 	for _, step := range append([]string{"built", "objects"}, steps...) {
@@ -173,15 +173,16 @@ func TestTidyLeavesAlone(t *testing.T) {
 
 func git() (string, error) { return "git", nil }
 
-// script makes a program.
+// script writes an executable script.
 func (t *repoTree) script(file, text string) {
 	t.Helper()
-	syscall.ForkLock.RLock() // a process forked meanwhile would have the file open for writing, and nobody could run it yet
+	syscall.ForkLock.RLock() // a process forked now would keep the file open for writing and block the script
 	defer syscall.ForkLock.RUnlock()
 	t.check(os.WriteFile(file, []byte("#!/bin/sh\n"+text), 0o755))
 }
 
-// Nothing that a configuration names is run, and nothing of the server's environment is passed on.
+// TestTidyObeysNobody checks that no program from a configuration is run, and that nothing of the server's
+// environment is passed on.
 func TestTidyObeysNobody(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{Idle: -1, Piled: 1})
@@ -223,7 +224,7 @@ func TestTidyObeysNobody(t *testing.T) {
 	var names []string
 	for line := range strings.Lines(string(env)) {
 		name, _, _ := strings.Cut(line, "=")
-		if name != "_" && name != "PWD" && name != "OLDPWD" && name != "SHLVL" { // the shell's own
+		if name != "_" && name != "PWD" && name != "OLDPWD" && name != "SHLVL" { // set by the shell itself
 			names = append(names, name)
 		}
 	}
@@ -233,7 +234,7 @@ func TestTidyObeysNobody(t *testing.T) {
 			"GIT_NO_LAZY_FETCH GIT_OBJECT_DIRECTORY GIT_OPTIONAL_LOCKS GIT_TERMINAL_PROMPT GIT_WORK_TREE HOME LC_ALL MALLOC_TRIM_THRESHOLD_ PATH")
 }
 
-// The end of Run ends the program and what it has started.
+// TestTidyEnds checks that the end of Run ends the program and its children.
 func TestTidyEnds(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{Idle: time.Millisecond, Piled: 1})
@@ -253,16 +254,16 @@ func TestTidyEnds(t *testing.T) {
 		pids, err = os.ReadFile(file)
 		return err == nil
 	}
-	const lowest = 20 - 19 // as the kernel counts
+	const lowest = 20 - 19 // in the kernel's scale
 	tr.until("the program runs", func() bool { return read(program + ".pid") })
-	tr.until("it has the lowest priority", func() bool { // which it gets when it runs, and gives to what it starts
+	tr.until("it has the lowest priority", func() bool { // set after its start, and inherited by its children
 		pid, _ := strconv.Atoi(strings.TrimSpace(string(pids)))
 		n, err := syscall.Getpriority(syscall.PRIO_PROCESS, pid)
 		return err == nil && n == lowest
 	})
 	tr.check(os.WriteFile(program+".go", nil, 0o600))
 	tr.until("it has started another", func() bool { return read(program + ".pids") })
-	tr.send("m1", "m1") // commits go on meanwhile
+	tr.send("m1", "m1") // commits continue in the meantime
 	tr.until("committed", func() bool { return tr.log.State().Pending == 0 })
 	for _, p := range strings.Fields(string(pids)) {
 		pid, _ := strconv.Atoi(p)
@@ -281,7 +282,8 @@ func TestTidyEnds(t *testing.T) {
 	}
 }
 
-// A failure is told once and not tried again at once; a busy tree does not wait for quiet.
+// TestTidyTimes checks that a failure is reported once and not retried at once, and that a busy tree is repacked
+// without an idle time.
 func TestTidyTimes(t *testing.T) {
 	t.Parallel()
 	cfg := Config{Idle: time.Minute, Piled: 100}

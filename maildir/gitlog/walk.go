@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// slack is the number of commits older than the query's Since that a walk reads before it ends: a
-	// clock may have been wrong when some were made.
+	// slack is the number of commits older than the query's Since that a walk reads before it ends: a clock may
+	// have been wrong when some commits were made.
 	slack = 100
 
 	progressEvery = 250 * time.Millisecond
@@ -38,8 +38,8 @@ type commit struct {
 // commit.
 const logFormat = "--format=tformat:%H%x00%P%x00%ct%x00%an <%ae>%x00%B"
 
-// eachCommit calls fn for a commit and its ancestors in the order of git log, newest first. args go to
-// git log.
+// eachCommit calls fn for a commit and its ancestors in the order of git log, newest first. args are passed to git
+// log.
 func (r *repository) eachCommit(tip hash, fn func(*commit) error, args ...string) error {
 	if tip.IsZero() {
 		return nil
@@ -111,7 +111,7 @@ type walk struct {
 	files process // git diff-tree
 }
 
-// revision returns the part of a commit for which the query asks, or nil if there is none.
+// revision returns the part of a commit that the query selects, or nil if there is none.
 func (w *walk) revision(c *commit) (*history.Revision, error) {
 	author, _, _ := strings.Cut(c.author, " <")
 	r := &history.Revision{
@@ -150,7 +150,7 @@ func (w *walk) changed(c *commit, operations bool) (all []history.FileChange, er
 			return nil, err
 		}
 	}
-	if _, err := io.WriteString(w.files.stdin, c.name.String()+"\n=\n"); err != nil { // it repeats "=": the end
+	if _, err := io.WriteString(w.files.stdin, c.name.String()+"\n=\n"); err != nil { // git repeats "=" at the end
 		return nil, err
 	}
 	for meta := ""; ; {
@@ -249,7 +249,7 @@ func recordedOps(message string) []history.RecordedOp {
 
 // AsOf implements history.Log.
 func (l *Log) AsOf(ctx context.Context, at history.Moment, folder string, show func(history.Commit, []history.OldFile) error) error {
-	_ = l.commitWaiting(ctx) // without the waiting operations the history is read all the same
+	_ = l.commitWaiting(ctx) // the history is read even if the waiting operations cannot be committed
 	repo := l.newRepository(ctx, newMemory())
 	defer repo.Close()
 	c, err := repo.commitAt(at)
@@ -270,7 +270,7 @@ func (l *Log) AsOf(ctx context.Context, at history.Moment, folder string, show f
 	return show(c.told(), all)
 }
 
-// told returns the commit in the form of package history.
+// told converts the commit to the form of package history.
 func (c *commit) told() history.Commit {
 	subject, _, _ := strings.Cut(c.message, "\n")
 	return history.Commit{Hash: c.name.String(), At: c.made, Subject: oneLine(subject, subjectBytes)}

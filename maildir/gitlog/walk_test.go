@@ -30,7 +30,7 @@ func everything() history.Query {
 	}
 }
 
-// walk lists what a walk tells, a line for each commit: operations or the author, and the files.
+// walk lists the results of a walk, one line for each commit: operations or the author, and the files.
 func (t *repoTree) walk(q history.Query) (all []string) {
 	t.Helper()
 	t.check(t.log.Walk(context.Background(), q, func(r *history.Revision) error {
@@ -50,8 +50,8 @@ func (t *repoTree) walk(q history.Query) (all []string) {
 	return all
 }
 
-// TestWalk: operations of one agent and of several, one that is not committed yet, edits, a
-// person's commit and a merge.
+// TestWalk covers operations of one agent and of several agents, an operation that is not committed yet, edits, a
+// user's commit and a merge.
 func TestWalk(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true, Delay: time.Hour, Quiet: time.Hour})
@@ -82,7 +82,8 @@ project   [-> B: about], added .gitignore`)
 	tr.equal("m3", strings.Join(tr.walk(q), "\n"), "send A m3 [A -> B: about m3], added messages/m3.md")
 }
 
-// TestWalkMerge: the commits of both sides are told once, the merge itself where it differs from both.
+// TestWalkMerge checks that the commits of both sides are listed once, and the merge itself only if it differs from
+// both.
 func TestWalkMerge(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -106,8 +107,8 @@ Person edit=false theirs, added theirs
 project   [-> B: about], added .gitignore`)
 }
 
-// TestRecordedOps: what the message of a commit of several operations tells is read as it was meant,
-// whatever the summaries hold.
+// TestRecordedOps checks that the message of a commit of several operations is parsed correctly, regardless of the
+// content of the summaries.
 func TestRecordedOps(t *testing.T) {
 	t.Parallel()
 	want := []history.RecordedOp{
@@ -138,7 +139,8 @@ func TestRecordedOps(t *testing.T) {
 	}
 }
 
-// TestPatch: a change of one line as Git shows it, and no lines of what is no text.
+// TestPatch checks that a change of one line is returned as Git shows it, and that files that are not text have no
+// lines.
 func TestPatch(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -167,7 +169,7 @@ func TestPatch(t *testing.T) {
 	}
 }
 
-// TestAsOf: the files of a folder at a time and at a commit, by the beginning of its name.
+// TestAsOf reads the files of a folder at a time, and at a commit given by a prefix of its name.
 func TestAsOf(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -206,9 +208,9 @@ func TestAsOf(t *testing.T) {
 	}
 }
 
-// BenchmarkWalk measures how soon the first entry comes out of a history of very many commits, at its
-// near end, in the middle and at its far end, with Git's commit graph, beside what Git takes to log the
-// same path. It also measures the making of the graph.
+// BenchmarkWalk measures the time until the first entry of a history of very many commits, at its newest end, in
+// the middle and at its oldest end, with Git's commit graph. For comparison it measures Git's log of the same path.
+// It also measures the creation of the graph.
 func BenchmarkWalk(b *testing.B) {
 	dir := longHistory(b)
 	l, err := Open(Config{Dir: dir})
@@ -249,7 +251,7 @@ func BenchmarkWalk(b *testing.B) {
 		for what, q := range of {
 			b.Run(what+"/"+name, func(b *testing.B) { benchmarkFirst(b, l, q) })
 		}
-		b.Run("thread/"+name, func(b *testing.B) { // what was removed from it is found first
+		b.Run("thread/"+name, func(b *testing.B) { // finds the removed messages first
 			for b.Loop() {
 				if err := l.Walk(b.Context(), history.OfRemoved(), func(*history.Revision) error { return nil }); err != nil {
 					b.Fatal(err)
@@ -285,7 +287,7 @@ func BenchmarkWalk(b *testing.B) {
 	}
 }
 
-// benchmarkFirst measures how soon the first entry comes.
+// benchmarkFirst measures the time until the first entry.
 func benchmarkFirst(b *testing.B, l *Log, q history.Query) {
 	enough := errors.New("enough")
 	for b.Loop() {
@@ -301,8 +303,8 @@ func longHistoryID(i int) (day, id string) {
 	return at.Format("/2006/01/02/"), fmt.Sprintf("msg_%s_%016x", at.Format("20060102"), i)
 }
 
-// longHistory makes a repository with a commit for each message, between fifty agents. The first, the
-// last and the one in the middle are from an agent of its own.
+// longHistory creates a repository with a commit for each message, between fifty agents. The first, the last and
+// the middle message each have a separate agent as sender.
 func longHistory(b *testing.B) (dir string) {
 	dir = b.TempDir()
 	c := exec.Command("git", "init", "-q", "-b", "main", dir)

@@ -15,8 +15,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// deliver does what the domain does: it writes a file elsewhere, renames it to path, and tells what
-// was written.
+// deliver does the same as the writer: it writes a file outside the tree, renames it to path, and returns an
+// operation that records the content.
 func (t *repoTree) deliver(id, path, text string) writer.Op {
 	t.Helper()
 	staged := ".mailtree/tmp/" + strings.ReplaceAll(path, "/", "-")
@@ -40,14 +40,14 @@ func (t *repoTree) statOf(path string) tree.FileStat {
 
 func (t *repoTree) record(ops ...writer.Op) { t.log.Record(ops, nil) }
 
-// commitOps commits the operations and not the edits that follow from them.
+// commitOps commits the operations, but not the edits that result from them.
 func (t *repoTree) commitOps() {
 	t.Helper()
 	t.check(t.log.exclusive(context.Background(), func() error { return t.log.commitOps(context.Background()) }))
 }
 
-// A person edits, replaces or removes a file between its delivery and the commit. The commit has
-// what was delivered, git status sees the change, and it becomes a commit of its own.
+// TestWrittenIsCommitted: a user edits, replaces or removes a file between its delivery and the commit. The commit
+// must have the delivered content, git status must show the change, and the change gets a separate commit.
 func TestWrittenIsCommitted(t *testing.T) {
 	t.Parallel()
 	const text = "as delivered\n"
@@ -107,13 +107,14 @@ func TestWrittenIsCommitted(t *testing.T) {
 	}
 }
 
-// A file whose stat data tells that it is as it was written is not read for the commit, nor for the index.
+// TestWrittenIsNotRead checks that a file whose stat data prove that it is unchanged is read neither for the commit
+// nor for the index.
 func TestWrittenIsNotRead(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
 	o := tr.deliver("m1", "m1", "as delivered\n")
 	tr.check(os.Chtimes(tr.path("m1"), time.Now(), time.Now().Add(-time.Hour)))
-	o.Written["m1"] = tree.Written{Data: []byte("AS DELIVERED\n"), Stat: tr.statOf("m1")} // not so: only a reader would know
+	o.Written["m1"] = tree.Written{Data: []byte("AS DELIVERED\n"), Stat: tr.statOf("m1")} // not the true content
 	tr.check(clock.Sleep(context.Background(), 2*restTime))
 	tr.record(o)
 	tr.commitOps()
@@ -121,12 +122,12 @@ func TestWrittenIsNotRead(t *testing.T) {
 	tr.equal("status", tr.git("status", "--porcelain"), "")
 }
 
-// An edit of the same size that sets the time back is told by the ctime.
+// TestEditWithItsTimeSetBack checks that the ctime reveals an edit of the same size that sets the mtime back.
 func TestEditWithItsTimeSetBack(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
 	o := tr.deliver("m1", "m1", "as delivered\n")
-	at := time.Now().Add(-time.Hour) // so that Git need not look twice
+	at := time.Now().Add(-time.Hour) // so that Git need not read the file again
 	tr.check(os.Chtimes(tr.path("m1"), at, at))
 	o.Written["m1"] = tree.Written{Data: []byte("as delivered\n"), Stat: tr.statOf("m1")}
 	tr.check(clock.Sleep(context.Background(), 2*restTime))
@@ -143,8 +144,8 @@ func TestEditWithItsTimeSetBack(t *testing.T) {
 	tr.sound()
 }
 
-// Each operation's commit has what that operation made of a path that a later one has changed again;
-// where it is not known, the last one stands for both.
+// TestWrittenTwice: a later operation has changed a path again. Each operation's commit must have that operation's
+// content of the path. If the content is unknown, only the last operation's commit has the path.
 func TestWrittenTwice(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -172,8 +173,8 @@ D	gone`)
 	tr.sound()
 }
 
-// The next group has replaced a file when the commit of the one before is made: each has its
-// content, and what the server wrote itself is no edit.
+// TestWrittenBetweenGroups: the next group has replaced a file when the previous group's commit is made. Each
+// commit must have its own group's content, and the server's own write is not an edit.
 func TestWrittenBetweenGroups(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -191,8 +192,8 @@ func TestWrittenBetweenGroups(t *testing.T) {
 	tr.sound()
 }
 
-// A person's own commit is not taken back, neither of a new file nor of one that the operation
-// replaced; but a commit from before the operation is.
+// TestWrittenAfterAPersonsCommit checks that a user's own commit is not reverted, neither of a new file nor of a
+// file that the operation replaced. But the operation does override a commit from before the operation.
 func TestWrittenAfterAPersonsCommit(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -230,7 +231,7 @@ func TestWrittenAfterAPersonsCommit(t *testing.T) {
 	tr.sound()
 }
 
-// The history that was known when the operation was recorded may be gone.
+// TestWrittenAfterARewrite: the history that was known when the operation was recorded is gone.
 func TestWrittenAfterARewrite(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -263,7 +264,7 @@ func TestPreserveAfterWritten(t *testing.T) {
 	tr.sound()
 }
 
-// A person saves at any step of the commit.
+// TestWrittenAtEveryStep: a user saves a file at any step of the commit.
 func TestWrittenAtEveryStep(t *testing.T) {
 	t.Parallel()
 	for _, step := range append([]string{"built"}, steps...) {
@@ -295,7 +296,8 @@ func TestWrittenAtEveryStep(t *testing.T) {
 	}
 }
 
-// What git commit's own race writes back is mended also where the file on disk is another by now.
+// TestOldIndexWrittenBackBesideAnEdit checks that an index that git commit's own race writes back is repaired even
+// if the file on disk has changed in the meantime.
 func TestOldIndexWrittenBackBesideAnEdit(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -309,7 +311,8 @@ func TestOldIndexWrittenBackBesideAnEdit(t *testing.T) {
 	tr.equal("status", tr.git("status", "--porcelain"), " M m1")
 }
 
-// Contents that wait are bounded; beyond that the files on disk count.
+// TestWrittenIsBounded checks that the waiting contents are bounded, and that beyond the limit the commit has the
+// files on disk.
 func TestWrittenIsBounded(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})

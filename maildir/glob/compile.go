@@ -7,13 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// maxLen is the longest pattern in bytes.
+// maxLen is the maximum length of a pattern in bytes.
 const maxLen = 1024
 
 // Limits of the braces of a pattern.
 const (
-	maxAlternatives = 100        // alternatives that the braces make
-	maxExpanded     = 8 * maxLen // bytes of all alternatives together: this bounds the cost of Overlaps
+	maxAlternatives = 100        // alternatives that the braces produce
+	maxExpanded     = 8 * maxLen // total bytes of all alternatives: this bounds the cost of Overlaps
 )
 
 var (
@@ -30,12 +30,11 @@ var (
 	errSlash    = errors.New(`it ends with a \`)
 )
 
-// Compile compiles a path or glob. The error says what is wrong, in words that complete "cannot be claimed:
-// ". With fold, matching ignores case, for a code repository with core.ignorecase. Git then folds only
-// ASCII, but the file systems for which it does so fold all of Unicode, so Compile does too, one character
-// to one (simple folding): ä matches Ä, ß does not match ss. A class includes the other cases of its
-// characters before it is negated, as in Git: [A-M] matches a, [^a] does not match A. See docs/tree.md, "A
-// claim".
+// Compile compiles a path or glob. The error says what is wrong, in words that complete "cannot be claimed: ". With
+// fold, matching ignores case, for a code repository with core.ignorecase. Git then folds only ASCII. But the file
+// systems for which Git does so fold all of Unicode, so Compile does, too. It maps one character to one character
+// (simple folding): ä matches Ä, ß does not match ss. A class includes the other cases of its characters before it
+// is negated, as in Git: [A-M] matches a, [^a] does not match A. See docs/tree.md, "A claim".
 func Compile(p string, fold bool) (*Pattern, error) {
 	switch {
 	case p == "":
@@ -74,8 +73,8 @@ func Compile(p string, fold bool) (*Pattern, error) {
 	return c, nil
 }
 
-// literalPath returns the path that a pattern without wildcards and alternatives names. It returns "" for
-// other patterns and for the whole repository.
+// literalPath returns the path of a pattern without wildcards and alternatives. It returns "" for other patterns
+// and for the whole repository.
 func literalPath(alts [][]element) string {
 	last := len(alts[0]) - 1
 	if len(alts) > 1 || !alts[0][last].deep {
@@ -209,7 +208,7 @@ func unescape(s string) string {
 	return b.String()
 }
 
-// expandBraces replaces all brace groups by their alternatives.
+// expandBraces returns the alternatives of the pattern, with all brace groups expanded.
 func expandBraces(p string) ([]string, error) {
 	if !strings.Contains(p, "{") {
 		return []string{p}, nil
@@ -241,8 +240,8 @@ func expandBraces(p string) ([]string, error) {
 	return done, nil
 }
 
-// firstGroup finds the first {…} outside escapes and classes. It returns where it opens, its alternatives,
-// and where it ends. open is -1 if there is none.
+// firstGroup finds the first {…} outside escapes and classes. It returns the offset at which the group opens, its
+// alternatives, and the offset at which it ends. open is -1 if there is no group.
 func firstGroup(p string) (open int, parts []string, end int, err error) {
 	open = -1
 	depth, start, class := 0, 0, false
@@ -320,8 +319,8 @@ func compileElement(s string, fold bool) (element, error) {
 
 var notSlash = []span{{0, '/' - 1}, {'/' + 1, utf8.MaxRune}}
 
-// compileClass compiles a class. s begins after the [. It returns the class's characters and its length
-// with the ].
+// compileClass compiles a class. s begins after the [. It returns the class's characters and its length including
+// the ].
 func compileClass(s string, fold bool) (chars []span, n int, err error) {
 	negated := s != "" && (s[0] == '^' || s[0] == '!')
 	if negated {
@@ -380,7 +379,7 @@ func classChar(s string) (r rune, k int, ok bool) {
 	return r, k, true
 }
 
-// joined sorts the spans and joins spans that touch, in place.
+// joined sorts the spans and joins overlapping or adjacent spans, in place.
 func joined(in []span) []span {
 	slices.SortFunc(in, func(a, b span) int { return int(a.lo - b.lo) })
 	out := in[:1]

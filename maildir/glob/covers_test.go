@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// exact is the pattern of one path: what is below it does not count.
+// exact returns a pattern that matches one path only, and nothing below it.
 func exact(path string, fold bool) *Pattern {
 	p := &Pattern{prefix: foldIf(path, fold), fold: fold}
 	var elems []element
@@ -17,7 +17,7 @@ func exact(path string, fold bool) *Pattern {
 	return p
 }
 
-// escaped is the path as a pattern.
+// escaped returns the path as a pattern.
 func escaped(path string) string {
 	var b strings.Builder
 	for _, c := range path {
@@ -29,8 +29,8 @@ func escaped(path string) string {
 	return b.String()
 }
 
-// TestCovers: a pattern covers a path exactly when it overlaps the pattern of that path alone, and where it does, it
-// overlaps the path written as a pattern.
+// TestCovers checks that a pattern covers a path if and only if it overlaps the exact pattern of that path. If it
+// does, it also overlaps the path written as a pattern.
 func TestCovers(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(3, 4))

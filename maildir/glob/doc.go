@@ -1,5 +1,5 @@
-// Package glob decides which paths a pattern covers, and whether two patterns overlap, that is, whether
-// some path matches both. It knows nothing of claims, files or mail.
+// Package glob decides which paths a pattern covers, and whether two patterns overlap, that is, whether some path
+// matches both. It knows nothing about claims, files or mail.
 //
 // A pattern is a path or a glob relative to the top of a code repository, in the doublestar
 // dialect:
@@ -8,11 +8,11 @@
 //	*        any characters of a path element
 //	[a-z]    one character of the class; [^a-z] and [!a-z] one character outside it
 //	{a,b}    either pattern; may be nested, at most 100 alternatives in all
-//	**       as a whole element: any number of elements, also none; elsewhere the same as *
+//	**       as a whole element: any number of elements, including none; otherwise the same as *
 //	\x       the character x
 //
-// A literal path, also as an alternative in braces, covers everything below it, because a file may become a
-// folder. A trailing slash after a wildcard means /**: src/*/ is src/*/**.
+// A literal path, even as an alternative in braces, covers everything below it, because a file may become a folder.
+// A trailing slash after a wildcard means /**: src/*/ is src/*/**.
 //
 // Overlaps is exact: it intersects the two patterns instead of comparing their texts.
 package glob

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// foldRune returns one character that stands for all cases of c. For an ASCII letter it is the lower-case
+// foldRune returns one character that represents all cases of c. For an ASCII letter it returns the lower-case
 // letter.
 func foldRune(c rune) rune {
 	if c >= utf8.RuneSelf {

@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Clean brings a pattern into one form: slash separated, without "./" and doubled slashes. A trailing slash
-// after a wildcard becomes /**, and any other trailing slash is removed. A pattern that is absolute or has
-// a .. element stays as it is, because Compile refuses it.
+// Clean normalizes a pattern: slash-separated, without "./" and double slashes. A trailing slash after a wildcard
+// becomes /**, and any other trailing slash is removed. A pattern that is absolute or has a .. element stays
+// unchanged, because Compile refuses it.
 func Clean(p string) string {
 	p = strings.TrimSpace(p)
 	if p == "" || p[0] == '/' || slices.Contains(strings.Split(p, "/"), "..") {
@@ -27,7 +27,7 @@ func cleanSlashes(p string) string {
 	return clean + "/**"
 }
 
-// HasWildcards reports whether a pattern has a wildcard, a class or braces that no \ quotes.
+// HasWildcards reports whether a pattern has a wildcard, a class or braces that are not escaped with \.
 func HasWildcards(p string) bool {
 	for i := 0; i < len(p); i++ {
 		switch p[i] {
@@ -49,12 +49,12 @@ type Pattern struct {
 	fold    bool
 }
 
-// Literal returns the path that a pattern without wildcards and alternatives names: a file, or a folder
-// with everything below it. The path is folded if the pattern folds. Literal returns "" for other patterns
-// and for the whole repository.
+// Literal returns the path of a pattern without wildcards and alternatives: a file, or a folder with everything
+// below it. The path is folded if the pattern folds. Literal returns "" for other patterns and for the whole
+// repository.
 func (p *Pattern) Literal() string { return p.literal }
 
-// Prefix returns a prefix of every matching path, as far as the pattern's text tells. It returns "" if the
+// Prefix returns a prefix of every matching path, as far as the pattern's text determines one. It returns "" if the
 // pattern ignores case.
 func (p *Pattern) Prefix() string {
 	if p.fold {
@@ -65,9 +65,9 @@ func (p *Pattern) Prefix() string {
 
 // element is one path element of a pattern.
 type element struct {
-	deep   bool    // **: any number of elements, also none
+	deep   bool    // **: any number of elements, including none
 	text   string  // without wildcards: the name, folded if the pattern folds
-	tokens []token // with wildcards: the tokens; else nil
+	tokens []token // with wildcards: the tokens; otherwise nil
 }
 
 // token matches one character, or any number of any characters if char is star.
@@ -76,7 +76,7 @@ type token struct {
 	class []span // if not nil, one of these characters instead of char; sorted, not touching, never empty
 }
 
-// span is a range of characters, both ends included.
+// span is a range of characters, including both ends.
 type span struct{ lo, hi rune }
 
 const star rune = -1
@@ -101,10 +101,10 @@ func (p *Pattern) Overlaps(q *Pattern) bool {
 	return false
 }
 
-// Covers reports whether path matches the pattern. path names one file; it is slash separated, clean and
-// relative to the code repository's root. Each of its characters is an ordinary one, even *?[]{}\, and it
-// need not be UTF-8. A pattern of the same text would also stand for a folder and everything below it; that
-// does not count here. See docs/tree.md, "A claim".
+// Covers reports whether path matches the pattern. path names one file; it is slash-separated, clean and relative
+// to the code repository's root. Each of its characters is literal, even *?[]{}\, and path need not be UTF-8. A
+// pattern with the same text would also match everything below a folder; path means only the file. See
+// docs/tree.md, "A claim".
 func (p *Pattern) Covers(path string) bool {
 	switch {
 	case path == "":
@@ -159,13 +159,13 @@ func (t token) meets(u token) bool {
 	return intersect(t.class, u.class)
 }
 
-// meet reports whether two sequences have a common match. An item that repeats stands for any number of any
-// items; every other item can stand for something. meet calls match at most once for each pair of items.
+// meet reports whether two sequences have a common match. An item that repeats matches any number of any items.
+// Every other item can match something. meet calls match at most once for each pair of items.
 //
-// After equal ends are removed, one of the sequences begins, and one ends, with an item that repeats. If
-// both contain such an item, they meet: each absorbs the items of the other. If only one does, the other
-// has a fixed length, and matching each run of the first as early as possible leaves the most room for the
-// rest.
+// After equal ends are removed, one of the sequences begins, and one ends, with an item that repeats. If both
+// contain such an item, they meet: each absorbs the items of the other. If only one sequence contains such an item,
+// the other has a fixed length. Then matching each run of the first as early as possible leaves the most room for
+// the rest.
 func meet[T any](p, q []T, repeats func(T) bool, match func(a, b T) bool) bool {
 	for len(p) > 0 && len(q) > 0 && !repeats(p[0]) && !repeats(q[0]) {
 		if !match(p[0], q[0]) {

@@ -113,12 +113,12 @@ func TestOverlapFold(t *testing.T) {
 		{"[ -z]", "É", false},
 		{"é", "É", true},
 		{"[à-ý]x", "ÉX", true},
-		{"k", "\u212a", true}, // the sign of Kelvin
+		{"k", "\u212a", true}, // the Kelvin sign
 		{"[j-l]", "\u212a", true},
 		{"[^k]", "\u212a", false},
 		{"\u00df", "\u1e9e", true}, // sharp s
 		{"\u00df", "ss", false},
-		{"[\u00a0-\u0fff]", "\u1e9e", true}, // of many characters
+		{"[\u00a0-\u0fff]", "\u1e9e", true}, // a class of many characters
 		{"[\u1000-\uffff]", "\u00df", true},
 		{"σ", "ς", true},
 		{"{A,b}/*.GO", "B/x.go", true},
@@ -133,7 +133,7 @@ func TestOverlapFold(t *testing.T) {
 			t.Errorf("%s, %s: %v, %v", c.a, c.b, p.Overlaps(q), q.Overlaps(p))
 		}
 	}
-	for c := rune(1); c < 0x20000; c++ { // a class of many characters holds the other cases of each, as one of few does
+	for c := rune(1); c < 0x20000; c++ { // a large class also contains the other cases of its characters
 		for f := unicode.SimpleFold(c); f != c; f = unicode.SimpleFold(f) {
 			if !within(joined(foldSpans([]span{{max(c-200, 1), c + 200}})), f) {
 				t.Errorf("%U is not among the cases of a range around %U", f, c)
@@ -145,12 +145,12 @@ func TestOverlapFold(t *testing.T) {
 	}
 }
 
-// grammar makes patterns of all that the dialect knows, over the letters a, b and B.
+// grammar generates patterns with all features of the dialect, over the letters a, b and B.
 type grammar struct{ rng *rand.Rand }
 
 func (g grammar) pick(of ...string) string { return of[g.rng.IntN(len(of))] }
 
-// text is part of an element, with braces in it as deep as depth.
+// text returns a part of an element, with braces nested up to depth.
 func (g grammar) text(depth int) string {
 	switch n := g.rng.IntN(12); {
 	case n < 4:
@@ -183,7 +183,8 @@ func (g grammar) path(depth int) string {
 	return strings.Join(elems, "/")
 }
 
-// allPaths are those of at most three elements of at most two of the letters, with one that no pattern names.
+// allPaths returns the paths with at most three elements of at most two of the letters, including the letter z,
+// which no pattern has.
 func allPaths() (paths []string) {
 	var names []string
 	for _, x := range []string{"", "a", "A", "b", "B", "z"} {
@@ -205,7 +206,7 @@ func allPaths() (paths []string) {
 	return paths
 }
 
-// TestClean: one form for each pattern.
+// TestClean checks the normal form of patterns.
 func TestClean(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -223,7 +224,7 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// asRegexp writes a pattern as a regular expression.
+// asRegexp converts a pattern to a regular expression.
 func asRegexp(p string, fold bool) (*regexp.Regexp, error) {
 	flat, err := expandBraces(p)
 	if err != nil {
@@ -272,7 +273,7 @@ func asRegexp(p string, fold bool) (*regexp.Regexp, error) {
 				re.WriteString("/")
 			}
 		}
-		if s := re.String(); strings.HasSuffix(s, `/(?:[^/]+(?:/[^/]+)*)?`) { // a/** is a, too
+		if s := re.String(); strings.HasSuffix(s, `/(?:[^/]+(?:/[^/]+)*)?`) { // a/** matches a, too
 			all = append(all, strings.TrimSuffix(s, `/(?:[^/]+(?:/[^/]+)*)?`)+`(?:/.*)?`)
 		} else if all = append(all, s); !wild {
 			all = append(all, s+"/.*")
@@ -285,8 +286,9 @@ func asRegexp(p string, fold bool) (*regexp.Regexp, error) {
 	return regexp.Compile(flags + `\A(?:` + strings.Join(all, "|") + `)\z`)
 }
 
-// TestOverlapBruteForce holds Overlaps and Covers against regular expressions that are tried on every path over a few letters.
-// Where Overlaps finds a path that is not among these, the pair must be able to have such a one.
+// TestOverlapBruteForce compares Overlaps and Covers with regular expressions that are tried on every path over a
+// few letters. If Overlaps reports an overlap but none of these paths matches both patterns, a longer common path
+// must be possible.
 func TestOverlapBruteForce(t *testing.T) {
 	t.Parallel()
 	paths := allPaths()
@@ -294,7 +296,7 @@ func TestOverlapBruteForce(t *testing.T) {
 	type compiled struct {
 		text string
 		p    *Pattern
-		on   []uint64 // which paths it matches
+		on   []uint64 // the paths that it matches
 	}
 	for _, fold := range []bool{false, true} {
 		var all []compiled
@@ -358,7 +360,7 @@ func TestOverlapBruteForce(t *testing.T) {
 	}
 }
 
-// short reports whether a path that matches the pattern and another such one need be no longer than those tried.
+// valid reports whether a pattern compiles.
 func valid(p string) bool {
 	_, err := Compile(p, false)
 	return err == nil
@@ -383,7 +385,8 @@ func (p *Pattern) short() bool {
 	return true
 }
 
-// TestOverlapBounded: the work for two sequences is bounded by the product of their lengths, however nasty they are.
+// TestOverlapBounded checks that the work for two sequences is bounded by the product of their lengths, even in the
+// worst cases.
 func TestOverlapBounded(t *testing.T) {
 	t.Parallel()
 	run := func(e string, n int) []token {
@@ -424,7 +427,7 @@ func TestOverlapBounded(t *testing.T) {
 	}
 }
 
-// Overlap compiles both; one that is not valid overlaps nothing.
+// Overlap compiles both patterns and reports whether they overlap. An invalid pattern overlaps nothing.
 func Overlap(a, b string) bool {
 	p, errA := Compile(a, false)
 	q, errB := Compile(b, false)
@@ -452,7 +455,7 @@ func FuzzOverlap(f *testing.F) {
 				t.Errorf("%q matches %q", b, a)
 			}
 		}
-		for _, fold := range []bool{false, true} { // who matches in a strict way does so in a lax one
+		for _, fold := range []bool{false, true} { // patterns that overlap with case also overlap without
 			p, _ := Compile(a, fold)
 			if path := strings.Trim(b, "/"); path != "" && !strings.Contains(path, "//") && p.Covers(path) != p.Overlaps(exact(path, fold)) {
 				t.Errorf("%q covers %q (fold %v): %v", a, path, fold, p.Covers(path))

@@ -10,24 +10,24 @@ import (
 
 // Query selects commits. Op selects operations in the server's commits; File selects files in all commits.
 type Query struct {
-	Op    func(RecordedOp) bool // reports whether an operation is wanted; nil: the files decide
+	Op    func(RecordedOp) bool // reports whether an operation is wanted; nil: File decides
 	Since time.Time             // only commits at or after it; zero: all
 
 	// Path speeds up a search for changes at or below a path, which may be a file or a folder: commits that
 	// did not touch it are skipped. "": every commit is examined.
 	Path string
 
-	// File reports whether a file is wanted. operations says that the commit holds operations, not edits.
+	// File reports whether a file is wanted. operations is true if the commit has operations, not edits.
 	File func(path string, operations bool) bool
 
 	Progress func(looked int, back time.Time) // called now and then: commits examined, time of the last one; may be nil
 }
 
-// Revision is a commit with the parts that were asked for.
+// Revision is a commit with the parts that a query selects.
 type Revision struct {
 	Commit
 	Author string       // its author's name
-	Ops    []RecordedOp // in order; none for a commit of edits or by a person
+	Ops    []RecordedOp // in order; none for a commit of edits or by a user
 	Edit   bool         // the server has committed edits by others
 	Files  []FileChange // by path
 }
@@ -40,15 +40,14 @@ type RecordedOp struct {
 // about reports whether the operation wrote files of a message.
 func (op *RecordedOp) about(id string) bool { return op.ID == id || op.Marks == id }
 
-// FileChange is what a commit did to one file.
+// FileChange is the change of one file in a commit.
 type FileChange struct {
 	Path  string `json:"path"`
 	Op    string `json:"change"`          // Added, Changed, Removed
-	Lines string `json:"patch,omitempty"` // the result of Patch, for an entry that includes it
+	Lines string `json:"patch,omitempty"` // the result of Patch, if the entry includes it
 
-	// Content reads the file as the commit left it, or as it was before the commit removed it. Patch
-	// returns the changed lines as Git shows them. Both can be called until the function that got the
-	// Revision returns.
+	// Content reads the file as the commit left it, or, for a removed file, as it was before. Patch returns the
+	// changed lines as Git shows them. Both can be called until the function that received the Revision returns.
 	Content func() ([]byte, error) `json:"-"`
 	Patch   func() (string, error) `json:"-"`
 }
@@ -63,10 +62,10 @@ const (
 // OldFile is a file as it was at some time.
 type OldFile struct {
 	Path    string
-	Content func() ([]byte, error) // can be called until the function that got the file returns
+	Content func() ([]byte, error) // can be called until the function that received the file returns
 }
 
-// Moment is a time in the history: the time of a commit, or the newest commit made by At.
+// Moment is a time in the history: the time of a commit, or the time of the newest commit at or before At.
 type Moment struct {
 	Commit string // its hash or a prefix of it; "": use At
 	At     time.Time
@@ -92,7 +91,7 @@ func OfAgent(name string) Query {
 	return q
 }
 
-// OfRemoved selects removed messages, and perhaps others.
+// OfRemoved selects the commits that removed messages, and perhaps further commits.
 func OfRemoved() Query {
 	return Query{
 		Op: func(op RecordedOp) bool {
@@ -115,8 +114,8 @@ func OfMessages(ids []string, since time.Time) Query {
 	}
 }
 
-// OfPath selects a file, or everything below a folder. For a file of a message it first looks at the
-// operations on that message, because that needs no look at the trees.
+// OfPath selects a file, or everything below a folder. For a file of a message the query also selects the
+// operations on that message, because finding those does not require reading the trees.
 func OfPath(at string) Query {
 	q := Query{
 		File:  func(path string, _ bool) bool { return path == at || strings.HasPrefix(path, at+"/") },
@@ -129,8 +128,8 @@ func OfPath(at string) Query {
 	return q
 }
 
-// DayOf returns the day in the path of a message, or else in an id that this server made. The history has
-// nothing about the message before that day. It returns zero if there is none.
+// DayOf returns the day in the path of a message, or otherwise in an id that a server created. The history has
+// nothing about the message before that day. DayOf returns the zero time if there is no day.
 func DayOf(name string) time.Time {
 	e := strings.Split(name, "/")
 	for i := 0; i+3 <= len(e); i++ {
@@ -149,13 +148,13 @@ func DayOf(name string) time.Time {
 // Entry is one operation, or a set of edits made at once.
 type Entry struct {
 	At      format.Stamp `json:"at"`
-	Commit  string       `json:"commit"`            // "": not committed yet; usually it is within a second
+	Commit  string       `json:"commit"`            // "": not committed yet; usually it is committed within a second
 	Verb    string       `json:"verb"`              // verb of the operation; or VerbEdit, VerbRemove, VerbCommit
 	Who     string       `json:"who,omitempty"`     // the agent; the author of a commit; "" for the server itself
 	ID      string       `json:"id,omitempty"`      // of the message, if there is one
-	Summary string       `json:"summary,omitempty"` // one line for people
-	Subject string       `json:"subject,omitempty"` // of the message, where Summary does not give it
-	Door    string       `json:"door,omitempty"`    // the door that it came through: format.Door…, or DoorGit; "" for the server's own
+	Summary string       `json:"summary,omitempty"` // one readable line
+	Subject string       `json:"subject,omitempty"` // of the message, if Summary does not contain it
+	Door    string       `json:"door,omitempty"`    // the channel: format.Door…, or DoorGit; "" for the server's own
 	Files   []FileChange `json:"files,omitzero"`
 }
 
@@ -168,25 +167,26 @@ func (e *Entry) IsOperation() bool {
 const (
 	VerbEdit   = "edit"   // not an operation: the server has committed edited files
 	VerbRemove = "remove" // not an operation: the server has committed that files were removed
-	VerbCommit = "commit" // not an operation: a person has committed files
+	VerbCommit = "commit" // not an operation: a user has committed files
 
-	// VerbDelete removes a message for everyone. Apart from undoing and redoing, no other operation does.
+	// VerbDelete removes a message for everyone. Apart from undo and redo, no other operation removes one.
 	VerbDelete = "delete"
 
 	// VerbRelease is an operation on claims. If it frees another agent's path, it also sends a message.
 	VerbRelease = "release"
 
-	// UndoPrefix begins the verb of an operation that undoes another one: "undo-send".
+	// UndoPrefix begins the verb of an operation that undoes another operation: "undo-send".
 	UndoPrefix = "undo-"
 
-	// RedoPrefix begins the verb of an operation that does an undone one again: "redo-send".
+	// RedoPrefix begins the verb of an operation that redoes an undone operation: "redo-send".
 	RedoPrefix = "redo-"
 )
 
-// DoorGit is the door of VerbCommit.
+// DoorGit is the channel of VerbCommit.
 const DoorGit = "git"
 
-// editVerb returns the verb of a commit of edits: VerbRemove if it removed all files that were asked for.
+// editVerb returns the verb of a commit of edits: VerbRemove if the commit removed all selected files, otherwise
+// VerbEdit.
 func (r *Revision) editVerb() string {
 	kept := func(f FileChange) bool { return f.Op != Removed }
 	if strings.HasPrefix(r.Subject, VerbRemove+": ") || len(r.Files) > 0 && !slices.ContainsFunc(r.Files, kept) {

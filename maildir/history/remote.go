@@ -8,54 +8,55 @@ import (
 	"mailtree/maildir/merge"
 )
 
-// Remote is the copy of a tree's history that the machines of a mail share: the branch of the same name in
-// the repository that Git calls origin, and beside it the list of the machines' claims. Fetch, Push,
-// FetchClaims and PushClaims alone reach other machines, and alone use the user's configuration of Git. The
-// others look at what was fetched last.
+// Remote is the copy of a tree's history that the machines of a project share: the branch of the same name in the
+// repository that Git calls origin, and the list of the machines' claims. Only Fetch, Push, FetchClaims and
+// PushClaims contact the shared repository, and only they use the user's Git configuration. The other methods read
+// the data that was fetched last.
 type Remote interface {
-	// Fetch fetches the shared branch and the list of claims. It reports whether the branch lacks commits that
-	// it had when it was fetched or pushed last: somebody has pushed with force. It returns ErrNoRemote if no
-	// origin is configured, and otherwise an error in Git's words.
+	// Fetch fetches the shared branch and the list of claims. It reports whether the shared branch lacks commits
+	// that it had at the last fetch or push, which means that somebody has force-pushed. It returns ErrNoRemote if
+	// no origin is configured, and otherwise an error that quotes Git's message.
 	Fetch(ctx context.Context) (rewritten bool, err error)
 
-	// Push pushes the branch, without force. It returns ErrBehind if the shared branch has commits that the
+	// Push pushes the branch without force. It returns ErrBehind if the shared branch has commits that the local
 	// branch lacks, and otherwise the errors of Fetch.
 	Push(ctx context.Context) error
 
-	// Compare compares the branch with the shared one. It returns ErrForeign if they have no commit in common,
-	// and ErrTooMany.
+	// Compare compares the local branch with the shared branch. It returns ErrForeign if they have no commit in
+	// common, and ErrTooMany if too many files differ.
 	Compare(ctx context.Context) (*MergeInput, error)
 
-	// Touched returns, for the files that the commits from base to tip changed, the time of the last of these
-	// commits. It returns ErrTooMany.
+	// Touched returns the files that the commits from base to tip changed, each with the time of the last of these
+	// commits. It returns ErrTooMany if the commits change too many files.
 	Touched(ctx context.Context, base, tip string) (map[string]time.Time, error)
 
-	// Fits returns ErrTooMany if files, given by their hashes, have more bytes together than are taken at once.
+	// Fits returns ErrTooMany if the files with the given hashes have more bytes in total than one merge accepts.
 	Fits(ctx context.Context, hashes []string) error
 
-	// Blobs calls do with a function that returns the content of a file by its hash, or by COMMIT:PATH; ErrNoFile
-	// if there is none. It returns the error of do.
+	// Blobs calls do with a function that returns the content of a file by its hash, or by COMMIT:PATH. The
+	// function returns ErrNoFile if there is no such file. Blobs returns the error of do.
 	Blobs(ctx context.Context, do func(read func(name string) ([]byte, error)) error) error
 
-	// SharedClaims returns the list of claims as it was fetched or pushed last, and as the tree has it. The caller
-	// must not change their files.
+	// SharedClaims returns two lists of claims: the list as it was last fetched or pushed, and the list that the
+	// tree has. The caller must not change their Files.
 	SharedClaims(ctx context.Context) (there, here Claims, err error)
 
-	// FetchClaims fetches the list of claims alone. Errors are those of Fetch.
+	// FetchClaims fetches only the list of claims. It returns the same errors as Fetch.
 	FetchClaims(ctx context.Context) error
 
-	// WriteClaims makes a list of files that Git has, and of fresh ones, which it adds to files.
+	// WriteClaims creates a list from files that Git already has and from fresh files. It adds the fresh files to
+	// files.
 	WriteClaims(ctx context.Context, files map[string]string, fresh map[string][]byte) (Claims, error)
 
-	// PushClaims makes is the shared list if that is still was; "" for none. It returns ErrBehind if it is another
-	// by now, ErrDeclined if the host refuses the list, and ErrNoContact if nothing was sent. After any other
-	// error the list may be either.
+	// PushClaims sets the shared list to is if it is still was; "" means no list. It returns ErrBehind if the
+	// shared list has changed in the meantime, ErrDeclined if the host refuses the list, and ErrNoContact if
+	// nothing was sent. After any other error the shared list may be either of the two.
 	PushClaims(ctx context.Context, was, is string) error
 
-	// KeepClaims notes which list the tree has; "" for none.
+	// KeepClaims records which list the tree has; "" for none.
 	KeepClaims(ctx context.Context, name string) error
 
-	// Origin returns the address of the shared repository without a password; "" if none is configured.
+	// Origin returns the URL of the shared repository without a password, or "" if no URL is configured.
 	Origin() string
 }
 
@@ -70,16 +71,16 @@ var (
 	ErrTooMany   = errors.New("more files or bytes changed there than are taken at once")
 )
 
-// MergeInput is how a branch and the shared branch stand to each other.
+// MergeInput is the comparison of the local branch with the shared branch.
 type MergeInput struct {
 	Ours, Theirs, Base string // commits; "": there is none
-	Ahead, Behind      int    // commits that only the one or the other has
-	Own                bool   // the branch has changed files that cross: there is something to push
+	Ahead, Behind      int    // number of commits that only Ours, or only Theirs, has
+	Own                bool   // the local branch has changed synchronized files, so there is something to push
 	Files              []merge.File
 }
 
 // Claims is a list of the claims of all machines.
 type Claims struct {
-	Name  string            // that Git gives it; "": there is none
+	Name  string            // Git's name of the list; "": there is no list
 	Files map[string]string // Git's name of the content, by the path of the claim's file
 }

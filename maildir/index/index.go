@@ -1,5 +1,5 @@
-// Package index defines the index as the domain uses it: the interface Index, its rows and queries, and the
-// Room that an answer has for messages. Package indexer implements it.
+// Package index defines the index as package maildir uses it: the interface Index, its rows and queries, and Room,
+// the space that an answer has for messages. Package indexer implements it.
 package index
 
 import (
@@ -13,33 +13,32 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// AllProblems is the limit of Index.Problems for all problems.
+// AllProblems is the limit for Index.Problems that returns all problems.
 const AllProblems = -1
 
-// Index answers questions about the trees fast. Package indexer implements it. It holds all projects of a
+// Index answers queries about the trees quickly. Package indexer implements it. An Index has all projects of a
 // store; project is always a slug.
 //
-// The index is a function of the tree (docs/architecture.md, "Overview"): Ingest and Reconcile are the
-// only ways in, and both take only names of files. All methods are safe for concurrent use. Errors of the
-// database are returned as they are: they are faults, not answers. A missing row is a nil result, not an
-// error.
+// The index is a function of the tree (docs/architecture.md, "Overview"). Only Ingest and Reconcile write rows, and
+// they read the content from the files. All methods are safe for concurrent use. Errors of the database are
+// returned unchanged: they are faults, not answers. A missing row is a nil result, not an error.
 type Index interface {
-	// Attach makes a project known; it must come before any other call for the project. For a known project
-	// it only replaces the tree.
+	// Attach adds a project; it must be called before any other method for the project. For a known project it only
+	// replaces the tree.
 	Attach(ctx context.Context, project string, tree *tree.Tree) error
 
-	// Detach forgets a project whose tree is gone, and drops its rows and changes. It records one change,
-	// see Change.RemovesProject. No other call for the project may be in progress.
+	// Detach removes a project whose tree is gone, with its rows and changes. It records one change, see
+	// Change.RemovesProject. No other call for the project may be in progress.
 	Detach(ctx context.Context, project string) error
 
-	// Ingest brings the rows of the files at paths level with the tree, in one transaction. It returns the
-	// changes in the order of recording, without paths that were already level. A path that is or was a
-	// folder stands for every file below it. An unreadable file becomes a problem, not an error. A file
-	// that cannot be looked at because of a fault of the machine keeps its rows and is listed in Unread.
+	// Ingest brings the rows of the files at paths up to date with the tree, in one transaction. It returns the
+	// changes in the order of recording, without paths that were already up to date. A path that is or was a folder
+	// means every file below it. An unreadable file becomes a problem, not an error. A file that cannot be read
+	// because of a fault of the machine keeps its rows and is listed in Ingested.Unreadable.
 	//
-	// written, which may be nil, holds what the caller has just put at paths. Ingest takes content and
-	// state from it. The next comparison reads the files again whose times do not prove that no one else
-	// wrote to them.
+	// written, which may be nil, has the content and state of files that the caller has just written. Ingest uses
+	// these instead of reading the files. The next comparison reads those files again whose times do not prove that
+	// no other program wrote to them.
 	Ingest(ctx context.Context, project string, paths []string, written map[string]tree.Written) (Ingested, error)
 
 	// Reconcile compares the whole tree with the rows (size, times, inode; content if these differ or are
@@ -47,16 +46,16 @@ type Index interface {
 	// of files seen so far.
 	Reconcile(ctx context.Context, project string, progress func(done int)) (Ingested, error)
 
-	// Differing returns the paths at which tree and rows may differ. It changes nothing. Others may write
-	// meanwhile.
+	// Differing returns the paths at which tree and rows may differ. It changes nothing. Others may write at the
+	// same time.
 	Differing(ctx context.Context, project string) ([]string, error)
 
 	// Changes returns at most limit changes of all projects recorded after the mark, oldest first.
 	Changes(ctx context.Context, after int64, limit int) ([]Change, error)
-	// NewestChanges returns at most limit changes of one project, newest first: those recorded before the
-	// mark; 0: the newest.
+	// NewestChanges returns at most limit changes of one project that were recorded before the mark, newest first.
+	// If before is 0, it starts with the newest change.
 	NewestChanges(ctx context.Context, project string, before int64, limit int) ([]Change, error)
-	// LastChange returns the mark of the newest change; 0 if there is none.
+	// LastChange returns the mark of the newest change, or 0 if there is none.
 	LastChange(ctx context.Context) (int64, error)
 
 	Agent(ctx context.Context, project, name string) (*AgentRow, error) // nil if there is none
@@ -67,63 +66,62 @@ type Index interface {
 	// given name.
 	AgentsAfter(ctx context.Context, project, after string, limit int) ([]AgentRow, error)
 
-	// Message returns a message; nil if there is none. With body it includes the body, as far as room
-	// allows.
+	// Message returns a message, or nil if there is none. With body it includes as much of the body as room allows.
 	Message(ctx context.Context, project, id string, body BodyWanted, room *Room) (*MessageRow, error)
-	// FromElsewhere returns, without its body, the oldest message that came from another domain with that
-	// Message-ID (Message.MessageID); nil if there is none.
+	// FromElsewhere returns, without its body, the oldest message from another domain with that Message-ID
+	// (Message.MessageID), or nil if there is none.
 	FromElsewhere(ctx context.Context, project, messageID string) (*MessageRow, error)
 	// Files returns the paths of a message's files: canonical, copies and marks, including ignored ones.
 	Files(ctx context.Context, project, id string) ([]string, error)
-	// Body returns n bytes of a message's body from offset on; fewer at its end, "" if there is no such
-	// message.
+	// Body returns n bytes of a message's body, starting at offset. It returns fewer bytes at the end of the body,
+	// and "" if there is no such message.
 	Body(ctx context.Context, project, id string, offset, n int64) (string, error)
 	// ShortBodies returns, by id, the bodies of at most 8 KiB of a thread's messages after a cursor.
 	ShortBodies(ctx context.Context, project, thread string, after int64) (map[string]string, error)
-	// Thread returns a thread oldest first, including the message whose id it is; [] if there is none.
+	// Thread returns the messages of a thread, oldest first, including the message whose id is the thread's id. It
+	// returns [] if there is no such thread.
 	Thread(ctx context.Context, q ThreadQuery) ([]MessageRow, error)
-	// Keyed returns every message of the sender with that idempotency key, oldest first, with BCC of the
-	// sender's copy.
+	// Keyed returns every message of the sender with that idempotency key, oldest first, with BCC from the sender's
+	// copy.
 	Keyed(ctx context.Context, project, from, key string) ([]MessageRow, error)
 
-	// IDKeyed returns the id of the newest message that has the given sender's key and that the agent got
-	// or sent; "" if there is none.
+	// IDKeyed returns the id of the newest message with the given idempotency key that the agent received or sent,
+	// or "" if there is none.
 	IDKeyed(ctx context.Context, project, agent, key string) (string, error)
-	// Delivery returns an agent's copy; nil if there is none. body and room are as for Message.
+	// Delivery returns an agent's copy, or nil if there is none. body and room are as for Message.
 	Delivery(ctx context.Context, project, agent, id string, body BodyWanted, room *Room) (*Delivery, error)
 	// Deliveries returns an agent's copies of the given messages, without bodies, in any order.
 	Deliveries(ctx context.Context, project, agent string, ids []string) ([]Delivery, error)
 	Inbox(ctx context.Context, q InboxQuery) ([]Delivery, Counts, error)                // newest first, with the counts at the same moment
 	OldestUnread(ctx context.Context, project, agent string, n int) ([]Delivery, error) // oldest first, without bodies, at most n
-	// Awaiting returns, newest first and without bodies, the deliveries to q.Agent that ask for an
-	// acknowledgement and have none, and, as KindSent, the agent's own messages with such deliveries to
-	// others.
+	// Awaiting returns the deliveries to q.Agent that still need an acknowledgement, and, as KindSent, the agent's
+	// own messages with such deliveries to others. They are ordered newest first and have no bodies.
 	Awaiting(ctx context.Context, q InboxQuery) ([]Delivery, error)
-	// Receipts returns, for each message, a receipt of each agent that holds a copy, by name, without
+	// Receipts returns, for each message, a receipt of each agent that has a copy, sorted by name, without
 	// DeliveredAt.
 	Receipts(ctx context.Context, project string, ids ...string) (map[string][]Receipt, error)
-	// Attached returns, by name, the agents whose inbox or outbox has a message that lists the attachment with
-	// that SHA-1 (in hex).
+	// Attached returns, sorted by name, the agents whose inbox or outbox has a message that lists the attachment
+	// with that SHA-1 (in hex).
 	Attached(ctx context.Context, project, sum string) (agents []string, err error)
 	Counts(ctx context.Context, project, agent string) (Counts, error)
 
-	// Due returns, in any order, the messages that may wait for an agent: unread, or asking it for an
-	// acknowledgement, or recently received; and those for which the agent may wait: its own that ask for
-	// acknowledgements, or recently sent. It leaves out archived ones.
+	// Due returns, in any order, two groups of messages. Messages that may wait for an agent are unread, need its
+	// acknowledgement, or were received recently. Messages whose recipients the agent may wait for are the agent's
+	// own messages that need acknowledgements or were sent recently. Due leaves out archived messages.
 	Due(ctx context.Context, q DueQuery) ([]Due, error)
-	// Replied returns, by cursor, who has written after messages in their threads.
+	// Replied returns, by the cursor of each message, who has written in the message's thread after it.
 	Replied(ctx context.Context, project, agent string, cursors []int64) (map[int64]Replied, error)
-	// Outlines returns, by cursor, what the threads of messages are about.
+	// Outlines returns, by the cursor of each message, an outline of the message and its thread.
 	Outlines(ctx context.Context, project string, cursors []int64) (map[int64]Outline, error)
 	Box(ctx context.Context, q BoxQuery) ([]BoxRow, error) // by file name, last first; [] past the end
 
 	// Search finds messages. It returns ErrInvalid for a cursor that it did not return.
 	Search(ctx context.Context, q SearchQuery) (Found, error)
-	// CountMatches counts the messages that Search finds, up to most. It returns 0 if a search for
-	// beginnings of words takes too long.
+	// CountMatches counts the messages that Search finds, up to most. It returns 0 if a prefix search takes too
+	// long.
 	CountMatches(ctx context.Context, q SearchQuery, most int) (int, error)
-	// Threads returns the threads of the messages that a query finds, by the newest of these. It returns
-	// ErrInvalid for a cursor that it did not return.
+	// Threads returns the threads of the messages that a query finds, sorted by the newest of these messages. It
+	// returns ErrInvalid for a cursor that it did not return.
 	Threads(ctx context.Context, q ThreadsQuery) (FoundThreads, error)
 
 	Claims(ctx context.Context, project string) ([]claim.Row, error) // every valid claim file, live or not, by created, agent, path
@@ -131,15 +129,14 @@ type Index interface {
 	ClaimsAt(ctx context.Context, project string, paths []string) ([]claim.Row, error)
 	Problems(ctx context.Context, project string, most int) ([]format.Problem, error) // by path; "" for all projects
 
-	// CountProblems counts what Problems returns for a project.
+	// CountProblems counts the problems of a project.
 	CountProblems(ctx context.Context, project string) (int, error)
 
 	// Newest returns at most limit of the newest messages of all projects, newest first, with project, id,
 	// thread, sender and subject.
 	Newest(ctx context.Context, limit int) ([]MessageRow, error)
-	// ProjectsWith returns the projects that have the named thing: an agent (what is format.KindProfile), a
-	// message id (format.KindCanonical) or a thread (format.KindOther). Projects with the most recent
-	// activity come first.
+	// ProjectsWith returns the projects that have the named item: an agent (what is format.KindProfile), a message
+	// id (format.KindCanonical) or a thread (format.KindOther). Projects with the most recent activity come first.
 	ProjectsWith(ctx context.Context, what format.Kind, name string) ([]string, error)
 	// Names completes a prefix: it returns at most limit names of agents (format.KindProfile) or threads
 	// (format.KindOther), ignoring case, or ids of messages (format.KindCanonical).
@@ -150,8 +147,8 @@ type Index interface {
 // Ingested is the result of an ingest.
 type Ingested struct {
 	Changes    []Change          // in the order of recording
-	Unreadable []tree.Unreadable // by path: their rows stay as they were, and the caller must ingest them again
-	Untimed    []string          // marks without a time in the whole tree; of Reconcile only
+	Unreadable []tree.Unreadable // by path: their rows are unchanged, and the caller must ingest them again
+	Untimed    []string          // marks without a time in the whole tree; only from Reconcile
 }
 
 // Change is one difference that Ingest found between the tree and the rows.
@@ -177,21 +174,21 @@ const (
 	Removed = "removed"
 )
 
-// AgentRow is an agent of the tree. An agent exists as long as any file of a known kind lies below its
-// folder. Without a valid profile its other fields are empty.
+// AgentRow is an agent of the tree. An agent exists as long as there is any file of a known kind below its folder.
+// Without a valid profile its other fields are empty.
 type AgentRow struct {
 	format.Profile
 	HasProfile bool      // a valid profile.json
 	Status     string    // ready, work, offline; "" if there is no status file
-	LastActive time.Time // newest of sent, read, acknowledged, claimed, inception; zero if none
+	LastActive time.Time // newest time of sent, read, acknowledged, claimed, inception; zero if none
 	Counts
 }
 
 // Counts counts one agent's mail.
 type Counts struct {
-	Total    int `json:"total"`  // emails in the inbox
-	Unread   int `json:"unread"` // of them unread
-	Archived int `json:"-"`      // part of Total: lists leave them out
+	Total    int `json:"total"`  // messages in the inbox
+	Unread   int `json:"unread"` // unread messages in the inbox
+	Archived int `json:"-"`      // included in Total, but not shown in lists
 	Sent     int `json:"sent_count"`
 }
 
@@ -199,31 +196,32 @@ type Counts struct {
 type MessageRow struct {
 	Project        string    // slug
 	format.Message           // BCC is empty unless documented; Body only if requested
-	Path           string    // the file that the content comes from
+	Path           string    // the file from which the content was read
 	Cursor         int64     // position in time order; opaque
 	Receipts       []Receipt // of its recipients; nil unless documented
 
-	// Astray says that the message was read from the inbox of an agent that the message does not name, so
-	// it was put there by hand. It is not verified.
+	// Astray says that the message was read from the inbox of an agent that is not its recipient, so a user or
+	// program put it there by hand. Such a message is not verified.
 	Astray bool
 
 	BodyBytes int64 // of the whole body
 	BodyFrom  int64 // offset of Body in the whole body
-	BodyNext  int64 // offset of the rest of the body, if a Room had no space for it; 0: Body goes to the end
+	BodyNext  int64 // offset of the rest of the body, if a Room had no space for it; 0: Body reaches the end
 }
 
 // IsQuestion reports whether a message asks for an answer: see IsQuestion.
 func (m *MessageRow) IsQuestion() bool { return IsQuestion(m.Subject) }
 
-// IsQuestion reports whether a message with that subject asks for an answer: whether it ends with a question
-// mark. The subject of a reply is that of the question, so a reply asks for none.
+// IsQuestion reports whether a message with that subject asks for an answer, which means that the subject ends with
+// a question mark. A subject that begins with "Re:" is not a question, because a reply repeats the subject of the
+// question.
 func IsQuestion(subject string) bool {
 	subject = strings.TrimSpace(subject)
 	ends := strings.HasSuffix(subject, "?") || strings.HasSuffix(subject, "？")
 	return ends && WithoutRe(subject) == subject
 }
 
-// WithoutRe returns a subject without the "Re:" with which replies begin.
+// WithoutRe returns a subject without the "Re:" at the beginning of replies.
 func WithoutRe(subject string) string {
 	for len(subject) > 3 && strings.EqualFold(subject[:3], "re:") {
 		subject = strings.TrimSpace(subject[3:])
@@ -253,7 +251,7 @@ const (
 
 // Delivery is one agent's copy of a message, with the marks beside it.
 type Delivery struct {
-	MessageRow        // the canonical content; BCC holds at most the holder
+	MessageRow        // the canonical content; BCC contains at most the holder
 	Agent      string // the holder
 	Kind       string // to, cc, bcc; KindSent, KindThread
 	CopyPath   string // the inbox copy; "" if there is none
@@ -267,7 +265,7 @@ const (
 	KindThread = "thread" // it is in a thread that the agent requested
 )
 
-// Marks say what a recipient did with its copy.
+// Marks record what a recipient did with its copy.
 type Marks struct {
 	Read    bool         `json:"read"`
 	ReadAt  format.Stamp `json:"read_ts,omitzero"` // zero: unread, or marked by hand without a time
@@ -280,10 +278,10 @@ type Receipt struct {
 	Agent       string       `json:"agent"`
 	Kind        string       `json:"kind"`                      // to, cc, bcc
 	Delivered   bool         `json:"delivered"`                 // the recipient's copy exists
-	DeliveredAt format.Stamp `json:"delivered_ts,omitzero"`     // zero: there is no copy, or this server did not write it
-	AnnouncedAt format.Stamp `json:"announced_ts,omitzero"`     // zero: no session of the agent was told of it, or that is forgotten
-	Status      string       `json:"delivery_status,omitempty"` // of an address at another domain: an outgoing.State
-	Reply       string       `json:"delivery_reply,omitempty"`  // the last word of its server
+	DeliveredAt format.Stamp `json:"delivered_ts,omitzero"`     // zero: no copy, or not written by this server
+	AnnouncedAt format.Stamp `json:"announced_ts,omitzero"`     // zero: no session got a notice, or it is forgotten
+	Status      string       `json:"delivery_status,omitempty"` // for an address at another domain: an outgoing.State
+	Reply       string       `json:"delivery_reply,omitempty"`  // the last reply of its server
 	Marks
 }
 
@@ -294,61 +292,61 @@ type InboxQuery struct {
 	Since      time.Time // created after this; zero: all
 	UrgentOnly bool      // high and urgent
 	UnreadOnly bool
-	// Quiet leaves out mail of other domains, except of the Trusted senders whose domain vouches for them.
+	// Quiet leaves out mail from other domains, except from Trusted senders whose domain authenticated them.
 	Quiet    bool
-	Trusted  []string // in lower case: addresses, and @DOMAIN for every address of a domain
-	Archived bool     // include archived ones
+	Trusted  []string // in lower case: addresses, or @DOMAIN for every address of a domain
+	Archived bool     // include archived messages
 	Bodies   bool
-	// AwaitingAck selects deliveries without a required acknowledgement: in this inbox, or sent by the
-	// agent. Of the other fields only Bodies, Limit and Before are used.
+	// AwaitingAck selects deliveries that lack a required acknowledgement: in this inbox, or sent by the agent. The
+	// only other fields that apply then are Bodies, Limit and Before.
 	AwaitingAck bool
 	Limit       int    // default 20, at most 200
 	Before      int64  // cursor: only rows before it in time order; 0: start with the newest
-	Peek        bool   // someone else looks: not a sign of the agent's activity
+	Peek        bool   // another reader than the agent: does not count as the agent's activity
 	ReplyTo     string // only replies to this message; "": all
 	Room        *Room  // the page ends when it is full; nil: only Limit limits the page
-	// ID and Thread are for Box.Inbox and override the other fields. ID selects this message alone,
-	// received or sent. Thread selects this thread, oldest first; Before is then a cursor of such a page.
-	// "" selects the inbox.
+	// ID and Thread are for Box.Inbox and override the other fields. ID selects only this message, received or
+	// sent. Thread selects this thread, oldest first; Before is then a cursor of such a page. If both are "", the
+	// query selects the inbox.
 	ID, Thread string
 }
 
-// DueQuery asks for the messages that may wait.
+// DueQuery is a query for Index.Due.
 type DueQuery struct {
 	Project, Agent string
-	Since          time.Time // what is recent
-	Most           int       // of each of the kinds the newest: unread, urgent and unread, asking, recent, sent and asking, sent
+	Since          time.Time // messages since this time are recent
+	Most           int       // limit for each kind: unread, urgent and unread, asking, recent, sent and asking, sent
 	Open           bool      // leaves out the bcc recipients of the agent's own messages
 }
 
-// Due is a message that may wait for an agent, or for which the agent may wait.
+// Due is a message that may wait for an agent, or whose recipients the agent may wait for.
 type Due struct {
 	Cursor     int64
-	Thread     string // its own id if it is in no thread
+	Thread     string // its own id if it is not in a thread
 	From       string
 	Subject    string
 	Importance string
 	Kind       string   // to, cc, bcc; KindSent: the agent's own
 	Unread     bool     // by the agent
-	Asks       bool     // for an acknowledgement that was not given
-	ID         string   // of the agent's own
-	Of         []string // of the agent's own: with Asks the agents that have not acknowledged, by name; else To
+	Asks       bool     // an acknowledgement is still missing
+	ID         string   // of the agent's own message
+	Of         []string // for an own message: with Asks the agents that have not acknowledged, by name; otherwise To
 }
 
 // Replied says who has written after a message in its thread.
 type Replied struct {
-	ByAgent  bool // the agent of the question
-	ByOthers bool // somebody else than the message's sender
+	ByAgent  bool // the agent of the query
+	ByOthers bool // anyone other than the message's sender
 }
 
-// Outline is what a list of threads shows of a message and its thread.
+// Outline is the part of a message and its thread that a list of threads shows.
 type Outline struct {
 	ID        string // of the message
 	Created   time.Time
 	Beginning string // of the message's body: at most 500 characters
 	Subject   string // of the thread's first message
 	Messages  int    // in the thread
-	Files     int    // attachments of all of them
+	Files     int    // attachments of all messages
 }
 
 // ThreadQuery selects messages of one thread, oldest first.
@@ -373,10 +371,10 @@ type BoxQuery struct {
 	Agent   string // set by Box.List
 	Sent    bool   // the outbox
 	ID      string // only this message; "": all
-	Prefix  string // only ids that begin so, and ID and Before are empty; "": all
-	Before  string // only ids whose file names come before that of this id; "": all
+	Prefix  string // only ids with this prefix; ID and Before must then be empty; "": all
+	Before  string // only ids whose file names come before this id's file name; "": all
 
-	HideArchived bool // for the inbox: leave out archived ones
+	HideArchived bool // for the inbox: leave out archived messages
 
 	Limit  int // number of rows; 0 means none
 	Offset int
@@ -396,13 +394,13 @@ type SearchQuery struct {
 	Project string // slug
 	Rank    bool   // rank the newest matches by bm25; otherwise newest first
 	Limit   int
-	Cursor  string // only hits after that Hit.Next; "": from the first
+	Cursor  string // only hits after this Hit.Next; "": from the first
 }
 
 // Found is the result of a search.
 type Found struct {
 	Hits   []Hit
-	Ranked int  // in a ranked search: how many of the newest matches were ranked; else 0
+	Ranked int  // in a ranked search: how many of the newest matches were ranked; otherwise 0
 	Cut    bool // the search stopped early, because it matched words by prefix
 }
 
@@ -412,13 +410,13 @@ type ThreadsQuery struct {
 	Project     string // slug
 	Agent       string // whose unread messages are counted
 	Limit       int
-	Cursor      string // only threads after that FoundThreads.Next; "": from the first
+	Cursor      string // only threads after this FoundThreads.Next; "": from the first
 }
 
 // FoundThreads is a page of threads.
 type FoundThreads struct {
 	Threads []ThreadRow
-	Next    string // cursor of the next page, whose threads are none of this one and of those before it; "" at the end
+	Next    string // cursor of the next page, which repeats no thread of earlier pages; "" at the end
 	Cut     bool   // the search stopped early, because it matched words by prefix
 }
 
@@ -427,9 +425,9 @@ type ThreadRow struct {
 	MessageRow        // its newest message that the query found; Body is the beginning of the body
 	Thread     string // its id
 	Title      string // the subject of its first message
-	Messages   int    // all of them
+	Messages   int    // number of its messages
 	Unread     int
-	Files      int      // attachments of all of them
+	Files      int      // attachments of all messages
 	People     []string // the authors of its messages, the latest first
 }
 
@@ -437,11 +435,11 @@ type ThreadRow struct {
 type Hit struct {
 	MessageRow
 	Snippet string // matched text with **marks** around the terms, on one line
-	Matched string // the same as it is written, with MarkOpen and MarkClose around the terms
+	Matched string // the same text unchanged, with MarkOpen and MarkClose around the terms
 	Next    string // cursor of the following hits
 }
 
-// FTS5 marks terms with these bytes, which no readable body has.
+// FTS5 marks terms with these bytes, which readable bodies do not contain.
 const (
 	MarkOpen  = "\x01"
 	MarkClose = "\x02"

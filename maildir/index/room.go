@@ -8,24 +8,25 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Room is the space that an answer of limited size has for messages. A toolset makes one for each call. A
-// read fills it message by message and reads no body that would not fit. The first message always comes,
-// with as much of its body as fits; the read ends before the next message that does not fit completely. A
-// nil Room has no limit. Room is not safe for concurrent use.
+// Room is the space that an answer of limited size has for messages. A toolset creates a Room for each call. A read
+// fills the Room message by message and reads no body that would not fit. The first message is always included,
+// with as much of its body as fits. The read ends before the next message that does not fit completely. A nil Room
+// has no limit. Room is not safe for concurrent use.
 type Room struct {
-	// Small and Large are sizes of the answer in bytes. A read is first tried within Small, which needs no
-	// reservation. If that is too small, the read is repeated within Large, after Reserve.
+	// Small and Large are sizes of the answer in bytes. A read first uses Small, which needs no reservation. If
+	// Small is not enough, the read is repeated with Large, after Reserve.
 	Small, Large int
-	// Row returns how many bytes a message without its body takes in the answer.
+	// Row returns the size in bytes of a message without its body in the answer.
 	Row func(m *MessageRow) int
-	// Fit measures the longest prefix of text that takes at most most bytes in the answer and ends between
-	// two characters: n bytes of text take size bytes.
+	// Fit measures the longest prefix of text that takes at most most bytes in the answer and does not end inside a
+	// character. The prefix has n bytes and takes size bytes in the answer.
 	Fit func(text string, most int) (n, size int)
-	// Reserve waits until the server has memory for an answer of Large bytes and beside further bytes. The
-	// call returns its error. Release returns the memory, also while the call waits for mail.
+	// Reserve waits until the server has memory for an answer of Large bytes plus beside more bytes. The call
+	// returns Reserve's error. Release returns the memory, even while the call waits for mail.
 	Reserve func(ctx context.Context, beside int64) error
 	Release func()
-	// Offset is where to begin in the body of the first message, in bytes, at the start of a character.
+	// Offset is the byte offset at which to begin in the body of the first message. It must be at the start of a
+	// character.
 	Offset int64
 
 	left int  // bytes left
@@ -34,7 +35,7 @@ type Room struct {
 	full bool // a message was left out or cut
 }
 
-// Attempt calls read, which takes room for messages: first within Small and, if that was too small, within
+// Attempt calls read, which adds messages to the room: first with the size Small and, if that was too small, with
 // Large. It returns the errors of read and Reserve.
 func (r *Room) Attempt(ctx context.Context, read func() error) error {
 	if r == nil {
@@ -67,7 +68,7 @@ func (r *Room) Empty() {
 // More reports whether the last read left something out because the room was full.
 func (r *Room) More() bool { return r != nil && r.full }
 
-// MayGrow reports whether the last read left something out and a larger size is still to be tried.
+// MayGrow reports whether the last read left something out and a larger size can still be tried.
 func (r *Room) MayGrow() bool { return r.More() && !r.last }
 
 // GiveBack returns the memory that Attempt reserved.
@@ -77,10 +78,10 @@ func (r *Room) GiveBack() {
 	}
 }
 
-// Take adds one more message to the room. body reads n bytes of the message's body from an offset on; if it
-// is not nil, Take sets Body, BodyFrom and BodyNext. Take reports whether the message is in; if not, all
-// later messages must be left out too. It returns the errors of body, and ErrInvalid for an Offset beyond
-// the body's end or inside a character.
+// Take adds one more message to the room. body reads n bytes of the message's body from an offset on. If body is
+// not nil, Take sets Body, BodyFrom and BodyNext. Take reports whether the message was added. If not, all later
+// messages must be left out too. It returns the errors of body, and ErrInvalid for an Offset beyond the body's end
+// or inside a character.
 func (r *Room) Take(m *MessageRow, body func(offset, n int64) (string, error)) (ok bool, err error) {
 	if r == nil {
 		if body != nil {
@@ -88,7 +89,7 @@ func (r *Room) Take(m *MessageRow, body func(offset, n int64) (string, error)) (
 		}
 		return err == nil, err
 	}
-	must := r.held == 0 && r.last // the message must come, at least with a part of its body
+	must := r.held == 0 && r.last // the message must be included, at least with a part of its body
 	left := r.left - r.Row(m)
 	if left < 0 && !must {
 		r.full = true
@@ -110,8 +111,8 @@ func (r *Room) Take(m *MessageRow, body func(offset, n int64) (string, error)) (
 	return true, nil
 }
 
-// takeBody reads the part of a body that fits: all of it or, if must is set, its beginning. size is the
-// part's size in the answer. If the body does not fit, size is below zero and the room is full.
+// takeBody reads the part of a body that fits: the whole body or, if must is set, its beginning. size is the part's
+// size in the answer. If the body does not fit, size is below zero and the room is full.
 func (r *Room) takeBody(m *MessageRow, from int64, left int, must bool, body func(offset, n int64) (string, error)) (size int, err error) {
 	rest := m.BodyBytes - from
 	switch {

@@ -16,7 +16,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestTrustAtOnce: of several who change trusted_keys at once nobody loses another's change.
+// TestTrustAtOnce checks that no change is lost if several callers change trusted_keys at once.
 func TestTrustAtOnce(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -38,7 +38,7 @@ func TestTrustAtOnce(t *testing.T) {
 	}
 }
 
-// TestTrustedLongLine: a line of any length hides no other.
+// TestTrustedLongLine checks that a very long line does not hide other lines.
 func TestTrustedLongLine(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -55,7 +55,7 @@ func TestTrustedLongLine(t *testing.T) {
 	}
 }
 
-// TestKeyIsNoFlag: no store makes a key that a command line would take for a flag.
+// TestKeyIsNoFlag checks that no store creates a key that a command line would treat as a flag.
 func TestKeyIsNoFlag(t *testing.T) {
 	t.Parallel()
 	flag := make([]byte, ed25519.SeedSize)
@@ -72,8 +72,7 @@ func TestKeyIsNoFlag(t *testing.T) {
 	}
 }
 
-// BenchmarkVerified is what the seals of an inbox page of twenty messages cost, the first time and
-// then.
+// BenchmarkVerified measures the cost of the seals of an inbox page of twenty messages, the first time and later.
 func BenchmarkVerified(b *testing.B) {
 	ring, private, err := Open(b.TempDir(), rand.Reader)
 	if err != nil {

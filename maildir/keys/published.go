@@ -5,11 +5,11 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// mostPublished is the most published keys of a tree that are looked at.
+// mostPublished is the maximum number of published keys of a tree that are read.
 const mostPublished = 1000
 
-// Published returns the public keys that machines have published in a tree, by id. Whoever can write there
-// can publish a key under any name: a published key proves nothing. It leaves out files that are no keys,
+// Published returns the public keys that machines have published in a tree, by id. Anyone who can write to the tree
+// can publish a key with any name, so a published key proves nothing. Published leaves out files that are not keys,
 // and returns the errors of listing the folder.
 func Published(t *tree.Tree) (all []Key, err error) {
 	entries, err := t.List(format.MachinesDir)

@@ -17,7 +17,7 @@ import (
 type Ring struct {
 	own     Key
 	trusted *registry.File[*trust]
-	nobody  *trust // used while trusted_keys is not usable
+	nobody  *trust // used while trusted_keys is unusable
 
 	mu sync.Mutex // held while a trust is used
 }
@@ -47,25 +47,25 @@ func Open(root string, rand io.Reader) (*Ring, ed25519.PrivateKey, error) {
 	file := registry.New(filepath.Join(root, trustedFile), registry.Format[*trust]{
 		Limit: maxTrusted,
 		Parse: func(data []byte, _ tree.FileStat) (*trust, error) {
-			all, _ := parseTrusted(data) // `mailtree doctor` reports the lines that are no key
+			all, _ := parseTrusted(data) // `mailtree doctor` reports the lines that are not keys
 			return newTrust(all), nil
 		},
 	})
 	return &Ring{own: publicOf(private), trusted: file, nobody: newTrust(nil)}, private, nil
 }
 
-// maxVerified is the most verified seals to remember: at some 200 bytes each, 12 MiB.
+// maxVerified is the maximum number of verified seals to remember: at some 200 bytes each, 12 MiB.
 const maxVerified = 1 << 16
 
-// Verified reports whether the seal of m is by a trusted key or the store's own key and still fits m, and
-// who vouches for m then. It reports false for a message that was made or edited by hand, and for a seal by
-// an untrusted key.
+// Verified reports whether the seal of m was made with a trusted key or the store's own key and is still valid for
+// m. If so, it also returns the Voucher. It reports false for a message that was written or edited by hand, and for
+// a seal by an untrusted key.
 func (r *Ring) Verified(m *format.Message) (Voucher, bool) {
 	k, ok := r.keyOf(m)
 	return Voucher{m.Origin, k.Name}, ok
 }
 
-// keyOf returns the key that made the message's seal. It reports false if no trusted key did.
+// keyOf returns the key that made the message's seal. It reports false if no trusted key made it.
 func (r *Ring) keyOf(m *format.Message) (Key, bool) {
 	id, _, ok := strings.Cut(m.Seal, ":")
 	if !ok {
@@ -93,8 +93,8 @@ func (r *Ring) keyOf(m *format.Message) (Key, bool) {
 	return key, holds
 }
 
-// believed returns the content of trusted_keys. While a fault of the machine keeps the file from being
-// read, it returns the last content read.
+// believed returns the content of trusted_keys. While a fault of the machine prevents reading the file, it returns
+// the content that was read last.
 func (r *Ring) believed() *trust {
 	t, err := r.trusted.Load()
 	if t == nil || err != nil && tree.FaultOf(err) != tree.FaultMachine {
@@ -110,13 +110,13 @@ type Voucher struct {
 	Machine       string // name of the trusted key that sealed it; "" for this store's own key
 }
 
-// SelfAsserted is what answers show for a sender for whom no one vouches.
+// SelfAsserted is the text that answers show for a sender that no server has authenticated.
 const SelfAsserted = "self-asserted"
 
-// String says in words who vouches for the sender: "person, uid 1000", "uid 1000 (program)", "token",
-// "dmarc example.org", or SelfAsserted if the server only has the sender's word. If another trusted key
-// sealed the message, its machine comes first, as in "machine laptop, uid 1000 (program)", because its uids
-// are not this machine's. "person" means that this store sealed the message and that it came through a web
+// String says in words who vouches for the sender: "person, uid 1000", "uid 1000 (program)", "token", "dmarc
+// example.org", or SelfAsserted if nothing proves the sender's identity. If another trusted key sealed the message,
+// the name of its machine comes first, as in "machine laptop, uid 1000 (program)", because uids of another machine
+// mean nothing on this machine. "person" means that this store sealed the message and that it came through a web
 // page or a command line with a controlling terminal. A program of the same user can fake both.
 func (v Voucher) String() string {
 	words := strings.Replace(v.Auth, ":", " ", 1)

@@ -26,7 +26,7 @@ const (
 	trustedLock = trustedFile + ".lock" // held by a process that changes trusted_keys
 )
 
-// IsFile reports whether this package owns the file of that name in a store's folder.
+// IsFile reports whether this package owns the file with that name in a store's folder.
 func IsFile(name string) bool {
 	return slices.Contains([]string{keyFile, oldKeyFile, tokenFile, trustedFile, trustedLock}, name)
 }
@@ -70,7 +70,7 @@ func openKey(root string, rand io.Reader) (ed25519.PrivateKey, error) {
 	return private, err
 }
 
-// errOldKey says that the key file holds a secret of the older format, from before stores had key pairs.
+// errOldKey means that the key file has a secret in the older format, from before stores had key pairs.
 var errOldKey = &refusal.Error{
 	What: refusal.Unavailable("The store's key is of an older version; the next start of the server makes a new one."),
 }
@@ -97,8 +97,8 @@ func readKey(file string) (ed25519.PrivateKey, error) {
 	return ed25519.NewKeyFromSeed(seed), nil
 }
 
-// makeKey creates a key pair and writes it to the file. The text of the public key never begins with "-",
-// because a command line would take it for a flag.
+// makeKey creates a key pair and writes it to the file. The text of the public key never begins with "-", because a
+// command line would treat it as a flag.
 func makeKey(file string, rand io.Reader) (ed25519.PrivateKey, error) {
 	for seed := make([]byte, ed25519.SeedSize); ; {
 		if _, err := io.ReadFull(rand, seed); err != nil {

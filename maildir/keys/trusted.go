@@ -22,11 +22,11 @@ import (
 type Key struct {
 	ID     string // as seals name the key
 	Public ed25519.PublicKey
-	Name   string // people's name for the machine that holds the private key; "" for the store's own key
+	Name   string // users' name for the machine that has the private key; "" for the store's own key
 }
 
-// String returns the key as a line of trusted_keys. `mailtree key trust` on the other machine accepts the
-// line as it is.
+// String returns the key as a line of trusted_keys. `mailtree key trust` on another machine accepts the line
+// unchanged.
 func (k Key) String() string {
 	return strings.TrimSpace(base64.RawURLEncoding.EncodeToString(k.Public) + " " + k.Name)
 }
@@ -34,8 +34,8 @@ func (k Key) String() string {
 // maxTrusted is the largest size of trusted_keys in bytes: some ten thousand keys.
 const maxTrusted = 1 << 20
 
-// Trusted lists the keys of the store's trusted_keys in the order of the file. It lists none if there is no
-// file. If some lines are no keys, it returns the other keys and an ErrInvalid that names those lines.
+// Trusted lists the keys of the store's trusted_keys in the order of the file. It returns no keys if there is no
+// file. If some lines are not keys, it returns the other keys and an ErrInvalid that lists those lines.
 func Trusted(root string) ([]Key, error) {
 	data, _, err := tree.ReadPlain(filepath.Join(root, trustedFile), maxTrusted)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -98,8 +98,8 @@ func Parse(line string) (Key, error) {
 	return Key{ID: format.KeyID(public), Public: public, Name: name}, nil
 }
 
-// changeTrusted durably replaces the lines of trusted_keys by the result of edit. Comments and lines that
-// edit leaves alone stay as they are. Concurrent calls run one after another.
+// changeTrusted durably replaces the lines of trusted_keys with the result of edit. Comments, and lines that edit
+// does not touch, stay unchanged. Concurrent calls run one after another.
 func changeTrusted(root string, edit func(lines []string) ([]string, error)) error {
 	file := filepath.Join(root, trustedFile)
 	lock, _, err := tree.OpenPlain(filepath.Join(root, trustedLock), os.O_RDWR|os.O_CREATE)
@@ -124,8 +124,8 @@ func changeTrusted(root string, edit func(lines []string) ([]string, error)) err
 	return tree.WriteFile(file, []byte(strings.Join(append(lines, ""), "\n")))
 }
 
-// withoutKey removes the lines of the key whose name, id or public key is which. found is false if there is
-// none.
+// withoutKey removes the lines of the key whose name, id or public key is which. found is false if there is no such
+// key.
 func withoutKey(lines []string, which string) (left []string, found bool) {
 	left = slices.DeleteFunc(slices.Clone(lines), func(line string) bool {
 		k, err := Parse(line)
@@ -158,8 +158,8 @@ func Trust(root string, key Key) error {
 	})
 }
 
-// Distrust removes keys from trusted_keys by name, id or public key. Their mail is shown as unverified from
-// then on. It returns ErrUnavailable, and an ErrNotFound that lists the existing names.
+// Distrust removes keys from trusted_keys by name, id or public key. From then on, mail with their seals is shown
+// as unverified. It returns ErrUnavailable, and an ErrNotFound that lists the existing names.
 func Distrust(root, which string) error {
 	return changeTrusted(root, func(lines []string) ([]string, error) {
 		left, found := withoutKey(lines, which)

@@ -11,8 +11,8 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// bareLinks turns bare web addresses into links. goldmark's own extension does that with regular
-// expressions at every space; this parser looks at each byte at most twice.
+// bareLinks turns bare web addresses into links. goldmark's own extension uses regular expressions at every space;
+// this parser reads each byte at most twice.
 type bareLinks struct{}
 
 // Trigger returns the bytes at which goldmark calls Parse, besides the beginning of a text: white space

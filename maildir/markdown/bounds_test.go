@@ -11,8 +11,8 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// TestBounds takes bodies that are slow to parse. No body may cost more CPU than allowed: BenchmarkHostile shows what each
-// costs.
+// TestBounds parses bodies that are slow to parse. No body may take more CPU time than allowed. BenchmarkHostile
+// shows the cost of each body.
 func TestBounds(t *testing.T) {
 	for name, body := range hostile(worst) {
 		t.Run(name, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestDepth: what nests too deep is text.
+// TestDepth checks that markup that is nested too deeply is shown as text.
 func TestDepth(t *testing.T) {
 	t.Parallel()
 	for _, mark := range []string{"> ", "1. ", "> 1. "} {
@@ -57,7 +57,7 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// TestCut: a body is cut before a rune.
+// TestCut checks that a body is cut before a rune.
 func TestCut(t *testing.T) {
 	t.Parallel()
 	long := "x" + strings.Repeat("é", Limit)
@@ -66,7 +66,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestScanLimits: FirstHeading and PlainText end at their limits.
+// TestScanLimits checks that FirstHeading and PlainText stop at their limits.
 func TestScanLimits(t *testing.T) {
 	t.Parallel()
 	compare(t, "FirstHeading", "x", FirstHeading(strings.Repeat("x\n", Limit)+"# late\n"))
@@ -105,6 +105,6 @@ func cpu(t *testing.T) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// allowed is the CPU that one body may take. The slowest body takes a tenth of it on an idle machine, and beside other
-// work up to eight times as much as there; a parser that is cubic takes hundreds of times as much.
+// allowed is the CPU time that one body may take. On an idle machine the slowest body takes a tenth of that, and
+// under load up to eight times as much as on an idle machine. A cubic parser would take hundreds of times as much.
 const allowed = 20 * time.Second * slow

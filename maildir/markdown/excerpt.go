@@ -7,9 +7,9 @@ import (
 	"github.com/yuin/goldmark/ast"
 )
 
-// FirstHeading returns the text of the first heading in the first 16 KiB of a body, outside quotes and
-// lists. If there is no heading, it returns the first line with text; if no line has text, the first line
-// unchanged. The result is one line of at most 200 runes without markup; "" for a blank body.
+// FirstHeading returns the text of the first heading in the first 16 KiB of a body, outside quotes and lists. If
+// there is no heading, it returns the first line with text; if no line has text, the first line unchanged. The
+// result is one line of at most 200 runes without markup, or "" for a blank body.
 //
 // See docs/tree.md, "A message".
 func FirstHeading(body string) string {
@@ -33,8 +33,8 @@ func FirstHeading(body string) string {
 	return oneLine(first, headingRunes)
 }
 
-// PlainText returns an excerpt: the text of the first 8 KiB of a body without markup, as one line of at
-// most 300 runes. An image is its description. Code stays as text. A search should not use it.
+// PlainText returns an excerpt: the text of the first 8 KiB of a body without markup, as one line of at most 300
+// runes. An image is replaced with its description. Code is kept as text. A search should not use PlainText.
 func PlainText(body string) string {
 	body, cut := beginning(body, plainLimit)
 	var b strings.Builder
@@ -52,7 +52,7 @@ func PlainText(body string) string {
 // cutImage matches the rest of a text that ends in the data URI of an image.
 var cutImage = regexp.MustCompile(`\]\(data:[^\s()]*\s*$`)
 
-// beginning is clipBody, but counts no data of images, and closes an image whose data is cut.
+// beginning is clipBody, but does not count the data of images, and closes an image whose data is cut.
 func beginning(body string, limit int) (string, bool) {
 	body, _ = shorten(body)
 	body, cut := clipBody(body, limit)

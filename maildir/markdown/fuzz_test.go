@@ -12,8 +12,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// FuzzRead: no body makes anything panic or go out of bounds, and a small body is rendered (it would
-// not be, had goldmark panicked).
+// FuzzRead checks that no body causes a panic or a result beyond the limits, and that a small body is rendered
+// (after a panic of goldmark it would not be).
 func FuzzRead(f *testing.F) {
 	bodies := hostile(300)
 	for _, name := range slices.Sorted(maps.Keys(bodies)) {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// hostile are bodies on which goldmark, or what we build on it, is or was slow,
-// or that are large in one direction. Each is about n bytes.
+// hostile returns bodies on which goldmark, or our code on top of it, is or was slow, or that are large in one
+// dimension. Each body has about n bytes.
 func hostile(n int) map[string]string {
 	fill := func(unit string) string { return strings.Repeat(unit, n/len(unit)+1)[:n] }
 	halves := func(a, b string) string {
@@ -83,7 +83,7 @@ func hostile(n int) map[string]string {
 	}
 }
 
-// growing is runs of backticks, each longer than the one before.
+// growing returns runs of backticks, each longer than the previous one.
 func growing(n int) string {
 	var b strings.Builder
 	for i := 1; b.Len() < n; i++ {
@@ -92,7 +92,7 @@ func growing(n int) string {
 	return b.String()
 }
 
-// indented is a list in a list in a list.
+// indented returns deeply nested lists.
 func indented(n int) string {
 	var b strings.Builder
 	for i := 0; b.Len() < n; i++ {

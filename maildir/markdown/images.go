@@ -26,13 +26,13 @@ func MayHaveImages(body string) bool {
 	return false
 }
 
-// RewriteImages replaces the destinations of the inline images of a body: ![alt](destination), also if the
-// destination contains blanks, which Markdown does not allow, and <img src="destination">. It calls to with
-// each destination, in the order of the text, and writes the result in its place. to returns its argument
-// to keep the destination. A result must contain no blank, quote or bracket, because it is not escaped.
+// RewriteImages replaces the destinations of the inline images of a body: ![alt](destination), even if the
+// destination contains spaces, which Markdown does not allow, and <img src="destination">. It calls to with each
+// destination, in the order of the text, and replaces the destination with the result. to returns its argument to
+// keep the destination. A result must not contain a space, quote or bracket, because it is not escaped.
 //
-// Images in code and in references ([alt][name]) stay as they are, and so does the text after Limit bytes.
-// whole is false if that text may have images. The bytes of data URIs do not count towards Limit.
+// Images in code and in references ([alt][name]) stay unchanged, and so does the text after Limit bytes. whole is
+// false if that rest may have images. The bytes of data URIs do not count toward Limit.
 func RewriteImages(body string, to func(destination string) string) (out string, whole bool) {
 	if !MayHaveImages(body) {
 		return body, true
@@ -66,7 +66,7 @@ var sameLength = strings.NewReplacer("\r\n", " \n", "\r", "\n")
 // span is a part of a text, as byte offsets.
 type span struct{ start, end int }
 
-// spanAttribute is the attribute of an image's node that holds the span from its "](" to its ")".
+// spanAttribute is the attribute of an image's node that has the span from its "](" to its ")".
 const spanAttribute = "mailtree-span"
 
 // imageSpan is the place of a destination, with the function that decodes it.
@@ -113,14 +113,14 @@ func unbracket(raw string) string {
 	return unescape(strings.TrimSuffix(strings.TrimPrefix(raw, "<"), ">"))
 }
 
-// blankImage matches ![alt](destination "title") with a blank in the destination. Brackets may nest once in
-// the alt and in the destination.
+// blankImage matches ![alt](destination "title") with a space in the destination. Brackets may nest once in the alt
+// and in the destination.
 var blankImage = regexp.MustCompile(`!\[(?:[^\[\]\n]|\[[^\[\]\n]*\])*\](\([ \t]*)` +
 	`((?:[^()\s]|\([^()\n]*\))+(?:[ \t]+(?:[^()\s"']|\([^()\n]*\))(?:[^()\s]|\([^()\n]*\))*)+)` +
 	`(?:[ \t]+(?:"[^"\n]*"|'[^'\n]*'))?[ \t]*\)`)
 
-// blankImages finds text that looks like an image with a blank in its destination, by the offset of the
-// "(". It is an image if that offset lies in plain text, outside code and links.
+// blankImages finds text that looks like an image with a space in its destination, by the offset of the "(". The
+// text is an image if that offset is in plain text, outside code and links.
 func blankImages(text string) map[int]span {
 	found := map[int]span{}
 	for _, m := range blankImage.FindAllStringSubmatchIndex(text, -1) {
@@ -185,7 +185,7 @@ func closingAngle(s string) int {
 	return -1
 }
 
-// cuts records where text was left out: how many bytes before each offset of the rest.
+// cuts records where text was left out: for offsets of the remaining text, how many bytes are missing before.
 type cuts []struct{ at, gone int }
 
 // origin converts an offset in the shortened text to an offset in the whole text.
@@ -197,8 +197,7 @@ func (c cuts) origin(at int) int {
 	return at + c[i-1].gone
 }
 
-// shorten leaves out most of the data of each data URI, which may have megabytes and means nothing to a
-// parser.
+// shorten leaves out most of the data of each data URI, which may have megabytes and has no meaning for a parser.
 func shorten(body string) (short string, left cuts) {
 	const mark, kept = ";base64,", 16
 	var out strings.Builder

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestRewriteImages: each inline image is found where it stands, and nothing else is touched.
+// TestRewriteImages checks that each inline image is found at its position, and that nothing else is changed.
 func TestRewriteImages(t *testing.T) {
 	t.Parallel()
 	data := "data:image/png;base64," + strings.Repeat("iVBORw0KGgo+/=", 100<<10)
@@ -57,7 +57,7 @@ func TestRewriteImages(t *testing.T) {
 	}
 }
 
-// FuzzRewriteImages: no body causes a panic, or a change if to returns its argument.
+// FuzzRewriteImages checks that no body causes a panic, and that a body is unchanged if to returns its argument.
 func FuzzRewriteImages(f *testing.F) {
 	for _, body := range hostile(300) {
 		f.Add(body)
@@ -72,8 +72,8 @@ func FuzzRewriteImages(f *testing.F) {
 	})
 }
 
-// TestRewriteImagesWhole: RewriteImages reports whether it may have left images because the text is too
-// long.
+// TestRewriteImagesWhole checks that RewriteImages reports whether it may have left out images because the text is
+// too long.
 func TestRewriteImagesWhole(t *testing.T) {
 	for _, tt := range []struct {
 		name, body string

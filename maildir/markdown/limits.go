@@ -9,7 +9,7 @@ const (
 	// Limit is how many bytes of a body Render and RewriteImages read.
 	Limit = 32 << 10
 
-	// maxDepth is how many blocks of a body lie in each other, with the body; a list in a list adds two.
+	// maxDepth is how deep blocks of a body may be nested, counting the body itself; a list in a list adds two.
 	maxDepth = 100
 
 	headingLimit = 16 << 10 // bytes that FirstHeading reads

@@ -10,8 +10,8 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// parseTree returns goldmark's tree of the source, or nil if goldmark panicked: bodies come from anyone,
-// and a panic in a library must not stop the server. more are further inline parsers.
+// parseTree returns goldmark's tree of the source, or nil if goldmark panicked. Bodies are untrusted, and a panic
+// in a library must not stop the server. more are additional inline parsers.
 func parseTree(source []byte, more ...util.PrioritizedValue) (doc ast.Node) {
 	defer func() {
 		if recover() != nil {
@@ -49,8 +49,9 @@ func newParser(more ...util.PrioritizedValue) parser.Parser {
 	)
 }
 
-// shallow opens no block in maxDepth others but a paragraph: what would nest deeper is text. goldmark's time
-// and the HTML would grow with the square of the depth.
+// shallow limits the nesting of blocks. At a depth of more than maxDepth it opens only paragraphs, so that markup
+// of deeper blocks stays text. Otherwise goldmark's time and the size of the HTML would grow with the square of the
+// depth.
 type shallow struct{ parser.BlockParser }
 
 // Open implements parser.BlockParser.
@@ -59,13 +60,13 @@ func (p shallow) Open(parent ast.Node, r text.Reader, pc parser.Context) (ast.No
 	for n := parent; n != nil; n = n.Parent() {
 		depth++
 	}
-	if depth > maxDepth && len(p.Trigger()) > 0 && parent.Kind() != ast.KindList { // a list has items
+	if depth > maxDepth && len(p.Trigger()) > 0 && parent.Kind() != ast.KindList { // a list must have items
 		return nil, parser.NoChildren
 	}
 	return p.BlockParser.Open(parent, r, pc)
 }
 
-// images is the parser of links and images. It records where the destination of an image is written.
+// images is the parser of links and images. It records the position of an image's destination.
 type images struct {
 	parser.InlineParser
 	parser.CloseBlocker
@@ -82,9 +83,9 @@ func (p images) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast
 	return node
 }
 
-// tables makes tables, except tables with mostly missing cells: goldmark fills up each row to the width of
-// the header, so 4 kB of "|" and as much of short rows would make millions of cells. A written cell takes
-// at least one byte.
+// tables parses tables, except tables with mostly missing cells. goldmark pads each row to the width of the header,
+// so 4 kB of "|" and as many bytes of short rows would create millions of cells. A written cell takes at least one
+// byte.
 type tables struct{ parser.ParagraphTransformer }
 
 // Transform implements parser.ParagraphTransformer.

@@ -6,7 +6,7 @@ import (
 	"github.com/yuin/goldmark/ast"
 )
 
-// proseBuilder collects plain text from inline nodes: blanks are folded, lines end in "\n".
+// proseBuilder collects plain text from inline nodes: white space is folded, lines end in "\n".
 type proseBuilder struct {
 	source    []byte
 	text      strings.Builder
@@ -39,7 +39,7 @@ func (b *proseBuilder) inline(n ast.Node) {
 		b.write(string(n.Label(b.source)))
 	case *ast.RawHTML:
 		b.tag(n)
-	default: // emphasis, links, images: what they enclose
+	default: // emphasis, links, images: only their contents
 		b.children(n)
 	}
 }
@@ -62,7 +62,7 @@ func (b *proseBuilder) tag(n *ast.RawHTML) {
 	}
 }
 
-// write appends s with blanks folded and without blanks at the start or end.
+// write appends s with white space folded, and without white space at the start or end.
 func (b *proseBuilder) write(s string) {
 	for _, r := range s {
 		if blank(r) {

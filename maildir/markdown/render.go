@@ -14,17 +14,17 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// Render converts a body to HTML. It returns "" and false if the body is larger than [Limit] or goldmark
-// fails; the caller then shows the body as it is written. The HTML contains no markup of the sender: HTML
-// in the body shows as text. An image becomes a link, so that reading fetches nothing; a bare web address
-// becomes a link too. A quote that ends the body is folded: it is what
-// the body answers. The caller must sanitize the HTML all the same.
+// Render converts a body to HTML. It returns "" and false if the body is larger than [Limit] or goldmark fails; the
+// caller then shows the unrendered body. The HTML contains none of the sender's markup: HTML in the body is shown
+// as text. An image becomes a link, so that reading the body loads nothing; a bare web address becomes a link, too.
+// A quote that ends the body is folded, because it is usually the text to which the body replies. The caller must
+// still sanitize the HTML.
 func Render(body string) (string, bool) {
 	return RenderWith(body, func(string) string { return "" })
 }
 
-// RenderWith is Render, but shows images for which to returns an address that may be loaded: the image is
-// then a link to that address. to is called with the destination as the body has it.
+// RenderWith is Render, but shows an image if to returns an address that may be loaded. The image is then also a
+// link to that address. to is called with the destination in the body.
 func RenderWith(body string, to func(destination string) (address string)) (string, bool) {
 	source := []byte(normalize(body))
 	if len(source) > Limit {
@@ -73,7 +73,7 @@ func (r reading) RegisterFuncs(to renderer.NodeRendererFuncRegisterer) {
 	to.Register(extast.KindTable, renderTable)
 }
 
-// renderCodeSpan writes a code span as goldmark does, but in a table cell "\|" is a pipe.
+// renderCodeSpan writes a code span like goldmark, except that "\|" in a table cell is a pipe.
 func renderCodeSpan(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 	if !entering {
 		_, err := w.WriteString("</code>")
@@ -86,7 +86,7 @@ func renderCodeSpan(w util.BufWriter, source []byte, n ast.Node, entering bool) 
 	return ast.WalkSkipChildren, nil
 }
 
-// codeTexts returns the texts of a code span. In a table cell "\|" is a pipe, also in code.
+// codeTexts returns the texts of a code span. In a table cell "\|" is a pipe, even in code.
 func codeTexts(n ast.Node, source []byte) (texts []string) {
 	cell := false
 	for p := n.Parent(); p != nil && !cell; p = p.Parent() {
@@ -130,7 +130,7 @@ func (r reading) renderImage(w util.BufWriter, source []byte, n ast.Node, enteri
 	return ast.WalkContinue, nil
 }
 
-// renderQuote folds a quote if text comes before it and none after it.
+// renderQuote folds a quote if there is text before it and none after it.
 func renderQuote(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 	fold := n.Parent().Kind() == ast.KindDocument && n.PreviousSibling() != nil && n.NextSibling() == nil
 	if entering {
@@ -147,7 +147,7 @@ func renderQuote(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.Wal
 	return ast.WalkContinue, nil
 }
 
-// renderCode writes a code block. The block scrolls by itself, so it can have the focus.
+// renderCode writes a code block. The block has its own scroll bar, so it is focusable.
 func renderCode(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 	if !entering {
 		return ast.WalkContinue, nil
@@ -195,7 +195,7 @@ func writeSegments(w util.BufWriter, source []byte, all *text.Segments) {
 	}
 }
 
-// renderCheckBox shows a box as a character, because it cannot be ticked here.
+// renderCheckBox shows a check box as a character, because readers cannot check it.
 func renderCheckBox(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 	if entering {
 		box := "☐ "
@@ -207,7 +207,7 @@ func renderCheckBox(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.
 	return ast.WalkContinue, nil
 }
 
-// renderItem writes an item of a list. One with a box has the class "task": the box is its bullet.
+// renderItem writes an item of a list. An item with a check box has the class "task", and the box is its bullet.
 func renderItem(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 	first := n.FirstChild()
 	switch {
@@ -225,7 +225,7 @@ func renderItem(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.Walk
 	return ast.WalkContinue, nil
 }
 
-// renderTable writes a table. It scrolls by itself, so it can have the focus.
+// renderTable writes a table. The table has its own scroll bar, so it is focusable.
 func renderTable(w util.BufWriter, _ []byte, _ ast.Node, entering bool) (ast.WalkStatus, error) {
 	if entering {
 		_, _ = w.WriteString("<table tabindex=\"0\">\n")

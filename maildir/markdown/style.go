@@ -28,13 +28,13 @@ var renditions = []struct {
 	{bold, "1"}, {faint, "2"}, {italic, "3"}, {underlined, "4"}, {struck, "9"}, {literal, "2"},
 }
 
-// piece is a text in one style. It has passed Plain.
+// piece is a text in one style. The text is a result of Plain.
 type piece struct {
 	style style
 	text  string
 }
 
-// word is what is not broken between lines. ends says that a line ends behind it.
+// word is text that is not broken between lines. ends says that a line ends after it.
 type word struct {
 	pieces []piece
 	ends   bool
@@ -54,7 +54,7 @@ func (s *sheet) paint(in style, text string) string {
 	return s.Paint(strings.Join(codes, ";"), text)
 }
 
-// paintLine returns a line of the sender in a style.
+// paintLine returns a line of the sender's text in a style.
 func (s *sheet) paintLine(in style, text string) string { return s.paint(in, s.Plain(text)) }
 
 func (s *sheet) paintAll(line []piece) string {
@@ -76,7 +76,7 @@ func (s *sheet) words(n ast.Node, base style) []word {
 type wordCollector struct {
 	*sheet
 	all  []word
-	open bool // the last word may go on
+	open bool // the last word may continue
 }
 
 func (c *wordCollector) children(n ast.Node, in style) {
@@ -129,7 +129,7 @@ func (c *wordCollector) inline(n ast.Node, in style) {
 	}
 }
 
-// within calls write between markup where that has to stand for a style.
+// within calls write, with markup before and after if the terminal has no styles and the markup must replace them.
 func (c *wordCollector) within(markup string, write func()) {
 	if c.Paint != nil {
 		markup = ""
@@ -142,7 +142,7 @@ func (c *wordCollector) within(markup string, write func()) {
 	c.write(0, markup)
 }
 
-// link writes what a link or image encloses, and its address unless that is what it encloses.
+// link writes the content of a link or image, and its address unless the content equals the address.
 func (c *wordCollector) link(n ast.Node, to []byte, in style) {
 	c.children(n, in)
 	if readProse(c.source, n) != string(to) && !bytes.HasPrefix(to, []byte("data:")) {
@@ -157,7 +157,7 @@ func (c *wordCollector) code(n *ast.CodeSpan, in style) {
 	}
 }
 
-// write adds a text, whose blanks end words.
+// write adds a text. White space in the text ends a word.
 func (c *wordCollector) write(in style, text string) {
 	for len(text) > 0 {
 		end := strings.IndexFunc(text, blank)

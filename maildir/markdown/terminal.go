@@ -9,17 +9,17 @@ import (
 	extast "github.com/yuin/goldmark/extension/ast"
 )
 
-// Terminal is a terminal that bodies are rendered for.
+// Terminal describes the terminal for which bodies are rendered.
 type Terminal struct {
 	Width   int                             // columns of a line; code and long words may be longer
 	Columns func(text string) int           // the columns that a text takes
-	Plain   func(text string) string        // replaces what the terminal would act on, in a text of the sender
+	Plain   func(text string) string        // replaces control characters of the terminal in the sender's text
 	Paint   func(codes, text string) string // a text in ECMA-48 renditions, such as "1;3"; nil: the markup stays
 }
 
-// Render converts a body to lines for the terminal. It returns "" and false if the body is larger than
-// [Limit] or goldmark fails; the caller then shows the body as it is written. Every piece of the body goes
-// through Plain after character references are resolved, and before Paint.
+// Render converts a body to lines for the terminal. It returns "" and false if the body is larger than [Limit] or
+// goldmark fails; the caller then shows the unrendered body. Every piece of the body is passed to Plain after
+// character references are resolved, and before Paint.
 func (t Terminal) Render(body string) (text string, ok bool) {
 	source := []byte(normalize(body))
 	if len(source) > Limit {
@@ -46,20 +46,20 @@ type sheet struct {
 	out    strings.Builder
 }
 
-// margin is what stands before the lines of a block.
+// margin is the text before the lines of a block.
 type margin struct {
 	first, rest string
 	width       int // columns of first and of rest
 }
 
-// next returns what stands before the next line.
+// next returns the text before the next line.
 func (m *margin) next() string {
 	now := m.first
 	m.first = m.rest
 	return now
 }
 
-// inner returns the margin of a block within the block of m. Deep nesting adds nothing, so that text keeps
+// inner returns the margin of a block within the block of m. In deep nesting it adds nothing, so that text keeps
 // half of the width.
 func (s *sheet) inner(m *margin, first, rest string, style style) *margin {
 	width := s.Columns(first)
@@ -110,7 +110,7 @@ func (s *sheet) block(n ast.Node, m *margin) {
 	}
 }
 
-// code writes the lines of a code block as they are.
+// code writes the lines of a code block unchanged.
 func (s *sheet) code(n ast.Node, m *margin) {
 	write := func(line []byte) { s.line(m, s.paintLine(faint, strings.TrimSuffix(string(line), "\n"))) }
 	for i := range n.Lines().Len() {
@@ -150,7 +150,7 @@ func (s *sheet) prose(n ast.Node, m *margin, base style) {
 // leastCell is the width to which a table's columns may be narrowed.
 const leastCell = 8
 
-// table writes a table whose columns are narrowed to the width. One with too many columns for that is
+// table writes a table and narrows its columns to fit the width. If the table has too many columns for that, it is
 // written row by row.
 func (s *sheet) table(t *extast.Table, m *margin) {
 	width := s.Width - m.width
@@ -195,8 +195,8 @@ func (s *sheet) table(t *extast.Table, m *margin) {
 	}
 }
 
-// cellWidths returns the widths of a table's columns, which are at most total together: the widest ones are
-// narrowed to one width.
+// cellWidths returns the widths of a table's columns, whose sum is at most total. It narrows the widest columns to
+// the same width.
 func (s *sheet) cellWidths(rows [][][]word, total int) []int {
 	var widths []int
 	for _, cells := range rows {
@@ -280,7 +280,7 @@ func (s *sheet) broken(words []word, width int) (all []word) {
 	return all
 }
 
-// wrap puts words into lines of at most width columns, where no word is wider.
+// wrap arranges words in lines of at most width columns. A wider word gets its own line.
 func (s *sheet) wrap(words []word, width int) (lines [][]piece) {
 	var line []piece
 	used := 0
@@ -319,7 +319,7 @@ func (s *sheet) lineColumns(line []piece) (n int) {
 // joined appends a piece to a line.
 func joined(line []piece, p piece) []piece {
 	if last := len(line) - 1; last >= 0 && line[last].style == p.style {
-		line = slices.Clone(line) // words share their pieces
+		line = slices.Clone(line) // words may share their pieces
 		line[last].text += p.text
 		return line
 	}

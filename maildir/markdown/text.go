@@ -12,12 +12,12 @@ func blank(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
 // Line returns a text as one line of at most 300 runes, without control characters.
 func Line(s string) string { return oneLine(s, textRunes) }
 
-// oneLine folds blanks, trims, and clips to limit runes.
+// oneLine folds white space, trims, and clips to limit runes.
 func oneLine(s string, limit int) string {
 	return clip(strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "\uFFFD"), blank), " "), limit)
 }
 
-// clip cuts s to at most limit runes, the last one an ellipsis if it cut.
+// clip cuts s to at most limit runes. If it cuts, the last rune is an ellipsis.
 func clip(s string, limit int) string {
 	runes, end := 0, 0
 	for i := range s {

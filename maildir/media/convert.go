@@ -11,18 +11,18 @@ import (
 	"golang.org/x/image/webp"
 )
 
-// MaxConvert is the most pixels of an image that is converted: a screen of 1920 × 1080 fits, in some 130
-// MiB of memory.
+// MaxConvert is the maximum number of pixels of an image to convert. A screen of 1920 × 1080 fits, and takes some
+// 130 MiB of memory.
 const MaxConvert = 1 << 21
 
-// ToWebP converts the image to lossless WebP if that is smaller. It returns a clause that says why the file
-// stays as it is; "" if it was converted, is WebP already, or is not an image. A file that cannot be
-// decoded becomes inert: see Odd.
+// ToWebP converts the image to lossless WebP if that is smaller. It returns a clause that says why the file stays
+// unchanged, or "" if it was converted, is already WebP, or is not an image. A file that cannot be decoded becomes
+// inert: see Odd.
 func (f *File) ToWebP() (kept string) {
 	if !f.MayConvert() {
 		return f.fixed()
 	}
-	defer debug.FreeOSMemory() // else the garbage of this image would stay in memory beside the next image
+	defer debug.FreeOSMemory() // otherwise the garbage of this image would stay in memory with the next image
 	pixels, err := f.decode()
 	if err != nil {
 		f.damaged(imageOf(f.Data), err)
@@ -45,7 +45,7 @@ func (f *File) ToWebP() (kept string) {
 // MayConvert reports whether ToWebP would decode the image. Otherwise ToWebP returns its reason at once.
 func (f *File) MayConvert() bool { return f.Pixels > 0 && !f.layout.webp && f.fixed() == "" }
 
-// fixed returns a clause that says why no image of that layout is converted; "" if it may be converted.
+// fixed returns a clause that says why no image with that layout is converted, or "" if it may be converted.
 func (f *File) fixed() string {
 	switch {
 	case f.Pixels == 0 || f.layout.webp:
@@ -60,7 +60,7 @@ func (f *File) fixed() string {
 
 // decode decodes the image. It returns nil if the image is smaller than its header says.
 func (f *File) decode() (m image.Image, err error) {
-	defer func() { // images come from anyone, and a panic in a decoder must not stop the server
+	defer func() { // images are untrusted, and a panic in a decoder must not stop the server
 		if r := recover(); r != nil {
 			m, err = nil, fmt.Errorf("%v", r)
 		}
@@ -72,8 +72,8 @@ func (f *File) decode() (m image.Image, err error) {
 	return m, nil
 }
 
-// encode encodes an image and decodes the result again, because the encoder does not limit the length of
-// its codes and therefore rarely produces a wrong image. It returns nil for a wrong image.
+// encode encodes an image and decodes the result again to check it. The encoder does not limit the length of its
+// codes and therefore, in rare cases, produces a wrong image. encode returns nil for a wrong image.
 func encode(m image.Image) (coded []byte) {
 	defer func() {
 		if recover() != nil {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// MaxPixels is the most pixels of an image. A viewer takes four bytes for each pixel, and a file of some kB
-// can have 4,000 million pixels.
+// MaxPixels is the maximum number of pixels of an image. A viewer takes four bytes for each pixel, and a file of a
+// few kB can have 4,000 million pixels.
 const MaxPixels = 50_000_000
 
 // File is a file to be stored.
@@ -43,7 +43,7 @@ func New(name string, data []byte) *File {
 	return f
 }
 
-// openImage treats the file as an image of that format, if it is whole.
+// openImage treats the file as an image of that format, if it is complete.
 func (f *File) openImage(i *imageFormat) {
 	named := f.Ext
 	f.Type, f.Ext = i.mediaType, i.exts[0]
@@ -68,12 +68,12 @@ func (f *File) openImage(i *imageFormat) {
 	}
 }
 
-// damaged makes the file inert because it is not a sound image of that format.
+// damaged makes the file inert because it is not a valid image of that format.
 func (f *File) damaged(i *imageFormat, err error) {
 	f.inert(fmt.Sprintf("this is no sound %s image (%v), so it is stored as plain data", i.name, err))
 }
 
-// inert turns the file into one that no viewer opens as an image.
+// inert changes the type and extension of the file so that no viewer opens it as an image.
 func (f *File) inert(why string) {
 	f.Type, f.Ext, f.Pixels, f.Odd = "application/octet-stream", ".bin", 0, why
 	if text(f.Data) {
@@ -81,7 +81,7 @@ func (f *File) inert(why string) {
 	}
 }
 
-// sniff finds the type of a file that is not an image: by the extension, else by the bytes.
+// sniff finds the type of a file that is not an image: by the extension, otherwise by the bytes.
 func (f *File) sniff() {
 	if f.Ext != "" {
 		f.Type = mime.TypeByExtension(f.Ext)
@@ -95,7 +95,7 @@ func (f *File) sniff() {
 	}
 }
 
-// fitting maps a media type to the extension for a file that has none.
+// fitting maps a media type to the extension for a file without one.
 var fitting = map[string]string{
 	"application/pdf":    ".pdf",
 	"application/x-gzip": ".gz",
@@ -103,7 +103,7 @@ var fitting = map[string]string{
 	"text/plain":         ".txt",
 }
 
-// extension returns the extension of a name in lower case; "" if it is too long or unusual.
+// extension returns the extension of a name in lower case, or "" if the extension is too long or unusual.
 func extension(name string) string {
 	ext := strings.ToLower(filepath.Ext(name))
 	odd := func(r rune) bool { return r != '.' && (r < 'a' || r > 'z') && (r < '0' || r > '9') }

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/image/webp"
 )
 
-// layout is the result of walking through an image.
+// layout is the result of reading through an image.
 type layout struct {
 	width, height int
 	webp          bool
@@ -26,7 +26,7 @@ type layout struct {
 type imageFormat struct {
 	name, mediaType string
 	exts            []string // the first one is used for stored files
-	magic           string   // first bytes; a ? stands for any byte
+	magic           string   // first bytes; a ? means any byte
 	config          func(io.Reader) (image.Config, error)
 	decode          func(io.Reader) (image.Image, error)
 	walk            func(data []byte) (layout, error) // reads to the end of the image, or returns an error; data begins with magic
@@ -71,7 +71,7 @@ var imageFormats = [...]imageFormat{
 	},
 }
 
-// WebP is the media type of what ToWebP makes.
+// WebP is the media type of the images that ToWebP creates.
 const WebP = "image/webp"
 
 const jpegType = "image/jpeg"
@@ -100,10 +100,10 @@ func imageOf(data []byte) *imageFormat {
 
 const animated = "it is animated"
 
-// errCut says that the data ends before the image does.
+// errCut means that the data ends before the image does.
 var errCut = errors.New("it is cut off")
 
-// walkPNG reads all chunks up to IEND and compares their checksums.
+// walkPNG reads all chunks up to IEND and verifies their checksums.
 func walkPNG(data []byte) (l layout, err error) {
 	for at := len("\x89PNG\r\n\x1a\n"); len(data)-at >= 12; {
 		size := int64(binary.BigEndian.Uint32(data[at:]))
@@ -128,8 +128,8 @@ func walkPNG(data []byte) (l layout, err error) {
 	return l, errCut
 }
 
-// maxScans is the most scans of a JPEG image. Each scan costs a pass over all pixels, however few bytes it
-// has; encoders write some ten.
+// maxScans is the maximum number of scans of a JPEG image. Each scan costs a pass over all pixels, even if it has
+// only a few bytes. Encoders write about ten.
 const maxScans = 100
 
 // walkJPEG reads all segments up to the end of the image.
@@ -210,7 +210,7 @@ func walkGIF(data []byte) (l layout, err error) {
 	return l, errCut
 }
 
-// colorTable returns the size in bytes of the color table that the packed flags of a GIF announce.
+// colorTable returns the size in bytes of the color table, from the packed flags of a GIF.
 func colorTable(flags byte) int {
 	if flags&0x80 == 0 {
 		return 0

@@ -12,10 +12,10 @@ import (
 	"testing"
 )
 
-// mostMemory is what New and ToWebP of hostile images may take, in kB: the process as a whole.
+// mostMemory is the memory in kB that the whole process may use for New and ToWebP of hostile images.
 const mostMemory = 256 << 10
 
-// hostileImages are images and what calls itself one, each with what becomes of it.
+// hostileImages are images, and files that claim to be images, each with the expected result.
 func hostileImages(t testing.TB) []sample {
 	t.Helper()
 	small := drawn(64, 64)
@@ -25,7 +25,7 @@ func hostileImages(t testing.TB) []sample {
 	zeros := strings.Repeat("\x00", 64<<20)
 	deep := image.NewNRGBA64(image.Rect(0, 0, 1024, 1024))
 	flag := func(s string, at int, b byte) string { return s[:at] + string(b) + s[at+1:] }
-	frame := strings.Index(j, "\xff\xc0") // height and width stand behind five bytes
+	frame := strings.Index(j, "\xff\xc0") // height and width follow after five bytes
 	huge := j[:frame+5] + "\xff\xff\xff\xff" + j[frame+9:]
 	scan := strings.Index(j, "\xff\xda")
 	return []sample{
@@ -84,13 +84,13 @@ func hostileImages(t testing.TB) []sample {
 	}
 }
 
-// sample is a file and what becomes of it.
+// sample is a file and the expected result.
 type sample struct {
 	name, data string
-	want       string // the extension that it is stored under, and a part of what is said of it; "": either may be
+	want       string // the stored extension, and a part of the note about it; "": any
 }
 
-// TestHostile: none of them is opened as an image that it is not, and a process that looks at and
+// TestHostile checks that no file is opened as an image that it is not, and that a process that examines and
 // converts all of them stays below mostMemory.
 func TestHostile(t *testing.T) {
 	if dir := os.Getenv("MEDIA_HOSTILE"); dir != "" {
@@ -127,8 +127,8 @@ func TestHostile(t *testing.T) {
 	t.Logf("%d kB of memory at most", kb)
 }
 
-// convertAll converts each file of a folder. It prints its extension and what is said of it, and at
-// the end the most memory that the process had.
+// convertAll converts each file of a folder. It prints each file's extension and note, and at the end the maximum
+// memory of the process.
 func convertAll(t *testing.T, dir string) {
 	files, err := os.ReadDir(dir)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/image/webp"
 )
 
-// TestLossless: an image of each kind comes back from its WebP pixel by pixel.
+// TestLossless checks that an image of each kind is restored from its WebP pixel by pixel.
 func TestLossless(t *testing.T) {
 	t.Parallel()
 	gray := image.NewGray(image.Rect(0, 0, 50, 40))
@@ -48,7 +48,7 @@ func TestLossless(t *testing.T) {
 	}
 }
 
-// TestPlainFiles: what is no image keeps its extension, or gets one.
+// TestPlainFiles checks that a file that is not an image keeps its extension, or gets one.
 func TestPlainFiles(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, data, want string }{

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// HeadBytes is how much of a file Picture looks at.
+// HeadBytes is how many bytes of a file Picture examines.
 const HeadBytes = 256 << 10
 
-// Picture returns the media type of an image that a viewer may open: a file of a known format, as both its
-// extension and its first bytes say, of at most MaxPixels. It returns "" for any other file. head are the
-// first HeadBytes of the file, or all of it.
+// Picture returns the media type of an image that a viewer may open. Both the extension and the first bytes must
+// indicate the same known format, and the image must have at most MaxPixels. Picture returns "" for any other file.
+// head has the first HeadBytes of the file, or the whole file.
 func Picture(name string, head []byte) string {
 	i := imageOf(head)
 	if i == nil || !i.named(strings.ToLower(filepath.Ext(name))) {
@@ -25,7 +25,7 @@ func Picture(name string, head []byte) string {
 	return i.mediaType
 }
 
-// NamesPicture reports whether the extension of a name is that of a known image format.
+// NamesPicture reports whether the extension of a name belongs to a known image format.
 func NamesPicture(name string) bool {
 	ext := strings.ToLower(filepath.Ext(name))
 	return slices.ContainsFunc(imageFormats[:], func(i imageFormat) bool { return i.named(ext) })

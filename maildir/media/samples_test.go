@@ -17,7 +17,7 @@ import (
 	"github.com/HugoSmits86/nativewebp"
 )
 
-// Images made here, and their parts.
+// Helpers that build images, and parts of images.
 
 func chunk(kind, body string) string {
 	sum := crc32.ChecksumIEEE([]byte(kind + body))
@@ -45,7 +45,7 @@ func webpOf(chunks string) string {
 	return "RIFF" + string(binary.LittleEndian.AppendUint32(nil, uint32(4+len(chunks)))) + "WEBP" + chunks
 }
 
-// drawn is a picture with some structure.
+// drawn returns a picture with some structure.
 func drawn(width, height int) *image.NRGBA {
 	m := image.NewNRGBA(image.Rect(0, 0, width, height))
 	for y := range height {
@@ -56,7 +56,7 @@ func drawn(width, height int) *image.NRGBA {
 	return m
 }
 
-// noise cannot be compressed.
+// noise returns an image that cannot be compressed.
 func noise(width, height int) *image.NRGBA {
 	m, r := image.NewNRGBA(image.Rect(0, 0, width, height)), rand.New(rand.NewPCG(1, 2))
 	for i := range m.Pix {
@@ -65,8 +65,8 @@ func noise(width, height int) *image.NRGBA {
 	return m
 }
 
-// skewed has colors whose frequencies grow like Fibonacci's numbers, so that codes of them are as
-// long as can be.
+// skewed returns an image whose color frequencies grow like the Fibonacci numbers, so that their codes are as long
+// as possible.
 func skewed(width, height int) *image.NRGBA {
 	m := image.NewNRGBA(image.Rect(0, 0, width, height))
 	at := 0

@@ -1,11 +1,10 @@
-// Package outgoing keeps what is to be sent to other domains, and what became of it.
+// Package outgoing keeps the messages to other domains and the results of their delivery.
 //
-// A message has an Item for each recipient at another domain, in a file of its own below
-// format.QueueDir. The file is written with the message, in the same operation; the queue (gateway/out)
-// replaces it whenever the item's state changes, and moves it to the folder "ended" once nothing is to be
-// done for it. A file is one line: an HMAC of the JSON under the store's key, a blank, the JSON. A file
-// with a wrong HMAC was not written by this store and is ignored: the folder lies in a work tree, and a
-// `git pull` could bring one (I8). See docs/email.md, "The gateway".
+// A message has an Item for each recipient at another domain, each in its own file below format.QueueDir. The file
+// is written in the same operation as the message. The queue (gateway/out) replaces the file whenever the item's
+// state changes, and moves it to the folder "ended" when the item has ended. A file is one line: an HMAC of the
+// JSON under the store's key, a space, the JSON. A file with a wrong HMAC was not written by this store and is
+// ignored: the folder is in a work tree, and a `git pull` could bring one (I8). See docs/email.md, "The gateway".
 package outgoing
 
 import (
@@ -26,17 +25,17 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// State is what became of a message for one recipient.
+// State is the delivery state of a message for one recipient.
 type State string
 
-// The states. Queued and Deferred items are tried at Next; the others are ends, but that a bounce
-// turns Sent and Unknown into Failed, and a person Unknown and Failed into Queued.
+// The states. Queued and Deferred items are tried at Next. Sent, Failed and Unknown are final, with these
+// exceptions: a bounce changes Sent and Unknown to Failed, and a user can change Unknown and Failed to Queued.
 const (
 	Queued   State = "queued"
-	Deferred State = "deferred" // tried, and to be tried again
-	Sending  State = "sending"  // the end of the message may have gone out
+	Deferred State = "deferred" // tried, and will be retried
+	Sending  State = "sending"  // the end of the message may have been sent
 	Sent     State = "sent"
-	Unknown  State = "unknown" // the end went out, and nobody answered
+	Unknown  State = "unknown" // the end was sent, but no answer came
 	Failed   State = "failed"
 )
 
@@ -45,18 +44,18 @@ type Item struct {
 	ID        string    `json:"id"`         // of the item: see ID
 	Project   string    `json:"project"`    // slug
 	Message   string    `json:"message"`    // id of the message: its items are reported together
-	MessageID string    `json:"message_id"` // as the email has it, without < and >
+	MessageID string    `json:"message_id"` // as in the email, without < and >
 	From      string    `json:"from"`       // of the envelope
 	To        string    `json:"to"`
 	State     State     `json:"state"`
 	Attempts  int       `json:"attempts,omitempty"`
 	Queued    time.Time `json:"queued"`
 	Next      time.Time `json:"next"`               // of the next attempt, in the states Queued and Deferred
-	Reply     string    `json:"reply,omitempty"`    // the other side's last word
-	Reported  bool      `json:"reported,omitempty"` // the sender was told that it failed, or may have
+	Reply     string    `json:"reply,omitempty"`    // the last reply of the other server
+	Reported  bool      `json:"reported,omitempty"` // the sender was notified that it failed or may have failed
 }
 
-// Ended reports whether nothing is to be done for the item.
+// Ended reports whether no more work is left for the item.
 func (i *Item) Ended() bool {
 	return i.State == Sent || i.Reported && (i.State == Failed || i.State == Unknown)
 }
@@ -64,11 +63,11 @@ func (i *Item) Ended() bool {
 // Domain returns the domain of the recipient.
 func (i *Item) Domain() string { return i.To[strings.LastIndexByte(i.To, '@')+1:] }
 
-// Pending reports whether what becomes of the item is still open.
+// Pending reports whether the item may still be sent.
 func (i *Item) Pending() bool { return i.State == Queued || i.State == Deferred || i.State == Sending }
 
-// Worst returns the state to tell of several items: that of one that failed, else of one of which it is not
-// known, else the one furthest from being sent.
+// Worst returns the state to report for several items: Failed if one failed, otherwise Unknown if one is unknown,
+// otherwise the state that is furthest from Sent.
 func Worst(items []Item) State {
 	order := []State{Failed, Unknown, Queued, Deferred, Sending, Sent}
 	worst := slices.MinFunc(items, func(a, b Item) int { return slices.Index(order, a.State) - slices.Index(order, b.State) })
@@ -115,7 +114,7 @@ type Folder struct {
 	Log     *slog.Logger
 }
 
-// errForeign says that a file is no item that this store wrote for this project under that name.
+// errForeign means that a file is not an item that this store wrote for this project with that name.
 var errForeign = errors.New("it was not written by this store for this place")
 
 // load reads a file. It returns fs.ErrNotExist, errForeign and the errors of the file system.
@@ -139,8 +138,8 @@ func (f *Folder) load(file string) (*Item, error) {
 	return i, nil
 }
 
-// Get returns the item with an id; nil if there is none. An ended item wins over another one of that id: an
-// old file that is brought back sends nothing again.
+// Get returns the item with an id, or nil if there is none. An ended item takes precedence over another item with
+// that id, so that an old file that is restored does not send the message again.
 func (f *Folder) Get(id string) (*Item, error) {
 	for _, file := range []string{endedPath(id), Path(id)} {
 		i, err := f.load(file)
@@ -156,7 +155,8 @@ func (f *Folder) Get(id string) (*Item, error) {
 	return nil, nil
 }
 
-// Open returns the items that have not ended, and removes what an interrupted Save left. With an error it returns those that it could read.
+// Open returns the items that have not ended, and removes the files that an interrupted Save left. If it returns an
+// error, it also returns the items that it could read.
 func (f *Folder) Open() (all []Item, err error) {
 	entries, err := f.Tree.List(format.QueueDir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -180,7 +180,7 @@ func (f *Folder) Open() (all []Item, err error) {
 
 // Since returns the items that were queued at or after a time, ended or not.
 func (f *Folder) Since(at time.Time) (all []Item, err error) {
-	for _, dir := range []string{format.QueueDir, endedDir} { // in this order an item that ends meanwhile is found
+	for _, dir := range []string{format.QueueDir, endedDir} { // this order finds an item that ends in the meantime
 		entries, err := f.Tree.List(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
@@ -205,7 +205,7 @@ func (f *Folder) Since(at time.Time) (all []Item, err error) {
 	return all, nil
 }
 
-// Save makes an item durable before it returns. The item has one file afterwards.
+// Save makes an item durable before it returns. Afterwards the item has exactly one file.
 func (f *Folder) Save(i *Item) error {
 	data, err := Encode(f.Key, i)
 	if err != nil {

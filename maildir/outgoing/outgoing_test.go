@@ -57,7 +57,8 @@ func open(t *testing.T, f *Folder) []Item {
 	return all
 }
 
-// TestSave: an item is read as it was saved, has one file in every state, and is open until it has ended.
+// TestSave checks that an item is read back unchanged, has exactly one file in every state, and is open until it
+// has ended.
 func TestSave(t *testing.T) {
 	t.Parallel()
 	f, i := folder(t), item()
@@ -76,7 +77,8 @@ func TestSave(t *testing.T) {
 	}
 }
 
-// TestForeign: a file that this store did not write for this project and under this name is none.
+// TestForeign checks that a file does not count as an item if this store did not write it for this project and with
+// this name.
 func TestForeign(t *testing.T) {
 	t.Parallel()
 	f := folder(t)
@@ -121,7 +123,7 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestBroughtBack: the file of an item that has ended is brought back as it was before: nothing is open.
+// TestBroughtBack checks that no item is open if the earlier file of an ended item is restored.
 func TestBroughtBack(t *testing.T) {
 	t.Parallel()
 	f, i := folder(t), item()
@@ -144,7 +146,7 @@ func TestBroughtBack(t *testing.T) {
 	}
 }
 
-// TestPrune: files of items that ended long ago go, others stay.
+// TestPrune checks that files of items that ended long ago are removed, and that others stay.
 func TestPrune(t *testing.T) {
 	t.Parallel()
 	f, i := folder(t), item()
@@ -167,7 +169,7 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// TestWorst: of several recipients the one is told of whom least can be said.
+// TestWorst checks that the worst state of several recipients is reported.
 func TestWorst(t *testing.T) {
 	t.Parallel()
 	for want, states := range map[State][]State{

@@ -5,11 +5,11 @@ import "time"
 // Query is a parsed search.
 type Query struct {
 	Expr          Expr      // nil: every message
-	Thread        string    // messages of this thread, and the message with this id; "": of any thread
+	Thread        string    // messages of this thread, and the message with this id; "": any thread
 	After, Before time.Time // created at or after After, and before Before; zero: no bound
 
-	// Mistaken is a word that looks like a filter of another search engine; it is searched for as text.
-	// Meant is the filter that does the same here. Both are "" if there is no such word.
+	// Mistaken is a word that looks like a filter from another search engine; it is searched for as text. Meant is
+	// the equivalent filter here. Both are "" if there is no such word.
 	Mistaken, Meant string
 
 	// Wild is the first word with a wildcard that has no meaning here, as in *ploy and de?loy. Its parts
@@ -24,16 +24,16 @@ type Query struct {
 	// if there is none.
 	Lower string
 
-	// Unspaced is the first word in a script that has no blanks between its words, such as Chinese. The index
-	// has no words of such a text but whole runs, which are found by their beginnings. "" if there is none.
+	// Unspaced is the first word in a script without spaces between words, such as Chinese. The index does not
+	// split such text into words. It has whole runs of characters, which are found by their beginnings. "" if there
+	// is none.
 	Unspaced string
 
-	// Plain says that quotes, parentheses or operators did not match, so that every word is searched for as
-	// text.
+	// Plain says that quotes, parentheses or operators were unbalanced, so that every word is searched for as text.
 	Plain bool
 }
 
-// Expr says which messages match. It is And, Or, Not, Term or Filter; nil matches every message.
+// Expr is a condition on messages. It is And, Or, Not, Term or Filter; nil matches every message.
 type Expr any
 
 // And matches messages that match all of its parts. It is not empty.
@@ -62,7 +62,7 @@ const (
 	Body
 )
 
-// Filter matches messages by a field of their header, exactly.
+// Filter matches messages by the exact value of a header field.
 type Filter struct {
 	Key   Key
 	Value string
@@ -93,8 +93,8 @@ var keys = map[string]Key{
 	"is": notIs, "has": notHas,
 }
 
-// These keys are no filters: of the first two, the value is searched for in one column; the others search
-// for nothing.
+// These keys are not filters. The values of the first two are searched for in one column. The other keys do not
+// search for anything.
 const (
 	inSubject Key = "subject"
 	inBody    Key = "body"
@@ -129,8 +129,7 @@ func Map(e Expr, change func(Filter) Expr) Expr {
 	return e
 }
 
-// all returns And of several expressions, a single expression as it is, and nil for none. It flattens
-// nested Ands.
+// all returns And of several expressions, a single expression unchanged, and nil for none. It flattens nested Ands.
 func all(of []Expr) Expr {
 	var flat And
 	for _, x := range of {
@@ -149,7 +148,7 @@ func all(of []Expr) Expr {
 	return flat
 }
 
-// anyOf returns Or of several expressions, a single expression as it is, and nil for none.
+// anyOf returns Or of several expressions, a single expression unchanged, and nil for none.
 func anyOf(of []Expr) Expr {
 	if len(of) < 2 {
 		return all(of)

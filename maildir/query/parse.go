@@ -14,12 +14,12 @@ import (
 // maxDepth is how deep groups may nest. The index limits its own expressions to 256 levels.
 const maxDepth = 32
 
-// errSyntax says that quotes, parentheses or operators do not match.
+// errSyntax means that quotes, parentheses or operators are unbalanced.
 var errSyntax = errors.New("syntax")
 
-// Parse parses a query. If quotes, parentheses or operators do not match, it reads all words as plain text.
-// It returns ErrInvalid if the text is empty, has no letter or digit, or has an invalid filter. See
-// docs/tools.md, "Search".
+// Parse parses a query. If quotes, parentheses or operators are unbalanced, it reads all words as plain text. It
+// returns ErrInvalid if the text is empty, has no letter or digit, or has an invalid filter. See docs/tools.md,
+// "Search".
 func Parse(text string) (Query, error) {
 	all, l := tokens(text)
 	if len(all) == 0 {
@@ -46,14 +46,14 @@ func Parse(text string) (Query, error) {
 	return q, err
 }
 
-// everything reports whether the token is a lone *, which every message matches.
+// everything reports whether the token is a single *, which every message matches.
 func (t token) everything() bool { return t.kind == word && t.text == "" && t.prefix }
 
 func invalid(what refusal.What, name string) error {
 	return &refusal.Error{What: what, Field: refusal.Query, Name: name}
 }
 
-// parser parses tokens. A nil Expr is a word without letter or digit, which restricts nothing.
+// parser parses tokens. A nil Expr is a word without letters or digits, which matches every message.
 type parser struct{ rest []token }
 
 func (p *parser) peek(n int) kind {

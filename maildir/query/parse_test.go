@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/queries.txt")
 
-// TestParse reads testdata/queries.txt: a query, and behind it how it is understood.
+// TestParse reads testdata/queries.txt: each query is followed by its expected meaning.
 func TestParse(t *testing.T) {
 	t.Parallel()
 	const file = "testdata/queries.txt"
@@ -77,7 +77,7 @@ func read(text string) string {
 	return said
 }
 
-// write is an expression as a test shows it.
+// write returns an expression in the form of the test data.
 func write(e Expr) string {
 	each := func(all []Expr) (said []string) {
 		for _, x := range all {
@@ -104,8 +104,8 @@ func write(e Expr) string {
 	return "everything"
 }
 
-// FuzzParse: any text is understood or refused, what is understood is bounded, and no term is
-// without a letter or digit.
+// FuzzParse checks that any text is either understood or refused, that the result is bounded, and that each term
+// has a letter or digit.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{`a (b OR "c d"*) -e`, "from:A OR to:B", "((((", `"`, "NOT NOT", "subject:x*", "f(x) )"} {
 		f.Add(text)

@@ -39,10 +39,10 @@ type lexer struct {
 	wild            string // the first word with a wildcard
 	foreign         string // the first word that is an operator or a filter in other search engines
 	lower           string // the first operator that is not in capitals
-	unspaced        string // the first word in a script without blanks
+	unspaced        string // the first word in a script without spaces
 }
 
-// meantKeys are filters of other search engines, with the filter that does the same here.
+// meantKeys are filters of other search engines, with the equivalent filter here.
 var meantKeys = map[string]string{
 	"priority": "importance:", "prio": "importance:", "urgency": "importance:", "title": "subject:", "topic": "subject:",
 	"text": "body:", "content": "body:", "author": "from:", "by": "from:", "agent": "from:", "recipient": "to:",
@@ -50,7 +50,7 @@ var meantKeys = map[string]string{
 	"newer": "after:", "date": "after:", "created": "after:", "older": "before:",
 }
 
-// typographic replaces quotation marks that some keyboards and programs write.
+// typographic replaces the quotation marks of some keyboards and programs with ASCII ones.
 var typographic = strings.NewReplacer("\u201c", `"`, "\u201d", `"`, "\u201e", `"`, "\u201f", `"`, "\u00ab", `"`, "\u00bb", `"`)
 
 func tokens(text string) (all []token, l *lexer) {
@@ -89,8 +89,8 @@ func (l *lexer) next() token {
 	return l.word()
 }
 
-// excludes reports whether the text continues with -word, -"phrase" or -(group), or the same with !. --flag, !=
-// and a lone - are words.
+// excludes reports whether the text continues with -word, -"phrase" or -(group), or the same with !. --flag, != and
+// a single - are words.
 func (l *lexer) excludes() bool {
 	after, ok := strings.CutPrefix(l.rest, "-")
 	if !ok {
@@ -99,7 +99,7 @@ func (l *lexer) excludes() bool {
 	return ok && after != "" && strings.IndexFunc(after, func(r rune) bool { return searched(r) || r == '"' || r == '(' }) == 0
 }
 
-// phrase reads up to the closing quote. Two quotes stand for one inside a phrase.
+// phrase reads up to the closing quote. Two quotes inside a phrase mean one quote.
 func (l *lexer) phrase(t token) token {
 	var b strings.Builder
 	l.rest = l.rest[1:]
@@ -161,7 +161,7 @@ func (l *lexer) word() token {
 		t.kind = word
 	}
 	l.rest = l.rest[len(name)+1:]
-	if value == "" { // the value follows after a blank, or in quotes
+	if value == "" { // the value follows after a space, or in quotes
 		l.rest = strings.TrimLeftFunc(l.rest, unicode.IsSpace)
 		if strings.HasPrefix(l.rest, `"`) {
 			return l.phrase(t)
@@ -178,7 +178,7 @@ func (l *lexer) word() token {
 	return ended(t, value)
 }
 
-// joinColon removes the blanks between the key of a filter and its colon, as in "subject : plan".
+// joinColon removes the spaces between the key of a filter and its colon, as in "subject : plan".
 func (l *lexer) joinColon() {
 	name := l.rest[:l.wordEnd()]
 	key := keys[strings.ToLower(name)]
@@ -188,8 +188,8 @@ func (l *lexer) joinColon() {
 	}
 }
 
-// unspaced reports whether a character is of a script that writes no blanks between words, or joins particles
-// to them.
+// unspaced reports whether a character belongs to a script that has no spaces between words, or that joins
+// particles to words.
 func unspaced(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Hangul)
 }
@@ -228,8 +228,8 @@ func isValue(word string) bool {
 	return word != "" && word != "AND" && word != "OR" && word != "NOT" && (!colon || keys[strings.ToLower(name)] == "")
 }
 
-// wordEnd returns where the word at the beginning of rest ends: at a blank, a quote, or the parenthesis
-// that closes a group. f(x) is one word.
+// wordEnd returns the offset at which the word at the beginning of rest ends: at a space, a quote, or the
+// parenthesis that closes a group. f(x) is one word.
 func (l *lexer) wordEnd() int {
 	opened := 0
 	for i, r := range l.rest {

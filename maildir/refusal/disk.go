@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// Disk returns the refusal for a write that failed with err. It says what happened and names no path. If
-// err is a refusal, the end of a context or nil, Disk returns err.
+// Disk returns the refusal for a write that failed with err. It says what happened, without a path. If err is a
+// refusal, the end of a context or nil, Disk returns err.
 func Disk(err error) error {
 	var said *Error
 	if err == nil || errors.As(err, &said) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -17,13 +17,13 @@ func Disk(err error) error {
 	return &Error{What: NothingWritten, Why: DiskFault(err), Err: err}
 }
 
-// Unsure returns the refusal for a write that failed with err and could not be taken back, because the disk
-// has become read-only or is gone.
+// Unsure returns the refusal for a write that failed with err and could not be undone, because the disk has become
+// read-only or is gone.
 func Unsure(err error) error {
 	return &Error{What: WriteUnsure, Why: DiskFault(err), Err: err}
 }
 
-// DiskFault says in one clause why a write failed; it names no path.
+// DiskFault says in one clause why a write failed, without a path.
 func DiskFault(err error) string {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):

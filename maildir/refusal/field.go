@@ -45,7 +45,7 @@ const (
 	Moment      Field = "the moment"
 )
 
-// OfRecipients reports whether the field holds recipients.
+// OfRecipients reports whether the field contains recipients.
 func (f Field) OfRecipients() bool { return f == Recipients || f == To || f == CC || f == BCC }
 
 // Fields lists all fields.

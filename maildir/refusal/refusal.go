@@ -1,20 +1,20 @@
-// Package refusal represents refusals of operations as data: what is said, its kind, the field at fault,
-// and the field's value.
+// Package refusal represents refusals of operations as data: the text, the kind, the field at fault, and the
+// field's value.
 //
 // The text is written where the operation is refused. It has a placeholder in braces for each fact:
 //
 //	&refusal.Error{What: refusal.Invalid("{field} {name} is not a path: ..."), Field: refusal.Project, Name: key}
 //
-// Words turn a refusal into a sentence for one reader: the clients of a toolset, whose tools and arguments
-// the sentence names; the person at a terminal; or a log, for which Error() names no tool, argument or
-// setting. If a toolset's contract gives a sentence word for word, its What has a name in what.go. A new
-// phrase goes into the table phrases and into each Words that has a text for it.
+// Words turn a refusal into a sentence for one kind of reader. For the clients of a toolset the sentence names the
+// toolset's tools and arguments. Other readers are the user at a terminal, and a log, for which Error() names no
+// tool, argument or setting. If a toolset's contract fixes the wording of a sentence, its What has a name in
+// what.go. A new phrase must be added to the table phrases and to each Words that has a text for it.
 package refusal
 
 import "errors"
 
-// The kinds of refusals. Every refusal has exactly one kind, which errors.Is tests. Code returns the name
-// that goes over the wire (docs/tools.md, "Refusals").
+// The kinds of refusals. Every refusal has exactly one kind, which errors.Is tests. Code returns the name that
+// clients get (docs/tools.md, "Refusals").
 var (
 	ErrNotFound    = errors.New("not found")
 	ErrExist       = errors.New("already exists")
@@ -25,22 +25,22 @@ var (
 	ErrUnavailable = errors.New("unavailable")
 )
 
-// Error is a refusal. All fields but What may be empty. It never holds SQL, a stack trace, or a path that
-// the reader may not know.
+// Error is a refusal. All fields except What may be empty. An Error never contains SQL, a stack trace, or a path
+// that the reader may not know.
 type Error struct {
 	What   What
 	Kind   error    // one of the kinds above; nil: the kind of What
 	Field  Field    // the field of the request that is at fault
 	Name   string   // the value at fault, as it was given
 	More   []string // further values with the same fault
-	Other  string   // what Name is compared with or lies in: a project, an agent, a path
+	Other  string   // the thing that Name is compared with or is in: a project, an agent, a path
 	ID     string   // the message concerned
 	Why    string   // the reason, as a clause
 	Counts []int    // numbers or sizes, in the order of the sentence
 	Limit  int      // the largest number or size allowed
 	Near   []string // names similar to the unknown name, nearest first
 	All    []string // all existing names if they are few; for a folder, the projects below it
-	In     []string // other projects that have what was not found
+	In     []string // other projects that have the thing that was not found
 	Err    error    // the cause, for the log; only {cause} shows it
 }
 
@@ -75,13 +75,13 @@ func (e *Error) kind() error {
 	return e.What.kind
 }
 
-// Own is a refusal with a complete sentence from a package outside the mail: about the form of arguments,
-// or about a code repository.
+// Own is a refusal with a complete sentence from a package outside maildir: about the form of arguments, or about a
+// code repository.
 type Own struct {
 	Kind error
 	Text string   // the whole sentence
-	Hint string   // how to mend the call, if a contract fixes Text word for word
-	Near []string // as of Error
+	Hint string   // how to fix the call, if a contract fixes the wording of Text
+	Near []string // as in Error
 	Err  error    // the cause, for the log; may be nil
 }
 
@@ -96,7 +96,7 @@ func (o *Own) Unwrap() []error {
 	return []error{o.Kind, o.Err}
 }
 
-// Near returns the names similar to the unknown name in err; nil if there are none.
+// Near returns the names similar to the unknown name in err, or nil if there are none.
 func Near(err error) []string {
 	var e *Error
 	var o *Own
@@ -109,7 +109,7 @@ func Near(err error) []string {
 	return nil
 }
 
-// Hint returns the hint of err; "" if there is none.
+// Hint returns the hint of err, or "" if there is none.
 func Hint(err error) string {
 	var o *Own
 	if errors.As(err, &o) {
@@ -118,8 +118,8 @@ func Hint(err error) string {
 	return ""
 }
 
-// Code returns the kind of err as it goes over the wire: not_found, exists, invalid, conflict, denied,
-// too_large, unavailable; "internal" for other errors, "" for nil. See docs/tools.md, "Refusals".
+// Code returns the name of err's kind that clients get: not_found, exists, invalid, conflict, denied, too_large,
+// unavailable; "internal" for other errors, "" for nil. See docs/tools.md, "Refusals".
 func Code(err error) string {
 	if err == nil {
 		return ""

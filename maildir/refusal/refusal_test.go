@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestSay: facts and phrases, in the words of a log and of a reader.
+// TestSay checks facts and phrases, in the words of a log and of a reader.
 func TestSay(t *testing.T) {
 	tooLong := TooLarge("{field} has {count} bytes, over the limit of {limit}: put the rest into the body.")
 	unknownProject := NotFound("No project {name} {arg}. {near} {all projects} {make a project}")
@@ -51,7 +51,8 @@ func TestSay(t *testing.T) {
 	}
 }
 
-// TestKinds: errors.Is and Code tell the kind of What, or the one that is set, and the cause.
+// TestKinds checks that errors.Is and Code use the kind of What, or the Kind that is set, and that errors.Is finds
+// the cause.
 func TestKinds(t *testing.T) {
 	cause := errors.New("cause")
 	for _, tt := range []struct {

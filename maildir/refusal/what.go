@@ -8,28 +8,28 @@ type What struct {
 	text string
 }
 
-// NotFound is for a named thing that does not exist.
+// NotFound returns a What for a named thing that does not exist.
 func NotFound(text string) What { return What{ErrNotFound, text} }
 
-// Exists is for something that exists already.
+// Exists returns a What for a thing that already exists.
 func Exists(text string) What { return What{ErrExist, text} }
 
-// Invalid is for a value that can never be right.
+// Invalid returns a What for a value that can never be valid.
 func Invalid(text string) What { return What{ErrInvalid, text} }
 
-// Conflict is for something that is in the way.
+// Conflict returns a What for a conflict with something that exists.
 func Conflict(text string) What { return What{ErrConflict, text} }
 
-// Denied is for a caller who lacks the right.
+// Denied returns a What for a caller without permission.
 func Denied(text string) What { return What{ErrDenied, text} }
 
-// TooLarge is for a value over a limit.
+// TooLarge returns a What for a value over a limit.
 func TooLarge(text string) What { return What{ErrTooLarge, text} }
 
-// Unavailable is for something that cannot be done now.
+// Unavailable returns a What for an operation that is impossible now.
 func Unavailable(text string) What { return What{ErrUnavailable, text} }
 
-// Note is for a remark about something that was done; it is no refusal.
+// Note returns a What for a note about something that was done. A note is not a refusal.
 func Note(text string) What { return What{nil, text} }
 
 // Texts that several places use, that code compares, or that a toolset's contract words differently

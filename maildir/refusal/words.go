@@ -9,15 +9,15 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Words say refusals to one kind of reader. The zero value is for logs.
+// Words express refusals for one kind of reader. The zero value is for logs.
 type Words struct {
 	Args    map[Field]string  // the argument for each field that the reader can set
 	Phrases map[string]string // the text for each key of the table phrases
 	Says    map[What]string   // whole sentences that replace the text of a What
 }
 
-// Explain returns the sentence for a refusal, also a wrapped one. For joined errors it returns one line for
-// each. For any other error it returns the error's text.
+// Explain returns the sentence for a refusal, which may be wrapped. For joined errors it returns one line for each.
+// For any other error it returns the error's text.
 func (w *Words) Explain(err error) string {
 	switch of := err.(type) {
 	case *Error:
@@ -56,8 +56,8 @@ func (w *Words) Say(e *Error) string {
 	return said
 }
 
-// fill replaces the keys in braces by facts and phrases. If a key's text is empty, the space before it goes
-// too, except before a value, which may be empty.
+// fill replaces the keys in braces with facts and phrases. If a key's text is empty, fill also removes the space
+// before the key. The exception is {=name}, which may be empty.
 func (w *Words) fill(text string, e *Error) string {
 	said := ""
 	for text != "" {
@@ -83,13 +83,14 @@ func (w *Words) phrase(key string, e *Error) string {
 	text, ok := w.Phrases[key]
 	if !ok {
 		if text, ok = phrases[key]; !ok {
-			return "{" + key + "}" // a mistake of the program, which tests notice
+			return "{" + key + "}" // a bug in the program, which tests detect
 		}
 	}
 	return w.fill(text, e)
 }
 
-// fact returns the fact of a refusal for a key. It quotes values of others, unless the key begins with =.
+// fact returns the fact of a refusal for a key. It quotes values from callers and other parties, unless the key
+// begins with =.
 func (w *Words) fact(key string, e *Error) (text string, ok bool) {
 	switch key {
 	case "field":
@@ -141,7 +142,7 @@ func (w *Words) fact(key string, e *Error) (text string, ok bool) {
 	return "", false
 }
 
-// listed returns what followed by the list of names; "" for an empty list.
+// listed returns what followed by the list of names, or "" for an empty list.
 func listed(what string, names []string) string {
 	if len(names) == 0 {
 		return ""
@@ -169,8 +170,8 @@ func count(all []int, key string) string {
 	return strconv.Itoa(all[i])
 }
 
-// maxClipped is the most bytes of a value that a sentence repeats without quotation marks. The value itself
-// may have any size.
+// maxClipped is the maximum number of bytes of a value that a sentence repeats without quotation marks. The value
+// itself may have any size.
 const maxClipped = 80
 
 // clip returns a value, cut to maxClipped.

@@ -9,12 +9,11 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// MaxJSON is the largest size of owners.json and hooks.json in bytes. Each is held in memory whole: a
-// hundred thousand mailboxes, or some ten thousand hooks.
+// MaxJSON is the largest size of owners.json and hooks.json in bytes. Each file is kept in memory completely. The
+// limit allows a hundred thousand mailboxes, or some ten thousand hooks.
 const MaxJSON = 16 << 20
 
-// JSONFile is what the JSON files of a store have in common: how they are written, and the refusals for a
-// file that cannot be used.
+// JSONFile is the common part of a store's JSON files: how they are written, and the refusals for an unusable file.
 type JSONFile struct {
 	Name     string
 	Wrong    refusal.What // the file is not a regular file, or too large to read
@@ -22,8 +21,8 @@ type JSONFile struct {
 	TooLarge refusal.What // the file would be too large to write
 }
 
-// NewJSON returns the file of that name in the folder root. Its content is a T as JSON; the zero value if there is no
-// file.
+// NewJSON returns the file with that name in the folder root. Its content is a T as JSON, or the zero value if
+// there is no file.
 func NewJSON[T any](root string, file JSONFile) *File[T] {
 	return New(filepath.Join(root, file.Name), Format[T]{
 		Limit: MaxJSON,

@@ -1,7 +1,7 @@
-// Package registry keeps in memory those files of a store that a person may edit while a server runs: the
-// owners of mailboxes, the hooks, the trusted keys. Each Load checks the file's stamp and reads the file
-// again if it has changed. The package knows nothing of the content. WrongFile words the refusal if
-// something else lies at a file's path.
+// Package registry keeps those files of a store in memory that a user may edit while a server is running: the
+// owners of mailboxes, the hooks, the trusted keys. Each Load checks the file's stamp and reads the file again if
+// it has changed. The package knows nothing about the content. WrongFile returns the refusal for a file that is not
+// regular or is too large.
 package registry
 
 import (
@@ -26,8 +26,8 @@ type Format[T any] struct {
 	// Print returns the bytes of the file. Only Change calls it.
 	Print func(content T) ([]byte, error)
 
-	// Refuse translates an error of the file system, or a *tree.FormatError of a file that is not regular,
-	// for the caller of Load and Change. nil leaves errors as they are.
+	// Refuse translates an error of the file system, or a *tree.FormatError of a file that is not regular, for the
+	// caller of Load and Change. nil leaves errors unchanged.
 	Refuse func(error) error
 }
 
@@ -50,8 +50,8 @@ func New[T any](path string, format Format[T]) *File[T] {
 	return &File[T]{path: path, format: format, now: time.Now}
 }
 
-// Load returns the content of the file. All callers share it and must not change it. If Parse or Refuse
-// returns an error, Load returns that error with the content read last, or the zero value if there is none.
+// Load returns the content of the file. All callers share it and must not change it. If Parse or Refuse returns an
+// error, Load returns that error together with the content that was read last, or the zero value if there is none.
 func (f *File[T]) Load() (T, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -72,7 +72,7 @@ func (f *File[T]) Load() (T, error) {
 		return f.content, err
 	}
 	f.content, f.stamp = content, stamp
-	f.counts = stamp.CTime < began.Add(-tree.Racy).UnixNano() // else another change may leave the same stamp
+	f.counts = stamp.CTime < began.Add(-tree.Racy).UnixNano() // otherwise another change may leave the same stamp
 	return content, nil
 }
 
@@ -85,9 +85,9 @@ func (f *File[T]) unchanged() bool {
 	return tree.StatOfInfo(fi) == f.stamp
 }
 
-// Change durably replaces the file's content by the result of edit. It writes nothing if both are equal.
-// edit returns new content and must not change its argument. Concurrent calls run one after another. Change
-// returns the errors of Load, edit, Print and Refuse.
+// Change durably replaces the file's content with the result of edit. It writes nothing if both are equal. edit
+// returns new content and must not change its argument. Concurrent calls run one after another. Change returns the
+// errors of Load, edit, Print and Refuse.
 func (f *File[T]) Change(edit func(content T) (T, error)) error {
 	f.changing.Lock()
 	defer f.changing.Unlock()

@@ -15,7 +15,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// counter is a File that holds a number, and how often it was parsed.
+// counter is a File whose content is a number, with the number of times that it was parsed.
 type counter struct {
 	*registry.File[int]
 	path   string
@@ -47,8 +47,7 @@ func (c *counter) put(t *testing.T, text string) {
 	}
 }
 
-// TestLoad: whatever a person does to the file, the next Load tells, also where the file has the
-// size of the one before.
+// TestLoad checks that Load returns any change of the file by a user, even if the file has the same size as before.
 func TestLoad(t *testing.T) {
 	t.Parallel()
 	c := newCounter(t)
@@ -83,7 +82,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestLoadAgain: a file that stays as it is, or is not there, is read once.
+// TestLoadAgain checks that an unchanged or missing file is read only once.
 func TestLoadAgain(t *testing.T) {
 	t.Parallel()
 	c := newCounter(t)
@@ -111,8 +110,8 @@ func TestLoadAgain(t *testing.T) {
 	}
 }
 
-// TestLoadRacy: a file that was changed just now is read again, because a change in the same tick of the kernel's
-// clock would leave the same stamp.
+// TestLoadRacy checks that a file that has just been changed is read again, because a change in the same tick of
+// the kernel's clock would leave the same stamp.
 func TestLoadRacy(t *testing.T) {
 	t.Parallel()
 	c := newCounter(t)
@@ -124,7 +123,7 @@ func TestLoadRacy(t *testing.T) {
 	changed := time.Unix(0, tree.StatOfInfo(fi).CTime)
 	for _, tt := range []struct {
 		after time.Duration // the change
-		want  int           // times that two Loads parse the file
+		want  int           // how often two Loads parse the file
 	}{{0, 2}, {tree.Racy, 2}, {tree.Racy + 1, 1}} {
 		c.SetNow(func() time.Time { return changed.Add(tt.after) })
 		before := c.parsed
@@ -139,8 +138,8 @@ func TestLoadRacy(t *testing.T) {
 	}
 }
 
-// TestChange: of several who change the file at once nobody loses another's change; what stays
-// equal is not written.
+// TestChange checks that no change is lost if several callers change the file at once, and that unchanged content
+// is not written.
 func TestChange(t *testing.T) {
 	t.Parallel()
 	c := newCounter(t)

@@ -10,21 +10,20 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// maxFolders is the most folders of a path that is looked at. Each lookup follows all links of the path
+// maxFolders is the maximum number of folders in a path that is resolved. Each lookup follows all links of the path
 // again.
 const maxFolders = 100
 
-// Place says where a path lies.
+// Place is the location of a path with respect to work trees.
 type Place struct {
-	Path string // in the main work tree and without symbolic links; the given path if it lies in no work tree
+	Path string // in the main work tree and without symbolic links; the given path if it is not in a work tree
 	Top  string // top of the main work tree; "" if there is none
 }
 
-// PlaceOf maps a path inside a linked Git work tree to the same path in the main work tree, so that agents
-// in two work trees share one mailbox. It maps a path that leads through symbolic links into a work tree to
-// the path without the links, because that is the path that Git and most programs report. It reads only
-// small regular .git files above the path. It returns an error only for a fault of the machine. See
-// docs/settings.md, "Projects".
+// PlaceOf maps a path inside a linked Git work tree to the same path in the main work tree, so that agents in two
+// work trees share one mailbox. If a path leads through symbolic links into a work tree, PlaceOf maps it to the
+// path without the links, because Git and most programs report that path. It reads only small regular .git files
+// above the path. It returns an error only for a fault of the machine. See docs/settings.md, "Projects".
 func PlaceOf(dir string) (Place, error) {
 	if strings.Count(dir, "/") > maxFolders {
 		return Place{Path: dir}, nil
@@ -74,10 +73,10 @@ func WithoutLinks(dir string) (string, error) {
 	return filepath.Join(real, strings.TrimPrefix(dir, at)), nil
 }
 
-// Relative returns an absolute path relative to the folder top of a code base; "." for top itself. A path
-// in a work tree that is linked to the work tree of top means the same path there: the file a of a linked
-// work tree is a, wherever that work tree lies. ok is false if the path lies neither in top nor in such a
-// work tree. It reads what PlaceOf reads, and returns an error only for a fault of the machine.
+// Relative returns an absolute path relative to the folder top of a code base, and "." for top itself. A path in a
+// work tree that is linked to the work tree of top means the same path there. For example, the file a of a linked
+// work tree is a, regardless of the location of that work tree. ok is false if the path is neither in top nor in
+// such a work tree. Relative reads the same files as PlaceOf, and returns an error only for a fault of the machine.
 func Relative(top, path string) (rel string, ok bool, err error) {
 	rel, ok, _, err = relative(top, path)
 	return rel, ok, err
@@ -105,7 +104,7 @@ func relative(top, path string) (rel string, ok, linked bool, err error) {
 	return rel, ok, linked, nil
 }
 
-// relativeTo returns path relative to folder; "." for folder itself.
+// relativeTo returns path relative to folder, and "." for folder itself.
 func relativeTo(folder, path string) (rel string, ok bool) {
 	if path == folder {
 		return ".", true

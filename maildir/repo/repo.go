@@ -1,10 +1,10 @@
-// Package repo answers questions about the code repository in which a path lies: the top of its work tree
+// Package repo answers questions about the code repository that contains a path: the top of its work tree
 // (WorkTree), the same path in the main work tree (PlaceOf, Relative), whether paths ignore case
-// (Codebase.IgnoresCase, the same answer for server and guard), what lies at a path there (Codebase.Look,
-// View), and which files Git tracks (Tracked).
+// (Codebase.IgnoresCase, the same answer for server and guard), what is at a path there (Codebase.Look, View), and
+// which files Git tracks (Tracked).
 //
-// It reads small files. The only program it runs is `git ls-files`, in a way that runs nothing that the
-// repository configures.
+// It reads small files. The only program that it runs is `git ls-files`, with options that keep it from running
+// programs that the repository configures.
 package repo
 
 import (
@@ -20,28 +20,28 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Codebase reads the code repository that names a project. It only reads small files and does not run Git,
-// because a repository's configuration may run programs.
+// Codebase reads the code repository of a project. It only reads small files and does not run Git, because a
+// repository's configuration may run programs.
 type Codebase struct {
 	mu    sync.Mutex
 	file  string        // path of the configuration last read
 	stat  tree.FileStat // state of that file when it was read
 	fold  bool
-	files map[string]bool // what was found at paths below the top
+	files map[string]bool // known answers for paths below the top
 	until time.Time       // how long files is valid
 }
 
-// filesFresh is how long the state of files in the work tree is remembered, because one answer may ask
-// about thousands of claims.
+// filesFresh is how long the state of files in the work tree is cached, because one answer may concern thousands of
+// claims.
 const filesFresh = 5 * time.Second
 
-// maxConfig is the largest configuration file of a repository that is read, in bytes. Real ones have a few
-// hundred.
+// maxConfig is the maximum size in bytes of a repository's configuration file that is read. Typical files have a
+// few hundred bytes.
 const maxConfig = 1 << 20
 
 // IgnoresCase reports whether the Git work tree at or above dir has core.ignorecase set in its repository's
-// configuration. git init and git clone set it on such a file system. An unreadable configuration counts as
-// unset, and included files are not read. If the file is unchanged, a call costs a few stat calls. It is
+// configuration. git init and git clone set it on a file system that ignores case. An unreadable configuration
+// counts as unset, and included files are not read. If the file is unchanged, a call costs a few stat calls. It is
 // safe for concurrent use. It returns an error only for a fault of the machine.
 func (c *Codebase) IgnoresCase(dir string) (bool, error) {
 	top, err := WorkTree(dir)
@@ -70,10 +70,10 @@ func (c *Codebase) IgnoresCase(dir string) (bool, error) {
 	return c.fold, nil
 }
 
-// Look returns a function isFile that reports whether dir, which lies in a Git work tree, has anything but
-// a folder at a path below it. Answers may be some seconds old. One goroutine may use isFile and must call
-// done at the end. done returns a fault of the machine that isFile met; the answers of isFile are then
-// void.
+// Look returns a function isFile that reports whether there is a file, or anything else but a folder, at a path
+// below dir. dir must be in a Git work tree. Answers may be a few seconds old. Only one goroutine may use isFile,
+// and it must call done at the end. If isFile encountered a fault of the machine, done returns the fault, and the
+// answers of isFile are invalid.
 func (c *Codebase) Look(dir string) (isFile func(path string) bool, done func() error) {
 	var root *os.Root
 	var fault error
@@ -109,8 +109,8 @@ func (c *Codebase) Look(dir string) (isFile func(path string) bool, done func() 
 	}
 }
 
-// lookFault returns err if it is a fault of the machine. A link that leads out of the work tree is none,
-// although os.Root returns an error for it: nothing lies there.
+// lookFault returns err if it is a fault of the machine. A link that leads out of the work tree is not a fault,
+// although os.Root returns an error for it: such a path counts as missing.
 func lookFault(err error) error {
 	if no := syscall.Errno(0); !errors.As(err, &no) {
 		return nil
@@ -118,8 +118,8 @@ func lookFault(err error) error {
 	return tree.MachineFault(err)
 }
 
-// WorkTree returns the top of the Git work tree at or above dir; "" if there is none. Anything named .git
-// makes a work tree. It returns an error only for a fault of the machine (tree.FaultOf).
+// WorkTree returns the top of the Git work tree at or above dir, or "" if there is none. Any folder with an entry
+// named .git counts as the top of a work tree. It returns an error only for a fault of the machine (tree.FaultOf).
 func WorkTree(dir string) (string, error) {
 	if dir == "" {
 		return "", nil
@@ -135,9 +135,9 @@ func WorkTree(dir string) (string, error) {
 	}
 }
 
-// LinkedWorkTree returns the top of the work tree at or above dir if it is linked to the work tree with the
-// top main and Git has recorded the link there, whatever its own .git says; else "". It returns an error
-// only for a fault of the machine.
+// LinkedWorkTree returns the top of the work tree at or above dir if it is linked to the work tree with the top
+// main. Git must have recorded the link in the main repository; the .git file of the linked work tree is not
+// enough. Otherwise it returns "". It returns an error only for a fault of the machine.
 func LinkedWorkTree(dir, main string) (string, error) {
 	if !filepath.IsAbs(dir) || main == "" {
 		return "", nil
@@ -196,7 +196,7 @@ func GitFolders(top string) (git, common string, err error) {
 	return git, git, nil
 }
 
-// below joins dir and p if p is relative, else returns p.
+// below joins dir and p if p is relative, otherwise it returns p.
 func below(dir, p string) string {
 	if filepath.IsAbs(p) {
 		return p
@@ -204,7 +204,7 @@ func below(dir, p string) string {
 	return filepath.Join(dir, p)
 }
 
-// configIgnoresCase reads core.ignorecase from the text of a configuration file. The last setting counts.
+// configIgnoresCase reads core.ignorecase from the text of a configuration file. The last setting wins.
 func configIgnoresCase(text string) (is bool) {
 	core := false
 	for line := range strings.Lines(strings.TrimPrefix(text, "\ufeff")) {
@@ -234,8 +234,8 @@ func isTrue(v string) bool {
 	return err == nil && n != 0
 }
 
-// smallFile reads a text file of at most 4 KiB; "" if there is none. It returns an error only for a fault
-// of the machine.
+// smallFile returns the content of a text file of at most 4 KiB, or "" if there is none. It returns an error only
+// for a fault of the machine.
 func smallFile(name string) (string, error) {
 	data, _, err := tree.ReadPlain(name, 4096)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestConfigIgnoresCase holds the reading of configurations against Git's own.
+// TestConfigIgnoresCase compares our parsing of configurations with Git's own.
 func TestConfigIgnoresCase(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -34,8 +34,8 @@ func TestConfigIgnoresCase(t *testing.T) {
 	}
 }
 
-// TestIgnoresCase: the configuration is found from any folder of any kind of work tree, followed when it changes, and
-// whatever lies in its place says nothing and makes nobody wait.
+// TestIgnoresCase checks that the configuration is found from any folder of any kind of work tree, and is read
+// again when it changes. Anything else in place of the file counts as unset and does not block.
 func TestIgnoresCase(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -95,8 +95,8 @@ func TestIgnoresCase(t *testing.T) {
 	look(false, main)
 }
 
-// TestLookBehindLink: what lies behind a link that leads out of the work tree is not there, and is
-// no fault of the machine, which would keep everybody from claiming.
+// TestLookBehindLink checks that a path behind a link that leads out of the work tree counts as missing, and not as
+// a fault of the machine. Such a fault would keep all agents from claiming paths.
 func TestLookBehindLink(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -125,7 +125,7 @@ func TestLookBehindLink(t *testing.T) {
 	}
 }
 
-// TestRelative: a path in a linked work tree, wherever that lies, is the path in the repository.
+// TestRelative checks that a path in a linked work tree, at any location, is mapped to the path in the repository.
 func TestRelative(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// fill makes a work tree whose index has the names, and returns its top.
+// fill creates a work tree whose index has the names, and returns its top.
 func fill(t testing.TB, names string, initArgs ...string) (top string, git func(stdin string, args ...string)) {
 	top = t.TempDir()
 	git = func(stdin string, args ...string) {
@@ -29,7 +29,7 @@ func fill(t testing.TB, names string, initArgs ...string) (top string, git func(
 	return top, git
 }
 
-// entries are the names as update-index takes them, each for an empty file; NAME@2 is one of a conflict.
+// entries returns the names as input for update-index, each for an empty file; NAME@2 is an entry of a conflict.
 func entries(t testing.TB, top, names string) string {
 	blob, err := exec.Command("git", "-C", top, "hash-object", "/dev/null").Output()
 	if err != nil {
@@ -43,7 +43,8 @@ func entries(t testing.TB, top, names string) string {
 	return all.String()
 }
 
-// TestTracked: the list is that of the index as it stands; what is not read is not taken for an empty one.
+// TestTracked checks that the list matches the current index, and that an index that was not read does not count as
+// empty.
 func TestTracked(t *testing.T) {
 	t.Parallel()
 	later := time.Now().Add(time.Hour)
@@ -58,7 +59,7 @@ func TestTracked(t *testing.T) {
 	top, git := fill(t, "a.go lib/a.go lib/b.go library")
 	look(top, time.Now(), "[] false")
 	look(top, later, "[a.go lib/a.go lib/b.go library] true")
-	look(top, time.Now(), "[a.go lib/a.go lib/b.go library] true") // remembered
+	look(top, time.Now(), "[a.go lib/a.go lib/b.go library] true") // cached
 	look(filepath.Join(top, "lib"), later, "[a.go b.go] true")
 	look(filepath.Join(top, "not/there"), later, "[] true")
 	git("", "update-index", "--force-remove", "lib/a.go")
@@ -96,7 +97,7 @@ func TestTracked(t *testing.T) {
 	}
 }
 
-// TestTrackedObeysNobody: no program that the repository's configuration names runs.
+// TestTrackedObeysNobody checks that no program from the repository's configuration is run.
 func TestTrackedObeysNobody(t *testing.T) {
 	t.Parallel()
 	top, git := fill(t, "a.go")
@@ -113,7 +114,7 @@ func TestTrackedObeysNobody(t *testing.T) {
 	}
 }
 
-// TestTrackedAtOnce: many ask for more lists than are remembered, while the files change.
+// TestTrackedAtOnce: many goroutines ask for more lists than are cached, while the files change.
 func TestTrackedAtOnce(t *testing.T) {
 	t.Parallel()
 	var x Tracked

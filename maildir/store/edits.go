@@ -14,10 +14,9 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Edited tells the Keeper that files may have changed that it did not change itself, as in the watcher's
-// batches. Paths are relative to the tree; a folder stands for everything below it. scan says that events
-// were lost and the whole tree must be compared. Edited returns at once; the paths are ingested between two
-// groups. It is safe for concurrent use.
+// Edited reports to the Keeper that others may have changed files, as in the watcher's batches. Paths are relative
+// to the tree; a folder means everything below it. scan says that events were lost and the whole tree must be
+// compared. Edited returns at once; the paths are ingested between two groups. It is safe for concurrent use.
 func (k *Keeper) Edited(paths []string, scan bool) {
 	k.mu.Lock()
 	k.askIngest(paths)
@@ -27,7 +26,7 @@ func (k *Keeper) Edited(paths []string, scan bool) {
 	}
 }
 
-// askIngest schedules the paths, with all others that wait, for ingestion soon. k.mu is held.
+// askIngest schedules the paths, with all other waiting paths, for ingestion soon. k.mu is held.
 func (k *Keeper) askIngest(paths []string) {
 	for _, path := range paths {
 		k.edited[path] = true
@@ -38,7 +37,8 @@ func (k *Keeper) askIngest(paths []string) {
 	}
 }
 
-// Unindexed counts the paths that were reported and are not in the index yet. It is safe for concurrent use.
+// Unindexed returns the number of paths that were reported and are not in the index yet. It is safe for concurrent
+// use.
 func (k *Keeper) Unindexed() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -53,8 +53,8 @@ func (k *Keeper) askCompare() {
 	}
 }
 
-// Rescan compares the whole tree with the index and returns when the index is level. It returns ctx's
-// error, and ErrUnavailable, also if a fault of the machine kept a file from being looked at.
+// Rescan compares the whole tree with the index and returns when the index is up to date. It returns ctx's error,
+// and ErrUnavailable, which includes the case that a fault of the machine kept a file from being read.
 func (k *Keeper) Rescan(ctx context.Context) error {
 	done := make(chan error, 1)
 	k.mu.Lock()
@@ -86,8 +86,8 @@ func (k *Keeper) ingestEdited(ctx context.Context, c *tree.Changer) {
 	}
 }
 
-// ingestAlike ingests files that have changed although their state looks unchanged: another program wrote
-// to them at the moment when the server had put them in place, and set their time back.
+// ingestAlike ingests files that have changed although their state looks unchanged: another program wrote to them
+// just when the server had moved them into place, and set their time back.
 func (k *Keeper) ingestAlike(ctx context.Context, paths []string) error {
 	written := map[string]tree.Written{}
 	for _, path := range paths {
@@ -108,18 +108,18 @@ func (k *Keeper) ingestAlike(ctx context.Context, paths []string) error {
 	return err
 }
 
-// edits are changes by others to ingest together.
+// edits are other programs' changes that are ingested together.
 type edits struct {
 	paths []string
 	alike []string     // files of the server that others have changed without changing their state
 	level []chan error // callers that wait for the comparison whose differences are among these edits
 }
 
-// mostEdits is the most edits that are ingested at once, so that no one waits long.
+// mostEdits is the maximum number of edits that are ingested at once, so that callers do not wait long.
 const mostEdits = 256
 
-// nextEdits returns the edits to ingest now: those reported since the last call, unless they are many, and some
-// of the backlog, to which it adds many. level are the callers to answer afterwards.
+// nextEdits returns the edits to ingest now: those reported since the last call, and some of the backlog. If there
+// are many new edits, it adds them to the backlog instead. level are the callers to answer afterwards.
 func (k *Keeper) nextEdits() (paths []string, level []chan error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -129,7 +129,7 @@ func (k *Keeper) nextEdits() (paths []string, level []chan error) {
 	if len(reported) > mostEdits {
 		k.backlog, reported = mergeEdits(k.backlog, sortEdits(reported)), nil
 	}
-	paths, k.backlog = firstEdits(k.backlog, max(mostEdits-len(reported), mostEdits/4)) // also while many are reported
+	paths, k.backlog = firstEdits(k.backlog, max(mostEdits-len(reported), mostEdits/4)) // even while many are reported
 	paths = append(paths, reported...)
 	if len(k.backlog) > 0 {
 		k.askIngest(nil)
@@ -139,8 +139,8 @@ func (k *Keeper) nextEdits() (paths []string, level []chan error) {
 	return paths, level
 }
 
-// takeEdits returns edits to ingest now. It leaves out the server's own files that still have the state in
-// which they were ingested.
+// takeEdits returns edits to ingest now. It leaves out the server's own files that still have the state in which
+// they were ingested.
 func (k *Keeper) takeEdits(c *tree.Changer) (e edits) {
 	var all []string
 	all, e.level = k.nextEdits()
@@ -178,7 +178,7 @@ func sortEdits(paths []string) []edit {
 	return all
 }
 
-// mergeEdits merges sorted edits. A path that is in both is in the result once.
+// mergeEdits merges sorted edits. A path that is in both is only once in the result.
 func mergeEdits(a, b []edit) []edit {
 	if len(a) == 0 || len(b) == 0 {
 		return append(a, b...)
@@ -197,8 +197,8 @@ func mergeEdits(a, b []edit) []edit {
 	return append(append(all, a...), b...)
 }
 
-// firstEdits splits sorted edits into the paths to ingest now, about so many, and the others. It keeps the files
-// of one message together.
+// firstEdits splits sorted edits into about most paths to ingest now, and the other edits. It keeps the files of
+// one message together.
 func firstEdits(all []edit, most int) (now []string, later []edit) {
 	n := min(len(all), most)
 	for n < len(all) && n > 0 && all[n].id != "" && all[n].id == all[n-1].id {
@@ -225,8 +225,8 @@ func (k *Keeper) ingestOthers(ctx context.Context, paths []string) error {
 
 const retryTime = 2 * time.Second
 
-// compare runs beside the writer. Every hour, and on request, it looks for differences between tree and
-// index, reports them as edits, and calls Mail.Compared; every hour it also calls Mail.Hourly.
+// compare runs concurrently with the writer. Every hour, and on request, it looks for differences between tree and
+// index, reports them as edits, and calls Mail.Compared. Every hour it also calls Mail.Hourly.
 func (k *Keeper) compare(ctx context.Context) {
 	hourly := time.NewTicker(time.Hour)
 	defer hourly.Stop()
@@ -281,13 +281,13 @@ func (k *Keeper) differing(ctx context.Context) ([]string, error) {
 	return k.index.Differing(ctx, k.Slug)
 }
 
-// atOnce is how many projects are compared at once, and in how many others edits are ingested at once. A
-// start, or a person's script, may affect all projects, each with descriptors of its own, and more
+// atOnce is how many projects are compared at once, and in how many other projects edits are ingested at once. A
+// server start, or a user's script, may affect all projects. Each project uses its own descriptors, and more
 // parallelism than processors would not help.
 const atOnce = 4
 
-// ingest brings the index level with paths that others may have changed. It returns the files that could
-// not be looked at.
+// ingest brings the index up to date at paths that others may have changed. It returns the files that could not be
+// read.
 func (k *Keeper) ingest(ctx context.Context, paths []string) ([]tree.Unreadable, error) {
 	k.Limits.looking <- struct{}{}
 	defer func() { <-k.Limits.looking }()
@@ -299,7 +299,7 @@ func (k *Keeper) ingest(ctx context.Context, paths []string) ([]tree.Unreadable,
 	k.noteUnreadable(paths, in.Unreadable)
 	k.Mail.Noticed(in.Changes)
 	k.noteEdits(in.Changes)
-	for _, own := range []string{format.GitIgnore, format.GitAttributes} { // not mail, but the audit must have them
+	for _, own := range []string{format.GitIgnore, format.GitAttributes} { // not indexed, but audited
 		if slices.Contains(paths, own) {
 			k.History.RecordEdits([]string{own})
 		}

@@ -1,6 +1,6 @@
-// Package store keeps one tree: it makes the tree whole after a crash, writes to it, records every
-// operation in the history, and keeps the index level with what the server and others write. It knows
-// nothing of mail: Mail handles the meaning of changes.
+// Package store keeps one tree: it recovers the tree after a crash, writes to it, records every operation in the
+// history, and keeps the index up to date with the changes by the server and others. It knows nothing about mail:
+// Mail handles the meaning of changes.
 package store
 
 import (
@@ -24,41 +24,40 @@ type Config struct {
 	Log    *slog.Logger
 	Now    func() time.Time
 	Writer writer.Config // Key, Patience, Step and Observe; Open fills in the rest
-	// OpenHistory opens the audit of the keeper's tree and creates the repository if it is missing. It is
-	// called when the keeper has its writer.
+	// OpenHistory opens the audit of the keeper's tree and creates the repository if it is missing. It is called
+	// after the keeper has opened its writer.
 	OpenHistory func(k *Keeper) (history.Log, error)
 }
 
-// Mail is told about changes of the tree.
+// Mail receives reports about changes of the tree.
 type Mail interface {
-	// Noticed reports the changes that the index took in.
+	// Noticed reports changes that the index has ingested.
 	Noticed(changes []index.Change)
 	// Untimed reports marks that have no time, by path.
 	Untimed(paths []string)
-	// Saved reports paths that others may have changed, with the changes that the index took in from them.
+	// Saved reports paths that others may have changed, with the changes that the index has ingested from them.
 	Saved(paths []string, changes []index.Change)
 	// Compared is called after each comparison of the whole tree. Its error is logged.
 	Compared(ctx context.Context) error
 	// Hourly is called every hour.
 	Hourly()
-	// Failed reports an operation in progress that was taken back.
+	// Failed reports an operation in progress that was undone.
 	Failed(op *writer.Op)
 }
 
-// Limits are shared by the keepers of a store. NewLimits makes them.
+// Limits are shared by the keepers of a store. NewLimits creates them.
 type Limits struct {
 	writer    *writer.Limits
 	comparing chan struct{} // tokens for comparing a whole tree
 	looking   chan struct{} // tokens for ingesting edits
 }
 
-// NewLimits returns the limits of a store whose operations in progress may hold the given number of
-// descriptors.
+// NewLimits returns the limits of a store whose operations in progress may use the given number of descriptors.
 func NewLimits(files int) *Limits {
 	return &Limits{writer.NewLimits(files), make(chan struct{}, atOnce), make(chan struct{}, atOnce)}
 }
 
-// Folders returns how many folders one reader may hold open.
+// Folders returns how many folders one reader may keep open.
 func (l *Limits) Folders() int { return l.writer.Folders }
 
 // Keeper keeps one tree. It is safe for concurrent use.
@@ -79,8 +78,8 @@ type Keeper struct {
 	compared []chan error    // callers whose comparison's differences are in edited or backlog
 }
 
-// Open makes the tree whole after a crash and opens its writer and its history. It starts nothing. It
-// returns errors of the file system and of OpenHistory.
+// Open recovers the tree after a crash and opens its writer and its history. It starts nothing. It returns errors
+// of the file system and of OpenHistory.
 func Open(cfg Config) (*Keeper, error) {
 	k := &Keeper{Config: cfg, doubt: make(chan struct{}, 1), edited: map[string]bool{}}
 	w := cfg.Writer
@@ -96,9 +95,9 @@ func Open(cfg Config) (*Keeper, error) {
 	return k, nil
 }
 
-// Attach gives the keeper its index before Run and brings the index level with the tree. It returns the
-// changes, which are not reported to Mail, except marks without a time. progress may be nil; it is called with
-// the number of files seen so far. Attach returns the errors of the index; the keeper has the index even then.
+// Attach gives the keeper its index before Run and brings the index up to date with the tree. It returns the
+// changes. It does not report them to Mail, except marks without a time. progress may be nil; it is called with the
+// number of files seen so far. Attach returns the errors of the index; the keeper has the index even then.
 func (k *Keeper) Attach(ctx context.Context, to index.Index, progress func(files int)) ([]index.Change, error) {
 	k.index = to
 	if err := k.index.Attach(ctx, k.Slug, k.Tree); err != nil {
@@ -116,10 +115,10 @@ func (k *Keeper) Attach(ctx context.Context, to index.Index, progress func(files
 	return in.Changes, nil
 }
 
-// Run runs the tree's writer, its history, and the comparison of tree and index. It returns when ctx has
-// ended, every accepted operation is answered, and the history is level.
+// Run runs the tree's writer, its history, and the comparison of tree and index. It returns when ctx has ended,
+// every accepted operation is answered, and the history is up to date.
 func (k *Keeper) Run(ctx context.Context) {
-	recording, stopRecording := context.WithCancel(context.WithoutCancel(ctx)) // the history ends last, to commit what the writer leaves
+	recording, stopRecording := context.WithCancel(context.WithoutCancel(ctx)) // the history must end last
 	var beside sync.WaitGroup
 	beside.Go(func() {
 		if err := k.History.Run(recording); err != nil {
@@ -135,7 +134,7 @@ func (k *Keeper) Run(ctx context.Context) {
 // owner is the keeper as its writer sees it (writer.Owner).
 type owner struct{ *Keeper }
 
-// Ingest brings the index level with the files of a group. See writer.Owner.
+// Ingest brings the index up to date with the files of a group. See writer.Owner.
 func (o owner) Ingest(ctx context.Context, paths []string, written map[string]tree.Written) error {
 	in, err := o.index.Ingest(ctx, o.Slug, paths, written)
 	if err != nil {
@@ -146,7 +145,7 @@ func (o owner) Ingest(ctx context.Context, paths []string, written map[string]tr
 	return nil
 }
 
-// Level brings the index level with paths. See writer.Owner.
+// Level brings the index up to date at paths. See writer.Owner.
 func (o owner) Level(ctx context.Context, paths []string) error {
 	unread, err := o.ingest(ctx, paths)
 	if err == nil && len(unread) > 0 {
@@ -155,13 +154,13 @@ func (o owner) Level(ctx context.Context, paths []string) error {
 	return err
 }
 
-// Record puts operations into the history. See writer.Owner.
+// Record adds operations to the history. See writer.Owner.
 func (o owner) Record(ops []writer.Op, done func()) { o.History.Record(ops, done) }
 
-// Preserve puts the content of paths into the history. See writer.Owner.
+// Preserve adds the content of paths to the history. See writer.Owner.
 func (o owner) Preserve(ctx context.Context, paths []string) error {
 	return o.History.Preserve(ctx, paths)
 }
 
-// Failed reports an operation that was taken back. See writer.Owner.
+// Failed reports an operation that was undone. See writer.Owner.
 func (o owner) Failed(op *writer.Op) { o.Mail.Failed(op) }

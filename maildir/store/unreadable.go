@@ -13,9 +13,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// faults holds the paths that the index cannot read because of a fault of the machine; their rows stay as
-// they are. All are tried again every retryTime, and as long as there are any, decisions that depend on
-// them are refused. It is safe for concurrent use; the zero value is ready.
+// faults has the paths that the index cannot read because of a fault of the machine; their rows stay unchanged. All
+// paths are retried every retryTime. As long as there are any, decisions that depend on them are refused. faults is
+// safe for concurrent use; the zero value is ready.
 type faults struct {
 	mu    sync.Mutex
 	paths map[string]error
@@ -23,7 +23,7 @@ type faults struct {
 }
 
 // Unreadable lists, by path, the files that the index cannot read because of a fault of the machine. They are
-// tried again automatically.
+// retried automatically.
 func (k *Keeper) Unreadable() (all []tree.Unreadable) {
 	k.faults.mu.Lock()
 	defer k.faults.mu.Unlock()
@@ -56,7 +56,7 @@ func (k *Keeper) noteUnreadable(asked []string, left []tree.Unreadable) {
 	}
 }
 
-// retryUnreadable has the unreadable paths ingested again.
+// retryUnreadable schedules the unreadable paths to be ingested again.
 func (k *Keeper) retryUnreadable() {
 	k.faults.mu.Lock()
 	due := slices.Collect(maps.Keys(k.faults.paths))
@@ -70,11 +70,11 @@ func (k *Keeper) retryUnreadable() {
 		k.faults.timer = time.AfterFunc(retryTime, k.retryUnreadable)
 	}
 	k.faults.mu.Unlock()
-	const scan = false // the rest of the tree
+	const scan = false // of the rest of the tree
 	k.Edited(due, scan)
 }
 
-// within reports whether a path is one of paths or lies below one.
+// within reports whether a path is one of paths or below one of them.
 func within(at string, paths []string) bool {
 	for {
 		if slices.Contains(paths, at) {

@@ -12,22 +12,22 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Format is the number of the store's format. It changes only when a version before the change would damage
-// the store or lose something of it. The index and the journal have versions of their own.
+// Format is the number of the store's format. It changes only if earlier versions of the program would damage the
+// store or lose data in it. The index and the journal have their own versions.
 const Format = 1
 
-// formatFile has the number of the format that the store was written in. A store without the file is of
-// format 1.
+// formatFile has the number of the format in which the store was written. A store without the file has format 1.
 const formatFile = "format"
 
 // CheckFormat returns a refusal if a newer version of the program has written the store in a format that this
-// version does not know, or if the file that says so is wrong. It changes nothing.
+// version does not know, or if the format file is invalid. It changes nothing.
 func CheckFormat(root string) error {
 	_, err := formatOf(root)
 	return err
 }
 
-// keepFormat is CheckFormat. If no format or an older one is written, it writes the format of this version.
+// keepFormat is CheckFormat, and also writes the format of this version if the store has no format file or one with
+// an older format.
 func keepFormat(root string) error {
 	n, err := formatOf(root)
 	if err != nil || n == Format {
@@ -39,7 +39,8 @@ func keepFormat(root string) error {
 	return nil
 }
 
-// formatOf returns the format that is written in the store; 0 if there is none. Its errors are CheckFormat's.
+// formatOf returns the number in the store's format file, or 0 if there is no such file. Its errors are the same as
+// CheckFormat's.
 func formatOf(root string) (int, error) {
 	data, _, err := tree.ReadPlain(filepath.Join(root, formatFile), 100)
 	if errors.Is(err, fs.ErrNotExist) {

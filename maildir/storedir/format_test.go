@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// TestFormat: a store says which format it has. One of a newer version is not opened, nothing of it changes, and
-// the lock is free again.
+// TestFormat checks that a store records its format, and that a store of a newer version is not opened: it is not
+// changed, and its lock is free again.
 func TestFormat(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")

@@ -24,11 +24,11 @@ import (
 // ends.
 type Lock struct{ file *os.File }
 
-// forkTime is how long Take waits for a lock whose holder has ended: a process that the holder had just forked, and
-// that has not run its program yet, still has the file open.
+// forkTime is how long Take waits for a lock whose holder has ended. A process that the holder has just forked, and
+// that has not run its program yet, may still have the file open.
 const forkTime = 2 * time.Second
 
-// isDead reports whether there is no process of that number.
+// isDead reports whether there is no process with that number.
 func isDead(pid string) bool {
 	n, err := strconv.Atoi(pid)
 	return err == nil && errors.Is(unix.Kill(n, 0), unix.ESRCH)
@@ -92,7 +92,7 @@ func Take(root string) (*Lock, error) {
 		f.Close()
 		return nil, err
 	}
-	// The process number is for people to read, so a full disk is no reason to refuse.
+	// The process number is only for users to read, so a full disk is no reason to refuse.
 	if f.Truncate(0) == nil {
 		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 	}
@@ -108,16 +108,16 @@ func openLock(root string, flags int) (*os.File, error) {
 		"start again."), name)
 }
 
-// CheckLock opens the lock file as a server does, and closes it. It changes nothing. It returns the errors
-// of Take, and fs.ErrNotExist.
+// CheckLock opens the lock file in the same way as a server, and closes it. It changes nothing. It returns the
+// errors of Take, and fs.ErrNotExist.
 func CheckLock(root string) error {
 	f, err := openLock(root, os.O_RDONLY)
 	f.Close() // f may be nil: Close then only returns an error
 	return err
 }
 
-// IsStore reports whether root is a store: whether some process once took its lock, or mail was put there. A
-// folder that cannot be looked at may be one.
+// IsStore reports whether root is a store, which means that some process once took its lock, or that it has
+// projects. A folder that cannot be read may be a store.
 func IsStore(root string) bool {
 	for _, name := range []string{lockFile, ProjectsDir} {
 		if _, err := os.Lstat(filepath.Join(root, name)); !errors.Is(err, fs.ErrNotExist) {
@@ -133,13 +133,13 @@ func isStoreFile(e os.DirEntry) bool {
 	return keys.IsFile(e.Name()) || slices.Contains(own, e.Name())
 }
 
-// GatewayDir holds the keys that sign mail to other domains.
+// GatewayDir has the keys that sign mail to other domains.
 const GatewayDir = "gateway"
 
 // OwnersFile records the owner of each mailbox. Only a server reads it.
 const OwnersFile = "owners.json"
 
-// TrustedSendersFile lists whose mail of other domains each mailbox trusts. Only a server reads it.
+// TrustedSendersFile lists, for each mailbox, the trusted senders at other domains. Only a server reads it.
 const TrustedSendersFile = "trusted_senders.json"
 
 const (
@@ -148,8 +148,8 @@ const (
 	logFile    = "server.log"
 )
 
-// IndexPath returns the path of the SQLite database of the store at root. It lies in a folder of its own,
-// because the watcher watches root and would wake at each page that SQLite writes there.
+// IndexPath returns the path of the SQLite database of the store at root. The database has its own folder, because
+// the watcher watches root and would wake for each page that SQLite writes there.
 func IndexPath(root string) string { return filepath.Join(root, "index", "index.sqlite3") }
 
 // MoveIndex moves the database from its old path in root to IndexPath. It must be called before the
@@ -160,7 +160,7 @@ func MoveIndex(root string) error {
 		return nil
 	}
 	err := os.MkdirAll(filepath.Dir(now), 0o700)
-	for _, suffix := range []string{"-shm", "-wal", ""} { // the database last: if the process is killed before, the next call moves the rest
+	for _, suffix := range []string{"-shm", "-wal", ""} { // the database last: after a kill the next call moves it
 		if renamed := os.Rename(old+suffix, now+suffix); !errors.Is(renamed, fs.ErrNotExist) {
 			err = errors.Join(err, renamed)
 		}
@@ -186,7 +186,7 @@ func OpenLog(root string) (*os.File, error) {
 	return f, err
 }
 
-// CheckLog opens the log as a server does, and closes it. It changes nothing. It returns the errors of
+// CheckLog opens the log in the same way as a server, and closes it. It changes nothing. It returns the errors of
 // OpenLog, and fs.ErrNotExist.
 func CheckLog(root string) error {
 	f, err := openLog(root, os.O_RDONLY)
@@ -200,11 +200,11 @@ func openLog(root string, flags int) (*os.File, error) {
 		"elsewhere."), LogPath(root))
 }
 
-// maxLockFile is how many bytes of the lock file are read; it holds a process number.
+// maxLockFile is how many bytes of the lock file are read. The file contains a process number.
 const maxLockFile = 64
 
-// Holder returns the process number in the lock file, or "unknown" if there is none. The number may be
-// stale: only Held, or a failed Take, shows that a process holds the lock.
+// Holder returns the process number in the lock file, or "unknown" if there is none. The number may be stale. Only
+// Held, or a failed Take, shows that a process holds the lock.
 func Holder(root string) string {
 	data, _, err := tree.ReadPlain(filepath.Join(root, lockFile), maxLockFile)
 	pid := strings.TrimSpace(string(data))
@@ -220,8 +220,7 @@ func (l *Lock) Release() error {
 	return errors.Join(unix.Flock(int(l.file.Fd()), unix.LOCK_UN), l.file.Close())
 }
 
-// Held reports whether a process owns the store. It creates and writes nothing. It briefly takes a shared
-// lock of its own.
+// Held reports whether a process owns the store. It creates and writes nothing. It briefly takes a shared lock.
 func Held(root string) bool {
 	f, err := openLock(root, os.O_RDONLY)
 	if err != nil {

@@ -14,8 +14,7 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// TestHeld: asking whether somebody owns the store writes nothing into it: server.lock goes on
-// naming the last owner.
+// TestHeld checks that Held writes nothing into the store: server.lock still names the last owner.
 func TestHeld(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -39,7 +38,7 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// TestTakeAfterKill: a process that a killed server had just forked holds the lock for a moment.
+// TestTakeAfterKill: a process that a killed server has just forked holds the lock for a moment.
 func TestTakeAfterKill(t *testing.T) {
 	t.Parallel()
 	const dead = 4194305 // above any process number of Linux

@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestProjectNames: a project whose tree lies behind a link is not one of the store's, and the files
-// that the link leads to are not read.
+// TestProjectNames checks that a project whose tree is behind a link is not a project of the store, and that the
+// files behind the link are not read.
 func TestProjectNames(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -45,7 +45,7 @@ func BenchmarkProjectNames(b *testing.B) {
 	}
 }
 
-// makeProject writes what names a project.
+// makeProject writes the files that name a project.
 func makeProject(root, slug, human string) error {
 	dir := Repo(root, slug)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

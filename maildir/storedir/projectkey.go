@@ -12,14 +12,14 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Scope says which project a path inside a Git work tree means. Server, commands and guard must all use the
-// same Scope. The zero value is the documented default, except for Home. See docs/settings.md, "Projects".
+// Scope decides which project a path inside a Git work tree means. Server, commands and guard must all use the same
+// Scope. The zero value is the documented default, except for Home. See docs/settings.md, "Projects".
 type Scope struct {
-	PerPath bool   // each path is its own project; else a whole work tree is the project of its top
-	Home    string // the user's home folder, where a .git does not make a work tree; "" for none
+	PerPath bool   // each path is its own project; otherwise a whole work tree is the project of its top
+	Home    string // the user's home folder, where a .git does not count as a work tree; "" for none
 }
 
-// isTop reports whether all paths below the top of a work tree belong to its project.
+// isTop reports whether all paths below the top of a work tree belong to the top's project.
 func (s Scope) isTop(top string) (bool, error) {
 	if s.PerPath || top == "" || top == "/" || top == s.Home {
 		return false, nil
@@ -28,9 +28,8 @@ func (s Scope) isTop(top string) (bool, error) {
 	return top != home, err
 }
 
-// Above returns the top of the work tree whose project the path would belong to if it had no project of its
-// own. It returns "" if the path would be a project itself. It returns an error only for a fault of the
-// machine.
+// Above returns the top of the work tree to whose project the path would belong if the path had no project of its
+// own. It returns "" if the path itself would be a project. It returns an error only for a fault of the machine.
 func (s Scope) Above(path string) (top string, err error) {
 	place, err := repo.PlaceOf(path)
 	if err != nil || place.Path == place.Top {
@@ -42,17 +41,16 @@ func (s Scope) Above(path string) (top string, err error) {
 	return place.Top, nil
 }
 
-// Resolver finds the project that a key means, for the store and for programs that look at the store from
-// outside.
+// Resolver finds the project that a key means, for the store and for programs that read the store from outside.
 type Resolver struct {
 	Root  string
 	Scope Scope
 	Names func() ([]ProjectName, error) // returns the known projects
 }
 
-// ResolveKey turns the key of a project into a human key ("" for a slug) and a slug. It returns ErrInvalid,
-// and ErrUnavailable if a fault of the machine keeps it from looking at the code base, because guessing
-// could pick another project.
+// ResolveKey turns the key of a project into a human key ("" for a slug) and a slug. It returns ErrInvalid, and
+// ErrUnavailable if a fault of the machine prevents reading the code base, because a guess could pick the wrong
+// project.
 func (r *Resolver) ResolveKey(key string) (human, slug string, err error) {
 	key = PlainKey(key)
 	switch {
@@ -85,7 +83,7 @@ func (r *Resolver) ResolveKey(key string) (human, slug string, err error) {
 	return "", "", &refusal.Error{What: refusal.ProjectKeyRelative, Field: refusal.Project, Name: key}
 }
 
-// PlainKey returns the key without surrounding blanks, or the path of a file:// URI.
+// PlainKey returns the key without surrounding white space, or the path of a file:// URI.
 func PlainKey(key string) string {
 	key = strings.TrimSpace(key)
 	if u, err := url.Parse(key); err == nil && u.Scheme == "file" && filepath.IsAbs(u.Path) {
@@ -94,9 +92,9 @@ func PlainKey(key string) string {
 	return key
 }
 
-// projectAt finds the project that a path means: the nearest existing project of the path itself or of a
-// folder above it, up to the top that the scope gives; else the new project of that top. A project that was
-// made before its folder lay in a work tree, or by a path through a link, keeps its old name. It returns an
+// projectAt finds the project that a path means. It is the nearest existing project of the path itself or of a
+// folder above it, up to the top that the scope gives. Otherwise it is a new project at that top. A project that
+// was created before its folder was in a work tree, or by a path through a link, keeps its old name. It returns an
 // error only for a fault of the machine.
 func (r *Resolver) projectAt(given string) (human, slug string, err error) {
 	place, err := repo.PlaceOf(given)
@@ -125,7 +123,7 @@ func (r *Resolver) projectAt(given string) (human, slug string, err error) {
 	}
 }
 
-// above returns the folder above old if at is another name of old, else "".
+// above returns the folder above old if at is another name of old, otherwise "".
 func above(at, old string) string {
 	if filepath.Base(at) != filepath.Base(old) {
 		return ""
@@ -133,9 +131,9 @@ func above(at, old string) string {
 	return filepath.Dir(old)
 }
 
-// named returns the slug of the project with that human key, or "" if there is none. Of two such projects
-// it picks the older one; if both are equally old (one is a copy), it picks the one whose folder is named
-// after the key. It returns an error only for a fault of the machine.
+// named returns the slug of the project with that human key, or "" if there is none. If there are two such
+// projects, it picks the older one. If both have the same age (one is a copy), it picks the one whose folder is
+// named after the key. It returns an error only for a fault of the machine.
 func (r *Resolver) named(names []ProjectName, human string) (slug string, err error) {
 	if human == "" {
 		return "", nil
@@ -161,8 +159,8 @@ func (r *Resolver) named(names []ProjectName, human string) (slug string, err er
 	return slug, nil
 }
 
-// hasProject reports whether the store at root has a project of that slug. It returns an error only for a
-// fault of the machine.
+// hasProject reports whether the store at root has a project with that slug. It returns an error only for a fault
+// of the machine.
 func hasProject(root, slug string) (bool, error) {
 	_, err := os.Lstat(Repo(root, slug))
 	return err == nil, tree.MachineFault(err)

@@ -8,8 +8,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// TestKeyNotReadable: where the .git of a work tree cannot be read because of the machine, nobody
-// can tell which project a path in it means; that is not "no project".
+// TestKeyNotReadable: the .git of a work tree cannot be read because of a fault of the machine, so the project of a
+// path in the work tree is unknown. That must not count as "no project".
 func TestKeyNotReadable(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

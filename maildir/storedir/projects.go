@@ -23,8 +23,8 @@ const (
 // Repo returns the path of a project's work tree in the store at root.
 func Repo(root, slug string) string { return filepath.Join(root, ProjectsDir, slug, RepoDir) }
 
-// SlugAt returns the slug of the project in whose folder of the store at root the path lies; "" if it lies
-// in none. It returns an error only for a fault of the machine.
+// SlugAt returns the slug of the project, in the store at root, whose folder contains the path. It returns "" if
+// the path is not in a project's folder. It returns an error only for a fault of the machine.
 func SlugAt(root, path string) (slug string, err error) {
 	if root, err = repo.WithoutLinks(root); err != nil {
 		return "", err
@@ -44,9 +44,9 @@ func OpenTree(root, slug string, maxFile int64) (*tree.Tree, error) {
 	return tree.OpenNoLink(Repo(root, slug), maxFile)
 }
 
-// OpenTrees returns the work trees of all projects of a store, by slug, for reading without owning the
-// store. They hold no descriptors: each use opens the tree (Tree.Hold). It returns the error of the first
-// tree that cannot be opened.
+// OpenTrees returns the work trees of all projects of a store, by slug, for reading without owning the store. The
+// trees keep no descriptors open: each use opens the tree (Tree.Hold). It returns the error of the first tree that
+// cannot be opened.
 func OpenTrees(root string, maxFile int64) (map[string]*tree.Tree, error) {
 	slugs, err := Slugs(root)
 	if err != nil {

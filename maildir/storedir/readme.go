@@ -9,13 +9,13 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// readme is the README.md that explains a store's files to a person.
+// readme is the README.md that explains a store's files to users.
 //
 //go:embed README.md
 var readme []byte
 
-// KeepReadme writes the store's README.md if it is missing or differs from this version's text. It leaves
-// anything but a regular file alone. It returns the errors of the disk.
+// KeepReadme writes the store's README.md if it is missing or differs from this version's text. It does not touch a
+// README.md that is not a regular file. It returns the errors of the disk.
 func KeepReadme(root string) error {
 	name := filepath.Join(root, "README.md")
 	if fi, err := os.Lstat(name); err == nil {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestReadme: a start writes the README where it is missing or another version's, and touches
-// nothing that is no file.
+// TestReadme checks that a start writes the README if it is missing or from another version, and does not touch
+// anything that is not a regular file.
 func TestReadme(t *testing.T) {
 	root := t.TempDir()
 	name := filepath.Join(root, "README.md")

@@ -11,18 +11,18 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// sharedFile, in the folder of a project and not in its tree, which other machines write, says how the
-// project is shared with them.
+// sharedFile says how a project is shared with other machines. It is in the project's folder, and not in its tree,
+// because other machines write to the tree.
 const sharedFile = "shared.json"
 
-// Shared says how a project is shared with other machines. The zero value is a project that is not.
+// Shared says how a project is shared with other machines. The zero value means that the project is not shared.
 type Shared struct {
 	On  bool   `json:"on"`
-	Key string `json:"human_key,omitempty"` // the path of the code base on this machine; "": the one in project.json
+	Key string `json:"human_key,omitempty"` // the path of the code base on this machine; "": the path in project.json
 }
 
-// LoadShared reads how a project of the store at root is shared. It returns the zero value if the project
-// never was, and the errors of reading the file.
+// LoadShared reads how a project of the store at root is shared. It returns the zero value if the project was never
+// shared, and the errors of reading the file.
 func LoadShared(root, slug string) (s Shared, err error) {
 	projects, err := tree.Open(filepath.Join(root, ProjectsDir), 0)
 	if err != nil {
@@ -43,7 +43,7 @@ func loadShared(projects *tree.Tree, slug string) (s Shared, err error) {
 	return s, err
 }
 
-// SaveShared writes durably, into the folder of a project, how the project is shared.
+// SaveShared durably writes the sharedFile in the folder dir of a project.
 func SaveShared(dir string, s Shared) error {
 	data, err := json.Marshal(s)
 	if err != nil {

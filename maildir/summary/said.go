@@ -8,14 +8,14 @@ import (
 	"mailtree/maildir/markdown"
 )
 
-// said holds the statements of one body, each list in the order of the text.
+// said has the statements of one body, each list in the order of the text.
 type said struct {
 	points, decisions, questions, code []string
 	actions                            []action
 }
 
-// action is something to do. Its owner is the name in "TODO(Name):", or else the first name after an "@" in
-// its text, or "".
+// action is a task. Its owner is the name in "TODO(Name):", or otherwise the first name after an "@" in its text,
+// or "".
 type action struct {
 	text, owner string
 	done        bool
@@ -27,14 +27,14 @@ var (
 		`(?:\(@?([\w.-]+)\))?:[ \t]*(.+)$`)
 	mention  = regexp.MustCompile(`(?:^|[ (,;:])@([A-Za-z0-9](?:[\w.-]*\w)?)`)
 	codeSpan = regexp.MustCompile("`([^`]{1,80})`")
-	// sentence ends with punctuation followed by a blank, or with Chinese or Japanese punctuation.
+	// sentence ends with punctuation followed by white space, or with Chinese or Japanese punctuation.
 	sentence = regexp.MustCompile(`.*?(?:[.!?]+["'”’»)\]]*(?:\s+|$)|[。！？]+|$)`)
 )
 
 // reading returns the statements of a body. It keeps the newest entries of each list.
 func reading(body string) *said {
 	s := &said{}
-	pointed := false // the current paragraph has given its key point
+	pointed := false // the current paragraph's key point was found
 	for _, st := range statements(body) {
 		for _, span := range codeSpan.FindAllStringSubmatch(st.text, -1) {
 			s.code = append(s.code, span[1])

@@ -30,8 +30,8 @@ var (
 	ruler       = regexp.MustCompile(`^[-=*_ \t]+$`)
 )
 
-// statements splits a body into statements. It skips quotes, code blocks, tables and HTML, which are not
-// the sender's own words.
+// statements splits a body into statements. It skips quotes, code blocks, tables and HTML, which are not the
+// sender's own words.
 func statements(body string) (all []statement) {
 	open, ended := "", true // the fence of the open code block; whether the next line begins a new statement
 	for line := range strings.Lines(body) {

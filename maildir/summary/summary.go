@@ -35,7 +35,7 @@ type Summary struct {
 	Code         []string     `json:"code_refs"` // code spans, in order of first appearance
 	Examples     []Item       `json:"examples"`  // only on request: an excerpt of each of the newest three messages
 
-	Text      string `json:"text,omitempty"` // made by the user's own command; "" if there is no command or it failed
+	Text      string `json:"text,omitempty"` // written by the user's own command; "" if there is none or it failed
 	Note      error  `json:"-"`              // why Text is missing, and which thread this is if a message was named
 	Truncated bool   `json:"-"`              // the thread or a body was over a limit
 
@@ -54,16 +54,16 @@ type Item struct {
 // most 300 characters.
 const (
 	MaxMessages = 1000      // read
-	maxItems    = 50        // lines a list
+	maxItems    = 50        // lines per list
 	maxExamples = 3         // messages with an excerpt
 	maxBody     = 256 << 10 // bytes of a body
 )
 
-// MaxBody is how many bytes of a body to read. The last byte shows that the body is too long.
+// MaxBody is how many bytes of a body to read. The last byte only shows whether the body is too long.
 const MaxBody = maxBody + 1
 
-// Of summarizes a thread. messages has at least one message, oldest first. body returns the body of a
-// message; all bodies together may be too large to hold in memory. Of returns the errors of body and ctx.
+// Of summarizes a thread. messages has at least one message, oldest first. body returns the body of a message; all
+// bodies together may be too large to keep in memory. Of returns the errors of body and ctx.
 func Of(ctx context.Context, messages []Message, body func(id string) (string, error), examples bool) (*Summary, error) {
 	s := &Summary{
 		Subject:      messages[0].Subject,
@@ -182,7 +182,7 @@ func once(all []Item) []Item {
 	})
 }
 
-// fold makes texts equal that differ only in case and blanks.
+// fold returns the same text for texts that differ only in case and white space.
 func fold(s string) string { return strings.ToLower(strings.Join(strings.Fields(s), " ")) }
 
 func participants(messages []Message) []string {

@@ -16,8 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the summaries of fixtures/summaries")
 
-// TestSummaries reads fixtures/summaries: each file is a message, "ID SENDER", "to NAME,NAME" and
-// "re ID" in its name, and the last one is the summary of all.
+// TestSummaries reads fixtures/summaries: each file is a message, "ID SENDER", "to NAME,NAME" and "re ID" in its
+// name, and the last file is the summary of all.
 func TestSummaries(t *testing.T) {
 	t.Parallel()
 	paths, err := filepath.Glob("../../fixtures/summaries/*.txtar")
@@ -71,7 +71,7 @@ func threadOf(files []txtar.File) (messages []Message, bodies func(id string) (s
 	return messages, func(id string) (string, error) { return texts[id], nil }
 }
 
-// show is a summary as the fixtures have it: for each line the message, whose it is, and the text.
+// show returns a summary in the form of the fixtures: each line has the message, the owner, and the text.
 func show(s *Summary) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "participants: %s\n", strings.Join(s.Participants, ", "))
@@ -99,8 +99,8 @@ func show(s *Summary) string {
 	return b.String()
 }
 
-// TestBounds: a thread of long lists, of more messages than are read, has a summary of bounded size
-// that says so; a body that cannot be read is an error.
+// TestBounds checks that a thread with long lists and too many messages has a summary of bounded size that is
+// marked as truncated, and that an unreadable body is an error.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	var messages []Message

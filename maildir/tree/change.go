@@ -14,20 +14,20 @@ import (
 	"time"
 )
 
-// This file and change_*.go (one for each system) are the only files that change the tree. A change is
-// staged below TmpDir, made durable, and put in place by one rename, so a reader sees either the old file
-// or the new file. See docs/durability.md, "How one operation is written".
+// This file and change_*.go (one for each system) are the only files that change the tree. A change is staged below
+// TmpDir, made durable, and moved into place by one rename, so a reader sees either the old file or the new file.
+// See docs/durability.md, "How one operation is written".
 
 // TmpDir is the folder of the tree where files are staged. It is untracked and on the same file system as
 // the tree.
 const TmpDir = ".mailtree/tmp"
 
-// Action says what a write does to its path.
+// Action is what a write does at its path.
 type Action uint8
 
 const (
 	Create  Action = iota // the path must not exist: exclusive creation decides which writer was first
-	Replace               // the path may exist: its file is exchanged whole
+	Replace               // the path may exist: its file is replaced atomically
 	Remove                // the file at the path is removed
 )
 
@@ -36,23 +36,23 @@ type Write struct {
 	Path   string
 	Action Action
 	Data   []byte
-	Sum    string   // SHA-256 of Data in hex; for a removal, of the file that is removed
-	Was    string   // for a replace: SHA-256 of the file at the path when the write was planned, if the history has that file; else ""
+	Sum    string   // SHA-256 of Data in hex; for a removal, of the removed file
+	Was    string   // for a replace: SHA-256 of the old file as planned, if the history has that file; otherwise ""
 	Staged string   // name below TmpDir, set once staged
 	Stat   FileStat // state of the staged file
 	Done   bool     // the write is in place
-	There  bool     // for a replace or a removal: fail if the path has no file any more
+	There  bool     // for a replace or a removal: fail if the file no longer exists
 	Gone   bool     // a removal found no file, or a replace found no old file
 }
 
-// Changer changes a tree for one group of operations. It keeps the tree and the folders that the group
-// works in open until Close; a person may move them between groups. The tree stays open from before the
-// first file is staged until after the last file is synced, because syncfs reports only the write errors
-// since its descriptor was opened. A Changer is for one goroutine at a time. Only its tree must be set.
+// Changer changes a tree for one group of operations. It keeps the tree and the group's folders open until Close; a
+// user may move them between groups. The tree stays open from before the first file is staged until after the last
+// file is synced, because syncfs reports only the write errors since its descriptor was opened. A Changer is for
+// one goroutine at a time. Only the field tree must be set.
 type Changer struct {
 	tree *Tree
 	held bool
-	most int // the most folders to hold open at once
+	most int // the maximum number of folders to keep open
 	folders
 }
 
@@ -75,21 +75,21 @@ func (c *Changer) Close() {
 	}
 }
 
-// MostFolders is the most folders that one changer holds open. More folders make nothing faster.
+// MostFolders is the maximum number of folders that one changer keeps open. More open folders do not make it
+// faster.
 const MostFolders = 256
 
-// Changer returns a changer of the tree that holds at most the given number of folders open; 0 means
-// MostFolders.
+// Changer returns a changer of the tree that keeps at most the given number of folders open; 0 means MostFolders.
 func (t *Tree) Changer(folders int) *Changer {
 	return &Changer{tree: t, most: cmp.Or(folders, MostFolders)}
 }
 
-// ErrChanged says that another program wrote to the path between planning and rename. It wraps fs.ErrExist:
-// the caller plans again.
+// ErrChanged means that another program wrote to the path between planning and rename. It wraps fs.ErrExist: the
+// caller plans again.
 var ErrChanged = fmt.Errorf("somebody wrote there meanwhile: %w", fs.ErrExist)
 
-// Stage writes the data of w to a file below TmpDir with the given name and makes the folders that w.Path
-// needs. For a removal, Stage only records the name. Nothing is durable yet.
+// Stage writes the data of w to a file below TmpDir with the given name and creates the folders that w.Path needs.
+// For a removal, Stage only records the name. Nothing is durable yet.
 func (c *Changer) Stage(w *Write, name string) (err error) {
 	if err := c.holdTree(); err != nil {
 		return err
@@ -106,9 +106,8 @@ func (c *Changer) Stage(w *Write, name string) (err error) {
 	return err
 }
 
-// Publish puts a staged write in place. It returns fs.ErrExist if a create found a file at the path. It
-// returns ErrChanged if the old file was not the planned one; the write is in place all the same until
-// Undo.
+// Publish moves a staged write into place. It returns fs.ErrExist if a create found a file at the path. It returns
+// ErrChanged if the old file was not the planned file; even then the write is in place until Undo.
 func (c *Changer) Publish(w *Write) error {
 	err := c.holdTree()
 	if err != nil {
@@ -130,7 +129,7 @@ func (c *Changer) Publish(w *Write) error {
 		}
 	}
 	w.Done = err == nil
-	if w.Done && !w.Gone && w.Action != Create && !c.tree.holds(from, w.before()) { // the file that was renamed away is in no history
+	if w.Done && !w.Gone && w.Action != Create && !c.tree.holds(from, w.before()) { // not in the history
 		return ErrChanged
 	}
 	return err
@@ -144,8 +143,8 @@ func (w *Write) before() string {
 	return w.Was
 }
 
-// Undo takes back what Stage and Publish did, as far as they got. If another program has written to the
-// path since, Undo leaves its file alone.
+// Undo reverts Stage and Publish, as far as they got. If another program has written to the path since, Undo does
+// not touch that program's file.
 func (c *Changer) Undo(w *Write) error {
 	if err := c.holdTree(); err != nil {
 		return err
@@ -206,7 +205,7 @@ func (t *Tree) Touch(p string, now time.Time) error {
 	})
 }
 
-// IgnoreGone returns nil if err says that the file does not exist, else err.
+// IgnoreGone returns nil if err says that the file does not exist, otherwise err.
 func IgnoreGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -214,8 +213,8 @@ func IgnoreGone(err error) error {
 	return err
 }
 
-// WriteFile durably writes a file outside any tree (such as the store's key or token) with mode 0600. A
-// reader sees the whole file or none.
+// WriteFile durably writes a file outside any tree (such as the store's key or token) with mode 0600. A reader sees
+// the complete file or none.
 func WriteFile(name string, data []byte) error { return ReplaceFile(name, data, 0o600) }
 
 // ReplaceFile is WriteFile with another mode.
@@ -240,12 +239,12 @@ func ReplaceFile(name string, data []byte, mode fs.FileMode) error {
 	return SyncDir(path.Dir(name))
 }
 
-// WriteRun writes the file p of the untracked run-time state. Every reader sees the whole new file or the
-// old file, also while other processes write it. The file is not durable. WriteRun returns fs.ErrNotExist
-// if no store was ever opened here, because then there is no TmpDir.
+// WriteRun writes the file p of the untracked run-time state. Every reader sees the complete new file or the old
+// file, even while other processes write it. The file is not durable. WriteRun returns fs.ErrNotExist if no store
+// was ever opened here, because then there is no TmpDir.
 func (t *Tree) WriteRun(p string, data []byte) error { return t.replaceRun(p, data, false) }
 
-// SaveRun is WriteRun, and the file is durable before SaveRun returns.
+// SaveRun is WriteRun, except that the file is durable before SaveRun returns.
 func (t *Tree) SaveRun(p string, data []byte) error {
 	if err := t.replaceRun(p, data, true); err != nil {
 		return err
@@ -310,8 +309,8 @@ func (t *Tree) SyncFolder(p string) error {
 	})
 }
 
-// Exists reports whether something lies at p. It also reports false if p's folder may not be searched. It
-// returns an error only for a fault of the machine.
+// Exists reports whether there is a file or folder at p. It also reports false if p's folder may not be searched.
+// It returns an error only for a fault of the machine.
 func (t *Tree) Exists(p string) (bool, error) {
 	_, err := t.Stat(p)
 	if FaultOf(err) == FaultMachine {
@@ -320,7 +319,7 @@ func (t *Tree) Exists(p string) (bool, error) {
 	return err == nil, nil
 }
 
-// holds is HasSHA256, except that a fault of the machine counts as no.
+// holds is HasSHA256, except that it reports false after a fault of the machine.
 func (t *Tree) holds(p, sum string) bool {
 	is, err := t.HasSHA256(p, sum)
 	return is && err == nil
@@ -332,9 +331,9 @@ func SHA256(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// HasSHA256 reports whether the file at p has the given SHA-256 (in hex). It reports false if the file is
-// gone, is not a regular file, or may not be read. It returns an error for a fault of the machine, which
-// leaves the question open.
+// HasSHA256 reports whether the file at p has the given SHA-256 (in hex). It reports false if the file is gone, is
+// not a regular file, or may not be read. It returns an error for a fault of the machine, because the answer is
+// then unknown.
 func (t *Tree) HasSHA256(p, sum string) (bool, error) {
 	f, st, err := t.Open(p)
 	if err == nil {
@@ -360,7 +359,7 @@ func (t *Tree) EmptyTmp() error {
 	return err
 }
 
-// RemoveStaged removes the named file or folder below TmpDir, a folder with its content.
+// RemoveStaged removes the named file or folder below TmpDir, including a folder's contents.
 func (t *Tree) RemoveStaged(name string) error {
 	return t.withRoot(func(root *os.Root) error { return root.RemoveAll(TmpDir + "/" + name) })
 }

@@ -28,11 +28,11 @@ func (t *Tree) Sync(_ []string) error {
 	}
 }
 
-// folders holds the descriptors of open folders by path.
+// folders has the descriptors of open folders by path.
 type folders map[string]int
 
-// folder returns the descriptor of a folder of the tree and opens it on first use. It returns
-// fs.ErrNotExist if the folder does not exist and a *FormatError if the folder lies behind a link.
+// folder returns the descriptor of a folder of the tree and opens it on first use. It returns fs.ErrNotExist if the
+// folder does not exist and a *FormatError if the folder is behind a link.
 func (c *Changer) folder(dir string) (int, error) {
 	if fd, ok := c.folders[dir]; ok {
 		return fd, nil
@@ -83,7 +83,7 @@ func (c *Changer) Stat(p string) (FileStat, error) {
 	return statFrom(&s), nil
 }
 
-// MakeDir makes a folder and its parents. It refuses a folder behind a symbolic link.
+// MakeDir creates a folder and its parents. It refuses a folder behind a symbolic link.
 func (c *Changer) MakeDir(dir string) error {
 	_, err := c.folder(dir)
 	if !errors.Is(err, fs.ErrNotExist) {

@@ -58,7 +58,7 @@ func (c *Changer) trim() {}
 // Stat returns the state of p.
 func (c *Changer) Stat(p string) (FileStat, error) { return c.tree.Stat(p) }
 
-// MakeDir makes a folder and its parents. It refuses a folder behind a symbolic link.
+// MakeDir creates a folder and its parents. It refuses a folder behind a symbolic link.
 func (c *Changer) MakeDir(dir string) error {
 	if err := c.holdTree(); err != nil {
 		return err

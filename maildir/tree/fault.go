@@ -15,7 +15,7 @@ type Fault uint8
 
 const (
 	NoFault      Fault = iota // there was no error
-	FaultGone                 // nothing is at the path, or the path leads through a symbolic link
+	FaultGone                 // there is nothing at the path, or the path leads through a symbolic link
 	FaultFile                 // the file itself is at fault: it may not be opened or is not a regular file. Only this file is affected
 	FaultMachine              // the machine or the process is at fault for now. The error says nothing about the file; try again later
 )
@@ -24,8 +24,8 @@ const (
 // says nothing about the file.
 const opFstat = "fstat"
 
-// FaultOf classifies the error of a file call. An unknown errno counts as the machine's fault: treating the
-// file as gone would lose mail, and another try costs little.
+// FaultOf classifies the error of a file call. An unknown errno counts as the machine's fault, because treating the
+// file as gone would lose mail, and a retry costs little.
 func FaultOf(err error) Fault {
 	if err == nil {
 		return NoFault
@@ -57,8 +57,8 @@ func faultOfErrno(no syscall.Errno) Fault {
 	return FaultMachine
 }
 
-// FormatError says why a file of the tree is not valid. It becomes a row of the problems table. See
-// docs/tree.md, "Problems".
+// FormatError says why a file of the tree is invalid. It becomes a row of the problems table. See docs/tree.md,
+// "Problems".
 type FormatError struct {
 	Line   int // 1-based line of the file; 0 if the error has no line
 	Reason string
@@ -72,7 +72,7 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("line %d: %s", e.Line, e.Reason)
 }
 
-// MachineFault returns err if it is a fault of the machine, else nil.
+// MachineFault returns err if it is a fault of the machine, otherwise nil.
 func MachineFault(err error) error {
 	if FaultOf(err) == FaultMachine {
 		return err
@@ -91,7 +91,7 @@ func (e *SizeError) Error() string {
 // Unwrap returns the error as a FormatError.
 func (e *SizeError) Unwrap() error { return &FormatError{0, e.Error()} }
 
-// PlainFileError says in words for people why a file cannot be read. The text does not name the path.
+// PlainFileError says in plain words why a file cannot be read. The text does not name the path.
 func PlainFileError(err error) string {
 	var bad *FormatError
 	if errors.As(err, &bad) {
@@ -112,7 +112,7 @@ func PlainFault(err error) string {
 	return PlainFileError(err)
 }
 
-// InvalidUTF8 returns the offset of the first byte of data that is not UTF-8; len(data) if there is none.
+// InvalidUTF8 returns the offset of the first byte of data that is not UTF-8, or len(data) if there is none.
 func InvalidUTF8(data []byte) int {
 	for i := 0; i < len(data); {
 		r, n := utf8.DecodeRune(data[i:])

@@ -32,14 +32,14 @@ func TestFaultOf(t *testing.T) {
 			t.Errorf("FaultOf(%v) = %d, want %d", c.err, got, c.want)
 		}
 	}
-	for _, no := range []error{syscall.ENXIO, syscall.EACCES, syscall.ENOENT} { // whatever was opened is there
+	for _, no := range []error{syscall.ENXIO, syscall.EACCES, syscall.ENOENT} { // an opened file exists
 		if got := FaultOf(&fs.PathError{Op: opFstat, Path: "p", Err: no}); got != FaultMachine {
 			t.Errorf("FaultOf(fstat: %v) = %d, want %d", no, got, FaultMachine)
 		}
 	}
 }
 
-// TestFaultOfTree holds what the tree itself returns against the classes.
+// TestFaultOfTree checks the classes of the errors that the tree itself returns.
 func TestFaultOfTree(t *testing.T) {
 	dir := t.TempDir()
 	tree, err := Open(dir, 0)

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// ReadPlain reads a whole file outside the trees. It returns a *FormatError if the file is not regular or
-// has more than limit bytes. It never waits for the other end of a pipe.
+// ReadPlain reads a complete file outside the trees. It returns a *FormatError if the file is not regular or has
+// more than limit bytes. It never waits for the other end of a pipe.
 func ReadPlain(name string, limit int64) ([]byte, FileStat, error) {
 	f, st, err := OpenPlain(name, os.O_RDONLY)
 	if err != nil {
@@ -27,7 +27,7 @@ func ReadPlain(name string, limit int64) ([]byte, FileStat, error) {
 func OpenPlain(name string, flags int) (*os.File, FileStat, error) {
 	f, err := os.OpenFile(name, flags|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0o600)
 	if err != nil {
-		if fi, serr := os.Stat(name); serr == nil && !fi.Mode().IsRegular() { // opening a socket fails, and opening a folder for writing
+		if fi, serr := os.Stat(name); serr == nil && !fi.Mode().IsRegular() { // a socket, or a folder to write to
 			return nil, StatOfInfo(fi), NotRegular(fi.Mode())
 		}
 		return nil, FileStat{}, err

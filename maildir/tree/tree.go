@@ -1,15 +1,15 @@
-// Package tree safely reads and changes the files below a root that other programs write to as well. It
-// follows no symbolic link, lets no path lead out of the root, opens only regular files, and never waits
-// for the other end of a pipe.
+// Package tree safely reads and changes the files below a root that other programs write to as well. It follows no
+// symbolic link, allows no path outside the root, opens only regular files, and never waits for the other end of a
+// pipe.
 //
 //   - Tree reads: Read, Stat, Walk, List, OpenFile.
-//   - Changer changes: it stages files below TmpDir, Tree.Sync makes them durable, Publish puts each file
-//     in place by one rename, and Undo takes that back.
-//   - FaultOf says what a failed call tells about the file: the file is gone, the file itself is at fault, or
-//     the machine is at fault. If a comment names no error, the call returns those of the file system.
+//   - Changer changes: it stages files below TmpDir, Tree.Sync makes them durable, Publish moves each file into
+//     place by one rename, and Undo reverts that.
+//   - FaultOf classifies the error of a failed call: the file is gone, the file itself is at fault, or the machine
+//     is at fault. If a comment names no errors, the call returns those of the file system.
 //   - ReadPlain and OpenPlain open single files outside any tree.
 //
-// The package knows nothing of mail: other packages give the paths their meaning.
+// The package knows nothing about mail: other packages give the paths their meaning.
 package tree
 
 import (
@@ -29,12 +29,12 @@ import (
 	"time"
 )
 
-// Tree is the work tree of one project. Every read of the tree goes through it: it follows no links, opens
-// only regular files, never blocks, and lets no path lead out (invariant I8, and docs/durability.md, "Why
-// it is done this way"). A Tree is safe for concurrent use.
+// Tree is the work tree of one project. Every read of the tree uses it. A Tree follows no links, opens only regular
+// files, never blocks, and allows no path outside the tree (invariant I8, and docs/durability.md, "Why it is done
+// this way"). A Tree is safe for concurrent use.
 //
-// A Tree holds descriptors of its folder only while it is used, because a store may have more projects than
-// a process may have descriptors. Each use opens the folder that lies at dir at that moment.
+// A Tree keeps descriptors of its folder open only while it is used, because a store may have more projects than a
+// process may have descriptors. Each use opens the folder that is at dir at that moment.
 type Tree struct {
 	dir     string
 	noLink  bool // dir itself must not be a symbolic link
@@ -46,7 +46,7 @@ type Tree struct {
 	Fail func(p string) error
 
 	mu     sync.Mutex
-	users  int    // how many users hold the folder open now
+	users  int    // number of users that keep the folder open now
 	pinned bool   // Open counts as a user until Close
 	sys    system // the open folder, while users > 0
 }
@@ -63,15 +63,15 @@ type FileStat struct {
 	Inode        uint64
 }
 
-// Racy is how long after a change of a file its FileStat proves nothing: two ticks of the coarsest kernel
-// clock in use (100 Hz).
+// Racy is the time after a change of a file during which its FileStat proves nothing: two ticks of the coarsest
+// kernel clock in use (100 Hz).
 const Racy = 20 * time.Millisecond
 
 // MaxFile is the default limit of a message file in bytes.
 const MaxFile = 8 << 20
 
-// Open opens the folder dir, which must exist, and holds it open until Close. maxFile is the limit of a
-// message file in bytes; 0 means MaxFile. Open returns the error of opening the folder.
+// Open opens the folder dir, which must exist, and keeps it open until Close. maxFile is the limit of a message
+// file in bytes; 0 means MaxFile. Open returns the error of opening the folder.
 func Open(dir string, maxFile int64) (*Tree, error) {
 	return (&Tree{dir: dir, maxFile: maxFile}).pin()
 }
@@ -96,8 +96,8 @@ func (t *Tree) pin() (*Tree, error) {
 	return t, nil
 }
 
-// Close closes the descriptors of the folder. It always returns nil. The tree can be used afterwards: each
-// use then opens the folder for as long as it takes.
+// Close closes the descriptors of the folder. It always returns nil. The tree can still be used afterwards; each
+// use then opens the folder and closes it again.
 func (t *Tree) Close() error {
 	t.mu.Lock()
 	pinned := t.pinned
@@ -109,8 +109,8 @@ func (t *Tree) Close() error {
 	return nil
 }
 
-// Hold keeps the folder open until release is called, so that the uses in between need not open it again.
-// It only saves time: if the folder cannot be opened, Hold reports nothing and each use returns the error.
+// Hold keeps the folder open until release is called, so that the uses in between need not open it again. Hold only
+// saves time. If the folder cannot be opened, Hold reports no error, and each use returns the error.
 func (t *Tree) Hold() (release func()) {
 	if t.hold() != nil {
 		return func() {}
@@ -146,9 +146,8 @@ func (t *Tree) Dir() string { return t.dir }
 // MaxFile returns the limit of a message file in bytes.
 func (t *Tree) MaxFile() int64 { return t.maxFile }
 
-// Read returns the whole file at p and the state that the file had when it was opened. It returns the
-// errors of os.Open, and a *FormatError if p is not a regular file, lies behind a link, or has more than
-// limit bytes.
+// Read returns the whole file at p and the state that the file had when it was opened. It returns the errors of
+// os.Open, and a *FormatError if p is not a regular file, is behind a link, or has more than limit bytes.
 func (t *Tree) Read(p string, limit int64) ([]byte, FileStat, error) {
 	f, st, err := t.Open(p)
 	if err != nil {
@@ -161,7 +160,7 @@ func (t *Tree) Read(p string, limit int64) ([]byte, FileStat, error) {
 	if st.Size > limit {
 		return nil, st, &SizeError{st.Size, limit}
 	}
-	data := make([]byte, st.Size+1) // one byte more, to notice a file that grew
+	data := make([]byte, st.Size+1) // one byte more, to detect a file that grew
 	n, err := io.ReadFull(f, data)
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return data[:n], st, nil
@@ -173,8 +172,8 @@ func (t *Tree) Read(p string, limit int64) ([]byte, FileStat, error) {
 	return append(data, rest...), st, err
 }
 
-// SameBytes reports whether the file at p holds exactly data. It stops reading at the first difference. It
-// returns the same errors as Read.
+// SameBytes reports whether the content of the file at p is exactly data. It stops reading at the first difference.
+// It returns the same errors as Read.
 func (t *Tree) SameBytes(p string, data []byte) (bool, error) {
 	f, st, err := t.Open(p)
 	if err != nil {
@@ -217,15 +216,14 @@ func (t *Tree) SHA1(p string, limit int64) (string, error) {
 		return "", &SizeError{st.Size, limit}
 	}
 	sum := sha1.New()
-	if _, err := io.Copy(sum, io.LimitReader(f, limit+1)); err != nil { // the file may grow meanwhile
+	if _, err := io.Copy(sum, io.LimitReader(f, limit+1)); err != nil { // the file may grow in the meantime
 		return "", err
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// ReadOwned reads the file at p if it belongs to the user uid. It checks the owner of the opened file. It
-// returns fs.ErrNotExist also if the file belongs to another user, is not a regular file, or has more than
-// limit bytes.
+// ReadOwned reads the file at p if it belongs to the user uid. It checks the owner of the opened file. It also
+// returns fs.ErrNotExist if the file belongs to another user, is not a regular file, or has more than limit bytes.
 func (t *Tree) ReadOwned(p string, limit int64, uid int) ([]byte, error) {
 	f, _, err := t.OpenFile(p, os.O_RDONLY)
 	if err != nil {
@@ -261,11 +259,11 @@ func (t *Tree) withRoot(do func(root *os.Root) error) error {
 	return do(root)
 }
 
-// Walk calls fn for every file below the folder under ("" or "." for the whole tree) in lexical order,
-// links and devices included. It skips hidden folders (.git, .mailtree) and does not enter folders behind
-// links. It also skips entries that vanish meanwhile or may not be read. It stops early with fn's error or
-// ctx's error. If a fault of the machine keeps it from listing some folders, it walks all other folders and
-// returns an *UnlistedError.
+// Walk calls fn for every file below the folder under ("" or "." for the whole tree) in lexical order, including
+// links and devices. It skips hidden folders (.git, .mailtree) and does not enter folders behind links. It also
+// skips entries that vanish during the walk or may not be read. It stops early with fn's error or ctx's error. If a
+// fault of the machine keeps it from listing some folders, it walks all other folders and returns an
+// *UnlistedError.
 func (t *Tree) Walk(ctx context.Context, under string, fn func(p string, d fs.DirEntry) error) error {
 	if under == "" {
 		under = "."
@@ -303,7 +301,7 @@ func (t *Tree) walk(ctx context.Context, under string, fn func(p string, d fs.Di
 	case FaultMachine:
 		*faults = append(*faults, Unreadable{under, err})
 		return nil
-	default: // the folder is gone, is no folder any more, or may not be read
+	default: // the folder is gone, is no longer a folder, or may not be read
 		return nil
 	}
 	for _, d := range entries {
@@ -339,7 +337,7 @@ func StatOf(d fs.DirEntry) (FileStat, error) {
 	return statIn(w.folder, w.DirEntry)
 }
 
-// NotRegular returns an error that names the kind of file found where a regular file belongs.
+// NotRegular returns an error that names the kind of a file that should be a regular file.
 func NotRegular(m fs.FileMode) *FormatError {
 	what := "not a regular file"
 	switch {
@@ -367,8 +365,8 @@ func (linkError) Error() string { return "lies behind a symbolic link: links are
 
 func (e linkError) Unwrap() []error { return []error{&FormatError{0, e.Error()}, syscall.ELOOP} }
 
-// List returns the entries of a folder sorted by name, hidden entries included. With an error it returns
-// the entries read so far.
+// List returns the entries of a folder sorted by name, including hidden entries. With an error it returns the
+// entries read so far.
 func (t *Tree) List(dir string) ([]fs.DirEntry, error) {
 	f, err := t.openFolder(dir)
 	if err != nil {
@@ -378,15 +376,15 @@ func (t *Tree) List(dir string) ([]fs.DirEntry, error) {
 	return sortedEntries(f)
 }
 
-// sortedEntries reads a folder whole.
+// sortedEntries returns all entries of a folder, sorted by name.
 func sortedEntries(f *os.File) ([]fs.DirEntry, error) {
 	entries, err := f.ReadDir(-1)
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return entries, err
 }
 
-// Unreadable is a file or folder that could not be read because of a fault of the machine (FaultMachine).
-// Unlike a Problem it says nothing about the file.
+// Unreadable is a file or folder that could not be read because of a fault of the machine (FaultMachine). Unlike a
+// Problem, an Unreadable says nothing about the file.
 type Unreadable struct {
 	Path string
 	Err  error

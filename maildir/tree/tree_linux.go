@@ -15,9 +15,8 @@ import (
 
 func ctime(s *syscall.Stat_t) int64 { return s.Ctim.Nano() }
 
-// system holds the descriptor of the tree's folder. openat2 resolves a whole path in one call and refuses
-// links in it; os.Root opens every folder on the way, which took a third of the time of a send when
-// measured.
+// system has the descriptor of the tree's folder. openat2 resolves a whole path in one call and refuses links in
+// the path. os.Root would open every folder on the way, which took a third of the time of a send when measured.
 type system struct {
 	fd   int      // the tree's folder
 	root *os.Root // the same folder, for rare operations; nil until first needed
@@ -37,8 +36,8 @@ func (t *Tree) openSystem() error {
 	return nil
 }
 
-// rooted returns the folder, which the caller holds, as an os.Root. It returns ESTALE if another folder has
-// taken its place since it was opened.
+// rooted returns the folder as an os.Root; the caller must keep the folder open (hold). It returns ESTALE if
+// another folder has replaced the folder since it was opened.
 func (t *Tree) rooted() (*os.Root, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -110,8 +109,8 @@ func (t *Tree) open2(p string, flags uint64) (int, error) {
 	}
 }
 
-// Stat returns the state of p without following links. It returns the errors of os.Lstat, and a
-// *FormatError if p lies behind a link.
+// Stat returns the state of p without following links. It returns the errors of os.Lstat, and a *FormatError if p
+// is behind a link.
 func (t *Tree) Stat(p string) (FileStat, error) {
 	fd, err := t.open2(p, unix.O_PATH|unix.O_NOFOLLOW)
 	if err != nil {
@@ -193,8 +192,8 @@ func (t *Tree) OpenFile(p string, flags int) (*os.File, FileStat, error) {
 	return os.NewFile(uintptr(fd), filepath.Join(t.dir, p)), st, nil
 }
 
-// BeingWritten reports whether a process has the file at p open for writing. It asks for a read lease,
-// which the kernel does not grant on such a file. It reports false if it cannot tell.
+// BeingWritten reports whether a process has the file at p open for writing. It asks for a read lease, which the
+// kernel does not grant on such a file. It reports false if the answer is unknown.
 func (t *Tree) BeingWritten(p string) bool {
 	fd, err := t.open2(p, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if err != nil {
@@ -234,7 +233,7 @@ func (t *Tree) openFolder(dir string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), filepath.Join(t.dir, dir)), nil
 }
 
-// statIn returns the state of an entry by its folder's descriptor. This costs a third of a lookup by path.
+// statIn returns the state of an entry, using its folder's descriptor. This costs a third of a lookup by path.
 func statIn(folder *os.File, d fs.DirEntry) (FileStat, error) {
 	var s unix.Stat_t
 	if err := unix.Fstatat(int(folder.Fd()), d.Name(), &s, unix.AT_SYMLINK_NOFOLLOW); err != nil {

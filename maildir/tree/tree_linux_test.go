@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// repoOf makes the tree of a project with a file, not held by anybody.
+// repoOf creates the tree of a project with a file. No user holds the tree.
 func repoOf(t *testing.T) (tree *Tree, dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "repo")
@@ -24,7 +24,7 @@ func repoOf(t *testing.T) (tree *Tree, dir string) {
 	return tree, dir
 }
 
-// TestTreeAtRest: a tree that nobody uses holds no descriptor, whatever was done with it, and can be used again.
+// TestTreeAtRest checks that an unused tree keeps no descriptor open after any call, and can be used again.
 func TestTreeAtRest(t *testing.T) {
 	t.Parallel()
 	tree, _ := repoOf(t)
@@ -48,7 +48,7 @@ func TestTreeAtRest(t *testing.T) {
 	}
 }
 
-// TestTreeReplacedByLink: where a link takes the place of the tree's folder, nothing behind it is read.
+// TestTreeReplacedByLink checks that if a link replaces the tree's folder, nothing behind the link is read.
 func TestTreeReplacedByLink(t *testing.T) {
 	t.Parallel()
 	tree, dir := repoOf(t)

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// system holds the tree's folder.
+// system has the tree's open folder.
 type system struct{ root *os.Root }
 
 // openSystem opens the folder. It returns fs.ErrNotExist if the folder does not exist, and ENOTDIR if the
@@ -34,8 +34,8 @@ func (t *Tree) checkSystem() error        { return nil }
 func (t *Tree) closeSystem()              { t.sys.root.Close() }
 func (t *Tree) rooted() (*os.Root, error) { return t.sys.root, nil }
 
-// Stat returns the state of p without following links. It returns the errors of os.Lstat, and a
-// *FormatError if p lies behind a link.
+// Stat returns the state of p without following links. It returns the errors of os.Lstat, and a *FormatError if p
+// is behind a link.
 func (t *Tree) Stat(p string) (FileStat, error) {
 	if err := t.hold(); err != nil {
 		return FileStat{}, err

@@ -12,8 +12,8 @@ type failing struct {
 	told time.Time
 }
 
-// failingFor is how long a failure is reported. Without it, a failure in a project that writes nothing more
-// would be reported for ever, because only a success ends it.
+// failingFor is how long a failure is reported. Without this limit, a failure in a project that writes nothing more
+// would be reported forever, because only a success ends it.
 const failingFor = time.Minute
 
 // tell records the result of the newest group or staging.

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestFailingEnds: a failure is reported for a minute if nothing was written since.
+// TestFailingEnds checks that a failure is reported for a minute if nothing was written since.
 func TestFailingEnds(t *testing.T) {
 	var f failing
 	f.tell(syscall.EIO)

@@ -15,14 +15,14 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// MaxGroup is the most operations that one group may have.
+// MaxGroup is the maximum number of operations in one group.
 const MaxGroup = 256
 
-// maxTries is how many times an operation is planned while the tree is ahead of the index.
+// maxTries is how often an operation is planned while the tree is ahead of the index.
 const maxTries = 8
 
-// Group is one group commit. While a group is planned, the index holds everything written before the group
-// and nothing of the group itself. Writes and Coming tell what the group's operations write.
+// Group is one group commit. While a group is planned, the index contains everything written before the group and
+// nothing of the group itself. Writes and Coming report the writes of the group's operations.
 type Group struct {
 	Ctx    context.Context // for a plan's own calls; it does not end when a caller's context ends
 	Now    time.Time       // when the current plan began, in UTC
@@ -32,13 +32,13 @@ type Group struct {
 	c      *tree.Changer
 	txs    []*Tx
 	facts  map[string]bool // facts that operations of the group decide on
-	alone  bool            // the group holds one operation that must be alone
+	alone  bool            // the group has one operation that must be alone
 	staged int
-	unsure bool // an operation could not be taken back: the journal keeps the group for the next start
+	unsure bool // an operation could not be undone: the journal keeps the group for the next start
 }
 
-// plan decides what an operation writes, and stages it. An operation that conflicts with another operation
-// of the group is planned first in the next group.
+// plan calls the operation's Plan and stages its files. An operation that conflicts with another operation of the
+// group waits and is planned again in the next group.
 func (g *Group) plan(tx *Tx) {
 	err := tx.gone()
 	if err == nil && tx.Sure {
@@ -102,7 +102,7 @@ func (g *Group) Coming(folder string) (n int) {
 	return n
 }
 
-// behindError says that the tree is ahead of the index at a path.
+// behindError means that the tree is ahead of the index at a path.
 type behindError struct{ path string }
 
 func (*behindError) Error() string { return "the tree is ahead of the index" }
@@ -111,8 +111,8 @@ func (*behindError) Error() string { return "the tree is ahead of the index" }
 // ingests that path and plans the operation again.
 func (g *Group) Behind(path string) error { return &behindError{path} }
 
-// Present checks that a file which the index lists exists at path. It returns Behind if the file does not
-// exist or cannot be checked.
+// Present checks that a file in the index still exists at path. It returns Behind if the file does not exist or
+// cannot be checked.
 func (g *Group) Present(path string) error {
 	if _, err := g.c.Stat(path); err != nil {
 		return g.Behind(path)
@@ -123,7 +123,7 @@ func (g *Group) Present(path string) error {
 // Stat returns the state of a file. It returns the errors of the file system.
 func (g *Group) Stat(path string) (tree.FileStat, error) { return g.c.Stat(path) }
 
-// retry plans the operation again, at most maxTries times, once the index is level with the paths.
+// retry plans the operation again, at most maxTries times, once the index is up to date at the paths.
 func (g *Group) retry(tx *Tx, paths ...string) {
 	if tx.isTired() {
 		g.w.Owner.Edited(paths, false)
@@ -153,7 +153,7 @@ func (g *Group) stage(tx *Tx) error {
 		g.step("stage " + f.Path)
 		if err := g.c.Stage(f, stageName(g.Number, g.staged)); err != nil {
 			err = fmt.Errorf("stage %s: %w", f.Path, err)
-			g.undo(tx, err) // no journal record names it
+			g.undo(tx, err) // no journal record contains it
 			return err
 		}
 		g.staged++
@@ -161,8 +161,7 @@ func (g *Group) stage(tx *Tx) error {
 	return nil
 }
 
-// undo takes back an operation that failed with err. It returns err, or refusal.Unsure if undoing failed
-// too.
+// undo reverts an operation that failed with err. It returns err, or refusal.Unsure if undo failed too.
 func (g *Group) undo(tx *Tx, err error) error {
 	for _, f := range tx.Writes {
 		if uerr := g.c.Undo(f); uerr != nil {
@@ -174,15 +173,15 @@ func (g *Group) undo(tx *Tx, err error) error {
 	return err
 }
 
-// step tells a fault test which step the writer has reached.
+// step reports to a fault test which step the writer has reached.
 func (g *Group) step(name string) {
 	if f := g.w.Step; f != nil {
 		f(name)
 	}
 }
 
-// write makes the group's files durable, puts them in place, makes that durable, ingests the files, tells
-// the audit, and answers. After an error the caller takes the group back.
+// write makes the group's files durable, renames them into place, makes that durable, ingests the files, records
+// the operations in the audit, and answers. After an error the caller must undo the group.
 func (g *Group) write() error {
 	w := g.w
 	g.step("journal")
@@ -223,7 +222,7 @@ func (g *Group) write() error {
 		}
 	}
 	g.step("record")
-	number, forget := g.Number, !g.unsure // copies, because g holds its callers' requests
+	number, forget := g.Number, !g.unsure // copies, so that g and its callers' requests can be freed
 	w.Owner.Record(g.told(), func() { w.committed(number, forget) })
 	for _, tx := range g.txs {
 		if tx.After != nil {
@@ -235,9 +234,9 @@ func (g *Group) write() error {
 	return nil
 }
 
-// publish renames the staged files into place. If one file of an operation cannot be put in place, publish
-// takes the whole operation back. If the cause is a file that another program created or removed meanwhile,
-// the operation is planned again.
+// publish renames the staged files into place. If one file of an operation cannot be renamed into place, publish
+// undoes the whole operation. If the cause is a file that another program created or removed in the meantime, the
+// operation is planned again.
 func (g *Group) publish() {
 	kept := g.txs[:0]
 	for _, tx := range g.txs {
@@ -269,9 +268,9 @@ func (g *Group) publishTx(tx *Tx) error {
 	return nil
 }
 
-// findWritten checks the group's files before they are ingested. It returns by path the files that are
-// still as they were staged. A file that cannot be checked because of a fault of the machine counts as
-// unchanged: the index checks each row that came from the writer again when the watcher reports the file.
+// findWritten checks the group's files before they are ingested. It returns, by path, the files that are unchanged
+// since they were staged. A file that cannot be checked because of a fault of the machine counts as unchanged: the
+// index checks each row that came from the writer again when the watcher reports the file.
 func (g *Group) findWritten() map[string]tree.Written {
 	found := map[string]tree.Written{}
 	for _, tx := range g.txs {
@@ -293,7 +292,7 @@ func (g *Group) findWritten() map[string]tree.Written {
 	return found
 }
 
-// told returns the group's operations in the form that the audit takes.
+// told returns the group's operations in the form that the audit expects.
 func (g *Group) told() (ops []Op) {
 	for _, tx := range g.txs {
 		tx.Written = map[string]tree.Written{}
@@ -308,8 +307,8 @@ func (g *Group) told() (ops []Op) {
 	return ops
 }
 
-// dropInJournal durably notes in the journal that operations that failed with err are about to be taken
-// back. It returns err, or refusal.Unsure if the note failed too.
+// dropInJournal durably records in the journal that operations that failed with err are about to be undone. It
+// returns err, or refusal.Unsure if this record failed too.
 func (g *Group) dropInJournal(err error, txs ...*Tx) error {
 	places := make([]int, len(txs))
 	for i, tx := range txs {
@@ -330,7 +329,7 @@ func (g *Group) forget() {
 	}
 }
 
-// fail takes back every operation of the group and ends the group.
+// fail undoes every operation of the group and ends the group.
 func (g *Group) fail(err error) {
 	err = g.dropInJournal(err, g.txs...)
 	g.w.failing.tell(err)
@@ -349,8 +348,8 @@ func (g *Group) end() {
 	}
 }
 
-// answer answers an operation of the group. An error goes to Owner.Failed as well, and a fault of the
-// machine into the log, with the path that the answer does not name.
+// answer answers an operation of the group. It also reports an error to Owner.Failed. It logs a fault of the
+// machine with the path, which the answer does not name.
 func (g *Group) answer(tx *Tx, err error) {
 	if err != nil {
 		g.w.Owner.Failed(&tx.Op)
@@ -386,7 +385,7 @@ func (g *Group) record() journalRecord {
 	return r
 }
 
-// paths returns the files that the index and the audit are told of.
+// paths returns the files that the index and the audit must know about.
 func (g *Group) paths() (all []string) {
 	for _, tx := range g.txs {
 		all = append(all, tx.Paths...)

@@ -24,15 +24,15 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// The journal says what a group is about to do, durably before the group's first rename. A record is kept
-// until the group's operations are in a commit. After a crash the journal makes each operation whole or
-// absent, and hands operations without a commit to the history again (invariants I3 and I6;
+// The journal records what a group is about to do. The record is durable before the group's first rename, and is
+// kept until the group's operations are in a commit. After a crash, recovery uses the journal to make each
+// operation complete or absent, and passes operations without a commit to the history again (invariants I3 and I6;
 // docs/durability.md, "Three notes that a start reads").
 //
-// Each record is one line: an HMAC of the JSON under the store's key, a blank, the JSON, a blank, and one
-// flag for each operation. To take an operation back, its flag is overwritten, which needs no room on a
-// full disk. A torn last line is a record that was never durable. A line with a wrong HMAC was not written
-// by this store: the file lies in a work tree, and a `git pull` could bring one (I8).
+// Each record is one line: an HMAC of the JSON under the store's key, a space, the JSON, a space, and one flag for
+// each operation. To undo an operation, the writer overwrites its flag, which works even on a full disk. An
+// incomplete last line is a record that was never durable. A line with a wrong HMAC was not written by this store:
+// the file is in a work tree, and a `git pull` could bring one (I8).
 
 // journalLimit is the size in bytes above which a journal that never runs empty is rewritten with only its
 // outstanding records.
@@ -45,7 +45,7 @@ type journal struct {
 	key  []byte
 
 	mu   sync.Mutex
-	node uint64 // inode of the file, to notice that the file was removed or replaced
+	node uint64 // inode of the file, to detect that the file was removed or replaced
 	size int64
 	open map[uint64]*openRecord // records not yet committed, by group
 }
@@ -150,7 +150,7 @@ func (j *journal) openPresent() (*os.File, error) {
 	return f, err
 }
 
-// endLine ends a torn last line so that the next record starts on a line of its own.
+// endLine ends an incomplete last line so that the next record starts on its own line.
 func (j *journal) endLine(f *os.File) error {
 	last := []byte{'\n'}
 	if j.size > 0 {
@@ -203,8 +203,8 @@ func (j *journal) add(r journalRecord) error {
 	return err
 }
 
-// dropOps durably marks operations of a group as to be taken back. places are the indexes of the operations
-// in the group's record.
+// dropOps durably marks operations of a group to be undone. places are the indexes of the operations in the group's
+// record.
 func (j *journal) dropOps(group uint64, places []int) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -227,8 +227,8 @@ func (j *journal) dropOps(group uint64, places []int) error {
 	return f.Sync()
 }
 
-// done forgets groups that are committed or that failed as a whole. It shortens the file when that pays.
-// The change is not durable: recovering such a group again changes nothing.
+// done removes groups that are committed or that failed as a whole. It shortens the file when that is worth the
+// cost. The change is not durable. That is safe, because recovering such a group again changes nothing.
 func (j *journal) done(groups ...uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -294,8 +294,8 @@ func (j *journal) outstanding() (n int64) {
 	return n
 }
 
-// rewrite durably replaces the journal with a file that holds only the outstanding records, ordered by
-// group. After an error the old file is still there, or the new file may not be durable.
+// rewrite durably replaces the journal with a file that contains only the outstanding records, ordered by group.
+// After an error the old file is still there, or the new file may not be durable.
 func (j *journal) rewrite() error {
 	const fresh = format.JournalFile + ".new"
 	defer j.tree.Hold()()
@@ -363,7 +363,7 @@ func readJournal(r io.Reader, key []byte) []journalRecord {
 	}
 }
 
-// sane reports whether the server writes files at every path of the record.
+// sane reports whether every path of the record is one at which the server may write files.
 func (r journalRecord) sane() bool {
 	for _, op := range r.Ops {
 		for _, f := range op.Files {

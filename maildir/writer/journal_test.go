@@ -59,7 +59,7 @@ func (c *crashed) must(err error) {
 	}
 }
 
-// after recovers and returns the files and the operations reported as whole.
+// after recovers the tree and returns the files, and the operations reported as complete.
 func (c *crashed) after() (files []string, ops []Op) {
 	c.t.Helper()
 	ops = c.recover()
@@ -76,7 +76,7 @@ func (c *crashed) after() (files []string, ops []Op) {
 	return files, ops
 }
 
-// recover does what a start does first.
+// recover does the recovery of a start.
 func (c *crashed) recover() (ops []Op) {
 	c.t.Helper()
 	_, groups, err := recoverTree(c.tree, testKey, slog.New(slog.DiscardHandler))
@@ -87,14 +87,14 @@ func (c *crashed) recover() (ops []Op) {
 	return ops
 }
 
-// forge replaces the journal by one record.
+// forge replaces the journal with one record.
 func (c *crashed) forge(key []byte, op journalOp) error {
 	js, err := json.Marshal(journalRecord{Group: 1, Ops: []journalOp{op}})
 	c.must(err)
 	return os.WriteFile(filepath.Join(c.tree.Dir(), format.JournalFile), fmt.Appendf(nil, "%s %s .\n", journalMAC(key, js), js), 0o600)
 }
 
-// TestJournalRemoved: removing the run-time folder under a running server loses no record.
+// TestJournalRemoved checks that no record is lost if the run-time folder of a running server is removed.
 func TestJournalRemoved(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
@@ -106,7 +106,7 @@ func TestJournalRemoved(t *testing.T) {
 	}
 }
 
-// TestJournalWrittenAnew: a journal that replaces a removed one, and the journal of the next start, hold
+// TestJournalWrittenAnew checks that a journal that replaces a removed one, and the journal of the next start, have
 // exactly the uncommitted records, in order and with their dropped flags.
 func TestJournalWrittenAnew(t *testing.T) {
 	t.Parallel()
@@ -139,7 +139,7 @@ func TestJournalWrittenAnew(t *testing.T) {
 			c.j.done(5)
 			c.must(c.j.dropOps(3, []int{0}))
 			c.must(harm(c, filepath.Join(c.tree.Dir(), format.JournalFile)))
-			c.must(c.j.dropOps(4, []int{0})) // finds it out
+			c.must(c.j.dropOps(4, []int{0})) // detects the damage
 			if is, flags := groups(c); !slices.Equal(is, []uint64{1, 3, 4, 6}) || flags != ".--." {
 				t.Errorf("groups %d, flags %q", is, flags)
 			}
@@ -157,7 +157,7 @@ func TestJournalWrittenAnew(t *testing.T) {
 		c.must(c.j.append(journalRecord{Group: 2 + g, Ops: []journalOp{c.op, other}}))
 	}
 	c.j.done(2, 4)
-	c.recover() // of the third, the second operation was never staged
+	c.recover() // the second operation of group 3 was never staged
 	if is, flags := groups(c); !slices.Equal(is, []uint64{1, 3}) || flags != ".." {
 		t.Errorf("of the next start: groups %d, flags %q", is, flags)
 	}
@@ -165,7 +165,7 @@ func TestJournalWrittenAnew(t *testing.T) {
 
 var allThree = []string{"agents/Ann/outbox/2026/a.md", "agents/Bob/inbox/2026/a.md", "messages/2026/a.md"}
 
-// TestRecoverAtEveryRename: after a kill at any rename, the next start makes the operation whole.
+// TestRecoverAtEveryRename checks that after a kill at any rename, the next start completes the operation.
 func TestRecoverAtEveryRename(t *testing.T) {
 	t.Parallel()
 	for done := range 4 {
@@ -180,8 +180,8 @@ func TestRecoverAtEveryRename(t *testing.T) {
 	}
 }
 
-// TestRecoverQueued: a file of the queue of outgoing mail comes and goes with its message, at whichever rename
-// the server is killed; the audit is told nothing of it.
+// TestRecoverQueued checks that a file of the queue of outgoing mail is created or dropped together with its
+// message, regardless of the rename at which the server is killed, and that the audit does not get the file.
 func TestRecoverQueued(t *testing.T) {
 	t.Parallel()
 	for renamed := range 3 {
@@ -214,7 +214,7 @@ func TestRecoverQueued(t *testing.T) {
 	}
 }
 
-// TestRecoverDrops: an operation that never became durable, or was taken back, is absent.
+// TestRecoverDrops checks that an operation that never became durable, or was undone, is absent.
 func TestRecoverDrops(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(c *crashed){
@@ -250,8 +250,8 @@ func TestRecoverDrops(t *testing.T) {
 	}
 }
 
-// TestDropOnFullDisk: an operation is taken back even if the journal cannot grow by a byte, except for a
-// file that seems to belong to another program.
+// TestDropOnFullDisk checks that an operation is undone even if the journal cannot grow by a byte. The exception is
+// a file that seems to belong to another program.
 func TestDropOnFullDisk(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
@@ -269,8 +269,8 @@ func TestDropOnFullDisk(t *testing.T) {
 	}
 }
 
-// TestRecoverTakesBack: after a kill between dropping a failed operation in the journal and undoing it,
-// recovery restores the earlier files, whatever the operation did.
+// TestRecoverTakesBack checks that after a kill between dropping a failed operation in the journal and undoing it,
+// recovery restores the earlier files, regardless of the operation's actions.
 func TestRecoverTakesBack(t *testing.T) {
 	t.Parallel()
 	for _, act := range []tree.Action{tree.Create, tree.Replace, tree.Remove} {
@@ -302,8 +302,8 @@ func TestRecoverTakesBack(t *testing.T) {
 	}
 }
 
-// TestRecoverReplaceNotStaged: if power was lost before the new file was durable, nothing of the operation
-// happens, whatever was at the path before.
+// TestRecoverReplaceNotStaged checks that if power was lost before the new file was durable, the operation changes
+// nothing, regardless of the previous file at the path.
 func TestRecoverReplaceNotStaged(t *testing.T) {
 	t.Parallel()
 	for name, staged := range map[string]func(c *crashed) error{
@@ -328,8 +328,8 @@ func TestRecoverReplaceNotStaged(t *testing.T) {
 	}
 }
 
-// TestRecoverForgetsCommitted: operations that the journal knows to be committed are not done again, and
-// the rest is kept for another crash.
+// TestRecoverForgetsCommitted checks that operations that the journal marks as committed are not repeated, and that
+// the other operations are kept for another crash.
 func TestRecoverForgetsCommitted(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
@@ -343,7 +343,7 @@ func TestRecoverForgetsCommitted(t *testing.T) {
 	}
 }
 
-// TestRecoverMerge: an operation of an interrupted run merges what it was to merge.
+// TestRecoverMerge checks that an operation of an interrupted run still merges its commit.
 func TestRecoverMerge(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
@@ -354,7 +354,8 @@ func TestRecoverMerge(t *testing.T) {
 	}
 }
 
-// TestRecoverKeepsEdits: a file that a person changed or deleted after the rename stays that way.
+// TestRecoverKeepsEdits checks that a file that a user changed or deleted after the rename stays changed or
+// deleted.
 func TestRecoverKeepsEdits(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
@@ -373,7 +374,7 @@ func TestRecoverKeepsEdits(t *testing.T) {
 	}
 }
 
-// TestUndo: undoing any action restores the earlier state.
+// TestUndo checks that undo of any action restores the earlier state.
 func TestUndo(t *testing.T) {
 	t.Parallel()
 	for _, act := range []tree.Action{tree.Create, tree.Replace, tree.Remove} {
@@ -411,7 +412,7 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-// TestCreateIsExclusive: the first writer keeps the file.
+// TestCreateIsExclusive checks that the first writer keeps the file.
 func TestCreateIsExclusive(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
@@ -424,7 +425,7 @@ func TestCreateIsExclusive(t *testing.T) {
 	}
 }
 
-// TestLinksAreNotFollowed: no write and no read goes through a link, a FIFO does not block.
+// TestLinksAreNotFollowed checks that no write and no read follows a link, and that a FIFO does not block.
 // Invariant I8.
 func TestLinksAreNotFollowed(t *testing.T) {
 	t.Parallel()

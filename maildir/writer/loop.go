@@ -7,8 +7,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Run writes one group after another until ctx has ended and every accepted operation is answered. After the
-// end of ctx it calls no functions given to Aside: a long backlog of edits does not keep it.
+// Run writes one group after another until ctx has ended and every accepted operation is answered. After the end of
+// ctx it calls no more functions given to Aside, so that a long backlog of edits does not delay the stop.
 func (w *Writer) Run(ctx context.Context) {
 	defer close(w.stopped)
 	hourly := time.NewTicker(time.Hour)
@@ -66,7 +66,7 @@ func (w *Writer) Later(tx *Tx) {
 	w.poke()
 }
 
-// Aside has Run call f soon, between two groups. f may look at files with the changer.
+// Aside makes Run call f soon, between two groups. f may read the state of files with the changer.
 func (w *Writer) Aside(f func(ctx context.Context, c *tree.Changer)) {
 	w.mu.Lock()
 	w.asides = append(w.asides, f)
@@ -81,8 +81,8 @@ func (w *Writer) takeAside() (all []func(context.Context, *tree.Changer)) {
 	return all
 }
 
-// takeLater returns the operations to plan in the next group, after it has brought the index level with the
-// paths at which earlier plans found it behind.
+// takeLater returns the operations to plan in the next group. Before that, it updates the index at the paths at
+// which earlier plans found it behind.
 func (w *Writer) takeLater(ctx context.Context) (all []*Tx) {
 	w.mu.Lock()
 	again := w.again
@@ -103,7 +103,7 @@ func (w *Writer) takeLater(ctx context.Context) (all []*Tx) {
 	return all
 }
 
-// poke wakes Run so that it handles again and asides.
+// poke wakes Run so that Run handles the fields again and asides.
 func (w *Writer) poke() {
 	select {
 	case w.wake <- struct{}{}:
@@ -122,7 +122,7 @@ func (w *Writer) writeGroup(ctx context.Context, c *tree.Changer, txs []*Tx) {
 		g.plan(tx)
 	}
 	queued := true
-	// n counts operations that write nothing too: their callers come back at once.
+	// n also counts operations that write nothing, because their callers send the next request at once.
 	for n := len(txs); queued && !g.alone && n < MaxGroup; n++ {
 		select {
 		case tx := <-w.queue:
@@ -145,7 +145,7 @@ type echoes struct {
 	turned     time.Time
 }
 
-// echo is the state of a file and the SHA-256, in hex, of what the server wrote there.
+// echo is the state of a file and the SHA-256, in hex, of the content that the server wrote.
 type echo struct {
 	stat tree.FileStat
 	sum  string
@@ -160,9 +160,9 @@ func (e *echoes) add(path string, is echo, now time.Time) {
 	e.young[path] = is
 }
 
-// OwnSum returns, once, the SHA-256 in hex of the file that the writer put at path some seconds ago, if the
-// writer found it in the state st after its rename. If the file still has that SHA-256, the watcher's
-// report is no edit. OwnSum returns "" for any other file. Only functions given to Aside may call it.
+// OwnSum returns, only once, the SHA-256 in hex of the file that the writer put at path some seconds ago, if the
+// file had the state st right after the writer's rename. If the file still has that SHA-256, the watcher's report
+// is not an edit. OwnSum returns "" for any other file. Only functions given to Aside may call it.
 func (w *Writer) OwnSum(path string, st tree.FileStat) string {
 	for _, m := range []map[string]echo{w.echoes.young, w.echoes.old} {
 		if own, ok := m[path]; ok {

@@ -9,41 +9,42 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Merge is the commit of another machine whose changes an operation brings; the zero Merge: none.
+// Merge is the commit of another machine whose changes an operation applies. The zero Merge means that there is
+// none.
 type Merge struct {
 	Commit string `json:"commit"`         // becomes a parent of the operation's commit,
-	More   bool   `json:"more,omitempty"` // unless further operations bring the rest of the changes
+	More   bool   `json:"more,omitempty"` // unless further operations apply the rest of the changes
 	Onto   string `json:"onto,omitempty"` // the commit of this machine with which Commit was compared
 }
 
 // Op is one operation as the audit sees it.
 type Op struct {
 	Verb    string // register, send, reply, read, unread, acknowledge, pop, claim, renew, release, presence, project …
-	Agent   string // the agent who made it; "" for the server itself
+	Agent   string // the agent that requested it; "" for the server itself
 	ID      string // message id, if the operation has one
-	Marks   string // id of a further message that it marks: the one that a reply answers
-	Door    string // the door it came through, as in format.Through; "" for the server itself
-	Step    string // the step that it is part of, as in format.InStep; "" for none
-	Summary string // one line for people: "GreenCastle -> BlueLake: Plan for /api/users"; never names a bcc recipient
+	Marks   string // id of another message that it marks: the message that a reply answers
+	Door    string // the channel, as in format.Through; "" for the server itself
+	Step    string // the step that it belongs to, as in format.InStep; "" for none
+	Summary string // one readable line: "GreenCastle -> BlueLake: Plan for /api/users"; never names a bcc recipient
 	At      time.Time
-	Waited  time.Duration // of a pop: the age of the message that it takes
+	Waited  time.Duration // for a pop: the age of the message that it takes
 	Merges  Merge
-	Paths   []string // files of the mail written or removed, relative to the tree: see tracked
+	Paths   []string // tracked files written or removed, relative to the tree: see tracked
 
-	// Written is the result for each file written or removed, by path. If a path is missing here, the audit
-	// reads the file on disk; so it does for all paths while contents of more than 32 MiB wait for a commit
+	// Written is the result for each file written or removed, by path. If a path is missing here, the audit reads
+	// the file on disk. It also reads the files on disk while contents of more than 32 MiB wait for a commit
 	// (invariant I6).
 	Written map[string]tree.Written
 
 	// Recovered says that the operation comes from the journal of an interrupted run and may be in a commit
-	// already. If HEAD lacks one of its paths, or holds another version of a path in Revised, the operation
-	// is not in a commit; else it is skipped.
+	// already. If HEAD lacks one of its paths, or has a different version of a path in Revised, the operation is
+	// not in a commit. Otherwise the audit skips the operation.
 	Recovered bool
 	Revised   []string // for a recovered operation: paths that it replaced or removed and that are still unchanged
 }
 
-// tracked reports whether a file is part of the mail. Of other files of an operation, such as those of
-// format.QueueDir, the index and the audit are told nothing.
+// tracked reports whether the index and the audit track a file. They get no information about an operation's other
+// files, such as those in format.QueueDir.
 func tracked(path string) bool { return format.Locate(path).Kind != format.KindIgnored }
 
 // each returns one copy of the operation for each message id, or the operation itself if it has at most one
@@ -63,13 +64,13 @@ func (o Op) each(ids []string) []Op {
 	return all
 }
 
-// Tx is an operation of the writer: a transaction whose files are all written or none.
+// Tx is an operation of the writer: a transaction that writes either all of its files or none.
 type Tx struct {
 	Op
 	IDs   []string // for an operation on several messages: the history has a line for each
 	Facts []string // facts that it decides on: no two operations of a group decide on the same fact
-	Alone bool     // it decides on anything that other operations write: its group holds no other operation
-	Sure  bool     // it is refused (Owner.Sure) while some file in the tree cannot be looked at
+	Alone bool     // it decides on anything that other operations write: its group has no other operation
+	Sure  bool     // it is refused (Owner.Sure) while some file in the tree cannot be read
 
 	// Plan decides what the operation writes. It runs in the goroutine of Run, possibly several times; each
 	// time nothing has been written. It calls Create, Group.Replace and Group.Remove. If it calls none of
@@ -86,8 +87,8 @@ type Tx struct {
 	ctx     context.Context // of the caller; nil for the owner's own operations
 	behind  []string        // paths where an earlier plan found the tree ahead of the index
 	tries   int
-	unsaved map[string]string // SHA-256 by path of files that the plan would replace and that may be missing in the audit
-	saved   map[string]string // SHA-256 by path of files that the plan would replace and that are in the audit
+	unsaved map[string]string // SHA-256 by path of files that the plan would replace and that the audit may lack
+	saved   map[string]string // SHA-256 by path of files that the plan would replace and that the audit has
 	place   int               // index in the journal record
 	err     error
 	done    chan struct{} // closed with the answer; nil if no caller waits

@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Replace plans a write to a path that may exist. If another program wrote the old file, the audit gets the
-// old file first (invariant I5). It returns the errors of preserve.
+// Replace plans a write to a path that may exist. If another program wrote the old file, the old file is first
+// added to the audit (invariant I5). It returns the errors of preserve.
 func (g *Group) Replace(tx *Tx, path string, data []byte) error {
 	was, err := g.preserve(tx, path)
 	if err != nil {
@@ -29,8 +29,8 @@ func (g *Group) Replace(tx *Tx, path string, data []byte) error {
 	return nil
 }
 
-// Remove plans the removal of the files that exist among paths. If another program wrote a file, the audit
-// gets that file first (invariant I5). It returns the errors of preserve.
+// Remove plans the removal of the files that exist among paths. If another program wrote a file, that file is first
+// added to the audit (invariant I5). It returns the errors of preserve.
 func (g *Group) Remove(tx *Tx, paths ...string) error {
 	for _, path := range paths {
 		was, err := g.preserve(tx, path)
@@ -44,9 +44,9 @@ func (g *Group) Remove(tx *Tx, paths ...string) error {
 	return nil
 }
 
-// Take is Remove for one file with the SHA-256 sum. It reports false if nothing or another file lies at
-// path. If the file changes before the group is published, the operation is planned again. It returns the
-// errors of Remove.
+// Take is Remove for one file with the SHA-256 sum. It reports false if there is no file or a different file at
+// path. If the file changes before the group is published, the operation is planned again. It returns the errors of
+// Remove.
 func (g *Group) Take(tx *Tx, path, sum string) (bool, error) {
 	was, err := g.preserve(tx, path)
 	if err != nil || was != sum {
@@ -61,11 +61,11 @@ func (g *Group) Take(tx *Tx, path, sum string) (bool, error) {
 	return true, nil
 }
 
-// preserve returns the SHA-256 of the file at path, or "" if there is none. If the file may be missing in
-// the audit, preserve notes it, and save plans the operation again once the file is in the audit. An empty
-// file has no bytes to preserve. A file that the writer itself wrote and has not committed yet needs no
-// preserving, because the operation's new version replaces it. Publish notices later changes. preserve returns
-// the errors of reading a file.
+// preserve returns the SHA-256 of the file at path, or "" if there is none. If the file may be missing in the
+// audit, preserve records it, and save plans the operation again once the file is in the audit. An empty file has
+// no bytes to preserve. A file that the writer itself wrote and has not committed yet need not be preserved,
+// because the operation's new version replaces it. Publish detects later changes. preserve returns the errors of
+// reading a file.
 func (g *Group) preserve(tx *Tx, path string) (was string, err error) {
 	w := g.w
 	if was, err = w.sumOf(path); err != nil || was == "" {
@@ -83,8 +83,8 @@ func (g *Group) preserve(tx *Tx, path string) (was string, err error) {
 // emptySum is the SHA-256 of an empty file.
 var emptySum = tree.SHA256(nil)
 
-// save puts the files that the operation would replace into the audit and then plans the operation again.
-// Run goes on meanwhile.
+// save adds the files that the operation would replace to the audit and then plans the operation again. Run
+// continues in the meantime.
 func (w *Writer) save(ctx context.Context, tx *Tx) {
 	if tx.isTired() {
 		return
@@ -97,7 +97,7 @@ func (w *Writer) save(ctx context.Context, tx *Tx) {
 	w.mu.Unlock()
 	go func() {
 		err := w.Owner.Preserve(ctx, slices.Sorted(maps.Keys(tx.unsaved)))
-		for path, sum := range tx.unsaved { // if the file changed, which version the audit has is unknown
+		for path, sum := range tx.unsaved { // if the file changed, it is unknown which version the audit has
 			if now, rerr := w.sumOf(path); err == nil && rerr == nil && now == sum {
 				tx.saved[path] = sum
 			}
@@ -146,7 +146,7 @@ func (g *Group) keepOwn() {
 	}
 }
 
-// committed forgets the files of a committed group and removes the group from the journal unless the next
+// committed removes the files of a committed group from own, and removes the group from the journal unless the next
 // start must finish it. The audit calls it from a goroutine of its own or of a caller that flushes.
 func (w *Writer) committed(group uint64, forget bool) {
 	if forget {

@@ -15,9 +15,9 @@ import (
 // Recovery after a crash, from the journal (invariants I3 and I6). See docs/durability.md, "Three notes
 // that a start reads".
 
-// recoverTree finishes or drops what a crash left behind. Afterwards each operation of the journal is whole
-// or absent, and TmpDir is empty. It returns a journal that holds the whole operations that may not be in a
-// commit, and the same operations by group, so that the history can commit the missing ones.
+// recoverTree finishes or drops the operations that a crash interrupted. Afterwards each operation of the journal
+// is complete or absent, and TmpDir is empty. It returns a journal of the complete operations that may not be in a
+// commit, and the same operations by group, so that the history can commit the missing operations.
 func recoverTree(t *tree.Tree, key []byte, log *slog.Logger) (*journal, []recoveredGroup, error) {
 	c := t.Changer(0)
 	defer c.Close()
@@ -53,7 +53,7 @@ func recoverTree(t *tree.Tree, key []byte, log *slog.Logger) (*journal, []recove
 			return nil, nil, err
 		}
 	}
-	for _, r := range left { // a later group may have replaced files of an earlier one
+	for _, r := range left { // a later group may have replaced files of an earlier group
 		g := recoveredGroup{number: r.Group}
 		for _, op := range r.Ops {
 			ops, err := recoveredOps(t, op)
@@ -77,13 +77,13 @@ func recoverTree(t *tree.Tree, key []byte, log *slog.Logger) (*journal, []recove
 	return j, whole, nil
 }
 
-// recoveredGroup holds a group's operations that are whole after recovery.
+// recoveredGroup has a group's operations that are complete after recovery.
 type recoveredGroup struct {
 	number uint64
 	ops    []Op
 }
 
-// recoverGroup makes each operation of a group whole or absent and returns the whole ones.
+// recoverGroup makes each operation of a group complete or absent and returns the complete operations.
 func recoverGroup(t *tree.Tree, c *tree.Changer, r journalRecord, log *slog.Logger) (kept []journalOp, err error) {
 	for n, op := range r.Ops {
 		whole, err := recoverOp(t, c, op, r.flags[n] == dropped)
@@ -98,7 +98,7 @@ func recoverGroup(t *tree.Tree, c *tree.Changer, r journalRecord, log *slog.Logg
 	return kept, nil
 }
 
-// recoveredOps returns the operation in the form that the audit takes.
+// recoveredOps returns the operation in the form that the audit expects.
 func recoveredOps(t *tree.Tree, op journalOp) ([]Op, error) {
 	o := Op{
 		Verb:      op.Verb,
@@ -165,9 +165,9 @@ func outstanding(records []journalRecord) []journalRecord {
 	return slices.DeleteFunc(all, func(r journalRecord) bool { return len(r.Ops) == 0 })
 }
 
-// recoverOp finishes an operation if every file that is not in place is intact in staging. Otherwise it
-// drops the operation, because renames begin only once all files are durable. If a file in place has other
-// bytes, another program has changed it since, and it stays.
+// recoverOp finishes an operation if every file that is not in place is intact in staging. Otherwise it drops the
+// operation, because renames begin only once all files are durable. If a file in place has different bytes, another
+// program has changed it since, and recoverOp keeps the file.
 func recoverOp(t *tree.Tree, c *tree.Changer, op journalOp, drop bool) (whole bool, err error) {
 	if drop {
 		for _, f := range op.Files {
@@ -209,7 +209,7 @@ func recoverOp(t *tree.Tree, c *tree.Changer, op journalOp, drop bool) (whole bo
 			return false, err
 		}
 		err := c.Publish(&ready[i])
-		if errors.Is(err, tree.ErrChanged) { // keep what another program wrote since
+		if errors.Is(err, tree.ErrChanged) { // keep the file that another program wrote since
 			err = c.Undo(&ready[i])
 		}
 		if err != nil && !errors.Is(err, fs.ErrExist) {
@@ -235,17 +235,17 @@ func takeBack(t *tree.Tree, c *tree.Changer, f journalEntry) error {
 	return tree.IgnoreGone(c.Undo(&w))
 }
 
-// standing is the state of a file of the journal after a crash.
+// standing is the state of a file in the journal after a crash.
 type standing struct {
 	staged   bool // a staged file exists: the new file, or the file that was replaced or removed
-	intact   bool // the staged file is the whole new file
+	intact   bool // the staged file is the complete new file
 	placed   bool // a file exists at the path
 	asBefore bool // the file at the path is the one that the operation was to replace or remove
 	asAfter  bool // the file at the path is the new file
 }
 
-// standingOf determines the state of a file of the journal. It returns an error for a fault of the machine:
-// taking an unreadable file for gone could leave half an operation.
+// standingOf determines the state of a file in the journal. It returns an error for a fault of the machine, because
+// treating an unreadable file as gone could leave half an operation.
 func standingOf(t *tree.Tree, f journalEntry) (at standing, err error) {
 	before := f.Was
 	if f.Action == tree.Remove {

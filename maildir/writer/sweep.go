@@ -8,14 +8,14 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// leftoverAge is how long an unknown file stays in staging. Another process, such as a guard, may be about
-// to put it in place.
+// leftoverAge is how long an unknown file stays in staging. Another process, such as a guard, may be about to
+// rename it into place.
 const leftoverAge = time.Hour
 
-// SweepStaging removes old leftovers below TmpDir: files that could not be unlinked on a failing disk, old
-// files whose replacement was not taken back because a person has changed it since, and files of processes
-// that were killed. Files of groups in the journal stay, because the next start may need them. Run calls
-// SweepStaging every hour. Only Run and functions given to Aside may call it.
+// SweepStaging removes old leftovers below TmpDir: files that could not be unlinked on a failing disk, old files
+// whose replacement was not undone because a user has changed it since, and files of processes that were killed.
+// Files of groups in the journal stay, because the next start may need them. Run calls SweepStaging every hour.
+// Only Run and functions given to Aside may call it.
 func (w *Writer) SweepStaging() {
 	entries, err := w.Tree.List(tree.TmpDir)
 	if err != nil {
@@ -38,7 +38,7 @@ func stageName(group uint64, n int) string {
 	return strconv.FormatUint(group, 36) + "-" + strconv.Itoa(n)
 }
 
-// groupOf returns the number of the group that staged the file of that name, or 0 if no group did.
+// groupOf returns the number of the group that staged the file with that name, or 0 if no group staged it.
 func groupOf(name string) uint64 {
 	number, _, _ := strings.Cut(name, "-")
 	n, err := strconv.ParseUint(number, 36, 64)
@@ -48,7 +48,7 @@ func groupOf(name string) uint64 {
 	return n
 }
 
-// holds reports whether the group has a record: it is not yet in a commit, or it could not be taken back
+// holds reports whether the group has a record, which means that it is not yet in a commit, or could not be undone
 // completely.
 func (j *journal) holds(group uint64) bool {
 	j.mu.Lock()

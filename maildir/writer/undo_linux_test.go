@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestUndoOfUnreadable: if it is unknown whether a file is the operation's own, undoing fails, so that the
+// TestUndoOfUnreadable checks that undo fails if it is unknown whether a file is the operation's own, so that the
 // journal keeps the operation.
 func TestUndoOfUnreadable(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
 	c.must(c.c.Publish(c.ws[0]))
-	c.tree.Fail = func(string) error { return unix.EMFILE } // names can be changed as before
+	c.tree.Fail = func(string) error { return unix.EMFILE } // renames still work
 	if err := c.c.Undo(c.ws[0]); !errors.Is(err, unix.EMFILE) {
 		t.Errorf("got %v", err)
 	}

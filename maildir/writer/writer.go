@@ -1,20 +1,20 @@
-// Package writer is the group commit of one tree: it plans operations, makes their files durable
-// together, puts them into place, and hands them to the index and the audit.
+// Package writer is the group commit of one tree: it plans operations, makes their files durable together, renames
+// them into place, and passes them to the index and the audit.
 //
 // One goroutine writes operations (Tx) in groups, one group after another. It plans and stages the queued
 // operations, makes their files durable, renames them into place, makes that durable, ingests them in one
-// transaction, tells the audit, and answers. Operations queued meanwhile form the next group, so groups
-// grow under load by themselves, and a lone caller never waits for others.
+// transaction, records them in the audit, and answers. Operations queued in the meantime form the next group. So
+// groups grow under load, and a single caller never waits for others.
 //
-// A plan may trust the index, which holds everything written before the group. If two operations decide on
-// the same fact (Tx.Facts) or write the same file, the second one is planned first in the next group. Edits
-// by other programs are ingested between groups (Aside), so a half-ingested edit is never seen. The
-// goroutine does nothing that takes long: an operation that replaces another program's file leaves the
-// group until that file is in the audit (save). The journal durably says what a group is about to do, so
-// that after a crash each operation is whole or absent.
+// A plan may trust the index, which contains everything written before the group. If two operations decide on the
+// same fact (Tx.Facts) or write the same file, the second operation waits and is planned in the next group. Edits
+// by other programs are ingested between groups (Aside), so a half-ingested edit is never seen. The goroutine never
+// blocks for long: an operation that replaces another program's file leaves the group until that file is in the
+// audit (save). The journal durably records what a group is about to do, so that after a crash each operation is
+// complete or absent.
 //
-// A Writer knows no mailboxes: it reaches the project whose tree it writes through the interface Owner.
-// docs/durability.md, "How one operation is written", tells the whole way.
+// A Writer does not know about mailboxes. It calls the project whose tree it writes through the interface Owner.
+// docs/durability.md, "How one operation is written", describes all steps.
 package writer
 
 import (
@@ -37,50 +37,48 @@ type Config struct {
 	Now      func() time.Time
 	Log      *slog.Logger
 	Patience time.Duration     // how long a caller waits for the disk
-	Step     func(name string) // for fault tests: called around each point at which a crash may fall; may be nil
+	Step     func(name string) // for fault tests: called around each point at which a crash matters; may be nil
 
-	// Observe is called in the goroutine of Do with the operation, how long Do took, and the error that Do
-	// returns. If the operation was not answered, op holds only what the caller set. Observe may be nil.
+	// Observe is called in the goroutine of Do with the operation, how long Do took, and the error that Do returns.
+	// If the operation was not answered, op has only the fields that the caller set. Observe may be nil.
 	Observe func(op Op, took time.Duration, err error)
 }
 
 // Owner is the project whose tree a Writer writes.
 type Owner interface {
-	// Ingest brings the index level with the files of a group. written holds the states in which the writer
-	// found the files in place; the index reads files that written lacks.
+	// Ingest brings the index up to date with the files of a group. written has the states of the files right after
+	// the writer's renames. The index reads files that are missing in written.
 	Ingest(ctx context.Context, paths []string, written map[string]tree.Written) error
 
-	// Level brings the index level with paths that other programs changed. It returns an error if a path
-	// could not be looked at.
+	// Level brings the index up to date at paths that other programs changed. It returns an error if a path could
+	// not be read.
 	Level(ctx context.Context, paths []string) error
 
-	// Sure returns a refusal if some file cannot be looked at just now and might forbid the decision, else
-	// nil.
+	// Sure returns a refusal if some file that could affect the decision cannot be read now, otherwise nil.
 	Sure() error
 
-	// Record puts operations that are durable and ingested into the audit. It calls done once they are in a
-	// commit.
+	// Record passes operations that are durable and ingested to the audit. It calls done once they are in a commit.
 	Record(ops []Op, done func())
 
-	// Preserve returns once the current content of each existing path is in the audit. After an error the
-	// files must be left alone.
+	// Preserve returns once the current content of each existing path is in the audit. After an error the writer
+	// must not touch the files.
 	Preserve(ctx context.Context, paths []string) error
 
-	// Edited says that other programs may have changed the files at paths, or with scan any file.
+	// Edited reports that other programs may have changed the files at paths, or with scan any file.
 	Edited(paths []string, scan bool)
 
-	// Failed tells that an operation in progress was taken back.
+	// Failed reports that an operation in progress was undone.
 	Failed(op *Op)
 }
 
 // Limits divides the file descriptors among the groups of a store.
 type Limits struct {
 	groups  chan struct{} // one token for each turn in progress
-	Folders int           // how many folders one group or reader may hold open
+	Folders int           // how many folders one group or reader may keep open
 }
 
-// NewLimits returns the limits of a store that may have the given number of files open. Half of them are
-// left to readers. A project has at most one group in progress.
+// NewLimits returns the limits of a store that may have the given number of files open. Half of the files are
+// reserved for readers. A project has at most one group in progress.
 func NewLimits(files int) *Limits {
 	folders := min(max(files/64, 8), tree.MostFolders)
 	return &Limits{make(chan struct{}, min(max(files/2/(folders+4), 4), 64)), folders}
@@ -103,14 +101,13 @@ type Writer struct {
 	again   []*Tx                                  // operations to be planned in the next group
 	asides  []func(context.Context, *tree.Changer) // functions to be called when the current group has ended
 	saves   int                                    // operations that wait until the files they replace are in the audit
-	own     map[string]ownWrite                    // what uncommitted groups wrote, by path
+	own     map[string]ownWrite                    // contents that uncommitted groups wrote, by path
 	writing map[string]bool                        // files of the current group
 	began   time.Time                              // when the first operation of the current group was planned; zero if there is no group
 }
 
-// Open makes the tree whole after a crash and opens its journal. The Writer writes nothing more before Run.
-// Resume tells the audit about the operations of an interrupted run. Open returns the errors of the file
-// system.
+// Open recovers the tree after a crash and opens its journal. The Writer writes nothing more before Run. Resume
+// passes the operations of an interrupted run to the audit. Open returns the errors of the file system.
 func Open(cfg Config) (*Writer, error) {
 	j, groups, err := recoverTree(cfg.Tree, cfg.Key, cfg.Log)
 	if err != nil {
@@ -134,7 +131,7 @@ func Open(cfg Config) (*Writer, error) {
 	return w, nil
 }
 
-// Resume tells the audit about the operations of an interrupted run that may not be committed.
+// Resume passes the operations of an interrupted run that may not be committed to the audit.
 func (w *Writer) Resume() {
 	for _, g := range w.recovered {
 		w.Owner.Record(g.ops, func() { w.committed(g.number, true) })
@@ -147,15 +144,14 @@ var errStuck = &refusal.Error{
 		"before you try it again (a message with an idempotency key can be sent again, it is delivered once)."),
 }
 
-// ErrStopped refuses operations once the writer is told to stop or has ended.
+// ErrStopped is the refusal of operations once the writer must stop or has ended.
 var ErrStopped error = &refusal.Error{
 	What: refusal.Unavailable("The server is stopping; nothing was changed. Try again when it is back."),
 }
 
-// Do hands an operation to the writer and waits for its answer. If Do returns nil, the files are durable
-// and indexed. If ctx ends first, or the disk does not answer for Config.Patience, the operation may still
-// happen unless it was not planned yet. Do returns the errors of tx.Plan, refusals for faults of the disk,
-// and ErrStopped.
+// Do hands an operation to the writer and waits for its answer. If Do returns nil, the files are durable and
+// indexed. If ctx ends first, or the disk does not answer for Config.Patience, the operation may still be carried
+// out if it was already planned. Do returns the errors of tx.Plan, refusals for faults of the disk, and ErrStopped.
 func (w *Writer) Do(ctx context.Context, tx *Tx) error {
 	if w.Observe == nil {
 		return w.do(ctx, tx)
@@ -220,16 +216,16 @@ func (w *Writer) endGroup() {
 	w.began = time.Time{}
 }
 
-// Writes reports whether an operation in progress writes or has written the file at path. The file counts
-// until the audit was told.
+// Writes reports whether an operation in progress writes or has written the file at path. The file counts until the
+// operation is recorded in the audit.
 func (w *Writer) Writes(path string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.writing[path]
 }
 
-// Stalled returns how long the current group has been waiting for the disk. More than some seconds mean
-// that the disk does not answer.
+// Stalled returns how long the current group has been waiting for the disk. More than a few seconds mean that the
+// disk does not answer.
 func (w *Writer) Stalled() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
