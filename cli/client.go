@@ -22,12 +22,12 @@ type Client struct {
 	hello string
 }
 
-// NewClient makes a client that reaches its server through dial. caller holds what only the client knows
-// about the caller. The user of the Client closes it.
+// NewClient returns a client that reaches its server through dial. caller contains the facts about the caller that
+// only the client knows. The user of the Client closes it.
 func NewClient(dial func(ctx context.Context) (net.Conn, error), caller tool.Caller) *Client {
 	return &Client{
 		http: http.Client{Transport: &http.Transport{
-			DisableKeepAlives: true, // a server that ends closes an idle connection, just when the next request is written into it
+			DisableKeepAlives: true, // an ending server closes idle connections, perhaps during the next request
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 				c, err := dial(ctx)
 				if err != nil {
@@ -40,7 +40,7 @@ func NewClient(dial func(ctx context.Context) (net.Conn, error), caller tool.Cal
 	}
 }
 
-// dialError is an error of dial. Its text is dial's.
+// dialError is an error of dial. Its text is the text of dial's error.
 type dialError struct{ error }
 
 func (e *dialError) Unwrap() error { return e.error }
@@ -72,7 +72,7 @@ func (e *LostError) Error() string {
 
 func (e *LostError) Unwrap() error { return e.cause }
 
-// lost returns err as a *LostError if the server closed the connection, else err.
+// lost returns err as a *LostError if the server closed the connection; otherwise it returns err.
 func lost(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
 		errors.Is(err, syscall.EPIPE) {
@@ -84,13 +84,13 @@ func lost(err error) error {
 // Refusal is the server's refusal of a request.
 type Refusal struct {
 	Text string // a sentence
-	Code string // as in tool.Refusal; "" for none
+	Code string // as in tool.Refusal; "" if there is none
 }
 
 // Error returns the sentence.
 func (r *Refusal) Error() string { return r.Text }
 
-// NotFound reports whether the refusal says that a named thing does not exist.
+// NotFound reports whether the refusal means that the thing in the request does not exist.
 func (r *Refusal) NotFound() bool { return r.Code == "not_found" }
 
 // Call calls a tool of the toolset mail. answer is an answer type of package mail, or a json.RawMessage for
@@ -159,8 +159,8 @@ func (c *Client) rpc(ctx context.Context, method string, params, result any) err
 	return json.Unmarshal(answer.Result, result)
 }
 
-// Of returns a verb of the socket for a project, which is given by key, by slug, or by the last element of
-// its path. "" is no project.
+// Of returns a verb of the socket for a project, which is given by key, by slug, or by the last element of its path.
+// If project is "", the verb runs without a project.
 func Of(project, verb string) string {
 	if project == "" {
 		return verb
@@ -168,7 +168,7 @@ func Of(project, verb string) string {
 	return verb + "?project=" + url.QueryEscape(project)
 }
 
-// Ask has the server run a verb of its socket, POST /mailtree/<verb>. Errors are as for Call.
+// Ask has the server run a verb of its socket with POST /mailtree/<verb>. Errors are as for Call.
 func (c *Client) Ask(ctx context.Context, verb string, ask, answer any) error {
 	res, err := c.postTo(ctx, "/mailtree/"+verb, ask)
 	if err != nil {
@@ -178,9 +178,9 @@ func (c *Client) Ask(ctx context.Context, verb string, ask, answer any) error {
 	return lost(json.NewDecoder(res.Body).Decode(answer))
 }
 
-// Stream has the server run a verb that answers JSON lines until ctx ends. It calls each with every line.
-// It returns nil when the server ends the answer. It returns the error of each, the error in a line that
-// ends the answer early, and the errors of Call.
+// Stream has the server run a verb that answers with JSON lines until ctx ends. It calls each with every line. It
+// returns nil when the server ends the answer. It returns the error of each, the error in a line that ends the answer
+// early, and the errors of Call.
 func (c *Client) Stream(ctx context.Context, verb string, ask any, each func(line json.RawMessage) error) error {
 	res, err := c.postTo(ctx, "/mailtree/"+verb, ask)
 	if err != nil {
@@ -205,7 +205,7 @@ func (c *Client) Stream(ctx context.Context, verb string, ask any, each func(lin
 	}
 }
 
-// Yield asks the server to end so that another server can start. It returns a *Refusal if the server stays,
+// Yield asks the server to end so that another server can start. It returns a *Refusal if the server keeps running,
 // and the errors of Call.
 func (c *Client) Yield(ctx context.Context) error {
 	res, err := c.postTo(ctx, "/yield", struct{}{})
@@ -215,8 +215,8 @@ func (c *Client) Yield(ctx context.Context) error {
 	return res.Body.Close()
 }
 
-// postTo posts to a path of the socket. It returns a refusal as an error. The caller closes the body of an
-// answer.
+// postTo posts to a path of the socket. If the server refuses, it returns the refusal as an error. The caller closes
+// the answer's body.
 func (c *Client) postTo(ctx context.Context, path string, ask any) (*http.Response, error) {
 	res, err := c.post(ctx, path, ask)
 	if err == nil && res.StatusCode >= http.StatusMultipleChoices {
@@ -226,7 +226,7 @@ func (c *Client) postTo(ctx context.Context, path string, ask any) (*http.Respon
 	return res, err
 }
 
-// Get reads the answer of the server's socket at path. Errors are as for Call.
+// Get reads the answer at a path of the server's socket. Errors are as for Call.
 func (c *Client) Get(ctx context.Context, path string, answer any) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://mailtree"+path, nil)
 	if err != nil {
@@ -265,7 +265,7 @@ func (c *Client) do(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// refusedBy returns the error of an answer that refuses a verb.
+// refusedBy returns the refusal in an answer as an error.
 func refusedBy(res *http.Response) error {
 	var said struct {
 		Error struct{ Message string }

@@ -12,8 +12,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// TestLost: where the server ends before or within its answer, the error says that nobody knows whether
-// it was done, and how to look.
+// TestLost checks the error if the server ends before or during its answer: the error says that the outcome is
+// unknown, and how to check.
 func TestLost(t *testing.T) {
 	for name, answer := range map[string]string{
 		"before the answer": "",

@@ -1,10 +1,9 @@
-// Package cli holds the parts of commands for people: a client of the store's server, and the screen that
-// commands print on.
+// Package cli contains the parts of commands for users: a client of the store's server, and the screen that commands
+// print on.
 //
-// Commands reach the mail in one way: by HTTP on the server's socket (mcp/peer.go). They call tools, read
-// resources, and use verbs of the socket for the rest. The answers are the toolset's own, so --json prints
-// a tool's structured content. Refusals are worded for a command line, because the client says that it is
-// one.
+// Commands reach the mail in only one way: by HTTP on the server's socket (mcp/peer.go). They call tools, read
+// resources, and use verbs of the socket for the rest. The answers are the toolset's own, so --json prints a tool's
+// structured content. Refusals are worded for a command line, because the client identifies itself as one.
 //
 // Text by others must reach a terminal only through Line, Text or Markdown.
 package cli

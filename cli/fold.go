@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// word matches what Fold does not break: a text between blanks, with a command in backquotes as one word.
+// word matches a part of a line that Fold does not break: a text between blanks. A command in backquotes is one word.
 var word = regexp.MustCompile("(?:`[^`]*`|[^ \\t`]|`)+")
 
-// Fold breaks lines that are wider than a terminal between words. A command in backquotes and a word that is
-// too long for a line, such as a path, stay whole. Fold indents the rest of a line to the start of its last
-// column (columns are separated by two blanks), if that start is in the first two thirds of the width.
+// Fold breaks lines that are wider than a terminal between words. A command in backquotes stays whole, and so does a
+// word that is too long for a line, such as a path. Fold indents the rest of a line to the start of its last column
+// (columns are separated by two blanks), if that start is in the first two thirds of the width.
 func Fold(text string, width int) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -40,12 +40,12 @@ func foldLine(line string, width int) string {
 	begin, at := left, left
 	for _, word := range word.FindAllString(line[indent:], -1) {
 		blank := min(1, at-begin)
-		if blank > 0 && at+blank+2 > width { // not even a wide character fits
+		if blank > 0 && at+blank+2 > width { // even a wide character does not fit
 			b.WriteString("\n" + strings.Repeat(" ", left))
 			at, blank = begin, 0
 		}
 		parts := breakWide(word, width-at-blank, width-begin)
-		if len(parts) == 1 && blank > 0 && at+blank+columns(word) > width { // it begins the next line
+		if len(parts) == 1 && blank > 0 && at+blank+columns(word) > width { // the word begins the next line
 			b.WriteString("\n" + strings.Repeat(" ", left))
 			at, blank = begin, 0
 		}
@@ -58,8 +58,8 @@ func foldLine(line string, width int) string {
 	return b.String()
 }
 
-// Facts prints rows of a label and a value below each other. On a terminal a value that does not fit goes on
-// below its beginning. Both must be single lines.
+// Facts prints rows of a label and a value below each other. On a terminal, a value that does not fit continues below
+// its beginning. Label and value must be single lines.
 func (s *Screen) Facts(rows []Row) {
 	width := 0
 	for _, r := range rows {
@@ -70,8 +70,8 @@ func (s *Screen) Facts(rows []Row) {
 	}
 }
 
-// Tell prints as Printf does, on a terminal with long lines broken between words. Errors, hints and findings
-// are printed by it.
+// Tell prints as Printf does. On a terminal it breaks long lines between words. Commands print errors, hints and
+// findings with it.
 func (s *Screen) Tell(format string, a ...any) {
 	text := fmt.Sprintf(format, a...)
 	if s.Width > 0 {

@@ -2,7 +2,7 @@ package cli
 
 import "testing"
 
-// TestFold: a line ends between two words, and goes on below its last column.
+// TestFold checks that a line breaks between two words and continues below its last column.
 func TestFold(t *testing.T) {
 	for given, want := range map[string]string{
 		"short\n":                                "short\n",
@@ -23,7 +23,7 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// TestFacts: values stand below each other, and a long one goes on below its beginning.
+// TestFacts checks that values are aligned below each other, and that a long value continues below its beginning.
 func TestFacts(t *testing.T) {
 	s, out := testScreen(24)
 	s.Facts([]Row{{Cells: []string{"to", "Ann, Bob, Cat, Dan, Eve"}}, {Cells: []string{"thread", "T"}}})
@@ -32,7 +32,7 @@ func TestFacts(t *testing.T) {
 	}
 }
 
-// TestTell checks that a line is broken between words on a terminal alone.
+// TestTell checks that a line is broken between words only on a terminal.
 func TestTell(t *testing.T) {
 	for width, want := range map[int]string{0: "one two three four\n", 10: "one two\nthree four\n"} {
 		s, out := testScreen(width)

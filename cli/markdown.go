@@ -7,11 +7,11 @@ import (
 	"mailtree/maildir/markdown"
 )
 
-// widestText is how many columns a line of text has at most: longer ones are hard to read.
+// widestText is the maximum width of a line of text in columns: longer lines are hard to read.
 const widestText = 96
 
-// Markdown returns a body by others: on a terminal rendered within its width, each line behind indent
-// blanks, elsewhere as it is. It ends with a line end, unless it is empty.
+// Markdown returns a body by others. On a terminal, the body is rendered within the terminal's width, and each line
+// is indented by indent blanks. Otherwise the body is unchanged. The result ends with a line end unless it is empty.
 func (s *Screen) Markdown(body string, indent int) string {
 	body = strings.TrimRight(Text(body), "\n")
 	if body == "" || s.Width == 0 {
@@ -42,14 +42,16 @@ func ended(text string) string {
 	return text + "\n"
 }
 
-// markupWord matches what is left of markup in a part of a body: code fences, and words of nothing but marks.
+// markupWord matches what remains of markup in a part of a body: code fences, and words that consist only of markup
+// characters.
 var markupWord = regexp.MustCompile("`+|(^| )[#|>*_~=:-]+( |$)")
 
-// Snippet returns a part of a message that a search has found, with matches between **, as plain text on
-// one line: matches are bold if the screen can. It returns "" for a part of the subject.
+// Snippet returns the part of a message that a search has found, as plain text on one line. In the argument, matches
+// are between **. In the result, they are bold if the screen supports that. Snippet returns "" for a part of the
+// subject.
 func (s *Screen) Snippet(snippet, subject string) string {
 	parts := strings.Split(Line(snippet), "**")
-	if len(parts)%2 == 0 { // markup of the message is among the marks
+	if len(parts)%2 == 0 { // some of the ** are the message's own markup
 		parts = []string{strings.Join(parts, "")}
 	}
 	if strings.Contains(subject, strings.Trim(strings.Join(parts, ""), "… ")) {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestMarkdown: a body is rendered on a terminal alone, and never brings a command of its own to it.
+// TestMarkdown checks that a body is rendered only on a terminal, and that no control sequence of the body's own
+// reaches the terminal.
 func TestMarkdown(t *testing.T) {
 	const body = "# Plan\n\nOne `two` &#27;[2J \x1b[31m three\u202e four five\n\n\n"
 	for _, tt := range []struct {
@@ -33,7 +34,7 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
-// TestSnippet: what a search found is plain text on one line, and nothing where it repeats the subject.
+// TestSnippet checks that a match is plain text on one line, and empty if it only repeats the subject.
 func TestSnippet(t *testing.T) {
 	for _, c := range []struct{ snippet, subject, want string }{
 		{"…Page(page)) } ``` - `GET /**api**` and | 1 | --- | ## More", "Plan", "…Page(page)) } GET /\x1b[1mapi\x1b[0m and 1 More"},

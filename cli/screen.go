@@ -18,11 +18,11 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Screen is where a command prints. On a terminal, tables fit the width, new things are bold, and Paged
-// uses a pager. Elsewhere the text is plain and complete.
+// Screen is where a command prints. On a terminal, tables fit the width, new things are bold, and Paged uses a pager.
+// Otherwise the text is plain and complete.
 type Screen struct {
 	Out   io.Writer
-	Width int // columns of the terminal; 0: no terminal
+	Width int // columns of the terminal; 0: not a terminal
 	Now   func() time.Time
 
 	colour bool
@@ -66,7 +66,7 @@ func (s *Screen) Faint(text string) string { return s.styled("2", text) }
 // Warn returns the text in a colour that draws attention, if the screen supports that.
 func (s *Screen) Warn(text string) string { return s.styled("31", text) }
 
-// styled returns the text in a style, which goes on behind a part of another style.
+// styled returns the text in a style. The style continues after a part of the text that has another style.
 func (s *Screen) styled(code, text string) string {
 	if !s.colour || text == "" {
 		return text
@@ -79,7 +79,7 @@ func (s *Screen) styled(code, text string) string {
 // Printf prints. Text by others must go through Line or Text first.
 func (s *Screen) Printf(format string, a ...any) { fmt.Fprintf(s.Out, format, a...) }
 
-// Say prints a line in this style (nil: none), on a terminal cut to its width.
+// Say prints a line in a style, or unstyled if style is nil. On a terminal the line is cut to the width.
 func (s *Screen) Say(style func(text string) string, format string, a ...any) {
 	text := fmt.Sprintf(format, a...)
 	if s.Width > 0 {
@@ -91,8 +91,8 @@ func (s *Screen) Say(style func(text string) string, format string, a ...any) {
 	s.Printf("%s\n", text)
 }
 
-// JSON prints an answer on one line. On a terminal it indents the answer, and escapes the characters that a
-// terminal may act on, which JSON itself allows in a string.
+// JSON prints an answer on one line. On a terminal, it indents the answer and escapes characters that JSON allows in
+// a string but that a terminal may act on.
 func (s *Screen) JSON(answer json.RawMessage) error {
 	if s.Width > 0 {
 		var b bytes.Buffer
@@ -105,7 +105,7 @@ func (s *Screen) JSON(answer json.RawMessage) error {
 	return err
 }
 
-// escapeControls escapes misleading characters from DEL on in JSON. Those below it are escaped already.
+// escapeControls escapes misleading characters from DEL on in JSON. The characters below DEL are escaped already.
 func escapeControls(text string) []byte {
 	var b []byte
 	for _, r := range text {
@@ -118,9 +118,9 @@ func escapeControls(text string) []byte {
 	return b
 }
 
-// Paged calls print with a screen that writes to the pager, if this screen is a terminal. The pager is
-// PAGER, or else less, which ends at once if everything fits. PAGER=cat means no pager. If the person
-// leaves the pager early, Paged returns no error.
+// Paged calls print with a screen that writes to the pager, if this screen is a terminal. The pager is PAGER, or less
+// by default, which ends at once if everything fits. PAGER=cat means no pager. If the user leaves the pager early,
+// Paged returns no error.
 func (s *Screen) Paged(ctx context.Context, print func(*Screen) error) error {
 	line := cmp.Or(s.env("PAGER"), "less")
 	if s.tty == nil || line == "cat" {
@@ -146,17 +146,17 @@ func (s *Screen) Paged(ctx context.Context, print func(*Screen) error) error {
 	_ = pager.Wait() // its exit status says nothing about the text
 	switch {
 	case pager.ProcessState.ExitCode() == noSuchProgram && ctx.Err() == nil:
-		return print(s) // the text must be shown all the same
-	case written.err != nil: // the person left the pager
+		return print(s) // the text must be shown anyway
+	case written.err != nil: // the user left the pager
 		return nil
 	}
 	return err
 }
 
-// noSuchProgram is the exit status of a shell that does not find the program.
+// noSuchProgram is the exit status of a shell that cannot find the program.
 const noSuchProgram = 127
 
-// firstError is a writer that fails with its first error from then on.
+// firstError is a writer that, after its first error, returns that error on every write.
 type firstError struct {
 	to  io.Writer
 	err error
@@ -171,10 +171,10 @@ func (w *firstError) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Line returns a text by others for a line of a terminal.
+// Line returns a text by others in a form that is safe for one line of a terminal.
 func Line(text string) string { return format.Printable(text) }
 
-// Text returns a text of several lines by others, with characters replaced that a terminal would act on.
+// Text returns a text by others that may have several lines. It replaces characters that a terminal would act on.
 func Text(text string) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\r\n", "\n")
 	return strings.Map(func(r rune) rune {

@@ -14,8 +14,8 @@ func testScreen(width int) (*Screen, *bytes.Buffer) {
 	return s, out
 }
 
-// TestTable: columns stand below each other, empty ones are left out, and on a terminal the widest are
-// cut, by columns rather than letters.
+// TestTable checks that columns are aligned and that empty ones are left out. On a terminal the widest are cut, by
+// terminal columns rather than letters.
 func TestTable(t *testing.T) {
 	rows := []Row{
 		{Cells: []string{"a", "", "日本", "the quick brown fox jumps over"}},
@@ -38,8 +38,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestLay: lines with tabs that follow each other are one table; those that begin with a tab are facts, whose
-// values are not cut.
+// TestLay checks that consecutive lines with tabs form one table, and that lines that begin with a tab are facts,
+// whose values are not cut.
 func TestLay(t *testing.T) {
 	s, out := testScreen(14)
 	s.colour = true
@@ -50,7 +50,7 @@ func TestLay(t *testing.T) {
 	}
 }
 
-// TestTableOfWideCells: a wide cell before the last one does not push that out of the terminal.
+// TestTableOfWideCells checks that a wide cell before the last cell does not push the last cell out of the terminal.
 func TestTableOfWideCells(t *testing.T) {
 	s, out := testScreen(40)
 	s.colour = true
@@ -65,7 +65,7 @@ func TestTableOfWideCells(t *testing.T) {
 	}
 }
 
-// TestText: nothing that somebody else wrote reaches a terminal as a command.
+// TestText checks that nothing by others reaches a terminal as a command.
 func TestText(t *testing.T) {
 	hostile := "a\x1b[2Jb\rc\u202ed\xffe\u0085\n\tf"
 	if got, want := Text(hostile), "a\uFFFD[2Jb\uFFFDc\uFFFDd\uFFFDe\uFFFD\n\tf"; got != want {
@@ -76,7 +76,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestAgo: how long ago, and how long until.
+// TestAgo checks how long ago a time was, and how long it is until a time.
 func TestAgo(t *testing.T) {
 	s, _ := testScreen(0)
 	for stamp, want := range map[string]string{
@@ -102,7 +102,7 @@ func TestAgo(t *testing.T) {
 	}
 }
 
-// TestMoment: what people say for a time, as tools take it.
+// TestMoment checks that times as users write them become times as tools take them.
 func TestMoment(t *testing.T) {
 	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.Local)
 	for given, want := range map[string]time.Time{
@@ -125,8 +125,8 @@ func TestMoment(t *testing.T) {
 	}
 }
 
-// TestTableOfEmoji checks that a cell's columns are those that a terminal gives to what a reader sees as one
-// character: a symbol with its variation, a flag, or several people joined.
+// TestTableOfEmoji checks that a cell's width is the width that a terminal gives to one visible character: a symbol
+// with its variation, a flag, or several people joined.
 func TestTableOfEmoji(t *testing.T) {
 	s, out := testScreen(0)
 	s.Table([]Row{
@@ -144,7 +144,7 @@ func TestTableOfEmoji(t *testing.T) {
 	}
 }
 
-// TestJSON: on a terminal, JSON contains no character that a terminal acts on, and means the same.
+// TestJSON checks that on a terminal, JSON contains no character that a terminal acts on, and still means the same.
 func TestJSON(t *testing.T) {
 	t.Parallel()
 	const answer = `{"subject":"a\u001b[31m` + "\u009b31m\u202e\x7fÄ\U0001f600" + `"}`

@@ -12,7 +12,7 @@ type Row struct {
 	Strong bool // bold
 }
 
-// minColumn is the smallest width to which a column is cut.
+// minColumn is the smallest width to which Table cuts a column.
 const minColumn = 3
 
 // Table prints rows in columns, without empty columns. On a terminal it cuts the widest columns so that
@@ -72,10 +72,10 @@ func (s *Screen) fitColumns(rows []Row) (widths []int) {
 	return widths
 }
 
-// Strong begins a line of Lay that is a bold row.
+// Strong at the beginning of a row makes Lay print the row in bold.
 const Strong = "\a"
 
-// Lay prints lines. Those with tabs are rows of tables, see Table; those that begin with a tab are facts.
+// Lay prints lines. A line with tabs is a row of a table, see Table. A line that begins with a tab is a fact.
 func (s *Screen) Lay(text string) {
 	var rows, facts []Row
 	end := func() {

@@ -9,10 +9,11 @@ import (
 	"mailtree/maildir/format"
 )
 
-// ShortID returns an id as a person types it: see format.ShortID.
+// ShortID returns an id in the form that a user types: see format.ShortID.
 func (s *Screen) ShortID(id string) string { return Line(format.ShortID(id, s.Now())) }
 
-// Ago says how long ago a timestamp is: "now", "4m", "3h", "2d", then the date; "" for an invalid one.
+// Ago returns how long ago a timestamp is: "now", "4m", "3h", "2d", then the date. It returns "" for an invalid
+// timestamp.
 func (s *Screen) Ago(stamp string) string {
 	at, err := time.Parse(time.RFC3339Nano, stamp)
 	if err != nil {
@@ -31,7 +32,7 @@ func (s *Screen) Ago(stamp string) string {
 	return at.Local().Format(time.DateOnly)
 }
 
-// In returns the time until a timestamp: see format.TimeLeft; "" for an invalid one.
+// In returns the time until a timestamp: see format.TimeLeft. It returns "" for an invalid timestamp.
 func (s *Screen) In(stamp string) string {
 	at, err := time.Parse(time.RFC3339Nano, stamp)
 	if err != nil {
@@ -55,9 +56,9 @@ var (
 	agoUnits   = map[string]time.Duration{"m": time.Minute, "h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour}
 )
 
-// Moment converts a time given by a person to the form that tools take: an age ("10m", "3h", "2d", "1w"),
-// "today" or "yesterday" (its midnight), a local date, minute or second ("2026-01-31", "2026-01-31 15:04"),
-// or RFC 3339. ok is false for anything else.
+// Moment converts a time given by a user to the form that tools take: an age ("10m", "3h", "2d", "1w"), "today" or
+// "yesterday" (its midnight), a local date, minute or second ("2026-01-31", "2026-01-31 15:04"), or RFC 3339. ok is
+// false for anything else.
 func Moment(given string, now time.Time) (stamp string, ok bool) {
 	at := time.Time{}
 	midnight := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.Local)
@@ -84,7 +85,7 @@ func Moment(given string, now time.Time) (stamp string, ok bool) {
 	return at.UTC().Format(time.RFC3339Nano), true
 }
 
-// Exact returns a timestamp in local time, to the minute; "" for an invalid one.
+// Exact returns a timestamp in local time, to the minute. It returns "" for an invalid timestamp.
 func Exact(stamp string) string {
 	at, err := time.Parse(time.RFC3339Nano, stamp)
 	if err != nil {

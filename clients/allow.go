@@ -2,23 +2,23 @@ package clients
 
 import "mailtree/clients/edit"
 
-// A client asks a person before it calls a tool, for each tool, unless the person has allowed the tool. A
-// session that was woken by mail waits at that question until a person answers it, and is not told of
-// further mail. So a set-up may allow the tools of the mail, if a person asks for that.
+// By default, a client asks the user before it calls a tool, for each tool, until the user has allowed the tool. A
+// session that was woken by mail waits at that prompt until the user answers, and gets no notices of further mail.
+// Therefore setup can allow mailtree's tools, if the user asks for that.
 
-// permission is how a client is told to allow the tools of the mail without a question. The zero value
-// means that this is unknown.
+// permission is how to make a client allow mailtree's tools without a prompt. The zero value means that this is
+// unknown.
 type permission struct {
-	item string   // an item of a list in the file of the client's hooks, without the name of the entry
+	item string   // an item of a list in the client's hooks file, without the entry's name
 	list []string // the path of that list
 	key  edit.Key // or a key in the entry
 
-	hinted bool // the client asks only for tools whose hints say that they destroy something: see docs/tools.md
+	hinted bool // the client asks only for tools whose hints say that they are destructive: see docs/tools.md
 }
 
-// AsksFor reports whether the client asks a person before it calls the mail's tools, as far as its own
-// files say. It reports false if CanAllow does, and for a client whose question no tool of the mail raises. It
-// returns the errors of Add.
+// AsksFor reports whether the client asks the user before it calls mailtree's tools, according to the client's own
+// files. It reports false if CanAllow reports false, and for a client that does not ask before any of mailtree's
+// tools. It returns the errors of Add.
 func (s Setup) AsksFor() (bool, error) {
 	if !s.Client.CanAllow() || s.Client.permission.hinted {
 		return false, nil
@@ -33,15 +33,14 @@ func (s Setup) AsksFor() (bool, error) {
 	return true, nil
 }
 
-// allowed reports whether a file in the setup's own scope allows the mail's tools. It returns the errors of
-// Add.
+// allowed reports whether a file in the setup's own scope allows mailtree's tools. It returns the errors of Add.
 func (s Setup) allowed() (bool, error) {
 	p := s.Client.permission
 	file, err := s.config()
 	if p.item != "" {
 		file, err = s.hooksFile()
 	}
-	if err != nil { // the scope has no file
+	if err != nil { // the client has no file in this scope
 		return false, nil
 	}
 	f, err := open(s.base(), file)
@@ -57,10 +56,10 @@ func (s Setup) allowed() (bool, error) {
 	return p.key.Name != "" && entry[p.key.Name] == p.key.Value, fileError(file, err)
 }
 
-// CanAllow reports whether a set-up can allow the tools of the mail.
+// CanAllow reports whether setup can allow mailtree's tools.
 func (c Client) CanAllow() bool { return c.permission.item != "" || c.permission.key.Name != "" }
 
-// allowPart returns the permission as a part of the file of the client's hooks. It returns errNoHooks.
+// allowPart returns the permission as a part of the client's hooks file. It returns errNoHooks.
 func (s Setup) allowPart() (part, error) {
 	file, err := s.hooksFile()
 	if err != nil {

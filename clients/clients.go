@@ -1,21 +1,21 @@
-// Package clients sets up the programs that agents run in. It writes two things into a client's own
-// configuration, and removes them again: the entry through which the client finds the mail, and the hooks
-// that tell the mail about the client's sessions.
+// Package clients sets up the programs that agents run in. It writes two things into a client's own configuration,
+// and removes them again: the entry through which the client reaches mailtree, and the hooks that report the client's
+// sessions to mailtree.
 //
 //	table.go     the clients: their files, and the form of their entries
 //	handlers.go  their hooks: the events, and the form of handlers
-//	clients.go   what a set-up changes: a Change for each file, computed before any file is written
-//	hooks.go     the part of the set-up for hooks
+//	clients.go   what a setup changes: a Change for each file, computed before any file is written
+//	hooks.go     the part of the setup for hooks
 //	policy.go    settings that keep a client from running hooks
-//	allow.go     the permission to call tools without asking a person
+//	allow.go     the permission to call tools without asking the user
 //	file.go      reading and replacing one file that belongs to another program
 //	plugin/      the hooks of a client that runs modules instead of commands
 //	edit/        changing the bytes of an entry or a handler, and nothing else
 //
-// An entry is ours if it has exactly our command (mailtree stdio) or address (/mcp of this machine); a hook
-// is ours if it has exactly our command (mailtree hook CLIENT). An entry of the same name that is not ours
-// is refused, except an entry that runs mailtree stdio with other flags, which stays. The package writes no
-// token or other secret.
+// An entry is ours if it has exactly our command (mailtree stdio) or address (/mcp of this machine). A hook is ours
+// if it has exactly our command (mailtree hook CLIENT). If an entry with our name is not ours, the setup returns an
+// error. An entry that runs mailtree stdio with other flags is an exception and stays. The package writes no token or
+// other secret.
 package clients
 
 import (
@@ -33,40 +33,40 @@ import (
 	"mailtree/clients/edit"
 )
 
-// The names of the entries in every client: of the mail, and of the toolset aimx.
+// These are the names of the entries in every client: for the toolset mail, and for the toolset aimx.
 const (
 	entryName = "mail"
 	emailName = "email"
 )
 
-// Email is the toolset aimx, which has an entry of its own beside the mail's.
+// Email is the toolset aimx, which has its own entry beside the entry of the toolset mail.
 const Email = "aimx"
 
-// program is the command of an entry: a name to find on PATH, not a path of one machine.
+// program is the command of an entry: a name to find on the PATH, not a path on one machine.
 const program = "mailtree"
 
 // Scope says whose configuration to change.
 type Scope string
 
-// The scopes: everything that a user does, or one code base and everyone who works on it.
+// These are the scopes: everything that a user does, or one code base and everyone who works on it.
 const (
 	User    Scope = "user"
 	Project Scope = "project"
 )
 
-// Site is where clients are set up.
+// Site says where clients are set up.
 type Site struct {
 	Home string                   // absolute path of the user's home folder
 	Dir  string                   // absolute path of the code base, without symbolic links
-	Git  string                   // the folder of Git's own files of Dir's work tree, such as .git; "": Dir is no work tree
+	Git  string                   // Git's own folder for Dir's working tree, such as .git; "": none
 	Env  func(name string) string // "" for an unset variable
-	Mac  bool                     // on macOS some programs keep their files elsewhere
+	Mac  bool                     // on macOS some programs keep their files in other places
 }
 
-// Server is how a client reaches the mail: by an address, or by running a command.
+// Server is how a client reaches mailtree: by an address, or by running a command.
 type Server struct {
 	URL     string   // http://…/mcp; "": use the command
-	Args    []string // arguments of mailtree: stdio and further ones
+	Args    []string // arguments of mailtree: stdio and any others
 	Headers string   // the command that prints the headers for requests to URL; "": no headers are needed
 }
 
@@ -78,8 +78,7 @@ func (s Server) String() string {
 	return program + " " + strings.Join(s.Args, " ")
 }
 
-// byHand reports whether a person wrote the entry: it has flags that this set-up does not write, such as
-// --as.
+// byHand reports whether a user wrote the entry: it has flags that setup does not write, such as --as.
 func (s Setup) byHand(leads *Server) bool {
 	if leads.URL != "" {
 		return false
@@ -91,7 +90,7 @@ func (s Setup) byHand(leads *Server) bool {
 	return len(flags) > 0 && (len(flags) != 2 || flags[0] != "--store")
 }
 
-// name returns the name of the entry.
+// name returns the entry's name.
 func (s Setup) name() string {
 	if s.Toolset == Email {
 		return emailName
@@ -99,24 +98,24 @@ func (s Setup) name() string {
 	return entryName
 }
 
-// Errors of a set-up. Each is wrapped with the file or the client.
+// Errors of a setup. Each is wrapped with the file or the client.
 var (
 	ErrNoFile  = errors.New("no such file")
 	ErrNotOurs = errors.New("it has an entry of that name that leads to something else")
 
-	// ErrNotOurFile is ErrNotOurs for a file that a set-up writes as a whole.
+	// ErrNotOurFile is ErrNotOurs for a file that setup writes as a whole.
 	ErrNotOurFile = errors.New("it is a file of somebody else")
 )
 
-// Setup is one client, and the configuration of the client to change.
+// Setup is one client, with the part of its configuration to change.
 type Setup struct {
 	Site
 	Client Client
 	Scope  Scope
 	Store  string // the store that hooks use, absolute path; "": the default store
 
-	// Toolset is "" for the mail, or Email, which has neither hooks nor lines for agents: a set-up of one
-	// leaves the other as it is.
+	// Toolset is "" for the toolset mail, or Email. Email has neither hooks nor lines for agents. A setup of one
+	// toolset does not change the other.
 	Toolset string
 }
 
@@ -125,12 +124,12 @@ type Wanted struct {
 	Server       Server
 	NoHooks      bool // write the entry without the hooks
 	Instructions bool // also write the lines for the client's agents
-	Allow        bool // let the client call the mail's tools without a question: see Client.CanAllow
+	Allow        bool // let the client call mailtree's tools without a prompt: see Client.CanAllow
 }
 
-// Add returns the changes that set the client up. Files that need no change have no Change; nothing is
-// written yet. It returns ErrNoFile, ErrNotOurs, ErrNotOurFile, ErrReadOnly, *SyntaxError, edit.ErrByHand,
-// and errors of reading.
+// Add returns the changes that set the client up. A file that needs no change has no Change. Add does not write
+// anything. It returns ErrNoFile, ErrNotOurs, ErrNotOurFile, ErrReadOnly, *SyntaxError, edit.ErrByHand, and errors of
+// reading.
 func (s Setup) Add(w Wanted) ([]*Change, error) {
 	parts, err := s.parts(w)
 	if err != nil {
@@ -164,7 +163,7 @@ func (s Setup) parts(w Wanted) ([]part, error) {
 	return parts, nil
 }
 
-// Remove returns the changes that remove everything of ours. It returns the errors of Add.
+// Remove returns the changes that remove everything that is ours. It returns the errors of Add.
 func (s Setup) Remove() ([]*Change, error) {
 	file, leads, err := s.Entry()
 	if err != nil && !errors.Is(err, ErrNotOurs) {
@@ -179,7 +178,7 @@ func (s Setup) Remove() ([]*Change, error) {
 		parts = append(parts, s.entry(file, *leads, allowed))
 	}
 	if allowed && s.Client.permission.item != "" {
-		allow, _ := s.allowPart() // there is a file, because it holds the permission
+		allow, _ := s.allowPart() // there is a file, because it contains the permission
 		parts = append(parts, allow)
 	}
 	hooks, err := s.Hooks()
@@ -187,7 +186,7 @@ func (s Setup) Remove() ([]*Change, error) {
 		return nil, err
 	}
 	if hooks.Some {
-		p, _ := s.hooksPart() // there is a file, because it holds hooks
+		p, _ := s.hooksPart() // there is a file, because it contains hooks
 		parts = append(parts, p)
 	}
 	if file, err = s.notesFile(); err == nil && s.Toolset == "" {
@@ -196,7 +195,7 @@ func (s Setup) Remove() ([]*Change, error) {
 	return s.changes(parts, part.cutting)
 }
 
-// changes returns a change for each file. The first error stops it.
+// changes returns a change for each file. It stops at the first error.
 func (s Setup) changes(parts []part, of func(part) (*Change, error)) (all []*Change, err error) {
 	for _, p := range byFile(parts) {
 		p.base, p.top, p.git, p.kept = s.base(), s.top(), s.Git, s.kept
@@ -221,8 +220,8 @@ func (s Setup) changes(parts []part, of func(part) (*Change, error)) (all []*Cha
 	return all, nil
 }
 
-// Entry returns the file of the client's entry and the server of the entry; leads is nil if there is no
-// entry. It returns the errors of Add.
+// Entry returns the file that contains the client's entry, and the entry's server. leads is nil if there is no entry.
+// It returns the errors of Add.
 func (s Setup) Entry() (file string, leads *Server, err error) {
 	if file, err = s.config(); err != nil {
 		return "", nil, err
@@ -247,8 +246,8 @@ type File struct {
 	Data []byte
 }
 
-// Alone returns files that contain only what Add would write, for people who write it themselves. It
-// returns the errors of Add.
+// Alone returns files that contain only what Add would write, for users who edit their files themselves. It returns
+// the errors of Add.
 func (s Setup) Alone(w Wanted) (files []File, err error) {
 	parts, err := s.parts(w)
 	if err != nil {
@@ -264,7 +263,7 @@ func (s Setup) Alone(w Wanted) (files []File, err error) {
 	return files, nil
 }
 
-// byFile joins the parts of each file.
+// byFile joins the parts that belong to the same file.
 func byFile(parts []part) (files []part) {
 	for _, p := range parts {
 		if i := slices.IndexFunc(files, func(q part) bool { return q.file == p.file }); i >= 0 {
@@ -276,14 +275,13 @@ func byFile(parts []part) (files []part) {
 	return files
 }
 
-// part is one thing that a set-up puts into a file: how to put it there, how to remove it, and whether it
-// is there.
+// part is one thing that a setup puts into a file: how to put it there, how to remove it, and whether it is there.
 type part struct {
 	file  string
 	put   func(data []byte) ([]byte, error)
 	cut   func(data []byte) ([]byte, error)
 	ours  func(data []byte) bool
-	empty func(data []byte) bool // reports that nothing is left, so that a file made for the part is removed
+	empty func(data []byte) bool // reports that nothing is left, so that a file created for the part is removed
 
 	base, top, git string                   // see Setup.base, Setup.top, Site.Git
 	kept           func(file string) string // see Setup.kept
@@ -320,8 +318,8 @@ func (s Setup) wanted(server Server) edit.Entry {
 	return e
 }
 
-// entry returns the part of the client's entry. It neither replaces nor removes an entry that is not ours,
-// and it keeps an entry that leads to the mail with a person's own flags.
+// entry returns the part for the client's entry. It neither replaces nor removes an entry that is not ours, and it
+// keeps an entry that leads to mailtree with a user's own flags.
 func (s Setup) entry(file string, server Server, allow bool) part {
 	form := s.Client.format
 	current := func(data []byte) (any, *Server, error) {
@@ -376,7 +374,7 @@ func (p part) cutting() (*Change, error) {
 	return c, err
 }
 
-// change returns the change of a part's file; nil if the file needs none.
+// change returns the change to a part's file, or nil if the file needs none.
 func (p part) change(do func(data []byte) ([]byte, error)) (*Change, error) {
 	f, err := open(p.base, p.file)
 	if err != nil {
@@ -400,7 +398,7 @@ func (p part) change(do func(data []byte) ([]byte, error)) (*Change, error) {
 	}, nil
 }
 
-// config returns the file that holds the client's entry.
+// config returns the file for the client's entry.
 func (s Setup) config() (string, error) {
 	if s.Scope == User {
 		return s.Client.user.find(s.Site), nil
@@ -421,12 +419,11 @@ func (s Setup) notesFile() (string, error) {
 	return s.Client.userNotes.find(s.Site), nil
 }
 
-// TakesHeaders reports whether the client can run a command for the headers of its requests, so that no
-// file has to hold a secret.
+// TakesHeaders reports whether the client can run a command to get its request headers, so that no file has to
+// contain a secret.
 func (c Client) TakesHeaders() bool { return c.headersKey != "" }
 
-// HeadersCommand returns the command that prints the headers for a store with a token; store "" is the
-// default store.
+// HeadersCommand returns the command that prints the headers for a store with a token. store "" is the default store.
 func HeadersCommand(store string) string {
 	command := []string{program, "token", "--json"}
 	if store != "" {
@@ -435,10 +432,10 @@ func HeadersCommand(store string) string {
 	return shell(command)
 }
 
-// ownHeaders matches what HeadersCommand returns.
+// ownHeaders matches the result of HeadersCommand.
 var ownHeaders = regexp.MustCompile(`^` + program + ` token --json( --store ` + anyWord + `)?$`)
 
-// server returns the server of an entry; nil if it is not the mail of this machine.
+// server returns the server of an entry, or nil if that is not this machine's mailtree.
 func (c Client) server(entry any) *Server {
 	m, _ := entry.(map[string]any)
 	if text, _ := m[c.urlKey].(string); text != "" {
@@ -504,7 +501,7 @@ func (c Client) entry(s Server) edit.Entry {
 	return e
 }
 
-// Found reports whether the client has been used here: whether its file, or the file's folder, exists.
+// Found reports whether the client was used on this machine: whether its file, or the file's folder, exists.
 func (s Setup) Found() bool {
 	file := s.Client.user.find(s.Site)
 	return exists(file) || filepath.Dir(file) != s.Home && exists(filepath.Dir(file))

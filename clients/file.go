@@ -14,8 +14,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// maxFile is the largest file that is edited, in bytes. Claude Code keeps histories of some megabytes in
-// its file.
+// maxFile is the size in bytes of the largest file that is edited. Claude Code keeps histories of several megabytes
+// in its file.
 const maxFile = 64 << 20
 
 // Errors of files. Each is wrapped with the file.
@@ -27,18 +27,18 @@ var (
 	errTooLarge = fmt.Errorf("it is larger than %d MiB", maxFile>>20)
 )
 
-// file is a file of a client as it was read.
+// file is a client's file as it was read.
 type file struct {
-	name string      // its name for the client
+	name string      // the client's name for the file
 	path string      // the path after following links
-	base string      // the folder that links must not lead out of; "": they may lead anywhere
+	base string      // the folder that links must not leave; "": they may lead anywhere
 	data []byte      // nil if there is no file
-	mode fs.FileMode // of a file that does not exist: the mode to create it with
-	is   bool        // it exists
+	mode fs.FileMode // for a file that does not exist: the mode to create it with
+	is   bool        // the file exists
 }
 
-// open reads a file through links. In a code base, links must stay inside it. A missing file has no data; a
-// link to a missing file is an error. It returns ErrOutside.
+// open reads a file through links. In a code base, links must stay inside the code base. A missing file has no data.
+// A link to a missing file is an error. It returns ErrOutside.
 func open(base, name string) (file, error) {
 	f := file{name: name, path: name, base: base}
 	if err := f.stayInside(); err != nil {
@@ -65,8 +65,8 @@ func open(base, name string) (file, error) {
 	return f, err
 }
 
-// stayInside refuses a file if links lead out of its base: a code base made by another person may hold a
-// link to any file of the user. The error names the file that would have been changed.
+// stayInside returns an error if links lead out of the file's base, because a code base from someone else may contain
+// a link to any of the user's files. The error contains the file that would have been changed.
 func (f *file) stayInside() error {
 	if f.base == "" {
 		return nil
@@ -92,7 +92,7 @@ func (f *file) stayInside() error {
 	}
 }
 
-// keptSuffix ends the name of the backup of a file.
+// keptSuffix is the suffix of a backup's name.
 const keptSuffix = ".before-mailtree"
 
 // Change is the new content of one file.
@@ -100,18 +100,18 @@ type Change struct {
 	After []byte
 
 	file    file
-	top     string // empty folders below it are removed with the file
+	top     string // folders below top that become empty are removed with the file
 	git     string // the same for the backup
 	kept    string // path of the backup
-	backup  bool   // make a backup, because the file holds nothing of ours yet
+	backup  bool   // make a backup, because the file contains nothing of ours yet
 	exactly bool   // After is the backup's content, and the backup is no longer needed
 	gone    bool   // nothing is left: remove the file
 }
 
-// File returns the name of the changed file as the client knows it.
+// File returns the changed file's name as the client knows it.
 func (c *Change) File() string { return c.file.name }
 
-// Backup returns the path of the backup; "" if this change makes none.
+// Backup returns the path of the backup, or "" if this change makes none.
 func (c *Change) Backup() string {
 	if !c.backup {
 		return ""
@@ -122,8 +122,8 @@ func (c *Change) Backup() string {
 // Gone reports whether the change removes the file.
 func (c *Change) Gone() bool { return c.gone }
 
-// restore makes a removal restore the backup, if nothing else was changed since: if putting the part into
-// the backup again gives the current file.
+// restore makes a removal restore the backup if nothing else was changed since, that is, if putting the part into the
+// backup again produces the current file.
 func (c *Change) restore(p part) {
 	kept, err := open("", c.kept)
 	if err == nil && kept.is {
@@ -138,10 +138,10 @@ func (c *Change) restore(p part) {
 // Diff returns the change as a unified diff.
 func (c *Change) Diff() []byte { return Diff(c.file.name, c.file.data, c.After) }
 
-// Diff returns the change of a file as a unified diff; empty if nothing changes.
+// Diff returns the change to a file as a unified diff. It is empty if nothing changes.
 func Diff(name string, before, after []byte) []byte { return diff.Diff(name, before, name, after) }
 
-// Apply writes the change: first the backup, then the file, which is replaced by a rename and keeps its
+// Apply writes the change: first the backup, then the file. It replaces the file by a rename and keeps the file's
 // mode. It returns ErrChanged and errors of writing; the file is then unchanged.
 func (c *Change) Apply() error {
 	f := c.file
@@ -177,7 +177,7 @@ func (c *Change) Apply() error {
 	return nil
 }
 
-// removeUpTo removes a file, and the folders above it that are then empty, up to and without top.
+// removeUpTo removes a file, and the folders above it that become empty, up to but not including top.
 func removeUpTo(top, file string) error {
 	if err := os.Remove(file); err != nil {
 		return err
@@ -190,7 +190,7 @@ func removeUpTo(top, file string) error {
 	}
 }
 
-// base returns the folder that links of the client's files must not lead out of; "" for a user's own files,
+// base returns the folder that links of the client's files must not leave. It returns "" for a user's own files,
 // whose links may lead anywhere.
 func (s Setup) base() string {
 	if s.Scope == Project {
@@ -199,8 +199,8 @@ func (s Setup) base() string {
 	return ""
 }
 
-// top returns the folder above all files of the client. A set-up creates folders only below it, and removes
-// no others.
+// top returns the folder above all of the client's files. A setup creates folders only below it, and removes no
+// others.
 func (s Setup) top() string {
 	if s.Scope == Project {
 		return s.Dir
@@ -211,8 +211,8 @@ func (s Setup) top() string {
 	return s.Home
 }
 
-// kept returns the path of the backup of a file in a code base: among Git's own files, so that it is not an
-// untracked file. It returns "" if the backup lies beside the file.
+// kept returns the path of the backup of a file in a code base. The backup is among Git's own files, so that it is
+// not an untracked file. It returns "" if the backup lies beside the file.
 func (s Setup) kept(file string) string {
 	name, err := filepath.Rel(s.Dir, file)
 	if s.Scope != Project || !exists(s.Git) || err != nil || !filepath.IsLocal(name) {
@@ -221,7 +221,7 @@ func (s Setup) kept(file string) string {
 	return filepath.Join(s.Git, program, name+keptSuffix)
 }
 
-// fileError adds the file, and the line if it is known, to an error; nil stays nil.
+// fileError adds the file, and the line if it is known, to an error. It returns nil for nil.
 func fileError(file string, err error) error {
 	var syntax *edit.SyntaxError
 	var twice *edit.TwiceError
@@ -236,7 +236,7 @@ func fileError(file string, err error) error {
 	return fmt.Errorf("%s: %w", file, err)
 }
 
-// SyntaxError says where a client's file does not parse.
+// SyntaxError says where a client's file has a syntax error.
 type SyntaxError struct {
 	File string
 	Line int // from 1

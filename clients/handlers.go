@@ -2,11 +2,11 @@ package clients
 
 import "mailtree/clients/edit"
 
-// The hooks of each client: the events at which it runs the command, and how it writes handlers. A matcher
-// names the tools that change files. Package clients/event gives the events their meaning.
+// This file describes the hooks of each client: the events at which the client runs the command, and the form of its
+// handlers. A matcher lists the tools that change files. Package clients/event defines what the events mean.
 
-// The timeouts of Claude Code's waiting hooks, in seconds: the current one, some 23 days, and the one that
-// earlier set-ups wrote, which ended after a night.
+// These are the timeouts of Claude Code's waiting hooks, in seconds. The current one is some 23 days. Earlier setups
+// wrote the old one, which ended after a night.
 const (
 	claudeWait    = 2_000_000
 	claudeOldWait = "28800"
@@ -33,7 +33,7 @@ func claudeHooks() hooks {
 			{name: "SessionStart", seconds: 10},
 			{name: "SessionStart", seconds: claudeWait, wait: true}, // also wakes a session that has not ended a turn
 			{name: "UserPromptSubmit", seconds: 5},
-			{name: "UserPromptSubmit", seconds: claudeWait, wait: true}, // the one before may have woken this turn
+			{name: "UserPromptSubmit", seconds: claudeWait, wait: true}, // the previous hook may have woken this turn
 			{name: "PreToolUse", matcher: "Edit|MultiEdit|Write|NotebookEdit", seconds: 5},
 			{name: "PostToolBatch", seconds: 5},
 			{name: "PermissionRequest", seconds: 5},
@@ -57,8 +57,8 @@ func codexHooks() hooks {
 			{name: "PreToolUse", matcher: "apply_patch|Bash", seconds: 5}, // patches may also go through a shell
 			{name: "PostToolUse", seconds: 5},
 			{name: "Stop", seconds: 10},
-			{name: "SessionEnd", seconds: 3}, // the longest that Codex allows
-			{name: "Interrupt", seconds: 3},  // also
+			{name: "SessionEnd", seconds: 3}, // the maximum that Codex allows
+			{name: "Interrupt", seconds: 3},  // the same
 			{name: "PermissionRequest", seconds: 5},
 		},
 		trust: "Codex runs a hook once you trust it: start codex, type /hooks, and trust those of mailtree",
@@ -125,7 +125,7 @@ func cursorHooks() hooks {
 	}
 }
 
-// copilotHooks uses the event names of Claude Code, because Copilot then tells the hook which event it is.
+// copilotHooks uses the event names of Claude Code, because with these names Copilot sends the hook the event's name.
 func copilotHooks() hooks {
 	return hooks{
 		user:    place{env: "COPILOT_HOME", base: ".copilot", files: []string{"hooks/mailtree.json"}},
@@ -156,8 +156,8 @@ func copilotHooks() hooks {
 	}
 }
 
-// antigravityHooks leaves out the events that expect a decision as answer, because silence would decide
-// something there.
+// antigravityHooks omits the events that expect a decision as the answer, because an empty answer would be a decision
+// there.
 func antigravityHooks() hooks {
 	return hooks{
 		user:    place{base: ".gemini/config", files: []string{"hooks.json"}},

@@ -13,20 +13,19 @@ import (
 	"mailtree/clients/edit"
 )
 
-// hooks says how a client runs `mailtree hook CLIENT` at its events. The zero value is a client that runs
-// no hooks.
+// hooks says how a client runs `mailtree hook CLIENT` at its events. The zero value is a client that runs no hooks.
 type hooks struct {
 	user    place       // the user's file
 	project string      // file of a project, relative to the code base; "" if there is none
 	format  edit.JSON   // of both files
 	path    []string    // the names above the events
-	flat    bool        // handlers stand directly in the events' lists, not in groups
+	flat    bool        // handlers are directly in the events' lists, not in groups
 	root    []edit.Key  // further keys at the root of the file
-	handler handlerForm // writes a handler
+	handler handlerForm // returns a handler
 	events  []hookEvent
 	guarded bool   // the handlers' commands never fail: see guard
 	plugin  bool   // the file is a module that we write as a whole
-	trust   string // what a person must do before the hooks run; "": nothing
+	trust   string // what the user must do before the hooks run; "": nothing
 	off     func(Setup) []setting
 }
 
@@ -34,24 +33,24 @@ type hooks struct {
 type hookEvent struct {
 	name    string
 	matcher string // the matching tools, in the client's form; "": all
-	seconds int    // the timeout of the command
-	wait    bool   // it waits for mail in the background, and wakes the session
+	seconds int    // the command's timeout
+	wait    bool   // the command waits for mail in the background, and wakes the session
 }
 
-// handlerForm returns a handler in the form of its client.
+// handlerForm returns a handler in its client's form.
 type handlerForm func(e hookEvent, command []string) []edit.Key
 
-// errNoHooks means that a client, or a project of it, has no file for hooks.
+// errNoHooks means that a client has no file for hooks, or none in a project.
 var errNoHooks = fmt.Errorf("it runs no hooks: %w", ErrNoFile)
 
 //go:embed plugin/opencode.js
 var opencodePlugin string
 
-// pluginCommand is the line of the plugin that holds its command.
+// pluginCommand is the line in the plugin that contains the plugin's command.
 const pluginCommand = `const command = ["mailtree", "hook", "opencode"]`
 
-// command returns the command that the client runs at an event. Its bytes must never change: a client that
-// asks people to trust a hook asks again if the command has changed.
+// command returns the command that the client runs at an event. Its bytes must never change: if a client asks users
+// to trust a hook, it asks again when the command changes.
 func (s Setup) command(e hookEvent) []string {
 	command := []string{program, "hook", s.Client.Name}
 	if e.wait {
@@ -63,7 +62,7 @@ func (s Setup) command(e hookEvent) []string {
 	return command
 }
 
-// hooksFile returns the file of the client's hooks.
+// hooksFile returns the file for the client's hooks.
 func (s Setup) hooksFile() (string, error) {
 	h := s.Client.hooks
 	switch {
@@ -79,14 +78,14 @@ func (s Setup) hooksFile() (string, error) {
 type Hooks struct {
 	File  string
 	Have  int
-	Want  int    // how many hooks a set-up writes
-	Some  bool   // the file holds hooks of ours, wanted or not
+	Want  int    // number of hooks that a setup writes
+	Some  bool   // the file contains hooks of ours, wanted or not
 	Old   bool   // a hook stops waiting for mail after eight hours
-	Trust string // what a person must do before the hooks run; "": nothing
+	Trust string // what the user must do before the hooks run; "": nothing
 }
 
-// Hooks returns the hooks in the client's file; the zero value if the client runs none, and for a toolset. It
-// returns the errors of Add.
+// Hooks returns the hooks in the client's file. It returns the zero value if the client runs no hooks, and for a
+// Toolset other than "". It returns the errors of Add.
 func (s Setup) Hooks() (Hooks, error) {
 	file, err := s.hooksFile()
 	if err != nil || s.Toolset != "" {
@@ -112,7 +111,7 @@ func (s Setup) Hooks() (Hooks, error) {
 	return h, fileError(file, err)
 }
 
-// handlers returns the handlers that the hooks' file must hold.
+// handlers returns the handlers that the hooks file must contain.
 func (s Setup) handlers() edit.Handlers {
 	h := s.Client.hooks
 	all := edit.Handlers{Path: h.path, Known: s.Client.ownHandler, Root: h.root}
@@ -130,9 +129,9 @@ func (s Setup) handlers() edit.Handlers {
 	return all
 }
 
-// ownHandler returns the command of a handler of ours, which is exactly what command returns, for any
-// store. For other handlers it returns "". A handler in a form of earlier set-ups gets a different name, so
-// that a set-up replaces it and a check counts it as missing.
+// ownHandler returns the command in a handler of ours, which is exactly what command returns, for any store. For
+// other handlers it returns "". A handler in a form from earlier setups gets a different name, so that a setup
+// replaces it and a check counts it as missing.
 func (c Client) ownHandler(handler map[string]any) string {
 	line, _ := handler["command"].(string)
 	if text, ok := handler["bash"].(string); ok {
@@ -160,18 +159,19 @@ func (c Client) ownHandler(handler map[string]any) string {
 	return command
 }
 
-// oldWait marks the name of a handler that stops waiting after a night.
+// oldWait is added to the name of a handler that stops waiting after a night.
 const oldWait = "(28,800 s)"
 
-// waits reports whether a command of ours waits for mail.
+// waits reports whether one of our commands waits for mail.
 func waits(command string) bool { return strings.Contains(command, " --wait") }
 
-// found precedes a command that is to do nothing, and to succeed, if mailtree is not on the PATH.
+// found precedes a command that should succeed and do nothing if mailtree is not on the PATH.
 const found = "command -v " + program + " >/dev/null "
 
-// guard returns a command for a POSIX shell that succeeds whatever becomes of mailtree, because a client may
-// take a failed hook for a refusal. Copilot CLI denies every tool then, and also runs the hooks that the code
-// base has for Claude Code. Only a waiting command passes its exit status on: the status wakes the session.
+// guard returns a command for a POSIX shell that succeeds even if mailtree fails or is missing, because a client may
+// interpret a failed hook as a refusal. For example, Copilot CLI then denies every tool, and it also runs the code
+// base's hooks for Claude Code. Only a waiting command returns its own exit status, because that status wakes the
+// session.
 func guard(command []string) string {
 	line := shell(command)
 	if waits(line) {
@@ -185,8 +185,8 @@ func guardPowerShell(command []string) string {
 	return "if (Get-Command " + program + " -ErrorAction SilentlyContinue) { " + shell(command) + " }; exit 0"
 }
 
-// unguard returns the command inside what guard returns. It returns other lines as they are, and reports
-// false.
+// unguard returns the command inside a line that guard returned. It returns any other line unchanged, with guarded
+// set to false.
 func unguard(line string) (command string, guarded bool) {
 	if rest, ok := strings.CutPrefix(line, found+"|| exit 0; exec "); ok && waits(rest) {
 		return rest, true
@@ -198,7 +198,7 @@ func unguard(line string) (command string, guarded bool) {
 	return line, false
 }
 
-// ownCommand matches the commands of command, as shell writes them.
+// ownCommand matches the results of command, as shell writes them.
 var ownCommand = regexp.MustCompile(`^` + program + ` hook [a-z]+( --wait)?( --store ` + anyWord + `)?$`)
 
 // anyWord matches one word as shell writes it.
@@ -207,7 +207,7 @@ const anyWord = `([\w./@+-]+|'([^']|'\\'')*')`
 // plainWord matches a word that needs no quotes in any shell.
 var plainWord = regexp.MustCompile(`^[\w./@+-]+$`)
 
-// shell writes a command in the syntax of shells.
+// shell returns a command in shell syntax.
 func shell(words []string) string {
 	all := make([]string, len(words))
 	for i, w := range words {
@@ -218,7 +218,7 @@ func shell(words []string) string {
 	return strings.Join(all, " ")
 }
 
-// hooksPart returns the part of the client's hooks. It returns errNoHooks.
+// hooksPart returns the part for the client's hooks. It returns errNoHooks.
 func (s Setup) hooksPart() (part, error) {
 	file, err := s.hooksFile()
 	if err != nil {
@@ -242,7 +242,7 @@ func (s Setup) hooksPart() (part, error) {
 	}, nil
 }
 
-// pluginPart returns the part of a file that we write as a whole.
+// pluginPart returns the part for a file that we write as a whole.
 func (s Setup) pluginPart(file string) part {
 	head, _, _ := strings.Cut(opencodePlugin, "\n")
 	ours := func(data []byte) bool { return strings.HasPrefix(string(data), head) }
@@ -267,7 +267,7 @@ func (s Setup) pluginPart(file string) part {
 
 // plugin returns the module that runs the command at the client's events.
 func (s Setup) plugin() []byte {
-	words, _ := json.Marshal(s.command(hookEvent{})) // strings only: it cannot fail
+	words, _ := json.Marshal(s.command(hookEvent{})) // only strings: cannot fail
 	line := "const command = " + strings.ReplaceAll(string(words), `","`, `", "`)
 	return []byte(strings.Replace(opencodePlugin, pluginCommand, line, 1))
 }

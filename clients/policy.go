@@ -40,8 +40,8 @@ func (s setting) isSet() (bool, error) {
 
 func (s setting) String() string { return strings.Join(s.path, ".") + " in " + s.file }
 
-// Off names the settings that keep the client from running our hooks, each with its file. It skips files
-// that cannot be read; Entry and Hooks report them.
+// Off returns the settings that keep the client from running our hooks, each with its file. It skips files that
+// cannot be read, because Entry and Hooks report them.
 func (s Setup) Off() []string {
 	if s.Client.hooks.off == nil {
 		return nil
@@ -90,7 +90,7 @@ func claudeEntryOff(s Setup) (all []setting) {
 	return all
 }
 
-// claudeLocal is the file of a person's own settings, below a code base.
+// claudeLocal is the file for a user's own settings, below a code base.
 const claudeLocal = ".claude/settings.local.json"
 
 // claudeSettings returns the files of Claude Code's settings.
@@ -113,7 +113,7 @@ func claudeOff(s Setup) (all []setting) {
 	return all
 }
 
-// claudeManaged returns the files in which the machine's administrator sets up Claude Code.
+// claudeManaged returns the files in which the machine's administrator configures Claude Code.
 func claudeManaged(s Setup) []string {
 	system := "/etc/claude-code"
 	if s.Mac {
@@ -141,7 +141,7 @@ func geminiSettings(s Setup) []string {
 	return []string{s.Client.user.find(s.Site), filepath.Join(s.Dir, s.Client.project), geminiSystem}
 }
 
-// geminiSystem is the file in which the machine's administrator sets up Gemini CLI.
+// geminiSystem is the file in which the machine's administrator configures Gemini CLI.
 const geminiSystem = "/etc/gemini-cli/settings.json"
 
 func geminiOff(s Setup) (all []setting) {

@@ -11,14 +11,14 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// TestOff: a setting that keeps hooks from running is named with its file.
+// TestOff checks that a setting that keeps hooks from running is reported with its file.
 func TestOff(t *testing.T) {
 	t.Parallel()
 	for _, of := range []struct{ client, file, text, want string }{
 		{"claude", "home/.claude/settings.json", `{"disableAllHooks": true}`, "disableAllHooks in home/.claude/settings.json"},
 		{"claude", "code/.claude/settings.local.json", `{"disableAllHooks": true}`, "disableAllHooks in code/.claude/settings.local.json"},
 		{"claude", "code/.claude/settings.json", `{"disableAllHooks": false}`, ""},
-		{"claude", "code/.claude/settings.json", `{"allowManagedHooksOnly": true}`, ""}, // counts in managed files alone
+		{"claude", "code/.claude/settings.json", `{"allowManagedHooksOnly": true}`, ""}, // only counts in managed files
 		{"codex", "code/.codex/config.toml", "features.hooks = false\n", "features.hooks in code/.codex/config.toml"},
 		{"gemini", "home/.gemini/settings.json", `{"hooksConfig": {"enabled": false}}`, "hooksConfig.enabled in home/.gemini/settings.json"},
 		{"gemini", "home/.gemini/settings.json", `{"hooksConfig": {"disabled": ["x"]}}`, ""},
@@ -40,8 +40,8 @@ func siteWith(t *testing.T, file, text string) (root string, at Site) {
 	return siteOf(t, "-- "+file+" --\n"+text)
 }
 
-// siteOf makes a folder with a home and a code base, and the files of an archive below it, in which
-// ROOT is the folder.
+// siteOf creates a folder with a home and a code base. The files of an archive are below it. In the archive, ROOT
+// stands for the folder.
 func siteOf(t *testing.T, archive string) (root string, at Site) {
 	t.Helper()
 	root = t.TempDir()
@@ -62,7 +62,7 @@ func named(client string) Client {
 	return all[slices.IndexFunc(all, func(c Client) bool { return c.Name == client })]
 }
 
-// TestEntryOff: a setting that keeps a client from using the entry is named with its file.
+// TestEntryOff checks that a setting that keeps a client from using the entry is reported with its file.
 func TestEntryOff(t *testing.T) {
 	t.Parallel()
 	for _, of := range []struct {

@@ -18,9 +18,9 @@ import (
 
 var update = flag.Bool("update", false, "write the files of fixtures/clients after a set-up anew")
 
-// TestSetup sets clients up in given homes and code bases, and compares the files with those of
-// fixtures/clients. A second set-up changes nothing, and the removal restores the files byte for byte.
-// README.md there explains the form of a case.
+// TestSetup sets clients up in given homes and code bases, and compares the files with fixtures/clients. A second
+// setup changes nothing, and the removal restores the files byte for byte. README.md there explains the form of a
+// case.
 func TestSetup(t *testing.T) {
 	t.Parallel()
 	cases, err := filepath.Glob("../fixtures/clients/*.txtar")
@@ -51,7 +51,7 @@ func TestSetup(t *testing.T) {
 	}
 }
 
-// inside returns the files of an archive below a folder.
+// inside returns the files in an archive that are below a folder.
 func inside(a *txtar.Archive, dir string) (files []txtar.File) {
 	for _, f := range a.Files {
 		if f.Name == dir || strings.HasPrefix(f.Name, dir+"/") {
@@ -61,16 +61,16 @@ func inside(a *txtar.Archive, dir string) (files []txtar.File) {
 	return files
 }
 
-// attempt is one case: a set-up in a folder of its own, with changes to make to its files beforehand.
+// attempt is one case: a setup in its own folder, with changes to make to the folder's files beforehand.
 type attempt struct {
 	t      *testing.T
 	root   string
 	setup  Setup
 	wanted Wanted
-	crlf   bool // all files end their lines so
-	again  bool // before holds an entry of ours
+	crlf   bool // all files have CRLF line ends
+	again  bool // the initial files contain an entry of ours
 	before map[string]string
-	dirs   []string // before
+	dirs   []string // the initial folders
 }
 
 // begin reads the lines before the first file, and writes the initial files.
@@ -213,7 +213,7 @@ func (c *attempt) folders() (names []string) {
 	return names
 }
 
-// run sets the client up twice and removes the set-up. It returns the files after the first set-up, or the
+// run sets the client up twice and then removes the setup. It returns the files after the first setup, or the
 // refusal.
 func (c *attempt) run() (after []txtar.File) {
 	c.t.Helper()
@@ -260,8 +260,8 @@ func (c *attempt) apply(changes []*Change, err error) error {
 	return err
 }
 
-// changed returns the files that differ from the initial ones. Backups must equal the initial files, and
-// modes and links must stay.
+// changed returns the files that differ from the initial ones. Backups must equal the initial files, and modes and
+// links must not change.
 func (c *attempt) changed(now map[string]string) (files []txtar.File) {
 	c.t.Helper()
 	err := filepath.WalkDir(c.root, func(path string, d fs.DirEntry, err error) error {
@@ -283,7 +283,7 @@ func (c *attempt) changed(now map[string]string) (files []txtar.File) {
 		}
 		mode, data, _ := strings.Cut(text, "\n")
 		was, _, ok := strings.Cut(c.before[name], "\n")
-		if !ok { // a new file: what is the user's is for the user's eyes
+		if !ok { // a new file: only the user may read the user's files
 			was = map[Scope]string{User: "-rw-------", Project: "-rw-r--r--"}[c.setup.Scope]
 		}
 		if was != mode {
@@ -314,7 +314,7 @@ func (c *attempt) changed(now map[string]string) (files []txtar.File) {
 	return files
 }
 
-// TestRemoveAfterEdits: a person's changes since the set-up stay when the set-up is removed.
+// TestRemoveAfterEdits checks that a user's changes since the setup stay when the setup is removed.
 func TestRemoveAfterEdits(t *testing.T) {
 	t.Parallel()
 	for _, of := range []struct{ client, file, before, after string }{
@@ -346,7 +346,7 @@ func TestRemoveAfterEdits(t *testing.T) {
 	}
 }
 
-// TestChangedMeanwhile: a client's changes since its file was read are not lost.
+// TestChangedMeanwhile checks that a client's changes since its file was read are not lost.
 func TestChangedMeanwhile(t *testing.T) {
 	t.Parallel()
 	c := begin(t, &txtar.Archive{
@@ -369,7 +369,7 @@ func TestChangedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestPartsOfOneFile: two parts of one file make one change, and are removed together.
+// TestPartsOfOneFile checks that two parts of one file become one change, and are removed together.
 func TestPartsOfOneFile(t *testing.T) {
 	t.Parallel()
 	const before = "{\n  \"a\": { }\n}\n"

@@ -13,14 +13,14 @@ import (
 	"strings"
 )
 
-// changed holds the paths that one author changes.
+// changed contains the paths that one author changes.
 type changed struct {
 	author string // author of pushed commits; "" for the committer
 	paths  []string
 }
 
-// diffIndex lists where the index differs from a tree. Renames are off, so that both names are listed. A
-// file that is only meant to be added (git add -N) is in no commit and therefore not listed.
+// diffIndex lists where the index differs from a tree. Rename detection is off, so that both names are listed. A file
+// that is only meant to be added (git add -N) is in no commit and therefore not listed.
 var diffIndex = []string{
 	"diff-index", "--cached", "--ita-invisible-in-index", "-z", "--name-only",
 	"--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty",
@@ -68,9 +68,9 @@ func (g *git) emptyTree(ctx context.Context) (string, error) {
 
 var objectName = regexp.MustCompile(`^[0-9a-f]{40,64}$`)
 
-// mergeHeads returns the other parents of the commit in progress. A merge with conflicts has left
-// MERGE_HEAD. A merge without conflicts runs pre-merge-commit before Git writes that file, but Git names
-// the parents in GITHEAD_<commit> variables.
+// mergeHeads returns the other parents of the commit in progress. After a merge with conflicts, they are in
+// MERGE_HEAD. In a merge without conflicts, pre-merge-commit runs before Git writes that file, but Git passes the
+// parents in GITHEAD_<commit> variables.
 func (g *git) mergeHeads(ctx context.Context, hook string) ([]string, error) {
 	var heads []string
 	if hook == PreMergeCommit {
@@ -105,7 +105,7 @@ func (g *git) mergeHeads(ctx context.Context, hook string) ([]string, error) {
 	return heads, lines.Err()
 }
 
-// gitDir returns the repository's .git folder. It asks Git only if the file system does not tell.
+// gitDir returns the repository's .git folder. It asks Git only if the file system does not show the folder.
 func (g *git) gitDir(ctx context.Context) (string, error) {
 	for _, e := range g.env {
 		if dir, ok := strings.CutPrefix(e, "GIT_DIR="); ok && dir != "" {
@@ -130,11 +130,11 @@ func isFolder(p string) bool {
 	return err == nil && fi.IsDir()
 }
 
-// pushed lists, by author, the paths changed by the commits that a push would add. stdin is the hook's: one
-// line for each ref. Commits that a remote already has are left out, and a deleted ref adds nothing. A
+// pushed lists, by author, the paths changed by the commits that a push would add. stdin is the hook's standard
+// input: one line for each ref. Commits that a remote already has are left out, and a deleted ref adds nothing. A
 // merge counts as in staged.
 func (g *git) pushed(ctx context.Context, stdin io.Reader) ([]changed, error) {
-	var revs strings.Builder // for git's stdin, because there may be more than arguments can hold
+	var revs strings.Builder // for git's stdin, because there may be too many for the command line
 	seen := map[string]bool{}
 	once := func(rev string) {
 		if !seen[rev] {

@@ -30,28 +30,28 @@ var hookNames = []string{PreCommit, PreMergeCommit, PrePush}
 const (
 	Pass    = 0
 	Stop    = 1 // claims of others block the change
-	Trouble = 2 // wrong call, or the check failed
+	Trouble = 2 // the call was wrong, or the check failed
 )
 
 // Question says what to check. Only Store, Env and Err are required.
 type Question struct {
 	Store   string         // absolute
 	Scope   storedir.Scope // of the store's server
-	Project string         // slug or absolute path; "": the installed guard's project if ByHand, else that of the repository of Dir
+	Project string         // slug or absolute path; "": of the installed guard if ByHand, otherwise of Dir's repository
 	Hook    string         // PreCommit (also ""), PreMergeCommit, PrePush
-	Fixed   bool           // Store was named for this check: ignore an installed guard of another store
-	ByHand  bool           // a person asks: a failed check is then an error
+	Fixed   bool           // Store was given for this check: ignore an installed guard of another store
+	ByHand  bool           // a user asks: a failed check is then an error
 	Paths   []string       // files to check instead of the staged ones, relative to the repository's root
 
-	Dir     string    // where git runs; "": the working directory
-	Env     []string  // the environment: git's own variables, AGENT_NAME, GUARD_*
+	Dir     string    // where git runs; "": in the working directory
+	Env     []string  // the environment: Git's own variables, AGENT_NAME, GUARD_*
 	Stdin   io.Reader // of a pre-push hook
 	Now     time.Time // zero: now
-	Program string    // path of mailtree for the suggested command; "": found on the PATH
-	Usual   string    // the store that mailtree uses where none is named; the suggested command names any other
+	Program string    // path of mailtree for the suggested command; "": on the PATH
+	Usual   string    // mailtree's store without --store; the suggested command gives the flag for any other
 
-	// Person returns the name of the person who asks at a terminal, "" if that is no person; nil: no person
-	// asks. Check calls it only if nothing else says who commits.
+	// Person returns the agent name of the user who asks at a terminal, or "" if that is not a user. nil means that
+	// no user asks. Check calls Person only if nothing else identifies the committer.
 	Person func() string
 
 	Words refusal.Words // words for refusals
@@ -61,19 +61,19 @@ type Question struct {
 type Verdict struct {
 	Agent   string // the agent that asks; "" if unknown
 	Blocked []Blocked
-	Damaged []format.Problem // claim files that cannot be read and block nothing
+	Damaged []format.Problem // claim files that cannot be read and therefore block nothing
 	Code    int              // exit status
 }
 
 // Blocked is a claim that blocks a change.
 type Blocked struct {
-	claim.Blocked        // its Paths are relative to the top of the work tree
+	claim.Blocked        // its Paths are relative to the top of the working tree
 	File          string // the claim's file
-	Project       string // the claim's project as a tool call names it
+	Project       string // the claim's project in the form that a tool call uses
 }
 
-// Check answers the question, explains the answer to a person on w, and returns the verdict with its exit
-// status. If claims block the change, it also records that in the store.
+// Check answers the question, explains the answer to the user on w, and returns the verdict with its exit status. If
+// claims block the change, it also records that in the store.
 func Check(ctx context.Context, q Question, w io.Writer) Verdict {
 	pol, err := readPolicy(q.Env, "GUARD_MODE")
 	if err != nil {
@@ -116,8 +116,8 @@ type check struct {
 	git    *git
 }
 
-// run compares the changes with the claims of the project that the question names, and of every other
-// project whose folder lies in the work tree.
+// run compares the changes with the claims of the question's project, and of every other project whose folder lies in
+// the working tree.
 func (c *check) run(ctx context.Context) (v Verdict, who identity, err error) {
 	all, err := c.projects(ctx)
 	defer func() {
@@ -152,14 +152,14 @@ func (c *check) holdAgainst(ctx context.Context, p project, changes []changed) (
 	for _, ch := range changes {
 		paths = append(paths, p.below(ch.paths)...)
 	}
-	const fold = true // Git is asked only if a claim comes close
+	const fold = true // ask Git only if a claim may match
 	claims, damaged, err := claim.Files(p.tree, claim.NewIntent("", paths, fold, c.q.Now).Concerns)
 	v.Damaged = damaged
 	if err != nil {
 		return v, who, err
 	}
 	if len(claims) == 0 {
-		if c.q.ByHand { // a person is told who asks; a commit need not wait for that
+		if c.q.ByHand { // tell a user who asks; a commit need not wait for that
 			who, err = c.identify(ctx, p.tree)
 			v.Agent = who.name
 		}
@@ -206,7 +206,7 @@ func (c *check) changes(ctx context.Context) ([]changed, error) {
 	return []changed{{paths: paths}}, err
 }
 
-// author returns the agent that a change belongs to. An agent's commit stays the agent's own, whoever
+// author returns the agent that a change belongs to. An agent's commit remains the agent's even if someone else
 // pushes it.
 func (c *check) author(t *tree.Tree, ch changed, who identity) (string, error) {
 	if agent, _, err := storedir.AgentNamed(t, ch.author); err != nil || agent != "" {
@@ -215,7 +215,7 @@ func (c *check) author(t *tree.Tree, ch changed, who identity) (string, error) {
 	return who.name, nil
 }
 
-// merge adds the claims of b to a, each claim once, the earliest first.
+// merge adds the claims of b to a. Each claim appears once, and the earliest comes first.
 func merge(a, b []Blocked) []Blocked {
 	for _, x := range b {
 		i := slices.IndexFunc(a, func(y Blocked) bool { return y.File == x.File })
@@ -231,9 +231,9 @@ func merge(a, b []Blocked) []Blocked {
 	return a
 }
 
-// FromRoot turns paths relative to dir into paths relative to the root of the code repository around dir. A
-// path in a linked work tree means the path in the repository. It returns ErrInvalid for a folder or a path
-// outside the repository, and the errors of git.
+// FromRoot converts paths relative to dir into paths relative to the root of the code repository around dir. A path
+// in a linked worktree means the path in the repository. It returns ErrInvalid for a folder or a path outside the
+// repository, and the errors of git.
 func FromRoot(ctx context.Context, dir string, env []string, paths []string) ([]string, error) {
 	g := &git{dir: dir, env: env}
 	top, err := g.line(ctx, "rev-parse", "--show-toplevel")

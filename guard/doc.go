@@ -1,23 +1,22 @@
-// Package guard keeps a commit from touching files that another agent has claimed. Its pre-commit check
-// needs no server and no index: it reads claim files, asks Git what a commit would change, and lets
-// maildir/claim decide. CheckEdit checks a file before it is edited, without Git.
+// Package guard keeps a commit from touching files that another agent has claimed. Its pre-commit check needs no
+// server and no index: it reads claim files, asks Git what a commit would change, and lets maildir/claim decide.
+// CheckEdit checks a file before it is edited, without Git.
 //
 //	mailtree guard install     writes hooks into the code repository (hook.sh); existing hooks are kept and run first
 //	mailtree guard check       what the hooks call: 0 pass, 1 blocked, 2 wrong call or could not check
 //	mailtree guard status      what is installed where, and whether it works
 //	mailtree guard uninstall   restores the earlier hooks, byte for byte
 //
-// A commit changes the files whose index entries differ from HEAD: additions, changes, deletions, and both
-// names of a rename. A merge changes the files that differ from each of its parents: a file taken unchanged
-// from one parent was checked when that parent's commit was made. An amended commit is compared with the
-// commit that it replaces.
+// A commit changes the files whose index entries differ from HEAD: additions, changes, deletions, and both names of a
+// rename. A merge changes the files that differ from each of its parents: a file taken unchanged from one parent was
+// checked when that parent's commit was created. An amended commit is compared with the commit that it replaces.
 //
-// A guard that cannot check (its program or store is gone, Git fails) says so loudly and lets the commit
-// pass, unless GUARD_MODE=block was set: claims are advice, and a guard that cannot be overridden is worse
-// than none.
+// A guard may be unable to check, because its program or store is gone or because Git fails. It then prints a clear
+// warning and lets the commit pass, unless GUARD_MODE=block was set. The reason is that claims are advisory, and that
+// a guard that cannot be overridden is worse than none.
 //
-// The guard executes nothing that the code repository's configuration names: it calls only plumbing that
-// runs no filter, no textconv, no external diff and no pager, with fsmonitor, hooks and transports turned
-// off. Installing writes only into the hooks folder of the code repository (invariant I8). See
-// docs/guard.md, "What it checks".
+// The guard never executes anything that the code repository's configuration names. It calls only Git plumbing that
+// runs no filter, no textconv, no external diff and no pager, with fsmonitor, hooks and transports turned off.
+// Installing writes only into the hooks folder of the code repository (invariant I8). See docs/guard.md, "What it
+// checks".
 package guard

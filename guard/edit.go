@@ -24,7 +24,7 @@ type Edit struct {
 	Usual   string                 // as in Question
 	Scope   storedir.Scope         // as in Question
 	Dir     string                 // the folder in which the agent works
-	Agent   func() (string, error) // returns the agent who edits, "" if unknown; called only if a claim comes close
+	Agent   func() (string, error) // returns the agent that edits, "" if unknown; called only if a claim may match
 	Paths   []string               // absolute paths
 	Env     []string               // CLAIM_MODE, GUARD_UNKNOWN, GUARD_BYPASS
 	Now     time.Time              // zero: now
@@ -32,9 +32,9 @@ type Edit struct {
 	Words   refusal.Words          // as in Question
 }
 
-// CheckEdit says why the agent must not change the files, or else what it should know about them. Both are
-// "" if no claim matters. It needs only files: no server and no Git. It uses the claims that a commit of
-// the files would meet. See docs/guard.md, "Before the edit".
+// CheckEdit returns in deny why the agent must not change the files, or in warn what the agent should know about
+// them. Both are "" if no claim matters. It needs only files: no server and no Git. It uses the claims that would
+// apply to a commit of the files. See docs/guard.md, "Before the edit".
 func CheckEdit(e Edit) (deny, warn string) {
 	if e.Now.IsZero() {
 		e.Now = time.Now()
@@ -73,8 +73,8 @@ func CheckEdit(e Edit) (deny, warn string) {
 	return "", text.String()
 }
 
-// blocking lists the claims of others that cover one of the files, from every project that the files lie
-// in, and identifies the agent who asks.
+// blocking lists the claims of others that cover one of the files, from every project that contains one of the files,
+// and identifies the agent that asks.
 func (e Edit) blocking(pol policy) (all []Blocked, who identity, err error) {
 	var files []alias
 	for _, p := range e.Paths {
@@ -139,12 +139,12 @@ func (e Edit) holdAgainstProject(pol policy, n storedir.ProjectName, paths []str
 	return found, who, nil
 }
 
-// alias is an absolute path of a file, with the top of the work tree that contains that path; "" if there
+// alias is an absolute path of a file, with the top of the working tree that contains that path. top is "" if there
 // is none.
 type alias struct{ path, top string }
 
-// aliases lists the paths of a file: the given path, the path without links, and the path in the main work
-// tree; for a link also those of its target. It returns an error only for a fault of the machine.
+// aliases lists the paths of a file: the given path, the path without links, and the path in the main working tree.
+// For a link, it also lists those of its target. It returns an error only for a fault of the machine.
 func aliases(file string) (all []alias, err error) {
 	dir, base := filepath.Split(filepath.Clean(file))
 	dir = filepath.Clean(dir)
@@ -167,8 +167,8 @@ func aliases(file string) (all []alias, err error) {
 	return all, nil
 }
 
-// belowProject lists the files that lie in a project's folder, relative to it. As for a commit, a project
-// counts only if its folder is in the file's work tree.
+// belowProject lists the files in a project's folder, relative to the folder. As for a commit, a project counts only
+// if its folder is in the file's working tree.
 func belowProject(folder string, files []alias) (paths []string) {
 	for _, f := range files {
 		if folder == "" || f.path == folder || !below(f.path, folder) || f.top != "" && !below(folder, f.top) {

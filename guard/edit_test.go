@@ -13,17 +13,17 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// noon is when the agents of these tests edit.
+// noon is the time at which the agents in these tests edit.
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// editScene makes a store with claims, and the code that they cover:
+// editScene creates a store with claims, and the code that they cover:
 //
-//	code          a work tree, the project /code; GreenCastle holds docs, app/*.go and sub/docs for 90 minutes
-//	code/nested   a project of its own; GreenCastle holds a.txt
-//	code/sub      another work tree within it
-//	linked        a linked work tree of code
+//	code          a working tree, the project /code; GreenCastle claims docs, app/*.go and sub/docs for 90 minutes
+//	code/nested   its own project; GreenCastle claims a.txt
+//	code/sub      another working tree inside it
+//	linked        a linked worktree of code
 //	link          leads to code
-//	plain         no work tree, a project; GreenCastle holds a.txt
+//	plain         a project without a working tree; GreenCastle claims a.txt
 func editScene(t *testing.T) (store, top string) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -80,15 +80,15 @@ func session(agent string) func() (string, error) {
 	return func() (string, error) { return agent, nil }
 }
 
-// TestCheckEdit: an edit meets the claims that a commit of it would meet, by whatever path the file is
-// named.
+// TestCheckEdit checks that an edit is subject to the claims that would apply to a commit of it, by whatever path the
+// file is given.
 func TestCheckEdit(t *testing.T) {
 	t.Parallel()
 	store, dir := editScene(t)
 	for _, c := range []struct {
 		paths, agent, env string
 		in                string // the folder in which the agent works
-		deny, warn        string // a part of it; "" for nothing
+		deny, warn        string // a part of the text; "" if there is none
 	}{
 		{paths: "code/docs/a.md", agent: "BlueLake", deny: "GreenCastle holds docs for another 1h 30m"},
 		{paths: "code/docs/new/b.md", agent: "BlueLake", deny: "  docs/new/b.md\n"},

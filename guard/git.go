@@ -14,9 +14,9 @@ import (
 // git runs the git program in one folder so that it executes nothing that the repository configures.
 type git struct {
 	dir string   // "" for the working directory
-	env []string // of the caller: in a hook it names the index and the repository
+	env []string // the caller's: in a hook it points to the index and the repository
 
-	hooks bool // let git use core.hooksPath, to ask where hooks lie
+	hooks bool // let git use core.hooksPath, to find out where the hooks are
 }
 
 // hardened are settings that override the repository's own.
@@ -25,11 +25,11 @@ var hardened = []string{
 	"-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false", "-c", "protocol.allow=never",
 }
 
-// shield are environment variables that keep git from fetching missing objects, whatever transport the
-// configuration names.
+// shield are environment variables that keep Git from fetching missing objects, whatever transport the configuration
+// names.
 var shield = []string{"GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none", "GIT_TERMINAL_PROMPT=0", "LC_ALL=C"}
 
-// elsewhere are the variables of a hook that point git to the hook's repository.
+// elsewhere lists the variables in a hook's environment that point Git to the hook's repository.
 var elsewhere = []string{
 	"GIT_DIR=", "GIT_WORK_TREE=", "GIT_INDEX_FILE=", "GIT_COMMON_DIR=",
 	"GIT_OBJECT_DIRECTORY=", "GIT_NAMESPACE=", "GIT_PREFIX=",
@@ -55,7 +55,7 @@ func hasAnyPrefix(s string, prefixes []string) bool {
 	return false
 }
 
-// gitError says that git ran and failed.
+// gitError means that git ran and failed.
 type gitError struct {
 	args []string
 	code int
@@ -64,7 +64,7 @@ type gitError struct {
 
 func (e *gitError) Error() string { return "git " + e.args[0] + " failed: " + e.text }
 
-// run returns git's output. It returns a *gitError, or ErrUnavailable if there is no git.
+// run returns git's output. It returns a *gitError, or ErrUnavailable if git is not installed.
 func (g *git) run(ctx context.Context, stdin io.Reader, args ...string) (string, error) {
 	all := append([]string{}, hardened...)
 	if !g.hooks {
@@ -86,13 +86,13 @@ func (g *git) run(ctx context.Context, stdin io.Reader, args ...string) (string,
 	return "", &refusal.Own{Kind: refusal.ErrUnavailable, Text: "git cannot be run: " + safe(err.Error()), Err: err}
 }
 
-// line is run for output of one line.
+// line is run for output that is one line.
 func (g *git) line(ctx context.Context, args ...string) (string, error) {
 	out, err := g.run(ctx, nil, args...)
 	return strings.TrimSuffix(out, "\n"), err
 }
 
-// names is run for output of names that each end with NUL.
+// names is run for output that is a list of names, each followed by NUL.
 func (g *git) names(ctx context.Context, stdin io.Reader, args ...string) ([]string, error) {
 	out, err := g.run(ctx, stdin, args...)
 	if err != nil || out == "" {

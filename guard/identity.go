@@ -14,13 +14,13 @@ import (
 type identity struct {
 	name   string // "" if unknown
 	hint   string // a sentence about a name that belongs to no agent
-	person bool   // the person at the terminal
+	person bool   // the user at the terminal
 }
 
-// identify finds out who commits: AGENT_NAME, else the commit's author if that is an agent of the project,
-// else the name of the tmux window if that is one, else the person at the terminal if that is one. Git
-// passes the author in GIT_AUTHOR_NAME to pre-commit hooks only; otherwise identify asks git for the author.
-// It returns ErrUnavailable. See docs/guard.md, "Install".
+// identify finds out who commits. AGENT_NAME comes first. Without it, identify takes the first of these that is an
+// agent of the project: the commit's author, the name of the tmux window, and the user at the terminal. Git passes
+// the author in GIT_AUTHOR_NAME to pre-commit hooks only; otherwise identify asks Git for the author. It returns
+// ErrUnavailable. See docs/guard.md, "Install".
 func (c *check) identify(ctx context.Context, t *tree.Tree) (identity, error) {
 	g := c.git
 	if who, err := agentOf(t, "AGENT_NAME", strings.TrimSpace(lookup(g.env, "AGENT_NAME"))); err != nil || who.name != "" {
@@ -42,8 +42,8 @@ func (c *check) identify(ctx context.Context, t *tree.Tree) (identity, error) {
 	return identity{name: agent, person: true}, err
 }
 
-// agentOf returns the project's agent with the given name; an unknown identity if there is none. source
-// says where the name comes from. It returns ErrUnavailable.
+// agentOf returns the project's agent with the given name, or an unknown identity if there is none. source says where
+// the name comes from. It returns ErrUnavailable.
 func agentOf(t *tree.Tree, source, name string) (identity, error) {
 	if name == "" {
 		return identity{}, nil
@@ -59,7 +59,7 @@ func agentOf(t *tree.Tree, source, name string) (identity, error) {
 	return identity{name: name, hint: hint}, nil
 }
 
-// author returns the name that Git would put into a commit; "" if there is none.
+// author returns the name that Git would put into a commit, or "" if there is none.
 func (g *git) author(ctx context.Context) string {
 	ident, err := g.line(ctx, "var", "GIT_AUTHOR_IDENT")
 	name, _, ok := strings.Cut(ident, " <")
@@ -69,8 +69,7 @@ func (g *git) author(ctx context.Context) string {
 	return name
 }
 
-// tmuxWindow returns the agent's name that the tmux window in which the commit is made stands for; "" outside
-// tmux.
+// tmuxWindow returns the agent name that belongs to the tmux window in which the commit is made, or "" outside tmux.
 func tmuxWindow(ctx context.Context, env []string) string {
 	pane := lookup(env, "TMUX_PANE")
 	if lookup(env, "TMUX") == "" || pane == "" {

@@ -27,10 +27,10 @@ type Site struct {
 	Repo string   // any path in the code repository
 	Env  []string // for git
 
-	Words refusal.Words // words in which Status reports refusals
+	Words refusal.Words // words that Status uses for refusals
 }
 
-// Setup says what to install. Store and Program are required.
+// Setup describes an installation. Store and Program are required.
 type Setup struct {
 	Store   string // absolute path
 	Scope   storedir.Scope
@@ -39,10 +39,10 @@ type Setup struct {
 	Push    bool   // also install pre-push
 }
 
-// Install writes the guard's hooks and returns a sentence for each thing that it did. It keeps an earlier
-// hook beside ours, which runs it first. Calling it again changes only what is different. It replaces each
-// hook in one step. It returns ErrNotFound and ErrInvalid for the repository or project, ErrDenied for a
-// hooks folder that is not the repository's own, and ErrConflict if something is in the way.
+// Install writes the guard's hooks and returns a sentence for each thing that it did. It keeps an earlier hook beside
+// ours, and ours runs the earlier one first. A second call changes only what differs. It replaces each hook
+// atomically. It returns ErrNotFound and ErrInvalid for the repository or project, ErrDenied for a hooks folder that
+// is not the repository's own, and ErrConflict if something is in the way.
 func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 	r, err := openRepository(ctx, at.Repo, at.Env)
 	if err != nil {
@@ -72,7 +72,7 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 	}
 	names := []string{PreCommit, PreMergeCommit}
 	_, old, _, err := f.installed(PrePush)
-	if tree.FaultOf(err) == tree.FaultMachine && !errors.Is(err, refusal.ErrConflict) { // otherwise it may stay
+	if tree.FaultOf(err) == tree.FaultMachine && !errors.Is(err, refusal.ErrConflict) { // any other error may stay
 		return nil, err
 	}
 	if s.Push || old != nil {
@@ -96,7 +96,7 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 	return append(done, r.notes(ctx, f)...), nil
 }
 
-// notes returns what a person should know about the hooks folder.
+// notes returns what the user should know about the hooks folder.
 func (r *repository) notes(ctx context.Context, f *hooksFolder) []string {
 	var out []string
 	if r.place != own {
@@ -112,15 +112,15 @@ func (r *repository) notes(ctx context.Context, f *hooksFolder) []string {
 	return out
 }
 
-// hooksFolder is an open hooks folder, so that no name in it leads out of it.
+// hooksFolder is an open hooks folder. Because it is open, no name in it can lead out of it.
 type hooksFolder struct {
 	repo *repository
 	dir  string
 	root *os.Root // nil if there is no folder
-	held *os.File // holds the lock; nil if the lock was not taken
+	held *os.File // locked; nil if the lock was not taken
 }
 
-// makeHooks opens the hooks folder and creates it if it is missing.
+// makeHooks opens the hooks folder. It creates the folder if it is missing.
 func makeHooks(r *repository) (*hooksFolder, error) {
 	if err := os.MkdirAll(r.hooks, 0o755); err != nil {
 		return nil, fileError("The hooks folder cannot be made", err)
@@ -132,7 +132,7 @@ func makeHooks(r *repository) (*hooksFolder, error) {
 	return f, err
 }
 
-// openHooks opens the hooks folder. root is nil if there is none.
+// openHooks opens the hooks folder. root is nil if the folder does not exist.
 func openHooks(r *repository) (*hooksFolder, error) {
 	root, err := os.OpenRoot(r.hooks)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -170,7 +170,7 @@ func (f *hooksFolder) lock(ctx context.Context) error {
 	}
 }
 
-// lockPause is how long to wait before asking for the lock again.
+// lockPause is the time to wait before the next attempt to take the lock.
 const lockPause = 5 * time.Millisecond
 
 func (f *hooksFolder) close() {
@@ -186,11 +186,11 @@ func fileError(what string, err error) error {
 	return &refusal.Own{Kind: refusal.ErrUnavailable, Text: what + ": " + safe(err.Error()) + ".", Err: err}
 }
 
-// maxHook is how many bytes of a hook are read; a larger hook is a program.
+// maxHook is the number of bytes of a hook that are read; a larger hook is treated as a program.
 const maxHook = 1 << 20
 
-// read returns at most maxHook bytes of a hook, and its FileInfo; nil if there is none. It returns
-// ErrConflict if it is neither a file nor a link.
+// read returns at most maxHook bytes of a hook, and its FileInfo. It returns nil if the hook does not exist. It
+// returns ErrConflict if the hook is neither a file nor a link.
 func (f *hooksFolder) read(name string) ([]byte, fs.FileInfo, error) {
 	if f.root == nil {
 		return nil, nil, nil
@@ -221,8 +221,8 @@ func (f *hooksFolder) read(name string) ([]byte, fs.FileInfo, error) {
 	return data, fi, nil
 }
 
-// follow reads the file that a link leads to, as Git would run it. It returns nil if that is no small
-// regular file.
+// follow reads the file that a link leads to, as Git would run it. It returns nil if that is not a small regular
+// file.
 func (f *hooksFolder) follow(name string) ([]byte, error) {
 	full := filepath.Join(f.dir, name)
 	fi, err := os.Stat(full)
@@ -247,7 +247,7 @@ type plan struct {
 	name   string
 	file   string // the file to write: the hook's name, or the one that the pre-commit framework runs
 	text   []byte
-	keep   bool     // the existing hook becomes the one that runs first
+	keep   bool     // the existing hook becomes the hook that runs first
 	same   bool     // nothing has to be written
 	before bool     // there is an earlier hook that runs first
 	stale  []string // copies of our hook to remove
@@ -294,7 +294,7 @@ func (f *hooksFolder) plan(name, program string, g guarding) (*plan, error) {
 	return p, err
 }
 
-// twins reports whether the hook and the one kept aside are the same, which happens after an interrupted
+// twins reports whether the hook and the hook that was set aside are the same, as happens after an interrupted
 // installation.
 func (f *hooksFolder) twins(name string, a, b []byte) bool {
 	x, errX := f.root.Lstat(name)
@@ -302,8 +302,8 @@ func (f *hooksFolder) twins(name string, a, b []byte) bool {
 	return errX == nil && errY == nil && (os.SameFile(x, y) || x.Mode() == y.Mode() && x.Size() == y.Size() && bytes.Equal(a, b) && len(a) > 0)
 }
 
-// write carries out a plan. It first gives the existing hook a second name, so that a kill at any moment
-// leaves either the earlier hook, or ours with the earlier hook beside it.
+// write carries out a plan. It first gives the existing hook a second name. If the process is killed at any moment,
+// either the earlier hook remains, or ours with the earlier hook beside it.
 func (f *hooksFolder) write(p *plan) (string, error) {
 	full := safe(filepath.Join(f.dir, p.file))
 	if p.keep {
@@ -340,9 +340,9 @@ func (f *hooksFolder) copyAside(name string) error {
 	if old, err := f.root.Lstat(aside); err == nil {
 		is, err := f.root.Lstat(name)
 		if err != nil || os.SameFile(old, is) {
-			return err // an interrupted installation left it
+			return err // left by an interrupted installation
 		}
-		if err := f.root.Remove(aside); err != nil { // plan found that it is outdated
+		if err := f.root.Remove(aside); err != nil { // plan found this copy outdated
 			return err
 		}
 	}
@@ -352,8 +352,7 @@ func (f *hooksFolder) copyAside(name string) error {
 	return f.root.Link(name, aside)
 }
 
-// replace writes a hook in one step. The temporary name is random, so that no one can plant a link or a
-// pipe under it.
+// replace writes a hook atomically. The temporary name is random, so that nobody can plant a link or a pipe under it.
 func (f *hooksFolder) replace(name string, text []byte) error {
 	tmp := "." + name + ".mailtree-" + rand.Text()
 	w, err := f.root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o755)
@@ -381,9 +380,9 @@ func (f *hooksFolder) sync() error {
 	return d.Sync()
 }
 
-// Uninstall removes the guard's hooks and restores the earlier hooks with their modes. It returns a
-// sentence for each thing that it did; a repository without a guard is no error. It returns the errors of
-// Install, and ErrConflict if one of our hooks was changed; it then does nothing.
+// Uninstall removes the guard's hooks and restores the earlier hooks with their modes. It returns a sentence for each
+// thing that it did. A repository without a guard is not an error. It returns the errors of Install. If one of our
+// hooks was changed, it returns ErrConflict and does nothing.
 func Uninstall(ctx context.Context, at Site) ([]string, error) {
 	r, err := openRepository(ctx, at.Repo, at.Env)
 	if err != nil {
@@ -437,7 +436,7 @@ func Uninstall(ctx context.Context, at Site) ([]string, error) {
 	return done, f.sync()
 }
 
-// remove removes one of our hooks, which is the given file, and restores the earlier hook.
+// remove removes one of our hooks, which is in the given file, and restores the earlier hook.
 func (f *hooksFolder) remove(name, file string) (string, error) {
 	full := safe(filepath.Join(f.dir, file))
 	before, fi, err := f.read(name + behind)
@@ -452,9 +451,9 @@ func (f *hooksFolder) remove(name, file string) (string, error) {
 	return "put back " + full + " from before", errors.Join(f.root.Rename(name+behind, file), f.sync())
 }
 
-// Program returns the path by which a hook or a service should call this program: the one on the PATH if
-// that is this program, because that path stays valid when a newer version replaces it; else the program's
-// file.
+// Program returns the path by which a hook or a service should call this program. If the program on the PATH is this
+// program, that is its path, because that path stays valid when a newer version replaces the program. Otherwise it is
+// the program's file.
 func Program() (string, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// newSite makes a code repository and a store with one project.
+// newSite creates a code repository and a store with one project.
 func newSite(t *testing.T) (Site, Setup) {
 	t.Helper()
 	dir := t.TempDir()
@@ -38,8 +38,8 @@ func newSite(t *testing.T) (Site, Setup) {
 	return Site{Repo: code, Env: env}, Setup{Store: store, Project: "shop", Program: "/p/mailtree"}
 }
 
-// TestInstallsAtOnce installs and uninstalls at the same time: after each round the earlier hook is in one
-// place, whole, and nothing else is left.
+// TestInstallsAtOnce installs and uninstalls at the same time. After each round the earlier hook is complete in one
+// place, and nothing else is left.
 func TestInstallsAtOnce(t *testing.T) {
 	at, s := newSite(t)
 	hooks := filepath.Join(at.Repo, ".git", "hooks")
@@ -93,8 +93,7 @@ func TestInstallsAtOnce(t *testing.T) {
 	}
 }
 
-// TestInstallWaits holds the lock: an installation that waits can give up, or goes on when the lock
-// is free.
+// TestInstallWaits holds the lock. An installation that waits can give up, or continues when the lock is free.
 func TestInstallWaits(t *testing.T) {
 	at, s := newSite(t)
 	r, err := openRepository(t.Context(), at.Repo, at.Env)
@@ -127,8 +126,8 @@ func TestInstallWaits(t *testing.T) {
 	}
 }
 
-// TestTemporaryName puts a link and a pipe where replace first writes a hook: nothing is written
-// through them.
+// TestTemporaryName puts a link and a pipe in the place where replace first writes a hook. Nothing is written through
+// them.
 func TestTemporaryName(t *testing.T) {
 	at, s := newSite(t)
 	hooks := filepath.Join(at.Repo, ".git", "hooks")
@@ -154,8 +153,8 @@ func TestTemporaryName(t *testing.T) {
 	}
 }
 
-// TestUninstallShared: Install refuses a hooks folder that several repositories may share, and Uninstall
-// removes what an earlier version wrote there for several.
+// TestUninstallShared checks that Install refuses a hooks folder that several repositories may share, and that
+// Uninstall removes what an earlier version wrote there for several.
 func TestUninstallShared(t *testing.T) {
 	at, s := newSite(t)
 	hooks := filepath.Join(filepath.Dir(at.Repo), "hooks")

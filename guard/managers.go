@@ -7,9 +7,9 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Other programs write hooks too, and move a hook that they find. The pre-commit framework names it
-// pre-commit.legacy and runs it first. lefthook names it pre-commit.old, never runs it, and fails if that
-// name is taken.
+// Other programs write hooks too, and rename a hook that they find. The pre-commit framework renames it to
+// pre-commit.legacy and runs it first. lefthook renames it to pre-commit.old, never runs it, and fails if that name
+// is taken.
 const (
 	legacySuffix = ".legacy"
 	oldSuffix    = ".old"
@@ -38,15 +38,15 @@ func managerOf(data []byte) manager {
 	return unmanaged
 }
 
-// supersedes reports whether the hook replaces the one that was kept from before: the same program has
-// written both.
+// supersedes reports whether the hook replaces the hook that was kept from before, because the same program wrote
+// both.
 func supersedes(hook, before []byte) bool {
 	m := managerOf(hook)
 	return m != unmanaged && m == managerOf(before)
 }
 
-// installed finds our hook: the file with the hook's name, or the one that the hook of the pre-commit
-// framework runs. file is the hook's name if there is none. changed says that somebody changed it.
+// installed finds our hook: the file with the hook's name, or the file that the hook of the pre-commit framework
+// runs. If there is neither, file is the hook's name. changed reports that somebody changed our hook.
 func (f *hooksFolder) installed(name string) (file string, h *hook, changed bool, err error) {
 	data, _, err := f.read(name)
 	if err != nil {
@@ -62,8 +62,8 @@ func (f *hooksFolder) installed(name string) (file string, h *hook, changed bool
 	return name, h, changed, err
 }
 
-// stale lists the copies of our hook that another program has moved away and that nothing runs. file is the
-// hook that is or will be ours.
+// stale lists the copies of our hook that another program has renamed and that nothing runs. file is the hook that is
+// or will be ours.
 func (f *hooksFolder) stale(name, file string) (files []string, err error) {
 	for _, suffix := range []string{legacySuffix, oldSuffix} {
 		moved := name + suffix

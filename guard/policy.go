@@ -35,8 +35,7 @@ func readPolicy(env []string, mode string) (p policy, err error) {
 	return p, err
 }
 
-// choice returns the variable's value, or the first allowed value where the variable is empty or
-// not set.
+// choice returns the variable's value, or the first allowed value if the variable is empty or not set.
 func choice(env []string, name string, allowed ...string) (v string, set bool, err error) {
 	if v = lookup(env, name); v == "" {
 		return allowed[0], false, nil

@@ -16,12 +16,12 @@ import (
 // project is one project whose claims count for a check.
 type project struct {
 	tree   *tree.Tree // open
-	name   string     // as a tool call names it
-	folder string     // relative to the top of the work tree, slash separated; "" for the top. Claims are relative to it
+	name   string     // in the form that a tool call uses
+	folder string     // claims are relative to this folder of the working tree; has slashes; "" for the top
 }
 
-// projects opens the project that the question names, and every other project whose folder lies in the work
-// tree. The caller closes them, also after an error.
+// projects opens the question's project, and every other project whose folder lies in the working tree. The caller
+// closes them, even after an error.
 func (c *check) projects(ctx context.Context) (all []project, err error) {
 	dir, err := filepath.Abs(c.q.Dir)
 	if err != nil {
@@ -91,8 +91,8 @@ func (c *check) adoptInstalled(ctx context.Context, dir string) {
 	}
 }
 
-// folderBelow returns the path from the top of a work tree to a project's folder; "" if the folder is the
-// top. inside is false if the folder does not lie in the work tree.
+// folderBelow returns the path from the top of a working tree to a project's folder, or "" if the folder is the top.
+// inside is false if the folder does not lie in the working tree.
 func folderBelow(top, folder string) (rel string, inside bool) {
 	if top == "" || !below(folder, top) {
 		return "", false
@@ -100,7 +100,7 @@ func folderBelow(top, folder string) (rel string, inside bool) {
 	return filepath.ToSlash(strings.TrimPrefix(strings.TrimPrefix(folder, top), "/")), true
 }
 
-// below returns the paths that lie in the project's folder, relative to it.
+// below returns the paths that lie in the project's folder, relative to the folder.
 func (p project) below(paths []string) []string {
 	if p.folder == "" {
 		return paths
@@ -129,7 +129,7 @@ func (p project) note(now time.Time, who identity, doing string, by []Blocked) {
 	claim.NoteStopped(p.tree, now, who.name, doing, all)
 }
 
-// blocked adds the claims' files and project, and makes their paths relative to the top of the work tree.
+// blocked adds the claims' files and project, and makes their paths relative to the top of the working tree.
 func (p project) blocked(all []claim.Blocked) []Blocked {
 	var out []Blocked
 	for _, b := range all {

@@ -16,20 +16,20 @@ import (
 // repository is a code repository with its hooks folder.
 type repository struct {
 	git    *git
-	top    string // its work tree
-	common string // the .git folder that all its work trees share, without links
-	hooks  string // without links, as far as it exists
+	top    string // its working tree
+	common string // the .git folder that all its worktrees share, without links
+	hooks  string // without links, as far as the path exists
 	config string // core.hooksPath; "" if it is not set
 	place  place
 }
 
-// place says where the hooks folder lies.
+// place says where the hooks folder is.
 type place int
 
 const (
 	own        place = iota // inside .git
-	insideTree              // inside the work tree
-	shared                  // elsewhere: other repositories may use it too
+	insideTree              // inside the working tree
+	shared                  // outside both: other repositories may use it too
 )
 
 func invalid(format string, args ...any) error {
@@ -44,13 +44,13 @@ func denied(format string, args ...any) error {
 	return &refusal.Own{Kind: refusal.ErrDenied, Text: fmt.Sprintf(format, args...)}
 }
 
-// notGuardable returns the refusal of a repository's path.
+// notGuardable returns the refusal for a repository's path.
 func notGuardable(what refusal.What, path string) *refusal.Error {
 	return &refusal.Error{What: what, Field: refusal.Repository, Name: path}
 }
 
-// openRepository examines the repository around path. It returns ErrNotFound, and ErrInvalid if it is not a
-// work tree.
+// openRepository examines the repository around path. It returns ErrNotFound, and ErrInvalid if the path is not in a
+// working tree.
 func openRepository(ctx context.Context, path string, env []string) (*repository, error) {
 	if !utf8.ValidString(path) || strings.ContainsRune(path, 0) {
 		return nil, notGuardable(refusal.Invalid("{name} {arg} cannot be the path of a repository: give the path of a Git work tree."), path)
@@ -131,8 +131,8 @@ func below(p, dir string) bool {
 	return p == dir || strings.HasPrefix(p, dir+string(filepath.Separator))
 }
 
-// writable refuses hooks folders that do not belong to this repository alone, and folders that Git tracks.
-// The error gives the line with which a person can guard such a folder.
+// writable refuses a hooks folder that does not belong to this repository alone, and a folder that Git tracks. The
+// error contains the line with which a user can guard such a folder.
 func (r *repository) writable(ctx context.Context, s Setup) error {
 	const line = "Put this line at the end of %s yourself, and of pre-merge-commit: mailtree guard check --hook pre-commit%s || exit"
 	to, store := safe(filepath.Join(r.hooks, PreCommit)), " --store "+ShellWord(s.Store)

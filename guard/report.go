@@ -18,11 +18,11 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// mostPaths is the most claims that a report names, and the most files of each claim.
+// mostPaths is the maximum number of claims that a report lists, and of files that it lists for each claim.
 const mostPaths = 10
 
-// report tells a person the result of a check. Names and texts are untrusted, so it escapes characters that
-// could control the terminal.
+// report tells the user the result of a check. Names and texts are untrusted, so it escapes characters that could
+// control the terminal.
 type report struct {
 	w   io.Writer
 	q   *Question
@@ -31,7 +31,7 @@ type report struct {
 
 func (r *report) say(format string, args ...any) { fmt.Fprintf(r.w, format+"\n", args...) }
 
-// doing names what the hook would stop.
+// doing returns the action that the hook would stop.
 func (q *Question) doing() string {
 	switch {
 	case len(q.Paths) > 0:
@@ -46,7 +46,7 @@ func (q *Question) doing() string {
 	return "commit"
 }
 
-// unchecked says that the check failed, and what happens now.
+// unchecked prints that the check failed, and what happens now.
 func (r *report) unchecked(err error, stops bool) {
 	r.say("mailtree guard: NOT CHECKED: %s", format.Printable(r.q.Words.Explain(err)))
 	mode, more := "GUARD_MODE", "mailtree guard status"
@@ -103,7 +103,7 @@ func (r *report) blocked(all []Blocked, warn bool) {
 	r.say("Or pass this once, if you know better: GUARD_BYPASS=1 git %s … (or git %s --no-verify)", r.command(), r.command())
 }
 
-// asker says whom the caller counts as, if that may be wrong.
+// asker prints which agent the caller counts as, if that may be wrong.
 func (r *report) asker() {
 	switch {
 	case r.who.hint != "":
@@ -143,10 +143,10 @@ func (r *report) claim(b Blocked) {
 	r.say("    the claim is the file %s", safe(b.File))
 }
 
-// ask returns a command that asks the holder of a claim for it, for the shell that the caller uses.
+// ask returns a command that asks a claim's holder for it, quoted for the caller's shell.
 func (r *report) ask(c claim.Row, project string) string {
 	var b strings.Builder
-	if r.who.name != "" && r.who.hint == "" && !r.who.person { // an agent: `mailtree send` would write as a person
+	if r.who.name != "" && r.who.hint == "" && !r.who.person { // an agent: `mailtree send` would write as the user
 		b.WriteString("MAILTREE_ME=" + ShellWord(r.who.name) + " ")
 	}
 	holder := "…"
@@ -157,7 +157,7 @@ func (r *report) ask(c claim.Row, project string) string {
 	return b.String()
 }
 
-// release returns the command with which a person releases the claim, from any folder of the work tree.
+// release returns the command with which a user releases the claim, from any folder of the working tree.
 func (r *report) release(c claim.Row, project string) string {
 	at := c.Pattern
 	if filepath.IsAbs(project) {
@@ -166,7 +166,8 @@ func (r *report) release(c claim.Row, project string) string {
 	return r.q.command() + " release --holder " + ShellWord(c.Agent) + r.where(project) + " " + ShellWord(at)
 }
 
-// where returns the flags that name the store and the project of a command, if it would mean others.
+// where returns the flags that name the store and the project of a command, if the command would otherwise use
+// others.
 func (r *report) where(project string) (flags string) {
 	if r.q.Store != r.q.Usual {
 		flags += " --store " + ShellWord(r.q.Store)
@@ -185,7 +186,7 @@ func (q *Question) command() string {
 	return ShellWord(q.Program)
 }
 
-// isHere reports whether mailtree means the project where the question is asked without naming it.
+// isHere reports whether mailtree, called without a project where the question is asked, means the given project.
 func (q *Question) isHere(project string) bool {
 	dir, err := filepath.Abs(q.Dir)
 	if err != nil {
@@ -203,8 +204,7 @@ func (q *Question) isHere(project string) bool {
 	return project == cmp.Or(storedir.HumanKeyOf(t), slug)
 }
 
-// safe returns a plain text as it is. It quotes any other text and escapes characters that a terminal might
-// act on.
+// safe returns a plain text unchanged. It quotes any other text and escapes characters that a terminal might act on.
 func safe(s string) string {
 	if s == "" || s[0] == ' ' || s[len(s)-1] == ' ' || strings.ContainsAny(s, `"\`) {
 		return format.Literal(s)
@@ -214,8 +214,8 @@ func safe(s string) string {
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./][A-Za-z0-9_./-]*$`)
 
-// ShellWord returns s as one word of a shell, for people to read: it quotes only if necessary, and returns
-// "…" for a text that a terminal might act on.
+// ShellWord returns s as one shell word, for users to read. It quotes only if necessary, and returns "…" for a text
+// that a terminal might act on.
 func ShellWord(s string) string {
 	switch {
 	case plainWord.MatchString(s):
@@ -226,7 +226,7 @@ func ShellWord(s string) string {
 	return shellQuote(s)
 }
 
-// shellText returns a text as one word of a shell, in double quotes where those keep every character.
+// shellText returns a text as one shell word, in double quotes if those preserve every character.
 func shellText(s string) string {
 	s = format.Printable(s)
 	if strings.ContainsAny(s, "\"$`\\!") {
@@ -235,7 +235,7 @@ func shellText(s string) string {
 	return `"` + s + `"`
 }
 
-// clip keeps at most n bytes of a text.
+// clip returns at most n bytes of a text.
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s

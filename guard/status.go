@@ -14,9 +14,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Status describes what is installed in the repository, one line for each fact, and reports whether the
-// guard works: whether pre-commit and pre-merge-commit are guarded and nothing keeps the guard from
-// checking. It returns the errors of Install that concern the repository.
+// Status describes the installation in the repository, one line for each fact, and reports whether the guard works.
+// The guard works if pre-commit and pre-merge-commit are guarded and nothing keeps the guard from checking. Status
+// returns the errors of Install that concern the repository.
 func Status(ctx context.Context, at Site) (lines []string, works bool, err error) {
 	r, err := openRepository(ctx, at.Repo, at.Env)
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *status) hook(name string) {
 	}
 }
 
-// missing is bad for every hook except pre-push, which is installed on request only.
+// missing is bad for every hook except pre-push, which is installed only on request.
 func (s *status) missing(name, format string, args ...any) {
 	if name == PrePush {
 		s.add(format, args...)

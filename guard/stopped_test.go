@@ -15,8 +15,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// TestStoppedNoted: a change that the guard stops is recorded in the store; a warning, and a check by hand,
-// are not.
+// TestStoppedNoted checks that a change that the guard stops is recorded in the store. A warning and a check by hand
+// are not recorded.
 func TestStoppedNoted(t *testing.T) {
 	t.Parallel()
 	store, dir := editScene(t)

@@ -21,19 +21,19 @@ type operation struct {
 	Who, What string // Who is "" if unknown
 	Link      string // to the message, or to its history if it is gone; "" for a claim or an agent
 	Subject   string
-	Gone      bool // the message is no longer in the mail
+	Gone      bool // the message no longer exists
 	Path      string
 }
 
 type activityShown struct {
 	Only   string   // the agent whose activity is shown; "" for everyone's
-	Agents []string // whose activity can be chosen
+	Agents []string // agents that the reader can choose
 	Rows   []operation
-	Read   time.Time // of the oldest change that was read
+	Read   time.Time // time of the oldest change that was read
 	Next   int64     // mark of the next page; 0 at the end
 }
 
-// activityRows is how many operations a page of the activity shows. It reads changes activityRead at a time,
+// activityRows is how many operations one page of the activity shows. The page reads changes activityRead at a time,
 // at most activityReads times.
 const (
 	activityRows  = 100
@@ -41,10 +41,10 @@ const (
 	activityReads = 5
 )
 
-// activityAgents is how many agents the activity lets one choose from.
+// activityAgents is how many agents the reader can choose from in the activity.
 const activityAgents = 30
 
-// told are the changes that show an operation, in words.
+// told contains the words for the changes that show an operation.
 var told = map[format.Kind]map[string]string{
 	format.KindCanonical: {index.Added: "wrote", index.Changed: "changed", index.Removed: "removed"},
 	format.KindRead:      {index.Added: "read"},
@@ -86,7 +86,7 @@ func (h *Page) activity(v *view) error {
 	return v.show("activity", a.shown)
 }
 
-// activeAgents lists the agents that were active last by name, and one more.
+// activeAgents lists the agents that were active most recently, and the agent also, by name.
 func (v *view) activeAgents(also string) (names []string, err error) {
 	var agents []maildir.AgentInfo
 	_, err = v.p.Agents.EachAgent(v.ctx(), maildir.AgentsQuery{Take: func(a *maildir.AgentInfo) bool {
@@ -108,18 +108,17 @@ func (v *view) activeAgents(also string) (names []string, err error) {
 type activityReading struct {
 	*view
 	shown  activityShown
-	held   map[string]claim.Row // by their files
-	before int64                // mark of the change that was read last; 0: none
+	held   map[string]claim.Row // by the claims' files
+	before int64                // mark of the change that was read last; 0: nothing was read
 	over   bool                 // there is nothing more to read, or no room for it
 
 	deeds map[deed][]history.Entry // the newest operations, newest first; nil: not read
 }
 
-// deed is what an operation did to the file of a message: index.Added, index.Changed or index.Removed.
+// deed identifies an operation's effect on a message's file. op is index.Added, index.Changed or index.Removed.
 type deed struct{ id, op string }
 
-// deedsRead is how many of the newest operations are read to tell who took back, brought back or changed a
-// message.
+// deedsRead is the number of newest operations that are read to find out who undid, restored or changed a message.
 const deedsRead = 300
 
 // readDeeds reads the newest operations.
@@ -133,7 +132,7 @@ func (a *activityReading) readDeeds() error {
 	})
 }
 
-// opOf returns what an operation does to the file of its message; "" for nothing.
+// opOf returns what an operation does to its message's file, or "" for nothing.
 func opOf(verb string) string {
 	of, undone := strings.CutPrefix(verb, history.UndoPrefix)
 	if undone {
@@ -150,9 +149,9 @@ func opOf(verb string) string {
 	return ""
 }
 
-// deedOf takes the operation that a change of a message's file shows; nil if it is unknown. It is the nearest
-// in time, because a commit comes after its operations, and the newest of one commit: changes come newest
-// first.
+// deedOf takes from a.deeds the operation behind a change of a message's file, or returns nil if it is unknown. It
+// takes the operation nearest in time, because a commit comes after its operations. Among the operations of one
+// commit it takes the newest, because changes come newest first.
 func (a *activityReading) deedOf(c *index.Change) *history.Entry {
 	key := deed{c.ID, c.Op}
 	all, at := a.deeds[key], 0
@@ -203,13 +202,14 @@ func (a *activityReading) read() error {
 	return nil
 }
 
-// operationOf returns the operation that a change shows; nil if it shows none, or none of the chosen agent.
+// operationOf returns the operation that a change shows. It returns nil if the change shows none, or none of the
+// chosen agent.
 func (a *activityReading) operationOf(c *index.Change) (*operation, error) {
 	what := told[c.Kind][c.Op]
 	if c.Kind == format.KindCanonical {
 		e := a.deedOf(c)
 		if e != nil && !a.Signed && e.Who != c.Agent {
-			e = nil // only the sender is known to be no blind copy's recipient (Invariant I7)
+			e = nil // an agent other than the sender may be a blind recipient (Invariant I7)
 		}
 		switch {
 		case e != nil && c.Op == index.Added && e.Verb != strings.TrimPrefix(strings.TrimPrefix(e.Verb, history.UndoPrefix), history.RedoPrefix):
@@ -219,7 +219,7 @@ func (a *activityReading) operationOf(c *index.Change) (*operation, error) {
 		case e != nil && c.Op != index.Added:
 			c.Agent = e.Who
 		case c.Op != index.Added:
-			c.Agent = "" // the feed names the message's sender
+			c.Agent = "" // the feed gives the message's sender
 		}
 	}
 	file := c.Path
@@ -242,7 +242,7 @@ func (a *activityReading) operationOf(c *index.Change) (*operation, error) {
 	return d, nil
 }
 
-// mark is an agent's mark on its copy of a message, with the time.
+// mark is an agent's mark on its copy of a message, with the mark's time.
 type mark struct {
 	id, agent string
 	at        int64
@@ -250,8 +250,8 @@ type mark struct {
 
 func markOf(c *index.Change) mark { return mark{c.ID, c.Agent, c.At.UnixMicro()} }
 
-// readWith returns the marks of acknowledging and archiving. Each of them has marked the message as read
-// too, but is one operation.
+// readWith returns the acknowledging and archiving marks. Each of these operations has also marked the message as
+// read, but counts as one operation.
 func readWith(changes []index.Change) map[mark]bool {
 	all := map[mark]bool{}
 	for i := range changes {
@@ -262,8 +262,8 @@ func readWith(changes []index.Change) map[mark]bool {
 	return all
 }
 
-// tellMessage fills in the message of an operation. open reports whether everyone may know that the agent
-// is involved (Invariant I7).
+// tellMessage fills in an operation's message. open reports whether everyone may know that the agent is involved
+// (Invariant I7).
 func (v *view) tellMessage(d *operation, c *index.Change) (open bool, err error) {
 	m, err := v.p.MessageHead(v.ctx(), c.ID)
 	if errors.Is(err, maildir.ErrNotFound) {

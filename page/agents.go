@@ -13,20 +13,20 @@ import (
 // agentShown is an agent in the directory.
 type agentShown struct {
 	maildir.AgentInfo
-	State      string    // what it does, in a word
-	Stuck      string    // why it needs somebody; "" if it does not
+	State      string    // what the agent does, in one word
+	Stuck      string    // why the agent needs help; "" if it does not
 	Oldest     time.Time // when its oldest unread mail arrived; zero: no unread mail
-	Wakes      bool      // a nudge can reach it
+	Wakes      bool      // a nudge can reach the agent
 	Reaches    []maildir.WakeStatus
-	On         string // the other machine that it belongs to; "": none
+	On         string // the other machine that the agent belongs to; "": none
 	Unwakeable string // why mail cannot wake it; "" if mail can
 }
 
 // agentsMost is the most agents that one view shows.
 const agentsMost = 1000
 
-// agents shows the agents, the last active first: what each does, its unread mail and its claims, and how it
-// can be woken and was woken last.
+// agents shows the agents, the most recently active first. It shows what each does, its unread mail and its claims,
+// how it can be woken and how its last wake went.
 func (h *Page) agents(v *view) error {
 	if err := v.in("agents", "Agents"); err != nil {
 		return err
@@ -67,10 +67,10 @@ func (h *Page) agents(v *view) error {
 	return v.show("agents", all)
 }
 
-// states are the words for the states of agents.
+// states contains the words for the agents' states.
 var states = map[string]string{format.Ready: "ready", format.Work: "works", format.Offline: "offline"}
 
-// quietAfter is how long an agent that tells no state counts as active after its last call.
+// quietAfter is how long an agent that reports no state counts as active after its last call.
 const quietAfter = 10 * time.Minute
 
 func (v *view) stateOf(a *agentShown) string {
@@ -85,10 +85,10 @@ func (v *view) stateOf(a *agentShown) string {
 	return "quiet"
 }
 
-// stuckAgent says why an agent does not go on by itself.
+// stuckAgent says why an agent does not continue by itself.
 type stuckAgent struct{ state, why string }
 
-// stuck returns the agents that do not go on by themselves.
+// stuck returns the agents that do not continue by themselves.
 func (v *view) stuck() (map[string]stuckAgent, error) {
 	all := map[string]stuckAgent{}
 	asleep, err := v.p.Sessions.Unwoken(v.ctx())
@@ -99,7 +99,7 @@ func (v *view) stuck() (map[string]stuckAgent, error) {
 		all[asleep[i].Agent] = stuckAgent{"asleep", asleep[i].String()}
 	}
 	stops, err := v.p.Claims.Stops(v.ctx())
-	for _, s := range slices.Backward(stops) { // the newest counts
+	for _, s := range slices.Backward(stops) { // the newest stop wins
 		all[s.Agent] = stuckAgent{"stopped", "A claim of " + s.By[0].Claim.Agent + " has stopped its " + s.Doing + "."}
 	}
 	for name := range v.p.Sessions.WakeStatuses() {
@@ -110,7 +110,8 @@ func (v *view) stuck() (map[string]stuckAgent, error) {
 	return all, err
 }
 
-// CanNudge reports whether the person can nudge an agent that has unread mail from here, and that can reach it.
+// CanNudge reports whether the user can nudge an agent: the agent has unread mail, and a nudge from this page can
+// reach it.
 func (v *view) CanNudge(agent string) (bool, error) {
 	if !v.Signed || v.page.cfg.Nudge == nil || agent == v.Me {
 		return false, nil
@@ -151,7 +152,7 @@ func (h *Page) nudge(v *view) (to string, err error) {
 	return v.saidAt(v.at("agents"), text) + "#" + agent, err
 }
 
-// whyNobody says why there was nobody to wake for an agent's mail.
+// whyNobody returns why there was nobody to wake for an agent's mail.
 func (v *view) whyNobody(agent string) (string, error) {
 	mail, err := v.p.Box(agent, v.origin()).Counts(v.ctx())
 	waits := slices.ContainsFunc(v.p.Sessions.WakeStatuses()[agent], func(r maildir.WakeStatus) bool { return r.Waits })
@@ -164,13 +165,13 @@ func (v *view) whyNobody(agent string) (string, error) {
 	return "none of its sessions can be woken", err
 }
 
-// hows are the outcomes of package seat in words.
+// hows contains the words for the outcomes of package seat.
 var hows = map[string]string{
 	seat.Queued: ": the notice is in the queue of its client",
 	seat.Typed:  ": the notice was typed into its window",
 }
 
-// Way says how a session can be woken.
+// Way returns how a session can be woken.
 func (v *view) Way(r maildir.WakeStatus) string {
 	switch {
 	case r.Ended:
@@ -185,7 +186,7 @@ func (v *view) Way(r maildir.WakeStatus) string {
 	return r.Client + ", cannot be woken"
 }
 
-// Woke says how the last wake of a session went; "" if none was needed.
+// Woke returns how the last wake of a session went, or "" if none was needed.
 func (v *view) Woke(r maildir.WakeStatus) string {
 	said := []string{}
 	for _, s := range []string{r.Wake.Outcome, r.Wake.Why} {

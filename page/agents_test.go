@@ -16,7 +16,7 @@ import (
 	"mailtree/page"
 )
 
-// words returns what a part of a view says, without its elements.
+// words returns the text in a part of a view, without its elements.
 func (b *browser) words(view, from, to string) string {
 	b.Helper()
 	_, text, _ := strings.Cut(b.see(view), from)
@@ -24,7 +24,8 @@ func (b *browser) words(view, from, to string) string {
 	return strings.Join(strings.Fields(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(text, " ")), " ")
 }
 
-// TestAgents: each agent has one line: what it does, its unread mail, its claims, and when it was seen.
+// TestAgents checks that each agent has one line: what it does, its unread mail, its claims, and when it was last
+// seen.
 func TestAgents(t *testing.T) {
 	s := tell(t)
 	b := s.person()
@@ -44,8 +45,8 @@ func TestAgents(t *testing.T) {
 	contains(t, b.words(s.base+"/agents", `<li id="RedStone">`, "</li>"), "has had unread mail for", "gemini, ended")
 }
 
-// TestClaims: the claims stand below their holders, with those that have stopped somebody first, and below
-// them what ended within a day.
+// TestClaims checks that the claims are listed below their holders, starting with claims that have stopped somebody.
+// Claims that ended within a day are listed after that.
 func TestClaims(t *testing.T) {
 	c := &clock{now: time.Now()}
 	s := open(t, page.Config{Now: c.time})
@@ -82,13 +83,13 @@ func TestClaims(t *testing.T) {
 	}
 	b.press(s.base+"/claims", s.base+"/claims/release", "agent", "Bob", "path", "b.go")
 	contains(t, b.see(s.base+"/claims"), "Bob</bdi>’s, released by <bdi class=\"name\">pat</bdi>")
-	c.pass(23 * time.Hour) // what stopped Ann is forgotten then
+	c.pass(23 * time.Hour) // by then, the stop of Ann is forgotten
 	if got := paths(); !slices.Equal(got, []string{"a.go", "c.go", "b.go"}) {
 		t.Errorf("a day later the claims are %v", got)
 	}
 }
 
-// TestAgentsElsewhere: an agent of another machine is shown with the machine, where the mail is shared.
+// TestAgentsElsewhere checks that an agent of another machine is shown with its machine if the project is shared.
 func TestAgentsElsewhere(t *testing.T) {
 	t.Parallel()
 	s := open(t, page.Config{})

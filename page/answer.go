@@ -9,26 +9,26 @@ import (
 	"time"
 )
 
-// Anyone who reaches the server may ask for any view, and need not read the answer. So each answer has a
-// limit, all answers together hold a limited amount of memory, and a browser that takes nothing for
-// answerPatience loses its connection.
+// Anyone who can reach the server may request any view, and need not read the answer. Therefore each answer has a
+// limit, all answers together use a limited amount of memory, and a browser that reads nothing for answerPatience
+// loses its connection.
 const (
-	mostHeld       = 64 << 20         // bytes that all answers may hold together
-	whileMade      = 12 << 20         // bytes that a view may hold while it is made: mostText, escaped
+	mostHeld       = 64 << 20         // bytes that all answers together may hold
+	whileMade      = 12 << 20         // bytes that a view may hold while it is being built: mostText, escaped
 	pieceBytes     = 64 << 10         // bytes per write
 	holdPatience   = 5 * time.Second  // how long a request waits for memory
-	answerPatience = 30 * time.Second // how long a browser may take nothing
+	answerPatience = 30 * time.Second // how long a browser may read nothing
 )
 
-// How many bytes of messages' text a view or a feed shows.
+// These limits are the bytes of message text that a view or a feed shows.
 const (
 	mostText = 2 << 20
 	mostBody = 256 << 10 // of one body
-	mostHTML = 4 << 20   // of HTML that is made of them; the bodies after that show as they are written
+	mostHTML = 4 << 20   // of HTML built from bodies; further bodies are shown as plain text
 )
 
-// reserve takes bytes of the memory for answers. If there are not enough in time, it answers 503 and
-// reports false. The caller must call giveBack(0) at the end.
+// reserve reserves bytes of the memory for answers. If not enough becomes free within holdPatience, it answers 503
+// and returns false. The caller must call giveBack(0) at the end.
 func (v *view) reserve(bytes int64) bool {
 	ctx, cancel := context.WithTimeout(v.ctx(), holdPatience)
 	defer cancel()
@@ -43,7 +43,7 @@ func (v *view) reserve(bytes int64) bool {
 	return false
 }
 
-// giveBack returns the memory that the view holds beyond the given number of bytes.
+// giveBack releases the memory that the view holds beyond the given number of bytes.
 func (v *view) giveBack(beyond int64) {
 	if v.held > beyond {
 		v.page.memory.Release(v.held - beyond)
@@ -51,7 +51,7 @@ func (v *view) giveBack(beyond int64) {
 	}
 }
 
-// writeWhole writes a complete answer whose header is set.
+// writeWhole writes a complete answer. Its header must be set already.
 func (v *view) writeWhole(status int, data []byte) {
 	v.giveBack(int64(cap(data)))
 	v.writePieces(status, int64(len(data)), bytes.NewReader(data))

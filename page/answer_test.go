@@ -32,8 +32,8 @@ func (s *slow) Write(b []byte) (int, error) {
 	return s.ResponseRecorder.Write(b)
 }
 
-// TestWritePieces: an answer is written in pieces, each with its own deadline, and no deadline is left for
-// the connection's next request.
+// TestWritePieces checks that an answer is written in pieces, each with its own deadline, and that no deadline
+// remains for the connection's next request.
 func TestWritePieces(t *testing.T) {
 	to := &slow{ResponseRecorder: httptest.NewRecorder()}
 	v := &view{page: &Page{memory: semaphore.NewWeighted(mostHeld)}, w: to, r: httptest.NewRequest(http.MethodGet, "/", nil)}
@@ -50,7 +50,7 @@ func TestWritePieces(t *testing.T) {
 	}
 }
 
-// TestMemory: while the page's answers hold all the memory for answers, the next request gets 503 with
+// TestMemory checks that, while the page's answers use all the memory for answers, the next request gets 503 with
 // Retry-After. The memory is available again once the answers are read.
 func TestMemory(t *testing.T) {
 	t.Parallel()

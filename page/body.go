@@ -13,11 +13,11 @@ import (
 	"mailtree/maildir/markdown"
 )
 
-// ownFile is an expression for the address of an attachment, or of an image in the text of a message.
+// ownFile is a regular expression for the address of an attachment, or of an image in the text of a message.
 const ownFile = `^/p/[^/?#]+/(?:file|message/[^/?#]+/image)/[0-9a-f]{40}$`
 
-// clean keeps the HTML that markdown.Render makes and removes anything else. It is safe for concurrent use
-// and is built at first use.
+// clean keeps the HTML that markdown.Render produces and removes anything else. It is safe for concurrent use and is
+// built at first use.
 var clean = sync.OnceValue(cleaner)
 
 func cleaner() *bluemonday.Policy {
@@ -35,25 +35,25 @@ func cleaner() *bluemonday.Policy {
 	p.AllowAttrs("loading").Matching(regexp.MustCompile(`^lazy$`)).OnElements("img")
 	p.AllowURLSchemes("http", "https", "mailto")
 	p.RequireParseableURLs(true)
-	p.AllowRelativeURLs(true) // but only those of files
+	p.AllowRelativeURLs(true) // but only addresses of files
 	p.RequireNoFollowOnLinks(true)
 	p.RequireNoReferrerOnLinks(true)
 	return p
 }
 
-// bodyHTML returns a body as HTML; "" if it must be shown as it is written.
+// bodyHTML returns a body as HTML, or "" if the body must be shown as plain text.
 func bodyHTML(m *index.MessageRow) template.HTML {
 	if m.MediaType == format.PlainText {
 		return ""
 	}
-	inText := map[string]bool{} // the addresses of the images that the body holds
+	inText := map[string]bool{} // the addresses of the images inside the body
 	body, _ := markdown.RewriteImages(m.Body, func(destination string) string {
 		if !strings.HasPrefix(destination, "data:") {
 			return destination
 		}
 		data, _ := inlined(destination)
 		if data == nil {
-			return "data:" // what cannot be shown needs no room
+			return "data:" // drop the data of an image that cannot be shown
 		}
 		at := inlinedAt(m, data)
 		inText[at] = true
@@ -71,8 +71,8 @@ func bodyHTML(m *index.MessageRow) template.HTML {
 	return template.HTML(directed.Replace(clean().Sanitize(text))) //nolint:gosec // sanitized
 }
 
-// directed lets each paragraph, heading, item and cell of sanitized HTML, where < begins nothing but a tag,
-// have the writing direction of its first letter.
+// directed gives each paragraph, heading, list item and table cell of sanitized HTML the writing direction of its
+// first letter. In sanitized HTML, every < begins a tag.
 var directed = strings.NewReplacer("<p>", `<p dir="auto">`, "<li>", `<li dir="auto">`, "<li ", `<li dir="auto" `,
 	"<td>", `<td dir="auto">`, "<td ", `<td dir="auto" `, "<th>", `<th dir="auto">`, "<th ", `<th dir="auto" `,
 	"<h1>", `<h1 dir="auto">`, "<h2>", `<h2 dir="auto">`, "<h3>", `<h3 dir="auto">`, "<h4>", `<h4 dir="auto">`,

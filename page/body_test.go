@@ -7,8 +7,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestBodyDirection: each paragraph, heading, item and cell has the writing direction of its own text, and what
-// looks like such a tag in a text stays text.
+// TestBodyDirection checks that each paragraph, heading, item and cell has the writing direction of its own text.
+// Text that looks like such a tag stays text.
 func TestBodyDirection(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{

@@ -34,7 +34,7 @@ type tab struct {
 	browser context.Context
 }
 
-// tab opens a Chromium for the test, or skips the test if there is none.
+// tab opens a Chromium for the test. It skips the test if Chromium is not installed.
 func (s *site) tab() *tab {
 	s.Helper()
 	program, err := exec.LookPath("chromium")
@@ -55,8 +55,8 @@ func (s *site) tab() *tab {
 	return &tab{s, ctx}
 }
 
-// profile returns a new folder for the browser. Processes of the browser write to it for a moment after the
-// browser has ended, so that removing it may need several tries.
+// profile returns a new folder for the browser. Processes of the browser write to it for a moment after the browser
+// has ended, so that removing it may need several attempts.
 func (s *site) profile() string {
 	s.Helper()
 	dir, err := os.MkdirTemp("", "chromium-")
@@ -69,7 +69,7 @@ func (s *site) profile() string {
 	return dir
 }
 
-// must makes the browser act, for a minute at most.
+// must makes the browser act, for at most a minute.
 func (b *tab) must(what string, actions ...chromedp.Action) {
 	b.Helper()
 	ctx, stop := context.WithTimeout(b.browser, time.Minute)
@@ -123,7 +123,7 @@ func said(element, text string) chromedp.Action {
 	return chromedp.WaitVisible(fmt.Sprintf(`//%s[contains(., %q)]`, element, text))
 }
 
-// TestBrowserLive: new mail appears without disturbing the scroll position, a selection or typing.
+// TestBrowserLive checks that new mail appears without disturbing the scroll position, a selection or typing.
 func TestBrowserLive(t *testing.T) {
 	s := open(t, page.Config{})
 	first := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "First", Body: strings.Repeat("Is this live?\n\n", 60)})
@@ -151,8 +151,8 @@ func TestBrowserLive(t *testing.T) {
 	b.must("ask for it", chromedp.Click(`#stale button`), said("article", "A third"))
 }
 
-// TestBrowserTimes: times advance on an open page when nothing happens, and are not news: only new items
-// fade, and selecting or opening something is not disturbed.
+// TestBrowserTimes checks that times advance on an open page when nothing happens, and that they do not count as
+// news: only new items fade, and selecting or opening something is not disturbed.
 func TestBrowserTimes(t *testing.T) {
 	var ahead atomic.Int64
 	s := open(t, page.Config{Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
@@ -176,8 +176,8 @@ func TestBrowserTimes(t *testing.T) {
 	b.expect("true ", `document.querySelector("article .more").open + " " + document.getElementById("stale").textContent`)
 }
 
-// TestBrowserTabs: ten tabs of one browser work, although it allows six connections to a host. A tab that
-// comes to the front again shows the new mail.
+// TestBrowserTabs checks that ten tabs of one browser work, although the browser allows six connections to a host. A
+// tab that comes to the front again shows the new mail.
 func TestBrowserTabs(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.tab()
@@ -197,14 +197,14 @@ func TestBrowserTabs(t *testing.T) {
 	b.must("come back", chromedp.Evaluate(hide("visible"), nil), said("a", "First"))
 }
 
-// hide makes a tab believe that it is hidden, or visible: without a screen every tab is visible.
+// hide makes a tab believe that it is hidden or visible. Without a screen, every tab is visible.
 func hide(state string) string {
 	return fmt.Sprintf(`Object.defineProperty(document, "hidden", {value: %t, configurable: true});
 		document.dispatchEvent(new Event("visibilitychange")); 0`, state == "hidden")
 }
 
-// TestBrowserDraft: a draft survives a restart of the server and a reload of the page, and is dropped once
-// it is sent; the page says when the server is away.
+// TestBrowserDraft checks that a draft survives a restart of the server and a reload of the page, and that it is
+// dropped once it is sent. The page says when the server is away.
 func TestBrowserDraft(t *testing.T) {
 	s := open(t, page.Config{})
 	asked := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Which?", Body: "a?"})
@@ -214,7 +214,7 @@ func TestBrowserDraft(t *testing.T) {
 	}
 	address := listener.Addr().String()
 	server := &http.Server{Handler: s.page}
-	go server.Serve(listener) //nolint:errcheck // it is closed below
+	go server.Serve(listener) //nolint:errcheck // closed below
 	s.url = "http://" + address
 	b := s.tab()
 	b.enter()
@@ -243,8 +243,8 @@ func TestBrowserDraft(t *testing.T) {
 	b.expect("", `localStorage.length ? JSON.stringify(localStorage) : ""`)
 }
 
-// TestBrowserKeys: each key does what the page says, but nothing together with Ctrl, Alt or Cmd or in a
-// field.
+// TestBrowserKeys checks that each key does what the page says. A key does nothing together with Ctrl, Alt or Cmd, or
+// in a field.
 func TestBrowserKeys(t *testing.T) {
 	s := open(t, page.Config{})
 	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "First", Body: "a"})
@@ -277,9 +277,9 @@ func TestBrowserKeys(t *testing.T) {
 	b.expect("to", `document.activeElement.id`)
 }
 
-// TestBrowserDesk: a day's work by keys: the focus stays where it is when mail comes and after Back;
-// opening reads; a reply goes to everybody, and the next thread follows; undo gives the text back; what is
-// selected is done at once.
+// TestBrowserDesk does a day's work with keys. The focus stays in place when mail arrives and after Back. Opening a
+// message marks it as read. A reply goes to everybody, and the next thread follows. Undo restores the text. An action
+// applies to all selected threads at once.
 func TestBrowserDesk(t *testing.T) {
 	s := open(t, page.Config{})
 	plan := s.send("Ann", maildir.Draft{To: []string{"pat"}, CC: []string{"Bob"}, Subject: "Plan", Body: "p", AckRequired: true})
@@ -339,7 +339,7 @@ func TestBrowserDesk(t *testing.T) {
 	b.await(`document.querySelectorAll(".new li").length === 5`)
 }
 
-// unread is how many messages pat has not read.
+// unread returns how many messages pat has not read.
 func (s *site) unread() int {
 	s.Helper()
 	page, err := s.p.Box("pat", format.Origin{}).Inbox(s.Context(), index.InboxQuery{UnreadOnly: true, Peek: true}, false, maildir.Waiting{})
@@ -349,8 +349,8 @@ func (s *site) unread() int {
 	return page.Unread
 }
 
-// TestBrowserCompose: the names after the first are completed too; files are sent along; a draft is kept
-// over Cancel; a message is sent by Ctrl+Enter, and undone into its form.
+// TestBrowserCompose checks that names after the first one are completed too, that files are sent with a message, and
+// that a draft is kept after Cancel. Ctrl+Enter sends a message, and undo restores its form.
 func TestBrowserCompose(t *testing.T) {
 	s := open(t, page.Config{})
 	file := filepath.Join(t.TempDir(), "plan.txt")
@@ -370,7 +370,7 @@ func TestBrowserCompose(t *testing.T) {
 	b.expect("Ann, Bob/Plan/All of it", `["to", "subject", "body"].map(n => document.getElementById(n).value).join("/")`)
 }
 
-// TestBrowserNoScript: everything works without a script.
+// TestBrowserNoScript checks that everything works without a script.
 func TestBrowserNoScript(t *testing.T) {
 	s := open(t, page.Config{})
 	asked := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Which index?", Body: "a?", AckRequired: true})
@@ -414,8 +414,8 @@ func TestBrowserNoScript(t *testing.T) {
 	}
 }
 
-// TestBrowserHostile: a browser that shows the texts of hostile agents opens no dialog, leaves the page
-// nowhere, and asks no other server for anything.
+// TestBrowserHostile shows texts of hostile agents in a browser. The browser opens no dialog, does not leave the
+// page, and requests nothing from any other server.
 func TestBrowserHostile(t *testing.T) {
 	s := open(t, page.Config{})
 	var views []string

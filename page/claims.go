@@ -30,21 +30,21 @@ type stopShown struct {
 // holderShown is an agent with its live claims.
 type holderShown struct {
 	Agent  string
-	Claims []claimShown // those that have stopped somebody first, then by path
+	Claims []claimShown // claims that have stopped somebody first, then by path
 	stops  int
 }
 
-// claimsShown are the live claims by their holders, and those that ended lately.
+// claimsShown are the live claims by their holders, and the claims that ended recently.
 type claimsShown struct {
-	Holders []*holderShown // those who stop the most first, then by name
-	Ended   []endedShown   // the last first
+	Holders []*holderShown // holders that stop the most agents first, then by name
+	Ended   []endedShown   // the most recent first
 }
 
 // endedShown is a claim that ended.
 type endedShown struct {
 	claim.Row
 	At time.Time
-	By string // who released it; "" if it ran out
+	By string // the agent that released it; "" if it expired
 }
 
 // Ended claims are shown for endedFor, at most endedMost of them.
@@ -53,10 +53,10 @@ const (
 	endedMost = 20
 )
 
-// claimAnchor returns the anchor of the claim with that file in the view of claims.
+// claimAnchor returns the anchor that the claim in the given file has in the view of claims.
 func claimAnchor(file string) string { return strings.TrimSuffix(path.Base(file), ".json") }
 
-// claimList shows the live claims with the agents that they have stopped, and the claims that ended lately.
+// claimList shows the live claims with the agents that they have stopped, and the claims that ended recently.
 func (h *Page) claimList(v *view) error {
 	if err := v.in("claims", "Claims"); err != nil {
 		return err
@@ -87,7 +87,7 @@ func (h *Page) claimList(v *view) error {
 	return v.show("claims", shown)
 }
 
-// ended says when a claim ended.
+// ended returns a claim with the time at which it ended.
 func (v *view) ended(c *claim.Row) endedShown {
 	at := c.Expires
 	if c.Released && !c.ReleasedAt.IsZero() {
@@ -99,7 +99,7 @@ func (v *view) ended(c *claim.Row) endedShown {
 	return endedShown{Row: *c, At: at}
 }
 
-// add adds a live claim to those of its holder.
+// add adds a live claim to the list of its holder.
 func (s *claimsShown) add(c claimShown) {
 	i := slices.IndexFunc(s.Holders, func(h *holderShown) bool { return h.Agent == c.Agent })
 	if i < 0 {
@@ -109,7 +109,7 @@ func (s *claimsShown) add(c claimShown) {
 	h.Claims, h.stops = append(h.Claims, c), h.stops+len(c.Stopped)
 }
 
-// sort brings the lists into their orders, and shortens that of the ended claims.
+// sort sorts the lists, and shortens the list of ended claims.
 func (s *claimsShown) sort() {
 	slices.SortFunc(s.Holders, func(a, b *holderShown) int { return cmp.Or(b.stops-a.stops, cmp.Compare(a.Agent, b.Agent)) })
 	for _, h := range s.Holders {
@@ -135,7 +135,7 @@ func stoppedBy(stops []maildir.Stop, file string) (all []stopShown) {
 	return all
 }
 
-// release releases a claim. If another agent holds it, release tells the holder.
+// release releases a claim. If another agent holds it, release notifies the holder.
 func (h *Page) release(v *view) (to string, err error) {
 	form := v.r.PostForm
 	agent, pattern := form.Get("agent"), form.Get("path")
@@ -150,7 +150,7 @@ func (h *Page) release(v *view) (to string, err error) {
 	return v.saying(v.at("claims"), "freed", notice.ID, nil), nil
 }
 
-// unrelease takes back the release of a claim of the person's own.
+// unrelease undoes the release of one of the user's own claims.
 func (h *Page) unrelease(v *view) (to string, err error) {
 	undone, err := v.box().Undo(v.ctx(), maildir.Undoing{Verb: history.VerbRelease})
 	if err != nil {

@@ -19,23 +19,23 @@ import (
 // draftShown is the initial content of the form for a message.
 type draftShown struct {
 	*view
-	ReplyTo    *index.MessageRow // the message that it answers; nil for a new message
+	ReplyTo    *index.MessageRow // the message that this message answers; nil for a new message
 	To, CC     string
-	Only       string // the author of ReplyTo if it has other recipients; "" otherwise
+	Only       string // the author of ReplyTo if it has other recipients; otherwise ""
 	Subject    string
 	Body       string
 	Importance string
 	Ack        bool
-	Lost       bool   // files of it must be attached again
-	BCC        string // who had a copy that the form cannot send again
-	Refused    string // why it was not sent; "" before the first try
+	Lost       bool   // the draft had files, which must be attached again
+	BCC        string // blind recipients, whom the form cannot send to again
+	Refused    string // why the server refused it; "" before the first try
 	Agents     []index.AgentRow
 
-	Asks  bool // the thread asks the person for an acknowledgement
-	Waits bool // the person can say that the thread is done
+	Asks  bool // the thread asks the user for an acknowledgement
+	Waits bool // the user can mark the thread as done
 }
 
-// ThreadID returns the thread of the answer.
+// ThreadID returns the thread that the answer belongs to.
 func (d *draftShown) ThreadID() string { return cmp.Or(d.ReplyTo.ThreadID, d.ReplyTo.ID) }
 
 // Levels lists the degrees of importance; the first is the default.
@@ -43,7 +43,7 @@ func (d *draftShown) Levels() []string {
 	return []string{format.Normal, format.Low, format.High, format.Urgent}
 }
 
-// isMe reports whether a party of a message is the person, by name or by an address at a domain of the store.
+// isMe reports whether a sender or recipient is the user, by name or by an address at a domain of the store.
 func (v *view) isMe(party string) bool {
 	if party == v.Me {
 		return true
@@ -53,8 +53,9 @@ func (v *view) isMe(party string) bool {
 	return name != party && (strings.EqualFold(name, v.Me) || strings.EqualFold(before, v.Me))
 }
 
-// replyTo returns the form for an answer to a message. It goes to everybody of that message but the person;
-// an answer to the person's own message goes to its recipients. With a parameter "to" it goes to those.
+// replyTo returns the form for an answer to a message. The answer goes to the author and all recipients except the
+// user. An answer to the user's own message goes to that message's recipients. If the address has a parameter "to",
+// the answer goes to the names in it instead.
 func (v *view) replyTo(m *index.MessageRow) (*draftShown, error) {
 	var to []string
 	for _, name := range slices.Concat([]string{m.From}, m.To, m.CC) {
@@ -90,7 +91,7 @@ func (h *Page) compose(v *view) error {
 	return v.showDraft(http.StatusOK, d)
 }
 
-// showDraft shows only the form of a message, beside the list.
+// showDraft shows only the form for a message, beside the list.
 func (v *view) showDraft(status int, d *draftShown) (err error) {
 	name, title := "compose", "New message"
 	if d.ReplyTo != nil {
@@ -105,11 +106,11 @@ func (v *view) showDraft(status int, d *draftShown) (err error) {
 	if d.Agents, err = v.p.Agents.List(v.ctx()); err != nil {
 		return err
 	}
-	d.view, v.Live = v, d.Refused == "" // reloading the address of a refused form would show nothing new
+	d.view, v.Live = v, d.Refused == "" // reloading after a refused form would show nothing new
 	return v.showAs(status, name, d)
 }
 
-// undoneDraft is the text of a message that its author has taken back.
+// undoneDraft is the text of a message whose sending the author has undone.
 type undoneDraft struct {
 	who, id, reply string // reply is the message that it answered; "" for none
 	to, cc, bcc    string
@@ -119,10 +120,10 @@ type undoneDraft struct {
 	files          int
 }
 
-// undoneKept is how many texts are kept, the newest.
+// undoneKept is how many texts are kept. Older texts are dropped.
 const undoneKept = 20
 
-// keepUndone keeps the text of a message that was taken back, unless it is longer than views show.
+// keepUndone keeps the text of a message whose sending was undone, unless the text is longer than views show.
 func (v *view) keepUndone(m *index.MessageRow, bcc []string) {
 	if len(m.Body) > mostBody {
 		return
@@ -148,7 +149,7 @@ func (v *view) keepUndone(m *index.MessageRow, bcc []string) {
 	}
 }
 
-// undoneDraft returns the text that was taken back and that the address asks for; nil for none.
+// undoneDraft returns the text of the undone message in the address, or nil if there is none.
 func (v *view) undoneDraft() *undoneDraft {
 	h := v.page
 	h.mu.Lock()
@@ -161,13 +162,14 @@ func (v *view) undoneDraft() *undoneDraft {
 	return nil
 }
 
-// again is the parameter of an address that fills its form with a text that was taken back.
+// again is the parameter of an address that fills the form with the text of an undone message.
 const again = "again"
 
-// errNoText says that the message has no text.
+// errNoText means that the message has no text.
 var errNoText = errors.New("the message has no text")
 
-// sending handles the form of a message. If it is refused, sending shows the form again as it came.
+// sending handles the form for a message. If the message is refused, sending shows the form again with the same
+// content.
 func (h *Page) sending(v *view) error {
 	err := h.write(h.send)(v)
 	if err == nil || errors.Is(err, errNoWrite) || v.ctx().Err() != nil {
@@ -184,21 +186,21 @@ func (h *Page) sending(v *view) error {
 		Lost:       len(v.uploads()) > 0,
 	}
 	if original := form.Get("reply_to"); original != "" {
-		d.ReplyTo, _ = v.p.MessageHead(v.ctx(), original) // if the original is gone, the text may become a new message
+		d.ReplyTo, _ = v.p.MessageHead(v.ctx(), original) // if the original is gone, the text can become a new message
 	}
 	var status int
 	status, d.Refused = v.reason(err)
 	return v.showDraft(status, d)
 }
 
-// becomeAgent registers the person as an agent of the project if necessary.
+// becomeAgent registers the user as an agent of the project if necessary.
 func (v *view) becomeAgent() (err error) {
 	v.Me, _, err = v.p.Agents.Person(v.ctx(), v.Me)
 	return err
 }
 
-// send sends the message of a form: a new message, or with reply_to an answer. After an answer it shows what
-// waits next.
+// send sends the message in a form: a new message or, with reply_to, an answer. After an answer it shows what waits
+// next.
 func (h *Page) send(v *view) (to string, err error) {
 	form := v.r.PostForm
 	d := maildir.Draft{
@@ -232,7 +234,7 @@ func (h *Page) send(v *view) (to string, err error) {
 	return v.saying(to, "sent", sent.ID, nil), err
 }
 
-// uploaded returns the files of a form.
+// uploaded returns the files in a form.
 func (v *view) uploaded() (all []attachment.File, err error) {
 	for _, f := range v.uploads() {
 		from, err := f.Open()
@@ -256,8 +258,8 @@ func names(text string) []string {
 
 func joined(names []string) string { return strings.Join(names, ",") }
 
-// mark does to a message what the form says: it marks it in the person's inbox, archives it, or deletes it
-// for everyone.
+// mark does what the form requests for a message: it marks it in the user's inbox, archives it, or deletes it for
+// everyone.
 func (h *Page) mark(v *view) (to string, err error) {
 	id, as := v.r.PathValue("id"), v.r.PostForm.Get("as")
 	to = v.back()
@@ -269,7 +271,7 @@ func (h *Page) mark(v *view) (to string, err error) {
 		_, err = v.box().SetRead(v.ctx(), id, true)
 	case "unread":
 		_, err = v.box().SetRead(v.ctx(), id, false)
-		to = v.at() // showing it would read it
+		to = v.at() // showing the message would mark it as read
 	case "archived":
 		_, err = v.box().Archive(v.ctx(), id)
 	case "deleted":
@@ -286,8 +288,8 @@ func (h *Page) mark(v *view) (to string, err error) {
 	return v.saying(to, as, id, readers), nil
 }
 
-// undo takes back the person's last operation on each of some messages. A message that was sent is in the
-// form again from which it was.
+// undo undoes the user's last operation on each of the given messages. If that operation sent the message, its text
+// is in its form again.
 func (h *Page) undo(v *view) (to string, err error) {
 	ids := names(v.r.PathValue("id"))
 	var readers []string

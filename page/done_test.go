@@ -19,7 +19,7 @@ import (
 	"mailtree/page"
 )
 
-// press sends a form of a view, with some fields changed, and follows the redirect.
+// press sends a form in a view, with some fields changed, and follows the redirect.
 func (b *browser) press(view, action string, fields ...string) string {
 	b.Helper()
 	form := b.form(view)
@@ -34,8 +34,8 @@ func (b *browser) press(view, action string, fields ...string) string {
 	return b.see(to)
 }
 
-// TestUndo: a person can undo what they have just done, in the notice that it was done and in the history
-// of the message.
+// TestUndo checks that a user can undo what they have just done, from the notice that it was done and from the
+// message's history.
 func TestUndo(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -71,12 +71,11 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-// TestUndoRelease: a person can take back the release of their own claim, and nothing that was done after
-// it.
+// TestUndoRelease checks that a user can undo the release of their own claim, and nothing that was done after it.
 func TestUndoRelease(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
-	b.press(s.base+"/compose", s.base+"/send", "to", "Bob", "subject", "Plan", "body", "b") // pat is an agent then
+	b.press(s.base+"/compose", s.base+"/send", "to", "Bob", "subject", "Plan", "body", "b") // makes pat an agent
 	if _, err := s.p.Box(claimOf("pat", "app/api/*.py").Agent, format.Origin{}).Claim(t.Context(), claimOf("pat", "app/api/*.py")); err != nil {
 		t.Fatal(err)
 	}
@@ -89,12 +88,12 @@ func TestUndoRelease(t *testing.T) {
 	contains(t, b.see(s.base+"/threads"), "Later")
 }
 
-// TestHistoryUndo: operations at the page appear in the history with that door, and a message that was sent
-// as a file can be undone like another.
+// TestHistoryUndo checks that operations on the page appear in the history with the page's channel. A message that
+// was sent as a file can be undone like any other.
 func TestHistoryUndo(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
-	b.press(s.base+"/compose", s.base+"/send", "to", "Bob", "subject", "Plan", "body", "b") // pat is an agent then
+	b.press(s.base+"/compose", s.base+"/send", "to", "Bob", "subject", "Plan", "body", "b") // makes pat an agent
 	saved, err := s.p.Box("pat", format.Origin{}).Send(format.Through(t.Context(), format.DoorFile), maildir.Draft{To: []string{"Bob"}, Body: "b"})
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +104,7 @@ func TestHistoryUndo(t *testing.T) {
 	contains(t, b.see(message+"/history"), "through page", "took back: sent it")
 }
 
-// TestHistoryOpen: without a session the history does not show bcc recipients.
+// TestHistoryOpen checks that without a session the history does not show bcc recipients.
 func TestHistoryOpen(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, BCC: []string{"Bob"}, Subject: "s", Body: "b"})
@@ -124,8 +123,8 @@ func TestHistoryOpen(t *testing.T) {
 	}
 }
 
-// TestOnce: a second click does nothing, also while the first one is handled; a changed form counts as a
-// new one.
+// TestOnce checks that a second click does nothing, even while the first one is being handled. A changed form counts
+// as a new one.
 func TestOnce(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -160,7 +159,7 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestUndoBCC: the form of a message that was taken back says who had a bcc copy.
+// TestUndoBCC checks that the form of an undone message says who had a bcc copy.
 func TestUndoBCC(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -168,7 +167,7 @@ func TestUndoBCC(t *testing.T) {
 	contains(t, b.press(s.base+"/compose", s.base+"/message/"+sent.ID+"/undo"), "Undone: <bdi>Plan</bdi>.", "It had gone to Ann too, in bcc")
 }
 
-// TestGoneOutside: an undo says who keeps the message at other domains.
+// TestGoneOutside checks that an undo says which recipients at other domains keep the message.
 func TestGoneOutside(t *testing.T) {
 	s := bareStore(t, page.Config{}, storetest.Config{
 		NoWatcher: true,
@@ -191,7 +190,7 @@ func TestGoneOutside(t *testing.T) {
 		"It has already gone to <bdi>cat@example.org</bdi> and cannot be recalled there.")
 }
 
-// TestForgedOutcome: a link by someone else does not say what was done.
+// TestForgedOutcome checks that a link by someone else does not say what was done.
 func TestForgedOutcome(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -212,7 +211,7 @@ func TestForgedOutcome(t *testing.T) {
 	}
 }
 
-// TestUndoShort: the address of an undo may have the id in short.
+// TestUndoShort checks that the address of an undo may contain an abbreviated id.
 func TestUndoShort(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -220,7 +219,7 @@ func TestUndoShort(t *testing.T) {
 	contains(t, b.press(s.base+"/compose", s.base+"/message/"+sent.ID[:len(sent.ID)-4]+"/undo"), "Undone: <bdi>Plan</bdi>.", `value="Plan"`)
 }
 
-// TestOncePanic: a form whose handling panicked may be tried again.
+// TestOncePanic checks that a form may be sent again if its handling panicked.
 func TestOncePanic(t *testing.T) {
 	tries := 0
 	s := open(t, page.Config{Nudge: func(_ context.Context, _, _ string, told func(how, why string)) error {
@@ -252,8 +251,8 @@ func TestOncePanic(t *testing.T) {
 	}
 }
 
-// TestNudge: the agents' view says how each agent is woken and how the last wake went. A nudge wakes an
-// agent and reports the result, in words that no one else can put there.
+// TestNudge checks that the agents' view shows how each agent can be woken and how its last wake went. A nudge wakes
+// an agent and reports the result, in words that nobody else can put there.
 func TestNudge(t *testing.T) {
 	nudged := ""
 	s := open(t, page.Config{Nudge: func(_ context.Context, _, agent string, told func(how, why string)) error {
@@ -296,8 +295,8 @@ func TestNudge(t *testing.T) {
 	}
 }
 
-// TestActivityMarks: acknowledging and archiving are one line each, although they also mark the message as
-// read; reading alone is a line too.
+// TestActivityMarks checks that acknowledging and archiving are one line each, although they also mark the message as
+// read. Reading alone is a line too.
 func TestActivityMarks(t *testing.T) {
 	s := open(t, page.Config{})
 	bob := s.p.Box("Bob", format.Origin{})
@@ -317,8 +316,8 @@ func TestActivityMarks(t *testing.T) {
 	}
 }
 
-// TestActivityDeeds: the activity names who took back, brought back or changed a message, and tells no message
-// as written twice.
+// TestActivityDeeds checks that the activity shows who undid, restored or changed a message, and that it does not
+// show a message as written twice.
 func TestActivityDeeds(t *testing.T) {
 	s := open(t, page.Config{})
 	pat := s.p.Box("pat", format.Origin{})
@@ -355,8 +354,8 @@ func TestActivityDeeds(t *testing.T) {
 	has("Ann", "wrote", 1)
 }
 
-// TestActivityGone: for a deleted message the activity says that it is gone and links to its history, and
-// names the agent who deleted it, but only to who has a session: it may have got a blind copy.
+// TestActivityGone checks that the activity shows that a deleted message is gone, and links to its history. It shows
+// the agent that deleted the message only with a session, because that agent may have received a blind copy.
 func TestActivityGone(t *testing.T) {
 	s := open(t, page.Config{})
 	sent := s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: "Plan", Body: "b"})

@@ -22,8 +22,8 @@ import (
 	"mailtree/maildir/media"
 )
 
-// writeFile answers with an attachment. A raster image, as its bytes say, is shown; anything else is a
-// download that no browser opens as a page of ours, whatever it is.
+// writeFile answers with an attachment. If its bytes are a raster image, the browser shows the image. Anything else
+// is a download, so that no browser opens it as one of our pages.
 func (v *view) writeFile(f *attachment.Opened, name string) error {
 	head := make([]byte, min(f.Size, media.HeadBytes))
 	if _, err := io.ReadFull(f, head); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -37,7 +37,7 @@ func (v *view) writeFile(f *attachment.Opened, name string) error {
 	header.Set("Content-Type", kind)
 	header.Set("Content-Disposition", mime.FormatMediaType(how, map[string]string{"filename": name}))
 	header.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
-	header.Set("Cache-Control", "private, max-age=86400, immutable") // its address says what it holds
+	header.Set("Cache-Control", "private, max-age=86400, immutable") // the address contains the content's sum
 	v.writePieces(http.StatusOK, f.Size, io.MultiReader(bytes.NewReader(head), f))
 	return nil
 }
@@ -50,7 +50,8 @@ func fileAt(m *index.MessageRow, a *format.Attachment) string {
 	return inProject(m.Project, "file", a.SHA1)
 }
 
-// inlined returns the image that a data URI holds, and a name for it; nil if it holds none that may be shown.
+// inlined returns the image in a data URI, and a name for it. It returns nil if the URI has no image that may be
+// shown.
 func inlined(destination string) (data []byte, name string) {
 	head, text, _ := strings.Cut(destination, ";base64,")
 	data, err := base64.StdEncoding.DecodeString(text)
@@ -61,8 +62,8 @@ func inlined(destination string) (data []byte, name string) {
 	return data, name
 }
 
-// inlinedAt returns the address of an image that a message's body holds: of the attachment that it is too, or
-// of its own.
+// inlinedAt returns the address of an image in a message's body. If the image is an attachment too, that is the
+// attachment's address; otherwise it is the image's own.
 func inlinedAt(m *index.MessageRow, data []byte) string {
 	sum := sumOf(data)
 	for i := range m.Attachments {
@@ -78,7 +79,7 @@ func sumOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// image serves an image that a message's body holds, as a file.
+// image serves an image in a message's body as a file.
 func (h *Page) image(v *view) error {
 	m, err := v.p.Message(v.ctx(), v.r.PathValue("id"))
 	if err != nil {
@@ -98,8 +99,8 @@ func (h *Page) image(v *view) error {
 	return v.writeFile(&attachment.Opened{ReadCloser: io.NopCloser(bytes.NewReader(found)), Size: int64(len(found))}, name)
 }
 
-// pictureAt returns the address of the attachment that an image in the message's body means: by its path in
-// the tree, or by its name. It returns "" if the message has no such image.
+// pictureAt returns the address of the attachment that an image in the message's body refers to, by its path in the
+// tree or by its name. It returns "" if the message has no such image.
 func pictureAt(m *index.MessageRow, destination string) string {
 	if whole, err := url.PathUnescape(destination); err == nil {
 		destination = whole
@@ -112,13 +113,13 @@ func pictureAt(m *index.MessageRow, destination string) string {
 	return ""
 }
 
-// means reports whether the destination of an image names an attachment. An image may have been stored in
-// another format than its sender named.
+// means reports whether the destination of an image names an attachment. The image may have been stored in another
+// format than the one that its sender named.
 func means(destination string, a *format.Attachment) bool {
 	stem := func(name string) string { return strings.TrimSuffix(name, path.Ext(name)) }
 	name := path.Base(destination)
 	switch {
-	case strings.Contains(destination, ":"): // it is elsewhere
+	case strings.Contains(destination, ":"): // an address on another site
 		return false
 	case strings.HasSuffix(destination, a.Path), name == a.Name:
 		return true
@@ -126,8 +127,8 @@ func means(destination string, a *format.Attachment) bool {
 	return a.Name != "" && media.NamesPicture(name) && stem(name) == stem(a.Name)
 }
 
-// thumbnail returns the address of an attachment that is to be shown below its message: of an image that the
-// message's body, as HTML, does not show; else "".
+// thumbnail returns the address of an attachment if it should be shown below its message. That is the case for an
+// image that the message's body, as HTML, does not show. Otherwise it returns "".
 func thumbnail(body template.HTML, m index.MessageRow, a format.Attachment) string {
 	at := fileAt(&m, &a)
 	if !isPicture(a) || strings.Contains(string(body), `src="`+at) {
@@ -136,7 +137,7 @@ func thumbnail(body template.HTML, m index.MessageRow, a format.Attachment) stri
 	return at
 }
 
-// inWords returns a number of bytes in words: "99 KB".
+// inWords returns a number of bytes as a text such as "99 KB".
 func inWords(n int64) string {
 	switch {
 	case n < 1000:

@@ -44,7 +44,7 @@ func drawn(t *testing.T, kind string) string {
 	return b.String()
 }
 
-// huge returns the head of a PNG image of 60,000 by 60,000 pixels.
+// huge returns the header of a PNG image of 60,000 by 60,000 pixels.
 func huge() string {
 	chunk := "IHDR" + string(binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, 60_000), 60_000)) + "\x08\x02\x00\x00\x00"
 	sum := binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE([]byte(chunk)))
@@ -60,8 +60,8 @@ func (s *site) attach(name, data, body string) *maildir.Sent {
 	return s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: name, Body: body, Attachments: []string{name}})
 }
 
-// TestPictures: an image among the attachments of a message is shown where its text has it, else below it.
-// An image of elsewhere is not.
+// TestPictures checks that an image attachment of a message is shown where the message's text refers to it, otherwise
+// below the text. An image on another site is not shown.
 func TestPictures(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	b := s.browser()
@@ -90,8 +90,8 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// TestInlined: an image that the text of a message holds is shown in its place, and served as safely as an
-// attachment; no view and no excerpt shows its data. What is no raster image is not shown.
+// TestInlined checks that an image inside a message's text is shown in its place, and is served as safely as an
+// attachment. No view and no excerpt shows its data. Data that is not a raster image is not shown.
 func TestInlined(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	b := s.browser()
@@ -99,7 +99,7 @@ func TestInlined(t *testing.T) {
 		return "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString([]byte(data))
 	}
 	data := drawn(t, "png")
-	big := data + strings.Repeat("tail", 15<<10) // with its data the text has more than markdown reads
+	big := data + strings.Repeat("tail", 15<<10) // with its data, the text exceeds what markdown reads
 	sum := sha1.Sum([]byte(big))
 	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Menu", Body: "Look: ![account menu](" + uri("image/png", big) +
 		") ![vector](" + uri("image/svg+xml", "<svg onload='alert(1)'/>") + ") ![page](" + uri("image/png", "<html>") + ") end"})
@@ -131,8 +131,8 @@ func TestInlined(t *testing.T) {
 	}
 }
 
-// TestHostileFiles: no attachment is a page or an image with scripts, whatever its name, its bytes and its
-// message say.
+// TestHostileFiles checks that no attachment is shown as a page or as an image with scripts, whatever its name, its
+// bytes and its message are.
 func TestHostileFiles(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	b := s.browser()
@@ -151,9 +151,9 @@ func TestHostileFiles(t *testing.T) {
 		{"x.xhtml", `<html xmlns="http://www.w3.org/1999/xhtml">` + script + "</html>", ""},
 		{"x.pdf", "%PDF-1.7 " + script, ""},
 		{"z.html", "GIF89a/*" + script + "*/", ""},
-		{"z.gif", "GIF89a/*" + script + "*/", ""}, // no sound image
+		{"z.gif", "GIF89a/*" + script + "*/", ""}, // not a valid image
 		{"tail.png", drawn(t, "png") + page, "image/png"},
-		{"comment.html", drawn(t, "gif") + page, "image/gif"}, // stored as what it is
+		{"comment.html", drawn(t, "gif") + page, "image/gif"}, // stored with its real type
 		{"huge.png", huge(), ""},
 		{"cut.png", "\x89PNG\r\n\x1a\n", ""},
 	} {
@@ -161,7 +161,7 @@ func TestHostileFiles(t *testing.T) {
 		inert(t, f.name, b.see(s.base+"/thread/"+sent.ID))
 		s.servedAs(b, f.name, sent.Attachments[0].SHA1, f.want)
 	}
-	// A message and a file that were written by hand.
+	// These are a message and a file that were written by hand.
 	for name, data := range map[string]string{"svg": svg, "html": page, "huge": huge(), "gif": drawn(t, "gif")} {
 		hash := sha1.Sum([]byte(data))
 		sum := hex.EncodeToString(hash[:])

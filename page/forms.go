@@ -18,13 +18,13 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Each form is handled once: a second click gets the answer of the first one. The answer of every form is
-// the address of a view that says what was done (outcome) and offers to undo it.
+// Each form is handled only once: a second click gets the answer of the first. Every form is answered with the
+// address of a view that shows what was done (outcome) and offers to undo it.
 
 // formsKept is how many handled forms are remembered.
 const formsKept = 1000
 
-// forms are the recently handled forms. It is safe for concurrent use.
+// forms contains the recently handled forms. It is safe for concurrent use.
 type forms struct {
 	mu  sync.Mutex
 	by  map[formSum]*handling // by address and content: a changed form counts as new
@@ -40,11 +40,11 @@ type handling struct {
 	err  error
 }
 
-// errBroken says to the later forms that do panicked for the first one.
+// errBroken is the error for later copies of a form if do panicked for the first.
 var errBroken = errors.New("the handling of the same form ended halfway")
 
-// handleOnce calls do for the first form of its kind and returns the same result for later ones. A refused
-// form may be tried again.
+// handleOnce calls do for the first copy of a form, and returns the same result for later copies. A refused form may
+// be sent again.
 func (f *forms) handleOnce(ctx context.Context, form formSum, do func() (string, error)) (to string, err error) {
 	f.mu.Lock()
 	first, again := f.by[form]
@@ -78,17 +78,16 @@ func (f *forms) handleOnce(ctx context.Context, form formSum, do func() (string,
 	return first.to, first.err
 }
 
-// maxForm is the largest form in bytes without its files: a message of the greatest size, escaped.
-// maxUpload is the most bytes of its files.
-// inMemory is how many of these are held in memory; the rest are in temporary files.
+// maxForm is the maximum size in bytes of a form without its files: the largest message, escaped. maxUpload is the
+// maximum size of its files. inMemory is how many of the bytes are kept in memory; the rest go to temporary files.
 const (
 	maxForm   = 12 << 20
 	maxUpload = attachment.MaxTotal
 	inMemory  = 2 << 20
 )
 
-// write returns a handler that calls do for a form only if a page of this session has sent it, and only
-// once for each form. do returns the address that the browser shows next.
+// write returns a handler that calls do for a form only if a page in this session has sent it, and only once for each
+// form. do returns the address that the browser shows next.
 func (h *Page) write(do func(*view) (to string, err error)) func(*view) error {
 	return func(v *view) error {
 		if !v.Signed || !ownOrigin(v.r) {
@@ -97,13 +96,13 @@ func (h *Page) write(do func(*view) (to string, err error)) func(*view) error {
 		v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm+maxUpload)
 		err := v.r.ParseMultipartForm(inMemory)
 		if f := v.r.MultipartForm; f != nil {
-			defer f.RemoveAll() //nolint:errcheck // what is left lies with the system's temporary files
+			defer f.RemoveAll() //nolint:errcheck // leftovers are among the system's temporary files
 		}
 		if err != nil && !errors.Is(err, http.ErrNotMultipart) {
 			v.fail(http.StatusBadRequest, "The form did not come whole, or is too large.")
 			return nil
 		}
-		// A second click gets the result even if the browser of the first one has gone.
+		// Do not end with the request: a second click gets the result even if the first click's connection is gone.
 		v.r = v.r.WithContext(format.Through(context.WithoutCancel(v.r.Context()), format.DoorPage))
 		form := v.r.PostForm
 		if !hmac.Equal([]byte(form.Get("csrf")), []byte(v.CSRF())) {
@@ -153,22 +152,22 @@ func (v *view) CSRF() string {
 	return v.page.signature("form", v.page.signed(&v.session))
 }
 
-// FormKey returns the idempotency key of a form: a second click sends nothing.
+// FormKey returns a form's idempotency key: with it, a second click sends nothing.
 func (v *view) FormKey() string { return "page-" + rand.Text() }
 
-// outcome describes what the person has just done, as the address of a view says it.
+// outcome describes what the user has just done, according to the address of the view.
 type outcome struct {
 	Text    string
-	Subject string   // of the message that it was done to; "" if there are several or Text says it
+	Subject string   // of the affected message; "" if there are several or Text contains it
 	Undo    string   // the address that undoes it; "" if it cannot be undone
-	Readers []string // the agents who had read it
-	Outside []string // recipients at other domains who keep what they got
-	Told    bool     // the readers were told
-	Link    string   // to what was sent; "" for nothing
+	Readers []string // the agents that had read it
+	Outside []string // recipients at other domains, who keep what they received
+	Told    bool     // the readers were notified
+	Link    string   // to the sent message; "" if none was sent
 }
 
-// didWhat and didID are the parameters of an address that say what was done, and to which messages, joined
-// with commas. dones are all parameters that tell of it.
+// didWhat and didID are the parameters of an address that say what was done, and to which messages (joined with
+// commas). dones are all parameters that describe an outcome.
 const (
 	didWhat = "did"
 	didID   = "of"
@@ -176,7 +175,7 @@ const (
 
 var dones = []string{didWhat, didID, "readers", "said", "by"}
 
-// didWords say what was done.
+// didWords are the sentences for what was done.
 var didWords = map[string]string{
 	"sent":         "Sent.",
 	"read":         "Marked as read.",
@@ -190,7 +189,7 @@ var didWords = map[string]string{
 	"freed":        "Released, and its holder is told.",
 }
 
-// Done returns what the address says was done; nil for nothing.
+// Done returns the outcome in the address, or nil if there is none.
 func (v *view) Done() *outcome {
 	if text := v.asked("said"); text != "" && hmac.Equal([]byte(v.asked("by")), []byte(v.page.signature("said", text))) {
 		return &outcome{Text: text}
@@ -232,7 +231,7 @@ func (v *view) Done() *outcome {
 	return d
 }
 
-// subjectOf returns the subject of a message, or of a text that was taken back; "" for none.
+// subjectOf returns the subject of a message, or of an undone message's text. It returns "" if there is neither.
 func (v *view) subjectOf(id string) string {
 	if m, err := v.p.MessageHead(v.ctx(), id); err == nil && v.Signed {
 		return m.Subject
@@ -243,7 +242,7 @@ func (v *view) subjectOf(id string) string {
 	return ""
 }
 
-// tellSent says who got a message, and whether it acknowledged the one that it answers.
+// tellSent adds who got the sent message, and whether sending it acknowledged the message that it answers.
 func (v *view) tellSent(d *outcome, id string) {
 	m, err := v.p.MessageHead(v.ctx(), id)
 	if err != nil || !v.Signed || m.From != v.Me {
@@ -262,21 +261,21 @@ func (v *view) tellSent(d *outcome, id string) {
 	d.Text += "."
 }
 
-// saidAt returns an address with a signed sentence of ours, so that a link by someone else cannot put words
-// on a view.
+// saidAt returns an address with a sentence of ours. The sentence is signed, so that a link by someone else cannot
+// put words on a view.
 func (v *view) saidAt(path, text string) string {
 	return with(path, url.Values{"said": {text}, "by": {v.page.signature("said", text)}})
 }
 
-// saying returns an address with what was done to a message and who had read it, or has got it at another
-// domain, signed as in saidAt.
+// saying returns an address that says what was done to a message, and who had read it or received it at another
+// domain. It is signed as in saidAt.
 func (v *view) saying(to, done, id string, readers []string) string {
 	q := saidOf(done, id, joined(readers))
 	q.Set("by", v.page.signature("done", q.Encode()))
 	return with(to, q)
 }
 
-// saidOf returns the parameters that tell what was done.
+// saidOf returns the parameters that say what was done.
 func saidOf(done, ids, readers string) url.Values {
 	q := url.Values{didWhat: {done}, didID: {ids}}
 	if readers != "" {

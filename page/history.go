@@ -9,8 +9,8 @@ import (
 	"mailtree/maildir/history"
 )
 
-// historyMost is the most entries of one history, the newest ones. patchMost is the most bytes of changes
-// that it shows line by line.
+// historyMost is the maximum number of entries in one history; the newest are shown. patchMost is the maximum number
+// of bytes of changes that the history shows line by line.
 const (
 	historyMost = 100
 	patchMost   = 100_000
@@ -20,7 +20,7 @@ type historyShown struct {
 	ID      string
 	Subject string // "" if the message is gone
 	Link    string // to the message, if it still exists
-	Mine    bool   // the person can undo something that they did to it
+	Mine    bool   // the user did something to the message that can be undone
 	Entries []entryShown
 }
 
@@ -34,7 +34,7 @@ type entryShown struct {
 // fileShown is a changed file.
 type fileShown struct {
 	Path, Change string
-	Lines        []diffLine // the differing lines; nil if they are not shown
+	Lines        []diffLine // the lines that differ; nil if they are not shown
 }
 
 // diffLine is a line of a patch.
@@ -43,8 +43,8 @@ type diffLine struct {
 	Text string
 }
 
-// history shows from Git what was done to a message, newest first. Without a session it leaves out
-// everything that would reveal blind copies.
+// history shows what was done to a message, according to Git, newest first. Without a session it omits everything
+// that would reveal blind copies.
 func (h *Page) history(v *view) error {
 	shown := historyShown{ID: v.r.PathValue("id")}
 	m, err := v.p.MessageHead(v.ctx(), shown.ID)
@@ -90,9 +90,9 @@ func (h *Page) history(v *view) error {
 	return v.show("history", shown)
 }
 
-// showFile shows a changed file and, while there is room, its changed lines. A mark says no more than its
-// path and the time; a new copy says no more than the canonical file. A sender's copy names the bcc
-// recipients, so without a session no lines of copies are shown.
+// showFile shows a changed file and, while there is room, its changed lines. For a mark, the path and the time say
+// everything; for a new copy, the canonical file does. A sender's copy contains the bcc recipients, so without a
+// session no lines of copies are shown.
 func (v *view) showFile(f *history.FileChange, room *int) (fileShown, error) {
 	shown := fileShown{Path: f.Path, Change: f.Op}
 	switch at := format.Locate(f.Path).Kind; {
@@ -127,12 +127,12 @@ func (v *view) showFile(f *history.FileChange, room *int) (fileShown, error) {
 	return shown, nil
 }
 
-// verbs are the operations on a message, in the words of the history.
+// verbs are the history's words for the operations on a message.
 var verbs = map[string]string{
 	"send":              "sent it",
 	"receive":           "took it in from another domain",
 	"reply":             "sent it, as a reply",
-	"answer":            "answered it", // a reply, in the history of the message that it marks
+	"answer":            "answered it", // for a reply, in the history of the message that it answers
 	"read":              "read it",
 	"pop":               "took it out of the queue",
 	"acknowledge":       "acknowledged it",

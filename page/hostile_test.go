@@ -51,7 +51,7 @@ var hostile = []string{
 	`<object data="x"></object><embed src="x">`,
 }
 
-// TestHostile: no text by an agent becomes an element, a handler or an address, wherever it is shown.
+// TestHostile checks that no text by an agent becomes an element, a handler or an address, wherever it is shown.
 func TestHostile(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -78,7 +78,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestForeignFiles: a file put into the tree by hand is shown as safely as mail.
+// TestForeignFiles checks that a file put into the tree by hand is shown as safely as mail.
 func TestForeignFiles(t *testing.T) {
 	s := open(t, page.Config{})
 	file := filepath.Join(s.p.Dir(), "messages", "2026", "11", "<img src=x onerror=alert(1)>.md")
@@ -149,8 +149,8 @@ func inert(t *testing.T, what, text string) {
 	}
 }
 
-// TestSyncProblem: the problems say why the mail does not meet that of other machines, without the password
-// of the address.
+// TestSyncProblem checks that the problems say why the mail is not in sync with other machines, without the password
+// in the address.
 func TestSyncProblem(t *testing.T) {
 	s := open(t, page.Config{})
 	url := "file://ann:secret@/nowhere/<b>.git"

@@ -14,7 +14,7 @@ type threadsShown struct {
 	Note    string
 }
 
-// threads lists the threads of the messages that a search finds, or all threads without a search.
+// threads lists the threads that contain the messages that a search finds. Without a search, it lists all threads.
 func (h *Page) threads(v *view) error {
 	if err := v.in("threads", "Threads"); err != nil {
 		return err
@@ -38,20 +38,21 @@ func (h *Page) threads(v *view) error {
 // Query returns the search in the address; "" for none.
 func (v *view) Query() string { return v.asked("q") }
 
-// Few returns the first names of a list, and how many more there are.
+// Few returns the first names of a list, and the number of the others.
 func (v *view) Few(names []string) (few fewNames) {
 	const most = 2
 	n := min(len(names), most)
 	return fewNames{names[:n], len(names) - n}
 }
 
-// fewNames are names, and how many more there are.
+// fewNames are some names, and the number of the others.
 type fewNames struct {
 	Names []string
 	More  int
 }
 
-// SyncReason says why the mail has not met that of other machines; "" if it has, or is not shared.
+// SyncReason returns why the mail is not in sync with other machines. It returns "" if it is in sync, or if the
+// project is not shared.
 func (v *view) SyncReason() string { return v.p.Sync.State().String() }
 
 // problemsMost is how many invalid files one view lists.
@@ -69,7 +70,8 @@ func (h *Page) problemsView(v *view) error {
 	return v.show("problems", all)
 }
 
-// HistoryOf returns the address of the history of the message to which a file belongs; "" if it is none.
+// HistoryOf returns the address of the history of the message to which a file belongs, or "" if the file belongs to
+// none.
 func (v *view) HistoryOf(path string) string {
 	id := format.Locate(path).ID
 	if id == "" {

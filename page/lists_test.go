@@ -13,7 +13,7 @@ import (
 
 var nextLink = regexp.MustCompile(`<a rel="next" href="([^"]+)">`)
 
-// follow returns all pages of a list: the view and what its link to the next page leads to.
+// follow returns all pages of a list: the view, and the pages that its links to the next page lead to.
 func (b *browser) follow(view string) (pages []string) {
 	b.Helper()
 	path, _, _ := strings.Cut(view, "?")
@@ -29,7 +29,8 @@ func (b *browser) follow(view string) (pages []string) {
 	return nil
 }
 
-// TestThreads: the list has each thread once, with its own subject and the counts of all its messages.
+// TestThreads checks that the list contains each thread once, with its own subject and the counts of all its
+// messages.
 func TestThreads(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	for i := range 60 {
@@ -59,7 +60,7 @@ func TestThreads(t *testing.T) {
 	contains(t, b.see(s.base+"/threads?q=zirconium"), "No thread like that.")
 }
 
-// TestIcon: a browser that asks for the icon where it always was gets it.
+// TestIcon checks that a browser that requests the icon at the traditional address gets it.
 func TestIcon(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	res, _ := s.browser().get("/favicon.ico")
@@ -68,7 +69,7 @@ func TestIcon(t *testing.T) {
 	}
 }
 
-// TestAllMail: all mail tells what is unread from what was read.
+// TestAllMail checks that all mail distinguishes unread from read messages.
 func TestAllMail(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	seen := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Seen", Body: "b"})
@@ -84,8 +85,8 @@ func TestAllMail(t *testing.T) {
 	}
 }
 
-// TestActivity: the activity goes on over pages, each operation once, and says nothing false of what it has
-// not read.
+// TestActivity checks that the activity continues over several pages, with each operation once. It claims nothing
+// about operations that it has not read.
 func TestActivity(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	b := s.browser()
@@ -119,8 +120,8 @@ func TestActivity(t *testing.T) {
 	contains(t, bobs[1], "came", `<a href="?agent=Bob" aria-current="true">`)
 }
 
-// TestActivityWindow: where the newest changes have nothing of the chosen agent, the view says since when,
-// and goes on.
+// TestActivityWindow checks a view in which the newest changes contain nothing of the chosen agent. The view says how
+// far back it has read, and links to older changes.
 func TestActivityWindow(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	var all []string
@@ -141,7 +142,7 @@ func TestActivityWindow(t *testing.T) {
 	contains(t, pages[1], "came")
 }
 
-// TestSearch: a search says how many messages it found, and shows what it found in them without markup, and
+// TestSearch checks that a search says how many messages it found, shows the matches without markup, and shows
 // nothing twice.
 func TestSearch(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})

@@ -36,8 +36,8 @@ func (c *clock) pass(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// story is a project in the middle of a day's work: a question and an acknowledgement wait for pat, others
-// owe pat one, RedStone sleeps with unread mail, files are claimed, one file is broken.
+// story is a project in the middle of a day's work. A question and a request for an acknowledgement wait for pat,
+// others owe pat one, RedStone is idle with unread mail, files are claimed, and one file is invalid.
 type story struct {
 	*site
 	clock *clock
@@ -70,7 +70,7 @@ func tell(t *testing.T) *story {
 	return s
 }
 
-// early makes the events of the first two hours.
+// early creates the events of the first two hours.
 func (s *story) early() {
 	plan := s.send("GreenCastle", maildir.Draft{
 		To:       []string{"BlueLake", "RedStone"},
@@ -101,7 +101,7 @@ func (s *story) early() {
 	s.clock.pass(20 * time.Minute)
 }
 
-// late makes the events of the last hour and a half.
+// late creates the events of the last hour and a half.
 func (s *story) late() {
 	s.send("BlueLake", maildir.Draft{To: []string{"RedStone"}, Subject: "Navbar tests need a browser", Body: "Skip them for now?"})
 	s.clock.pass(50 * time.Minute)
@@ -118,7 +118,7 @@ func (s *story) late() {
 	s.clock.pass(4 * time.Minute)
 }
 
-// ask is the question that waits for pat.
+// ask sends the question that waits for pat.
 func (s *story) ask() {
 	s.asked = s.send("GreenCastle", maildir.Draft{
 		To:      []string{"pat"},
@@ -165,7 +165,7 @@ func (s *story) foreign(path, text string) {
 	}
 }
 
-// views are all views of the story's project, each with something to show.
+// views returns the addresses of all views of the story's project, each with something to show.
 func (s *story) views() []string {
 	return []string{
 		"/", "/inbox", "/threads", "/thread/users-api", "/search", "/search?q=users", "/search?q=zirconium", "/compose",
@@ -181,9 +181,9 @@ func scheme(name string) chromedp.Action {
 // shape shows a view in the given width, at its full height.
 func shape(width int64) chromedp.Action { return chromedp.EmulateViewport(width, 800) }
 
-// TestBrowserLooks: each view fits into 360 pixels, follows the preference for dark, and axe finds no
-// accessibility faults. If SCREENSHOTS is set to a folder, the test writes pictures there; MAILTREE_AXE is
-// the path of axe-core's axe.min.js.
+// TestBrowserLooks checks that each view fits into 360 pixels and follows the preference for dark, and that axe finds
+// no accessibility faults. If SCREENSHOTS is set to a folder, the test writes pictures there. MAILTREE_AXE is the
+// path of axe-core's axe.min.js.
 func TestBrowserLooks(t *testing.T) {
 	s := tell(t)
 	b := s.tab()
@@ -222,19 +222,19 @@ func TestBrowserLooks(t *testing.T) {
 	b.expect("wide", wide)
 }
 
-// small lists controls that are hard to hit with a finger: outside a line of text and under 40 pixels high.
+// small lists controls that are hard to tap: outside a line of text and less than 40 pixels high.
 const small = `[...document.querySelectorAll("a, button, summary, select, input:not([type=hidden], [type=checkbox]), label:has([type=checkbox])")]
 	.filter(e => e.checkVisibility() && !e.closest(".body, .skip, .done") && e.getBoundingClientRect().height < 40)
 	.map(e => e.outerHTML.slice(0, 80) + " " + e.getBoundingClientRect().height).join("\n")`
 
-// aligned says whether the times of a list are aligned in one column.
+// aligned returns whether the times in a list are aligned in one column.
 const aligned = `new Set([...document.querySelectorAll(".row > time")].map(e => Math.round(e.getBoundingClientRect().right))).size < 2
 	? "aligned" : "the times end in several columns"`
 
-// wide says whether a view without a menu is as wide as the window.
+// wide returns whether a view without a menu is as wide as the window.
 const wide = `document.querySelector("main").offsetWidth > 1000 ? "wide" : "main is " + document.querySelector("main").offsetWidth`
 
-// readAxe returns the script of axe-core; "" if there is none.
+// readAxe returns the script of axe-core, or "" if it is not installed.
 func readAxe(t *testing.T) string {
 	path := os.Getenv("MAILTREE_AXE")
 	if path == "" {

@@ -7,14 +7,14 @@ import (
 	"mailtree/maildir"
 )
 
-// menu holds what waits for the person, and the counts beside the menu.
+// menu contains what waits for the user, and the counts beside the menu.
 type menu struct {
 	Waits  *maildir.Waits
 	Agents int
 	Claims int // live claims
 }
 
-// Waiting is how many threads want something of the person or are new to them.
+// Waiting returns how many threads need something from the user or are new to the user.
 func (m *menu) Waiting() int {
 	if m.Waits == nil {
 		return 0
@@ -22,7 +22,7 @@ func (m *menu) Waiting() int {
 	return len(m.Waits.Answer) + len(m.Waits.New) + m.Waits.More
 }
 
-// Broken is how many files are invalid.
+// Broken returns how many files are invalid.
 func (m *menu) Broken() int {
 	if m.Waits == nil {
 		return 0
@@ -46,7 +46,7 @@ func (v *view) countMenu() (err error) {
 	return err
 }
 
-// mailbox is a person's mail in one project, as that person or as anyone sees it.
+// mailbox identifies a user's mail in one project, as that user sees it or as anyone sees it.
 type mailbox struct {
 	p  *maildir.Project
 	me string
@@ -54,20 +54,20 @@ type mailbox struct {
 	signed bool
 }
 
-// keptWaits is what waits for a person as it was last read. Reading it takes tens of milliseconds in a large
-// project, so the views of a person share it. It is safe for concurrent use.
+// keptWaits caches what waits for a user. Reading it takes tens of milliseconds in a large project, so a user's views
+// share the result. It is safe for concurrent use.
 type keptWaits struct {
-	mu    sync.Mutex      // held while it is read: views that come meanwhile share the result
-	bell  <-chan struct{} // rings when the project has changed since
-	tick  int64           // the tick at which the last reading began
+	mu    sync.Mutex      // held during a read: views that arrive meanwhile share the result
+	bell  <-chan struct{} // rings when the project has changed since the read
+	tick  int64           // the tick at which the last read began
 	waits *maildir.Waits
 }
 
-// waitsLast is how many ticks a reading is good for if the project does not change: agents are stopped and
-// fall asleep without an event.
+// waitsLast is how many ticks a read stays valid if the project does not change. The limit is needed because agents
+// get stuck and become idle without an event.
 const waitsLast = 10
 
-// waitsOf returns what waited for the view's person. It creates an empty entry at first use.
+// waitsOf returns the cache of what waits for the view's user. It creates an empty entry at first use.
 func (h *Page) waitsOf(v *view) *keptWaits {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -78,8 +78,8 @@ func (h *Page) waitsOf(v *view) *keptWaits {
 	return h.waits[of]
 }
 
-// read returns what waits now. For a part of a view it returns what waited at the tick that the part asks
-// for, or later.
+// read returns what waits now. For a part of a view, it may return what waited at the tick that the part asks for, or
+// later.
 func (k *keptWaits) read(v *view) (*maildir.Waits, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"mailtree/page"
 )
 
-// TestOpening: a thread is read when a person opens it from the page, and by no other request.
+// TestOpening checks that a thread is marked as read when a user opens it from the page, and by no other request.
 func TestOpening(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "s", Body: "b"})
@@ -55,8 +55,8 @@ func TestOpening(t *testing.T) {
 	}
 }
 
-// TestThread: what is read is folded, what asks and the newest are open; only the answers to a message that
-// has several are indented; a phrase says who has read it.
+// TestThread checks that read messages are folded, and that messages that ask for something and the newest message
+// are open. Only answers to a message that has several answers are indented. A phrase says who has read a message.
 func TestThread(t *testing.T) {
 	s := open(t, page.Config{})
 	first := s.send("Ann", maildir.Draft{To: []string{"pat", "Bob"}, Subject: "s", Body: "first", AckRequired: true})
@@ -90,8 +90,8 @@ func TestThread(t *testing.T) {
 	contains(t, b.see(thread+"?reply="+first.ID), `name="reply_to" value="`+first.ID+`"`, `value="Ann, Bob" required`)
 }
 
-// TestFiles: files are sent along, up to the limits of attachments; a form that is larger than any of these
-// is refused.
+// TestFiles checks that files are sent with a message, up to the limits of attachments. A form that exceeds any of
+// these limits is refused.
 func TestFiles(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()

@@ -1,15 +1,15 @@
-// Package page shows a person the mail in a browser: what waits, mailboxes, threads, agents, claims. It has
-// no rules of its own; it calls maildir and shows the answers.
+// Package page shows a user the mail in a browser: what waits, mailboxes, threads, agents, claims. It has no rules of
+// its own; it calls maildir and shows the answers.
 //
-//   - Every view is a URL, works without a script, and is made of one template below templates/.
+//   - Every view is a URL, works without a script, and is rendered from one template below templates/.
 //   - Reading needs no session if the server is bound to loopback; Config.Closed requires one. Writing always
 //     needs a session: session.go.
 //   - Texts by agents are data: names and subjects are escaped and isolated from the direction of the
 //     surrounding text, and bodies go through maildir/markdown and bluemonday (body.go). No view loads
-//     anything from elsewhere, and Content-Security-Policy enforces that.
+//     anything from other sites, and Content-Security-Policy enforces that.
 //   - A script of our own replaces the part of a view that has changed (static/script.js, stream.go).
 //
-// The person is an agent like any other; their messages are sealed with format.DoorPage.
+// The user is an agent like any other. The user's messages are sealed with format.DoorPage.
 package page
 
 import (
@@ -37,19 +37,19 @@ var static embed.FS
 // Config says whose mail is shown and to whom. Store is required.
 type Config struct {
 	Store   *maildir.Store
-	Person  string             // the person who reads without a session; "": no inbox is shown then
+	Person  string             // the user who reads without a session; "": no inbox is shown then
 	Closed  bool               // reading needs a session too
-	Explain func(error) string // words for refusals; nil: as they are
-	Nudge   NudgeFunc          // nil: no agent can be woken from here
+	Explain func(error) string // words for refusals; nil: unchanged
+	Nudge   NudgeFunc          // nil: no agent can be woken from the page
 	Now     func() time.Time   // nil: time.Now
 	Log     *slog.Logger       // nil: discarded
 }
 
-// NudgeFunc wakes an agent for its unread mail. It calls told for each of the agent's sessions that it
-// tried; why is "" if the session was told.
+// NudgeFunc wakes an agent for its unread mail. It calls told for each of the agent's sessions that it tried. why is
+// "" if the session was notified.
 type NudgeFunc func(ctx context.Context, project, agent string, told func(how, why string)) error
 
-// Page serves the views. It is safe for concurrent use. New makes one.
+// Page serves the views. It is safe for concurrent use. New creates one.
 type Page struct {
 	cfg Config
 	key []byte // signs the sessions
@@ -58,14 +58,14 @@ type Page struct {
 	forms forms
 
 	mu     sync.Mutex
-	links  map[string]link // by their codes
+	links  map[string]link // by code
 	waits  map[mailbox]*keptWaits
-	undone []undoneDraft // the texts that were lately taken back, the oldest first
+	undone []undoneDraft // the texts of recently undone messages, the oldest first
 
 	memory *semaphore.Weighted // memory for answers: mostHeld
 }
 
-// New makes the page. It starts nothing.
+// New creates the page. It starts no goroutine.
 func New(cfg Config) *Page {
 	if cfg.Explain == nil {
 		cfg.Explain = error.Error
@@ -130,7 +130,7 @@ func (h *Page) mount() {
 	h.mux.Handle("/", h.view(pieceBytes, func(*view) error { return errNoView }))
 }
 
-// errNoView says that the page has no view at an address.
+// errNoView means that the page has no view at an address.
 var errNoView = errors.New("there is no page here")
 
 // ServeHTTP answers one request.
@@ -157,8 +157,8 @@ func cached(next http.Handler) http.Handler {
 	})
 }
 
-// view makes a handler of a function that shows a view. The view may hold the given number of bytes while
-// it is made.
+// view turns a function that shows a view into a handler. The view may hold the given number of bytes while it is
+// being built.
 func (h *Page) view(takes int64, show func(*view) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		protect(w.Header())
@@ -216,7 +216,7 @@ func (v *view) refuse(err error) {
 	}
 }
 
-// reason returns the status and the sentence of an error. It logs errors that are not refusals.
+// reason returns the status and the sentence for an error. It logs errors that are not refusals.
 func (v *view) reason(err error) (status int, text string) {
 	switch {
 	case errors.Is(err, errNoView):
@@ -270,8 +270,8 @@ func (v *view) showAs(status int, name string, data any) error {
 	return nil
 }
 
-// fragmentHeader requests only the part of a view that the script replaces. Its value is the tick since
-// which the view changed, or 1 for now.
+// fragmentHeader requests only the part of a view that the script replaces. Its value is the tick since which the
+// view has changed, or 1 for now.
 const fragmentHeader = "Mailtree-Fragment"
 
 // goTo answers a form with a redirect to another view.
@@ -282,10 +282,10 @@ func (v *view) goTo(path string) error {
 
 func (v *view) ctx() context.Context { return v.r.Context() }
 
-// box returns the person's mail in the view's project.
+// box returns the user's mail in the view's project.
 func (v *view) box() *maildir.Box { return v.p.Box(v.Me, v.origin()) }
 
-// origin says how the person's messages reached the server.
+// origin returns how the user's messages reached the server.
 func (v *view) origin() format.Origin {
 	return format.Origin{Auth: v.session.Auth, Door: format.DoorPage}
 }
@@ -307,8 +307,8 @@ func inProject(slug string, elements ...string) string {
 	return path
 }
 
-// segment returns a name as a path segment. URL escaping keeps "." and "..", which are valid thread ids, so
-// segment escapes these itself, and fromSegment undoes that.
+// segment returns a name as a path segment. URL escaping does not change "." and "..", which are valid thread ids.
+// Therefore segment escapes them itself, and fromSegment reverses that.
 func segment(name string) string {
 	if name == "." || name == ".." {
 		name = strings.ReplaceAll(name, ".", "%2E")
@@ -316,7 +316,7 @@ func segment(name string) string {
 	return url.PathEscape(name)
 }
 
-// fromSegment returns the name of a path segment.
+// fromSegment returns the name in a path segment.
 func fromSegment(part string) string {
 	if part == "%2E" || part == "%2E%2E" {
 		return strings.ReplaceAll(part, "%2E", ".")

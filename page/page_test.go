@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// site is the page of a store with a project in which Ann, Bob and a person, pat, work.
+// site is the page of a store with a project in which Ann, Bob and a user, pat, work.
 type site struct {
 	*testing.T
 	page  *page.Page
@@ -47,13 +47,13 @@ func open(t *testing.T, cfg page.Config) *site {
 	return s
 }
 
-// bare is the page of a store with a project without agents.
+// bare returns the page of a store with a project without agents.
 func bare(t *testing.T, cfg page.Config) *site {
 	t.Helper()
 	return bareStore(t, cfg, storetest.Config{NoWatcher: true, Now: cfg.Now})
 }
 
-// bareStore is bare with the settings of the store.
+// bareStore is bare with settings for the store.
 func bareStore(t *testing.T, cfg page.Config, of storetest.Config) *site {
 	t.Helper()
 	s := &site{T: t, store: storetest.Open(t, of)}
@@ -78,7 +78,7 @@ func (s *site) send(from string, d maildir.Draft) *maildir.Sent {
 	return sent
 }
 
-// browser returns a browser that keeps cookies and follows no redirects.
+// browser is a client that keeps cookies and does not follow redirects.
 type browser struct {
 	*site
 	cookies []*http.Cookie
@@ -134,7 +134,7 @@ func (b *browser) see(path string) string {
 	return text
 }
 
-// post sends a form; head are further header lines, "Name: value".
+// post sends a form. head are additional header lines, "Name: value".
 func (b *browser) post(path string, form url.Values, head ...string) (*http.Response, string) {
 	b.Helper()
 	r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, b.url+path, strings.NewReader(form.Encode()))
@@ -170,8 +170,8 @@ func contains(t *testing.T, text string, wanted ...string) {
 	}
 }
 
-// TestViews: every view shows the content of the store, with and without a session, and loads nothing from
-// elsewhere.
+// TestViews checks that every view shows the content of the store, with and without a session, and loads nothing from
+// other sites.
 func TestViews(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Which index?", Body: "By *name*?", AckRequired: true})
@@ -220,7 +220,7 @@ func TestViews(t *testing.T) {
 	}
 }
 
-// TestThreadNames: every thread id gives a working address.
+// TestThreadNames checks that every thread id gives a working address.
 func TestThreadNames(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -235,7 +235,7 @@ func TestThreadNames(t *testing.T) {
 	}
 }
 
-// TestSize: the first screen with style and script is under 40 kB, the script within 12 kB.
+// TestSize checks that the first screen with style and script is at most 40 kB, and the script at most 12 KiB.
 func TestSize(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	b := s.browser()
@@ -245,7 +245,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// TestRefusals: missing things and invalid requests are refused in a sentence.
+// TestRefusals checks that missing things and invalid requests are refused with a sentence.
 func TestRefusals(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.browser()
@@ -266,7 +266,7 @@ func TestRefusals(t *testing.T) {
 	contains(t, text, "No project &#34;nothing&#34;.")
 }
 
-// TestSession: a link works once; a closed page shows nothing without a session.
+// TestSession checks that a link works once, and that a closed page shows nothing without a session.
 func TestSession(t *testing.T) {
 	s := open(t, page.Config{Closed: true})
 	link := s.page.Link("pat", "uid:1000", s.p.Slug)
@@ -295,7 +295,8 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// TestReply: a person answers; a second click sends nothing; the voucher is a person.
+// TestReply checks that a user can answer, that a second click sends nothing, and that the message's voucher is a
+// user.
 func TestReply(t *testing.T) {
 	s := open(t, page.Config{})
 	asked := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Which index?", Body: "a?"})
@@ -319,7 +320,8 @@ func TestReply(t *testing.T) {
 	}
 }
 
-// TestReplyToAll: an answer to all goes to nobody twice, and not to the person, whose address the message may have.
+// TestReplyToAll checks that an answer to all reaches nobody twice. It does not go to the user, although the message
+// may contain the user's address.
 func TestReplyToAll(t *testing.T) {
 	s := open(t, page.Config{})
 	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "s", Body: "b"})
@@ -340,7 +342,7 @@ func TestReplyToAll(t *testing.T) {
 	contains(t, b.see(s.base+"/thread/hand"), `value="eve@example.net, Ann"`)
 }
 
-// TestWrites: each form does what it says, as the session's person.
+// TestWrites checks that each form does what it says, on behalf of the session's user.
 func TestWrites(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -385,7 +387,7 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-// TestForgery: only forms from a page of the session are accepted.
+// TestForgery checks that only forms from a page in the session are accepted.
 func TestForgery(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	b := s.person()
@@ -429,7 +431,7 @@ func TestForgery(t *testing.T) {
 	}
 }
 
-// TestFormAgain: a refused message is not lost: the form is shown again as it was filled in, below the
+// TestFormAgain checks that a refused message is not lost: the form is shown again with its content, below the
 // reason, and can be sent from there.
 func TestFormAgain(t *testing.T) {
 	s := open(t, page.Config{})

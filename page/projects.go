@@ -13,7 +13,7 @@ func (h *Page) projects(v *view) error {
 	}
 	var rows []row
 	for _, p := range all {
-		mine, err := p.Box(v.Me, v.origin()).Counts(v.ctx()) // zero if the person is no agent there
+		mine, err := p.Box(v.Me, v.origin()).Counts(v.ctx()) // zero if the user is not an agent there
 		if err != nil {
 			return err
 		}

@@ -14,7 +14,7 @@ type searchShown struct {
 	Ranked bool // by relevance; otherwise the newest first
 	Among  int  // how many of the newest matches were ranked
 	Hits   []hitShown
-	Count  int // of all hits, at most countMost+1; 0: unknown
+	Count  int // number of all hits, at most countMost+1; 0: unknown
 	Next   string
 	Note   string
 }
@@ -22,7 +22,7 @@ type searchShown struct {
 // hitShown is a message that a search found.
 type hitShown struct {
 	index.MessageRow
-	Snippet []piece // nil if it says no more than the subject
+	Snippet []piece // nil if it only repeats the subject
 }
 
 // searchSize is how many hits one view lists. countMost is how many it counts.
@@ -62,7 +62,7 @@ func (h *Page) search(v *view) error {
 	return v.show("search", shown)
 }
 
-// Counted says how many messages were found.
+// Counted returns a text that says how many messages were found.
 func (s searchShown) Counted() string {
 	if s.Count > countMost {
 		return "More than " + counted(countMost, "message")
@@ -73,11 +73,11 @@ func (s searchShown) Counted() string {
 // piece is a part of a snippet.
 type piece struct {
 	Text string
-	Hit  bool // it matches the search
+	Hit  bool // this part matches the search
 }
 
-// The marks of a snippet while its markup is removed: letters to markdown, which has control characters
-// removed. A text that has them shows other places as matches.
+// These letters replace the marks of a snippet while its markup is removed. markdown treats them as letters, but
+// removes control characters. If the text itself contains these letters, wrong places are shown as matches.
 const (
 	openLetter  = "\uE000"
 	closeLetter = "\uE001"
@@ -85,23 +85,24 @@ const (
 
 var letterMarks = strings.NewReplacer(index.MarkOpen, openLetter, index.MarkClose, closeLetter)
 
-// blockMarkup matches lines that are markup alone: of a fragment of a text nobody knows which block it is
-// from.
+// blockMarkup matches lines that consist only of markup. A fragment does not show to which block such a line belongs.
 var blockMarkup = regexp.MustCompile("(?m)^[ \t]*(?:(?:```|~~~).*|[-|:= \t]{3,})$")
 
-// tableRow matches the rows of tables, which markdown knows only by their heads.
+// tableRow matches rows of tables. markdown recognizes a table only by its head, which a fragment may lack.
 var tableRow = regexp.MustCompile(`(?m)^[ \t]*\|.*$`)
 
-// imageData matches an image with its data, or what a fragment has of it; the group is its description.
+// imageData matches an image with its data, or the part of it that a fragment contains. The group is the image's
+// description.
 var imageData = regexp.MustCompile(`(?:!\[)?([^\[\]\n]*)\]\(data:[^\s()]*\)?`)
 
-// snippet returns what a search found in a message, without markup; nil if that is in the subject.
+// snippet returns the text in a message that matches the search, without markup. It returns nil if the text is in the
+// subject.
 func snippet(h *index.Hit) (all []piece) {
 	text := blockMarkup.ReplaceAllString(letterMarks.Replace(h.Matched), "")
 	text = imageData.ReplaceAllString(text, "$1")
 	text = tableRow.ReplaceAllStringFunc(text, func(row string) string { return strings.ReplaceAll(row, "|", " ") })
 	text = markdown.PlainText(text)
-	text = strings.ReplaceAll(text, "`", "") // the other one was cut off
+	text = strings.ReplaceAll(text, "`", "") // its counterpart was cut off
 	for i, before := range strings.Split(text, openLetter) {
 		hit, after, found := strings.Cut(before, closeLetter)
 		switch {

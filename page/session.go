@@ -13,20 +13,20 @@ import (
 	"time"
 )
 
-// A session says that a browser belongs to a person. It begins with a one-time link, which the store's user
-// gets over the socket, and exists only in a cookie: the server stores nothing, and a restart ends no
-// session. A new token of the store ends all sessions.
+// A session associates a browser with a user. It begins with a one-time link, which the OS user who owns the store
+// gets over the socket. It exists only in a cookie: the server stores nothing, and sessions survive a restart. A new
+// token of the store ends all sessions.
 
 const (
 	linkLasts    = 10 * time.Minute
 	sessionLasts = 30 * 24 * time.Hour
-	maxLinks     = 100 // most unused links
+	maxLinks     = 100 // maximum number of unused links
 )
 
-// session is the person of a browser.
+// session is the user of a browser.
 type session struct {
 	Person string    `json:"person"`
-	Auth   string    `json:"auth"` // how the server authenticated the person: uid:N
+	Auth   string    `json:"auth"` // how the server authenticated the user: uid:N
 	Ends   time.Time `json:"ends"`
 }
 
@@ -37,15 +37,15 @@ type link struct {
 	ends time.Time
 }
 
-// sessionKey returns the key that signs the sessions of a store with that token.
+// sessionKey returns the key that signs the sessions of the store with that token.
 func sessionKey(token string) []byte {
 	sum := sha256.Sum256([]byte("mailtree page\n" + token))
 	return sum[:]
 }
 
-// Link makes a link that begins a session of a person, whom the server authenticated by auth, and opens the
-// project of that slug, or the first page if slug is "". It returns the path on this server. The link works
-// once, for ten minutes.
+// Link creates a link that begins a session for a user whom the server authenticated by auth. The link opens the
+// project with that slug, or the home page if slug is "". Link returns the path on this server. The link works once,
+// for ten minutes.
 func (h *Page) Link(person, auth, slug string) string {
 	to := "/"
 	if slug != "" {
@@ -90,8 +90,8 @@ func (h *Page) enter(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, l.to, http.StatusSeeOther)
 }
 
-// cookieName returns the name of this server's cookie. It contains the port, because cookies do not
-// distinguish the ports of a host.
+// cookieName returns the name of this server's cookie. The name contains the port, because cookies do not distinguish
+// the ports of a host.
 func cookieName(r *http.Request) string {
 	_, port, err := net.SplitHostPort(r.Host)
 	if err != nil {
@@ -100,7 +100,7 @@ func cookieName(r *http.Request) string {
 	return "mailtree-" + port
 }
 
-// signed returns a session in the form of the cookie.
+// signed returns a session in the form in which the cookie stores it.
 func (h *Page) signed(s *session) string {
 	text, err := json.Marshal(s)
 	if err != nil {
@@ -133,11 +133,11 @@ func (h *Page) sessionOf(r *http.Request) (s session, ok bool) {
 	return s, true
 }
 
-// errNoWrite says why a form is refused.
+// errNoWrite is the error for a refused form.
 var errNoWrite = errors.New("to write, open this page with `mailtree open`, once in this browser")
 
-// ownOrigin reports whether a form comes from a page of this very address, as far as the browser says.
-// Another port is another program.
+// ownOrigin reports whether a form comes from a page at exactly this address, as far as the browser tells. Another
+// port is another program.
 func ownOrigin(r *http.Request) bool {
 	for _, origin := range r.Header.Values("Origin") {
 		if u, err := url.Parse(origin); err != nil || u.Host != r.Host {

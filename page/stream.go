@@ -11,11 +11,11 @@ import (
 	"mailtree/maildir"
 )
 
-// The stream tells a browser only that something has changed, and since which tick. The script then asks
-// for the view again (fragmentHeader) and replaces what differs.
+// The stream tells a browser only that something has changed, and since which tick. The script then requests the view
+// again (fragmentHeader) and replaces what differs.
 //
-// Time is divided into ticks. All streams report changes at the beginning of a tick, with its number, so
-// that a person's due mail is read once for all views that were told of the same tick (keptDue).
+// Time is divided into ticks. All streams report changes at the beginning of a tick, with its number. All views that
+// were notified about the same tick then share one read of what waits for a user (keptWaits).
 
 // tickLasts is the time between two events of a stream. It keeps open pages from slowing down senders.
 const tickLasts = time.Second
@@ -41,8 +41,8 @@ func untilTick(t time.Time) time.Duration {
 }
 
 const (
-	streamBeat    = 20 * time.Second // of silence, then a beat: a page that hears nothing is stale
-	streamPatient = 10 * time.Second // for a browser that takes nothing
+	streamBeat    = 20 * time.Second // after this silence, a beat is sent: a page that gets no event is stale
+	streamPatient = 10 * time.Second // time limit for a browser that reads nothing
 )
 
 func (h *Page) stream(v *view) error {
@@ -59,8 +59,9 @@ func (h *Page) stream(v *view) error {
 	return nil
 }
 
-// nextEvent waits for the bell, which rings when the project changes, and then for the next tick; or for
-// the next beat. It returns "" when the browser or the server goes, and the bell for later changes.
+// nextEvent waits for the bell, which rings when the project changes, and then for the next tick. Without a change,
+// it waits for the next beat. It returns the event, and the bell for later changes. The event is "" if the browser or
+// the server ends the connection.
 func nextEvent(ctx context.Context, p *maildir.Project, bell <-chan struct{}) (string, <-chan struct{}) {
 	beat := time.NewTimer(streamBeat)
 	defer beat.Stop()
@@ -71,7 +72,7 @@ func nextEvent(ctx context.Context, p *maildir.Project, bell <-chan struct{}) (s
 	case <-ctx.Done():
 		return "", nil
 	}
-	bell = p.Changed() // before the tick: a later change may be missing in a part that others have read
+	bell = p.Changed() // before the tick: a view that others have already read may lack a later change
 	now := time.Now()
 	tick := time.NewTimer(untilTick(now))
 	defer tick.Stop()

@@ -28,10 +28,10 @@ const (
 	openedViews = 6
 )
 
-// BenchmarkStream is the cost of 50 open pages for senders of 500 messages a second. Seconds of sending
-// without and with pages alternate; "with-to-without" is the ratio of the mean times of a send, and
-// "cpu-to-without" the ratio of the total processor times. The pages belong to one person and show six
-// views, reloaded whenever their streams report a change. One operation is a round with pages.
+// BenchmarkStream measures what 50 open pages cost senders of 500 messages a second. Seconds of sending without and
+// with pages alternate. "with-to-without" is the ratio of the mean times of a send, and "cpu-to-without" the ratio of
+// the total processor times. The pages belong to one user and show six views, which are reloaded whenever their
+// streams report a change. One operation is a round with pages.
 func BenchmarkStream(b *testing.B) {
 	mail := bulk.Mail{Name: "page", Messages: 10_000, Linked: true, Git: true}
 	if bulk.Large() {
@@ -68,7 +68,7 @@ func BenchmarkStream(b *testing.B) {
 	with.each.Report(b, "with-")
 }
 
-// round is the time that some rounds of sending took.
+// round contains the times that some rounds of sending took.
 type round struct {
 	each bulk.Times
 	cpu  time.Duration
@@ -87,7 +87,7 @@ func (r *round) mean() float64 {
 	return all.Seconds() / float64(len(r.each))
 }
 
-// crowd is the senders and pages of one store.
+// crowd is the senders and the pages of one store.
 type crowd struct {
 	*testing.B
 	p     *maildir.Project
@@ -163,7 +163,7 @@ func (x *crowd) open() (shut func()) {
 	return func() { cancel(); reading.Wait(); client.CloseIdleConnections() }
 }
 
-// get requests a view or a part of it, again if the page is busy; nil when the pages are closed.
+// get requests a view or a part of it, and retries if the page is busy. It returns nil when the pages are closed.
 func (x *crowd) get(ctx context.Context, client *http.Client, view, part string) *http.Response {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, x.url+view, nil)
 	if err != nil {

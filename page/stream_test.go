@@ -10,7 +10,7 @@ import (
 	"mailtree/page"
 )
 
-// TestStream: a browser hears of new mail of its project, and not of other projects'.
+// TestStream checks that a browser gets an event for new mail in its project, and none for other projects.
 func TestStream(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+s.base+"/stream", nil)
@@ -37,7 +37,7 @@ func TestStream(t *testing.T) {
 	t.Errorf("the stream ends without an event: %v", lines.Err())
 }
 
-// TestFragment: the script gets only the part that it replaces, without the head.
+// TestFragment checks that the script gets only the part that it replaces, without the head.
 func TestFragment(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "New", Body: "b"})

@@ -28,18 +28,18 @@ type threadShown struct {
 	Messages []messageShown
 	Earlier  bool        // there are earlier messages
 	Later    string      // cursor of the next messages; "" at the end
-	Urgent   string      // the importance of a message that is new or asks for something; "" for normal
-	Reply    *draftShown // the form below; nil for none
+	Urgent   string      // the importance of a message that is new or needs something; "" for normal
+	Reply    *draftShown // the form below the thread; nil for none
 }
 
 // messageShown is one message of a thread.
 type messageShown struct {
 	index.MessageRow
-	HTML   template.HTML   // "": show Body as it is written
-	Mine   *index.Delivery // nil if it is not in the person's inbox, or without a session
-	Depth  int             // how many answers on its chain of replies are one of several to the same message
-	Open   bool            // not folded to a line
-	Status string          // presence of its sender
+	HTML   template.HTML   // "": show Body as plain text
+	Mine   *index.Delivery // nil if it is not in the user's inbox, or without a session
+	Depth  int             // how many answers on its chain of replies have siblings
+	Open   bool            // shown in full, not as one line
+	Status string          // status of its sender
 }
 
 // at returns when the newest message was created.
@@ -50,7 +50,7 @@ func (t *threadShown) at() (at time.Time) {
 	return at
 }
 
-// row returns the thread's row in the list.
+// row returns the thread's row for the list.
 func (t *threadShown) row() maildir.WaitingThread {
 	last := &t.Messages[len(t.Messages)-1]
 	return maildir.WaitingThread{
@@ -65,7 +65,7 @@ func (t *threadShown) row() maildir.WaitingThread {
 	}
 }
 
-// Line returns the beginning of a message's text in one line.
+// Line returns the beginning of a message's text on one line.
 func (t *threadShown) Line(m messageShown) string { return markdown.PlainText(m.Body) }
 
 // threadPage reads one page of the thread in the address.
@@ -90,7 +90,7 @@ func (h *Page) thread(v *view) error {
 	if err != nil {
 		return err
 	}
-	if page.Note != nil { // the address named a message of the thread
+	if page.Note != nil { // the address named a message in the thread
 		return v.goTo(v.at("thread", page.Thread))
 	}
 	if err := v.in("thread", "Thread"); err != nil {
@@ -129,10 +129,11 @@ func (h *Page) thread(v *view) error {
 	return v.show("thread", &shown)
 }
 
-// fold fills in the messages of a thread: those that are new, or ask for something, and the newest are
-// open. It returns the message that an answer of the person answers: the newest that asks them for something,
-// or that they got or wrote, or the newest; nil if there is none. asks says that one asks the person for an
-// acknowledgement, waits that one asks for anything.
+// fold fills in the messages of a thread. It opens messages that are new, messages that ask for something, and the
+// newest message. It returns the message that the user's answer refers to: the newest message that asks the user for
+// something. If none does, it returns the newest that the user received or wrote, and otherwise the newest. It
+// returns nil if there is none. asks reports that a message asks the user for an acknowledgement, waits that a
+// message asks for anything.
 func (v *view) fold(shown *threadShown, page *maildir.ThreadPage) (answers *messageShown, asks, waits bool, err error) {
 	agents, err := v.p.Agents.List(v.ctx())
 	if err != nil {
@@ -191,9 +192,10 @@ func (v *view) fold(shown *threadShown, page *maildir.ThreadPage) (answers *mess
 	return answers, asks, waits, nil
 }
 
-// opens reports whether a person opens the view: a browser of theirs follows a link or a form of this page
-// to show it. A prefetch, a request of the script, and a program that copies the cookie are no opening, and
-// no other site can make one. What is shown after a form of theirs is none either: they did not choose it.
+// opens reports whether the user opens the view, that is, whether the user's browser follows a link or a form on this
+// page. A prefetch, a request by the script, and a program that copies the cookie do not count, and another site
+// cannot make such a request. The view that is shown after a form does not count either, because the user did not
+// choose it.
 func (v *view) opens() bool {
 	h := v.r.Header
 	return v.Signed && v.r.Method == http.MethodGet && h.Get(fragmentHeader) == "" &&
@@ -201,12 +203,12 @@ func (v *view) opens() bool {
 		h.Get("Sec-Purpose") == "" && h.Get("Purpose") == "" && v.asked(didWhat) == ""
 }
 
-// unread reports whether the message is unread in the person's inbox.
+// unread reports whether the message is unread in the user's inbox.
 func (m messageShown) unread() bool {
 	return m.Mine != nil && !m.Mine.Read && !m.Mine.Archived && m.Mine.Kind != index.KindSent
 }
 
-// readAll marks what the view shows as read.
+// readAll marks the messages in the view as read.
 func (v *view) readAll(shown *threadShown) {
 	ctx := format.Through(context.WithoutCancel(v.ctx()), format.DoorPage)
 	for i := range shown.Messages {
@@ -223,7 +225,8 @@ func (v *view) readAll(shown *threadShown) {
 	}
 }
 
-// Heard says in a phrase how far the others who got a message are with it; "" if nobody else got it.
+// Heard returns a phrase that says how far the other recipients have got with a message. It returns "" if nobody else
+// received it.
 func (v *view) Heard(m messageShown) string {
 	var others []string
 	read, acked, lost := 0, 0, 0
@@ -284,8 +287,8 @@ func (v *view) linkTo(m *index.MessageRow) string {
 // LinkTo is linkTo for templates.
 func (v *view) LinkTo(m index.MessageRow) string { return v.linkTo(&m) }
 
-// raw shows a message's file as plain text. If the canonical file is gone it needs a session, because the
-// sender's copy names the bcc recipients.
+// raw shows a message's file as plain text. If the canonical file is gone, raw needs a session, because the sender's
+// copy contains the bcc recipients.
 func (h *Page) raw(v *view) error {
 	m, err := v.p.MessageHead(v.ctx(), v.r.PathValue("id"))
 	if err != nil {
@@ -317,7 +320,7 @@ func (h *Page) file(v *view) error {
 	return v.writeFile(f, filepath.Base(f.Path))
 }
 
-// The feed of a thread: RFC 4287.
+// These types are the feed of a thread: RFC 4287.
 type (
 	atomFeed struct {
 		XMLName xml.Name    `xml:"http://www.w3.org/2005/Atom feed"`
@@ -384,7 +387,7 @@ func (h *Page) atom(v *view) error {
 	return nil
 }
 
-// rest returns the sentence after a body that is shown in part; "" if all of it is shown.
+// rest returns the sentence after a body that is shown only in part, or "" if all of it is shown.
 func (v *view) rest(m *index.MessageRow) string {
 	if m.BodyNext == 0 {
 		return ""

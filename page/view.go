@@ -24,7 +24,7 @@ type view struct {
 	Title   string
 	Section string // entry of the menu
 	Project *projectShown
-	Me      string // the person whose mail is shown; "" for none
+	Me      string // the user whose mail is shown; "" for none
 	Signed  bool   // the browser has a session
 	Now     time.Time
 	Path    string // path of the address
@@ -59,7 +59,7 @@ func (v *view) Projects() (all []*projectShown) {
 	return all
 }
 
-// Reads reports whether the list is beside something: a thread or a form.
+// Reads reports whether something is shown beside the list: a thread or a form.
 func (v *view) Reads() bool { return v.Section == "thread" || v.Section == "compose" }
 
 // WithArchived reports whether the list shows archived mail too.
@@ -74,13 +74,13 @@ type inRow struct {
 // Row returns the view for a row of its list.
 func (v *view) Row(r rowShown) inRow { return inRow{v, r} }
 
-// in fills in the fields that every view of a project shows.
+// in sets the fields that every view of a project shows.
 func (v *view) in(section, title string) error {
 	v.Section, v.Title, v.Live = section, title, true
 	return v.countMenu()
 }
 
-// Verified says who vouches for a message.
+// Verified returns who vouches for a message.
 func (v *view) Verified(m index.MessageRow) string {
 	voucher, ok := v.page.cfg.Store.VerifiedIn(&m)
 	if !ok {
@@ -92,7 +92,7 @@ func (v *view) Verified(m index.MessageRow) string {
 // Left returns the time until something ends.
 func (v *view) Left(t time.Time) string { return format.TimeLeft(t.Sub(v.Now)) }
 
-// Age returns how long ago something was: one number and one letter.
+// Age returns how long ago something was, as one number and one letter.
 func (v *view) Age(t time.Time) string {
 	d := v.Now.Sub(t)
 	switch {
@@ -141,7 +141,7 @@ func firstOf(all ...string) string {
 	return ""
 }
 
-// sameSubject reports whether a subject adds nothing to that of the thread.
+// sameSubject reports whether a subject adds nothing to the thread's subject.
 func sameSubject(subject, thread string) bool {
 	return strings.TrimPrefix(subject, "Re: ") == strings.TrimPrefix(thread, "Re: ")
 }
@@ -157,8 +157,8 @@ func mixedScripts(name string) bool {
 	return latin && other
 }
 
-// templates are the views by name: each file below templates/ combined with base.html. They are parsed at
-// first use, because otherwise every start of the program, also as a hook, would wait for it.
+// templates contains the views by name: each file below templates/ combined with base.html. They are parsed at first
+// use: otherwise every start of the program, even as a hook, would wait for the parsing.
 var templates = sync.OnceValue(parseTemplates)
 
 func parseTemplates() map[string]*template.Template {

@@ -15,16 +15,16 @@ import (
 	"mailtree/maildir/index"
 )
 
-// desk is the list of the person's mail: what waits, and below it the mail that was read before. Wide
-// windows show it beside a thread.
+// desk is the list of the user's mail: what waits, and below it mail that was read earlier. Wide windows show the
+// list beside a thread.
 type desk struct {
 	Groups []group
-	Rest   []rowShown // threads of which nothing waits, newest first
-	Older  string     // cursor of the mail before Rest; "" at the end
+	Rest   []rowShown // threads with nothing that waits, newest first
+	Older  string     // cursor of the mail older than Rest; "" at the end
 	All    bool       // this is the view of all mail: without Groups
 	Open   string     // the thread beside the list; "" for none
 	Next   string     // the thread to show after Open; "" for none
-	Looked time.Time  // zero: unknown
+	Looked time.Time  // when the user looked last; zero: unknown
 	News   *maildir.News
 }
 
@@ -34,7 +34,7 @@ type group struct {
 	Rows      []rowShown
 }
 
-// Count is how many of the threads wait: one that is being read stays beside them.
+// Count returns how many of the threads wait. A thread that is being read stays in the group but does not count.
 func (g group) Count() (n int) {
 	for _, r := range g.Rows {
 		n += min(r.Waiting, 1)
@@ -46,11 +46,11 @@ func (g group) Count() (n int) {
 type rowShown struct {
 	maildir.WaitingThread
 	Link   string
-	Waits  bool // the person can say that it is done
-	Unread bool // in all mail: a message of it that the page lists is unread
+	Waits  bool // the user can mark the thread as done
+	Unread bool // in all mail: one of its listed messages is unread
 }
 
-// waiting shows what waits for the person, and since they last looked what has happened.
+// waiting shows what waits for the user, and what has happened since the user looked last.
 func (h *Page) waiting(v *view) error {
 	if err := v.in("waiting", "Waiting for you"); err != nil {
 		return err
@@ -68,10 +68,10 @@ func (h *Page) waiting(v *view) error {
 	return v.show("waiting", nil)
 }
 
-// restMost is how many messages that were read before the list shows, and a page of all mail.
+// restMost is how many messages that were read earlier the list shows. It is also the page size of all mail.
 const restMost = 30
 
-// all shows the person's inbox: all mail but what is archived, or with it.
+// all shows the user's inbox: all mail except archived mail or, on request, including it.
 func (h *Page) all(v *view) error {
 	if err := v.in("waiting", "All mail"); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (h *Page) all(v *view) error {
 	return v.show("waiting", nil)
 }
 
-// lay fills in the list. A thread that is open beside it and was new stays in its place while it is read.
+// lay fills in the list. If the open thread beside the list was new, it keeps its place in the list while it is read.
 func (v *view) lay(open *threadShown) error {
 	d, w := &desk{}, v.Menu.Waits
 	v.Desk = d
@@ -116,7 +116,7 @@ const isNew = "new"
 
 func urgent(importance string) bool { return importance == format.Urgent || importance == format.High }
 
-// row returns the row of a thread in a group of the list.
+// row returns a thread's row in a group of the list.
 func (v *view) row(t maildir.WaitingThread, group string) rowShown {
 	link := v.at("thread", t.Thread)
 	if group == "new" {
@@ -132,7 +132,7 @@ func (v *view) rows(threads []maildir.WaitingThread, group string) (all []rowSho
 	return all
 }
 
-// layRest adds a page of the inbox by threads, without those that the list has already.
+// layRest adds a page of the inbox, grouped by thread, without the threads that are already in the list.
 func (v *view) layRest(q index.InboxQuery) error {
 	d, has := v.Desk, map[string]bool{}
 	for _, g := range d.Groups {
@@ -171,8 +171,8 @@ func (v *view) layRest(q index.InboxQuery) error {
 	return nil
 }
 
-// myInbox returns a page of the person's inbox. It is empty if the person has written nothing yet, because
-// then they are not an agent of the project.
+// myInbox returns a page of the user's inbox. It is empty if the user has written nothing yet, because the user is
+// then not an agent of the project.
 func (v *view) myInbox(q index.InboxQuery) (*maildir.InboxPage, error) {
 	const leaveUnread = false
 	q.Agent, q.Peek = v.Me, true
@@ -183,7 +183,8 @@ func (v *view) myInbox(q index.InboxQuery) (*maildir.InboxPage, error) {
 	return page, err
 }
 
-// nextOf returns the thread after one of a list, or the first one; "" if there is no other.
+// nextOf returns the thread after the given thread in a list, or the first thread. It returns "" if there is no
+// other.
 func nextOf(list []maildir.WaitingThread, thread string) string {
 	at := slices.IndexFunc(list, func(t maildir.WaitingThread) bool { return t.Thread == thread })
 	for _, t := range slices.Concat(list[at+1:], list) {
@@ -194,8 +195,8 @@ func nextOf(list []maildir.WaitingThread, thread string) string {
 	return ""
 }
 
-// nextAfter returns the address of the thread to show after some were dealt with: the one that the form
-// names if it still waits, or the first one that waits, or otherwise.
+// nextAfter returns the address of the thread to show after some threads were dealt with. That is the thread that the
+// form names if it still waits, or else the first thread that waits. If none waits, it returns otherwise.
 func (v *view) nextAfter(threads []string, otherwise string) (string, error) {
 	w, err := v.box().Waits(v.ctx(), !v.Signed)
 	if err != nil {
@@ -211,7 +212,7 @@ func (v *view) nextAfter(threads []string, otherwise string) (string, error) {
 	return all[max(at, 0)].Link, nil
 }
 
-// done says that the person is done with threads: see maildir.Box.Finish.
+// done marks threads as done for the user: see maildir.Box.Finish.
 func (h *Page) done(v *view) (to string, err error) {
 	form := v.r.PostForm
 	var ids []string
@@ -242,7 +243,7 @@ func (h *Page) done(v *view) (to string, err error) {
 	return v.saying(to, did, joined(ids), nil), nil
 }
 
-// back returns the address of the view that a form was in, or of the list.
+// back returns the address of the view that contained the form, or of the list.
 func (v *view) back() string {
 	from, err := url.Parse(v.r.Referer())
 	if err != nil || from.Host != v.r.Host || len(from.Path) < len(v.at()) || from.Path[:len(v.at())] != v.at() {
@@ -255,14 +256,14 @@ func (v *view) back() string {
 	return (&url.URL{Path: from.Path, RawPath: from.RawPath, RawQuery: q.Encode()}).String()
 }
 
-// awayAfter is how long a person must be inactive to count as having been away.
+// awayAfter is how long a user must be inactive to count as having been away.
 const awayAfter = 10 * time.Minute
 
-// lastLooked returns when the person looked at the project before they were away; zero if unknown. The
+// lastLooked returns when the user last looked at the project before being away, or zero if that is unknown. The
 // browser stores it in a cookie of the project, so each browser counts separately.
 func (v *view) lastLooked() (looked time.Time) {
 	name := "looked-" + cookieName(v.r)
-	var before, last int64 // the look before the last, and the last look, in seconds
+	var before, last int64 // the visit before the last, and the last visit, in seconds
 	if c, err := v.r.Cookie(name); err == nil {
 		_, _ = fmt.Sscanf(c.Value, "%d.%d", &before, &last) // a damaged cookie counts as unknown
 	}
@@ -270,7 +271,7 @@ func (v *view) lastLooked() (looked time.Time) {
 	if now-last > int64(awayAfter/time.Second) {
 		before = last
 	}
-	if v.r.Header.Get(fragmentHeader) == "" { // reloading a part of an open view is not a look
+	if v.r.Header.Get(fragmentHeader) == "" { // reloading a part of an open view is not a visit
 		http.SetCookie(v.w, &http.Cookie{
 			Name:     name,
 			Value:    fmt.Sprintf("%d.%d", before, now),
@@ -286,7 +287,7 @@ func (v *view) lastLooked() (looked time.Time) {
 	return time.Unix(before, 0)
 }
 
-// counted returns a number of things in words.
+// counted returns a text with a number of things.
 func counted(n int, what string) string {
 	if n != 1 {
 		what += "s"

@@ -18,7 +18,8 @@ import (
 	"mailtree/page"
 )
 
-// TestWaiting: each thing waits until it is dealt with: questions, agents stopped by claims, invalid files.
+// TestWaiting checks that each thing waits until it is dealt with: questions, agents that claims have stopped,
+// invalid files.
 func TestWaiting(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	b := s.browser()
@@ -70,7 +71,7 @@ func TestWaiting(t *testing.T) {
 	waits(true, "Nothing waits for you.")
 }
 
-// TestAsleep: a nudge is offered only for an agent that it can reach.
+// TestAsleep checks that a nudge is offered only for an agent that it can reach.
 func TestAsleep(t *testing.T) {
 	var jump atomic.Int64
 	s := open(t, page.Config{
@@ -91,8 +92,8 @@ func TestAsleep(t *testing.T) {
 	}
 }
 
-// TestWaitingOpen: without a session no view names the bcc recipients for whom the person waits, whoever
-// looks first.
+// TestWaitingOpen checks that without a session no view shows the bcc recipients for whom the user waits, even if the
+// user has loaded the view just before.
 func TestWaitingOpen(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	s.send("pat", maildir.Draft{To: []string{"Ann"}, BCC: []string{"Bob"}, Subject: "Plan", Body: "b", AckRequired: true})
@@ -107,7 +108,8 @@ func TestWaitingOpen(t *testing.T) {
 	}
 }
 
-// TestMenu: every view counts the current state; open pages that hear of one change share a count.
+// TestMenu checks that every view counts the current state. Open pages that are notified about the same change share
+// a count.
 func TestMenu(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -135,7 +137,7 @@ func TestMenu(t *testing.T) {
 	contains(t, b.see(s.base+"/agents"), "Claims 1</a>")
 	has(b.press(s.base+"/claims", s.base+"/claims/release"), "Waiting 1", "Agents 3")
 
-	const most = 50 // of them are listed
+	const most = 50 // this many are listed
 	for range most {
 		s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "s", Body: "b"})
 	}
@@ -148,8 +150,8 @@ func TestMenu(t *testing.T) {
 	has(b.part("/agents", "1"), "Waiting 52", "Agents 3")
 }
 
-// TestSince: a person who was away is told how much has happened meanwhile; leaving a view open is not a
-// look.
+// TestSince checks that a user who was away sees how much has happened meanwhile. Leaving a view open does not count
+// as a visit.
 func TestSince(t *testing.T) {
 	var jump atomic.Int64
 	now := func() time.Time { return time.Now().Add(time.Duration(jump.Load())) }
@@ -170,7 +172,7 @@ func TestSince(t *testing.T) {
 		}
 	}
 	jump.Store(int64(-time.Hour))
-	hasNews(false) // nobody has looked before
+	hasNews(false) // nobody has visited before
 	jump.Store(int64(2*time.Minute - time.Hour))
 	hasNews(false) // nobody was away
 	first := s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
@@ -202,7 +204,7 @@ func TestSince(t *testing.T) {
 		t.Error("a view that is left open counts as a look")
 	}
 	contains(t, look(), "Since you last looked", "2 messages</a> · 1 thread", "1 claim ended", "1 edit by hand")
-	hasNews(true) // they were here a moment ago, and may not have read it
+	hasNews(true) // they were here a moment ago, and may not have read the news
 	jump.Store(int64(time.Hour))
 	contains(t, look(), "Nothing has happened.")
 }

@@ -2,7 +2,7 @@ package edit
 
 import "strings"
 
-// Markers around our lines in a markdown file. Renderers do not show them.
+// These are the markers around our lines in a markdown file. Renderers do not show them.
 const (
 	blockBegin = "<!-- mailtree -->"
 	blockEnd   = "<!-- /mailtree -->"
@@ -38,7 +38,7 @@ func CutBlock(data []byte) []byte {
 	return []byte(before + text[to:])
 }
 
-// findBlock returns where the block begins and ends, including its line end. Markers count only at the
+// findBlock returns where the block begins and where it ends, after its last line end. Markers count only at the
 // beginning of a line.
 func findBlock(text string) (from, to int, ok bool) {
 	from = strings.Index("\n"+text, "\n"+blockBegin)

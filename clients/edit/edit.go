@@ -1,10 +1,9 @@
-// Package edit changes one entry of a configuration file that belongs to another program and to the person
-// who wrote it. It works on the bytes of a file and reads and writes no files.
+// Package edit changes one entry of a configuration file that belongs to another program and to the user who wrote
+// it. It works on the bytes of a file and reads and writes no files.
 //
-// An edit replaces only the bytes of the entry: all other keys, their order, comments, white space, line
-// ends and a byte-order mark stay as they are. Every edit is checked before it is returned: the result is
-// parsed and must equal the old content except for the entry. If that is impossible, the edit fails and the
-// file stays as it is.
+// An edit replaces only the bytes of the entry. All other keys, their order, comments, white space, line ends and a
+// byte-order mark stay unchanged. Every edit is checked before it is returned: the result is parsed and must equal
+// the old content except for the entry. If that is impossible, the edit fails and the file stays unchanged.
 //
 //	JSON    with or without comments and trailing commas; also lists of hook handlers
 //	TOML    the entry is a table of its own, [a.b], with the tables below it
@@ -31,7 +30,7 @@ type Key struct {
 
 // Entry is the wanted content at Path.
 type Entry struct {
-	Path []string // names from the root of the file down to the entry
+	Path []string // names from the root of the file to the entry
 	Keys []Key    // set on every edit, in this order
 	New  []Key    // set only if the entry is new, because its owner may change them
 	Drop []string // keys that conflict with Keys
@@ -41,17 +40,16 @@ type Entry struct {
 type Format interface {
 	// Get returns the value at path; nil if there is none. It returns *SyntaxError and *TwiceError.
 	Get(data []byte, path []string) (any, error)
-	// Put returns data with the entry, and data itself if the entry is already complete. It returns the
-	// errors of Get, and ErrByHand.
+	// Put returns data with the entry, or data itself if the entry is already complete. It returns the errors of Get,
+	// and ErrByHand.
 	Put(data []byte, e Entry) ([]byte, error)
-	// Cut returns data without the value at path and without the parents that are then empty. It returns
-	// the errors of Put.
+	// Cut returns data without the value at path and without parents that become empty. It returns the errors of Put.
 	Cut(data []byte, path []string) ([]byte, error)
 	// Empty reports whether data contains no values and no comments.
 	Empty(data []byte) bool
 }
 
-// SyntaxError is a syntax error of a file.
+// SyntaxError is a syntax error in a file.
 type SyntaxError struct {
 	Line int // from 1
 	Why  string
@@ -59,9 +57,9 @@ type SyntaxError struct {
 
 func (e *SyntaxError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Why) }
 
-// TwiceError says that a name appears twice in one object, so that it is unclear which one counts.
+// TwiceError means that a name appears twice in one object, so that it is unclear which one counts.
 type TwiceError struct {
-	Line int // of the second one
+	Line int // line of the second one
 	Name string
 }
 
@@ -69,7 +67,7 @@ func (e *TwiceError) Error() string {
 	return fmt.Sprintf("line %d: %q stands here a second time", e.Line, e.Name)
 }
 
-// ErrByHand means that the entry is written in a form that this package does not edit.
+// ErrByHand means that the entry is written in a form that this package cannot edit.
 var ErrByHand = errors.New("the entry is written in a way that cannot be edited safely")
 
 const bom = "\ufeff"
@@ -87,7 +85,7 @@ func newline(data []byte) string {
 	return "\n"
 }
 
-// checked returns after if it differs from before only in the entry at path, which must equal want (nil: no
+// checked returns after if it differs from before only in the entry at path, and if that entry equals want (nil: no
 // entry).
 func checked(f Format, before, after []byte, path []string, want map[string]any) ([]byte, error) {
 	got, err := f.Get(after, path)
@@ -107,7 +105,7 @@ func sameElse(f Format, before, after []byte, path []string) bool {
 	return errWas == nil && errIs == nil && reflect.DeepEqual(without(was, path), without(is, path))
 }
 
-// without returns a copy of v without the value at path and without the parents that are then empty.
+// without returns a copy of v without the value at path and without parents that become empty.
 func without(v any, path []string) map[string]any {
 	m, _ := v.(map[string]any)
 	m = maps.Clone(m)
@@ -126,7 +124,7 @@ func without(v any, path []string) map[string]any {
 	return m
 }
 
-// wanted returns the content of an entry after e was put over old.
+// wanted returns the content that an entry has after e was put over old.
 func wanted(old map[string]any, e Entry) map[string]any {
 	m := maps.Clone(old)
 	if m == nil {
@@ -162,7 +160,7 @@ func decoded(v any) any {
 	return v
 }
 
-// object returns an object of keys in the form of a parser's result.
+// object returns an object with the keys in the form of a parser's result.
 func object(keys []Key) map[string]any {
 	m := map[string]any{}
 	for _, k := range keys {
@@ -171,7 +169,7 @@ func object(keys []Key) map[string]any {
 	return m
 }
 
-// names returns the names of keys.
+// names returns the keys' names.
 func names(all ...[]Key) (out []string) {
 	for _, k := range slices.Concat(all...) {
 		out = append(out, k.Name)
@@ -179,7 +177,7 @@ func names(all ...[]Key) (out []string) {
 	return out
 }
 
-// descend returns the value at path below v; nil if there is none.
+// descend returns the value at path below v, or nil if there is none.
 func descend(v any, path []string) any {
 	for _, name := range path {
 		m, _ := v.(map[string]any)
@@ -190,7 +188,7 @@ func descend(v any, path []string) any {
 
 func blank(b []byte) bool { return len(bytes.TrimSpace(b)) == 0 }
 
-// indentation returns the white space at the beginning of an offset's line.
+// indentation returns the white space at the beginning of the line that contains an offset.
 func indentation(data []byte, offset int) string {
 	from := bytes.LastIndexByte(data[:offset], '\n') + 1
 	text := string(data[from:offset])

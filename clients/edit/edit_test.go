@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// FuzzJSON puts an entry into any file that parses and takes it out again. ErrByHand would mean that
-// an edit was wrong and its check has caught it.
+// FuzzJSON puts an entry into any file that parses, and removes it again. ErrByHand would mean that an edit was wrong
+// and that the edit's check has caught it.
 func FuzzJSON(f *testing.F) {
 	for _, s := range []string{
 		``, `{}`, `{ }`, "{\n}", `{"a":1}`, "{\n  \"a\": 1, // c\n}", `{"s":{}}`, `{"s":{/* c */}}`, `{"s":{"b":{"c":[1,],},},}`,
@@ -53,7 +53,7 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// blocked reports whether the entry at path, or a parent of it, is there and no object.
+// blocked reports whether the entry at path, or one of its parents, exists and is not an object.
 func blocked(v any, path []string) bool {
 	for _, name := range path {
 		m, isObject := v.(map[string]any)
@@ -67,7 +67,7 @@ func blocked(v any, path []string) bool {
 	return !isObject
 }
 
-// FuzzHandlers puts handlers into any file that parses and takes them out again.
+// FuzzHandlers puts handlers into any file that parses, and removes them again.
 func FuzzHandlers(f *testing.F) {
 	for _, s := range []string{
 		``, `{}`, `{"h":{}}`, `{"h":{"a":[]}}`, "{\n  \"h\": {\n    \"a\": [ // c\n    ]\n  }\n}",
@@ -128,8 +128,8 @@ func FuzzHandlers(f *testing.F) {
 	})
 }
 
-// others returns what a decoded file says without the program's handlers, empty lists and what is
-// set at the root.
+// others returns a decoded file's content without the program's handlers, empty lists and the keys that are set at
+// the root.
 func (h Handlers) others(v any) any {
 	root, _ := v.(map[string]any)
 	for _, k := range h.Root {

@@ -6,15 +6,15 @@ import (
 	"strconv"
 )
 
-// Handlers are the commands that one program runs for another one at its events, in a JSON file that may
-// hold other handlers too:
+// Handlers are the commands that one program runs at its events for another program. They are in a JSON file that may
+// contain other handlers too:
 //
 //	{"hooks": {"Stop": [{"matcher": "", "hooks": [HANDLER, HANDLER]}, HANDLER]}}
 //
 // A list contains handlers, or groups with a list "hooks" of handlers.
 type Handlers struct {
-	Path []string // from the root to the object of the lists
-	// Known returns the name of a handler that is ours: handlers of one name do the same. It returns "" for
+	Path []string // from the root to the object that contains the lists
+	// Known returns the name of a handler that is ours. Handlers with the same name do the same. It returns "" for
 	// other handlers.
 	Known func(handler map[string]any) string
 	Want  []Handler
@@ -25,11 +25,11 @@ type Handlers struct {
 type Handler struct {
 	List  string
 	Group []Key // keys of the handler's own group besides "hooks"
-	Flat  bool  // it has no group
+	Flat  bool  // the handler has no group
 	Keys  []Key
 }
 
-// element returns the element that a handler adds to its list.
+// element returns the element for a handler's list.
 func (w Handler) element() map[string]any {
 	keys := object(w.Keys)
 	if w.Flat {
@@ -40,10 +40,10 @@ func (w Handler) element() map[string]any {
 	return group
 }
 
-// groupList is the member of a group that holds its handlers.
+// groupList is the member of a group that contains the group's handlers.
 const groupList = "hooks"
 
-// slot is a list and the name of a handler in it.
+// slot is a list and the name of a handler in that list.
 type slot struct{ list, name string }
 
 // wanted returns the slots to fill.
@@ -54,14 +54,14 @@ func (h Handlers) wanted() (all []slot) {
 	return all
 }
 
-// wants reports whether a list must hold a handler.
+// wants reports whether a list must contain a handler.
 func (h Handlers) wants(list string) bool {
 	return slices.ContainsFunc(h.Want, func(w Handler) bool { return w.List == list })
 }
 
 // Held describes our handlers in a file.
 type Held struct {
-	Wanted int      // how many of the wanted handlers are there
+	Wanted int      // number of wanted handlers that are present
 	All    []string // the names of all our handlers, as Handlers.Known returns them
 }
 
@@ -89,8 +89,8 @@ func (f JSON) GetHandlers(data []byte, h Handlers) (held Held, err error) {
 	return held, err
 }
 
-// PutHandlers returns data with each wanted handler once. An existing handler stays as and where it is; new
-// ones are added at the end of their lists. Our handlers that are not wanted are removed. It returns the
+// PutHandlers returns data with each wanted handler exactly once. An existing handler keeps its form and its place.
+// New handlers are added at the end of their lists. Our handlers that are not wanted are removed. It returns the
 // errors of Format.Put.
 func (f JSON) PutHandlers(data []byte, h Handlers) ([]byte, error) {
 	return f.edit(data, func(d *document, root map[string]any) error {
@@ -133,8 +133,8 @@ func (f JSON) PutHandlers(data []byte, h Handlers) ([]byte, error) {
 	})
 }
 
-// CutHandlers returns data without our handlers, and without the groups, lists and parents that are then
-// empty. It returns the errors of Format.Put.
+// CutHandlers returns data without our handlers, and without groups, lists and parents that become empty. It returns
+// the errors of Format.Put.
 func (f JSON) CutHandlers(data []byte, h Handlers) ([]byte, error) {
 	h.Want = nil
 	return f.edit(data, func(d *document, root map[string]any) error {
@@ -143,9 +143,9 @@ func (f JSON) CutHandlers(data []byte, h Handlers) ([]byte, error) {
 	})
 }
 
-// keepSlots calls visit for each of our handlers, and sets a handler to gone{} if visit returns false. In a
-// list that must hold a handler, a value of another shape than Handlers describes is an error; in other
-// lists it is ignored.
+// keepSlots calls visit for each of our handlers, and sets a handler to gone{} if visit returns false. If a list that
+// must contain a handler has a value with a shape that Handlers does not describe, keepSlots returns an error. In
+// other lists it ignores such a value.
 func (h Handlers) keepSlots(d *document, root map[string]any, visit func(slot) (stays bool)) error {
 	if _, err := d.find(h.Path...); err != nil {
 		return err
@@ -169,8 +169,8 @@ func (h Handlers) keepSlots(d *document, root map[string]any, visit func(slot) (
 	return nil
 }
 
-// element visits the handlers of element i of a list: the element itself or its group's handlers. path is
-// the path of the element.
+// element visits the handlers in element i of a list: the element itself or the handlers in its group. path is the
+// element's path.
 func (h Handlers) element(d *document, list []any, i int, s slot, path []string, visit func(slot) (stays bool)) error {
 	m, ok := list[i].(map[string]any)
 	if !ok && h.wants(s.list) {

@@ -9,8 +9,8 @@ func (f JSON) HasItem(data []byte, path []string, text string) (bool, error) {
 	return slices.Contains(list, any(text)), err
 }
 
-// PutItem returns data with text at the end of the list at path, and creates the list if it is missing. If
-// text is there it stays. It returns the errors of Format.Put.
+// PutItem returns data with text at the end of the list at path, and creates the list if it is missing. If the list
+// contains text already, nothing changes. It returns the errors of Format.Put.
 func (f JSON) PutItem(data []byte, path []string, text string) ([]byte, error) {
 	if has, err := f.HasItem(data, path, text); err != nil || has {
 		return data, err
@@ -30,8 +30,8 @@ func (f JSON) PutItem(data []byte, path []string, text string) ([]byte, error) {
 	})
 }
 
-// CutItem returns data without text in the list at path, and without the list and the parents that are then
-// empty. It returns the errors of Format.Put.
+// CutItem returns data without text in the list at path, and without the list and parents that become empty. It
+// returns the errors of Format.Put.
 func (f JSON) CutItem(data []byte, path []string, text string) ([]byte, error) {
 	return f.edit(data, func(d *document, root map[string]any) error {
 		if _, err := d.find(path...); err != nil {

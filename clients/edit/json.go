@@ -13,19 +13,19 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// JSON is a file that holds one JSON object. An empty file counts as an empty object.
+// JSON is a file that contains one JSON object. An empty file counts as an empty object.
 type JSON struct {
 	Comments bool // the file's reader accepts comments
-	Commas   bool // and a comma after the last member
+	Commas   bool // it also accepts a comma after the last member
 }
 
-// document is a parsed file. Offsets of its values refer to text, also after a change.
+// document is a parsed file. The offsets of its values refer to text, even after a change.
 type document struct {
 	mark  string // the byte-order mark, or ""
 	text  []byte
 	root  hujson.Value
 	order []string // the names of new members in their order
-	group string   // a member without which its object is removed too; "" for none
+	group string   // without this member, its object is removed too; "" for none
 }
 
 func (f JSON) parse(data []byte) (*document, error) {
@@ -81,7 +81,7 @@ func (f JSON) allows(d *document) error {
 	return nil
 }
 
-// syntaxError converts an error of hujson and separates the line number.
+// syntaxError converts an error of hujson and extracts the line number.
 func syntaxError(err error) error {
 	e := &SyntaxError{Line: 1, Why: strings.TrimPrefix(err.Error(), "hujson: ")}
 	var column int
@@ -93,7 +93,7 @@ func syntaxError(err error) error {
 
 func (d *document) bytes() []byte { return append([]byte(d.mark), d.root.Pack()...) }
 
-// decode returns the content of the file, with numbers as json.Number.
+// decode returns the file's content, with numbers as json.Number.
 func (d *document) decode() (root map[string]any, err error) {
 	v := d.root.Clone()
 	v.Standardize()
@@ -105,7 +105,7 @@ func (d *document) decode() (root map[string]any, err error) {
 	return root, nil
 }
 
-// find returns the value at path; nil if there is none. Elements of a list are named by their indexes. It
+// find returns the value at path, or nil if there is none. Indexes serve as names for the elements of a list. It
 // returns *TwiceError for a duplicate name on the way.
 func (d *document) find(path ...string) (*hujson.Value, error) {
 	at := &d.root
@@ -130,7 +130,7 @@ func (d *document) find(path ...string) (*hujson.Value, error) {
 	return at, nil
 }
 
-// member returns the index of a name in an object; -1 if it is missing.
+// member returns the index of a name in an object, or -1 if it is missing.
 func (d *document) member(o *hujson.Object, name string) (int, error) {
 	at := -1
 	for i, m := range o.Members {
@@ -196,10 +196,9 @@ func (f JSON) Empty(data []byte) bool {
 	return err == nil && hollow(&d.root) && blank(d.root.BeforeExtra) && blank(d.root.AfterExtra)
 }
 
-// edit returns data changed to the content that change makes of the decoded file, and data itself if
-// nothing changes. change removes members by deleting them, and elements of a list by setting them to
-// gone{}; it adds elements at the end. Containers that are then without members and comments are removed
-// too.
+// edit returns data with the changes that change makes to the decoded file, or data itself if nothing changes. change
+// removes members by deleting them, and elements of a list by setting them to gone{}. It adds elements at the end.
+// Containers that then have no members and no comments are removed too.
 func (f JSON) edit(data []byte, change func(d *document, root map[string]any) error) ([]byte, error) {
 	d, err := f.parse(data)
 	if err != nil {
@@ -226,10 +225,10 @@ func (f JSON) edit(data []byte, change func(d *document, root map[string]any) er
 	return after, nil
 }
 
-// gone is an element of a list that a change removes.
+// gone replaces an element of a list that a change removes.
 type gone struct{}
 
-// left returns the content of a decoded file without the elements that are gone.
+// left returns a decoded file's content without the elements that are gone.
 func left(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -248,8 +247,8 @@ func left(v any) any {
 	return v
 }
 
-// within returns the object at path of a decoded file. It creates the object and its parents if they are
-// missing. ok is false if another kind of value stands there.
+// within returns the object at path in a decoded file. It creates the object and its parents if they are missing. ok
+// is false if there is another kind of value on the way.
 func within(root map[string]any, path []string) (m map[string]any, ok bool) {
 	for _, name := range path {
 		if root[name] == nil {
@@ -262,7 +261,7 @@ func within(root map[string]any, path []string) (m map[string]any, ok bool) {
 	return root, true
 }
 
-// follow sets the order of new members: as names, with names of earlier calls keeping their places.
+// follow sets the order of new members to names. Names from earlier calls keep their places.
 func (d *document) follow(names ...string) {
 	at := 0
 	for _, name := range names {

@@ -9,9 +9,9 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// match changes v, whose content is was, so that its content is want. indent is the indentation of the line
-// on which v begins. emptied says that the change has left nothing in v, so v must be removed; match
-// removes it from want as well.
+// match changes v, whose content is was, so that its content becomes want. indent is the indentation of the line on
+// which v begins. emptied reports that nothing is left in v, so that v must be removed. In that case match also
+// removes it from want.
 func (d *document) match(v *hujson.Value, was, want any, indent string) (emptied bool, err error) {
 	switch now := want.(type) {
 	case map[string]any:
@@ -89,13 +89,13 @@ func (d *document) matchList(v *hujson.Value, was, want []any, indent string) (e
 	return cut && hollow(v), nil
 }
 
-// item is the white space and comments around a member of an object or an element of a list.
+// item is the white space and the comments around a member of an object or an element of a list.
 type item struct {
 	before *hujson.Extra
 	after  *hujson.Extra // up to the comma; nil for the last item if no comma follows
 }
 
-// contents returns the items of an object or a list, and what follows the last one.
+// contents returns the items of an object or a list, and the text that follows the last item.
 func contents(v *hujson.Value) (all []item, tail *hujson.Extra) {
 	switch c := v.Value.(type) {
 	case *hujson.Object:
@@ -123,7 +123,7 @@ func excise(v *hujson.Value, i int) {
 	inside, tail := contents(v)
 	m, last := inside[i], i == len(inside)-1
 	rest := slices.Concat(withoutLine(*m.before), *m.after)
-	if last && i > 0 { // the item before is now the last: a comma follows it if one followed this item
+	if last && i > 0 { // the previous item is now the last: a comma follows it if one followed this item
 		before := inside[i-1].after
 		if *m.after == nil {
 			rest = slices.Concat(*before, rest)
@@ -148,14 +148,14 @@ func excise(v *hujson.Value, i int) {
 	}
 }
 
-// withoutLine returns the text before a member without the line end and the white space directly before the
+// withoutLine returns the text before a member without the line end and the white space directly in front of the
 // member.
 func withoutLine(before hujson.Extra) hujson.Extra {
 	before = bytes.TrimRight(before, " \t")
 	return bytes.TrimSuffix(bytes.TrimSuffix(before, []byte("\n")), []byte("\r"))
 }
 
-// attach adds a member, or an element if name is "", at the end of v in the style of its other items. It
+// attach adds a member at the end of v, or an element if name is "", in the style of v's other items. The new item
 // goes after the last comment.
 func (d *document) attach(v *hujson.Value, name string, value any, indent string) {
 	s := d.style(v, indent)
@@ -232,8 +232,8 @@ func ownLine(v *hujson.Value) (indent string, ok bool) {
 	return indent, indent != none
 }
 
-// lineOf returns the indentation of a member with the text before before it, if the member begins a line;
-// else container, the indentation of its container's line.
+// lineOf returns the indentation of a member if the member begins a line. before is the text in front of the member.
+// Otherwise it returns container, the indentation of its container's line.
 func lineOf(before hujson.Extra, container string) string {
 	if i := bytes.LastIndexByte(before, '\n'); i >= 0 && blank(before[i:]) {
 		return string(before[i+1:])
@@ -241,8 +241,8 @@ func lineOf(before hujson.Extra, container string) string {
 	return container
 }
 
-// value lays out a decoded value: a list of strings on one line, any other container with each member on a
-// line of its own, indented by one unit more than indent. In a file of one line it uses one line.
+// value lays out a decoded value. A list of strings is on one line. In any other container, each member is on its own
+// line, indented by one unit more than indent. In a file of one line, everything is on one line.
 func (s style) value(v any, indent string) hujson.ValueTrimmed {
 	lead := s.newline + indent + s.unit
 	switch v := v.(type) {

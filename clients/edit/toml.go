@@ -12,8 +12,8 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// TOML is a file in which the entry is a table of its own, [a.b]. An entry in another form (inline, or with
-// dotted keys) is ErrByHand.
+// TOML is a file in which the entry is a table of its own, [a.b]. For an entry in another form (inline, or with
+// dotted keys) it returns ErrByHand.
 type TOML struct{}
 
 // Get implements Format.
@@ -98,7 +98,7 @@ func (f TOML) Cut(data []byte, path []string) ([]byte, error) {
 			from--
 		}
 		rest := slices.Concat(lines[:from], lines[to:])
-		if sameElse(f, data, []byte(strings.Join(rest, "")), path) { // else the line belongs to a text
+		if sameElse(f, data, []byte(strings.Join(rest, "")), path) { // otherwise the line belongs to a text
 			lines = rest
 		}
 	}
@@ -108,14 +108,14 @@ func (f TOML) Cut(data []byte, path []string) ([]byte, error) {
 // Empty implements Format.
 func (TOML) Empty(data []byte) bool { return blank([]byte(strings.TrimPrefix(string(data), bom))) }
 
-// anyHeader matches a line that looks like a table's header. Text in a multi-line string may look the same;
-// cutting there fails the check of the result.
+// anyHeader matches a line that looks like a table's header. Text in a multi-line string may look the same, but a cut
+// there fails the check of the result.
 var anyHeader = regexp.MustCompile(`^\s*\[`)
 
 // header matches the header of the table at path.
 func header(path []string) *regexp.Regexp { return regexp.MustCompile(headerBegins(path) + headerEnds) }
 
-// headerBelow matches that header and those of the tables below.
+// headerBelow matches that header and the headers of the tables below it.
 func headerBelow(path []string) *regexp.Regexp {
 	return regexp.MustCompile(headerBegins(path) + `(?:\..*)?` + headerEnds)
 }
@@ -130,7 +130,7 @@ func inline(path []string) *regexp.Regexp {
 	return regexp.MustCompile(`(?m)^(?:` + bom + `)?` + dotted(path[:len(path)-1]) + `=`)
 }
 
-// dotted returns an expression that matches a dotted key.
+// dotted returns a regular expression that matches a dotted key.
 func dotted(path []string) string {
 	all := make([]string, len(path))
 	for i, name := range path {
@@ -140,8 +140,8 @@ func dotted(path []string) string {
 	return strings.Join(all, `\.`)
 }
 
-// section returns the index after the last line of a table that is neither blank nor a comment: comments
-// before the next table belong to that table.
+// section returns the index after the table's last line that is neither blank nor a comment. Comments before the next
+// table belong to that next table.
 func section(lines []string, at int) int {
 	end := at + 1
 	for i := at + 1; i < len(lines) && !anyHeader.MatchString(lines[i]); i++ {

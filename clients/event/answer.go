@@ -5,16 +5,16 @@ import (
 	"encoding/json"
 )
 
-// Answer is the hook's answer. The zero value says nothing.
+// Answer is the hook's answer. The zero value is an empty answer.
 type Answer struct {
 	Tell  string // for the model
 	Deny  string // why the files of an Edit must not be changed, for the model
 	Warn  string // for the model, about the files of an Edit that may be changed
-	Agent string // the session's agent, for clients that put variables of an answer into their shells
+	Agent string // the session's agent, for clients that copy variables from an answer into their shells
 }
 
-// Format returns what the hook prints, and its exit status, in the form of the event's client. An answer
-// that says nothing gives no bytes and 0, unless the client requires more.
+// Format returns what the hook prints, and its exit status, in the form that the event's client expects. For an empty
+// answer it returns no bytes and 0, unless the client requires more.
 func (a Answer) Format(e Event) (stdout, stderr []byte, exit int) {
 	r := clients[e.Client].answer(a, e)
 	if r == nil {
@@ -23,7 +23,7 @@ func (a Answer) Format(e Event) (stdout, stderr []byte, exit int) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(r) // strings only: it cannot fail
+	_ = enc.Encode(r) // only strings: cannot fail
 	return b.Bytes(), nil, 0
 }
 
@@ -31,7 +31,7 @@ func (a Answer) Format(e Event) (stdout, stderr []byte, exit int) {
 type reply struct {
 	Decision string    `json:"decision,omitempty"`
 	Reason   string    `json:"reason,omitempty"`
-	System   string    `json:"systemMessage,omitempty"` // for the person
+	System   string    `json:"systemMessage,omitempty"` // for the user
 	Specific *specific `json:"hookSpecificOutput,omitempty"`
 }
 

@@ -1,12 +1,12 @@
-// Package event parses what a client sends to its hook (`mailtree hook CLIENT`, which the client runs at
-// its events), and formats the answers that the client understands. It works on bytes in memory only.
+// Package event parses what a client sends to its hook (`mailtree hook CLIENT`, which the client runs at its events),
+// and formats the answers that the client understands. It works only on bytes in memory.
 //
 //	event.go    Event, the common form of the clients' events, and Parse
 //	answer.go   Answer, the common form of answers, and Format
 //	table.go    the clients: their event names, and the form of their answers
 //	plain.go    answers in other forms than Claude Code's
 //
-// fixtures/hooks holds the input from each client, the Event parsed from it, and the bytes of the answer.
+// fixtures/hooks contains the input from each client, the Event parsed from it, and the bytes of the answer.
 package event
 
 import (
@@ -22,11 +22,11 @@ type Kind string
 
 // The kinds of events.
 const (
-	Start   Kind = "start"   // a session begins, or goes on: see Event.Source
-	Prompt  Kind = "prompt"  // a person's prompt goes to the model
+	Start   Kind = "start"   // a session begins or continues: see Event.Source
+	Prompt  Kind = "prompt"  // a user's prompt goes to the model
 	Edit    Kind = "edit"    // a tool is about to change files
-	Tool    Kind = "tool"    // tools have run, and the model goes on
-	Ask     Kind = "ask"     // the client asks a person whether a tool may run
+	Tool    Kind = "tool"    // tools have run, and the model continues
+	Ask     Kind = "ask"     // the client asks the user whether a tool may run
 	Stop    Kind = "stop"    // a turn ends
 	End     Kind = "end"     // the session ends
 	Compact Kind = "compact" // the model's context has been cut
@@ -40,10 +40,10 @@ type Event struct {
 	Source  string // for a Start: startup, resume, clear, compact, fork; for a Stop: how the turn ended; "" if the client does not say
 	Session string // the client's id of the conversation
 	Dir     string // the session's working directory, which may change
-	Root    string // the folder that the client was started in; Dir if the client does not say
+	Root    string // the folder in which the client was started; Dir if the client does not say
 	Model   string // "" if the client does not say
 
-	Transcript string // the file that the client writes the session to; "" if the client does not say
+	Transcript string // the file to which the client writes the session; "" if the client does not say
 
 	Deaf     bool // the client does not show the answer to the model
 	Subagent bool // it happened in an agent that the session's agent started
@@ -51,19 +51,19 @@ type Event struct {
 	Paths []string // the files that a tool changes, absolute or relative to Dir; an Edit has at least one
 }
 
-// ErrClient means that no client has that name.
+// ErrClient means that there is no client with that name.
 var ErrClient = errors.New("no such client")
 
-// Parse parses what a client wrote to its hook's standard input. env returns a variable of the hook's
-// environment, "" for none. An event that this program ignores has no Kind. It returns ErrClient, and
-// errors of encoding/json if stdin is no JSON object.
+// Parse parses what a client wrote to its hook's standard input. env returns a variable of the hook's environment, or
+// "" if it is not set. An event that this program ignores has no Kind. Parse returns ErrClient, and errors of
+// encoding/json if stdin is not a JSON object.
 func Parse(client string, stdin []byte, env func(name string) string) (Event, error) {
 	c, ok := clients[client]
 	if !ok {
 		return Event{}, fmt.Errorf("%q: %w", client, ErrClient)
 	}
 	var p payload
-	var mistyped *json.UnmarshalTypeError // a field of another type counts as absent
+	var mistyped *json.UnmarshalTypeError // a field with another type counts as absent
 	if err := json.Unmarshal(stdin, &p); err != nil && (!errors.As(err, &mistyped) || mistyped.Field == "") {
 		return Event{}, err
 	}
@@ -92,7 +92,7 @@ func Parse(client string, stdin []byte, env func(name string) string) (Event, er
 	return e, nil
 }
 
-// payload holds the fields that clients send.
+// payload contains the fields that clients send.
 type payload struct {
 	Event          string   `json:"hook_event_name"`
 	Session        string   `json:"session_id"`
@@ -111,16 +111,16 @@ type payload struct {
 	Transcript     string   `json:"transcript_path"`
 	call
 
-	Timestamp json.RawMessage `json:"timestamp"` // Claude Code sends none
+	Timestamp json.RawMessage `json:"timestamp"` // Claude Code does not send one
 
-	// Copilot's, for hooks whose event has a camelCase name.
+	// These are Copilot's fields, for hooks whose event has a camelCase name.
 	SessionID  string          `json:"sessionId"`
 	ToolName   string          `json:"toolName"`
 	ToolArgs   input           `json:"toolArgs"`
 	ToolResult json.RawMessage `json:"toolResult"`
 }
 
-// unnamed returns the name of an event from a client that does not send the name.
+// unnamed returns the event's name for a client that does not send the name.
 func (p *payload) unnamed() string {
 	switch {
 	case p.Invocation != nil:
@@ -138,17 +138,16 @@ func first(l []string) string {
 	return l[0]
 }
 
-// call is one call of a tool.
+// call is one tool call.
 type call struct {
 	Tool  string `json:"tool_name"`
 	Input input  `json:"tool_input"`
 }
 
-// addFiles adds the files that a tool changes. If the tool changes no file, the event needs no check
-// beforehand.
+// addFiles adds the files that a tool changes. If the tool changes no files, the event needs no check in advance.
 func (c client) addFiles(e *Event, t call) {
 	paths := shellPatched(t.Input.text("command"))
-	if slices.Contains(c.editors, t.Tool) && t.Input.text("command") != "view" { // str_replace_editor also reads
+	if slices.Contains(c.editors, t.Tool) && t.Input.text("command") != "view" { // str_replace_editor also reads files
 		paths = t.Input.files()
 	}
 	e.Paths = distinct(append(e.Paths, paths...))

@@ -15,8 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "write the files of fixtures/hooks anew")
 
-// TestHooks reads what clients send, answers it, and compares both with fixtures/hooks. README.md
-// there says how a case is written.
+// TestHooks parses what clients send, answers it, and compares both with fixtures/hooks. README.md there explains how
+// a case is written.
 func TestHooks(t *testing.T) {
 	t.Parallel()
 	for name := range clients {
@@ -41,7 +41,7 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-// replay goes through the cases of one client: it keeps what is given, and adds what comes of it.
+// replay runs the cases of one client. It returns the given inputs together with the results.
 func replay(t *testing.T, client string, given []txtar.File) (all []txtar.File) {
 	var e Event
 	for _, f := range given {
@@ -68,7 +68,7 @@ func replay(t *testing.T, client string, given []txtar.File) (all []txtar.File) 
 	return all
 }
 
-// lines writes the fields of an event that are set.
+// lines returns the fields of an event that are set.
 func lines(e Event) (text []byte) {
 	v := reflect.ValueOf(e)
 	for i := range v.NumField() {
@@ -79,7 +79,8 @@ func lines(e Event) (text []byte) {
 	return text
 }
 
-// TestParseRefuses: what is no event of a client is an error, and a field of another type is absent.
+// TestParseRefuses checks that input that is not a client's event is an error, and that a field with another type
+// counts as absent.
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	none := func(string) string { return "" }
@@ -99,8 +100,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestParseForeign: a hook for Claude Code ignores the events of Copilot CLI, which runs it too, and no event of
-// Claude Code, even where Copilot started that.
+// TestParseForeign checks that a hook for Claude Code ignores the events of Copilot CLI, which runs that hook too. It
+// ignores no event of Claude Code, even if Copilot started Claude Code.
 func TestParseForeign(t *testing.T) {
 	t.Parallel()
 	env := func(name string) string { return map[string]string{"COPILOT_PROJECT_DIR": "/code"}[name] }

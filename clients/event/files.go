@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// input holds a tool's arguments by name, as clients send them.
+// input contains a tool's arguments by name, as clients send them.
 type input map[string]any
 
-// UnmarshalJSON accepts an object, an object inside a string, and text: the patch of a tool that takes
-// nothing else, which becomes the argument "input". Other values count as no arguments.
+// UnmarshalJSON accepts an object, an object inside a string, and text. A text is the patch of a tool that takes no
+// other argument, and becomes the argument "input". Other values count as no arguments.
 func (in *input) UnmarshalJSON(data []byte) error {
 	var object map[string]any
 	var text string
@@ -26,13 +26,13 @@ func (in *input) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Arguments of tools: fileArguments name a file; patchArguments hold a patch, or a shell command.
+// Arguments of tools: fileArguments name a file; patchArguments contain a patch, or a shell command.
 var (
 	fileArguments  = []string{"file_path", "notebook_path", "filePath", "path", "target_file", "TargetFile", "absolute_path"}
 	patchArguments = []string{"command", "patchText", "patch", "input"}
 )
 
-// text returns an argument; "" if it is missing or not a string.
+// text returns an argument, or "" if it is missing or not a string.
 func (in input) text(name string) string {
 	s, _ := in[name].(string)
 	return s
@@ -53,7 +53,7 @@ func (in input) files() (paths []string) {
 // header matches a line of a patch that names a file, in the format of the tool apply_patch.
 var header = regexp.MustCompile(`(?m)^[ \t]*\*\*\* (?:Add File|Update File|Delete File|Move to): (.*?)[ \t\r]*$`)
 
-// patched lists the files that a patch adds, changes, deletes and moves; a moved file with both names.
+// patched lists the files that a patch adds, changes, deletes and moves. It lists a moved file with both names.
 func patched(patch string) (paths []string) {
 	for _, m := range header.FindAllStringSubmatch(patch, -1) {
 		paths = append(paths, m[1])
@@ -61,11 +61,11 @@ func patched(patch string) (paths []string) {
 	return distinct(paths)
 }
 
-// applying matches a shell command that gives a patch to apply_patch, which some clients execute
-// themselves. Its group is the folder that the command first changes to, with or without quotes.
+// applying matches a shell command that gives a patch to apply_patch. Some clients execute such commands themselves.
+// Its group is the folder that the command first changes to, with or without quotes.
 var applying = regexp.MustCompile(`^\s*(?:cd\s+("[^"]*"|'[^']*'|[^\s;&|<>]+)\s*&&\s*)?apply_?patch\s`)
 
-// shellPatched lists the files that a shell command patches; none if it is another command.
+// shellPatched lists the files that a shell command patches. It lists none for any other command.
 func shellPatched(command string) []string {
 	m := applying.FindStringSubmatch(command)
 	if m == nil {
@@ -82,7 +82,7 @@ func shellPatched(command string) []string {
 	return paths
 }
 
-// distinct returns the non-empty paths, each once.
+// distinct returns the non-empty paths without duplicates.
 func distinct(paths []string) (all []string) {
 	for _, p := range paths {
 		if p != "" && !slices.Contains(all, p) {

@@ -10,7 +10,7 @@ import (
 const patch = "*** Begin Patch\n*** Add File: new file.txt\n+*** Add File: no.txt\n*** Update File: a.txt\n*** Move to: b/a.txt\n" +
 	"@@\n-hi\n+ho\n*** Delete File: /abs/old.txt\r\n*** End Patch\n"
 
-// TestFiles: the files that tools of clients change, as their arguments name them.
+// TestFiles checks the files that clients' tools change, according to their arguments.
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	text := func(s string) string {
@@ -46,7 +46,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestShellPatched: a shell command changes known files where it does nothing but hand over a patch.
+// TestShellPatched checks that a shell command changes known files only if all it does is pass on a patch.
 func TestShellPatched(t *testing.T) {
 	t.Parallel()
 	here := "apply_patch <<'EOF'\n" + patch + "EOF\n"

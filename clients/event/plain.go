@@ -1,8 +1,8 @@
 package event
 
-// Answers for clients that do not use the form of Claude Code.
+// These are the answers for clients that do not use the form of Claude Code.
 
-// answerPlugin answers our own plugin, which does the rest.
+// answerPlugin answers our own plugin. The plugin does the rest.
 func answerPlugin(a Answer, _ Event) any {
 	if a == (Answer{}) {
 		return nil
@@ -27,7 +27,7 @@ type cursorReply struct {
 
 func answerCursor(a Answer, e Event) any {
 	switch {
-	case e.Name == "beforeSubmitPrompt": // without an answer Cursor may hold the prompt back
+	case e.Name == "beforeSubmitPrompt": // without an answer, Cursor may hold the prompt back
 		return cursorReply{Continue: true}
 	case e.Kind == Edit && a.Deny != "":
 		return cursorReply{Permission: "deny", ToAgent: a.Deny, ToPerson: a.Deny}

@@ -1,10 +1,10 @@
 package event
 
-// client describes how a client names its events and how it is answered.
+// client describes how a client names its events and in which form it expects answers.
 type client struct {
 	kinds   map[string]Kind // by name, or by name and type of notification
 	editors []string        // tools that change files
-	rootVar string          // the variable that holds Event.Root; "": none
+	rootVar string          // the variable that contains Event.Root; "": none
 	deaf    []string        // events, by name or by name and source, whose answers the client does not show to the model
 	answer  func(a Answer, e Event) any
 }
@@ -29,7 +29,7 @@ var clients = map[string]client{
 	},
 	"codex": {
 		kinds: map[string]Kind{
-			"SessionStart":      Start, // with the first prompt, not when the client opens
+			"SessionStart":      Start, // comes with the first prompt, not when the client opens
 			"UserPromptSubmit":  Prompt,
 			"PreToolUse":        Edit,
 			"PostToolUse":       Tool,
@@ -69,7 +69,7 @@ var clients = map[string]client{
 		editors: []string{"edit", "write", "patch", "apply_patch", "multiedit"},
 		answer:  answerPlugin,
 	},
-	"cursor": { // not seen running
+	"cursor": { // not tested with the real client
 		kinds: map[string]Kind{
 			"sessionStart":       Start,
 			"beforeSubmitPrompt": Prompt,
@@ -91,23 +91,24 @@ var clients = map[string]client{
 			"PreToolUse":                     Edit,
 			"PostToolUse":                    Tool,
 			"PreCompact":                     Compact,
-			"Notification permission_prompt": Ask, // PermissionRequest also comes if nobody is asked
+			"Notification permission_prompt": Ask, // PermissionRequest also comes if the user is not asked
 			"Stop":                           Stop,
 			"ErrorOccurred":                  Stop,
 			"SessionEnd":                     End,
 		},
-		// Claude Code's names at events with PascalCase names, Copilot's own at those with camelCase names.
+		// Copilot uses Claude Code's tool names for events with PascalCase names, and its own for events with
+		// camelCase names.
 		editors: []string{"Edit", "Write", "edit", "create", "str_replace", "str_replace_editor", "apply_patch"},
 		deaf:    []string{"UserPromptSubmit", "ErrorOccurred"},
 		answer:  answerCopilot,
 	},
-	"antigravity": { // not seen running; before each request to the model
+	"antigravity": { // not tested with the real client; before each request to the model
 		kinds:  map[string]Kind{"PreInvocation": Tool},
 		answer: answerAntigravity,
 	},
 }
 
-// Known reports whether there is a client of that name.
+// Known reports whether there is a client with that name.
 func Known(name string) bool {
 	_, ok := clients[name]
 	return ok
@@ -116,7 +117,7 @@ func Known(name string) bool {
 func answerClaude(a Answer, e Event) any {
 	s := &specific{Event: e.Name, Context: a.forModel()}
 	switch {
-	case e.Kind == End, e.Kind == Ask: // the client ignores the answer, or a person must decide
+	case e.Kind == End, e.Kind == Ask: // the client ignores the answer, or the user must decide
 		return nil
 	case e.Kind == Edit && a.Deny != "":
 		s.Decision, s.Reason = "deny", a.Deny
@@ -126,8 +127,7 @@ func answerClaude(a Answer, e Event) any {
 	return reply{Specific: s}
 }
 
-// answerCodex answers Codex: a refused Stop continues the turn with the reason; everything else is as in
-// Claude Code.
+// answerCodex answers Codex. A refused Stop continues the turn with the reason. Everything else is as in Claude Code.
 func answerCodex(a Answer, e Event) any {
 	switch {
 	case e.Kind != Stop:
@@ -138,8 +138,8 @@ func answerCodex(a Answer, e Event) any {
 	return reply{Decision: "block", Reason: a.forModel()}
 }
 
-// answerGemini answers Gemini CLI: a refused Stop continues the turn with the reason. The warning of an
-// edit goes to the person, because the model would not get it.
+// answerGemini answers Gemini CLI. A refused Stop continues the turn with the reason. The warning for an edit goes to
+// the user, because the model would not get it.
 func answerGemini(a Answer, e Event) any {
 	switch {
 	case e.Kind == Edit && a.Deny != "":

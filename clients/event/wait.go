@@ -2,11 +2,12 @@ package event
 
 import "encoding/json"
 
-// Waits reports whether the client has hooks that run on after their event and can wake it when they end.
+// Waits reports whether the client has hooks that keep running after their event and can wake the client when they
+// end.
 func Waits(client string) bool { return client == "claude" || client == "opencode" }
 
-// CanWait reports whether a waiting hook can wake the client. An unattended Claude Code does not end before
-// its hooks end, so its hooks must not wait.
+// CanWait reports whether a waiting hook can wake the client. Without a user, Claude Code does not end before its
+// hooks end, so its hooks must not wait then.
 func CanWait(client string, env func(name string) string) bool {
 	switch client {
 	case "claude":
@@ -17,12 +18,12 @@ func CanWait(client string, env func(name string) string) bool {
 	return false
 }
 
-// FormatWake returns what a hook that waited prints to make its client begin a turn with the text, and the
-// exit status.
+// FormatWake returns what a hook that waited prints, and its exit status, so that its client begins a turn with the
+// text.
 func FormatWake(client, text string) (stdout, stderr []byte, exit int) {
 	if client == "claude" {
 		return nil, []byte(text + "\n"), 2
 	}
-	line, _ := json.Marshal(map[string]string{"tell": text}) // a string only: it cannot fail
+	line, _ := json.Marshal(map[string]string{"tell": text}) // only a string: cannot fail
 	return append(line, '\n'), nil, 0
 }

@@ -11,26 +11,26 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// Bounds of one look, in bytes.
+// Limits for one read, in bytes.
 const (
-	maxStatus = 64 << 10 // a longer status file says nothing
-	maxLine   = 1 << 20  // a longer line of a transcript says nothing
-	maxLook   = 8 << 20  // of more new lines only the last maxLine bytes are read
+	maxStatus = 64 << 10 // a longer status file is ignored
+	maxLine   = 1 << 20  // a longer line of a transcript is ignored
+	maxLook   = 8 << 20  // if there are more new lines, only the last maxLine bytes are read
 )
 
-// Follower reads in the files of a session what state the session is in. Its fields are exported so that
-// one process can begin and another one continue.
+// Follower reads the state of a session from the session's files. Its fields are exported so that one process can
+// begin and another process continue.
 type Follower struct {
 	Client string `json:"client"`
 	ID     string `json:"id"`
 	File   string `json:"file"`
-	At     int64  `json:"at"`   // what a transcript holds before here was read
+	At     int64  `json:"at"`   // the transcript was read up to this offset
 	Cut    bool   `json:"cut"`  // At lies inside a line that was too long to read
-	Last   string `json:"last"` // what a status file last said
+	Last   string `json:"last"` // last text from a status file
 }
 
-// Follow returns a follower of what the session's files say from now on. ok is false if its client has no
-// such file.
+// Follow returns a follower of the session's files, which reports states from now on. ok is false if the session's
+// client has no such file.
 func Follow(s Session) (f Follower, ok bool) {
 	c, known := clients[s.Client]
 	f = Follower{Client: s.Client, ID: s.ID}
@@ -53,8 +53,8 @@ func Follow(s Session) (f Follower, ok bool) {
 	return f, true
 }
 
-// Next returns the state that the session's files show: the last one since the call before, or "" if they
-// show none. A file that is missing, is not a regular file of this user, or cannot be read shows none.
+// Next returns the last state that the session's files show since the previous call, or "" if they show none. A file
+// shows no state if it is missing, cannot be read, or is not a regular file of this OS user.
 func (f *Follower) Next() (is seat.State) {
 	file, err := open(f.File)
 	if err != nil {
@@ -93,9 +93,9 @@ func (f *Follower) Next() (is seat.State) {
 	return is
 }
 
-// Ended reports whether the session's files show that its last turn has ended. It is for events that a client reports of
-// a turn that the user has interrupted: false means that the files do not show it, or that the client reports no such
-// events. It reads the last maxLine bytes.
+// Ended reports whether the session's files show that its last turn has ended. It is for events that a client still
+// reports for a turn that the user has interrupted. false means that the files do not show the end, or that the
+// client reports no such events. It reads the last maxLine bytes.
 func Ended(s Session) (ended bool) {
 	c := clients[s.Client]
 	if c.prompt == nil {
@@ -124,7 +124,7 @@ func Ended(s Session) (ended bool) {
 	return ended
 }
 
-// skip sets the place to read from in a file that has become shorter, or much longer.
+// skip sets the offset for reading a file that has become shorter, or much longer.
 func (f *Follower) skip(size int64) {
 	switch {
 	case size < f.At:
@@ -134,10 +134,10 @@ func (f *Follower) skip(size int64) {
 	}
 }
 
-// read returns the next whole lines of the transcript, which has the given size. more is false at its end,
-// which may be within a line that is being written: the next call reads that line.
+// read returns the next complete lines of the transcript, which has the given size. more is false at the transcript's
+// end. The end may be within a line that is still being written: the next call reads that line.
 func (f *Follower) read(file *os.File, size int64) (lines []byte, more bool) {
-	data := make([]byte, min(maxLine, size-f.At)) // mostly nothing: a session is looked at twice a second
+	data := make([]byte, min(maxLine, size-f.At)) // mostly nothing: a session's file is read twice a second
 	n, err := file.ReadAt(data, f.At)
 	data = data[:n]
 	end := bytes.LastIndexByte(data, '\n') + 1
@@ -154,10 +154,10 @@ func (f *Follower) read(file *os.File, size int64) (lines []byte, more bool) {
 	return lines, err == nil && end > 0
 }
 
-// open opens a regular file of this process's user. It follows no link at the end of the path, and a pipe
-// or a device blocks nothing.
+// open opens a regular file of this process's OS user. It does not follow a link at the end of the path. It does not
+// open a pipe or a device, so it never blocks.
 func open(path string) (*os.File, error) {
-	info, err := os.Lstat(path) // or the opening itself might do something to a device
+	info, err := os.Lstat(path) // opening a device might already have an effect
 	if err == nil && !own(info) {
 		err = errNotOwn
 	}

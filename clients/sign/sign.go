@@ -1,14 +1,13 @@
-// Package sign reads in a client's own files what state a session is in. Clients report the start and the
-// normal end of a turn to their hooks, but some other ends only to these files: a turn that the user
-// interrupts, that fails, or whose tool the user refuses. A process that waits for one session reads them,
-// never the server.
+// Package sign reads the state of a session from a client's own files. Clients report the start and the normal end of
+// a turn to their hooks. Some other ends are recorded only in these files: a turn that the user interrupts, that
+// fails, or whose tool the user refuses. The process that waits for a session reads these files. The server never
+// reads them.
 //
 //	sign.go   State, and what a line or a file of each client means
 //	file.go   how a file is opened and read
 //
-// A model can have any text written into these files, because it chooses what its tools print. So only an
-// entry of the client's own kind counts, never a text inside an entry. See docs/hooks.md, "How a turn
-// ends".
+// A model can make any text appear in these files, because it chooses what its tools print. Therefore only entries of
+// the client's own kind count, never a text inside an entry. See docs/hooks.md, "How a turn ends".
 package sign
 
 import (
@@ -20,16 +19,16 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// client says where a client's files are and what they mean.
+// client says where a client's files are and what their content means.
 type client struct {
-	// transcript returns the file that gets a line for each event of a session.
+	// transcript returns the file to which the client adds a line for each event of a session.
 	transcript func(s Session) string
 	line       func(line []byte) seat.State // what a line means; "": nothing
-	// prompt reports whether a line is a prompt. It is nil for a client that runs no hook for a tool whose turn has
-	// ended.
+	// prompt reports whether a line is a prompt. It is nil for a client that runs no hook for a tool of a turn that
+	// has ended.
 	prompt func(line []byte) bool
-	// status returns the file that always holds the state of a session. statusIs returns that state, and a
-	// text that differs each time that the state changes. A client has these or a transcript.
+	// status returns the file that always contains the state of a session. statusIs returns that state, and a text
+	// that changes whenever the state changes. A client has either these two functions or a transcript.
 	status   func(s Session) string
 	statusIs func(data []byte, session string) (is seat.State, said string)
 }
@@ -41,7 +40,7 @@ var clients = map[string]client{
 	"copilot": {transcript: copilotTranscript, line: copilotLine},
 }
 
-// Session is what a client has told its hook of a session.
+// Session is what a client has told its hook about a session.
 type Session struct {
 	Client     string
 	ID         string
@@ -71,8 +70,8 @@ func claudeStatus(s Session) string {
 	return filepath.Join(dir, "sessions", strconv.Itoa(s.PID)+".json")
 }
 
-// claudeStatusIs reads the status of a session. The file of a process that now runs another session says
-// nothing about the earlier one.
+// claudeStatusIs reads the status of a session. If the process now runs another session, its file says nothing about
+// the earlier session.
 func claudeStatusIs(data []byte, session string) (is seat.State, said string) {
 	var file struct {
 		Session string      `json:"sessionId"`
@@ -86,8 +85,8 @@ func claudeStatusIs(data []byte, session string) (is seat.State, said string) {
 	return is, file.Status + " " + file.Since.String()
 }
 
-// codexLine reads a line of a rollout file. Codex also writes the end of a turn there that an API error has
-// ended, which it reports to no hook.
+// codexLine reads a line of a rollout file. If an API error ends a turn, Codex also writes that end there, although
+// it reports it to no hook.
 func codexLine(line []byte) seat.State {
 	var entry struct {
 		Type    string `json:"type"`
@@ -117,7 +116,7 @@ func geminiLine(line []byte) seat.State {
 	return ""
 }
 
-// geminiPrompt recognizes what the user says. The results of tools are entries of the user, too.
+// geminiPrompt reports whether a line is the user's prompt. Results of tools are entries of the user, too.
 func geminiPrompt(line []byte) bool {
 	var entry struct {
 		Type    string `json:"type"`
@@ -128,8 +127,7 @@ func geminiPrompt(line []byte) bool {
 	return json.Unmarshal(line, &entry) == nil && entry.Type == "user" && len(entry.Content) > 0 && entry.Content[0].Text != nil
 }
 
-// copilotTranscript returns the file of a session's events, which Copilot CLI reports only at the end of a
-// turn.
+// copilotTranscript returns the file with a session's events. Copilot CLI reports the file only at the end of a turn.
 func copilotTranscript(s Session) string {
 	dir := s.Env("COPILOT_HOME")
 	if dir == "" {

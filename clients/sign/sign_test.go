@@ -16,7 +16,7 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// TestSigns reads what clients write. fixtures/signs/README.md says how a case is written.
+// TestSigns reads what clients write. fixtures/signs/README.md explains how a case is written.
 func TestSigns(t *testing.T) {
 	t.Parallel()
 	for name, c := range clients {
@@ -55,8 +55,8 @@ func put(t *testing.T, file, text string) {
 	}
 }
 
-// TestEnded: a turn of Gemini CLI has ended if no prompt follows the line that says so. A line that only quotes such a
-// line, and the result of a tool, are no prompt and no end.
+// TestEnded checks that a turn of Gemini CLI has ended if no prompt follows the line that reports the end. A line
+// that only quotes such a line, and the result of a tool, are neither a prompt nor an end.
 func TestEnded(t *testing.T) {
 	t.Parallel()
 	const (
@@ -93,8 +93,8 @@ func TestEnded(t *testing.T) {
 
 const aborted = `{"type":"event_msg","payload":{"type":"turn_aborted"}}` + "\n"
 
-// TestFollow: only what is written after Follow counts, a line counts once it is whole, and a file that has
-// become shorter or is written again is read on from its end.
+// TestFollow checks that only lines written after Follow count, and that a line counts once it is complete. If a file
+// has become shorter or was written again, reading continues from its end.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "rollout.jsonl")
@@ -142,7 +142,7 @@ func TestFollow(t *testing.T) {
 	next("no file", "")
 }
 
-// TestHostileFiles: what is no regular file of this user says nothing, and does not block.
+// TestHostileFiles checks that a file that is not a regular file of this OS user shows no state, and does not block.
 func TestHostileFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -173,8 +173,8 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
-// TestStatus: the status of a session is reported each time that it changes, and a file that is too long
-// says nothing.
+// TestStatus checks that a session's status is reported whenever it changes, and that a file that is too long shows
+// no state.
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -192,7 +192,7 @@ func TestStatus(t *testing.T) {
 		pad    int
 		want   seat.State
 	}{
-		{"idle", 1, 0, seat.Idles}, {"idle", 1, 0, ""}, {"idle", 2, 0, seat.Idles}, // a turn that ended between two looks
+		{"idle", 1, 0, seat.Idles}, {"idle", 1, 0, ""}, {"idle", 2, 0, seat.Idles}, // a turn ended between two reads
 		{"busy", 3, 0, seat.Works}, {"waiting", 4, 0, seat.Asks}, {"idle", 5, maxStatus, ""}, {"idle", 5, 0, seat.Idles},
 	} {
 		data := fmt.Appendf(nil, `{"sessionId":"s1","status":%q,"statusUpdatedAt":%d,"pad":"%s"}`, step.status, step.since, bytes.Repeat([]byte("x"), step.pad))
@@ -205,7 +205,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestPlaces: a session has a file only where its client says so, never at a path made of its id.
+// TestPlaces checks that a session has a file only if its client says so, and never at a path built from the
+// session's id.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{}

@@ -61,8 +61,8 @@ func rmCommand(p *program) *cobra.Command {
 	})
 }
 
-// eachMessage makes a command that acts on each named message; of a row of threads see deskWork.messagesOf. A
-// failure does not stop the others. The command says how to take it back, and what waits next.
+// eachMessage makes c act on each message in its arguments. For the row of a thread, deskWork.messagesOf chooses the
+// messages. A failure does not stop the others. The command prints how to undo it, and what waits next.
 func (p *program) eachMessage(
 	c *cobra.Command, wanted func(*mail.Delivery) bool, do func(ctx context.Context, d *deskWork, id string) error,
 ) *cobra.Command {
@@ -99,8 +99,8 @@ func (p *program) eachMessage(
 	return c
 }
 
-// askAbout has the server run a verb of its socket on a message, as the person, and prints the answer as
-// call does.
+// askAbout has the server run a verb of its socket on a message, on behalf of the user, and prints the answer as call
+// does.
 func askAbout[T any](ctx context.Context, d *deskWork, verb, id string, show func(answer *T) error) error {
 	return askVerb(ctx, d, verb, mcpserver.MessageAsk{Agent: d.Person, ID: id}, show)
 }

@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// activity shows the operations of the agents, a line each: the time, the verb, and the line that git log
-// will show, which begins with the agent.
+// activity shows the agents' operations, one per line: the time, the verb, and the line that git log will show, which
+// begins with the agent.
 //
 //	10:15:03  send         GreenCastle -> BlueLake: Plan for /api/users
 type activity struct {
@@ -19,10 +19,10 @@ type activity struct {
 	now func() time.Time
 }
 
-// maxActivity is the largest number of bytes that a line shows of an operation.
+// maxActivity is the largest number of bytes of an operation that a line shows.
 const maxActivity = 100
 
-// clearLine erases a line of progressLine.
+// clearLine erases a line that progressLine printed.
 const clearLine = "\r\033[K"
 
 // observe shows an operation that changed something: see maildir.Config.Observe. It writes each line at
@@ -38,7 +38,7 @@ func (a *activity) observe(op writer.Op, _ time.Duration, err error) {
 	fmt.Fprintf(a.out, clearLine+"%s  %-11s  %s\n", a.now().Format(time.TimeOnly), op.Verb, what)
 }
 
-// terminal returns standard error if it is a terminal, else nil.
+// terminal returns standard error if it is a terminal; otherwise nil.
 func terminal(std stdio) *os.File {
 	f, ok := std.err.(*os.File)
 	if !ok {

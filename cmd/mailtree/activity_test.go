@@ -11,7 +11,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// TestActivity: an operation that did something is one line, whatever its sender wrote into it.
+// TestActivity checks that an operation that changed something is one line, whatever its sender wrote into it.
 func TestActivity(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -24,7 +24,7 @@ func TestActivity(t *testing.T) {
 	}{
 		{writer.Op{Verb: "send", Summary: "Ann -> Bob: Plan", Paths: paths}, nil},
 		{writer.Op{Verb: "send", Summary: "Ann -> Bob: \x1b[2Jgone\nnext", Paths: paths}, nil},
-		{writer.Op{Verb: "read", Summary: "Ann msg_1"}, nil}, // it was read
+		{writer.Op{Verb: "read", Summary: "Ann msg_1"}, nil}, // the message was read
 		{writer.Op{Verb: "claim", Paths: paths}, errors.New("refused")},
 		{writer.Op{Verb: "acknowledge", Summary: strings.Repeat("é", maxActivity), Paths: paths}, nil},
 	} {
@@ -38,7 +38,7 @@ func TestActivity(t *testing.T) {
 	}
 }
 
-// TestTerminal: a file and a pipe are none.
+// TestTerminal checks that a file and a pipe do not count as terminals.
 func TestTerminal(t *testing.T) {
 	t.Parallel()
 	f, err := os.Create(t.TempDir() + "/log")

@@ -26,16 +26,15 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// office is the program, its server and a store, for users who come through `mailtree stdio
-// --toolset aimx`.
+// office is the program, its server and a store, for OS users who come through `mailtree stdio --toolset aimx`.
 type office struct {
 	t                *testing.T
 	dir, exe, socket string
-	env              []string // more of it
+	env              []string // additional environment
 	server           *exec.Cmd
 }
 
-// newOffice starts a server whose socket is open to every user.
+// newOffice starts a server whose socket is open to every OS user.
 func newOffice(t *testing.T) *office {
 	t.Helper()
 	o := &office{t: t}
@@ -45,7 +44,7 @@ func newOffice(t *testing.T) *office {
 	return o
 }
 
-// prepare makes the program and the folder.
+// prepare creates the program and the folder.
 func (o *office) prepare() {
 	o.t.Helper()
 	o.dir = guesttest.Dir(o.t)
@@ -78,7 +77,7 @@ func (o *office) start() {
 	for lines.Scan() {
 		if strings.Contains(lines.Text(), "  MCP ") {
 			go func() {
-				for lines.Scan() { //nolint:revive // what it says further is of no interest
+				for lines.Scan() { //nolint:revive // further output does not matter
 				}
 			}()
 			return
@@ -98,14 +97,14 @@ func (o *office) end(sig syscall.Signal) {
 	}
 }
 
-// call makes calls, each a tool and its arguments, one after the other, as a user of this machine,
-// and returns the texts of the answers; those of refusals begin with !.
+// call makes calls as an OS user of this machine, one after the other. Each call is a tool and its arguments. It
+// returns the texts of the answers. The texts of refusals begin with !.
 func (o *office) call(uid int, calls ...[2]string) (texts []string) {
 	o.t.Helper()
 	o.bridge(uid, func(in io.Writer, out *bufio.Reader) error {
 		for _, c := range calls {
 			text, err := ask(in, out, c)
-			if err != nil { // each waits for the answer before: the bridge would not for ever
+			if err != nil { // each waits for the previous answer: the bridge would not wait for ever
 				return err
 			}
 			texts = append(texts, text)
@@ -115,7 +114,7 @@ func (o *office) call(uid int, calls ...[2]string) (texts []string) {
 	return texts
 }
 
-// bridge runs a bridge as a user of this machine, and speaks over it.
+// bridge runs a bridge as an OS user of this machine, and exchanges messages with it.
 func (o *office) bridge(uid int, speak func(in io.Writer, out *bufio.Reader) error) {
 	o.t.Helper()
 	cmd := o.command("stdio", "--toolset", "aimx", "--no-start", "--project", "/abs/path/shop")
@@ -143,7 +142,8 @@ func (o *office) bridge(uid int, speak func(in io.Writer, out *bufio.Reader) err
 	}
 }
 
-// resource reads a piece of a resource as a user of this machine. next is the offset of the rest; 0 at the end.
+// resource reads a piece of a resource as an OS user of this machine. next is the offset of the rest, or 0 at the
+// end.
 func (o *office) resource(uid int, uri string) (data []byte, next int64, refusal string) {
 	o.t.Helper()
 	o.bridge(uid, func(in io.Writer, out *bufio.Reader) error {
@@ -178,7 +178,7 @@ func (o *office) resource(uid int, uri string) (data []byte, next int64, refusal
 	return data, next, refusal
 }
 
-// ask makes one call over a bridge, and returns the first text of the answer.
+// ask makes one call over a bridge, and returns the first text in the answer.
 func ask(in io.Writer, out *bufio.Reader, call [2]string) (text string, err error) {
 	if _, err := fmt.Fprintf(in, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s}}`+"\n",
 		call[0], call[1]); err != nil {
@@ -203,14 +203,14 @@ func ask(in io.Writer, out *bufio.Reader, call [2]string) (text string, err erro
 	return a.Result.Content[0].Text, nil
 }
 
-// one is call of a single tool.
+// one is call for a single tool call.
 func (o *office) one(uid int, name, args string) string {
 	o.t.Helper()
 	return o.call(uid, [2]string{name, args})[0]
 }
 
-// TestTwoUsers: two users of the machine at one server: each has its own mailboxes and hooks and
-// none of the other's, mail goes between them, and hooks run as who they belong to.
+// TestTwoUsers checks two OS users of the machine with one server. Each has their own mailboxes and hooks and none of
+// the other's, mail goes between them, and hooks run as the OS user who owns them.
 func TestTwoUsers(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -265,8 +265,8 @@ func TestTwoUsers(t *testing.T) {
 	}
 }
 
-// TestGuestAttachment: a user who does not run the server reads the attachments of the emails in their mailbox, in
-// pieces and in a hook's list, and no other user reads them.
+// TestGuestAttachment checks that an OS user who does not run the server can read the attachments of the emails in
+// their mailbox, in pieces and in a hook's list. No other OS user can read them.
 func TestGuestAttachment(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -316,7 +316,7 @@ func TestGuestAttachment(t *testing.T) {
 	}
 }
 
-// output waits for n runs to end and returns the first words that each printed.
+// output waits for n runs to end and returns the first words that each run printed.
 func (o *office) output(n int) (words []string) {
 	o.t.Helper()
 	o.until("hooks ran", func() bool {
@@ -338,7 +338,7 @@ type hookLogLine struct {
 	PID                                int
 }
 
-// hookEnds says of the runs that have ended how.
+// hookEnds returns, for each run that has ended, how it ended.
 func (o *office) hookEnds() map[string]string {
 	ends := map[string]string{}
 	for _, l := range o.hookLog() {
@@ -368,8 +368,8 @@ func (o *office) until(what string, ok func() bool) {
 	}
 }
 
-// TestHookKilled: the server is killed while hooks run and others wait. After its restart what
-// began does not begin again, but its end is noted; what had not begun does, and new mail runs too.
+// TestHookKilled kills the server while hooks run and others wait. After the restart, hooks that had begun do not
+// begin again, but their end is recorded. Hooks that had not begun now run, and so do hooks for new mail.
 func TestHookKilled(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -423,13 +423,13 @@ func TestHookKilled(t *testing.T) {
 			t.Errorf("%s began %d times", id, times[id])
 		}
 	}
-	if unstarted := before + 1 - len(times); unstarted > len(logged) { // the kill may fall between the log and the command
+	if unstarted := before + 1 - len(times); unstarted > len(logged) { // a kill may fall between log and command
 		t.Errorf("%d of %d ran, %d were noted when it was killed", len(times), before+1, len(logged))
 	}
 }
 
-// TestHookOutlivesServer: a command whose server was killed is ended by the next one when its
-// timeout has come.
+// TestHookOutlivesServer checks that, if a server is killed while a command runs, the next server ends the command at
+// its timeout.
 func TestHookOutlivesServer(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs /proc to know a process again")
@@ -461,7 +461,7 @@ func TestHookOutlivesServer(t *testing.T) {
 	o.until("nothing of it is left", func() bool { return len(members(t, group)) == 0 })
 }
 
-// members are the processes of a group that have not ended.
+// members returns the processes of a group that have not ended.
 func members(t *testing.T, group int) (pids []string) {
 	t.Helper()
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -469,7 +469,7 @@ func members(t *testing.T, group int) (pids []string) {
 		t.Fatal(err)
 	}
 	for _, file := range stats {
-		stat, _ := os.ReadFile(file) // it may be gone
+		stat, _ := os.ReadFile(file) // the process may be gone
 		_, rest, _ := strings.Cut(string(stat), ") ")
 		if f := strings.Fields(rest); len(f) > 2 && f[0] != "Z" && f[2] == strconv.Itoa(group) {
 			pids = append(pids, file)

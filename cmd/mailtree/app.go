@@ -28,28 +28,28 @@ import (
 	"mailtree/watcher/hook"
 )
 
-// app is the wired store. Apart from the tests, only this file sees index, history, watcher and domain
-// together.
+// app is the wired store. Apart from the tests, only this file connects the index, the history, the watcher and the
+// domain.
 type app struct {
 	cfg   *config
 	log   *slog.Logger
 	store *maildir.Store
 	index *indexer.Index
 
-	sockets []*socket.Listener // the store's own, and the one for other users
+	sockets []*socket.Listener // the store's own socket, and the socket for other OS users
 
 	metrics *metrics
 	shown   *activity // nil: operations are not shown
 
-	watcher *watcher.Watcher // of all trees: one inotify instance, however many projects
+	watcher *watcher.Watcher // watches all trees: one inotify instance, however many projects
 	hooks   *hook.Runner
 
 	outgoing *gateway.Outgoing
-	spool    *spool.Spool // of mail that comes in
+	spool    *spool.Spool // for mail that is being received
 }
 
-// testStep is called at the steps of writers and histories, and before batches of the watcher. Only tests
-// set it, to pause there: it is nil in the program that people run.
+// testStep is called at the steps of writers and histories, and before batches of the watcher. Only tests set it, to
+// pause there. It is nil in the released program.
 var testStep func(name string)
 
 // observe counts an operation and shows it: see maildir.Config.Observe.
@@ -119,7 +119,7 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 	return a, nil
 }
 
-// stepOr returns the function that a test has the writers call at each step, or another one if there is none.
+// stepOr returns the function that a test has the writers call at each step, or other if no test set such a function.
 func (c *config) stepOr(other func(name string)) func(name string) {
 	if c.step != nil {
 		return c.step
@@ -145,9 +145,9 @@ func newWatcher(cfg *config, log *slog.Logger, store *maildir.Store) *watcher.Wa
 	})
 }
 
-// descriptors returns how many files, folders and connections the process may have open at once; the Go
-// runtime has raised that limit to its maximum. Operations on the mail use at most half of it and Git at
-// most a quarter. The rest is for connections and readers.
+// descriptors returns how many files, folders and connections the process may have open at once. The Go runtime has
+// raised that limit to its maximum. Operations on the store use at most half of it and Git at most a quarter. The
+// rest is for connections and readers.
 func descriptors() int {
 	var l syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
@@ -196,9 +196,9 @@ func openIndex(
 	return indexer.Open(ctx, indexer.Config{Path: path, Log: log})
 }
 
-// listen makes the sockets. Some network file systems cannot hold a socket: a server in the foreground
-// then runs without the store's own socket. A server in the background makes its sockets only after it
-// can write its log, because a client that connects earlier would lose the connection at once.
+// listen creates the sockets. Some network file systems do not support sockets. A server in the foreground then runs
+// without the store's own socket. A server in the background creates its sockets only after it can write its log:
+// otherwise a client that connects too early would lose the connection at once.
 func (a *app) listen(ctx context.Context) error {
 	if a.cfg.background {
 		f, err := storedir.OpenLog(a.cfg.Store)
@@ -236,7 +236,7 @@ func (a *app) closeSockets() {
 
 // close releases the store. Run must have returned.
 func (a *app) close() error {
-	a.closeSockets() // before the lock is released: the holder of the lock answers on the socket
+	a.closeSockets() // before the lock is released: the lock's holder must answer on the socket
 	err := a.store.Close()
 	if cerr := a.index.Close(); err == nil {
 		err = cerr
@@ -244,23 +244,23 @@ func (a *app) close() error {
 	return err
 }
 
-// watch reports changes that others make in the trees to the store, until ctx ends.
+// watch reports changes to the trees by other programs to the store, until ctx ends.
 func (a *app) watch(ctx context.Context) error {
 	var looking sync.WaitGroup
-	defer looking.Wait() // a look may open a project
+	defer looking.Wait() // a scan may open a project
 	looking.Go(func() {
 		select {
 		case <-a.watcher.Ready():
 			const scan = true
-			a.store.Edited(ctx, nil, scan) // the changes between the first scan and the first watch
+			a.store.Edited(ctx, nil, scan) // finds the changes between the first scan and the first watch
 		case <-ctx.Done():
 		}
 	})
 	return a.watcher.Run(ctx)
 }
 
-// progressLine returns a function that shows the progress of a first start on a terminal. It returns nil
-// if standard error is no terminal.
+// progressLine returns a function that shows the progress of a first start on a terminal. It returns nil if standard
+// error is not a terminal.
 func progressLine(std stdio, what string) func(project string, files int) {
 	f := terminal(std)
 	if f == nil {

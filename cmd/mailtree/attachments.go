@@ -40,7 +40,7 @@ func attachmentsCommand(p *program) *cobra.Command {
 	return c
 }
 
-// listUnnamed prints the files that no message names, and their total size.
+// listUnnamed prints the files that no message refers to, and their total size.
 func listUnnamed(ctx context.Context, p *program) error {
 	v, err := openTrees(p.cfg)
 	if err != nil {

@@ -22,32 +22,32 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// This file finds, starts and replaces the server of a store, over its socket.
+// This file finds, starts and replaces the server of a store, through the store's socket.
 
-// patience is how long a program that finds the lock taken waits for the socket. See
-// docs/clients.md, "Over stdio".
+// patience is how long a program waits for the socket if another process has the lock. See docs/clients.md, "Over
+// stdio".
 const patience = 2 * time.Second
 
-// dialServer connects to the store's server, and starts none. If no server runs, the error wraps
+// dialServer connects to the store's server, and never starts one. If no server is running, the error wraps
 // fs.ErrNotExist or ECONNREFUSED.
 func (c *config) dialServer(ctx context.Context) (net.Conn, error) {
 	return socket.Dial(ctx, storedir.SocketPath(c.Store))
 }
 
-// dial connects to the store's server. If no server runs, dial starts one in the background; two
-// concurrent callers reach the same server. Errors say what to do.
+// dial connects to the store's server. If no server is running, dial starts one in the background. Two concurrent
+// callers reach the same server. Errors say what to do.
 func (p *program) dial(ctx context.Context) (net.Conn, error) {
 	const start = true
 	return p.awaitServer(ctx, start)
 }
 
-// isNoServer reports whether a connection failed because no server listens.
+// isNoServer reports whether a connection failed because no server is listening.
 func isNoServer(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// dialOpen connects to the server that listens on SOCKET. It starts none, because the socket may be
-// another user's. Errors say what to do.
+// dialOpen connects to the server that listens on SOCKET. It does not start a server, because the socket may belong
+// to another OS user. Errors say what to do.
 func (p *program) dialOpen(ctx context.Context) (net.Conn, error) {
 	path := p.cfg.Socket
 	c, err := socket.Dial(ctx, path)
@@ -66,8 +66,8 @@ func (p *program) notServed() error {
 		storedir.Holder(p.cfg.Store), p.cfg.Store)
 }
 
-// startTries is how often awaitServer starts a server: the server that holds the store may be ending at
-// that moment.
+// startTries is how often awaitServer starts a server. More than one start may be needed: the server that holds the
+// store may be ending at that moment.
 const startTries = 3
 
 // awaitServer connects to the store's server. If another process has just taken the lock, it waits for
@@ -102,7 +102,7 @@ func (p *program) awaitServer(ctx context.Context, start bool) (net.Conn, error)
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-ended: // the new server also ends if another server has the store
+		case <-ended: // the new server also ends if another server already has the store
 			ended = nil
 		case <-deadline:
 			return nil, p.notServed()
@@ -111,9 +111,8 @@ func (p *program) awaitServer(ctx context.Context, start bool) (net.Conn, error)
 	}
 }
 
-// spawn starts `mailtree serve --background` in a session of its own, with this program's settings and
-// not those of its folder. When ended is closed, said has the output of the server from before it held
-// the store.
+// spawn starts `mailtree serve --background` in its own session, with this program's settings and not those of its
+// folder. When ended is closed, said contains the server's output from before the server held the store.
 func (p *program) spawn(said *bytes.Buffer) (ended chan struct{}, err error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -137,7 +136,7 @@ func (p *program) spawn(said *bytes.Buffer) (ended chan struct{}, err error) {
 		return nil, cannotRun(err)
 	}
 	ended = make(chan struct{})
-	go func() { // reads until the server has taken the store and closed the pipe; the server lives on
+	go func() { // reads until the server has opened the store and closed the pipe; the server keeps running
 		defer close(ended)
 		said.ReadFrom(r)
 		r.Close()
@@ -146,13 +145,13 @@ func (p *program) spawn(said *bytes.Buffer) (ended chan struct{}, err error) {
 	return ended, nil
 }
 
-// cannotRun returns the error for a program that the system cannot run again.
+// cannotRun returns the error for the case that the system cannot run this program again.
 func cannotRun(err error) error {
 	return fmt.Errorf("the server could not be started: %w. Was mailtree moved or replaced while it ran? Run it again", err)
 }
 
-// environment returns the environment of a server in the background: every setting of this program, with
-// all paths absolute. It leaves out SOCKET, where another user's server may listen.
+// environment returns the environment of a server in the background: every setting of this program, with all paths
+// absolute. It omits SOCKET, because another OS user's server may listen there.
 func (p *program) environment() []string {
 	env := slices.DeleteFunc(slices.Clone(p.env), func(v string) bool { return strings.HasPrefix(v, "SOCKET=") })
 	for _, s := range p.cfg.settings {
@@ -176,8 +175,8 @@ func lastLine(s string) string {
 // maxLog is the number of bytes that the log in the store keeps of earlier runs.
 const maxLog = 4 << 20
 
-// detach redirects the output of a server in the background to the log in the store. Until then the
-// output goes to the process that started the server.
+// detach redirects the output of a server in the background to the log in the store. Until then, the output goes to
+// the process that started the server.
 func detach(store string) error {
 	name := storedir.LogPath(store)
 	if fi, err := os.Stat(name); err == nil && fi.Size() > maxLog {
@@ -198,18 +197,18 @@ func detach(store string) error {
 	return nil
 }
 
-// errNoServer means that nothing listens on the store's socket.
+// errNoServer means that no server is listening on the store's socket.
 var errNoServer = errors.New("no server runs")
 
-// askServer has the store's server run one of its short /mailtree verbs. Errors: as of askForLong.
+// askServer has the store's server run one of its short /mailtree verbs. It returns the errors of askForLong.
 func askServer(ctx context.Context, cfg *config, verb string, ask, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
 	return askForLong(ctx, cfg, verb, ask, answer)
 }
 
-// askForLong has the store's server run one of its /mailtree verbs, without a time limit. Errors:
-// errNoServer; as of cli.Client.Ask.
+// askForLong has the store's server run one of its /mailtree verbs, without a time limit. It returns errNoServer and
+// the errors of cli.Client.Ask.
 func askForLong(ctx context.Context, cfg *config, verb string, ask, answer any) error {
 	c := cli.NewClient(cfg.dialServer, tool.Caller{})
 	err := c.Ask(ctx, verb, ask, answer)
@@ -219,8 +218,8 @@ func askForLong(ctx context.Context, cfg *config, verb string, ask, answer any) 
 	return err
 }
 
-// askToYield asks the server that holds the store whether it ends for another server. Both results are
-// false if that server has just ended.
+// askToYield asks the server that holds the store to end, so that another server can start. yields means that it
+// ends, stays that it refuses. Both are false if that server has just ended.
 func askToYield(ctx context.Context, cfg *config) (yields, stays bool) {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
@@ -230,9 +229,9 @@ func askToYield(ctx context.Context, cfg *config) (yields, stays bool) {
 	return err == nil, errors.As(err, &refused)
 }
 
-// taking calls take, which takes the store's lock, until no other process has the lock. It asks a server
-// in the background to make room, and waits for at most patience for another command to end or for a lock
-// holder that does not answer yet. Errors: take's.
+// taking calls take, which takes the store's lock, until no other process has the lock. It asks a server in the
+// background to make room. It waits at most patience for another command to end, or for a lock holder that does not
+// answer yet. It returns the errors of take.
 func (p *program) taking(ctx context.Context, take func() error) error {
 	end := time.Now().Add(patience)
 	err := take()

@@ -17,13 +17,13 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// The benchmarks of the real program: a whole index rebuild beside the mail indexers that Debian
-// has, and what memory a server takes. `.ci/bench DIR` runs every benchmark of the project, one go
-// test line for each line of docs/speed.md; each prints its ceiling in the same run. -large asks
-// for 100,000 and 1,000,000 messages, -scratch DIR keeps the stores for the next run (20 GB; half
-// an hour to make), see fixtures/bulk. Processor times of other programs spoil all but the ratios.
+// These are benchmarks of the real program: a whole index rebuild, compared with the mail indexers in Debian, and the
+// memory that a server uses. `.ci/bench DIR` runs every benchmark of the project. There is one go test line for each
+// line of docs/speed.md, and each prints its ceiling in the same run. -large adds the cases of 100,000 and 1,000,000
+// messages. -scratch DIR keeps the stores for the next run (20 GB; half an hour to create), see fixtures/bulk. Other
+// programs that use the processor spoil all results except the ratios.
 
-// benchProgram builds the program as it is delivered: the test binary is larger.
+// benchProgram builds the program as it is released, because the test binary is larger.
 func benchProgram(b *testing.B) string {
 	b.Helper()
 	exe := filepath.Join(bulk.Dir(b), "mailtree")
@@ -35,16 +35,16 @@ func benchProgram(b *testing.B) string {
 	return exe
 }
 
-// benchEnv is an environment in which nothing of the machine's user counts.
+// benchEnv returns an environment that is independent of the machine's user.
 func benchEnv(home string, more ...string) []string {
 	env := []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null"}
 	return append(env, more...)
 }
 
-// BenchmarkRebuild is `mailtree index rebuild` as a whole command. Where notmuch and mu are
-// installed (Debian: notmuch, maildir-utils) they index the same messages from a Maildir, one file
-// each where the rebuild reads three, and "x-notmuch" and "x-mu" say how many times longer they
-// take. rss-MB is the most memory that each had.
+// BenchmarkRebuild runs `mailtree index rebuild` as a whole command. If notmuch and mu are installed (Debian:
+// notmuch, maildir-utils), they index the same messages from a Maildir, where a message is one file; the rebuild
+// reads three files per message. "x-notmuch" and "x-mu" say how many times longer they take. rss-MB is the maximum
+// memory of each program.
 func BenchmarkRebuild(b *testing.B) {
 	n := 1_000
 	if bulk.Large() {
@@ -70,13 +70,13 @@ func BenchmarkRebuild(b *testing.B) {
 	}
 }
 
-// spent is what a command took.
+// spent is the time and the memory that a command used.
 type spent struct {
 	took time.Duration
-	rss  int64 // bytes at the most
+	rss  int64 // maximum, in bytes
 }
 
-// timeCommand runs a command so many times and returns the mean of the times and the most memory.
+// timeCommand runs a command the given number of times and returns the mean time and the maximum memory.
 func timeCommand(b *testing.B, times int, like *exec.Cmd, env []string, dir string) (u spent) {
 	b.Helper()
 	for range times {
@@ -111,10 +111,10 @@ func muIndex(b *testing.B, mail, dir string) spent {
 	return timeCommand(b, 1, exec.Command("mu", "index", home, "--quiet"), benchEnv(dir), dir)
 }
 
-// BenchmarkMemory is the resident memory of a server: started on a store that was indexed before,
-// at rest, and the most that it had while and after b.N thousand requests of each kind. "committed"
-// has all mail in a repository; "new" has none, so that it shows what index and watcher take (run
-// it alone: -bench Memory/new).
+// BenchmarkMemory measures the resident memory of a server: after the start on a store that was indexed before, at
+// rest, and the maximum during and after b.N thousand requests of each kind. In "committed", all mail is in a
+// repository. "new" has no repository, so that it shows the memory of the index and the watcher (run it alone: -bench
+// Memory/new).
 func BenchmarkMemory(b *testing.B) {
 	exe := benchProgram(b)
 	sizes := []bulk.Mail{{Messages: 1_000, Linked: true}}
@@ -134,8 +134,8 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// setAside moves a repository away until the returned function is called; what is made in its place
-// stays beside it.
+// setAside moves a repository away until the returned function is called. A repository that was created in its place
+// is then moved away in turn.
 func setAside(b *testing.B, git string) (back func()) {
 	kept := filepath.Join(bulk.Dir(b), "git")
 	there := os.Rename(git, kept) == nil
@@ -150,7 +150,7 @@ func setAside(b *testing.B, git string) (back func()) {
 	}
 }
 
-// measureServer runs the program on a store and asks it this and that.
+// measureServer runs the program on a store and measures it under requests and at rest.
 func measureServer(b *testing.B, exe, store string, env ...string) {
 	storetest.Rebuild(b, store)
 	server := startServer(b, exe, store, env...)
@@ -161,7 +161,7 @@ func measureServer(b *testing.B, exe, store string, env ...string) {
 	for range 8 {
 		clients = append(clients, bulk.Dial(b, server.addr))
 	}
-	highest, calls, rest := 0.0, 1000, 5*time.Second // in which the history commits
+	highest, calls, rest := 0.0, 1000, 5*time.Second // rest: time for the history to commit
 	if testing.Short() {
 		calls, rest = 20, 0
 	}
@@ -181,7 +181,7 @@ func measureServer(b *testing.B, exe, store string, env ...string) {
 	b.ReportMetric(resident(b, server.pid, "VmRSS"), "rest-MB")
 }
 
-// benchRequests are a hundred of each kind.
+// benchRequests returns a hundred requests of each kind.
 func benchRequests(b *testing.B, addr string) (all [4][][]byte) {
 	for i := range 2 {
 		register := fmt.Sprintf(`{"project_key":%q,"program":"x","model":"y","task_description":"z","name_hint":"Agent%02d"}`, bulk.HumanKey, i)
@@ -204,7 +204,7 @@ func benchRequests(b *testing.B, addr string) (all [4][][]byte) {
 	return all
 }
 
-// resident reads a line of /proc/PID/status in megabytes.
+// resident returns a value from /proc/PID/status in megabytes.
 func resident(b *testing.B, pid int, line string) float64 {
 	b.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

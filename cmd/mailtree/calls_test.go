@@ -15,21 +15,21 @@ import (
 	"mailtree/fixtures/inmemory"
 )
 
-// The table of wrong calls: fixtures/calls/TOOLSET.txt holds calls as models make them, and under
-// each what it is answered.
+// callTables is the folder with tables of wrong calls. fixtures/calls/TOOLSET.txt contains calls as models make them.
+// Below each call is its answer.
 //
 //	# a comment
 //	by NAME project=KEY                  who makes the calls that follow; both may be absent
 //	send_message {"to": "BlueLake", …}   tool and arguments
 //	= {"id": …}                          a line of the answer's text; + of its second text
 //	! not_found No agent …               a refusal: its code, and a line of its text
-//	~ BlueLake, RedStone                 what is near, where anything is
+//	~ BlueLake, RedStone                 similar names, if there are any
 //
-// Placeholders are those of the transcripts (wire_test.go); <msg 1 cut> is an id without its last
-// letter, <made> a name that was made up. With -update the answers are written anew.
+// The placeholders are those of the transcripts (wire_test.go). In addition, <msg 1 cut> is an id without its last
+// letter, and <made> is a generated name. With -update, the test writes the answers again.
 const callTables = "../../fixtures/calls"
 
-// TestCalls makes the calls of every table over every wire.
+// TestCalls makes the calls in every table over every wire.
 func TestCalls(t *testing.T) {
 	files, err := filepath.Glob(callTables + "/*.txt")
 	if err != nil || len(files) == 0 {
@@ -67,14 +67,14 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// callDesk plays one table.
+// callDesk runs one table.
 type callDesk struct {
 	replayer
 	by  caller
-	cut map[string]string // placeholders of the tables alone, by what they stand for
+	cut map[string]string // placeholders that only the tables have, by the text that they replace
 }
 
-// play makes every call of a table, and returns the table with the answers.
+// play makes every call in a table, and returns the table with the answers.
 func (c *callDesk) play(table string) string {
 	var b strings.Builder
 	c.cut = map[string]string{}
@@ -160,7 +160,7 @@ func (c *callDesk) call(tool, args string) string {
 	}
 }
 
-// lines are those of a text as a table has it, each after the mark.
+// lines returns the lines of a text in a table's form, each after the mark.
 func (c *callDesk) lines(mark, text string) string {
 	const example, shown = "msg_20251023_3a51c0f7b3dc3a7e", "<an id>"
 	text = strings.ReplaceAll(c.named(strings.ReplaceAll(text, example, shown)), shown, example)

@@ -11,14 +11,14 @@ import (
 	"mailtree/fixtures/model"
 )
 
-// TestClientAsks: in Claude Code's manual mode a woken turn stands at a permission question, and the
-// session is shown so until a person answers. What `mailtree setup --allow` writes keeps the question
-// away.
+// TestClientAsks checks Claude Code's manual mode: a woken turn waits at a permission prompt, and the session is
+// shown as waiting until the user answers. With the settings that `mailtree setup --allow` writes, there is no
+// prompt.
 func TestClientAsks(t *testing.T) {
 	d := newDesk(t, claudeKit.name)
 	d.model.Script(t,
 		model.Rule{When: "The (asked|allowed) plan", Calls: say("list_agents", map[string]any{"project_key": d.code})},
-		model.Rule{When: "The other side", Text: "Listed."}, // what GreenCastle works on, which list_agents tells
+		model.Rule{When: "The other side", Text: "Listed."}, // GreenCastle's task, which list_agents returns
 	)
 	claudeKit.prepare(d)
 	d.setUp("stdio")
@@ -56,7 +56,7 @@ func TestClientAsks(t *testing.T) {
 	}
 }
 
-// awaitAsks waits until an agent is shown as standing at a question, or not.
+// awaitAsks waits until an agent is shown as waiting at a prompt, or as not waiting.
 func (d *desk) awaitAsks(agent string, want bool) {
 	d.t.Helper()
 	for deadline := time.Now().Add(clientWait); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
@@ -69,8 +69,8 @@ func (d *desk) awaitAsks(agent string, want bool) {
 	d.t.Fatalf("%s: asks is not %v", agent, want)
 }
 
-// TestClientWaitEnds: where the waiting hook of Claude Code has run into its timeout, nothing wakes the
-// session, and its next prompt tells of the mail that came meanwhile, once.
+// TestClientWaitEnds checks that nothing wakes a Claude Code session after its waiting hook has reached its timeout.
+// The next prompt then reports the mail that arrived meanwhile, once.
 func TestClientWaitEnds(t *testing.T) {
 	d := newDesk(t, claudeKit.name)
 	claudeKit.prepare(d)
@@ -97,7 +97,7 @@ func TestClientWaitEnds(t *testing.T) {
 	}
 }
 
-// awaitWaiters waits until so many hooks wait for mail in the desk's home.
+// awaitWaiters waits until the given number of hooks wait for mail in the desk's home.
 func (d *desk) awaitWaiters(t *testing.T, want int) {
 	t.Helper()
 	for deadline := time.Now().Add(clientWait); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {

@@ -13,10 +13,10 @@ import (
 	"mailtree/fixtures/tmuxtest"
 )
 
-// codexKit: Codex takes a model's address from its configuration, which also says that the folder is
-// trusted and that the user has seen the offer of a newer model. A run without a terminal has no
-// dialog in which hooks could be trusted; the option for automation stands in. A session in a
-// terminal lives in a background server, which outlives it.
+// codexKit is Codex. It takes the model's address from its configuration, which also says that the folder is trusted
+// and that the user has seen the offer of a newer model. A run without a terminal has no dialog in which the user
+// could trust hooks; the option for automation replaces it. A session in a terminal lives in a background server that
+// outlives it.
 var codexKit = kit{
 	name: "codex",
 	prepare: func(d *desk) {
@@ -27,7 +27,7 @@ var codexKit = kit{
 	resume:   []string{"codex", "exec", "-s", "danger-full-access", "--dangerously-bypass-hook-trust", "resume", "--last"},
 	terminal: "codex -s danger-full-access",
 	greet: func(screen *tmuxtest.Screen) {
-		screen.Await("Trust all and continue") // the hooks; keys before that are a prompt
+		screen.Await("Trust all and continue") // the dialog about hooks; keys before that would become a prompt
 		screen.PressUntil("2", "› 2. Trust all and continue")
 		screen.PressUntil("Enter", "Ask Codex to do anything")
 	},
@@ -58,7 +58,7 @@ trust_level = "trusted"
 "gpt-5.5" = "gpt-6-sol"
 `
 
-// stopCodex ends the servers whose process ids stand in that folder.
+// stopCodex stops the servers whose process ids are in that folder.
 func stopCodex(dir string) {
 	for _, name := range []string{"daemon-updater.pid", "daemon.pid"} {
 		data, _ := os.ReadFile(filepath.Join(dir, name))
@@ -69,8 +69,8 @@ func stopCodex(dir string) {
 	}
 }
 
-// TestClientTrust: Codex runs no hook that is new to it. `mailtree setup --check` says that none was
-// heard until a person has trusted them in Codex and one has run.
+// TestClientTrust checks that Codex runs no hook that is new to it. `mailtree setup --check` says that no hook has
+// run until the user has trusted the hooks in Codex and one has run.
 func TestClientTrust(t *testing.T) {
 	d := newDesk(t, "codex")
 	codexKit.prepare(d)
@@ -87,11 +87,11 @@ func TestClientTrust(t *testing.T) {
 	}
 }
 
-// codexKitUnattended is Codex in a sandbox without a person: with danger-full-access it would ask about nothing.
+// codexKitUnattended is Codex in a sandbox without a user. With danger-full-access it would not ask about anything.
 var codexKitUnattended = kit{ask: []string{"codex", "exec", "-s", "workspace-write", "--dangerously-bypass-hook-trust"}}
 
-// TestClientUnattended: Codex without a person, which refuses each tool that it would ask about, claims a file,
-// writes to another agent and releases the claim.
+// TestClientUnattended runs Codex without a user, so that it refuses each tool that it would ask about. It still
+// claims a file, writes to another agent and releases the claim.
 func TestClientUnattended(t *testing.T) {
 	d := newDesk(t, "codex")
 	d.call("create_agent", map[string]any{"project_key": d.code, "name_hint": "BlueLake", "program": "codex", "model": "none", "task_description": "Alone"})
@@ -122,8 +122,8 @@ func TestClientUnattended(t *testing.T) {
 	}
 }
 
-// TestClientAllow: Codex without a person refuses a tool that destroys something, unless `mailtree setup codex
-// --allow` lets it call every tool.
+// TestClientAllow checks that Codex without a user refuses a destructive tool, unless `mailtree setup codex --allow`
+// lets it call every tool.
 func TestClientAllow(t *testing.T) {
 	d := newDesk(t, "codex")
 	codexKit.prepare(d)

@@ -10,8 +10,8 @@ import (
 	"mailtree/fixtures/model"
 )
 
-// copilotKit: Copilot CLI takes a model's address from its environment and needs no login offline. Its own file
-// says that the user trusts the folder.
+// copilotKit is Copilot CLI. It takes the model's address from its environment and needs no login offline. Its own
+// file says that the user trusts the folder.
 var copilotKit = kit{
 	name: "copilot",
 	prepare: func(d *desk) {
@@ -31,8 +31,8 @@ var copilotKit = kit{
 	},
 }
 
-// TestClientCopilotEdits: Copilot CLI does not change a file that another agent has claimed, whatever tool it
-// uses: its own ones for an edit, and the patch that it gives to other models.
+// TestClientCopilotEdits checks that Copilot CLI does not change a file that another agent has claimed. This applies
+// to every tool: to its own edit tools, and to the patch tool that it gives to other models.
 func TestClientCopilotEdits(t *testing.T) {
 	for _, c := range []struct {
 		model, tool string
@@ -69,8 +69,8 @@ func TestClientCopilotEdits(t *testing.T) {
 	}
 }
 
-// TestClientCopilotAlone: the tools of Copilot CLI work if mailtree is not on its PATH, and if the code base has
-// hooks for Claude Code, also those of earlier set-ups, whose arguments Copilot ignores.
+// TestClientCopilotAlone checks that Copilot CLI's tools work if mailtree is not on its PATH. They also work if the
+// code base has hooks for Claude Code, even hooks from earlier setups, whose arguments Copilot ignores.
 func TestClientCopilotAlone(t *testing.T) {
 	for _, missing := range []bool{true, false} {
 		t.Run(fmt.Sprintf("missing=%t", missing), func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestClientCopilotAlone(t *testing.T) {
 				d.env = append(d.env, "PATH="+os.Getenv(clientsEnv)+":"+withoutMailtree())
 			} else {
 				d.write("code/.claude/settings.json", oldClaudeHooks)
-				d.env = append(d.env, "MCP_MAIL_STORE="+filepath.Join(d.home, "none")) // where mailtree without a command fails
+				d.env = append(d.env, "MCP_MAIL_STORE="+filepath.Join(d.home, "none")) // mailtree alone fails there
 			}
 			said := <-d.ask(copilotKit, "Begin the work.")
 			for _, file := range []string{"a.txt", "b.txt"} {
@@ -106,7 +106,7 @@ func TestClientCopilotAlone(t *testing.T) {
 	}
 }
 
-// withoutMailtree returns the PATH without the folders that hold mailtree.
+// withoutMailtree returns the PATH without the folders that contain mailtree.
 func withoutMailtree() string {
 	var dirs []string
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {

@@ -11,17 +11,17 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// ending is how a user ends turns of a client, and how the client asks for a permission.
+// ending says how a user ends turns in a client, and how the client asks for permission.
 type ending struct {
 	kit
-	interrupted string                   // what the screen shows once Esc has interrupted a turn
-	twice       bool                     // only two presses of Esc, one soon after the other, interrupt it
+	interrupted string                   // text on the screen after Esc has interrupted a turn
+	twice       bool                     // only two presses of Esc in quick succession interrupt it
 	asking      string                   // the command line of a session that asks before it runs a command; "": terminal
-	prepare     func(d *desk)            // what else such a session needs; may be nil
-	question    string                   // what the screen shows with the question
+	prepare     func(d *desk)            // further preparations for such a session; may be nil
+	question    string                   // text on the screen with the prompt
 	refuse      func(s *tmuxtest.Screen) // answers "No"
-	escalates   bool                     // the command asks for rights that the sandbox does not give
-	unshown     bool                     // the client does not report a question
+	escalates   bool                     // the command needs rights that the sandbox does not grant
+	unshown     bool                     // the client does not report a prompt
 }
 
 func press(keys ...string) func(s *tmuxtest.Screen) {
@@ -75,7 +75,7 @@ var endings = []ending{
 	},
 }
 
-// copilotInTmux is Copilot CLI with a server that types into its window, because nothing else wakes it.
+// copilotInTmux is Copilot CLI with a server that types into its window, because it cannot be woken in any other way.
 func copilotInTmux() kit {
 	k := copilotKit
 	k.terminal = "copilot --allow-all-tools"
@@ -88,8 +88,8 @@ func copilotInTmux() kit {
 	return k
 }
 
-// TestClientEnds: mail wakes a session, once, whose turn has ended by Esc, by an error of the model's server or
-// by "No" at a permission question. The delay from that end to the woken turn is logged.
+// TestClientEnds checks that mail wakes a session, once, after its turn was ended by Esc, by an error of the model's
+// server, or by "No" at a permission prompt. The delay from that end to the woken turn is logged.
 func TestClientEnds(t *testing.T) {
 	for _, e := range endings {
 		t.Run(e.name, func(t *testing.T) {
@@ -137,8 +137,8 @@ func (e *ending) no(t *testing.T) {
 	d.awaitAsks(agent, false)
 }
 
-// open starts a session in a terminal whose second turn the rule decides, and returns when the model has got
-// that turn.
+// open starts a session in a terminal. The rule decides the session's second turn. open returns when the model has
+// received that turn.
 func (e *ending) open(t *testing.T, terminal string, prepare func(d *desk), rule model.Rule) (d *desk, screen *tmuxtest.Screen, agent string) {
 	if terminal == "" {
 		t.Skip("this client has no session in a terminal here")
@@ -166,7 +166,8 @@ func (e *ending) open(t *testing.T, terminal string, prepare func(d *desk), rule
 	return d, screen, d.agent()
 }
 
-// wakes sends a message to a session whose turn has just ended, and waits for the one turn that it causes.
+// wakes sends a message to a session whose turn has just ended, and waits for the single turn that the message
+// causes.
 func (e *ending) wakes(d *desk, agent string) {
 	d.t.Helper()
 	ended := time.Now()

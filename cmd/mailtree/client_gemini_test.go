@@ -2,9 +2,8 @@ package main
 
 import "mailtree/fixtures/tmuxtest"
 
-// geminiKit: Gemini CLI takes a model's address from its environment, and classifies no prompt by a
-// second model where that names the model. Nothing but typing wakes it, which the server does where it
-// is told to.
+// geminiKit is Gemini CLI. It takes the model's address from its environment. If the environment names the model, it
+// does not classify prompts with a second model. Only typing wakes it, and the server types if it is told to.
 var geminiKit = kit{
 	name: "gemini",
 	prepare: func(d *desk) {

@@ -8,9 +8,9 @@ import (
 	"mailtree/fixtures/model"
 )
 
-// TestClientKilled: the server is killed while the model calls over stdio. A writing call that it was
-// working on is answered that its outcome is not known, and is not repeated. A call that the model makes
-// when no server runs is answered by one that the bridge starts.
+// TestClientKilled kills the server while the model calls over stdio. If the server was working on a writing call,
+// the bridge answers that the outcome is unknown, and does not repeat the call. If no server is running when the
+// model calls, the bridge starts one, which answers.
 func TestClientKilled(t *testing.T) {
 	each(t, func(t *testing.T, k kit) {
 		d := newDesk(t, k.name)
@@ -46,16 +46,16 @@ func TestClientKilled(t *testing.T) {
 				t.Fatal("the model's message did not arrive")
 			}
 		}
-		d.restart() // the bridge finds this one, or it takes the place of the bridge's own
+		d.restart() // the bridge finds this server, or this server replaces the bridge's own
 		d.awaitFile("started")
 		d.server.Process.Kill()
 		d.server.Wait()
 		died := time.Now()
 		d.write("code/told", "")
-		answered := d.awaitTurn("The other side") // what GreenCastle works on, which list_agents tells
+		answered := d.awaitTurn("The other side") // GreenCastle's task, which list_agents returns
 		t.Logf("%s: %.1f s from the server's death to the turn with the answer", k.name, answered.At.Sub(died).Seconds())
 		said := <-done
-		d.serve(d.port()) // takes the place of the server that the bridge started, and ends with the test
+		d.serve(d.port()) // replaces the server that the bridge started, and ends with the test
 		if n := len(d.turnsWith(unknownOutcome)); n != 1 {
 			t.Errorf("the model was told in %d turns that the outcome is not known, want one", n)
 		}
@@ -69,5 +69,5 @@ func TestClientKilled(t *testing.T) {
 	})
 }
 
-// unknownOutcome is part of the bridge's answer to a call that may have been done.
+// unknownOutcome is part of the bridge's answer to a call that may or may not have been done.
 const unknownOutcome = "the outcome is unknown. Check before you call again"

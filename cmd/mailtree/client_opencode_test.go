@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// opencodeKit: opencode has the provider for the Messages API built in. At its first start it installs
-// its plugins' types from the registry, which takes up to half a minute, but where they are installed
-// by the look of these files.
+// opencodeKit is opencode. It has a built-in provider for the Messages API. At its first start it installs its
+// plugins' types from the registry, which takes up to half a minute. It skips that if these files make the types look
+// installed.
 var opencodeKit = kit{
 	name: "opencode",
 	prepare: func(d *desk) {

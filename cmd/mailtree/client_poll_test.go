@@ -10,8 +10,8 @@ import (
 	"mailtree/fixtures/tmuxtest"
 )
 
-// TestClientPoll: Claude Code moves a call that waits for mail to the background, and mail that comes
-// then wakes its idle session without a hook.
+// TestClientPoll checks that Claude Code moves a call that waits for mail to the background. Mail that arrives then
+// wakes its idle session without a hook.
 func TestClientPoll(t *testing.T) {
 	d := newDesk(t, "claude")
 	d.call("create_agent", map[string]any{
@@ -28,7 +28,7 @@ func TestClientPoll(t *testing.T) {
 		"wait_seconds": 3600,
 	})})
 	claudeKit.prepare(d)
-	d.env = append(d.env, "CLAUDE_CODE_MCP_AUTO_BACKGROUND_MS=1000") // else two minutes
+	d.env = append(d.env, "CLAUDE_CODE_MCP_AUTO_BACKGROUND_MS=1000") // the default is two minutes
 	d.setUp("http", "--no-hooks")
 	screen := d.open(claudeKit.terminal)
 	d.promptUntilConnected(screen)
@@ -37,8 +37,8 @@ func TestClientPoll(t *testing.T) {
 	d.awaitTurn("The plan")
 }
 
-// promptUntilConnected prompts the client until it offers its model the tools of mail: it may take prompts
-// before it has reached its servers.
+// promptUntilConnected sends prompts to the client until it offers mailtree's tools to its model. The client may
+// accept prompts before it has reached its servers.
 func (d *desk) promptUntilConnected(screen *tmuxtest.Screen) {
 	d.t.Helper()
 	ours := func(tool string) bool { return strings.HasSuffix(tool, "check_my_messages") }

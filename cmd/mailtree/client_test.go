@@ -20,9 +20,8 @@ import (
 	"mailtree/fixtures/tmuxtest"
 )
 
-// The client tests run the programs that agents run in, with a model from a script
-// (fixtures/model), on a user's machine that each test makes for itself. They need the folder that the
-// clients are installed in:
+// The client tests run the programs that agents run in, with a model from a script (fixtures/model), on a user's
+// machine that each test creates for itself. They need the folder in which the clients are installed:
 //
 //	MAILTREE_CLIENTS=…/node_modules/.bin go test ./cmd/mailtree -run TestClient -v
 //
@@ -30,8 +29,8 @@ import (
 
 const clientsEnv = "MAILTREE_CLIENTS"
 
-// clientWait is how long a client may take for anything: it starts in 15 seconds on two busy cores,
-// and in more than a minute where ten programs want each of them.
+// clientWait is how long a client may take for any step. A client starts in 15 seconds on two busy cores, and in more
+// than a minute if ten programs compete for each core.
 const clientWait = 2 * time.Minute
 
 // desk is a user's machine: a home, a code base with a project, a store and its server, a client, and
@@ -50,12 +49,11 @@ type desk struct {
 	prompts   int // of promptUntilConnected
 }
 
-// newDesk makes the machine and starts its server. It skips the test where the client is not
-// installed.
+// newDesk creates the machine and starts its server. It skips the test if the client is not installed.
 func newDesk(t *testing.T, client string) *desk {
 	t.Helper()
 	bin := clientsDir(t, client)
-	home, err := os.MkdirTemp("", "desk") // short: the path of a socket must be
+	home, err := os.MkdirTemp("", "desk") // short, because a socket's path must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,8 +88,8 @@ func newDesk(t *testing.T, client string) *desk {
 	return d
 }
 
-// clientsDir returns the folder of the clients' programs. It skips the test where there is none, or
-// where the client is not there.
+// clientsDir returns the folder of the clients' programs. It skips the test if there is no such folder, or if the
+// client is not in it.
 func clientsDir(t *testing.T, client string) string {
 	t.Helper()
 	bin := os.Getenv(clientsEnv)
@@ -104,8 +102,7 @@ func clientsDir(t *testing.T, client string) string {
 	return bin
 }
 
-// beside puts another client, with a model of its own, on the same machine. The server stays d's to
-// restart.
+// beside adds another client, with its own model, to the same machine. Only d restarts the server.
 func (d *desk) beside(client string) *desk {
 	d.t.Helper()
 	clientsDir(d.t, client)
@@ -116,7 +113,7 @@ func (d *desk) beside(client string) *desk {
 	return &other
 }
 
-// serve starts the server at that port.
+// serve starts the server at the given port.
 func (d *desk) serve(port string) {
 	d.t.Helper()
 	logs, err := os.OpenFile(filepath.Join(d.home, "serve.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -175,7 +172,7 @@ func (d *desk) command(ctx context.Context, name string, args ...string) *exec.C
 	return cmd
 }
 
-// run runs a program in the code base until it ends, which must be well, and returns what it prints.
+// run runs a program in the code base until it ends, and returns its output. The program must succeed.
 func (d *desk) run(name string, args ...string) string {
 	d.t.Helper()
 	out, err := d.try(name, args...)
@@ -189,12 +186,12 @@ func (d *desk) try(name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(d.t.Context(), clientWait)
 	defer cancel()
 	cmd := d.command(ctx, name, args...)
-	cmd.WaitDelay = time.Second // whatever a client leaves behind holds its output
+	cmd.WaitDelay = time.Second // processes that a client leaves behind keep its output open
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
 
-// setUp runs `mailtree setup` for the client, over "stdio" or "http", with those flags.
+// setUp runs `mailtree setup` for the client, over "stdio" or "http", with the given flags.
 func (d *desk) setUp(transport string, flags ...string) {
 	d.t.Helper()
 	d.env = append(d.env, "PORT="+d.port())
@@ -204,7 +201,7 @@ func (d *desk) setUp(transport string, flags ...string) {
 	d.t.Logf("%s", d.run("mailtree", append([]string{"setup", d.name}, flags...)...))
 }
 
-// call calls a tool of mail.
+// call calls a tool of the toolset mail.
 func (d *desk) call(tool string, arguments map[string]any) string {
 	d.t.Helper()
 	out, err := d.tryCall(tool, arguments)
@@ -222,7 +219,7 @@ func (d *desk) tryCall(tool string, arguments map[string]any) (string, error) {
 	return out, err
 }
 
-// send sends a message of GreenCastle's with that subject.
+// send sends a message with that subject from GreenCastle.
 func (d *desk) send(to, subject string) {
 	d.t.Helper()
 	if err := d.trySend(to, subject); err != nil {
@@ -252,7 +249,7 @@ func (d *desk) claim(path string) {
 	})
 }
 
-// agent returns the name of the one agent beside GreenCastle: the client's.
+// agent returns the name of the only agent besides GreenCastle: the client's.
 func (d *desk) agent() string {
 	d.t.Helper()
 	var list struct{ Agents []struct{ Name string } }
@@ -271,7 +268,7 @@ func (d *desk) agent() string {
 	return others[0]
 }
 
-// write writes a file below the home.
+// write writes a file below the home folder.
 func (d *desk) write(path, content string) {
 	d.t.Helper()
 	path = filepath.Join(d.home, path)
@@ -283,7 +280,7 @@ func (d *desk) write(path, content string) {
 	}
 }
 
-// replace replaces a text in a file below the home.
+// replace replaces a text in a file below the home folder.
 func (d *desk) replace(path, old, text string) {
 	d.t.Helper()
 	data, err := os.ReadFile(filepath.Join(d.home, path))
@@ -293,7 +290,7 @@ func (d *desk) replace(path, old, text string) {
 	d.write(path, strings.ReplaceAll(string(data), old, text))
 }
 
-// turnsWith returns the turns with that text among what is new in them.
+// turnsWith returns the turns whose new part contains the text.
 func (d *desk) turnsWith(text string) []model.Request {
 	return d.model.Requests(func(t *model.Turn) bool { return len(t.Tools) > 0 && strings.Contains(t.Last(), text) })
 }
@@ -312,7 +309,7 @@ func (d *desk) open(program string) *tmuxtest.Screen {
 	return d.screens.Open(d.code, d.env, program)
 }
 
-// awaitTurn waits for a turn with that text among what is new in it.
+// awaitTurn waits for a turn whose new part contains the text.
 func (d *desk) awaitTurn(text string) model.Request {
 	d.t.Helper()
 	return d.model.Await(d.t, clientWait, fmt.Sprintf("a turn with %q", text), func(t *model.Turn) bool {
@@ -320,7 +317,7 @@ func (d *desk) awaitTurn(text string) model.Request {
 	})
 }
 
-// say is a call of a tool in a script.
+// say returns a tool call for a script.
 func say(tool string, input any) []model.Call {
 	return []model.Call{{Tool: tool, Input: json.RawMessage(object(input))}}
 }

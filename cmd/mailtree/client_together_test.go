@@ -14,10 +14,10 @@ import (
 	"mailtree/fixtures/tmuxtest"
 )
 
-// TestClientsTogether: three clients on one code base send each other ten messages. A person types each
-// client's first prompt and nothing more: every message wakes its recipient, whose model reads it and
-// answers it or writes to the third. Each message is announced once, to its recipient alone, although
-// the server is killed right after it took one.
+// TestClientsTogether runs three clients on one code base, which send each other ten messages. The user types each
+// client's first prompt and nothing more. Every message wakes its recipient, whose model reads the message, and
+// answers it or writes to the third client. Each message is announced once, and only to its recipient, although the
+// server is killed right after it received a message.
 func TestClientsTogether(t *testing.T) {
 	const begin = "Begin the round."
 	claude := newDesk(t, "claude")
@@ -31,7 +31,8 @@ func TestClientsTogether(t *testing.T) {
 	screen := claude.start(claudeKit)
 	names[claude] = claude.awaitIdle()
 
-	// Message n goes from round[n-1] to round[n]: each client to each, answers and new threads.
+	// Message n goes from round[n-1] to round[n]. Each client writes to each other client, with answers and with new
+	// threads.
 	round := []*desk{claude, codex, claude, opencode, codex, opencode, claude, codex, opencode, claude, opencode}
 	for _, d := range desks {
 		d.model.Script(t, d.rules(begin, round, names)...)
@@ -99,11 +100,11 @@ func (d *desk) start(k kit) *tmuxtest.Screen {
 	return screen
 }
 
-// roundBody is the body of a message of the round.
+// roundBody returns the body of a message in the round.
 func roundBody(n int) string { return fmt.Sprintf("This is message %d.", n) }
 
-// rules are the script of a client's model in the round: told of mail it reads the newest message, and
-// having read message n, it sends the next one.
+// rules returns the script of a client's model in the round. When the model gets notice of mail, it reads the newest
+// message. After it has read message n, it sends the next message.
 func (d *desk) rules(begin string, round []*desk, names map[*desk]string) []model.Rule {
 	rules := []model.Rule{{
 		When: `unread messages? \(mail\)`,
@@ -142,7 +143,7 @@ func (d *desk) rules(begin string, round []*desk, names map[*desk]string) []mode
 	return rules
 }
 
-// heldMail is a message in an agent's inbox, and how far the agent is with it.
+// heldMail is a message in an agent's inbox, with its marks.
 type heldMail struct {
 	ID      string `json:"message_id"`
 	From    string
@@ -154,7 +155,7 @@ type heldMail struct {
 	}
 }
 
-// mail returns the mail of these agents, the oldest first.
+// mail returns these agents' mail, the oldest first.
 func (d *desk) mail(names map[*desk]string) []heldMail {
 	d.t.Helper()
 	var all []heldMail
@@ -170,7 +171,7 @@ func (d *desk) mail(names map[*desk]string) []heldMail {
 	return all
 }
 
-// awaitMessage waits until so many messages lie in the store.
+// awaitMessage waits until the store contains the given number of messages.
 func (d *desk) awaitMessage(n int) {
 	d.t.Helper()
 	var files []string

@@ -13,15 +13,15 @@ import (
 	"mailtree/fixtures/tmuxtest"
 )
 
-// kit is how the tests use a client.
+// kit says how the tests use a client.
 type kit struct {
 	name     string
-	prepare  func(d *desk) // writes what leads the client to the model
+	prepare  func(d *desk) // writes the files that make the client use the model
 	ask      []string      // runs the prompt that follows, without a terminal
-	resume   []string      // the same, in the session before
+	resume   []string      // the same, in the previous session
 	terminal string        // the command line of a session in a terminal
 
-	greet func(*tmuxtest.Screen) // waits until the client takes a prompt there, and answers what it asks before; may be nil
+	greet func(*tmuxtest.Screen) // waits until the client accepts a prompt, and answers earlier ones; may be nil
 
 	shell      string // the tools that run a command and write a file
 	write      string
@@ -39,10 +39,10 @@ func each(t *testing.T, test func(t *testing.T, k kit)) {
 	}
 }
 
-// TestClientTurn: a client that `mailtree setup` set up, over HTTP or stdio, is told who it is, calls a
-// tool of mail, is told within its turn of mail that came meanwhile, once, and does not write what
-// another agent has claimed, but does write what nobody has: that is claimed for its agent. Its
-// session, resumed, is the same agent, and is told of the message again.
+// TestClientTurn checks a client that `mailtree setup` set up, over HTTP or stdio. Its model is told who it is, calls
+// a mailtree tool, and is told once, within its turn, about mail that arrived meanwhile. It does not write a file
+// that another agent has claimed. It writes a file that nobody has claimed, and that file is then claimed for its
+// agent. If the session is resumed, it is the same agent, and it is told about the message again.
 func TestClientTurn(t *testing.T) {
 	each(t, func(t *testing.T, k kit) {
 		for _, transport := range []string{"http", "stdio"} {
@@ -51,7 +51,8 @@ func TestClientTurn(t *testing.T) {
 	})
 }
 
-// waitInTurn is a command that holds a turn: it tells that it has begun, and ends when the test says.
+// waitInTurn is a command that holds a turn open: it creates a file when it begins, and ends when the test creates
+// another.
 const waitInTurn = "touch started; until [ -f told ]; do sleep 0.05; done; echo go-on as $AGENT_NAME"
 
 func turn(t *testing.T, k kit, transport string) {
@@ -92,7 +93,7 @@ func turn(t *testing.T, k kit, transport string) {
 	if transport == "stdio" {
 		k.ask = k.resume
 		said += <-d.ask(k, "What is new?")
-		sessions, _ := filepath.Glob(filepath.Join(d.home, ".mailtree/projects/*/repo/.mailtree/sessions", k.name+"-*")) // and no window seats
+		sessions, _ := filepath.Glob(filepath.Join(d.home, ".mailtree/projects/*/repo/.mailtree/sessions", k.name+"-*")) // no windows
 		if now := d.agent(); now != agent || len(sessions) != 1 {
 			t.Errorf("there are %d sessions, the last of them %s's, want the one of %s, resumed", len(sessions), now, agent)
 		}
@@ -106,7 +107,7 @@ func turn(t *testing.T, k kit, transport string) {
 	}
 }
 
-// ask runs a prompt without a terminal, and gives what the client printed when it has ended.
+// ask runs a prompt without a terminal. It sends the client's output to the channel when the client has ended.
 func (d *desk) ask(k kit, prompt string) <-chan string {
 	var asking sync.WaitGroup
 	d.t.Cleanup(asking.Wait)
@@ -121,7 +122,7 @@ func (d *desk) ask(k kit, prompt string) <-chan string {
 	return done
 }
 
-// awaitFile waits until the code base holds that file.
+// awaitFile waits until the code base contains the file.
 func (d *desk) awaitFile(name string) {
 	d.t.Helper()
 	for deadline := time.Now().Add(clientWait); ; time.Sleep(5 * time.Millisecond) {

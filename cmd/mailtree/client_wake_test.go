@@ -14,9 +14,9 @@ import (
 	"mailtree/maildir"
 )
 
-// TestClientWake: mail wakes a session that is idle in a terminal, also after the server was killed
-// and started again; each message is announced once, and a burst of 100 in one turn. The woken model
-// reaches the mail over stdio each time; the models of TestClientsTogether do over HTTP.
+// TestClientWake checks that mail wakes a session that is idle in a terminal, even after the server was killed and
+// started again. Each message is announced once, and a burst of 100 in one turn. The woken model reaches the server
+// over stdio each time; the models of TestClientsTogether use HTTP.
 func TestClientWake(t *testing.T) {
 	each(t, func(t *testing.T, k kit) {
 		if k.terminal == "" {
@@ -51,7 +51,7 @@ func TestClientWake(t *testing.T) {
 		d.awaitTurn("Burst")
 		d.awaitIdle()
 		d.wake(agent, "The last plan")
-		if n := len(d.turnsWith("The other side")); n != 3 { // what GreenCastle works on, which list_agents tells
+		if n := len(d.turnsWith("The other side")); n != 3 { // GreenCastle's task, which list_agents returns
 			t.Errorf("the woken model reached the mail %d times, want 3", n)
 		}
 		for _, subject := range []string{"The first plan", "The second plan", "Burst", "The last plan"} {
@@ -64,8 +64,8 @@ func TestClientWake(t *testing.T) {
 	})
 }
 
-// TestClientWakeUnended: mail wakes a session of Claude Code that has not ended a turn, one freshly
-// started, one after /clear and one continued, and the hook that waits for that delays none of them.
+// TestClientWakeUnended checks that mail wakes a Claude Code session that has not ended a turn: a new session, one
+// after /clear and a continued one. The hook that waits for mail delays none of them.
 func TestClientWakeUnended(t *testing.T) {
 	k := claudeKit
 	d := newDesk(t, k.name)
@@ -97,13 +97,13 @@ func TestClientWakeUnended(t *testing.T) {
 	}
 }
 
-// sessions counts the sessions that the store's hooks have put into its book.
+// sessions returns the number of sessions that the hooks have recorded in the store.
 func (d *desk) sessions() int {
 	files, _ := filepath.Glob(filepath.Join(d.home, ".mailtree/projects/*/repo/.mailtree/sessions/*"))
 	return len(files)
 }
 
-// TestClientBurst: 100 messages that come during a turn are one announcement.
+// TestClientBurst checks that 100 messages that arrive during a turn cause one announcement.
 func TestClientBurst(t *testing.T) {
 	each(t, func(t *testing.T, k kit) {
 		d := newDesk(t, k.name)
@@ -123,8 +123,7 @@ func TestClientBurst(t *testing.T) {
 	})
 }
 
-// wake sends a message to an idle session, waits for the turn that it makes, and says how long it
-// took.
+// wake sends a message to an idle session, waits for the turn that the message causes, and logs how long that took.
 func (d *desk) wake(agent, subject string) {
 	d.t.Helper()
 	sent := time.Now()
@@ -150,7 +149,7 @@ func (d *desk) sendBurst(agent string) time.Duration {
 	return time.Since(began)
 }
 
-// awaitIdle waits until the client's session is known to be idle, and returns the agent that it is.
+// awaitIdle waits until the client's session is known to be idle, and returns the session's agent.
 func (d *desk) awaitIdle() string {
 	d.t.Helper()
 	var seen []string

@@ -14,8 +14,8 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// checkClients reports what keeps clients from the mail, in doctor's format. Without a name on the
-// command line it checks all clients that were used here.
+// checkClients reports problems that keep clients from using mailtree, in doctor's format. Without a name on the
+// command line it checks all clients that were used on this machine.
 func (p *program) checkClients(ctx context.Context, o setupOptions, at clients.Site, args []string) error {
 	d := &doctor{p: p}
 	set := false
@@ -39,7 +39,7 @@ func (p *program) checkClients(ctx context.Context, o setupOptions, at clients.S
 	return d.tellWrong()
 }
 
-// clients reports whether the clients that were used here reach the mail.
+// clients reports whether the clients that were used on this machine can reach the server.
 func (d *doctor) clients(ctx context.Context) {
 	at, err := d.p.clientSite()
 	if err != nil {
@@ -57,14 +57,14 @@ type clientCheck struct {
 	d      *doctor
 	client clients.Client
 
-	toolset string // as of clients.Setup
+	toolset string // as in clients.Setup
 	named   bool   // on the command line
 
-	set     bool // an entry or hooks were found
+	set     bool // an entry or hooks exist
 	command bool // the client runs mailtree
 }
 
-// examine reports the client's entries, its hooks and what keeps these from running.
+// examine reports the client's entries, its hooks, and problems that keep the hooks from running.
 func (k *clientCheck) examine(ctx context.Context, at clients.Site, scopes []clients.Scope) {
 	var hooks []clients.Hooks
 	var s clients.Setup
@@ -123,7 +123,7 @@ func (k *clientCheck) entry(ctx context.Context, s clients.Setup) {
 	}
 }
 
-// hooks reports the hooks in the files of the user and the project.
+// hooks reports the hooks in the user's files and in the project's files.
 func (k *clientCheck) hooks(files []clients.Hooks) {
 	some := false
 	for _, h := range files {
@@ -156,11 +156,11 @@ func (k *clientCheck) onPath() {
 	}
 }
 
-// heard reports when a hook of the client last ran in a folder that has a project. If none has run since
-// the set-up, heard says what a person may have to do: clients ask before they run hooks.
+// heard reports when a hook of the client last ran in a folder that has a project. If none has run since setup, heard
+// says what the user may have to do, because clients ask before they run hooks.
 func (k *clientCheck) heard(files []clients.Hooks) {
 	var last, set time.Time
-	if v, err := openTrees(k.d.p.cfg); err == nil { // doctor reports the error elsewhere
+	if v, err := openTrees(k.d.p.cfg); err == nil { // doctor reports the error in another check
 		defer v.close()
 		for _, t := range v.trees {
 			if at := seat.LastHeard(t, k.client.Name); at.After(last) {

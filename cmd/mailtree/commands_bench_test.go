@@ -12,12 +12,11 @@ import (
 	"mailtree/fixtures/bulk"
 )
 
-// BenchmarkCommands is every command for people that ends by itself, as a whole process beside a
-// server, in a store whose mail is committed: 100,000 messages with -large. Each is to take 60 ms at
-// the most (p50); start is the same program that does nothing. Those that write do so one after the
-// other, so that the store grows by two messages in a round. rm-sent deletes what was sent a moment
-// before. undo and undo-rm take back what was done a moment before, and wait for the commit of that;
-// undo-later takes back what is committed.
+// BenchmarkCommands runs every user command that ends by itself, as a whole process with a running server, in a store
+// whose mail is committed: 100,000 messages with -large. Each command should take at most 60 ms (p50). start is the
+// same program doing nothing. Commands that write run one after the other, so that the store grows by two messages in
+// each round. rm-sent deletes what was sent a moment before. undo and undo-rm undo what was done a moment before, and
+// wait for its commit. undo-later undoes what is already committed.
 func BenchmarkCommands(b *testing.B) {
 	mail := bulk.Mail{
 		Name:     "commands",
@@ -86,7 +85,7 @@ func BenchmarkCommands(b *testing.B) {
 		here("release", "--all")
 		run("new", "new", "draft", "-p", "bench", "Ada")
 	}
-	b.ReportMetric(0, "ns/op") // all together: says nothing
+	b.ReportMetric(0, "ns/op") // ns/op covers all together and has no meaning
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		b.ReportMetric(float64(all[name].At(0.5).Microseconds())/1000, name+"-p50-ms")
 	}

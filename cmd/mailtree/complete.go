@@ -17,9 +17,9 @@ import (
 // completing is how long a shell waits for completions.
 const completing = 500 * time.Millisecond
 
-// Completion only asks a running server: it opens no store and creates no agent.
+// Completion only asks a server that is already running. It opens no store and creates no agent.
 
-// completeAgent completes the only argument of a command, an agent.
+// completeAgent completes an agent, the only argument of a command.
 func (p *program) completeAgent(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -32,7 +32,7 @@ func (p *program) completeAgents(c *cobra.Command, _ []string, begun string) ([]
 	return p.complete(c, mcpserver.CompleteAgents, begun)
 }
 
-// completeMessage completes the first argument of a command, a message.
+// completeMessage completes a message, the first argument of a command.
 func (p *program) completeMessage(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -45,7 +45,7 @@ func (p *program) completeMessages(c *cobra.Command, _ []string, begun string) (
 	return p.complete(c, mcpserver.CompleteMessages, begun)
 }
 
-// completeThread completes the only argument of a command, a thread.
+// completeThread completes a thread, the only argument of a command.
 func (p *program) completeThread(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -58,7 +58,7 @@ func (p *program) completeProjects(c *cobra.Command, _ []string, begun string) (
 	return p.complete(c, mcpserver.CompleteProjects, begun)
 }
 
-// completeClaims completes the paths that the person has claimed in this folder or below it.
+// completeClaims completes the paths that the user has claimed in this folder or below it.
 func (p *program) completeClaims(c *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	below := ""
 	if caller, err := hello(p.env, stdioOptions{}); err == nil && caller.WorkTree != "" && caller.Dir != caller.WorkTree {
@@ -71,20 +71,20 @@ func (p *program) completeClaims(c *cobra.Command, _ []string, begun string) ([]
 	return words, how
 }
 
-// completionBash precedes cobra's script.
+// completionBash is printed before cobra's script.
 //
 //go:embed completion.bash
 var completionBash string
 
-// loadCompletion has the lines that load a shell's completion, and the user's file to which they belong.
-// The lines run this program each time, so that the script always fits it.
+// loadCompletion lists, for each shell, the user's startup file and the lines that load completion. The lines run
+// this program each time, so that the script always matches the program's version.
 var loadCompletion = []struct{ shell, file, lines string }{
 	{"bash", "~/.bashrc", "  source <(mailtree completion bash)"},
 	{"zsh", "~/.zshrc", "  autoload -U compinit && compinit\n  source <(mailtree completion zsh)"},
 	{"fish", "~/.config/fish/config.fish", "  mailtree completion fish | source"},
 }
 
-// loadsAlone makes `completion` print scripts that a line can load and that need no package.
+// loadsAlone makes `completion` print scripts that one line can load and that need no other package.
 func loadsAlone(root *cobra.Command) {
 	completion, _, err := root.Find([]string{"completion"})
 	if err != nil {
@@ -121,7 +121,7 @@ func (p *program) complete(c *cobra.Command, what, begun string) ([]cobra.Comple
 		return nil, none
 	}
 	person, _ := p.me()
-	// The flags before the cursor are parsed only now: when the settings were read, they were words.
+	// Parse the flags before the cursor only now. When the settings were read, these flags were ordinary words.
 	cfg, _ := loadConfig(c.Flags(), p.env, "", os.UserHomeDir) // completion needs only the store: see goesOn
 	if cfg == nil || cfg.Store == "" {
 		return nil, none

@@ -20,7 +20,7 @@ import (
 	"mailtree/mcp/mail"
 )
 
-// written is a text, and the file in which a person wrote it, or "" for a text from elsewhere.
+// written is a text with the file in which the user wrote it. file is "" if the text comes from elsewhere.
 type written struct {
 	text, file string
 }
@@ -42,14 +42,14 @@ func (w *written) settle(err error) error {
 // scissors is the line of a draft below which nothing is sent.
 const scissors = "# ------------------------ >8 ------------------------"
 
-// belowScissors returns what a draft has from the scissors on.
+// belowScissors returns the part of a draft from the scissors line on.
 func belowScissors(draft string) string {
 	_, below, _ := strings.Cut(draft, "\n"+scissors)
 	return strings.TrimSpace(below)
 }
 
-// formatDraft returns the text that an editor opens with: the header, room for the text and, below the
-// scissors, what is answered.
+// formatDraft returns the initial text for the editor: the header, room for the text and, below the scissors, the
+// message that is being answered.
 func formatDraft(e *mcpserver.Envelope, quoted string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "To: %s\n", strings.Join(e.To, ", "))
@@ -71,9 +71,9 @@ func quote(d *deskWork, m *mail.Message) string {
 	return b.String()
 }
 
-// takeDraft takes what a person has written below the header of a draft as the text of w, and the header as
-// recipients and subject. A header that was removed changes nothing. It returns an error for any other line in
-// the header, which would else be sent as text.
+// takeDraft splits a draft that the user has edited. The text below the header becomes the text of w, and the header
+// becomes the recipients and the subject. If the user removed the header, recipients and subject stay as they are. It
+// returns an error for any other line in the header, because such a line would otherwise be sent as text.
 func (o *sendOptions) takeDraft(w *written) error {
 	text, _, _ := strings.Cut("\n"+w.text, "\n"+scissors)
 	text = strings.TrimPrefix(text, "\n")
@@ -105,8 +105,8 @@ func (o *sendOptions) takeDraft(w *written) error {
 	}
 }
 
-// needUTF8 returns an error if a text is not UTF-8: on its way to the server each invalid byte would become
-// U+FFFD.
+// needUTF8 returns an error if a text is not UTF-8. Otherwise each invalid byte would become U+FFFD on the way to the
+// server.
 func needUTF8(text string) error {
 	if utf8.ValidString(text) {
 		return nil
@@ -120,8 +120,8 @@ func (p *program) readText() (*written, error) {
 	return &written{text: string(data)}, err
 }
 
-// editText opens a text in VISUAL, EDITOR or vi, and returns the edited text. The caller settles it. If
-// the editor fails, the text stays in a file that the error names.
+// editText opens a text in VISUAL, EDITOR or vi, and returns the edited text. The caller calls settle on the result.
+// If the editor fails, the text stays in a file, and the error gives the file's name.
 func (p *program) editText(ctx context.Context, name, text string) (*written, error) {
 	dir, err := os.MkdirTemp("", "mailtree-")
 	if err != nil {

@@ -31,7 +31,7 @@ import (
 // overrides .env, and .env overrides the defaults. See docs/settings.md, "Settings".
 type config struct {
 	settings []setting // as given, for `mailtree config`
-	misspelt []string  // a sentence for each name in .env that is close to a setting's and is not a setting
+	misspelt []string  // a sentence for each name in .env that resembles a setting's name but is not a setting
 
 	Store          string // absolute
 	Host           string
@@ -39,9 +39,9 @@ type config struct {
 	LogLevel       slog.Level
 	LogFormat      string // text or json
 	RequireToken   bool
-	UserOnly       bool // other users of this machine need the token
+	UserOnly       bool // other OS users of this machine need the token
 	Loopback       bool
-	Socket         string // a socket beside the store's, open to other users; "" none
+	Socket         string // a socket besides the store's own, open to other OS users; "": none
 	MaxMessage     int64  // bytes
 	MaxFanout      int64  // bytes
 	MaxProjects    int
@@ -50,31 +50,31 @@ type config struct {
 	MailboxDepth   int // unread messages
 	Attachments    attachment.Settings
 	CommitExternal bool
-	Idle           time.Duration // how long a server in the background stays without connections
+	Idle           time.Duration // how long a server in the background keeps running without connections
 	SyncInterval   time.Duration
 	ClaimAlone     bool
-	Poll           time.Duration // the time between comparisons of the trees; 0: file events report changes
-	Domains        []string      // of mailboxes' addresses, in lower case; the first names Message-IDs and authors
+	Poll           time.Duration // the time between scans of the trees; 0: rely on file events instead
+	Domains        []string      // of mailboxes' addresses, in lower case; Message-IDs and authors use the first
 	SummaryCommand string        // a line for the shell; "": none
 
-	Nudge bool // the server tells agents of new mail without being asked
+	Nudge bool // the server notifies agents of new mail without being asked
 
 	Gateway gateway.Config
 
 	background bool // no TCP port, log in the store, ends when no client uses it
 
-	now  func() time.Time  // a test sets it to a clock that is off; otherwise nil
-	step func(name string) // a test sets it to kill the program at a step; otherwise nil
+	now  func() time.Time  // a test sets this to a clock that is wrong; otherwise nil
+	step func(name string) // a test sets this to kill the program at a step; otherwise nil
 }
 
 // setting is a setting with its value and the source of that value.
 type setting struct {
 	Name, Flag, Default, Help string
-	of                        string // the commands that have the flag, separated by blanks; "": all commands
+	of                        string // the commands that have the flag, separated by spaces; "": all commands
 	Value, Source             string // Source: flag, environment, .env, default
 }
 
-// settings lists all settings. The first six have the names of the servers that this program replaces.
+// settings lists all settings. The first six have the same names as in the servers that this program replaces.
 func settings() []setting {
 	return append([]setting{
 		{
@@ -203,8 +203,7 @@ func settings() []setting {
 	}, gatewaySettings()...)
 }
 
-// addSettingFlags adds the flags of a command's settings to f. Command "" adds the flags that all
-// commands have.
+// addSettingFlags adds to f the flags for a command's settings. Command "" adds the flags that all commands have.
 func addSettingFlags(f *pflag.FlagSet, command string) {
 	for _, s := range settings() {
 		if s.Flag == "" || s.of != command && !slices.Contains(strings.Fields(s.of), command) {
@@ -218,7 +217,7 @@ func addSettingFlags(f *pflag.FlagSet, command string) {
 	}
 }
 
-// loadConfig collects and checks all settings. The error names every wrong setting.
+// loadConfig collects and checks all settings. The error lists every wrong setting.
 func loadConfig(flags *pflag.FlagSet, env []string, dotenv string, home func() (string, error)) (*config, error) {
 	file := map[string]string{}
 	if dotenv != "" {
@@ -249,8 +248,8 @@ func loadConfig(flags *pflag.FlagSet, env []string, dotenv string, home func() (
 	return c, c.parse(values, home)
 }
 
-// misspelt returns a sentence for each name that is close to a setting's and is not a setting. Other names
-// belong to other programs, which read the same file.
+// misspelt returns a sentence for each name that resembles a setting's name but is not a setting. Other names belong
+// to other programs that read the same file.
 func misspelt(file map[string]string) (out []string) {
 	all := settings()
 	names := make([]string, len(all))
@@ -318,7 +317,7 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	auth := choice("AUTH", "user", "open", "token")
 	c.RequireToken, c.UserOnly = auth == "token", auth == "user"
 	if v["SOCKET"] != "" {
-		c.RequireToken = true // users who may only use aimx on the socket must not get the other tools over HTTP
+		c.RequireToken = true // OS users who may only use aimx on the socket must not get the other tools over HTTP
 		if c.Socket, err = absolute(v["SOCKET"], home); err != nil {
 			errs = append(errs, fmt.Errorf("SOCKET: %w", err))
 		} else if strings.HasPrefix(c.Socket, c.Store+string(filepath.Separator)) {
@@ -329,7 +328,7 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	c.MaxFanout = number("MAX_FANOUT_BYTES", 4096, 4<<30)
 	c.MaxProjects = int(number("MAX_PROJECTS", 1, 100_000))
 	c.Scope.PerPath = choice("PROJECT_SCOPE", "repo", "path") == "path"
-	c.Scope.Home, _ = home() // without a home, Scope.Home is "": no .git lies in it
+	c.Scope.Home, _ = home() // without a home folder, Scope.Home is "": no .git lies in it
 	c.MaxAnswer = int(number("MAX_ANSWER_BYTES", int64(tool.LeastBudget), 16<<20))
 	c.MailboxDepth = int(number("MAILBOX_DEPTH", 1, 10_000_000))
 	c.CommitExternal = choice("COMMIT_EXTERNAL", "on", "off") == "on"
@@ -364,7 +363,7 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	return errors.Join(errs...)
 }
 
-// pollInterval parses WATCH. It returns 0 for file events.
+// pollInterval parses WATCH. It returns 0 if file events are to be used.
 func pollInterval(watch string) (time.Duration, error) {
 	switch watch {
 	case "events":
@@ -380,7 +379,7 @@ func pollInterval(watch string) (time.Duration, error) {
 	return d, nil
 }
 
-// mailDomain reports whether mail can have the domain: a name, and no number of a machine.
+// mailDomain reports whether mail can use the domain. It must be a name, not an IP address.
 func mailDomain(domain string) bool {
 	_, err := format.ParseAddress("postmaster@" + domain)
 	return err == nil && net.ParseIP(domain) == nil

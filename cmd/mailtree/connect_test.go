@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// TestCommandMeetsEnd: a server in the background that ends lets nobody in for a moment; a command
-// asks the next one.
+// TestCommandMeetsEnd checks that a command asks the next server if a server in the background is ending and accepts
+// no client for a moment.
 func TestCommandMeetsEnd(t *testing.T) {
 	t.Parallel()
 	store := t.TempDir()

@@ -17,14 +17,14 @@ import (
 	mcpserver "mailtree/mcp"
 )
 
-// Exit statuses. docs/commands.md, "Exit status", describes them for people.
+// Exit statuses. docs/commands.md, "Exit status", describes them for users.
 const (
 	exitFailed  = 1 // the command failed
 	exitUsage   = 2 // the command line is wrong
-	exitNothing = 3 // the named thing does not exist, or nothing was found
+	exitNothing = 3 // the thing named does not exist, or nothing was found
 )
 
-// deskCommands are the commands for people.
+// deskCommands are the commands that a user runs to read and write mail.
 func (p *program) deskCommands() []*cobra.Command {
 	return append(p.deskTable(), []*cobra.Command{
 		inboxCommand(p), readCommand(p), threadCommand(p), searchCommand(p), logCommand(p),
@@ -34,25 +34,25 @@ func (p *program) deskCommands() []*cobra.Command {
 	}...)
 }
 
-// deskWork is the context of a command for people.
+// deskWork is the context of a user's command.
 type deskWork struct {
 	*cli.Client
 	*cli.Screen
-	mcpserver.Desk // the project, the person's agent, and the full form of the given ids
+	mcpserver.Desk // the project, the user's agent, and the full form of the given ids
 
 	json     bool     // print answers as JSON
 	listFile string   // see program.listFile
-	threads  []string // for each of the given ids the thread, where it is a row of a list of threads, else ""
+	threads  []string // for each given id: the thread if the id is a row in a list of threads; otherwise ""
 	listed   []string // ids of the messages that this command has listed so far
 }
 
-// deskFlags are the flags of every command for people.
+// deskFlags are the flags that all of a user's commands have.
 type deskFlags struct {
 	project string
 	json    bool
 }
 
-// addDeskFlags adds the flags of a command for people to a command.
+// addDeskFlags adds the flags that all of a user's commands have to c.
 func (p *program) addDeskFlags(c *cobra.Command) *deskFlags {
 	f := &deskFlags{}
 	p.addProjectFlag(c, &f.project)
@@ -67,11 +67,11 @@ func (p *program) addProjectFlag(c *cobra.Command, project *string) {
 	_ = c.RegisterFlagCompletionFunc("project", p.completeProjects)
 }
 
-// errNoProject is the error of a command without --project in a folder outside all projects.
+// errNoProject is the error of a command without --project if its folder is in no project.
 var errNoProject = errors.New("this folder is in no project: cd to the folder of one (`mailtree projects` lists them), " +
 	"name it with --project, or make one here with `mailtree new project`")
 
-// whose says whether a command acts as the person's agent.
+// whose says whether a command acts as the user's agent.
 type whose bool
 
 const (
@@ -79,10 +79,10 @@ const (
 	nobodys whose = false
 )
 
-// atDesk calls do with a client of the server, the project, the full ids of messages and threads that the
-// person has shortened or given as numbers of the last list and, if who is mine, the person's agent.
-// Without --project, a number means the project of its list. Where that leaves this folder, and it is in no
-// project, the error wraps errNoProject.
+// atDesk calls do with a client of the server and the project. If who is mine, do also gets the user's agent. Ids of
+// messages and threads may be abbreviated, or numbers of rows in the last list; do gets the full ids. Without
+// --project, a number means the project of its list. If there is no number either, the project is that of this
+// folder. If this folder is in no project, the error then wraps errNoProject.
 func (p *program) atDesk(
 	ctx context.Context, f *deskFlags, who whose, ids []string, do func(ctx context.Context, d *deskWork) error,
 ) error {
@@ -96,7 +96,7 @@ func (p *program) atDesk(
 	return p.askDesk(ctx, f, ask, ids, do)
 }
 
-// atDeskOf is atDesk for the agent of that name or address, or for the person's agent if agent is empty.
+// atDeskOf is atDesk for the agent with that name or address, or for the user's agent if agent is empty.
 func (p *program) atDeskOf(
 	ctx context.Context, f *deskFlags, agent string, ids []string, do func(ctx context.Context, d *deskWork) error,
 ) error {
@@ -106,7 +106,7 @@ func (p *program) atDeskOf(
 	return p.askDesk(ctx, f, mcpserver.DeskAsk{Agent: agent}, ids, do)
 }
 
-// askDesk is atDesk for what ask says, to which it adds the ids.
+// askDesk is atDesk with a given request, to which it adds the ids.
 func (p *program) askDesk(
 	ctx context.Context, f *deskFlags, ask mcpserver.DeskAsk, ids []string, do func(ctx context.Context, d *deskWork) error,
 ) error {
@@ -143,8 +143,7 @@ func (p *program) askDesk(
 	return err
 }
 
-// projectKey returns the key by which the server knows a project. For "" that is the project of this
-// folder.
+// projectKey returns the key by which the server knows a project. "" means the project of this folder.
 func (p *program) projectKey(given string) (string, error) {
 	if given != "" && !strings.Contains(given, "/") && given != "." && given != ".." {
 		return given, nil
@@ -159,9 +158,9 @@ func (p *program) projectKey(given string) (string, error) {
 	return filepath.Abs(given)
 }
 
-// me returns the name of the person who types: MAILTREE_ME, else the login name. It refuses a MAILTREE_ME
-// that no agent can have; a login name is not the person's choice, and loses its illegal characters later
-// (maildir.PersonName).
+// me returns the user's agent name: MAILTREE_ME, or the login name if that is not set. It returns an error for a
+// MAILTREE_ME that is not a valid agent name. The user did not choose the login name, so its illegal characters are
+// removed later (maildir.PersonName).
 func (p *program) me() (string, error) {
 	if name := p.variable("MAILTREE_ME"); name != "" {
 		if why := format.CheckName(name); why != "" {
@@ -173,24 +172,24 @@ func (p *program) me() (string, error) {
 	if err != nil {
 		return "", errors.New("this user has no name: choose one with MAILTREE_ME")
 	}
-	if format.ServerName(u.Username) { // the server may run under an account of its own
+	if format.ServerName(u.Username) { // the server may run under its own account
 		return u.Username + "-user", nil
 	}
 	return u.Username, nil
 }
 
-// call calls a tool and prints its answer: see present.
+// call calls a tool and prints its answer with present.
 func call[T any](ctx context.Context, d *deskWork, tool string, args any, show func(answer *T) error) error {
 	return present(d, func(answer any) error { return d.Call(ctx, tool, args, answer) }, show)
 }
 
-// readURI reads a resource and prints it: see present.
+// readURI reads a resource and prints it with present.
 func readURI[T any](ctx context.Context, d *deskWork, uri string, show func(answer *T) error) error {
 	return present(d, func(answer any) error { return d.Read(ctx, uri, answer) }, show)
 }
 
-// askVerb has the server run a verb of its socket, in d's project if there is one, and prints the answer:
-// see present.
+// askVerb has the server run a verb of its socket, in d's project if there is one, and prints the answer with
+// present.
 func askVerb[T any](ctx context.Context, d *deskWork, verb string, ask any, show func(answer *T) error) error {
 	return present(d, func(answer any) error { return d.Ask(ctx, cli.Of(d.Slug, verb), ask, answer) }, show)
 }
@@ -204,7 +203,7 @@ func (p *program) printJSON(answer any) error {
 	return cli.NewScreen(p.std.out, p.variable).JSON(text)
 }
 
-// present prints the answer that get fetches: unchanged with --json, else by show.
+// present prints the answer that get fetches: unchanged with --json, otherwise with show.
 func present[T any](d *deskWork, get func(answer any) error, show func(answer *T) error) error {
 	if d.json {
 		var raw json.RawMessage

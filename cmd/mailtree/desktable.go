@@ -22,7 +22,8 @@ import (
 	"mailtree/mcp/mail"
 )
 
-// templates has NAME.tmpl for the answer of the command NAME. The parts that several use are in parts.tmpl.
+// templates contains NAME.tmpl for the answer of the command NAME. Parts that several templates use are in
+// parts.tmpl.
 //
 //go:embed templates
 var templates embed.FS
@@ -33,7 +34,7 @@ type asking func(ctx context.Context, d *deskWork, args []string, answer any) er
 // params are the arguments of a tool.
 type params map[string]any
 
-// deskTable are the commands that ask the server one thing and print its answer by a template.
+// deskTable returns the commands that ask the server one question and print its answer with a template.
 func (p *program) deskTable() []*cobra.Command {
 	return []*cobra.Command{
 		asks(p, nobodys, &cobra.Command{
@@ -91,7 +92,7 @@ func (p *program) deskTable() []*cobra.Command {
 	}
 }
 
-// askWhois asks for the agent that is named, or for the person.
+// askWhois asks for the agent in the argument, or for the user's agent.
 func askWhois(*pflag.FlagSet) asking {
 	return func(ctx context.Context, d *deskWork, args []string, answer any) error {
 		name := cmp.Or(strings.Join(args, ""), d.Person)
@@ -133,8 +134,8 @@ func (p *program) claimCommand() *cobra.Command {
 	})
 }
 
-// asks makes c a command for people, without arguments unless it has Args. flags adds its flags and returns
-// what asks, show prints the answer.
+// asks turns c into a command for users. c takes no arguments unless Args is set. flags adds the command's flags and
+// returns the function that asks the server; show prints the answer.
 func asks[T any](
 	p *program, who whose, c *cobra.Command, flags func(*pflag.FlagSet) asking,
 	show func(ctx context.Context, d *deskWork, name string, answer *T) error,
@@ -152,8 +153,8 @@ func asks[T any](
 	return c
 }
 
-// showByTemplate prints an answer by the template of that name, with every text in it made safe for a line.
-// See cli.Screen.Lay.
+// showByTemplate prints an answer with the template of that name. It makes every text in the answer safe for one line
+// of a terminal. See cli.Screen.Lay.
 func showByTemplate[T any](_ context.Context, d *deskWork, name string, answer *T) error {
 	printable(reflect.ValueOf(answer))
 	t, err := template.New(name).Funcs(d.templateFuncs()).ParseFS(templates, "templates/*.tmpl")
@@ -187,7 +188,7 @@ func (d *deskWork) templateFuncs() template.FuncMap {
 		},
 		"matched": matched, "quoted": func(text string) string { return `"` + cli.Line(text) + `"` },
 		"add": func(a, b int) int { return a + b },
-		"fact": func(label, value string) string { // "" for no value
+		"fact": func(label, value string) string { // "" if there is no value
 			if value == "" {
 				return ""
 			}
@@ -218,8 +219,8 @@ func printable(v reflect.Value) {
 	}
 }
 
-// inProject converts paths that are relative to this folder into the project's names for them, or into
-// absolute paths if they lead out of the folder. It leaves paths outside the project unchanged.
+// inProject converts paths that are relative to this folder. They become paths as the project knows them, or absolute
+// paths if they lead out of the folder. It leaves paths outside the project unchanged.
 func inProject(d *deskWork, paths []string) []string {
 	here, err := os.Getwd()
 	if err != nil {
@@ -243,7 +244,7 @@ func inProject(d *deskWork, paths []string) []string {
 	return all
 }
 
-// matched says how many tracked files a claim covers. files is nil if they were not counted.
+// matched returns a text with the number of tracked files that a claim covers. files is nil if they were not counted.
 func matched(files *int) string {
 	if files == nil {
 		return "files not counted"
@@ -251,7 +252,7 @@ func matched(files *int) string {
 	return count(*files, "file")
 }
 
-// presence returns an agent's status, and whether the agent waits for a person's answer.
+// presence returns an agent's status, and whether the agent waits for the user's answer.
 func presence(status string, asks bool) string {
 	if !asks {
 		return status
@@ -267,7 +268,7 @@ func noBecause(why string) string {
 	return "no: " + why
 }
 
-// some returns a number with its noun, or "" for none.
+// some returns a number with its noun, or "" for zero.
 func some(n int, what string) string {
 	if n == 0 {
 		return ""
@@ -275,8 +276,7 @@ func some(n int, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-// madeAt returns a commit as the tool prints it, with hash, time and subject, but with the time in a form
-// for people.
+// madeAt returns a commit as the tool prints it, with hash, time and subject, but with the time in a form for users.
 func (d *deskWork) madeAt(commit string) string {
 	hash, rest, _ := strings.Cut(commit, " ")
 	stamp, subject, ok := strings.Cut(rest, " ")
@@ -286,7 +286,7 @@ func (d *deskWork) madeAt(commit string) string {
 	return hash + "  " + d.seen(stamp) + "  " + subject
 }
 
-// seen says when an agent was last active.
+// seen returns a text that says when an agent was last active.
 func (d *deskWork) seen(stamp string) string {
 	if stamp == "" {
 		return ""
@@ -301,7 +301,7 @@ func reason(text string) string {
 	return ": " + cli.Line(text)
 }
 
-// howFar returns the last thing that a recipient did with a message.
+// howFar returns the latest action of a recipient on a message.
 func howFar(r *index.Receipt) string {
 	switch {
 	case r.Status != "":
@@ -318,7 +318,7 @@ func howFar(r *index.Receipt) string {
 	return "not delivered"
 }
 
-// threadsOf returns how many threads the messages are of.
+// threadsOf returns the number of threads that the messages belong to.
 func threadsOf(messages []maildir.DayMessage) int {
 	threads := map[string]bool{}
 	for _, m := range messages {

@@ -51,15 +51,15 @@ func doctorCommand(p *program) *cobra.Command {
 	return c
 }
 
-// doctor prints one line per finding: "ok", "--" for a remark, or, at the end, "!!" and what to do.
+// doctor prints one line per finding: "ok", "--" for a remark, or, at the end, "!!" with what to do.
 type doctor struct {
 	p   *program
 	all bool // list every finding
-	bad int  // findings that need a person
+	bad int  // number of findings that need the user
 
-	wrong strings.Builder // their lines, which come last
+	wrong strings.Builder // their lines, which are printed last
 
-	sends bool // the server sends mail to other domains; where none runs, one with these settings would
+	sends bool // the server sends mail to other domains; if no server is running, a server with these settings would
 }
 
 func (d *doctor) ok(format string, args ...any) { d.print(finding("ok", format, args)) }
@@ -76,8 +76,8 @@ func (d *doctor) note(format string, args ...any) {
 // print prints lines of findings.
 func (d *doctor) print(text string) { cli.NewScreen(d.p.std.out, d.p.variable).Tell("%s", text) }
 
-// finding returns the line of a finding. Names, texts and errors may come from anyone, so finding escapes
-// characters that could end the line or control the terminal.
+// finding formats one line. Names, texts and errors may come from anyone, so finding escapes characters that could
+// end the line or control the terminal.
 func finding(mark, form string, args []any) string {
 	for i, a := range args {
 		switch a := a.(type) {
@@ -90,7 +90,7 @@ func finding(mark, form string, args []any) string {
 	return fmt.Sprintf(mark+"  "+form+"\n", args...)
 }
 
-// tellWrong prints what needs a person. It returns an error if there is anything.
+// tellWrong prints the findings that need the user. It returns an error if there are any.
 func (d *doctor) tellWrong() error {
 	if d.bad == 0 {
 		return nil
@@ -102,7 +102,7 @@ func (d *doctor) tellWrong() error {
 // most is how many findings of one kind are listed without --all.
 const most = 20
 
-// listed returns how many of n findings of one kind doctor lists.
+// listed returns how many of n findings of one kind doctor prints.
 func (d *doctor) listed(n int) int {
 	if d.all {
 		return n
@@ -112,7 +112,7 @@ func (d *doctor) listed(n int) int {
 
 const unlisted = "%d more like these: `mailtree doctor --all` names them"
 
-// sayMore prints that n more findings are not listed.
+// sayMore prints that n more findings were left out.
 func (d *doctor) sayMore(n int) {
 	if n > 0 {
 		d.bad += n - 1
@@ -120,7 +120,7 @@ func (d *doctor) sayMore(n int) {
 	}
 }
 
-// noteMore does what sayMore does for remarks.
+// noteMore is sayMore for remarks.
 func (d *doctor) noteMore(n int) {
 	if n > 0 {
 		d.note(unlisted, n)
@@ -164,7 +164,7 @@ func (d *doctor) examine(ctx context.Context) {
 	d.index(ctx, v)
 }
 
-// server asks the running server, over its socket.
+// server checks the running server, through its socket.
 func (d *doctor) server(ctx context.Context) {
 	holder := storedir.Holder(d.p.cfg.Store)
 	ctx, cancel := context.WithTimeout(ctx, grace)
@@ -225,7 +225,7 @@ func (d *doctor) permissions() {
 	}
 }
 
-// files opens the store's own files, which a person may have replaced.
+// files opens the store's own files, which the user may have replaced.
 func (d *doctor) files() {
 	bad := maildir.FileProblems(d.p.cfg.Store)
 	for _, err := range bad {
@@ -236,7 +236,7 @@ func (d *doctor) files() {
 	}
 }
 
-// watches compares the number of folders in all trees with the kernel's limit of watches for a user.
+// watches compares the number of folders in all trees with the kernel's limit on watches for an OS user.
 func (d *doctor) watches() {
 	if runtime.GOOS != "linux" {
 		return
@@ -283,8 +283,8 @@ func (d *doctor) problems(ctx context.Context, v *view) {
 	d.sayMore(len(all) - listed)
 }
 
-// projects names projects that share a path, and projects of a folder below the top of a work tree:
-// agents in other folders of that work tree are in another project.
+// projects reports projects that share a path, and projects whose folder lies below the top of a working tree. Agents
+// in other folders of that working tree belong to another project.
 func (d *doctor) projects() {
 	names, err := storedir.ProjectNames(d.p.cfg.Store)
 	if err != nil {
@@ -312,7 +312,7 @@ func (d *doctor) projects() {
 	}
 }
 
-// locks finds lock files that a crashed git left behind.
+// locks finds lock files that a crashed Git left behind.
 func (d *doctor) locks(slug string, t *tree.Tree) {
 	dir := filepath.Join(t.Dir(), ".git")
 	stale := 0
@@ -333,7 +333,7 @@ func (d *doctor) locks(slug string, t *tree.Tree) {
 	}
 }
 
-// names names the agents with a name that is reserved for the server.
+// names reports agents whose name is reserved for the server.
 func (d *doctor) names(slug string, t *tree.Tree) {
 	folders, err := t.List(format.AgentsDir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -347,8 +347,7 @@ func (d *doctor) names(slug string, t *tree.Tree) {
 	}
 }
 
-// claims names the claims in force whose holder is no agent: they hinder every agent, and no agent can
-// release them.
+// claims reports active claims whose holder is not an agent. They hinder every agent, and no agent can release them.
 func (d *doctor) claims(slug string, t *tree.Tree) {
 	now := time.Now()
 	all, _, err := claim.Files(t, func(c *claim.Row) bool { return c.Live(now) })
@@ -376,8 +375,8 @@ func (d *doctor) claims(slug string, t *tree.Tree) {
 	d.sayMore(len(lost) - listed)
 }
 
-// attachments names the files whose bytes do not match their names: mail that refers to such a file no
-// longer has the bytes that its sender sent.
+// attachments reports files whose bytes do not match their names. Messages that refer to such a file no longer have
+// the bytes that their senders sent.
 func (d *doctor) attachments(ctx context.Context, slug string, t *tree.Tree) {
 	var bad [][2]string
 	good, err := attachment.Check(ctx, t, func(path, why string) { bad = append(bad, [2]string{path, why}) })
@@ -396,8 +395,8 @@ func (d *doctor) attachments(ctx context.Context, slug string, t *tree.Tree) {
 	}
 }
 
-// copies names inbox and outbox copies that differ from their message, because a person edited one of
-// them, and messages without their canonical file. It changes none.
+// copies reports inbox and outbox copies that differ from their message because a user edited one of them, and
+// messages without a canonical file. It changes no file.
 func (d *doctor) copies(ctx context.Context, slug string, t *tree.Tree) {
 	found, err := maildir.CheckCopies(ctx, t)
 	if err != nil {

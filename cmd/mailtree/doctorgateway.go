@@ -18,8 +18,8 @@ import (
 	mcpserver "mailtree/mcp"
 )
 
-// gateway names what keeps mail of other domains from coming in and ours from being believed, by the settings
-// that doctor itself is given.
+// gateway reports problems that keep mail from other domains from coming in, or other servers from trusting our mail.
+// It checks the settings that doctor itself was given.
 func (d *doctor) gateway(ctx context.Context, v *view) {
 	g := &d.p.cfg.Gateway
 	if len(g.Listen) == 0 && len(g.Allow) == 0 {
@@ -49,7 +49,7 @@ func (d *doctor) gateway(ctx context.Context, v *view) {
 	}
 }
 
-// smarthost names why the server that passes mail on may not be used.
+// smarthost reports why the server that relays our mail may not be used.
 func (d *doctor) smarthost(ctx context.Context) {
 	s := d.p.cfg.Gateway.Smarthost
 	if s == nil {
@@ -71,7 +71,7 @@ func (d *doctor) smarthost(ctx context.Context) {
 	conn.Close()
 }
 
-// domain names what is wrong with the first of MAIL_DOMAIN, which mail leaves from.
+// domain reports problems with the first domain in MAIL_DOMAIN, from which mail is sent.
 func (d *doctor) domain(domain string) {
 	if domain == address.Default {
 		d.say("MAIL_DOMAIN is %s, which no other domain can write to: set it to a domain of yours", domain)
@@ -87,7 +87,7 @@ func (d *doctor) domain(domain string) {
 	}
 }
 
-// unsent says that mail waits for a server that sends none.
+// unsent reports mail that waits in a queue although the server does not send mail to other domains.
 func (d *doctor) unsent(v *view) {
 	waiting := 0
 	for slug, t := range v.trees {
@@ -107,10 +107,10 @@ func (d *doctor) unsent(v *view) {
 	}
 }
 
-// queue names what the server could not send for a day.
+// queue reports mail that the server has been unable to send for a day.
 func (d *doctor) queue(ctx context.Context, c *cli.Client) {
 	var q mcpserver.Queued
-	if err := c.Ask(ctx, "queue", mcpserver.QueueAsk{}, &q); err != nil { // it sends nothing, or cannot tell
+	if err := c.Ask(ctx, "queue", mcpserver.QueueAsk{}, &q); err != nil { // no outgoing mail, or no answer
 		return
 	}
 	old := q.Items[:0]

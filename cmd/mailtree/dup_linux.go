@@ -2,5 +2,5 @@ package main
 
 import "golang.org/x/sys/unix"
 
-// dup makes the descriptor to a duplicate of from.
+// dup duplicates the descriptor from as the descriptor to.
 func dup(from, to int) error { return unix.Dup3(from, to, 0) }

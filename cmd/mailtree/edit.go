@@ -55,7 +55,7 @@ func editCommand(p *program) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		// Connect again: the server may have ended while the person wrote.
+		// Connect again: the server may have ended while the user wrote.
 		return changed.settle(p.atDesk(ctx, f, mine, nil, func(ctx context.Context, d *deskWork) error {
 			ask := mcpserver.MessageAsk{
 				Agent:   d.Person,
@@ -69,7 +69,8 @@ func editCommand(p *program) *cobra.Command {
 	return c
 }
 
-// showAmendable prints the editable part of a message, unescaped unless a terminal would obey it.
+// showAmendable prints the editable part of a message. It escapes characters that control a terminal only if the
+// output is a terminal.
 func showAmendable(d *deskWork, a *maildir.Amendable) error {
 	if d.Width > 0 {
 		a.Text = cli.Text(a.Text)
@@ -118,7 +119,7 @@ func withFlags(f *pflag.FlagSet, now, text, subject string) (*written, error) {
 	return &written{text: "---json\n" + string(data) + "\n---\n\n" + strings.TrimPrefix(text, "\n")}, err
 }
 
-// changeText returns standard input, or the text as the person has edited it.
+// changeText returns standard input or, at a terminal, the text as the user has edited it.
 func (p *program) changeText(ctx context.Context, name, text string) (*written, error) {
 	if cli.IsTerminal(p.std.in) {
 		return p.editText(ctx, name, text)

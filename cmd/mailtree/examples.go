@@ -7,12 +7,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// exampleLines has a line for each command that has no others below it.
+// exampleLines has one line for each command without subcommands.
 //
 //go:embed examples.txt
 var exampleLines string
 
-// addExamples gives each command its example. A command with others below it gets the first one of theirs.
+// addExamples gives each command its example. A command with subcommands gets the first example among theirs.
 func addExamples(root *cobra.Command) {
 	for line := range strings.Lines(exampleLines) {
 		c, _, err := root.Find(strings.Fields(line))

@@ -10,14 +10,14 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// agent does everything that an agent can do to its own mail, one call after the other, so that it
-// knows how each of its deliveries stands.
+// agent does everything that an agent can do with its own mail. It makes one call after the other, so that it knows
+// the state of each of its deliveries.
 type agent struct {
 	*load
 	name   string
-	read   map[string]bool // deliveries that it has seen
+	read   map[string]bool // whether each delivery that the agent has seen is read
 	acked  map[string]bool
-	claims map[string]bool // patterns that it holds, or has given back
+	claims map[string]bool // whether the agent has each pattern, or has released it
 }
 
 // working runs every agent until ctx ends.
@@ -31,7 +31,7 @@ func (l *load) working(ctx context.Context) *sync.WaitGroup {
 					l.d.t.Errorf("%s: %v", a.name, err)
 					return
 				}
-				waits.Pace(5 * time.Millisecond) // the test is about edits: they shall be the most
+				waits.Pace(5 * time.Millisecond) // the test is about edits, so most operations should be edits
 			}
 		})
 	}
@@ -56,13 +56,13 @@ func (a *agent) work() error {
 	return a.lease()
 }
 
-// stands notes an answer about a delivery.
+// stands records an answer about a delivery.
 func (a *agent) stands(id string, read bool) {
 	a.read[id] = read
 	a.ledger.Stands(a.name, id, read)
 }
 
-// look reads what is unread.
+// look reads unread mail.
 func (a *agent) look() error {
 	var page struct{ Messages []struct{ ID string } }
 	err := a.d.call("check_my_messages", map[string]any{"project_key": faultKey, "agent_name": a.name, "limit": 5,
@@ -74,7 +74,7 @@ func (a *agent) look() error {
 	return a.answer(err)
 }
 
-// takeOne pops.
+// takeOne pops a message.
 func (a *agent) takeOne() error {
 	id, err := a.popped(a.name)
 	if err == nil && id != "" {
@@ -86,7 +86,7 @@ func (a *agent) takeOne() error {
 	return a.answer(err)
 }
 
-// some is a random delivery that meets the condition, or "".
+// some returns a random delivery for which ok returns true, or "".
 func (a *agent) some(ok func(id string, read bool) bool) string {
 	for id, read := range a.read { // in random order
 		if ok(id, read) {
@@ -96,13 +96,13 @@ func (a *agent) some(ok func(id string, read bool) bool) string {
 	return ""
 }
 
-// confirm acknowledges.
+// confirm acknowledges a delivery.
 func (a *agent) confirm() error {
 	id := a.some(func(id string, _ bool) bool { return !a.acked[id] })
 	if id == "" {
 		return nil
 	}
-	a.acked[id] = true // also where no answer comes
+	a.acked[id] = true // even if no answer comes
 	a.ledger.Ask(a.name, id)
 	err := a.d.call("acknowledge_message", map[string]string{"project_key": faultKey, "agent_name": a.name, "message_id": id}, nil)
 	if err == nil {
@@ -112,7 +112,7 @@ func (a *agent) confirm() error {
 	return a.answer(err)
 }
 
-// set marks read or unread.
+// set marks a delivery as read or unread.
 func (a *agent) set(read bool) error {
 	id := a.some(func(id string, was bool) bool { return was != read && !a.acked[id] })
 	if id == "" {
@@ -132,7 +132,7 @@ func (a *agent) set(read bool) error {
 	return a.answer(err)
 }
 
-// lease claims a path or gives it back.
+// lease claims a path or releases it.
 func (a *agent) lease() error {
 	name := fmt.Sprintf("src/%d/**", rand.IntN(3))
 	pattern := a.name + "/" + name

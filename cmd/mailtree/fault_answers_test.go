@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// difference is where an answer does not say what lies in the files.
+// difference is a point where an answer does not match the files.
 type difference struct {
 	text string
-	lost bool // what was answered before the fault, and is on disk as it was, is in the answer no more
+	lost bool // it was answered before the fault and is unchanged on disk, but is missing from the answer
 }
 
-// differing asks the server for everything that the attempt may have changed, and compares it with
-// the files.
+// differing asks the server for everything that the attempt may have changed, and compares the answers with the
+// files.
 func (r *peril) differing() (all []difference) {
 	r.d.t.Helper()
 	differ := func(lost bool, format string, args ...any) {
@@ -60,10 +60,10 @@ func (r *peril) differing() (all []difference) {
 	return all
 }
 
-// askDry asks whether Eve would be granted the pattern.
+// askDry asks, as a dry run, whether Eve could get the pattern.
 func (r *peril) askDry() (granted, conflict bool, err error) { return r.askClaim("Eve", true) }
 
-// compareInbox compares one inbox: how much is in it, and the attempt's message.
+// compareInbox compares one inbox: the number of messages, and the attempt's message.
 func (r *peril) compareInbox(agent string, differ func(lost bool, format string, args ...any)) {
 	r.d.t.Helper()
 	var page struct {
@@ -109,7 +109,7 @@ func (r *peril) compareInbox(agent string, differ func(lost bool, format string,
 	}
 }
 
-// agents are the tasks of all that list_agents lists, by name.
+// agents returns the tasks of all agents that list_agents lists, by name.
 func (r *peril) agents() map[string]string {
 	r.d.t.Helper()
 	var list struct {
@@ -128,7 +128,7 @@ func (r *peril) agents() map[string]string {
 	return all
 }
 
-// search finds messages with the attempt's word.
+// search finds messages that contain the attempt's word.
 func (r *peril) search() (ids []string) {
 	r.d.t.Helper()
 	var found struct{ Hits []struct{ ID string } }
@@ -141,7 +141,7 @@ func (r *peril) search() (ids []string) {
 	return ids
 }
 
-// unread is how much check_my_messages says is unread.
+// unread returns the number of unread messages according to check_my_messages.
 func (r *peril) unread(agent string) int {
 	var page struct{ Unread int }
 	if err := r.d.call("check_my_messages", map[string]any{"project_key": faultKey, "agent_name": agent, "limit": 1}, &page); err != nil {
@@ -150,7 +150,7 @@ func (r *peril) unread(agent string) int {
 	return page.Unread
 }
 
-// canonical is what is in the canonical file of the attempt's message; "" when there is none.
+// canonical returns the content of the canonical file of the attempt's message, or "" if there is none.
 func (r *peril) canonical() string {
 	if r.id == "" {
 		return ""
@@ -162,11 +162,11 @@ func (r *peril) canonical() string {
 	return ""
 }
 
-// glob finds files of the tree; the paths are below it.
+// glob finds files in the tree. The paths are relative to the tree.
 func (r *peril) glob(pattern string) (paths []string) {
 	const day = "/*/*/*/"
 	all, err := filepath.Glob(filepath.Join(r.tree, pattern))
-	if strings.Contains(pattern, day) && err == nil { // from its 1,001st message on, a day has further folders
+	if strings.Contains(pattern, day) && err == nil { // from its 1,001st message on, a day has more folders
 		var more []string
 		more, err = filepath.Glob(filepath.Join(r.tree, strings.Replace(pattern, day, day+"[0-9]*/", 1)))
 		all = append(all, more...)
@@ -187,7 +187,7 @@ func (r *peril) exists(path string) bool {
 	return err == nil
 }
 
-// one is the only file of a pattern.
+// one returns the only file that matches a pattern.
 func (r *peril) one(pattern string) string {
 	r.d.t.Helper()
 	paths := r.glob(pattern)

@@ -16,9 +16,9 @@ import (
 	"mailtree/mcp/mail"
 )
 
-// TestFaultClaims: an agent on each of three machines claims the same path at the same time, again and again.
-// The machines are killed and lose the shared repository meanwhile, and the clock of one is an hour off.
-// Exactly one agent gets each path, and in the end the claim files of all machines say so.
+// TestFaultClaims has an agent on each of three machines claim the same path at the same time, again and again.
+// Meanwhile, the machines are killed and lose the shared repository, and one clock is an hour off. Exactly one agent
+// gets each path, and in the end the claim files on all machines show that.
 func TestFaultClaims(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -35,7 +35,7 @@ func TestFaultClaims(t *testing.T) {
 	killed := 0
 	for n := range contests {
 		pattern := fmt.Sprintf("path%d/**", n)
-		if n%10 == 5 { // a partition: without HEAD it is no repository to Git
+		if n%10 == 5 { // a partition: without HEAD, Git does not recognize the repository
 			if err := os.Rename(bare+"/HEAD", bare+"/away"); err != nil {
 				t.Fatal(err)
 			}
@@ -75,7 +75,8 @@ func TestFaultClaims(t *testing.T) {
 	t.Logf("%d contested claims on three machines, each won once; %d kills", contests, killed)
 }
 
-// sortOut compares the claim files of all machines with what their agents have won, and has these release it.
+// sortOut checks that the claim files on all machines match what the agents have won. Then it releases all claims,
+// and checks again.
 func sortOut(all []*claimer, winners []string) {
 	slices.Sort(winners)
 	for _, want := range [][]string{winners, nil} {
@@ -105,11 +106,11 @@ func sortOut(all []*claimer, winners []string) {
 // claimer is one of the machines of TestFaultClaims.
 type claimer struct {
 	*machine
-	won    bool   // the last contest,
-	holder string // or who did
+	won    bool   // this machine won the last contest
+	holder string // otherwise the agent that won
 }
 
-// claim claims a pattern, again until there is an answer. With kill the server is killed meanwhile.
+// claim claims a pattern, and repeats the call until there is an answer. With kill, the server is killed meanwhile.
 func (m *claimer) claim(pattern string, kill bool) {
 	var res mail.Claimed
 	ask := func() error {
@@ -141,8 +142,9 @@ func (m *claimer) claim(pattern string, kill bool) {
 	}
 }
 
-// onShared shares the mail with other machines, of which none has come yet. It waits until the list of claims is
-// followed here: the round of a server's start has steps of its own, more with each claim that is not.
+// onShared shares the mail with other machines, although none has joined yet. It waits for a sync, so that the list
+// of claims is up to date here. The reason is that the sync at a server's start has its own steps, and more of them
+// if claims are not up to date.
 func onShared(s *steps) {
 	if _, err := os.Stat(s.bare()); err != nil {
 		s.git(".", "init", "-q", "--bare", "-b", "main", s.bare())

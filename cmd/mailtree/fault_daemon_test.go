@@ -20,23 +20,23 @@ import (
 	"mailtree/fixtures/storetest"
 )
 
-// daemon is a server that a test starts and ends again and again on one store.
+// daemon is a server that a test starts and stops on one store again and again.
 type daemon struct {
 	t       testing.TB
 	store   string
-	real    bool                  // the shipped program, without the verbs of faultServe
-	program string                // another program; "": the one that is tested
-	env     []string              // more settings
-	launch  func(*exec.Cmd) error // starts the program; nil: as it is
+	real    bool                  // the released program, without the verbs of faultServe
+	program string                // another program; "": the tested one
+	env     []string              // additional settings
+	launch  func(*exec.Cmd) error // starts the program; nil: normally
 	cmd     *exec.Cmd
 	url     string
 	client  *http.Client
 	starts  int
-	slowest time.Duration // start
-	busiest time.Duration // start, by the time of its processor
+	slowest time.Duration // slowest start
+	busiest time.Duration // the start that used the most processor time
 }
 
-// newDaemon returns a daemon that is not started. No process of it outlives the test.
+// newDaemon returns a daemon that has not been started. None of its processes outlives the test.
 func newDaemon(t testing.TB, store string) *daemon {
 	d := &daemon{t: t, store: store}
 	t.Cleanup(func() {
@@ -47,7 +47,7 @@ func newDaemon(t testing.TB, store string) *daemon {
 			t.Logf("end of the server's log:\n%s", tail(d.logFile(), 6000))
 			if *keep != "" {
 				t.Logf("store kept: %v", exec.Command("cp", "-a", filepath.Dir(store),
-					filepath.Join(*keep, strings.NewReplacer("/", "-", "#", "").Replace(t.Name()))).Run()) // it may lie on another disk
+					filepath.Join(*keep, strings.NewReplacer("/", "-", "#", "").Replace(t.Name()))).Run()) // maybe another disk
 			}
 		}
 	})
@@ -61,8 +61,8 @@ func tail(file string, n int) string {
 	return string(data[max(0, len(data)-n):])
 }
 
-// startLimit is how long a server may work after a kill until it answers: two seconds of a
-// processor, because on the clock the work of others counts too.
+// startLimit is the maximum start time of a server after a kill: two seconds of processor time. On the clock, the
+// work of other programs would count too.
 const startLimit = 2 * time.Second * slower
 
 // start starts the server and returns when it listens.
@@ -121,7 +121,7 @@ func (d *daemon) tryStart() error {
 	return fmt.Errorf("the server did not start: %v", cmd.Wait())
 }
 
-// worked is the time that a process had a processor; 0 where the system does not tell.
+// worked returns the processor time of a process, or 0 if the system does not report it.
 func worked(pid int) time.Duration {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, after, ok := strings.Cut(string(data), ") ")
@@ -134,7 +134,7 @@ func worked(pid int) time.Duration {
 	return time.Duration(user+system) * 10 * time.Millisecond // the kernel counts in hundredths
 }
 
-// kill ends the server with no chance to clean up.
+// kill ends the server without a chance to clean up.
 func (d *daemon) kill() {
 	d.cmd.Process.Kill()
 	d.cmd.Wait()
@@ -147,8 +147,8 @@ func (d *daemon) gone() {
 	d.cmd = nil
 }
 
-// stop ends a server properly, so that everything is committed and the checker can look at the
-// store. It stops the shipped program; any other it kills first.
+// stop stops the server cleanly, so that everything is committed and the checker can examine the store. A server that
+// is not the released program is killed first, and the released program is started in its place.
 func (d *daemon) stop() {
 	d.t.Helper()
 	if !d.real {
@@ -160,7 +160,7 @@ func (d *daemon) stop() {
 	d.interrupt()
 }
 
-// interrupt has the server end by itself.
+// interrupt makes the server end by itself.
 func (d *daemon) interrupt() {
 	d.t.Helper()
 	d.cmd.Process.Signal(syscall.SIGINT)
@@ -171,7 +171,7 @@ func (d *daemon) interrupt() {
 	}
 }
 
-// settled waits until the server has found and committed what persons saved just before a kill.
+// settled waits until the server has found and committed what users saved just before a kill.
 func (d *daemon) settled() {
 	d.t.Helper()
 	tree := d.tree()
@@ -181,7 +181,7 @@ func (d *daemon) settled() {
 	})
 }
 
-// check stops the server and checks the store against every invariant.
+// check stops the server and checks the store against all invariants.
 func (d *daemon) check(l *storetest.Ledger) {
 	d.t.Helper()
 	d.stop()
@@ -193,18 +193,18 @@ func (d *daemon) check(l *storetest.Ledger) {
 // toolError is a refusal.
 type toolError struct {
 	text string
-	code string // of the refusal; "" where it was none of a tool
+	code string // of the refusal; "" if it did not come from a tool
 }
 
 func (e *toolError) Error() string { return e.text }
 
-// call calls a tool and decodes its structured answer. A *toolError: refused. Any other error:
-// there was no answer, so the call may have done its work or not.
+// call calls a tool and decodes its structured answer. It returns a *toolError for a refusal. Any other error means
+// that there was no answer, so the call may or may not have done its work.
 func (d *daemon) call(tool string, args, result any) error {
 	return d.callAt("/mcp", tool, args, result)
 }
 
-// callAt is call at another toolset's address.
+// callAt is call for another toolset's address.
 func (d *daemon) callAt(path, tool string, args, result any) error {
 	params, err := json.Marshal(args)
 	if err != nil {
@@ -252,7 +252,7 @@ func (d *daemon) verb(verb string, pairs ...string) (string, error) {
 	return string(data), nil
 }
 
-// mailtree runs the shipped program on the store of the daemon, and returns what it prints.
+// mailtree runs the released program on the daemon's store, and returns its output.
 func (d *daemon) mailtree(args ...string) string {
 	d.t.Helper()
 	out, err := d.command(args...).CombinedOutput()
@@ -262,7 +262,7 @@ func (d *daemon) mailtree(args ...string) string {
 	return string(out)
 }
 
-// command returns a run of the shipped program on the store of the daemon.
+// command returns a command that runs the released program on the daemon's store.
 func (d *daemon) command(args ...string) *exec.Cmd {
 	d.t.Helper()
 	exe, err := os.Executable()
@@ -289,7 +289,7 @@ func (d *daemon) post(path, kind string, body []byte) ([]byte, error) {
 	return data, err
 }
 
-// tree is the work tree of the store's only project.
+// tree returns the working tree of the store's only project.
 func (d *daemon) tree() string {
 	d.t.Helper()
 	repos, err := filepath.Glob(filepath.Join(d.store, "projects", "*", "repo"))

@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestFaultDisk fills the disk under load, several times, and kills the server while it is full now
-// and then. Calls are answered with an error that says so, or are done; when there is space again
-// all goes on, without a new start.
+// TestFaultDisk fills the disk under load, several times, and sometimes kills the server while the disk is full.
+// Calls are either done, or answered with an error that says that the disk is full. When there is space again,
+// everything continues without a restart.
 func TestFaultDisk(t *testing.T) {
 	t.Parallel()
 	t.Run("tmpfs", func(t *testing.T) {
@@ -78,9 +78,9 @@ func fillDisk(t *testing.T, dir string) {
 	t.Logf("%d calls on a full disk: %s", full, l)
 }
 
-// TestFaultDiskDies takes the disk away under load: from one instant on, nothing can be written or
-// removed any more. No answer is wrong, also none that says that nothing was changed; when the disk
-// is back, the next start needs no help.
+// TestFaultDiskDies makes the disk fail under load: from one instant on, nothing can be written or removed. No answer
+// is wrong, including answers that say that nothing was changed. When the disk works again, the next start needs no
+// help.
 func TestFaultDiskDies(t *testing.T) {
 	t.Parallel()
 	needMounts(t, "mkfs.ext4")
@@ -120,7 +120,7 @@ func TestFaultDiskDies(t *testing.T) {
 	t.Logf("%d dead disks, %d answers that say that it may be done: %s", rounds, unsure, l)
 }
 
-// shutDown has ext4 write nothing more and fail everything that would.
+// shutDown makes ext4 stop writing and return errors for every write.
 func shutDown(t *testing.T, dir string) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -137,7 +137,7 @@ func shutDown(t *testing.T, dir string) {
 func fill(t *testing.T, file string) {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		return // too full for the file itself
+		return // there is no room even for the file itself
 	}
 	defer f.Close()
 	block := make([]byte, 1<<20)
@@ -149,7 +149,7 @@ func fill(t *testing.T, file string) {
 	f.Sync()
 }
 
-// health is the status that GET /health answers.
+// health returns the status from GET /health.
 func (d *daemon) health(t testing.TB) string {
 	resp, err := d.client.Get(d.url + "/health")
 	if err != nil {

@@ -19,11 +19,11 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// TestFaultEdits lets persons save messages and profiles in a tight loop, half of them in place and
-// half by rename, while agents read, acknowledge, mark unread and pop the same messages, claim and
-// release. Now and then the persons rest until everything they saved is committed; the server must
-// manage that although the agents never rest. At the end each file is as its person saved it last,
-// everything that ever rested is in the history, and everything is as the agents were told.
+// TestFaultEdits lets users save messages and profiles in a tight loop, half of them in place and half by rename.
+// Meanwhile, agents read, acknowledge, mark unread and pop the same messages, claim and release. From time to time
+// the users rest until everything that they saved is committed. The server must commit it although the agents never
+// rest. At the end, each file is as its user saved it last, every version that ever rested is in the history, and
+// everything matches the agents' answers.
 func TestFaultEdits(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -35,7 +35,7 @@ func TestFaultEdits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	l.refusal = func(err error) { // a file that is saved in place is no message for a moment; whoever comes then comes again
+	l.refusal = func(err error) { // during a save in place, a file is briefly not a message
 		if !strings.Contains(err.Error(), "is not in the inbox") {
 			t.Errorf("refused: %v", err)
 		}
@@ -71,7 +71,7 @@ func TestFaultEdits(t *testing.T) {
 		e.saves.Load()-int64(restless), restless, e.rested, l)
 }
 
-// edits is all persons together.
+// edits are all users together.
 type edits struct {
 	*load
 	persons []*person
@@ -79,7 +79,7 @@ type edits struct {
 	rested  int
 }
 
-// burst has each person save n times, and then rest.
+// burst makes each user save n times, and then rest.
 func (e *edits) burst(n int) {
 	e.d.t.Helper()
 	e.save(n)
@@ -89,7 +89,7 @@ func (e *edits) burst(n int) {
 	}
 }
 
-// save has each person save n times.
+// save makes each user save n times.
 func (e *edits) save(n int) {
 	var all sync.WaitGroup
 	for _, p := range e.persons {
@@ -104,7 +104,7 @@ func (e *edits) save(n int) {
 	all.Wait()
 }
 
-// rest records what a person saved and left alone until it was committed.
+// rest records the files that a user saved and then left unchanged until they were committed.
 func (e *edits) rest(p *person) {
 	for path := range p.unrested {
 		e.ledger.Rest(path, p.last[path])
@@ -112,9 +112,8 @@ func (e *edits) rest(p *person) {
 	}
 }
 
-// restless lets the persons save on and on until the server has committed, n times, what another
-// person saves and leaves alone: an edit waits for others to rest, but not for ever. It returns the
-// number of saves.
+// restless lets the users save continuously until the server has committed, n times, a file that another user saves
+// and leaves unchanged. An edit waits until other edits rest, but not for ever. restless returns the number of saves.
 func (e *edits) restless(slow *person, n int) int {
 	e.d.t.Helper()
 	ctx, cancel := context.WithCancel(e.d.t.Context())
@@ -135,7 +134,7 @@ func (e *edits) restless(slow *person, n int) int {
 		slow.save()
 		e.saves.Add(1)
 		until(e.d.t, "an edit to be committed while others go on", 3*time.Minute,
-			func() bool { waits.Pace(50 * time.Millisecond); return e.committed(slow) }) // to look at the whole history takes a processor
+			func() bool { waits.Pace(50 * time.Millisecond); return e.committed(slow) }) // reads the whole tree
 		e.rest(slow)
 	}
 	cancel()
@@ -143,7 +142,7 @@ func (e *edits) restless(slow *person, n int) int {
 	return int(e.saves.Load() - before)
 }
 
-// committed reports whether HEAD holds what the persons saved last.
+// committed reports whether HEAD contains what the users saved last.
 func (e *edits) committed(persons ...*person) bool {
 	out, err := exec.Command("git", "-C", e.d.tree(), "ls-tree", "-r", "-z", "HEAD").Output()
 	if err != nil {
@@ -166,7 +165,7 @@ func (e *edits) committed(persons ...*person) bool {
 	return true
 }
 
-// shares gives each of n persons files of their own: canonical messages, inbox copies, profiles.
+// shares gives each of n users their own files: canonical messages, inbox copies, profiles.
 func (l *load) shares(n int) [][]string {
 	out, i := make([][]string, n), 0
 	add := func(path string) {
@@ -189,7 +188,7 @@ func (l *load) shares(n int) [][]string {
 	return out
 }
 
-// person edits files. Each file belongs to one person, so that its last save is known.
+// person is a user who edits files. Each file belongs to one person, so that its last save is known.
 type person struct {
 	*load
 	rename   bool
@@ -219,8 +218,7 @@ func (p *person) save() {
 	p.unrested[path] = true
 }
 
-// edited returns the file with a new line at the end of a message, or with another task in a
-// profile.
+// edited returns the file with a new line at the end of a message, or with another task in a profile.
 func edited(path string, now []byte, n int) []byte {
 	if filepath.Ext(path) == ".json" {
 		return fmt.Appendf(nil,
@@ -232,7 +230,7 @@ func edited(path string, now []byte, n int) []byte {
 	return fmt.Appendf(bytes.Clone(now), "edit %d\n", n)
 }
 
-// write saves as an editor does: in place, or a new file renamed over the old one.
+// write saves as an editor does: in place, or by renaming a new file over the old one.
 func (p *person) write(file string, data []byte) error {
 	if !p.rename {
 		return os.WriteFile(file, data, 0o600)

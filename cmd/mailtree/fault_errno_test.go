@@ -22,19 +22,19 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// errnos are what calls fail with: of the machine's, which tell nothing about the file, and of the
-// file's own.
+// errnos are the errors with which calls fail. Some are faults of the machine, which say nothing about the file;
+// others are faults of the file itself.
 var errnos = []syscall.Errno{
 	syscall.EMFILE, syscall.EIO, syscall.EACCES, syscall.ENOMEM, syscall.ESTALE, syscall.ENXIO, syscall.EINTR,
 	syscall.ENFILE, syscall.EPERM, syscall.ENAMETOOLONG, syscall.ENOSPC,
 }
 
-// TestFaultErrno fails every file call below the tree of every kind of operation, once with each
-// errno, and compares each answer with the files: what was answered is there; a refusal is no word
-// about what could not be read; what is on disk is listed, or its path is named in health as one
-// that is tried again; a second agent is never granted an exclusive claim. When no path waits the
-// index equals a rebuilt one, without a new start. In the short form one call in three of most kinds
-// fails, with the next errno in turn; in the long form every call, with every errno.
+// TestFaultErrno makes every file call below the tree fail in every kind of operation, once with each errno, and
+// compares each answer with the files. Everything that was answered is there. A refusal claims nothing about files
+// that could not be read. Everything on disk is listed, or health lists its path as one that is retried. A second
+// agent is never granted an exclusive claim. When no path is waiting, the index equals a rebuilt one, without a
+// restart. In the short form, one call in three of most kinds fails, with the next errno in turn. In the long form,
+// every call fails with every errno.
 func TestFaultErrno(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -57,7 +57,7 @@ func TestFaultErrno(t *testing.T) {
 	}
 }
 
-// peril is the run of one kind of operation.
+// peril is a run of one kind of operation.
 type peril struct {
 	*load
 	injector
@@ -65,21 +65,21 @@ type peril struct {
 
 	calls, places                int // of one operation
 	fired, wrong, waited, mended int
-	failed                       bool     // the present attempt
-	unreadable                   []string // paths of calls that failed with a fault of the file's own
+	failed                       bool     // the current attempt has failed
+	unreadable                   []string // paths of calls that failed with a fault of the file itself
 
-	n       int    // of the attempt
-	word    string // only in the text of its message
-	id      string // of its message; "" before it is sent
-	pattern string // of its claim
-	before  bool   // message, claim and agent were there before the call that failed
+	n       int    // number of the attempt
+	word    string // a word that only the attempt's message contains
+	id      string // of the attempt's message; "" before it is sent
+	pattern string // of the attempt's claim
+	before  bool   // message, claim and agent existed before the call that failed
 	aimed   *shot
-	hitPath string // of the call that was failed
+	hitPath string // path of the call that failed
 
-	got  string // the id that was popped
-	task string // of Dora's profile, as a person wrote it last
-	away string // the file that a person took away
-	copy []byte // what it held
+	got  string // id of the message that was popped
+	task string // in Dora's profile, as a user wrote it last
+	away string // the file that a user removed
+	copy []byte // its content
 }
 
 func newPeril(t *testing.T, op operation) *peril {
@@ -100,10 +100,10 @@ func newPeril(t *testing.T, op operation) *peril {
 	return r
 }
 
-// shots learns the calls of the operation and says which are to fail, and with what.
+// shots finds out which calls the operation makes, and returns the calls that should fail, with their errnos.
 func (r *peril) shots(turn int) (shots []shot) {
 	always, order := map[callSite]int{}, []callSite{}
-	for round := range 3 { // the first makes folders
+	for round := range 3 { // the first round creates folders
 		r.begin(nil)
 		err := r.op.do(r)
 		sites, seen, _ := r.disarm()
@@ -113,7 +113,7 @@ func (r *peril) shots(turn int) (shots []shot) {
 		r.op.after(r, nil)
 		r.agree()
 		for _, at := range seen {
-			if round == 1 && (r.op.history || !strings.HasPrefix(at.path, ".git")) { // commits go on beside the others
+			if round == 1 && (r.op.history || !strings.HasPrefix(at.path, ".git")) { // commits run concurrently
 				always[at], order = sites[at], append(order, at)
 			}
 		}
@@ -136,8 +136,8 @@ func (r *peril) shots(turn int) (shots []shot) {
 	return shots
 }
 
-// fail is a call with each errno, or but in the long form with the one whose turn it is. Only what
-// changes something finds the disk full.
+// fail returns shots for a call: one for each errno or, except in the long form, only for the errno whose turn it is.
+// Only calls that change something fail with a full disk.
 func (op *operation) fail(s shot, turn int) (shots []shot) {
 	all := errnos
 	if !s.changes {
@@ -164,7 +164,7 @@ func (r *peril) begin(s *shot) {
 	r.arm(s, r.own(), r.op.every)
 }
 
-// own is what tells the paths of this attempt's that are there already.
+// own returns the text that identifies those paths of this attempt that exist already.
 func (r *peril) own() string {
 	switch {
 	case r.id != "":
@@ -175,9 +175,9 @@ func (r *peril) own() string {
 	return claimHash(r.pattern)
 }
 
-// attempt does the operation once, the shot being fired in it, and compares.
+// attempt does the operation once, with the shot, and compares the answers with the files.
 func (r *peril) attempt(s *shot) {
-	for range 3 { // the call is not made each time
+	for range 3 { // the call does not happen every time
 		r.begin(s)
 		err := r.op.do(r)
 		_, _, hit := r.disarm()
@@ -203,22 +203,21 @@ func (r *peril) attempt(s *shot) {
 	}
 }
 
-// bad fails the test for the present attempt.
+// bad fails the test for the current attempt.
 func (r *peril) bad(format string, args ...any) {
 	r.d.t.Helper()
 	r.failed = true
 	r.d.t.Errorf("%s, %v: %s", r.op.name, r.aimed, fmt.Sprintf(format, args...))
 }
 
-// machine reports whether the fault of the attempt is one of the machine, which tells nothing about
-// the file.
+// machine reports whether the attempt's fault is a fault of the machine, which says nothing about the file.
 func (r *peril) machine() bool {
 	return r.aimed != nil && tree.FaultOf(r.aimed.errno) == tree.FaultMachine
 }
 
-// vet looks at a refusal: it says that something is not available now, or that a file cannot be
-// read where that is so. Where agents may not be listed none is known: tree.Walk takes what lies in such a
-// folder for gone.
+// vet checks a refusal. It must say that something is unavailable now or, if that is the case, that a file cannot be
+// read. If the agents' folder cannot be listed, no agent is known: tree.Walk treats the content of such a folder as
+// gone.
 func (r *peril) vet(err error) {
 	var no *toolError
 	errors.As(err, &no)
@@ -229,16 +228,16 @@ func (r *peril) vet(err error) {
 	}
 }
 
-// differMost is how long answers may differ from the files, if health names nothing that waits, until a
-// person fixes the file that a call failed at.
+// differMost is how long answers may differ from the files if health lists nothing that waits. After that, a user
+// fixes the file whose call failed.
 const differMost = 4 * time.Second
 
-// agree waits until what the server answers is what lies in the files.
+// agree waits until the server's answers match the files.
 func (r *peril) agree() {
 	r.d.t.Helper()
 	began, waited, mended := time.Now(), false, false
 	for ; ; time.Sleep(20 * time.Millisecond) {
-		waiting := r.health().waiting // asked first: what waits now may be level a moment later
+		waiting := r.health().waiting // ask first: what waits now may be up to date a moment later
 		diff := r.differing()
 		lost := slices.IndexFunc(diff, func(d difference) bool { return d.lost })
 		switch limit := time.Since(began); {
@@ -256,7 +255,7 @@ func (r *peril) agree() {
 			mended, began = true, time.Now()
 			r.mended++
 			r.mend(r.hitPath)
-		case limit < time.Minute: // on a machine with other work it takes longer than on one without
+		case limit < time.Minute: // on a busy machine this takes longer
 		default:
 			r.bad("%s (waiting: %s)", diff[0].text, waiting)
 			return
@@ -264,7 +263,7 @@ func (r *peril) agree() {
 	}
 }
 
-// heal takes what one attempt broke out of the way of the next.
+// heal repairs what one attempt broke, before the next attempt.
 func (r *peril) heal() {
 	until(r.d.t, "all is level again", time.Minute, func() bool {
 		_, err := r.d.verb("compare", "project", faultKey)
@@ -272,23 +271,23 @@ func (r *peril) heal() {
 	})
 }
 
-// mend is a person who changes the mode of what could not be read.
+// mend acts as a user who changes the mode of a file that could not be read.
 func (r *peril) mend(name string) {
 	for ; strings.HasPrefix(name, r.injector.tree+"/") && !strings.Contains(name[len(r.injector.tree):], "/."); name = filepath.Dir(name) {
 		st, err := os.Stat(name)
 		if err != nil {
 			continue
 		}
-		if err := os.Chmod(name, st.Mode()^0o010); err != nil { // not back again: the watcher asks whether it differs
+		if err := os.Chmod(name, st.Mode()^0o010); err != nil { // do not change it back: the watcher compares modes
 			r.d.t.Fatal(err)
 		}
 		return
 	}
 }
 
-// state is of GET /health what the comparison asks for.
+// state is the part of GET /health that the comparison needs.
 type state struct {
-	waiting []string // paths that are tried again
+	waiting []string // paths that are retried
 	quiet   bool     // nothing waits, and everything that the watcher saw is in the index
 }
 
@@ -314,14 +313,14 @@ func (r *peril) health() (s state) {
 	return s
 }
 
-// finish compares the live index with a rebuilt one when no fault is left, and then the store with
+// finish compares the live index with a rebuilt one when no fault is left, and then compares the store with
 // everything that was answered.
 func (r *peril) finish() {
 	r.d.t.Helper()
 	if _, err := r.d.verb("flush", "project", faultKey); err != nil {
 		r.d.t.Errorf("flush: %v", err)
 	}
-	for _, name := range r.unreadable { // a file that is a problem is looked at again when somebody changes it
+	for _, name := range r.unreadable { // the server reads an invalid file again when somebody changes it
 		r.mend(name)
 	}
 	var diff []string
@@ -341,7 +340,7 @@ func (r *peril) finish() {
 	r.injector.mu.Lock()
 	r.injector.tree = ""
 	r.injector.mu.Unlock()
-	r.d.launch = nil // the start that Check needs is without faults
+	r.d.launch = nil // the start that Check needs has no faults
 	r.d.check(r.ledger)
 	r.wait()
 }
@@ -370,7 +369,7 @@ func (r *peril) verify() []string {
 	return report.Differences
 }
 
-// deletions are the removals of the history that no operation and no person made.
+// deletions returns the deletions in the history that neither an operation nor a user made.
 func (r *peril) deletions() (lines []string) {
 	out, err := exec.Command("git", "-C", r.d.tree(), "log", "--no-renames", "--diff-filter=D", "--name-only", "--format=").Output()
 	if err != nil {

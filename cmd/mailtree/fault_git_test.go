@@ -16,9 +16,8 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// TestFaultGit lets a person use git in the mail's folder while the server is under load: commits,
-// branches, stashes, reverts, and gc without end. Nothing that was answered is lost, and the
-// person's commands fail only because of a lock.
+// TestFaultGit lets a user run git in the mail's folder while the server is under load: commits, branches, stashes,
+// reverts, and continuous gc. Nothing that was answered is lost, and the user's commands fail only because of a lock.
 func TestFaultGit(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, filepath.Join(inmemory.Dir(t), "store"))
@@ -48,14 +47,14 @@ func TestFaultGit(t *testing.T) {
 	t.Logf("%d git commands, %d commits of the person; refused: %v; %s", p.commands, len(p.commits), p.failed, l)
 }
 
-// gitPerson works in the mail's repository.
+// gitPerson is a user who works in the mail's repository.
 type gitPerson struct {
 	t        testing.TB
 	dir      string
 	branch   string
 	commands int
 	commits  []string
-	failed   map[string]int // refusals that are no mistake of ours, by command
+	failed   map[string]int // number of refusals that are not our mistakes, by command
 }
 
 func (p *gitPerson) begin() {
@@ -71,7 +70,7 @@ func (p *gitPerson) edit(name, text string) {
 	}
 }
 
-// round is some minutes of a person's work.
+// round is some minutes of the user's work.
 func (p *gitPerson) round(n int) {
 	p.edit("NOTES.md", fmt.Sprintf("note %d\n", n))
 	p.commit("commit", "-q", "-a", "-m", fmt.Sprintf("note %d", n))
@@ -94,13 +93,12 @@ func (p *gitPerson) round(n int) {
 	}
 }
 
-// stash puts an edit away and brings it back. Git does so in two steps, each with the lock. Where
-// the server has the lock at the second step, the edit is back but Git keeps the stash; a person
-// who sees that drops it.
+// stash stashes an edit and pops the stash. Git pops in two steps, and takes the lock for each. If the server has the
+// lock at the second step, the edit is back but Git keeps the stash. A user who notices that drops the stash.
 func (p *gitPerson) stash(text string) {
 	p.edit("NOTES.md", text)
 	if p.git("stash", "-q"); p.git("stash", "list") == "" {
-		return // refused, or the server had committed the edit
+		return // Git refused, or the server had committed the edit
 	}
 	p.insist(func() bool {
 		data, err := os.ReadFile(filepath.Join(p.dir, "NOTES.md"))
@@ -108,8 +106,8 @@ func (p *gitPerson) stash(text string) {
 	}, "stash", "pop", "-q")
 }
 
-// movedBack finds a reset in the reflog that took commits off the branch: stash and revert --abort
-// reset to the HEAD that they have read before they take the lock. "": there was none.
+// movedBack finds a reset in the reflog that removed commits from the branch, or returns "" if there is none. stash
+// and revert --abort reset to the HEAD that they have read before they take the lock.
 func (p *gitPerson) movedBack() string {
 	log, err := os.ReadFile(filepath.Join(p.dir, ".git/logs/refs/heads", p.branch))
 	if err != nil {
@@ -126,8 +124,7 @@ func (p *gitPerson) movedBack() string {
 // back returns to the mail's branch.
 func (p *gitPerson) back() { p.insist(func() bool { return false }, "checkout", "-q", p.branch) }
 
-// insist repeats a command while a lock stands in its way, as fast as a person can, or until there
-// is a way round it.
+// insist repeats a command while a lock prevents it, as fast as a user can, or until round finds another way.
 func (p *gitPerson) insist(round func() bool, args ...string) {
 	until(p.t, "git "+strings.Join(args, " "), 60*time.Second, func() bool {
 		if p.git(args...) != refused || round() {
@@ -138,7 +135,7 @@ func (p *gitPerson) insist(round func() bool, args ...string) {
 	})
 }
 
-// commit runs git and records the commit that it made, which must stay in the branch.
+// commit runs git and records the new commit, which must stay in the branch.
 func (p *gitPerson) commit(args ...string) bool {
 	if p.git(args...) == refused {
 		return false
@@ -154,15 +151,14 @@ func (p *gitPerson) commit(args ...string) bool {
 
 const refused = "refused"
 
-// mayRefuse matches what git may tell a person while a server commits to the same repository: to
-// come back later, or that there is nothing to do because the server has committed it. A merge or
-// revert that read HEAD before a commit of the server and the index after it takes that for local
-// changes.
+// mayRefuse matches the messages that Git may print while a server commits to the same repository: to try again
+// later, or that there is nothing to do because the server has committed it. If a merge or a revert reads HEAD before
+// a commit of the server and the index after it, Git mistakes the difference for local changes.
 var mayRefuse = regexp.MustCompile(`(?i)\block|another git process|nothing (added )?to commit|no changes added|No local changes|` +
 	`No stash entries|nothing to revert|previous cherry-pick is now empty|unable to write new.index|` +
 	`is at [0-9a-f]+ but expected|stash entry is kept|would be overwritten by (merge|revert)`)
 
-// git runs a command of the person and returns its output, or refused.
+// git runs a command as the user and returns its output, or refused.
 func (p *gitPerson) git(args ...string) string {
 	p.commands++
 	cmd := exec.Command("git", append([]string{"-C", p.dir, "-c", "user.name=Person", "-c", "user.email=person@example.org"}, args...)...)
@@ -174,7 +170,7 @@ func (p *gitPerson) git(args ...string) string {
 		return ""
 	}
 	p.failed[args[0]+": "+string(mayRefuse.Find(out))]++
-	silent := args[0] == "stash" && len(out) == 0 // with -q it keeps even the lock to itself
+	silent := args[0] == "stash" && len(out) == 0 // with -q, git does not even report the lock
 	if !silent && !mayRefuse.Match(out) {
 		p.t.Errorf("git %s: %v: %s", strings.Join(args, " "), err, out)
 	}

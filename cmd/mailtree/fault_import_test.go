@@ -20,15 +20,15 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Limits of an import of 60,000 files, which the long form judges.
+// These are limits for an import of 60,000 files, which the long form enforces.
 const (
 	importTime    = 2 * time.Minute
 	importCommits = 200
 )
 
-// TestFaultImport copies many messages with empty marks into the tree while agents send, and then more, and
-// stops the server in the middle. Everything is committed in few commits, the server stops in time, and the
-// next start continues. The long form has 60,000 files with 20,000 marks, and judges the times.
+// TestFaultImport copies many messages with empty marks into the tree while agents send, and then more, and stops the
+// server in the middle. Everything is committed in a few commits, the server stops in time, and the next start
+// continues. The long form has 60,000 files with 20,000 marks, and enforces the time limits.
 func TestFaultImport(t *testing.T) {
 	longer(t)
 	messages := extent(1_000, 13_334)
@@ -53,7 +53,7 @@ func TestFaultImport(t *testing.T) {
 	files = im.drop(messages, 2*messages)
 	until(t, "an import begins", importTime, im.runs)
 	began := time.Now()
-	hung := time.AfterFunc(time.Minute, func() { d.cmd.Process.Signal(syscall.SIGQUIT) }) // the log then says where
+	hung := time.AfterFunc(time.Minute, func() { d.cmd.Process.Signal(syscall.SIGQUIT) }) // the log shows where
 	d.interrupt()
 	hung.Stop()
 	stopped := time.Since(began)
@@ -78,7 +78,7 @@ func TestFaultImport(t *testing.T) {
 	}
 }
 
-// bulkImport is a person who copies messages with marks into the tree of a load.
+// bulkImport is a user who copies messages with marks into the tree of a load.
 type bulkImport struct {
 	*load
 	mail  bulk.Mail
@@ -108,8 +108,8 @@ func (im *bulkImport) sends(work func()) (took bulk.Times) {
 	return took
 }
 
-// drop writes messages with an empty .read mark beside each inbox copy, and an empty .archived beside every
-// second. It returns the number of files.
+// drop writes messages with an empty .read mark beside each inbox copy, and an empty .archived mark beside every
+// second one. It returns the number of files.
 func (im *bulkImport) drop(from, to int) int {
 	before := len(im.files)
 	tree := im.d.tree()
@@ -127,16 +127,16 @@ func (im *bulkImport) drop(from, to int) int {
 	return len(im.files) - before
 }
 
-// committed waits until the newest commit has all files, and a time in each mark.
+// committed waits until the newest commit contains all files, and a time in each mark.
 func (im *bulkImport) committed() {
 	im.d.t.Helper()
 	until(im.d.t, "everything to be committed", 5*importTime, func() bool {
-		waits.Pace(500 * time.Millisecond) // each look reads the whole tree of the commit
+		waits.Pace(500 * time.Millisecond) // each check reads the whole tree of the commit
 		return im.uncommitted() == 0
 	})
 }
 
-// uncommitted counts the files that the newest commit lacks, or has as an empty file.
+// uncommitted counts the files that the newest commit lacks, or contains as an empty file.
 func (im *bulkImport) uncommitted() int {
 	im.d.t.Helper()
 	out, err := exec.Command("git", "-C", im.d.tree(), "ls-tree", "-r", "-l", "HEAD").Output()
@@ -173,8 +173,8 @@ func (im *bulkImport) commits() int {
 	return n
 }
 
-// runs reports whether health shows an import that is under way, in the long form one that has committed some.
-// The short form may have a single commit.
+// runs reports whether health shows an import in progress. In the long form, the import must have committed some
+// files. The short form may have a single commit.
 func (im *bulkImport) runs() bool {
 	resp, err := im.d.client.Get(im.d.url + "/health")
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// largeEmail is an email of nearly 25 MiB with one attachment, which differs for each i.
+// largeEmail returns an email of nearly 25 MiB with one attachment. The attachment differs for each i.
 func largeEmail(i int) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "From: ann@example.org\r\nTo: ops@mailtree.local\r\nSubject: large %d\r\nMessage-ID: <%d@example.org>\r\nMIME-Version: 1.0\r\n"+
@@ -69,7 +69,7 @@ func (l *lmtpClient) reply() (string, error) {
 	}
 }
 
-// gauge is the value of a metric of the server.
+// gauge returns the value of one of the server's metrics.
 func (d *daemon) gauge(name string) int64 {
 	d.t.Helper()
 	resp, err := d.client.Get(d.url + "/metrics")
@@ -93,9 +93,9 @@ func (d *daemon) gauge(name string) int64 {
 	return int64(value)
 }
 
-// TestFaultIncoming: clients that send large messages and do not finish them, and others that do, do not make
-// the server large. Every finished message is delivered, or its sender is told to try again later; what the
-// messages took is given back.
+// TestFaultIncoming checks that the server's memory stays small while some clients send large messages without
+// finishing them and others finish theirs. Every finished message is delivered, or its sender is told to try again
+// later. The memory that the messages used is released.
 func TestFaultIncoming(t *testing.T) {
 	unfinished, finishing := extent(18, 100), extent(1, 12)
 	dir := t.TempDir()
@@ -117,7 +117,7 @@ func TestFaultIncoming(t *testing.T) {
 			t.Fatal(err)
 		}
 		hanging = append(hanging, l)
-		senders.Go(func() { l.Write(email) }) // without the end
+		senders.Go(func() { l.Write(email) }) // without the end of the message
 	}
 	first := finish(t, friendly, finishing)
 	senders.Wait()
@@ -135,7 +135,7 @@ func TestFaultIncoming(t *testing.T) {
 		return d.gauge("mailtree_incoming_file_bytes") == 0 && d.gauge("mailtree_incoming_memory_bytes") == 0
 	}
 	until(t, "the room of the unfinished messages to be given back", time.Minute, returned)
-	again := finish(t, friendly, finishing) // those that were delivered are delivered once
+	again := finish(t, friendly, finishing) // messages that were delivered are delivered only once
 	if again["250"] != finishing || d.gauge("mailtree_messages") != int64(finishing) {
 		t.Errorf("with room again the replies are %v", again)
 	}
@@ -148,7 +148,7 @@ func TestFaultIncoming(t *testing.T) {
 	}
 }
 
-// finish sends n large messages to ops at once, and counts the codes of the replies.
+// finish sends n large messages to ops at once, and counts the reply codes.
 func finish(t *testing.T, path string, n int) map[string]int {
 	t.Helper()
 	var mu sync.Mutex

@@ -15,13 +15,12 @@ import (
 	"mailtree/fixtures/trap"
 )
 
-// init makes the test binary the launcher of a trapped program. Of the inits of this package it
-// must come before the one of fault_main_test.go, which becomes the program: they run in the order
-// of the files' names.
+// init makes the test binary the launcher of a trapped program. Among the inits of this package, it must run before
+// the init in fault_main_test.go, which becomes the program. They run in the order of their file names.
 func init() { trap.Enter() }
 
-// callSite says where the program makes a file call: the call, and the path below the tree with its
-// ids replaced, so that the same call for the next message has the same site.
+// callSite says where the program makes a file call: the call, and the path below the tree. Ids in the path are
+// replaced, so that the same call for the next message has the same site.
 type callSite struct {
 	call, path string
 	changes    bool // see trap.Call
@@ -29,8 +28,7 @@ type callSite struct {
 
 func (at callSite) String() string { return at.call + " " + at.path }
 
-// names are the parts of paths that differ from one message, claim, agent, object or staged file to
-// the next.
+// names are the parts of paths that differ between messages, claims, agents, objects or staged files.
 var names = []struct {
 	pattern *regexp.Regexp
 	stands  string
@@ -46,10 +44,10 @@ var names = []struct {
 	{regexp.MustCompile(`\.git/(.*/)?[^/]*\d{6,}[^/]*$`), ".git/${1}TEMPORARY"},
 }
 
-// owned is a part of a path that tells whose try a call belongs to.
+// owned matches a part of a path that shows which try a call belongs to.
 var owned = regexp.MustCompile(`msg_\d{8}_[0-9a-f]{16}|claims/[0-9a-f]{40}|Agent\d+`)
 
-// shot is one call to fail: the nth at its site.
+// shot is one call that should fail: the nth at its site.
 type shot struct {
 	callSite
 	nth   int
@@ -60,20 +58,20 @@ func (s *shot) String() string {
 	return fmt.Sprintf("%s at %s, time %d", unix.ErrnoName(s.errno), s.callSite, s.nth)
 }
 
-// injector counts the file calls below a project's tree by their sites, and fails one.
+// injector counts the file calls below a project's tree by site, and makes one of them fail.
 type injector struct {
-	wait func() // for the end of the traps
+	wait func() // waits for the end of the traps
 
 	mu    sync.Mutex
 	tree  string         // "": nothing is counted
 	first map[string]int // the try in which an owned part was first seen
 	try   int
-	keep  string // an owned part of before that belongs to this try
+	keep  string // an owned part from before that belongs to this try
 	every bool   // all parts belong to this try
 	sites map[callSite]int
-	order []callSite // of sites, by their first call
+	order []callSite // the sites in the order of their first calls
 	shot  *shot
-	hit   *trap.Call // the one that was failed
+	hit   *trap.Call // the call that was made to fail
 }
 
 // launch starts a program and counts its calls here.
@@ -110,21 +108,21 @@ func (in *injector) decide(c trap.Call) syscall.Errno {
 	return 0
 }
 
-// arm begins a try: from now on it counts calls, and fails the call of the shot (nil: none). It
-// does not count calls for paths of an earlier try, except for paths with keep in them; with every
-// it counts those too.
+// arm begins a try. From now on the injector counts calls, and makes the call of the shot fail (nil: none). It does
+// not count calls for paths of an earlier try, except for paths that contain keep. With every, it counts those calls
+// too.
 func (in *injector) arm(s *shot, keep string, every bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.try++
 	in.keep, in.every, in.shot, in.hit = keep, every, s, nil
 	if keep == "" {
-		in.keep = "\x00" // in no path
+		in.keep = "\x00" // matches no path
 	}
 	in.sites, in.order = map[callSite]int{}, nil
 }
 
-// disarm ends a try. It returns the calls of the try, and the one that failed, nil for none.
+// disarm ends a try. It returns the try's calls, and the call that failed, or nil if none failed.
 func (in *injector) disarm() (sites map[callSite]int, order []callSite, hit *trap.Call) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -133,14 +131,14 @@ func (in *injector) disarm() (sites map[callSite]int, order []callSite, hit *tra
 	return sites, order, hit
 }
 
-// struck reports whether the shot of the try under way was fired.
+// struck reports whether the current try's shot was fired.
 func (in *injector) struck() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return in.hit != nil
 }
 
-// made is how many calls of this try were made at a site.
+// made returns how many calls of this try were made at a site.
 func (in *injector) made(at callSite) int {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -12,9 +12,9 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// TestFaultKill kills the server at random instants under load, again and again. Whatever was
-// answered is there after each start, which takes less than two seconds of work; at the end every
-// invariant holds, and each message was popped once.
+// TestFaultKill kills the server at random instants under load, again and again. After each start, everything that
+// was answered is there, and the start takes less than two seconds of work. At the end, every invariant holds, and
+// each message was popped once.
 func TestFaultKill(t *testing.T) {
 	t.Parallel()
 	kills := extent(20, 1000)
@@ -30,7 +30,7 @@ func TestFaultKill(t *testing.T) {
 		d.kill()
 		clients.Wait()
 		cancel()
-		d.real = k%4 == 3 // the shipped program, which pops for nobody
+		d.real = k%4 == 3 // the released program, which has no pop
 		d.start()
 		l.fresh(sends, &pops, &acks)
 		if t.Failed() {
@@ -46,8 +46,8 @@ func TestFaultKill(t *testing.T) {
 	t.Logf("%d kills: %s", kills, l)
 }
 
-// live lets a server live until it has answered some calls, now and then so many that a commit is
-// made, and a moment more. That is how soon a kill comes also where everything is slow.
+// live lets a server live until it has answered some calls, and a moment longer. In some rounds there are so many
+// calls that a commit happens. Even on a slow machine, a kill comes that soon.
 func (l *load) live(k int) {
 	most := 10
 	if k%10 == 9 {
@@ -64,7 +64,7 @@ func (l *load) answered() int {
 	return sent + popped + acked
 }
 
-// fresh looks for the files of what was answered since it was called last.
+// fresh checks the files of everything that was answered since the last call.
 func (l *load) fresh(sends map[string]bool, pops, acks *int) {
 	var sent []storetest.Sent
 	for _, s := range l.ledger.Sends() {

@@ -16,25 +16,25 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// load is clients that send, acknowledge and pop, and keep a ledger of what they are told.
+// load is a set of clients that send, acknowledge and pop, and keep a ledger of the answers.
 type load struct {
 	d       *daemon
 	agents  []string
 	ledger  *storetest.Ledger
-	serial  atomic.Int64 // bodies
+	serial  atomic.Int64 // of message bodies
 	refused atomic.Int64 // calls that were answered with an error
-	// refusal says what to make of an error that a tool answered; nil: it fails the test.
+	// refusal handles an error that a tool answered. nil: the error fails the test.
 	refusal func(error)
-	// meddled reports whether a person has touched a message's files, so that an answer may tell of
-	// another state than the call made; nil: nobody does.
+	// meddled reports whether a user has touched a message's files. An answer may then report another state than the
+	// call caused. nil: no user touches files.
 	meddled func(id string) bool
 	claims  bool          // some clients claim paths
-	pace    time.Duration // pause of a client between two calls, so that a long test does not become one of size
-	rest    sync.RWMutex  // clients call nothing while it is locked
+	pace    time.Duration // pause of a client between two calls, so that a long test does not become a test of size
+	rest    sync.RWMutex  // clients make no calls while it is locked
 
 	mu    sync.Mutex
-	boxes map[string][]string // ids known to be in an inbox and not acknowledged
-	again []message           // sends without an answer, to be sent again with their key
+	boxes map[string][]string // ids of messages that are in an inbox and not acknowledged
+	again []message           // sends without an answer, to be sent again with their keys
 }
 
 type message struct {
@@ -86,7 +86,7 @@ func (l *load) clients(ctx context.Context, n int) *sync.WaitGroup {
 	return &all
 }
 
-// act does one thing; an error says that there was no answer.
+// act does one thing. An error means that there was no answer.
 func (l *load) act(client int) error {
 	agent := l.agents[rand.IntN(len(l.agents))]
 	switch n := rand.IntN(10); {
@@ -102,13 +102,13 @@ func (l *load) act(client int) error {
 	return l.check(agent)
 }
 
-// check looks into an inbox.
+// check reads an inbox.
 func (l *load) check(agent string) error {
 	return l.answer(l.d.call("check_my_messages", map[string]any{"project_key": faultKey, "agent_name": agent, "limit": 5,
 		"include_bodies": true}, nil))
 }
 
-// answer sorts errors: what was refused is counted, the rest is returned.
+// answer sorts errors: it counts refusals, and returns all other errors.
 func (l *load) answer(err error) error {
 	var no *toolError
 	if !errors.As(err, &no) {
@@ -123,13 +123,13 @@ func (l *load) answer(err error) error {
 	return nil
 }
 
-// denied reports an answer that says that nothing was changed.
+// denied reports whether an answer says that nothing was changed.
 func denied(err error) bool {
 	var no *toolError
 	return errors.As(err, &no) && !strings.Contains(no.text, "could not be taken back")
 }
 
-// draft is a new message, or one that got no answer, to be sent again.
+// draft returns a new message, or a message that got no answer and has to be sent again.
 func (l *load) draft(from string) message {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -181,8 +181,8 @@ func (l *load) send(m message) error {
 	return nil
 }
 
-// take takes an id of an agent's inbox that is not acknowledged: a random one, or the one that is
-// probably popped now.
+// take takes the id of an unacknowledged message from an agent's inbox: a random one, or the one that is probably
+// being popped now.
 func (l *load) take(agent string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -217,7 +217,7 @@ func (l *load) acknowledge(agent string) error {
 	return nil
 }
 
-// pop pops where the server can.
+// pop pops if the server supports it.
 func (l *load) pop(agent string) error {
 	if l.d.real {
 		return nil
@@ -226,7 +226,7 @@ func (l *load) pop(agent string) error {
 	return l.answer(err)
 }
 
-// popped pops and keeps the ledger.
+// popped pops and records that in the ledger.
 func (l *load) popped(agent string) (id string, err error) {
 	l.ledger.AskPop(agent)
 	if id, err = l.d.verb("pop", "project", faultKey, "agent", agent); err == nil || denied(err) {
@@ -249,8 +249,8 @@ func (l *load) claim(agent, pattern string) error {
 	return l.answer(err)
 }
 
-// drain pops everything, so that each delivery is accounted for. Nobody else may call the server, but
-// Postmaster may have written of an edited copy after the last pop: then it begins anew.
+// drain pops everything, so that each delivery is accounted for. No other client may call the server meanwhile. If
+// Postmaster reports an edited copy after the last pop, drain begins again.
 func (l *load) drain() {
 	l.d.t.Helper()
 	until(l.d.t, "an empty inbox to be seen empty", time.Minute, func() bool {

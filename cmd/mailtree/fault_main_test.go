@@ -26,14 +26,14 @@ import (
 	mcpserver "mailtree/mcp"
 )
 
-// The fault tests run the program as a process of its own and kill it, fill its disk, cut its power
-// and get in its way. See docs/faults.md, "Running them".
+// The fault tests run the program in its own process. They kill it, fill its disk, cut its power and interfere with
+// its files. See docs/faults.md, "Running them".
 
 var faults = flag.String("faults", "least", "how much the fault tests do: least (some tests, small counts), short (all tests, small counts) or long (full counts)")
 
 var keep = flag.String("keep", "", "where to move the store of a fault test that failed, to be looked at")
 
-// extent is full in the long form, else small.
+// extent returns full in the long form, and small otherwise.
 func extent(small, full int) int {
 	if *faults == "long" {
 		return full
@@ -41,8 +41,8 @@ func extent(small, full int) int {
 	return small
 }
 
-// longer leaves a test to the short and the long form, because it uses too much of a machine for every
-// `go test ./...`.
+// longer runs a test only in the short and the long form, because the test uses too much of a machine for every `go
+// test ./...`.
 func longer(t *testing.T) {
 	t.Helper()
 	if *faults == "least" {
@@ -53,13 +53,13 @@ func longer(t *testing.T) {
 // faultEnv makes the test binary the fault program.
 const faultEnv = "MAILTREE_FAULT_PROGRAM"
 
-// faultClockEnv is how much the clock of the fault program is off.
+// faultClockEnv is the amount by which the fault program's clock is off.
 const faultClockEnv = "MAILTREE_FAULT_CLOCK"
 
-// init makes the test binary pause at random if the tests are to, and the fault program, whatever its name, if
-// faultEnv is set: see faultServe.
+// init makes the test binary pause at random if the tests should pause. If faultEnv is set, it turns the test binary
+// into the fault program, whatever the binary's name: see faultServe.
 func init() {
-	testStep = waits.Pauses() // for the programs that scripts and other tests start, too
+	testStep = waits.Pauses() // also for the programs that scripts and other tests start
 	if os.Getenv(faultEnv) != "" {
 		if err := faultServe(); err != nil {
 			fmt.Fprintln(os.Stderr, "mailtree:", err)
@@ -69,22 +69,22 @@ func init() {
 	}
 }
 
-// faultServe is serve with the verbs that no tool of the wire has yet (pop, unread), and a writer
-// that dies at a step.
+// faultServe is serve with verbs that are not yet available as tools (pop, unread), and with a writer that dies at a
+// step.
 //
-//	POST /fault/pop?project=&agent=          the message's id, empty when there is none
+//	POST /fault/pop?project=&agent=          the message's id, empty if there is none
 //	POST /fault/unread?project=&agent=&id=
 //	POST /fault/both?project=&agent=&id=     a pop and an acknowledgement of the same delivery, in one group
 //	POST /fault/flush?project=               when it returns, everything is committed
-//	POST /fault/compare?project=             the same, the whole tree was compared with the index
-//	POST /fault/die?at=N                     the Nth step of the writer from now on is the last thing that the program does
-//	POST /fault/hold?at=N                    the writer waits at that step until it is told to go on
-//	POST /fault/held                         "true" when it waits
+//	POST /fault/compare?project=             when it returns, the whole tree was compared with the index
+//	POST /fault/die?at=N                     the program ends at the writer's Nth step from now
+//	POST /fault/hold?at=N                    the writer waits at that step until /fault/go
+//	POST /fault/held                         "true" while the writer waits
 //	POST /fault/go
 //	POST /fault/join?project=&url=
-//	POST /fault/sync?project=                its sync is on, and a round was made
-//	POST /fault/unsynced?project=            why the last round failed; empty when it did not
-//	POST /fault/steps                        the steps since then, one a line
+//	POST /fault/sync?project=                when it returns, sync is on and a sync was done
+//	POST /fault/unsynced?project=            why the last sync failed; empty if it succeeded
+//	POST /fault/steps                        the steps since then, one per line
 func faultServe() error {
 	flags := pflag.NewFlagSet("fault", pflag.ContinueOnError)
 	addSettingFlags(flags, "config")
@@ -120,7 +120,7 @@ func faultServe() error {
 	welcome(ctx, &program{std: std, cfg: cfg}, f.app, w)
 	watched := make(chan error, 1)
 	go func() { watched <- f.app.watch(ctx) }()
-	err = f.app.store.Run(ctx) // until it is killed or interrupted
+	err = f.app.store.Run(ctx) // until the program is killed or interrupted
 	srv.Close()
 	return errors.Join(err, <-watched, f.app.close())
 }
@@ -129,9 +129,9 @@ type faultProgram struct {
 	app *app
 
 	mu    sync.Mutex
-	left  int           // steps to go; 0: for ever
-	hold  bool          // then wait, else die
-	held  chan struct{} // closed to go on; nil while the writer does not wait
+	left  int           // steps that remain; 0: no limit
+	hold  bool          // after these steps wait; otherwise die
+	held  chan struct{} // closed to continue; nil while the writer does not wait
 	steps []string
 }
 
@@ -240,11 +240,10 @@ func (f *faultProgram) do(ctx context.Context, verb string, q url.Values) (strin
 	return "", fmt.Errorf("no verb %q", verb)
 }
 
-// queued is the function in which an operation waits for the writer.
+// queued matches the function in which an operation waits for the writer.
 const queued = `writer\.\(\*Writer\)\.do$`
 
-// both makes the writer wait in somebody else's operation, so that what comes meanwhile becomes one
-// group.
+// both makes the writer wait in another operation, so that the operations that arrive meanwhile form one group.
 func (f *faultProgram) both(p *maildir.Project, agent, id string) error {
 	ctx := context.Background()
 	f.mu.Lock() // the writer stops at its next step

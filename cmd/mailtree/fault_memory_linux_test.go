@@ -21,13 +21,13 @@ import (
 	"mailtree/mcp/socket"
 )
 
-// maxResident is what the server may have in memory, in bytes, whatever is asked; the race
-// detector's own comes on top.
+// maxResident is how much memory the server may use, in bytes, whatever the requests are. The race detector's memory
+// is added.
 const maxResident = (400 << 20) * (1 + (slower-1)/2)
 
-// TestFaultMemory: many clients that ask for large mail at once, in every way that there is, do not
-// make the server large. -faults=long stores the 40 messages of 8 MB that the limit was set
-// with; in the short form, four and fewer clients show the same.
+// TestFaultMemory checks that the server's memory stays small while many clients ask for large mail at once, in every
+// possible way. -faults=long stores the 40 messages of 8 MB with which the limit was set. The short form shows the
+// same with four messages and fewer clients.
 func TestFaultMemory(t *testing.T) {
 	longer(t)
 	many := extent(8, 64)
@@ -75,8 +75,8 @@ func TestFaultMemory(t *testing.T) {
 	for _, tt := range []struct {
 		name           string
 		clients, times int
-		requests       [][]byte // each client begins with another one
-		local          bool     // over the socket, to the tools of aimx
+		requests       [][]byte // each client begins with a different request
+		local          bool     // over the socket, to aimx tools
 	}{
 		{"one client, 8 MB each", 1, 1, [][]byte{inbox("Bob")}, false},
 		{"some clients, 1 MB each", min(many, 16), extent(1, 10), [][]byte{inbox("Cat")}, false},
@@ -102,7 +102,7 @@ func TestFaultMemory(t *testing.T) {
 		began := time.Now()
 		var clients sync.WaitGroup
 		var mu sync.Mutex
-		largest, refused := int64(0), 0 // without memory in time: on a busy machine some are
+		largest, refused := int64(0), 0 // refused: got no memory in time, as happens on a busy machine
 		for c := range tt.clients {
 			clients.Go(func() {
 				for i := range tt.times {
@@ -139,17 +139,17 @@ func TestFaultMemory(t *testing.T) {
 func rpcRequest(method string, params any) []byte {
 	b, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 	if err != nil {
-		panic(err) // strings, numbers and flags
+		panic(err) // only strings, numbers and booleans
 	}
 	return b
 }
 
-// received is the size of an answer that came, in bytes.
+// received is the size in bytes of a complete answer.
 type received int64
 
 func (n received) Error() string { return fmt.Sprint(int64(n), " bytes") }
 
-// discard reads an answer to its end: received where it is one, any other error where not.
+// discard reads an answer to its end. It returns received for an answer, and any other error if there is none.
 func discard(resp *http.Response, err error) error {
 	if err != nil {
 		return err
@@ -179,7 +179,7 @@ func (w *limitedWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// peakMemory is the most that the process has had in memory, in bytes.
+// peakMemory returns the maximum memory that the process has used, in bytes.
 func peakMemory(t *testing.T, pid int) int64 {
 	t.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

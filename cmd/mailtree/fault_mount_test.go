@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// needMounts skips a test where file systems cannot be mounted.
+// needMounts skips a test if file systems cannot be mounted here.
 func needMounts(t *testing.T, tools ...string) {
 	t.Helper()
 	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
@@ -24,14 +24,13 @@ func needMounts(t *testing.T, tools ...string) {
 	}
 }
 
-// notHere skips a test, saying why in one line that .ci/run and .ci/campaign put into their summaries.
+// notHere skips a test. It prints the reason in one line, which .ci/run and .ci/campaign include in their summaries.
 func notHere(t *testing.T, format string, args ...any) {
 	t.Helper()
 	t.Skipf("not done here: %s: %s", t.Name(), strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " "))
 }
 
-// mount mounts a file system on a new folder until the test ends, and skips the test where the
-// kernel refuses.
+// mount mounts a file system on a new folder until the test ends. It skips the test if the kernel refuses.
 func mount(t *testing.T, args ...string) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "mnt")
@@ -45,7 +44,7 @@ func mount(t *testing.T, args ...string) (dir string) {
 	return dir
 }
 
-// unmount unmounts, once.
+// unmount unmounts a folder. Further calls do nothing.
 func unmount(t *testing.T, dir string) {
 	t.Helper()
 	if exec.Command("mountpoint", "-q", dir).Run() != nil {
@@ -63,7 +62,7 @@ func unmount(t *testing.T, dir string) {
 	exec.Command("umount", "-l", dir).Run()
 }
 
-// image makes an ext4 file system of that many MiB in a file.
+// image creates a file with an ext4 file system of the given size.
 func image(t *testing.T, size string) (file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "disk.img")

@@ -2,5 +2,5 @@
 
 package main
 
-// slower is how many times slower the race detector makes the program.
+// slower is the factor by which the race detector slows the program down.
 const slower = 1

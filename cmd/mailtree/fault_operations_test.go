@@ -15,26 +15,25 @@ import (
 	"time"
 )
 
-// operation is one kind of operation of TestFaultErrno.
+// operation is one kind of operation in TestFaultErrno.
 type operation struct {
 	name string
-	// prepare brings the store to where the operation has something to do, without a fault.
+	// prepare brings the store, without a fault, to a state in which the operation has something to do.
 	prepare func(r *peril)
-	// do does the operation with the fault armed. It returns when it was answered; what a person
-	// does has no answer: then when the server has taken notice of it, or when the fault has
-	// struck.
+	// do does the operation with the fault armed. It returns when the operation was answered. If a user does the
+	// operation, there is no answer, and do returns when the server has noticed it or when the fault has struck.
 	do func(r *peril) error
-	// after does what the answer must not have made possible. The fault is over.
+	// after does something that must not have become possible. The fault is over by then.
 	after func(r *peril, err error)
 
-	beside  bool   // a person does it, or nobody: there is no answer
-	history bool   // it is the work of the history, whose files count too
-	every   bool   // calls for what earlier attempts made count too
-	slow    bool   // an attempt takes long: fewer are made
-	takes   string // what the paths contain that the operation removes; "": it removes none
+	beside  bool   // a user or the server does it: there is no answer
+	history bool   // it is work of the history, whose files count too
+	every   bool   // calls for files from earlier attempts count too
+	slow    bool   // an attempt takes long, so fewer attempts are made
+	takes   string // a text in the paths that the operation removes; "": it removes none
 }
 
-// most is how often a call at one place fails, with the same errno.
+// most returns how often a call at one place fails with the same errno.
 func (op *operation) most() int {
 	if op.slow {
 		return extent(1, 2)
@@ -42,7 +41,7 @@ func (op *operation) most() int {
 	return extent(2, 8)
 }
 
-// share is which part of the calls fail: one in so many.
+// share returns n if one call in n fails.
 func (op *operation) share() int {
 	if op.slow {
 		return extent(9*slower, 1)
@@ -54,8 +53,8 @@ func (op *operation) removes(path string) bool {
 	return op.takes != "" && strings.Contains(path, op.takes)
 }
 
-// perilous are the operations. Ann sends to Bob and Cid, and claims what Bob wants too; a person
-// edits what is Dora's.
+// perilous are the operations. Ann sends to Bob and Cid, and claims a path that Bob wants too. A user edits Dora's
+// files.
 var perilous = []operation{
 	{name: "send", prepare: fresh, do: (*peril).mail, after: noMore},
 	{name: "register", prepare: fresh, do: (*peril).register, after: noMore},
@@ -81,7 +80,7 @@ func noMore(*peril, error) {}
 
 func fresh(*peril) {}
 
-// newcomer is an agent who has no mail yet: its folders are made with the first.
+// newcomer is an agent who has no mail yet: its folders are created with its first message.
 func newcomer(r *peril) {
 	if err := r.register(); err != nil {
 		r.d.t.Fatal(err)
@@ -90,14 +89,14 @@ func newcomer(r *peril) {
 
 func known(r *peril) { r.before = true }
 
-// delivered has a message in Bob's and Cid's inboxes.
+// delivered puts a message into Bob's and Cid's inboxes.
 func delivered(r *peril) {
 	r.d.t.Helper()
 	until(r.d.t, "mail is sent", time.Minute, func() bool { return r.mail() == nil && r.id != "" })
 	r.before = true
 }
 
-// onlyOne is delivered, and nothing else is unread in Bob's inbox.
+// onlyOne is delivered, with nothing else unread in Bob's inbox.
 func onlyOne(r *peril) {
 	r.d.t.Helper()
 	until(r.d.t, "the inbox is read", time.Minute, func() bool { return r.checkMail() == nil && r.got == "" && r.unread("Bob") == 0 })
@@ -110,7 +109,7 @@ func claimed(r *peril) {
 	r.before = true
 }
 
-// changed is delivered, acknowledged, and edited by a person.
+// changed is delivered with a message that was also acknowledged, and edited by a user.
 func changed(r *peril) {
 	delivered(r)
 	for _, err := range []error{r.confirm(), r.editMessage()} {
@@ -120,7 +119,7 @@ func changed(r *peril) {
 	}
 }
 
-// mail sends to Bob and Cid.
+// mail sends a message to Bob and Cid.
 func (r *peril) mail() error {
 	n := len(r.boxes["Bob"])
 	err := r.send(r.from("Ann", []string{"Bob"}, "Cid"))
@@ -130,7 +129,7 @@ func (r *peril) mail() error {
 	return err
 }
 
-// welcomeMail sends to the newcomer.
+// welcomeMail sends a message to the newcomer.
 func (r *peril) welcomeMail() error {
 	to := r.newcomer()
 	n := len(r.boxes[to])
@@ -141,7 +140,7 @@ func (r *peril) welcomeMail() error {
 	return err
 }
 
-// from is a message with a text that is new for each try to send.
+// from returns a message with a new text for each attempt to send.
 func (r *peril) from(agent string, to []string, cc ...string) message {
 	text := fmt.Sprintf("The text of %s, send %d.", r.word, r.serial.Add(1))
 	return message{From: agent, To: to, CC: append([]string{}, cc...), BCC: []string{}, Subject: "s", Body: text, Project: faultKey}
@@ -154,7 +153,7 @@ func (r *peril) register() error {
 	return r.answer(r.d.call("create_agent", args, nil))
 }
 
-// confirm acknowledges.
+// confirm acknowledges the message.
 func (r *peril) confirm() error {
 	r.ledger.Ask("Bob", r.id)
 	err := r.d.call("acknowledge_message", map[string]string{"project_key": faultKey, "agent_name": "Bob", "message_id": r.id}, nil)
@@ -164,7 +163,7 @@ func (r *peril) confirm() error {
 	return r.answer(err)
 }
 
-// readPage lists and marks read.
+// readPage lists the message and marks it as read.
 func (r *peril) readPage() error {
 	r.ledger.Ask("Bob", r.id)
 	var page struct{ Messages []struct{ ID string } }
@@ -176,7 +175,7 @@ func (r *peril) readPage() error {
 	return r.answer(err)
 }
 
-// checkMail pops.
+// checkMail pops a message.
 func (r *peril) checkMail() error {
 	var m struct{ ID string }
 	r.ledger.AskPop("Bob")
@@ -192,7 +191,7 @@ func (r *peril) checkMail() error {
 
 func (r *peril) firstClaim() error { return r.claim("Ann", strings.TrimPrefix(r.pattern, "Ann/")) }
 
-// contest asks for what Ann has.
+// contest requests Ann's pattern for Bob.
 func (r *peril) contest() error {
 	held := r.holder()
 	granted, _, err := r.askClaim("Bob", false)
@@ -202,8 +201,8 @@ func (r *peril) contest() error {
 	return r.answer(err)
 }
 
-// secondClaim is contest after the fault. What a person wrote and nobody can read is a problem, and
-// does not hold until it is mended.
+// secondClaim is contest after the fault. A claim file that a user wrote and that cannot be read is a problem, and
+// the claim has no effect until the file is fixed.
 func (r *peril) secondClaim(error) {
 	r.d.t.Helper()
 	if r.op.beside && !r.machine() {
@@ -214,7 +213,7 @@ func (r *peril) secondClaim(error) {
 	}
 }
 
-// askClaim asks for Ann's pattern.
+// askClaim requests Ann's pattern.
 func (r *peril) askClaim(agent string, dryRun bool) (granted, conflict bool, err error) {
 	var res struct{ Granted, Conflicts []struct{} }
 	err = r.d.call("claim_paths", r.claimArgs(agent, dryRun), &res)
@@ -231,13 +230,13 @@ func (r *peril) giveBack() error {
 	return r.answer(r.d.call("release_claims", args, nil))
 }
 
-// noticed waits until the server has taken notice of what a person did, or the fault has struck.
+// noticed waits until the server has noticed what a user did, or the fault has struck.
 func (r *peril) noticed(ok func() bool) {
 	for began := time.Now(); !ok() && !r.struck() && time.Since(began) < differMost; time.Sleep(2 * time.Millisecond) {
 	}
 }
 
-// save writes a file as an editor does that renames.
+// save writes a file in the way of an editor that renames.
 func (r *peril) save(path string, data []byte) {
 	r.d.t.Helper()
 	file := filepath.Join(r.tree, path)
@@ -249,7 +248,7 @@ func (r *peril) save(path string, data []byte) {
 	}
 }
 
-// editMessage puts another word into the canonical message.
+// editMessage adds another word to the canonical message.
 func (r *peril) editMessage() error {
 	path := r.one("messages/*/*/*/" + r.id + ".md")
 	data, err := os.ReadFile(filepath.Join(r.tree, path))
@@ -280,8 +279,8 @@ func (r *peril) saveProfile(agent, task string) {
 	r.save(path, data)
 }
 
-// passed waits until the server has done with what it was reading when the fault struck: it has
-// noticed what a person saved after that.
+// passed waits until the server has finished reading what it was reading when the fault struck. By then it has
+// noticed a file that a user saved later.
 func (r *peril) passed() {
 	r.d.t.Helper()
 	task := fmt.Sprintf("after %d", r.n)
@@ -289,7 +288,7 @@ func (r *peril) passed() {
 	until(r.d.t, "an edit after the fault is noticed", time.Minute, func() bool { return r.agents()["Eve"] == task })
 }
 
-// stillThere sends to Dora, who is there.
+// stillThere sends a message to Dora, who must still exist.
 func (r *peril) stillThere(error) {
 	r.d.t.Helper()
 	if !r.machine() {
@@ -300,7 +299,7 @@ func (r *peril) stillThere(error) {
 	}
 }
 
-// claimByHand writes Ann's claim, or a longer one over it.
+// claimByHand writes Ann's claim, or replaces it with a longer one.
 func (r *peril) claimByHand() error {
 	now := time.Now().UTC()
 	ends := now.Add(48 * time.Hour).Format(time.RFC3339)
@@ -315,13 +314,13 @@ func (r *peril) claimByHand() error {
 	return nil
 }
 
-// claimHash is the name of a claim's file without the agent.
+// claimHash returns the name of a claim's file without the agent.
 func claimHash(pattern string) string {
 	sum := sha1.Sum([]byte(pattern))
 	return hex.EncodeToString(sum[:])
 }
 
-// holder is the agent who holds the pattern by the files, "" for none.
+// holder returns the agent that holds the pattern according to the files, or "" if there is none.
 func (r *peril) holder() string {
 	for _, path := range r.glob("claims/" + claimHash(r.pattern) + "-*.json") {
 		if _, err := os.Lstat(filepath.Join(r.tree, strings.TrimSuffix(path, ".json")+".released")); errors.Is(err, fs.ErrNotExist) {
@@ -332,7 +331,7 @@ func (r *peril) holder() string {
 	return ""
 }
 
-// markByHand is touch; the server writes the time into the mark.
+// markByHand creates an empty mark, as touch does. The server writes the time into the mark.
 func (r *peril) markByHand() error {
 	r.ledger.Ask("Bob", r.id)
 	if err := os.WriteFile(r.readMark(), nil, 0o600); err != nil {
@@ -346,13 +345,13 @@ func (r *peril) readMark() string {
 	return filepath.Join(r.tree, strings.TrimSuffix(r.one("agents/Bob/inbox/*/*/*/"+r.id+".md"), ".md")+".read")
 }
 
-// stamped reports whether the time stands in the mark.
+// stamped reports whether the mark contains the time.
 func (r *peril) stamped() bool {
 	st, err := os.Stat(r.readMark())
 	return err == nil && st.Size() > 0
 }
 
-// touchAgain marks anew where the fault kept the server from writing the time.
+// touchAgain creates the mark again if the fault kept the server from writing the time.
 func (r *peril) touchAgain(error) {
 	r.d.t.Helper()
 	if r.agree(); r.stamped() {
@@ -368,7 +367,7 @@ func (r *peril) touchAgain(error) {
 	until(r.d.t, "the time to be written into a mark", time.Minute, r.stamped)
 }
 
-// removeCopy takes Cid's copy away, as git checkout does.
+// removeCopy removes Cid's copy, as git checkout does.
 func (r *peril) removeCopy() error {
 	r.away = r.one("agents/Cid/inbox/*/*/*/" + r.id + ".md")
 	var err error
@@ -388,7 +387,7 @@ func (r *peril) putBack(error) {
 	r.save(r.away, r.copy)
 }
 
-// waitForRest waits until the server, after a quiet second, reads what it has written.
+// waitForRest waits until the server, after a quiet second, reads the files that it has written.
 func (r *peril) waitForRest() error {
 	r.noticed(func() bool {
 		for _, box := range []string{"messages", "agents/Ann/outbox", "agents/Bob/inbox", "agents/Cid/inbox"} {
@@ -401,24 +400,23 @@ func (r *peril) waitForRest() error {
 	return nil
 }
 
-// compareTree has the whole tree compared with the index, as the server does every hour and when
-// events were lost.
+// compareTree makes the server compare the whole tree with the index, as it does every hour and after lost events.
 func (r *peril) compareTree() error {
 	_, err := r.d.verb("compare", "project", faultKey)
 	return r.answer(err)
 }
 
-// flush has everything committed.
+// flush makes the server commit everything.
 func (r *peril) flush() error {
 	_, err := r.d.verb("flush", "project", faultKey)
 	return r.answer(err)
 }
 
-// committed waits until the history is level, without help. A file that could not be read is left
-// out until somebody saves it again.
+// committed waits until the history is up to date, without help. A file that could not be read is left out until
+// somebody saves it again.
 func (r *peril) committed(error) {
 	r.d.t.Helper()
-	limit := time.Minute // the history tries again with back-off
+	limit := time.Minute // the history retries with back-off
 	if !r.machine() {
 		limit = differMost
 	}
@@ -436,7 +434,8 @@ func (r *peril) committed(error) {
 	}
 }
 
-// uncommitted waits until git status has nothing to say. It returns what git status says after the limit.
+// uncommitted waits until git status reports nothing. If the limit is reached first, it returns what git status
+// reports.
 func (r *peril) uncommitted(limit time.Duration) (text string) {
 	for began := time.Now(); time.Since(began) < limit; time.Sleep(20 * time.Millisecond) {
 		if _, err := r.d.verb("flush", "project", faultKey); err != nil {

@@ -16,17 +16,17 @@ import (
 	"mailtree/maildir"
 )
 
-// The tests of this file hold the shipped program to docs/tools.md, "postal".
+// These tests check that the released program behaves as docs/tools.md, "postal" says.
 
-// post is the mail of one test, sent and taken out with postal's tools. Postal shows the sender's
-// own ids, so the tests tell messages apart by their bodies, which are unique.
+// post is the mail of one test, sent and taken with postal's tools. postal shows the sender's own ids, so the tests
+// distinguish messages by their bodies, which are unique.
 type post struct {
 	d      *daemon
 	ledger *storetest.Ledger
 
 	mu    sync.Mutex
-	sent  map[string]string // answered: the sender, by body
-	taken map[string]string // answered: the id that was shown, by body
+	sent  map[string]string // answered sends: the sender, by body
+	taken map[string]string // answered pops: the id that was shown, by body
 }
 
 func newPost(t *testing.T) *post {
@@ -36,7 +36,7 @@ func newPost(t *testing.T) *post {
 	return &post{d: d, ledger: &storetest.Ledger{}, sent: map[string]string{}, taken: map[string]string{}}
 }
 
-// send sends under an id, or with none. The error says that there was no answer.
+// send sends a message with an id, or without one. An error means that there was no answer.
 func (p *post) send(from, to, body, id string) error {
 	p.ledger.Try(body)
 	args, made := map[string]string{"name": to, "msg": body}, struct{ ID string }{}
@@ -59,7 +59,7 @@ func (p *post) send(from, to, body, id string) error {
 	return nil
 }
 
-// take takes the oldest message out, "" for none. The error says that there was no answer.
+// take takes the oldest message. body is "" if there is none. An error means that there was no answer.
 func (p *post) take(agent string, wait int) (body string, err error) {
 	var m struct{ ID, From, Content string }
 	p.ledger.AskPop(agent)
@@ -70,7 +70,7 @@ func (p *post) take(agent string, wait int) (body string, err error) {
 	if err != nil {
 		p.d.t.Errorf("refused: %v", err)
 	}
-	p.ledger.Pop(agent, "") // it was answered; which delivery it was is told by settle
+	p.ledger.Pop(agent, "") // answered; settle finds out which delivery it was
 	if err != nil || m.ID == "" {
 		return "", err
 	}
@@ -83,10 +83,10 @@ func (p *post) take(agent string, wait int) (body string, err error) {
 	return m.Content, nil
 }
 
-// waitSeconds is how long those who take wait, in seconds: less than the daemon's client does.
+// waitSeconds is how long takers wait, in seconds: less than the daemon's client waits.
 const waitSeconds = 20
 
-// takeSome takes until there is something.
+// takeSome repeats take until there is a message.
 func (p *post) takeSome(agent string) (body string, err error) {
 	for body == "" && err == nil {
 		body, err = p.take(agent, waitSeconds)
@@ -94,8 +94,8 @@ func (p *post) takeSome(agent string) (body string, err error) {
 	return body, err
 }
 
-// settle reads an inbox with the toolset mail, which knows the messages by their ids in the tree,
-// and tells the ledger. It returns how many messages are marked read that nobody was handed.
+// settle reads an inbox with the toolset mail, which knows the messages by their ids in the tree, and records them in
+// the ledger. It returns the number of messages that are marked read although no client received them.
 func (p *post) settle(agent string) (silent int) {
 	p.d.t.Helper()
 	for cursor, more := "", true; more; more = cursor != "" {
@@ -133,7 +133,7 @@ func (p *post) settle(agent string) (silent int) {
 	return silent
 }
 
-// check checks everything against the store once all inboxes are settled.
+// check compares everything with the store after all inboxes are settled.
 func (p *post) check() {
 	p.d.t.Helper()
 	for body, from := range p.sent {
@@ -145,12 +145,11 @@ func (p *post) check() {
 	p.d.check(p.ledger)
 }
 
-// TestFaultPostalLoops has two clients answer each other: every message arrives, in the order it
-// was sent.
+// TestFaultPostalLoops has two clients answer each other. Every message arrives, in the order in which it was sent.
 func TestFaultPostalLoops(t *testing.T) {
 	longer(t)
 	t.Parallel()
-	const balls = 4                     // conversations at once
+	const balls = 4                     // concurrent conversations
 	total := extent(400/slower, 20_000) // a multiple of 2*balls
 	p := newPost(t)
 	for n := range balls {
@@ -184,8 +183,8 @@ func TestFaultPostalLoops(t *testing.T) {
 	p.check()
 }
 
-// TestFaultPostalCrowd has 64 clients take from one mailbox while 64 send to it: nothing comes
-// twice, nothing is lost.
+// TestFaultPostalCrowd has 64 clients take from one mailbox while 64 send to it. No message arrives twice, and none
+// is lost.
 func TestFaultPostalCrowd(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -197,9 +196,8 @@ func TestFaultPostalCrowd(t *testing.T) {
 	c.check()
 }
 
-// TestFaultPostalKill is TestFaultPostalCrowd with a server that is killed and started again.
-// Messages that nobody was handed stand in the inbox, marked read; there are no more of them than
-// calls that got no answer.
+// TestFaultPostalKill is TestFaultPostalCrowd with a server that is killed and started again. A message that no
+// client received is in the inbox, marked read. There are no more such messages than calls without an answer.
 func TestFaultPostalKill(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -224,19 +222,19 @@ func TestFaultPostalKill(t *testing.T) {
 	t.Logf("%d kills: %d sent, %d taken, %d handed out to nobody, %d calls without answer", kills, sent, taken, silent, lost)
 }
 
-// crowd is many clients and one mailbox, "box".
+// crowd is many clients with one mailbox, "box".
 type crowd struct {
 	*post
 	answered atomic.Int64
-	ended    atomic.Bool // nothing comes any more
-	sure     bool        // nobody kills the server: every call has to be answered
+	ended    atomic.Bool // no more messages will come
+	sure     bool        // nobody kills the server: every call must be answered
 
-	left chan parcel // to be sent (again)
+	left chan parcel // messages to be sent (again)
 }
 
 type parcel struct{ from, body, id string }
 
-// crowdSize is how many send, and how many take.
+// crowdSize is the number of senders, and of takers.
 const crowdSize = 64
 
 func newCrowd(t *testing.T, total int) *crowd {
@@ -251,8 +249,8 @@ func newCrowd(t *testing.T, total int) *crowd {
 	return c
 }
 
-// clients runs all until the server is gone. Senders also end when nothing is left, takers at a
-// message that tells them to.
+// clients runs all clients until the server is gone. Senders also end when nothing is left, and takers when a message
+// tells them to end.
 func (c *crowd) clients() (senders, takers *sync.WaitGroup) {
 	senders, takers = &sync.WaitGroup{}, &sync.WaitGroup{}
 	for range crowdSize {
@@ -270,7 +268,7 @@ func (c *crowd) clients() (senders, takers *sync.WaitGroup) {
 		})
 		takers.Go(func() {
 			for {
-				ended := c.ended.Load() // before it asks: what came meanwhile is not in an empty answer
+				ended := c.ended.Load() // before the call: an empty answer does not cover messages that arrive later
 				body, err := c.take("box", waitSeconds)
 				if err != nil && c.sure {
 					c.d.t.Errorf("no answer from a server that runs: %v", err)
@@ -285,8 +283,8 @@ func (c *crowd) clients() (senders, takers *sync.WaitGroup) {
 	return senders, takers
 }
 
-// deliver sends a message. Where it gets no answer it returns false, and sends the message again
-// later if that has an id.
+// deliver sends a message. If there is no answer, it returns false, and puts the message back to be sent again if the
+// message has an id.
 func (c *crowd) deliver(m parcel) bool {
 	err := c.send(m.from, "box", m.body, m.id)
 	if err == nil {
@@ -297,16 +295,16 @@ func (c *crowd) deliver(m parcel) bool {
 	return err == nil
 }
 
-// wait waits until so many calls were answered, or everything was sent.
+// wait waits until n calls were answered, or everything was sent.
 func (c *crowd) wait(n int64) {
 	c.d.t.Helper()
 	until(c.d.t, "calls are answered", time.Minute, func() bool { return c.answered.Load() >= n || len(c.left) == 0 })
 }
 
-// stop begins the messages that end takers. Each message ends one.
+// stop is the beginning of the messages that end takers. Each such message ends one taker.
 const stop = "stop "
 
-// finish sends what is left and has everything taken.
+// finish sends what is left, and takes everything.
 func (c *crowd) finish() {
 	c.d.t.Helper()
 	c.sure = true
@@ -315,7 +313,7 @@ func (c *crowd) finish() {
 	for i := range crowdSize {
 		if err := c.send("sender0", "box", stop+strconv.Itoa(i), ""); err != nil {
 			c.d.t.Error(err)
-			c.d.kill() // so that nobody waits
+			c.d.kill() // so that no taker keeps waiting
 			break
 		}
 	}

@@ -19,10 +19,10 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// TestFaultPowerLoss cuts the power under load: it copies the file below a mounted ext4 as it is,
-// which is what a disk would hold, mounts the copy (which replays its journal) and starts a server
-// on it. All that was answered before the copy was begun is there, nothing is half there, the
-// repository is sound and the index reconciles.
+// TestFaultPowerLoss cuts the power under load. It copies the file below a mounted ext4 in its current state, which
+// is what a disk would contain. It mounts the copy (which replays its journal) and starts a server on it. Everything
+// that was answered before the copy began is there, nothing is incomplete, the repository is sound and the index
+// reconciles.
 func TestFaultPowerLoss(t *testing.T) {
 	t.Parallel()
 	needMounts(t, "mkfs.ext4")
@@ -40,7 +40,7 @@ func TestFaultPowerLoss(t *testing.T) {
 		until(t, "more mail", 60*time.Second, func() bool { _, now, _, _, _, _ := l.ledger.Counts(); return now > sent+20+17*n%60 })
 		ledger, lost := cutPower(t, d, l, disk)
 		torn += lost
-		l.rest.Lock() // what is sent during the check would only make the next one longer
+		l.rest.Lock() // messages sent during the check would only make the next check longer
 		t.Run("", func(t *testing.T) { afterPowerLoss(t, lastCopy(disk), ledger) })
 		l.rest.Unlock()
 		if t.Failed() {
@@ -53,14 +53,14 @@ func TestFaultPowerLoss(t *testing.T) {
 	t.Logf("%d power cuts (%d copies discarded because the kernel wrote meanwhile): %s", cuts, torn, l)
 }
 
-// lazy mounts a disk so that the kernel writes as little as it may without being told to: what was
-// not made durable is lost.
+// lazy are mount options that make the kernel write as little as possible unless it is told to. Writes that were not
+// made durable are then lost.
 const lazy = "loop,commit=300"
 
-// TestFaultPowerSteps cuts the power at every step of a send to three recipients, and right after
-// the answers of a send, an acknowledgement and a pop, and after the commit. At each step it does
-// so twice: with nothing on the disk but what the server had made durable, and when the kernel has
-// written the names of all files, but the content of those only that were made durable.
+// TestFaultPowerSteps cuts the power at every step of a send to three recipients. It also cuts the power right after
+// the answers of a send, an acknowledgement and a pop, and after the commit. At each step it does so twice. The first
+// time, the disk contains only what the server had made durable. The second time, the kernel has also written the
+// names of all files, but not the content of files that were not made durable.
 func TestFaultPowerSteps(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -114,9 +114,9 @@ func TestFaultPowerSteps(t *testing.T) {
 	t.Logf("%d power cuts at %d steps: %s", cuts, at, s)
 }
 
-// TestFaultPowerSync cuts the power of a machine that merges what another has pushed: at every step of the writer, and at
-// any moment of a round. What was merged is whole or absent, and whole where the round was answered; the next round
-// brings the rest, whatever the cut has left of what was fetched.
+// TestFaultPowerSync cuts the power of a machine that merges what another machine has pushed: at every step of the
+// writer, and at any moment of a sync. The merged files are complete or absent, and complete if the sync was
+// answered. The next sync brings the rest, whatever the cut has left of the fetched data.
 func TestFaultPowerSync(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -136,7 +136,7 @@ func TestFaultPowerSync(t *testing.T) {
 		at += extent(5, 1)
 		for _, names := range []bool{false, true} {
 			s.n++
-			_, _ = d.verb("sync", "project", faultKey) // fails, which pushed waits for
+			_, _ = d.verb("sync", "project", faultKey) // this sync fails; pushed waits for that
 			pushed(s)
 			_, err := d.verb("hold", "at", strconv.Itoa(at))
 			s.must(err)
@@ -172,7 +172,8 @@ func TestFaultPowerSync(t *testing.T) {
 	t.Logf("%d power cuts at %d steps and in rounds, after which the merge was there %d times", cuts, at, whole)
 }
 
-// afterPowerLoss starts a server on the copy, which merges what its store lacks. It returns 1 if that was nothing.
+// afterPowerLoss starts a server on the copy, which merges what its store lacks. It returns 1 if the store lacked
+// nothing.
 func (s *steps) afterPowerLoss(t *testing.T, disk string, answered bool) (whole int) {
 	dir := mount(t, "-o", "loop", disk)
 	d := newDaemon(t, filepath.Join(dir, "store"))
@@ -183,7 +184,7 @@ func (s *steps) afterPowerLoss(t *testing.T, disk string, answered bool) (whole 
 	if got != 4 && (got != 0 || answered) {
 		t.Errorf("%d of the 4 files of the other machine are there (answered: %v)", got, answered)
 	}
-	if _, err := os.Stat(s.bare() + "/away"); err == nil { // no writer is held in a round
+	if _, err := os.Stat(s.bare() + "/away"); err == nil { // no writer is held in a sync
 		s.reach(true)
 		defer s.reach(false)
 	}
@@ -200,8 +201,7 @@ func (s *steps) afterPowerLoss(t *testing.T, disk string, answered bool) (whole 
 	return got / 4
 }
 
-// held waits until the writer waits; false when the call is answered before. The answer stays in
-// the channel.
+// held waits until the writer waits. It returns false if the call is answered first. The answer stays in the channel.
 func (d *daemon) held(answer chan error) (held bool) {
 	d.t.Helper()
 	until(d.t, "a writer that waits", time.Minute, func() bool {
@@ -215,8 +215,8 @@ func (d *daemon) held(answer chan error) (held bool) {
 	return held
 }
 
-// writeNames makes ext4 write its journal: all names and sizes that it knows, and the content of
-// one file of ours.
+// writeNames makes ext4 write its journal. The journal then contains all names and sizes that ext4 knows, and the
+// content of one file of ours.
 func writeNames(t *testing.T, dir string) {
 	f, err := os.Create(filepath.Join(dir, "bystander"))
 	if err == nil {
@@ -230,9 +230,8 @@ func writeNames(t *testing.T, dir string) {
 
 func lastCopy(disk string) string { return disk + ".copy" }
 
-// cutPower copies the disk at one instant and returns what had been answered then. The server
-// stands still, so that few writes come from the kernel; two equal readings prove that none came
-// between them.
+// cutPower copies the disk at one instant and returns what had been answered by then. The server is stopped
+// meanwhile, so that the kernel writes little. Two equal reads prove that nothing was written between them.
 func cutPower(t *testing.T, d *daemon, l *load, disk string) (answered *storetest.Ledger, torn int) {
 	t.Helper()
 	answered = l.ledger.Copy()
@@ -249,7 +248,7 @@ func cutPower(t *testing.T, d *daemon, l *load, disk string) (answered *storetes
 	return answered.With(l.ledger), torn
 }
 
-// copyFile copies a file, leaving holes where there is nothing, and returns the SHA-256.
+// copyFile copies a file, with holes where there is no data, and returns the SHA-256.
 func copyFile(t *testing.T, from, to string) []byte {
 	t.Helper()
 	in, err := os.Open(from)

@@ -6,7 +6,7 @@ import (
 	"mailtree/fixtures/storetest"
 )
 
-// oneAsking sends a message from Ann to Bob that asks for an acknowledgement.
+// oneAsking sends a message from Ann to Bob that requests an acknowledgement.
 func oneAsking(s *steps) {
 	m := message{From: "Ann", To: []string{"Bob"}, CC: []string{}, BCC: []string{}, Subject: "s", Ack: true,
 		Body: fmt.Sprintf("Question of try %d.", s.n), Project: faultKey}
@@ -31,7 +31,7 @@ func answer(s *steps) error {
 	return nil
 }
 
-// lookAnswer counts the files of the reply and the marks that it makes.
+// lookAnswer counts the files of the reply and the marks that it creates.
 func lookAnswer(s *steps) int { return lookSent(s) + lookAck(s) }
 
 func oneAnswered(s *steps) {
@@ -45,5 +45,5 @@ func undoAnswer(s *steps) error {
 	return err
 }
 
-// lookUnanswered counts which of the files of the reply, and of the marks that it made, are gone.
+// lookUnanswered counts the missing files among those of the reply and its marks.
 func lookUnanswered(s *steps) int { return 5 - lookAnswer(s) }

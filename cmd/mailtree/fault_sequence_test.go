@@ -24,11 +24,10 @@ var (
 	sequenceCount = flag.Int("sequences", 3, "how many sequences TestFaultSequences plays; they mostly wait: -parallel 16")
 )
 
-// TestFaultSequences plays random sequences of tool calls by two agents, and of what people do to
-// files by a third actor, and kills the server in their midst. At each quiet point the index equals
-// one that is built anew, and answered messages whose files nobody touched are whole; at the end the
-// history is sound and holds everything. A sequence that fails prints its seed: -sequence SEED plays
-// the same choices again, though the machine mixes those of the actors anew.
+// TestFaultSequences plays random sequences of tool calls by two agents, and of file changes by a user as the third
+// actor, and kills the server in between. At each quiet point the index equals a rebuilt one, and answered messages
+// with untouched files are complete. At the end, the history is sound and contains everything. If a sequence fails,
+// it prints its seed. -sequence SEED makes the same choices again, although the interleaving of the actors differs.
 func TestFaultSequences(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -62,7 +61,7 @@ type sequence struct {
 	steps, kills int
 
 	mu      sync.Mutex
-	touched map[string]bool // ids of messages whose files the person has touched; "" stands for all
+	touched map[string]bool // ids of messages whose files the user has touched; "" stands for all
 }
 
 func playSequence(t *testing.T, seed uint64) *sequence {
@@ -84,7 +83,7 @@ func playSequence(t *testing.T, seed uint64) *sequence {
 		s.round(uint64(round), extent(12, 30))
 		if kill {
 			s.kills++
-			d.kill() // where it did not die of itself
+			d.kill() // unless it died by itself
 			d.start()
 		}
 		s.quiet()
@@ -105,7 +104,7 @@ func (s *sequence) ask(verb string, pairs ...string) {
 	}
 }
 
-// round has each actor do n things.
+// round makes each actor do n things.
 func (s *sequence) round(round uint64, n int) {
 	var all sync.WaitGroup
 	for actor := range uint64(3) {
@@ -140,8 +139,8 @@ func (s *sequence) callSomething(r *rand.Rand) error {
 	return s.check(agent)
 }
 
-// quiet waits until everything is looked at and committed, and checks the store beside its server,
-// which may still have something to write of its own.
+// quiet waits until everything is read and committed, and checks the store while its server is running. The server
+// may still have something of its own to write.
 func (s *sequence) quiet() {
 	s.d.t.Helper()
 	s.ask("compare", "project", faultKey)
@@ -162,7 +161,7 @@ func (s *sequence) quiet() {
 	}
 }
 
-// committed waits until the history has everything, also what a start after a kill finds.
+// committed waits until the history contains everything, including what a start after a kill finds.
 func (s *sequence) committed() {
 	s.d.t.Helper()
 	tree := s.d.tree()
@@ -179,8 +178,8 @@ func (s *sequence) committed() {
 	}
 }
 
-// editSomething does to a file or a folder of the tree what people do. It ignores what fails,
-// because the server and the person are at the same files.
+// editSomething changes a file or a folder in the tree as users do. It ignores failures, because the server and the
+// user work on the same files.
 func (s *sequence) editSomething(r *rand.Rand) {
 	root := s.d.tree()
 	files, folders := listTree(root)
@@ -201,7 +200,7 @@ func (s *sequence) editSomething(r *rand.Rand) {
 	case 2:
 		s.touch(id)
 		_ = os.Rename(file, beside)
-	case 3: // a copy, whose id is that of another file
+	case 3: // a copy that has the id of another file
 		copyBeside(file, beside)
 	case 4:
 		s.touch(id)
@@ -216,9 +215,9 @@ func (s *sequence) editSomething(r *rand.Rand) {
 	case 6: // broken
 		s.touch(id)
 		_ = os.WriteFile(file, []byte("---json\n{\n"), 0o600)
-	case 7: // a mark by hand
+	case 7: // a mark created by hand
 		_ = os.WriteFile(strings.TrimSuffix(file, ".md")+[]string{".read", ".ack", ".archived"}[r.IntN(3)], nil, 0o600)
-	case 8, 9: // a message by hand
+	case 8, 9: // a message created by hand
 		agent, name := s.agents[r.IntN(len(s.agents))], fmt.Sprintf("hand-%d", r.IntN(20))
 		text := fmt.Sprintf("---json\n{\"id\": %q, \"from\": %q, \"to\": [%q], \"created\": \"2025-01-02T03:04:05Z\"}\n---\nby hand\n",
 			name, agent, agent)
@@ -226,7 +225,7 @@ func (s *sequence) editSomething(r *rand.Rand) {
 			_ = os.MkdirAll(filepath.Join(root, at), 0o700)
 			_ = os.WriteFile(filepath.Join(root, at, name+".md"), []byte(text), 0o600)
 		}
-	case 10: // a folder elsewhere: an agent's, a day's
+	case 10: // a renamed folder: an agent's, a day's
 		s.touch("")
 		folder := folders[r.IntN(len(folders))]
 		_ = os.Rename(folder, filepath.Join(filepath.Dir(folder), fmt.Sprintf("Folder%d", r.IntN(3))))
@@ -239,21 +238,21 @@ func (s *sequence) editSomething(r *rand.Rand) {
 	}
 }
 
-// touch notes that files of a message are the person's from now on; "" for those of all.
+// touch records that the user has changed files of a message, or of all messages for "".
 func (s *sequence) touch(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.touched[id] = true
 }
 
-// isTouched reports whether files of a message may be the person's.
+// isTouched reports whether the user may have changed files of a message.
 func (s *sequence) isTouched(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.touched[""] || s.touched[id]
 }
 
-// listTree lists the files of a tree, and the folders that people move: those below its top.
+// listTree lists the files of a tree, and the folders that users move, which are those below its top.
 func listTree(root string) (files, folders []string) {
 	_ = filepath.WalkDir(root, func(p string, e fs.DirEntry, err error) error {
 		switch {

@@ -18,18 +18,18 @@ import (
 // stepped is one kind of operation that TestFaultSteps kills at each of its steps.
 type stepped struct {
 	name string
-	// prepare brings the store to where the operation has something to do.
+	// prepare brings the store to a state in which the operation has something to do.
 	prepare func(s *steps)
 	do      func(s *steps) error
-	// look says how much of the operation is in the tree: 0 nothing, whole everything, all else is
-	// half.
+	// look returns how much of the operation is in the tree: 0 for nothing, whole for everything. Any other number
+	// means that the operation is incomplete.
 	look  func(s *steps) int
 	whole int
-	told  func(s *steps) // the ledger's entry of an answered operation
-	slow  bool           // a try takes seconds: the short form tries fewer steps
+	told  func(s *steps) // adds an answered operation to the ledger
+	slow  bool           // a try takes seconds, so the short form tries fewer steps
 }
 
-// stride is how many steps later the server dies each time.
+// stride is the number of steps by which each server dies later than the one before.
 func (op *stepped) stride() int {
 	if op.slow {
 		return extent(5, 1)
@@ -37,20 +37,20 @@ func (op *stepped) stride() int {
 	return 1
 }
 
-// steps is the run of one kind.
+// steps is a run of one kind of operation.
 type steps struct {
 	*load
-	n    int    // the present try
-	body string // of the present send
+	n    int    // the current try
+	body string // of the current send
 	ids  []string
-	old  string // a claim's file before
+	old  string // the previous content of a claim's file
 
-	takesAway bool // messages: not every one that git log tells of is in the tree
+	takesAway bool // the operation removes messages, so the tree does not contain all messages in git log
 }
 
-// TestFaultSteps kills the server before and after every step of an operation: staging of each
-// file, journal, sync, each rename, ingest, tidying, record, answer. After the next start the
-// operation is whole or absent; answered ones are whole.
+// TestFaultSteps kills the server before and after every step of an operation: staging of each file, journal, sync,
+// each rename, ingest, tidying, record, answer. After the next start the operation is complete or absent. An answered
+// operation is complete.
 func TestFaultSteps(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -86,8 +86,7 @@ func TestFaultSteps(t *testing.T) {
 
 func nothing(*steps) {}
 
-// run does the operation again and again, the server dying one step later each time, until it
-// lives.
+// run does the operation again and again. Each time, the server dies one step later, until it survives.
 func (op *stepped) run(t *testing.T) {
 	d := newDaemon(t, filepath.Join(inmemory.Dir(t), "store"))
 	d.env = []string{"GATEWAY_ALLOW=example.invalid", "SYNC_INTERVAL=1h"}
@@ -106,7 +105,7 @@ func (op *stepped) run(t *testing.T) {
 			d.gone()
 		} else {
 			op.told(s)
-			d.kill() // what was answered survives also this
+			d.kill() // an answered operation survives this kill too
 		}
 		d.start()
 		switch got := op.look(s); {
@@ -121,19 +120,19 @@ func (op *stepped) run(t *testing.T) {
 			t.Fatal("it never gets through")
 		}
 	}
-	emptyQueue(s) // the shipped program would send it
+	emptyQueue(s) // the released program would send it
 	least := 2
 	if op.stride() > 1 { // fewer tries
 		least = 1
 	}
-	if absent < least || whole < 2 { // the last try lived
+	if absent < least || whole < 2 { // the server survived the last try
 		t.Errorf("%d absent and %d whole: the server did not die at every step", absent, whole)
 	}
 	s.finish()
 	t.Logf("%s: killed at each of %d steps, %d times absent, %d times whole", op.name, s.n-1, absent, whole)
 }
 
-// finish stops the server, and holds the store against its invariants.
+// finish stops the server, and checks the store against its invariants.
 func (s *steps) finish() {
 	if !s.takesAway {
 		s.d.check(s.ledger)
@@ -152,7 +151,7 @@ func (s *steps) must(err error) {
 	}
 }
 
-// file globs in the tree.
+// files returns the files in the tree that match a pattern.
 func (s *steps) files(pattern string) []string {
 	all, err := filepath.Glob(filepath.Join(s.d.tree(), pattern))
 	s.must(err)
@@ -167,17 +166,17 @@ func sendThree(s *steps) error {
 		Body: s.body, Project: faultKey})
 }
 
-// emptyQueue removes what is to be sent to other domains. The program of the fault tests sends nothing.
+// emptyQueue removes the emails that are to be sent to other domains. The fault program sends none.
 func emptyQueue(s *steps) { s.must(os.RemoveAll(filepath.Join(s.d.tree(), format.QueueDir))) }
 
-// sendOutside sends to an agent and to two others.
+// sendOutside sends a message to an agent and to two recipients at another domain.
 func sendOutside(s *steps) error {
 	s.body = fmt.Sprintf("Body of try %d.", s.n)
 	return s.send(message{From: "Ann", To: []string{"Bob", "cat@example.invalid"}, CC: []string{}, BCC: []string{"dan@example.invalid"},
 		Subject: "s", Body: s.body, Project: faultKey})
 }
 
-// lookQueued counts the files of the message and those of the queue, whole ones.
+// lookQueued counts the files of the message and the complete files in the queue.
 func lookQueued(s *steps) int {
 	n := lookSent(s)
 	for _, f := range s.files(format.QueueDir + "/*.json") {
@@ -190,7 +189,7 @@ func lookQueued(s *steps) int {
 	return n
 }
 
-// lookSent counts the files with the body of the present try.
+// lookSent counts the files that contain the body of the current try.
 func lookSent(s *steps) (n int) {
 	for _, f := range append(s.files("messages/"+someDay+"*.md"), s.files("agents/*/*/"+someDay+"*.md")...) {
 		data, err := os.ReadFile(f)
@@ -202,8 +201,8 @@ func lookSent(s *steps) (n int) {
 	return n
 }
 
-// sentBefore waits until what the present try before has saved is sent, whatever became of it then:
-// it is sent once.
+// sentBefore waits until the message that the previous try saved is sent, whatever happened to that try. The message
+// is sent exactly once.
 func sentBefore(s *steps) {
 	s.d.t.Helper()
 	if s.body == "" {
@@ -241,7 +240,7 @@ func saveStep(s *steps) error {
 	return errors.New("not sent in a minute")
 }
 
-// listed reports whether the newest message in Bob's inbox is that of the present try.
+// listed reports whether the newest message in Bob's inbox is the current try's.
 func (s *steps) listed() bool {
 	var page struct{ Messages []struct{ Subject string } }
 	err := s.d.call("check_my_messages", map[string]any{"project_key": faultKey, "agent_name": "Bob", "limit": 1}, &page)
@@ -320,14 +319,14 @@ func popOne(s *steps) error {
 	return err
 }
 
-// popAndAcknowledge does both in one group: they want the same mark.
+// popAndAcknowledge does both in one group, because both create the same mark.
 func popAndAcknowledge(s *steps) error {
 	s.ledger.Ask("Bob", s.ids[0])
 	_, err := s.d.verb("both", "project", faultKey, "agent", "Bob", "id", s.ids[0])
 	return err
 }
 
-// lookBoth: the pop alone is as good as nothing, an acknowledgement that is not a reading is half.
+// lookBoth treats a pop alone as absent. An acknowledgement without a read mark is incomplete.
 func lookBoth(s *steps) int {
 	switch read, ack := countMarks(".read")(s), countMarks(".ack")(s); {
 	case read+ack == 2:
@@ -348,7 +347,7 @@ func lookUnread(s *steps) int { return 1 - countMarks(".read")(s) }
 
 func claimStep(s *steps) error { return s.claim("Ann", s.pattern()) }
 
-// pattern is new for each try.
+// pattern returns a new pattern for each try.
 func (s *steps) pattern() string { return fmt.Sprintf("src/%d", s.n) }
 
 func oneClaim(s *steps) {
@@ -362,7 +361,7 @@ func releasedClaim(s *steps) {
 	s.old = s.claimText()
 }
 
-// claim.claimText is the claim's file and whether it is released; "" when there is no claim.
+// claimText returns the claim's file and whether it is released, or "" if there is no claim.
 func (s *steps) claimText() string {
 	for _, f := range s.files("claims/*.json") {
 		data, err := os.ReadFile(f)
@@ -375,7 +374,7 @@ func (s *steps) claimText() string {
 	return ""
 }
 
-// lookClaim: a claim is as it was, or new and not released.
+// lookClaim expects either the old claim, or a new one that is not released.
 func lookClaim(s *steps) int {
 	switch now := s.claimText(); {
 	case now == s.old:
@@ -386,7 +385,7 @@ func lookClaim(s *steps) int {
 	return -1
 }
 
-// expiry is the line of a claim's file that says until when.
+// expiry returns the line of a claim's file that contains the expiry.
 func expiry(text string) string {
 	for line := range strings.Lines(text) {
 		if strings.Contains(line, `"expires"`) {

@@ -19,9 +19,9 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestFaultStop stops a server while something hangs that it waits for, one thing after the other and then all
-// at once. The server ends within stopTime and by itself. No mail is lost. An email that did not leave is sent
-// after the next start, and one that may have left is reported.
+// TestFaultStop stops a server while something that it waits for hangs: one thing after the other, and then all at
+// once. The server ends by itself within stopTime. No mail is lost. An email that was not sent is sent after the next
+// start, and an email that may have been sent is reported.
 func TestFaultStop(t *testing.T) {
 	t.Parallel()
 	all := hanging
@@ -54,7 +54,7 @@ func TestFaultStop(t *testing.T) {
 	}
 }
 
-// hanging are the things that hang. The last one is all the others together.
+// hanging are the things that hang. The last entry is all the others together.
 var hanging = []struct {
 	name string
 	hang func(s *stopping)
@@ -82,15 +82,15 @@ var hanging = []struct {
 	}},
 }
 
-// stopping is a server with the project /p/shop and its agent Ann, whose programs and peers can hang.
+// stopping is a server with the project /p/shop and its agent Ann. Its programs and peers can hang.
 type stopping struct {
 	*daemon
 	dir          string
 	peer         *smtpPeer
-	due, unknown []string // subjects of emails that the next server sends, and of those that it reports
+	due, unknown []string // subjects of emails that the next server sends, and of emails that it reports
 }
 
-// ignoring is the text of a program that ignores TERM and ends when the test does.
+// ignoring is the text of a program that ignores TERM and ends when the test ends.
 const ignoring = `#!/bin/sh
 trap "" TERM
 cd %q
@@ -119,7 +119,7 @@ func newStopping(t *testing.T) *stopping {
 	return s
 }
 
-// restart starts the server again with more settings.
+// restart starts the server again with additional settings.
 func (s *stopping) restart(settings ...string) {
 	s.t.Helper()
 	s.interrupt()
@@ -127,7 +127,7 @@ func (s *stopping) restart(settings ...string) {
 	s.start()
 }
 
-// write writes a file below s.dir, which may be run.
+// write writes an executable file below s.dir.
 func (s *stopping) write(name, text string) {
 	s.t.Helper()
 	path := filepath.Join(s.dir, name)
@@ -136,9 +136,9 @@ func (s *stopping) write(name, text string) {
 	}
 }
 
-// goOn ends what hangs: the programs end, and the mail server answers.
+// goOn ends everything that hangs: the programs end, and the mail server answers.
 func (s *stopping) goOn() {
-	os.Remove(filepath.Join(s.dir, "hang")) // it is gone at the second call
+	os.Remove(filepath.Join(s.dir, "hang")) // already gone at the second call
 	s.peer.mu.Lock()
 	defer s.peer.mu.Unlock()
 	if s.peer.hold != nil {
@@ -148,11 +148,11 @@ func (s *stopping) goOn() {
 	s.env = append(s.env, "GATEWAY_SMARTHOST=smtp://"+s.peer.address, "GIT_SSH_COMMAND=false")
 }
 
-// awaits waits until a program that hangs has run once more than before, while do makes it run.
+// awaits calls do, which makes a program run that hangs, and waits until the program has run once more than before.
 func (s *stopping) awaits(name string, do func()) {
 	s.t.Helper()
 	ran := func() int {
-		data, _ := os.ReadFile(filepath.Join(s.dir, name+".began")) // it is missing before the first run
+		data, _ := os.ReadFile(filepath.Join(s.dir, name+".began")) // missing before the first run
 		return strings.Count(string(data), "\n")
 	}
 	before := ran()
@@ -160,14 +160,14 @@ func (s *stopping) awaits(name string, do func()) {
 	until(s.t, name+" to run", time.Minute, func() bool { return ran() > before })
 }
 
-// send sends a message of Ann's.
+// send sends a message from Ann.
 func (s *stopping) send(subject, to string) {
 	s.t.Helper()
 	s.must("send_message", map[string]any{"project_key": "/p/shop", "from_agent": "Ann", "to": []string{to}, "subject": subject,
 		"body_md": "b", "thread_id": "T"})
 }
 
-// arrived counts the emails with a subject that the mail server got whole.
+// arrived counts the emails with a subject that the mail server received completely.
 func (s *stopping) arrived(subject string) (n int) {
 	for _, m := range s.peer.messages() {
 		if strings.Contains(string(m), "Subject: "+subject+"\r\n") {
@@ -177,7 +177,7 @@ func (s *stopping) arrived(subject string) (n int) {
 	return n
 }
 
-// hangHook has a hook of Ann's run, which is the program of that name.
+// hangHook makes one of Ann's hooks run the program with that name.
 func (s *stopping) hangHook(program string) {
 	if _, err := exec.LookPath("setsid"); program == "parent" && err != nil {
 		s.t.Skip("needs setsid")
@@ -187,7 +187,7 @@ func (s *stopping) hangHook(program string) {
 	s.awaits("hook", func() { s.send("hooked", "Ann") })
 }
 
-// hangGreeting has an email wait for a mail server that takes connections and says nothing.
+// hangGreeting makes an email wait for a mail server that accepts connections and says nothing.
 func (s *stopping) hangGreeting() {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -204,7 +204,7 @@ func (s *stopping) hangGreeting() {
 	s.t.Cleanup(func() { conn.Close() })
 }
 
-// hangMessage has a mail server take an email and not answer for it.
+// hangMessage makes a mail server receive an email and not answer.
 func (s *stopping) hangMessage() {
 	s.peer.mu.Lock()
 	s.peer.hold = make(chan struct{})
@@ -214,7 +214,7 @@ func (s *stopping) hangMessage() {
 	until(s.t, "the email to arrive", time.Minute, func() bool { return s.arrived("unanswered") == 1 })
 }
 
-// hangIncoming has a client of LMTP send half a message, and another one say nothing.
+// hangIncoming makes one LMTP client send half a message, and another one send nothing.
 func (s *stopping) hangIncoming() {
 	s.mailtree("mailbox", "create", "Ann", "--project", "/p/shop")
 	path := filepath.Join(s.dir, "lmtp")
@@ -231,14 +231,14 @@ func (s *stopping) hangIncoming() {
 	io.WriteString(half, "Subject: half\r\n\r\nThis is ")
 }
 
-// hangSync has a round of the sync wait for the shared repository, as the last push will.
+// hangSync makes a sync wait for the shared repository. The last push will wait for it, too.
 func (s *stopping) hangSync() {
 	if out, err := exec.Command("git", "-C", s.tree(), "remote", "add", "origin", "ssh://mail.example/mail.git").CombinedOutput(); err != nil {
 		s.t.Fatalf("%v: %s", err, out)
 	}
 	s.restart("GIT_SSH_COMMAND=" + filepath.Join(s.dir, "ssh"))
 	s.awaits("ssh", func() {
-		go s.command("sync", "on", "--project", "/p/shop").Run() // it waits for the first round, and fails with the server
+		go s.command("sync", "on", "--project", "/p/shop").Run() // waits for the first sync, and fails with the server
 	})
 }
 
@@ -258,7 +258,7 @@ func (s *stopping) hangRequest() {
 	io.WriteString(conn, `{"jsonrpc":`)
 }
 
-// hangStream opens the stream of a session.
+// hangStream opens a session's stream.
 func (s *stopping) hangStream() {
 	p := &httpPeer{url: s.url + "/mcp", client: s.client}
 	first := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
@@ -277,7 +277,7 @@ func (s *stopping) hangStream() {
 	}
 }
 
-// hangCall has a call wait for mail.
+// hangCall makes a call wait for mail.
 func (s *stopping) hangCall() {
 	s.must("create_agent", map[string]any{"project_key": "/p/shop", "program": "x", "model": "y", "task_description": "t", "name_hint": "Bob"})
 	answered := make(chan error, 1)
@@ -292,7 +292,7 @@ func (s *stopping) hangCall() {
 	until(s.t, "the call to wait", time.Minute, func() bool { return s.gauge("mailtree_waiting_calls") == 1 })
 }
 
-// hangSummary has a call wait for the summary of a thread.
+// hangSummary makes a call wait for a thread's summary.
 func (s *stopping) hangSummary() {
 	s.send("summarized", "Ann")
 	s.awaits("summary", func() {

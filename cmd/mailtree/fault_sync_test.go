@@ -19,13 +19,14 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// Another machine, for TestFaultSteps: a clone of a bare repository beside the store. The server reaches the
-// bare repository only during syncStep: no round that it makes by itself merges before lookSynced has looked.
+// This file adds another machine to TestFaultSteps: a clone of a bare repository beside the store. The server reaches
+// the bare repository only during syncStep, so no sync that the server starts by itself merges anything before
+// lookSynced has run.
 
 func (s *steps) bare() string  { return filepath.Join(filepath.Dir(s.d.store), "mail.git") }
 func (s *steps) clone() string { return filepath.Join(filepath.Dir(s.d.store), "clone") }
 
-// reach makes the bare repository one to Git, or takes that away.
+// reach makes the bare repository recognizable to Git, or unrecognizable.
 func (s *steps) reach(now bool) {
 	from, to := s.bare()+"/HEAD", s.bare()+"/away"
 	if now {
@@ -41,8 +42,8 @@ func (s *steps) git(dir string, args ...string) {
 	}
 }
 
-// pushed has the other machine push a commit with three new files and one that it changes, unless the last such
-// commit has not come yet.
+// pushed makes the other machine push a commit with three new files and one changed file, unless the previous such
+// commit has not been merged yet.
 func pushed(s *steps) {
 	if _, err := os.Stat(s.bare()); err != nil {
 		s.git(".", "init", "-q", "--bare", "-b", "main", s.bare())
@@ -81,7 +82,7 @@ func syncStep(s *steps) error {
 	return err
 }
 
-// lookSynced counts the files of the newest commit of the other machine.
+// lookSynced counts the merged files of the other machine's newest commit.
 func lookSynced(s *steps) int {
 	n := len(s.files("from/" + s.old + "/*.txt"))
 	if data, err := os.ReadFile(filepath.Join(s.d.tree(), "from", "same.txt")); err == nil && string(data) == s.old {
@@ -90,13 +91,13 @@ func lookSynced(s *steps) int {
 	return n
 }
 
-// TestFaultSync: three machines write to each other, are killed, and lose the shared repository, again and
-// again, and on one of them a person commits and rebases. At the end each message is in its recipient's inbox
-// on its machine, all have the same files, those of the person too, and every store is whole.
+// TestFaultSync has three machines write to each other. They are killed, and lose the shared repository, again and
+// again, and on one of them a user commits and rebases. At the end, each message is in its recipient's inbox on the
+// recipient's machine, all machines have the same files, including the user's, and every store is sound.
 func TestFaultSync(t *testing.T) {
 	longer(t)
 	t.Parallel()
-	messages := extent(100, 3400) // of each machine
+	messages := extent(100, 3400) // from each machine
 	run := func(args ...string) string {
 		t.Helper()
 		out, err := exec.Command("git", args...).CombinedOutput()
@@ -117,7 +118,7 @@ func TestFaultSync(t *testing.T) {
 	for i, m := range all {
 		sending.Go(func() { m.send(all[(i+1)%3].agent, all[(i+2)%3].agent) })
 	}
-	beside.Go(func() { // partitions: without HEAD it is no repository to Git
+	beside.Go(func() { // partitions: without HEAD, Git does not recognize the repository
 		for ; ctx.Err() == nil; cuts++ {
 			waits.Pace(rand.N(time.Second))
 			_ = os.Rename(bare+"/HEAD", bare+"/away")
@@ -172,7 +173,7 @@ func TestFaultSync(t *testing.T) {
 		var problems []string
 		for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(time.Second) {
 			problems = storetest.CheckEdited(t.Context(), m.store)
-			if len(problems) == 0 { // else a git repack of a server that was killed may still be at work
+			if len(problems) == 0 { // otherwise a git repack of a killed server may still be running
 				break
 			}
 		}
@@ -189,8 +190,8 @@ type machine struct {
 	agent string
 }
 
-// threeMachines starts servers on three stores that share a project through a bare repository, with an agent on
-// each. env returns the settings of a machine by its number.
+// threeMachines starts servers on three stores that share a project through a bare repository, with an agent on each.
+// env returns a machine's settings by the machine's number.
 func threeMachines(t *testing.T, env func(m *machine, i int) []string) (bare string, all []*machine) {
 	t.Helper()
 	dir := inmemory.Dir(t)
@@ -240,8 +241,8 @@ type sharing struct {
 	messages int
 }
 
-// send has clients send the messages, in turn to the two others, while the server is killed again and again. A
-// message without an answer is sent again with its key.
+// send makes clients send the messages, alternating between the two other machines, while the server is killed again
+// and again. A message without an answer is sent again with its key.
 func (m *sharing) send(to ...string) {
 	const clients = 8
 	var sent [clients]int
@@ -271,19 +272,19 @@ func (m *sharing) send(to ...string) {
 	}
 }
 
-// rebaser is a person who commits notes in the mail's folder of one of the machines, amends the commits, and rebases
-// by hand.
+// rebaser is a user who commits notes in the mail's folder on one of the machines, amends the commits, and rebases by
+// hand.
 type rebaser struct {
 	t       *testing.T
 	dir     string
 	notes   []string // their texts
 	rebases int
-	refused map[string]int // commands, by name
+	refused map[string]int // number of commands, by name
 }
 
 func (p *rebaser) note(n int) string { return fmt.Sprintf("notes/%d.md", n) }
 
-// git runs a command and reports whether it was done.
+// git runs a command and reports whether it succeeded.
 func (p *rebaser) git(args ...string) bool {
 	err := exec.Command("git", append([]string{"-C", p.dir, "-c", "user.name=Person", "-c", "user.email=person@example.org"}, args...)...).Run()
 	if err != nil {
@@ -305,7 +306,7 @@ func (p *rebaser) work(ctx context.Context) {
 		p.git("fetch", "-q", "origin")
 		if p.git("rebase", "-q", "origin/main") {
 			p.rebases++
-		} else { // --abort would take commits of the server off the branch that came while the rebase began, see docs/durability.md
+		} else { // --abort would remove commits of the server from the branch, see docs/durability.md
 			_ = exec.Command("git", "-C", p.dir, "rebase", "--quit").Run()
 			until(p.t, "git checkout main", time.Minute, func() bool { return p.git("checkout", "-q", "main") || p.keep() })
 			p.resolve()
@@ -314,14 +315,15 @@ func (p *rebaser) work(ctx context.Context) {
 	}
 }
 
-// keep runs what the server says for where git checkout would overwrite files: mail that came meanwhile.
+// keep runs the command that the server suggests if git checkout would overwrite files, which are mail that arrived
+// meanwhile.
 func (p *rebaser) keep() bool {
 	c := exec.Command("sh", "-c", "git ls-files -zmo --exclude-standard | xargs -0r git --literal-pathspecs reset -q main -- && git checkout -q main")
 	c.Dir = p.dir
 	return c.Run() == nil
 }
 
-// resolve saves the notes again in which a rebase has left the marks of a conflict: it conflicts where the server has
+// resolve saves again the notes in which a rebase has left conflict markers. There is a conflict if the server has
 // pushed a commit before it was amended.
 func (p *rebaser) resolve() {
 	for n, text := range p.notes {
@@ -331,8 +333,8 @@ func (p *rebaser) resolve() {
 	}
 }
 
-// wrote reports whether a note has what the person wrote last. Of a note that was pushed before it was amended, other
-// machines have the first text too, and in the same second that may count as the later one.
+// wrote reports whether a note contains what the user wrote last. If a note was pushed before it was amended, other
+// machines have the first text too, and within the same second that text may count as the later one.
 func (p *rebaser) wrote(n int, text string) bool {
 	return text == p.notes[n] || n%2 == 0 && text == fmt.Sprintf("note %d", n)
 }

@@ -8,8 +8,8 @@ import (
 	"mailtree/fixtures/inmemory"
 )
 
-// TestFaultTornJournal: a kill within the write of a journal record leaves half a line. What is
-// written behind it after the next start counts all the same.
+// TestFaultTornJournal checks a kill during the write of a journal record, which leaves half a line. Records that are
+// written after it, after the next start, are still valid.
 func TestFaultTornJournal(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, filepath.Join(inmemory.Dir(t), "store"))

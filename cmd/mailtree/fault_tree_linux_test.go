@@ -19,11 +19,11 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// seeing is how a server learns what others do in its tree.
+// seeing is how a server finds out about changes by others in its tree.
 type seeing struct {
 	name  string
 	env   []string
-	start func(*exec.Cmd) error // nil: as it is
+	start func(*exec.Cmd) error // nil: normally
 }
 
 var waysToSee = []seeing{
@@ -32,7 +32,7 @@ var waysToSee = []seeing{
 	{name: "few watches", start: withWatches(20)},
 }
 
-// withWatches starts a program in a user namespace of its own, where it may have n inotify watches.
+// withWatches starts a program in its own user namespace, where it may have n inotify watches.
 func withWatches(n int) func(*exec.Cmd) error {
 	return func(cmd *exec.Cmd) error {
 		limited := fmt.Sprintf(`echo %d >/proc/sys/user/max_inotify_watches && exec "$0" "$@"`, n)
@@ -47,7 +47,7 @@ func withWatches(n int) func(*exec.Cmd) error {
 	}
 }
 
-// startSeeing starts a server that learns of changes in that way.
+// startSeeing starts a server that finds out about changes in the given way.
 func startSeeing(t *testing.T, see seeing) *daemon {
 	if see.start != nil {
 		if err := withWatches(20)(exec.Command("/bin/true")); err != nil {
@@ -60,9 +60,8 @@ func startSeeing(t *testing.T, see seeing) *daemon {
 	return d
 }
 
-// TestFaultForeign puts a great many foreign files into the tree at once, copies them, and removes
-// all of them, under load. The server answers all the while, its memory stays bounded, and the index
-// equals one that is built anew.
+// TestFaultForeign puts very many foreign files into the tree at once, copies them, and removes all of them, under
+// load. The server answers all the time, its memory stays bounded, and the index equals a rebuilt one.
 func TestFaultForeign(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -81,7 +80,7 @@ func TestFaultForeign(t *testing.T) {
 		}
 	}
 	began := time.Now()
-	for i, at := range []string{"vault", "messages/vault"} { // nothing to the mail; no messages
+	for i, at := range []string{"vault", "messages/vault"} { // foreign files; files that are not messages
 		if err := os.Rename(filepath.Join(beside, fmt.Sprint(i)), filepath.Join(tree, at)); err != nil {
 			t.Fatal(err)
 		}
@@ -112,9 +111,9 @@ func TestFaultForeign(t *testing.T) {
 		peak>>20, longest.Round(time.Millisecond), l)
 }
 
-// TestFaultMoved renames agents' folders and folders of days, and moves them back, while agents
-// send: with events, without any, and with too few inotify watches. Every answered message is whole
-// at the end, and the index equals one that is built anew.
+// TestFaultMoved renames agents' folders and days' folders, and moves them back, while agents send: with events,
+// without events, and with too few inotify watches. At the end, every answered message is complete, and the index
+// equals a rebuilt one.
 func TestFaultMoved(t *testing.T) {
 	longer(t)
 	for _, see := range waysToSee {
@@ -123,7 +122,7 @@ func TestFaultMoved(t *testing.T) {
 			d := startSeeing(t, see)
 			l := newLoad(t, d)
 			l.pace = 5 * time.Millisecond
-			l.refusal = func(err error) { // the agent's folder has another name just now, or its mail
+			l.refusal = func(err error) { // the agent's folder, or a folder of its mail, has another name at the moment
 				if strings.Contains(err.Error(), "internal error") {
 					t.Error(err)
 				}
@@ -137,7 +136,7 @@ func TestFaultMoved(t *testing.T) {
 				if os.Rename(from, from+"x") != nil {
 					continue
 				}
-				if err := l.send(l.draft("Ann")); err != nil { // so long it has the other name
+				if err := l.send(l.draft("Ann")); err != nil { // during this time the folder has the other name
 					t.Fatal(err)
 				}
 				moveBack(t, from+"x", from)
@@ -148,7 +147,7 @@ func TestFaultMoved(t *testing.T) {
 				t.Error("the server had watches enough")
 			}
 			l.level()
-			for _, names := range [][2]string{{"Bob", "Rob"}, {"Rob", "Bob"}} { // whole, where nobody writes
+			for _, names := range [][2]string{{"Bob", "Rob"}, {"Rob", "Bob"}} { // whole folders, while nobody writes
 				if err := os.Rename(filepath.Join(d.tree(), "agents", names[0]), filepath.Join(d.tree(), "agents", names[1])); err != nil {
 					t.Fatal(err)
 				}
@@ -165,8 +164,7 @@ func TestFaultMoved(t *testing.T) {
 	}
 }
 
-// level waits until the server, which nobody asks to compare anything, has found what others did and
-// committed it.
+// level waits until the server has found and committed what others did, without being asked to compare anything.
 func (l *load) level() {
 	l.d.t.Helper()
 	until(l.d.t, "the index to equal one that is built anew", time.Minute*slower, func() bool {
@@ -177,15 +175,16 @@ func (l *load) level() {
 	}
 }
 
-// movable is one of the folders that are renamed: of an agent, of a day.
+// movable returns one of the folders that are renamed: an agent's, or a day's.
 func (l *load) movable(n int) string {
 	day := time.Now().UTC().Format("2006/01/02")
 	all := []string{"agents/Bob", "agents/Cid/inbox/" + day, "messages/" + day, "agents/Dora/outbox/" + day[:4], "agents/Eve/inbox"}
 	return filepath.Join(l.d.tree(), filepath.FromSlash(all[n%len(all)]))
 }
 
-// moveBack moves each file below from to its place below to, where a folder may be by now, until
-// nothing is left: what the server was about to write has gone with its folder, and may come late.
+// moveBack moves each file below from to its place below to, until nothing is left. A folder may exist in that place
+// by now. The loop is needed because files that the server was about to write moved with their folder, and may appear
+// late.
 func moveBack(t *testing.T, from, to string) {
 	t.Helper()
 	until(t, "a folder to be moved back", time.Minute, func() bool {
@@ -205,14 +204,13 @@ func moveBack(t *testing.T, from, to string) {
 			return os.Rename(p, at)
 		})
 		for _, p := range slices.Backward(folders) {
-			_ = os.Remove(p) // where it is empty
+			_ = os.Remove(p) // only if it is empty
 		}
 		return errors.Is(err, fs.ErrNotExist)
 	})
 }
 
-// probe looks into inboxes until ctx ends. slowest waits for that, and returns how long the slowest
-// answer took.
+// probe reads inboxes until ctx ends. slowest waits for that, and returns how long the slowest answer took.
 func (l *load) probe(ctx context.Context) (slowest func() time.Duration) {
 	var all sync.WaitGroup
 	var longest time.Duration
@@ -230,7 +228,7 @@ func (l *load) probe(ctx context.Context) (slowest func() time.Duration) {
 	return func() time.Duration { all.Wait(); return longest }
 }
 
-// plantForeign makes n files below dir: in folders 0 and 1, and 100 in each folder below these.
+// plantForeign creates n files below dir: in folders 0 and 1, with 100 in each folder below these.
 func plantForeign(t *testing.T, dir string, n int) {
 	t.Helper()
 	for i := range n {

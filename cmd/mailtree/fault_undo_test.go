@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// The operations of TestFaultSteps that take away, restore or change the files of a message. What they
-// do to it is not in the ledger, nor is the message.
+// These are the operations of TestFaultSteps that delete, restore or change the files of a message. Neither these
+// changes nor the message are in the ledger.
 
 // oneKnown sends a message from Ann to Bob and Cid that Bob reads: five files.
 func oneKnown(s *steps) {
@@ -19,7 +19,7 @@ func oneKnown(s *steps) {
 	s.must(err)
 }
 
-// oneWithdrawn takes that message back: Bob is told.
+// oneWithdrawn undoes the sending of that message: Bob gets a notice.
 func oneWithdrawn(s *steps) {
 	oneKnown(s)
 	s.must(onKnown("undo")(s))
@@ -30,7 +30,7 @@ func oneDeleted(s *steps) {
 	s.must(onKnown("delete")(s))
 }
 
-// onKnown is a verb of Ann's on the message.
+// onKnown applies one of Ann's verbs to the message.
 func onKnown(verb string) func(s *steps) error {
 	return func(s *steps) error {
 		_, err := s.d.verb(verb, "project", faultKey, "agent", "Ann", "id", s.ids[0], "text", "---json\n{}\n---\namended")
@@ -43,7 +43,7 @@ func lookRestored(s *steps) int { return s.holding(s.ids[0], "") }
 
 func lookDeleted(s *steps) int { return 5 - lookRestored(s) }
 
-// lookAmended counts the files that say what they are to say, and those of the notice to Bob.
+// lookAmended counts the files with the amended text, and the files of the notice to Bob.
 func lookAmended(s *steps) int { return s.holding(s.ids[0], "\namended\n") + s.notices() }
 
 func lookWithdrawn(s *steps) int { return lookDeleted(s) + s.notices() }
@@ -51,7 +51,7 @@ func lookWithdrawn(s *steps) int { return lookDeleted(s) + s.notices() }
 // notices counts the files of messages about the message.
 func (s *steps) notices() int { return s.holding("", `"in_reply_to": "`+s.ids[0]+`"`) }
 
-// holding counts the files of the tree with that in their name, and that in them.
+// holding counts the files in the tree whose names contain name and whose contents contain text.
 func (s *steps) holding(name, text string) (n int) {
 	for _, pattern := range []string{"messages/" + someDay, "agents/*/*/" + someDay} {
 		for _, file := range s.files(pattern + "*" + name + "*") {

@@ -46,12 +46,12 @@ type formatter struct {
 	p                 *program
 	check, diff, json bool
 	done              formatAnswer
-	bad               int // files that are not canonical and stay so
+	bad               int // number of files that are not canonical and stay so
 }
 
 // formatAnswer is the answer of `mailtree fmt --json`.
 type formatAnswer struct {
-	Changed  []formatChange  `json:"changed"`  // with --check or --diff: what would change
+	Changed  []formatChange  `json:"changed"`  // with --check or --diff: the changes that fmt would make
 	Problems []formatProblem `json:"problems"` // files that were left unchanged
 }
 
@@ -65,7 +65,7 @@ type formatProblem struct {
 	Error string `json:"error"`
 }
 
-// formatAll replaces files by their canonical form and prints the result.
+// formatAll replaces each file with its canonical form and prints the result.
 func (f *formatter) formatAll(names []string) error {
 	f.done = formatAnswer{Changed: []formatChange{}, Problems: []formatProblem{}}
 	for _, name := range names {
@@ -89,7 +89,7 @@ func (f *formatter) formatAll(names []string) error {
 	return nil
 }
 
-// filter prints the canonical form of standard input. The file's name is the id in the text.
+// filter prints the canonical form of standard input. The id in the text is used as the file's name.
 func (f *formatter) filter() error {
 	data, err := io.ReadAll(f.p.std.in)
 	if err != nil {
@@ -111,7 +111,7 @@ func (f *formatter) filter() error {
 	return err
 }
 
-// file replaces a file by its canonical form.
+// file replaces a file with its canonical form.
 func (f *formatter) file(name string) error {
 	st, err := os.Lstat(name)
 	if err != nil {
@@ -144,7 +144,7 @@ func (f *formatter) file(name string) error {
 	return f.printChange(change)
 }
 
-// printChange prints a change unless the answer is JSON: the lines with --diff, the name of the file with
+// printChange prints a change, unless the answer is JSON: the changed lines with --diff, the file's name with
 // --check.
 func (f *formatter) printChange(change formatChange) (err error) {
 	if f.json {

@@ -19,11 +19,12 @@ import (
 )
 
 const (
-	nextSign = 500 * time.Millisecond // between looks at a client's file
-	nextSeat = 5 * time.Second        // between looks at the session's file
+	nextSign = 500 * time.Millisecond // between checks of a client's file
+	nextSeat = 5 * time.Second        // between checks of the session's file
 )
 
-// signed is the session that the event belongs to, as package sign looks for its files.
+// signed returns the session that the event belongs to, in the form that package sign uses to find the session's
+// files.
 func (p *program) signed(e event.Event) sign.Session {
 	pid, known := seat.ClientProcess().PID()
 	if !known {
@@ -40,8 +41,8 @@ func (p *program) signed(e event.Event) sign.Session {
 }
 
 // followSession reports to the server each state of a turn that a client's files show, until ctx ends. Turn 0 means
-// whichever turn is under way. While no server runs, it keeps the last state for the next server. It calls ended after
-// it has reported the end of a turn.
+// the current turn. While no server is running, it keeps the last state for the next server. It calls ended after it
+// has reported the end of a turn.
 func (p *program) followSession(ctx context.Context, f *sign.Follower, dir string, turn int, ended func()) {
 	look := time.NewTicker(nextSign)
 	defer look.Stop()
@@ -74,8 +75,8 @@ type followed struct {
 	Process seat.Process `json:"process"`
 }
 
-// followTurn starts a process that follows a turn, which begins with the event, for a client that reports
-// some ends of a turn only to its files and runs no hook that could wait for them.
+// followTurn starts a process that follows the turn that begins with the event. This is for a client that reports
+// some ends of a turn only in its files and runs no hook that could wait for them.
 func (p *program) followTurn(e event.Event, turn int) error {
 	f, ok := sign.Follow(p.signed(e))
 	if !ok {
@@ -94,14 +95,14 @@ func (p *program) followTurn(e event.Event, turn int) error {
 		Args:        []string{"mailtree", "hook", e.Client, "--follow"},
 		Dir:         "/",
 		Env:         p.environment(),
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // a client may end the group of a hook's processes
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // a client may kill the process group of a hook
 	}
 	in, err := cmd.StdinPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
 	if err == nil {
-		_, err = in.Write(about) // less than a pipe holds
+		_, err = in.Write(about) // less than the capacity of a pipe
 		err = errors.Join(err, in.Close())
 	}
 	if err != nil {
@@ -110,7 +111,7 @@ func (p *program) followTurn(e event.Event, turn int) error {
 	return nil
 }
 
-// hookFollow follows a turn until the turn or the client ends, or the session counts as idle.
+// hookFollow follows a turn until the turn or the client ends, or until the session counts as idle.
 func (p *program) hookFollow(ctx context.Context) error {
 	var of followed
 	if err := json.NewDecoder(io.LimitReader(p.std.in, maxEvent)).Decode(&of); err != nil {
@@ -137,7 +138,7 @@ func (p *program) hookFollow(ctx context.Context) error {
 	return nil
 }
 
-// turnGoesOn reports whether a turn of the session is under way, as the server last wrote down.
+// turnGoesOn reports whether a turn of the session is in progress, according to the server's last record.
 func (p *program) turnGoesOn(of followed) bool {
 	t, _, err := storedir.OpenProject(p.cfg.Store, of.Dir, p.cfg.Scope)
 	if err != nil {

@@ -31,7 +31,7 @@ func gatewayCommand(p *program) *cobra.Command {
 	return c
 }
 
-// lookups is how long the lookups of one command may take.
+// lookups limits how long the lookups of one command may take.
 const lookups = 20 * time.Second
 
 func gatewaySetupCommand(p *program) *cobra.Command {
@@ -64,7 +64,7 @@ func gatewaySetupCommand(p *program) *cobra.Command {
 	return c
 }
 
-// mailHost is the name of this machine where it has one that DNS may know, else mail.DOMAIN.
+// mailHost returns the name of this machine if that is a name that DNS may know; otherwise mail.DOMAIN.
 func mailHost(domain string) string {
 	if name, err := os.Hostname(); err == nil && strings.Contains(name, ".") && !strings.HasSuffix(name, ".local") {
 		return strings.ToLower(name)
@@ -112,7 +112,8 @@ func (p *program) gatewaySetup(ctx context.Context, domain, host string) error {
 	return nil
 }
 
-// gatewayDomains are the domains that the gateway is to have: those of MAIL_DOMAIN, and the one that is set up.
+// gatewayDomains returns the domains for the gateway: the domains in MAIL_DOMAIN, and the domain that is being set
+// up.
 func (p *program) gatewayDomains(domain string) (all []string) {
 	for _, d := range append(slices.Clone(p.cfg.Domains), domain) {
 		if d != address.Default && !slices.Contains(all, d) {
@@ -122,7 +123,7 @@ func (p *program) gatewayDomains(domain string) (all []string) {
 	return all
 }
 
-// account is the user who runs this.
+// account returns the OS user who runs this program.
 func account() string {
 	u, err := user.Current()
 	if err != nil {
@@ -131,10 +132,10 @@ func account() string {
 	return u.Username
 }
 
-// postfixSocket is where postfix finds the gateway, also from its chroot: below its queue folder.
+// postfixSocket is where Postfix finds the gateway, also from its chroot: below the queue folder of Postfix.
 const postfixSocket = "mailtree/lmtp"
 
-// serveLines are the settings for domains behind postfix.
+// serveLines returns the settings for domains behind Postfix.
 func serveLines(domains []string) string {
 	return "MAIL_DOMAIN=" + strings.Join(domains, ",") + "\n" +
 		"GATEWAY_LISTEN=lmtp+unix:/var/spool/postfix/" + postfixSocket + "\n" +
@@ -143,8 +144,9 @@ func serveLines(domains []string) string {
 		"GATEWAY_SMARTHOST=smtp://127.0.0.1:25\n"
 }
 
-// postfixLines have postfix bring mail for domains to the server that a user runs, and pass on what that sends.
-// The folder's group is the socket's, because of the setgid bit.
+// postfixLines returns the configuration for Postfix. With it, Postfix delivers mail for the domains to the server
+// that the OS user account runs, and relays mail from that server. The socket gets the folder's group, because of the
+// setgid bit.
 func postfixLines(domains []string, account string) string {
 	transports := make([]string, len(domains))
 	for i, d := range domains {

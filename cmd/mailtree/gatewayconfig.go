@@ -39,7 +39,7 @@ func gatewaySettings() []setting {
 	}
 }
 
-// parseGateway reads and checks the settings of the gateway.
+// parseGateway reads and checks the gateway's settings.
 func (c *config) parseGateway(v map[string]string, home func() (string, error)) (errs []error) {
 	bad := func(name, want string) {
 		errs = append(errs, fmt.Errorf("%s is %q, but must be %s", name, v[name], want))
@@ -107,7 +107,7 @@ func uidOf(name string) (int, error) {
 	return strconv.Atoi(name)
 }
 
-// fieldsOf splits a list at its commas and leaves out blanks around the elements and empty elements.
+// fieldsOf splits a list at its commas, and drops spaces around the elements and empty elements.
 func fieldsOf(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
 }

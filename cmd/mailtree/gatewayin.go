@@ -11,8 +11,8 @@ import (
 	"mailtree/gateway"
 )
 
-// takeMail takes mail of other domains, if the settings say so, until ctx ends. It returns when the server
-// listens. It returns the errors of listening, which name the address; later ones go to failed.
+// takeMail receives mail from other domains until ctx ends, if the settings allow it. It returns once the server is
+// listening. It returns errors of listening, which contain the address. Later errors go to failed.
 func (a *app) takeMail(ctx context.Context, running *sync.WaitGroup, failed chan<- error) error {
 	settings := &a.cfg.Gateway
 	if a.cfg.background || len(settings.Listen) == 0 {
@@ -53,12 +53,12 @@ func (a *app) takeMail(ctx context.Context, running *sync.WaitGroup, failed chan
 	return nil
 }
 
-// groupOf returns the group of the user uid; 0 if there is none.
+// groupOf returns the group of the OS user uid, or 0 if there is none.
 func groupOf(uid int) int {
 	u, err := user.LookupId(strconv.Itoa(uid))
 	if err != nil {
 		return 0
 	}
-	gid, _ := strconv.Atoi(u.Gid) // on the systems that this runs on it is a number
+	gid, _ := strconv.Atoi(u.Gid) // a group id is a number on all systems that this program supports
 	return gid
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// dkimKey signs the mail of every domain of the tests.
+// dkimKey signs the mail of every domain in the tests.
 var dkimKey = sync.OnceValue(func() *rsa.PrivateKey {
 	k, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -33,7 +33,7 @@ var dkimKey = sync.OnceValue(func() *rsa.PrivateKey {
 	return k
 })
 
-// serveDNS runs a name server whose domains all have the key and a DMARC policy, and returns its address.
+// serveDNS runs a name server on which every domain has the key and a DMARC policy, and returns its address.
 func serveDNS(t *testing.T) string {
 	t.Helper()
 	der, err := x509.MarshalPKIXPublicKey(&dkimKey().PublicKey)
@@ -68,7 +68,7 @@ func serveDNS(t *testing.T) string {
 	return packets.LocalAddr().String()
 }
 
-// letter is an email: its lines, which a domain has signed or, with "", nobody.
+// letter returns an email with the given lines, signed by a domain, or unsigned if domain is "".
 func letter(t *testing.T, domain string, lines ...string) string {
 	t.Helper()
 	text := strings.Join(lines, "\r\n") + "\r\n"
@@ -84,8 +84,8 @@ func letter(t *testing.T, domain string, lines ...string) string {
 	return signed.String()
 }
 
-// deliver hands an email to the server as an MTA does, and returns the replies: of each recipient that is
-// refused, and of each that gets it.
+// deliver hands an email to the server as an MTA does. It returns the replies: one for each recipient that is
+// refused, and one for each recipient that gets the email.
 func (o *office) deliver(email string, to ...string) (replies []string) {
 	o.t.Helper()
 	conn, err := net.Dial("unix", filepath.Join(o.dir, "lmtp.sock"))
@@ -130,7 +130,7 @@ func (o *office) deliver(email string, to ...string) (replies []string) {
 	return replies
 }
 
-// shownEmail is an email as email_list and email_read show it.
+// shownEmail is an email in the form of email_list and email_read.
 type shownEmail struct {
 	ID, From, Subject, Auth, Trusted, Content string
 	MessageID                                 string `json:"message_id"`
@@ -138,7 +138,7 @@ type shownEmail struct {
 	ReplyTo                                   string `json:"reply_to"`
 }
 
-// raw makes a call of a toolset and returns the answer.
+// raw calls a tool of a toolset and returns the answer.
 func (o *office) raw(toolset, name, args string, flags ...string) string {
 	o.t.Helper()
 	const request = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s}}` + "\n"
@@ -151,7 +151,7 @@ func (o *office) raw(toolset, name, args string, flags ...string) string {
 	return string(out)
 }
 
-// structured makes a call of aimx and decodes its structured answer.
+// structured calls a tool of aimx and decodes its structured answer.
 func (o *office) structured(into any, name, args string) {
 	o.t.Helper()
 	out := o.raw("aimx", name, args)
@@ -175,9 +175,9 @@ func (o *office) inbox(mailbox string) []shownEmail {
 	return list.Emails
 }
 
-// TestGatewayIn: a mail server hands mail to the running program over LMTP. What is answered 250 is there
-// after kill -9, once for each recipient. A sender is trusted, and runs a hook, where its domain has signed
-// and the mailbox lists it; whoever claims to be that sender does not.
+// TestGatewayIn has a mail server hand mail to the running program over LMTP. Mail that was answered with 250 is
+// there after kill -9, once for each recipient. A sender is trusted, and a hook runs for the email, if the sender's
+// domain has signed it and the mailbox lists the sender. A sender who only claims to be that sender is not trusted.
 func TestGatewayIn(t *testing.T) {
 	t.Parallel()
 	o := &office{t: t, env: []string{
@@ -294,7 +294,8 @@ func TestGatewayIn(t *testing.T) {
 	}
 }
 
-// TestGatewayInNotHeard: a server that cannot listen where it is told to says where, and ends.
+// TestGatewayInNotHeard checks that a server that cannot listen at the configured address reports the address and
+// ends.
 func TestGatewayInNotHeard(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")

@@ -13,7 +13,7 @@ import (
 	mcpserver "mailtree/mcp"
 )
 
-// checkAddress says what would become of mail to an address, by the settings of this server.
+// checkAddress reports what would happen to mail for an address under this server's settings.
 func (a *app) checkAddress(ctx context.Context, address string) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookups)
 	defer cancel()
@@ -28,7 +28,7 @@ func (a *app) checkAddress(ctx context.Context, address string) (any, error) {
 // checked is the answer of POST /mailtree/check-address.
 type checked struct {
 	Findings []gateway.Finding `json:"findings"`
-	Missing  []string          `json:"missing,omitempty"` // mailboxes that the server's settings name and nobody has
+	Missing  []string          `json:"missing,omitempty"` // mailboxes in the server's settings that do not exist
 }
 
 func gatewayCheckCommand(p *program) *cobra.Command {

@@ -35,7 +35,7 @@ func guardCommand(p *program, env []string) *cobra.Command {
 	return c
 }
 
-// site returns the repository named by the only argument, or that of the working directory.
+// site returns the repository given as the only argument, or the repository of the working directory.
 func site(args, env []string) (guard.Site, error) {
 	at := guard.Site{Repo: ".", Env: env, Words: words}
 	if len(args) > 0 {
@@ -135,7 +135,7 @@ func guardCheck(p *program, env []string) *cobra.Command {
 			"Exit status 0: nothing stands in the way; 1: claims of others do; 2: a wrong call, or it could not be checked\n" +
 			"(with --hook the latter passes with a notice, unless GUARD_MODE=block is set).",
 		RunE: func(c *cobra.Command, args []string) error {
-			debug.SetGCPercent(-1) // the run needs a few megabytes; the limit of tuneMemory still holds
+			debug.SetGCPercent(-1) // the run needs a few megabytes; the limit that tuneMemory set still applies
 			q := guard.Question{
 				Store:   p.cfg.Store,
 				Scope:   p.cfg.Scope,
@@ -182,8 +182,9 @@ func guardCheck(p *program, env []string) *cobra.Command {
 	return c
 }
 
-// personHere returns the name of the person who types: see me. It returns "" if an agent seems to type: if a
-// client of agents is above this process, an agent sits in this tmux pane, or the system does not tell.
+// personHere returns the name of the user who types: see me. It returns "" if an agent seems to type. That is the
+// case if a client of agents is among this process's ancestors, if an agent uses this tmux pane, or if the system
+// does not reveal the ancestors.
 func (p *program) personHere() string {
 	above, all := seat.Ancestors()
 	agents := append(clientNames(), "code") // VS Code's program
@@ -213,7 +214,7 @@ func (p *program) personHere() string {
 	return maildir.PersonName(name)
 }
 
-// usualStore returns the store that a command without --store uses, "" if there is none.
+// usualStore returns the store that a command without --store uses, or "" if there is none.
 func (p *program) usualStore() string {
 	for _, s := range p.cfg.settings {
 		if s.Name == "MCP_MAIL_STORE" {
@@ -232,7 +233,7 @@ func exitWith(code int) error {
 	return &exitError{code, nil}
 }
 
-// verdictShape is a verdict as `guard check --json` prints it.
+// verdictShape is a verdict in the form that `guard check --json` prints.
 type verdictShape struct {
 	Agent   string         `json:"agent"`
 	Blocked []blockedShape `json:"blocked"`

@@ -14,10 +14,10 @@ import (
 	"mailtree/maildir/format"
 )
 
-// BenchmarkGuard is `mailtree guard check` as a whole process: 100 staged files against 1,000 live
-// claims of others, none of which covers one. Beside each check, in turn, what it cannot be faster
-// than: the same program doing nothing (start) and git's part (git). cpu is its processor time, its
-// own and its git's; on a machine that others use too, look at that and at the least.
+// BenchmarkGuard runs `mailtree guard check` as a whole process: 100 staged files against 1,000 live claims of
+// others, none of which covers any of the files. After each check it runs two lower bounds: the same program doing
+// nothing (start), and Git's part (git). cpu is the processor time of the check, including Git's. On a machine that
+// others use too, look at cpu and at the minimum.
 func BenchmarkGuard(b *testing.B) {
 	exe, home := benchProgram(b), bulk.Dir(b)
 	store, code := filepath.Join(home, "store"), filepath.Join(home, "code")
@@ -44,7 +44,7 @@ func BenchmarkGuard(b *testing.B) {
 		took, _ = run("git", "diff-index", "--cached", "-z", "--name-only", "--no-renames", "HEAD")
 		git = append(git, took)
 	}
-	b.ReportMetric(0, "ns/op") // all three together: says nothing
+	b.ReportMetric(0, "ns/op") // ns/op covers all three together and has no meaning
 	for name, t := range map[string]bulk.Times{"": check, "cpu-": busy, "start-": start, "git-": git} {
 		b.ReportMetric(float64(t.At(0.5).Microseconds())/1000, name+"p50-ms")
 	}
@@ -52,9 +52,8 @@ func BenchmarkGuard(b *testing.B) {
 	b.ReportMetric(float64(check.At(0.9).Microseconds())/1000, "p90-ms")
 }
 
-// BenchmarkGuardEdit is `mailtree hook` as a whole process, before an edit of a file that none of
-// 1,000 live claims covers (free) and of one that a claim does (held). start and cpu are as of
-// BenchmarkGuard.
+// BenchmarkGuardEdit runs `mailtree hook` as a whole process before an edit: of a file that none of 1,000 live claims
+// covers (free), and of a file that a claim covers (held). start and cpu are as in BenchmarkGuard.
 func BenchmarkGuardEdit(b *testing.B) {
 	exe, home := benchProgram(b), bulk.Dir(b)
 	code := filepath.Join(home, "code")
@@ -91,14 +90,14 @@ func BenchmarkGuardEdit(b *testing.B) {
 		took, _, _ := run("", "version")
 		all["start-"] = append(all["start-"], took)
 	}
-	b.ReportMetric(0, "ns/op") // all three together: says nothing
+	b.ReportMetric(0, "ns/op") // ns/op covers all three together and has no meaning
 	for name, t := range all {
 		b.ReportMetric(float64(t.At(0.5).Microseconds())/1000, name+"p50-ms")
 	}
 	b.ReportMetric(float64(all["free-"].At(0.9).Microseconds())/1000, "free-p90-ms")
 }
 
-// benchClaims writes a project with that many claims, as the server does.
+// benchClaims writes a project with the given number of claims, as the server does.
 func benchClaims(b *testing.B, repo string, n int) {
 	b.Helper()
 	must := func(err error) {
@@ -118,7 +117,7 @@ func benchClaims(b *testing.B, repo string, n int) {
 	}
 }
 
-// benchChanges makes a code repository with that many changed files staged.
+// benchChanges creates a code repository with the given number of changed, staged files.
 func benchChanges(b *testing.B, code string, n int) {
 	b.Helper()
 	script := `git init -q . && git config user.name Bench && git config user.email bench@mailtree.local &&

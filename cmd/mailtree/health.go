@@ -17,13 +17,13 @@ type health struct {
 }
 
 type healthReport struct {
-	Status     string          `json:"status"` // ok, or degraded if a person must act
+	Status     string          `json:"status"` // ok, or degraded if the user must act
 	Version    string          `json:"version"`
 	Store      string          `json:"store"`
-	Background bool            `json:"background,omitempty"` // it listens over TCP only if URL is set
+	Background bool            `json:"background,omitempty"` // the server listens over TCP only if URL is set
 	URL        string          `json:"url,omitempty"`        // of the server over TCP
-	Open       string          `json:"open,omitempty"`       // a sentence if every user of this machine may use URL
-	Sends      bool            `json:"sends,omitempty"`      // mail to other domains
+	Open       string          `json:"open,omitempty"`       // a sentence if every OS user of this machine may use URL
+	Sends      bool            `json:"sends,omitempty"`      // the server sends mail to other domains
 	Uptime     float64         `json:"uptime_seconds"`
 	Projects   int             `json:"projects"`
 	Agents     int             `json:"agents"`
@@ -33,7 +33,7 @@ type healthReport struct {
 	Problems   int             `json:"problems"`
 	Watcher    watcherHealth   `json:"watcher"`
 	IndexLag   float64         `json:"index_lag_seconds"`       // age of the oldest change seen but not yet indexed
-	LastCommit string          `json:"last_commit"`             // time, "" when none was made since the start
+	LastCommit string          `json:"last_commit"`             // time, "" if there was no commit since the start
 	BadFiles   []problem       `json:"problem_files,omitempty"` // the first maxWaiting of Problems
 	Detail     []projectHealth `json:"detail"`
 	Error      string          `json:"error,omitempty"`
@@ -52,18 +52,18 @@ type projectHealth struct {
 	HistoryReason string `json:"history_reason,omitempty"`
 	Uncommitted   int    `json:"uncommitted"`
 
-	Import *maildir.Import `json:"import,omitempty"` // if very many files were changed and are being taken in
+	Import *maildir.Import `json:"import,omitempty"` // set if very many files were changed and are being imported
 
 	LastCommit string `json:"last_commit"`
 	Disk       string `json:"disk,omitempty"` // a sentence if the disk does not answer or operations fail
 
 	Sync       *maildir.SyncState `json:"sync,omitempty"`        // if the project is shared with other machines
-	SyncReason string             `json:"sync_reason,omitempty"` // a sentence if it does not meet them
+	SyncReason string             `json:"sync_reason,omitempty"` // a sentence if the sync with those machines fails
 
 	Unwoken []unwokenAgent `json:"unwoken,omitempty"` // the first maxWaiting
 
 	Waiting      []waitingFile `json:"waiting,omitempty"`       // the first maxWaiting
-	WaitingCount int           `json:"waiting_count,omitempty"` // files and folders that could not be read
+	WaitingCount int           `json:"waiting_count,omitempty"` // number of files and folders that could not be read
 }
 
 // problem is an invalid file.
@@ -71,17 +71,16 @@ type problem struct {
 	Project string `json:"project"`
 	Path    string `json:"path"`
 	Line    int    `json:"line,omitempty"`
-	Text    string `json:"text"` // the fault, and how to mend it
+	Text    string `json:"text"` // the error, and how to fix it
 }
 
-// waitingFile is a file or folder that the server cannot read because of a fault of the machine. The
-// server tries again.
+// waitingFile is a file or folder that the server cannot read because of a fault of the machine. The server retries.
 type waitingFile struct {
 	Path  string `json:"path"`
 	Error string `json:"error"`
 }
 
-// unwokenAgent is an agent with mail that has long been unread, and without a client to wake.
+// unwokenAgent is an agent that has mail that has been unread for long, and no client that could be woken.
 type unwokenAgent struct {
 	Agent  string `json:"agent"`
 	Unread int    `json:"unread"`
@@ -89,8 +88,8 @@ type unwokenAgent struct {
 	Text   string `json:"text"`
 }
 
-// maxWaiting is the largest number of problems, and of waiting files and unwoken agents per project, that
-// health names.
+// maxWaiting is the largest number of problems that health lists, and of waiting files and of unwoken agents that it
+// lists per project.
 const maxWaiting = 20
 
 // Reasons returns a sentence for each fault of a project.
@@ -110,19 +109,19 @@ func (r *healthReport) Reasons() (out []string) {
 	return out
 }
 
-// Up is how long the server runs.
+// Up returns how long the server has been running.
 func (r *healthReport) Up() time.Duration { return time.Duration(r.Uptime * float64(time.Second)) }
 
-// stalled is how long an operation may wait for the disk before health reports it.
+// stalled is how long an operation may wait for the disk before health reports the operation.
 const stalled = 10 * time.Second
 
-// verdict returns the report, and whether the server works as it should: status is ok.
+// verdict returns the report. able says whether the server works as it should, which means that the status is ok.
 func (h *health) verdict(ctx context.Context) (report any, able bool) {
 	r := h.report(ctx)
 	return r, r.Status == "ok"
 }
 
-// report collects the state. It does not wait for the disk or for Git.
+// report collects the current state. It does not wait for the disk or for Git.
 func (h *health) report(ctx context.Context) *healthReport {
 	r := &healthReport{
 		Status:     "ok",

@@ -11,14 +11,14 @@ import (
 	"mailtree/cli"
 )
 
-// daily are the commands that a person needs, as `mailtree --help` shows them.
+// daily are the commands that a user needs every day, as `mailtree --help` shows them.
 var daily = []string{"read", "reply", "send", "ack", "archive", "thread", "search", "undo", "agents", "claim", "open"}
 
 // brokenLine matches a line break within a paragraph of a command's long description.
 var brokenLine = regexp.MustCompile(`(\S)\n(\S)`)
 
-// addHelp makes the help of root the commands that a person needs, each with an example, and that of `help
-// all` every command. Help that is printed on a terminal fits its width.
+// addHelp makes the help of root show the daily commands, each with an example, and `help all` show every command.
+// Help that is printed on a terminal fits its width.
 func (p *program) addHelp(root *cobra.Command) {
 	whole := root.HelpFunc()
 	fitting := func(c *cobra.Command, args []string) {
@@ -57,7 +57,7 @@ func (p *program) addHelp(root *cobra.Command) {
 	})
 }
 
-// dailyHelp prints the commands that a person needs.
+// dailyHelp prints the daily commands.
 func (p *program) dailyHelp(root *cobra.Command) {
 	rows := []cli.Row{{Cells: []string{"  mailtree", "What waits for you, in numbered rows"}}}
 	for _, name := range daily {

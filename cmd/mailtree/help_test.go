@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestExamples: the help of each command has an example, of that command or of one below it.
+// TestExamples checks that the help of each command has an example of that command or of a subcommand.
 func TestExamples(t *testing.T) {
 	root := rootCommand(nil, stdio{out: &bytes.Buffer{}})
 	var look func(c *cobra.Command)
@@ -26,7 +26,7 @@ func TestExamples(t *testing.T) {
 	look(root)
 }
 
-// TestHelp: the help of the program is short; the whole list is that of `help all`.
+// TestHelp checks that the program's help is short. `help all` has the whole list.
 func TestHelp(t *testing.T) {
 	for _, tt := range []struct {
 		args string

@@ -52,13 +52,13 @@ func hookCommand(p *program) *cobra.Command {
 	}
 	c.Flags().BoolVar(&wait, "wait", false, "wait for mail, and wake the session")
 	c.Flags().BoolVar(&follow, "follow", false, "follow a turn in the client's files (the hook runs this itself)")
-	_ = c.Flags().MarkHidden("follow") // it cannot fail: the flag exists
+	_ = c.Flags().MarkHidden("follow") // cannot fail: the flag exists
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return harmless(err) })
 	return c
 }
 
-// harmless gives an error exit status 0: it is printed and fails nothing. Clients take some exit statuses
-// for a request to stop the turn or the edit.
+// harmless gives an error exit status 0: the error is printed but does not make the hook fail. Clients interpret some
+// exit statuses as a request to stop the turn or the edit.
 func harmless(err error) error {
 	var meant *exitError
 	if err == nil || errors.As(err, &meant) {
@@ -67,9 +67,9 @@ func harmless(err error) error {
 	return &exitError{0, err}
 }
 
-// spareClient returns an error of the program without a command, or an error with exit status 0 and no text if
-// standard input holds a client's event. Some clients run the command of a hook without its arguments, and
-// take a failure for a refusal.
+// spareClient returns the error of the program without a command. If standard input contains a client's event, it
+// returns an error with exit status 0 and no text instead. Some clients run a hook's command without its arguments,
+// and interpret a failure as a refusal.
 func (p *program) spareClient(err error) error {
 	f, ok := p.std.in.(*os.File)
 	if err == nil || !ok {
@@ -86,16 +86,15 @@ func (p *program) spareClient(err error) error {
 	return &exitError{}
 }
 
-// maxEvent is the largest number of bytes read of an event. An event after a tool holds the tool's
-// output.
+// maxEvent is the largest number of bytes read of an event. An event after a tool call contains the tool's output.
 const maxEvent = 64 << 20
 
-// hookPatience is the time limit of a hook: less than the five seconds that `mailtree setup` allows,
-// because news that the server has told and no hook prints is lost.
+// hookPatience is the time limit of a hook. It is less than the five seconds that `mailtree setup` allows: news that
+// the server has reported but that no hook has printed is lost.
 const hookPatience = 4 * time.Second
 
-// hook reads an event and answers it. It reports failures as a line for debugging: the client has other
-// work.
+// hook reads an event and answers it. It reports failures only as a line for debugging, so that they do not disturb
+// the client.
 func (p *program) hook(ctx context.Context, client string) (err error) {
 	defer func() {
 		if fault := recover(); fault != nil { // a panic would exit with status 2, which stops a turn
@@ -163,7 +162,7 @@ func (p *program) readEvent(ctx context.Context, client string) (event.Event, er
 	select {
 	case r := <-done:
 		return r.e, r.err
-	case <-ctx.Done(): // the process ends now, and the reading goroutine with it
+	case <-ctx.Done(): // the process ends now, and with it the goroutine that reads
 		return event.Event{}, fmt.Errorf("hook: nothing came on standard input: %w", context.Cause(ctx))
 	}
 }
@@ -183,8 +182,8 @@ func (p *program) parseEvent(client string) (event.Event, error) {
 // byteOrderMark is the prefix that some programs put before a text.
 const byteOrderMark = "\xef\xbb\xbf"
 
-// tellServer reports an event to the server. If no server runs, a session that begins in a project starts
-// one in the background; other events are dropped.
+// tellServer reports an event to the server. If no server is running, the start of a session in a project starts one
+// in the background. Other events are dropped.
 func (p *program) tellServer(ctx context.Context, e event.Event) (told mcpserver.HookAnswer, err error) {
 	ask := mcpserver.HookEvent{
 		Kind: string(e.Kind),
@@ -212,7 +211,7 @@ func (p *program) tellServer(ctx context.Context, e event.Event) (told mcpserver
 	if err != nil {
 		return told, err
 	}
-	t.Close() // only its existence matters
+	t.Close() // only the project's existence matters
 	c, err := p.reach(ctx, p.dial, tool.Caller{})
 	if err != nil {
 		return told, err
@@ -221,7 +220,7 @@ func (p *program) tellServer(ctx context.Context, e event.Event) (told mcpserver
 	return told, err
 }
 
-// exportAgent exports the agent's name to the client's shells, for commits. See docs/guard.md.
+// exportAgent adds the agent's name to the environment of the client's shells, for commits. See docs/guard.md.
 func (p *program) exportAgent(agent string) error {
 	file := p.variable("CLAUDE_ENV_FILE")
 	if file == "" || agent == "" {
@@ -231,7 +230,7 @@ func (p *program) exportAgent(agent string) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString("export AGENT_NAME=" + agent + "\n") // agents' names need no quotes
+	_, err = f.WriteString("export AGENT_NAME=" + agent + "\n") // agents' names need no quoting
 	return errors.Join(err, f.Close())
 }
 

@@ -12,10 +12,9 @@ import (
 	"mailtree/fixtures/bulk"
 )
 
-// BenchmarkHook is `mailtree hook claude` as a whole process where there is nothing to say, in a
-// store of 10,000 messages: with a server and no new mail, in a folder without a project
-// (elsewhere), and with no server (alone); beside it the same program doing nothing (start). cpu is
-// as of BenchmarkGuard.
+// BenchmarkHook runs `mailtree hook claude` as a whole process when there is nothing to report, in a store of 10,000
+// messages. It does so with a server and no new mail, in a folder without a project (elsewhere), and without a server
+// (alone). For comparison, it runs the same program doing nothing (start). cpu is as in BenchmarkGuard.
 func BenchmarkHook(b *testing.B) {
 	n := 10_000
 	if testing.Short() {
@@ -54,7 +53,7 @@ func BenchmarkHook(b *testing.B) {
 	for range b.N {
 		measure("alone-", bulk.HumanKey, "hook", "claude")
 	}
-	b.ReportMetric(0, "ns/op") // all together: says nothing
+	b.ReportMetric(0, "ns/op") // ns/op covers all together and has no meaning
 	for name, t := range all {
 		b.ReportMetric(float64(t.At(0.5).Microseconds())/1000, name+"p50-ms")
 	}

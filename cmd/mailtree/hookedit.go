@@ -12,10 +12,10 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// checkEdit compares the files that a tool is about to change with the claims of other agents. It reads
-// files only and needs no server.
+// checkEdit compares the files that a tool is about to change with the claims of other agents. It only reads files
+// and needs no server.
 func (p *program) checkEdit(e event.Event) event.Answer {
-	debug.SetGCPercent(-1) // the run needs a few megabytes; the limit of tuneMemory still holds
+	debug.SetGCPercent(-1) // the run needs a few megabytes; the limit that tuneMemory set still applies
 	q := guard.Edit{
 		Store: p.cfg.Store,
 		Usual: p.usualStore(),
@@ -42,8 +42,8 @@ func editedFiles(e event.Event) (all []string) {
 	return all
 }
 
-// editor returns the agent that edits: the agent of the event's session, else the agent named by the
-// client's environment, or "" if the project of the session's folder knows neither.
+// editor returns the agent that edits: the agent of the event's session or, if there is none, the agent named in the
+// client's environment. It returns "" if the project of the session's folder knows neither.
 func (p *program) editor(e event.Event) (string, error) {
 	t, _, err := storedir.OpenProject(p.cfg.Store, e.Root, p.cfg.Scope)
 	switch {

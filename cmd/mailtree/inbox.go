@@ -64,7 +64,7 @@ type inboxOptions struct {
 	limit                 uint
 }
 
-// commitName matches the arguments that --as-of takes for a commit.
+// commitName matches the arguments of --as-of that are taken as a commit.
 var commitName = regexp.MustCompile(`^[0-9a-fA-F]{4,40}$`)
 
 // readMoments converts the given times into the form that the tools take.
@@ -81,7 +81,7 @@ func (o *inboxOptions) readMoments(c *cobra.Command) error {
 	return nil
 }
 
-// uri returns the resource of the inbox as of a moment.
+// uri returns the URI of the inbox as it was at a moment.
 func (o *inboxOptions) uri(d *deskWork) string {
 	q := "?project=" + url.PathEscape(d.Slug) + "&limit=" + strconv.FormatUint(uint64(o.limit), 10)
 	for name, text := range map[string]string{"as_of": o.asOf, "since_ts": o.since, "cursor": o.cursor} {
@@ -128,8 +128,8 @@ func showInbox(d *deskWork, in *mail.Inbox) error {
 	return nil
 }
 
-// deliveryRow returns a line of a list of mail: marks, the row's name (see deskWork.number), age, urgency,
-// people, subject.
+// deliveryRow returns a message's row in a list of mail: marks, the row's name (see deskWork.number), age, urgency,
+// agents, subject.
 func (d *deskWork) deliveryRow(m *mail.Delivery, name string) cli.Row {
 	who := d.people("", []string{m.From})
 	if m.Kind == index.KindSent {
@@ -141,7 +141,7 @@ func (d *deskWork) deliveryRow(m *mail.Delivery, name string) cli.Row {
 	}
 }
 
-// stateOf returns the marks before a message: "!" to be acknowledged, "*" unread, "a" archived.
+// stateOf returns the marks in front of a message: "!" acknowledgement requested, "*" unread, "a" archived.
 func stateOf(m *mail.Delivery) string {
 	state := ""
 	switch {

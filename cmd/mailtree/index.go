@@ -54,12 +54,12 @@ func indexCommand(p *program) *cobra.Command {
 	return c
 }
 
-// view is a store that this command reads without owning it. A server may run beside it.
+// view is a store that this command reads without owning it. A server may be running at the same time.
 type view struct {
 	trees   map[string]*tree.Tree
 	index   *indexer.Index
 	store   string
-	running bool // another process has the store
+	running bool // another process has opened the store
 }
 
 // openView opens the trees and the index without changing them.
@@ -147,11 +147,11 @@ func verify(ctx context.Context, p *program) error {
 	return &exitError{1, fmt.Errorf("the index (-) differs from one built anew (+). %s", hint)}
 }
 
-// verify compares the index with an index built from the trees. Beside a running server the two are read
-// at different moments, so only differences that appear every time count.
+// verify compares the index with an index built from the trees. If a server is running, the two are read at different
+// moments, so only differences that appear every time count.
 func (v *view) verify(ctx context.Context) (*indexer.Report, error) {
 	r, err := indexer.Verify(ctx, v.index, v.trees)
-	v.running = v.running || storedir.Held(v.store) // a server may have started since
+	v.running = v.running || storedir.Held(v.store) // a server may have started in the meantime
 	for try := 0; try < 5 && err == nil && v.running && len(r.Differences) > 0; try++ {
 		select {
 		case <-time.After(300 * time.Millisecond):

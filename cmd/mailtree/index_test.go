@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// TestIndexLocked: if another program has locked the index, `index verify` says so. It does not advise to start
-// the server again.
+// TestIndexLocked checks that `index verify` says so if another program has locked the index. It does not suggest
+// restarting the server.
 func TestIndexLocked(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, filepath.Join(inmemory.Dir(t), "store"))
@@ -23,7 +23,7 @@ func TestIndexLocked(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	db.SetMaxOpenConns(1) // to which the lock belongs
+	db.SetMaxOpenConns(1) // the lock belongs to one connection
 	if _, err := db.Exec("PRAGMA locking_mode = exclusive; BEGIN EXCLUSIVE"); err != nil {
 		t.Fatal(err)
 	}

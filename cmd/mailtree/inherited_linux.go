@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keepInherited marks the descriptors that the parent process left open, such as a lock or a secret, as
-// not inheritable: the programs that this process starts, other users' hooks among them, do not get them.
+// keepInherited marks the descriptors that the parent process left open, such as a lock or a secret, as not
+// inheritable. The programs that this process starts, including other OS users' hooks, do not get these descriptors.
 func keepInherited() {
 	if unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
 		return

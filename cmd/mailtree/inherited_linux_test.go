@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestKeepInherited: what was left open for this program is not left open for those that it starts.
+// TestKeepInherited checks that the programs that this program starts do not inherit the descriptors that this
+// program inherited.
 func TestKeepInherited(t *testing.T) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], 0); err != nil {

@@ -106,10 +106,10 @@ func (p *program) trustKey(line string) error {
 // publishedKey is a key that some machine has published.
 type publishedKey struct {
 	keys.Key
-	project string // one of those in which it is
+	project string // one of the projects that contain the key
 }
 
-// publishedKeys returns by id the keys that machines have published in the store's projects.
+// publishedKeys returns, by id, the keys that machines have published in the store's projects.
 func (p *program) publishedKeys() (map[string]publishedKey, error) {
 	trees, err := storedir.OpenTrees(p.cfg.Store, p.cfg.MaxMessage)
 	all := map[string]publishedKey{}

@@ -40,8 +40,8 @@ func logCommand(p *program) *cobra.Command {
 	return c
 }
 
-// showLog prints the history as it arrives. If standard error is a terminal, it also shows there how far
-// back the search has come while nothing is found.
+// showLog prints the history as it arrives. If standard error is a terminal, it also shows there how far back the
+// search has come until it finds something.
 func (p *program) showLog(ctx context.Context, d *deskWork, s *logPrinter, ask maildir.LogQuery) error {
 	told, progress := 0, cli.IsTerminal(p.std.err)
 	err := d.Stream(ctx, cli.Of(d.Slug, "log"), ask, func(text json.RawMessage) error {
@@ -74,11 +74,11 @@ func (p *program) showLog(ctx context.Context, d *deskWork, s *logPrinter, ask m
 // logPrinter prints entries of the history, newest first.
 type logPrinter struct {
 	*cli.Screen
-	whole bool   // also print the door, the commit, the whole id and the files
+	whole bool   // also print the channel, the commit, the whole id and the files
 	day   string // of the last entry
 }
 
-// deeds are the words of the log for operations, where they are not the verb itself.
+// deeds are the words that the log uses for operations whose word is not the verb itself.
 var deeds = map[string]string{
 	"send":              "sent",
 	"reply":             "replied",
@@ -102,7 +102,7 @@ var deeds = map[string]string{
 	history.VerbRelease: "released",
 }
 
-// deed says in the past tense what an operation did.
+// deed returns in the past tense what an operation did.
 func deed(verb string) string {
 	if of, found := strings.CutPrefix(verb, history.UndoPrefix); found {
 		return "undid " + of
@@ -125,15 +125,15 @@ func about(e *history.Entry) (what, to string) {
 		}
 		return what, to
 	}
-	what, found := strings.CutPrefix(e.Summary, e.Who+": ") // to blind recipients only
+	what, found := strings.CutPrefix(e.Summary, e.Who+": ") // sent only to blind recipients
 	if !found {
 		what = strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(e.Summary, e.Who+" "), e.ID))
 	}
 	return what, ""
 }
 
-// show prints a line for the entry, with the day above if it differs from the entry's before. The columns
-// have fixed widths, because entries are printed as they are found.
+// show prints a line for the entry, below the day if the day differs from the previous entry's. The columns have
+// fixed widths, because entries are printed as they are found.
 func (s *logPrinter) show(e *history.Entry) {
 	day, clock := e.At.Local().Format("Mon 2 Jan 2006"), e.At.Local().Format("15:04")
 	if day != s.day {

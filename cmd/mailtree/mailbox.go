@@ -32,9 +32,9 @@ func mailboxCommand(p *program) *cobra.Command {
 	return c
 }
 
-// askAndShow has the server run a verb of its socket, in the project of the flags if they name one, and prints the
-// answer: see present. If no server is running, one is started in the background. Only a verb that creates something
-// creates the store.
+// askAndShow has the server run a verb of its socket and prints the answer with present. The verb runs in the project
+// of the flags if they name one. If no server is running, one is started in the background. Only a verb that creates
+// something creates the store.
 func askAndShow[T any](
 	ctx context.Context, p *program, f *deskFlags, verb string, ask any, show func(d *deskWork, answer *T) error,
 ) error {
@@ -111,7 +111,7 @@ func showMailboxes(d *deskWork, l *mcpserver.Mailboxes) {
 	}
 }
 
-// ownerName is the name of a user, else the number.
+// ownerName returns the name of the OS user uid, or the number if there is no name.
 func ownerName(uid int) string {
 	if uid < 0 {
 		return "nobody"
@@ -141,10 +141,10 @@ func mailboxDeleteCommand(p *program) *cobra.Command {
 	return c
 }
 
-// sayNeeded says that the server's settings name a mailbox that was deleted.
+// sayNeeded prints a remark if the server's settings still name the mailbox that was deleted.
 func sayNeeded(ctx context.Context, d *deskWork, m *mcpserver.MailboxLine) error {
 	var c checked
-	if err := d.Ask(ctx, "check-address", mcpserver.CheckAsk{Address: m.Address}, &c); err != nil { // it is deleted all the same
+	if err := d.Ask(ctx, "check-address", mcpserver.CheckAsk{Address: m.Address}, &c); err != nil { // deleted anyway
 		return nil
 	}
 	if slices.ContainsFunc(c.Missing, func(name string) bool { return strings.EqualFold(name, m.Name) }) {

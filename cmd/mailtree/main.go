@@ -1,5 +1,5 @@
-// Command mailtree is a mailbox, directory, searchable archive and claim book for coding agents and
-// the people beside them: a Git-tracked tree of markdown files, served over MCP. See README.md.
+// Command mailtree gives coding agents, and the people who work with them, mailboxes, a directory, a searchable
+// archive and claims on files. All of it is a Git-tracked tree of markdown files, served over MCP. See README.md.
 package main
 
 import (
@@ -26,7 +26,7 @@ type stdio struct {
 	out, err io.Writer
 }
 
-// run is the whole program except for signals. It returns 0 on success, else one of the exit statuses of
+// run is the whole program except for signals. It returns 0 on success, otherwise one of the exit statuses in
 // desk.go.
 func run(ctx context.Context, args, env []string, std stdio) int {
 	tuneMemory()
@@ -43,7 +43,7 @@ func run(ctx context.Context, args, env []string, std stdio) int {
 	}
 	if e := (*exitError)(nil); errors.As(err, &e) {
 		code = e.code
-		if err == error(e) { // an error around e says more
+		if err == error(e) { // an error that wraps e says more
 			err = e.err
 		}
 	}

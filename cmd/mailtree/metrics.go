@@ -15,13 +15,13 @@ import (
 	mcpserver "mailtree/mcp"
 )
 
-// metrics answers GET /metrics in the text format of Prometheus: the counters since the start, and the
-// present state as in /health. See docs/settings.md, "Metrics".
+// metrics answers GET /metrics in the text format of Prometheus: the counters since the start, and the current state
+// as in /health. See docs/settings.md, "Metrics".
 type metrics struct {
 	health *health
 	usage  func() mcpserver.Usage
 
-	incoming func() spool.Usage // of mail from other domains that is being received
+	incoming func() spool.Usage // mail from other domains that is being received
 
 	operations *prometheus.CounterVec
 	durations  *prometheus.HistogramVec
@@ -29,7 +29,7 @@ type metrics struct {
 	calls      *prometheus.CounterVec
 }
 
-// newMetrics makes the counters. The caller sets health and usage before the first request.
+// newMetrics creates the counters. The caller sets health and usage before the first request.
 func newMetrics() *metrics {
 	return &metrics{
 		operations: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -66,7 +66,7 @@ func (m *metrics) observe(op writer.Op, took time.Duration, err error) {
 	}
 }
 
-// called counts a call of a tool: see mcp.Config.Called.
+// called counts a tool call: see mcp.Config.Called.
 func (m *metrics) called(toolset, tool string, refused bool) {
 	outcome := "ok"
 	if refused {
@@ -75,7 +75,7 @@ func (m *metrics) called(toolset, tool string, refused bool) {
 	m.calls.WithLabelValues(toolset, tool, outcome).Inc()
 }
 
-// handler serves the metrics from a registry of its own, together with those of the process and of Go.
+// handler serves the metrics from their own registry, together with the metrics of the process and of Go.
 func (m *metrics) handler() http.Handler {
 	r := prometheus.NewRegistry()
 	r.MustRegister(m, m.operations, m.durations, m.latency, m.calls,
@@ -83,11 +83,10 @@ func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{})
 }
 
-// Describe describes no metric: Collect's metrics are checked when they are collected. See
-// prometheus.Collector.
+// Describe sends no description, so Collect's metrics are checked when they are collected. See prometheus.Collector.
 func (m *metrics) Describe(chan<- *prometheus.Desc) {}
 
-// Collect sends the present state. See prometheus.Collector.
+// Collect sends the current state. See prometheus.Collector.
 func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	r := m.health.report(context.Background()) // a Collector gets no context
 	gauge := func(name, help string, value float64) {

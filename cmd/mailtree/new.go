@@ -108,12 +108,12 @@ func newDraftCommand(p *program) *cobra.Command {
 	return c
 }
 
-// join makes the person an agent of a project, to whom the others can write then, and says so.
+// join makes the user an agent of a project, so that the other agents can write to the user, and prints that.
 func (p *program) join(ctx context.Context, project string) error {
 	return p.atDesk(ctx, &deskFlags{project: project}, mine, nil, func(context.Context, *deskWork) error { return nil })
 }
 
-// tellProject prints the names of a project.
+// tellProject prints a project's names.
 func (p *program) tellProject(made mcpserver.MadeProject) {
 	fmt.Fprintf(p.std.out, "project %s: %s\n", made.Slug, made.HumanKey)
 	if made.Note != "" {
@@ -121,7 +121,7 @@ func (p *program) tellProject(made mcpserver.MadeProject) {
 	}
 }
 
-// projectHere makes the project of this folder, in which a client is being set up.
+// projectHere creates the project for this folder, in which a client is being set up.
 func (p *program) projectHere(ctx context.Context) error {
 	made, err := p.ensureProject(ctx, "")
 	if err != nil {
@@ -131,7 +131,7 @@ func (p *program) projectHere(ctx context.Context) error {
 	return p.join(ctx, made.Slug)
 }
 
-// ensureProject makes the project of a path ("" for this folder) if there is none.
+// ensureProject creates the project for a path if it does not exist. "" means this folder.
 func (p *program) ensureProject(ctx context.Context, path string) (made mcpserver.MadeProject, err error) {
 	if path, err = absolute(cmp.Or(path, "."), os.UserHomeDir); err != nil {
 		return made, err

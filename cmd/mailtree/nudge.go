@@ -30,8 +30,8 @@ func nudgeCommand(p *program) *cobra.Command {
 	return c
 }
 
-// nudge asks the server to tell agents of their mail, and prints which agents it told. With watch it
-// continues, also with the next server after one has ended.
+// nudge asks the server to notify agents about their mail, and prints the agents that the server notified. With
+// watch, it continues until ctx ends, and switches to the next server when a server ends.
 func (p *program) nudge(ctx context.Context, watch bool) error {
 	said := 0
 	each := func(line json.RawMessage) error {
@@ -53,7 +53,7 @@ func (p *program) nudge(ctx context.Context, watch bool) error {
 	return err
 }
 
-// sayNudge prints a line of the answer: an agent, and whether it was told.
+// sayNudge prints one line of the answer: an agent, and whether the agent was notified.
 func (p *program) sayNudge(line json.RawMessage) error {
 	var o wake.Outcome
 	if err := json.Unmarshal(line, &o); err != nil {
@@ -67,12 +67,11 @@ func (p *program) sayNudge(line json.RawMessage) error {
 	return nil
 }
 
-// waker wakes agents for their mail: once for a caller on the socket, and continuously while the server
-// runs.
+// waker wakes agents that have mail: once for a caller on the socket, and continuously while the server runs.
 type waker struct {
 	*wake.Waker
 	log *slog.Logger
-	own wake.By // the server's own waking: it types if NUDGE=tmux
+	own wake.By // for the server's own wakes: types if NUDGE=tmux
 }
 
 func newWaker(p *program, a *app) *waker {
@@ -90,7 +89,7 @@ func (w *waker) serve(ctx context.Context, by tool.Caller, watch bool, told func
 	return do(ctx, wake.By{Tmux: by.Tmux, Types: true}, func(o wake.Outcome) { told(o) })
 }
 
-// nudgeOne implements page.NudgeFunc. Only a person asks for it, so it repeats earlier announcements.
+// nudgeOne implements page.NudgeFunc. It runs only when the user asks, so it repeats earlier notices.
 func (w *waker) nudgeOne(ctx context.Context, project, agent string, told func(how, why string)) error {
 	by := wake.By{Tmux: w.own.Tmux, Types: true, Again: true}
 	return w.Nudge(ctx, by, project, agent, func(o wake.Outcome) { told(o.How, o.Why) })

@@ -19,16 +19,16 @@ import (
 	"mailtree/mcp/mail"
 )
 
-// This file keeps the list of messages that a terminal showed last. Commands take the numbers of its rows
-// in place of ids.
+// This file stores the list of messages that a terminal showed last. Commands accept the numbers of its rows instead
+// of ids.
 
-// rowNumber matches the number of a row, of a list that need not be that long.
+// rowNumber matches the number of a row. The list may be shorter.
 var rowNumber = regexp.MustCompile(`^[0-9]{1,3}$`)
 
-// maxNumbered is the largest number that a row gets.
+// maxNumbered is the largest number that a row can get.
 const maxNumbered = 999
 
-// oldList is the age at which the list of a terminal is removed. A shell seldom lives longer.
+// oldList is the age at which a terminal's list is removed. Shells seldom live longer.
 const oldList = 7 * 24 * time.Hour
 
 // lastList is the list that a terminal showed last.
@@ -36,13 +36,13 @@ type lastList struct {
 	Project string   `json:"project"` // its slug
 	IDs     []string `json:"ids"`     // of the rows, from number 1 on
 
-	// Threads are the threads of a list of threads. Its IDs are those of the messages that wait.
+	// Threads are the threads in a list of threads. IDs then holds the waiting message of each thread.
 	Threads []string `json:"threads,omitempty"`
 }
 
-// listFile returns the file for the last list of this terminal, or "" without a terminal. Each terminal
-// device and login session has its own, below XDG_STATE_HOME of the person, who need not be the server's
-// user.
+// listFile returns the file for the last list of this terminal, or "" without a terminal. Each terminal device and
+// login session has its own file. It is below the user's XDG_STATE_HOME, and the user need not be the OS user who
+// runs the server.
 func (p *program) listFile() string {
 	state := p.variable("XDG_STATE_HOME")
 	if home := p.variable("HOME"); state == "" && home != "" {
@@ -61,8 +61,8 @@ func (p *program) listFile() string {
 	return ""
 }
 
-// number returns how to name each of these messages in a list: by number where there is a terminal, else by
-// short id. The numbers go on where the last call of the same command ended. threads are theirs in a list of
+// number returns the names for these messages in a list: numbers if there is a terminal, otherwise short ids. The
+// numbers continue where the last call of the same command ended. For a list of threads, threads has the messages'
 // threads.
 func (d *deskWork) number(ids []string, threads ...string) []string {
 	names := make([]string, len(ids))
@@ -81,7 +81,7 @@ func (d *deskWork) number(ids []string, threads ...string) []string {
 	if err == nil {
 		err = tree.WriteFile(d.listFile, data)
 	}
-	if err != nil { // such as a full disk: the ids serve as well
+	if err != nil { // such as a full disk: the ids work too
 		return names
 	}
 	removeOldLists(filepath.Dir(d.listFile))
@@ -101,9 +101,9 @@ func removeOldLists(dir string) {
 	}
 }
 
-// rowsToIDs replaces each number by the id of that row of this terminal's last list. It returns the ids, each
-// with the thread that the row names, or "", and the project of the list if there was a number, else "". A
-// number that the list does not have is an error, as is one without a terminal or a list.
+// rowsToIDs replaces each number with the id of that row in this terminal's last list. It returns the ids, each with
+// the thread of its row, or "" if there is none. If there was a number, it also returns the list's project; otherwise
+// "". It returns an error for a number that the list does not have, and for any number without a terminal or a list.
 func (p *program) rowsToIDs(args []string) (named lastList, err error) {
 	file := p.listFile()
 	last := readList(file)
@@ -133,9 +133,8 @@ func (p *program) rowsToIDs(args []string) (named lastList, err error) {
 	return named, nil
 }
 
-// messagesOf returns the message that the argument at i names. If that is a row of a list of threads, it
-// returns instead the messages to the person in the thread of which wanted is true, oldest first, where there
-// are any.
+// messagesOf returns the message in the argument at i. For a row of a list of threads, it returns the messages in
+// that thread instead, oldest first: those that were sent to the user and for which wanted is true, if there are any.
 func (d *deskWork) messagesOf(ctx context.Context, i int, wanted func(m *mail.Delivery) bool) (ids []string, err error) {
 	ask := map[string]any{"project_key": d.Slug, "agent_name": d.Person, "thread_id": d.threads[i], "limit": maildir.MaxPage}
 	for more := wanted != nil && d.threads[i] != ""; more; {
@@ -157,8 +156,8 @@ func (d *deskWork) messagesOf(ctx context.Context, i int, wanted func(m *mail.De
 	return ids, nil
 }
 
-// atMessage is atDesk for the message or thread that args name. Without one it takes the first that waits
-// for the person.
+// atMessage is atDesk for the message or thread in args. Without an argument, it uses the first message that waits
+// for the user.
 func (p *program) atMessage(
 	ctx context.Context, f *deskFlags, who whose, args []string, do func(ctx context.Context, d *deskWork, id string) error,
 ) error {
@@ -174,14 +173,14 @@ func (p *program) atMessage(
 	})
 }
 
-// tellNext prints, behind did, how to take back what was just done, and what waits next.
+// tellNext prints did, then how to undo the last action, and then what waits next.
 func (p *program) tellNext(ctx context.Context, d *deskWork, did string) {
 	text := did + "undo: "
 	if me, err := p.me(); err == nil && d.Person != maildir.PersonName(me) { // sent with --from
 		text += "MAILTREE_ME=" + d.Person + " "
 	}
 	text += "mailtree undo"
-	if next, err := p.firstWaiting(ctx, d); err == nil { // else it is left out: what was done is done
+	if next, err := p.firstWaiting(ctx, d); err == nil { // on an error, leave it out: the action itself succeeded
 		text += " · next: " + d.rowOf(next.Message) + " " + cli.Line(next.Subject)
 	}
 	d.Say(d.Faint, "%s", text)
@@ -196,9 +195,9 @@ func (d *deskWork) rowOf(id string) string {
 	return d.ShortID(id)
 }
 
-// readList reads the last list of a terminal. A list that is missing or damaged has no rows.
+// readList reads a terminal's last list. A missing or damaged list has no rows.
 func readList(file string) (last lastList) {
-	if st, err := os.Lstat(file); err != nil || !st.Mode().IsRegular() { // nobody waits for a pipe
+	if st, err := os.Lstat(file); err != nil || !st.Mode().IsRegular() { // never block on a pipe
 		return last
 	}
 	if data, err := os.ReadFile(file); err == nil {
@@ -207,7 +206,7 @@ func readList(file string) (last lastList) {
 	return last
 }
 
-// waitsOf asks what waits for the person, who need not be an agent of the project.
+// waitsOf asks what waits for the user, who may not be an agent of the project yet.
 func (p *program) waitsOf(ctx context.Context, d *deskWork, answer any) error {
 	me, err := p.me()
 	if err != nil {
@@ -216,7 +215,7 @@ func (p *program) waitsOf(ctx context.Context, d *deskWork, answer any) error {
 	return d.Ask(ctx, cli.Of(d.Slug, "waiting"), maildir.PersonName(me), answer)
 }
 
-// firstWaiting returns the thread that the person should look at first.
+// firstWaiting returns the thread that the user should read first.
 func (p *program) firstWaiting(ctx context.Context, d *deskWork) (*maildir.WaitingThread, error) {
 	var w maildir.Waits
 	if err := p.waitsOf(ctx, d, &w); err != nil {

@@ -47,8 +47,8 @@ func openCommand(p *program) *cobra.Command {
 	return c
 }
 
-// pageLink returns a link to the page of a project. If no project is given and this folder is in none, it
-// returns a link to the first page.
+// pageLink returns a link to the page of a project. If no project is given and this folder is in none, it returns a
+// link to the home page.
 func (p *program) pageLink(ctx context.Context, project string) (made mcpserver.PageLink, err error) {
 	var ask mcpserver.LinkAsk
 	if ask.Person, err = p.me(); err != nil {
@@ -77,7 +77,8 @@ func browse(ctx context.Context, url string) error {
 	return exec.CommandContext(ctx, opener, url).Run()
 }
 
-// newPage makes the page. If the reader is unknown, the page takes the server's user.
+// newPage creates the page. For a reader without a session, the page shows the mail of the user who started the
+// server.
 func newPage(p *program, a *app, w *waker) *page.Page {
 	me, err := p.me()
 	if err != nil {

@@ -22,8 +22,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// smtpPeer is a mail server that takes everything, and keeps it. While it is told to hold, it answers for no
-// message.
+// smtpPeer is a mail server that accepts and keeps everything. While hold is set, it does not answer for a message.
 type smtpPeer struct {
 	address string
 
@@ -46,7 +45,7 @@ func newPeer(t *testing.T) *smtpPeer {
 	return p
 }
 
-// messages returns what came whole, answered or not.
+// messages returns the messages that arrived completely, answered or not.
 func (p *smtpPeer) messages() [][]byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,8 +79,9 @@ func (s *peerSession) Data(r io.Reader) error {
 	return nil
 }
 
-// TestOutgoing: a message leaves signed, at once; what the other side refuses is reported in its thread; what it
-// had not answered for when the server was killed is not sent again, and reported.
+// TestOutgoing checks that a message is sent signed and immediately. A refusal by the other side is reported in the
+// message's thread. If the other side had not answered for a message when the server was killed, the message is not
+// sent again, and that is reported.
 func TestOutgoing(t *testing.T) {
 	t.Parallel()
 	peer := newPeer(t)
@@ -177,7 +177,7 @@ func TestOutgoing(t *testing.T) {
 	d.stop()
 }
 
-// receipts is what Ann is told of the recipients of a message of hers.
+// receipts returns the state of the recipients of one of Ann's messages.
 func (d *daemon) receipts(id string) string {
 	d.t.Helper()
 	var page struct {
@@ -193,7 +193,7 @@ func (d *daemon) receipts(id string) string {
 	return strings.Join(all, ",")
 }
 
-// must is call of a tool that must do what it is asked.
+// must is call for a tool that must succeed.
 func (d *daemon) must(tool string, args any) {
 	d.t.Helper()
 	if err := d.call(tool, args, nil); err != nil {
@@ -201,7 +201,7 @@ func (d *daemon) must(tool string, args any) {
 	}
 }
 
-// awaitReport waits for Postmaster's message with a subject in Ann's inbox, and returns its body.
+// awaitReport waits for a message with a subject from Postmaster in Ann's inbox, and returns its body.
 func (d *daemon) awaitReport(subject string) (body string) {
 	d.t.Helper()
 	until(d.t, subject, time.Minute, func() bool {

@@ -51,8 +51,8 @@ func readCommand(p *program) *cobra.Command {
 	return c
 }
 
-// readMessage prints the person's own copy of a message, or the message as everyone may see it, and after the
-// last one what may come next.
+// readMessage prints the user's own copy of a message, or the public form of the message if the user has no copy.
+// After the last message, it also prints the commands that may follow.
 func readMessage(ctx context.Context, d *deskWork, id string, peek, last bool) error {
 	args := map[string]any{"project_key": d.Slug, "agent_name": d.Person, "message_id": id, "mark_read": !peek}
 	err := call(ctx, d, "check_my_messages", args, func(in *mail.Inbox) error {
@@ -85,7 +85,7 @@ func readMessage(ctx context.Context, d *deskWork, id string, peek, last bool) e
 	return err
 }
 
-// readOther prints a message that the person neither received nor sent.
+// readOther prints a message that the user neither received nor sent.
 func readOther(ctx context.Context, d *deskWork, id string) error {
 	uri := "resource://message/" + url.PathEscape(id) + "?project=" + d.Slug
 	return readURI(ctx, d, uri, func(m *mail.MessageResource) error {
@@ -97,8 +97,8 @@ func readOther(ctx context.Context, d *deskWork, id string) error {
 	})
 }
 
-// pageMessage prints a message with its whole body and, on a terminal, the commands that may come next. next
-// reads the part of the body from an offset on.
+// pageMessage prints a message with its whole body and, on a terminal, the commands that may follow. next reads the
+// part of the body that begins at an offset.
 func pageMessage(
 	ctx context.Context, d *deskWork, m *mail.Message, commands []string, next func(offset int64) (*mail.Message, error),
 ) error {
@@ -125,12 +125,12 @@ func pageMessage(
 	})
 }
 
-// whatNext returns the commands that may follow the reading of a message.
+// whatNext returns the commands that the user may run after reading a message.
 func whatNext(d *deskWork, m *mail.Delivery) (commands []string) {
 	id := d.rowOf(m.ID)
 	switch {
 	case m.Kind == index.KindSent:
-	case format.ServerName(m.From): // nobody answers
+	case format.ServerName(m.From): // nobody reads answers to the server
 		commands = append(commands, "archive "+id)
 	default:
 		commands = append(commands, "reply "+id+` "…"`)
@@ -141,7 +141,7 @@ func whatNext(d *deskWork, m *mail.Delivery) (commands []string) {
 	return append(commands, "thread "+id)
 }
 
-// printHead prints the head of a message, and what each recipient has done with it.
+// printHead prints a message's header, and what each recipient has done with the message.
 func printHead(s *cli.Screen, m *mail.Message) {
 	s.Tell("%s\n", s.Bold(cli.Line(m.Subject)))
 	rows := []cli.Row{
@@ -176,7 +176,7 @@ func printHead(s *cli.Screen, m *mail.Message) {
 	s.Printf("\n")
 }
 
-// vouched says who vouches for the sender, or that nobody vouches for the content.
+// vouched returns who vouches for the sender, or that nothing vouches for the content.
 func vouched(m *mail.Message) string {
 	if !m.Verified {
 		return "not verified"
@@ -192,7 +192,7 @@ func listNames(of []string) string {
 	return strings.Join(all, ", ")
 }
 
-// told returns the facts that have a value.
+// told returns only the facts that have a value.
 func told(facts []cli.Row) []cli.Row {
 	return slices.DeleteFunc(facts, func(r cli.Row) bool { return r.Cells[1] == "" })
 }

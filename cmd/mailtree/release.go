@@ -70,7 +70,7 @@ func freeClaim(ctx context.Context, d *deskWork, o *releaseOptions, path string)
 	})
 }
 
-// showReleased prints what was released. If something was not the person's, the error says whose it is.
+// showReleased prints the claims that were released. If a claim was not the user's, the error says whose it is.
 func showReleased(ctx context.Context, d *deskWork, a *mail.Released) error {
 	if err := showByTemplate(ctx, d, "release", a); err != nil || len(a.NotHeld) == 0 {
 		return err
@@ -89,9 +89,9 @@ func showReleased(ctx context.Context, d *deskWork, a *mail.Released) error {
 	return &exitError{exitNothing, errors.New(why)}
 }
 
-// freeLine returns the command that releases another agent's claim, whose path is relative to the project.
+// freeLine returns the command that releases another agent's claim. path is relative to the project.
 func freeLine(d *deskWork, holder, path string) string {
-	if same := inProject(d, []string{path}); same[0] != path { // this is a folder below the project's
+	if same := inProject(d, []string{path}); same[0] != path { // this folder is below the project's folder
 		path = d.HumanKey + "/" + path
 	}
 	return "mailtree release --holder " + holder + " " + guard.ShellWord(path)

@@ -18,7 +18,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// removedProject is a project that is removed, or about to be.
+// removedProject is a project that was removed, or is about to be.
 type removedProject struct {
 	Slug     string `json:"removed"`
 	HumanKey string `json:"human_key,omitempty"`
@@ -26,9 +26,9 @@ type removedProject struct {
 	Agents   int    `json:"agents"`
 }
 
-// removeProject removes a project with its history. It asks at a terminal, and refuses elsewhere unless
-// yes. One rename takes the folder out of the store's projects before its files are deleted: a running
-// server then ends the project (maildir/removed.go), and the next server finds none.
+// removeProject removes a project with its history. It asks at a terminal; without a terminal, it returns an error
+// unless yes is set. One rename takes the folder out of the store's projects before its files are deleted: a running
+// server then ends the project (maildir/removed.go), and the next server no longer finds it.
 func (p *program) removeProject(ctx context.Context, key string, yes, asJSON bool) error {
 	t, slug, err := storedir.OpenProject(p.cfg.Store, key, p.cfg.Scope)
 	if errors.Is(err, maildir.ErrNotFound) || errors.Is(err, maildir.ErrInvalid) {
@@ -62,7 +62,7 @@ func (p *program) removeProject(ctx context.Context, key string, yes, asJSON boo
 	if err := os.Rename(filepath.Dir(storedir.Repo(p.cfg.Store, slug)), filepath.Join(aside, slug)); err != nil {
 		return err
 	}
-	for range 20 { // a commit that is under way may put files into it
+	for range 20 { // a commit in progress may put files into it
 		if err = os.RemoveAll(aside); err == nil {
 			break
 		}
@@ -78,7 +78,7 @@ func (p *program) removeProject(ctx context.Context, key string, yes, asJSON boo
 	return err
 }
 
-// noProject returns the refusal of an unknown project key.
+// noProject returns the error for an unknown project key.
 func (p *program) noProject(key string) error {
 	var all []string
 	names, err := storedir.ProjectNames(p.cfg.Store)
@@ -89,7 +89,7 @@ func (p *program) noProject(key string) error {
 	return errors.Join(err, &exitError{exitNothing, unknown})
 }
 
-// countProject counts what is removed with a project.
+// countProject counts what will be removed with a project.
 func countProject(ctx context.Context, t *tree.Tree, slug string) (gone removedProject, err error) {
 	gone = removedProject{Slug: slug, HumanKey: storedir.HumanKeyOf(t)}
 	if _, err := t.Stat(format.MessagesDir); err == nil {

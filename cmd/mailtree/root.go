@@ -19,23 +19,22 @@ type program struct {
 	cfg *config
 
 	background bool   // for serve
-	step       string // of a command whose operations one undo takes back: see format.InStep
+	step       string // of a command whose operations one undo reverts together: see format.InStep
 }
 
-// remark prints a line for people on standard error, on a terminal broken between words.
+// remark prints a line for the user on standard error. On a terminal, it breaks the line between words.
 func (p *program) remark(format string, a ...any) {
 	cli.NewScreen(p.std.err, p.variable).Tell("mailtree: "+format+"\n", a...)
 }
 
-// goesOn has the commands that, with their subcommands, need no setting but the store: a commit, a
-// client's turn or a starting shell must not fail because HOST or PORT mean something else in its
-// environment.
+// goesOn lists the commands that, with their subcommands, need no setting except the store. A commit, a client's turn
+// or a starting shell must not fail because HOST or PORT mean something else in its environment.
 var goesOn = map[string]bool{"hook": true, "guard": true, "man": true, "completion": true, cobra.ShellCompRequestCmd: true}
 
-// serverGroup is the heading of the commands on the server, whose help has the flags of its log.
+// serverGroup is the heading of the commands for the server. Their help shows the log flags.
 const serverGroup = "The server and its store:"
 
-// groups are the headings of `mailtree help all`, each with its commands. Other commands come last.
+// groups are the headings of `mailtree help all`, each with its commands. All other commands come last.
 var groups = []struct {
 	title    string
 	commands []string
@@ -62,7 +61,7 @@ func group(root *cobra.Command) {
 	}
 }
 
-// configure reads the settings of a command before it runs.
+// configure reads a command's settings before the command runs.
 func (p *program) configure(c *cobra.Command) error {
 	dotenv := ""
 	if c.Name() == "serve" && !p.background || c.Name() == "config" {
@@ -171,7 +170,7 @@ type usage struct {
 
 func (u *usage) Error() string { return u.err.Error() + "; see `" + u.path + " --help`" }
 
-// unknownCommand returns the error for a word that names no subcommand of the command at path.
+// unknownCommand returns the error for a word that is not a subcommand of the command at path.
 func unknownCommand(root *cobra.Command, word, path string) error {
 	var near []string
 	if c, _, err := root.Find(strings.Fields(path)[1:]); err == nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// call [AGENT/]TOOL JSON: calls a tool of mail, or as that agent one of postal, with a bare POST
-// and prints its structured content, one key a line; fails on a tool error, and with ! on anything
+// call [AGENT/]TOOL JSON: calls a tool of the toolset mail or, with an agent, a tool of postal as that agent. It uses
+// a plain POST and prints the structured content, one key per line. It fails on a tool error, and with ! on anything
 // else. Text and structured content must agree.
 func cmdCall(ts *testscript.TestScript, neg bool, args []string) {
 	out, isError, err := callTool(of(ts).url, args)
@@ -69,8 +69,8 @@ func callTool(url string, args []string) (out string, isError bool, err error) {
 	return indented(structured), res.Result.IsError, nil
 }
 
-// agree reports whether both say the same: the same JSON, or in postal the id alone, or null for an
-// empty mailbox.
+// agree reports whether text and structured content say the same: the same JSON or, in postal, only the id, or null
+// for an empty mailbox.
 func agree(text string, structured any) bool {
 	var v any
 	same := json.Unmarshal([]byte(text), &v) == nil && indented(v) == indented(structured)
@@ -135,8 +135,8 @@ func readResource(url string, args []string) (out string, isError bool, err erro
 	return indented(v), false, nil
 }
 
-// post STATUS FILE [HEADER…]: posts the file to $URL/mcp with the given headers and no others but
-// the content type, and prints the answer; the status must be that.
+// post STATUS FILE [HEADER…]: posts the file to $URL/mcp with the given headers and no others except the content
+// type, and prints the answer. The answer must have that status.
 func cmdPost(ts *testscript.TestScript, neg bool, args []string) {
 	req, err := http.NewRequest("POST", of(ts).url+"/mcp", strings.NewReader(ts.ReadFile(args[1])))
 	ts.Check(err)
@@ -150,7 +150,7 @@ func cmdPost(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	req.Close = true
 	status, data, err := exchange(req)
-	for range 5 { // what is too long the server does not read to its end: half a second later the answer may be lost
+	for range 5 { // the server does not read an overlong request to its end: half a second later the answer may be lost
 		if !errors.Is(err, syscall.ECONNRESET) {
 			break
 		}
@@ -163,7 +163,7 @@ func cmdPost(ts *testscript.TestScript, neg bool, args []string) {
 	show(ts, string(data)+"\n")
 }
 
-// exchange returns the answer, whether or not all of the request could be sent.
+// exchange returns the answer, even if the request could not be sent completely.
 func exchange(req *http.Request) (status int, body []byte, err error) {
 	conn, err := net.Dial("tcp", req.URL.Host)
 	if err != nil {

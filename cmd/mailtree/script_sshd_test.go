@@ -13,12 +13,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// sshd is the ssh server of a script, which the ssh configuration of the script calls mail.example.
+// sshd is a script's ssh server, which the script's ssh configuration calls mail.example.
 type sshd struct{ cmd *exec.Cmd }
 
 type sshdKey struct{}
 
-// canSSHD reports whether an ssh server can be started: root's needs the folder that a system's own one makes.
+// canSSHD reports whether an ssh server can be started. As root, sshd needs the folder that the system's own sshd
+// creates.
 func canSSHD() bool {
 	_, err := exec.LookPath("sshd")
 	if err == nil && os.Geteuid() == 0 {
@@ -27,8 +28,9 @@ func canSSHD() bool {
 	return err == nil
 }
 
-// sshd start|stop: starts an ssh server for the user of the test, or ends it. What it needs, and the configuration of the
-// user's ssh, is in the folder ssh: authorized_keys has the key that the user's Git gives. Needs sshd: [!sshd] skip.
+// sshd start|stop: starts an ssh server for the test's OS user, or stops it. The files that it needs and the OS
+// user's ssh configuration are in the folder ssh. authorized_keys contains the key that the OS user's Git presents.
+// Needs sshd: [!sshd] skip.
 func cmdSSHD(ts *testscript.TestScript, neg bool, args []string) {
 	s := ts.Value(sshdKey{}).(*sshd)
 	if args[0] == "stop" {
@@ -66,7 +68,7 @@ func (s *sshd) stop() {
 	}
 }
 
-// setupSSH makes keys and configurations for both ends.
+// setupSSH creates keys and configurations for both ends.
 func setupSSH(dir, home string) error {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

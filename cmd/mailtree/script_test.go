@@ -26,15 +26,14 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// TestMain lets the test binary be the real program when a script runs `mailtree`.
+// TestMain makes the test binary the real program when a script runs `mailtree`.
 func TestMain(m *testing.M) {
 	waits.Parallel()
 	testscript.Main(m, map[string]func(){"mailtree": main})
 }
 
-// TestScripts runs every scenario below fixtures/scripts against the real program. After each one
-// the live index equals a rebuilt one, and every repository of the store passes git fsck and has
-// nothing uncommitted.
+// TestScripts runs every scenario below fixtures/scripts against the real program. After each scenario, the live
+// index equals a rebuilt one, and every repository of the store passes git fsck and has no uncommitted changes.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:   "../../fixtures/scripts",
@@ -43,7 +42,7 @@ func TestScripts(t *testing.T) {
 			switch cond {
 			case "root":
 				return os.Geteuid() == 0, nil
-			case "fuse": // a file system can be mounted that does not answer
+			case "fuse": // a file system that does not answer can be mounted
 				return canMountFUSE(t.TempDir()), nil
 			case "sshd":
 				return canSSHD(), nil
@@ -77,7 +76,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// canMountFUSE tries it on a folder.
+// canMountFUSE tries to mount on a folder.
 func canMountFUSE(dir string) bool {
 	f, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
 	if err != nil {
@@ -89,7 +88,7 @@ func canMountFUSE(dir string) bool {
 	return mount.Run() == nil && exec.Command("umount", "-l", dir).Run() == nil
 }
 
-// server is the one that a script runs; kept in the script's environment.
+// server is the server that a script runs. It is kept in the script's environment.
 type server struct {
 	cmd *exec.Cmd
 	url string
@@ -117,17 +116,17 @@ func setupScript(env *testscript.Env) error {
 	env.Values[sshdKey{}] = ssh
 	env.Defer(ssh.stop)
 	env.Defer(func() {
-		if s.cmd != nil { // so the invariants were not looked at; `stop` is testscript's own and skips the rest
+		if s.cmd != nil { // so the invariants were not checked; `stop` is testscript's own and skips the rest
 			t.Errorf("the script is over, but its server runs: end it with halt")
 		}
 		s.end(t, syscall.SIGINT)
 	})
-	env.Setenv("IDLE", "1h") // of servers that commands start
+	env.Setenv("IDLE", "1h") // for servers that commands start
 	env.Defer(func() { endLeft(t, env.WorkDir) })
 	return nil
 }
 
-// endLeft stops the servers in the background that commands have left in the stores below dir.
+// endLeft stops the servers in the background that commands have left running in the stores below dir.
 func endLeft(t testing.TB, dir string) {
 	filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 		if store := filepath.Dir(path); err == nil && filepath.Base(path) == "server.sock" && storedir.Held(store) {
@@ -156,8 +155,8 @@ func (s *server) end(t testing.TB, sig syscall.Signal) {
 // of returns the script's server and its testing.TB.
 func of(ts *testscript.TestScript) *server { return ts.Value(serverKey{}).(*server) }
 
-// serve [flags]: starts the server and waits until it says where it listens; $URL is its address.
-// With $FILES it may have that many descriptors.
+// serve [flags]: starts the server and waits until it prints where it listens. $URL is its address. With $FILES, it
+// may have that many descriptors.
 func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	exe, err := exec.LookPath("mailtree")
@@ -189,13 +188,13 @@ func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("the server did not start: %s", ts.ReadFile("serve.log"))
 }
 
-// halt: interrupts the server, which must end well; then the store must be whole.
+// halt: interrupts the server, which must end successfully. The store must then be sound.
 func cmdHalt(ts *testscript.TestScript, neg bool, args []string) {
 	cmdStopped(ts, neg, args)
 	checkStore(ts)
 }
 
-// crash: kills the server with no chance to clean up.
+// crash: kills the server without a chance to clean up.
 func cmdCrash(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	s.cmd.Process.Kill()
@@ -203,8 +202,7 @@ func cmdCrash(ts *testscript.TestScript, neg bool, args []string) {
 	s.cmd = nil
 }
 
-// stopped: interrupts the server, which must end well; what its store is like then is not looked
-// at.
+// stopped: interrupts the server, which must end successfully. Its store is not checked.
 func cmdStopped(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	if s.cmd == nil {
@@ -226,7 +224,7 @@ func cmdFailed(ts *testscript.TestScript, neg bool, args []string) {
 	s.cmd = nil
 }
 
-// checkStore holds I2 and I6 against the store of a stopped server. What that has left to the next server, because
+// checkStore checks I2 and I6 on the store of a stopped server. What the server has left to the next server, because
 // it had no more time, is committed first.
 func checkStore(ts *testscript.TestScript) {
 	ts.Check(ts.Exec("mailtree", "index", "verify"))
@@ -266,8 +264,8 @@ func scriptEnv(ts *testscript.TestScript) []string {
 	return env
 }
 
-// eventually REGEXP call|read ARGS: repeats the call until its answer matches; ! until it does not
-// match.
+// eventually REGEXP call|read ARGS: repeats the call until its answer matches. With !, it repeats the call until the
+// answer does not match.
 func cmdEventually(ts *testscript.TestScript, neg bool, args []string) {
 	re, err := regexp.Compile("(?m)" + args[0])
 	ts.Check(err)
@@ -293,7 +291,7 @@ func cmdCapture(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], m[1])
 }
 
-// tree: sets $TREE to the work tree of the only project, $DAY to today's folder.
+// tree: sets $TREE to the working tree of the only project, and $DAY to today's folder.
 func cmdTree(ts *testscript.TestScript, neg bool, args []string) {
 	repos, err := filepath.Glob(filepath.Join(ts.Getenv("MCP_MAIL_STORE"), "projects", "*", "repo"))
 	ts.Check(err)
@@ -311,7 +309,7 @@ func cmdTree(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 }
 
-// released: ends the server that a command has started, if one has the store; then the store must be whole.
+// released: stops the server that a command has started, if a server has the store. The store must then be sound.
 func cmdReleased(ts *testscript.TestScript, neg bool, args []string) {
 	if storedir.Held(ts.Getenv("MCP_MAIL_STORE")) {
 		ts.Check(ts.Exec("mailtree", "stop"))
@@ -319,15 +317,15 @@ func cmdReleased(ts *testscript.TestScript, neg bool, args []string) {
 	checkStore(ts)
 }
 
-// unused: waits until a server that a command has started ends because nobody uses it; then the store must be whole.
-// It was started with a short $IDLE: more than a second, or it may end between two connections of one command.
+// unused: waits until a server that a command has started ends because no client uses it. The store must then be
+// sound. The server must have been started with a short $IDLE, but of more than a second: otherwise it may end
+// between two connections of one command.
 func cmdUnused(ts *testscript.TestScript, neg bool, args []string) {
 	waits.Until(ts.Value(desktopKey{}).(*desktop).t, "no process has the store", func() bool { return !storedir.Held(ts.Getenv("MCP_MAIL_STORE")) })
 	checkStore(ts)
 }
 
-// bridges N FILE: runs N bridges at once, each with the file as its input, and prints what they
-// say.
+// bridges N FILE: runs N bridges at once, each with the file as its input, and prints their output.
 func cmdBridges(ts *testscript.TestScript, neg bool, args []string) {
 	n, err := strconv.Atoi(args[0])
 	ts.Check(err)
@@ -350,8 +348,8 @@ func cmdBridges(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// guest COMMAND ARGS: runs mailtree as another user, who can enter the script's folder but not the
-// store; the standard input is empty. Needs root.
+// guest COMMAND ARGS: runs mailtree as another OS user, who can enter the script's folder but not the store. The
+// standard input is empty. Needs root.
 func cmdGuest(ts *testscript.TestScript, neg bool, args []string) {
 	const guest = 65533
 	exe, err := exec.LookPath(args[0])
@@ -377,7 +375,7 @@ func cmdGuest(ts *testscript.TestScript, neg bool, args []string) {
 
 // settled: waits until everything in $TREE is committed.
 func cmdSettled(ts *testscript.TestScript, neg bool, args []string) {
-	// After a commit that took long the next one waits.
+	// After a commit that took long, the next commit waits.
 	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		out, err := exec.Command("git", "--no-optional-locks", "-C", ts.Getenv("TREE"), "status", "--porcelain").Output()
 		ts.Check(err)

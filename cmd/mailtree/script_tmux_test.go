@@ -9,17 +9,17 @@ import (
 	"mailtree/fixtures/tmuxtest"
 )
 
-// desktop is the tmux server of a script.
+// desktop is a script's tmux server.
 type desktop struct {
 	t       testing.TB
 	server  *tmuxtest.Server
 	windows map[string]*tmuxtest.Window
-	shell   *tmuxtest.Screen // of the command terminal
+	shell   *tmuxtest.Screen // for the command terminal
 }
 
 type desktopKey struct{}
 
-// tmux starts the server where it does not run yet.
+// tmux starts the server if it is not running yet.
 func (d *desktop) tmux() *tmuxtest.Server {
 	if d.server == nil {
 		d.server = tmuxtest.Start(d.t)
@@ -27,9 +27,8 @@ func (d *desktop) tmux() *tmuxtest.Server {
 	return d.server
 }
 
-// window NAME [DIR]: makes a tmux window in which a program writes down what is typed, or goes back
-// to it; what follows runs in it, as far as $TMUX and $TMUX_PANE tell. Needs tmux: [!exec:tmux]
-// skip.
+// window NAME [DIR]: creates a tmux window in which a program records what is typed, or returns to that window. What
+// follows runs in the window, according to $TMUX and $TMUX_PANE. Needs tmux: [!exec:tmux] skip.
 func cmdWindow(ts *testscript.TestScript, neg bool, args []string) {
 	d := ts.Value(desktopKey{}).(*desktop)
 	w := d.windows[args[0]]
@@ -41,8 +40,8 @@ func cmdWindow(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("TMUX_PANE", w.Pane)
 }
 
-// typed NAME [LINES]: prints what was typed into the window since the last time; with LINES it
-// waits until that many lines have come.
+// typed NAME [LINES]: prints what was typed into the window since the last time. With LINES, it waits until that many
+// lines have arrived.
 func cmdTyped(ts *testscript.TestScript, neg bool, args []string) {
 	w := ts.Value(desktopKey{}).(*desktop).windows[args[0]]
 	if len(args) > 1 {
@@ -60,8 +59,8 @@ func cmdTyped(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// tab SHELL TEXT LINE: types the text in a new terminal in which the shell runs, whose prompt is
-// "ready> ", and presses Tab until the line is that one. Needs tmux, as window does.
+// tab SHELL TEXT LINE: types the text in a new terminal that runs the shell with the prompt "ready> ", and presses
+// Tab until the line equals LINE. Needs tmux, like window.
 func cmdTab(ts *testscript.TestScript, neg bool, args []string) {
 	screen := ts.Value(desktopKey{}).(*desktop).tmux().Open(ts.MkAbs("."), scriptEnv(ts), args[0])
 	screen.Await("ready>")
@@ -69,8 +68,8 @@ func cmdTab(ts *testscript.TestScript, neg bool, args []string) {
 	screen.PressUntil("Tab", "ready> "+args[2])
 }
 
-// terminal LINE TEXT: types the line into a shell in a terminal of 80 columns, the same each time, waits until the
-// screen shows the text and the command is over, and prints the screen. Needs tmux, as window does.
+// terminal LINE TEXT: types the line into a shell in a terminal of 80 columns, which is the same shell each time. It
+// waits until the screen shows the text and the command has ended, and prints the screen. Needs tmux, like window.
 func cmdTerminal(ts *testscript.TestScript, neg bool, args []string) {
 	d := ts.Value(desktopKey{}).(*desktop)
 	if d.shell == nil {

@@ -79,7 +79,7 @@ func replyCommand(p *program) *cobra.Command {
 type sendOptions struct {
 	tool                        string
 	text                        *string // nil: not on the command line
-	from                        string  // the agent that sends, by name or address; "": the person's
+	from                        string  // the agent that sends, by name or address; "": the user's agent
 	importance, subject, thread string
 	html                        string // the text in HTML
 	to, cc, bcc, files          []string
@@ -104,8 +104,8 @@ func (p *program) addSendFlags(c *cobra.Command, o *sendOptions) {
 	}
 }
 
-// writeMessage writes and sends a message: to o.to, or to everybody if that is empty; with id, as the answer to that
-// message.
+// writeMessage writes and sends a message: to o.to, or to all agents if o.to is empty. With an id, the message is the
+// answer to the message with that id.
 func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, id string) error {
 	if o.importance != "" && !format.ValidImportance(o.importance) {
 		return usageError(c, fmt.Errorf("--importance is %s: give low, normal, high or urgent", o.importance))
@@ -171,7 +171,7 @@ func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, i
 	}))
 }
 
-// noText returns the error for a message without a text, which may be among the arguments before it.
+// noText returns the error for a message without a text. The arguments before it may include the text.
 func noText(to []string, id string) error {
 	how := "write it last, or give it with -m"
 	switch {
@@ -183,7 +183,7 @@ func noText(to []string, id string) error {
 	return fmt.Errorf("nothing was sent, there is no text: %s", how)
 }
 
-// maybeText says, if the last of several names is not an agent, that it may be the text.
+// maybeText adds a hint to the error if the last of several names is not an agent: it may be the text.
 func maybeText(err error, to []string) error {
 	refused := &cli.Refusal{}
 	if len(to) < 2 || !errors.As(err, &refused) || !refused.NotFound() {
@@ -196,7 +196,7 @@ func maybeText(err error, to []string) error {
 	return fmt.Errorf("%w If %s is the text, give it with -m", err, last)
 }
 
-// ids returns a list of the id, or none for "".
+// ids returns a list with the id, or an empty list for "".
 func ids(id string) []string {
 	if id == "" {
 		return nil
@@ -204,8 +204,8 @@ func ids(id string) []string {
 	return []string{id}
 }
 
-// draftOf returns what the editor opens with, after the names were checked, and the full id of the message
-// that is answered. f names its project from then on: a number could mean another one later.
+// draftOf checks the names and returns the initial text for the editor, and the full id of the message that is being
+// answered. It sets f to the project that was found, because a row number could mean another project later.
 func (p *program) draftOf(ctx context.Context, f *deskFlags, o *sendOptions, id string) (draft, full string, err error) {
 	return draft, full, p.atDeskOf(ctx, f, o.from, ids(id), func(ctx context.Context, d *deskWork) error {
 		f.project = d.Slug
@@ -233,7 +233,7 @@ func (p *program) draftOf(ctx context.Context, f *deskFlags, o *sendOptions, id 
 	})
 }
 
-// everybody puts every other agent of the project into o.to, if the message is to go to all.
+// everybody puts every other agent of the project into o.to if the message is for all agents.
 func (o *sendOptions) everybody(ctx context.Context, d *deskWork) (err error) {
 	if len(o.to) == 0 && len(d.IDs) == 0 {
 		o.to, err = everybodyElse(ctx, d)
@@ -241,7 +241,7 @@ func (o *sendOptions) everybody(ctx context.Context, d *deskWork) (err error) {
 	return err
 }
 
-// args returns the arguments of the tool.
+// args returns the arguments of the tool call.
 func (o *sendOptions) args(ctx context.Context, d *deskWork, body string) (map[string]any, error) {
 	if err := o.everybody(ctx, d); err != nil {
 		return nil, err
@@ -278,7 +278,7 @@ func (o *sendOptions) args(ctx context.Context, d *deskWork, body string) (map[s
 	return a, nil
 }
 
-// everybodyElse lists the agents of the project except the person.
+// everybodyElse lists the agents of the project except the user's.
 func everybodyElse(ctx context.Context, d *deskWork) (names []string, err error) {
 	for cursor := ""; ; {
 		ask := map[string]any{"project_key": d.Slug, "active_only": false}

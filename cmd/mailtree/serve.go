@@ -28,12 +28,11 @@ import (
 // grace is how long a server may take to answer.
 const grace = 5 * time.Second
 
-// The periods of grace of a stop all begin when the server is told to stop. The rest of stopTime is for
-// closing files.
+// When the server is asked to stop, all these time limits begin at once. The rest of stopTime is for closing files.
 const (
 	stopTime     = 7 * time.Second
 	storeGrace   = stopTime - 500*time.Millisecond // for the store, to commit and push what is left
-	partsGrace   = 5 * time.Second                 // for everything that needs the store; what hangs then ends with the process
+	partsGrace   = 5 * time.Second                 // for everything that needs the store; then the process ends anyway
 	requestGrace = 4 * time.Second                 // for requests in flight
 )
 
@@ -78,9 +77,10 @@ func serve(ctx context.Context, p *program) error {
 	return a.run(ctx, p, w)
 }
 
-// openServed opens the port of a server in the foreground, and the store. If a server of this store has the
-// port, one in the background makes room for both, and one in the foreground is reported in the error. A port
-// that cannot be opened for another reason leaves the server that runs alone.
+// openServed opens the store and, for a server in the foreground, the port. If another server of this store has the
+// port, the result depends on that server. A server in the background yields the store and the port. A server in the
+// foreground is reported in the error. If the port cannot be opened for another reason, openServed does not touch the
+// running server.
 func openServed(ctx context.Context, p *program, w *web) (*app, error) {
 	if p.background {
 		return takeStore(ctx, p, w.log)
@@ -117,8 +117,8 @@ func (p *program) served(ctx context.Context) error {
 		p.cfg.Store, storedir.Holder(p.cfg.Store), at)
 }
 
-// run serves the open store on its sockets and on its TCP port. It starts every goroutine of the program
-// except those of libraries, and returns when all have ended.
+// run serves the open store on its sockets and on its TCP port. It starts every goroutine of the program except those
+// of libraries, and returns when all have ended.
 func (a *app) run(ctx context.Context, p *program, w *web) error {
 	ctx, end := context.WithCancelCause(ctx)
 	yield := func() { end(nil) }
@@ -131,7 +131,7 @@ func (a *app) run(ctx context.Context, p *program, w *web) error {
 		servers = append(servers, m.SocketServer())
 	}
 
-	// At a stop everything ends side by side, except the store, which ends last: see partsGrace.
+	// At a stop, everything ends concurrently, except the store, which ends last: see partsGrace.
 	lasting := context.WithoutCancel(ctx)
 	storing, stopStore := context.WithCancel(lasting)
 	defer stopStore()
@@ -151,7 +151,7 @@ func (a *app) run(ctx context.Context, p *program, w *web) error {
 	callers.Go(func() { waker.run(calling) })
 	callers.Go(func() { a.stopIdle(ctx, yield) })
 	callers.Go(func() { a.guardFiles(ctx, end) })
-	served := make(chan error, len(servers)+1) // and of the gateway
+	served := make(chan error, len(servers)+1) // and for the gateway
 	serve := func(srv *http.Server, l net.Listener) { serving.Go(func() { served <- srv.Serve(l) }) }
 	var users *socket.Listener
 	if len(a.sockets) > 0 {
@@ -187,8 +187,8 @@ func (a *app) run(ctx context.Context, p *program, w *web) error {
 	return a.reason(context.Cause(ctx), cmp.Or(err, storeErr))
 }
 
-// announce reports that the server runs: to the person who started it or, for a server in the background,
-// in the log, to which it redirects its output first.
+// announce reports that the server is running. A server in the foreground reports it to the user who started it. A
+// server in the background redirects its output to its log first, and reports it there.
 func (a *app) announce(ctx context.Context, p *program, w *web) error {
 	if !p.background {
 		welcome(ctx, p, a, w)
@@ -199,8 +199,7 @@ func (a *app) announce(ctx context.Context, p *program, w *web) error {
 	return err
 }
 
-// reason returns the error of a server that has ended: err, or the cause for which the server ended
-// itself.
+// reason returns the error of a server that has ended: err, or the cause if the server stopped itself.
 func (a *app) reason(cause, err error) error {
 	if errors.Is(err, http.ErrServerClosed) {
 		err = nil
@@ -247,17 +246,16 @@ func (a *app) serverConfig(p *program, waker *waker, w *web, stop func()) mcpser
 	return cfg
 }
 
-// Reasons for which a server ends itself.
+// Reasons for which a server stops itself.
 var (
 	errIndexGone = errors.New("index/index.sqlite3 was removed or replaced while the server ran: start the server again, " +
 		"which makes the index from the files")
 	errStoreGone = errors.New("the store was removed or moved while the server ran: start the server where it is now")
 )
 
-// guardFiles checks each second the files by which programs find the server. It ends the server if its
-// folder is no store any more, or if the name of its index has another file or none: no other program
-// would see what the server writes there, and SQLite would open an empty file of that name. It makes lost
-// sockets again.
+// guardFiles checks every second the files by which programs find the server. It stops the server if the folder is no
+// longer a store. It also stops the server if the index was removed or replaced: other programs would not see the
+// server's writes, and SQLite would open an empty file of that name. It recreates lost sockets.
 func (a *app) guardFiles(ctx context.Context, end context.CancelCauseFunc) {
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
@@ -280,8 +278,8 @@ func (a *app) guardFiles(ctx context.Context, end context.CancelCauseFunc) {
 	}
 }
 
-// renewSockets makes sockets again whose file was removed or replaced. It logs a failure once until the
-// socket is back; blocked has the sockets with a logged failure.
+// renewSockets recreates sockets whose file was removed or replaced. It logs a failure once until the socket is back.
+// blocked contains the sockets with a logged failure.
 func (a *app) renewSockets(ctx context.Context, blocked map[*socket.Listener]bool) {
 	for _, l := range a.sockets {
 		err := l.Renew(ctx)
@@ -293,7 +291,7 @@ func (a *app) renewSockets(ctx context.Context, blocked map[*socket.Listener]boo
 	}
 }
 
-// takeStore opens the store when no other process has it: see taking.
+// takeStore opens the store once no other process has it: see taking.
 func takeStore(ctx context.Context, p *program, log *slog.Logger) (a *app, err error) {
 	progress := progressLine(p.std, "reading")
 	err = p.taking(ctx, func() (err error) {
@@ -315,7 +313,7 @@ func serves(ctx context.Context, cfg *config) bool {
 	return err == nil
 }
 
-// stopIdle stops a server in the background that no client uses any more.
+// stopIdle stops a server in the background that clients no longer use.
 func (a *app) stopIdle(ctx context.Context, stop func()) {
 	if a.cfg.background && a.sockets[0].AwaitIdle(ctx, a.cfg.Idle) == nil {
 		a.log.Info("nobody is connected any more")
@@ -329,8 +327,8 @@ type part struct {
 	wg   *sync.WaitGroup
 }
 
-// awaitParts waits until the parts have ended, for partsGrace in all, and logs those that have not. A part that
-// hangs, as a hook on a disk that does not answer, keeps what it holds until the process ends.
+// awaitParts waits at most partsGrace for all parts together to end, and logs the parts that have not ended. If a
+// part hangs, for example a hook on a disk that does not answer, it keeps its resources until the process ends.
 func (a *app) awaitParts(parts []part) {
 	late, cancel := context.WithTimeout(context.Background(), partsGrace)
 	defer cancel()
@@ -352,12 +350,12 @@ func (a *app) awaitParts(parts []part) {
 	}
 }
 
-// acceptTime is how long an ending server still accepts clients that have connected. A client that finds
-// no socket asks the next server, but a client whose connection is cut does not know what was done.
+// acceptTime is how long an ending server still accepts clients that have already connected. A client that finds no
+// socket asks the next server, but a client whose connection is cut does not know what was done.
 const acceptTime = 10 * time.Millisecond
 
-// endRequests accepts no more clients and lets requests in flight finish within requestGrace. Afterwards no
-// socket is open: it would accept connections to the next server on this port.
+// endRequests accepts no more clients and lets requests in flight finish within requestGrace. When it returns, no
+// socket is open: an open one would accept connections that are meant for the next server on this port.
 func (a *app) endRequests(ctx context.Context, servers []*http.Server) {
 	for _, l := range a.sockets {
 		l.Withdraw()
@@ -376,8 +374,8 @@ func (a *app) endRequests(ctx context.Context, servers []*http.Server) {
 	}
 }
 
-// tuneMemory trades memory for speed (a call of the MCP library leaves about 400 kB of garbage), unless
-// the environment of the server sets its memory otherwise.
+// tuneMemory trades memory for speed (a call of the MCP library leaves about 400 kB of garbage), unless the server's
+// environment sets the memory limits itself.
 func tuneMemory() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)

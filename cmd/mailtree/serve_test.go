@@ -11,8 +11,8 @@ import (
 	"mailtree/mcp/socket"
 )
 
-// TestRenewSockets: what is in the way of a socket that was removed is said once, and again when it
-// has been gone meanwhile.
+// TestRenewSockets checks that an obstacle in the place of a removed socket is reported once, and again if it was
+// gone in between.
 func TestRenewSockets(t *testing.T) {
 	t.Parallel()
 	var said bytes.Buffer

@@ -14,8 +14,8 @@ import (
 
 // serviceAnswer is the answer of `mailtree service --json`.
 type serviceAnswer struct {
-	Path  string `json:"path"`  // the place of the file
-	Text  string `json:"text"`  // the content of the file
+	Path  string `json:"path"`  // the file's path
+	Text  string `json:"text"`  // the file's content
 	Start string `json:"start"` // the command that starts the service
 	Stop  string `json:"stop"`  // the command that stops the service
 }
@@ -46,7 +46,7 @@ func serviceCommand(p *program) *cobra.Command {
 	return c
 }
 
-// service returns the service for the present settings.
+// service returns the service for the current settings.
 func (p *program) service() (*service.Service, error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -63,7 +63,7 @@ func (p *program) service() (*service.Service, error) {
 		}
 	}
 	if path, ok := lookup(p.env, "PATH"); ok {
-		env = append(env, "PATH="+path) // for tmux, and for commands that hooks and settings name
+		env = append(env, "PATH="+path) // for tmux, and for commands in hooks and settings
 	}
 	config, _ := lookup(p.env, "XDG_CONFIG_HOME")
 	return service.New(service.Config{

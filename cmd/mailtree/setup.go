@@ -76,8 +76,7 @@ type setupOptions struct {
 	toolset string
 }
 
-// makesProject reports whether setup makes a project for the code base: without a project, hooks are
-// silent.
+// makesProject reports whether setup creates a project for the code base. Without a project, hooks are silent.
 func (o setupOptions) makesProject(args []string) bool {
 	return o.project && len(args) == 1 && !o.list && !o.check && !o.print && !o.dryRun && !o.remove
 }
@@ -108,7 +107,7 @@ func clientNames() (names []string) {
 	return names
 }
 
-// setup runs `mailtree setup`. Errors name the file and what to do.
+// setup runs `mailtree setup`. Errors contain the file and what to do.
 func (p *program) setup(ctx context.Context, o setupOptions, args []string) error {
 	at, err := p.clientSite()
 	if err != nil {
@@ -169,8 +168,7 @@ func (p *program) setup(ctx context.Context, o setupOptions, args []string) erro
 	return err
 }
 
-// printClient prints the entries for the client's files, with the names of the files if there are
-// several.
+// printClient prints the entries for the client's files, with the files' names if there are several.
 func (p *program) printClient(s clients.Setup, want clients.Wanted) error {
 	files, err := s.Alone(want)
 	if err != nil {
@@ -188,7 +186,7 @@ func (p *program) printClient(s clients.Setup, want clients.Wanted) error {
 	return nil
 }
 
-// changeClient writes the changes, or prints them.
+// changeClient writes the changes to the files, or only prints them.
 func (p *program) changeClient(o setupOptions, s clients.Setup, changes []*clients.Change, err error) error {
 	if err != nil {
 		return whatToDo(err, s)
@@ -209,7 +207,7 @@ func (p *program) changeClient(o setupOptions, s clients.Setup, changes []*clien
 	return nil
 }
 
-// namedStore returns the store if it is not the default store: commands then have to name it.
+// namedStore returns the store if it is not the default store. Commands have to name it in that case.
 func (p *program) namedStore() string {
 	if home, err := os.UserHomeDir(); err == nil && p.cfg.Store == filepath.Join(home, ".mailtree") {
 		return ""
@@ -229,7 +227,7 @@ func done(c *clients.Change) (lines []string) {
 	return lines
 }
 
-// whatToDo adds to an error of setting up what a person can do about it.
+// whatToDo adds to an error of setup what the user can do about it.
 func whatToDo(err error, s clients.Setup) error {
 	var syntax *clients.SyntaxError
 	advice := ""
@@ -254,8 +252,7 @@ func whatToDo(err error, s clients.Setup) error {
 	return fmt.Errorf("%w. %s", err, advice)
 }
 
-// scopes returns the scopes that the command line selects. Without a selection, the user's scope comes
-// first.
+// scopes returns the scopes that the command line selects. Without a selection, the user scope comes first.
 func (o setupOptions) scopes() []clients.Scope {
 	switch {
 	case o.project:
@@ -271,7 +268,7 @@ func clientNamed(name string) clients.Client {
 	return all[slices.IndexFunc(all, func(c clients.Client) bool { return c.Name == name })]
 }
 
-// clientSite returns the home folder and the code base in which clients are set up.
+// clientSite returns the home folder and the code base for which clients are set up.
 func (p *program) clientSite() (at clients.Site, err error) {
 	at = clients.Site{
 		Env: p.variable,
@@ -293,7 +290,7 @@ func (p *program) clientSite() (at clients.Site, err error) {
 	return at, nil
 }
 
-// codeBase returns the top of the work tree of a folder, or the folder itself if it is in none.
+// codeBase returns the top of a folder's working tree, or the folder itself if it is in none.
 func codeBase(dir string) (top string, err error) {
 	if dir, err = repo.WithoutLinks(dir); err != nil {
 		return "", err
@@ -304,8 +301,8 @@ func codeBase(dir string) (top string, err error) {
 	return top, nil
 }
 
-// projectMissing says that hooks are silent in this code base because it has no project yet. It returns
-// "" if there is a project, or the folder is no code base.
+// projectMissing returns a sentence if hooks are silent in this code base because it has no project yet. It returns
+// "" if there is a project, or if the folder is not a code base.
 func (p *program) projectMissing(at clients.Site) string {
 	if tree, err := repo.WorkTree(at.Dir); err != nil || tree == "" {
 		return ""
@@ -320,8 +317,8 @@ func (p *program) projectMissing(at clients.Site) string {
 	return "no project of " + at.Dir + " yet: its agents get no mail until `mailtree new project` makes one"
 }
 
-// serverFor returns how a client reaches the mail: over HTTP if the person asks for that, else through
-// the bridge, which starts a server if none runs.
+// serverFor returns how a client reaches the server: over HTTP if the user asks for that; otherwise through the
+// bridge, which starts a server if none is running.
 func (p *program) serverFor(c clients.Client, o setupOptions) (clients.Server, error) {
 	if o.http {
 		direct := clients.Server{URL: p.url()}
@@ -343,7 +340,7 @@ func (p *program) serverFor(c clients.Client, o setupOptions) (clients.Server, e
 	return bridge, nil
 }
 
-// whyTransport says what the entry's transport means while no server runs, as after a reboot.
+// whyTransport returns what the entry's transport means while no server is running, for example after a reboot.
 func whyTransport(server clients.Server) string {
 	if server.URL != "" {
 		return "it connects over HTTP, so its calls fail if no server is running. `mailtree service` prints how to start one at login; " +
@@ -362,7 +359,7 @@ func (p *program) url() string {
 	return "http://" + net.JoinHostPort(host, strconv.Itoa(p.cfg.Port)) + "/mcp"
 }
 
-// serves returns nil if this store's server listens at a URL. The error says what listens there instead.
+// serves returns nil if this store's server is listening at a URL. Otherwise the error says what is listening there.
 func (p *program) serves(ctx context.Context, server clients.Server) error {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
@@ -419,7 +416,7 @@ func (p *program) listClients(at clients.Site) error {
 	return w.Flush()
 }
 
-// asksForTools warns that a woken turn stops if the client asks a person about each tool.
+// asksForTools warns that a woken turn stops if the client asks the user about each tool call.
 func asksForTools(c clients.Client) string {
 	return c.Title + " may ask you before it calls a tool of mailtree, and a session that mail has woken waits at that question. " +
 		"`mailtree setup " + c.Name + " --allow` allows these tools"

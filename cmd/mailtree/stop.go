@@ -37,11 +37,11 @@ func stopCommand(p *program) *cobra.Command {
 	return c
 }
 
-// longestStop is how long a server may take to end its work.
+// longestStop limits how long a server may take to finish its work.
 const longestStop = 30 * time.Second
 
-// stop makes the server stop, and returns when it has ended. A server that begins or ends has the store, but
-// does not answer: stop asks again until the server answers or has ended.
+// stop makes the server stop, and returns when it has ended. While a server is starting or ending, it has the store
+// but does not answer. In that case stop asks again until the server answers or has ended.
 func (p *program) stop(ctx context.Context) (stopping mcpserver.Stopping, err error) {
 	ctx, cancel := context.WithTimeout(ctx, longestStop)
 	defer cancel()

@@ -9,7 +9,8 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// TestStopOfEndingServer: stop waits for a server that has the store and answers no more, as one that ends.
+// TestStopOfEndingServer checks that stop waits for a server that has the store but no longer answers, as an ending
+// server does.
 func TestStopOfEndingServer(t *testing.T) {
 	t.Parallel()
 	store := t.TempDir()

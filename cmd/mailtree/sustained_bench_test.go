@@ -22,12 +22,12 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// benchServer is the delivered program as a server, on a new or a given store.
+// benchServer is the released program as a server, on a new or a given store.
 type benchServer struct {
 	addr  string
 	store string
 	pid   int
-	took  time.Duration // until it answered
+	took  time.Duration // time until it answered
 	cmd   *exec.Cmd
 }
 
@@ -58,7 +58,7 @@ func startServer(b *testing.B, exe, store string, env ...string) *benchServer {
 	return s
 }
 
-// end ends the server, at once with kill.
+// end ends the server: cleanly with os.Interrupt, immediately with os.Kill.
 func (s *benchServer) end(b *testing.B, how os.Signal) {
 	b.Helper()
 	s.cmd.Process.Signal(how)
@@ -67,7 +67,7 @@ func (s *benchServer) end(b *testing.B, how os.Signal) {
 	}
 }
 
-// agents makes so many agents.
+// agents creates n agents.
 func (s *benchServer) agents(b *testing.B, n int) {
 	b.Helper()
 	for i := range n {
@@ -81,7 +81,7 @@ func (s *benchServer) agents(b *testing.B, n int) {
 // benchUse is what a server and the processes that it has waited for have used.
 type benchUse struct {
 	cpu     time.Duration
-	written int64 // bytes given to disks
+	written int64 // bytes written to disks
 }
 
 func (s *benchServer) used(b *testing.B) (u benchUse) {
@@ -100,7 +100,7 @@ func (s *benchServer) used(b *testing.B) (u benchUse) {
 	return u
 }
 
-// uncommitted is how many operations and edits wait for a commit.
+// uncommitted returns how many operations and edits wait for a commit.
 func (s *benchServer) uncommitted() (n int) {
 	answer, err := http.Get("http://" + s.addr + "/health")
 	if err != nil {
@@ -115,8 +115,8 @@ func (s *benchServer) uncommitted() (n int) {
 	return n
 }
 
-// realSends are requests of messages of 150 different words between sixteen agents, the words out of
-// thirty thousand, the frequent ones as frequent as in texts.
+// realSends returns n requests that send messages between sixteen agents. Each message has 150 different words out of
+// thirty thousand, with frequencies as in real texts.
 func realSends(addr string, n int) (all [][]byte) {
 	random := rand.New(rand.NewPCG(1, 2))
 	zipf := rand.NewZipf(random, 1.1, 8, 30_000)
@@ -135,10 +135,10 @@ func realSends(addr string, n int) (all [][]byte) {
 	return all
 }
 
-// BenchmarkSustained is b.N thousand durable sends of 64 clients without a pause, on a new store: what
-// one costs, whether the last are as quick as the first, how far the history is behind, and how long
-// a start takes then, after a clean stop and after a kill. Processor time and bytes count those of the
-// git processes.
+// BenchmarkSustained makes b.N thousand durable sends by 64 clients without a pause, on a new store. It measures what
+// a send costs, whether the last sends are as fast as the first, and how far the history is behind. Afterwards, it
+// measures how long a start takes, after a clean stop and after a kill. Processor time and bytes include the git
+// processes.
 func BenchmarkSustained(b *testing.B) {
 	exe, store := benchProgram(b), filepath.Join(bulk.Dir(b), "store")
 	s := startServer(b, exe, store)
@@ -174,7 +174,7 @@ func BenchmarkSustained(b *testing.B) {
 	}
 	b.ReportMetric(float64(folderSize(filepath.Join(bulk.Repo(store), ".git")))/1000/sent, "git-kB/send")
 	s.end(b, os.Interrupt)
-	// At rest: while it runs, SQLite's log takes up to 32 MB beside, however much mail there is.
+	// At rest. While the server runs, SQLite's log takes up to 32 MB more, however much mail there is.
 	b.ReportMetric(float64(folderSize(filepath.Join(store, "index")))/float64(folderSize(filepath.Join(bulk.Repo(store), "messages"))), "index/messages")
 	s = startServer(b, exe, store)
 	b.ReportMetric(s.took.Seconds(), "start-s")
@@ -185,8 +185,8 @@ func BenchmarkSustained(b *testing.B) {
 	s.end(b, os.Interrupt)
 }
 
-// BenchmarkMixed is b.N hundred operations at a hundred a second, on a day that has fifteen thousand
-// messages: of ten three sends, three looks into an inbox, two marks, a search and a claim that is renewed.
+// BenchmarkMixed does b.N hundred operations, a hundred per second, on a day that has fifteen thousand messages. Of
+// ten operations, three send, three read an inbox, two set marks, one searches and one renews a claim.
 func BenchmarkMixed(b *testing.B) {
 	exe, store := benchProgram(b), filepath.Join(bulk.Dir(b), "store")
 	s := startServer(b, exe, store)
@@ -223,9 +223,9 @@ func BenchmarkMixed(b *testing.B) {
 	b.ReportMetric(float64(after.written-before.written)/1000/float64(len(each)), "kB/op")
 }
 
-// BenchmarkIdle is what a server takes that has twenty projects, forty agents who wait for mail in long
-// polls, and five bridges: b.N times six seconds with nothing to do, then as many with two messages a
-// second that are sent and looked for.
+// BenchmarkIdle measures what a server uses with twenty projects, forty agents that wait for mail in long polls, and
+// five bridges. It does nothing for b.N times six seconds. Then, for the same time, it sends two messages per second
+// and reads them.
 func BenchmarkIdle(b *testing.B) {
 	exe, store := benchProgram(b), filepath.Join(bulk.Dir(b), "store")
 	s := startServer(b, exe, store)
@@ -283,10 +283,10 @@ func BenchmarkIdle(b *testing.B) {
 	b.ReportMetric((s.used(b).cpu-idle.cpu).Seconds()/time.Since(began).Seconds(), "cores")
 }
 
-// idleClients are connections that nobody uses just now.
+// idleClients are connections that are not in use at the moment.
 type idleClients chan *bulk.Client
 
-// timed is how long a request takes over a connection that it has for itself.
+// timed returns how long a request takes on a connection that it does not share.
 func (free idleClients) timed(b *testing.B, addr string, request []byte) time.Duration {
 	var c *bulk.Client
 	select {
@@ -303,7 +303,7 @@ func (free idleClients) timed(b *testing.B, addr string, request []byte) time.Du
 	return took
 }
 
-// mixed is the i-th of the operations of BenchmarkMixed.
+// mixed returns the i-th operation of BenchmarkMixed.
 func mixed(addr string, i int, sends [][]byte, ids []string) []byte {
 	of := func(tool, format string, args ...any) []byte {
 		return bulk.Call(addr, tool, fmt.Sprintf(`{"project_key":%q,`+format+`}`, append([]any{bulk.HumanKey}, args...)...))
@@ -321,7 +321,7 @@ func mixed(addr string, i int, sends [][]byte, ids []string) []byte {
 	return of("claim_paths", `"agent_name":"Agent%02d","paths":["src/%d.go"],"ttl_seconds":3600,"reason":"x"`, i/10%16, i/10%16)
 }
 
-// inboxIDs are ids of messages that Agent01 has.
+// inboxIDs returns ids of messages in Agent01's inbox.
 func inboxIDs(b *testing.B, s *benchServer, n int) (ids []string) {
 	all, err := filepath.Glob(filepath.Join(bulk.Repo(s.store), "agents/Agent01/inbox/*/*/*/*.md"))
 	if err != nil || len(all) == 0 {
@@ -333,17 +333,17 @@ func inboxIDs(b *testing.B, s *benchServer, n int) (ids []string) {
 	return ids
 }
 
-// sendWatch looks at a server four times a second.
+// sendWatch checks a server four times a second.
 type sendWatch struct {
 	sent   atomic.Int64
-	behind time.Duration // the oldest operation that was not committed, at the worst
-	rss    float64       // MB at the most
+	behind time.Duration // maximum age of the oldest uncommitted operation
+	rss    float64       // maximum, in MB
 
 	end   chan struct{}
 	rates chan []float64
 }
 
-// mark is how many sends were answered by a time.
+// mark is the number of sends that were answered by a time.
 type mark struct {
 	at   time.Time
 	sent int64
@@ -379,7 +379,7 @@ func (w *sendWatch) stop() []float64 {
 	return <-w.rates
 }
 
-// fiveSeconds are the sends a second of each five seconds.
+// fiveSeconds returns the sends per second for each five seconds.
 func fiveSeconds(marks []mark) (rates []float64) {
 	from := marks[0]
 	for _, m := range marks {
@@ -398,7 +398,7 @@ func mean(all []float64) (sum float64) {
 	return sum
 }
 
-// folderSize is the bytes of the files below a folder.
+// folderSize returns the total size of the files below a folder.
 func folderSize(dir string) (bytes int64) {
 	filepath.WalkDir(dir, func(_ string, d os.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {

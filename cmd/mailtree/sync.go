@@ -52,7 +52,7 @@ func syncStateCommand(p *program, do, short string) *cobra.Command {
 	return c
 }
 
-// showSync prints how a project is shared. Its status is 1 if something is wrong.
+// showSync prints how a project is shared. The command's exit status is 1 if something is wrong.
 func showSync(d *deskWork, s *maildir.SyncState) error {
 	if !s.On {
 		d.Printf("sync is off\n")

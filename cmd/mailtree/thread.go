@@ -65,11 +65,11 @@ func readThread(ctx context.Context, d *deskWork, id string, heads bool, cursor 
 	})
 }
 
-// threadScreen is where a thread is printed. It says once what its messages have in common.
+// threadScreen is where a thread is printed. It prints facts that the thread's messages share only once.
 type threadScreen struct {
 	*cli.Screen
 	desk    *deskWork
-	subject string            // the thread's; "" before the first message
+	subject string            // the thread's subject; "" before the first message
 	vouched map[string]string // who vouches for each author, as printed last
 }
 
@@ -91,8 +91,8 @@ func (s *threadScreen) show(t *mail.ThreadResource, heads bool) {
 	}
 }
 
-// showMessage prints a message behind its name, with its subject unless that is the thread's or an answer's
-// to it.
+// showMessage prints a message after its name. It prints the subject only if that is not the thread's subject or an
+// answer to it.
 func (s *threadScreen) showMessage(m *mail.Message, name string) {
 	if s.subject == "" {
 		s.subject = cmp.Or(m.Subject, m.ThreadID)

@@ -11,7 +11,7 @@ import (
 	"mailtree/maildir/keys"
 )
 
-// The header that carries the token, and the prefix of its value.
+// These are the header that carries the token, and the prefix of its value.
 const (
 	authorization = "Authorization"
 	bearer        = "Bearer "

@@ -82,7 +82,7 @@ func showUndone(d *deskWork, how, command string, a *maildir.Undone) {
 	}
 }
 
-// showOneUndone prints an operation that was undone or redone, and where the text is that was taken back.
+// showOneUndone prints an operation that was undone or redone, and where the text is that was undone.
 func showOneUndone(d *deskWork, how string, a *maildir.Undone) {
 	d.Tell("%s: %s\n", how, d.act(&a.OperationInfo))
 	if how == "undone" && len(a.Patterns) > 0 && a.ID != "" {
@@ -97,14 +97,14 @@ func showOneUndone(d *deskWork, how string, a *maildir.Undone) {
 	}
 }
 
-// tellOutside says which recipients at other domains keep what was sent to them.
+// tellOutside prints which recipients at other domains keep what was sent to them.
 func (d *deskWork) tellOutside(addresses []string, what string) {
 	if len(addresses) > 0 {
 		d.Tell("%s has already gone to %s and cannot be recalled there\n", what, listNames(addresses))
 	}
 }
 
-// act names an operation: its verb, its message or paths, and how many others go with it.
+// act describes an operation: its verb, its message or paths, and the number of other operations that go with it.
 func (d *deskWork) act(a *maildir.OperationInfo) (text string) {
 	switch {
 	case a.ID == "" || a.Operation == history.VerbRelease:

@@ -9,11 +9,11 @@ import (
 	"mailtree/fixtures/inmemory"
 )
 
-// olderEnv names the program of an older commit. .ci/campaign builds it.
+// olderEnv is the path of an older commit's program. .ci/campaign builds it.
 const olderEnv = "MAILTREE_OLDER"
 
-// TestUpgrade: this program starts on a store that an older one was writing when it was killed, and keeps all
-// that was answered.
+// TestUpgrade starts this program on a store to which an older program was writing when it was killed. This program
+// keeps everything that was answered.
 func TestUpgrade(t *testing.T) {
 	u := newUpgrade(t)
 	u.d.program = u.older
@@ -25,8 +25,8 @@ func TestUpgrade(t *testing.T) {
 	t.Log(u.load)
 }
 
-// TestUpgradeBack: an older program on a store that this one has written refuses to start, or keeps all that was
-// answered. This program then does so too.
+// TestUpgradeBack starts an older program on a store that this program has written. The older program refuses to
+// start, or keeps everything that was answered. After that, this program keeps everything, too.
 func TestUpgradeBack(t *testing.T) {
 	u := newUpgrade(t)
 	u.work(1)
@@ -52,19 +52,19 @@ type upgrade struct {
 	popped, acked int
 }
 
-// newUpgrade prepares a store, which the first work creates. It skips the test if no older program is named.
+// newUpgrade prepares a store, which the first call of work creates. It skips the test if olderEnv is not set.
 func newUpgrade(t *testing.T) *upgrade {
 	u := &upgrade{older: os.Getenv(olderEnv), sends: map[string]bool{}}
 	if u.older == "" {
 		t.Skip("needs the program of an older commit: " + olderEnv + " names it, as .ci/campaign does")
 	}
 	d := newDaemon(t, filepath.Join(inmemory.Dir(t), "store"))
-	d.real = true // the older program has no verbs of the fault program
+	d.real = true // the older program lacks the verbs of the fault program
 	u.load = &load{d: d}
 	return u
 }
 
-// work starts the program, kills it under load, and looks at what it answered, n times.
+// work starts the program, kills it under load, and checks what it answered. It does so n times.
 func (u *upgrade) work(n int) {
 	u.d.t.Helper()
 	for k := range n {
@@ -76,7 +76,7 @@ func (u *upgrade) work(n int) {
 		u.fresh(u.sends, &u.popped, &u.acked)
 		ctx, cancel := context.WithCancel(u.d.t.Context())
 		clients := u.clients(ctx, 4)
-		u.live(9 * k) // now and then a commit is under way
+		u.live(9 * k) // sometimes a commit is in progress
 		u.d.kill()
 		clients.Wait()
 		cancel()

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version returns the version of the program: the module's version if it was installed as a module, else
-// the commit.
+// version returns the version of the program: the module's version if it was installed as a module; otherwise the
+// commit.
 func version() string {
 	b, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	nextServer = time.Second     // between looks for a server
-	nextParent = 2 * time.Second // between looks at the client
+	nextServer = time.Second     // between checks for a server
+	nextParent = 2 * time.Second // between checks of the client
 )
 
-// hookWait waits until the session of an event is to be woken, and answers in the client's format. When a
-// server ends, it waits for the next server; it starts none. It ends with the session or the client.
+// hookWait waits until the session of an event should be woken, and answers in the client's format. When a server
+// ends, it waits for the next server, but does not start one. It ends with the session or the client.
 func (p *program) hookWait(ctx context.Context, client string) error {
 	if !event.CanWait(client, p.variable) {
 		return nil
@@ -76,7 +76,7 @@ func (p parents) endWith(ctx context.Context, end func()) {
 	end()
 }
 
-// awaitWake asks one server after another. It returns "" if there is no session to wake any more.
+// awaitWake asks one server after another. It returns "" if the session no longer needs to be woken.
 func (p *program) awaitWake(ctx context.Context, v maildir.SessionEvent) string {
 	noted, begins := false, time.Now().Add(maildir.BeginPatience)
 	for ctx.Err() == nil {
@@ -99,8 +99,8 @@ func (p *program) awaitWake(ctx context.Context, v maildir.SessionEvent) string 
 	return ""
 }
 
-// waitsAlone reports, while no server runs, whether this process is the one that waits for a session. If
-// noted is false, it first replaces the process noted before.
+// waitsAlone reports, while no server is running, whether this process is the one that waits for a session. If noted
+// is false, it first replaces the process that was noted before.
 func (p *program) waitsAlone(v maildir.SessionEvent, noted bool) bool {
 	t, _, err := storedir.OpenProject(p.cfg.Store, v.Dir, p.cfg.Scope)
 	if err != nil {

@@ -17,12 +17,12 @@ import (
 	"mailtree/maildir/format"
 )
 
-// showWaits is `mailtree` without arguments: it prints what waits for the person in the project of this
-// folder, and the next commands. Without any project its error is begin's. Outside a project it prints the
-// list of projects, and how to make one for the code base.
+// showWaits is `mailtree` without arguments. It prints what waits for the user in the project of this folder, and the
+// next commands. If there is no project at all, it returns the error of begin. Outside a project, it prints the list
+// of projects, and how to create one for the code base.
 func (p *program) showWaits(c *cobra.Command, f *deskFlags) error {
 	ctx := c.Context()
-	err := p.atDesk(ctx, f, nobodys, nil, func(ctx context.Context, d *deskWork) error { // it makes no agent
+	err := p.atDesk(ctx, f, nobodys, nil, func(ctx context.Context, d *deskWork) error { // creates no agent
 		return present(d, func(answer any) error { return p.waitsOf(ctx, d, answer) }, func(w *maildir.Waits) error {
 			printWaits(d, w)
 			return nil
@@ -81,7 +81,7 @@ func printWaits(d *deskWork, w *maildir.Waits) {
 			next = []string{"mailtree read " + first, "inbox", "agents", "open"}
 		case len(w.Answer) == 0:
 			next[2] = "archive " + first
-			if format.ServerName(w.New[0].People[0]) { // nobody answers
+			if format.ServerName(w.New[0].People[0]) { // nobody reads answers to the server
 				next = slices.Delete(next, 1, 2)
 			}
 		}
@@ -90,7 +90,7 @@ func printWaits(d *deskWork, w *maildir.Waits) {
 	d.Say(d.Faint, "next: %s", strings.Join(next, "   "))
 }
 
-// amountOf says how much waits.
+// amountOf returns a text that says how much waits.
 func amountOf(w *maildir.Waits) string {
 	var parts []string
 	if n := len(w.Answer); n > 0 {
@@ -102,7 +102,7 @@ func amountOf(w *maildir.Waits) string {
 	return cmp.Or(strings.Join(parts, ", "), "no mail waits")
 }
 
-// threadRow returns the row of a thread: its name, urgency, people, subject, extent and age.
+// threadRow returns a thread's row: its name, urgency, agents, subject, extent and age.
 func threadRow(d *deskWork, t *maildir.WaitingThread, title, name, to string) cli.Row {
 	extent := ""
 	if t.Messages > 1 {
@@ -115,7 +115,7 @@ func threadRow(d *deskWork, t *maildir.WaitingThread, title, name, to string) cl
 		extent = "(" + extent + ")"
 	}
 	subject := cli.Line(t.Subject)
-	if to != "" { // the group says why the others wait
+	if to != "" { // for the others, the group's title says why they wait
 		subject += " (" + t.Why + ")"
 	}
 	return cli.Row{Title: title, Cells: []string{
@@ -124,7 +124,7 @@ func threadRow(d *deskWork, t *maildir.WaitingThread, title, name, to string) cl
 	}}
 }
 
-// urgency returns the word for a message that is more urgent than others, else "".
+// urgency returns the word for a message that is more urgent than others, or "" for other messages.
 func urgency(s *cli.Screen, importance string) string {
 	switch importance {
 	case format.Urgent:
@@ -135,11 +135,11 @@ func urgency(s *cli.Screen, importance string) string {
 	return ""
 }
 
-// peopleColumns is the most that a column of names takes on a terminal, as in "to GreenCastle +5".
+// peopleColumns is the maximum width of a column of names on a terminal, as in "to GreenCastle +5".
 const peopleColumns = 17
 
-// people returns the names behind to, such as "to GreenCastle, BlueLake", or "" for none. On a terminal,
-// where they take more than peopleColumns, these are the first name and the number of the others.
+// people returns the names, after to if there is one, such as "to GreenCastle, BlueLake". It returns "" for no names.
+// If the names need more than peopleColumns on a terminal, it returns the first name and the number of the others.
 func (d *deskWork) people(to string, names []string) string {
 	if len(names) == 0 { // a notice, or a message with only blind copies
 		return ""
@@ -155,7 +155,7 @@ func (d *deskWork) people(to string, names []string) string {
 	return cli.Fit(to+cli.Line(names[0]), peopleColumns-len(more)) + more
 }
 
-// once returns the names without repetitions, in their order.
+// once returns the names without duplicates, in their order.
 func once(names []string) (all []string) {
 	for _, name := range names {
 		if !slices.Contains(all, name) {
@@ -165,8 +165,8 @@ func once(names []string) (all []string) {
 	return all
 }
 
-// besideMail returns what else needs a person: agents that claims stop or that nothing can wake, and files
-// that are not valid.
+// besideMail returns what else needs the user: agents that are blocked by claims, agents that cannot be woken, and
+// invalid files.
 func besideMail(d *deskWork, w *maildir.Waits) (rows []cli.Row) {
 	for _, s := range w.Stopped {
 		var paths, holders []string

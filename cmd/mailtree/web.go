@@ -14,12 +14,12 @@ import (
 	"mailtree/mcp/socket"
 )
 
-// web is the TCP port of a server, for MCP over HTTP and the page. A server in the foreground listens from
-// its start. A server in the background listens once `mailtree open` asks for the page.
+// web is a server's TCP port, for MCP over HTTP and the page. A server in the foreground listens from its start. A
+// server in the background listens once `mailtree open` asks for the page.
 type web struct {
 	cfg  *config
 	log  *slog.Logger
-	open string // a sentence if every user of this machine may use the port, else ""
+	open string // a sentence if every OS user of this machine may use the port; otherwise ""
 
 	mu    sync.Mutex
 	ln    net.Listener       // nil: the server does not listen
@@ -27,15 +27,15 @@ type web struct {
 	users *socket.Listener   // counts the connections of a server in the background; set by use
 }
 
-// newWeb returns the web of a server that does not listen yet. It returns an error if AUTH=user is set but
-// this system does not know the user of a connection.
+// newWeb returns the web of a server that does not listen yet. It returns an error if AUTH=user is set but this
+// system cannot identify a connection's OS user.
 func newWeb(cfg *config, log *slog.Logger) (*web, error) {
 	open, err := cfg.checkUsers()
 	return &web{cfg: cfg, log: log, open: open}, err
 }
 
-// checkUsers turns AUTH=user off if this system does not know the user of a connection. If AUTH is set to
-// user, it returns an error instead. open is a sentence if every user of this machine may use the port.
+// checkUsers turns AUTH=user off if this system cannot identify a connection's OS user. If AUTH was explicitly set to
+// user, it returns an error instead. open is a sentence if every OS user of this machine may use the port.
 func (c *config) checkUsers() (open string, err error) {
 	if c.RequireToken {
 		return "", nil
@@ -74,7 +74,7 @@ func listenAt(ctx context.Context, cfg *config, port int) (net.Listener, error) 
 	return ln, nil
 }
 
-// use tells web how to serve a listener, and serves the one that is open already. users counts the
+// use sets the function that serves a listener, and serves the listener that is already open. users counts the
 // connections of a server in the background, which ends when no client is connected.
 func (w *web) use(serve func(net.Listener), users *socket.Listener) {
 	w.mu.Lock()
@@ -85,8 +85,8 @@ func (w *web) use(serve func(net.Listener), users *socket.Listener) {
 	}
 }
 
-// url returns the URL of the server over TCP. A server in the background begins to listen, on a free port
-// if another program has PORT.
+// url returns the server's URL over TCP. A server in the background then begins to listen, on a free port if another
+// program has PORT.
 func (w *web) url(ctx context.Context) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,7 +106,7 @@ func (w *web) url(ctx context.Context) (string, error) {
 	return w.at(), nil
 }
 
-// address returns the URL of the server over TCP, or "" if it does not listen.
+// address returns the server's URL over TCP, or "" if the server does not listen.
 func (w *web) address() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -137,7 +137,7 @@ type countedListener struct {
 	users *socket.Listener
 }
 
-// Accept returns the next connection. It closes those that come after the server has decided to end.
+// Accept returns the next connection. It closes connections that arrive after the server has decided to end.
 func (l *countedListener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()

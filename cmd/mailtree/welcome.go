@@ -29,14 +29,14 @@ func welcome(ctx context.Context, p *program, a *app, w *web) {
 	fmt.Fprint(p.std.out, b.String())
 }
 
-// toBegin are the commands that make a mail of nothing.
+// toBegin lists the commands for a user who has no store yet.
 const toBegin = `To begin:
   mailtree serve          start the server; until then, commands start their own
   mailtree setup claude   connect a client; mailtree setup --list has the others
   mailtree new project    in a code base: make its project`
 
-// begin returns the answer of a command that needs a project while there is none at all, or nil if there is
-// one. Its exit status is exitNothing.
+// begin returns the error of a command that needs a project if there is no project at all; otherwise nil. Its exit
+// status is exitNothing.
 func (p *program) begin() error {
 	if !storedir.IsStore(p.cfg.Store) {
 		return &exitError{exitNothing, noStore(p.cfg.Store)}

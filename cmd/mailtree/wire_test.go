@@ -27,32 +27,33 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Transcripts: what goes over the wire, as data. fixtures/wire/TOOLSET/NAME.txtar holds what
-// clients send to a toolset and exactly what they are answered, one file for each tool at least.
-// Its sections are
+// update is the flag -update, with which the tests write the answers in the transcripts again. A transcript records
+// what goes over the wire: fixtures/wire/TOOLSET/NAME.txtar contains what clients send to a toolset, and the exact
+// answers. There is at least one file for each tool. Its sections are
 //
 //	-- setup [CALLER] [project=KEY] [2026-07-28] --    JSON-RPC messages, one a line, that must be answered without a refusal
 //	-- client [CALLER] [project=KEY] [2026-07-28] --   one message
 //	-- server --                                       the answer to it
 //
-// where CALLER is who an address or --as says it is. A message of 2026-07-28 goes over a connection
-// without a session, and gets the _meta that every one of that revision has. In answers <msg 1> stands for the first
-// message id that the transcript sees, <cursor 1> for the first cursor, <time> for any time,
-// <day> for the folders of a day, <store> for the store's folder, <auth> for how the server knew the sender, which is another on
-// each wire, <seal> for a seal, <commits> for an agent's; in what clients send the first two stand for the same ones again. A
-// connection with a session is begun with initialize before the transcript. With -update the answers
-// are written anew.
+// CALLER is the caller's name in an address or in --as. A message of 2026-07-28 goes over a connection without a
+// session, and gets the _meta that every message of that revision has. A connection with a session begins with
+// initialize, before the transcript.
+//
+// Placeholders replace what differs between runs. In answers, <msg 1> is the first message id that the transcript
+// sees, <cursor 1> the first cursor, <time> any time, <day> the folders of a day, and <store> the store's folder.
+// <auth> is how the server identified the sender, which differs between wires, <seal> is a seal, and <commits> are an
+// agent's commits. In what clients send, <msg 1> and <cursor 1> stand for the same values again.
 var update = flag.Bool("update", false, "write the answers of the wire transcripts anew")
 
 const transcripts = "../../fixtures/wire"
 
-// wire is a way to the toolsets of a server.
+// wire is a way to reach a server's toolsets.
 type wire interface {
-	// dial connects a caller to a toolset. It ends with the test, or the peer's close.
+	// dial connects a caller to a toolset. The connection ends with the test, or with the peer's close.
 	dial(d *daemon, toolset string, who caller) (peer, error)
 }
 
-// caller is who calls, as far as the connection says: both names may be empty.
+// caller is the caller, as far as the connection identifies it. Both names may be empty.
 type caller struct {
 	name, project string
 	stateless     bool // speaks protocol.NewEra, without a session
@@ -60,19 +61,18 @@ type caller struct {
 
 // peer is one client's connection.
 type peer interface {
-	// exchange sends a message and returns the answer to it; nil for a notification.
+	// exchange sends a message and returns its answer, or nil for a notification.
 	exchange(message []byte) ([]byte, error)
 	close() error
 }
 
-// wires are all ways: each transcript is replayed on every one. With -update the first one writes
-// it.
+// wires are all wires. Each transcript is replayed on every wire. With -update, the first one writes the transcript.
 var wires = []struct {
 	name string
 	wire
 }{{"http", httpWire{}}, {"stdio", stdioWire{}}}
 
-// TestWire replays every transcript against the shipped program.
+// TestWire replays every transcript against the released program.
 func TestWire(t *testing.T) {
 	files, err := filepath.Glob(transcripts + "/*/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -96,7 +96,7 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// TestWireCovers: there is a transcript of every tool.
+// TestWireCovers checks that there is a transcript for every tool.
 func TestWireCovers(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, filepath.Join(inmemory.Dir(t), "store"))
@@ -120,14 +120,14 @@ func TestWireCovers(t *testing.T) {
 	}
 }
 
-// replayer is one transcript on its way.
+// replayer replays one transcript.
 type replayer struct {
 	t       *testing.T
 	d       *daemon
 	wire    wire
 	toolset string
 	peers   map[caller]peer
-	seen    []string // what placeholders stand for: <msg 1> is the first that is a message id
+	seen    []string // the values of placeholders: <msg 1> is the first that is a message id
 }
 
 func replay(t *testing.T, d *daemon, w wire, toolset, file string) {
@@ -182,7 +182,7 @@ func replay(t *testing.T, d *daemon, w wire, toolset, file string) {
 	}
 }
 
-// setup sends a message that must do its work.
+// setup sends a message that must succeed.
 func (r *replayer) setup(who caller, line []byte) {
 	r.t.Helper()
 	answer := r.shown(r.exchange(who, r.meant(line)))
@@ -195,8 +195,7 @@ func (r *replayer) setup(who caller, line []byte) {
 	}
 }
 
-// exchange sends a message over the caller's connection, which is made and begun where there is
-// none.
+// exchange sends a message over the caller's connection. If there is no connection yet, it creates and begins one.
 func (r *replayer) exchange(who caller, message []byte) []byte {
 	r.t.Helper()
 	p := r.peers[who]
@@ -221,7 +220,7 @@ func (r *replayer) exchange(who caller, message []byte) []byte {
 	return answer
 }
 
-// withMeta adds what every request of protocol.NewEra says of its client.
+// withMeta adds what every request of protocol.NewEra says about its client.
 func (r *replayer) withMeta(message []byte) []byte {
 	r.t.Helper()
 	m := map[string]any{}
@@ -241,7 +240,7 @@ func (r *replayer) withMeta(message []byte) []byte {
 	return tool.Encode(m)
 }
 
-// begin is what every client does first.
+// begin does what every client does first.
 func begin(p peer) error {
 	answer, err := p.exchange([]byte(`{"jsonrpc":"2.0","id":"begin","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"transcript","version":"1"}}}`))
 	if err == nil && !bytes.Contains(answer, []byte(`"protocolVersion":"2025-11-25"`)) {
@@ -256,13 +255,12 @@ func begin(p peer) error {
 var (
 	changing = regexp.MustCompile(`\b\d{4}/\d\d/\d\d/|msg_\d{8}_[0-9a-f]{16}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z|(next_cursor\\?": ?\\?")(\d+)|` +
 		`(auth\\?": ?\\?")(?:none|self-asserted|token|uid[: ]\d+(?: \(program\))?)|(seal\\?": ?\\?")[0-9a-f]{16}:[A-Za-z0-9_-]{86}`)
-	commits     = regexp.MustCompile(`(commits\\?": ?)\[[^\]]*\]`)                 // made while the calls go on
+	commits     = regexp.MustCompile(`(commits\\?": ?)\[[^\]]*\]`)                 // created while the calls continue
 	unescaped   = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&") // the same JSON
 	placeholder = regexp.MustCompile(`<(msg|cursor) \d+>`)
 )
 
-// shown is an answer as a transcript has it: indented, with placeholders for what is another at
-// each run.
+// shown returns an answer as a transcript shows it: indented, with placeholders for what differs between runs.
 func (r *replayer) shown(answer []byte) string {
 	if len(answer) == 0 {
 		return ""
@@ -274,7 +272,7 @@ func (r *replayer) shown(answer []byte) string {
 	return r.named(unescaped.Replace(b.String())) + "\n"
 }
 
-// named puts placeholders for what is another at each run.
+// named replaces what differs between runs with placeholders.
 func (r *replayer) named(text string) string {
 	text = commits.ReplaceAllString(text, "$1<commits>")
 	return changing.ReplaceAllStringFunc(strings.ReplaceAll(text, r.d.store, "<store>"), func(s string) string {
@@ -294,7 +292,7 @@ func (r *replayer) named(text string) string {
 	})
 }
 
-// name is the placeholder for a value: the same for the same.
+// name returns the placeholder for a value. Equal values get the same placeholder.
 func (r *replayer) name(kind, value string) string {
 	key := kind + "\n" + value
 	n := 1
@@ -310,7 +308,7 @@ func (r *replayer) name(kind, value string) string {
 	return fmt.Sprintf("<%s %d>", kind, n)
 }
 
-// meant puts the values into what a client sends.
+// meant replaces the placeholders in a client's message with their values.
 func (r *replayer) meant(message []byte) []byte {
 	return placeholder.ReplaceAllFunc(message, func(s []byte) []byte {
 		kind, _, _ := strings.Cut(string(s[1:]), " ")
@@ -326,8 +324,8 @@ func (r *replayer) meant(message []byte) []byte {
 	})
 }
 
-// httpWire is Streamable HTTP: with a session over TCP for the toolsets that have a path there, without one
-// over the socket for those that have to know who calls.
+// httpWire is Streamable HTTP. Toolsets that have a path over TCP are reached there, with a session. Toolsets that
+// must know the caller are reached over the socket, without a session.
 type httpWire struct{}
 
 func (httpWire) dial(d *daemon, toolset string, who caller) (peer, error) {

@@ -5,7 +5,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// words are the command line's words in refusals.
+// words are the words for refusals on the command line.
 var words = refusal.Words{
 	Args: map[refusal.Field]string{
 		refusal.Project: "--project", refusal.Repository: "REPOSITORY", refusal.Moment: "--as-of", refusal.From: "--from",
@@ -29,7 +29,8 @@ var words = refusal.Words{
 	}),
 }
 
-// pageWords are the page's words in refusals. A reader in a browser has no flags, and fields have no names.
+// pageWords are the words for refusals on the page. A reader in a browser has no flags, and fields have no names
+// there.
 var pageWords = refusal.Words{
 	Phrases: tool.Phrases(map[string]string{
 		"make a project":       "The first page lists the projects.",

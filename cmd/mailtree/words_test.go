@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestWords: the command line and the page have words for every refusal; the page's name no flag.
+// TestWords checks that the command line and the page have words for every refusal, and that the page's words contain
+// no flag.
 func TestWords(t *testing.T) {
 	for _, open := range append(words.Missing(), pageWords.Missing()...) {
 		t.Errorf("no words for %s", open)

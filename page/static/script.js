@@ -1,4 +1,4 @@
-// Swaps what has changed, keeps drafts, and knows the keys. Every view works without it.
+// This script replaces changed parts, keeps drafts, and handles keys. Every view works without it.
 "use strict";
 (() => {
   const $ = (what, of = document) => of.querySelector(what);
@@ -7,8 +7,8 @@
   const say = (text) => { stale.textContent = text; stale.hidden = !text; };
   const did = new URLSearchParams(location.search).get("did");
 
-  // Live: the stream tells that something changed; the server renders the view again.
-  // What only grows older is no change. Nor is what was opened here.
+  // Live updates: the stream reports that something has changed, and the server renders the view again.
+  // A time that only grows older does not count as a change, nor does a part that the user has opened.
   const plain = (e) => e.outerHTML.replace(/<time[^]*?<\/time>| open=""| class="fresh"| fresh(?=")|value="page-\w+"/g, "");
   function grow(old, now) {
     const fresh = $$("time", now);
@@ -34,7 +34,7 @@
         const now = fresh.getElementById(old.id);
         if (!now) continue;
         if (plain(now) === plain(old)) { grow(old, now); continue; }
-        if (old.id === "reply" && (busy(old) || $("textarea", old)?.value)) continue; // what is written stays as it is
+        if (old.id === "reply" && (busy(old) || $("textarea", old)?.value)) continue; // keep what the user is writing
         if (!force && old.id !== "menu" && (busy(old) || (scrolled(old) && added(old, now)))) { held = true; news += added(old, now); continue; }
         swap(old, now);
       }
@@ -51,7 +51,7 @@
     const before = new Set(places(old).map(name));
     return places(now).filter((e) => !before.has(name(e))).length;
   }
-  // swap keeps the focus, what is open and what is selected.
+  // swap keeps the focus, the open parts and the selection.
   function swap(old, now) {
     const before = new Set(places(old).map(name)), f = old.contains(document.activeElement) && document.activeElement;
     const what = f && (f.matches("article") ? "article" : "a"), at = f && $$(what, old).indexOf(f), is = f && (row(f) || name(f));
@@ -83,8 +83,8 @@
       };
     };
     if (!document.hidden) listen();
-    setInterval(() => { if (source) { tick = "1"; refresh(); } }, 60000); // times grow, and claims end, with no event
-    // A browser has six connections to a host: a tab that nobody sees gives its own up.
+    setInterval(() => { if (source) { tick = "1"; refresh(); } }, 60000); // times change, and claims expire, without an event
+    // A browser allows six connections to a host, so a hidden tab closes its own.
     const shut = () => { source?.close(); source = null; };
     addEventListener("pagehide", shut);
     addEventListener("pageshow", (e) => { if (e.persisted && !source) listen(); });
@@ -92,7 +92,7 @@
     setInterval(() => { if (source && Date.now() - heard > 60000) { source.close(); heard = Date.now(); listen(); } }, 15000);
   }
 
-  // Drafts: kept in the browser until the message was sent. What the server has filled in counts more.
+  // Drafts are kept in the browser until the message is sent. Text that the server has filled in takes precedence.
   const place = "mailtree draft " + location.pathname.split("/")[2] + " ";
   const fields = (form) => [...form.elements].filter((e) => e.name && e.type !== "hidden" && e.type !== "file");
   function keep(form) {
@@ -114,7 +114,7 @@
   }
   document.addEventListener("input", (e) => {
     const to = e.target;
-    if (to.list) { // a list completes a whole field: each entry begins with the names that are there
+    if (to.list) { // a list completes the whole field, so each entry begins with the names already there
       const before = to.value.slice(0, to.value.lastIndexOf(",") + 1);
       for (const o of to.list.options) { o.dataset.n ||= o.value; o.value = before && before + " " + o.dataset.n || o.dataset.n; }
     }
@@ -125,7 +125,7 @@
     if (e.target.dataset.draft) sessionStorage.setItem("mailtree sending", place + e.target.dataset.draft);
   });
 
-  // What was done is said once, for ten seconds and as long as somebody is at it.
+  // The notice of what was done appears once: for ten seconds, and as long as it has the pointer or the focus.
   const bar = $(".done");
   if (bar) {
     const at = new URL(location.href);
@@ -135,7 +135,7 @@
     setTimeout(hide, 10000);
   }
 
-  // Where one was: the row, after Back and after a row was done; how far the list was scrolled.
+  // The user's place: the row, after Back and after a row was done, and the scroll position of the list.
   const seen = (e) => e.checkVisibility();
   const rows = () => $$("main a.row").filter(seen);
   const memory = "mailtree at " + location.pathname;
@@ -149,7 +149,7 @@
   }
   $(".list [aria-current].row")?.scrollIntoView({ block: "nearest" });
 
-  // Keys, never with Ctrl, Alt or Cmd; but Ctrl and Enter send.
+  // Keys work only without Ctrl, Alt and Cmd, except that Ctrl or Cmd with Enter sends.
   const current = () => document.activeElement?.closest("article") || $("a.row", document.activeElement?.closest("li") || stale);
   function move(by) {
     const now = current(), read = $$("article.message").filter(seen);
