@@ -11,7 +11,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestElsewhere: mail from elsewhere lies in an inbox like any other; no verb takes such an address for an agent's name.
+// TestElsewhere: mail from another site is in an inbox like any other mail. No method treats such an address as an
+// agent's name.
 func TestElsewhere(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Bob")
@@ -61,7 +62,8 @@ text
 	}
 }
 
-// TestOwnAddresses: an agent's address at any of the store's domains is the agent, once; without an agent it is nobody's.
+// TestOwnAddresses: an agent's address at any of the store's domains means the agent, once. An address without an
+// agent is unknown.
 func TestOwnAddresses(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{Domains: []string{"mail.example.net", "old.example.net"}}, "Ann", "Bob")

@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestWrittenInto: if a program writes into a file at the moment when the server puts it in place, and sets
-// its time back, the change is found by the bytes, because the state is the one that the server saw.
+// TestWrittenInto: a program writes into a file at the moment when the server renames it into place, and sets its
+// time back. The server finds the change by the bytes, because the file's state is the one that the server saw.
 func TestWrittenInto(t *testing.T) {
 	t.Parallel()
 	var h halts

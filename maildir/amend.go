@@ -17,11 +17,11 @@ import (
 // VerbAmend is the verb of Amend in the history.
 const VerbAmend = "amend"
 
-// Amendable is the part of a sent message that a person may change.
+// Amendable is the part of a sent message that the user may change.
 type Amendable struct {
 	ID      string `json:"message_id"`
 	Text    string `json:"text"`    // see format.Amendable
-	Version string `json:"version"` // of the message that Text was made from
+	Version string `json:"version"` // of the message that Text comes from
 }
 
 // Amendment is the new content of a message.
@@ -36,10 +36,10 @@ type Amended struct {
 	ID      string   `json:"message_id"`
 	From    string   `json:"from"`
 	Subject string   `json:"subject"`
-	Same    bool     `json:"same,omitempty"`     // nothing changed, so nothing was written
+	Same    bool     `json:"same,omitempty"`     // the message is unchanged, so nothing was written
 	Sealed  bool     `json:"sealed"`             // false for another agent's message
-	Readers []string `json:"read_by"`            // agents who had read the old content, and its author; each gets a notice
-	Outside []string `json:"left_for,omitempty"` // recipients at other domains who have the old content: see leftFor
+	Readers []string `json:"read_by"`            // its author, and agents that had read the old content; all get a notice
+	Outside []string `json:"left_for,omitempty"` // recipients at other domains that have the old content: see leftFor
 	Left    []string `json:"left,omitempty"`     // paths of copies that were edited by hand and stay as they are
 
 	message format.Message
@@ -62,8 +62,8 @@ func (p *Project) Amendable(ctx context.Context, id string) (*Amendable, error) 
 	}, nil
 }
 
-// readShown reads the file that a message is shown from, to change it. It returns ErrDenied for mail of other
-// systems, whose files are never changed.
+// readShown reads the file that a message is shown from, so that the caller can change it. It returns ErrDenied for
+// mail from other systems, because the files of such mail are never changed.
 func (p *Project) readShown(row *index.MessageRow) (data []byte, m *format.Message, err error) {
 	if data, _, err = p.mail.Tree.Read(row.Path, p.mail.Tree.MaxFile()); err != nil {
 		return nil, nil, err
@@ -80,11 +80,11 @@ func (p *Project) readShown(row *index.MessageRow) (data []byte, m *format.Messa
 	return data, m, err
 }
 
-// Amend changes a message for everyone: its canonical file and every copy with the same content, in one
-// operation of the agent. The agent's own message is sealed again. Another agent's message loses its seal,
-// because its author did not write the new text. Agents who had read the message, and its author, are told.
-// Amend is for the store's owner, like Delete. It returns ErrNotFound, ErrInvalid for a text that cannot be
-// parsed, and ErrConflict if the message no longer has that version.
+// Amend changes a message for everyone: its canonical file and every copy with the same content, in one operation
+// of the agent. The agent's own message is sealed again. Another agent's message loses its seal, because its author
+// did not write the new text. The author, and agents who had read the message, get a notice. Only the store's owner
+// may use Amend, as with Delete. It returns ErrNotFound, ErrInvalid if the text cannot be parsed, and ErrConflict
+// if the message no longer has that version.
 func (b *Box) Amend(ctx context.Context, a Amendment) (*Amended, error) {
 	a.ID = b.p.mail.Store.Domains.IDNamed(a.ID)
 	var done *Amended
@@ -198,9 +198,9 @@ func (b *Box) amendedFile(id string, old []byte, m format.Message) ([]byte, erro
 	return file, err
 }
 
-// planTelling plans a notice by the agent to everyone who has read a message, and to its author, that the
-// message has changed. It returns their names. They do not learn of each other, because some may have got
-// the message as bcc (Invariant I7).
+// planTelling plans a notice by the agent that a message has changed, to its author and to everyone who has read
+// it. It returns their names. The recipients do not see each other's names, because some may have received the
+// message as bcc (Invariant I7).
 func (b *Box) planTelling(g *writer.Group, tx *writer.Tx, row *index.MessageRow) ([]string, error) {
 	const forSender = true
 	if err := b.p.mail.AddReceipts(g.Ctx, row, forSender); err != nil {

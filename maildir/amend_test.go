@@ -15,9 +15,9 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// TestAmend: the canonical file and the copies get the new text, each copy with its own bcc recipient; a
-// copy edited by hand stays. Each agent who had read the message is told, separately. Undoing restores the
-// old text byte for byte.
+// TestAmend: the canonical file and the copies get the new text, each copy with its own bcc recipient; a copy
+// edited by hand is not changed. Each agent that had read the message gets its own notice. Undoing restores the old
+// text byte for byte.
 func TestAmend(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})
@@ -74,7 +74,7 @@ func TestAmend(t *testing.T) {
 	}
 	for agent, want := range map[string]int{"Ann": 0, "Bob": 2, "Cat": 1, "Dan": 2} {
 		got := slices.DeleteFunc(inbox(t, p, agent).Messages, func(d index.Delivery) bool {
-			return agent == "Cat" && d.From == format.Postmaster // who tells of the edited copy, in some seconds
+			return agent == "Cat" && d.From == format.Postmaster // Postmaster reports the edited copy within seconds
 		})
 		if len(got) != want {
 			t.Errorf("%s has %d messages, want %d", agent, len(got), want)
@@ -98,7 +98,7 @@ func TestAmend(t *testing.T) {
 	}
 }
 
-// TestAmendAnothers: another agent's message loses its seal, and its author is told.
+// TestAmendAnothers: another agent's message loses its seal, and its author gets a notice.
 func TestAmendAnothers(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})

@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestArchive: an archived message is read and not in the list, but in its thread, in the search, and in a
-// list that includes archived ones. Marked unread, it is in the list again.
+// TestArchive: an archived message is read and not in the list. It is in its thread, in search results, and in a
+// list that includes archived messages. Marked unread, it is in the list again.
 func TestArchive(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -64,7 +64,7 @@ func TestArchive(t *testing.T) {
 	}
 }
 
-// TestArchiveByHand: a .archived file archives the message, also an empty file.
+// TestArchiveByHand: a .archived file archives the message, even if the file is empty.
 func TestArchiveByHand(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")

@@ -12,13 +12,13 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// InboxAsOf returns a page of an agent's inbox as it was in the history at a moment, with the marks of that
-// time, sorted by path, last first, which is newest first for paths made by a server. The agent may be gone
-// by now. Of the query only Since, UrgentOnly, UnreadOnly, Archived, Bodies, Limit, Room and Before are
-// used; cursors are those of pages of the same moment. An invalid copy is on no page but is counted, so
-// that a page costs the same however large the inbox is. It returns ErrNotFound for the agent and for a
-// moment that is not in the history, ErrInvalid for an ambiguous commit name, and the errors of
-// q.Room.Reserve.
+// InboxAsOf returns a page of an agent's inbox as it was in the history at a moment, with the marks of that time.
+// The page is sorted by path, last first; for paths that a server created, this is newest first. The agent may have
+// been removed since. Only these fields of the query are used: Since, UrgentOnly, UnreadOnly, Archived, Bodies,
+// Limit, Room and Before. Before is a cursor from a page of the same moment. An invalid copy is on no page but is
+// counted, so that the cost of a page does not depend on the size of the inbox. It returns ErrNotFound for an
+// unknown agent and for a moment that is not in the history, ErrInvalid for an ambiguous commit name, and the
+// errors of q.Room.Reserve.
 func (b *Box) InboxAsOf(ctx context.Context, q index.InboxQuery, at history.Moment) (page *InboxPage, err error) {
 	if format.CheckName(b.agent) != "" {
 		return nil, b.p.mail.UnknownAgent(ctx, refusal.Agent, b.agent)
@@ -42,7 +42,7 @@ func (b *Box) InboxAsOf(ctx context.Context, q index.InboxQuery, at history.Mome
 	return page, nil
 }
 
-// oldCopy is an inbox copy as it was, with its marks; a mark is nil if there was none.
+// oldCopy is an inbox copy from the history, with its marks. A mark is nil if there was none.
 type oldCopy struct {
 	history.OldFile
 	id                  string
@@ -86,7 +86,7 @@ func (c *oldCopy) wasRead() *history.OldFile {
 	return c.archived
 }
 
-// pageAsOf returns a page of an inbox as it was. A cursor is the number of copies before the page.
+// pageAsOf returns a page of an inbox from the history. A cursor is the number of copies before the page.
 func (b *Box) pageAsOf(ctx context.Context, q index.InboxQuery, all []oldCopy) (*InboxPage, error) {
 	page := &InboxPage{Counts: index.Counts{Total: len(all)}}
 	for i := range all {
@@ -134,7 +134,7 @@ func (b *Box) pageAsOf(ctx context.Context, q index.InboxQuery, all []oldCopy) (
 	return page, nil
 }
 
-// oldDelivery reads a copy as it was, and its text separately. d is nil if the copy was invalid.
+// oldDelivery reads a copy from the history, and returns its text separately. d is nil if the copy was invalid.
 func (b *Box) oldDelivery(agent string, c *oldCopy) (d *index.Delivery, text string, err error) {
 	data, err := c.Content()
 	if err != nil {

@@ -33,7 +33,7 @@ func moment(t *testing.T, p *maildir.Project) history.Moment {
 	return at
 }
 
-// TestInboxAsOf: marks, filters and pages of an inbox as it was, after everything in it was deleted.
+// TestInboxAsOf: marks, filters and pages of an earlier inbox, after everything in it was deleted.
 func TestInboxAsOf(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")

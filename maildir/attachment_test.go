@@ -24,8 +24,8 @@ func contentPath(text string) string {
 	return filepath.Join("attachments", name[:2], name+".txt")
 }
 
-// TestPlantedAttachment: if another file lies at the name of an attachment's content, the message is
-// refused and the file stays as it is. Once it is removed, the sender's bytes are delivered.
+// TestPlantedAttachment: if another file is at the path of an attachment's content, the message is refused and the
+// file is not changed. Once it is removed, the sender's bytes are delivered.
 func TestPlantedAttachment(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -77,7 +77,7 @@ func TestPlantedAttachment(t *testing.T) {
 	}
 }
 
-// TestPlantedShard is TestPlantedAttachment for something else in place of a folder on the way.
+// TestPlantedShard is TestPlantedAttachment for something else in place of a folder in the path.
 func TestPlantedShard(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann")
@@ -158,7 +158,7 @@ func TestForwardedAttachment(t *testing.T) {
 	}
 }
 
-// TestAttachedTwice: two files of the same content are one file of the tree.
+// TestAttachedTwice: two files with the same content are one file in the tree.
 func TestAttachedTwice(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann")
@@ -175,8 +175,8 @@ func TestAttachedTwice(t *testing.T) {
 	}
 }
 
-// TestAttachmentWithComma: a file name with a comma is not a list. A list may end with a comma; one name in
-// it without a file refuses all.
+// TestAttachmentWithComma: a file name with a comma is not a list. A list may end with a comma. If one name in the
+// list has no file, the whole list is refused.
 func TestAttachmentWithComma(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann")
@@ -203,8 +203,8 @@ func TestAttachmentWithComma(t *testing.T) {
 	}
 }
 
-// TestAttachmentTooLarge: a refusal distinguishes one file that is too large from several that together
-// are.
+// TestAttachmentTooLarge: a refusal distinguishes one file that is too large from several files that are too large
+// together.
 func TestAttachmentTooLarge(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true, Attachments: attachment.Settings{MaxFile: 1000, MaxTotal: 1500}}, "Ann")

@@ -17,12 +17,12 @@ import (
 
 var benchBody = strings.Repeat("The plan for the users table and its migration. ", 20)
 
-// kept is a store whose files stay: ext4 would make the next case pay for deleting them.
+// kept is a store whose files are not deleted, because with ext4 their deletion would slow down the next case.
 func kept(b *testing.B) storetest.Config {
 	return storetest.Config{Root: filepath.Join(bulk.Dir(b), "store"), NoCheck: true}
 }
 
-// BenchmarkSend is the durable send without HTTP: what the domain, the disk and the index cost.
+// BenchmarkSend measures the durable send without HTTP: the cost of the domain, the disk and the index.
 func BenchmarkSend(b *testing.B) {
 	p := project(b, kept(b), "Ann", "Bob")
 	for _, n := range []int{1, 8, 64} {
@@ -35,7 +35,8 @@ func BenchmarkSend(b *testing.B) {
 	}
 }
 
-// BenchmarkPop drains a mailbox; its ceiling is the send of the same run, which writes three files where a pop writes one.
+// BenchmarkPop drains a mailbox. Its ceiling is the send of the same run, which writes three files whereas a pop
+// writes one.
 func BenchmarkPop(b *testing.B) {
 	p := project(b, kept(b), "Ann", "Bob")
 	for _, n := range []int{1, 8, 64} {
@@ -56,7 +57,7 @@ func BenchmarkPop(b *testing.B) {
 	}
 }
 
-// parallel runs b.N calls from so many goroutines and reports calls per second.
+// parallel runs b.N calls from the given number of goroutines and reports calls per second.
 func parallel(b *testing.B, clients int, call func(i int64) error) {
 	var all sync.WaitGroup
 	var n atomic.Int64
@@ -75,7 +76,7 @@ func parallel(b *testing.B, clients int, call func(i int64) error) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "ops/s")
 }
 
-// BenchmarkParse is the reading of one message file of about 1.5 KB.
+// BenchmarkParse measures the parsing of one message file of about 1.5 KB.
 func BenchmarkParse(b *testing.B) {
 	m := &format.Message{
 		ID:         "msg_1",

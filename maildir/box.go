@@ -7,19 +7,19 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Box is the mail of one agent. Its verbs are the agent's actions, so that the agent and the caller's
-// origin are named once. It is safe for concurrent use.
+// Box is the mail of one agent. Its methods are the agent's actions. A caller names the agent and the origin once,
+// when it creates the Box. It is safe for concurrent use.
 type Box struct {
 	p      *Project
 	agent  string
 	origin format.Origin
 }
 
-// Box returns the agent's mail for a caller with that origin. Each verb checks whether the agent
-// exists, except Counts and UnreadSince.
+// Box returns the agent's mail for a caller with that origin. Each method checks whether the agent exists, except
+// Counts and UnreadSince.
 func (p *Project) Box(agent string, origin format.Origin) *Box { return &Box{p, agent, origin} }
 
-// perform writes an operation of the agent and notes that the agent was active.
+// perform writes an operation of the agent and records that the agent was active.
 func (b *Box) perform(ctx context.Context, tx *writer.Tx) error {
 	return b.p.mail.Perform(ctx, b.agent, tx)
 }

@@ -13,7 +13,7 @@ import (
 	"mailtree/maildir/hook"
 )
 
-// ownedBy returns a storetest.Config of a store that belongs to that user.
+// ownedBy returns a storetest.Config of a store that belongs to that OS user.
 func ownedBy(uid int) storetest.Config {
 	return storetest.Config{User: func() int { return uid }}
 }
@@ -63,8 +63,8 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-// TestTrust: a copy is trusted if it has this store's seal, lies in the inbox that it was sent to, and the
-// server itself authenticated the sender. The copy's own text counts, not the canonical file's.
+// TestTrust: a copy is trusted if it has this store's seal, is in the inbox that it was sent to, and the server
+// itself authenticated the sender. The copy's own text counts, not the canonical file's.
 func TestTrust(t *testing.T) {
 	t.Parallel()
 	p := project(t, ownedBy(500), "Ann", "Bob", "Cat")
@@ -132,8 +132,8 @@ func edit(t *testing.T, dir, box string, m *maildir.Sent, old, text string) {
 	}
 }
 
-// TestGuestAttachments: other users do not get the rights of the store's user. They can attach files of
-// their own, and nothing of the mail tree.
+// TestGuestAttachments: other users do not get the rights of the store's user. They can attach their own files, but
+// no files of the mail tree.
 func TestGuestAttachments(t *testing.T) {
 	t.Parallel()
 	me := os.Geteuid()
@@ -149,7 +149,7 @@ func TestGuestAttachments(t *testing.T) {
 	p := project(t, cfg, "Ann")
 	const someoneElse = 12345
 	for _, uid := range []int{me, someoneElse} {
-		if uid == 0 { // would not be a guest
+		if uid == 0 { // root would not be a guest
 			uid = me
 		}
 		if _, err := p.As(maildir.Caller{UID: uid}, format.Origin{}).CreateMailbox(t.Context(), name(uid)); err != nil {
@@ -196,8 +196,8 @@ func name(uid int) string {
 	return "theirs"
 }
 
-// TestDeleteMailbox: mail that came since the caller looked keeps a mailbox from being deleted; hooks and
-// owner are deleted with it.
+// TestDeleteMailbox: mail that arrives after the caller's check prevents the deletion of a mailbox. Hooks and owner
+// are deleted with the mailbox.
 func TestDeleteMailbox(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, ownedBy(0))
@@ -230,9 +230,9 @@ func TestDeleteMailbox(t *testing.T) {
 	}
 }
 
-// TestReplyToAnothersMessage: a caller that knows the id of a message which the mailbox does not hold
-// learns neither its thread nor its earlier messages, and does not get into that thread. A mailbox that
-// holds the message, in inbox or outbox, does.
+// TestReplyToAnothersMessage: a caller knows the id of a message that is not in the mailbox. It learns neither the
+// message's thread nor the thread's earlier messages, and its reply does not join the thread. If the mailbox has
+// the message, in inbox or outbox, the reply joins the thread.
 func TestReplyToAnothersMessage(t *testing.T) {
 	t.Parallel()
 	p := project(t, ownedBy(500), "Ann", "Bob", "Cat")

@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Claim grants or renews leases on all the patterns, or on none. A conflict is an answer, not an error. It
-// returns ErrInvalid, and ErrNotFound for the agent. See docs/guard.md, "Making a claim".
+// Claim grants or renews leases on all the patterns, or on none. A conflict is a result, not an error. Claim
+// returns ErrInvalid, and ErrNotFound if the agent does not exist. See docs/guard.md, "Making a claim".
 func (b *Box) Claim(ctx context.Context, r claim.Request) (*claim.Result, error) {
 	r.Agent = b.agent
 	moved, err := b.p.Claims.Check(&r)
@@ -38,14 +38,14 @@ func (b *Box) Claim(ctx context.Context, r claim.Request) (*claim.Result, error)
 	return res, nil
 }
 
-// Release releases the agent's live claims on exactly these patterns, or all its claims if patterns is
-// empty. A pattern that the agent does not hold is no error. It returns ErrNotFound for the agent.
+// Release releases the agent's live claims on exactly these patterns, or all its claims if patterns is empty. A
+// pattern that the agent has not claimed is not an error. Release returns ErrNotFound if the agent does not exist.
 func (b *Box) Release(ctx context.Context, patterns []string) (*claim.Release, error) {
 	return b.ReleaseFrom(ctx, claim.From{}, patterns)
 }
 
-// ReleaseFrom is Release for patterns in the form that Claim takes, from a caller at the given place. Errors
-// are as for Release.
+// ReleaseFrom is Release for patterns in the form that Claim takes, from the caller that from describes. It returns
+// the errors of Release.
 func (b *Box) ReleaseFrom(ctx context.Context, from claim.From, patterns []string) (*claim.Release, error) {
 	var res *claim.Release
 	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbRelease, Agent: b.agent}, Facts: []string{core.ClaimsFact}, Sure: true}
@@ -75,7 +75,7 @@ func (b *Box) ReleaseFrom(ctx context.Context, from claim.From, patterns []strin
 		return nil, err
 	}
 	if a, err := b.p.mail.Store.Index.Agent(ctx, b.p.mail.Slug, b.agent); err == nil && a != nil && b.p.mail.Elsewhere(a) {
-		_ = b.p.Sync.SyncClaims(ctx) // or the agent may renew what was released; else the next round says so
+		_ = b.p.Sync.SyncClaims(ctx) // so the agent does not renew them; if this fails, the next round reports it
 	}
 	return res, nil
 }

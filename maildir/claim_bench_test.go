@@ -14,7 +14,7 @@ import (
 	"mailtree/maildir/glob"
 )
 
-// claimFiles puts n live claims of some agents into the tree, as a person would, and has them indexed.
+// claimFiles writes n live claims of several agents into the tree by hand, and waits until they are indexed.
 func claimFiles(tb testing.TB, p *maildir.Project, n int) {
 	tb.Helper()
 	dir := filepath.Join(p.Dir(), "claims")
@@ -37,17 +37,18 @@ func claimFiles(tb testing.TB, p *maildir.Project, n int) {
 	}
 }
 
-// claimed is the pattern of the i-th claim: of four kinds, all below one folder.
+// claimed returns the pattern of the i-th claim. There are four kinds of patterns, all below one folder.
 func claimed(i int) string {
 	return fmt.Sprintf([]string{"src/pkg%03d/file%d.go", "src/pkg%03d/**/%d_test.go", "src/pkg%03d/{a,b}/part%d*", "src/**/deep%03d/x%d.go"}[i%4], i/40, i)
 }
 
-// BenchmarkClaim is a claim beside many live ones; its ceiling, in the same run, is the same claim with no others.
+// BenchmarkClaim measures a claim beside many live ones. Its ceiling, in the same run, is the same claim without
+// others.
 func BenchmarkClaim(b *testing.B) {
 	for _, n := range []int{0, 10_000} {
 		p := project(b, kept(b), "Ann")
 		claimFiles(b, p, n)
-		if err := p.FlushHistory(b.Context()); err != nil { // the commit of the files is not the claim's
+		if err := p.FlushHistory(b.Context()); err != nil { // do not measure the commit of the files
 			b.Fatal(err)
 		}
 		b.Run(fmt.Sprintf("live=%d/conflicts", n), func(b *testing.B) {
@@ -79,8 +80,8 @@ func BenchmarkClaim(b *testing.B) {
 	}
 }
 
-// BenchmarkCovers holds 100 paths against 10,000 patterns, with and without case; compile is what making these costs. Its
-// ceiling is the comparison of so many first letters.
+// BenchmarkCovers compares 100 paths with 10,000 patterns, with and without case. compile is the cost of compiling
+// the patterns. Its ceiling is the comparison of as many first letters.
 func BenchmarkCovers(b *testing.B) {
 	paths := make([]string, 100)
 	for i := range paths {

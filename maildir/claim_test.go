@@ -20,7 +20,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// wantHeld checks which claims are live: "Agent pattern" of each, in order.
+// wantHeld checks which claims are live. want has "Agent pattern" for each, in order.
 func wantHeld(t *testing.T, p *maildir.Project, want []string) {
 	t.Helper()
 	all, err := p.Claims.List(t.Context(), false)
@@ -171,8 +171,8 @@ func TestClaimLife(t *testing.T) {
 	}
 }
 
-// TestSweep: the files of claims that ended a week ago are removed, except those that a person has just
-// made live again and that the index does not know yet.
+// TestSweep: the files of claims that ended a week ago are removed, except files that the user has just made live
+// again and that the index does not have yet.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	var jump atomic.Int64

@@ -17,8 +17,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// claims asks for exclusive claims of paths for an agent. It returns who holds them otherwise; "" if they were
-// granted.
+// claims requests exclusive claims of paths for an agent. It returns "" if they were granted, otherwise the holder.
 func (m sharer) claims(t testing.TB, agent string, paths ...string) (holder string) {
 	t.Helper()
 	res, err := m.p.Box(agent, format.Origin{}).Claim(t.Context(), claim.Request{Patterns: paths})
@@ -35,7 +34,7 @@ func (m sharer) claims(t testing.TB, agent string, paths ...string) (holder stri
 	return ""
 }
 
-// held lists the live claims that the files of a machine say, as "agent pattern".
+// held lists the live claims in a machine's files, as "agent pattern".
 func (m sharer) held(t testing.TB) string {
 	t.Helper()
 	files, bad, err := claim.Files(maildir.TreeOf(m.p), func(r *claim.Row) bool { return r.Live(maildir.Now(m.p)) })
@@ -57,7 +56,7 @@ func (m sharer) release(t testing.TB, agent string, paths ...string) {
 	}
 }
 
-// writeClaim makes a claim file by hand, and waits until the index has it.
+// writeClaim writes a claim file by hand, and waits until the index has it.
 func (m sharer) writeClaim(t testing.TB, agent, pattern string) {
 	t.Helper()
 	file := filepath.Join(m.p.Dir(), format.ClaimPath(pattern, agent, ""))
@@ -68,8 +67,8 @@ func (m sharer) writeClaim(t testing.TB, agent, pattern string) {
 	}
 }
 
-// TestSharedClaims: a claim is refused at once on every machine, and its file comes to each with the next
-// round; so does its release, its renewal, and what undo makes of both.
+// TestSharedClaims: a conflicting claim is refused immediately on every machine. The claim's file reaches each
+// machine with the next round, and so do its release, its renewal, and the undoing of both.
 func TestSharedClaims(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -110,7 +109,7 @@ func TestSharedClaims(t *testing.T) {
 	}
 
 	a.release(t, "Ann", "app/**")
-	if by := a.claims(t, "Ann", "other"); by != "" { // what was released goes along with the next push
+	if by := a.claims(t, "Ann", "other"); by != "" { // the next push includes the release
 		t.Errorf("held by %s", by)
 	}
 	if by := b.claims(t, "Bob", "app/**"); by != "" {
@@ -141,7 +140,7 @@ func TestSharedClaims(t *testing.T) {
 	}
 }
 
-// TestClaimsByHand: a claim file that somebody makes is a request, and so is its removal.
+// TestClaimsByHand: a claim file that was written by hand is a request, and so is its removal.
 func TestClaimsByHand(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -164,7 +163,7 @@ func TestClaimsByHand(t *testing.T) {
 	if got := b.subjects(t, "Bob"); fmt.Sprint(got) != "[Your claim does not hold: app/x.go]" {
 		t.Errorf("Bob is told %v", got)
 	}
-	for _, m := range []sharer{b, a} { // that of another machine is written anew
+	for _, m := range []sharer{b, a} { // a file of another machine's claim is rewritten
 		file := filepath.Join(m.p.Dir(), format.ClaimPath("app/**", "Ann", ""))
 		if err := errors.Join(os.Remove(file), m.p.Rescan(t.Context())); err != nil {
 			t.Fatal(err)
@@ -195,7 +194,7 @@ func TestClaimsByHand(t *testing.T) {
 	}
 }
 
-// claimFile returns the claim of a pattern as its file says it.
+// claimFile returns the claim of a pattern, as it is in its file.
 func (m sharer) claimFile(t testing.TB, pattern string) claim.Row {
 	t.Helper()
 	files, bad, err := claim.Files(maildir.TreeOf(m.p), func(r *claim.Row) bool { return r.Pattern == pattern })
@@ -216,7 +215,8 @@ func (m sharer) rewrite(t testing.TB, pattern string, change func(*format.Claim)
 	}
 }
 
-// TestClaimsBefore: claims that were made before the sync was on, or while it was off, get into the list.
+// TestClaimsBefore: claims that were made before the sync was turned on, or while it was off, are added to the
+// list.
 func TestClaimsBefore(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -238,7 +238,7 @@ func TestClaimsBefore(t *testing.T) {
 			t.Errorf("held: %s", got)
 		}
 	}
-	gitIn(t, a.p.Dir(), "push", "-q", "origin", ":refs/mailtree/claims") // as if the repository had been made anew
+	gitIn(t, a.p.Dir(), "push", "-q", "origin", ":refs/mailtree/claims") // as if the repository had been recreated
 	level(t, a, b)
 	level(t, a, b)
 	for _, m := range []sharer{a, b} {
@@ -248,8 +248,8 @@ func TestClaimsBefore(t *testing.T) {
 	}
 }
 
-// TestClaimsOutOfReach: while the repository is away claims are refused, or hold on their machine alone, as it
-// is set. The holder of one that loses is told.
+// TestClaimsOutOfReach: while the repository cannot be reached, claims are refused or are valid on their own
+// machine only, depending on the setting. If such a claim loses, its holder gets a notice.
 func TestClaimsOutOfReach(t *testing.T) {
 	t.Parallel()
 	a, b, bare := sharedWith(t, storetest.Config{ClaimAlone: true})
@@ -283,8 +283,8 @@ func TestClaimsOutOfReach(t *testing.T) {
 	}
 }
 
-// TestClaimsUnsure: where nobody says what became of a push, the list says it. An agent is told that it may hold
-// the claim if the list cannot be read either.
+// TestClaimsUnsure: if the outcome of a push is unknown, the server reads it from the list. If the list cannot be
+// read either, the agent's error says that it may hold the claim.
 func TestClaimsUnsure(t *testing.T) {
 	t.Parallel()
 	bare, all := shared(t, 1, onlyAsked)
@@ -292,7 +292,7 @@ func TestClaimsUnsure(t *testing.T) {
 	a.register(t, "Ann")
 	a.now(t)
 	hook := filepath.Join(bare, "hooks", "post-receive")
-	dies := func(before string) { // the other side, when it has taken the push
+	dies := func(before string) { // the other side ends after it has accepted the push
 		if err := errors.Join(os.MkdirAll(filepath.Dir(hook), 0o700),
 			os.WriteFile(hook, []byte("#!/bin/sh\n"+before+"\nkill -9 $PPID\n"), 0o700)); err != nil {
 			t.Fatal(err)
@@ -317,8 +317,8 @@ func TestClaimsUnsure(t *testing.T) {
 	}
 }
 
-// TestClaimsEnd: a claim of another machine ends a minute after its length, counted from when it was seen,
-// whatever the wall clocks say.
+// TestClaimsEnd: another machine's claim expires one minute after its length, counted from the time when it was
+// first seen, regardless of the wall clocks.
 func TestClaimsEnd(t *testing.T) {
 	t.Parallel()
 	clock := &movable{stopped: time.Now()}
@@ -326,7 +326,7 @@ func TestClaimsEnd(t *testing.T) {
 	if _, err := a.p.Box("Ann", format.Origin{}).Claim(t.Context(), claim.Request{Patterns: []string{"app"}, TTL: 10 * time.Minute}); err != nil {
 		t.Fatal(err)
 	}
-	b.now(t) // whose clock says that the claim ended 50 minutes ago
+	b.now(t) // by its clock, the claim expired 50 minutes ago
 	clock.move(10*time.Minute + 59*time.Second)
 	if by := b.claims(t, "Bob", "app"); by != "Ann" {
 		t.Errorf("refused by %q", by)
@@ -341,7 +341,7 @@ func TestClaimsEnd(t *testing.T) {
 	}
 }
 
-// TestClaimsRenewed: a renewal of the same length counts anew on other machines.
+// TestClaimsRenewed: a renewal of the same length starts the count again on other machines.
 func TestClaimsRenewed(t *testing.T) {
 	t.Parallel()
 	clock := &movable{stopped: time.Now()}
@@ -360,12 +360,13 @@ func TestClaimsRenewed(t *testing.T) {
 	b.claims(t, "Bob", "lib")
 	clock.move(24 * time.Hour)
 	b.now(t)
-	if got, told := b.held(t), b.subjects(t, "Bob"); got != "" || len(told) > 0 { // what has run out is no news
+	if got, told := b.held(t), b.subjects(t, "Bob"); got != "" || len(told) > 0 { // an expired claim is not news
 		t.Errorf("held: %s; Bob is told %v", got, told)
 	}
 }
 
-// TestClaimsRestarted: a machine's own claim ends when its file says, also after a restart, which pushes nothing.
+// TestClaimsRestarted: a machine's own claim expires at the time in its file, also after a restart. The restart
+// pushes nothing.
 func TestClaimsRestarted(t *testing.T) {
 	t.Parallel()
 	config := storetest.Config{Root: t.TempDir(), Sync: onlyAsked}
@@ -389,8 +390,8 @@ func TestClaimsRestarted(t *testing.T) {
 	}
 }
 
-// TestClaimsContested: of the agents of several machines that claim the same at the same time exactly one gets
-// it, though the clock of one is an hour off.
+// TestClaimsContested: if agents on several machines claim the same path at the same time, exactly one gets it,
+// even if one machine's clock is an hour off.
 func TestClaimsContested(t *testing.T) {
 	t.Parallel()
 	bare, all := shared(t, 2, onlyAsked)
@@ -429,8 +430,8 @@ func TestClaimsContested(t *testing.T) {
 	}
 }
 
-// TestClaimsHostile: what is no claim in the list does nothing, and is gone with the next claim. A list that cannot
-// be read stops claims, says so, and stops no mail.
+// TestClaimsHostile: an entry in the list that is not a claim has no effect, and the next claim removes it. A list
+// that cannot be read stops claims, and the error says so; it does not stop mail.
 func TestClaimsHostile(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -496,8 +497,8 @@ func TestClaimsHostile(t *testing.T) {
 	}
 }
 
-// TestClaimsOfNamesakes: two agents of one name on machines that have not met are two, and an agent of another
-// machine claims nothing here; a person is one on all machines.
+// TestClaimsOfNamesakes: two agents with the same name on machines that have not merged their mail are different
+// agents. An agent of another machine cannot claim here. A user's agent is the same agent on all machines.
 func TestClaimsOfNamesakes(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -530,14 +531,14 @@ func TestClaimsOfNamesakes(t *testing.T) {
 			t.Errorf("held: %s", got)
 		}
 	}
-	b.writeClaim(t, "Twin", "lib") // whose new name on b is another
+	b.writeClaim(t, "Twin", "lib") // it has another new name on b
 	level(t, a, b)
 	if list := gitIn(t, a.p.Dir(), "ls-tree", "--name-only", "refs/mailtree/claims"); !strings.Contains(list, "-Twin.json") {
 		t.Errorf("the list has %s", list)
 	}
 }
 
-// TestClaimsBlockedMark: a folder in the place of the mark that releases one claim stops no other claim.
+// TestClaimsBlockedMark: a folder at the path of one claim's release mark does not stop other claims.
 func TestClaimsBlockedMark(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)

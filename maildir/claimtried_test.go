@@ -15,7 +15,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// granted asks for a claim, and reports whether it was granted.
+// granted requests a claim, and reports whether it was granted.
 func (m sharer) granted(t testing.TB, agent string, r claim.Request) bool {
 	t.Helper()
 	res, err := m.p.Box(agent, format.Origin{}).Claim(t.Context(), r)
@@ -27,7 +27,7 @@ func (m sharer) granted(t testing.TB, agent string, r claim.Request) bool {
 
 // movable is a clock that a test moves.
 type movable struct {
-	stopped time.Time // it stands still there; zero: it goes on
+	stopped time.Time // the clock stands still at this time; zero: it runs
 
 	mu sync.Mutex
 	by time.Duration
@@ -56,7 +56,7 @@ func whoMachine(t testing.TB, m sharer, name string) string {
 	return info.AgentRow.Machine
 }
 
-// TestClaimsUndoneRelease: the undoing of a release asks the list, so that no two agents hold the paths.
+// TestClaimsUndoneRelease: the undoing of a release checks the list, so that no two agents hold the paths.
 func TestClaimsUndoneRelease(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -72,7 +72,7 @@ func TestClaimsUndoneRelease(t *testing.T) {
 	}
 }
 
-// TestClaimsListDeleted: a list that was lost is made anew with what each machine has followed.
+// TestClaimsListDeleted: a lost list is recreated from the versions that the machines have followed.
 func TestClaimsListDeleted(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -87,7 +87,7 @@ func TestClaimsListDeleted(t *testing.T) {
 	}
 }
 
-// TestClaimsListRewound: who loses a claim because the list was set back is told.
+// TestClaimsListRewound: an agent that loses a claim because the list was set back gets a notice.
 func TestClaimsListRewound(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -105,19 +105,20 @@ func TestClaimsListRewound(t *testing.T) {
 	}
 }
 
-// TestClaimsClockSweeps: the sweep of ended claims leaves other machines' claims alone where the wall clock jumps ahead.
+// TestClaimsClockSweeps: if the wall clock jumps ahead, the sweep of ended claims does not remove other machines'
+// claims.
 func TestClaimsClockSweeps(t *testing.T) {
 	t.Parallel()
-	clock := &movable{by: -10 * 24 * time.Hour} // a machine whose clock is set by the network after its start
+	clock := &movable{by: -10 * 24 * time.Hour} // the network sets the machine's clock after its start
 	a, b, _ := sharedWith(t, storetest.Config{Now: clock.now})
 	a.claims(t, "Ann", "app/**")
 	level(t, a, b)
-	clock.move(10 * 24 * time.Hour) // now it is right
+	clock.move(10 * 24 * time.Hour) // now the clock is right
 	b.now(t)
 	if b.granted(t, "Bob", claim.Request{Patterns: []string{"app/**"}}) {
 		t.Fatal("before the sweep")
 	}
-	maildir.Sweep(b.p) // as each hour
+	maildir.Sweep(b.p) // as every hour
 	b.now(t)
 	b.now(t)
 	if b.granted(t, "Bob", claim.Request{Patterns: []string{"app/**"}}) {
@@ -125,7 +126,7 @@ func TestClaimsClockSweeps(t *testing.T) {
 	}
 }
 
-// TestClaimsOffOn: a claim that its machine has released while the sync was off here does not come back.
+// TestClaimsOffOn: if a claim's machine releases it while the sync is off here, the claim does not come back.
 func TestClaimsOffOn(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -152,7 +153,7 @@ func TestClaimsOffOn(t *testing.T) {
 	}
 }
 
-// TestClaimsOffOnLost: the holder of a claim is told nothing wrong where another machine turns its sync on again.
+// TestClaimsOffOnLost: when another machine turns its sync on again, the holder of a claim gets no wrong notice.
 func TestClaimsOffOnLost(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -175,14 +176,15 @@ func TestClaimsOffOnLost(t *testing.T) {
 	}
 }
 
-// TestClaimsTwinReleases: an agent does not release the claims of a namesake whose mail has not been met.
+// TestClaimsTwinReleases: an agent does not release the claims of an agent of the same name whose mail has not been
+// merged.
 func TestClaimsTwinReleases(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
 	a.register(t, "Twin")
 	b.register(t, "Twin")
 	b.claims(t, "Twin", "lib/**")
-	a.now(t) // claims have met; the mail of b has not been pushed
+	a.now(t) // claims are synchronized; the mail of b has not been pushed
 	a.release(t, "Twin")
 	a.now(t)
 	if a.granted(t, "Ann", claim.Request{Patterns: []string{"lib/**"}}) {
@@ -190,7 +192,7 @@ func TestClaimsTwinReleases(t *testing.T) {
 	}
 }
 
-// TestClaimsTwinsShare: shared claims of two agents of one name are two.
+// TestClaimsTwinsShare: shared claims of two agents with the same name are two claims.
 func TestClaimsTwinsShare(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -207,7 +209,7 @@ func TestClaimsTwinsShare(t *testing.T) {
 	}
 }
 
-// TestClaimsUndoneRenewal: a renewal that is undone ends everywhere when it ends here.
+// TestClaimsUndoneRenewal: if a renewal is undone, the claim expires on all machines when it expires here.
 func TestClaimsUndoneRenewal(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -233,7 +235,7 @@ func TestClaimsUndoneRenewal(t *testing.T) {
 	}
 }
 
-// TestClaimsFileInTheWay: what lies where another machine's claim file belongs stops no other claim.
+// TestClaimsFileInTheWay: something else at the path of another machine's claim file does not stop other claims.
 func TestClaimsFileInTheWay(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -256,7 +258,7 @@ func TestClaimsFileInTheWay(t *testing.T) {
 	}
 }
 
-// TestClaimsByCase: between machines patterns that differ only in case overlap.
+// TestClaimsByCase: between machines, patterns that differ only in case overlap.
 func TestClaimsByCase(t *testing.T) {
 	t.Parallel()
 	bare, all := shared(t, 1, onlyAsked)
@@ -278,7 +280,8 @@ func TestClaimsByCase(t *testing.T) {
 	}
 }
 
-// TestClaimsForAnother: what a person claims on one machine for another one's agent is the agent's.
+// TestClaimsForAnother: if the user claims on one machine for another machine's agent, the claim belongs to that
+// agent.
 func TestClaimsForAnother(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -293,7 +296,7 @@ func TestClaimsForAnother(t *testing.T) {
 	}
 }
 
-// TestClaimsHandedOver: an agent that was handed over has its claims.
+// TestClaimsHandedOver: an agent that was handed over to another machine keeps its claims.
 func TestClaimsHandedOver(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -311,7 +314,7 @@ func TestClaimsHandedOver(t *testing.T) {
 	}
 }
 
-// TestClaimsStaleFiles: files of other machines' claims that an old commit brings are no requests.
+// TestClaimsStaleFiles: files of other machines' claims that come from an old commit are not requests.
 func TestClaimsStaleFiles(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -332,7 +335,7 @@ func TestClaimsStaleFiles(t *testing.T) {
 	}
 }
 
-// TestClaimsOffOnFreed: a claim that was released while the sync was off here does not stand in its holder's way.
+// TestClaimsOffOnFreed: a claim that was released while the sync was off here does not block its former holder.
 func TestClaimsOffOnFreed(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -352,7 +355,7 @@ func TestClaimsOffOnFreed(t *testing.T) {
 	}
 }
 
-// TestClaimsEdited: another machine's claim that somebody edits here to end is written anew.
+// TestClaimsEdited: if a user edits another machine's claim here so that it expires, its file is rewritten.
 func TestClaimsEdited(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -375,7 +378,7 @@ func TestClaimsEdited(t *testing.T) {
 	}
 }
 
-// TestClaimsClockHides: claim files of other machines are written anew where the wall clock is set forward.
+// TestClaimsClockHides: if the wall clock is set forward, claim files of other machines are rewritten.
 func TestClaimsClockHides(t *testing.T) {
 	t.Parallel()
 	clock := &movable{by: -2 * time.Hour}

@@ -14,8 +14,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestCodebaseFault: while the machine cannot read the code base, nothing is decided by it: no other
-// project is chosen for a linked work tree, and no claim is granted as if case mattered.
+// TestCodebaseFault: while the machine cannot read the code base, the server makes no decision that depends on it.
+// It chooses no other project for a linked worktree, and grants no claim as if case mattered.
 func TestCodebaseFault(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()

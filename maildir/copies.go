@@ -14,13 +14,13 @@ import (
 
 // Copies is the result of CheckCopies.
 type Copies struct {
-	Differing []string // inbox and outbox copies that differ from their message, by path
-	Orphaned  []string // for each message without a canonical file, the copy that it is shown from
+	Differing []string // paths of inbox and outbox copies that differ from their message
+	Orphaned  []string // for each message without a canonical file, the copy that readers see
 }
 
-// CheckCopies compares the inbox and outbox copies of a tree with the canonical files: header and body,
-// except for the parts that may differ. Invalid files are problems of their own and are not compared. It
-// changes nothing. It returns ctx's error, and faults of the machine. See docs/tree.md, "Copies".
+// CheckCopies compares the inbox and outbox copies of a tree with the canonical files: header and body, except for
+// the parts that may differ. Invalid files are reported as problems and are not compared. CheckCopies changes
+// nothing. It returns ctx's error, and the machine's faults. See docs/tree.md, "Copies".
 func CheckCopies(ctx context.Context, t *tree.Tree) (*Copies, error) {
 	found := &Copies{}
 	canonical := map[string]*[sha256.Size]byte{} // by id; nil if the file is invalid
@@ -50,8 +50,8 @@ func CheckCopies(ctx context.Context, t *tree.Tree) (*Copies, error) {
 	return found, err
 }
 
-// shownFirst returns which of two copies a message is shown from: the outbox copy, else the path that sorts
-// first. a may be "".
+// shownFirst returns the copy that readers see when a message has no canonical file: the outbox copy, otherwise the
+// copy whose path sorts first. a may be "".
 func shownFirst(a, b string) string {
 	inbox := func(path string) int {
 		if format.Locate(path).Kind == format.KindInbox {
@@ -76,7 +76,7 @@ func eachCopy(ctx context.Context, t *tree.Tree, f func(path string, at format.P
 		if tree.FaultOf(err) == tree.FaultMachine {
 			return err
 		}
-		if tree.FaultOf(err) == tree.FaultGone { // removed since the folder was listed
+		if tree.FaultOf(err) == tree.FaultGone { // the file was removed since the folder was listed
 			return nil
 		}
 		f(path, at, format.CopySum(at.ID, data))

@@ -7,14 +7,14 @@ import (
 	"mailtree/maildir/repo"
 )
 
-// Covers reports whether dir, an absolute path, lies in the code base that the project is for, or
-// in another work tree of that repository.
+// Covers reports whether dir, an absolute path, is in the project's code base, or in another worktree of that
+// repository.
 func (p *Project) Covers(dir string) bool {
 	if p.mail.HumanKey() == "" {
 		return false
 	}
 	place, err := repo.PlaceOf(filepath.Clean(dir))
-	if err != nil { // the next look tells
+	if err != nil { // the next call checks again
 		return false
 	}
 	if inside(place.Path, p.mail.HumanKey()) {

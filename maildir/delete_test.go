@@ -31,8 +31,8 @@ func filesOf(t testing.TB, p *maildir.Project, id string) (all []string) {
 	return all
 }
 
-// TestDelete: the message is gone with its copies, its marks and a second file of its id, and text saved
-// into one of them just before is in the history. The result says who had read it.
+// TestDelete: the message is deleted with its copies, its marks and a second file with its id. Text saved into one
+// of these files just before is in the history. The result lists the agents that had read the message.
 func TestDelete(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Cat", "Dan")
@@ -76,7 +76,7 @@ func TestDelete(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		"a person's note": {"log", "-p", "--", d.CopyPath},
-		"delete: Ann -> Bob, Cat: zebra\n\nMail-Op: delete\nMail-Id: " + m.ID + "\nAgent: Ann\n": {"log", "--format=%B"}, // not the last: Postmaster may tell of the edit
+		"delete: Ann -> Bob, Cat: zebra\n\nMail-Op: delete\nMail-Id: " + m.ID + "\nAgent: Ann\n": {"log", "--format=%B"}, // not the last: Postmaster may report the edit
 	} {
 		if out := git(t, p, args...); !strings.Contains(out, want) {
 			t.Errorf("git %v:\n%s", args, out)
@@ -87,8 +87,8 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// TestDeleteWhileRead: no file is left of a message that is read, popped, archived and acknowledged while
-// it is deleted.
+// TestDeleteWhileRead: if a message is read, popped, archived and acknowledged while it is deleted, none of its
+// files is left.
 func TestDeleteWhileRead(t *testing.T) {
 	t.Parallel()
 	const rounds = 20

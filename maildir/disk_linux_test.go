@@ -15,7 +15,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// mount gives the test a small file system of its own, or skips where only root may.
+// mount gives the test its own small file system. It skips the test if only root may mount.
 func mount(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -23,14 +23,14 @@ func mount(t *testing.T) string {
 		t.Skipf("needs the right to mount a tmpfs: %v", err)
 	}
 	t.Cleanup(func() {
-		// A child that another test has forked holds the descriptors of this one until its exec.
+		// A child process that another test has forked keeps this process's descriptors open until its exec.
 		until(t, "unmounted", func() bool { return !errors.Is(unix.Unmount(dir, 0), unix.EBUSY) })
 	})
 	return dir
 }
 
-// TestFullDisk: on a full disk a send fails with a clear error and leaves nothing, and reading goes on.
-// With space again everything works, and no file is incomplete.
+// TestFullDisk: on a full disk a send fails with a clear error and leaves nothing, and reading still works. When
+// there is space again, everything works, and no file is incomplete.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := mount(t)

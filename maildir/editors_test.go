@@ -12,12 +12,12 @@ import (
 	"mailtree/maildir/format"
 )
 
-// editor is a real editor and how one writes and saves in it.
+// editor is a real editor, with the keys for writing and saving in it.
 type editor struct {
 	name  string
 	start string   // the command, without the file
 	begin []string // keys before text can be typed
-	save  []string // keys that save, and go on typing
+	save  []string // keys that save and return to typing
 }
 
 var editors = []editor{
@@ -64,10 +64,10 @@ func TestEditors(t *testing.T) {
 			if m := inbox(t, a.p, "Bob").Messages[0]; strings.TrimRight(m.Body, "\n") != "# Hello\nText." {
 				t.Errorf("sent %q", m.Body)
 			}
-			typed(" ", "BSpace") // emacs saves nothing that was not touched
+			typed(" ", "BSpace") // emacs does not save an unmodified buffer
 			typed(e.save...)
 			if strings.HasPrefix(e.name, "emacs") {
-				typed("y", "e", "s", "Enter") // it asks, for the file is gone
+				typed("y", "e", "s", "Enter") // the editor asks because the file was removed
 			}
 			a.await("Ann", format.Postmaster, "Not sent: "+path)
 			a.later()

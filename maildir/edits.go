@@ -11,16 +11,15 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// WatchRoot returns the folder above all trees, which a watcher of the store watches.
+// WatchRoot returns the folder that contains all trees. A watcher of the store watches this folder.
 func (s *Store) WatchRoot() string { return filepath.Join(s.core.Root, storedir.ProjectsDir) }
 
-// Watched reports whether a folder below WatchRoot is part of a tree or on the way to one. Hidden folders
-// are not.
+// Watched reports whether a folder below WatchRoot is part of a tree or contains one. Hidden folders do not count.
 func Watched(rel string) bool { return !strings.HasPrefix(path.Base(rel), ".") }
 
-// Edited reports what a watcher of WatchRoot saw: changed paths below it, and with scan that events were
-// lost. It opens a project whose folder has just appeared (a clone made by hand) and ends a project whose
-// folder was removed. It does not wait for the index of other projects.
+// Edited accepts what a watcher of WatchRoot saw: changed paths below it. If scan is true, events were lost. Edited
+// opens a project whose folder has just appeared (a clone made by hand) and ends a project whose folder was
+// removed. It does not wait for the index of other projects.
 func (s *Store) Edited(ctx context.Context, paths []string, scan bool) {
 	if scan {
 		slugs, err := storedir.Slugs(s.core.Root)
@@ -39,7 +38,7 @@ func (s *Store) Edited(ctx context.Context, paths []string, scan bool) {
 	for _, p := range paths {
 		slug, rest, _ := strings.Cut(p, "/")
 		in, ok := strings.CutPrefix(rest, storedir.RepoDir+"/")
-		if !ok { // the project's folder itself
+		if !ok { // the path is the project's folder itself
 			s.edited(ctx, slug, nil, true)
 			continue
 		}
@@ -60,7 +59,7 @@ func (s *Store) edited(ctx context.Context, slug string, paths []string, scan bo
 		} else {
 			p, err = s.adopt(ctx, slug)
 		}
-		if err != nil && ctx.Err() == nil { // the next start opens what a server that ends does not
+		if err != nil && ctx.Err() == nil { // if the server is ending, the next start opens the project
 			s.core.Log.Error("project left out", "project", slug, "error", err)
 		}
 		s.forgetLeftOut(slug)
@@ -71,8 +70,8 @@ func (s *Store) edited(ctx context.Context, slug string, paths []string, scan bo
 	}
 }
 
-// Noticed wakes callers that wait for changes, forgets names and claims that may be gone, and has the time
-// written into marks that were made with touch.
+// Noticed wakes callers that wait for changes, drops cached names and claims that may have been removed, and
+// schedules the time to be written into marks that were created with touch.
 func (o mail) Noticed(changes []index.Change) {
 	if len(changes) == 0 {
 		return

@@ -18,9 +18,9 @@ import (
 	"mailtree/maildir/format"
 )
 
-// BenchmarkVisible is the time from a person's save until the message is listed and found by its new words, watcher
-// included: by a rename, as most editors save, and in place; by itself and while agents send 500 messages a second. The
-// floor is the watcher's settle time, three milliseconds.
+// BenchmarkVisible measures the time from a user's save until the message is listed and found by its new words,
+// including the watcher. The file is saved by a rename, as in most editors, or in place, without other load or
+// while agents send 500 messages a second. The floor is the watcher's settle time, three milliseconds.
 func BenchmarkVisible(b *testing.B) {
 	for _, rate := range []int{0, 500} {
 		for _, save := range []struct {
@@ -46,10 +46,10 @@ func BenchmarkVisible(b *testing.B) {
 						b.Fatal(err)
 					}
 					seen(b, p, m.ID, word)
-					if n > 0 { // the first makes the folder
+					if n > 0 { // the first save creates the folder
 						each = append(each, time.Since(began))
 					}
-					waits.Pace(20 * time.Millisecond) // nobody saves faster
+					waits.Pace(20 * time.Millisecond) // no user saves faster
 				}
 				b.StopTimer()
 				each.Report(b, "")
@@ -85,7 +85,8 @@ func seen(b *testing.B, p *maildir.Project, id, word string) {
 	}
 }
 
-// sendAt sends so many messages a second, whether those before are answered or not, until stop is called.
+// sendAt sends the given number of messages a second until stop is called. It does not wait for the results of
+// earlier sends.
 func sendAt(b *testing.B, p *maildir.Project, rate int) (stop func()) {
 	if rate == 0 {
 		return func() {}
@@ -114,9 +115,9 @@ func sendAt(b *testing.B, p *maildir.Project, rate int) (stop func()) {
 	}
 }
 
-// BenchmarkCheckout is the time from the start of a git checkout that changes 10,000 files, to what they are on another
-// branch, until the index says the same as the tree, in a store that is watched; "git-ms" of them are git's own, its floor, and
-// "after-git-ms" what the index took longer.
+// BenchmarkCheckout measures, in a watched store, the time from the start of a git checkout of another branch,
+// which changes 10,000 files, until the index matches the tree. "git-ms" is the time of git itself, which is the
+// floor. "after-git-ms" is the further time that the index takes.
 func BenchmarkCheckout(b *testing.B) {
 	files := 9_999
 	if testing.Short() {
@@ -129,7 +130,7 @@ func BenchmarkCheckout(b *testing.B) {
 	prepareBranch(b, mail, repo)
 	s := storetest.Open(b, storetest.Config{Root: root, NoCheck: true})
 	p := s.Projects()[0]
-	if err := p.Rescan(b.Context()); err != nil { // the watch stands
+	if err := p.Rescan(b.Context()); err != nil { // the watch is set up
 		b.Fatal(err)
 	}
 	var took, git time.Duration
@@ -155,10 +156,11 @@ func BenchmarkCheckout(b *testing.B) {
 	b.ReportMetric(float64(files), "files")
 }
 
-// prepareBranch makes a branch on which every message says "otherwise", and one on which it says the same as now.
+// prepareBranch creates a branch on which every message says "otherwise", and a branch on which every message is as
+// it is now.
 func prepareBranch(b *testing.B, mail bulk.Mail, repo string) {
 	if exec.Command("git", "-C", repo, "rev-parse", "-q", "--verify", "other").Run() == nil {
-		runGit(b, repo, "checkout", "-q", "same", "--", "messages", "agents") // after a run that was broken off
+		runGit(b, repo, "checkout", "-q", "same", "--", "messages", "agents") // after a run that was interrupted
 		return
 	}
 	runGit(b, repo, "branch", "same")
@@ -184,7 +186,7 @@ func runGit(b *testing.B, repo string, args ...string) {
 	}
 }
 
-// settle waits until index and history have done what there was to do.
+// settle waits until the index and the history have no work left.
 func settle(b *testing.B, p *maildir.Project) {
 	b.Helper()
 	if err := p.Rescan(b.Context()); err != nil {

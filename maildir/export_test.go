@@ -11,19 +11,19 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Later is the number of operations that wait for others to end.
+// Later returns the number of operations that wait for others to end.
 func Later(p *Project) int {
 	_, waiting := p.mail.Writer.Backlog()
 	return waiting
 }
 
-// Queued is the number of operations that nobody has looked at yet.
+// Queued returns the number of operations that the writer has not handled yet.
 func Queued(p *Project) int {
 	queued, _ := p.mail.Writer.Backlog()
 	return queued
 }
 
-// SweepStaging has leftovers removed, as it is done every hour.
+// SweepStaging removes leftovers, as the server does every hour.
 func SweepStaging(ctx context.Context, p *Project) error {
 	done := make(chan struct{})
 	p.mail.Writer.Aside(func(context.Context, *tree.Changer) {
@@ -38,25 +38,25 @@ func SweepStaging(ctx context.Context, p *Project) error {
 	}
 }
 
-// Sweep has ended claims removed, as it is done every hour.
+// Sweep removes ended claims, as the server does every hour.
 func Sweep(p *Project) { p.mail.Writer.Later(p.Claims.Sweep()) }
 
-// LiveSessions lists the sessions that go on, by when they began.
+// LiveSessions lists the live sessions, by the time when they began.
 func LiveSessions(p *Project) []seat.Seat {
 	live, _ := p.mail.Seats.All()
 	return live
 }
 
-// StoreOf is what the project shares with the others of its store.
+// StoreOf returns what the project shares with the other projects of its store.
 func StoreOf(p *Project) *core.Store { return p.mail.Store }
 
-// MostAdvice is how many messages Postmaster writes to one agent in an hour, but for one more.
+// MostAdvice is how many messages Postmaster writes to one agent in an hour, without the one further message.
 const MostAdvice = core.MostNotices
 
-// Settling counts the saved files that rest.
+// Settling counts the saved files that have not been unchanged for SettleTime yet.
 func Settling(p *Project) int { return p.outbox.Waiting() }
 
-// SettleTime is how long a saved file must not have changed.
+// SettleTime is how long a saved file must stay unchanged.
 const SettleTime = outbox.SettleTime
 
 // MostStamped is mostStamped.
@@ -67,8 +67,8 @@ func ProblemsOf(ctx context.Context, p *Project, n int) ([]format.Problem, error
 	return p.mail.Store.Index.Problems(ctx, p.mail.Slug, n)
 }
 
-// TreeOf is the project's tree.
+// TreeOf returns the project's tree.
 func TreeOf(p *Project) *tree.Tree { return p.mail.Tree }
 
-// Now is the time by the project's clock.
+// Now returns the time by the project's clock.
 func Now(p *Project) time.Time { return p.mail.Now() }

@@ -17,14 +17,14 @@ func (s *Store) Changes(ctx context.Context, after int64, limit int) ([]index.Ch
 	return s.core.Index.Changes(ctx, after, limit)
 }
 
-// NewestChanges returns at most limit changes of the project, newest first: those recorded before the mark;
-// 0: the newest.
+// NewestChanges returns at most limit changes of the project, newest first: those recorded before the mark, or the
+// newest ones if before is 0.
 func (p *Project) NewestChanges(ctx context.Context, before int64, limit int) ([]index.Change, error) {
 	return p.mail.Store.Index.NewestChanges(ctx, p.mail.Slug, before, limit)
 }
 
-// WaitChanges waits until changes are recorded after the mark, and returns at most limit of them. It
-// returns the cause of ctx's end if ctx ends first.
+// WaitChanges waits until changes are recorded after the mark, and returns at most limit of them. If ctx ends
+// first, it returns the cause.
 func (s *Store) WaitChanges(ctx context.Context, after int64, limit int) ([]index.Change, error) {
 	for {
 		bell := s.core.Feed.Any()
@@ -46,5 +46,5 @@ func (s *Store) WaitChanges(ctx context.Context, after int64, limit int) ([]inde
 // LastChange returns the mark of the newest change.
 func (s *Store) LastChange(ctx context.Context) (int64, error) { return s.core.Index.LastChange(ctx) }
 
-// TurnEnded returns a channel that is closed when a turn ends next in a session of any project.
+// TurnEnded returns a channel that is closed the next time a turn ends in a session of any project.
 func (s *Store) TurnEnded() <-chan struct{} { return s.core.Feed.TurnEnded() }

@@ -7,7 +7,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// finishMost is how many of the newest messages of a thread Finish looks at.
+// finishMost is how many of the newest messages of a thread Finish reads.
 const finishMost = 50
 
 // Finished is a message that the agent is done with.
@@ -16,10 +16,10 @@ type Finished struct {
 	As string // "acknowledged", "archived" or "read": what was done to it
 }
 
-// Finish says that the agent is done with a thread and writes no answer: it acknowledges what asks for that,
-// archives questions that the agent has not answered, and marks the rest as read, one operation a message and
-// all of them one step. It returns the errors of ThreadPage, Acknowledge, Archive and SetRead. What was done
-// before an error stays done.
+// Finish records that the agent is done with a thread and writes no answer. It acknowledges messages that request
+// an acknowledgement, archives questions that the agent has not answered, and marks the rest as read. Each message
+// is one operation, and all of them together are one step. Finish returns the errors of ThreadPage, Acknowledge,
+// Archive and SetRead. Operations before an error are kept.
 func (b *Box) Finish(ctx context.Context, thread string) (all []Finished, err error) {
 	page, err := b.p.ThreadPage(ctx, index.ThreadQuery{Thread: thread, Agent: b.agent, Limit: finishMost, Newest: true})
 	if err != nil {

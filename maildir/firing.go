@@ -13,9 +13,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Firings returns the firings for changes, in order. Fire decides about each. It returns ErrUnavailable
-// while owners.json or hooks.json cannot be read, and ctx's error, because it waits for a project that is
-// being opened.
+// Firings returns the firings for changes, in order. Fire decides whether to run each of them. It returns
+// ErrUnavailable while owners.json or hooks.json cannot be read, and ctx's error, because it waits for a project
+// that is being opened.
 func (s *Store) Firings(ctx context.Context, changes []index.Change) ([]hook.Firing, error) {
 	var arrivals []hook.Arrival
 	for i := range changes {
@@ -56,9 +56,9 @@ func (s *Store) fillOwners(ctx context.Context, all []hook.Firing) error {
 	return err
 }
 
-// MissedFirings returns the firings for all mail that is newer than its hook, not in the log, and not older
-// than the log keeps, oldest first for each hook. It replaces the feed if changes are no longer in it
-// because the index was rebuilt.
+// MissedFirings returns the firings for all mail that is newer than its hook, not in the log, and not older than
+// the log keeps, oldest first for each hook. It finds mail whose changes are no longer in the feed because the
+// index was rebuilt.
 func (s *Store) MissedFirings(ctx context.Context, l *hook.Log) ([]hook.Firing, error) {
 	hooks, err := s.core.Hooks.Load()
 	if err != nil {
@@ -132,11 +132,11 @@ func (s *Store) eachSent(ctx context.Context, h *hook.Hook, fn func(m *index.Mes
 	}
 }
 
-// Fire decides whether to run the hook of a firing. If so, it writes the mark durably and returns the run,
-// which the caller makes once. Otherwise run is nil and why says why: the hook or the copy is gone, the
-// mailbox has another owner than the hook, the command cannot run as that owner, the message is not trusted,
-// may have come from another machine, or is older than the hook, or the run has begun before. It returns ErrUnavailable, or ctx's error as Firings
-// does, if nothing was decided.
+// Fire decides whether to run the hook of a firing. If so, it writes the mark durably and returns the run, which
+// the caller executes once. Otherwise run is nil and why gives the reason. The hook or the copy may be gone, the
+// mailbox and the hook may have different owners, or the command may be unable to run as that owner. The message
+// may be untrusted, from another machine, or older than the hook. Or the run may have begun before. It returns
+// ErrUnavailable, or ctx's error as Firings does, if nothing was decided.
 func (s *Store) Fire(ctx context.Context, f hook.Firing, l *hook.Log) (run *hook.Run, why string, err error) {
 	if why, err = s.hookStands(ctx, &f); why != "" || err != nil {
 		return nil, why, err
@@ -179,8 +179,8 @@ func (s *Store) Fire(ctx context.Context, f hook.Firing, l *hook.Log) (run *hook
 	}, "", nil
 }
 
-// hookStands checks whether the hook of a firing still exists and may run, and sets the mailbox's current
-// owner. why says why it may not run; "" if it may.
+// hookStands checks whether the hook of a firing still exists and may run, and sets the mailbox's current owner.
+// why is the reason why the hook may not run, "" if it may.
 func (s *Store) hookStands(ctx context.Context, f *hook.Firing) (why string, err error) {
 	one := []hook.Firing{*f}
 	if err := s.fillOwners(ctx, one); err != nil {

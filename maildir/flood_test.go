@@ -38,7 +38,7 @@ func TestFloodOfEdits(t *testing.T) {
 				ids[id]++
 			}
 		}
-		if len(ids) == 0 { // the server's own
+		if len(ids) == 0 { // the server's own paths
 			return
 		}
 		first.pass("a portion")
@@ -53,7 +53,7 @@ func TestFloodOfEdits(t *testing.T) {
 				t.Errorf("%d of 4 files of %s", n, id)
 			}
 		}
-		if !answered { // the flood does not end before
+		if !answered { // the flood does not end before the answer
 			portions++
 			p.Edited(paths, false)
 		}
@@ -78,10 +78,10 @@ func TestFloodOfEdits(t *testing.T) {
 		defer cancel()
 		level <- p.Rescan(ctx)
 	}()
-	<-differing // the comparison has found what is to be ingested before its answer
+	<-differing // the comparison has found the files to ingest before the answer
 	next := first.at(func(string) bool { return true })
 	close(hold.goOn)
-	<-next.reached // with a part of what is to be ingested before the answer
+	<-next.reached // with a part of the files to ingest before the answer
 	select {
 	case err := <-level:
 		t.Error("the comparison was answered before all is ingested:", err)

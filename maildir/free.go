@@ -12,18 +12,18 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Freeing says which claim of another agent to release.
+// Freeing selects the claim of another agent to release.
 type Freeing struct {
 	Holder  string
 	Pattern string // of the claim, or a text that Claim would turn into it
 	WorkDir string // see claim.From
-	Reason  string // told to the holder; "": none
+	Reason  string // sent to the holder; "": none
 }
 
-// Free releases a live claim of another agent and tells its holder why, in one operation of the releasing
-// agent, which Undo takes back as a whole. It is for the store's owner: the agent need not hold the claim.
-// It returns the message; nil if the holder no longer has the claim. It returns ErrNotFound for an agent,
-// and the errors of Send for the text.
+// Free releases a live claim of another agent and sends its holder the reason, in one operation of the releasing
+// agent. Undo undoes this operation as a whole. Only the store's owner may use Free; the agent need not be the
+// holder. Free returns the message, or nil if the holder no longer has the claim. It returns ErrNotFound for an
+// unknown agent, and the errors of Send for the text.
 func (b *Box) Free(ctx context.Context, f Freeing) (*format.Message, error) {
 	var notice *format.Message
 	d := b.order("", Draft{
@@ -71,7 +71,7 @@ func (b *Box) Free(ctx context.Context, f Freeing) (*format.Message, error) {
 		return nil, err
 	}
 	if b.p.mail.IsShared() {
-		_ = b.p.Sync.SyncClaims(ctx) // else the next round tells the holder's machine
+		_ = b.p.Sync.SyncClaims(ctx) // if this fails, the next round notifies the holder's machine
 	}
 	return notice, nil
 }

@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/history"
 )
 
-// TestFree: the history names the agent who released another agent's claim, and that agent can undo both
-// the release and the message about it. If the holder has read the message, the holder is told.
+// TestFree: the history shows the agent that released another agent's claim, and that agent can undo both the
+// release and the message about it. If the holder has read the message, the holder gets a notice.
 func TestFree(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{}).Store

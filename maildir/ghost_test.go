@@ -21,7 +21,7 @@ func TestAgentGoneWhileLookedUp(t *testing.T) {
 	var h halts
 	p := project(t, storetest.Config{NoWatcher: true, Index: func(x index.Index) index.Index { return &watched{Index: x, looked: h.pass} }}, "Ann")
 	profile := format.FormatProfile(format.Profile{Name: "Bob", Program: "x", Model: "y", Inception: time.Now()})
-	put(t, p, format.ProfilePath("Bob"), string(profile)) // by hand: nobody has looked him up yet
+	put(t, p, format.ProfilePath("Bob"), string(profile)) // by hand: no call has looked Bob up yet
 	if err := p.Rescan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -46,9 +46,8 @@ func TestAgentGoneWhileLookedUp(t *testing.T) {
 	}
 }
 
-// TestDeleteMailboxUnderWay: no mail to an agent is put in place after its folder is removed, and the
-// removal overlooks no mail in progress: either would create the agent again, without a profile or an
-// owner.
+// TestDeleteMailboxUnderWay: no mail to an agent is written after the agent's folder is removed, and the removal
+// does not miss mail in progress. Otherwise the agent would exist again, without a profile or an owner.
 func TestDeleteMailboxUnderWay(t *testing.T) {
 	t.Parallel()
 	sent := func(p *maildir.Project) error {
@@ -61,7 +60,7 @@ func TestDeleteMailboxUnderWay(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		first, second func(p *maildir.Project) error
-		want          error // of the second
+		want          error // the second call's error
 	}{
 		"removed behind a delivery":    {sent, deleted, nil},
 		"delivered behind the removal": {deleted, sent, maildir.ErrNotFound},

@@ -17,8 +17,8 @@ type halts struct {
 // halt is one stop.
 type halt struct {
 	match   func(name string) bool
-	reached chan struct{} // closed when somebody is there
-	goOn    chan struct{} // to be closed by the test
+	reached chan struct{} // closed when a goroutine has stopped there
+	goOn    chan struct{} // closed by the test
 }
 
 // at arms a stop before the first name that matches.
@@ -47,15 +47,15 @@ func (h *halts) pass(name string) {
 	}
 }
 
-// watched is an index of which a test may stop or fail some calls, where the hooks are not nil.
+// watched is an index whose calls a test may stop or fail. A hook that is nil has no effect.
 type watched struct {
 	index.Index
-	looked  func(agent string) // when an agent was looked up, before its answer
+	looked  func(agent string) // after the lookup of an agent, before its result
 	ingest  func(paths []string)
 	compare func() // before a comparison with the tree
-	// differing gets a value when a comparison has found the differences; may be nil.
+	// differing receives a value when a comparison has found the differences; may be nil.
 	differing chan struct{}
-	ingested  func(paths []string) error // in place of ingesting what the server wrote, where it is an error
+	ingested  func(paths []string) error // if it returns an error, what the server wrote is not ingested
 }
 
 func (w *watched) Reconcile(ctx context.Context, project string, progress func(int)) (index.Ingested, error) {

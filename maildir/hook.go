@@ -6,9 +6,9 @@ import (
 	"mailtree/maildir/hook"
 )
 
-// SettleHooks resets hooks that were created later than now, by the clock or by the feed, because the clock
-// was set back or the index was lost since. Otherwise they would not run until that time comes again. It
-// returns ErrUnavailable.
+// SettleHooks resets hooks whose creation is later than now, by the clock or by the feed. This happens if the clock
+// was set back or the index was lost. Without the reset, these hooks would not run until that time is reached
+// again. It returns ErrUnavailable.
 func (s *Store) SettleHooks(ctx context.Context) error {
 	future, err := s.core.Hooks.Redate(func() (hook.Present, error) {
 		last, err := s.LastChange(ctx)
@@ -21,8 +21,8 @@ func (s *Store) SettleHooks(ctx context.Context) error {
 	return err
 }
 
-// HooksFrom returns the mark after which changes may concern a hook; last, the newest change, if there is
-// no hook. It returns ErrUnavailable.
+// HooksFrom returns the mark after which changes may concern a hook. If there is no hook, it returns last, the
+// newest change. It returns ErrUnavailable.
 func (s *Store) HooksFrom(last int64) (int64, error) { return s.core.Hooks.OldestMark(last) }
 
 // OpenHookLog is hook.OpenLog for the store. A store may have one log open at a time.

@@ -25,7 +25,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// picture returns a PNG image whose WebP is smaller: 160 kB with noise, otherwise some 100 bytes.
+// picture returns a PNG image whose WebP is smaller: 160 kB with noise, otherwise about 100 bytes.
 func picture(t *testing.T, noise bool) []byte {
 	t.Helper()
 	m, r := image.NewNRGBA(image.Rect(0, 0, 200, 200)), rand.New(rand.NewPCG(1, 2))
@@ -127,8 +127,8 @@ func TestBodyImages(t *testing.T) {
 	}
 }
 
-// TestImageTooLarge: a note about a single image says that it is too large, and a note about several only
-// if their sum is.
+// TestImageTooLarge: a note about a single image says that it is too large, and a note about several images only if
+// their sum is too large.
 func TestImageTooLarge(t *testing.T) {
 	t.Parallel()
 	uri := func(size int) string {
@@ -162,8 +162,8 @@ func TestImageTooLarge(t *testing.T) {
 	}
 }
 
-// TestImagePolicy: the store's policy applies if the sender asks for nothing. An image that is attached
-// too is the attachment, and those are converted only on request.
+// TestImagePolicy: the store's policy applies if the sender does not choose one. An image that is also attached is
+// the attachment, and attachments are converted only on request.
 func TestImagePolicy(t *testing.T) {
 	t.Parallel()
 	data := picture(t, false)
@@ -216,7 +216,7 @@ func photo(t *testing.T) (grainy, coded []byte) {
 	return b.Bytes(), c.Bytes()
 }
 
-// TestPhoto: detail is lost only if the sender asks for the conversion and it saves a fifth, and never
+// TestPhoto: detail is lost only if the sender requests the conversion and it saves a fifth of the size, and never
 // without a note.
 func TestPhoto(t *testing.T) {
 	t.Parallel()
@@ -262,7 +262,7 @@ func TestPhoto(t *testing.T) {
 	}
 }
 
-// padded returns a WebP image with an unused chunk after it, size bytes in total.
+// padded returns a WebP image with an unused chunk at its end, size bytes in total.
 func padded(webp []byte, size int) []byte {
 	size -= size % 2
 	rest := size - len(webp) - 8

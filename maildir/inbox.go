@@ -15,7 +15,7 @@ type InboxPage struct {
 	Messages []index.Delivery
 	index.Counts
 	Next int64  // cursor of the next page; 0 at the end
-	Note *Error // set if the query names a message of the thread; it is not an error
+	Note *Error // set if the query names a message of the thread; not an error
 }
 
 // Page sizes of lists, in messages: the default and the largest.
@@ -36,8 +36,8 @@ type Waiting struct {
 	Until <-chan struct{} // closing it ends the wait; nil: never
 }
 
-// await calls look until look reports that it has found something or the wait is over. It gives room's
-// memory back while it waits. It returns the errors of look and awaitBell.
+// await calls look until look has found something or the wait is over. While it waits, it returns room's memory. It
+// returns the errors of look and awaitBell.
 func (b *Box) await(ctx context.Context, w Waiting, room *index.Room, look func() (found bool, err error)) error {
 	timeout := time.NewTimer(min(w.For, MaxWait))
 	defer timeout.Stop()
@@ -54,9 +54,9 @@ func (b *Box) await(ctx context.Context, w Waiting, room *index.Room, look func(
 	}
 }
 
-// awaitBell waits for the bell, the timeout, or the end of the wait, the project or ctx. again is false if
-// the caller should look one last time and return. It returns the errors of Admit and ctx, and ErrNotFound
-// if the project's folder was removed.
+// awaitBell waits for the bell, the timeout, or the end of the wait, the project or ctx. again is false if the
+// caller should check one last time and return. It returns the errors of Admit and ctx, and ErrNotFound if the
+// project's folder was removed.
 func (p *Project) awaitBell(ctx context.Context, w *Waiting, bell <-chan struct{}, timeout <-chan time.Time) (again bool, err error) {
 	if w.Admit != nil {
 		if err := w.Admit(); err != nil {
@@ -84,14 +84,14 @@ func pageSize(n int) int {
 	return min(n, MaxPage)
 }
 
-// Inbox returns a page of deliveries, newest first. With markRead it durably marks the deliveries on the
-// page as read before it returns, and the page shows that. If w waits and the page has no news (nothing
-// unread, or with Since no delivery at all), Inbox returns as soon as mail arrives, or the page when the
-// wait ends, or ctx's error. With q.ID it returns that message alone, with its body; with q.Thread a page
-// of that thread, oldest first; with q.AwaitingAck deliveries that wait for an acknowledgement. In these
-// cases it does not wait. A page ends when q.Room is full; deliveries that it left out are not marked. It
-// returns ErrNotFound for the agent, q.ID and q.Thread, ErrConflict if a program asks without q.Peek as an agent of
-// another machine, and the errors of w.Admit and q.Room.Reserve.
+// Inbox returns a page of deliveries, newest first. With markRead, it durably marks the deliveries on the page as
+// read before it returns, and the page shows them as read. If w waits and the page has no news (nothing unread, or
+// with Since no delivery), Inbox waits. It returns as soon as mail arrives, when the wait ends, or with ctx's
+// error. With q.ID, it returns only that message, with its body. With q.Thread, it returns a page of that thread,
+// oldest first. With q.AwaitingAck, it returns deliveries that wait for an acknowledgement. In these three cases it
+// does not wait. A page ends when q.Room is full; deliveries that did not fit are not marked. Inbox returns
+// ErrNotFound for the agent, q.ID and q.Thread, ErrConflict if a program acts as another machine's agent without
+// q.Peek, and the errors of w.Admit and q.Room.Reserve.
 func (b *Box) Inbox(ctx context.Context, q index.InboxQuery, markRead bool, w Waiting) (page *InboxPage, err error) {
 	if err := b.p.mail.NeedAgent(ctx, refusal.Agent, b.agent); err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (b *Box) Inbox(ctx context.Context, q index.InboxQuery, markRead bool, w Wa
 		if err := b.p.mail.CheckMachine(ctx, b.agent); err != nil {
 			return nil, err
 		}
-		b.p.mail.NoteSeen(ctx, b.agent) // also while the call waits
+		b.p.mail.NoteSeen(ctx, b.agent) // also counts while the call waits
 		defer b.p.mail.NoteSeen(ctx, b.agent)
 	}
 	q.Project, q.Agent, q.Limit, q.ID = b.p.mail.Slug, b.agent, pageSize(q.Limit), b.p.mail.Store.Domains.IDNamed(q.ID)
@@ -117,8 +117,8 @@ func (b *Box) Inbox(ctx context.Context, q index.InboxQuery, markRead bool, w Wa
 	return page, nil
 }
 
-// news reports whether the page has mail that a waiting agent has not seen. Mail of other domains that the
-// agent does not trust ends no wait, unless the query itself says which of it counts.
+// news reports whether the page has mail that a waiting agent has not seen. Mail from other domains that the agent
+// does not trust does not end a wait, unless the query itself selects such mail.
 func (b *Box) news(page *InboxPage, q index.InboxQuery) bool {
 	counts := func(d index.Delivery) bool {
 		return q.Quiet || d.Door != format.DoorGateway || b.p.mail.Trust(&d.Message, b.agent) == Trusted
@@ -163,7 +163,7 @@ func (b *Box) page(ctx context.Context, q index.InboxQuery) (*InboxPage, error) 
 	return page, nil
 }
 
-// pageOfOne returns a page with only the requested message. Its sender gets the receipts.
+// pageOfOne returns a page with only the requested message. If the agent sent it, the page has the receipts.
 func (b *Box) pageOfOne(ctx context.Context, q index.InboxQuery) (*InboxPage, error) {
 	d, err := b.oneOf(ctx, q.Agent, q.ID)
 	if err != nil {
@@ -183,8 +183,8 @@ func (b *Box) pageOfOne(ctx context.Context, q index.InboxQuery) (*InboxPage, er
 	return page, err
 }
 
-// oneOf reads, without its body, a message that is in the agent's inbox or that the agent sent. id may be
-// the sender's key, which postal shows as the message's id.
+// oneOf reads, without its body, a message that is in the agent's inbox or that the agent sent. id may be the
+// sender's key, because postal shows the key as the message's id.
 func (b *Box) oneOf(ctx context.Context, agent, id string) (*index.Delivery, error) {
 	d, err := b.p.mail.Store.Index.Delivery(ctx, b.p.mail.Slug, agent, id, index.WithoutBody, nil)
 	if err == nil && d == nil {
@@ -277,7 +277,7 @@ func (b *Box) pageAwaiting(ctx context.Context, q index.InboxQuery) (*InboxPage,
 	return page, err
 }
 
-// takeDelivery puts a message into the room of a page, with its body if the query wants bodies.
+// takeDelivery reserves room on a page for a message, with its body if the query wants bodies.
 func (b *Box) takeDelivery(ctx context.Context, q index.InboxQuery, d *index.Delivery) (ok bool, err error) {
 	var body func(offset, n int64) (string, error)
 	if q.Bodies {

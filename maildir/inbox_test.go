@@ -122,7 +122,7 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// TestAckAlone: an .ack made by hand without a .read counts as read for every verb.
+// TestAckAlone: for every method, an .ack file written by hand without a .read file counts as read.
 func TestAckAlone(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -185,7 +185,7 @@ func TestLongPoll(t *testing.T) {
 	}
 }
 
-// TestInboxOfOneMoment: a page's messages and counts are of one state, also while mail arrives and is read.
+// TestInboxOfOneMoment: a page's messages and counts have the same state, also while mail arrives and is read.
 func TestInboxOfOneMoment(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -286,8 +286,8 @@ func TestBadMarks(t *testing.T) {
 	}
 }
 
-// TestPopWait: of many waiting callers, each delivery goes to one. A caller that gets nothing ends with its
-// time, the server or its own context, and takes nothing.
+// TestPopWait: if many callers wait, each delivery goes to one of them. A caller that gets nothing returns when its
+// time, the server or its own context ends, and takes nothing.
 func TestPopWait(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -348,8 +348,8 @@ func TestPopWait(t *testing.T) {
 	}
 }
 
-// TestRoomToWait: a call that finds mail does not ask for admission; a call that must wait asks once, and
-// fails if it is refused.
+// TestRoomToWait: a call that finds mail does not ask for admission; a call that must wait asks once, and fails if
+// admission is refused.
 func TestRoomToWait(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -385,9 +385,9 @@ func TestRoomToWait(t *testing.T) {
 	}
 }
 
-// TestClockSetBack: mail sent after the clock jumped forward and came back has the date of its sending,
-// without a restart. Pages list each message once, newest date first, also if the clock came back between
-// two pages; pops return each message once, oldest date first.
+// TestClockSetBack: mail that is sent after the clock jumped forward and back has the date of its sending, without
+// a restart. Pages list each message once, newest date first, also if the clock jumped back between two pages; pops
+// return each message once, oldest date first.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	var ahead atomic.Int64 // hours
@@ -436,7 +436,7 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// TestSeenNobody: a call for a name without an agent leaves no file behind, however it ends.
+// TestSeenNobody: a call for a name that is not an agent's leaves no file behind, however it ends.
 func TestSeenNobody(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann")

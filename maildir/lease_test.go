@@ -15,7 +15,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestLeaseEnds: a claim ends when its file says, by the wall clock, even if the clock is set.
+// TestLeaseEnds: a claim expires when the wall clock reaches the time in its file, even if the clock is set.
 func TestLeaseEnds(t *testing.T) {
 	t.Parallel()
 	var ahead atomic.Int64
@@ -107,8 +107,8 @@ func TestIgnoreCase(t *testing.T) {
 	claim("Bob", true, true, "SRC/b.go")
 }
 
-// TestClaimOfAFile: a path without wildcards also stands for everything below it, unless the code
-// repository has a file there.
+// TestClaimOfAFile: a path without wildcards also means everything below it, unless the code repository has a file
+// there.
 func TestClaimOfAFile(t *testing.T) {
 	t.Parallel()
 	code := t.TempDir()

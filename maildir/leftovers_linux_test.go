@@ -27,8 +27,8 @@ func claimBeside(t *testing.T, p *maildir.Project, reason string) <-chan error {
 	return answer
 }
 
-// TestLeftovers: leftovers of failed operations and killed processes are removed from staging while the
-// server runs; files that another process may be writing are not.
+// TestLeftovers: leftovers of failed operations and killed processes are removed from staging while the server
+// runs; files that another process may still be writing are kept.
 func TestLeftovers(t *testing.T) {
 	t.Parallel()
 	var h halts
@@ -39,8 +39,8 @@ func TestLeftovers(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// A renewal fails after it is in place, and is not taken back because a person has edited the file
-	// since: the file that it replaced stays in staging.
+	// A renewal fails after it was renamed into place, and is not undone because the user has edited the file
+	// since. The file that it replaced stays in staging.
 	renamed := h.at(isStep("sync renamed"))
 	renewed := claimBeside(t, p, "second")
 	<-renamed.reached
@@ -65,7 +65,7 @@ func TestLeftovers(t *testing.T) {
 		t.Fatalf("in staging: %v", left)
 	}
 
-	for _, name := range []string{"BlueLake-1-2", "folder"} { // of processes that were killed
+	for _, name := range []string{"BlueLake-1-2", "folder"} { // from processes that were killed
 		if err := os.MkdirAll(filepath.Join(tmp, name, "deep"), 0o700); err != nil {
 			t.Fatal(err)
 		}

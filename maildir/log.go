@@ -17,22 +17,21 @@ import (
 
 // LogQuery selects entries of Project.Log.
 type LogQuery struct {
-	// Of is an agent (what it did, and what others edited in its folder), a message id, which may be
-	// shortened, or a thread (what was done with it), or a path of the tree; "": everything.
+	// Of selects the entries. It is an agent (its operations, and edits by others in its folder), a message id,
+	// which may be shortened, a thread (operations on it), or a path of the tree. "" selects everything.
 	Of    string
 	Limit int  // number of entries; 0: all
 	Patch bool // include the changed lines
 
-	// Open leaves out everything that would reveal a message's bcc recipients, for readers who must not
-	// know them (Invariant I7).
+	// Open omits everything that would reveal a message's bcc recipients, for readers who must not see them
+	// (Invariant I7).
 	Open bool
 
 	Progress func(looked int, back time.Time) `json:"-"` // as in history.Query
 }
 
-// Log calls each for every selected entry of the history, newest first, until each returns an error or ctx
-// ends. It returns ErrNotFound if the history has no such thing, and ErrInvalid for a path outside the
-// tree.
+// Log calls each for every selected entry of the history, newest first, until each returns an error or ctx ends. It
+// returns ErrNotFound if the history has no entry for q.Of, and ErrInvalid for a path outside the tree.
 func (p *Project) Log(ctx context.Context, q LogQuery, each func(*history.Entry) error) error {
 	find := p.logged
 	if q.Open {
@@ -114,7 +113,7 @@ func (p *Project) logged(ctx context.Context, q LogQuery) (h history.Query, show
 	return p.logged(ctx, q)
 }
 
-// touches reports whether the operation changed a requested file.
+// touches reports whether the operation changed any requested file.
 func touches(e *history.Entry) bool { return len(e.Files) > 0 }
 
 // namedLog returns the query for an existing agent or message, or for a thread; the zero value if there is
@@ -138,8 +137,8 @@ func (p *Project) namedLog(ctx context.Context, q LogQuery) (h history.Query, er
 	return p.threadLog(ctx, of, q.Progress)
 }
 
-// threadLog returns the query for a thread: its messages in the tree, and those that were removed from it;
-// the zero value if there never was such a thread.
+// threadLog returns the query for a thread: its messages in the tree, and its removed messages. It returns the zero
+// value if no such thread ever existed.
 func (p *Project) threadLog(ctx context.Context, thread string, progress func(int, time.Time)) (h history.Query, err error) {
 	rows, err := p.mail.Store.Index.Thread(ctx, index.ThreadQuery{Project: p.mail.Slug, Thread: thread})
 	if err != nil {
@@ -180,7 +179,7 @@ func (p *Project) threadLog(ctx context.Context, thread string, progress func(in
 	return history.OfMessages(ids, slices.MinFunc(days, time.Time.Compare)), nil
 }
 
-// openLog is logged for a message and readers who must not know its bcc recipients.
+// openLog is logged for a message, for readers who must not see its bcc recipients.
 func (p *Project) openLog(ctx context.Context, q LogQuery) (h history.Query, show func(*history.Entry) bool, err error) {
 	m, err := p.mail.HeadNamed(ctx, refusal.InReplyTo, q.Of)
 	if err != nil {
@@ -189,8 +188,9 @@ func (p *Project) openLog(ctx context.Context, q LogQuery) (h history.Query, sho
 	return history.OfMessages([]string{m.ID}, history.DayOf(m.Path)), openEntry(m), nil
 }
 
-// openEntry removes from a message's entry what would reveal bcc recipients, and reports whether anything
-// is left. For operations of the server itself, and for edits, only the files count.
+// openEntry removes from a message's entry what would reveal bcc recipients, and reports whether anything is left.
+// An agent's operation stays if the agent is the sender or an open recipient. An operation of the server itself, or
+// an edit, stays if it has a file left.
 func openEntry(m *index.MessageRow) func(*history.Entry) bool {
 	open := append([]string{m.From}, slices.Concat(m.To, m.CC)...)
 	return func(e *history.Entry) bool {

@@ -14,7 +14,7 @@ import (
 	"mailtree/maildir/history"
 )
 
-// logOf returns the history, one line for each entry: who, verb, door, summary, and the files.
+// logOf returns the history, one line for each entry: agent, verb, channel, summary, and the files.
 func logOf(t *testing.T, p *maildir.Project, q maildir.LogQuery) string {
 	t.Helper()
 	var all strings.Builder
@@ -32,8 +32,8 @@ func logOf(t *testing.T, p *maildir.Project, q maildir.LogQuery) string {
 	return all.String()
 }
 
-// TestLogOpen: the open history of a message reveals no bcc recipient, whatever was done with the message;
-// the store's owner sees everything (Invariant I7).
+// TestLogOpen: the open history of a message reveals no bcc recipient, whatever operations the message has; the
+// store's owner sees everything (Invariant I7).
 func TestLogOpen(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob", "Dan")
@@ -56,7 +56,7 @@ func TestLogOpen(t *testing.T) {
 	}
 }
 
-// TestLogDoor: every operation is reported with its own door, whatever files are requested.
+// TestLogDoor: every operation is reported with its own channel, whatever files are requested.
 func TestLogDoor(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -84,7 +84,8 @@ func TestLogDoor(t *testing.T) {
 	}
 }
 
-// TestLogOf: by thread, path and limit; a message that is gone from the tree; names outside the history.
+// TestLogOf: the log by thread, path and limit, the log of a message that was removed from the tree, and names that
+// are not in the history.
 func TestLogOf(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -94,7 +95,7 @@ func TestLogOf(t *testing.T) {
 		"T-1":                           2,
 		one.ID:                          1,
 		"agents/Ann/outbox":             1,
-		"agents/Ann":                    3, // registered, sent, got mail
+		"agents/Ann":                    3, // registered, sent, received mail
 		"claims":                        0,
 		"Bob":                           2, // registered, sent
 		"msg_20010101_0000000000000000": 0,
@@ -128,8 +129,8 @@ func TestLogOf(t *testing.T) {
 	}
 }
 
-// TestLogThread: the log of a thread includes messages that are no longer in the tree: a deleted one, one
-// whose files were removed by hand, and all of them when none is left.
+// TestLogThread: the log of a thread includes messages that are no longer in the tree: a deleted message, a message
+// whose files were removed by hand, and all messages if none is left.
 func TestLogThread(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")

@@ -13,7 +13,7 @@ import (
 	"mailtree/maildir/hook"
 )
 
-// TestGuestMailboxesAreBounded: the limit counts over all projects of a store; deleting a mailbox, also by
+// TestGuestMailboxesAreBounded: the limit is for all projects of a store together. Deleting a mailbox, also by
 // hand, makes room. The store's user and root have no limit.
 func TestGuestMailboxesAreBounded(t *testing.T) {
 	t.Parallel()
@@ -39,7 +39,7 @@ func TestGuestMailboxesAreBounded(t *testing.T) {
 	p := projects[0]
 	create(p, "more", guest, maildir.ErrTooLarge)
 	create(projects[1], "more", guest, maildir.ErrTooLarge)
-	create(p, "box0", guest, nil) // it is there
+	create(p, "box0", guest, nil) // it already exists
 	create(p, "more", maildir.Caller{UID: 1501}, nil)
 	for _, by := range []maildir.Caller{{UID: 500}, {Root: true}} {
 		for i := range maildir.MaxGuestMailboxes + 1 {
@@ -56,7 +56,7 @@ func TestGuestMailboxesAreBounded(t *testing.T) {
 	create(p, "more3", guest, maildir.ErrTooLarge)
 }
 
-// removeAgent removes an agent's folder as a person does, and waits until the removal is indexed.
+// removeAgent removes an agent's folder by hand, and waits until the removal is indexed.
 func removeAgent(t testing.TB, p *maildir.Project, name string) {
 	t.Helper()
 	if err := os.RemoveAll(filepath.Join(p.Dir(), "agents", name)); err != nil {
@@ -67,8 +67,8 @@ func removeAgent(t testing.TB, p *maildir.Project, name string) {
 	}
 }
 
-// TestOwnerOfAnAgentMadeAnew: a mailbox whose folder a person removed has no owner any more. A new agent of
-// its name belongs to its creator and has none of the earlier owner's hooks.
+// TestOwnerOfAnAgentMadeAnew: a mailbox whose folder the user removed no longer has an owner. A new agent with its
+// name belongs to its creator and has none of the earlier owner's hooks.
 func TestOwnerOfAnAgentMadeAnew(t *testing.T) {
 	t.Parallel()
 	const guest, other, me = 1500, 1501, 0

@@ -11,9 +11,9 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// SetRead marks a delivery read or unread. An earlier read time stays, and an unread delivery is no longer
-// archived. It returns the delivery as it then is. It returns ErrNotFound for the agent or if the message
-// is not in its inbox, and ErrConflict for unread if the delivery is acknowledged. See docs/tools.md,
+// SetRead marks a delivery read or unread. An earlier read time is kept, and an unread delivery is no longer
+// archived. SetRead returns the updated delivery. It returns ErrNotFound if the agent does not exist or the message
+// is not in its inbox, and ErrConflict if an acknowledged delivery is to become unread. See docs/tools.md,
 // "Reading".
 func (b *Box) SetRead(ctx context.Context, id string, read bool) (*index.Delivery, error) {
 	id = b.p.mail.Store.Domains.IDNamed(id)
@@ -48,7 +48,7 @@ func (b *Box) unread(ctx context.Context, id string) error {
 		if d.Read {
 			return g.Remove(tx, format.ReadMark(d.CopyPath), format.ArchivedMark(d.CopyPath))
 		}
-		if err := b.p.mail.FreeFor(g, format.ReadMark(d.CopyPath)); !errors.Is(err, ErrConflict) { // something else lies at the mark's path
+		if err := b.p.mail.FreeFor(g, format.ReadMark(d.CopyPath)); !errors.Is(err, ErrConflict) { // something else is at the mark's path
 			return err
 		}
 		return nil
@@ -56,9 +56,9 @@ func (b *Box) unread(ctx context.Context, id string) error {
 	return b.perform(ctx, tx)
 }
 
-// Acknowledge marks a delivery acknowledged and read. An earlier time stays. It returns the delivery as it
-// then is. It returns ErrNotFound for the agent or if the message is not in its inbox. See docs/tools.md,
-// "Reading".
+// Acknowledge marks a delivery acknowledged and read. An earlier time is kept. Acknowledge returns the updated
+// delivery. It returns ErrNotFound if the agent does not exist or the message is not in its inbox. See
+// docs/tools.md, "Reading".
 func (b *Box) Acknowledge(ctx context.Context, id string) (*index.Delivery, error) {
 	id = b.p.mail.Store.Domains.IDNamed(id)
 	if err := b.mark(ctx, core.Marking{Verb: "acknowledge", IDs: []string{id}}); err != nil {
@@ -67,8 +67,8 @@ func (b *Box) Acknowledge(ctx context.Context, id string) (*index.Delivery, erro
 	return b.Delivery(ctx, id)
 }
 
-// Archive marks a delivery archived and read. An earlier time stays. Lists of the inbox then leave it out.
-// It returns the delivery as it then is. It returns ErrNotFound for the agent or if the message is not in
+// Archive marks a delivery archived and read. An earlier time is kept. Lists of the inbox omit archived deliveries.
+// Archive returns the updated delivery. It returns ErrNotFound if the agent does not exist or the message is not in
 // its inbox. See docs/tree.md, "Marks".
 func (b *Box) Archive(ctx context.Context, id string) (*index.Delivery, error) {
 	id = b.p.mail.Store.Domains.IDNamed(id)
@@ -98,7 +98,7 @@ func (b *Box) markPage(ctx context.Context, page *InboxPage) error {
 		if err != nil {
 			return err
 		}
-		if d != nil { // otherwise the delivery was removed meanwhile
+		if d != nil { // if nil, the delivery was removed meanwhile
 			was.Marks = d.Marks
 		}
 	}

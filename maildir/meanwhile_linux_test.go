@@ -22,7 +22,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// putByHand writes a file of the tree as a person does.
+// putByHand writes a file of the tree by hand.
 func putByHand(t *testing.T, p *maildir.Project, path, text string) {
 	t.Helper()
 	putBelow(t, p.Dir(), path, text)
@@ -36,7 +36,8 @@ func putBelow(t *testing.T, dir, path, text string) {
 	}
 }
 
-// cloneByHand puts a project with one file into the store without telling the store, and returns its slug.
+// cloneByHand puts a project with one file into the store folder, without a call to the store, and returns the
+// project's slug.
 func cloneByHand(t *testing.T, s *storetest.Store, path, text string) (slug string) {
 	t.Helper()
 	slug = format.Slug("/abs/path/cloned")
@@ -53,7 +54,7 @@ func removeByHand(t *testing.T, p *maildir.Project, path string) {
 	}
 }
 
-// TestCloneWakes: callers that wait for changes hear of a project that is put into the store while it runs.
+// TestCloneWakes: callers that wait for changes wake when a project is put into the store while it runs.
 func TestCloneWakes(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{NoWatcher: true})
@@ -108,8 +109,8 @@ func TestDeleteMailboxMeanwhile(t *testing.T) {
 	}
 }
 
-// TestEditOfADeletedMailbox: text that a person writes into a mailbox while it is being deleted, after its
-// content was committed, is in the history too.
+// TestEditOfADeletedMailbox: text that the user writes into a mailbox while it is being deleted, after its content
+// was committed, is also in the history.
 func TestEditOfADeletedMailbox(t *testing.T) {
 	t.Parallel()
 	const draft = "agents/Bob/drafts/plan.md"
@@ -133,7 +134,7 @@ func TestEditOfADeletedMailbox(t *testing.T) {
 	}
 }
 
-// hastyHistory is a history that runs a function when it has just preserved something.
+// hastyHistory is a history that runs a function just after it has preserved something.
 type hastyHistory struct {
 	history.Log
 	after func()
@@ -144,8 +145,7 @@ func (x hastyHistory) Preserve(ctx context.Context, paths []string) error {
 	return x.Log.Preserve(ctx, paths)
 }
 
-// TestMarkRemovedBeforeStamp: a mark that was made and removed again does not come back with the time in
-// it.
+// TestMarkRemovedBeforeStamp: a mark that was created and removed again does not come back with a time.
 func TestMarkRemovedBeforeStamp(t *testing.T) {
 	t.Parallel()
 	s := &stepper{}
@@ -169,7 +169,8 @@ func TestMarkRemovedBeforeStamp(t *testing.T) {
 	}
 }
 
-// TestFirstContactOnce: of many callers that create a project at once, one has created it.
+// TestFirstContactOnce: if many callers create a project at the same time, exactly one reports that it created the
+// project.
 func TestFirstContactOnce(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{NoWatcher: true})
@@ -195,8 +196,8 @@ func TestFirstContactOnce(t *testing.T) {
 	}
 }
 
-// TestPageMarkedWhileMailGoes: a message that is removed from the inbox between reading and marking a page
-// does not make the call fail.
+// TestPageMarkedWhileMailGoes: if a message is removed from the inbox between the reading and the marking of a
+// page, the call does not fail.
 func TestPageMarkedWhileMailGoes(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 2} {
@@ -230,8 +231,8 @@ func TestPageMarkedWhileMailGoes(t *testing.T) {
 	}
 }
 
-// TestMarksAheadOfTheIndex: changes to a mark or status file count even if the index does not know them
-// yet: the answer of a later marking call is the final state.
+// TestMarksAheadOfTheIndex: changes to a mark or status file count even if the index does not have them yet. The
+// answer of a later marking call is the final state.
 func TestMarksAheadOfTheIndex(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -269,8 +270,8 @@ func TestMarksAheadOfTheIndex(t *testing.T) {
 	}
 }
 
-// TestMarkThatIsNone: a file at a mark's path that cannot be read, or is far too large, is no mark. Setting
-// the mark is refused, or skips it if there is more to do, and removing the mark does nothing.
+// TestMarkThatIsNone: a file at a mark's path that cannot be read, or is far too large, is not a mark. Setting the
+// mark is refused, or the file is skipped if there are other marks to set. Removing the mark does nothing.
 func TestMarkThatIsNone(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -307,7 +308,7 @@ func TestMarkThatIsNone(t *testing.T) {
 	}
 }
 
-// TestPopAfterFailure: a waiting caller gets the delivery that a failed pop was going to return.
+// TestPopAfterFailure: a waiting caller gets the delivery that a failed pop would have returned.
 func TestPopAfterFailure(t *testing.T) {
 	t.Parallel()
 	s := &stepper{}
@@ -344,8 +345,8 @@ func TestPopAfterFailure(t *testing.T) {
 	}
 }
 
-// TestMailboxBeingMade: a caller that creates a mailbox which another call of the same user is creating
-// gets it.
+// TestMailboxBeingMade: a caller that creates a mailbox while another call by the same user is creating it gets the
+// mailbox.
 func TestMailboxBeingMade(t *testing.T) {
 	t.Parallel()
 	s := &stepper{}
@@ -398,7 +399,7 @@ func TestEditWakes(t *testing.T) {
 	}
 }
 
-// TestSeatOfTwo: of two callers from one pane at once, one gets the seat.
+// TestSeatOfTwo: if two callers call from one pane at the same time, one of them gets the seat.
 func TestSeatOfTwo(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -430,7 +431,7 @@ func TestSeatOfTwo(t *testing.T) {
 	}
 }
 
-// TestImporting: very many edits are reported until they are taken in.
+// TestImporting: very many edits are reported until they are imported.
 func TestImporting(t *testing.T) {
 	t.Parallel()
 	s := &stepper{}
@@ -440,7 +441,7 @@ func TestImporting(t *testing.T) {
 	}
 	s.stopAt("record")
 	sent := sendLater(t, p, "s")
-	<-s.reached // the writer takes in no edits before it goes on
+	<-s.reached // the writer imports no edits before it continues
 	var paths []string
 	for i := range history.ImportFrom {
 		paths = append(paths, fmt.Sprintf("messages/2026/m%d.md", i))
@@ -456,13 +457,13 @@ func TestImporting(t *testing.T) {
 	await(t, func() bool { return p.Importing(p.HistoryState().Import) == nil })
 }
 
-// TestFloodStops: a store stops in the middle of very many edits, although every portion of them brings empty
-// marks that get their time. The next start takes in the rest.
+// TestFloodStops: a store stops in the middle of very many edits, although every portion contains empty marks that
+// get their time. The next start imports the rest.
 func TestFloodStops(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")
 	var first halts
-	portions := 0 // touched by the writer, and after its end
+	portions := 0 // used by the writer, and by the test after the writer's end
 	portion := func(paths []string) {
 		if !slices.ContainsFunc(paths, func(p string) bool { return strings.HasSuffix(p, ".read") }) {
 			return

@@ -52,26 +52,25 @@ type (
 	RawQuery   = access.RawQuery
 )
 
-// ReservedMailbox reports whether the name is kept for mail that no mailbox takes.
+// ReservedMailbox reports whether the name is reserved for mail that no mailbox receives.
 func ReservedMailbox(name string) bool { return post.ReservedMailbox(name) }
 
-// HasMailbox reports whether the address of that local part has a mailbox in the store whose folder is root and
-// whose trees are given, by the files alone: see Store.MailboxAt. It returns ErrUnavailable and the errors of
-// reading the trees.
+// HasMailbox reports whether the address with that local part has a mailbox in a store. root is the store's folder
+// and trees are its trees; HasMailbox reads only these files. See Store.MailboxAt. It returns ErrUnavailable and
+// the errors of reading the trees.
 func HasMailbox(ctx context.Context, root string, trees map[string]*tree.Tree, local string) (bool, error) {
 	return post.HasMailbox(ctx, root, trees, local)
 }
 
-// PersonName returns the name of a person's agent: name without the characters that agents' names must not
-// have.
+// PersonName returns the name of a user's agent: name without the characters that are illegal in agents' names.
 func PersonName(name string) string { return agents.PersonName(name) }
 
-// CheckPresence refuses a word that is not exactly ready, work or offline. It returns ErrInvalid.
+// CheckPresence returns ErrInvalid unless the word is exactly ready, work or offline.
 func CheckPresence(status string) error { return agents.CheckPresence(status) }
 
-// The kinds of refusals. Every error that a verb returns wraps exactly one of them, or is an internal
-// fault. A verb whose comment names no error returns only faults: those of the index, the end of its
-// context, and ErrUnavailable for the machine's.
+// The kinds of refusals. Every error that a method returns wraps exactly one of them, or is an internal fault. A
+// method whose comment names no error returns only faults: the index's faults, the error of its context, and
+// ErrUnavailable for faults of the machine.
 var (
 	ErrNotFound    = refusal.ErrNotFound
 	ErrExist       = refusal.ErrExist
@@ -82,7 +81,7 @@ var (
 	ErrUnavailable = refusal.ErrUnavailable
 )
 
-// The packages below say what these mean.
+// The packages below document these.
 const (
 	Delivered         = access.Delivered
 	Pending           = access.Pending

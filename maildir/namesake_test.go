@@ -33,7 +33,7 @@ func (m sharer) agents(t testing.TB) (names []string) {
 	return names
 }
 
-// other returns the one name besides those given.
+// other returns the only name in names that is not in known.
 func other(t testing.TB, names []string, known ...string) string {
 	t.Helper()
 	left := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return slices.Contains(known, n) })
@@ -43,8 +43,8 @@ func other(t testing.TB, names []string, known ...string) string {
 	return left[0]
 }
 
-// TestNamesakes: two machines make agents of one name while they are apart. The first keeps it, whoever pushes first, and
-// whichever machine merges in between.
+// TestNamesakes: two machines create agents with the same name while they cannot reach each other. The first agent
+// keeps the name, whichever machine pushes first or merges in between.
 func TestNamesakes(t *testing.T) {
 	t.Parallel()
 	for _, firstPushes := range []bool{true, false} {
@@ -57,7 +57,7 @@ func TestNamesakes(t *testing.T) {
 			}
 			level(t, a, b, c)
 			a.register(t, "Blue")
-			b.register(t, "Blue") // later
+			b.register(t, "Blue") // created later
 			a.send(t, "Ann", "Blue", "to Blue of a")
 			b.send(t, "Bob", "Blue", "to Blue of b")
 			a.send(t, "Blue", "Ann", "from Blue of a")
@@ -75,10 +75,10 @@ func TestNamesakes(t *testing.T) {
 			}
 			order[0].now(t)
 			order[1].now(t)
-			c.send(t, "Cid", "Blue", "from c") // to the one that c knows
+			c.send(t, "Cid", "Blue", "from c") // to the agent that c has
 			c.now(t)
 			order[2].now(t)
-			if got := a.subjects(t, "Blue"); !firstPushes && fmt.Sprint(got) != "[to Blue of a]" { // b has not met a yet
+			if got := a.subjects(t, "Blue"); !firstPushes && fmt.Sprint(got) != "[to Blue of a]" { // b lacks a's mail
 				t.Errorf("Blue has %v", got)
 			}
 			order[3].now(t)
@@ -114,7 +114,7 @@ func TestNamesakes(t *testing.T) {
 				}
 			}
 
-			// what belonged to the agent has gone along
+			// The agent keeps everything that belonged to it.
 			live, err := b.p.Claims.List(t.Context(), false)
 			if err != nil || len(live) != 1 || live[0].Agent != second || live[0].Pattern != "src/**" {
 				t.Errorf("claims %+v, %v", live, err)
@@ -134,7 +134,7 @@ func TestNamesakes(t *testing.T) {
 				t.Error(err)
 			}
 
-			// each acts on its own machine only
+			// Each agent acts only on its own machine.
 			if _, err := b.p.Box("Blue", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Bob"}, Body: "x"}); err == nil ||
 				!strings.Contains(err.Error(), "act as \""+second) {
 				t.Errorf("Blue acts on another machine: %v", err)
@@ -153,7 +153,7 @@ func TestNamesakes(t *testing.T) {
 	}
 }
 
-// TestNamesakesInterrupted: what a renaming has left undone is done by the next round, also after a restart.
+// TestNamesakesInterrupted: the next round completes an interrupted renaming, also after a restart.
 func TestNamesakesInterrupted(t *testing.T) {
 	t.Parallel()
 	bare, all := shared(t, 1, onlyAsked)
@@ -188,11 +188,11 @@ func TestNamesakesInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.now(t)
-	moves := []int{511, 1023} // with one message before
+	moves := []int{511, 1023} // there is one message before
 	for i, path := range []string{"notes/0600.txt", "notes/1199.txt"} {
 		fails.Store("")
 		b.Stop()
-		fails.Store("agents/Blue/" + path) // before the round that a start makes
+		fails.Store("agents/Blue/" + path) // before the round that runs at a start
 		b.Store = storetest.Open(t, config)
 		if b.p, err = b.Project(t.Context(), "/abs/path/b/shop"); err != nil {
 			t.Fatal(err)
@@ -224,7 +224,7 @@ func TestNamesakesInterrupted(t *testing.T) {
 	}
 }
 
-// TestNamesakesPeople: a person is one person on all machines, and keeps the name.
+// TestNamesakesPeople: a user's agent is the same agent on all machines, and keeps the name.
 func TestNamesakesPeople(t *testing.T) {
 	t.Parallel()
 	for _, personFirst := range []bool{true, false} {
@@ -245,7 +245,7 @@ func testNamesakesPeople(t *testing.T, personFirst bool) {
 		}
 		m.send(t, "Ada", "Ada", "from one of two")
 	}
-	if _, _, err := b.p.Agents.Person(t.Context(), "Eve"); err != nil { // later, but a person
+	if _, _, err := b.p.Agents.Person(t.Context(), "Eve"); err != nil { // created later, but a user's agent
 		t.Fatal(err)
 	}
 	b.send(t, "Eve", "Ada", "from Eve")
@@ -267,8 +267,9 @@ func testNamesakesPeople(t *testing.T, personFirst bool) {
 	}
 }
 
-// TestNamesakesMeanwhile: what the second agent does before its machine hears of the new name is done under that: by its
-// own machine, or by the other one, if that has merged and could not push. The first agent's files stay.
+// TestNamesakesMeanwhile: the second agent acts before its machine learns of the new name. These actions are moved
+// to the new name, by its own machine, or by the other machine if that has merged and could not push. The first
+// agent's files stay.
 func TestNamesakesMeanwhile(t *testing.T) {
 	t.Parallel()
 	for _, unpushed := range []bool{true, false} {
@@ -359,7 +360,7 @@ func TestNamesakesMeanwhile(t *testing.T) {
 	}
 }
 
-// TestNamesakesReplaced: an agent that somebody removes on one machine, and makes anew there, is no second one.
+// TestNamesakesReplaced: an agent that is removed on one machine and created again there is not a second agent.
 func TestNamesakesReplaced(t *testing.T) {
 	t.Parallel()
 	for _, newPushes := range []bool{true, false} {
@@ -387,7 +388,7 @@ func TestNamesakesReplaced(t *testing.T) {
 	}
 }
 
-// TestNamesakesLongNames: the names of two agents that are too long for NAME-machine become two.
+// TestNamesakesLongNames: two agents whose names are too long for NAME-machine get different names.
 func TestNamesakesLongNames(t *testing.T) {
 	t.Parallel()
 	for _, firstPushes := range []bool{true, false} {
@@ -411,7 +412,7 @@ func TestNamesakesLongNames(t *testing.T) {
 	}
 }
 
-// TestBelongs: a program acts only as agents of its own machine, and a person as everybody.
+// TestBelongs: a program acts only as agents of its own machine, and a person may act as any agent.
 func TestBelongs(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -435,7 +436,7 @@ func TestBelongs(t *testing.T) {
 	key := maildir.SessionKey{Client: "claude", ID: "s1"}
 	_, err = b.p.Sessions.Begin(t.Context(), maildir.SessionEvent{SessionKey: key, Agent: "Ann"})
 	refused("session", err)
-	machines, err := keys.Published(maildir.TreeOf(b.p)) // of one host here
+	machines, err := keys.Published(maildir.TreeOf(b.p)) // here, both are on one host
 	if err != nil || len(machines) != 2 || machines[0].Name == machines[1].Name {
 		t.Errorf("machines %+v, %v: their names are one", machines, err)
 	}
@@ -448,11 +449,11 @@ func TestBelongs(t *testing.T) {
 			t.Errorf("%s: %v", door, err)
 		}
 	}
-	if got := b.subjects(t, "Ann"); len(got) != 0 { // everybody may look
+	if got := b.subjects(t, "Ann"); len(got) != 0 { // every caller may read
 		t.Errorf("Ann has %v", got)
 	}
 
-	// a saved file is sent on the machine of its agent
+	// A saved file is sent on the machine of its agent.
 	file := filepath.Join(b.p.Dir(), "agents", "Ann", "outbox", "hello.md")
 	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("---json\n{\"to\": [\"Bob\"]}\n---\n\nHello\n"), 0o600)); err != nil {
 		t.Fatal(err)
@@ -462,7 +463,7 @@ func TestBelongs(t *testing.T) {
 		return len(got) == 1 && strings.HasPrefix(got[0], "Not sent: ")
 	})
 
-	// agents are handed over in their profiles
+	// Agents are handed over in their profiles.
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestHookOfProjectBeingOpened: changes in the feed of a project that is being opened are not skipped as
-// those of a missing project.
+// TestHookOfProjectBeingOpened: changes of a project that is being opened are in the feed. They are not skipped
+// like the changes of a missing project.
 func TestHookOfProjectBeingOpened(t *testing.T) {
 	t.Parallel()
 	s, log, changes, goOn := openingWithHook(t)
@@ -42,8 +42,8 @@ func TestHookOfProjectBeingOpened(t *testing.T) {
 	}
 }
 
-// TestEndWhileProjectIsOpened: a server that ends does not wait for a project to be opened, neither for its
-// hooks nor for callers that ask for it.
+// TestEndWhileProjectIsOpened: a server that ends does not wait until a project is opened, neither for the
+// project's hooks nor for callers that request the project.
 func TestEndWhileProjectIsOpened(t *testing.T) {
 	t.Parallel()
 	s, log, changes, goOn := openingWithHook(t)
@@ -80,8 +80,8 @@ func TestEndWhileProjectIsOpened(t *testing.T) {
 	}
 }
 
-// openingWithHook returns a store with a hook on a mailbox of a project that is being opened, stopped when
-// the project's changes are in the feed; goOn lets the opening go on.
+// openingWithHook returns a store with a hook on a mailbox of a project that is being opened, stopped when the
+// project's changes are in the feed. goOn continues the opening.
 func openingWithHook(t *testing.T) (s *storetest.Store, log *hook.Log, changes []index.Change, goOn func() error) {
 	t.Helper()
 	var h halts

@@ -107,7 +107,7 @@ func TestSaveSends(t *testing.T) {
 	}
 }
 
-// TestSaveWays: however a file gets into an outbox, it is sent once and whole.
+// TestSaveWays: however a file gets into an outbox, it is sent once and completely.
 func TestSaveWays(t *testing.T) {
 	const path = "agents/Ann/outbox/note.md"
 	for name, do := range map[string]func(a author){
@@ -146,8 +146,8 @@ func TestSaveWays(t *testing.T) {
 			}
 			defer f.Close()
 			f.WriteString(minimal[:len(minimal)-6])
-			a.later() // the watcher reports later what nobody closed
-			a.later() // what rests that long is finished, unless somebody has it open
+			a.later() // the watcher reports unclosed files later
+			a.later() // a file unchanged for that long is finished, unless a program has it open
 			f.WriteString(minimal[len(minimal)-6:])
 		},
 		"saved again unchanged": func(a author) {
@@ -177,7 +177,8 @@ func TestSaveWays(t *testing.T) {
 	}
 }
 
-// TestSaveHalf: a file saved in part and then whole is sent whole, although the server has seen the part.
+// TestSaveHalf: a file that is saved in part and then completely is sent completely, although the server has seen
+// the part.
 func TestSaveHalf(t *testing.T) {
 	clock := &movable{stopped: time.Now()}
 	a := newAuthor(t, storetest.Config{Monotonic: clock.now})
@@ -195,8 +196,8 @@ func TestSaveHalf(t *testing.T) {
 	a.await("Ann", format.Postmaster)
 }
 
-// TestSaveRefused: a file that cannot be sent stays, its author is told once for the same content, and when
-// it is corrected it is sent.
+// TestSaveRefused: a file that cannot be sent stays, and its author gets one notice for the same content. When the
+// file is corrected, it is sent.
 func TestSaveRefused(t *testing.T) {
 	for name, tt := range map[string]struct{ text, told string }{
 		"recipient":   {`{"to": ["Bop"]}`, `No agent "Bop" (to) in project`},
@@ -230,8 +231,8 @@ func TestSaveRefused(t *testing.T) {
 	}
 }
 
-// TestSaveSettled: what Postmaster said of a file becomes read when the file is sent or gone, or when it says
-// something else of the file; of another file it stays unread.
+// TestSaveSettled: Postmaster's notice about a file becomes read when the file is sent or removed, or when
+// Postmaster sends another notice about the file. A notice about another file stays unread.
 func TestSaveSettled(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	unread := func() (subjects []string) {
@@ -264,7 +265,7 @@ func TestSaveSettled(t *testing.T) {
 	}
 	wants()
 	var out []byte
-	until(t, "git log tells of both withdrawals", func() bool { // the index has the marks before the history has
+	until(t, "git log tells of both withdrawals", func() bool { // the index has the marks before the history
 		if err := a.p.FlushHistory(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -277,8 +278,8 @@ func TestSaveSettled(t *testing.T) {
 	}
 }
 
-// TestSaveBlind: whatever is wrong with bcc, only the file in the author's outbox names the bcc recipients
-// (I7): no mail of Postmaster, no problem of the index, no other file and no commit message does.
+// TestSaveBlind: whatever is wrong with bcc, only the file in the author's outbox contains the bcc recipients (I7).
+// Postmaster's mail, the index's problems, other files and commit messages do not.
 func TestSaveBlind(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	if err := a.p.Agents.EnsureAgent(t.Context(), "Zoe", maildir.Registration{}); err != nil {
@@ -331,7 +332,7 @@ func TestSaveBlind(t *testing.T) {
 	}
 }
 
-// TestSaveReply: a file that names the message it answers is a reply.
+// TestSaveReply: a file that gives the id of the message that it answers is a reply.
 func TestSaveReply(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	asked := send(t, a.p, "Bob", maildir.Draft{To: []string{"Ann"}, Subject: "Where?", Body: "?"})
@@ -342,8 +343,8 @@ func TestSaveReply(t *testing.T) {
 	}
 }
 
-// TestSaveOfSent: a sent message is not sent again by a copy of it in an outbox, damaged or whole, under
-// its name or another.
+// TestSaveOfSent: a copy of a sent message in an outbox is not sent again, damaged or complete, under its own name
+// or another.
 func TestSaveOfSent(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	m := send(t, a.p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "One", Body: "text"})
@@ -367,8 +368,8 @@ func TestSaveOfSent(t *testing.T) {
 	})
 }
 
-// TestSaveRestart: files saved while no server ran, or not yet sent, are sent by the next server; nothing
-// is sent twice, and no author is told twice.
+// TestSaveRestart: files that were saved while no server was running, or that were not sent yet, are sent by the
+// next server. Nothing is sent twice, and no author gets a notice twice.
 func TestSaveRestart(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")
@@ -395,7 +396,7 @@ func TestSaveRestart(t *testing.T) {
 	}
 }
 
-// TestSaveSettledLater: what Postmaster said of a file that was removed while no server ran becomes read.
+// TestSaveSettledLater: if a file is removed while no server is running, Postmaster's notice about it becomes read.
 func TestSaveSettledLater(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")
@@ -416,7 +417,7 @@ func TestSaveSettledLater(t *testing.T) {
 	until(t, "it is read", func() bool { return inbox(t, p, "Ann").Messages[0].Read })
 }
 
-// TestManyUnsent: Postmaster limits its messages to one agent.
+// TestManyUnsent: Postmaster limits the number of its messages to one agent.
 func TestManyUnsent(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	for i := range 60 {
@@ -428,7 +429,7 @@ func TestManyUnsent(t *testing.T) {
 	}
 }
 
-// TestEditedCopy: the owner of a mailbox is told once that an edited copy changes nothing, but not about a
+// TestEditedCopy: the owner of a mailbox gets one notice that an edited copy changes nothing, but no notice about a
 // copy that was edited in the same way as its message.
 func TestEditedCopy(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})

@@ -17,7 +17,7 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// outside is a store whose mail may go to example.org, and what it has queued.
+// outside is a store that may send mail to example.org, with the items that it has queued.
 type outside struct {
 	mu     sync.Mutex
 	queued []string
@@ -41,8 +41,8 @@ func (o *outside) told() []string {
 	return slices.Clone(o.queued)
 }
 
-// TestSendOutside: a message to agents and to another domain is one operation with a file of the queue for
-// each recipient there, which neither the history nor anybody's inbox has.
+// TestSendOutside: a message to agents and to another domain is one operation. It writes a queue file for each
+// recipient at the other domain. Neither the history nor any inbox has these files.
 func TestSendOutside(t *testing.T) {
 	t.Parallel()
 	var o outside
@@ -76,7 +76,8 @@ func TestSendOutside(t *testing.T) {
 	}
 }
 
-// TestGoneOutside: an undo, a deletion and an edit say which recipients at other domains keep what has gone to them.
+// TestGoneOutside: an undo, a deletion and an edit say which recipients at other domains keep the mail that was
+// sent to them.
 func TestGoneOutside(t *testing.T) {
 	t.Parallel()
 	var o outside
@@ -127,7 +128,7 @@ func TestGoneOutside(t *testing.T) {
 	}
 }
 
-// TestOnlySendQueues: an outbox copy that is made by hand is a message, and mails nobody.
+// TestOnlySendQueues: an outbox copy that is written by hand is a message, and is not sent to other domains.
 func TestOnlySendQueues(t *testing.T) {
 	t.Parallel()
 	var o outside
@@ -146,7 +147,8 @@ text
 	}
 }
 
-// TestSavedOutside: a file in an outbox, which a `git pull` may have brought, mails nobody at another domain; its author is told.
+// TestSavedOutside: a file in an outbox may come from a `git pull`, so it is not sent to other domains. Its author
+// gets a notice.
 func TestSavedOutside(t *testing.T) {
 	t.Parallel()
 	var o outside
@@ -158,7 +160,7 @@ func TestSavedOutside(t *testing.T) {
 	}
 }
 
-// TestOutsideRate: the emails of an hour are counted for each mailbox and recipient.
+// TestOutsideRate: the emails in an hour are counted for each mailbox and recipient.
 func TestOutsideRate(t *testing.T) {
 	t.Parallel()
 	var o outside
@@ -196,7 +198,8 @@ func TestOutsideRate(t *testing.T) {
 	}
 }
 
-// TestOutsideRateAgain: another server counts what the queue says, of what was sent too, but not of an hour ago.
+// TestOutsideRateAgain: another server counts the emails in the queue, including sent ones, but not emails from
+// more than an hour ago.
 func TestOutsideRateAgain(t *testing.T) {
 	t.Parallel()
 	var o outside
@@ -236,8 +239,8 @@ func TestOutsideRateAgain(t *testing.T) {
 	}
 }
 
-// TestAutomatic: a program does not answer automatic mail of another domain, whichever way; a person does, and so
-// does a program other mail, or another recipient.
+// TestAutomatic: a program cannot answer automatic mail from another domain in any way. A person can. A program can
+// answer other mail, or write to another recipient.
 func TestAutomatic(t *testing.T) {
 	t.Parallel()
 	var o outside
@@ -275,7 +278,7 @@ func TestAutomatic(t *testing.T) {
 	}
 }
 
-// TestOutsideNames: who has no address writes to nobody elsewhere.
+// TestOutsideNames: a sender without an address cannot write to other domains.
 func TestOutsideNames(t *testing.T) {
 	t.Parallel()
 	var o outside

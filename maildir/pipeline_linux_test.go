@@ -50,7 +50,7 @@ func (s *stepper) stopAt(name string) {
 	s.at, s.reached, s.goOn = name, make(chan struct{}), make(chan struct{})
 }
 
-// sendLater sends in a goroutine of its own.
+// sendLater sends in its own goroutine.
 func sendLater(t *testing.T, p *maildir.Project, subject string) <-chan error {
 	answer := make(chan error, 1)
 	go func() {
@@ -60,8 +60,8 @@ func sendLater(t *testing.T, p *maildir.Project, subject string) <-chan error {
 	return answer
 }
 
-// TestFailedSync: a failed syncfs fails its whole group. Nothing of it stays, and the server continues. The log says what was
-// tried, of which operation and project.
+// TestFailedSync: a failed syncfs fails its whole group. None of the group's files stays, and the server continues.
+// The log reports the failed step, its operation and its project.
 func TestFailedSync(t *testing.T) {
 	t.Parallel()
 	for at, tried := range map[string]string{
@@ -109,7 +109,7 @@ func TestFailedSync(t *testing.T) {
 	}
 }
 
-// TestSaveBeforeRename: text that a person saves between the planning of a renewal and its rename is in the
+// TestSaveBeforeRename: text that the user saves between the planning of a renewal and its rename is in the
 // history, and so is the renewal. Invariant I5.
 func TestSaveBeforeRename(t *testing.T) {
 	t.Parallel()
@@ -169,8 +169,8 @@ func TestSaveBeforeRename(t *testing.T) {
 	}
 }
 
-// TestStuckDisk: while the disk does not answer, callers get an error in time and operations that had not
-// begun do not happen; afterwards everything continues.
+// TestStuckDisk: while the disk does not answer, callers get an error in time and operations that had not begun are
+// not performed. Afterwards everything continues.
 func TestStuckDisk(t *testing.T) {
 	t.Parallel()
 	s := &stepper{}
@@ -194,7 +194,7 @@ func TestStuckDisk(t *testing.T) {
 		}
 		close(s.goOn)
 		await(t, func() bool { return p.Stalled() == 0 })
-		await(t, func() bool { // a busy machine may take its time too
+		await(t, func() bool { // a busy machine may need time too
 			tries++
 			_, err := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Bob"}, Subject: "after " + at, Body: "b"})
 			if err != nil && !errors.Is(err, maildir.ErrUnavailable) {

@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/history"
 )
 
-// TestSlowPlanHoldsNobody: while an operation waits until a person's edit is in the history, other
-// operations are written.
+// TestSlowPlanHoldsNobody: while an operation waits until the user's edit is in the history, other operations are
+// written.
 func TestSlowPlanHoldsNobody(t *testing.T) {
 	t.Parallel()
 	var git halts

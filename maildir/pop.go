@@ -12,18 +12,18 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Pop returns the oldest unread delivery and durably marks it read; nil if there is none. It never returns
-// the same delivery twice, not even in two processes, because it creates the mark exclusively. It returns
-// ErrNotFound for the agent. See docs/tools.md, "Reading".
+// Pop returns the oldest unread delivery and durably marks it read. It returns nil if there is none. It never
+// returns the same delivery twice, not even in two processes, because it creates the mark exclusively. It returns
+// ErrNotFound if the agent does not exist. See docs/tools.md, "Reading".
 func (b *Box) Pop(ctx context.Context) (*index.Delivery, error) {
 	return b.popWithin(ctx, nil)
 }
 
-// PopWait is Pop, but waits if there is no unread delivery: it returns as soon as it has a delivery, or nil
-// when the wait ends. If ctx ends first it returns ctx's error, and then pops nothing unless a pop was
-// already in progress. If several callers wait for one agent, each delivery goes to one of them. The
-// delivery has as much of its body as fits into room; nil means all of it. It returns the errors of Pop,
-// w.Admit and room.Reserve. See docs/tools.md, "Reading".
+// PopWait is Pop, but waits if there is no unread delivery. It returns as soon as it has a delivery, or nil when
+// the wait ends. If ctx ends first it returns ctx's error, and then pops nothing unless a pop was already in
+// progress. If several callers wait for one agent, each delivery goes to one of them. The delivery has as much of
+// its body as fits into room; nil means all of it. It returns the errors of Pop, w.Admit and room.Reserve. See
+// docs/tools.md, "Reading".
 func (b *Box) PopWait(ctx context.Context, w Waiting, room *index.Room) (d *index.Delivery, err error) {
 	if err := b.p.mail.NeedAgent(ctx, refusal.Agent, b.agent); err != nil {
 		return nil, err
@@ -35,10 +35,10 @@ func (b *Box) PopWait(ctx context.Context, w Waiting, room *index.Room) (d *inde
 	return d, err
 }
 
-// errNoRoom ends the plan of a pop that must first reserve room. Nothing is popped.
+// errNoRoom ends the plan of a pop that must first reserve room. In that case nothing is popped.
 var errNoRoom = errors.New("no room reserved for the body")
 
-// popWithin is Pop with as much of the body as fits.
+// popWithin is Pop with as much of the body as fits into room.
 func (b *Box) popWithin(ctx context.Context, room *index.Room) (got *index.Delivery, err error) {
 	defer b.p.mail.NoteSeen(ctx, b.agent)
 	err = room.Attempt(ctx, func() error {
@@ -78,11 +78,10 @@ func (b *Box) popOnce(ctx context.Context, room *index.Room) (*index.Delivery, e
 	return got, nil
 }
 
-// read reads the delivery to pop, with as much of its body as fits. It reads before the delivery is
-// marked, so that an unreadable message is not lost. It returns errNoRoom, Group.Behind, and the errors of
-// the index.
+// read reads the delivery to pop, with as much of its body as fits. It reads before the delivery is marked, so that
+// an unreadable message is not lost. It returns errNoRoom, the error of Group.Behind, and the errors of the index.
 func (k *pops) read(g *writer.Group, d *index.Delivery, room *index.Room) (*index.Delivery, error) {
-	room.Empty() // clear what an earlier plan of this pop has put in
+	room.Empty() // clear what an earlier plan of this pop reserved
 	whole, err := k.mail.Store.Index.Delivery(g.Ctx, k.mail.Slug, d.Agent, d.ID, index.WithBody, room)
 	switch {
 	case err != nil:
@@ -90,7 +89,7 @@ func (k *pops) read(g *writer.Group, d *index.Delivery, room *index.Room) (*inde
 	case whole == nil:
 		return nil, g.Behind(d.CopyPath)
 	case room.MayGrow():
-		k.next[d.Agent]-- // another pop may take it
+		k.next[d.Agent]-- // another pop may use it
 		return nil, errNoRoom
 	}
 	return whole, nil
@@ -134,8 +133,8 @@ func (k *pops) oldest(g *writer.Group, agent string) (*index.Delivery, error) {
 	return &k.unread[agent][n], nil
 }
 
-// pops is what the pops of one group know of the inboxes, which do not change while the group is planned.
-// Only plans use it, and they run in one goroutine of the project.
+// pops caches what the pops of one group have read from the inboxes, which do not change while the group is
+// planned. Only plans use it, and all plans of a project run in one goroutine.
 type pops struct {
 	mail   *core.Mail
 	group  uint64                      // the number of the group

@@ -14,13 +14,13 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// popped is the answer to a Pop.
+// popped is the result of a Pop.
 type popped struct {
-	subject string // "" when there was nothing
+	subject string // "" if there was no mail
 	err     error
 }
 
-// popLater pops in a goroutine of its own.
+// popLater pops in its own goroutine.
 func popLater(t *testing.T, p *maildir.Project, agent string) <-chan popped {
 	answer := make(chan popped, 1)
 	go func() {
@@ -43,7 +43,7 @@ func isStep(step string) func(name string) bool {
 	return func(name string) bool { return name == step }
 }
 
-// sendToAnn sends beside Bob's mail.
+// sendToAnn sends a message that does not touch Bob's mail.
 func sendToAnn(t *testing.T, p *maildir.Project) <-chan error {
 	answer := make(chan error, 1)
 	go func() {
@@ -53,7 +53,7 @@ func sendToAnn(t *testing.T, p *maildir.Project) <-chan error {
 	return answer
 }
 
-// TestPopAfterFailedPop: a delivery that a failed pop gave back goes to the next pop.
+// TestPopAfterFailedPop: a delivery that a failed pop returned goes to the next pop.
 func TestPopAfterFailedPop(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(t *testing.T, p *maildir.Project, h *halts, index chan error){

@@ -17,12 +17,13 @@ import (
 	"mailtree/maildir/index"
 )
 
-// inWindow asks for an agent that is to be told of its mail in its window.
+// inWindow returns the query for an agent that gets notices about its mail in its window.
 func inWindow(agent string) maildir.IdleQuery {
 	return maildir.IdleQuery{Agent: agent, Windows: true}
 }
 
-// window is the window in which an agent is to be told of its mail now; nil where there is nothing to tell.
+// window returns the window in which an agent must get a notice about its mail now; nil if there is nothing to
+// report.
 func window(t *testing.T, p *maildir.Project, agent string) *maildir.IdleSeat {
 	t.Helper()
 	all, err := p.Sessions.IdleSeats(t.Context(), inWindow(agent))
@@ -35,7 +36,7 @@ func window(t *testing.T, p *maildir.Project, agent string) *maildir.IdleSeat {
 	return &all[0]
 }
 
-// noticed is how many messages Bob is to be told of now.
+// noticed returns the number of messages about which Bob must get a notice now.
 func noticed(t *testing.T, p *maildir.Project) int {
 	t.Helper()
 	if w := window(t, p, "Bob"); w != nil {
@@ -44,7 +45,7 @@ func noticed(t *testing.T, p *maildir.Project) int {
 	return 0
 }
 
-// told has Bob told of what is unread; false where that is not to be done.
+// told records a notice to Bob about the unread mail. It returns false if there must be no notice.
 func told(t *testing.T, p *maildir.Project, w *maildir.IdleSeat) bool {
 	t.Helper()
 	still, err := p.Sessions.Recheck(t.Context(), inWindow("Bob"), w)
@@ -63,8 +64,8 @@ func presence(t *testing.T, p *maildir.Project) string {
 	return info.Status
 }
 
-// TestNotice: each message is announced once to one who is ready, whoever set the status and however it was read, and again
-// once the agent has been away; nothing is marked read by it.
+// TestNotice: each message is announced once to a ready agent, no matter who set the status and how the message was
+// read. It is announced again after the agent has been offline. A notice marks no message as read.
 func TestNotice(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")
@@ -85,7 +86,7 @@ func TestNotice(t *testing.T) {
 	file := func(name string) string { return filepath.Join(p.Dir(), name) }
 	for i, step := range []struct {
 		do   string
-		want int // messages to be told of then
+		want int // messages for a notice then
 	}{
 		{"send", 0}, // no status
 		{"ready", 1},
@@ -93,19 +94,19 @@ func TestNotice(t *testing.T) {
 		{"told", 0},
 		{"ready", 0},
 		{"send", 1},
-		{"pop", 1}, // the oldest, which it knew
+		{"pop", 1}, // the oldest, already announced
 		{"told", 0},
 		{"unread", 0},  // by hand: not new
-		{"work", 0},    // sets it back
+		{"work", 0},    // resets the notices
 		{"send", 0},    // do not disturb
-		{"offline", 0}, // nor now
-		{"ready", 4},   // again, all that is unread
+		{"offline", 0}, // also not now
+		{"ready", 4},   // all unread mail again
 		{"told", 0},
-		{"restart", 0}, // kept
+		{"restart", 0}, // the state is kept
 		{"echo work", 0},
 		{"echo ready", 4},
 		{"told", 0},
-		{"old", 1}, // pulled by Git: written before, but new here
+		{"old", 1}, // pulled by Git: written earlier, but new here
 		{"told", 0},
 		{"echo busy", 0},
 		{"echo ready", 5},
@@ -124,7 +125,7 @@ func TestNotice(t *testing.T) {
 		case "echo work", "echo ready", "echo busy":
 			said := step.do[5:]
 			if err = os.WriteFile(file("agents/Bob/status"), []byte(said+"\n"), 0o600); said == "busy" {
-				said = "" // which is a problem, and no status
+				said = "" // a problem, not a status
 			}
 			await(t, func() bool { return presence(t, p) == said })
 		case "told":
@@ -158,7 +159,7 @@ func TestNotice(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%d %s: %v", i, step.do, err)
 		}
-		byHand := step.do == "old" || strings.HasPrefix(step.do, "echo") // noticed a moment later
+		byHand := step.do == "old" || strings.HasPrefix(step.do, "echo") // the server sees it a moment later
 		await(t, func() bool { return noticed(t, p) == step.want || !byHand })
 		if got := noticed(t, p); got != step.want {
 			t.Fatalf("%d %s: %d to be told, want %d", i, step.do, got, step.want)
@@ -169,7 +170,7 @@ func TestNotice(t *testing.T) {
 	}
 }
 
-// TestNoticeMany: more unread messages than an agent's state names are announced once too.
+// TestNoticeMany: if there are more unread messages than an agent's state lists, each is also announced once.
 func TestNoticeMany(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -191,7 +192,7 @@ func TestNoticeMany(t *testing.T) {
 		t.Fatalf("%+v", w)
 	}
 	told(t, p, w)
-	for _, d := range inbox(t, p, "Bob").Messages[:10] { // the newest: older ones come into the state's view
+	for _, d := range inbox(t, p, "Bob").Messages[:10] { // the newest, so that the state now includes older ones
 		if _, err := p.Box("Bob", format.Origin{}).SetRead(t.Context(), d.ID, true); err != nil {
 			t.Fatal(err)
 		}
@@ -201,7 +202,8 @@ func TestNoticeMany(t *testing.T) {
 	}
 }
 
-// TestSeat: an agent sits where it last called from, across restarts, and a pane has one agent, of whatever project.
+// TestSeat: an agent's seat is the pane from which it last called, also after a restart. A pane has only one agent
+// in all projects.
 func TestSeat(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")
@@ -267,7 +269,8 @@ func TestSeat(t *testing.T) {
 	}
 }
 
-// TestCovers: a folder belongs to a code base also by way of another work tree of it, or of a link in its key.
+// TestCovers: a folder also belongs to a code base through another worktree of that code base, or through a link in
+// the key.
 func TestCovers(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{NoWatcher: true})
@@ -298,8 +301,8 @@ func TestCovers(t *testing.T) {
 	}
 }
 
-// TestNoticeMeanwhile: who says that it works between the look at its mail and the telling is not told, and is when it is ready
-// again.
+// TestNoticeMeanwhile: if an agent's status becomes work between the reading of its mail and the notice, the agent
+// gets no notice. It gets the notice when it is ready again.
 func TestNoticeMeanwhile(t *testing.T) {
 	t.Parallel()
 	p, err := storetest.Open(t, storetest.Config{}).EnsureProject(t.Context(), shop)

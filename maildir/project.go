@@ -32,8 +32,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Project is one project of a store: a kept tree and the mail in it. Its exported fields do not change. It is safe for
-// concurrent use.
+// Project is one project of a store: a tree that the server maintains, and the mail in it. Its exported fields do
+// not change. It is safe for concurrent use.
 type Project struct {
 	Slug     string // the name of its folder in the store
 	Agents   *agents.Agents
@@ -52,7 +52,7 @@ type Project struct {
 	ended chan struct{}      // closed when run has returned
 }
 
-// newProject puts the parts of a project together.
+// newProject builds a project from its parts.
 func (s *Store) newProject(c *core.Mail, slug string) *Project {
 	p := &Project{
 		Slug:   slug,
@@ -72,10 +72,10 @@ func (s *Store) newProject(c *core.Mail, slug string) *Project {
 	return p
 }
 
-// HumanKey returns the absolute path that names the project; "" if project.json does not say.
+// HumanKey returns the absolute path that names the project; "" if project.json has none.
 func (p *Project) HumanKey() string { return p.mail.HumanKey() }
 
-// Created returns when the project was created; zero if project.json does not say.
+// Created returns when the project was created; zero if project.json has no time.
 func (p *Project) Created() time.Time { return p.mail.Created() }
 
 // Dir returns the folder of the project's tree.
@@ -89,26 +89,26 @@ func (p *Project) OpenFile(path string) (io.ReadCloser, tree.FileStat, error) {
 // HistoryState returns the state of the history.
 func (p *Project) HistoryState() history.State { return p.mail.History.State() }
 
-// FlushHistory returns when everything that was written before is committed. It returns the errors of history.Log.
+// FlushHistory waits until everything written before the call is committed. It returns the errors of history.Log.
 func (p *Project) FlushHistory(ctx context.Context) error { return p.mail.History.Flush(ctx) }
 
-// Stalled returns how long the disk has kept the writer waiting; 0 if it does not.
+// Stalled returns how long the writer has been waiting for the disk; 0 if it is not waiting.
 func (p *Project) Stalled() time.Duration { return p.mail.Writer.Stalled() }
 
 // Failing returns why the last operation could not be written; nil if it could.
 func (p *Project) Failing() error { return p.mail.Writer.Failing() }
 
-// Unreadable lists the files that cannot be looked at just now.
+// Unreadable lists the files that currently cannot be read.
 func (p *Project) Unreadable() []tree.Unreadable { return p.mail.Unreadable() }
 
 // Rescan compares the whole tree with the index. It returns once the differences are ingested, or ctx's error.
 func (p *Project) Rescan(ctx context.Context) error { return p.mail.Rescan(ctx) }
 
-// Edited reports changed paths, and with scan that events were lost, as Store.Edited does.
+// Edited accepts changed paths. If scan is true, events were lost. See Store.Edited.
 func (p *Project) Edited(paths []string, scan bool) { p.mail.Edited(paths, scan) }
 
 // MachineOf returns the name of the other machine that an agent belongs to. It returns "" for an agent of this
-// machine or of none, for a person, and while the mail is not shared.
+// machine, for an agent without a machine, for a user's agent, and if the mail is not shared.
 func (p *Project) MachineOf(a *index.AgentRow) string { return p.mail.MachineOf(a) }
 
 // MessageHead returns a message without its body and receipts. It returns ErrNotFound.
@@ -116,7 +116,7 @@ func (p *Project) MessageHead(ctx context.Context, id string) (*index.MessageRow
 	return p.mail.HeadNamed(ctx, refusal.Message, id)
 }
 
-// Outgoing returns what is to be sent from the project to other domains.
+// Outgoing returns the project's mail that is waiting to be sent to other domains.
 func (p *Project) Outgoing() *outgoing.Folder { return p.mail.Outgoing() }
 
 // Attachment reads an attachment by its SHA-1 in hex. It returns the errors of attachment.Read.
@@ -129,9 +129,9 @@ func (p *Project) OpenAttachment(sum string, limit int64) (*attachment.Opened, e
 	return attachment.Open(p.mail.Tree, p.mail.Name(), sum, limit)
 }
 
-// Project returns the project with that human key or slug. Config.Scope says which project a path inside a
-// work tree means. It returns ErrNotFound, with similar names and with all names if there are few, and
-// ErrInvalid for a key that is neither.
+// Project returns the project with that human key or slug. Config.Scope determines the project of a path inside a
+// working tree. Project returns ErrNotFound, with similar names and with all names if there are few. It returns
+// ErrInvalid for a key that is neither a human key nor a slug.
 func (s *Store) Project(ctx context.Context, key string) (*Project, error) {
 	_, slug, err := s.resolve(key)
 	if err != nil {
@@ -156,8 +156,8 @@ func (s *Store) known(slug string) *Project {
 	return s.projects[slug]
 }
 
-// knownSoon is known, but waits for a project that is being opened, because its changes are in the feed
-// before it is known. It returns ctx's error.
+// knownSoon is known, but waits for a project that is being opened, because the feed has its changes before the
+// store lists the project. It returns ctx's error.
 func (s *Store) knownSoon(ctx context.Context, slug string) (*Project, error) {
 	if p := s.known(slug); p != nil {
 		return p, nil
@@ -182,9 +182,9 @@ func (s *Store) beginAdding(ctx context.Context) error {
 
 func (s *Store) endAdding() { <-s.adding }
 
-// adopt opens a project whose folder appeared after the start (a clone made by hand). It returns nil if
-// there is none. It does not open a project before project.json is written, which a checkout does late:
-// until then the clone belongs to Git.
+// adopt opens a project whose folder appeared after the start (a clone made by hand). It returns nil if there is
+// none. It does not open a project before project.json is written. A checkout writes that file late, and until then
+// Git is still working in the clone.
 func (s *Store) adopt(ctx context.Context, slug string) (*Project, error) {
 	if is, err := s.isAdoptable(slug); !is {
 		return nil, err
@@ -202,12 +202,12 @@ func (s *Store) isAdoptable(slug string) (bool, error) {
 	if tree.FaultOf(err) == tree.FaultMachine {
 		return false, refusal.Disk(err)
 	}
-	return err == nil && fi.Size() > 0, nil // an empty file is still being written: a project opened now would not know its name
+	return err == nil && fi.Size() > 0, nil // an empty file is still being written: the project's name is not known yet
 }
 
-// EnsureProject is Project, but creates the project if the key is an absolute path without a project, or
-// DefaultProject. It returns the errors of Project, ErrInvalid also for a path that cannot be a code base,
-// and ErrTooLarge if the store may have no more projects.
+// EnsureProject is Project, but creates the project if the key is DefaultProject or an absolute path without a
+// project. It returns the errors of Project. It also returns ErrInvalid for a path that cannot be a code base, and
+// ErrTooLarge if the store already has the maximum number of projects.
 func (s *Store) EnsureProject(ctx context.Context, key string) (*Project, error) {
 	p, err := s.Project(ctx, key)
 	if err == nil || !errors.Is(err, ErrNotFound) {
@@ -237,17 +237,17 @@ func (s *Store) EnsureProject(ctx context.Context, key string) (*Project, error)
 	if err != nil {
 		return nil, refusal.Disk(err)
 	}
-	if p, err = s.addNext(context.WithoutCancel(ctx), slug); err == nil && made { // its files are on disk and must get into the history
+	if p, err = s.addNext(context.WithoutCancel(ctx), slug); err == nil && made { // its files are on disk but not yet in the history
 		p.mail.History.Record([]writer.Op{{Verb: "project", Summary: p.mail.Name(), At: s.core.Now(), Paths: store.OwnFiles}}, nil)
 	}
 	return p, err
 }
 
-// MaxProjects is the default limit of a store's projects. Each project takes memory of the server and
-// inotify watches of the machine.
+// MaxProjects is the default limit of a store's projects. Each project uses the server's memory and the machine's
+// inotify watches.
 const MaxProjects = 1000
 
-// refuseMore refuses to create a project beyond Config.MaxProjects. It counts the projects on disk.
+// refuseMore returns an error if one more project would exceed Config.MaxProjects. It counts the projects on disk.
 func (s *Store) refuseMore() error {
 	slugs, err := storedir.Slugs(s.core.Root)
 	if err == nil && len(slugs) >= s.core.MaxProjects {
@@ -264,9 +264,9 @@ func (s *Store) refuseMore() error {
 	return err
 }
 
-// refuseKey refuses to create a project for a path that cannot be a code base: a file, or a path in the
-// folders of the system or of the store, also through symbolic links. A path where nothing lies is allowed.
-// It returns ErrInvalid, and ErrUnavailable for the machine's faults.
+// refuseKey returns ErrInvalid for a path that cannot be a code base: a file, or a path in a system folder or in
+// the store's folder, also through symbolic links. A path that does not exist is allowed. It returns ErrUnavailable
+// for the machine's faults.
 func (s *Store) refuseKey(human string) error {
 	if human == "" {
 		return nil
@@ -306,8 +306,9 @@ func (s *Store) refuseKey(human string) error {
 	return nil
 }
 
-// MissingFolder returns the path that a key names (for a slug, the project's path) if no folder lies there:
-// the key may be mistyped, or name a folder of another machine. It returns "" if a folder lies there.
+// MissingFolder returns the path that a key names (for a slug, the project's path) if no folder exists at that
+// path. The key may be mistyped, or name a folder on another machine. If the folder exists, MissingFolder returns
+// "".
 func (p *Project) MissingFolder(key string) string {
 	path := filepath.Clean(storedir.PlainKey(key))
 	if !filepath.IsAbs(path) {
@@ -323,8 +324,8 @@ func (p *Project) MissingFolder(key string) string {
 	return ""
 }
 
-// makeProject writes a new work tree next to its place and renames it into place, so that the tree is whole
-// or absent. made is false if another process has put a tree there first.
+// makeProject writes a new working tree next to its final path and then renames it, so that the tree is complete or
+// absent. made is false if another process created a tree at the path first.
 func (s *Store) makeProject(human, slug string) (made bool, err error) {
 	dir := filepath.Join(s.core.Root, storedir.ProjectsDir, slug)
 	tmp, err := os.MkdirTemp(s.core.Root, ".project-")
@@ -356,7 +357,7 @@ func (s *Store) makeProject(human, slug string) (made bool, err error) {
 	return err == nil, errors.Join(tree.SyncDir(dir), tree.SyncDir(filepath.Dir(dir)))
 }
 
-// add loads a project from disk into the running store. If it is loaded already, add returns it.
+// add loads a project from disk into the running store. If the project is already loaded, add returns it.
 func (s *Store) add(ctx context.Context, slug string) (*Project, error) {
 	if err := s.beginAdding(ctx); err != nil {
 		return nil, err
@@ -385,11 +386,11 @@ func (s *Store) addNext(ctx context.Context, slug string) (*Project, error) {
 	if s.start != nil {
 		s.start(p)
 	}
-	s.core.Feed.Ring(nil) // the project's changes were recorded before anyone could find the project
+	s.core.Feed.Ring(nil) // the project's changes were recorded before Project could find it
 	return p, nil
 }
 
-// loadProject opens the tree and recovers it. It returns fs.ErrNotExist if there is no repo folder.
+// loadProject opens the tree and recovers it. It returns fs.ErrNotExist if the repo folder does not exist.
 func (s *Store) loadProject(slug string) (p *Project, err error) {
 	_, err = core.Open(s.core, slug, func(c *core.Mail) store.Mail {
 		p = s.newProject(c, slug)

@@ -99,8 +99,8 @@ func TestAttachments(t *testing.T) {
 	}
 }
 
-// TestAttachmentsOfLinkedWorkTree: who works in a linked work tree means its files, also where it lies in a hidden folder;
-// a folder that only says that it is linked is none.
+// TestAttachmentsOfLinkedWorkTree: for a caller that works in a linked worktree, paths mean the files of that
+// worktree, even if it is in a hidden folder. A folder that only claims to be linked is not a linked worktree.
 func TestAttachmentsOfLinkedWorkTree(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
@@ -169,8 +169,8 @@ func TestAttachmentsOfLinkedWorkTree(t *testing.T) {
 	}
 }
 
-// TestCancelledAtFirst: a call that ends while it makes its project makes it all the same; one that ends while it opens a
-// project that somebody brought leaves one that the next call can use.
+// TestCancelledAtFirst: if a call ends while it creates its project, the project is still created. If a call ends
+// while it opens a project that was copied into the store, the next call can use that project.
 func TestCancelledAtFirst(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -188,7 +188,7 @@ func TestCancelledAtFirst(t *testing.T) {
 	if _, err := s.EnsureProject(ctx, "/abs/path/shop"); !errors.Is(err, context.Canceled) {
 		t.Fatalf("cancelled: %v", err)
 	}
-	for range 32 { // other descriptors have the numbers of those that were closed
+	for range 32 { // other descriptors get the numbers of the closed ones
 		f, err := os.Open(os.DevNull)
 		if err != nil {
 			t.Fatal(err)
@@ -210,8 +210,8 @@ func TestCancelledAtFirst(t *testing.T) {
 	}
 }
 
-// TestAdoptHalfCopied: a project whose project.json is still being written is not there yet; opened then, it would have no name
-// until the next start.
+// TestAdoptHalfCopied: a project whose project.json is still being written does not exist yet. If it were opened
+// then, it would have no name until the next start.
 func TestAdoptHalfCopied(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{NoWatcher: true})
@@ -235,7 +235,7 @@ func TestAdoptHalfCopied(t *testing.T) {
 
 func TestWorktreesShare(t *testing.T) {
 	t.Parallel()
-	dir, err := filepath.EvalSymlinks(t.TempDir()) // as Git has it
+	dir, err := filepath.EvalSymlinks(t.TempDir()) // as Git reports it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -285,7 +285,7 @@ func TestWorktreesShare(t *testing.T) {
 	for path, want := range map[string]string{
 		"late": links + "/late", // where its mail is
 		"main": main, "main/deep": main, "main/not/there": main, "linked": main, "linked/sub": main,
-		"deep": main, "deep/nor/this": main, "plain": links + "/plain", // what is no work tree is what it is called
+		"deep": main, "deep/nor/this": main, "plain": links + "/plain", // outside a working tree, the path itself
 	} {
 		if p, err := s.EnsureProject(t.Context(), filepath.Join(links, path)); err != nil || p.HumanKey() != want {
 			t.Errorf("%s: %s, want %s (%v)", path, p.HumanKey(), want, err)
@@ -334,8 +334,8 @@ func TestMailboxes(t *testing.T) {
 	}
 }
 
-// TestFirstContact: however many meet an agent at once, it is made once, beside those who register the name; the
-// default project needs no path.
+// TestFirstContact: however many calls use a new agent at the same time, the agent is created once, even if other
+// calls register the name. The default project needs no path.
 func TestFirstContact(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})

@@ -10,25 +10,26 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// Every tool call names a project, and finding the Git work tree of its path takes a stat call for each
-// folder above it. So the store remembers the meanings of keys (Store.meant).
+// Every tool call names a project. Finding the Git working tree of its path takes one stat call for each folder
+// above the path. So the store caches the meanings of keys (Store.meant).
 
-// keyMeaning is the result of storedir.Resolver.ResolveKey for a key.
+// keyMeaning is the cached result of storedir.Resolver.ResolveKey for a key.
 type keyMeaning struct {
 	human, slug string
 	until       time.Time
 }
 
-// keyFresh is how long the meaning of a key is used; meanwhile someone may link the work tree to another
-// one, or replace a symbolic link. maxKeys is how many keys are remembered; a key has at most 4096 bytes.
+// keyFresh is how long the cached meaning of a key is used. The meaning can change, because a user can link the
+// working tree to another one or replace a symbolic link. maxKeys is the number of cached keys; a key has at most
+// 4096 bytes.
 const (
 	keyFresh = 5 * time.Second
 	maxKeys  = 1024
 )
 
-// resolve is storedir.Resolver.ResolveKey for a key of this store. It reads no file if the same key was
-// resolved to an open project less than keyFresh ago and no project was opened since. So a change of the
-// code base may be noticed keyFresh late.
+// resolve is storedir.Resolver.ResolveKey for a key of this store. It reads no file if the same key was resolved to
+// an open project less than keyFresh ago and no project was opened since. So resolve may notice a change of the
+// code base with a delay of keyFresh.
 func (s *Store) resolve(key string) (human, slug string, err error) {
 	now := s.core.Now()
 	s.mu.Lock()
@@ -63,8 +64,8 @@ func (s *Store) projectNames() ([]storedir.ProjectName, error) {
 	return all, nil
 }
 
-// KeyNote says that a key, which means this project, names a folder below the project's folder; nil if it
-// does not.
+// KeyNote returns a note if a key of this project names a folder below the project's folder. Otherwise it returns
+// nil.
 func (p *Project) KeyNote(key string) *Error {
 	if p.KeyFolder(key) == "" {
 		return nil
@@ -78,9 +79,9 @@ func (p *Project) KeyNote(key string) *Error {
 	}
 }
 
-// MakingNote tells a caller that creates the project with a key what may be unexpected: the project is for
-// every path, or the key names a linked work tree, or no folder of this machine. It returns "" if there is
-// nothing to tell.
+// MakingNote returns a note for a caller that creates the project with a key, if the result may be unexpected. The
+// project may be for every path, or the key may name a linked worktree or a folder that does not exist on this
+// machine. Otherwise it returns "".
 func (p *Project) MakingNote(key string) string {
 	given := filepath.Clean(storedir.PlainKey(key))
 	if p.mail.HumanKey() == "/" {
@@ -92,7 +93,7 @@ func (p *Project) MakingNote(key string) string {
 	return p.MissingNote(key)
 }
 
-// MissingNote says that no folder lies where the key names one; "" if one does.
+// MissingNote returns a note if the folder that the key names does not exist; otherwise "".
 func (p *Project) MissingNote(key string) string {
 	missing := p.MissingFolder(key)
 	if missing == "" {
@@ -102,8 +103,8 @@ func (p *Project) MissingNote(key string) string {
 		"The project is there all the same; if you meant another one, call again with its absolute path."
 }
 
-// KeyFolder returns the folder below the project's folder that a key of the project names, relative to the
-// project's folder; "" if it names none.
+// KeyFolder returns the path of the folder that a key names, relative to the project's folder. It returns "" if the
+// key names no folder below the project's folder.
 func (p *Project) KeyFolder(key string) string {
 	given := filepath.Clean(storedir.PlainKey(key))
 	if !filepath.IsAbs(given) || given == p.mail.HumanKey() {

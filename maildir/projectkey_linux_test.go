@@ -34,11 +34,11 @@ func gitRun(t testing.TB, args ...string) {
 	}
 }
 
-// TestKeyOfLinkedLater: what a key means changes when its folder becomes a linked work tree: with
-// the next project that is opened, and else in a few seconds.
+// TestKeyOfLinkedLater: the meaning of a key changes when its folder becomes a linked worktree, as soon as the next
+// project is opened, otherwise within a few seconds.
 func TestKeyOfLinkedLater(t *testing.T) {
 	t.Parallel()
-	dir, err := filepath.EvalSymlinks(t.TempDir()) // as Git has it
+	dir, err := filepath.EvalSymlinks(t.TempDir()) // as Git reports it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,8 +75,8 @@ func TestKeyOfLinkedLater(t *testing.T) {
 	means(two, main)
 }
 
-// TestKnownKeyLooksAtNoFile: the store does not look at the code base of a key that it has just
-// resolved. A disk that fails there shows only after keyFresh.
+// TestKnownKeyLooksAtNoFile: the store does not read the code base of a key that it has just resolved. A failure of
+// that disk is noticed only after keyFresh.
 func TestKnownKeyLooksAtNoFile(t *testing.T) {
 	t.Parallel()
 	clock := newHandClock()
@@ -98,8 +98,8 @@ func TestKnownKeyLooksAtNoFile(t *testing.T) {
 	}
 }
 
-// BenchmarkProjectKey finds the project of a folder five levels below the top of a work tree, as
-// each tool call does.
+// BenchmarkProjectKey measures finding the project of a folder five levels below the top of a working tree, as each
+// tool call does.
 func BenchmarkProjectKey(b *testing.B) {
 	top := b.TempDir()
 	gitRun(b, "init", "-q", top)

@@ -8,8 +8,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestProjectOfInboxCheck: of two projects that have an agent, a name alone means the one where the agent
-// looked into its inbox last.
+// TestProjectOfInboxCheck: if two projects have an agent, its name alone means the project in which the agent last
+// checked its inbox.
 func TestProjectOfInboxCheck(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{}).Store

@@ -9,7 +9,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// ReceiptOf returns the receipt of a delivery's holder.
+// ReceiptOf returns the receipt of a delivery's recipient.
 func (p *Project) ReceiptOf(d *index.Delivery) index.Receipt {
 	return index.Receipt{
 		Agent:       d.Agent,
@@ -21,10 +21,10 @@ func (p *Project) ReceiptOf(d *index.Delivery) index.Receipt {
 	}
 }
 
-// AwaitReply waits until a reply to the agent's message m is in the agent's inbox. It returns the newest
-// reply, which stays unread, with as much of its body as fits into room; nil if none came. A reply from
-// another domain counts if that domain vouches for its sender, and the agent trusts the sender or has asked
-// them. It returns the errors of w.Admit, room.Reserve and ctx.
+// AwaitReply waits until a reply to the agent's message m is in the agent's inbox. It returns the newest reply,
+// with as much of its body as fits into room, or nil if none came. The reply stays unread. A reply from another
+// domain counts if that domain vouches for its sender, and the agent either trusts the sender or sent m to them. It
+// returns the errors of w.Admit, room.Reserve and ctx.
 func (b *Box) AwaitReply(ctx context.Context, m *Sent, w Waiting, room *index.Room) (*index.Delivery, error) {
 	const markRead = false
 	trusted, err := b.p.mail.Store.Trusted.Of(b.p.mail.Slug, b.agent)
@@ -37,7 +37,7 @@ func (b *Box) AwaitReply(ctx context.Context, m *Sent, w Waiting, room *index.Ro
 		}
 	}
 	page, err := b.Inbox(ctx, index.InboxQuery{
-		Since:   m.Created, // older messages cannot answer it
+		Since:   m.Created, // older messages cannot be replies to m
 		ReplyTo: m.ID,
 		Quiet:   true,
 		Trusted: trusted,

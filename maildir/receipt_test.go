@@ -13,8 +13,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestReceipts: the sender learns how far each recipient is, everybody else the same of those who
-// are named openly (Invariant I7).
+// TestReceipts: the sender sees the receipts of all recipients. Everyone else sees the receipts of the recipients
+// in to and cc only (Invariant I7).
 func TestReceipts(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob", "Cat", "Dan")
@@ -88,7 +88,8 @@ func TestReceipts(t *testing.T) {
 	}
 }
 
-// TestAwaiting: what waits for an acknowledgement is listed for who owes it and for who asked.
+// TestAwaiting: a message that waits for an acknowledgement is listed for the agent that owes it and for the
+// sender.
 func TestAwaiting(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob", "Cat")
@@ -130,8 +131,8 @@ func TestAwaiting(t *testing.T) {
 	expect("Cat")
 }
 
-// TestThreadInInbox: a thread is read as a whole, with what the agent sent and what others wrote to
-// each other, page by page.
+// TestThreadInInbox: a thread is read as a whole, page by page, with the agent's own messages and the messages that
+// others wrote to each other.
 func TestThreadInInbox(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob", "Cat")
@@ -169,7 +170,7 @@ func TestThreadInInbox(t *testing.T) {
 	}
 }
 
-// TestAwaitReply: who waits gets the reply to that very message, whole and unread.
+// TestAwaitReply: the waiting caller gets the reply to exactly that message, complete and unread.
 func TestAwaitReply(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")

@@ -42,7 +42,7 @@ func receive(t testing.TB, p *maildir.Project, in maildir.Incoming) string {
 	return id
 }
 
-// copiesOf lists the message files below a project's tree that hold an id, without folders of days.
+// copiesOf lists the message files in a project's tree that contain an id, without the folders of days.
 func copiesOf(t testing.TB, p *maildir.Project, id string) (all []string) {
 	t.Helper()
 	files, err := filepath.Glob(p.Dir() + "/agents/*/*/*/*/*/" + id + ".md")
@@ -56,8 +56,9 @@ func copiesOf(t testing.TB, p *maildir.Project, id string) (all []string) {
 	return all
 }
 
-// TestReceive: an email is a canonical file, a copy for its recipient and the raw message. The same again
-// is kept once; for another mailbox it is a further copy, which alone names a blind recipient.
+// TestReceive: an email is a canonical file, a copy for its recipient and the raw message. If the same email
+// arrives again, it is kept once. For another mailbox it becomes a further copy, and only that copy names the blind
+// recipient.
 func TestReceive(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})
@@ -118,8 +119,8 @@ func TestReceive(t *testing.T) {
 	}
 }
 
-// TestReceiveRefused: who is no agent gets nothing, and a full mailbox takes no more, but answers the same
-// again as before.
+// TestReceiveRefused: a name that is not an agent's gets nothing. A full mailbox accepts no new email, but the same
+// email again gets the same answer as before.
 func TestReceiveRefused(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{Depth: 1}, "Bob", "Cy")
@@ -148,7 +149,7 @@ func TestReceiveRefused(t *testing.T) {
 }
 
 // TestReceiveTogether: an email for several mailboxes of a project is one operation and one commit. A mailbox that
-// cannot have it holds the others back from nothing, and the same again changes nothing.
+// cannot get the email does not affect the others, and the same email again changes nothing.
 func TestReceiveTogether(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{Depth: 1}, "Bob", "Cy", "Dan")
@@ -190,7 +191,7 @@ func commits(t *testing.T, p *maildir.Project) int {
 	return len(strings.Fields(gitIn(t, p.Dir(), "rev-list", "HEAD")))
 }
 
-// TestReceiveLarge: what is over the limits of a message file is left out of the file, and the message is
+// TestReceiveLarge: parts that exceed the limits of a message file are omitted from the file, and the message is
 // kept.
 func TestReceiveLarge(t *testing.T) {
 	t.Parallel()
@@ -214,7 +215,7 @@ func TestReceiveLarge(t *testing.T) {
 	}
 }
 
-// TestReceiveThread: emails join threads by the ids that they name, in whichever order they come.
+// TestReceiveThread: emails join threads by the ids in their headers, in whatever order they arrive.
 func TestReceiveThread(t *testing.T) {
 	t.Parallel()
 	p := project(t, ownedBy(500), "Ann", "Bob")
@@ -230,7 +231,7 @@ func TestReceiveThread(t *testing.T) {
 		{"late@x.example", "", "", "late@x.example"},
 		{"late3@x.example", "late@x.example", "", "late@x.example"},
 		{"d@x.example", ours.ID + "@mailtree.local", "", "TKT-1"},
-		{"guess@x.example", "TKT-1", "TKT-1", ""}, // agents name threads: a guess joins none
+		{"guess@x.example", "TKT-1", "TKT-1", ""}, // agents name threads: a guess does not join one
 		{"TKT-1", "", "", ""},
 		{"", "", "", ""},
 	} {
@@ -267,8 +268,8 @@ func TestReceiveThread(t *testing.T) {
 	}
 }
 
-// TestAnswerByMessageID: a mailbox that holds an email answers it by the Message-ID that it came with; to
-// another mailbox that id says nothing.
+// TestAnswerByMessageID: a mailbox that has an email can answer it by its original Message-ID. For another mailbox,
+// that id is unknown.
 func TestAnswerByMessageID(t *testing.T) {
 	t.Parallel()
 	p := project(t, ownedBy(500), "Ann", "Bob", "Cy")
@@ -288,7 +289,7 @@ func TestAnswerByMessageID(t *testing.T) {
 	}
 }
 
-// TestReplyTo: an answer goes where the email wants it only if the mailbox trusts its sender.
+// TestReplyTo: an answer goes to the email's Reply-To addresses only if the mailbox trusts the sender.
 func TestReplyTo(t *testing.T) {
 	t.Parallel()
 	cfg := ownedBy(500)
@@ -314,8 +315,8 @@ func TestReplyTo(t *testing.T) {
 	answered("list@example.net")
 }
 
-// TestReceiveAtOnce: the messages of a thread, and one message for several mailboxes, that come at the same
-// moment are one thread, and one message.
+// TestReceiveAtOnce: messages of one thread that arrive at the same time are one thread. One message that arrives
+// for several mailboxes at the same time is one message.
 func TestReceiveAtOnce(t *testing.T) {
 	t.Parallel()
 	boxes := []string{"Bob", "Cy", "Dee"}
@@ -349,8 +350,8 @@ func TestReceiveAtOnce(t *testing.T) {
 	}
 }
 
-// TestTrustedSenders: mail of another domain is trusted where its domain vouches for it and the mailbox
-// lists its sender; the list goes with the mailbox.
+// TestTrustedSenders: mail from another domain is trusted if its domain vouches for it and the mailbox lists its
+// sender. The list is deleted with the mailbox.
 func TestTrustedSenders(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, ownedBy(500))
@@ -409,8 +410,8 @@ func TestTrustedSenders(t *testing.T) {
 	}
 }
 
-// TestUntrustedWakesNobody: however much untrusted mail of other domains comes, a session is told of the
-// trusted mail alone.
+// TestUntrustedWakesNobody: however much untrusted mail from other domains arrives, a session gets notices only
+// about trusted mail.
 func TestUntrustedWakesNobody(t *testing.T) {
 	t.Parallel()
 	p, k := sleeping(t, storetest.Config{User: func() int { return 500 }})
@@ -443,8 +444,8 @@ func TestUntrustedWakesNobody(t *testing.T) {
 	told(4)
 }
 
-// TestMailboxAt: an address is that of the project that owners.json names, else of the default project, and
-// no second project gets it.
+// TestMailboxAt: an address belongs to the project that owners.json lists, otherwise to the default project, and no
+// second project gets it.
 func TestMailboxAt(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, ownedBy(500))

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Recent lists what a person who opens the store probably looks for.
+// Recent lists what users most likely want when they open the store.
 type Recent struct {
 	Agents  []RecentAgent  // the most recently active agent first
 	Threads []RecentThread // the thread with the newest message first
@@ -17,14 +17,14 @@ type Recent struct {
 type RecentAgent struct {
 	Project *Project
 	Name    string
-	seen    time.Time // zero if it was not active since this server started
+	seen    time.Time // zero if the agent was not active since this server started
 }
 
 // RecentThread is a thread that has one of the newest messages.
 type RecentThread struct {
 	Project *Project
 	ID      string
-	Subject string // of its newest message
+	Subject string // the newest message's subject
 }
 
 // recentMessages is how many of the newest messages are searched for threads and senders.

@@ -40,7 +40,8 @@ func bytesOf(t testing.TB, p *maildir.Project, id string) map[string]string {
 	return all
 }
 
-// TestUndoReading: a reading is undone where its message is named, and is not among what can be undone.
+// TestUndoReading: a reading is undone only if the caller names its message, and is not in the list of undoable
+// operations.
 func TestUndoReading(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -79,8 +80,8 @@ func TestUndoReading(t *testing.T) {
 	}
 }
 
-// TestRedo: what was undone is done again, the last first; the files of a message are what they were, and
-// those who were told that it is withdrawn are told. Then it can be undone again.
+// TestRedo: undone operations are redone, the last one first. The files of a message are as before, and agents that
+// got a notice about the withdrawal get another notice. Then the operation can be undone again.
 func TestRedo(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Cat")
@@ -131,8 +132,9 @@ func TestRedo(t *testing.T) {
 	}
 }
 
-// TestRedoEnds: newer work ends what can be redone, as in every editor, and readings are no work. What was undone
-// after that work is redone, and each redo says what the next one does.
+// TestRedoEnds: after newer work, earlier undone operations can no longer be redone, as in every editor. Readings
+// are not work. An operation that was undone after that work is redone, and each redo reports what the next one
+// does.
 func TestRedoEnds(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -184,8 +186,8 @@ func TestRedoEnds(t *testing.T) {
 	refused("newer work on the message that is named", maildir.Undoing{ID: got.ID})
 }
 
-// TestSteps: one undo takes back every operation of a step, also readings, which come along, and one redo does
-// them all again. An operation that is named by its message is undone alone.
+// TestSteps: one undo undoes every operation of a step, including readings, and one redo redoes them all. If the
+// caller names a message, only the operation on it is undone.
 func TestSteps(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -243,7 +245,7 @@ func TestSteps(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := bob.SetRead(t.Context(), ids[1], false); err != nil { // so that its undoing is refused
+	if _, err := bob.SetRead(t.Context(), ids[1], false); err != nil { // so that the undoing is refused
 		t.Fatal(err)
 	}
 	if _, err := bob.Undo(t.Context(), maildir.Undoing{}); !errors.Is(err, maildir.ErrConflict) ||
@@ -252,7 +254,8 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestUndoRedoing: what was redone is undone at the place of the redoing, and as it was before that.
+// TestUndoRedoing: a redone operation is undone in the order of the redoing, and the files become what they were
+// before the redoing.
 func TestUndoRedoing(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -287,8 +290,8 @@ func TestUndoRedoing(t *testing.T) {
 	}
 }
 
-// TestRedoSendRefused: a message is not sent again if one with its key was sent meanwhile, or if a recipient
-// is gone, whose folder would come back without a profile.
+// TestRedoSendRefused: a message is not sent again if one with its key was sent meanwhile, or if a recipient was
+// removed, because its folder would come back without a profile.
 func TestRedoSendRefused(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Cat")
@@ -324,7 +327,7 @@ func TestRedoSendRefused(t *testing.T) {
 	}
 }
 
-// TestRedoEdit: an edit is done again, unless the message has changed since.
+// TestRedoEdit: an edit is redone, unless the message has changed since.
 func TestRedoEdit(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -353,8 +356,8 @@ func TestRedoEdit(t *testing.T) {
 	}
 }
 
-// TestRedoClaim: a claim is not made again, because its paths may be somebody else's by now; a release is
-// done again, and so is one of another's claim, with its message.
+// TestRedoClaim: a claim is not redone, because another agent may now hold its paths. A release is redone, and so
+// is the release of another agent's claim, with its message.
 func TestRedoClaim(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")

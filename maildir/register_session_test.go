@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir"
 )
 
-// TestRegisterInSession: the model of a session that registers under its own name is the session's
-// agent; another program gets another one.
+// TestRegisterInSession: the model of a session that registers under its own name is the session's agent. Another
+// program gets another agent.
 func TestRegisterInSession(t *testing.T) {
 	t.Parallel()
 	p, _ := sleeping(t, storetest.Config{})
@@ -25,7 +25,8 @@ func TestRegisterInSession(t *testing.T) {
 	}
 }
 
-// TestNewAgentTwice: of several callers who create an agent of the same name at once, exactly one is told that it did.
+// TestNewAgentTwice: if several callers create an agent with the same name at the same time, exactly one gets the
+// result that it created the agent.
 func TestNewAgentTwice(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{})

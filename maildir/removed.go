@@ -9,11 +9,11 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// endProject ends a project whose folder was removed or replaced: the project can no longer be found, and
-// waiting callers are told. Then it opens the project that another folder holds in that place. That project
-// keeps the rows, and they are compared with its files: if the server ends in the middle, the index still
-// has the mail. Without such a project the rows are dropped. endProject returns when no operation of the
-// ended project is in progress, with the errors of add.
+// endProject ends a project whose folder was removed or replaced: the project can no longer be found, and waiting
+// callers are notified. If another folder has taken its place, endProject opens the project in that folder. The new
+// project keeps the index rows, which are then compared with its files, so that the index still has the mail if the
+// server ends in between. If there is no new project, endProject drops the rows. It returns when no operation of
+// the ended project is in progress, with the errors of add.
 func (s *Store) endProject(ctx context.Context, p *Project) (next *Project, err error) {
 	if err := s.beginAdding(ctx); err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (s *Store) endProject(ctx context.Context, p *Project) (next *Project, err 
 	return nil, err
 }
 
-// forgetLeftOut forgets why a project could not be opened once its folder is removed.
+// forgetLeftOut drops the recorded error of a project that could not be opened, if its folder has been removed.
 func (s *Store) forgetLeftOut(slug string) {
 	if _, err := os.Lstat(storedir.Repo(s.core.Root, slug)); errors.Is(err, fs.ErrNotExist) {
 		s.mu.Lock()

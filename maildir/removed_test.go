@@ -19,8 +19,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// TestProjectRemoved: a project whose folder is removed under a running store is gone, those who
-// wait in it are told, and the next call makes it anew.
+// TestProjectRemoved: if a project's folder is removed while the store runs, the project is gone, waiting callers
+// are notified, and the next call recreates the project.
 func TestProjectRemoved(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})
@@ -29,7 +29,7 @@ func TestProjectRemoved(t *testing.T) {
 	for round := range 3 {
 		send(t, p, "Ann", maildir.Draft{To: []string{"Ann"}, Subject: "one", Body: "b"})
 		waiting := waitFor(t, p, "Bob")
-		until(t, "the folder is removed", func() bool { // a commit that is under way may put a file into it
+		until(t, "the folder is removed", func() bool { // a commit in progress may put a file into it
 			return os.RemoveAll(filepath.Dir(p.Dir())) == nil
 		})
 		removed := time.Now()
@@ -82,8 +82,8 @@ func TestProjectMovedBack(t *testing.T) {
 	}
 }
 
-// TestProjectReplacedAtStop: the index keeps the mail of a project whose folder was replaced, if the server
-// ends while it opens the folder that is there now.
+// TestProjectReplacedAtStop: the index keeps the mail of a project whose folder was replaced, if the server ends
+// while it opens the new folder.
 func TestProjectReplacedAtStop(t *testing.T) {
 	t.Parallel()
 	ctx, end := context.WithCancel(t.Context())
@@ -98,7 +98,7 @@ func TestProjectReplacedAtStop(t *testing.T) {
 	}
 	dir := p.Dir()
 	aside, copied := filepath.Join(filepath.Dir(dir), "aside"), filepath.Join(filepath.Dir(dir), "copied")
-	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil { // not in place: the history of the old folder still writes
+	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil { // a copy, because the old folder's history still writes
 		t.Fatal(err)
 	}
 	if err := errors.Join(os.Rename(dir, aside), os.Rename(copied, dir)); err != nil {
@@ -115,7 +115,7 @@ func TestProjectReplacedAtStop(t *testing.T) {
 	}
 }
 
-// projectOf makes the project with Ann and Bob where they are missing.
+// projectOf creates the project, Ann and Bob if they are missing.
 func projectOf(t *testing.T, s *storetest.Store, key string) *maildir.Project {
 	t.Helper()
 	p, err := s.EnsureProject(t.Context(), key)
@@ -130,7 +130,7 @@ func projectOf(t *testing.T, s *storetest.Store, key string) *maildir.Project {
 	return p
 }
 
-// waitFor returns the errors of two calls, of which each waits for mail of the agent by now.
+// waitFor starts two calls and returns their errors. When it returns, both calls are waiting for the agent's mail.
 func waitFor(t *testing.T, p *maildir.Project, agent string) chan error {
 	t.Helper()
 	errs, began := make(chan error, 2), make(chan bool, 2)

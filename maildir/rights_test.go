@@ -38,7 +38,7 @@ func covers[F any](t *testing.T, v any, calls map[string]F) {
 	}
 }
 
-// answerText returns everything that an answer or an error says.
+// answerText returns the whole text of answers and errors.
 func answerText(answers ...any) string {
 	var all strings.Builder
 	for _, a := range answers {
@@ -61,8 +61,8 @@ func answerText(answers ...any) string {
 	return all.String()
 }
 
-// TestForeignUser: whatever a user asks of the mail of another, it learns nothing of it and changes nothing. Each exported
-// verb that a user has is called.
+// TestForeignUser: whatever a user calls on another user's mail, the user learns nothing about it and changes
+// nothing. The test calls each exported method that a user has.
 func TestForeignUser(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{User: func() int { return 1000 }}).Store
@@ -101,7 +101,7 @@ func TestForeignUser(t *testing.T) {
 		"CreateMailbox": func(v *maildir.View) []any { return all(v.CreateMailbox(t.Context(), "Ann")) },
 		"DeleteHook":    func(v *maildir.View) []any { return []any{v.DeleteHook(t.Context(), "hidden-hook")} },
 		"DeleteMailbox": func(v *maildir.View) []any { return all(v.DeleteMailbox(t.Context(), "Ann", true)) },
-		"Exists":        nil, // the contract of hook_create tells everybody
+		"Exists":        nil, // the contract of hook_create allows it for everyone
 		"Hooks":         func(v *maildir.View) []any { return all(v.Hooks(t.Context(), "Ann")) },
 		"Mailbox": func(v *maildir.View) []any {
 			_, err := v.Mailbox(t.Context(), "Zeb") // which resembles Zed
@@ -111,7 +111,7 @@ func TestForeignUser(t *testing.T) {
 		"OpenAttachment": func(v *maildir.View) []any { return all(v.OpenAttachment(t.Context(), file.Attachments[0].SHA1)) },
 	}
 	covers(t, eve, view)
-	// What each may say besides the name that it was asked for: nothing of Ann's mail, nor the name of Zed, whom Eve does not
+	// An answer may contain the requested name, but nothing from Ann's mail, nor the name Zed, which Eve does not
 	// know.
 	quiet := func(verb string, answers []any) {
 		t.Helper()
@@ -163,7 +163,7 @@ func TestForeignUser(t *testing.T) {
 		"Reply": func(b *maildir.UserBox) []any {
 			return all(b.Reply(t.Context(), id, maildir.Draft{Body: "an answer"}))
 		},
-		"Send": func(b *maildir.UserBox) []any { // in the thread of a message that it does not hold
+		"Send": func(b *maildir.UserBox) []any { // in the thread of a message that the mailbox does not have
 			return all(b.Send(t.Context(), maildir.Draft{To: []string{"Eve"}, Body: "b", InReplyTo: id, ThreadID: "", References: []string{id}}))
 		},
 		"SetRead":    func(b *maildir.UserBox) []any { return []any{b.SetRead(t.Context(), id, true)} },
@@ -178,7 +178,7 @@ func TestForeignUser(t *testing.T) {
 		"TrustSender":    func(b *maildir.UserBox) []any { return []any{b.TrustSender("new@example.org")} },
 		"DistrustSender": func(b *maildir.UserBox) []any { return []any{b.DistrustSender("hidden@example.org")} },
 		"TrustedSenders": func(b *maildir.UserBox) []any { return all(b.TrustedSenders()) },
-		"Delete":         nil, // last: it removes Eve's mailbox
+		"Delete":         nil, // called last, because it removes Eve's mailbox
 	}
 	covers(t, eveBox, own)
 	for verb, do := range own {
@@ -205,8 +205,8 @@ func TestForeignUser(t *testing.T) {
 // all returns a result and its error as values.
 func all[T any](v T, err error) []any { return []any{v, err} }
 
-// TestForeignMachine: a program here does nothing as an agent of another machine, whose mail it may read. Each exported verb
-// of a box is called.
+// TestForeignMachine: a program here cannot act as another machine's agent, but it may read that agent's mail. The
+// test calls each exported method of a Box.
 func TestForeignMachine(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -214,7 +214,7 @@ func TestForeignMachine(t *testing.T) {
 	a.send(t, "Ann", "Bob", "three")
 	level(t, a, b)
 	box := b.p.Box("Ann", format.Origin{})
-	person := format.Through(t.Context(), format.DoorCLI) // who may act as any agent
+	person := format.Through(t.Context(), format.DoorCLI) // a person may act as any agent
 	if _, err := box.Undo(person, maildir.Undoing{}); err != nil {
 		t.Fatal(err)
 	}

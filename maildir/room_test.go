@@ -14,10 +14,10 @@ import (
 	"mailtree/maildir/index"
 )
 
-// rowBytes is what a message takes in the answers of these tests, beside its body.
+// rowBytes is the size of a message in the answers of these tests, without its body.
 const rowBytes = 100
 
-// room is the room of an answer in which a body takes as many bytes as it has. reserved counts the reservations.
+// room returns the room of an answer in which a body takes its size in bytes. reserved counts the reservations.
 func room(small, large int, reserved *int) *index.Room {
 	return &index.Room{
 		Small: small, Large: large,
@@ -37,7 +37,7 @@ func room(small, large int, reserved *int) *index.Room {
 	}
 }
 
-// sizedBodies are bodies of those sizes in bytes, each of another letter.
+// sizedBodies returns bodies of those sizes in bytes, each of a different letter.
 func sizedBodies(sizes ...int) []string {
 	all := make([]string, len(sizes))
 	for i, n := range sizes {
@@ -46,8 +46,8 @@ func sizedBodies(sizes ...int) []string {
 	return all
 }
 
-// TestInboxWithin: pages that end with the room hold every message once, in order, and mark read exactly what they hold. A body
-// that is too large alone is cut, and its message counts as returned.
+// TestInboxWithin: pages that end when the room is full contain every message once, in order, and mark exactly
+// their own messages as read. If a single body is too large, it is cut, and its message counts as returned.
 func TestInboxWithin(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -87,7 +87,7 @@ func TestInboxWithin(t *testing.T) {
 	}
 }
 
-// TestSmallPagesReserveNothing: what fits into the small room is read once, and counted against nobody.
+// TestSmallPagesReserveNothing: mail that fits into the small room is read once, and reserves no memory.
 func TestSmallPagesReserveNothing(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -103,8 +103,8 @@ func TestSmallPagesReserveNothing(t *testing.T) {
 	}
 }
 
-// TestPiecesOfABody: a body that is read piece by piece is the body, wherever the pieces end; where a piece can begin, and
-// nowhere else, a read may begin.
+// TestPiecesOfABody: the pieces of a body, read one after another, are the whole body, wherever the pieces end. A
+// read may begin only where a piece can begin.
 func TestPiecesOfABody(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -171,7 +171,7 @@ func TestPiecesOfABody(t *testing.T) {
 	}
 }
 
-// TestPopWithin: a popped body is cut where there is no room for it; a pop that gets no memory pops nothing.
+// TestPopWithin: if there is no room for a popped body, it is cut. A pop that gets no memory pops nothing.
 func TestPopWithin(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -200,7 +200,8 @@ func TestPopWithin(t *testing.T) {
 	}
 }
 
-// TestThreadPages: pages of a thread that end with the room or the limit hold every message once, oldest first.
+// TestThreadPages: pages of a thread that end when the room is full or at the limit contain every message once,
+// oldest first.
 func TestThreadPages(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -231,7 +232,7 @@ func TestThreadPages(t *testing.T) {
 	}
 }
 
-// TestLetterInPieces: the file of a message, read piece by piece, is the file.
+// TestLetterInPieces: the pieces of a message's file, read one after another, are the whole file.
 func TestLetterInPieces(t *testing.T) {
 	t.Parallel()
 	p := project(t, ownedBy(500), "Ann", "Bob")
@@ -267,8 +268,8 @@ func TestLetterInPieces(t *testing.T) {
 	}
 }
 
-// TestSearchBodies: a page of hits ends with the room and goes on behind it; a body that is too
-// large alone is cut.
+// TestSearchBodies: a page of hits ends when the room is full, and the next page continues there. If a single body
+// is too large, it is cut.
 func TestSearchBodies(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann")

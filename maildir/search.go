@@ -10,7 +10,7 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// SearchRequest is a search as it was typed.
+// SearchRequest is a search as the caller typed it.
 type SearchRequest struct {
 	Text   string // see package query
 	Rank   bool   // rank the newest matches by bm25; otherwise newest first
@@ -22,8 +22,8 @@ type SearchRequest struct {
 type SearchPage struct {
 	Hits   []index.Hit
 	Next   string // "" at the end
-	Ranked int    // in a ranked search: how many of the newest matches were ranked; else 0
-	Note   error  // how the text was understood, if that may surprise; else nil
+	Ranked int    // in a ranked search: how many of the newest matches were ranked; otherwise 0
+	Note   error  // how the text was understood, if that may be unexpected; otherwise nil
 }
 
 // Cut removes all hits but the first n, and sets Next to continue after them.
@@ -37,10 +37,11 @@ func (page *SearchPage) Cut(n int) {
 
 const maxQuery = 4096 // bytes
 
-// Search finds messages. Sorted by time, its pages neither skip nor repeat a message that existed at the
-// first page, even if mail arrives meanwhile; in a ranked search, new mail may shift later pages. It
-// returns ErrInvalid for a text that means nothing or a cursor that no page returned, and never an error of
-// SQL. See docs/tools.md, "Search".
+// Search finds messages. Sorted by time, its pages neither skip nor repeat a message that existed at the first
+// page, even if mail arrives meanwhile; in a ranked search, new mail may shift later pages. It returns ErrInvalid
+// for an empty or invalid text or a cursor that no page returned, ErrTooLarge for a text of more than maxQuery
+// bytes, and the errors of FullID for the id of a thread. It never returns an SQL error. See docs/tools.md,
+// "Search".
 func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, error) {
 	typed, err := p.readQuery(ctx, r.Text)
 	if err != nil {
@@ -74,11 +75,11 @@ func (p *Project) CountMatches(ctx context.Context, text string, most int) (int,
 	return p.mail.Store.Index.CountMatches(ctx, index.SearchQuery{Query: typed.Query, Project: p.mail.Slug}, most)
 }
 
-// typedQuery is a query with the text that it was read from.
+// typedQuery is a query with the text that it was parsed from.
 type typedQuery struct {
 	query.Query
 	text    string
-	unknown error // names a name that belongs to no agent; nil if all do
+	unknown error // reports a name that is not an agent's; nil if all are agents' names
 }
 
 // readQuery parses the text of a search.
@@ -101,8 +102,8 @@ func (p *Project) readQuery(ctx context.Context, text string) (*typedQuery, erro
 	return typed, nil
 }
 
-// searchNote says how the text of a search was understood, if that may surprise. cut says that the search
-// took too long, none that it found nothing.
+// searchNote explains how the text of a search was understood, if that may be unexpected. cut reports that the
+// search took too long; none reports that it found nothing.
 func (p *Project) searchNote(ctx context.Context, read *typedQuery, cut, none bool) (note, err error) {
 	about := func(part string, what refusal.What) error {
 		return &Error{What: what, Field: refusal.Query, Name: part}
@@ -143,7 +144,7 @@ func (p *Project) searchNote(ctx context.Context, read *typedQuery, cut, none bo
 	return nil, nil
 }
 
-// threadNote returns a note that the thread of a filter does not exist; nil if it exists.
+// threadNote returns a note if the thread of a filter does not exist; otherwise nil.
 func (p *Project) threadNote(ctx context.Context, thread string) (note, err error) {
 	_, err = p.ThreadPage(ctx, index.ThreadQuery{Thread: thread, Limit: 1})
 	var e *Error
@@ -175,8 +176,8 @@ func (p *Project) AddBodies(ctx context.Context, page *SearchPage, room *index.R
 	return err
 }
 
-// nameAgents replaces the names in filters by the agents' spelling; no two names differ only in case.
-// unknown names a name that belongs to no agent; nil if all do.
+// nameAgents replaces the names in filters with the agents' own spelling. No two agents' names differ only in case.
+// unknown reports a name that is not an agent's; nil if all are agents' names.
 func (p *Project) nameAgents(ctx context.Context, e query.Expr) (named query.Expr, unknown error) {
 	named = query.Map(e, func(f query.Filter) query.Expr {
 		if f.Key != query.From && f.Key != query.To && f.Key != query.CC {

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// goneLook is how often the store looks for clients that have gone without a word.
+// goneLook is the time between checks for clients that have ended without reporting it.
 const goneLook = time.Minute
 
-// endGone ends the sessions of clients that went without saying so, until ctx ends.
+// endGone ends the sessions of clients that have ended without reporting it. It runs until ctx ends.
 func (s *Store) endGone(ctx context.Context) {
 	look := time.NewTicker(s.core.GoneLook)
 	defer look.Stop()

@@ -14,8 +14,9 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestSessionsAtOnce: sessions that begin at once in one folder are as many agents, and of hooks
-// that ask at once one is told of a message. The sender sees then that it was announced.
+// TestSessionsAtOnce: sessions that begin at the same time in one folder become different agents. If several hooks
+// ask at the same time, only one gets the notice about a message. The sender then sees that the message was
+// announced.
 func TestSessionsAtOnce(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})
@@ -42,7 +43,7 @@ func TestSessionsAtOnce(t *testing.T) {
 		return maildir.SessionKey{Client: "claude", ID: fmt.Sprint(round, i)}
 	}
 	agents := [most]string{}
-	for round := range 20 { // each time all names of the last one are free
+	for round := range 20 { // in each round, all names of the last round are free
 		atOnce(func(i int) (err error) {
 			if round > 0 {
 				p.Sessions.End(t.Context(), key(round-1, i))
@@ -84,9 +85,9 @@ func TestSessionsAtOnce(t *testing.T) {
 	}
 }
 
-// TestSessionOfGoneClient: a session whose client has gone without a word ends: its agent is offline, and
-// whoever waits to wake it ends. It goes on where it was, should it
-// speak again.
+// TestSessionOfGoneClient: if a client ends without reporting it, its session ends. The session's agent goes
+// offline, and the caller that waits to wake the session returns. If the client reports an event again, the session
+// continues.
 func TestSessionOfGoneClient(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true, GoneLook: time.Millisecond}, "Ann", "Bob", "Eve")
@@ -127,8 +128,8 @@ func TestSessionOfGoneClient(t *testing.T) {
 	}
 }
 
-// TestSessionOfRemovedAgent: a session whose agent somebody removed is another agent from its next
-// event on, and its model is told so.
+// TestSessionOfRemovedAgent: if a session's agent was removed, the session gets another agent at its next event,
+// and its model is told so.
 func TestSessionOfRemovedAgent(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})

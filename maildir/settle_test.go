@@ -48,8 +48,8 @@ func verbsOn(t testing.TB, p *maildir.Project, agent, id string) (verbs []string
 	return verbs
 }
 
-// TestReplySettles: a recipient's reply marks what it answers as read, and as acknowledged if it asks for
-// that, at the time of the reply. Undoing the reply takes these marks back and no others.
+// TestReplySettles: a recipient's reply marks the message that it answers as read, and as acknowledged if the
+// message requests that, with the time of the reply. Undoing the reply removes these marks and no others.
 func TestReplySettles(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{}).Store
@@ -126,8 +126,8 @@ func TestReplySettles(t *testing.T) {
 	}
 }
 
-// TestReplySettlesNothing: a sender who answers their own message has not read their copy by that, and an
-// agent that answers a message of others has no copy to mark.
+// TestReplySettlesNothing: if a sender answers its own message, the sender's copy does not become read. If an agent
+// answers a message that it did not receive, it has no copy to mark.
 func TestReplySettlesNothing(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Cy")
@@ -144,8 +144,8 @@ func TestReplySettlesNothing(t *testing.T) {
 	}
 }
 
-// TestReplyCannotSettle: where something else lies at the mark's path, the reply is sent and does not say that
-// it acknowledges, and it can be undone.
+// TestReplyCannotSettle: if something else is at the mark's path, the reply is sent without reporting an
+// acknowledgement, and it can be undone.
 func TestReplyCannotSettle(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -166,7 +166,7 @@ func TestReplyCannotSettle(t *testing.T) {
 	}
 }
 
-// TestSavedReplySettles: so does a reply that was saved in an outbox.
+// TestSavedReplySettles: a reply that was saved in an outbox marks the message, too.
 func TestSavedReplySettles(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	id := send(t, a.p, "Bob", maildir.Draft{To: []string{"Ann"}, Subject: "Plan", Body: "b", AckRequired: true}).ID

@@ -11,7 +11,7 @@ import (
 	"mailtree/maildir/query"
 )
 
-// News counts what has happened in a project since a moment.
+// News counts what has happened in a project since a given time.
 type News struct {
 	Messages, Threads int  // among the newest maxNews messages
 	More              bool // there were more than maxNews messages
@@ -20,11 +20,11 @@ type News struct {
 }
 
 const (
-	maxNews   = 100 // enough for a glance: the search is half the cost of the first view
+	maxNews   = 100 // enough for an overview; the search is half the cost of the first view
 	editsRead = 1000
 )
 
-// Since counts what has happened since a moment.
+// Since counts what has happened since a given time.
 func (p *Project) Since(ctx context.Context, since time.Time) (*News, error) {
 	hits, more, err := p.messagesSince(ctx, since, maxNews)
 	if err != nil {
@@ -52,8 +52,8 @@ func (p *Project) Since(ctx context.Context, since time.Time) (*News, error) {
 	return n, err
 }
 
-// messagesSince returns at most the given number of the newest messages after a moment, and whether there
-// are more.
+// messagesSince returns at most the given number of the newest messages after a given time, and whether there are
+// more.
 func (p *Project) messagesSince(ctx context.Context, since time.Time, most int) (hits []index.Hit, more bool, err error) {
 	found, err := p.mail.Store.Index.Search(ctx, index.SearchQuery{
 		Query:   query.Query{After: since},
@@ -75,14 +75,14 @@ func (p *Project) editsSince(ctx context.Context, since time.Time) (n int, err e
 	return n, err
 }
 
-// Day lists what has happened in a project since a moment.
+// Day lists what has happened in a project since a given time.
 type Day struct {
 	Project  string       `json:"project"` // slug
 	Since    format.Stamp `json:"since_ts"`
 	Messages []DayMessage `json:"messages"`       // newest first, at most maxDay
 	More     bool         `json:"more,omitempty"` // there were more messages
-	Agents   []DayAgent   `json:"agents"`         // agents that did something, the most recent first
-	Claims   []DayClaim   `json:"claims"`         // claims that were made and are still in force, by creation
+	Agents   []DayAgent   `json:"agents"`         // active agents, the most recently active first
+	Claims   []DayClaim   `json:"claims"`         // claims that were made and are still live, oldest first
 }
 
 // DayMessage is a message that was sent.
@@ -95,14 +95,14 @@ type DayMessage struct {
 	Created  format.Stamp `json:"created"`
 }
 
-// DayAgent is an agent that did something.
+// DayAgent is an agent that was active.
 type DayAgent struct {
 	Name       string       `json:"name"`
 	LastActive format.Stamp `json:"last_active_ts"`
 	Unread     int          `json:"unread"`
 }
 
-// DayClaim is a claim that was made and is still in force.
+// DayClaim is a claim that was made and is still live.
 type DayClaim struct {
 	Agent   string       `json:"agent"`
 	Pattern string       `json:"path"`
@@ -110,11 +110,11 @@ type DayClaim struct {
 	Expires format.Stamp `json:"expires_ts"`
 }
 
-// maxDay is the most messages of a day that are listed.
+// maxDay is the maximum number of messages that a Day lists.
 const maxDay = 500
 
-// Today lists what happened since a moment, such as the last midnight of the person who asks. No list is
-// nil.
+// Today lists what happened since a given time, such as the last midnight in the user's time zone. No list in the
+// result is nil.
 func (p *Project) Today(ctx context.Context, since time.Time) (*Day, error) {
 	hits, more, err := p.messagesSince(ctx, since, maxDay)
 	if err != nil {

@@ -13,20 +13,20 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// mostStamped is the most marks that one operation gives a time. It bounds how long a send waits for the
-// operation.
+// mostStamped is the maximum number of marks that one operation writes a time into. It limits how long a send waits
+// for the operation.
 const mostStamped = 128
 
-// stamping holds the empty marks that wait for a time.
+// stamping collects the empty marks that wait for a time.
 type stamping struct {
 	mail *core.Mail
 
 	mu    sync.Mutex
 	marks map[string]bool // by path
-	asked bool            // an operation was handed to the writer that has not taken its marks yet
+	asked bool            // the writer has an operation that has not taken its marks yet
 }
 
-// Untimed has the time written into marks that were made with touch. See store.Mail.
+// Untimed schedules the time to be written into marks that were created with touch. See store.Mail.
 func (o mail) Untimed(paths []string) {
 	s := &o.stamps
 	s.mu.Lock()
@@ -40,7 +40,8 @@ func (o mail) Untimed(paths []string) {
 	s.ask()
 }
 
-// ask hands an operation to the writer if marks wait and none was handed over. s.mu is held.
+// ask hands an operation to the writer if marks are waiting and the writer has no such operation yet. The caller
+// holds s.mu.
 func (s *stamping) ask() {
 	if len(s.marks) > 0 && !s.asked {
 		s.asked = true
@@ -55,8 +56,8 @@ func (s *stamping) waiting() int {
 	return len(s.marks)
 }
 
-// take returns the marks of the next operation, at most mostStamped. At a stop it returns none: the
-// next start finds those that are left.
+// take returns the marks of the next operation, at most mostStamped. While the server stops, it returns none; the
+// next start finds the remaining marks.
 func (s *stamping) take() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,9 +74,8 @@ func (s *stamping) take() []string {
 	return some
 }
 
-// operation writes the time into empty marks that wait for one, or some of them, in one operation. The
-// server is the operation's author in the history, because the agents had no part in it. See docs/tree.md,
-// "Marks".
+// operation returns an operation that writes the time into the waiting empty marks, or into some of them. The
+// server is the operation's author in the history, because the agents had no part in it. See docs/tree.md, "Marks".
 func (s *stamping) operation() *writer.Tx {
 	tx := &writer.Tx{Op: writer.Op{Verb: "stamp"}}
 	var marks []string
@@ -109,15 +109,15 @@ func (s *stamping) operation() *writer.Tx {
 	return tx
 }
 
-// Import is the progress of taking in a large number of edits by others.
+// Import is the progress of importing a large number of edits by others.
 type Import struct {
 	history.Import
 	Unindexed int `json:"unindexed"` // reported paths that are not in the index yet
 	Untimed   int `json:"untimed"`   // empty marks that wait for a time
 }
 
-// Importing returns the progress of an import of edits, of which the history has told its part; nil if there
-// is none.
+// Importing returns the progress of an import of edits. part is the history's part of the progress. It returns nil
+// if there is no import.
 func (p *Project) Importing(part history.Import) *Import {
 	im := Import{part, p.mail.Unindexed(), p.stamps.waiting()}
 	if im.Import == (history.Import{}) && im.Unindexed < history.ImportFrom && im.Untimed < history.ImportFrom {

@@ -48,7 +48,7 @@ func areTimed(t *testing.T, p *maildir.Project, marks []string) bool {
 	return true
 }
 
-// countCommits counts the commits of a project and those of the server's own operations on marks.
+// countCommits counts the commits of a project, and the commits of the server's own operations on marks.
 func countCommits(t *testing.T, p *maildir.Project) (all, stamps int) {
 	t.Helper()
 	out, err := exec.Command("git", "-C", p.Dir(), "log", "--format=%s").Output()
@@ -64,7 +64,7 @@ func countCommits(t *testing.T, p *maildir.Project) (all, stamps int) {
 	return all, stamps
 }
 
-// TestTouchMany: the times of many marks that were made with touch are a few operations, and an empty mark
+// TestTouchMany: a few operations write the times of many marks that were created with touch, and an empty mark
 // needs no commit before it gets its time.
 func TestTouchMany(t *testing.T) {
 	t.Parallel()
@@ -86,8 +86,8 @@ func TestTouchMany(t *testing.T) {
 	}
 }
 
-// TestTouchedMeanwhile: marks that were made while no server ran get their time at the next start, and so do
-// those that a stop has left.
+// TestTouchedMeanwhile: marks that were created while no server was running get their time at the next start, and
+// so do marks that were left at a stop.
 func TestTouchedMeanwhile(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")

@@ -11,7 +11,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestStops: a claim that was refused stops an agent while what stood in its way holds, for a day.
+// TestStops: after a refused claim, an agent counts as stopped while the conflicting claim is live, for at most a
+// day.
 func TestStops(t *testing.T) {
 	t.Parallel()
 	var jump atomic.Int64

@@ -45,9 +45,9 @@ type Store struct {
 	start    func(*Project)        // set while Run runs
 }
 
-// Open takes the store's lock, creates what is missing (folder, key, token), finishes or drops what a crash
-// left in staging, opens every project, and brings the index level. It starts nothing before Run. It
-// returns ErrConflict if another process owns the store (the text says which), and ErrUnavailable if the
+// Open takes the store's lock, creates what is missing (folder, key, token), finishes or drops what a crash left in
+// staging, opens every project, and brings the index up to date. Open starts no background work; Run does. It
+// returns ErrConflict if another process owns the store (the text names the process), and ErrUnavailable if the
 // folder cannot be used.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Now == nil {
@@ -123,15 +123,15 @@ func (s *Store) open(ctx context.Context) error {
 	return nil
 }
 
-// FileProblems opens the store's own files as a server does. For each file that cannot be used it returns
-// an error that says what is wrong and what to do; a missing file is no problem. It changes nothing and may
-// run beside a server.
+// FileProblems opens the store's own files as a server does. For each file that cannot be used, it returns an error
+// that says what is wrong and what to do. A missing file is not a problem. FileProblems changes nothing and may run
+// while a server runs.
 func FileProblems(root string) (all []error) {
 	note := func(err error) {
 		var of *fs.PathError
 		switch {
 		case err == nil || errors.Is(err, fs.ErrNotExist):
-		case errors.As(err, &of): // otherwise its words are for another request and name no file
+		case errors.As(err, &of): // otherwise its text is for another request and does not name the file
 			all = append(all, of)
 		default:
 			all = append(all, err)
@@ -185,8 +185,8 @@ func (s *Store) findProjects() error {
 	return nil
 }
 
-// Run writes for every project until ctx ends. Then the accepted operations finish, the history commits the
-// rest, and Run returns nil.
+// Run performs the operations of every project until ctx ends. Then it finishes the accepted operations, waits
+// until the history has committed everything, and returns nil.
 func (s *Store) Run(ctx context.Context) error {
 	var all sync.WaitGroup
 	s.mu.Lock()
@@ -215,9 +215,9 @@ func (s *Store) Run(ctx context.Context) error {
 	return nil
 }
 
-// StopBy says that the program is about to end, and by when Run is to have done what it does after its
-// context has ended. Run continues until then, but imports no more edits, which the next start continues, and
-// makes no more rounds of the sync: what is left is pushed at the end of Run.
+// StopBy announces that the program is about to end. at is the time by which Run must finish the work that it does
+// after its context has ended. Run continues until then, but imports no more edits; the next start continues the
+// import. Run also starts no more rounds of the sync, and pushes the rest at its end.
 func (s *Store) StopBy(at time.Time) {
 	s.core.Stop(at)
 	for _, p := range s.Projects() {
@@ -256,12 +256,14 @@ func (s *Store) Root() string { return s.core.Root }
 // Domains returns the domains of the store's addresses.
 func (s *Store) Domains() address.Domains { return s.core.Domains }
 
-// VerifiedIn reports whether the seal of a message of the index fits it, and who vouches for it then. A message that
-// this store's server sealed for another project is not verified, nor is one in an inbox that it was not sent to, nor
-// one of another domain for which nobody vouches. If the message is not verified, the Voucher is zero.
+// VerifiedIn reports whether the seal of a message in the index is valid, and who vouches for the message. A
+// message that this store's server sealed for another project is not verified. Nor is a message in an inbox that it
+// was not sent to, or a message from a domain that does not vouch for it. If the message is not verified, the
+// Voucher is zero.
 func (s *Store) VerifiedIn(m *index.MessageRow) (keys.Voucher, bool) { return s.core.VerifiedIn(m) }
 
-// Problems returns the first invalid files, at most the given number, of one project (slug) or of all ("").
+// Problems returns the first invalid files, at most the given number, of one project (slug) or of all projects
+// ("").
 func (s *Store) Problems(ctx context.Context, project string, most int) ([]format.Problem, error) {
 	return s.core.Index.Problems(ctx, project, most)
 }
@@ -293,11 +295,11 @@ func (s *Store) LeftOut() map[string]error {
 	return maps.Clone(s.leftOut)
 }
 
-// ProjectOf returns the project that a resource without a project means. For an agent (format.KindProfile)
-// or thread (format.KindOther) it is the project with the most recent activity; for a message id
-// (format.KindCanonical), which may be shortened, the only one; for the SHA-1 of an attachment
-// (format.KindAttachment) any one, because all have the same bytes. It returns ErrNotFound, and ErrConflict, which lists the projects, if a
-// message id is in several.
+// ProjectOf returns the project of a resource that is requested without a project. For an agent
+// (format.KindProfile) or thread (format.KindOther) it is the project with the most recent activity; for a message
+// id (format.KindCanonical), which may be shortened, it is the only project with the message. For the SHA-1 of an
+// attachment (format.KindAttachment) it is any project with the attachment, because the bytes are the same.
+// ProjectOf returns ErrNotFound. It returns ErrConflict, which lists the projects, if several have the message id.
 func (s *Store) ProjectOf(ctx context.Context, what format.Kind, name string) (*Project, error) {
 	if what == format.KindAttachment {
 		return s.projectWithAttachment(name)
@@ -331,8 +333,8 @@ func (s *Store) ProjectOf(ctx context.Context, what format.Kind, name string) (*
 	return s.Project(ctx, slugs[0])
 }
 
-// projectsNamed returns the projects that have the named thing. A message may be named by a shortened id. It
-// returns the errors of FullID.
+// projectsNamed returns the projects that have the named agent, thread, message or attachment. The id of a message
+// may be shortened. It returns the errors of FullID.
 func (s *Store) projectsNamed(ctx context.Context, what format.Kind, name string) ([]string, error) {
 	slugs, err := s.core.Index.ProjectsWith(ctx, what, name)
 	if err != nil || len(slugs) > 0 || what == format.KindProfile {
@@ -346,8 +348,8 @@ func (s *Store) projectsNamed(ctx context.Context, what format.Kind, name string
 	return s.core.Index.ProjectsWith(ctx, format.KindCanonical, id)
 }
 
-// projectSeenLast returns the project in which an agent was active last. It counts inbox checks, which the
-// index does not know.
+// projectSeenLast returns the project in which an agent was active last. Inbox checks, which the index does not
+// record, count as activity.
 func (s *Store) projectSeenLast(ctx context.Context, slugs []string, agent string) (found *Project, err error) {
 	var last time.Time
 	for _, slug := range slugs {

@@ -18,11 +18,11 @@ import (
 
 const logFile = "server.log"
 
-// storeFiles are the store's own.
+// storeFiles lists the store's own files.
 var storeFiles = []string{"server.lock", "key", "token", storedir.OwnersFile, storedir.TrustedSendersFile, hook.ListFile, "hooks.log", logFile}
 
-// TestFileProblems: whatever is in the place of one of the store's own files is named, and what it
-// is; a missing one is not.
+// TestFileProblems: if something else is in the place of one of the store's own files, it is reported, with its
+// kind. A missing file is not reported.
 func TestFileProblems(t *testing.T) {
 	t.Parallel()
 	if got := FileProblems(t.TempDir()); len(got) > 0 {
@@ -39,7 +39,7 @@ func TestFileProblems(t *testing.T) {
 			return err
 		},
 		"a device": func(file string) error {
-			if filepath.Base(file) == logFile { // no link to it is followed
+			if filepath.Base(file) == logFile { // links to it are not followed
 				return mkfifo(file)
 			}
 			return os.Symlink("/dev/null", file)
@@ -78,7 +78,7 @@ func TestFileProblems(t *testing.T) {
 	}
 }
 
-// TestFullOwners: an owners.json that may grow no further stays as it is.
+// TestFullOwners: an owners.json that has reached its maximum size is not changed.
 func TestFullOwners(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

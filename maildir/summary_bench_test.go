@@ -8,7 +8,7 @@ import (
 	"mailtree/maildir"
 )
 
-// BenchmarkSummarize condenses a thread of 1,000 messages, bodies read from the index.
+// BenchmarkSummarize measures the summary of a thread of 1,000 messages, whose bodies are read from the index.
 func BenchmarkSummarize(b *testing.B) {
 	p := project(b, storetest.Config{}, "Ann", "Bob")
 	for i := range 1000 {

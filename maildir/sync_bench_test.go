@@ -19,7 +19,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// countingHistory counts pushes, and those for which another machine was first.
+// countingHistory counts pushes, and the pushes that failed because another machine was first.
 type countingHistory struct {
 	history.Log
 	pushes, lost *atomic.Int64
@@ -43,8 +43,8 @@ func (h countingHistory) PushClaims(ctx context.Context, was, is string) error {
 	return err
 }
 
-// counted opens n machines that share a mail through a bare repository, with an agent on each, and counts the
-// pushes from now on.
+// counted opens n machines that share a project's mail through a bare repository, with an agent on each, and counts
+// the pushes from now on.
 func counted(b *testing.B, n int, interval time.Duration) (bare string, all []sharer, pushes, lost *atomic.Int64) {
 	b.Helper()
 	pushes, lost = new(atomic.Int64), new(atomic.Int64)
@@ -78,9 +78,9 @@ func counted(b *testing.B, n int, interval time.Duration) (bare string, all []sh
 	return bare, all, pushes, lost
 }
 
-// BenchmarkSharedClaim has agents on several machines claim at the same time, each a path of its own, again and
-// again; it reports how long an agent waits for the answer. The ceiling is one git push of a tree that is ready.
-// docs/sync.md, "How many machines", has figures.
+// BenchmarkSharedClaim lets agents on several machines claim at the same time, each its own path, again and again.
+// It reports how long an agent waits for the answer. The ceiling is one git push of a prepared tree. docs/sync.md,
+// "How many machines", has figures.
 func BenchmarkSharedClaim(b *testing.B) {
 	for _, n := range []int{1, 2, 3, 5, 10} {
 		b.Run(fmt.Sprintf("machines=%d", n), func(b *testing.B) {
@@ -123,9 +123,10 @@ func BenchmarkSharedClaim(b *testing.B) {
 	})
 }
 
-// BenchmarkSync has machines share a mail through a bare repository on this machine. An agent on each writes
-// to one on the next, a message a second, for ten seconds for each of b.N; it reports how long a message
-// takes until it can be read there, with a look every second. docs/sync.md, "How many machines", has figures.
+// BenchmarkSync lets machines share a project's mail through a bare repository on this machine. An agent on each
+// machine writes to an agent on the next one, a message a second, for ten seconds for each of b.N. It reports how
+// long a message takes until it can be read there, with a poll every second. docs/sync.md, "How many machines", has
+// figures.
 func BenchmarkSync(b *testing.B) {
 	for _, n := range []int{2, 3, 5, 10} {
 		b.Run(fmt.Sprintf("machines=%d", n), func(b *testing.B) {

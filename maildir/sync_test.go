@@ -42,7 +42,7 @@ type sharer struct {
 	p *maildir.Project
 }
 
-// onlyAsked is the interval of machines that look for what others have pushed, and push, only when a test asks.
+// onlyAsked is the interval of machines that fetch and push only when a test asks.
 const onlyAsked = time.Duration(-1)
 
 // shared opens n machines that share a project through a new bare repository.
@@ -74,7 +74,7 @@ func shared(t *testing.T, n int, interval time.Duration) (bare string, all []sha
 	return bare, all
 }
 
-// now makes a round.
+// now runs a round.
 func (m sharer) now(t testing.TB) {
 	t.Helper()
 	if _, err := m.p.Sync.Now(t.Context()); err != nil {
@@ -82,7 +82,7 @@ func (m sharer) now(t testing.TB) {
 	}
 }
 
-// level makes rounds until all machines have the same commit.
+// level runs rounds until all machines have the same commit.
 func level(t testing.TB, all ...sharer) {
 	t.Helper()
 	for range 2 {
@@ -98,7 +98,7 @@ func level(t testing.TB, all ...sharer) {
 	}
 }
 
-// files lists the files that machines share, with their contents' names.
+// files lists the files that machines share, with the hashes of their contents.
 func files(t testing.TB, m sharer) string {
 	t.Helper()
 	var lines []string
@@ -135,7 +135,7 @@ func (m sharer) subjects(t testing.TB, agent string) (all []string) {
 	return all
 }
 
-// sharedWith is sharedByTwo where the second machine has a configuration. It returns the shared repository, too.
+// sharedWith is sharedByTwo with a configuration for the second machine. It also returns the shared repository.
 func sharedWith(t *testing.T, config storetest.Config) (a, b sharer, bare string) {
 	t.Helper()
 	config.Sync = onlyAsked
@@ -151,7 +151,8 @@ func sharedWith(t *testing.T, config storetest.Config) (a, b sharer, bare string
 	return a, b, bare
 }
 
-// sharedByTwo returns two machines that share a mail, on which Ann and Bob are, and that are level.
+// sharedByTwo returns two machines that share a project's mail, with the agents Ann and Bob. Both machines are up
+// to date.
 func sharedByTwo(t *testing.T) (a, b sharer) {
 	t.Helper()
 	_, all := shared(t, 2, onlyAsked)
@@ -188,7 +189,7 @@ func TestSync(t *testing.T) {
 		t.Error("the seal of another machine is believed")
 	}
 
-	// it is undone where it was done, though the branch has moved to the other machine's merge
+	// It is undone on the machine where it was done, although the branch has moved to the other machine's merge.
 	if undone, err := a.p.Box("Ann", format.Origin{}).Undo(t.Context(), maildir.Undoing{}); err != nil || undone.ID != one.ID {
 		t.Errorf("undone %+v, %v", undone, err)
 	}
@@ -198,7 +199,7 @@ func TestSync(t *testing.T) {
 	}
 }
 
-// TestSyncWakes: a message of another machine wakes who waits for mail, and runs no hook.
+// TestSyncWakes: a message from another machine wakes callers that wait for mail, and runs no hook.
 func TestSyncWakes(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -234,7 +235,7 @@ func TestSyncWakes(t *testing.T) {
 	}
 }
 
-// TestSyncKinds: what becomes of each kind of file, when both sides have changed something.
+// TestSyncKinds: the result for each kind of file if both sides have changed something.
 func TestSyncKinds(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -334,12 +335,12 @@ func TestSyncKinds(t *testing.T) {
 	}
 }
 
-// TestSyncMany: a merge of more files than one operation takes is one merge.
+// TestSyncMany: a merge of more files than fit into one operation is one merge.
 func TestSyncMany(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
 	before := gitIn(t, b.p.Dir(), "rev-parse", "HEAD")
-	const many = 180 // of three files each
+	const many = 180 // with three files each
 	for range many {
 		a.send(t, "Ann", "Bob", "many")
 	}
@@ -355,8 +356,8 @@ func TestSyncMany(t *testing.T) {
 	level(t, a, b)
 }
 
-// TestSyncAsideThere: a merge of a message that two machines have edited, killed after its files were written, is made
-// again when they are committed: the version that it put beside the message is there already.
+// TestSyncAsideThere: a merge of a message that two machines have edited is killed after its files were written. It
+// is done again after these files were committed, when the version beside the message already exists.
 func TestSyncAsideThere(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -366,7 +367,7 @@ func TestSyncAsideThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	aside := func(m sharer, text string) string { // edits the message, and returns where b has that version beside it
+	aside := func(m sharer, text string) string { // edits the message, and returns that version's path beside it on b
 		file := filepath.Join(m.p.Dir(), row.Path)
 		data, err := os.ReadFile(file)
 		if err == nil {
@@ -393,7 +394,7 @@ func TestSyncAsideThere(t *testing.T) {
 	}
 }
 
-// TestSyncLeavesEdits: what a person has saved and not committed is not overwritten, but merged as an edit.
+// TestSyncLeavesEdits: a file that the user has saved but not committed is not overwritten, but merged as an edit.
 func TestSyncLeavesEdits(t *testing.T) {
 	t.Parallel()
 	_, all := shared(t, 2, onlyAsked)
@@ -419,7 +420,7 @@ func TestSyncLeavesEdits(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.now(t)
-	b.now(t) // the newer text, of a, came while the file here is not committed
+	b.now(t) // the newer text, from a, arrived while the file here is not committed
 	if log := gitIn(t, b.p.Dir(), "log", "--format=%H", "--", "README.md"); len(strings.Fields(log)) < 2 {
 		t.Errorf("the edit of b is in no commit: %s", log)
 	}
@@ -435,8 +436,8 @@ func TestSyncLeavesEdits(t *testing.T) {
 	level(t, a, b)
 }
 
-// TestSyncStorm: three machines write to each other while the shared repository comes and goes and a person
-// commits by hand; at the end each message was delivered once, and all have the same files.
+// TestSyncStorm: three machines write to each other while the shared repository comes and goes and a user commits
+// by hand. At the end each message was delivered once, and all machines have the same files.
 func TestSyncStorm(t *testing.T) {
 	t.Parallel()
 	const messages = 40
@@ -461,7 +462,7 @@ func TestSyncStorm(t *testing.T) {
 			}
 		})
 	}
-	beside.Go(func() { // partitions: without HEAD it is no repository to Git
+	beside.Go(func() { // partitions: without HEAD, Git does not accept it as a repository
 		for done.Err() == nil {
 			waits.Pace(rand.N(80 * time.Millisecond))
 			if err := os.Rename(bare+"/HEAD", bare+"/away"); err != nil {
@@ -473,7 +474,7 @@ func TestSyncStorm(t *testing.T) {
 			}
 		}
 	})
-	beside.Go(func() { // a person
+	beside.Go(func() { // a user
 		dir := all[0].p.Dir()
 		for n := 0; done.Err() == nil; n++ {
 			file := filepath.Join(dir, fmt.Sprintf("note%d.txt", n%5))
@@ -511,7 +512,7 @@ func TestSyncStorm(t *testing.T) {
 	}
 }
 
-// TestSyncHostile: what a hostile machine pushes is not checked out, and the local mail goes on.
+// TestSyncHostile: files that a hostile machine pushes are not checked out, and the local mail continues.
 func TestSyncHostile(t *testing.T) {
 	t.Parallel()
 	bare, all := shared(t, 1, onlyAsked)
@@ -552,7 +553,7 @@ func TestSyncHostile(t *testing.T) {
 		t.Errorf("Ann has %v", got)
 	}
 
-	// a folder where the mail has a file, and a file that is too large: nothing of such a commit is taken
+	// A folder where the mail has a file, and a file that is too large: nothing from such a commit is merged.
 	for path, text := range map[string]string{"project.json/x": "x", "messages/2026/11/26/msg_20261126_00000000000000aa.md": strings.Repeat("x", 9<<20)} {
 		gitIn(t, evil, "pull", "-q", "--no-rebase", "--no-edit")
 		old := gitIn(t, evil, "rev-parse", "HEAD")
@@ -572,9 +573,9 @@ func TestSyncHostile(t *testing.T) {
 		gitIn(t, evil, "reset", "-q", "--hard", old)
 		gitIn(t, evil, "push", "-qf")
 	}
-	a.now(t) // a push with force has taken the commit away
+	a.now(t) // a push with force has removed the commit
 
-	// a million files of three objects
+	// A million files from three objects.
 	mktree := func(n int, entry string) string {
 		t.Helper()
 		var in strings.Builder
@@ -602,7 +603,7 @@ func TestSyncHostile(t *testing.T) {
 	if _, err := a.Join(t.Context(), bare, "/abs/path/bomb"); !errors.Is(err, history.ErrTooMany) {
 		t.Errorf("joined a million files: %v", err)
 	}
-	// a thousand files of one large object, which would fill the disk
+	// A thousand files from one large object, which would fill the disk.
 	zeros := filepath.Join(t.TempDir(), "zeros")
 	if err := errors.Join(os.WriteFile(zeros, nil, 0o600), os.Truncate(zeros, 9<<20)); err != nil {
 		t.Fatal(err)
@@ -625,7 +626,7 @@ func TestSyncHostile(t *testing.T) {
 	a.send(t, "Ann", "Ann", "still goes on")
 }
 
-// TestSyncRewritten: a push with force takes nothing from a machine, and another mail is not merged.
+// TestSyncRewritten: a push with force removes nothing on a machine, and a different project's mail is not merged.
 func TestSyncRewritten(t *testing.T) {
 	t.Parallel()
 	bare, all := shared(t, 2, onlyAsked)
@@ -663,7 +664,7 @@ func TestSyncRewritten(t *testing.T) {
 	}
 }
 
-// TestSyncStops: what was sent and released just before a server ends is pushed.
+// TestSyncStops: mail that was sent and claims that were released just before a server ends are pushed.
 func TestSyncStops(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -681,8 +682,8 @@ func TestSyncStops(t *testing.T) {
 	}
 }
 
-// TestSyncKeepsNotices: a server that starts withdraws what it has itself said of files that are gone, and nothing
-// that another machine has said of files there.
+// TestSyncKeepsNotices: at its start, a server withdraws its own notices about removed files, but no notices by
+// another machine about files there.
 func TestSyncKeepsNotices(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -703,7 +704,7 @@ func TestSyncKeepsNotices(t *testing.T) {
 	if a.p, err = a.EnsureProject(t.Context(), shop); err != nil {
 		t.Fatal(err)
 	}
-	save(a, "Ann") // which the server looks at after what it finds at its start
+	save(a, "Ann") // the server handles it after the files that it finds at its start
 	a.now(t)
 	b.now(t)
 	page, err := b.p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{UnreadOnly: true}, false, maildir.Waiting{})

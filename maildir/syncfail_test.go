@@ -19,7 +19,8 @@ import (
 	"mailtree/maildir/history"
 )
 
-// TestSyncHangs: while the shared repository does not answer, the state says so after a minute; the local mail goes on.
+// TestSyncHangs: if the shared repository does not answer, the state reports it after a minute. The local mail
+// continues.
 func TestSyncHangs(t *testing.T) {
 	t.Parallel()
 	clock := &movable{stopped: time.Now()}
@@ -60,7 +61,8 @@ func TestSyncHangs(t *testing.T) {
 	}
 }
 
-// metHistory is a history that runs functions, once each: when it has just compared the branches, and before it commits.
+// metHistory is a history that runs two functions, once each: just after it has compared the branches, and before
+// it commits.
 type metHistory struct {
 	history.Log
 	met, flush *func()
@@ -83,8 +85,9 @@ func (x metHistory) Flush(ctx context.Context) error {
 	return x.Log.Flush(ctx)
 }
 
-// TestSyncMeetsRebase: a person begins a rebase on what other machines pushed, and leaves it, while the server merges
-// the same. The rebase had their files in the tree, leaving it took them away: nobody has deleted them.
+// TestSyncMeetsRebase: a user begins a rebase onto other machines' commits and aborts it, while the server merges
+// the same commits. The rebase had these commits' files in the tree, and the abort removed them. This does not
+// count as a deletion.
 func TestSyncMeetsRebase(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ own, written bool }{
@@ -110,7 +113,7 @@ func TestSyncMeetsRebase(t *testing.T) {
 				git("fetch", "-q", "origin")
 				git("checkout", "-q", "-f", "--detach", "refs/remotes/origin/main")
 			}
-			if c.written { // after Git has looked whether they are in its way
+			if c.written { // after Git has checked whether they are in its way
 				met = func() {
 					flush = func() {
 						begin()
@@ -132,8 +135,8 @@ func TestSyncMeetsRebase(t *testing.T) {
 	}
 }
 
-// TestSyncMeetsReset: a person takes commits off the branch while the server merges. What other machines have of them
-// comes back.
+// TestSyncMeetsReset: a user removes commits from the branch while the server merges. The commits that other
+// machines have come back.
 func TestSyncMeetsReset(t *testing.T) {
 	t.Parallel()
 	for _, written := range []bool{false, true} {
@@ -164,7 +167,8 @@ type lazyHistory struct{ history.Log }
 
 func (lazyHistory) RecordEdits([]string) {}
 
-// TestSyncUncommitted: a round says which file has a change that is not committed, where another machine has changed it.
+// TestSyncUncommitted: if another machine has changed a file that has an uncommitted change here, a round reports
+// the file.
 func TestSyncUncommitted(t *testing.T) {
 	t.Parallel()
 	a, b, _ := sharedWith(t, storetest.Config{History: func(h history.Log) history.Log { return lazyHistory{h} }})
@@ -188,7 +192,8 @@ func TestSyncUncommitted(t *testing.T) {
 	level(t, a, b)
 }
 
-// TestSyncFull: what the shared repository refuses stays here, with Git's words for it, and is pushed later.
+// TestSyncFull: commits that the shared repository refuses stay here and are pushed later. The state has Git's
+// error message.
 func TestSyncFull(t *testing.T) {
 	t.Parallel()
 	bare, all := shared(t, 1, onlyAsked)
@@ -216,7 +221,7 @@ func TestSyncFull(t *testing.T) {
 	}
 }
 
-// hostileTree makes a tree of one entry, which no check of Git has seen, in a repository.
+// hostileTree creates, in a repository, a tree with one entry that Git has not checked.
 func hostileTree(t testing.TB, dir, name, mode, hash string) string {
 	t.Helper()
 	raw, err := hex.DecodeString(hash)
@@ -232,7 +237,7 @@ func hostileTree(t testing.TB, dir, name, mode, hash string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// TestSyncHostilePaths: what becomes of a file that another machine pushes at an odd path.
+// TestSyncHostilePaths: the result for a file that another machine pushes at an invalid path.
 func TestSyncHostilePaths(t *testing.T) {
 	t.Parallel()
 	const refused, stays, comes = "refused", "stays", "comes"
@@ -292,7 +297,8 @@ func TestSyncHostilePaths(t *testing.T) {
 	}
 }
 
-// TestSyncHostileMachine: what another machine writes about machines names no file elsewhere, and no long text.
+// TestSyncHostileMachine: another machine's data about machines cannot name files outside its folder, and cannot
+// contain long text.
 func TestSyncHostileMachine(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)

@@ -11,17 +11,17 @@ import (
 	"mailtree/maildir"
 )
 
-// TestJournalOfFailedUndo: an operation that failed and cannot be taken back stays in the journal, whatever is written and
-// committed after it, and the next start takes it back.
+// TestJournalOfFailedUndo: an operation that failed and cannot be rolled back stays in the journal, whatever is
+// written and committed after it. The next start rolls it back.
 func TestJournalOfFailedUndo(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ harm, mend func(tree, away string) error }{
-		// What the renewal replaced is not in staging.
+		// The file that the renewal replaced is not in staging.
 		"the file": {
 			func(tree, away string) error { return moveOne(filepath.Join(tree, ".mailtree/tmp"), away) },
 			func(tree, away string) error { return moveOne(away, filepath.Join(tree, ".mailtree/tmp")) },
 		},
-		// The word that it is to be taken back cannot be written.
+		// The journal entry for the rollback cannot be written.
 		"the journal": {
 			func(tree, away string) error {
 				file := filepath.Join(tree, ".mailtree/journal")
@@ -93,7 +93,7 @@ func TestJournalOfFailedUndo(t *testing.T) {
 	}
 }
 
-// moveOne moves the only file of a folder to another.
+// moveOne moves the only file of a folder to another folder.
 func moveOne(from, to string) error {
 	entries, err := os.ReadDir(from)
 	if err != nil {

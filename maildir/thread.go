@@ -39,15 +39,15 @@ type ThreadPage struct {
 	Messages []index.MessageRow
 	Own      map[string]*index.Delivery // by message id: the copies of ThreadQuery.Agent, without bodies
 	Next     int64                      // cursor of the next page; 0 at the end
-	Note     *Error                     // set if the query names a message of the thread; it is not an error
+	Note     *Error                     // set if the query names a message of the thread; not an error
 }
 
 // threadPage is the size of a page, in messages.
 const threadPage = 1000
 
-// ThreadPage returns a page of a thread, oldest first: every message with that thread_id, and the message
-// whose id it is. It ends when the room is full, or at Limit (default and maximum: 1,000). It returns
-// ErrNotFound and the errors of Room.Reserve. See docs/tools.md, "Reading".
+// ThreadPage returns a page of a thread, oldest first: every message with that thread_id, and the message with that
+// id. The page ends when the room is full, or at Limit (default and maximum: 1,000). It returns ErrNotFound and the
+// errors of Room.Reserve. See docs/tools.md, "Reading".
 func (p *Project) ThreadPage(ctx context.Context, q index.ThreadQuery) (*ThreadPage, error) {
 	limit := threadPage
 	if q.Limit > 0 {
@@ -113,9 +113,9 @@ func (p *Project) addHolders(ctx context.Context, page *ThreadPage, q *index.Thr
 	return err
 }
 
-// threadNamed returns the thread that a caller names by its id, or by the id of a message in it, in which
-// case note says so. The id of the message may be shortened: see FullID. A message whose own id is the id of a
-// thread names that thread.
+// threadNamed returns the thread with a given id. name may also be the id of a message in the thread; then note
+// says so. The message's id may be shortened: see FullID. If a message's id is also the id of a thread, that thread
+// is returned.
 func (p *Project) threadNamed(ctx context.Context, name string) (thread string, note *Error, err error) {
 	name, err = p.mail.Store.FullID(ctx, p.mail.Slug, refusal.Thread, name)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 
 // ThreadsRequest selects threads.
 type ThreadsRequest struct {
-	Text   string // a search: the threads of the messages that it finds; "": all
-	Agent  string // whose unread messages are counted; need not exist
+	Text   string // a search selects the threads of the messages that it finds; "": all threads
+	Agent  string // the agent whose unread messages are counted; it need not exist
 	Limit  int    // default 20, at most 200
 	Cursor string // of an earlier page of the same request; "" for the first page
 }
@@ -20,7 +20,7 @@ type ThreadsRequest struct {
 type ThreadsPage struct {
 	Threads []ThreadListed
 	Next    string // "" at the end
-	Note    error  // how the text was understood, if that may surprise; else nil
+	Note    error  // how the text was understood, if that may be unexpected; otherwise nil
 }
 
 // ThreadListed is a thread of a list.
@@ -29,9 +29,9 @@ type ThreadListed struct {
 	Line string // the beginning of its newest message's text, without markup, in one line
 }
 
-// Threads lists threads, the one with the newest message first; of a search, the one with the newest hit.
-// No page lists a thread of an earlier page, even if mail arrives meanwhile. A page may have fewer threads
-// than the limit, or none, also before the end. Threads returns the errors of Search.
+// Threads lists threads. The thread with the newest message comes first, or in a search the thread with the newest
+// hit. No page repeats a thread of an earlier page, even if mail arrives meanwhile. Any page, not only the last
+// one, may have fewer threads than the limit, or none. Threads returns the errors of Search.
 func (p *Project) Threads(ctx context.Context, r ThreadsRequest) (*ThreadsPage, error) {
 	typed, err := p.readQuery(ctx, cmp.Or(r.Text, "*"))
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// undoable are the operations that can be undone, with the kinds of the files that they write.
+// undoable lists the operations that can be undone, with the kinds of files that they write.
 var undoable = map[string][]format.Kind{
 	"send":              nil, // files of any kind
 	"reply":             nil,
@@ -31,17 +31,17 @@ var undoable = map[string][]format.Kind{
 	VerbAmend:           texts,
 }
 
-// texts are the kinds of the files that hold a message's text.
+// texts lists the kinds of files that contain a message's text.
 var texts = []format.Kind{format.KindCanonical, format.KindInbox, format.KindOutbox}
 
-// readings are the operations that say only whether an agent has read a message. They are undone only where
-// the message is named.
+// readings lists the operations that record only whether an agent has read a message. They are undone only if the
+// caller names the message.
 var readings = []string{"read", "pop", "unread"}
 
-// Undoing says which operation to undo.
+// Undoing selects the operation to undo.
 type Undoing struct {
-	ID   string // the newest on this message, whose id may be shortened; "": the newest on any, but no reading
-	Verb string // the newest with this verb; "": with any verb
+	ID   string // the newest on this message (a shortened id works); "": the newest on any, except readings
+	Verb string // the newest operation with this verb; "": with any verb
 }
 
 // isUndoable reports whether operations with that verb can be undone.
@@ -50,7 +50,7 @@ func isUndoable(verb string) bool {
 	return ok
 }
 
-// wants reports whether an operation with that verb is meant.
+// wants reports whether u selects operations with that verb.
 func (u *Undoing) wants(verb string) bool {
 	return isUndoable(verb) && (u.Verb == "" || u.Verb == verb) && (u.ID != "" || !slices.Contains(readings, verb))
 }
@@ -59,31 +59,31 @@ func (u *Undoing) wants(verb string) bool {
 type OperationInfo struct {
 	ID        string       `json:"message_id,omitempty"` // "" for an operation on no message
 	Operation string       `json:"operation"`            // its verb in the history
-	About     string       `json:"about,omitempty"`      // the message's subject; for claims their patterns; "" if it is not known
+	About     string       `json:"about,omitempty"`      // the message's subject, or a claim's patterns; "" if unknown
 	At        format.Stamp `json:"at"`
-	More      int          `json:"more,omitempty"` // further operations of the same command, which are undone or redone with it
+	More      int          `json:"more,omitempty"` // further operations of the same command, undone or redone together with it
 }
 
 // Undone is an operation that was undone, or redone.
 type Undone struct {
 	OperationInfo
 	Readers  []string       `json:"read_by"`            // agents who had read the withdrawn, changed or restored message; each gets a notice
-	Outside  []string       `json:"left_for,omitempty"` // of a message that was taken back: recipients at other domains who keep it, see leftFor
+	Outside  []string       `json:"left_for,omitempty"` // for a withdrawn message: recipients at other domains, which keep it; see leftFor
 	Patterns []string       `json:"paths,omitempty"`    // the claims' patterns, for an operation on claims
-	Text     string         `json:"text_at,omitempty"`  // where Git has the text that was taken back, as COMMIT:PATH; "": none was
-	Next     *OperationInfo `json:"next,omitempty"`     // what the next Undo or Redo without an id is about; nil for nothing
+	Text     string         `json:"text_at,omitempty"`  // where Git has the undone text, as COMMIT:PATH; "": no text was undone
+	Next     *OperationInfo `json:"next,omitempty"`     // the target of the next Undo or Redo without an id; nil: none
 	Also     []Undone       `json:"also,omitempty"`     // the further operations of the same command
 
 	done *history.Done
 }
 
-// Undo undoes the agent's newest operation on a message that is not undone yet, as an operation of its own.
-// Without an id it undoes every operation of the same step (format.InStep). It restores the files of that
-// operation and no others. A sent message is removed for everyone, and agents who had read it get a notice.
-// Without an id, the operation may also be one on claims, and is never a reading: claimed paths are released,
-// and released ones claimed again. It returns ErrNotFound if there is no such operation or message, and
-// ErrConflict if a file has changed since, if another agent has the paths by now, or if the operation cannot be
-// told from others in its commit.
+// Undo undoes the agent's newest operation on a message that is not undone yet. The undoing is an operation, too.
+// Without an id it undoes every operation of the same step (format.InStep). It restores the files of that operation
+// and no others. A sent message is removed for everyone, and agents who had read it get a notice. Without an id,
+// the operation may also be an operation on claims: claimed paths are released, and released paths are claimed
+// again. Without an id, it is never a reading. Undo returns ErrNotFound if there is no such operation or message.
+// It returns ErrConflict if a file has changed since, if another agent now holds the paths, or if the operation
+// cannot be distinguished from others in its commit.
 func (b *Box) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 	const undone = false
 	step, err := b.lastStep(ctx, u, undone)
@@ -93,8 +93,8 @@ func (b *Box) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 	return b.doStep(ctx, step, "undone", b.undoOne)
 }
 
-// doStep calls do for each operation of a step and returns the first one, with the others in Also. What do
-// does is a step as well. After an error the operations before stay done.
+// doStep calls do for each operation of a step and returns the first one, with the others in Also. The operations
+// that do performs form a step, too. If there is an error, the operations before it are kept.
 func (b *Box) doStep(ctx context.Context, step []Undone, how string, do func(context.Context, *Undone) error) (*Undone, error) {
 	if len(step) > 1 {
 		ctx = format.InStep(ctx, format.NewStep())
@@ -148,10 +148,11 @@ func (b *Box) undoOne(ctx context.Context, undone *Undone) error {
 	return err
 }
 
-// Redo does the agent's last undone operation on a message again, or the last step of all without an id: the
-// files are again as they were before the undoing. What was undone before newer work is not redone any more:
-// an operation of the agent, of those on the message if there is an id, that Undo without an id takes back.
-// Agents who got a notice about the undoing get one about this, too. It returns the errors of Undo, and ErrConflict for a claim: another agent may have begun to work there.
+// Redo redoes the agent's last undone operation on a message, or without an id the agent's last undone step. It
+// restores the files to what they were before the undoing. Operations that were undone before newer work can no
+// longer be redone. Newer work is any operation of the agent (with an id, on that message) that Undo without an id
+// would undo. Agents that got a notice about the undoing get one about the redoing, too. Redo returns the errors of
+// Undo, and ErrConflict for a claim, because another agent may have begun to work on its paths.
 func (b *Box) Redo(ctx context.Context, u Undoing) (*Undone, error) {
 	const undone = true
 	step, err := b.lastStep(ctx, u, undone)
@@ -161,7 +162,7 @@ func (b *Box) Redo(ctx context.Context, u Undoing) (*Undone, error) {
 	return b.doStep(ctx, step, "done again", b.redoOne)
 }
 
-// redoOne does an operation again that was undone.
+// redoOne redoes an operation that was undone.
 func (b *Box) redoOne(ctx context.Context, redone *Undone) error {
 	done := redone.done
 	return b.performUndoing(ctx, redone, history.RedoPrefix, func(g *writer.Group, tx *writer.Tx) error {
@@ -188,8 +189,8 @@ func (b *Box) redoOne(ctx context.Context, redone *Undone) error {
 	})
 }
 
-// Undoable lists the operations of the agent that Undo takes back without an id, newest first, at most n, one of
-// each step. It looks at the newest commits only.
+// Undoable lists the operations of the agent that Undo undoes without an id, newest first, at most n, one for each
+// step. It reads only the newest commits.
 func (b *Box) Undoable(ctx context.Context, n int) ([]OperationInfo, error) {
 	all, err := b.p.mail.History.LastDone(ctx, history.DoneQuery{Agent: b.agent, Wants: (&Undoing{}).wants, Along: isUndoable, Most: n})
 	if err != nil {
@@ -207,7 +208,7 @@ func (b *Box) Undoable(ctx context.Context, n int) ([]OperationInfo, error) {
 	return acts, nil
 }
 
-// stepsOf divides the answer of LastDone into steps.
+// stepsOf divides the result of LastDone into steps.
 func stepsOf(all []history.Done) (steps [][]history.Done) {
 	for i := range all {
 		if i == 0 || all[i].Step == "" || all[i].Step != all[i-1].Step {
@@ -218,13 +219,13 @@ func stepsOf(all []history.Done) (steps [][]history.Done) {
 	return steps
 }
 
-// actOf describes an operation of an agent. The subject of a message that is gone comes from the history.
+// actOf describes an operation of an agent. The subject of a removed message comes from the history.
 func (p *Project) actOf(ctx context.Context, agent string, done *history.Done) (OperationInfo, error) {
 	act := OperationInfo{ID: done.ID, Operation: done.Verb, At: format.At(done.At)}
 	if done.ID == "" || done.Verb == history.VerbRelease {
 		act.About = strings.TrimPrefix(done.Summary, agent+" ")
 		if done.Verb != history.VerbRelease {
-			_, act.About, _ = strings.Cut(act.About, " ") // whether the claim is shared
+			_, act.About, _ = strings.Cut(act.About, " ") // cut off the word that says whether the claim is shared
 		}
 		return act, nil
 	}
@@ -237,8 +238,8 @@ func (p *Project) actOf(ctx context.Context, agent string, done *history.Done) (
 	return act, err
 }
 
-// lastStep returns the operations that u means, in the order in which they are undone or redone; undone says that
-// they were undone. It returns the errors of Undo.
+// lastStep returns the operations that u selects, in the order in which they are undone or redone. If undone is
+// true, it selects operations that were undone. It returns the errors of Undo.
 func (b *Box) lastStep(ctx context.Context, u Undoing, undone bool) ([]Undone, error) {
 	if err := b.p.mail.NeedAgent(ctx, refusal.Agent, b.agent); err != nil {
 		return nil, err
@@ -279,7 +280,7 @@ func (b *Box) lastStep(ctx context.Context, u Undoing, undone bool) ([]Undone, e
 	return b.describeStep(ctx, stepsOf(all))
 }
 
-// describeStep describes the first of one or two steps. The second one is Next of its first operation.
+// describeStep describes the first of one or two steps. The second step becomes Next of the first operation.
 func (b *Box) describeStep(ctx context.Context, steps [][]history.Done) (step []Undone, err error) {
 	for i := range steps[0] {
 		done := &steps[0][i]
@@ -303,7 +304,7 @@ func (b *Box) describeStep(ctx context.Context, steps [][]history.Done) (step []
 	return step, nil
 }
 
-// performUndoing performs the operation that undoes or redoes another one. Its verb begins with the prefix.
+// performUndoing performs the operation that undoes or redoes another one. Its verb begins with prefix.
 func (b *Box) performUndoing(ctx context.Context, of *Undone, prefix string, plan func(*writer.Group, *writer.Tx) error) error {
 	tx := &writer.Tx{Alone: true, Sure: true}
 	tx.Plan = func(g *writer.Group) error {
@@ -322,8 +323,8 @@ func (b *Box) performUndoing(ctx context.Context, of *Undone, prefix string, pla
 	return b.perform(ctx, tx)
 }
 
-// planWithdrawal plans the removal of a message, and a notice to agents who have read it. They do not learn
-// of each other, because some may have got the message as bcc (Invariant I7). It returns ErrConflict if a
+// planWithdrawal plans the removal of a message, and a notice to agents that have read it. These agents do not see
+// each other's names, because some may have received the message as bcc (Invariant I7). It returns ErrConflict if a
 // file of the message was changed.
 func (b *Box) planWithdrawal(g *writer.Group, tx *writer.Tx, undone *Undone) error {
 	gone, err := b.p.planDeletion(g, tx, undone.ID)
@@ -353,9 +354,10 @@ func (b *Box) planWithdrawal(g *writer.Group, tx *writer.Tx, undone *Undone) err
 	})
 }
 
-// planResending plans the restoration of a withdrawn message and of the claims that were claimed again with
-// the withdrawal, and a notice to agents who had read the message. They do not learn of each other (I7). It
-// returns ErrNotFound if a recipient is gone, and ErrConflict if a message with the same key was sent since.
+// planResending plans to restore a withdrawn message. If the withdrawal also claimed released claims again,
+// planResending plans to release them. It also plans a notice to agents that had read the message. These agents do
+// not see each other's names (I7). It returns ErrNotFound if a recipient no longer exists, and ErrConflict if a
+// message with the same key was sent since.
 func (b *Box) planResending(g *writer.Group, tx *writer.Tx, redone *Undone) error {
 	if err := b.p.planRestore(g, tx, redone.done, nil, refusal.ChangedSinceUndone); err != nil || redone.ID == "" {
 		return err
@@ -368,7 +370,7 @@ func (b *Box) planResending(g *writer.Group, tx *writer.Tx, redone *Undone) erro
 			if err != nil {
 				return &Error{What: refusal.ChangedSinceUndone, Other: v.Path, Why: redone.Operation}
 			}
-			if row.ID == "" || at.Kind == format.KindOutbox { // which has the bcc recipients
+			if row.ID == "" || at.Kind == format.KindOutbox { // the outbox copy has the bcc recipients
 				row.Message = *m
 			}
 		case format.KindInbox:
@@ -412,8 +414,8 @@ func (b *Box) planResending(g *writer.Group, tx *writer.Tx, redone *Undone) erro
 	})
 }
 
-// planUnamending plans the restoration of a message's content before an edit, or before the undoing of one,
-// and a notice to agents who have read it before or since.
+// planUnamending plans to restore a message's content from before an edit, or from before the undoing of an edit.
+// It also plans a notice to agents that have read the message, before or since.
 func (b *Box) planUnamending(g *writer.Group, tx *writer.Tx, undone *Undone, changed refusal.What) error {
 	row, err := b.p.mail.HeadNamed(g.Ctx, refusal.InReplyTo, undone.ID)
 	if err != nil {
@@ -426,13 +428,13 @@ func (b *Box) planUnamending(g *writer.Group, tx *writer.Tx, undone *Undone, cha
 	return err
 }
 
-// planRestore plans the restoration of an operation's files of the given kinds; nil means all. If one has
-// changed since, it returns the refusal changed, which is of the kind ErrConflict.
+// planRestore plans to restore an operation's files of the given kinds; nil means all kinds. If a file has changed
+// since, it returns the refusal changed, which is an ErrConflict.
 func (p *Project) planRestore(g *writer.Group, tx *writer.Tx, done *history.Done, kinds []format.Kind, changed refusal.What) error {
 	var gone []string
 	for _, v := range done.Changes {
 		if kinds != nil && !slices.Contains(kinds, format.Locate(v.Path).Kind) {
-			continue // it belongs to another operation in the same commit
+			continue // the file belongs to another operation in the same commit
 		}
 		is, err := p.mail.ContentNow(v.Path)
 		if err != nil {

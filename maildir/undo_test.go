@@ -28,7 +28,7 @@ func undo(t testing.TB, p *maildir.Project, agent, id string) *maildir.Undone {
 	return u
 }
 
-// TestUndoSend: the message is gone for everybody, and each who had read it is told, alone.
+// TestUndoSend: the message is removed for everyone, and each agent that had read it gets its own notice.
 func TestUndoSend(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Cat", "Dan")
@@ -67,8 +67,8 @@ func TestUndoSend(t *testing.T) {
 	}
 }
 
-// TestUndoSendChanged: a message that somebody has changed is not withdrawn, whether with an editor or
-// through the mail, and no file of it is touched. A copy that is gone keeps nobody from it.
+// TestUndoSendChanged: a message that was changed, with an editor or through mailtree, is not withdrawn, and none
+// of its files is touched. A removed copy does not prevent a withdrawal.
 func TestUndoSendChanged(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -121,8 +121,8 @@ func TestUndoSendChanged(t *testing.T) {
 	}
 }
 
-// TestUndoClaim: the paths of that operation are released, and no others; what was released is claimed
-// again, unless another agent has it. The message sent before is what is undone next.
+// TestUndoClaim: only the paths of that operation are released. Released paths are claimed again, unless another
+// agent has them. The next undo withdraws the message that was sent before.
 func TestUndoClaim(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -133,7 +133,7 @@ func TestUndoClaim(t *testing.T) {
 		if err != nil || len(r.Conflicts) > 0 {
 			t.Fatal(r, err)
 		}
-		if err := p.FlushHistory(t.Context()); err != nil { // so that each is a commit
+		if err := p.FlushHistory(t.Context()); err != nil { // so that each operation is its own commit
 			t.Fatal(err)
 		}
 	}
@@ -176,13 +176,13 @@ func TestUndoClaim(t *testing.T) {
 	}
 }
 
-// TestUndoClaims: of operations on claims that share a commit none is undone, because it does not say
-// whose the files are.
+// TestUndoClaims: operations on claims that share a commit are not undone, because the commit does not show which
+// operation wrote which file.
 func TestUndoClaims(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann")
-	lock := filepath.Join(p.Dir(), ".git", "index.lock") // a git command that takes its time: many wait for one round
-	for ; ; time.Sleep(time.Millisecond) {               // the server holds the lock for the commit of Ann's registration
+	lock := filepath.Join(p.Dir(), ".git", "index.lock") // a slow git command: many operations wait for one round
+	for ; ; time.Sleep(time.Millisecond) {               // the server has the lock for the commit of Ann's registration
 		f, err := os.OpenFile(lock, os.O_CREATE|os.O_EXCL, 0o600)
 		if err == nil {
 			f.Close()
@@ -193,14 +193,14 @@ func TestUndoClaims(t *testing.T) {
 		}
 	}
 	ann := p.Box("Ann", format.Origin{})
-	for i := range 40 { // more than have a commit each
+	for i := range 40 { // too many for one commit each
 		if _, err := ann.Claim(t.Context(), claim.Request{Patterns: []string{fmt.Sprint(i)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	if err := p.FlushHistory(ctx); err == nil { // which ends the round that began before the last claim
+	if err := p.FlushHistory(ctx); err == nil { // ends the round that began before the last claim
 		t.Fatal("there was a commit beside a lock")
 	}
 	if err := os.Remove(lock); err != nil {
@@ -212,13 +212,13 @@ func TestUndoClaims(t *testing.T) {
 	}
 }
 
-// TestUndoMarks: what was archived is in the inbox again, read as it was before; what was deleted
-// is there again with its marks. Of operations that share a commit the others stay.
+// TestUndoMarks: an archived message is in the inbox again, with its earlier read state. A deleted message is there
+// again with its marks. Other operations that share the commit stay.
 func TestUndoMarks(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
 	var all []string
-	for range 40 { // more than have a commit each
+	for range 40 { // too many for one commit each
 		m := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
 		all = append(all, m.ID)
 	}

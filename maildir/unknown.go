@@ -8,12 +8,12 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Refusals of names that do not exist. They say what exists instead, so that the next request is right.
+// Refusals of names that do not exist list the names that do, so that the caller can correct the request.
 
 // unknownProject adds the existing projects to a refusal of a project's key.
 func (s *Store) unknownProject(e *Error) *Error {
 	var all, bases []string
-	shown := map[string]string{} // the shown name of a project, by each name that it is known under
+	shown := map[string]string{} // the name to show for a project, by each of its names
 	for _, p := range s.Projects() {
 		base := path.Base(p.mail.Name())
 		all, bases = append(all, p.mail.Name()), append(bases, base, p.mail.Slug)

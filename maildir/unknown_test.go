@@ -15,8 +15,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestUnknownOfMany: of more agents than anybody reads, a refusal names the nearest alone; of all of
-// them where somebody wants to write to all.
+// TestUnknownOfMany: if there are too many agents to list, a refusal lists only the most similar name. The refusal
+// of a word for everyone lists the agents that the sender can write to.
 func TestUnknownOfMany(t *testing.T) {
 	t.Parallel()
 	names := []string{"GreenCastle"}
@@ -40,12 +40,12 @@ func TestUnknownOfMany(t *testing.T) {
 	}
 }
 
-// TestAllIsAName: where an agent is called all, mail goes to it alone.
+// TestAllIsAName: if an agent is called all, mail to all goes only to that agent.
 func TestAllIsAName(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
 	profile := format.FormatProfile(format.Profile{Name: "all", Program: "x", Model: "y", Inception: time.Now()})
-	put(t, p, format.ProfilePath("all"), string(profile)) // the name is reserved, but a person may give it
+	put(t, p, format.ProfilePath("all"), string(profile)) // the name is reserved, but a user may create it by hand
 	if err := p.Rescan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -54,8 +54,8 @@ func TestAllIsAName(t *testing.T) {
 	}
 }
 
-// TestThreadOfReply: the id of a reply names the thread that the reply is in, on each of its pages;
-// a thread that is named after a reply stays itself.
+// TestThreadOfReply: the id of a reply means the thread that contains the reply, on each of its pages. A thread
+// whose id is the id of a reply is still found by that id.
 func TestThreadOfReply(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")

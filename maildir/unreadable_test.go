@@ -20,10 +20,10 @@ import (
 	"mailtree/maildir/format"
 )
 
-// machine is one whose file calls a test fails by path.
+// machine is a machine whose file calls a test can make fail, by path.
 type machine struct {
 	mu    sync.Mutex
-	path  string // it fails here and below; "": nowhere
+	path  string // calls fail here and below; "": nowhere
 	fault error
 }
 
@@ -36,14 +36,14 @@ func (m *machine) fail(p string) error {
 	return nil
 }
 
-// breakAt has calls at path and below fail from now on; "" mends the machine.
+// breakAt makes calls at path and below fail from now on; "" repairs the machine.
 func (m *machine) breakAt(path string, fault error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.path, m.fault = path, fault
 }
 
-// put makes a file of the tree by rename, as an editor does.
+// put creates a file of the tree by rename, as an editor does.
 func put(t testing.TB, p *maildir.Project, path, data string) {
 	t.Helper()
 	at := filepath.Join(p.Dir(), path)
@@ -53,14 +53,15 @@ func put(t testing.TB, p *maildir.Project, path, data string) {
 	}
 }
 
-// until waits for something that has to come.
+// until waits for something that must happen.
 func until(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	waits.Until(t, what, is)
 }
 
-// TestUnreadDecisions: what hangs on a file that the machine keeps from being looked at is refused as unavailable, never
-// answered as if nothing were there; when the machine is mended it is answered rightly without a restart.
+// TestUnreadDecisions: a request that depends on a file that the machine cannot read is refused as unavailable. It
+// is never answered as if the file did not exist. When the machine works again, the request is answered correctly
+// without a restart.
 func TestUnreadDecisions(t *testing.T) {
 	t.Parallel()
 	mail := func(id, from, key string) string {
@@ -70,7 +71,7 @@ func TestUnreadDecisions(t *testing.T) {
 	for _, c := range []struct {
 		name, path, data string
 		do               func(ctx context.Context, p *maildir.Project) error
-		after            func(t *testing.T, err error) // what do answers when the machine is mended
+		after            func(t *testing.T, err error) // do's result when the machine works again
 	}{
 		{"recipient", "agents/Eve/profile.json", `{"program": "x", "inception": "2026-01-01T00:00:00Z"}`,
 			func(ctx context.Context, p *maildir.Project) error {
@@ -123,7 +124,7 @@ func TestUnreadDecisions(t *testing.T) {
 			}, noError},
 		{"key", "agents/Ann/outbox/m1.md", mail("m1", "Ann", "k1"),
 			func(ctx context.Context, p *maildir.Project) error {
-				s, err := p.Box("Ann", format.Origin{}).Send(ctx, maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "body\n", Key: "k1"}) // other content: the file names no project
+				s, err := p.Box("Ann", format.Origin{}).Send(ctx, maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "body\n", Key: "k1"}) // other content: the file has no project
 				if err == nil {
 					return fmt.Errorf("sent again as %s", s.ID)
 				}
@@ -166,8 +167,8 @@ func isKind(kind error) func(t *testing.T, err error) {
 	}
 }
 
-// TestUnreadOwnFiles: what the server's own operations decide on in the tree is refused too, and nothing that it wrote
-// vanishes.
+// TestUnreadOwnFiles: the server's own operations are also refused if they depend on such a file in the tree, and
+// no file that the server wrote is lost.
 func TestUnreadOwnFiles(t *testing.T) {
 	t.Parallel()
 	m := &machine{}
@@ -222,8 +223,8 @@ func TestUnreadOwnFiles(t *testing.T) {
 	}
 }
 
-// TestUnreadRecovery: a start that cannot look at what an interrupted run left judges nothing by it: the project is left
-// out, and the next start makes the operation whole or absent.
+// TestUnreadRecovery: a start that cannot read the files of an interrupted run decides nothing about them. It
+// leaves the project out, and the next start completes or removes the operation.
 func TestUnreadRecovery(t *testing.T) {
 	t.Parallel()
 	for _, where := range []string{"staged", "placed"} {
@@ -273,7 +274,7 @@ func interrupted(t *testing.T) (root, repo string) {
 		}
 	}}
 	p := project(t, cfg, "Ann", "Bob")
-	if err := p.FlushHistory(t.Context()); err != nil { // else the copy meets the files of a commit under way
+	if err := p.FlushHistory(t.Context()); err != nil { // otherwise the copy includes the files of a commit in progress
 		t.Fatal(err)
 	}
 	mu.Lock()

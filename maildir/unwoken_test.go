@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestUnwokenNever: an agent that never was a session is named once its mail lies and it was not here
-// for ten minutes. A person, and an agent in a tmux window, are not.
+// TestUnwokenNever: an agent that never had a session is listed after its mail has been unread and the agent
+// inactive for ten minutes. A user's agent, or an agent in a tmux window, is not listed.
 func TestUnwokenNever(t *testing.T) {
 	t.Parallel()
 	var jump atomic.Int64

@@ -9,15 +9,15 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// User is a store with the rights of one user of the operating system. A user who is neither root nor the server's user is
-// a guest. It is safe for concurrent use.
+// User is a store with the rights of one OS user. An OS user that is neither root nor the server's user is a guest.
+// It is safe for concurrent use.
 type User struct {
 	s      *Store
 	by     Caller
 	origin format.Origin
 }
 
-// As returns the store with the rights of a user. The user's messages get the origin.
+// As returns the store with the rights of an OS user. That user's messages get the origin.
 func (s *Store) As(by Caller, origin format.Origin) User { return User{s, by, origin} }
 
 // Project is Store.Project. For a guest, the refusal of an unknown project has no similar names.
@@ -35,9 +35,9 @@ func (u User) Project(ctx context.Context, key string) (*View, error) {
 	return p.As(u.by, u.origin), nil
 }
 
-// EnsureProject is Store.EnsureProject. A guest may create only the default project, because each project takes files and
-// memory of the server, and a guest could name any number of them: it gets ErrNotFound for any other, without similar
-// names.
+// EnsureProject is Store.EnsureProject. A guest may create only the default project, because each project uses the
+// server's files and memory, and a guest could name any number of projects. For any other project that does not
+// exist, a guest gets ErrNotFound, without similar names.
 func (u User) EnsureProject(ctx context.Context, key string) (*View, error) {
 	if key == DefaultProject || !u.s.core.IsForeignUser(u.by) {
 		p, err := u.s.EnsureProject(ctx, key)
@@ -53,7 +53,7 @@ func (u User) EnsureProject(ctx context.Context, key string) (*View, error) {
 	return v, err
 }
 
-// As returns the project with the rights of a user. The user's messages get the origin.
+// As returns the project with the rights of an OS user. That user's messages get the origin.
 func (p *Project) As(by Caller, origin format.Origin) *View {
 	marks := func(agent string, origin format.Origin) access.Marks { return p.Box(agent, origin) }
 	return access.New(access.Parts{Mail: p.mail, Post: p.Post, Sender: p.sender, Marks: marks}, by, origin)

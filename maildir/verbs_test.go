@@ -37,7 +37,7 @@ func project(t testing.TB, cfg storetest.Config, names ...string) *maildir.Proje
 	return projectIn(t, storetest.Open(t, cfg).Store, names...)
 }
 
-// projectIn is project in a store that is open.
+// projectIn is project in an open store.
 func projectIn(t testing.TB, s *maildir.Store, names ...string) *maildir.Project {
 	t.Helper()
 	p, err := s.EnsureProject(t.Context(), shop)
@@ -76,7 +76,7 @@ func inbox(t testing.TB, p *maildir.Project, agent string) *maildir.InboxPage {
 	return page
 }
 
-// TestSendToAll: to, cc and bcc each get a copy, nobody twice, and what was sent is what is read.
+// TestSendToAll: each recipient in to, cc and bcc gets one copy, and the content is the same as sent.
 
 func TestSendToAll(t *testing.T) {
 	t.Parallel()
@@ -109,12 +109,13 @@ func TestSendToAll(t *testing.T) {
 	}
 }
 
-// TestBCCIsPrivate: a bcc recipient is named in its own copy and the sender's, in no other file, commit or row. I7.
+// TestBCCIsPrivate: a bcc recipient is named in its own copy and the sender's copy, and in no other file, commit or
+// row. I7.
 
 func TestBCCIsPrivate(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Hidden")
-	if err := p.FlushHistory(t.Context()); err != nil { // the registrations name it, and may
+	if err := p.FlushHistory(t.Context()); err != nil { // the registrations may name the recipient
 		t.Fatal(err)
 	}
 	m := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, BCC: []string{"Hidden"}, Subject: "s", Body: "b"})
@@ -158,7 +159,8 @@ func TestBCCIsPrivate(t *testing.T) {
 	}
 }
 
-// TestConcurrentSends: many senders share groups; every reply received is in the inbox, in the order of creation.
+// TestConcurrentSends: many senders share groups. Every reply that was received is in the inbox, in the order of
+// creation.
 
 func TestConcurrentSends(t *testing.T) {
 	t.Parallel()
@@ -195,16 +197,17 @@ func TestConcurrentSends(t *testing.T) {
 	}
 }
 
-// TestPopOnce: 16 consumers on one mailbox while messages arrive: nothing twice, nothing lost, oldest first. I4.
+// TestPopOnce: 16 consumers read one mailbox while messages arrive. No message is popped twice or lost, and the
+// oldest comes first. I4.
 
-// TestPopAgainstTouch: a person's `touch x.read` between listing and popping decides for the person.
+// TestPopAgainstTouch: if the user runs `touch x.read` between listing and popping, the user's mark wins.
 
 // TestPopCancelled: a call cancelled before the mark pops nothing.
 
-// TestMarks: reading and acknowledging are idempotent, the first time stays; acknowledging reads; unreading takes
-// the mark away, counts agree.
+// TestMarks: reading and acknowledging are idempotent, the first time stays. Acknowledging also marks as read;
+// marking as unread removes the mark. The counts agree.
 
-// TestReply: recipients, subject and thread as docs/tools.md, "Sending", says.
+// TestReply: recipients, subject and thread are as in docs/tools.md, "Sending".
 
 func TestReply(t *testing.T) {
 	t.Parallel()
@@ -238,7 +241,7 @@ func TestReply(t *testing.T) {
 	}
 }
 
-// TestReplyToUncleanSubject: a message with a subject that none could send is answered.
+// TestReplyToUncleanSubject: a message can be answered even if its subject could not be sent.
 func TestReplyToUncleanSubject(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -295,28 +298,30 @@ func TestKeyConcurrently(t *testing.T) {
 	}
 }
 
-// TestRegisterConcurrently: no two agents get one name, whatever the case.
+// TestRegisterConcurrently: no two agents get the same name, whatever the case.
 
-// TestClaimsNeverBothWin: overlapping exclusive claims of 16 goroutines: one holds.
+// TestClaimsNeverBothWin: if 16 goroutines make overlapping exclusive claims, one of them is granted.
 
-// TestClaimLife: shared claims coexist, renewal keeps what a person wrote into the file, dry runs take nothing,
-// release and expiry free.
+// TestClaimLife: shared claims coexist, a renewal keeps keys that the user wrote into the file, dry runs claim
+// nothing, and release and expiry free the paths.
 
-// TestLongPoll: a waiting reader is answered by a tool's message, by a file made by hand, and by the end of its time.
+// TestLongPoll: a waiting reader gets its answer when a tool sends a message, when a file is written by hand, and
+// when its time ends.
 
 // TestPages: pages are complete, without overlap, newest first.
 
-// TestVerified: what the server wrote is verified; a message edited or made by hand is not.
+// TestVerified: a message that the server wrote is verified. A message that was edited or written by hand is not.
 
-// TestAttachments: a file of the code base goes along, named by content; nothing outside may be read.
+// TestAttachments: a file of the code base is attached, named by its content. Files outside must not be read.
 
-// TestWorktreesShare: a path inside a linked Git work tree means the same path in the main one.
+// TestWorktreesShare: a path inside a linked Git worktree means the same path in the main worktree.
 
-// TestMailboxes: one's own can be made again, listed and deleted; another's cannot; root can all.
+// TestMailboxes: users can create again, list and delete their own mailboxes, but not other users' mailboxes. Root
+// can do all of this.
 
-// TestBadMarks: a folder or link where a mark belongs stops no other mark, and the answer names it.
+// TestBadMarks: a folder or link at the path of a mark does not stop other marks, and the answer reports it.
 
-// TestRenewOnOtherBranch: where nothing can be committed, an agent can still renew, release and take its claims again.
+// TestRenewOnOtherBranch: if nothing can be committed, an agent can still renew, release and reclaim its claims.
 
 // await waits for a condition.
 func await(t *testing.T, ok func() bool) {
@@ -324,8 +329,8 @@ func await(t *testing.T, ok func() bool) {
 	waits.Until(t, "what the test waits for", ok)
 }
 
-// TestFanout: what one message writes is bounded by its size times its recipients, to, cc and bcc,
-// in a send or a reply.
+// TestFanout: the limit for what one message writes is its size times the number of its recipients in to, cc and
+// bcc, in a send or a reply.
 func TestFanout(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{Fanout: 10_000, NoWatcher: true}, "Ann", "Bob", "Cat", "Dan")
@@ -349,7 +354,8 @@ func TestFanout(t *testing.T) {
 	}
 }
 
-// TestMailboxDepth: however many send at once, no more bounded drafts than there is room for get into a mailbox.
+// TestMailboxDepth: however many agents send at the same time, a mailbox gets no more bounded drafts than it has
+// room for.
 func TestMailboxDepth(t *testing.T) {
 	t.Parallel()
 	const depth = 5

@@ -10,12 +10,12 @@ import (
 	"mailtree/maildir/keys"
 )
 
-// TestMachineSeal: mail that another trusted key sealed is verified under that machine's name, but
-// what its server found out about the sender is not what this one did: it makes no copy trusted.
+// TestMachineSeal: mail that another trusted key sealed is verified under that machine's name. But this server did
+// not authenticate the sender itself, so no copy is trusted.
 func TestMachineSeal(t *testing.T) {
 	t.Parallel()
 	there := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
-	by := format.Origin{Auth: "uid:1000", Door: format.DoorPage} // where a person sits is for that machine to say
+	by := format.Origin{Auth: "uid:1000", Door: format.DoorPage} // only that machine can say where a person is
 	m := sendFrom(t, there.Box("Ann", by), maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "text"})
 	key, err := keys.Own(maildir.StoreOf(there).Root)
 	if err != nil {
@@ -57,8 +57,8 @@ func TestMachineSeal(t *testing.T) {
 	}
 }
 
-// TestPerson: the sender of verified mail is shown as a person only where this store's own seal
-// says that the mail came from where people are.
+// TestPerson: the sender of verified mail is shown as a person only if this store's own seal says that the mail
+// came through a channel that people use.
 func TestPerson(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann")

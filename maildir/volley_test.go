@@ -11,9 +11,8 @@ import (
 	"mailtree/maildir"
 )
 
-// TestVolley: from the 30th message on that two agents exchange in a thread within an hour, with
-// nobody else in it, a wake waits for a minute and says how many there were. Mail of others wakes at
-// once.
+// TestVolley: two agents exchange messages in a thread within an hour, and no other agent takes part. From the 30th
+// message on, a wake waits for a minute and reports the number of messages. Mail from others wakes immediately.
 func TestVolley(t *testing.T) {
 	t.Parallel()
 	var shift atomic.Int64
@@ -44,7 +43,7 @@ func TestVolley(t *testing.T) {
 	select {
 	case got := <-came:
 		t.Fatalf("woken at once: %+v", got)
-	case <-time.After(300 * time.Millisecond): // six times what is let settle
+	case <-time.After(300 * time.Millisecond): // six times the settle time
 	}
 	shift.Store(int64(volleyRest))
 	between("Ann", "Bob", 1)
@@ -61,11 +60,11 @@ func TestVolley(t *testing.T) {
 	if got := <-came; got.n.New != 2 || got.n.Volley != 0 {
 		t.Errorf("%+v: %s", got, got.n)
 	}
-	between("Cy", "Bob", 1) // somebody else in the thread
+	between("Cy", "Bob", 1) // another agent in the thread
 	if rests() {
 		t.Error("a third agent takes part, and the wake waits")
 	}
 }
 
-// volleyRest is longer than what a wake waits.
+// volleyRest is longer than a wake waits.
 const volleyRest = 61 * time.Second

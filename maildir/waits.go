@@ -12,61 +12,61 @@ import (
 	"mailtree/maildir/markdown"
 )
 
-// Waits is what waits for an agent in a project, in the order in which to look at it. The command line and
-// the page show it. Sessions of clients are told of each message once instead: see Tell.
+// Waits lists what is waiting for an agent in a project, in the order in which the agent should read it. The
+// command line and the page show it. Clients' sessions instead get one notice for each message: see Tell.
 type Waits struct {
 	Project string `json:"project"` // its slug
-	Agent   string `json:"agent"`   // need not exist: then nothing waits but the last three
+	Agent   string `json:"agent"`   // need not exist; then only the last three fields are filled
 
-	// Groups of threads. Each has the urgent ones first, then the high ones, then the newest, at most 50. A
+	// Groups of threads, at most 50 threads each. Urgent threads come first, then high ones, then the newest. A
 	// thread is in the first group that it fits.
-	Answer []WaitingThread `json:"wants_answer"`   // ask the agent for an acknowledgement or an answer
+	Answer []WaitingThread `json:"wants_answer"`   // wait for the agent's acknowledgement or answer
 	New    []WaitingThread `json:"new"`            // have other unread mail
 	Owed   []WaitingThread `json:"you_wait_for"`   // others owe the agent an acknowledgement or an answer
-	More   int             `json:"more,omitempty"` // threads beyond those, in the newest 1,000 messages of a kind
-	Unread int             `json:"unread"`         // messages, all of them
+	More   int             `json:"more,omitempty"` // further threads, in the newest 1,000 messages of a kind
+	Unread int             `json:"unread"`         // number of all unread messages
 
-	Stopped    []Stop           `json:"stopped"`               // agents that claims stop
-	Asleep     []Unwoken        `json:"asleep"`                // agents with unread mail that nothing can wake
+	Stopped    []Stop           `json:"stopped"`               // agents that claims keep from working
+	Asleep     []Unwoken        `json:"asleep"`                // agents with unread mail that cannot be woken
 	Broken     []format.Problem `json:"broken"`                // invalid files, the first 50
-	MoreBroken int              `json:"more_broken,omitempty"` // invalid files beyond those
+	MoreBroken int              `json:"more_broken,omitempty"` // further invalid files
 }
 
-// WaitingThread is a thread of which something waits.
+// WaitingThread is a thread with waiting messages.
 type WaitingThread struct {
 	Thread  string `json:"thread_id"`
-	Message string `json:"message_id"` // of what waits the most urgent, then the newest; for Owed the agent's own
-	Subject string `json:"subject"`    // the thread's own: that of its first message, without "Re:"
+	Message string `json:"message_id"` // the most urgent, then newest, waiting message; for Owed the agent's own
+	Subject string `json:"subject"`    // the subject of the thread's first message, without "Re:"
 
-	// People are the authors of what waits, the newest first; the agent itself only if nobody else is. For
-	// Owed they are those who owe.
+	// People are the authors of the waiting messages, newest first. The agent itself is listed only if there is no
+	// other author. For Owed, People are the agents that owe an acknowledgement or an answer.
 	People     []string `json:"people"`
-	Importance string   `json:"importance"` // the highest of what waits
+	Importance string   `json:"importance"` // the highest of the waiting messages
 
-	// Why is "asks for an acknowledgement", "asks for an answer", "has not acknowledged" or "has not
-	// answered", the last two also with "have". It is "" for mail that is only new.
+	// Why is "asks for an acknowledgement", "asks for an answer", "has not acknowledged" or "has not answered", and
+	// the last two also with "have". Why is "" for mail that is only new.
 	Why string `json:"why"`
 
 	Line     string    `json:"line"`     // the beginning of the message's text, without markup, in one line
 	Messages int       `json:"messages"` // in the thread
-	Waiting  int       `json:"waiting"`  // how many of them wait
-	Files    int       `json:"files"`    // attachments of the thread
+	Waiting  int       `json:"waiting"`  // how many of the messages wait
+	Files    int       `json:"files"`    // number of attachments in the thread
 	At       time.Time `json:"at"`       // when the message was created
 }
 
 // Limits of Waits.
 const (
-	askedFor   = 14 * 24 * time.Hour // how long a question that was read, and an own one, waits
-	maxWaiting = 50                  // threads of a group, and invalid files
-	maxDue     = 1000                // messages of each kind, the newest, that are looked at
+	askedFor   = 14 * 24 * time.Hour // how long a read question, or a question of the agent's own, waits
+	maxWaiting = 50                  // threads in a group, and invalid files
+	maxDue     = 1000                // how many of the newest messages of each kind are checked
 )
 
-// Waits returns what waits for the agent. It marks nothing. No list is nil. open leaves out the bcc
-// recipients for whom the agent waits, for readers who must not know them (Invariant I7).
+// Waits returns what is waiting for the agent. It marks nothing. No list in the result is nil. With open, it omits
+// the bcc recipients that the agent waits for, for readers who must not see them (Invariant I7).
 //
-// A message asks for an answer if it is a question to the agent, and the agent has neither acknowledged nor
-// archived it, nor written in its thread since. A question of the agent's own waits until somebody else has
-// written in its thread.
+// A message waits for an answer if it is a question to the agent, and the agent has neither acknowledged nor
+// archived it, nor written in its thread since. The agent's own question waits until another agent has written in
+// its thread.
 func (b *Box) Waits(ctx context.Context, open bool) (*Waits, error) {
 	w := &Waits{Project: b.p.mail.Slug, Agent: b.agent, Stopped: []Stop{}, Asleep: []Unwoken{}}
 	counts, err := b.Counts(ctx)
@@ -95,7 +95,7 @@ func (b *Box) Waits(ctx context.Context, open bool) (*Waits, error) {
 	return w, err
 }
 
-// group says why a message waits. A thread is in the lowest group of its messages.
+// group is the reason why a message waits. A thread is in the lowest group of its messages.
 type group int
 
 const (
@@ -118,7 +118,7 @@ func (m *waiting) before(n *waiting) int {
 	return cmp.Or(cmp.Compare(m.group, n.group), cmp.Compare(rank(n.Importance), rank(m.Importance)), cmp.Compare(n.Cursor, m.Cursor))
 }
 
-// rank orders importances; low and normal mail wait alike.
+// rank orders importances; low and normal mail rank the same.
 func rank(importance string) int {
 	return max(0, slices.Index([]string{format.High, format.Urgent}, importance)+1)
 }
@@ -130,7 +130,7 @@ func (b *Box) listWaiting(ctx context.Context, w *Waits, open bool) error {
 		return err
 	}
 	slices.SortFunc(all, func(m, n waiting) int { return m.before(&n) })
-	var firsts [groups][]int // the first messages of the threads, as places in all
+	var firsts [groups][]int // the threads' first messages, as indexes into all
 	threads := map[string][]int{}
 	for i := range all {
 		of := all[i].Thread
@@ -154,7 +154,7 @@ func (b *Box) listWaiting(ctx context.Context, w *Waits, open bool) error {
 	for g, into := range []*[]WaitingThread{&w.Answer, &w.New, &w.Owed} {
 		*into = []WaitingThread{}
 		for _, i := range firsts[g] {
-			if o, ok := outlines[all[i].Cursor]; ok { // else it was deleted meanwhile
+			if o, ok := outlines[all[i].Cursor]; ok { // otherwise it was deleted meanwhile
 				*into = append(*into, b.waitingThread(all, threads[all[i].Thread], &o))
 			}
 		}
@@ -162,8 +162,8 @@ func (b *Box) listWaiting(ctx context.Context, w *Waits, open bool) error {
 	return nil
 }
 
-// waitingThread returns the row of a thread of which messages wait: those at places in all, the first of
-// them first.
+// waitingThread returns the row of a thread with waiting messages. places are the messages' indexes into all; the
+// first of them is shown.
 func (b *Box) waitingThread(all []waiting, places []int, o *index.Outline) WaitingThread {
 	first := &all[places[0]]
 	t := WaitingThread{
@@ -199,7 +199,7 @@ func (b *Box) waitingThread(all []waiting, places []int, o *index.Outline) Waiti
 	return t
 }
 
-// waitingMail returns the messages that wait for the agent, and those for which the agent waits.
+// waitingMail returns the messages that wait for the agent, and those for which the agent is waiting.
 func (b *Box) waitingMail(ctx context.Context, open bool) (all []waiting, err error) {
 	due, err := b.p.mail.Store.Index.Due(ctx, index.DueQuery{
 		Project: b.p.mail.Slug,
@@ -253,14 +253,14 @@ func (b *Box) waitingMail(ctx context.Context, open bool) (all []waiting, err er
 	return all, nil
 }
 
-// isQuestion reports whether a message is a question to the agent, or one of its own. One that asks for an
-// acknowledgement waits for that.
+// isQuestion reports whether a message is a question to the agent or by the agent. A message that requests an
+// acknowledgement does not count as a question, because it waits for the acknowledgement.
 func (b *Box) isQuestion(d *index.Due) bool {
 	to := d.Kind == "to" && d.From != b.agent || d.Kind == index.KindSent
 	return to && !d.Asks && index.IsQuestion(d.Subject)
 }
 
-// owing returns whom the agent has asked and who has not acknowledged.
+// owing returns the recipients from which the agent has requested an acknowledgement and not received it.
 func (b *Box) owing(d *index.Due, receipts []index.Receipt) []string {
 	return slices.DeleteFunc(slices.Clone(d.Of), func(name string) bool {
 		acked := slices.ContainsFunc(receipts, func(r index.Receipt) bool { return r.Agent == name && r.Acked })

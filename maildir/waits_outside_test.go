@@ -9,7 +9,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// awaited runs call, which begins to wait, and returns a function that returns the result of call.
+// awaited starts call and returns when call is waiting. result returns the result of call.
 func awaited[T any](t *testing.T, call func(w maildir.Waiting) (T, error)) (result func() T) {
 	t.Helper()
 	waits, done := make(chan struct{}), make(chan T, 1)
@@ -24,8 +24,8 @@ func awaited[T any](t *testing.T, call func(w maildir.Waiting) (T, error)) (resu
 	return func() T { return <-done }
 }
 
-// TestUntrustedEndsNoWait: an agent that waits for mail goes on waiting when untrusted mail of another domain
-// comes. That mail is not verified, and is on the page when mail comes that counts.
+// TestUntrustedEndsNoWait: an agent that waits for mail continues to wait when untrusted mail from another domain
+// arrives. That mail is not verified. It is on the page when mail arrives that ends the wait.
 func TestUntrustedEndsNoWait(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{NoWatcher: true})
@@ -44,8 +44,8 @@ func TestUntrustedEndsNoWait(t *testing.T) {
 	}
 }
 
-// TestReplyFromOutside: the answer to a question is that of the address that was asked, if its domain vouches
-// for it, and not that of a stranger who names the question.
+// TestReplyFromOutside: a reply counts if it comes from the address that was asked and that domain vouches for it.
+// A reply by a stranger who refers to the question does not count.
 func TestReplyFromOutside(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true, Outside: maildir.Outside{Allow: []string{"*"}}}, "Bob")

@@ -102,8 +102,8 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// TestWaitsSettled: what was read stays as long as it wants an answer; writing in its thread, acknowledging
-// and archiving settle it.
+// TestWaitsSettled: a read message stays listed while it waits for an answer. Writing in its thread, acknowledging
+// or archiving it ends that.
 func TestWaitsSettled(t *testing.T) {
 	t.Parallel()
 	var jump atomic.Int64
@@ -154,8 +154,8 @@ func TestWaitsSettled(t *testing.T) {
 	}
 }
 
-// TestWaitsBesides: stopped agents, agents that nobody wakes, and invalid files wait for anybody, also for
-// a name that is no agent. The lists are never null.
+// TestWaitsBesides: stopped agents, agents that cannot be woken, and invalid files are listed for every name, even
+// for a name that is not an agent's. The lists are never null.
 func TestWaitsBesides(t *testing.T) {
 	t.Parallel()
 	var jump atomic.Int64
@@ -196,7 +196,7 @@ func TestWaitsBesides(t *testing.T) {
 	}
 }
 
-// TestWaitsMost: a group has 50 threads, and the others are counted.
+// TestWaitsMost: a group has 50 threads, and the other threads are counted.
 func TestWaitsMost(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -209,8 +209,8 @@ func TestWaitsMost(t *testing.T) {
 	}
 }
 
-// BenchmarkWaits is what waits for an agent with 2,500 unread messages in 625 threads. Its ceiling, in the
-// same run, is the page of 20 of the inbox.
+// BenchmarkWaits measures Waits for an agent with 2,500 unread messages in 625 threads. Its ceiling, in the same
+// run, is a page of 20 messages of the inbox.
 func BenchmarkWaits(b *testing.B) {
 	mail := bulk.Mail{Messages: 5_000, Agents: 2, Linked: true}
 	root := mail.Store(b)
@@ -237,7 +237,7 @@ func BenchmarkWaits(b *testing.B) {
 	})
 }
 
-// TestWaitChangesEnds: callers learn why their wait has ended also if it has ended while the index was read.
+// TestWaitChangesEnds: callers get the reason why their wait ended, even if it ended while the index was read.
 func TestWaitChangesEnds(t *testing.T) {
 	t.Parallel()
 	store := storetest.Open(t, storetest.Config{})

@@ -1,4 +1,4 @@
 package maildir
 
-// Types records that notices are typed into tmux windows, until done.
+// Types records that this process types notices into tmux windows, until the caller calls done.
 func (s *Store) Types() (done func()) { return s.windows.Types() }

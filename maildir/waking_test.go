@@ -18,7 +18,7 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// sleeping is a project with a session that is Bob and idle.
+// sleeping returns a project with an idle session whose agent is Bob.
 func sleeping(t *testing.T, cfg storetest.Config) (*maildir.Project, maildir.SessionKey) {
 	t.Helper()
 	cfg.NoWatcher = true
@@ -42,7 +42,7 @@ type news struct {
 	err  error
 }
 
-// awaitNews calls AwaitNews in a goroutine of its own. It returns when that call waits or has returned.
+// awaitNews calls AwaitNews in its own goroutine. It returns when that call waits or has returned.
 func awaitNews(ctx context.Context, p *maildir.Project, k maildir.SessionKey) <-chan news {
 	came := make(chan news, 1)
 	err := waits.Go(`wake\.\(\*Sessions\)\.awaitTurn$`, func() {
@@ -55,7 +55,7 @@ func awaitNews(ctx context.Context, p *maildir.Project, k maildir.SessionKey) <-
 	return came
 }
 
-// TestAwaitNews: who waits for an idle session gets a burst as one piece of news, once.
+// TestAwaitNews: the caller that waits for an idle session gets a burst of mail as one piece of news, once.
 func TestAwaitNews(t *testing.T) {
 	t.Parallel()
 	p, k := sleeping(t, storetest.Config{})
@@ -67,7 +67,7 @@ func TestAwaitNews(t *testing.T) {
 	await(t, func() bool {
 		all, err := p.Sessions.IdleSeats(t.Context(), maildir.IdleQuery{Agent: "Bob"})
 		return err == nil && len(all) == 0
-	}) // it waits
+	}) // the call waits
 	select {
 	case got := <-came:
 		t.Fatalf("woken while it works: %+v", got)
@@ -90,8 +90,8 @@ func TestAwaitNews(t *testing.T) {
 	}
 }
 
-// TestAwaitNewsBeforeBegin: whoever waits for a session that is still to begin, or to go on, waits for
-// that too, but not for ever.
+// TestAwaitNewsBeforeBegin: if a session has not begun or continued yet, AwaitNews also waits for that, but not
+// forever.
 func TestAwaitNewsBeforeBegin(t *testing.T) {
 	t.Parallel()
 	p, k := sleeping(t, storetest.Config{})
@@ -113,7 +113,7 @@ func TestAwaitNewsBeforeBegin(t *testing.T) {
 	}
 }
 
-// TestAwaitNewsOfGoneClient: of mail for a session whose client is gone nobody is told.
+// TestAwaitNewsOfGoneClient: if a session's client has ended, no caller gets a notice about the session's mail.
 func TestAwaitNewsOfGoneClient(t *testing.T) {
 	t.Parallel()
 	p, k := sleeping(t, storetest.Config{})
@@ -132,7 +132,7 @@ func TestAwaitNewsOfGoneClient(t *testing.T) {
 	}
 }
 
-// startClient starts a process that stands for a client, until end.
+// startClient starts a process that acts as a client, until end is called.
 func startClient(t *testing.T) (client seat.Process, end func()) {
 	t.Helper()
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
@@ -151,7 +151,7 @@ func startClient(t *testing.T) (client seat.Process, end func()) {
 	return seat.ProcessOf(cmd.Process.Pid), end
 }
 
-// TestOneWaiter: a session has one who waits, the last.
+// TestOneWaiter: a session has only one waiting caller, the last one.
 func TestOneWaiter(t *testing.T) {
 	t.Parallel()
 	p, k := sleeping(t, storetest.Config{})
@@ -180,7 +180,8 @@ func recv(a, b <-chan news) news {
 	}
 }
 
-// TestSleepers: whom somebody has to wake, and how long; and who is reported where nobody could.
+// TestSleepers: which agents the server must wake, and for how long, and which agents are reported if they could
+// not be woken.
 func TestSleepers(t *testing.T) {
 	t.Parallel()
 	var later atomic.Int64
@@ -242,9 +243,9 @@ func TestSleepers(t *testing.T) {
 	}
 }
 
-// TestSessionIs: whoever waits for a session is woken when its client's files say that it is idle, and "No" at
-// a question clears the question. What is said of an earlier turn, or of a session that has ended or is not known,
-// changes nothing.
+// TestSessionIs: the caller that waits for a session is woken when the client's files say that the session is idle.
+// "No" at a question clears the question. A state of an earlier turn, or of an ended or unknown session, changes
+// nothing.
 func TestSessionIs(t *testing.T) {
 	t.Parallel()
 	p, k := sleeping(t, storetest.Config{})
@@ -288,7 +289,8 @@ func TestSessionIs(t *testing.T) {
 	}
 }
 
-// TestUnwakeable: the reason why mail cannot wake an agent; none for an agent that mail wakes or reaches.
+// TestUnwakeable: the reason why mail cannot wake an agent. There is no reason for an agent that mail wakes or
+// reaches.
 func TestUnwakeable(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{NoWatcher: true}).Store

@@ -13,16 +13,16 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Event is one event in a project, in the form that people follow.
+// Event is one event in a project, in a form for people to read.
 type Event struct {
 	Seq     int64        `json:"seq"`               // the mark after it: see Watch
 	Project string       `json:"project,omitempty"` // slug
 	At      format.Stamp `json:"at,omitzero"`
 	What    string       `json:"what,omitempty"`  // HappenedMail or another constant
-	Agent   string       `json:"agent,omitempty"` // who did it; "" if unknown
-	ID      string       `json:"id,omitempty"`    // of the message concerned; "" for none
+	Agent   string       `json:"agent,omitempty"` // the agent that did it; "" if unknown
+	ID      string       `json:"id,omitempty"`    // the message's id; "" for none
 	Thread  string       `json:"thread_id,omitempty"`
-	Text    string       `json:"text,omitempty"` // a line with the rest: recipients and subject, a path, a status
+	Text    string       `json:"text,omitempty"` // a line with the details: recipients and subject, a path, a status
 }
 
 // Values of Event.What.
@@ -40,9 +40,9 @@ const (
 // scanChanges is how many changes Watch reads at a time.
 const scanChanges = 1000
 
-// Watch calls told for every event after a mark, in order, until ctx ends or told returns an error. of
-// selects a project; nil means every project. If the feed no longer knows the mark, Watch tells only events
-// from now on. It returns the error of told, ctx's error, and faults.
+// Watch calls told for every event after a mark, in order, until ctx ends or told returns an error. of selects a
+// project; nil means every project. If the feed no longer has the mark, Watch reports only events from now on. It
+// returns the error of told, ctx's error, and faults.
 func (s *Store) Watch(ctx context.Context, of *Project, after int64, told func(*Event) error) error {
 	changes, err := s.core.Index.Changes(ctx, after, 1)
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *Store) Watch(ctx context.Context, of *Project, after int64, told func(*
 			if err != nil {
 				return err
 			}
-			if p == nil { // the project's folder is gone
+			if p == nil { // the project's folder was removed
 				continue
 			}
 			h, err := p.event(ctx, c)
@@ -85,8 +85,7 @@ func (s *Store) Watch(ctx context.Context, of *Project, after int64, told func(*
 	}
 }
 
-// event returns the event that a change of a file means; nil for a change that only repeats another
-// one.
+// event returns the event for a change of a file; nil for a change that only repeats another one.
 func (p *Project) event(ctx context.Context, c index.Change) (*Event, error) {
 	h := &Event{
 		Project: p.mail.Slug,
@@ -99,7 +98,7 @@ func (p *Project) event(ctx context.Context, c index.Change) (*Event, error) {
 	switch {
 	case c.Kind == format.KindCanonical && c.Op == index.Added:
 		m, err := p.mail.HeadNamed(ctx, refusal.InReplyTo, c.ID)
-		if errors.Is(err, ErrNotFound) { // the message is gone again
+		if errors.Is(err, ErrNotFound) { // the message was removed again
 			return nil, nil
 		}
 		if err != nil {
@@ -122,7 +121,7 @@ func (p *Project) event(ctx context.Context, c index.Change) (*Event, error) {
 	return h, nil
 }
 
-// eventOf completes the event of a status, or of a claim in its current state.
+// eventOf completes the event for a status, or for a claim in its current state.
 func (p *Project) eventOf(ctx context.Context, c index.Change, h *Event) (*Event, error) {
 	if c.Kind == format.KindStatus {
 		row, err := p.mail.Store.Index.Agent(ctx, p.mail.Slug, c.Agent)
@@ -145,7 +144,7 @@ func (p *Project) eventOf(ctx context.Context, c index.Change, h *Event) (*Event
 		h.Agent, h.Text = rows[0].Agent, rows[0].Pattern
 	}
 	if c.Kind == format.KindReleased && c.Op == index.Removed {
-		if len(rows) > 0 && rows[0].Created.Add(reclaimed).Before(c.At) { // it is in force again
+		if len(rows) > 0 && rows[0].Created.Add(reclaimed).Before(c.At) { // the claim is live again
 			return h, nil
 		}
 		return nil, nil // a new claim of the path, which the change of its file reports
@@ -162,8 +161,8 @@ func (p *Project) eventOf(ctx context.Context, c index.Change, h *Event) (*Event
 // reclaimed is longer than the time between a claim's creation and its change in the feed.
 const reclaimed = 2 * time.Second
 
-// isGap reports whether the feed may have lost changes between a mark and the following changes. Marks
-// increase by one within an index, and a new index begins far above.
+// isGap reports whether the feed may have lost changes between a mark and the following changes. Marks increase by
+// one within an index, and a new index starts with a much higher number.
 func (s *Store) isGap(ctx context.Context, after int64, changes []index.Change) (bool, error) {
 	if after == 0 { // the feed was empty at the mark
 		return false, nil

@@ -12,7 +12,7 @@ import (
 // patience is how long a caller waits for the disk.
 const patience = 30 * time.Second
 
-// run runs the project until ctx has ended, every accepted operation is answered, and the history is level.
+// run runs the project until ctx has ended, every accepted operation has its result, and the history is up to date.
 func (p *Project) run(ctx context.Context) {
 	noting, stopNoting := context.WithCancel(context.WithoutCancel(ctx)) // notes are kept until the last operation is answered
 	var beside sync.WaitGroup
@@ -29,15 +29,15 @@ func (p *Project) run(ctx context.Context) {
 // mail is the project as its keeper sees it (store.Mail).
 type mail struct{ *Project }
 
-// Saved schedules files that others saved in an outbox. See store.Mail.
+// Saved schedules files that other programs saved in an outbox. See store.Mail.
 func (o mail) Saved(paths []string, changes []index.Change) { o.outbox.NoteSaved(paths, changes) }
 
-// Compared tells the holders of claims that do not hold. See store.Mail.
+// Compared notifies the holders of claims whose paths another agent claimed earlier. See store.Mail.
 func (o mail) Compared(ctx context.Context) error { return o.Claims.NotifyOutdone(ctx) }
 
-// Hourly removes ended claims. See store.Mail.
+// Hourly removes expired and released claims. See store.Mail.
 func (o mail) Hourly() { o.mail.Writer.Later(o.Claims.Sweep()) }
 
-// Failed wakes callers that wait for mail, because the failed operation may have kept deliveries from them.
-// See store.Mail.
+// Failed wakes callers that wait for mail, because the failed operation may have taken deliveries that these
+// callers can now get. See store.Mail.
 func (o mail) Failed(op *writer.Op) { o.mail.Store.Feed.RingAgent(o.Slug, op.Agent) }

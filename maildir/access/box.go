@@ -20,14 +20,14 @@ import (
 	"mailtree/maildir/sending"
 )
 
-// Box is a mailbox that the user of a View may use. It is safe for concurrent use.
+// Box is a mailbox that a View's user may use. It is safe for concurrent use.
 type Box struct {
 	Mailbox
 	v *View
 }
 
-// Box opens a mailbox. It returns refusal.ErrNotFound, and ErrDenied if it is not the user's. See docs/email.md, "Mailboxes and
-// users".
+// Box opens a mailbox. It returns refusal.ErrNotFound, and ErrDenied if the mailbox does not belong to the user.
+// See docs/email.md, "Mailboxes and users".
 func (v *View) Box(ctx context.Context, name string) (*Box, error) {
 	m, err := v.Mailbox(ctx, name)
 	if err != nil {
@@ -44,24 +44,25 @@ func (b *Box) File(r *index.BoxRow) string {
 	return filepath.Join(b.v.mail.Tree.Dir(), filepath.FromSlash(r.CopyPath))
 }
 
-// List lists copies by file name, last first, which is newest first for ids made by a server. It leaves out
-// invalid copies, which also take no place on a page.
+// List lists copies by file name, last first, which is newest first for ids that a server created. It omits invalid
+// copies; they also take no place on a page.
 func (b *Box) List(ctx context.Context, q index.BoxQuery) ([]index.BoxRow, error) {
 	q.Project, q.Agent = b.v.mail.Slug, b.Name
-	if b.v.by.UID == b.Owner { // root may look at another user's mailbox
+	if b.v.by.UID == b.Owner { // root may read another user's mailbox
 		defer b.v.mail.NoteSeen(ctx, b.Name)
 	}
 	return b.v.mail.Store.Index.Box(ctx, q)
 }
 
-// Values of Delivery for a message that does not leave this server. For others Delivery returns an outgoing.State.
+// Values of Delivery for a message that does not leave this server. For other messages, Delivery returns an
+// outgoing.State.
 const (
 	Delivered = "delivered" // this server wrote every copy, or every recipient has one
-	Pending   = "pending"   // a file that was put into the outbox by hand and that not every recipient has
+	Pending   = "pending"   // a file that was put into the outbox by hand and has not reached every recipient
 )
 
-// Delivery says whether all recipients have the message of a row of the outbox, and since when; zero if
-// unknown. It is computed, because no header says it.
+// Delivery returns whether all recipients have the message of a row of the outbox, and since when; at is zero if
+// unknown. The status is computed, because no header contains it.
 func (b *Box) Delivery(r *index.BoxRow) (status string, at time.Time) {
 	if left := b.v.post.Deliveries(&r.Message); len(left) > 0 {
 		return string(outgoing.Worst(left)), time.Time{}
@@ -77,33 +78,33 @@ func (b *Box) Delivery(r *index.BoxRow) (status string, at time.Time) {
 	return Pending, time.Time{}
 }
 
-// Deliveries returns what became of the message of a row of the outbox: see post.Post.Deliveries.
+// Deliveries returns the delivery state of the message of a row of the outbox: see post.Post.Deliveries.
 func (b *Box) Deliveries(r *index.BoxRow) []outgoing.Item {
 	return b.v.post.Deliveries(&r.Message)
 }
 
-// RawMessage is one copy, read from its file. Its InReplyTo and References name a message from elsewhere by the
-// Message-ID with which it came.
+// RawMessage is one copy, read from its file. Its InReplyTo and References contain the original Message-ID of a
+// message from another site.
 type RawMessage struct {
 	index.BoxRow
 	Data       []byte       // the file as it is on disk, or the part of it that fits
 	Size       int64        // bytes of the whole file
-	Next       int64        // offset of the rest of the file; 0: Data goes to the end
+	Next       int64        // offset of the rest of the file; 0: Data reaches the end
 	Trust      string       // Trusted, Untrusted, Unproven; for an inbox copy
 	Voucher    keys.Voucher // who vouches for the file's own text
-	References []string     // the earlier messages in its thread, oldest first
+	References []string     // earlier messages in the thread, oldest first
 }
 
-// RawQuery says which copy to read, and how much of it.
+// RawQuery selects the copy to read, and how much of it.
 type RawQuery struct {
 	ID   string
 	Sent bool        // read the outbox copy
-	Room *index.Room // includes the offset in the file to begin at; nil: the whole file
-	// Overhead returns how many bytes the answer has besides Data. It is required with Room.
+	Room *index.Room // includes the start offset in the file; nil: the whole file
+	// Overhead returns the number of bytes in the answer besides Data. It is required with Room.
 	Overhead func(l *RawMessage) int
 }
 
-// Read reads the owner's copy of one message. It sets no mark. It returns refusal.ErrNotFound, ErrInvalid for the
+// Read reads the owner's copy of one message. It writes no mark. It returns refusal.ErrNotFound, ErrInvalid for the
 // room's Offset, and the errors of Room.Reserve.
 func (b *Box) Read(ctx context.Context, q RawQuery) (*RawMessage, error) {
 	id, sent := b.v.mail.Store.Domains.IDNamed(q.ID), q.Sent
@@ -133,7 +134,7 @@ func (b *Box) Read(ctx context.Context, q RawQuery) (*RawMessage, error) {
 	}
 	l.Voucher, _ = b.v.mail.Store.VerifiedIn(&index.MessageRow{Project: b.v.mail.Slug, Message: *m})
 	if _, sealed := b.v.mail.Store.Verified(m); !sealed {
-		l.Problems = nil // no server has found them
+		l.Problems = nil // no server reported these problems
 	}
 	l.References = b.references(ctx, m)
 	named := append(l.References, l.InReplyTo)
@@ -144,8 +145,8 @@ func (b *Box) Read(ctx context.Context, q RawQuery) (*RawMessage, error) {
 	return l, l.piece(data, q)
 }
 
-// piece sets the message's Data to the part of its file that fits. It returns ErrInvalid for the room's
-// Offset.
+// piece sets the message's Data to the part of its file that fits into the room. It returns ErrInvalid for the
+// room's Offset.
 func (l *RawMessage) piece(data []byte, q RawQuery) error {
 	room := q.Room
 	l.Data, l.Size = data, int64(len(data))
@@ -176,8 +177,8 @@ func (l *RawMessage) piece(data []byte, q RawQuery) error {
 	return nil
 }
 
-// FullID finds the email in the mailbox's inbox or outbox that a shortened id means: see Project.FullID. The
-// error lists emails of this mailbox only.
+// FullID finds the email in the mailbox's inbox or outbox that a shortened id means: see Project.FullID. The error
+// lists only emails of this mailbox.
 func (b *Box) FullID(ctx context.Context, field refusal.Field, short string) (string, error) {
 	if short == "" {
 		return "", nil
@@ -195,7 +196,7 @@ func (b *Box) FullID(ctx context.Context, field refusal.Field, short string) (st
 	})
 }
 
-// inEither returns what a query finds in the inbox, then what it finds in the outbox.
+// inEither returns the results of a query in the inbox, then its results in the outbox.
 func (b *Box) inEither(ctx context.Context, q index.BoxQuery) (all []index.BoxRow, err error) {
 	q.Project, q.Agent = b.v.mail.Slug, b.Name
 	for _, q.Sent = range []bool{false, true} {
@@ -215,14 +216,14 @@ func (b *Box) missing(id string) error {
 	return &refusal.Error{What: refusal.NotInMailbox, Name: id, Other: b.Name}
 }
 
-// order returns a draft of the mailbox.
+// order returns an order to send a draft of the mailbox.
 func (b *Box) order(verb string, d sending.Draft) *sending.Order {
 	return &sending.Order{Draft: d, Verb: verb, From: b.Name, Origin: b.v.origin, By: &b.v.by}
 }
 
-// Send sends from the mailbox. InReplyTo and References may name messages of any domain. The message joins
-// the thread of the first of them that this mailbox holds, InReplyTo before the newest reference. Without
-// InReplyTo, References are ignored. Errors are as for sending.Sender.Send.
+// Send sends from the mailbox. InReplyTo and References may name messages of any domain. The message joins the
+// thread of the first of these messages that this mailbox has; InReplyTo is checked first, then the newest
+// reference. Without InReplyTo, References are ignored. Send returns the errors of sending.Sender.Send.
 func (b *Box) Send(ctx context.Context, d sending.Draft) (*sending.Sent, error) {
 	if err := b.join(ctx, &d); err != nil {
 		return nil, err
@@ -255,7 +256,7 @@ func (b *Box) Reply(ctx context.Context, id string, d sending.Draft) (*sending.S
 	return sent, err
 }
 
-// SetRead marks a message of the inbox read or unread; an earlier read time stays. Errors are as for
+// SetRead marks a message of the inbox read or unread. An earlier read time is kept. It returns the errors of
 // maildir.Box.SetRead.
 func (b *Box) SetRead(ctx context.Context, id string, read bool) error {
 	_, err := b.v.marks(b.Name).SetRead(ctx, id, read)
@@ -270,9 +271,9 @@ func (b *Box) Delete(ctx context.Context, force bool) (*Mailbox, error) {
 	return b.v.DeleteMailbox(ctx, b.Name, force)
 }
 
-// held returns a message of the mailbox's inbox or outbox, by its id or by the Message-ID that it came with;
-// nil if it is in neither. A caller that merely knows the id of someone else's message learns nothing about
-// it, above all not its thread.
+// held returns a message of the mailbox's inbox or outbox, by its id or by its original Message-ID. It returns nil
+// if the message is in neither. A caller that only knows the id of another mailbox's message therefore learns
+// nothing about that message, in particular not its thread.
 func (b *Box) held(ctx context.Context, id string) (*index.BoxRow, error) {
 	if strings.Contains(id, "@") {
 		m, err := b.v.mail.Store.Index.FromElsewhere(ctx, b.v.mail.Slug, id)
@@ -288,7 +289,7 @@ func (b *Box) held(ctx context.Context, id string) (*index.BoxRow, error) {
 	return &rows[0], nil
 }
 
-// join puts a draft into the thread of the message that it answers.
+// join puts a draft into the thread of the message that the draft answers.
 func (b *Box) join(ctx context.Context, d *sending.Draft) error {
 	if d.InReplyTo == "" {
 		d.References = nil
@@ -311,20 +312,20 @@ func (b *Box) join(ctx context.Context, d *sending.Draft) error {
 		}
 		return nil
 	}
-	oldest := format.Cut(before[len(before)-1], format.MaxThread) // other answers to the same message get the same thread
+	oldest := format.Cut(before[len(before)-1], format.MaxThread) // other replies to the same message get the same thread
 	m, err := b.v.mail.Store.Index.Message(ctx, b.v.mail.Slug, oldest, index.WithoutBody, nil)
-	if err == nil && m == nil { // otherwise it is the thread of a message of others
+	if err == nil && m == nil { // otherwise it is the thread of another mailbox's message
 		d.ThreadID = oldest
 	}
 	return err
 }
 
-// references follows a message back to the beginning of its thread. The chain ends at a message that this
-// mailbox does not hold.
+// references returns the earlier messages of a message's thread, back to the first one. The chain ends at a message
+// that is not in this mailbox.
 func (b *Box) references(ctx context.Context, m *format.Message) []string {
 	chain := []string{}
 	for m != nil && !slices.Contains(chain, m.InReplyTo) && len(chain) < format.MaxReferences {
-		if m.InReplyTo != "" { // an email may have References alone
+		if m.InReplyTo != "" { // an email may have References without InReplyTo
 			chain = slices.Insert(chain, 0, m.InReplyTo)
 		}
 		if len(m.References) > 0 {

@@ -17,8 +17,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// View is a project with the rights of one user of the operating system. Its refusals name nothing that the user may not
-// know. It is safe for concurrent use.
+// View is a project with the rights of one OS user. Its refusals do not contain anything that the user may not see.
+// It is safe for concurrent use.
 type View struct {
 	mail   *core.Mail
 	post   *post.Post
@@ -33,7 +33,7 @@ type Marks interface {
 	SetRead(ctx context.Context, id string, read bool) (*index.Delivery, error)
 }
 
-// Parts are the parts of a project that a View uses.
+// Parts contains the parts of a project that a View uses.
 type Parts struct {
 	Mail   *core.Mail
 	Post   *post.Post
@@ -41,7 +41,7 @@ type Parts struct {
 	Marks  func(agent string, origin format.Origin) Marks
 }
 
-// New returns a project as a user sees it. origin is that of what the user writes.
+// New returns a project with the rights of an OS user. origin is the origin of the messages that the user writes.
 func New(p Parts, by core.Caller, origin format.Origin) *View {
 	marks := func(agent string) Marks { return p.Marks(agent, origin) }
 	return &View{p.Mail, p.Post, p.Sender, marks, by, origin}
@@ -51,13 +51,13 @@ func New(p Parts, by core.Caller, origin format.Origin) *View {
 type Mailbox struct {
 	Name       string `json:"name"`
 	InboxPath  string `json:"inbox_path"` // folder of the inbox; absolute path
-	OutboxPath string `json:"sent_path"`  // folder of what was sent
+	OutboxPath string `json:"sent_path"`  // folder of the sent messages
 	index.Counts
 	Owner      int  `json:"-"`          // uid, or NoOwner
 	Registered bool `json:"registered"` // false for a folder without a valid profile
 }
 
-// Mailboxes lists by name the mailboxes that the caller owns; root sees all.
+// Mailboxes lists by name the mailboxes that the caller owns; root gets all mailboxes.
 func (v *View) Mailboxes(ctx context.Context) ([]Mailbox, error) {
 	rows, err := v.mail.Store.Index.Agents(ctx, v.mail.Slug)
 	if err != nil {
@@ -89,9 +89,10 @@ func (v *View) mailbox(a *index.AgentRow, owner int) Mailbox {
 }
 
 // CreateMailbox creates an agent of exactly that name, owned by the caller. If the caller already owns an agent of
-// that name, it only gives the agent the address of that name (see Receives). It returns ErrInvalid for the name,
-// also if its address is that of the caller's mailbox in another project, ErrDenied if the agent or the address
-// has another owner or none, and ErrTooLarge for a guest who owns MaxGuestMailboxes.
+// that name, it only gives the agent the address of that name (see Receives). It returns ErrInvalid for an invalid
+// name, or if a mailbox of the caller in another project already has the address. It returns ErrDenied if the agent
+// or the address has another owner or none, and ErrTooLarge for a guest who already owns MaxGuestMailboxes
+// mailboxes.
 func (v *View) CreateMailbox(ctx context.Context, name string) (*Mailbox, error) {
 	if why := format.CheckName(name); why != "" || format.ServerName(name) || post.ReservedMailbox(name) {
 		return nil, &refusal.Error{
@@ -124,14 +125,14 @@ func (v *View) CreateMailbox(ctx context.Context, name string) (*Mailbox, error)
 		_, err := v.mail.PlanAgent(g, tx, format.Profile{Name: name}, v.by.UID)
 		return err
 	}
-	err := v.post.Office().Naming(func() error { return v.mail.Writer.Do(ctx, tx) }) // or two projects would get mailboxes with one address
+	err := v.post.Office().Naming(func() error { return v.mail.Writer.Do(ctx, tx) }) // so that two projects never get one address
 	if err != nil {
 		return nil, err
 	}
 	return v.Mailbox(ctx, name)
 }
 
-// giveAddress gives an agent that the caller may use the address of its name. It returns the errors of
+// giveAddress assigns the address of its name to an agent that the caller may use. It returns the errors of
 // refuseAddress.
 func (v *View) giveAddress(ctx context.Context, name string) error {
 	if receives, err := v.post.Receives(ctx, name); receives || err != nil {
@@ -147,7 +148,7 @@ func (v *View) giveAddress(ctx context.Context, name string) error {
 	return v.mail.Store.Owners.Set(v.mail.Slug+"/"+name, owner)
 }
 
-// checkOwner refuses an existing mailbox that is not the caller's.
+// checkOwner returns an error if an existing mailbox does not belong to the caller.
 func (v *View) checkOwner(existing, name string) error {
 	owner, err := v.mail.OwnerOf(existing)
 	owned := v.by.Owns(owner)
@@ -167,14 +168,15 @@ func (v *View) checkOwner(existing, name string) error {
 	return &refusal.Error{What: refusal.MailboxNotYours, Field: refusal.Mailbox, Name: name}
 }
 
-// Exists reports whether a mailbox of that name exists, of any owner: the contract of hook_create tells every caller.
+// Exists reports whether a mailbox of that name exists, with any owner. The contract of hook_create allows every
+// caller to know this.
 func (v *View) Exists(ctx context.Context, name string) (bool, error) {
 	row, err := v.mail.Store.Index.Agent(ctx, v.mail.Slug, name)
 	return row != nil, err
 }
 
-// Mailbox returns the mailbox of that name. It returns ErrNotFound, and ErrDenied if it is not the
-// caller's.
+// Mailbox returns the mailbox of that name. It returns ErrNotFound, and ErrDenied if the mailbox does not belong to
+// the caller.
 func (v *View) Mailbox(ctx context.Context, name string) (*Mailbox, error) {
 	row, err := v.mail.Store.Index.Agent(ctx, v.mail.Slug, name)
 	if err != nil {
@@ -194,10 +196,10 @@ func (v *View) Mailbox(ctx context.Context, name string) (*Mailbox, error) {
 	return &m, nil
 }
 
-// DeleteMailbox removes an agent's whole folder, its hooks, trusted senders and owner; its mail stays in the history and
-// in other agents' folders. It returns the mailbox as it was, also with ErrConflict. Without force, it
-// refuses a mailbox with mail with ErrConflict. It returns ErrNotFound, ErrDenied, ErrConflict, and
-// ErrUnavailable if edits by others in the folder cannot be committed first.
+// DeleteMailbox deletes an agent's whole folder, its hooks, trusted senders and owner. Its mail stays in the
+// history and in other agents' folders. DeleteMailbox returns the mailbox as it was before, also with ErrConflict.
+// Without force, it returns ErrConflict if the mailbox has mail. It returns ErrNotFound, ErrDenied, ErrConflict,
+// and ErrUnavailable if edits by others in the folder cannot be committed first.
 func (v *View) DeleteMailbox(ctx context.Context, name string, force bool) (*Mailbox, error) {
 	m, err := v.Mailbox(ctx, name)
 	if err != nil {
@@ -234,8 +236,8 @@ func (v *View) DeleteMailbox(ctx context.Context, name string, force bool) (*Mai
 	return m, v.removeOwner(ctx, name)
 }
 
-// removeOwner drops the owner, hooks and trusted senders of a deleted agent, unless an agent of that name exists again, which
-// then has an owner of its own.
+// removeOwner drops the owner, hooks and trusted senders of a deleted agent, unless an agent of that name exists
+// again, because a new agent has its own owner.
 func (v *View) removeOwner(ctx context.Context, name string) error {
 	tx := &writer.Tx{Op: writer.Op{Verb: "delete-mailbox", Agent: name}, Facts: []string{core.NameFact(name)}}
 	tx.Plan = func(g *writer.Group) error { // writes nothing
@@ -246,13 +248,13 @@ func (v *View) removeOwner(ctx context.Context, name string) error {
 		return errors.Join(dropped, v.mail.Store.Owners.Set(v.mail.Slug+"/"+name, core.NoOwner))
 	}
 	err := v.mail.Writer.Do(context.WithoutCancel(ctx), tx)
-	if errors.Is(err, writer.ErrStopped) { // the mailbox is deleted all the same, and creating an agent sets its owner
+	if errors.Is(err, writer.ErrStopped) { // the mailbox is deleted anyway, and creating an agent sets its owner
 		return nil
 	}
 	return err
 }
 
-// refuseAddress refuses the name of a new mailbox whose address another project's mailbox has.
+// refuseAddress returns an error if another project's mailbox already has the address of a new mailbox.
 func (v *View) refuseAddress(ctx context.Context, name string) error {
 	other, agent, err := v.mail.Store.MailboxAt(ctx, name)
 	switch {

@@ -12,10 +12,10 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// AgentInfo is what whois and the directory tell about an agent. The directory leaves out Mail and Commits.
+// AgentInfo is what whois and the directory report about an agent. The directory omits Mail and Commits.
 type AgentInfo struct {
 	index.AgentRow
-	Claims []claim.Row      // live ones
+	Claims []claim.Row      // live claims
 	Mail   []index.Delivery // the newest openly addressed messages in its inbox, newest first
 	// Commits are the agent's newest commits in the mail's history, newest first; none if Git cannot be
 	// read.
@@ -56,8 +56,9 @@ func (ag *Agents) Whois(ctx context.Context, name string) (*AgentInfo, error) {
 	return info, nil
 }
 
-// marksMail reports whether a commit marks one message, or undoes or redoes that. The agent may have received the message
-// as bcc (Invariant I7), and Mail shows the other messages.
+// marksMail reports whether a commit marks one message, or undoes or redoes such a mark. whois omits these commits,
+// because the agent may have received the message as bcc (Invariant I7). Mail shows the marks of the other
+// messages.
 func marksMail(c history.Commit) bool {
 	verb, _, _ := strings.Cut(c.Subject, ":")
 	verb = strings.TrimPrefix(strings.TrimPrefix(verb, history.UndoPrefix), history.RedoPrefix)
@@ -72,7 +73,7 @@ func (ag *Agents) List(ctx context.Context) ([]index.AgentRow, error) {
 	return ag.mail.Store.Index.Agents(ctx, ag.mail.Slug)
 }
 
-// LastRead returns when each agent last read mail; agents that never did are missing.
+// LastRead returns when each agent last read mail; agents that never read mail are missing.
 func (ag *Agents) LastRead(ctx context.Context) (map[string]time.Time, error) {
 	return ag.mail.Store.Index.LastRead(ctx, ag.mail.Slug)
 }
@@ -81,11 +82,11 @@ func (ag *Agents) LastRead(ctx context.Context) (map[string]time.Time, error) {
 type AgentsQuery struct {
 	After  string // only agents whose names come after this name
 	Active bool   // only agents seen within seven days
-	// Take is called with each agent. If it returns false, that agent is left out and the list ends.
+	// Take is called with each agent. If it returns false, that agent is omitted and the list ends.
 	Take func(a *AgentInfo) bool
 }
 
-// agentsRead is how many agents are read at once. Their profiles may have 12 KiB each.
+// agentsRead is how many agents are read at once. Each profile may have 12 KiB.
 const agentsRead = 50
 
 // EachAgent calls q.Take with the agents, by name, with all fields. end reports whether it reached the last

@@ -1,6 +1,6 @@
 // Package agents registers the agents of a project and lists them. See docs/tools.md, "Agents".
 //
-//	register.go   new agents, and people
+//	register.go   new agents, and users' agents
 //	directory.go  whois and the list of agents
 //	presence.go   ready, work and offline
 package agents

@@ -18,7 +18,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Agents are the agents of a project. It is safe for concurrent use.
+// Agents registers and lists the agents of a project. It is safe for concurrent use.
 type Agents struct {
 	mail   *core.Mail
 	claims *claims.Claims
@@ -27,7 +27,7 @@ type Agents struct {
 // New returns the agents of a project.
 func New(mail *core.Mail, claims *claims.Claims) *Agents { return &Agents{mail, claims} }
 
-// Registration asks for a new agent.
+// Registration is a request for a new agent.
 type Registration struct {
 	Program, Model, Task string
 	NameHint             string // sanitized; used if the name is free
@@ -40,12 +40,12 @@ func (r *Registration) profile(name string) format.Profile {
 // Registered is a new agent.
 type Registered struct {
 	index.AgentRow
-	Note *refusal.Error // why the hint was not used unchanged; nil if it was. It is not an error
+	Note *refusal.Error // why the hint was not used unchanged; nil if it was; not an error
 }
 
-// Register creates an agent that belongs to the store's user. If the hint names the agent of a running
-// session of the same program, it returns that agent, because the session's model is asking who it is. It
-// returns ErrInvalid and ErrUnavailable. See docs/tools.md, "Agents".
+// Register creates an agent that belongs to the store's user. If the hint names the agent of a running session of
+// the same program, it returns that agent, because the session's model is asking for its own name. It returns
+// ErrInvalid and ErrUnavailable. See docs/tools.md, "Agents".
 func (ag *Agents) Register(ctx context.Context, r Registration) (*Registered, error) {
 	for _, f := range []struct {
 		field refusal.Field
@@ -74,7 +74,7 @@ func (ag *Agents) Register(ctx context.Context, r Registration) (*Registered, er
 	}
 }
 
-// register creates an agent of that name. It returns nil if another agent has the name by now.
+// register creates an agent of that name. It returns nil if another agent has taken the name meanwhile.
 func (ag *Agents) register(ctx context.Context, r Registration, name string) (made *Registered, err error) {
 	tx := &writer.Tx{Op: writer.Op{Verb: "register", Agent: name}, Facts: []string{core.NameFact(name)}, Sure: true}
 	tx.Summary = name + " (" + strings.Trim(r.Program+", "+r.Model, ", ") + ")"
@@ -96,8 +96,8 @@ func (ag *Agents) register(ctx context.Context, r Registration, name string) (ma
 	return made, nil
 }
 
-// inSession returns the agent that the hint names if a session of the program has that agent; nil if none
-// has.
+// inSession returns the agent that the hint names if a session of the program has that agent; nil if there is no
+// such session.
 func (ag *Agents) inSession(ctx context.Context, r Registration) (*Registered, error) {
 	live, _ := ag.mail.Seats.Sessions(strings.TrimSpace(r.NameHint))
 	for _, s := range live {
@@ -170,8 +170,8 @@ func (ag *Agents) ensure(ctx context.Context, name string, r Registration, exist
 	return ag.mail.Writer.Do(ctx, tx)
 }
 
-// freeName returns the sanitized hint if no agent has that name in any case; otherwise a made name, and a
-// note that says why.
+// freeName returns the sanitized hint if no agent has that name, regardless of case; otherwise a generated name,
+// and a note that says why.
 func (ag *Agents) freeName(ctx context.Context, hint string) (name string, note *refusal.Error, err error) {
 	if hint != "" {
 		clean := core.SanitizeName(hint)
@@ -231,13 +231,13 @@ func (ag *Agents) freeName(ctx context.Context, hint string) (name string, note 
 	}
 }
 
-// reserved reports whether a name cannot be registered: it is a name of the server, or a word for everyone
-// that a sender would not take for one agent.
+// reserved reports whether a name cannot be registered. The server's own names are reserved, and words for
+// everyone, because senders would not expect one agent under such a name.
 func reserved(name string) bool {
 	return format.ServerName(name) || slices.Contains([]string{"all", "everybody", "everyone"}, strings.ToLower(name))
 }
 
-// madeName returns a name of an adjective and a noun, after a few tries with a number.
+// madeName returns a generated name: an adjective and a noun, and after a few tries also a number.
 func (ag *Agents) madeName(try int) (string, error) {
 	var b [8]byte
 	if _, err := io.ReadFull(ag.mail.Store.Rand, b[:]); err != nil {
@@ -251,8 +251,7 @@ func (ag *Agents) madeName(try int) (string, error) {
 	return name, nil
 }
 
-// Person returns the agent of a person and creates it at first use: see PersonName. It returns the errors
-// of EnsureAgent.
+// Person returns a user's agent and creates it on first use: see PersonName. It returns the errors of EnsureAgent.
 func (ag *Agents) Person(ctx context.Context, name string) (agent string, made bool, err error) {
 	name = PersonName(name)
 	is, err := ag.mail.HasAgent(ctx, name)
@@ -262,7 +261,7 @@ func (ag *Agents) Person(ctx context.Context, name string) (agent string, made b
 	return name, true, ag.EnsureAgent(ctx, name, Registration{Program: core.PersonProgram})
 }
 
-// IsPerson reports whether a name is that of a person's agent.
+// IsPerson reports whether a name is the name of a user's agent.
 func (ag *Agents) IsPerson(ctx context.Context, name string) (bool, error) {
 	a, err := ag.mail.Store.Index.Agent(ctx, ag.mail.Slug, name)
 	if err != nil {
@@ -271,8 +270,7 @@ func (ag *Agents) IsPerson(ctx context.Context, name string) (bool, error) {
 	return a != nil && a.Program == core.PersonProgram, nil
 }
 
-// PersonName returns the name of a person's agent: name without the characters that agents' names must not
-// have.
+// PersonName returns the name of a user's agent: name without the characters that are illegal in agents' names.
 func PersonName(name string) string {
 	if clean := core.SanitizeName(name); clean != "" {
 		return clean

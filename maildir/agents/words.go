@@ -1,6 +1,6 @@
 package agents
 
-// Made names combine one of each, in CamelCase.
+// A generated name combines one word from each list, in CamelCase.
 var (
 	adjectives = []string{
 		"Amber", "Ancient", "Autumn", "Azure", "Blue", "Bold", "Brave", "Bright", "Bronze", "Calm",

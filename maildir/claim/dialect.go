@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Syntax of other programs, which this dialect would read as something else. foreign finds it, and skips
-// what a \ quotes and whole classes.
+// Syntax of other programs that has another meaning in this dialect. foreign matches such syntax. It also matches,
+// in order to skip them, characters quoted with \ and whole classes.
 var (
 	foreign = regexp.MustCompile(`\\.|` +
 		`\[[^\]/]*\[[:.=][^\]/]*\][^\]/]*\]|` + // [[:digit:]]
@@ -15,12 +15,12 @@ var (
 		`\{-?\w+\.\.-?\w+(\.\.-?\w+)?\}|` + // {1..9}
 		`\|`)
 	posixClass = regexp.MustCompile(`^\[.*\[[:.=]`)
-	ellipsis   = regexp.MustCompile(`(^|/)\.\.\.(/|$)`) // ./..., as Go's tools write it
+	ellipsis   = regexp.MustCompile(`(^|/)\.\.\.(/|$)`) // ./..., as Go's tools write them
 	pathspec   = regexp.MustCompile(`^:[(!^/]`)         // Git's :(glob)src/** and :!src
 )
 
-// otherDialect returns the reason why a pattern of another dialect is refused, with what to write in its
-// place; "" if it is none. whole says that nothing comes before the text.
+// otherDialect returns the reason why a pattern in another dialect is refused, and what to write instead. It
+// returns "" for any other pattern. whole reports that nothing comes before the text.
 func otherDialect(text string, whole bool) string {
 	switch {
 	case whole && pathspec.MatchString(text):

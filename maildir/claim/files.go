@@ -22,16 +22,16 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// maxClaimFiles is the most claim files that Files reads. If there are more, Files reports a problem and
-// uses the first ones.
+// maxClaimFiles is the maximum number of claim files that Files reads. If there are more, Files reports a problem
+// and uses the first ones.
 const maxClaimFiles = 100_000
 
 // Files reads the claims from the claim files, without the index. It returns, by path, every claim in
-// claims/**/*.json that has no .released file beside it and that want accepts (nil accepts all; several
-// goroutines call want at once). Expired claims are included; see Row.Live. Files returns a file that is no
-// valid claim in bad and goes on. It follows no links and never blocks. It returns an error if the folder
-// may not be listed, or for a fault of the machine (tree.FaultOf), which says nothing about the file. See
-// docs/tree.md, "A claim" and "Problems".
+// claims/**/*.json that has no .released file beside it and that want accepts (nil accepts all; several goroutines
+// call want at once). Expired claims are included; see Row.Live. Files returns invalid claim files in bad and
+// continues. It does not follow links and never blocks. It returns an error if it has no permission to list the
+// folder, or for a fault of the machine (tree.FaultOf), because then the file's state is unknown. See docs/tree.md,
+// "A claim" and "Problems".
 func Files(t *tree.Tree, want func(*Row) bool) (claims []Row, bad []format.Problem, err error) {
 	defer t.Hold()()
 	paths, bad, err := listClaims(t)
@@ -48,7 +48,7 @@ func Files(t *tree.Tree, want func(*Row) bool) (claims []Row, bad []format.Probl
 	return claims, bad, nil
 }
 
-// listClaims lists the claim files that were not released. It returns an error if claims cannot be listed.
+// listClaims lists the claim files whose claims were not released. It returns an error if claims cannot be listed.
 func listClaims(t *tree.Tree) (paths []string, bad []format.Problem, err error) {
 	st, err := t.Stat(format.ClaimsDir)
 	switch fault := tree.FaultOf(err); {
@@ -62,7 +62,7 @@ func listClaims(t *tree.Tree) (paths []string, bad []format.Problem, err error) 
 	if err == nil {
 		_, err = t.List(format.ClaimsDir)
 	}
-	if err != nil { // a missing folder holds no claims; a folder that may not be listed may hold some
+	if err != nil { // a missing folder has no claims; a folder that cannot be listed may have some
 		if tree.FaultOf(err) == tree.FaultGone {
 			err = nil
 		}
@@ -92,8 +92,8 @@ func listClaims(t *tree.Tree) (paths []string, bad []format.Problem, err error) 
 	return paths, bad, err
 }
 
-// readClaims reads the claim files at paths, several at a time. It returns an error only for a fault of the
-// machine.
+// readClaims reads the claim files at paths, several of them concurrently. It returns an error only for a fault of
+// the machine.
 func readClaims(t *tree.Tree, paths []string, want func(*Row) bool) (claims []Row, bad []format.Problem, err error) {
 	var mu sync.Mutex // guards the results
 	var all errgroup.Group
@@ -123,8 +123,8 @@ func readClaims(t *tree.Tree, paths []string, want func(*Row) bool) (claims []Ro
 	return claims, bad, err
 }
 
-// readClaim reads one claim file. It returns the claim or the file's problem, or neither if the file is
-// gone. It returns an error only for a fault of the machine.
+// readClaim reads one claim file. It returns the claim or the file's problem, or neither if the file was removed.
+// It returns an error only for a fault of the machine.
 func readClaim(t *tree.Tree, p string) (*Row, *format.Problem, error) {
 	data, _, err := t.Read(p, format.MaxSmall)
 	row := &Row{Path: p}
@@ -154,8 +154,8 @@ type Intent struct {
 	heads map[string]bool // every path and every folder above a path; folded if fold is set
 }
 
-// NewIntent returns the intent of agent ("" if unknown) to change the files at paths, which are relative to
-// the root of the code repository. fold ignores case, for a code repository with core.ignorecase.
+// NewIntent returns the intent of agent ("" if unknown) to change the files at paths, which are relative to the
+// root of the code repository. With fold, case is ignored, as in a code repository with core.ignorecase.
 func NewIntent(agent string, paths []string, fold bool, now time.Time) *Intent {
 	c := &Intent{agent, paths, fold, now, make(map[string]bool, 2*len(paths))}
 	for _, p := range paths {
@@ -169,8 +169,8 @@ func NewIntent(agent string, paths []string, fold bool, now time.Time) *Intent {
 	return c
 }
 
-// Concerns reports whether the claim is in force and may cover one of the paths. It rules out nearly all
-// claims quickly. It is safe for concurrent use.
+// Concerns reports whether the claim is live and may cover one of the paths. It quickly excludes nearly all claims.
+// It is safe for concurrent use.
 func (c *Intent) Concerns(r *Row) bool {
 	if !r.Exclusive || !r.Live(c.now) {
 		return false
@@ -206,12 +206,12 @@ func (c *Intent) Concerns(r *Row) bool {
 // Blocked is a claim that blocks a change.
 type Blocked struct {
 	Claim Row      `json:"claim"`
-	Paths []string `json:"paths"` // the changed paths that the claim covers, as they were given
+	Paths []string `json:"paths"` // the changed paths that the claim covers, as given to NewIntent
 }
 
-// Blocking returns the claims of other agents that block the change: live exclusive claims that cover one
-// of its paths, the earliest first. On a path where the agent itself holds an earlier live exclusive claim,
-// later claims do not block (such claims were made by hand, because the server grants no second one). See
+// Blocking returns the claims of other agents that block the change: live exclusive claims that cover one of its
+// paths, the earliest first. If the agent itself holds an earlier live exclusive claim on a path, later claims do
+// not block that path. Such later claims were written by hand, because the server grants no second claim. See
 // docs/tree.md, "A claim".
 func (c *Intent) Blocking(claims []Row) []Blocked {
 	var out, mine []Blocked
@@ -236,8 +236,8 @@ func (c *Intent) Blocking(claims []Row) []Blocked {
 	return slices.DeleteFunc(out, func(b Blocked) bool { return len(b.Paths) == 0 })
 }
 
-// byAge orders claims as the index does: the first of several overlapping claims holds. See docs/tree.md,
-// "A claim".
+// byAge orders claims as the index does: the earliest of several overlapping claims is the valid one. See
+// docs/tree.md, "A claim".
 func byAge(a, b *Row) int {
 	return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.Agent, b.Agent), strings.Compare(a.Path, b.Path))
 }

@@ -49,7 +49,7 @@ func claimText(pattern string) string {
 	return `{"path":"` + pattern + `","agent":"GreenCastle","created":"2026-01-01T00:00:00Z","expires":"2096-01-01T00:00:00Z"}`
 }
 
-// patterns lists what was found, sorted.
+// patterns lists the patterns of claims, sorted.
 func patterns(claims []Row) []string {
 	var out []string
 	for _, c := range claims {
@@ -59,16 +59,16 @@ func patterns(claims []Row) []string {
 	return out
 }
 
-// TestClaimFiles reads a folder with everything in it.
+// TestClaimFiles reads a folder with all kinds of files in it.
 func TestClaimFiles(t *testing.T) {
 	tr := claimTree(t, map[string]string{
 		"claims/a.json":             claimText("a"),
 		"claims/deep/er/b.json":     claimText("b"),
 		"claims/gone.json":          claimText("gone"),
 		"claims/gone.released":      "",
-		"claims/odd.json":           claimText("odd"), // its mark is a folder, which is none
+		"claims/odd.json":           claimText("odd"), // its mark is a folder, so it is not a mark
 		"claims/odd.released/x":     "",
-		"claims/big.json":           claimText("big"), // as is one that is too large
+		"claims/big.json":           claimText("big"), // nor is a mark that is too large
 		"claims/big.released":       strings.Repeat("x", format.MaxSmall+1),
 		"claims/bad.json":           claimText("../.."),
 		"claims/empty.json":         "",
@@ -118,7 +118,7 @@ func TestClaimFiles(t *testing.T) {
 	}
 }
 
-// TestBlocking is the guard's question, row by row.
+// TestBlocking checks which claims block a change, row by row.
 func TestBlocking(t *testing.T) {
 	now := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 	claim := func(agent, pattern string, day int) Row {
@@ -177,7 +177,7 @@ func TestBlocking(t *testing.T) {
 	}
 }
 
-// TestConcernsMisses tells that the quick look leaves out no claim that covers a path.
+// TestConcernsMisses checks that the quick check does not exclude any claim that covers a path.
 func TestConcernsMisses(t *testing.T) {
 	now := time.Now()
 	parts := []string{"a", "B", ".", "..", "", "*", "**", "?", "{a,B}", "[ab]", `\a`, "ä", "Ä", "\u212a", "k", ".x"}
@@ -210,7 +210,8 @@ func TestConcernsMisses(t *testing.T) {
 	}
 }
 
-// TestClaimFilesUnlistable: a folder of claims that may not be listed holds nobody knows what, and is no empty one.
+// TestClaimFilesUnlistable: a folder of claims that cannot be listed does not count as an empty folder, because its
+// content is unknown.
 func TestClaimFilesUnlistable(t *testing.T) {
 	tr := claimTree(t, map[string]string{"claims/a.json": claimText("a")})
 	calls := 0

@@ -1,11 +1,11 @@
-// Package claim holds the rules of claims: which claims are in force, which claims conflict with a request,
-// and which claims block a commit.
+// Package claim contains the rules of claims: which claims are live, which claims conflict with a request, and
+// which claims block a commit.
 //
 //   - Leases keeps the claims of a project in memory for the server; Look gives one consistent view of them.
-//   - Files reads the claim files of a tree without an index, for the guard; an Intent tells which claims block it.
-//   - Row is one claim with its file; Request, Result and Conflict are the claim verb's request and answer.
+//   - Files reads the claim files of a tree without an index, for the guard; an Intent determines the blocking claims.
+//   - Row is one claim with its file; Request, Result and Conflict are the request and the answer of a claim call.
 //
-// Server and guard alike end a claim when the wall clock reaches the time in its file.
+// For both the server and the guard, a claim expires when the wall clock reaches the time in its file.
 package claim
 
 import (
@@ -19,10 +19,10 @@ import (
 	"mailtree/maildir/glob"
 )
 
-// Leases holds a project's claims in memory: rows of the index with compiled patterns, so that a request is
-// compared with thousands of claims without reading the database. The index stays the truth: each look
-// first reads the changed rows again. A lease ends when the wall clock reaches the time in its file, for
-// the server and the guard alike. Leases is safe for concurrent use. NewLeases makes one.
+// Leases keeps a project's claims in memory: rows of the index with compiled patterns. This lets it compare a
+// request with thousands of claims without reading the database. The index decides: each look first reads the
+// changed rows again. For both the server and the guard, a lease expires when the wall clock reaches the time in
+// its file. Leases is safe for concurrent use. NewLeases creates one.
 type Leases struct {
 	mu     sync.Mutex // held during a look
 	all    []slot     // ordered by created, agent, path, as in the index
@@ -30,15 +30,15 @@ type Leases struct {
 	agents map[string]int32 // a number for each agent name, which compares faster than the name
 	loaded bool
 	now    int64                  // time of the current look: µs since 1970
-	fold   bool                   // of the current look: ignore case
+	fold   bool                   // for the current look: ignore case
 	isFile func(path string) bool // whether the code repository has a file there, as far as known
 
 	changing sync.Mutex
 	changed  map[string]bool // claim files that changed since the last look
 }
 
-// slot holds the fields of a claim that every look reads, side by side: following a pointer for each of ten
-// thousand claims would take longer than all the rest.
+// slot contains the fields of a claim that every look reads, so that they are adjacent in memory. Following a
+// pointer for each of ten thousand claims would take longer than everything else.
 type slot struct {
 	until     int64 // as Leases.now; 0 for a released claim
 	agent     int32
@@ -47,7 +47,7 @@ type slot struct {
 	row       *Row          // as the index has it
 }
 
-// Source is where Leases reads claims from: the index.
+// Source is the index, from which Leases reads claims.
 type Source interface {
 	// Claims lists every valid claim file of the project, ordered by created, agent and path.
 	Claims(ctx context.Context, project string) ([]Row, error)
@@ -55,7 +55,7 @@ type Source interface {
 	ClaimsAt(ctx context.Context, project string, paths []string) ([]Row, error)
 }
 
-// View is what a look needs besides the claims.
+// View contains what a look needs besides the claims.
 type View struct {
 	Now    time.Time
 	Fold   bool                   // ignore case
@@ -67,8 +67,8 @@ func NewLeases() *Leases {
 	return &Leases{byPath: map[string]*Row{}, agents: map[string]int32{}, changed: map[string]bool{}}
 }
 
-// LeasesOf returns the leases of rows, as within a look: for a caller that has all claims at hand. Only Conflicts,
-// Grants and Put may be called.
+// LeasesOf returns the leases of rows, as if within a look. It is for a caller that already has all claims. Only
+// Conflicts, Grants and Put may be called.
 func LeasesOf(rows []Row, view View) *Leases {
 	l := NewLeases()
 	l.loaded = true
@@ -77,11 +77,10 @@ func LeasesOf(rows []Row, view View) *Leases {
 	return l
 }
 
-// Put adds a claim, or replaces that of the same path.
+// Put adds a claim, or replaces the claim of the same file.
 func (l *Leases) Put(row Row) { l.replaceRows([]Row{row}, map[string]bool{row.Path: true}) }
 
-// Changed notes that the index changed at a path. It ignores paths that are neither a claim nor a release
-// mark.
+// Changed records that the index changed at a path. It ignores paths that are neither a claim nor a release mark.
 func (l *Leases) Changed(path string, kind format.Kind) {
 	l.changing.Lock()
 	defer l.changing.Unlock()
@@ -93,7 +92,7 @@ func (l *Leases) Changed(path string, kind format.Kind) {
 	}
 }
 
-// Look calls f with the source's current claims. Looks run one at a time. It returns the errors of the
+// Look calls f with the source's current claims. Only one Look runs at a time. Look returns the errors of the
 // source and of f.
 func (l *Leases) Look(ctx context.Context, from Source, project string, view View, f func(l *Leases) error) error {
 	l.mu.Lock()
@@ -105,7 +104,7 @@ func (l *Leases) Look(ctx context.Context, from Source, project string, view Vie
 	return f(l)
 }
 
-// see makes view that of the current look.
+// see sets the view of the current look.
 func (l *Leases) see(view View) {
 	l.now, l.isFile = view.Now.UnixMicro(), view.IsFile
 	if view.Fold != l.fold {
@@ -127,7 +126,7 @@ func (l *Leases) Select(pass func(c *Row, live bool) bool) []Row {
 	return rows
 }
 
-// level reads the changed claims, at first all claims.
+// level reads the changed claims; the first time, it reads all claims.
 func (l *Leases) level(ctx context.Context, from Source, project string) error {
 	l.changing.Lock()
 	changed := l.changed
@@ -158,7 +157,7 @@ func (l *Leases) level(ctx context.Context, from Source, project string) error {
 	return nil
 }
 
-// replaceRows replaces what is known of the changed paths by rows.
+// replaceRows replaces the claims at the changed paths with rows.
 func (l *Leases) replaceRows(rows []Row, changed map[string]bool) {
 	was := map[string]slot{}
 	for path := range changed {
@@ -201,9 +200,9 @@ func (l *Leases) number(agent string) int32 {
 
 func (l *Leases) live(s *slot) bool { return l.now < s.until }
 
-// overlaps reports whether some path matches both the claim and the requested pattern. A path without
-// wildcards also stands for everything below it, unless the code repository has a file there: a claim of
-// README.md does not block **/*.go. A claim with an invalid pattern never gets into the index.
+// overlaps reports whether any path matches both the claim and the requested pattern. A path without wildcards also
+// means everything below it, unless the code repository has a file at that path. For example, a claim of README.md
+// does not block **/*.go. The index never contains a claim with an invalid pattern.
 func (l *Leases) overlaps(s *slot, asked *glob.Pattern) bool {
 	if s.pattern == nil {
 		var err error

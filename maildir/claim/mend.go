@@ -13,38 +13,38 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Mending turns the texts that callers write into patterns: several patterns in one text, paths in the
-// style of another system or a shell, absolute paths below the code base. A text with an unclear meaning is
-// refused and never becomes a pattern as it stands. See docs/guard.md, "Making a claim".
+// Mending turns the texts that callers write into patterns: several patterns in one text, paths in the style of
+// another system or a shell, absolute paths below the code base. A text with an unclear meaning is refused. It
+// never becomes a pattern unchanged. See docs/guard.md, "Making a claim".
 type Mending struct {
 	Top      string  // absolute path of the code base; "" if the project has none
 	Home     string  // the home folder, for ~; "" if unknown
-	CodeBase         // what lies where
+	CodeBase         // which files and folders exist
 	Below    string  // folder below the top that the caller named as the project; "" for the top
 	Moved    []Moved // texts that were resolved from Below
 }
 
-// CodeBase looks at paths of a code base. See repo.View.
+// CodeBase checks paths of a code base. See repo.View.
 type CodeBase interface {
-	// Exists reports whether something lies at a path relative to the top.
+	// Exists reports whether a file or folder exists at a path relative to the top.
 	Exists(path string) bool
-	// Relative returns an absolute path relative to the top, for a linked work tree as for the main one. ok
-	// is false if the path lies in none of them.
+	// Relative turns an absolute path into a path relative to the top, in a linked worktree as well as in the main
+	// one. ok is false if the path is in none of them.
 	Relative(path string) (rel string, ok bool)
 }
 
-// From says where a caller is whose texts become patterns.
+// From is the place of a caller whose texts become patterns.
 type From struct {
 	Folder  string // see Mending.Below
-	WorkDir string // absolute folder that the caller works in, which tells the work tree; "" if unknown
+	WorkDir string // absolute folder that the caller works in; it determines the worktree; "" if unknown
 }
 
-// Moved is a text that names nothing relative to the top but names something relative to the folder that
-// the caller named as the project. Path is relative to the top.
+// Moved is a text that names no existing path relative to the top, but one relative to the folder that the caller
+// named as the project. Path is relative to the top.
 type Moved struct{ Text, Path string }
 
-// Patterns returns the patterns that the texts stand for, each once, clean and in order. It returns
-// refusal.PathUnclaimable if a text cannot be mended.
+// Patterns returns the patterns that the texts mean, cleaned, in order and without duplicates. It returns
+// refusal.PathUnclaimable if a text cannot be normalized.
 func (m *Mending) Patterns(texts []string) ([]string, error) {
 	var out []string
 	for _, text := range texts {
@@ -100,7 +100,7 @@ func (m *Mending) mend(text string) (patterns []string, why string) {
 	return m.mendPaths(parts)
 }
 
-// mendPaths mends the parts of a text. why is the reason of the first part that is no path.
+// mendPaths is mend for the parts of a text. why is the reason for the first part that is not a path.
 func (m *Mending) mendPaths(parts []string) (patterns []string, why string) {
 	for _, part := range parts {
 		mended, why := m.mendPath(part)
@@ -112,7 +112,7 @@ func (m *Mending) mendPaths(parts []string) (patterns []string, why string) {
 	return patterns, ""
 }
 
-// mendPath mends a text whose only separators are blanks.
+// mendPath is mend for a text whose only separators are blanks.
 func (m *Mending) mendPath(p string) (patterns []string, why string) {
 	if m.Exists(p) {
 		return []string{m.literal(p)}, ""
@@ -138,8 +138,8 @@ func (m *Mending) mendPath(p string) (patterns []string, why string) {
 	return m.mendBlanks(p)
 }
 
-// lead splits a text after its leading elements that exist as they are called, such as app/[id] in
-// app/[id]/**. These are no wildcards.
+// lead splits a text after its leading elements that exist under exactly that name, such as app/[id] in
+// app/[id]/**. Such elements are not wildcards.
 func (m *Mending) lead(p string) (lead, rest string) {
 	end := 0
 	for i := 0; i <= len(p); i++ {
@@ -154,19 +154,19 @@ func (m *Mending) lead(p string) (lead, rest string) {
 	return p[:end], strings.TrimLeft(p[end:], "/")
 }
 
-// literal returns the pattern of a path that exists, or of an empty one.
+// literal returns the pattern for an existing path, or for an empty path.
 func (m *Mending) literal(p string) string {
 	if p == "" {
 		return ""
 	}
 	p = path.Clean(p)
-	if rel, ok := m.Relative(m.Top + "/" + p); ok { // another path if it lies in a linked work tree
+	if rel, ok := m.Relative(m.Top + "/" + p); ok { // a different path if p is in a linked worktree
 		p = rel
 	}
 	return quote(p)
 }
 
-// pattern returns the pattern that a text stands for. See lead.
+// pattern returns the pattern that a text means. See lead.
 func (m *Mending) pattern(p string) string {
 	lead, rest := m.lead(p)
 	switch {
@@ -224,8 +224,8 @@ func (m *Mending) relative(p string) (below, why string) {
 	return p, ""
 }
 
-// belowTop turns an absolute path into a path relative to the top. ok is false if it does not lie below the
-// top, nor in a linked work tree.
+// belowTop turns an absolute path into a path relative to the top. ok is false if the path is neither below the top
+// nor in a linked worktree.
 func (m *Mending) belowTop(p string) (below string, ok bool) {
 	if m.Top == "" {
 		return "", false
@@ -233,8 +233,8 @@ func (m *Mending) belowTop(p string) (below string, ok bool) {
 	return m.Relative(filepath.Clean(p))
 }
 
-// withoutDots removes the .. from a path that names nothing yet. A path that leads out of the top and not
-// back keeps its .., and glob.Compile then refuses it.
+// withoutDots removes the .. from a path that does not exist yet. If a path leaves the top and does not return, it
+// keeps its .., and glob.Compile then refuses it.
 func (m *Mending) withoutDots(p string) (clean, why string) {
 	last := strings.LastIndex("/"+p+"/", "/../")
 	if last < 0 {
@@ -256,9 +256,9 @@ func (m *Mending) withoutDots(p string) (clean, why string) {
 	return clean, ""
 }
 
-// find returns the path of an existing file or folder that a text without wildcards names: the text itself,
-// or the text without a leading @ or a trailing line number. It looks from the top first, then from the
-// folder that the caller named. It returns "" if nothing exists.
+// find returns the path of an existing file or folder that a text without wildcards names: the text itself, or the
+// text without a leading @ or a trailing line number. It searches the top first, then the folder that the caller
+// named. It returns "" if nothing exists.
 func (m *Mending) find(text string) string {
 	if text == "" || text[0] == '/' {
 		return ""
@@ -291,8 +291,8 @@ func (m *Mending) find(text string) string {
 	return ""
 }
 
-// mendBlanks splits a text at blanks if each part names something. It keeps blanks in the names of leading
-// folders that exist, and blanks after a \.
+// mendBlanks splits a text at blanks if each part names an existing path. It keeps blanks in the names of existing
+// leading folders, and blanks after a \.
 func (m *Mending) mendBlanks(p string) (patterns []string, why string) {
 	if _, rest := m.lead(p); len(cutUnquoted(rest, " \t")) < 2 {
 		return []string{m.pattern(p)}, ""
@@ -309,7 +309,7 @@ func (m *Mending) mendBlanks(p string) (patterns []string, why string) {
 	return m.mendPaths(parts)
 }
 
-// MaxPatterns is the most patterns that one request may have.
+// MaxPatterns is the maximum number of patterns in one request.
 const MaxPatterns = 200
 
 var tooMany = fmt.Sprintf("it names more than %d paths: claim folders", MaxPatterns)
@@ -324,11 +324,11 @@ var (
 	line        = regexp.MustCompile(`(:\d+(:\d+|-\d+)?:?|#L\d+(C\d+)?(-L?\d+(C\d+)?)?)$`) // as editors, compilers and forges write it
 )
 
-// quoted are the characters that a preceding \ quotes. Before any other character a \ is taken for the path
+// quoted lists the characters that a preceding \ quotes. Before any other character, a \ counts as the path
 // separator of another system.
 const quoted = `[]{}?,;|!^- `
 
-// isWindows reports whether a \ stands where it quotes nothing.
+// isWindows reports whether p has a \ that quotes nothing.
 func isWindows(p string) bool {
 	for i := 0; i < len(p); i++ {
 		if p[i] != '\\' {
@@ -355,8 +355,8 @@ func quote(path string) string { return special.Replace(path) }
 
 var special = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, "{", `\{`, "}", `\}`)
 
-// cutUnquoted splits a text at each separator outside braces and character classes and not after a \. It
-// leaves out empty parts.
+// cutUnquoted splits a text at each separator outside braces and character classes and not after a \. It omits
+// empty parts.
 func cutUnquoted(text, separators string) (parts []string) {
 	from, deep := 0, 0
 	add := func(to int) {

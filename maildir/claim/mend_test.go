@@ -12,10 +12,10 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// codeBase is a code base at /home/me/code with two linked work trees: /home/me/foo and .wt/bar in it.
+// codeBase is a code base at /home/me/code with two linked worktrees: /home/me/foo and .wt/bar in it.
 type codeBase []string
 
-// Exists knows the folders of the listed paths too.
+// Exists also reports true for the folders of the listed paths.
 func (c codeBase) Exists(p string) bool {
 	at := path.Clean(p)
 	return p == "." || p != "" && slices.ContainsFunc(c, func(f string) bool { return f == p || f == at || strings.HasPrefix(f, at+"/") })
@@ -30,7 +30,7 @@ func (c codeBase) Relative(p string) (string, bool) {
 	return "", false
 }
 
-// TestMending: each text becomes the patterns behind =>, or is refused for the reason behind !.
+// TestMending: each text becomes the patterns after the arrow, or is refused for the reason after !.
 func TestMending(t *testing.T) {
 	t.Parallel()
 	there := []string{"a.go", "b.go", "a, b.txt", "My Docs", "My Docs/a b.md", "app", "app/api", "app/[id]/page.tsx", "~old", `back\slash`,
@@ -216,7 +216,7 @@ func TestMending(t *testing.T) {
 	}
 }
 
-// TestMatches: only what was counted in time is told, and a prefix leaves nothing out.
+// TestMatches: only patterns that were counted in time are in the result, and the search by prefix misses no name.
 func TestMatches(t *testing.T) {
 	t.Parallel()
 	names := []string{"App.go", "app.go", "app/a.py", "app/b.py", "appendix", "lib/a.py"}

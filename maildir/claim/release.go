@@ -10,12 +10,13 @@ import (
 // Release is the result of a release.
 type Release struct {
 	Released []Row
-	NotHeld  []string // requested patterns that the agent does not hold
-	Held     []Row    // the claims that the agent holds instead; empty if it held all that it named
+	NotHeld  []string // requested patterns that the agent has not claimed
+	Held     []Row    // the agent's other claims; empty if it held all requested patterns
 }
 
 // NewRelease sorts the claims that an agent holds into claims to release and claims to keep. texts are the
-// requested patterns; none means all. mended holds what each text may also mean.
+// requested patterns; if there are none, all claims are released. mended lists the patterns that each text may also
+// mean.
 func NewRelease(held []Row, texts []string, mended map[string][]string) *Release {
 	r := &Release{}
 	if len(texts) == 0 {
@@ -51,8 +52,8 @@ func NewRelease(held []Row, texts []string, mended map[string][]string) *Release
 	return r
 }
 
-// heldAs returns the pattern of a held claim that differs from the text only in quoting; "" if there is
-// none. A claim of app/[id]/** was made for the folder [id], which may be gone since.
+// heldAs returns the pattern of a held claim that differs from the text only in quoting; "" if there is none. For
+// example, a claim of app/[id]/** was made for the folder [id], which may have been removed since.
 func heldAs(held []Row, text string) string {
 	unquote := func(p string) string { return strings.ReplaceAll(p, `\`, "") }
 	for i := range held {

@@ -7,8 +7,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestNewRelease: a claim is released by the text that it was made with, also if the folder is gone whose
-// name has brackets.
+// TestNewRelease: a claim is released by the text that it was made with, even if the folder with brackets in its
+// name was removed.
 func TestNewRelease(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ held, text, mended, released, notHeld string }{

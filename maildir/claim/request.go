@@ -13,14 +13,14 @@ import (
 type Row struct {
 	format.Claim
 	Path       string    `json:"file"`     // the claim's file
-	Released   bool      `json:"released"` // a .released file lies beside it
+	Released   bool      `json:"released"` // there is a .released file beside it
 	ReleasedAt time.Time `json:"released_at,omitzero"`
 }
 
-// Live reports whether the claim is in force at now.
+// Live reports whether the claim is neither released nor expired at now.
 func (c *Row) Live(now time.Time) bool { return !c.Released && now.Before(c.Expires) }
 
-// Request asks for leases on all the patterns or on none.
+// Request is a request for leases on all the patterns or on none.
 type Request struct {
 	Agent    string
 	Patterns []string      // patterns, or texts for Mending
@@ -29,29 +29,30 @@ type Request struct {
 	Shared   bool
 	Reason   string
 	DryRun   bool
-	// Namesakes are claims, by path, whose holder is another agent of the name Agent. nil: there are none.
+	// Namesakes are the claims, by path, whose holder is a different agent with the name Agent. nil: there are
+	// none.
 	Namesakes map[string]bool
 }
 
-// isOf reports whether the claim of a slot is that of the agent that asks, which has the number agent.
+// isOf reports whether the claim of a slot belongs to the requesting agent, whose number is agent.
 func (r *Request) isOf(s *slot, agent int32) bool {
 	return s.agent == agent && !r.Namesakes[s.row.Path]
 }
 
-// Result holds either every claim granted (or renewed, or with DryRun grantable) or the conflicts.
+// Result contains either all granted claims (or renewed, or with DryRun grantable ones) or the conflicts.
 type Result struct {
 	Granted   []Row
 	Conflicts []Conflict // the first 1,000
 	More      int        // number of conflicts that are not listed
 	Expires   time.Time  // of the granted claims; zero if none
 
-	Alone   string         // why only this machine knows of the claims; "" if all that share the mail do
+	Alone   string         // why only this machine has the claims; "" if all machines that share the mail have them
 	Renewed bool           // all claims were renewed
 	Moved   []Moved        // see Mending
 	Matches map[string]int // number of files that Git tracks, by pattern; a pattern that took too long to count is missing
 }
 
-// Unmatched lists the granted patterns that cover no file that Git tracks.
+// Unmatched lists the granted patterns that do not cover any file that Git tracks.
 func (r *Result) Unmatched() (patterns []string) {
 	for i := range r.Granted {
 		if n, counted := r.Matches[r.Granted[i].Pattern]; counted && n == 0 {
@@ -64,15 +65,16 @@ func (r *Result) Unmatched() (patterns []string) {
 // Conflict is a claim that conflicts with the request.
 type Conflict struct {
 	Pattern string // the requested pattern
-	Held    Row    // the claim that is held
+	Held    Row    // the existing claim
 }
 
-// maxListed is the most conflicts that one answer lists: 200 patterns may conflict with millions of claims.
+// maxListed is the maximum number of conflicts in one answer, because 200 patterns may conflict with millions of
+// claims.
 const maxListed = 1000
 
 // Conflicts lists, for each requested pattern, the live claims of others that conflict with it. If several
-// claims were made by hand, the earliest comes first, because it is the one that holds. more counts the
-// conflicts beyond maxListed. Conflicts is called within Look. See docs/guard.md, "Making a claim".
+// conflicting claims were written by hand, the earliest comes first, because only that claim is valid. more counts
+// the conflicts beyond maxListed. Callers call Conflicts within Look. See docs/guard.md, "Making a claim".
 func (l *Leases) Conflicts(r *Request) (out []Conflict, more int, err error) {
 	agent := l.number(r.Agent)
 	for _, pat := range r.Patterns {
@@ -93,8 +95,8 @@ func (l *Leases) Conflicts(r *Request) (out []Conflict, more int, err error) {
 	return out, more, nil
 }
 
-// Grants returns what is granted: a new claim for each pattern, or the renewal of the claim that the agent
-// holds. renewed reports whether all are renewals.
+// Grants returns the granted claims: for each pattern a new claim, or the renewal of the agent's existing claim.
+// renewed reports whether all are renewals.
 func (l *Leases) Grants(r *Request, now, expires time.Time) (out []Row, renewed bool) {
 	held := l.held(r)
 	for _, pat := range r.Patterns {
@@ -132,8 +134,8 @@ func (l *Leases) held(r *Request) map[string]*Row {
 	return held
 }
 
-// freePath returns the path of a new claim's file: its own path, or one beside it if a live claim lies
-// there already.
+// freePath returns the path of a new claim's file: its own path, or one beside it if a live claim already uses that
+// path.
 func (l *Leases) freePath(pattern, agent string) string {
 	path := format.ClaimPath(pattern, agent, "")
 	for n := 2; ; n++ {
@@ -144,7 +146,7 @@ func (l *Leases) freePath(pattern, agent string) string {
 	}
 }
 
-// End returns when the claim ended or will end.
+// End returns the time when the claim ended or will end.
 func (c *Row) End() time.Time {
 	if c.Released && c.ReleasedAt.Before(c.Expires) && !c.ReleasedAt.IsZero() {
 		return c.ReleasedAt

@@ -10,17 +10,17 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Stopped records that claims of others stopped an agent. The newest record of each agent and Doing is
-// run-time state, one file each in format.StoppedDir, so that people see who is stuck. The guard writes it
-// without a server, and the server writes it too.
+// Stopped records that other agents' claims stopped an agent. The newest record of each agent and Doing is run-time
+// state, one file each in format.StoppedDir, so that users see which agents are stuck. The guard writes these files
+// without a server; the server writes them too.
 type Stopped struct {
 	At    time.Time `json:"at"`
 	Agent string    `json:"agent"` // "" if unknown
-	Doing string    `json:"doing"` // DoingClaim, or what the guard stopped: "commit", "merge", "push", "edit"
+	Doing string    `json:"doing"` // DoingClaim, or the stopped action: "commit", "merge", "push", "edit"
 	By    []Stopper `json:"by"`    // the first maxStoppers
 }
 
-// DoingClaim is Stopped.Doing if a claim was refused.
+// DoingClaim is the value of Stopped.Doing if a claim was refused.
 const DoingClaim = "claim"
 
 // Stopper is a claim that stopped the agent.
@@ -31,8 +31,8 @@ type Stopper struct {
 
 const maxStoppers = 20
 
-// NoteStopped records that the claims in by have just stopped an agent. If the run-time state cannot be
-// written, the record is lost; the agent is told all the same.
+// NoteStopped records that the claims in by have just stopped an agent. If the run-time state cannot be written,
+// the record is lost, but the agent still gets the refusal.
 func NoteStopped(t *tree.Tree, at time.Time, agent, doing string, by []Blocked) {
 	s := Stopped{At: at, Agent: agent, Doing: doing}
 	for _, b := range by[:min(len(by), maxStoppers)] {
@@ -47,8 +47,8 @@ func (s *Stopped) path() string {
 	return format.StoppedDir + "/" + s.Doing + "-" + s.Agent
 }
 
-// ReadStopped returns the records of NoteStopped. It skips damaged records, and the unread ones when ctx
-// ends.
+// ReadStopped returns the records of NoteStopped. It skips damaged records. When ctx ends, it skips the records
+// that it has not read yet.
 func ReadStopped(ctx context.Context, t *tree.Tree) (all []Stopped) {
 	_ = t.Walk(ctx, format.StoppedDir, func(file string, _ fs.DirEntry) error {
 		var s Stopped

@@ -1,6 +1,6 @@
-// Package claimlist computes the next version of the list of claims that machines share. It compares values: it reads no
-// file, no index and no clock, and it writes nothing. Package peers reads the list, calls Next, pushes the result, and
-// updates the claim files. See docs/sync.md, "Claims".
+// Package claimlist computes the next version of the list of claims that machines share. It only compares values.
+// It does not read files, the index or a clock, and it writes nothing. Package peers reads the list, calls Next,
+// pushes the result, and updates the claim files. See docs/sync.md, "Claims".
 package claimlist
 
 import (
@@ -12,73 +12,75 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Grace is added to the length of a claim of another machine. This machine counts from when it first sees the claim. The
-// holder's machine counts from when it creates the claim, and learns of its success later.
+// Grace is added to the length of another machine's claim. This machine counts the length from the time when it
+// first sees the claim. The holder's machine counts from the creation of the claim, and learns only later that the
+// claim succeeded.
 const Grace = time.Minute
 
-// Entry is a claim in the list, with the time when it ends on this machine. It is immutable.
+// Entry is a claim in the list, with the time when the claim expires on this machine. It is immutable.
 type Entry struct {
 	format.Lease
-	Until   time.Time // when it ends, by the monotonic clock
-	Expires time.Time // when it ends, as the claim's file on this machine says
-	Blob    string    // Git's name of the content; "": not written yet
+	Until   time.Time // expiry, by the monotonic clock
+	Expires time.Time // expiry, according to the claim's file on this machine
+	Blob    string    // Git's hash of the content; "": not written yet
 }
 
-// Row returns the claim as this machine's file at path has it.
+// Row returns the claim as it is in this machine's file at path.
 func (e *Entry) Row(path string) claim.Row {
 	row := claim.Row{Claim: e.Claim, Path: path}
 	row.Expires = e.Expires
 	return row
 }
 
-// Agent is an agent of this machine's mail, as far as it matters for claims.
+// Agent has the facts about an agent in this machine's mail that matter for claims.
 type Agent struct {
 	Inception time.Time
-	Person    bool // it represents a person, who is the same on all machines
-	Elsewhere bool // it belongs to another machine
+	Person    bool // the agent is a user's agent, which is the same on all machines
+	Elsewhere bool // the agent belongs to another machine
 }
 
-// IsNamesakes reports whether another agent than a holds the claim, although a has the holder's name on this machine. It
-// returns false if a is nil.
+// IsNamesakes reports whether the claim's holder is a different agent than a, although a has the holder's name on
+// this machine. It returns false if a is nil.
 func (e *Entry) IsNamesakes(a *Agent) bool {
 	return a != nil && !a.Person && !e.Inception.IsZero() && !a.Inception.Equal(e.Inception)
 }
 
-// Round is what one machine knows before it changes the list. The keys of its maps are paths of claim files.
+// Round contains what one machine knows before it changes the list. The keys of its maps are paths of claim files.
 type Round struct {
-	Remote  map[string]*Entry // the list as the other machines have it; ended claims may be in it
+	Remote  map[string]*Entry // the list as the other machines have it; may contain expired claims
 	Base    map[string]*Entry // the list that the files of this machine have followed
-	Reset   bool              // Remote was lost and recreated since
-	Files   []claim.Row       // what the files of this machine say, the oldest first
+	Reset   bool              // Remote was lost and recreated since Base
+	Files   []claim.Row       // claims in this machine's files, oldest first
 	Removed map[string]bool   // files in Base that were removed
 	Agents  map[string]*Agent // by name, of all holders
 	Machine string            // id of this machine's key
 	Now, At time.Time         // by the monotonic and by the wall clock
 
-	// IsFile reports whether the code base has a file at a path, as claim.View says.
+	// IsFile reports whether the code base has a file at a path, as in claim.View.
 	IsFile func(path string) bool
 
 	own map[string]claim.Row // Files by path
 }
 
-// Next is the next version of the list, and what this machine has to do for it.
+// Next is the next version of the list, and what this machine must do for it.
 type Next struct {
 	List    map[string]*Entry
 	Lost    map[string]claim.Row // the claim that conflicts with a file of this machine, by the path of the file
-	Granted []claim.Row          // to the agent that asks; not written yet
+	Granted []claim.Row          // to the requesting agent; not written yet
 
 	round *Round
 }
 
-// decision is a Next that is being made.
+// decision is a Next that is being computed.
 type decision struct {
 	*Next
 	leases    *claim.Leases   // of List
-	namesakes map[string]bool // claims in List whose holder is not the agent of this machine that has its name
+	namesakes map[string]bool // claims in List whose holder is not this machine's agent of the same name
 }
 
-// NewEntry returns the entry of a lease that this machine has not seen before. If the lease is this machine's own and
-// followed says that the file at path is its file, the entry ends when the file says. Any other entry counts from now.
+// NewEntry returns the entry of a lease that this machine has not seen before. If the lease is this machine's own,
+// and followed reports that the file at path is its file, the entry expires at the time in the file. The length of
+// any other entry counts from now.
 func (r *Round) NewEntry(path, blob string, lease format.Lease, followed bool) *Entry {
 	left := lease.Length
 	if lease.Machine != r.Machine {
@@ -92,7 +94,7 @@ func (r *Round) NewEntry(path, blob string, lease format.Lease, followed bool) *
 // wall returns the wall-clock time after left.
 func (r *Round) wall(left time.Duration) time.Time { return r.At.Add(left).Truncate(time.Microsecond) }
 
-// files returns what the files of this machine say, by path.
+// files returns the claims in this machine's files, by path.
 func (r *Round) files() map[string]claim.Row {
 	if r.own == nil {
 		r.own = ByPath(r.Files)
@@ -109,10 +111,10 @@ func ByPath(rows []claim.Row) map[string]claim.Row {
 	return by
 }
 
-// Next computes the next list in three steps. Claims that were released here leave the list. Claims that were created or
-// changed here by hand, or while the list was out of reach, enter it, oldest first, unless they conflict. The request is
-// granted completely or not at all; res is its answer. If ask is nil, a claim whose file was removed counts as released.
-// Next returns the errors of claim.Leases.
+// Next computes the next list in three steps. Claims that were released here leave the list. Claims that were
+// created or changed here by hand, or while the list could not be reached, are added to the list, oldest first,
+// unless they conflict. The request is granted completely or refused; res is the answer. If ask is nil, a claim
+// whose file was removed counts as released. Next returns the errors of claim.Leases.
 func (r *Round) Next(ask *claim.Request) (n *Next, res *claim.Result, err error) {
 	n = &Next{List: r.live(), Lost: map[string]claim.Row{}, round: r}
 	maps.DeleteFunc(n.List, func(path string, e *Entry) bool { return r.givenBack(path, e, ask == nil) })
@@ -132,7 +134,7 @@ func (r *Round) Next(ask *claim.Request) (n *Next, res *claim.Result, err error)
 	return n, res, nil
 }
 
-// live returns the list without ended claims. If the list was recreated, live adds those of Base.
+// live returns the list without expired claims. If the list was recreated, live adds the claims of Base.
 func (r *Round) live() map[string]*Entry {
 	is := map[string]*Entry{}
 	lists := []map[string]*Entry{r.Remote}
@@ -155,13 +157,13 @@ func (r *Round) hasFollowed(path string, e *Entry) bool {
 	return was != nil && was.Blob == e.Blob
 }
 
-// givenBack reports whether a claim in the list was released here, or, if this machine holds it, was made to end. With
-// removed, a claim of this machine whose file was removed counts too.
+// givenBack reports whether a claim in the list was released here, or, if it is this machine's claim, expires
+// because its file was changed. With removed, this machine's claim also counts if its file was removed.
 func (r *Round) givenBack(path string, e *Entry, removed bool) bool {
 	f, here := r.files()[path]
 	same := here && f.Created.Equal(e.Created)
 	switch {
-	// The mark may have been written when the list lacked the claim.
+	// The mark may have been written when the list did not contain the claim.
 	case same && f.Released && (r.hasFollowed(path, e) || e.Machine == r.Machine && r.Base[path] == nil):
 		return true
 	case e.Machine != r.Machine:
@@ -186,13 +188,13 @@ func (r *Round) decide(n *Next) *decision {
 			d.namesakes[path] = true
 		}
 	}
-	const fold = true // whether some machine ignores case is not known
+	const fold = true // another machine may ignore case
 	d.leases = claim.LeasesOf(rows, claim.View{Now: r.At, Fold: fold, IsFile: r.IsFile})
 	return d
 }
 
-// timed returns the entry with a wall-clock end that agrees with the monotonic clock. It keeps the end if said is right
-// within Grace, because each change of a file is a commit.
+// timed returns the entry with a wall-clock expiry that agrees with the monotonic clock. It keeps the expiry if
+// said, the time in the file, is within Grace of the right time, because each change of a file is a commit.
 func (r *Round) timed(e *Entry, said time.Time) *Entry {
 	left := e.Until.Sub(r.Now)
 	if off := said.Sub(r.At) - left; off <= Grace && off >= -Grace {
@@ -203,9 +205,9 @@ func (r *Round) timed(e *Entry, said time.Time) *Entry {
 	return &again
 }
 
-// asksFor reports whether the claim of a file has to enter the list: the file was created here, or its end was changed
-// here, by hand or while the list was out of reach. A file of another machine's agent never has to: an old commit may
-// bring it.
+// asksFor reports whether the claim of a file must be added to the list. This is so if the file was created here,
+// or its expiry was changed here, by hand or while the list could not be reached. A file of another machine's agent
+// is never added, because it may come from an old commit.
 func (d *decision) asksFor(f *claim.Row) bool {
 	r := d.round
 	if !f.Live(r.At) {
@@ -218,7 +220,7 @@ func (d *decision) asksFor(f *claim.Row) bool {
 	return d.List[f.Path] == nil && (a == nil || !a.Elsewhere)
 }
 
-// enterFile puts the claim of a file into the list, unless another claim conflicts.
+// enterFile adds the claim of a file to the list, unless another claim conflicts.
 func (d *decision) enterFile(f *claim.Row) error {
 	ask := &claim.Request{Agent: f.Agent, Patterns: []string{f.Pattern}, Shared: !f.Exclusive, Namesakes: d.namesakes}
 	found, _, err := d.leases.Conflicts(ask)
@@ -254,7 +256,7 @@ func (d *decision) decideAsk(ask *claim.Request) (res *claim.Result, err error) 
 	return res, nil
 }
 
-// put puts a claim of this machine into the list, or renews it there.
+// put adds this machine's claim to the list, or renews it there.
 func (d *decision) put(f *claim.Row, length time.Duration) {
 	r := d.round
 	e := &Entry{
@@ -273,8 +275,8 @@ func (d *decision) put(f *claim.Row, length time.Duration) {
 	d.leases.Put(e.Row(f.Path))
 }
 
-// Followed returns the list as it is once the files agree with it: the wall clock reaches the end of each entry when the
-// monotonic clock does.
+// Followed returns the list as it is after the files have been updated: the wall clock and the monotonic clock
+// reach the expiry of each entry at the same time.
 func (n *Next) Followed() map[string]*Entry {
 	list := make(map[string]*Entry, len(n.List))
 	for path, e := range n.List {
@@ -283,8 +285,9 @@ func (n *Next) Followed() map[string]*Entry {
 	return list
 }
 
-// Follow returns the claims whose files have to be written, and those that have to be released, so that the files agree
-// with the list. now has the current files. ok is false if one of them was changed since the round began.
+// Follow returns the claims whose files must be written, and the claims that must be released, so that the files
+// agree with the list. now contains the current files. ok is false if one of them was changed since the round
+// began.
 func (n *Next) Follow(now map[string]claim.Row) (write, ended []claim.Row, ok bool) {
 	own := n.round.files()
 	for path, e := range n.Followed() {
@@ -316,13 +319,13 @@ func (n *Next) isGranted(path string) bool {
 	return slices.ContainsFunc(n.Granted, func(g claim.Row) bool { return g.Path == path })
 }
 
-// Ended returns the claims in force of the files here that the list lacks.
+// Ended returns the live claims in this machine's files that are not in the list.
 func (n *Next) Ended() []claim.Row {
 	return slices.DeleteFunc(slices.Clone(n.round.Files), func(f claim.Row) bool { return !f.Live(n.round.At) || n.List[f.Path] != nil })
 }
 
-// IsNews reports whether the holder of an ended claim has to be notified: another claim conflicts, or the claim was this
-// machine's and left the list before its time. An expired claim is no news.
+// IsNews reports whether the holder of an ended claim must be notified. This is so if another claim conflicts, or
+// if this machine's claim left the list before its expiry. It is not so for an expired claim.
 func (n *Next) IsNews(f *claim.Row) bool {
 	if _, lost := n.Lost[f.Path]; lost {
 		return true

@@ -55,8 +55,8 @@ func left(t testing.TB, text string) time.Duration {
 	return d
 }
 
-// entries reads lines "PATH AGENT PATTERN MACHINE LEFT [shared] [blob=B] [inception=D] [created=D] [wall=D]": the claim
-// ends in LEFT by the monotonic clock, and by the wall clock in wall, if that is another.
+// entries reads lines "PATH AGENT PATTERN MACHINE LEFT [shared] [blob=B] [inception=D] [created=D] [wall=D]": the
+// claim expires in LEFT by the monotonic clock. By the wall clock it expires in wall, if that is given.
 func entries(t testing.TB, lines []string) map[string]*Entry {
 	t.Helper()
 	list := map[string]*Entry{}
@@ -94,7 +94,7 @@ func rows(t testing.TB, lines []string) (all []claim.Row) {
 	return all
 }
 
-// name names the path of a claim file: one that Next has made by its pattern.
+// name returns the name of a claim file's path. For a file that Next has created, this is the pattern.
 func (n *Next) name(path string) string {
 	if strings.HasPrefix(path, format.ClaimsDir+"/") {
 		return "new:" + n.List[path].Pattern
@@ -102,7 +102,7 @@ func (n *Next) name(path string) string {
 	return path
 }
 
-// shown writes what a round has decided, line by line.
+// shown returns the decisions of a round as lines.
 func shown(n *Next, res *claim.Result) (lines []string) {
 	for path, e := range n.Followed() {
 		line := fmt.Sprintf("%s %s %s %s %v", n.name(path), e.Agent, e.Pattern, e.Machine, e.Until.Sub(now))
@@ -379,7 +379,7 @@ func TestNext(t *testing.T) {
 				t.Error("Next has changed what it was given")
 			}
 			files := ByPath(r.Files)
-			maps.Copy(files, ByPath(n.Granted)) // they are written first
+			maps.Copy(files, ByPath(n.Granted)) // granted claims are written first
 			write, ended, ok := n.Follow(files)
 			if !ok || slices.ContainsFunc(write, func(w claim.Row) bool { return slices.Contains(n.Granted, w) }) {
 				t.Fatalf("write %v, %v: no file has changed, and what was granted is written", write, ok)
@@ -407,7 +407,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// written returns a list as it is once it is pushed.
+// written returns a list as it is after the push.
 func written(list map[string]*Entry) map[string]*Entry {
 	is := map[string]*Entry{}
 	for path, e := range list {
@@ -418,7 +418,8 @@ func written(list map[string]*Entry) map[string]*Entry {
 	return is
 }
 
-// TestNewEntry: a lease of another machine counts from now, with Grace. One of this machine ends when its file says.
+// TestNewEntry: a lease of another machine counts from now, with Grace. A lease of this machine expires at the time
+// in its file.
 func TestNewEntry(t *testing.T) {
 	t.Parallel()
 	r := &Round{Machine: "here", Now: now, At: at, Files: rows(t, []string{"1 Ann app 10m"})}
@@ -462,7 +463,7 @@ func TestFollowLater(t *testing.T) {
 	}
 }
 
-// TestFollow: files that were changed since the round began are left to the next one.
+// TestFollow: files that were changed since the round began are left to the next round.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ was, is, there string }{

@@ -29,15 +29,15 @@ const (
 	maxCounting = time.Second // how long a claim may spend counting matches
 )
 
-// Elsewhere knows the claims of other machines.
+// Elsewhere gives access to the claims of other machines.
 type Elsewhere interface {
-	// IsListed reports whether the machines' list has, or may have, the claim of a file.
+	// IsListed reports whether the list that the machines share has, or may have, the claim of a file.
 	IsListed(path string) bool
-	// IsNamesakes reports whether the list has that claim as the claim of another agent of the same name.
+	// IsNamesakes reports whether the list contains the claim as a claim by another agent of the same name.
 	IsNamesakes(path string, agent *index.AgentRow) bool
 }
 
-// Claims are the claims of a project, as its files say. It is safe for concurrent use.
+// Claims gives access to a project's claims, according to the project's files. It is safe for concurrent use.
 type Claims struct {
 	Elsewhere Elsewhere // of the sync; set before the first use
 
@@ -52,7 +52,7 @@ func New(mail *core.Mail) *Claims { return &Claims{mail: mail, leases: claim.New
 // Changed reports that a claim's file, or its mark, has changed.
 func (cs *Claims) Changed(path string, kind format.Kind) { cs.leases.Changed(path, kind) }
 
-// Grant makes or renews claims on this machine, for a request that Check has passed: see maildir.Box.Claim.
+// Grant creates or renews claims on this machine, for a request that Check has passed: see maildir.Box.Claim.
 func (cs *Claims) Grant(ctx context.Context, r *claim.Request) (*claim.Result, error) {
 	var res *claim.Result
 	tx := &writer.Tx{Op: writer.Op{Verb: "claim", Agent: r.Agent}, Facts: []string{core.ClaimsFact}, Sure: true}
@@ -79,8 +79,8 @@ func (cs *Claims) Grant(ctx context.Context, r *claim.Request) (*claim.Result, e
 	return res, nil
 }
 
-// Matches counts, by pattern, the files that Git tracks in the code base; for a caller who works in a linked
-// work tree, those of that work tree. It stops after maxCounting.
+// Matches counts, by pattern, the files that Git tracks in the code base. If the caller works in a linked worktree,
+// it counts the files of that worktree. It stops after maxCounting.
 func (cs *Claims) Matches(workDir string, patterns []string) map[string]int {
 	deadline := time.Now().Add(maxCounting)
 	fold, err := cs.code.IgnoresCase(cs.mail.HumanKey())
@@ -98,8 +98,8 @@ func (cs *Claims) Matches(workDir string, patterns []string) map[string]int {
 	return claim.Matches(names, patterns, fold, deadline)
 }
 
-// Check mends the patterns and checks the request against the limits. moved are the patterns that were
-// found below the request's folder.
+// Check normalizes the patterns and checks the request against the limits. moved lists the patterns that were found
+// below the request's folder.
 func (cs *Claims) Check(r *claim.Request) (moved []claim.Moved, err error) {
 	if r.TTL == 0 {
 		r.TTL = defaultTTL
@@ -131,7 +131,7 @@ func (cs *Claims) Check(r *claim.Request) (moved []claim.Moved, err error) {
 	return moved, nil
 }
 
-// checkCount refuses a claim of no patterns, and one of too many.
+// checkCount returns an error for a claim with no patterns or too many.
 func checkCount(patterns []string) error {
 	switch n := len(patterns); {
 	case n == 0:
@@ -142,8 +142,8 @@ func checkCount(patterns []string) error {
 	return nil
 }
 
-// Mending calls f with a Mending for the project's code base and the place of the caller. It returns f's
-// error, and ErrUnavailable.
+// Mending calls f with a Mending for the project's code base and the caller's folder. It returns f's error, and
+// ErrUnavailable.
 func (cs *Claims) Mending(from claim.From, f func(m *claim.Mending) error) error {
 	err := repo.Visit(cs.mail.HumanKey(), from.WorkDir, func(v *repo.View) error {
 		return f(&claim.Mending{Top: cs.mail.HumanKey(), Home: cs.mail.Store.Scope.Home, CodeBase: v, Below: from.Folder})
@@ -192,7 +192,7 @@ func (cs *Claims) Plan(g *writer.Group, tx *writer.Tx, c claim.Row) error {
 	return g.Remove(tx, format.ReleasedMark(c.Path))
 }
 
-// PlanRelease plans the same mark beside each of these claims, which releases them.
+// PlanRelease plans a release mark with the given content beside each of these claims. The mark releases the claim.
 func (cs *Claims) PlanRelease(g *writer.Group, tx *writer.Tx, claims []claim.Row, mark []byte) error {
 	for i := range claims {
 		c := &claims[i]
@@ -220,7 +220,7 @@ func (cs *Claims) List(ctx context.Context, all bool) ([]claim.Row, error) {
 	return cs.Select(ctx, func(_ *claim.Row, live bool) bool { return all || live })
 }
 
-// Of lists the agent's live claims, without those of another machine's agent of the same name.
+// Of lists the agent's live claims, without claims by another machine's agent of the same name.
 func (cs *Claims) Of(ctx context.Context, agent string) ([]claim.Row, error) {
 	a, err := cs.mail.Store.Index.Agent(ctx, cs.mail.Slug, agent)
 	if err != nil {
@@ -231,7 +231,7 @@ func (cs *Claims) Of(ctx context.Context, agent string) ([]claim.Row, error) {
 	})
 }
 
-// Select lists the claims that pass, as List does. live says whether the claim is in force.
+// Select lists the claims that pass accepts, in the order of List. live reports whether the claim is live.
 func (cs *Claims) Select(ctx context.Context, pass func(c *claim.Row, live bool) bool) (rows []claim.Row, err error) {
 	err = cs.Look(ctx, func(l *claim.Leases) error {
 		rows = l.Select(pass)
@@ -240,9 +240,8 @@ func (cs *Claims) Select(ctx context.Context, pass func(c *claim.Row, live bool)
 	return rows, err
 }
 
-// Look calls f with the project's claims as the index has them now. Looks run one at a time, so f
-// must not wait for files. It returns f's error, and ErrUnavailable, in which case the results of f are
-// void.
+// Look calls f with the project's claims as the index has them now. Only one Look runs at a time, so f must not
+// wait for files. Look returns f's error. If it returns ErrUnavailable, the results of f are invalid.
 func (cs *Claims) Look(ctx context.Context, f func(l *claim.Leases) error) error {
 	fold, err := cs.code.IgnoresCase(cs.mail.HumanKey())
 	if err != nil {
@@ -254,8 +253,8 @@ func (cs *Claims) Look(ctx context.Context, f func(l *claim.Leases) error) error
 	})
 }
 
-// View calls f with a view of the code base for now, which does not ignore case. It returns f's error, and ErrUnavailable,
-// in which case the results of f are void.
+// View calls f with a view of the code base at the current time. The view does not ignore case. View returns f's
+// error. If it returns ErrUnavailable, the results of f are invalid.
 func (cs *Claims) View(f func(view claim.View) error) error {
 	isFile, done := cs.code.Look(cs.mail.HumanKey())
 	err := f(claim.View{Now: cs.mail.Store.Now(), IsFile: isFile})
@@ -265,8 +264,8 @@ func (cs *Claims) View(f func(view claim.View) error) error {
 	return err
 }
 
-// Sweep returns the operation that removes the files of claims that ended a week ago. A file stays if it has a newer
-// claim that the index does not know yet. See docs/tree.md, "A claim".
+// Sweep returns the operation that removes the files of claims that ended a week ago. A file stays if it contains a
+// newer claim that the index does not have yet. See docs/tree.md, "A claim".
 func (cs *Claims) Sweep() *writer.Tx {
 	tx := &writer.Tx{Op: writer.Op{Verb: "sweep", Summary: "claims that ended a week ago"}, Facts: []string{core.ClaimsFact}}
 	tx.Plan = func(g *writer.Group) error {
@@ -276,7 +275,7 @@ func (cs *Claims) Sweep() *writer.Tx {
 		}
 		for i := range old {
 			c, before := &old[i], len(tx.Writes)
-			if cs.Elsewhere.IsListed(c.Path) { // its end by the wall clock says nothing
+			if cs.Elsewhere.IsListed(c.Path) { // the wall clock does not decide when it ends
 				continue
 			}
 			if before >= 2*writer.MaxGroup {
@@ -284,7 +283,7 @@ func (cs *Claims) Sweep() *writer.Tx {
 			}
 			if err := g.Remove(tx, c.Path, format.ReleasedMark(c.Path)); err != nil {
 				tx.Writes = nil
-				return nil // leave it alone: a file that cannot be committed must not be removed
+				return nil // keep the file: a file that cannot be committed must not be removed
 			}
 			if !cs.stands(c) { // checked now; publish notices later changes
 				tx.Writes = tx.Writes[:before]
@@ -295,7 +294,7 @@ func (cs *Claims) Sweep() *writer.Tx {
 	return tx
 }
 
-// stands reports whether the claim's files still have the end and the release that the index has.
+// stands reports whether the claim's files still have the same expiry time and release as the index.
 func (cs *Claims) stands(c *claim.Row) bool {
 	data, _, err := cs.mail.Tree.Read(c.Path, format.MaxSmall)
 	if err != nil {
@@ -309,8 +308,8 @@ func (cs *Claims) stands(c *claim.Row) bool {
 	return tree.FaultOf(err) != tree.FaultMachine && c.Released == (err == nil)
 }
 
-// ReleasedBy returns the agent who released another agent's claim, by the path of the release mark; "" if
-// the holder released it or if it is unknown.
+// ReleasedBy returns the agent that released another agent's claim. mark is the path of the release mark. It
+// returns "" if the holder released the claim, or if the agent is unknown.
 func (cs *Claims) ReleasedBy(mark string) string {
 	data, _, err := cs.mail.Tree.Read(mark, format.MaxSmall)
 	if err != nil {
@@ -320,8 +319,8 @@ func (cs *Claims) ReleasedBy(mark string) string {
 }
 
 // NotifyOutdone notifies, once for each claim, the holders of exclusive claims whose pattern another agent claimed
-// earlier. The server grants no second claim, but two may be in force after a clock jumped forward and back, or if
-// people make claims by hand.
+// earlier. The server grants no second claim, but two claims may be live after a clock jumped forward and back, or
+// if users write claim files by hand.
 func (cs *Claims) NotifyOutdone(ctx context.Context) error {
 	live, err := cs.Select(ctx, func(c *claim.Row, live bool) bool { return live && c.Exclusive })
 	if err != nil {
@@ -344,8 +343,8 @@ func (cs *Claims) NotifyOutdone(ctx context.Context) error {
 	return nil
 }
 
-// NotifyLost notifies the holder of a claim, once for each how, that the claim does not hold. It returns the errors of
-// the writer.
+// NotifyLost notifies the holder of a claim that the claim is not valid. For each value of how, it notifies the
+// holder once. It returns the errors of the writer.
 func (cs *Claims) NotifyLost(ctx context.Context, c *claim.Row, how, body string) error {
 	return cs.mail.Notify(ctx, core.Notice{
 		To:      c.Agent,

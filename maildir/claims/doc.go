@@ -1,7 +1,7 @@
-// Package claims keeps the claims of a project: its claim files decide who holds which path. Package claim has the rules,
-// this package reads and writes the files. See docs/guard.md, "Making a claim".
+// Package claims manages the claims of a project. The project's claim files decide which agent holds which path.
+// Package claim has the rules; this package reads and writes the files. See docs/guard.md, "Making a claim".
 //
 //	claims.go  grant, release, list, sweep
-//	done.go    the claims of an operation that is to be undone
-//	stops.go   agents that claims have stopped
+//	done.go    the claims of an operation to undo
+//	stops.go   agents that claims keep from working
 package claims

@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// OfDone returns the claims of an operation, as their files are after it. It returns the errors of
-// the tree.
+// OfDone returns the claims of an operation, as its files contain them after the operation. It returns the errors
+// of the tree.
 func (cs *Claims) OfDone(done *history.Done) (all []format.Claim, err error) {
 	for _, v := range done.Changes {
 		data := v.Is
@@ -41,8 +41,8 @@ func (cs *Claims) OfDone(done *history.Done) (all []format.Claim, err error) {
 	return all, nil
 }
 
-// NeedFree refuses claims that cannot hold now, because another agent has claimed the paths or the lease is
-// over.
+// NeedFree returns an error if a claim cannot be restored, because another agent has claimed its paths or its lease
+// has expired.
 func (cs *Claims) NeedFree(g *writer.Group, claims []format.Claim) error {
 	return cs.Look(g.Ctx, func(l *claim.Leases) error {
 		for _, c := range claims {

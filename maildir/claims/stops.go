@@ -8,7 +8,7 @@ import (
 	"mailtree/maildir/claim"
 )
 
-// Stop says that claims that are still in force have stopped an agent.
+// Stop records that an agent could not work because of claims that are still live.
 type Stop struct {
 	Agent string          `json:"agent"` // "" if unknown
 	Doing string          `json:"doing"` // as in claim.Stopped
@@ -19,8 +19,8 @@ type Stop struct {
 // stoppedFor is how long a stopped agent counts as waiting.
 const stoppedFor = 24 * time.Hour
 
-// Stops lists the agents that claims have stopped within a day, newest first, as long as one of these
-// claims is in force: for each agent the newest commit, edit, push and claim.
+// Stops lists the agents that claims have stopped within a day, newest first, if one of these claims is still live.
+// For each agent, it lists the newest refused commit, edit, push and claim.
 func (cs *Claims) Stops(ctx context.Context) (all []Stop, err error) {
 	noted := claim.ReadStopped(ctx, cs.mail.Tree)
 	if len(noted) == 0 {

@@ -15,7 +15,7 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// NeedAgent refuses a name that belongs to no agent of the project.
+// NeedAgent returns an error if the project has no agent of that name.
 func (c *Mail) NeedAgent(ctx context.Context, field refusal.Field, name string) error {
 	ok, err := c.HasAgent(ctx, name)
 	if err == nil && !ok {
@@ -40,17 +40,17 @@ func (c *Mail) HasAgent(ctx context.Context, name string) (bool, error) {
 		return false, err
 	}
 	c.mu.Lock()
-	if c.left == left { // otherwise the agent may be gone since the index was asked
+	if c.left == left { // otherwise the agent may have been removed since the query
 		c.agents[name] = true
 	}
 	c.mu.Unlock()
 	return true, nil
 }
 
-// NameHolder returns the name of the agent that is called so in any case, spelled as the agent spells it. It
+// NameHolder returns the name of the agent with that name, regardless of case, in the agent's own spelling. It
 // returns "" if there is no such agent.
 func (c *Mail) NameHolder(ctx context.Context, name string) (holder string, err error) {
-	const spellings = 10 // of one name, because people make folders
+	const spellings = 10 // of one name, because users may create folders
 	names, err := c.Store.Index.Names(ctx, c.Slug, format.KindProfile, name, spellings)
 	for _, n := range names {
 		if n == name || holder == "" && strings.EqualFold(n, name) {
@@ -60,8 +60,8 @@ func (c *Mail) NameHolder(ctx context.Context, name string) (holder string, err 
 	return holder, err
 }
 
-// NoteSeen records in memory that the agent did something now; KeepNotes writes it to disk. It ignores a
-// name without an agent.
+// NoteSeen records in memory that the agent did something now; KeepNotes writes it to disk. It ignores a name that
+// is not an agent's.
 func (c *Mail) NoteSeen(ctx context.Context, agent string) {
 	if ok, err := c.HasAgent(ctx, agent); err != nil || !ok {
 		return
@@ -72,14 +72,14 @@ func (c *Mail) NoteSeen(ctx context.Context, agent string) {
 	Ring(c.seenChanged)
 }
 
-// lastSeen is when an agent was last seen, and whether its file says so.
+// lastSeen records when an agent was last seen, and whether the agent's file has that time.
 type lastSeen struct {
 	last    time.Time
 	written bool
 }
 
-// KeepNotes writes which notices agents got, and last-seen times at most once a second, until ctx ends; then it writes
-// the rest.
+// KeepNotes writes to disk which notices agents got, and at most once a second the last-seen times. When ctx ends,
+// it writes the rest and returns.
 func (c *Mail) KeepNotes(ctx context.Context) {
 	sighted := c.seenChanged // nil: written less than a second ago
 	var rested <-chan time.Time
@@ -99,7 +99,8 @@ func (c *Mail) KeepNotes(ctx context.Context) {
 	c.Seats.Write()
 }
 
-// writeSeen writes the time of each agent that was seen since the last call to the agent's file.
+// writeSeen writes, into each agent's file, the time when the agent was last seen, for agents seen since the last
+// call.
 func (c *Mail) writeSeen() {
 	unwritten := map[string]time.Time{}
 	c.mu.Lock()
@@ -117,13 +118,13 @@ func (c *Mail) writeSeen() {
 	}
 }
 
-// AddSeen moves the LastActive of a row forward to when the agent was last seen.
+// AddSeen moves a row's LastActive forward to the time when the agent was last seen.
 func (c *Mail) AddSeen(a *index.AgentRow) {
 	c.mu.Lock()
 	seen := c.seen[a.Name]
 	c.mu.Unlock()
 	var last time.Time
-	if seen != nil { // its file may have just been created, and does not have this time yet
+	if seen != nil { // its file may be new and lack this time
 		last = seen.last
 	} else if st, err := c.Tree.Stat(format.SeenDir + "/" + a.Name); err == nil {
 		last = time.Unix(0, st.MTime)
@@ -133,7 +134,7 @@ func (c *Mail) AddSeen(a *index.AgentRow) {
 	}
 }
 
-// SanitizeName returns the hint without the characters that no name has; "" if no valid name is left.
+// SanitizeName returns the hint without the characters that are illegal in names; "" if no valid name is left.
 func SanitizeName(hint string) string {
 	clean := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-' {
@@ -151,9 +152,9 @@ func SanitizeName(hint string) string {
 // Machine returns the id of this machine.
 func (s *Store) Machine() string { return format.KeyID(s.Key.Public().(ed25519.PublicKey)) }
 
-// MachineName returns the name that a machine has published with its key; its id if it has published none.
+// MachineName returns the name that a machine has published with its key, or its id if it has published no name.
 func (c *Mail) MachineName(id string) string {
-	if !format.ValidID(id) { // somebody has written it by hand
+	if !format.ValidID(id) { // the id was written by hand
 		return format.Printable(format.Cut(id, 64))
 	}
 	data, _, err := c.Tree.Read(format.MachinePath(id), format.MaxSmall)
@@ -170,7 +171,7 @@ func (c *Mail) Elsewhere(a *index.AgentRow) bool {
 }
 
 // MachineOf returns the name of the other machine that an agent belongs to. It returns "" for an agent of this
-// machine or of none, for a person, and while the mail is not shared.
+// machine, for an agent without a machine, for a user's agent, and while the mail is not shared.
 func (c *Mail) MachineOf(a *index.AgentRow) string {
 	if !c.Elsewhere(a) {
 		return ""
@@ -178,7 +179,7 @@ func (c *Mail) MachineOf(a *index.AgentRow) string {
 	return c.MachineName(a.Machine)
 }
 
-// NeedThisMachine refuses an agent that belongs to another machine.
+// NeedThisMachine returns an error if the agent belongs to another machine.
 func (c *Mail) NeedThisMachine(ctx context.Context, agent string) error {
 	if !c.IsShared() {
 		return nil
@@ -221,7 +222,7 @@ func Suffixed(name, machine string) string {
 	return format.Cut(name, 64-1-len(machine)) + "-" + machine
 }
 
-// Noticed forgets agents that may be gone.
+// Noticed drops, from the cache, agents that may have been removed.
 func (c *Mail) Noticed(changes []index.Change) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

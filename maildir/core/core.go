@@ -19,14 +19,15 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Mail is what all verbs of a project share: the kept tree, the agents, the files of new messages and marks, and the
-// refusals of unknown names. It knows none of the verbs. It is safe for concurrent use.
+// Mail contains what all operations of a project share: the tree that the server maintains, the agents, the files
+// of new messages and marks, and the refusals of unknown names. It implements no operation. It is safe for
+// concurrent use.
 type Mail struct {
 	*store.Keeper
 	Store   *Store
 	human   string
 	made    time.Time
-	folder  os.FileInfo   // of the tree when the project was opened
+	folder  os.FileInfo   // the tree's folder when the project was opened
 	removed chan struct{} // closed by NoteRemoved
 
 	synced  atomic.Bool // the mail is shared with other machines
@@ -42,8 +43,8 @@ type Mail struct {
 	told        chan struct{} // wakes KeepNotes
 }
 
-// Open opens the tree of a project and recovers it. It calls reports once, for the value that the keeper reports
-// changes to. It returns fs.ErrNotExist if there is no repo folder.
+// Open opens the tree of a project and recovers it. It calls reports once, to get the value that the keeper reports
+// changes to. It returns fs.ErrNotExist if the repo folder does not exist.
 func Open(s *Store, slug string, reports func(c *Mail) store.Mail) (*Mail, error) {
 	dir := storedir.Repo(s.Root, slug)
 	fi, err := os.Lstat(dir)
@@ -119,14 +120,14 @@ func (c *Mail) Name() string {
 	return c.Slug
 }
 
-// HumanKey returns the absolute path that names the project; "" if project.json does not say.
+// HumanKey returns the absolute path that names the project; "" if project.json has none.
 func (c *Mail) HumanKey() string { return c.human }
 
-// Created returns when the project was created; zero if project.json does not say.
+// Created returns when the project was created; zero if project.json has no time.
 func (c *Mail) Created() time.Time { return c.made }
 
-// Act writes an operation of an agent. It returns ErrConflict for an agent of another machine, unless a person
-// acts, ErrNotFound if the project is removed meanwhile, and the errors of the writer.
+// Act writes an operation of an agent. It returns ErrConflict for an agent of another machine, unless the caller is
+// a person, ErrNotFound if the project is removed meanwhile, and the errors of the writer.
 func (c *Mail) Act(ctx context.Context, tx *writer.Tx) error { return c.actAs(ctx, tx.Agent, tx) }
 
 // actAs is Act for an operation whose plan sets the agent.
@@ -141,13 +142,13 @@ func (c *Mail) actAs(ctx context.Context, agent string, tx *writer.Tx) error {
 	return err
 }
 
-// Perform is Act, and notes that the agent was active.
+// Perform is Act, and also records that the agent was active.
 func (c *Mail) Perform(ctx context.Context, agent string, tx *writer.Tx) error {
 	defer c.NoteSeen(ctx, agent)
 	return c.actAs(ctx, agent, tx)
 }
 
-// CheckMachine refuses a program that would act as an agent of another machine.
+// CheckMachine returns an error if a program would act as an agent of another machine.
 func (c *Mail) CheckMachine(ctx context.Context, agent string) error {
 	if door := format.DoorOf(ctx); door == format.DoorPage || door == format.DoorCLI {
 		return nil
@@ -155,14 +156,14 @@ func (c *Mail) CheckMachine(ctx context.Context, agent string) error {
 	return c.NeedThisMachine(ctx, agent)
 }
 
-// IsRemoved reports whether the project's folder is gone or was replaced by another folder. If the machine
-// cannot tell, it reports false.
+// IsRemoved reports whether the project's folder was removed or replaced by another folder. If the file system does
+// not answer, it reports false.
 func (c *Mail) IsRemoved() bool {
 	fi, err := os.Lstat(c.Tree.Dir())
 	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(fi, c.folder)
 }
 
-// WasRemoved refuses a call that was under way when the project's folder was removed.
+// WasRemoved returns the error for a call that was in progress when the project's folder was removed.
 func (c *Mail) WasRemoved() error {
 	return &refusal.Error{What: refusal.NotFound("The mail of project {name} was removed while the call waited."), Name: c.Name()}
 }
@@ -175,17 +176,17 @@ func Ring(bell chan struct{}) {
 	}
 }
 
-// ClaimsFact is the fact (writer.Tx.Facts) that operations on claims decide on.
+// ClaimsFact is the fact (writer.Tx.Facts) on which operations on claims depend.
 const ClaimsFact = "claims"
 
-// NameFact returns the fact that operations on an agent's name decide on.
+// NameFact returns the fact on which operations on an agent's name depend.
 func NameFact(agent string) string { return "name " + strings.ToLower(agent) }
 
-// MarkFact returns the fact that operations on the marks of an agent's deliveries decide on.
+// MarkFact returns the fact on which operations on the marks of an agent's deliveries depend.
 func MarkFact(agent string) string { return "mark " + agent }
 
-// KeyFact returns the fact that operations on a sender's idempotency key decide on.
+// KeyFact returns the fact on which operations on a sender's idempotency key depend.
 func KeyFact(from, key string) string { return "key " + from + "\n" + key }
 
-// PersonProgram is the program name of agents that are people.
+// PersonProgram is the program name of users' agents.
 const PersonProgram = "person"

@@ -8,19 +8,19 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// maxDayFiles is the most messages in one folder of a day, because Git writes a whole folder with each
-// commit that changes it. Further messages of that day go to DD/1, then to DD/2, and so on.
+// maxDayFiles is the maximum number of messages in one folder of a day. The limit exists because Git writes a whole
+// folder with each commit that changes it. Further messages of that day go to DD/1, then to DD/2, and so on.
 const maxDayFiles = 1000
 
-// dayFolders says in which folders new messages of the current day go. It remembers the newest folder of
-// each mailbox and counts the messages that the writer planned there; messages by others are not counted.
+// dayFolders determines the folders for new messages of the current day. It caches the newest folder of each
+// mailbox and counts the messages that the writer planned there. It does not count messages that others put there.
 // Only the writer's goroutine uses it. The zero value is empty.
 type dayFolders struct {
-	day    string // YYYY/MM/DD; the folders of another day are forgotten
+	day    string // YYYY/MM/DD; folders of another day are dropped
 	newest map[string]*dayFolder
 }
 
-// dayFolder is the newest folder of one mailbox and day.
+// dayFolder is the newest folder of one mailbox on one day.
 type dayFolder struct {
 	part  int // 0: the folder of the day itself
 	files int

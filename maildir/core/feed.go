@@ -8,7 +8,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// feed wakes callers that wait for changes. It carries no changes itself: they read from the index what was
+// feed wakes callers that wait for changes. It does not deliver the changes. Callers read from the index what was
 // recorded after a mark, so a slow reader loses nothing.
 type feed struct {
 	mu     sync.Mutex
@@ -21,7 +21,7 @@ func newFeed() *feed {
 	return &feed{all: make(chan struct{}), agents: map[string]chan struct{}{}, idle: make(chan struct{})}
 }
 
-// Ring wakes callers that wait for any change, and those that wait for the agents of these changes.
+// Ring wakes callers that wait for any change, and callers that wait for the agents of these changes.
 func (f *feed) Ring(changes []index.Change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -55,7 +55,7 @@ func (f *feed) RingIdle() {
 	f.idle = make(chan struct{})
 }
 
-// TurnEnded returns a channel that is closed when a turn ends next in a session of any project.
+// TurnEnded returns a channel that is closed the next time a turn ends in a session of any project.
 func (f *feed) TurnEnded() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -91,5 +91,5 @@ func (f *feed) Agent(slug, name string) <-chan struct{} {
 	return b
 }
 
-// AnyAgent means all agents of a project in feed.Agent.
+// AnyAgent selects all agents of a project in feed.Agent.
 const AnyAgent = ""

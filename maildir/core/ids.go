@@ -12,10 +12,10 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// MinShort is the length of the shortest text that is taken for a shortened id: a slip must not hit a message.
+// MinShort is the minimum length of a shortened id. A typing error must not match a message.
 const MinShort = 4
 
-// FullID is Project.FullID for an id that a field gives. slug "" means all projects.
+// FullID is Project.FullID for an id from the given field. slug "" means all projects.
 func (s *Store) FullID(ctx context.Context, slug string, field refusal.Field, short string) (string, error) {
 	threads, err := s.Index.Names(ctx, slug, format.KindOther, short, 1)
 	if err != nil || slices.Contains(threads, short) {
@@ -26,7 +26,7 @@ func (s *Store) FullID(ctx context.Context, slug string, field refusal.Field, sh
 	})
 }
 
-// Lengthen returns the id that short means among those that with returns for a prefix. See Project.FullID.
+// Lengthen returns the full id for short. with returns the ids that begin with a prefix. See Project.FullID.
 func (s *Store) Lengthen(field refusal.Field, short string, with func(prefix string) ([]string, error)) (string, error) {
 	var found []string
 	for _, prefix := range IDPrefixes(short, s.Now().UTC()) {
@@ -61,7 +61,7 @@ func OneID(field refusal.Field, short string, found []string) (string, error) {
 	}
 }
 
-// IDPrefixes lists the prefixes that short stands for in an id.
+// IDPrefixes lists the prefixes of ids that short can mean.
 func IDPrefixes(short string, now time.Time) []string {
 	const made = "msg_"
 	if !format.ValidID(short) {
@@ -77,7 +77,7 @@ func IDPrefixes(short string, now time.Time) []string {
 	return all
 }
 
-// HeadNamed returns the message that a field names, without its body. It returns ErrNotFound.
+// HeadNamed returns, without its body, the message whose id a field gives. It returns ErrNotFound.
 func (c *Mail) HeadNamed(ctx context.Context, field refusal.Field, id string) (*index.MessageRow, error) {
 	id = c.Store.Domains.IDNamed(id)
 	m, err := c.Store.Index.Message(ctx, c.Slug, id, index.WithoutBody, nil)
@@ -87,8 +87,8 @@ func (c *Mail) HeadNamed(ctx context.Context, field refusal.Field, id string) (*
 	return m, err
 }
 
-// Foreign returns, without its body, the message that a Message-ID names, of this store's domain or of
-// another one; nil if the project has none.
+// Foreign returns, without its body, the message with a Message-ID, which may be of this store's domain or of
+// another one. It returns nil if the project has no such message.
 func (c *Mail) Foreign(ctx context.Context, messageID string) (*index.MessageRow, error) {
 	if id := c.Store.Domains.IDNamed(messageID); id != messageID {
 		return c.Store.Index.Message(ctx, c.Slug, id, index.WithoutBody, nil)

@@ -31,8 +31,8 @@ func (s *Store) MailboxAt(ctx context.Context, local string) (c *Mail, agent str
 	return nil, "", &refusal.Error{What: refusal.UnknownMailbox, Field: refusal.Mailbox, Name: local}
 }
 
-// MayOwnMore refuses a guest who already owns as many mailboxes as allowed. Mailboxes whose folder is gone
-// do not count.
+// MayOwnMore returns an error for a guest who already owns the maximum number of mailboxes. Mailboxes whose folder
+// was removed do not count.
 func (s *Store) MayOwnMore(ctx context.Context, by Caller) error {
 	if !s.IsForeignUser(by) {
 		return nil
@@ -73,6 +73,6 @@ func (s *Store) MayOwnMore(ctx context.Context, by Caller) error {
 	return nil
 }
 
-// MaxGuestMailboxes is how many mailboxes of a store a user may own who is neither the store's user nor
-// root.
+// MaxGuestMailboxes is the maximum number of a store's mailboxes that an OS user other than root and the store's
+// user may own.
 const MaxGuestMailboxes = 100

@@ -12,11 +12,11 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Marking names deliveries of one agent to mark.
+// Marking lists deliveries of one agent to mark.
 type Marking struct {
 	Verb string // "read"; "acknowledge" and "archive", which also mark as read
 	IDs  []string
-	Page bool // skip a delivery that is gone or cannot be marked
+	Page bool // skip a delivery that was removed or cannot be marked
 }
 
 // PlanMarking plans the missing marks of an agent's deliveries.
@@ -36,8 +36,8 @@ func (c *Mail) PlanMarking(g *writer.Group, tx *writer.Tx, agent string, m Marki
 	return nil
 }
 
-// PlanMarks plans the marks that a delivery lacks, with a time. It returns the errors of FreeFor, and
-// Group.Behind if a mark that the index knows is gone.
+// PlanMarks plans the marks that a delivery lacks, with a time. It returns the errors of FreeFor, and Group.Behind
+// if a mark that the index has was removed.
 func (c *Mail) PlanMarks(g *writer.Group, tx *writer.Tx, m Marking, d *index.Delivery, at time.Time) error {
 	type mark struct {
 		path  string
@@ -45,7 +45,7 @@ func (c *Mail) PlanMarks(g *writer.Group, tx *writer.Tx, m Marking, d *index.Del
 	}
 	read := mark{format.ReadMark(d.CopyPath), d.Read}
 	acked, archived := mark{format.AckMark(d.CopyPath), d.Acked}, mark{format.ArchivedMark(d.CopyPath), d.Archived}
-	switch { // these count as read, with or without a .read
+	switch { // these marks count as read, with or without a .read file
 	case acked.there:
 		read = acked
 	case archived.there:
@@ -75,9 +75,8 @@ func (c *Mail) PlanMarks(g *writer.Group, tx *writer.Tx, m Marking, d *index.Del
 	return nil
 }
 
-// FreeFor returns nil if a file can be created at path. It returns Group.Behind if a file exists there that
-// the index does not know yet, and ErrConflict if something is there that is not a file or not a valid
-// mark.
+// FreeFor returns nil if a file can be created at path. It returns Group.Behind if a file exists there that the
+// index does not have yet, and ErrConflict if something is there that is not a file or not a valid mark.
 func (c *Mail) FreeFor(g *writer.Group, path string) error {
 	st, err := g.Stat(path)
 	switch {

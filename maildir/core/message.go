@@ -48,7 +48,7 @@ func (c *Mail) PlanMessage(g *writer.Group, tx *writer.Tx, m *format.Message, fi
 		tx.Writes = append(tx.Writes, w)
 	}
 	add(format.CanonicalPath(m.ID, m.Created), plain)
-	if m.From != format.Postmaster { // Postmaster is no agent and has no folder
+	if m.From != format.Postmaster { // Postmaster is not an agent and has no folder
 		add(format.OutboxPath(m.From, m.ID, m.Created), full)
 	}
 	for _, n := range slices.Concat(m.To, m.CC) {
@@ -69,8 +69,7 @@ func (c *Mail) PlanMessage(g *writer.Group, tx *writer.Tx, m *format.Message, fi
 	return nil
 }
 
-// SummaryOf returns the line that the history shows for a message. It names no bcc recipient (Invariant
-// I7).
+// SummaryOf returns the line that the history shows for a message. It does not name bcc recipients (Invariant I7).
 func SummaryOf(m *format.Message) string {
 	if len(m.To)+len(m.CC) == 0 {
 		return fmt.Sprintf("%s: %s", m.From, m.Subject)
@@ -78,7 +77,7 @@ func SummaryOf(m *format.Message) string {
 	return fmt.Sprintf("%s -> %s: %s", m.From, strings.Join(slices.Concat(m.To, m.CC), ", "), m.Subject)
 }
 
-// CheckSize refuses a message whose file or header is too large.
+// CheckSize returns an error if a message's file or header is too large.
 func (c *Mail) CheckSize(file []byte) error {
 	if int64(len(file)) > c.Tree.MaxFile() {
 		return &refusal.Error{
@@ -98,7 +97,7 @@ func (c *Mail) CheckSize(file []byte) error {
 	return nil
 }
 
-// checkFanout refuses a message if its file, of size bytes, would be written into too many inboxes.
+// checkFanout returns an error if a message's file, of size bytes, would be written into too many inboxes.
 func (c *Mail) checkFanout(m *format.Message, size int) error {
 	n, most := len(m.Recipients()), c.Store.MaxFanout
 	if int64(n)*int64(size) <= most {
@@ -124,11 +123,11 @@ func (c *Mail) ReadMessage(path, id string) (*format.Message, []byte, error) {
 	return m, data, err
 }
 
-// IsAgent reports whether a party of a message is an agent and no address, of whichever domain.
+// IsAgent reports whether a party of a message is an agent. An address of any domain is not an agent.
 func IsAgent(party string) bool { return !strings.Contains(party, "@") }
 
-// NeedRoom refuses with refusal.MailboxFull if a mailbox has no room for another unread message. coming counts
-// the messages that are about to be written below a folder.
+// NeedRoom returns refusal.MailboxFull if a mailbox has no room for another unread message. coming returns the
+// number of messages that are about to be written below a folder.
 func (c *Mail) NeedRoom(ctx context.Context, coming func(folder string) int, names []string) error {
 	for _, n := range names {
 		if !IsAgent(n) {
@@ -154,7 +153,7 @@ func (c *Mail) NeedRoom(ctx context.Context, coming func(folder string) int, nam
 	return nil
 }
 
-// Delivery returns the agent's copy, which exists on disk. It returns ErrNotFound and Group.Behind.
+// Delivery returns the agent's copy, which exists on disk. It returns ErrNotFound and the error of Group.Behind.
 func (c *Mail) Delivery(g *writer.Group, agent, id string) (*index.Delivery, error) {
 	if err := c.NeedAgent(g.Ctx, refusal.Agent, agent); err != nil {
 		return nil, err
@@ -169,7 +168,7 @@ func (c *Mail) Delivery(g *writer.Group, agent, id string) (*index.Delivery, err
 	return d, g.Present(d.CopyPath)
 }
 
-// ContentNow returns the content of a file; nil if there is none.
+// ContentNow returns the current content of a file; nil if the file does not exist.
 func (c *Mail) ContentNow(path string) ([]byte, error) {
 	data, _, err := c.Tree.Read(path, c.Tree.MaxFile()+format.MaxHeader)
 	switch {

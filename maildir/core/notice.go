@@ -10,21 +10,21 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Notice is a message of Postmaster.
+// Notice is a message from Postmaster.
 type Notice struct {
 	To       string
-	About    string // the idempotency key: Postmaster tells each matter once
+	About    string // the idempotency key: Postmaster reports each matter once
 	Subject  string
 	Body     string
-	Thread   string   // "": one of its own
-	Resolved []string // ids of earlier messages of Postmaster to the agent that this one replaces: they become read
-	Answers  string   // id of the message that it is about; "": none
+	Thread   string   // "": a new thread
+	Resolved []string // ids of Postmaster's earlier messages to the agent that this one replaces: they become read
+	Answers  string   // id of the message that the notice is about; "": none
 
-	Boundless bool // it does not count among MostNotices
+	Boundless bool // the notice does not count toward MostNotices
 }
 
-// MostNotices is the most messages that Postmaster writes to one agent in an hour, because a script may save
-// any number of files. One further message says that there is more.
+// MostNotices is the maximum number of messages that Postmaster writes to one agent in an hour. The limit exists
+// because a script may save any number of files. One further message says that there are more notices.
 const MostNotices = 20
 
 // noticeCount counts Postmaster's messages of the current hour, by agent. It is safe for concurrent use.
@@ -45,17 +45,16 @@ func (c *noticeCount) count(agent string, now time.Time) int {
 	return c.wrote[agent]
 }
 
-// giveBack takes back what count added, because the message was not written.
+// giveBack undoes count, because the message was not written.
 func (c *noticeCount) giveBack(agent string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.wrote[agent] > 0 { // else another hour has begun
+	if c.wrote[agent] > 0 { // otherwise another hour has begun
 		c.wrote[agent]--
 	}
 }
 
-// Notify delivers a message of Postmaster, unless it was delivered before. It returns the errors of the
-// writer.
+// Notify delivers a message from Postmaster, unless it was delivered before. It returns the errors of the writer.
 func (c *Mail) Notify(ctx context.Context, a Notice) error {
 	told, err := c.Store.Index.Keyed(ctx, c.Slug, format.Postmaster, a.About)
 	if err != nil || len(told) > 0 {
@@ -95,7 +94,7 @@ func (c *Mail) Notify(ctx context.Context, a Notice) error {
 	return err
 }
 
-// PlanNotice plans a message of Postmaster, of normal importance. It returns the errors of PlanMessage.
+// PlanNotice plans a message from Postmaster, of normal importance. It returns the errors of PlanMessage.
 func (c *Mail) PlanNotice(g *writer.Group, tx *writer.Tx, m *format.Message) error {
 	m.Project, m.From, m.Importance = c.Name(), format.Postmaster, format.Normal
 	m.Origin = format.Origin{Auth: "uid:" + strconv.Itoa(c.Store.User())}
@@ -105,5 +104,5 @@ func (c *Mail) PlanNotice(g *writer.Group, tx *writer.Tx, m *format.Message) err
 const moreNotices = "More of your files in the mail tree need mending than I write of one by one. Those that cannot be sent lie in your " +
 	"outbox still, and each is listed among the problems of the store."
 
-// MarkResolved returns the Marking that marks notices of Postmaster as read.
+// MarkResolved returns the Marking that marks Postmaster's notices as read.
 func MarkResolved(ids []string) Marking { return Marking{Verb: "read", IDs: ids, Page: true} }

@@ -14,7 +14,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// owners is the store's owners.json: {"<slug>/<agent>": uid}. A person may edit it while a server runs.
+// owners is the store's owners.json: {"<slug>/<agent>": uid}. The user may edit it while a server runs.
 type owners struct {
 	file *registry.File[map[string]int]
 }
@@ -30,8 +30,8 @@ func NewOwners(root string) owners {
 	})}
 }
 
-// LoadOwners returns the owners, which the caller must not change. It returns ErrUnavailable; no user is
-// then an owner.
+// LoadOwners returns the owners, which the caller must not change. If it returns ErrUnavailable, no OS user counts
+// as an owner.
 func (o *owners) LoadOwners() (map[string]int, error) {
 	all, err := o.file.Load()
 	if err != nil {
@@ -54,8 +54,8 @@ func (o *owners) Set(key string, uid int) error {
 	})
 }
 
-// ProjectsOf returns the projects that may have the mailbox of an address, in the order in which they are asked.
-// It returns ErrUnavailable.
+// ProjectsOf returns the projects that may have the mailbox of an address, in lookup order. It returns
+// ErrUnavailable.
 func (o *owners) ProjectsOf(local string) (slugs []string, err error) {
 	all, err := o.LoadOwners()
 	if err != nil {
@@ -78,7 +78,7 @@ func (c *Mail) Owner(owners map[string]int, agent string) int {
 	return c.Store.User()
 }
 
-// OwnerOf is Owner with the owners as they are now. It returns ErrUnavailable.
+// OwnerOf is Owner with the current owners. It returns ErrUnavailable.
 func (c *Mail) OwnerOf(agent string) (int, error) {
 	owners, err := c.Store.Owners.LoadOwners()
 	if err != nil {
@@ -87,21 +87,21 @@ func (c *Mail) OwnerOf(agent string) (int, error) {
 	return c.Owner(owners, agent), nil
 }
 
-// DefaultProject is the slug of the project for requests that name none. It has no human key. See
-// docs/tools.md, "postal".
+// DefaultProject is the slug of the project for requests without a project. It has no human key. See docs/tools.md,
+// "postal".
 const DefaultProject = "default"
 
-// PlanAgent plans a new agent with that profile, from now on and of this machine, that belongs to the user uid: see
-// SetOwner. It returns the profile.
+// PlanAgent plans a new agent with that profile. The agent's creation time is now, its machine is this machine, and
+// it belongs to the OS user uid: see SetOwner. PlanAgent returns the completed profile.
 func (c *Mail) PlanAgent(g *writer.Group, tx *writer.Tx, p format.Profile, uid int) (format.Profile, error) {
 	p.Inception, p.Machine = g.Now.Truncate(time.Microsecond), c.Store.Machine()
 	tx.Create(format.ProfilePath(p.Name), format.FormatProfile(p))
 	return p, c.SetOwner(p.Name, uid)
 }
 
-// SetOwner sets the owner of a new agent to the user uid; NoOwner means the store's user. If an earlier agent of that
-// name had another owner, SetOwner drops its hooks and trusted senders. It is called before the agent exists, so no one
-// gets access too early.
+// SetOwner sets the owner of a new agent to the OS user uid; NoOwner means the store's user. If an earlier agent of
+// that name had another owner, SetOwner drops its hooks and trusted senders. The caller calls SetOwner before the
+// agent exists, so that no other user gets access in between.
 func (c *Mail) SetOwner(name string, uid int) error {
 	key := c.Slug + "/" + name
 	owners, err := c.Store.Owners.LoadOwners()
@@ -114,7 +114,8 @@ func (c *Mail) SetOwner(name string, uid int) error {
 		now = c.Store.User()
 	}
 	if before != now {
-		// First: a hook without an owner runs as the mailbox's owner, for mail of senders whom the mailbox trusts.
+		// This must come first, because a hook without an owner runs as the mailbox's owner, for mail from senders
+		// that the mailbox trusts.
 		if err := errors.Join(c.Store.Hooks.DeleteMailbox(c.Slug, name), c.Store.Trusted.Drop(c.Slug, name)); err != nil {
 			return err
 		}

@@ -9,8 +9,8 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// DeliveredAt returns when this server delivered a message, to all recipients at once; zero if it was
-// delivered by another server or by hand.
+// DeliveredAt returns when this server delivered a message, to all recipients at once; zero if another server
+// delivered it, or if it was delivered by hand.
 func (c *Mail) DeliveredAt(m *index.MessageRow) (at format.Stamp) {
 	if _, ok := c.Store.VerifiedHere(&m.Message); !ok || m.Message.Project != c.Name() {
 		return at
@@ -18,8 +18,8 @@ func (c *Mail) DeliveredAt(m *index.MessageRow) (at format.Stamp) {
 	return format.At(m.Created)
 }
 
-// AddReceipts adds the receipts of a message's recipients, in the order of the header. Receipts of bcc
-// recipients, and their names, are only for the sender (Invariant I7).
+// AddReceipts adds the recipients' receipts to a message, in the order of the header. Only the sender gets the
+// names and receipts of bcc recipients (Invariant I7).
 func (c *Mail) AddReceipts(ctx context.Context, m *index.MessageRow, forSender bool) error {
 	holders, err := c.Store.Index.Receipts(ctx, c.Slug, m.ID)
 	if err != nil {
@@ -41,12 +41,12 @@ func (c *Mail) AddReceipts(ctx context.Context, m *index.MessageRow, forSender b
 	return err
 }
 
-// PutReceipts is AddReceipts for known holders. It leaves out bcc recipients at other domains.
+// PutReceipts is AddReceipts for known holders. It omits bcc recipients at other domains.
 func (c *Mail) PutReceipts(m *index.MessageRow, holders []index.Receipt, forSender bool) {
 	at := c.DeliveredAt(m)
 	m.Receipts = []index.Receipt{}
 	add := func(name, kind string) {
-		if !IsAgent(name) && m.Door == format.DoorGateway { // it came from outside: nothing is known of its others
+		if !IsAgent(name) && m.Door == format.DoorGateway { // from outside: its other recipients are unknown
 			return
 		}
 		if !IsAgent(name) {
@@ -78,7 +78,7 @@ func (c *Mail) PutReceipts(m *index.MessageRow, holders []index.Receipt, forSend
 	}
 }
 
-// outsideReceipt returns the receipt of a recipient at another domain. It is delivered once it is sent.
+// outsideReceipt returns the receipt of a recipient at another domain. A sent message counts as delivered.
 func (c *Mail) outsideReceipt(m *format.Message, name, kind string) index.Receipt {
 	r := index.Receipt{Agent: name, Kind: kind}
 	if i := c.ItemOf(m, name); i != nil {
@@ -87,8 +87,8 @@ func (c *Mail) outsideReceipt(m *format.Message, name, kind string) index.Receip
 	return r
 }
 
-// ItemOf returns the item of a message for a recipient; nil if there is none, or if this server did not send
-// the message.
+// ItemOf returns the outgoing item of a message for a recipient. It returns nil if there is none, or if this server
+// did not send the message.
 func (c *Mail) ItemOf(m *format.Message, to string) *outgoing.Item {
 	if IsAgent(to) {
 		return nil
@@ -103,7 +103,7 @@ func (c *Mail) ItemOf(m *format.Message, to string) *outgoing.Item {
 	return i
 }
 
-// Outgoing returns what is to be sent from the project to other domains.
+// Outgoing returns the project's mail that is waiting to be sent to other domains.
 func (c *Mail) Outgoing() *outgoing.Folder {
 	return &outgoing.Folder{Tree: c.Tree, Project: c.Slug, Key: c.Store.Key.Seed(), Log: c.Store.Log}
 }

@@ -12,10 +12,11 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// MaxListed is the most names that a refusal lists as complete; otherwise it lists the most similar names.
+// MaxListed is the largest number of names that a refusal lists in full. If there are more names, a refusal lists
+// the most similar ones.
 const MaxListed = 20
 
-// Few returns the list if it is short enough to be shown in full, else nil.
+// Few returns the list if it is short enough to be shown in full, otherwise nil.
 func Few(names []string) []string {
 	if len(names) > MaxListed {
 		return nil
@@ -23,8 +24,8 @@ func Few(names []string) []string {
 	return names
 }
 
-// UnknownAgent refuses names of agents that do not exist. It lists similar names, or if there are none, the projects
-// that have the first name.
+// UnknownAgent returns the refusal of names that are not agents' names. The refusal lists similar names. If there
+// are none, it lists the projects that have the first name.
 func (c *Mail) UnknownAgent(ctx context.Context, field refusal.Field, names ...string) error {
 	e, err := c.NoAgent(field, names)
 	if err != nil {
@@ -41,7 +42,7 @@ func (c *Mail) UnknownAgent(ctx context.Context, field refusal.Field, names ...s
 	return e
 }
 
-// AddAgents adds to a refusal of names the agents that exist, and those of similar names.
+// AddAgents adds the existing agents to a refusal of names, and the agents with similar names.
 func (c *Mail) AddAgents(ctx context.Context, e *refusal.Error, names []string) error {
 	rows, err := c.Store.Index.Agents(ctx, c.Slug)
 	if err != nil {
@@ -62,8 +63,7 @@ func (c *Mail) AddAgents(ctx context.Context, e *refusal.Error, names []string) 
 	return nil
 }
 
-// NoAgent is UnknownAgent for callers who must not learn other names. It returns an error if files cannot
-// be read.
+// NoAgent is UnknownAgent for callers that must not learn other names. It returns an error if files cannot be read.
 func (c *Mail) NoAgent(field refusal.Field, names []string) (*refusal.Error, error) {
 	if err := c.Sure(); err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (c *Mail) NoAgent(field refusal.Field, names []string) (*refusal.Error, err
 	}, nil
 }
 
-// UnknownTo is UnknownAgent for a user: a foreign user does not learn other names.
+// UnknownTo is UnknownAgent for an OS user. A foreign user does not learn other names.
 func (c *Mail) UnknownTo(ctx context.Context, by Caller, field refusal.Field, names ...string) error {
 	if !c.Store.IsForeignUser(by) {
 		return c.UnknownAgent(ctx, field, names...)
@@ -99,8 +99,8 @@ func (c *Mail) UnknownTo(ctx context.Context, by Caller, field refusal.Field, na
 	return e
 }
 
-// addressFault returns why nobody of another domain can have an address; nil if somebody may. The error is a
-// sentence without its full stop.
+// addressFault returns why an address is not a possible address of another domain; nil if it is possible. The error
+// is a sentence without its full stop.
 func addressFault(address string) error {
 	a, err := format.ParseAddress(address)
 	if err == nil && a.OnThisMachine() {
@@ -109,15 +109,15 @@ func addressFault(address string) error {
 	return err
 }
 
-// everybody are words that people use for all agents.
+// everybody lists words that people use for all agents.
 var everybody = []string{"*", "all", "broadcast", "everybody", "everyone", "team"}
 
 func meansEverybody(name string) bool {
 	return slices.Contains(everybody, strings.TrimPrefix(strings.ToLower(name), "@"))
 }
 
-// NoBroadcast refuses a word for everyone, which is no agent's name, and names the agents that the sender
-// can write to. It returns nil if no name is such a word, or if there is no other agent.
+// NoBroadcast returns the refusal of a word for everyone that is not an agent's name. The refusal lists the agents
+// that the sender can write to. NoBroadcast returns nil if no name is such a word, or if there is no other agent.
 func (c *Mail) NoBroadcast(ctx context.Context, from string, unknown []string) error {
 	i := slices.IndexFunc(unknown, meansEverybody)
 	if i < 0 {
@@ -146,8 +146,8 @@ func (c *Mail) NoBroadcast(ctx context.Context, from string, unknown []string) e
 	}
 }
 
-// NoMessage refuses the id of a message that the project does not have. It lists the projects that have the message, or
-// else similar ids.
+// NoMessage returns the refusal of a message id that the project does not have. The refusal lists the projects that
+// have the message, or otherwise similar ids.
 func (c *Mail) NoMessage(ctx context.Context, field refusal.Field, id string) error {
 	if err := c.Sure(); err != nil {
 		return err
@@ -172,7 +172,7 @@ func (c *Mail) NoMessage(ctx context.Context, field refusal.Field, id string) er
 	})
 }
 
-// NoThread refuses the id of a thread that the project does not have.
+// NoThread returns the refusal of a thread id that the project does not have.
 func (c *Mail) NoThread(ctx context.Context, id string) error {
 	if err := c.Sure(); err != nil {
 		return err
@@ -185,7 +185,8 @@ func (c *Mail) NoThread(ctx context.Context, id string) error {
 	})
 }
 
-// missing adds to the refusal of a message's or thread's id the projects that have it, or else similar ids.
+// missing adds, to the refusal of a message's or thread's id, the projects that have that id, or otherwise similar
+// ids.
 func (c *Mail) missing(ctx context.Context, kind format.Kind, e *refusal.Error) error {
 	name := e.Name
 	if within := clock.FindID(name); within != "" && kind == format.KindCanonical && within != name {
@@ -217,8 +218,8 @@ func (c *Mail) missing(ctx context.Context, kind format.Kind, e *refusal.Error) 
 	return e
 }
 
-// NoDelivery refuses the id of a message that is not in an agent's inbox: it does not exist, or is in
-// another project, in the agent's own outbox, or in the inboxes of others.
+// NoDelivery returns the refusal of a message id that is not in an agent's inbox. The message does not exist, or it
+// is in another project, in the agent's own outbox, or in other agents' inboxes.
 func (c *Mail) NoDelivery(ctx context.Context, agent, id string) error {
 	if err := c.Sure(); err != nil {
 		return err
@@ -247,7 +248,7 @@ func (c *Mail) NoDelivery(ctx context.Context, agent, id string) error {
 	return e
 }
 
-// sayReceipts says what the first recipients of a message have done with it.
+// sayReceipts describes what the first recipients of a message have done with it.
 func sayReceipts(receipts []index.Receipt) string {
 	var said []string
 	for i, r := range receipts {

@@ -17,14 +17,14 @@ import (
 	"mailtree/maildir/store"
 )
 
-// OpenProjects are the projects of a store that are open.
+// OpenProjects gives access to the open projects of a store.
 type OpenProjects interface {
 	Mail(slug string) *Mail    // nil for a project that is not open
 	Mails() []*Mail            // by slug
 	LeftOut() map[string]error // why projects could not be opened, by slug
 }
 
-// Store is what the projects of a store share. It is safe for concurrent use.
+// Store contains what the projects of a store share. It is safe for concurrent use.
 type Store struct {
 	Config
 	Index    index.Index
@@ -39,7 +39,7 @@ type Store struct {
 	Intake   *attachment.Intake
 	Limits   *store.Limits
 	Clock    *clock.Clock
-	Opened   time.Time // earlier than anything that this server sends
+	Opened   time.Time // earlier than every message that this server sends
 	Projects OpenProjects
 
 	stopMu      sync.Mutex
@@ -48,7 +48,7 @@ type Store struct {
 	endStopping context.CancelFunc
 }
 
-// NewStore returns what the given projects share. Keys, Key, Token and Index are for the caller to set.
+// NewStore returns what the given projects share. The caller must set Keys, Key, Token and Index.
 func NewStore(ctx context.Context, cfg Config, projects OpenProjects) *Store {
 	s := &Store{
 		Config:   cfg,
@@ -69,7 +69,8 @@ func NewStore(ctx context.Context, cfg Config, projects OpenProjects) *Store {
 // IsStopping reports whether Stop or Close was called.
 func (s *Store) IsStopping() bool { return s.Stopping.Err() != nil }
 
-// Stop records that the program must end by a time. Stopping ends, and TimeLeft counts down.
+// Stop records that the program must end by a time. It ends the context Stopping and starts the countdown of
+// TimeLeft.
 func (s *Store) Stop(at time.Time) {
 	s.stopMu.Lock()
 	s.stopBy = at
@@ -103,19 +104,19 @@ func (s *Store) RunsAs(uid int) bool {
 	return uid >= 0 && (s.User() == 0 || s.User() == uid)
 }
 
-// Caller is the operating system's user who asks, known by peer credentials.
+// Caller is the OS user that makes the request, known by peer credentials.
 type Caller struct {
 	UID  int
-	Root bool // may do everything
+	Root bool // root may do everything
 }
 
-// NoOwner is the Owner of an agent without an owner, because owners.json says so: only root may use it.
+// NoOwner is the Owner of an agent that has no owner according to owners.json. Only root may use such an agent.
 const NoOwner = -1
 
-// Owns reports whether the caller may use things of the user owner.
+// Owns reports whether the caller may use what belongs to the OS user owner.
 func (by Caller) Owns(owner int) bool { return by.Root || by.UID >= 0 && by.UID == owner }
 
-// projectsWith returns the first projects that have the named thing, in the form for sentences.
+// projectsWith returns the first projects that have the named agent, thread or message, in a form for sentences.
 func (s *Store) projectsWith(ctx context.Context, what format.Kind, name string) ([]string, error) {
 	slugs, err := s.Index.ProjectsWith(ctx, what, name)
 	var names []string
@@ -127,7 +128,7 @@ func (s *Store) projectsWith(ctx context.Context, what format.Kind, name string)
 	return names, err
 }
 
-// IsElsewhere reports whether a name without an agent is an email address of another domain.
+// IsElsewhere reports whether a name that is not an agent's is an email address of another domain.
 func (s *Store) IsElsewhere(name string) bool {
 	a, err := format.ParseAddress(name)
 	return err == nil && !a.IsAgent() && !s.Domains.Has(a.Domain) && !a.OnThisMachine()

@@ -13,14 +13,14 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// Verified reports whether the seal of m is by a trusted key or the store's own key and still fits m, and
-// who vouches for m then. It reports false for a message that was made or edited by hand, and for a seal by
-// an untrusted key.
+// Verified reports whether the seal of m comes from a trusted key or the store's own key and still matches m. If
+// so, it also returns who vouches for m. It reports false for a message that was written or edited by hand, and for
+// a seal by an untrusted key.
 func (s *Store) Verified(m *format.Message) (keys.Voucher, bool) { return s.Keys.Verified(m) }
 
-// VerifiedIn is Verified for a message of the index. A message is not verified if this server sealed it for another
-// project, if it is in an inbox that it was not sent to, or if it comes from a domain that does not vouch for it. The
-// Voucher is then zero.
+// VerifiedIn is Verified for a message in the index. A message that this server sealed for another project is not
+// verified. Nor is a message in an inbox that it was not sent to, or a message from a domain that does not vouch
+// for it. In these cases the Voucher is zero.
 func (s *Store) VerifiedIn(m *index.MessageRow) (keys.Voucher, bool) {
 	v, ok := s.Verified(&m.Message)
 	ok = ok && (m.Door != format.DoorGateway || m.Auth != "none")
@@ -30,8 +30,7 @@ func (s *Store) VerifiedIn(m *index.MessageRow) (keys.Voucher, bool) {
 	return v, ok
 }
 
-// VerifiedHere is Verified for the store's own seals only: auth is how this server itself authenticated the
-// sender.
+// VerifiedHere is Verified for the store's own seals only. auth is how this server itself authenticated the sender.
 func (s *Store) VerifiedHere(m *format.Message) (auth string, ok bool) {
 	v, ok := s.Verified(m)
 	if !ok || v.Machine != "" {
@@ -40,7 +39,7 @@ func (s *Store) VerifiedHere(m *format.Message) (auth string, ok bool) {
 	return v.Auth, true
 }
 
-// Trust returns how far to trust a copy in an agent's inbox, from the copy's own text. See docs/email.md,
+// Trust returns how far to trust a copy in an agent's inbox, according to the copy's own text. See docs/email.md,
 // "Trust".
 func (c *Mail) Trust(m *format.Message, agent string) string {
 	auth, sealed := c.Store.VerifiedHere(m)
@@ -59,13 +58,13 @@ func (c *Mail) Trust(m *format.Message, agent string) string {
 
 // How far to trust a message in an inbox.
 const (
-	Trusted   = "true"  // sealed by this server for that inbox, and the sender known by peer credentials or token, or proven and listed
-	Untrusted = "false" // made or changed by hand, pulled, put into an inbox that it was not sent to, or of another domain
-	Unproven  = "none"  // sealed by this server, which took the sender's word for who it is
+	Trusted   = "true"  // sealed by this server for that inbox; the sender is known by peer credentials or token, or proven and listed
+	Untrusted = "false" // written or changed by hand, pulled, not sent to that inbox, or from another domain
+	Unproven  = "none"  // sealed by this server, but the sender's name is the sender's own claim
 )
 
-// TrustsSender reports whether an agent trusts the sender of mail that the sender's domain vouches for. It
-// reports false while the lists cannot be read.
+// TrustsSender reports whether an agent trusts the sender of mail for which the sender's domain vouches. While the
+// lists cannot be read, it reports false.
 func (c *Mail) TrustsSender(agent, from, auth string) bool {
 	at := strings.LastIndexByte(from, '@')
 	if at < 0 || auth != "dmarc:"+from[at+1:] {
@@ -76,8 +75,8 @@ func (c *Mail) TrustsSender(agent, from, auth string) bool {
 	return err == nil && (slices.Contains(list, from) || slices.Contains(list, from[at:]))
 }
 
-// trustedSenders is the store's trusted_senders.json: {"<slug>/<agent>": ["ann@example.org", "@example.net"]}.
-// A person may edit it while a server runs.
+// trustedSenders is the store's trusted_senders.json: {"<slug>/<agent>": ["ann@example.org", "@example.net"]}. The
+// user may edit it while a server runs.
 type trustedSenders struct {
 	File *registry.File[map[string][]string]
 }
@@ -95,8 +94,7 @@ func NewTrustedSenders(root string) trustedSenders {
 	})}
 }
 
-// Of returns the senders that a mailbox trusts, in lower case. It returns ErrUnavailable; no sender is
-// trusted then.
+// Of returns the senders that a mailbox trusts, in lower case. If it returns ErrUnavailable, no sender is trusted.
 func (t *trustedSenders) Of(slug, agent string) ([]string, error) {
 	all, err := t.File.Load()
 	if err != nil {
@@ -109,7 +107,7 @@ func (t *trustedSenders) Of(slug, agent string) ([]string, error) {
 	return list, nil
 }
 
-// Edit replaces the list of a mailbox by the result of fn, which may change the list that it gets.
+// Edit replaces a mailbox's list with the result of fn. fn may change the list that it receives.
 func (t *trustedSenders) Edit(slug, agent string, fn func([]string) ([]string, error)) error {
 	return t.File.Change(func(all map[string][]string) (map[string][]string, error) {
 		list, err := fn(slices.Clone(all[slug+"/"+agent]))
@@ -125,7 +123,7 @@ func (t *trustedSenders) Edit(slug, agent string, fn func([]string) ([]string, e
 	})
 }
 
-// Drop forgets the senders that a mailbox trusts.
+// Drop removes a mailbox's list of trusted senders.
 func (t *trustedSenders) Drop(slug, agent string) error {
 	return t.Edit(slug, agent, func([]string) ([]string, error) { return nil, nil })
 }

@@ -12,9 +12,9 @@ type Arrival struct {
 	Project string // slug
 	Mailbox string
 	Event   string // OnReceive or AfterSend
-	ID      string // of the message
-	Path    string // of the copy in the tree
-	Seq     int64  // of the change
+	ID      string // id of the message
+	Path    string // path of the copy in the tree
+	Seq     int64  // number of the change
 	At      time.Time
 }
 
@@ -22,11 +22,11 @@ type Arrival struct {
 type Firing struct {
 	Hook  Hook
 	Owner int    // uid of the mailbox's owner
-	ID    string // of the message
-	Path  string // of the copy in the tree
+	ID    string // id of the message
+	Path  string // path of the copy in the tree
 }
 
-// Run is a run that has its mark in the log and is to be made now.
+// Run is a run that has its mark in the log and must start now.
 type Run struct {
 	Firing
 	File      string // absolute path of the copy
@@ -40,9 +40,9 @@ type Run struct {
 	Attachments []format.Attachment // their paths are absolute
 }
 
-// Firings returns the firings for arrivals, in order, without Owner. It also writes the Created time of
-// hooks that a person added to the file, because otherwise they would count as created at each later change
-// of the file. If that write fails, the next call tries again.
+// Firings returns the firings for arrivals, in order, without Owner. It also writes the Created time of hooks that
+// the user added to the file. Otherwise these hooks would count as created at each later change of the file. If
+// that write fails, the next call tries again.
 func (l *List) Firings(arrivals []Arrival) ([]Firing, error) {
 	if len(arrivals) == 0 {
 		return nil, nil
@@ -66,8 +66,8 @@ func (l *List) Firings(arrivals []Arrival) ([]Firing, error) {
 	return all, nil
 }
 
-// precedes reports whether the hook was created before an arrival. It compares change numbers if it can,
-// because the clock may have been set back since while change numbers only grow.
+// precedes reports whether the hook was created before an arrival. If possible, it compares change numbers, because
+// they only increase, whereas the clock may have been set back.
 func (h *Hook) precedes(a *Arrival) bool {
 	if h.After > 0 {
 		return a.Seq > h.After
@@ -75,8 +75,8 @@ func (h *Hook) precedes(a *Arrival) bool {
 	return !a.At.Before(h.Created)
 }
 
-// Stands checks whether the hook of a firing is still in the list and may run for the firing's owner. It
-// puts the current hook into the firing. why says why the hook may not run; "" if it may.
+// Stands checks whether the hook of a firing is still in the list and may run for the firing's owner. It puts the
+// current hook into the firing. why is the reason why the hook may not run; "" if it may.
 func (l *List) Stands(f *Firing) (why string, err error) {
 	hooks, err := l.Load()
 	if err != nil {
@@ -99,15 +99,15 @@ func (l *List) Stands(f *Firing) (why string, err error) {
 // Gone is the reason why a deleted hook does not run.
 const Gone = "the hook is gone"
 
-// Copy holds the facts that decide whether a hook runs for a copy.
+// Copy contains the facts that decide whether a hook runs for a copy.
 type Copy struct {
 	Message *format.Message
 	Sealed  bool // by this store's own server
 	Trusted bool // as defined in docs/email.md, "Trust"
 }
 
-// WhyNot says why the hook of a firing does not run for the copy; "" if it runs. It uses the message's date
-// only if the message is sealed.
+// WhyNot returns the reason why the hook of a firing does not run for the copy; "" if it runs. It uses the
+// message's date only if the message is sealed.
 func (f *Firing) WhyNot(c Copy, now time.Time) string {
 	switch {
 	case c.Sealed && f.Hook.outdates(c.Message, now):
@@ -120,8 +120,8 @@ func (f *Firing) WhyNot(c Copy, now time.Time) string {
 	return ""
 }
 
-// outdates reports whether the hook was created after the message was sent. If the hook's date lies in the
-// future, the clock was set back since it was created, and newer mail may have earlier dates; outdates then
+// outdates reports whether the hook was created after the message was sent. If the hook's date is in the future,
+// the clock was set back after the hook was created, and newer mail may have earlier dates. In that case outdates
 // reports false.
 func (h *Hook) outdates(m *format.Message, now time.Time) bool {
 	return m.Created.Before(h.Created) && !h.Created.After(now)

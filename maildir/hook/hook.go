@@ -24,12 +24,12 @@ type Hook struct {
 	Timeout         int      `json:"timeout_secs"`
 	FireOnUntrusted bool     `json:"fire_on_untrusted"`
 
-	// Owner is the uid of the mailbox's owner when the hook was created. The hook does not run for another
-	// owner. If a person wrote the hook and left Owner out, the hook runs for any owner.
+	// Owner is the uid of the mailbox's owner when the hook was created. The hook does not run for another owner.
+	// If the user wrote the hook without Owner, the hook runs for any owner.
 	Owner *int `json:"owner_uid,omitempty"`
 
-	// Created is when the hook was created. The hook runs only for mail sent later. If a person left it
-	// out, it is the time when the file was last changed.
+	// Created is when the hook was created. The hook runs only for mail sent later. If the user omitted it, it is
+	// the time when the file was last changed.
 	Created time.Time `json:"created"`
 
 	// After is the newest change when the hook was created. The hook runs only for later changes. If After
@@ -52,7 +52,7 @@ const (
 	maxName        = 128 // bytes
 )
 
-// EventOf returns the event of a new file of that kind; "" for none.
+// EventOf returns the event for a new file of that kind; "" if there is none.
 func EventOf(k format.Kind) string {
 	switch k {
 	case format.KindInbox:
@@ -63,7 +63,7 @@ func EventOf(k format.Kind) string {
 	return ""
 }
 
-// CheckDraft refuses an invalid hook. The hook may still lack a name.
+// CheckDraft returns an error if the hook is invalid. The hook may still lack a name.
 func (h Hook) CheckDraft() error {
 	if h.Name == "" {
 		h.Name = h.derivedName()
@@ -161,7 +161,7 @@ func (h *Hook) taken(old *Hook, named bool) error {
 	}
 }
 
-// same reports whether two hooks do the same.
+// same reports whether two hooks do the same thing.
 func (h *Hook) same(o *Hook) bool {
 	return h.Event == o.Event && slices.Equal(h.Cmd, o.Cmd) && h.Timeout == o.Timeout && h.FireOnUntrusted == o.FireOnUntrusted
 }

@@ -48,7 +48,7 @@ func NewList(root string) *List {
 	})}
 }
 
-// fill sets the fields that a person left out.
+// fill sets the fields that the user omitted.
 func (c *content) fill(stamp tree.FileStat) {
 	for i := range c.all {
 		h := &c.all[i]
@@ -83,8 +83,8 @@ func (l *List) Select(keep func(h *Hook) bool) ([]Hook, error) {
 	return all, nil
 }
 
-// change durably replaces the hooks by the result of edit. It writes nothing if they stay the same. edit
-// may change the slice that it gets.
+// change durably replaces the hooks with the result of edit. If the hooks are the same, it writes nothing. edit may
+// change the slice that it receives.
 func (l *List) change(edit func([]Hook) ([]Hook, error)) error {
 	return l.file.Change(func(c content) (content, error) {
 		all, err := edit(slices.Clone(c.all))
@@ -93,9 +93,9 @@ func (l *List) change(edit func([]Hook) ([]Hook, error)) error {
 }
 
 // Create adds a hook that CheckDraft accepts, and returns it as stored. If the same hook exists, it changes
-// nothing. A hook without a name gets a derived name. owned reports which hooks belong to the owner of the
-// new hook; their names must differ. Create returns ErrExist if another hook of the owner has the name, and
-// ErrTooLarge if the list may not grow.
+// nothing. A hook without a name gets a derived name. owned reports which hooks belong to the owner of the new
+// hook; their names must differ. Create returns ErrExist if another hook of the owner has the name, and ErrTooLarge
+// if the list is full.
 func (l *List) Create(h Hook, owned func(h *Hook) bool) (*Hook, error) {
 	named := h.Name != ""
 	err := l.change(func(all []Hook) ([]Hook, error) {
@@ -167,7 +167,7 @@ func (l *List) DeleteMailbox(project, mailbox string) error {
 	})
 }
 
-// Move gives the hooks of a mailbox to another one. They run for nothing that is older than now.
+// Move moves the hooks of a mailbox to another mailbox. The moved hooks do not run for anything older than now.
 func (l *List) Move(project, from, to string, now time.Time) error {
 	return l.change(func(all []Hook) ([]Hook, error) {
 		for i := range all {
@@ -186,11 +186,11 @@ type Present struct {
 	Change int64     // the newest change
 }
 
-// Redate resets hooks that were created later than the present, because the clock was set back or the index
-// was lost since. Otherwise they would not run until that time comes again. A hook that is later by the
-// clock then counts from the opening of the store. Redate calls ask while the list is locked; otherwise a
-// hook created meanwhile would look like one from the future. It returns the hooks that were later by the
-// clock, in their old form.
+// Redate resets hooks whose creation is later than the present. This happens if the clock was set back or the index
+// was lost. Without the reset, these hooks would not run until that time is reached again. A hook that is later by
+// the clock then counts from the opening of the store. Redate calls ask while the list is locked, because otherwise
+// a hook created meanwhile would seem to come from the future. It returns the hooks that were later by the clock,
+// in their old form.
 func (l *List) Redate(ask func() (Present, error)) (future []Hook, err error) {
 	err = l.change(func(all []Hook) ([]Hook, error) {
 		at, err := ask()

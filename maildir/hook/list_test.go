@@ -12,7 +12,7 @@ import (
 	"mailtree/maildir/registry"
 )
 
-// TestFullList: a hooks.json that may grow no further stays as it is.
+// TestFullList: a hooks.json that has reached its maximum size is not changed.
 func TestFullList(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -30,7 +30,7 @@ func TestFullList(t *testing.T) {
 	}
 }
 
-// TestDeleteOfSeveral: of several hooks of one name the preferred one goes, or none.
+// TestDeleteOfSeveral: if several hooks have the same name, the preferred one is deleted, or none.
 func TestDeleteOfSeveral(t *testing.T) {
 	t.Parallel()
 	l := NewList(t.TempDir())

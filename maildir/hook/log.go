@@ -18,16 +18,16 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Log is the folder "hooks" of the store. It has one mark for each run of a hook for a message: a file that
-// is created before the command starts, so that no run happens twice. The lines of a mark are JSON. They
-// say when the run began, in which process, and how it ended.
+// Log is the folder "hooks" of the store. It has one mark for each run of a hook for a message: a file that is
+// created before the command starts, so that no run happens twice. The lines of a mark are JSON. They record when
+// the run began, its process, and how it ended.
 //
 //	{"hook":"backend-1a2b3c4d/BlueLake/wake","message":"msg_…","begun":"2026-01-02T03:04:05.000000Z","timeout":60}
 //	{"hook":"backend-1a2b3c4d/BlueLake/wake","message":"msg_…","pid":4711,"process":"…"}
 //	{"hook":"backend-1a2b3c4d/BlueLake/wake","message":"msg_…","ended":"…","exit":0,"ms":12,"output":"…"}
 //
-// The file "changes" in the folder says up to which change the feed of changes was processed. Marks of runs
-// that began more than Kept ago are removed. Log is safe for concurrent use, except SetMark and Mark.
+// The file "changes" in the folder records up to which change the feed of changes was processed. Marks of runs that
+// began more than Kept ago are removed. Log is safe for concurrent use, except SetMark and Mark.
 type Log struct {
 	dir  string
 	now  func() time.Time
@@ -220,7 +220,7 @@ func (l *Log) file(hook, message string) string {
 	return filepath.Join(l.dir, hashName(hook, message)+markEnd)
 }
 
-// Ran reports whether the hook has begun for the message, as long as the mark is kept.
+// Ran reports whether the hook has begun for the message, while the mark is kept.
 func (l *Log) Ran(h *Hook, message string) bool {
 	_, err := os.Lstat(l.file(h.Key(), message))
 	return err == nil

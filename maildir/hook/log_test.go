@@ -28,8 +28,8 @@ func begin(t *testing.T, l *Log, h *Hook, id string) bool {
 	return first
 }
 
-// TestLog: what began is known after a restart, and what failed to be written, or was cut short by a
-// crash, is not taken for begun.
+// TestLog: runs that began are known after a restart. A run whose mark could not be written, or was cut short by a
+// crash, does not count as begun.
 func TestLog(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -86,7 +86,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// TestOldMarks: a mark goes a month after its last line, and the place in the feed stays.
+// TestOldMarks: a mark is removed a month after its last line, and the position in the feed is kept.
 func TestOldMarks(t *testing.T) {
 	t.Parallel()
 	root, h := t.TempDir(), &Hook{Project: "p", Mailbox: "bob", Name: "wake"}
@@ -113,8 +113,8 @@ func TestOldMarks(t *testing.T) {
 	}
 }
 
-// TestOldLog: the log of an earlier version becomes marks, but for what it tells of more than a month
-// ago, and is removed.
+// TestOldLog: the log of an earlier version becomes marks, except entries from more than a month ago, and is
+// removed.
 func TestOldLog(t *testing.T) {
 	t.Parallel()
 	root, h := t.TempDir(), &Hook{Project: "p", Mailbox: "bob", Name: "wake"}

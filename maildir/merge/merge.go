@@ -1,6 +1,6 @@
-// Package merge decides what becomes of each file when the mail of two machines meets. It reads and writes
-// nothing: it is given what a file was in the last common commit, and what it is on each side. docs/sync.md,
-// "Merge rules", tells the rules to people.
+// Package merge decides the result for each file when the mail of two machines is merged. It does not read or write
+// files. Its input is each file's state in the last common commit and on each side. See docs/sync.md, "What is
+// merged how", for the rules.
 package merge
 
 import (
@@ -12,36 +12,36 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Entry is a file in a commit: Git's mode, and the name of its content. The zero Entry means that there is
-// no file.
+// Entry is a file in a commit: Git's mode, and Git's hash of the content. The zero Entry means that there is no
+// file.
 type Entry struct {
 	Mode uint32
 	Hash string
 }
 
-// Plain is the mode of an ordinary file. No other file crosses between machines.
+// Plain is the mode of an ordinary file. Only ordinary files are synchronized between machines.
 const Plain = 0o100644
 
 func (e Entry) exists() bool  { return e.Mode != 0 }
 func (e Entry) special() bool { return e.exists() && e.Mode != Plain }
 
-// File is a path that the two sides have in different states, or that both have changed.
+// File is a path whose state differs between the two sides, or that both sides have changed.
 type File struct {
 	Path               string
 	Base, Ours, Theirs Entry
 }
 
-// Change is what the merge makes of a path of our side.
+// Change is the merge's change to a path on our side.
 type Change struct {
 	Path    string
 	Was, Is Entry
-	Beside  bool // Is stands beside a message, where an earlier merge may have put it already
+	Beside  bool // Is belongs beside a message, where an earlier merge may already have put it
 }
 
-// Merge returns the changes that make our side the merge of both. theirsLater reports whether the last
-// commit that changed a path is one of theirs; it is asked only about paths that both sides have changed.
-// The other side, which calls Merge with the sides exchanged and the opposite answers, comes to the same
-// files. stay counts the paths that theirs changed and that do not cross because of their mode or name.
+// Merge returns the changes that turn our side into the merge of both sides. theirsLater reports whether the last
+// commit that changed a path is theirs; Merge calls it only for paths that both sides have changed. The other side
+// calls Merge with the sides exchanged and the opposite answers, and gets the same files. stay counts the paths
+// that theirs changed and that are not synchronized because of their mode or name.
 func Merge(files []File, theirsLater func(path string) bool) (changes []Change, stay int) {
 	for _, f := range files {
 		switch {
@@ -61,9 +61,9 @@ func Merge(files []File, theirsLater func(path string) bool) (changes []Change, 
 	return changes, stay
 }
 
-// both merges a file that both sides have changed, each in its own way. Of a message both versions stay.
-// Of other files the later one does; for a mark, that may be its removal. No other file that one side has
-// changed is removed because the other side has removed it.
+// both merges a file that both sides have changed differently. For a message, both versions are kept. For any other
+// file, the later version is kept. For a mark, the later version may be its removal. Any other file that one side
+// has changed is kept, even if the other side has removed it.
 func (f File) both(theirsLater func(path string) bool) (changes []Change) {
 	kind := format.Locate(f.Path).Kind
 	if !kind.Mark() {
@@ -85,12 +85,11 @@ func (f File) both(theirsLater func(path string) bool) (changes []Change) {
 	return changes
 }
 
-// longest is the most bytes that the path of a crossing file may have.
+// longest is the maximum length, in bytes, of the path of a synchronized file.
 const longest = 1024
 
-// Crosses reports whether a path is one of those that machines share. Claims and drafts stay on their
-// machine, and so do hidden files, files that are still to be sent, and files of the mail with an invalid
-// name.
+// Crosses reports whether machines share a path. Claims and drafts stay on their machine. So do hidden files, files
+// that have not been sent yet, and files of the mail with an invalid name.
 func Crosses(p string) bool {
 	if len(p) > longest || !utf8.ValidString(p) || path.Clean(p) != p || path.IsAbs(p) || strings.ContainsFunc(p, unicode.IsControl) {
 		return false

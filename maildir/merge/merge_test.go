@@ -15,8 +15,8 @@ const (
 	message = "messages/2026/11/26/msg_20261126_00000000000000aa.md"
 )
 
-// e returns the entry of a plain file with a content; "" is no file, and a leading x, l or m makes it an
-// executable, a link or a submodule.
+// e returns the entry of a plain file with the given content. "" is no file, and a leading x, l or m makes the
+// entry an executable, a link or a submodule.
 func e(content string) Entry {
 	if content == "" {
 		return Entry{}
@@ -33,9 +33,9 @@ func TestMerge(t *testing.T) {
 	aside := strings.TrimSuffix(message, ".md") + ".edit-"
 	for _, c := range []struct {
 		name, path, base, ours, theirs string
-		later                          bool   // theirs
-		want                           string // what our side has then
-		beside                         string // the version that stands beside a message
+		later                          bool   // theirs is later
+		want                           string // our side's content after the merge
+		beside                         string // the version beside a message
 	}{
 		{name: "new there", path: inbox + ".md", theirs: "a", want: "a"},
 		{name: "new here", path: inbox + ".md", ours: "a", want: "a"},
@@ -116,8 +116,8 @@ func apply(files map[string]Entry, c Change) {
 	}
 }
 
-// TestProperties plays random changes on two sides. Merging on either side gives the same files, merging
-// again changes nothing, and no file is lost that one side has and the other side has not removed.
+// TestProperties plays random changes on two sides. Merging on either side gives the same files, merging again
+// changes nothing, and if one side has a file that the other side has not removed, the file is not lost.
 func TestProperties(t *testing.T) {
 	t.Parallel()
 	paths := []string{inbox + ".md", inbox + ".read", inbox + ".ack", inbox + ".archived", message, outbox,
@@ -125,7 +125,7 @@ func TestProperties(t *testing.T) {
 	for n := range 2000 {
 		random := rand.New(rand.NewPCG(1, uint64(n)))
 		base, ours, theirs := map[string]Entry{}, map[string]Entry{}, map[string]Entry{}
-		later := map[string]bool{} // theirs
+		later := map[string]bool{} // theirs is later
 		for _, p := range paths {
 			was := e([]string{"", "a"}[random.IntN(2)])
 			apply(base, Change{Path: p, Is: was})

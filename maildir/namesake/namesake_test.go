@@ -14,8 +14,8 @@ import (
 	"mailtree/maildir/merge"
 )
 
-// profile reads "MACHINE INCEPTION", where the inception is an hour, and "person" after it makes it a person's; "" is no
-// profile.
+// profile reads "MACHINE INCEPTION", where the inception is an hour. With "person" after it, the profile is a
+// user's. "" is no profile.
 func profile(t testing.TB, name, text string) (p format.Profile) {
 	t.Helper()
 	if text == "" {
@@ -33,7 +33,7 @@ func profile(t testing.TB, name, text string) (p format.Profile) {
 	return p
 }
 
-// side returns the answers of a machine that has the agents, as "NAME MACHINE INCEPTION".
+// side returns the Here of a machine that has the agents, given as "NAME MACHINE INCEPTION".
 func side(t testing.TB, agents []string) Here {
 	t.Helper()
 	h := Here{Machine: func(id string) string { return "of-" + id }}
@@ -54,8 +54,8 @@ func TestFind(t *testing.T) {
 		name     string
 		profiles names
 		agents   []string // on this machine
-		want     []string // "NAME: who keeps it, the other's name"
-		reverse  []string // what the other machine finds, which has no agent besides
+		want     []string // "NAME: the machine that keeps it, the other's name"
+		reverse  []string // what the other machine, without other agents, finds
 	}{
 		{name: "one agent", profiles: names{"Ann": {"a 1", "a 1", "a 1"}}},
 		{name: "new there", profiles: names{"Ann": {"", "", "b 1"}}},
@@ -181,7 +181,7 @@ func TestMoveFiles(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		moved bool
-		here  map[string]string // what is at new paths here
+		here  map[string]string // the entries at new paths here
 		files []string          // "PATH BASE OURS THEIRS"
 		want  []string
 	}{

@@ -27,7 +27,7 @@ type Outbox struct {
 	pending debouncer
 }
 
-// New returns the outboxes of a project.
+// New returns the Outbox of a project.
 func New(mail *core.Mail, sender *sending.Sender) *Outbox {
 	return &Outbox{mail: mail, sender: sender, pending: newDebouncer(mail.Store.Monotonic)}
 }
@@ -39,21 +39,21 @@ func (o *Outbox) Waiting() int {
 	return len(o.pending.files)
 }
 
-// Moved has the file at path, which the server has moved into an outbox, sent as if it had been saved there now.
+// Moved schedules the file at path, which the server has moved into an outbox, as if it had been saved there now.
 func (o *Outbox) Moved(path string) { o.schedule(path, o.pending.in(SettleTime)) }
 
-// saved is a file in an outbox that is to be sent.
+// saved is a file in an outbox that the server will send.
 type saved struct {
 	path string
 	sum  string // SHA-256 of its bytes
 
 	day   string // date of the file's time (mtime) in the server's time zone, such as 2026-11-28
-	own   string // the key in its header; "": none
-	daily bool   // its header says "repeat: daily"
+	own   string // the key in the file's header; "": none
+	daily bool   // the file's header has "repeat: daily"
 }
 
-// key returns the idempotency key of the message: that in the header, or one made of the file's bytes, so
-// that the same text is never sent twice; with "repeat: daily" the key also has the date.
+// key returns the idempotency key of the message: the key in the header, or one derived from the file's bytes, so
+// that the same text is never sent twice. With "repeat: daily", the key also contains the date.
 func (s *saved) key() string {
 	key := cmp.Or(s.own, "saved "+s.sum[:32])
 	if s.daily {
@@ -87,7 +87,7 @@ func (s *saved) sentBefore(id string) error {
 	return &refusal.Error{What: what, ID: id, Other: key}
 }
 
-// errSavedAnew says that the file was changed or removed while it was about to be sent.
+// errSavedAnew means that the file was changed or removed when it was about to be sent.
 var errSavedAnew = errors.New("the file has changed meanwhile")
 
 // take plans the removal of the file that a message was read from. It returns errSavedAnew if the file has changed
@@ -122,15 +122,15 @@ func (o *Outbox) NoteSaved(paths []string, changes []index.Change) {
 	}
 }
 
-// schedule has a file handled when it is due, if it is a regular file or gone.
+// schedule arranges for a file to be handled when it is due, if it is a regular file or was removed.
 func (o *Outbox) schedule(path string, due time.Time) {
 	if st, err := o.mail.Tree.Stat(path); err == nil && st.Mode.IsRegular() || tree.FaultOf(err) == tree.FaultGone {
 		o.pending.wait(path, st, due)
 	}
 }
 
-// Run runs beside the writer and handles files saved by others once each has settled. It begins with the outbox files
-// that the index lists as problems, and with the files named in unread notices, which may be deleted.
+// Run runs beside the writer and handles files saved by others once each has settled. It starts with the outbox
+// files that the index lists as problems, and with the files named in unread notices, which may have been deleted.
 func (o *Outbox) Run(ctx context.Context) {
 	problems, err := o.mail.Store.Index.Problems(ctx, o.mail.Slug, index.AllProblems)
 	if err != nil && ctx.Err() == nil {
@@ -152,7 +152,7 @@ func (o *Outbox) Run(ctx context.Context) {
 	away := false
 	for {
 		due, next := o.pending.takeDue()
-		if len(due) > 0 && o.isAway(&away) { // another branch has outboxes of its own, whose files may have been sent already
+		if len(due) > 0 && o.isAway(&away) { // another branch has its own outboxes, whose files may already have been sent
 			for _, f := range due {
 				o.pending.wait(f.path, f.stat, o.pending.in(trySavedAgain))
 			}
@@ -177,7 +177,7 @@ func (o *Outbox) Run(ctx context.Context) {
 	}
 }
 
-// isAway reports whether another branch than the mail's is checked out, and logs when that begins.
+// isAway reports whether a branch other than the mail's branch is checked out, and logs when that begins.
 func (o *Outbox) isAway(was *bool) bool {
 	away := o.mail.History.State().Mode == history.Detached
 	if away && !*was {
@@ -187,8 +187,8 @@ func (o *Outbox) isAway(was *bool) bool {
 	return away
 }
 
-// preserveSaved has the history take several files to be sent in one commit instead of one each. An error
-// shows up when each file is sent.
+// preserveSaved tells the history to commit several files that are about to be sent in one commit, instead of one
+// commit for each. It ignores errors, because they occur again when each file is sent.
 func (o *Outbox) preserveSaved(ctx context.Context, due []pendingFile) {
 	var paths []string
 	for _, f := range due {
@@ -204,8 +204,8 @@ func (o *Outbox) preserveSaved(ctx context.Context, due []pendingFile) {
 // trySavedAgain is the time until the next try for a file that could not be handled for a temporary reason.
 const trySavedAgain = 10 * time.Second
 
-// handle sends a saved file, or reports an edited copy, if the file has not changed since. What Postmaster
-// said of a file that was sent or is gone becomes read.
+// handle sends a saved file, or reports an edited copy, if the file has not changed since. If the file was sent or
+// removed, Postmaster's notices about it become read.
 func (o *Outbox) handle(ctx context.Context, f pendingFile) {
 	st, err := o.mail.Tree.Stat(f.path)
 	gone, outbox := tree.FaultOf(err) == tree.FaultGone, format.Locate(f.path).Kind == format.KindOutbox
@@ -239,7 +239,7 @@ func (o *Outbox) handle(ctx context.Context, f pendingFile) {
 	}
 }
 
-// sendSaved sends a file, or tells its author why it cannot be sent. It returns errSavedAnew and temporary
+// sendSaved sends a file, or notifies its author why it cannot be sent. It returns errSavedAnew and temporary
 // errors.
 func (o *Outbox) sendSaved(ctx context.Context, f pendingFile) error {
 	if format.ServerName(format.Locate(f.path).Agent) { // the index reports it as a problem
@@ -253,7 +253,7 @@ func (o *Outbox) sendSaved(ctx context.Context, f pendingFile) error {
 		return o.tellUnsent(ctx, f.path, data, &refusal.Error{What: refusal.SavedMalformed, Why: tree.PlainFileError(err)})
 	case st != f.stat:
 		return errSavedAnew
-	case len(bytes.TrimSpace(data)) == 0: // an empty file: the author begins to write
+	case len(bytes.TrimSpace(data)) == 0: // an empty file: the author has just started to write
 		return nil
 	}
 	file := &saved{path: f.path, sum: tree.SHA256(data), day: time.Unix(0, st.MTime).Format(time.DateOnly)}
@@ -299,14 +299,15 @@ func (o *Outbox) withoutBlind(d *sending.Order, err error) error {
 	return err
 }
 
-// isTemporary reports whether an error is temporary, so that the same message may be sent later.
+// isTemporary reports whether an error is temporary, so that sending the same message may succeed later.
 func isTemporary(err error) bool {
 	var e *refusal.Error
 	return !errors.As(err, &e) || errors.Is(err, refusal.ErrUnavailable) && e.What != refusal.EditUncommitted
 }
 
-// savedDraft returns the message in a file, and notes in the file what its header says of sending it again; nil if the
-// file is a copy of a sent message. It returns ErrInvalid, ErrConflict, and the errors of sending.Sender.MakeReply.
+// savedDraft returns the message in a file, and records in file what its header says about sending it again. It
+// returns nil if the file is a copy of a sent message. It returns ErrInvalid, ErrConflict, and the errors of
+// sending.Sender.MakeReply.
 func (o *Outbox) savedDraft(ctx context.Context, file *saved, data []byte) (*sending.Order, error) {
 	place := format.Locate(file.path)
 	sent, err := o.mail.Store.Index.Message(ctx, o.mail.Slug, place.ID, index.WithoutBody, nil)
@@ -315,7 +316,7 @@ func (o *Outbox) savedDraft(ctx context.Context, file *saved, data []byte) (*sen
 	}
 	u, err := format.ParseUnsent(data)
 	switch {
-	case err != nil && sent != nil, err == nil && u.ID != "" && u.ID == place.ID: // a copy, damaged or whole
+	case err != nil && sent != nil, err == nil && u.ID != "" && u.ID == place.ID: // a copy, damaged or complete
 		return nil, nil
 	case err != nil:
 		return nil, &refusal.Error{What: refusal.SavedMalformed, Why: err.Error()}

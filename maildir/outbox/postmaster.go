@@ -13,7 +13,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// savedWords name the fields of a refusal as the header of a file does.
+// savedWords has the names that a file's header uses for the fields of a refusal.
 var savedWords = refusal.Words{Args: map[refusal.Field]string{
 	refusal.From:        "from",
 	refusal.Recipients:  "to, cc or bcc",
@@ -30,14 +30,14 @@ var savedWords = refusal.Words{Args: map[refusal.Field]string{
 	refusal.Attachments: "attachments",
 }}
 
-// notSent begins the subject of a message about a file in an outbox. The path follows.
+// notSent begins the subject of a message about a file in an outbox. The file's path follows.
 const notSent = "Not sent: "
 
 // unsentThread returns the id of the thread of Postmaster's messages about a file in an outbox.
 func unsentThread(path string) string { return "unsent-" + tree.SHA256([]byte(path))[:16] }
 
-// tellUnsent tells an author that a file in the outbox was not sent, and why, once for the same content.
-// What Postmaster said of the file before becomes read.
+// tellUnsent notifies an author that a file in the outbox was not sent, and why. It notifies once for the same
+// content. Postmaster's earlier notices about the file become read.
 func (o *Outbox) tellUnsent(ctx context.Context, path string, data []byte, why error) error {
 	before, err := o.unreadAbout(ctx, path)
 	if err != nil {
@@ -55,7 +55,7 @@ func (o *Outbox) tellUnsent(ctx context.Context, path string, data []byte, why e
 	})
 }
 
-// withdrawUnsent marks as read what Postmaster said of a file in an outbox that was sent or removed since.
+// withdrawUnsent marks Postmaster's notices about a file in an outbox as read, after the file was sent or removed.
 func (o *Outbox) withdrawUnsent(ctx context.Context, path string) error {
 	ids, err := o.unreadAbout(ctx, path)
 	if err != nil || len(ids) == 0 {
@@ -79,7 +79,7 @@ func (o *Outbox) unreadAbout(ctx context.Context, path string) (ids []string, er
 	}
 	var told []string
 	for i := range rows {
-		// That of another machine may have a file of that name there.
+		// A notice by another machine's Postmaster may be about another file of that name.
 		if _, here := o.mail.Store.VerifiedHere(&rows[i].Message); here && rows[i].From == format.Postmaster {
 			told = append(told, rows[i].ID)
 		}
@@ -96,10 +96,10 @@ func (o *Outbox) unreadAbout(ctx context.Context, path string) (ids []string, er
 	return ids, err
 }
 
-// mostTold is how many of an agent's unread messages pathsTold looks at.
+// mostTold is how many of an agent's unread messages pathsTold checks.
 const mostTold = 200
 
-// pathsTold returns the paths of files of which Postmaster wrote to agents that have not read it.
+// pathsTold returns the paths of files named in Postmaster's notices that the agents have not read.
 func (o *Outbox) pathsTold(ctx context.Context) (paths []string, err error) {
 	agents, err := o.mail.Store.Index.Agents(ctx, o.mail.Slug)
 	if err != nil {
@@ -124,7 +124,7 @@ func (o *Outbox) pathsTold(ctx context.Context) (paths []string, err error) {
 	return paths, nil
 }
 
-// tellOfEdit tells the owner of a mailbox that editing a copy changes nothing, once for each message. See
+// tellOfEdit notifies the owner of a mailbox, once for each message, that editing a copy changes nothing. See
 // docs/tree.md, "Copies".
 func (o *Outbox) tellOfEdit(ctx context.Context, path string) error {
 	at := format.Locate(path)

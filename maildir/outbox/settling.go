@@ -9,14 +9,14 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// SettleTime is how long a saved file must stay unchanged before the server takes it for finished. See
+// SettleTime is how long a saved file must stay unchanged before the server treats it as finished. See
 // docs/tree.md, "Sending by saving".
 const SettleTime = 2 * time.Second
 
-// debouncer holds files saved by others until they have not changed for a while. It is safe for concurrent
-// use. newDebouncer makes one.
+// debouncer keeps files saved by others until they have not changed for a while. It is safe for concurrent use.
+// newDebouncer creates one.
 type debouncer struct {
-	now  func() time.Time // a clock that runs evenly
+	now  func() time.Time // a monotonic clock
 	bell chan struct{}    // rings when a file may be due earlier than before
 
 	mu    sync.Mutex
@@ -34,10 +34,10 @@ func newDebouncer(now func() time.Time) debouncer {
 	return debouncer{now: now, bell: make(chan struct{}, 1), files: map[string]pendingFile{}}
 }
 
-// in returns the time after d.
+// in returns the time that is d from now.
 func (s *debouncer) in(d time.Duration) time.Time { return s.now().Add(d) }
 
-// wait schedules a file for the time due, if it then still has the state st.
+// wait schedules a file for the time due, on condition that it then still has the state st.
 func (s *debouncer) wait(path string, st tree.FileStat, due time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,20 +13,20 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// claimPatience is how long a claim waits for the machines' list.
+// claimPatience is how long a claim waits for the list that the machines share.
 const claimPatience = 30 * time.Second
 
-// remoteError says that the machines' list could not be read or changed.
+// remoteError reports that the shared list could not be read or changed.
 type remoteError struct {
 	err    error
-	unsure bool // the list may have the claim
+	unsure bool // the list may contain the claim
 }
 
 func (e *remoteError) Error() string { return e.err.Error() }
 
 func (e *remoteError) Unwrap() error { return e.err }
 
-// Grant makes or renews claims, if mail is shared with other machines: see claims.Claims.Grant.
+// Grant creates or renews claims if the mail is shared with other machines: see claims.Claims.Grant.
 func (sy *Sync) Grant(ctx context.Context, r *claim.Request) (*claim.Result, error) {
 	if err := sy.mail.NeedAgent(ctx, refusal.Agent, r.Agent); err != nil {
 		return nil, err
@@ -66,11 +66,12 @@ func (sy *Sync) Grant(ctx context.Context, r *claim.Request) (*claim.Result, err
 	return res, err
 }
 
-// claimsDeclined says why machines that share mail share no claims.
+// claimsDeclined explains why machines that share mail do not share claims.
 const claimsDeclined = "The host of the shared repository refuses the refs below refs/mailtree/, in which machines share their claims. " +
 	"Allow these refs there, or share the mail through another host."
 
-// refuseDeclined refuses what needs the claims of the other machines if the host refuses their list.
+// refuseDeclined returns the refusal of an action that needs the other machines' claims, if the host of the shared
+// repository refuses the list.
 func refuseDeclined(err error) error {
 	return &refusal.Error{
 		What: refusal.Unavailable("Nothing was claimed: {why}. Allow these refs there, or share the mail through another host; " +
@@ -80,8 +81,8 @@ func refuseDeclined(err error) error {
 	}
 }
 
-// withClaims calls f when no round runs, within claimPatience. What f pushes it also writes, even if the caller
-// goes meanwhile.
+// withClaims calls f when no round is running, within claimPatience. f also writes to the files what it pushes,
+// even if the caller's context ends meanwhile.
 func (sy *Sync) withClaims(ctx context.Context, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), claimPatience, errors.New("it did not get its turn in time"))
 	defer cancel()
@@ -89,9 +90,9 @@ func (sy *Sync) withClaims(ctx context.Context, f func(ctx context.Context) erro
 }
 
 // runClaimRounds synchronizes the shared list and the local claim files: it adds local claims to the list, removes
-// released ones, and applies remote changes to the files. res answers ask; it is nil without one. The caller holds the
-// turn. The first try uses the list as last fetched; a refusal is given only after a fetch. It returns remoteError, and
-// the errors of the history and of the writer.
+// released ones, and applies remote changes to the files. res is the answer to ask; it is nil if ask is nil. The
+// caller holds the turn. The first try uses the list as last fetched; runClaimRounds refuses only after a fetch. It
+// returns remoteError, and the errors of the history and of the writer.
 func (sy *Sync) runClaimRounds(ctx context.Context, ask *claim.Request) (res *claim.Result, err error) {
 	unsure := false
 	for try := range syncTries {
@@ -108,7 +109,7 @@ func (sy *Sync) runClaimRounds(ctx context.Context, ask *claim.Request) (res *cl
 			return nil, err
 		}
 		if try == 0 && ask != nil && (ask.DryRun || len(r.res.Conflicts) > 0) {
-			continue // the list may be another by now
+			continue // the list may have changed
 		}
 		switch err = r.push(ctx); {
 		case err == nil:
@@ -134,8 +135,8 @@ func (sy *Sync) runClaimRounds(ctx context.Context, ask *claim.Request) (res *cl
 		Why: err.Error(), Err: err}
 }
 
-// SyncClaims brings the claims here and those of the other machines together. While these are out of reach it
-// returns ErrUnavailable, unless claims are granted on this machine alone.
+// SyncClaims synchronizes this machine's claims with the other machines' claims. While the other machines cannot be
+// reached, it returns ErrUnavailable, unless claims are granted on this machine alone.
 func (sy *Sync) SyncClaims(ctx context.Context) error {
 	err := sy.withClaims(ctx, func(ctx context.Context) error {
 		if err := sy.mail.History.FetchClaims(ctx); err != nil {
@@ -157,8 +158,8 @@ func (sy *Sync) SyncClaims(ctx context.Context) error {
 	}
 }
 
-// KeepRegained puts the claims that the undoing of a release has made again into the list. It returns ErrConflict
-// if another agent has got one of them meanwhile.
+// KeepRegained adds, to the shared list, the claims that the undoing of a release has restored. It returns
+// ErrConflict if another agent has claimed one of them meanwhile.
 func (sy *Sync) KeepRegained(ctx context.Context, done *history.Done) error {
 	if err := sy.SyncClaims(ctx); err != nil {
 		return err

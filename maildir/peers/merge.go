@@ -20,19 +20,19 @@ import (
 )
 
 const (
-	syncFiles = 512     // the files of one operation of a merge; it ends with a whole message
-	syncBytes = 8 << 20 // their bytes
-	syncFew   = 128     // a merge of so few files is not measured beforehand: attachment.MaxStored bounds each
+	syncFiles = 512     // files in one operation of a merge; it ends with a complete message
+	syncBytes = 8 << 20 // bytes of these files
+	syncFew   = 128     // a merge of so few files is not measured in advance: attachment.MaxStored limits each
 )
 
-// errFilesMoved says that a file is not as the branch has it: somebody has just changed it.
+// errFilesMoved means that a file differs from the branch, because it has just been changed.
 var errFilesMoved error = &refusal.Error{
 	What: refusal.Unavailable("Files of the mail were changed here and are not committed yet; try again."),
 }
 
-// mergeRemote merges the shared branch. If there is nothing to merge or push, it makes no commit: otherwise two
-// machines would create merge commits for each other forever. It returns errFilesMoved, and errors of the history and
-// of the writer.
+// mergeRemote merges the shared branch. If there is nothing to merge or push, it creates no commit; otherwise two
+// machines would create merge commits for each other forever. It returns errFilesMoved, and errors of the history
+// and of the writer.
 func (sy *Sync) mergeRemote(ctx context.Context, m *history.MergeInput) error {
 	named, renamed, err := sy.settleNames(ctx, m)
 	if err != nil {
@@ -78,14 +78,14 @@ func (sy *Sync) mergeRemote(ctx context.Context, m *history.MergeInput) error {
 			return err
 		}
 	}
-	if len(tx.Writes) == 0 { // the files are as they shall be: only the history lacks the merge
+	if len(tx.Writes) == 0 { // the files are already right: only the history lacks the merge
 		merges := writer.Merge{Commit: m.Theirs, Onto: m.Ours}
 		sy.mail.History.Record([]writer.Op{{Verb: "sync", Merges: merges, At: sy.mail.Store.Now(), Summary: "nothing new"}}, nil)
 	}
 	return sy.mail.History.Flush(ctx)
 }
 
-// inTheWay returns an error if a file lies where changes need a folder.
+// inTheWay returns an error if a file exists at a path where changes need a folder.
 func (sy *Sync) inTheWay(changes []merge.Change) error {
 	looked := map[string]bool{}
 	for _, c := range changes {
@@ -99,14 +99,14 @@ func (sy *Sync) inTheWay(changes []merge.Change) error {
 	return nil
 }
 
-// later tells which side has changed a file last.
+// later determines which side changed a file last.
 type later struct {
 	theirs func(path string) bool
 	err    error
 }
 
-// laterOf reads the times of the two sides' changes when it is first asked. Of changes in the same second
-// the one with the greater content counts as the later, on both machines.
+// laterOf returns a later that reads the times of the two sides' changes at its first use. If both sides changed a
+// file in the same second, the content with the greater hash counts as the later one, on both machines.
 func laterOf(ctx context.Context, h history.Log, m *history.MergeInput) *later {
 	l := &later{}
 	files := map[string]merge.File{}
@@ -130,7 +130,7 @@ func laterOf(ctx context.Context, h history.Log, m *history.MergeInput) *later {
 	return l
 }
 
-// remoteFile is a change of a merge with the content.
+// remoteFile is a change of a merge, with its content.
 type remoteFile struct {
 	merge.Change
 	data []byte
@@ -165,7 +165,7 @@ func (sy *Sync) readRemote(ctx context.Context, changes []merge.Change) (some []
 	return some, err
 }
 
-// maxRemoteSize is the most bytes that the file at a path may have.
+// maxRemoteSize returns the maximum size, in bytes, of the file at a path.
 func (sy *Sync) maxRemoteSize(path string) int {
 	if format.Locate(path).Kind == format.KindAttachment {
 		return attachment.MaxStored
@@ -173,9 +173,9 @@ func (sy *Sync) maxRemoteSize(path string) int {
 	return int(sy.mail.Tree.MaxFile() + format.MaxHeader)
 }
 
-// applyRemote returns the operation that makes changes of a merge. Its plan returns errFilesMoved if a file differs
-// from the branch, even if it has the merged content: a user's rebase or pull may have written it, and may remove it
-// before the merge is committed.
+// applyRemote returns the operation that applies changes of a merge. Its plan returns errFilesMoved if a file
+// differs from the branch, even if it has the merged content. A user's rebase or pull may have written the file,
+// and may remove it before the merge is committed.
 func (sy *Sync) applyRemote(files []remoteFile) *writer.Tx {
 	tx := &writer.Tx{Op: writer.Op{Verb: "sync", Summary: fmt.Sprintf("%d files of other machines", len(files))}, Alone: true}
 	tx.Plan = func(g *writer.Group) error {
@@ -209,7 +209,7 @@ func (sy *Sync) applyRemote(files []remoteFile) *writer.Tx {
 	return tx
 }
 
-// blobAt returns the name that Git gives the content of the file at path; "" if there is none.
+// blobAt returns Git's hash of the content of the file at path; "" if the file does not exist.
 func (sy *Sync) blobAt(path string) (string, error) {
 	data, _, err := sy.mail.Tree.Read(path, int64(sy.maxRemoteSize(path)))
 	if tree.FaultOf(err) == tree.FaultGone {

@@ -17,17 +17,18 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// claimRound is one try of runClaimRounds: it reads what claimlist.Round needs, and does what claimlist.Next says.
+// claimRound is one try of runClaimRounds: it reads what claimlist.Round needs, and applies the resulting
+// claimlist.Next.
 type claimRound struct {
 	sync         *Sync
-	remote, base history.Claims              // the list as others have it, and as the files here have followed it
-	seen         map[string]*claimlist.Entry // the entries of both, by Git's name of the content
+	remote, base history.Claims              // the list as others have it, and as the files here follow it
+	seen         map[string]*claimlist.Entry // the entries of both, by Git's hash of the content
 	knows        claimlist.Round
 	next         *claimlist.Next
-	res          *claim.Result // the answer to the request; nil without one
+	res          *claim.Result // the answer to the request; nil if there is none
 }
 
-// planClaims reads the list and the claim files, and decides what the list shall be.
+// planClaims reads the list and the claim files, and computes the next list.
 func (sy *Sync) planClaims(ctx context.Context, ask *claim.Request) (*claimRound, error) {
 	r := &claimRound{sync: sy, knows: claimlist.Round{
 		Machine: sy.mail.Store.Machine(),
@@ -59,7 +60,7 @@ func (sy *Sync) planClaims(ctx context.Context, ask *claim.Request) (*claimRound
 	return r, err
 }
 
-// readEntries reads the two lists. It leaves out files that are no leases.
+// readEntries reads the two lists. It omits files that are not leases.
 func (r *claimRound) readEntries(ctx context.Context) error {
 	known := r.sync.seenClaims()
 	r.seen = map[string]*claimlist.Entry{}
@@ -75,7 +76,7 @@ func (r *claimRound) readEntries(ctx context.Context) error {
 	return err
 }
 
-// entries returns the entries of a list, by path. It takes those that this server has seen before from known.
+// entries returns the entries of a list, by path. Entries that this server has seen before come from known.
 func (r *claimRound) entries(list map[string]string, known map[string]*claimlist.Entry, read func(hash string) ([]byte, error)) (
 	map[string]*claimlist.Entry, error,
 ) {
@@ -104,8 +105,8 @@ func (r *claimRound) entries(list map[string]string, known map[string]*claimlist
 	return entries, nil
 }
 
-// readRemoved finds the files that followed the list and are gone. A file that is there may be invalid, and is no
-// claim then.
+// readRemoved finds the files that followed the list and have been removed. It checks the path, because an existing
+// file may be invalid and then is not a claim.
 func (r *claimRound) readRemoved() error {
 	r.knows.Removed = map[string]bool{}
 	own := claimlist.ByPath(r.knows.Files)
@@ -147,7 +148,7 @@ func (r *claimRound) readAgents(ctx context.Context, ask *claim.Request) error {
 	return nil
 }
 
-// claimant returns what the list has to know of an agent; nil for none.
+// claimant returns the facts about an agent that the list needs; nil for no agent.
 func (sy *Sync) claimant(a *index.AgentRow) *claimlist.Agent {
 	if a == nil {
 		return nil
@@ -155,7 +156,7 @@ func (sy *Sync) claimant(a *index.AgentRow) *claimlist.Agent {
 	return &claimlist.Agent{Inception: a.Inception, Person: a.Program == core.PersonProgram, Elsewhere: sy.mail.Elsewhere(a)}
 }
 
-// push makes the list what it shall be. It returns history.ErrBehind if another machine was first.
+// push pushes the next list. It returns history.ErrBehind if another machine was faster.
 func (r *claimRound) push(ctx context.Context) error {
 	files, fresh := map[string]string{}, map[string][]byte{}
 	for path, e := range r.next.List {
@@ -191,8 +192,8 @@ func (r *claimRound) push(ctx context.Context) error {
 	return nil
 }
 
-// apply makes the claim files here what the list says, and notes that they are. ok is false if one of them has changed
-// since the round began. After a grant ok is true in any case.
+// apply updates the claim files here to match the list, and records that they do. ok is false if one of the files
+// has changed since the round began. After a grant, ok is always true.
 func (r *claimRound) apply(ctx context.Context, ask *claim.Request) (ok bool, err error) {
 	if len(r.next.Granted) == 0 {
 		return r.applyList(ctx)
@@ -203,12 +204,12 @@ func (r *claimRound) apply(ctx context.Context, ask *claim.Request) (ok bool, er
 		return false, err
 	}
 	if ok, err := r.applyList(ctx); err != nil || !ok {
-		core.Ring(r.sync.bell) // a round takes them, and says what is wrong
+		core.Ring(r.sync.bell) // a round applies the list, and reports any problem
 	}
 	return true, nil
 }
 
-// applyList is apply for all claims but those that were granted just now.
+// applyList is apply for all claims except those that were just granted.
 func (r *claimRound) applyList(ctx context.Context) (ok bool, err error) {
 	tx := &writer.Tx{Op: writer.Op{Verb: "sync"}, Facts: []string{core.ClaimsFact}}
 	followed := false // read only if Do succeeds: a plan may outlive a Do that fails
@@ -239,8 +240,8 @@ func (r *claimRound) applyList(ctx context.Context) (ok bool, err error) {
 	return true, r.sync.mail.History.KeepClaims(ctx, r.remote.Name)
 }
 
-// planFiles plans the claim files that others have changed, and marks those as released that the list lacks. It plans
-// nothing, and ok is false, if a file was changed since the round began.
+// planFiles plans the claim files that others have changed, and release marks for claims that are not in the list.
+// It plans nothing, and ok is false, if a file was changed since the round began.
 func (r *claimRound) planFiles(g *writer.Group, tx *writer.Tx) (ok bool, err error) {
 	files, err := r.sync.claims.List(g.Ctx, true)
 	if err != nil {
@@ -273,8 +274,8 @@ func (r *claimRound) planFiles(g *writer.Group, tx *writer.Tx) (ok bool, err err
 	return true, nil
 }
 
-// plan calls f, which adds to tx. If f refuses, because something else is at the path of a claim file, plan adds nothing and
-// ok is false: that is a problem of its own, and stops no other claim.
+// plan calls f, which adds to tx. If f refuses because something else is at the path of a claim file, plan adds
+// nothing and ok is false. Such a path is reported as a problem and does not stop other claims.
 func (r *claimRound) plan(tx *writer.Tx, f func() error) (ok bool, err error) {
 	before := len(tx.Writes)
 	err = f()
@@ -286,7 +287,8 @@ func (r *claimRound) plan(tx *writer.Tx, f func() error) (ok bool, err error) {
 	return err == nil, err
 }
 
-// tellEnded notifies the holder that the list lacks a claim, if that is news and this machine has the agent.
+// tellEnded notifies the holder that its claim is not in the list, if that is news and the agent belongs to this
+// machine.
 func (r *claimRound) tellEnded(ctx context.Context, f claim.Row) error {
 	if r.knows.Agents[f.Agent] == nil || !r.next.IsNews(&f) {
 		return nil

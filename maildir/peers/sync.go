@@ -27,32 +27,32 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// SyncInterval is the default time between two looks at the shared repository.
+// SyncInterval is the default time between two polls of the shared repository.
 const SyncInterval = 10 * time.Second
 
 const (
-	syncGather = time.Second // how long commits gather before they are pushed
-	syncTries  = 12          // of one round, while others push or files change
+	syncGather = time.Second // how long commits are collected before they are pushed
+	syncTries  = 12          // tries of one round, while others push or files change
 	syncSlow   = time.Minute // how long a round may take before it is a problem
 )
 
-// SyncState is how a project is shared with other machines.
+// SyncState describes how a project is shared with other machines.
 type SyncState struct {
 	On       bool      `json:"on"`
 	Remote   string    `json:"remote,omitempty"` // address of the shared repository, without a password
 	Ahead    int       `json:"ahead"`            // commits that are not there yet,
-	Behind   int       `json:"behind"`           // and that were fetched and are not merged yet
-	Skipped  int       `json:"stay,omitempty"`   // changed files of the last merge that did not cross: links, programs, odd names
-	SyncedAt time.Time `json:"level,omitzero"`   // when nothing was left to do last
+	Behind   int       `json:"behind"`           // commits that were fetched and are not merged yet
+	Skipped  int       `json:"stay,omitempty"`   // files that the last merge did not synchronize: links, executables, odd names
+	SyncedAt time.Time `json:"level,omitzero"`   // when the mail was last up to date
 	Problem  string    `json:"problem,omitempty"`
 	Since    time.Time `json:"since,omitzero"` // of Problem
 
-	Claims string `json:"claims,omitempty"` // why claims are not shared, though the mail is; "" if they are
+	Claims string `json:"claims,omitempty"` // why claims are not shared although the mail is; "" if they are
 
-	Rewritten time.Time `json:"rewritten,omitzero"` // when the shared branch was seen last to lack commits that it had
+	Rewritten time.Time `json:"rewritten,omitzero"` // when the shared branch was last found to lack old commits
 }
 
-// String describes what is wrong in a sentence; "" if nothing is.
+// String describes the problem in a sentence; "" if there is none.
 func (s SyncState) String() string {
 	if s.Problem == "" {
 		return s.Claims
@@ -65,20 +65,20 @@ func (s SyncState) String() string {
 type Sync struct {
 	mail   *core.Mail
 	claims *claims.Claims
-	saved  func(path string) // tells the outbox that a file in it was saved
+	saved  func(path string) // notifies the outbox that a file in it was saved
 
 	bell chan struct{} // rings when there may be something to push, or sync was turned on
 	turn chan struct{} // held during a round
 
 	mu     sync.Mutex
 	state  SyncState
-	seen   map[string]*claimlist.Entry // of the machines' list of claims, by Git's name of the content. The map is replaced, not changed
-	listed map[string]*claimlist.Entry // that list, by path; nil: no round has been made yet
-	began  time.Time                   // when the round under way began, by the monotonic clock; zero between rounds
+	seen   map[string]*claimlist.Entry // of the shared list of claims, by Git's hash of the content. The map is replaced, not changed
+	listed map[string]*claimlist.Entry // that list, by path; nil: no round has run yet
+	began  time.Time                   // when the running round began, by the monotonic clock; zero between rounds
 }
 
-// New returns the sync of a project. It calls saved with the path of each file in an outbox that it has moved and that
-// still has to be sent.
+// New returns the sync of a project. It calls saved with the path of each file in an outbox that it has moved and
+// that must still be sent.
 func New(mail *core.Mail, claims *claims.Claims, saved func(path string)) *Sync {
 	return &Sync{mail: mail, claims: claims, saved: saved, bell: make(chan struct{}, 1), turn: make(chan struct{}, 1)}
 }
@@ -90,35 +90,36 @@ func (s *Sync) Changed() {
 	}
 }
 
-// list notes which claims the machines' list has.
+// list records which claims the shared list has.
 func (s *Sync) list(is map[string]*claimlist.Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.listed = is
 }
 
-// seenClaims returns the entries of the machines' list that this server has seen, by Git's name of the content.
+// seenClaims returns the entries of the shared list that this server has seen, by Git's hash of the content.
 func (s *Sync) seenClaims() map[string]*claimlist.Entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.seen
 }
 
-// keepSeen replaces what seenClaims returns by a copy of seen.
+// keepSeen sets the result of seenClaims to a copy of seen.
 func (s *Sync) keepSeen(seen map[string]*claimlist.Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen = maps.Clone(seen)
 }
 
-// IsListed reports whether the machines' list has, or may have, the claim of a file.
+// IsListed reports whether the shared list has, or may have, the claim of a file.
 func (s *Sync) IsListed(path string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.mail.IsShared() && (s.listed == nil || s.listed[path] != nil)
 }
 
-// IsNamesakes reports whether the machines' list has the claim of a file as that of another agent of a's name.
+// IsNamesakes reports whether the shared list contains the claim of a file as a claim by another agent with a's
+// name.
 func (s *Sync) IsNamesakes(path string, a *index.AgentRow) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +127,7 @@ func (s *Sync) IsNamesakes(path string, a *index.AgentRow) bool {
 	return s.mail.IsShared() && l != nil && l.IsNamesakes(s.claimant(a))
 }
 
-// inTurn calls f when no other round runs. It returns ctx's error if ctx ends before.
+// inTurn calls f when no other round is running. It returns ctx's error if ctx ends first.
 func (s *Sync) inTurn(ctx context.Context, f func() error) error {
 	select {
 	case s.turn <- struct{}{}:
@@ -144,7 +145,7 @@ func (s *Sync) note(change func(*SyncState)) {
 	change(&s.state)
 }
 
-// beganAt says when the round under way began; zero: it has ended.
+// beganAt records when the running round began; zero: the round has ended.
 func (s *Sync) beganAt(at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,7 +187,7 @@ func (sy *Sync) Set(on bool) error {
 	if err != nil {
 		return err
 	}
-	if on != sy.mail.IsShared() { // what others have made of the list meanwhile says nothing of claims here
+	if on != sy.mail.IsShared() { // forget the followed list: it may change while the sync is off
 		if err := sy.mail.History.KeepClaims(context.Background(), ""); err != nil {
 			return err
 		}
@@ -200,8 +201,8 @@ func (sy *Sync) Set(on bool) error {
 	return nil
 }
 
-// Now makes a round at once and returns the state after it. It returns ErrConflict if sync is off, and the errors of
-// the round.
+// Now runs a round immediately and returns the state after it. It returns ErrConflict if sync is off, and the
+// errors of the round.
 func (sy *Sync) Now(ctx context.Context) (SyncState, error) {
 	if !sy.mail.IsShared() {
 		return sy.State(), errSyncOff
@@ -219,8 +220,8 @@ var errSyncOff error = &refusal.Error{
 	What: refusal.Conflict("This project is not shared with other machines: its sync is off. {turn the sync on}"),
 }
 
-// KeepShared makes rounds until ctx ends or the server is told to stop: one that fetches after each interval,
-// and one that pushes soon after the mail has changed. While the sync is off it only waits.
+// KeepShared runs rounds until ctx ends or the server must stop: a round that fetches after each interval, and a
+// round that pushes soon after the mail has changed. While the sync is off, KeepShared only waits.
 func (sy *Sync) KeepShared(ctx context.Context) {
 	interval := sy.mail.Store.SyncInterval
 	if interval < 0 {
@@ -240,7 +241,7 @@ func (sy *Sync) KeepShared(ctx context.Context) {
 			return
 		case <-timer:
 			fetch = true
-			due = time.Now().Add(interval - interval/8 + rand.N(interval/4+1)) // machines that start together do not stay so
+			due = time.Now().Add(interval - interval/8 + rand.N(interval/4+1)) // so that machines do not stay in step
 		case <-sy.bell:
 			if clock.Sleep(ctx, min(syncGather, interval)) != nil {
 				return
@@ -250,7 +251,7 @@ func (sy *Sync) KeepShared(ctx context.Context) {
 			continue
 		}
 		err := sy.syncRound(ctx, func(ctx context.Context) error {
-			// After a problem it fetches: a round that reaches nobody does not show that the repository is back.
+			// After a problem, the round fetches. Only a fetch shows that the repository can be reached again.
 			return sy.sync(ctx, fetch || sy.State().Problem != "")
 		})
 		if err == nil {
@@ -261,15 +262,15 @@ func (sy *Sync) KeepShared(ctx context.Context) {
 	}
 }
 
-// lastPush is the most time for the last push; core.Store.TimeLeft may leave less. pushEnd of it is kept for stopping
-// Git.
+// lastPush is the maximum time for the last push; core.Store.TimeLeft may leave less. Of this time, pushEnd is
+// reserved for stopping Git.
 const (
 	lastPush = 5 * time.Second
 	pushEnd  = 500 * time.Millisecond
 )
 
-// PushLast pushes what has changed since the last round, so that nothing is unpushed when the machine is switched off.
-// It merges nothing: if another machine was first, the next start pushes.
+// PushLast pushes what has changed since the last round, so that nothing is unpushed when the machine is switched
+// off. It merges nothing. If another machine pushed first, the next start pushes.
 func (sy *Sync) PushLast(ctx context.Context) {
 	if s := sy.State(); !s.On || s.Problem != "" {
 		return
@@ -292,8 +293,8 @@ func (sy *Sync) PushLast(ctx context.Context) {
 	}
 }
 
-// syncRound calls do for a round, one at a time, and notes the result in the state. The round ends early if the
-// server is told to stop.
+// syncRound calls do for a round, one round at a time, and records the result in the state. The round ends early if
+// the server must stop.
 func (sy *Sync) syncRound(ctx context.Context, do func(context.Context) error) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
@@ -329,9 +330,9 @@ func (sy *Sync) syncRound(ctx context.Context, do func(context.Context) error) e
 	return err
 }
 
-// publishKey writes this machine's public key into the tree, if it is not there. Its name is the host's, with a
-// part of the id if another machine has that name. Other machines believe the key once a person there trusts it. It
-// returns the errors of the writer.
+// publishKey writes this machine's public key into the tree if the key is missing. The machine gets the host's
+// name, with a part of the id if another machine has that name. Other machines accept the key once a user there
+// trusts it. It returns the errors of the writer.
 func (sy *Sync) publishKey(ctx context.Context) error {
 	id := sy.mail.Store.Machine()
 	path := format.MachinePath(id)
@@ -360,9 +361,10 @@ func (sy *Sync) publishKey(ctx context.Context) error {
 	return sy.mail.Writer.Do(ctx, tx)
 }
 
-// sync merges and pushes the branch, and synchronizes the claims. Without fetch it fetches only if a push is refused.
+// sync merges and pushes the branch, and synchronizes the claims. Without fetch, it fetches only if a push is
+// refused.
 func (sy *Sync) sync(ctx context.Context, fetch bool) (err error) {
-	var unclaimed error // mail goes on without claims
+	var unclaimed error // mail is synchronized even without claims
 	defer func() { err = cmp.Or(err, unclaimed) }()
 	for try := range syncTries {
 		if try > 0 {
@@ -377,7 +379,7 @@ func (sy *Sync) sync(ctx context.Context, fetch bool) (err error) {
 				sy.mail.Keeper.Log.Warn("somebody has rewritten the shared branch; what it lacks and is here is pushed again")
 			}
 			if err != nil {
-				_, _ = sy.compareBranches(ctx) // which notes what waits
+				_, _ = sy.compareBranches(ctx) // to record the commits that are waiting
 				return err
 			}
 		}
@@ -387,7 +389,7 @@ func (sy *Sync) sync(ctx context.Context, fetch bool) (err error) {
 		}
 		if try == 0 {
 			if _, unclaimed = sy.runClaimRounds(ctx, nil); errors.Is(unclaimed, history.ErrDeclined) {
-				unclaimed = nil // the state says so
+				unclaimed = nil // the state reports this
 			}
 		}
 		if m.Behind > 0 {
@@ -416,7 +418,7 @@ func (sy *Sync) sync(ctx context.Context, fetch bool) (err error) {
 	return err
 }
 
-// compareBranches is History.Compare, and notes how far the branches are apart.
+// compareBranches is History.Compare, and records how far apart the branches are.
 func (sy *Sync) compareBranches(ctx context.Context) (*history.MergeInput, error) {
 	m, err := sy.mail.History.Compare(ctx)
 	if m != nil {

@@ -7,9 +7,9 @@ import (
 	"mailtree/maildir/format"
 )
 
-// AttachedFiles returns the attachments of a message with absolute paths. It leaves out those whose path is not
-// that of their content, and those that are no regular file, because a file made by hand, or a link in the tree,
-// may name any file of this machine.
+// AttachedFiles returns the attachments of a message with absolute paths. It omits attachments whose path does not
+// match their content, and attachments that are not regular files. Otherwise a message file written by hand, or a
+// link in the tree, could name any file on this machine.
 func (p *Post) AttachedFiles(m *format.Message) []format.Attachment {
 	all := slices.DeleteFunc(slices.Clone(m.Attachments), func(a format.Attachment) bool {
 		if a.SHA1 == "" || format.AttachmentSum(a.Path) != a.SHA1 {

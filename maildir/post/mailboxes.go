@@ -13,37 +13,37 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Post is the mail of a project with the world: its mailboxes and their owners, mail from other domains, and mail to them.
-// It is safe for concurrent use.
+// Post connects a project's mail with other domains: its mailboxes and their owners, mail from other domains, and
+// mail to them. It is safe for concurrent use.
 type Post struct {
 	mail   *core.Mail
 	office *Office
 }
 
-// Office is what the posts of a store share. The zero value is ready to use.
+// Office contains what the Posts of a store share. The zero value is ready to use.
 type Office struct {
 	emails emails
-	naming sync.Mutex // held while a mailbox is made
+	naming sync.Mutex // held while a mailbox is created
 }
 
-// Naming calls f while no other mailbox of the store is made.
+// Naming calls f while no other mailbox of the store is being created.
 func (o *Office) Naming(f func() error) error {
 	o.naming.Lock()
 	defer o.naming.Unlock()
 	return f()
 }
 
-// New returns the post of a project.
+// New returns the Post of a project.
 func New(mail *core.Mail, office *Office) *Post { return &Post{mail, office} }
 
-// Office returns what the post shares with those of the other projects.
+// Office returns what this Post shares with the Posts of the other projects.
 func (p *Post) Office() *Office { return p.office }
 
-// ReservedMailbox reports whether the name is kept for mail that no mailbox takes.
+// ReservedMailbox reports whether the name is reserved for mail that no mailbox receives.
 func ReservedMailbox(name string) bool { return name == "catchall" || name == "aimx-catchall" }
 
-// Receives reports whether mail from other domains to the address of an agent's name comes to that agent. It does
-// if owners.json names the agent's project for it, or if the agent is in the default project and no other
+// Receives reports whether the agent receives mail from other domains to the address of its name. It does if
+// owners.json lists the agent's project for the name, or if the agent is in the default project and no other
 // project has the address. It returns ErrUnavailable.
 func (p *Post) Receives(ctx context.Context, agent string) (bool, error) {
 	other, holder, err := p.mail.Store.MailboxAt(ctx, agent)
@@ -53,9 +53,9 @@ func (p *Post) Receives(ctx context.Context, agent string) (bool, error) {
 	return other == p.mail && holder == agent, err
 }
 
-// HasMailbox reports whether the address of that local part has a mailbox in the store whose folder is root and
-// whose trees are given, by the files alone: see Store.MailboxAt. It returns ErrUnavailable and the errors of
-// reading the trees.
+// HasMailbox reports whether the address with that local part has a mailbox in a store. root is the store's folder
+// and trees are its trees; HasMailbox reads only these files. See Store.MailboxAt. It returns ErrUnavailable and
+// the errors of reading the trees.
 func HasMailbox(ctx context.Context, root string, trees map[string]*tree.Tree, local string) (bool, error) {
 	owners := core.NewOwners(root)
 	slugs, err := owners.ProjectsOf(local)
@@ -72,7 +72,8 @@ func HasMailbox(ctx context.Context, root string, trees map[string]*tree.Tree, l
 	return false, nil
 }
 
-// hasAgent reports whether a file of a known kind lies below the folder of an agent of that name, in any case.
+// hasAgent reports whether there is a file of a known kind below the folder of an agent of that name. The case of
+// the name does not count.
 func hasAgent(ctx context.Context, t *tree.Tree, name string) (has bool, err error) {
 	err = t.Walk(ctx, format.AgentsDir, func(path string, d fs.DirEntry) error {
 		switch pl := format.Locate(path); pl.Kind {

@@ -22,12 +22,12 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// OutsideRate is the default limit of emails to other domains from one mailbox in an hour. Each recipient
+// OutsideRate is the default limit of emails that one mailbox may send to other domains in an hour. Each recipient
 // counts.
 const OutsideRate = 60
 
-// PlanQueue plans a file of the queue for each recipient of a message at another domain. Only a message that
-// this server sends now is queued: an outbox copy that was made by hand or pulled by Git mails nobody.
+// PlanQueue plans a file of the queue for each recipient of a message at another domain. Only a message that this
+// server sends now is queued. An outbox copy that was written by hand or pulled by Git is not sent to anyone.
 func (p *Post) PlanQueue(g *writer.Group, tx *writer.Tx, m *format.Message) error {
 	var items []outgoing.Item
 	from := p.mail.Store.Domains.Of(m.From)
@@ -68,7 +68,7 @@ func (p *Post) PlanQueue(g *writer.Group, tx *writer.Tx, m *format.Message) erro
 	return nil
 }
 
-// Unanswerable returns a note if no answer from other domains can reach an agent; nil if one can.
+// Unanswerable returns a note if answers from other domains cannot reach an agent; otherwise nil.
 func (p *Post) Unanswerable(ctx context.Context, agent string) (*refusal.Error, error) {
 	receives, err := p.Receives(ctx, agent)
 	if receives || err != nil {
@@ -81,20 +81,20 @@ func (p *Post) Unanswerable(ctx context.Context, agent string) (*refusal.Error, 
 	}, nil
 }
 
-// Count counts n emails of an agent to other domains. It returns ErrUnavailable, and counts nothing, if they are over
-// the limit, or if it is not known what an earlier server sent.
+// Count counts n emails of an agent to other domains. It returns ErrUnavailable, and counts nothing, if they exceed
+// the limit, or if the number that an earlier server sent is unknown.
 func (p *Post) Count(agent string, n int, now time.Time) error {
 	return p.office.emails.count(p.mail, agent, n, now)
 }
 
-// emails counts the emails of the last hour by mailbox. It is safe for concurrent use.
+// emails counts the emails of the last hour, by mailbox. It is safe for concurrent use.
 type emails struct {
 	mu   sync.Mutex
 	sent map[string][]time.Time // by project and agent, oldest first
-	read map[string]bool        // the projects whose queue was asked for what an earlier server sent
+	read map[string]bool        // projects whose queue was read for emails by an earlier server
 }
 
-// remember counts what the queue of a project says that an earlier server was given to send. It returns
+// remember counts the emails that an earlier server had to send, according to the project's queue. It returns
 // ErrUnavailable if the queue cannot be read.
 func (e *emails) remember(c *core.Mail, now time.Time) error {
 	if e.read[c.Slug] {
@@ -113,8 +113,8 @@ func (e *emails) remember(c *core.Mail, now time.Time) error {
 	return nil
 }
 
-// count counts n emails of an agent. It returns ErrUnavailable, and counts nothing, if they are over the
-// limit, or if it is not known what an earlier server sent.
+// count counts n emails of an agent. It returns ErrUnavailable, and counts nothing, if they exceed the limit, or if
+// the number that an earlier server sent is unknown.
 func (e *emails) count(c *core.Mail, agent string, n int, now time.Time) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -140,8 +140,8 @@ func (e *emails) count(c *core.Mail, agent string, n int, now time.Time) error {
 	}
 }
 
-// Deliveries returns what became of a message for its recipients at other domains, in their order. It leaves
-// out recipients of whom the queue knows nothing, or nothing any more.
+// Deliveries returns the delivery state of a message for its recipients at other domains, in the recipients' order.
+// It omits recipients that the queue does not list, or no longer lists.
 func (p *Post) Deliveries(m *format.Message) (all []outgoing.Item) {
 	for _, to := range m.Recipients() {
 		if i := p.mail.ItemOf(m, to); i != nil {
@@ -151,8 +151,8 @@ func (p *Post) Deliveries(m *format.Message) (all []outgoing.Item) {
 	return all
 }
 
-// SentOutside returns the sender's copy of a message that this server sent; nil if the message was taken back.
-// It returns ErrConflict for a copy that does not have this server's seal, and the errors of the file system.
+// SentOutside returns the sender's copy of a message that this server sent; nil if the message was withdrawn. It
+// returns ErrConflict for a copy that does not have this server's seal, and the errors of the file system.
 func (p *Post) SentOutside(ctx context.Context, id string) (*format.Message, error) {
 	paths, err := p.mail.Store.Index.Files(ctx, p.mail.Slug, id)
 	if err != nil {
@@ -178,8 +178,8 @@ func (p *Post) SentOutside(ctx context.Context, id string) (*format.Message, err
 	return nil, &refusal.Error{What: refusal.Conflict("The copy of {id} in its sender's outbox was changed by hand."), ID: id}
 }
 
-// EmailIDs returns the Message-IDs, without < and >, of the message that another one answers, and of those
-// before it, oldest first. A message from elsewhere keeps its own.
+// EmailIDs returns the Message-IDs, without < and >, of the message that another one answers, and of the earlier
+// messages, oldest first. A message from another site keeps its own Message-ID.
 func (p *Post) EmailIDs(ctx context.Context, m *format.Message) (inReplyTo string, before []string, err error) {
 	if m.InReplyTo == "" {
 		return "", nil, nil
@@ -207,8 +207,8 @@ func (p *Post) EmailIDs(ctx context.Context, m *format.Message) (inReplyTo strin
 }
 
 // TellUnsent notifies the sender, in the thread of the message, which items failed and for which the outcome is
-// unknown. It notifies once for the same last id. The notice names no bcc recipients or their items, because others can
-// read it (invariant I7). core.MostNotices does not apply. It returns the errors of the writer.
+// unknown. It notifies only once for the same last id. The notice names no bcc recipients or their items, because
+// others can read it (invariant I7). core.MostNotices does not apply. It returns the errors of the writer.
 func (p *Post) TellUnsent(ctx context.Context, m *format.Message, items []outgoing.Item) error {
 	var failed, unknown strings.Builder
 	for _, i := range items {
@@ -244,7 +244,8 @@ func (p *Post) TellUnsent(ctx context.Context, m *format.Message, items []outgoi
 	})
 }
 
-// lastOf names the item with the last id, and when it was queued, in a form that tells nobody its recipient.
+// lastOf identifies the item with the last id, and the time when it was queued, in a form that does not reveal its
+// recipient.
 func (p *Post) lastOf(items []outgoing.Item) string {
 	last := slices.MaxFunc(items, func(a, b outgoing.Item) int { return strings.Compare(a.ID, b.ID) })
 	sum := hmac.New(sha256.New, p.mail.Store.Key.Seed())

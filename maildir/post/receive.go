@@ -17,32 +17,32 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Incoming is an email of another domain for one mailbox.
+// Incoming is an email from another domain for mailboxes.
 type Incoming struct {
-	Mailboxes []string // the agents that get it
+	Mailboxes []string // the agents that receive it
 
 	From         string   // an address
 	To, CC       []string // addresses, or names of agents of the project
-	Subject      string   // one line; "": made of the body
+	Subject      string   // one line; "": derived from the body
 	Body         string
-	Plain        bool // the body is no markdown
+	Plain        bool // the body is not markdown
 	MessageID    string
 	InReplyTo    string
 	References   []string  // oldest first
 	Automatic    bool      // a program wrote it, or a list sent it on
-	Date         time.Time // that it gives itself; zero: none
-	ReplyTo      []string  // where it wants answers, like To
+	Date         time.Time // from its own header; zero: none
+	ReplyTo      []string  // its Reply-To addresses, like To
 	Auth         string    // who vouches for From: none, or dmarc:DOMAIN
-	Hash         [32]byte  // the same for the same message, whichever way it came
+	Hash         [32]byte  // the same for the same message, by any route
 	HTML         string    // the text in HTML; "": it has none
-	BodyFromHTML bool      // the body was made of HTML
+	BodyFromHTML bool      // the body was converted from HTML
 	Problems     []string  // faults of the message, as sentences without their full stop
 
 	Attachments []attachment.File
-	Raw         []byte // the message as it came
+	Raw         []byte // the message as received
 }
 
-// Limits of the header of a message from another domain. What is over them is in the raw message.
+// Limits of the header of a message from another domain. Parts that exceed the limits are only in the raw message.
 const (
 	maxForeignParties    = 96 << 10 // bytes of To and CC together
 	maxForeignReferences = 32 << 10 // bytes
@@ -51,12 +51,12 @@ const (
 	maxForeignProblem    = 300 // bytes
 )
 
-// Receive delivers an email to mailboxes in one operation, from which moment on it is durable and indexed, and
-// returns the message's id. errs has the error for each mailbox, nil if it has the email. If a mailbox has got the
-// same email before, nothing changes for it; if another mailbox of the project has, it gets a further copy of that
-// message. The errors are ErrNotFound for the mailbox, ErrUnavailable, which is refusal.MailboxFull for a mailbox
-// without room, and for all mailboxes ErrConflict if something else lies at the name of an attachment. See
-// docs/tree.md, "Mail from other domains".
+// Receive delivers an email to mailboxes in one operation and returns the message's id. When it returns, the email
+// is durable and indexed. errs contains the error for each mailbox, or nil if the mailbox has the email. If a
+// mailbox has already received the same email, nothing changes for it. If only another mailbox of the project has
+// received it, the mailbox gets a further copy of that message. The errors are ErrNotFound if the mailbox does not
+// exist, ErrUnavailable, which is refusal.MailboxFull for a mailbox without room, and ErrConflict for all mailboxes
+// if something else is at the path of an attachment. See docs/tree.md, "Mail from other domains".
 func (p *Post) Receive(ctx context.Context, in Incoming) (id string, errs []error) {
 	m, files := in.message(p.mail.Name())
 	for i := range files {
@@ -99,9 +99,9 @@ func (p *Post) Receive(ctx context.Context, in Incoming) (id string, errs []erro
 	return received, refused
 }
 
-// takers returns the mailboxes that get a copy of an email now, and the error for each mailbox that cannot have
-// it. first is the message of the same email that came earlier; nil if there is none. It returns the errors of the
-// index.
+// takers returns the mailboxes that now get a copy of an email, and the error for each mailbox that cannot get one.
+// first is the message from an earlier receipt of the same email; nil if there is none. It returns the errors of
+// the index.
 func (p *Post) takers(g *writer.Group, mailboxes []string, first *format.Message) (takers []string, errs []error, err error) {
 	errs = make([]error, len(mailboxes))
 	for i, mailbox := range mailboxes {
@@ -166,7 +166,7 @@ func (in *Incoming) message(project string) (*format.Message, []attachment.File)
 	return m, files
 }
 
-// faults returns the first problems, each in its first bytes.
+// faults returns the first problems, each cut to its first bytes.
 func (in *Incoming) faults() (kept []string) {
 	for _, problem := range in.Problems[:min(len(in.Problems), maxForeignProblems)] {
 		kept = append(kept, format.Cut(problem, maxForeignProblem))
@@ -174,7 +174,7 @@ func (in *Incoming) faults() (kept []string) {
 	return kept
 }
 
-// newest returns the last elements of a list: at most the given number, and bytes.
+// newest returns the last elements of a list: at most the given number, and at most the given bytes.
 func newest(list []string, most, bytes int) []string {
 	from := len(list)
 	for from > 0 && len(list)-from < most && len(list[from-1]) <= bytes {
@@ -184,7 +184,8 @@ func newest(list []string, most, bytes int) []string {
 	return list[from:]
 }
 
-// parties leaves out of To and CC what is over the limits of a message, which has a blind recipient too.
+// parties removes from To and CC the parties that exceed the limits of a message. The message also has a blind
+// recipient.
 func parties(to, cc []string) (keptTo, keptCC []string) {
 	most, bytes := format.MaxRecipients-1, maxForeignParties
 	for i, n := range slices.Concat(to, cc) {
@@ -200,8 +201,8 @@ func parties(to, cc []string) (keptTo, keptCC []string) {
 	return keptTo, keptCC
 }
 
-// facts returns what the delivery decides on: the key, and the thread of its message and of those that it
-// names.
+// facts returns the facts on which the delivery depends: the key, the thread of its message, and the threads of the
+// messages that it names.
 func (in *Incoming) facts(m *format.Message) []string {
 	facts := []string{core.KeyFact(m.From, m.Key)}
 	for _, id := range append([]string{m.MessageID, m.InReplyTo}, m.References...) {
@@ -212,7 +213,7 @@ func (in *Incoming) facts(m *format.Message) []string {
 	return facts
 }
 
-// receivedBefore returns the message that this server made of the same email earlier; nil if there is none.
+// receivedBefore returns the message that this server created earlier from the same email; nil if there is none.
 func (p *Post) receivedBefore(ctx context.Context, m *format.Message) (*format.Message, error) {
 	rows, err := p.mail.Store.Index.Keyed(ctx, p.mail.Slug, m.From, m.Key)
 	for i := range rows {
@@ -237,7 +238,7 @@ func (p *Post) planReceived(g *writer.Group, tx *writer.Tx, m *format.Message, f
 	if err := p.mail.CheckSize(data); err != nil {
 		return err
 	}
-	if _, err := format.ParseMessage(m.ID, data); err != nil { // it would be a problem, and no mail
+	if _, err := format.ParseMessage(m.ID, data); err != nil { // the file would be a problem, not mail
 		return err
 	}
 	for i := range files {
@@ -263,8 +264,9 @@ func (p *Post) planReceivedCopy(tx *writer.Tx, m *format.Message, mailbox string
 }
 
 // joinForeign puts an email into a thread, and replaces Message-IDs with ids if the project has the messages. The
-// thread is that of the newest such message; otherwise one that an earlier answer to it began; otherwise a new one
-// named after the oldest id. An id without an @ names no thread, because agents choose the names of threads freely.
+// thread is the thread of the newest such message, otherwise a thread that an earlier answer to the email started,
+// otherwise a new thread named after the oldest id. An id without an @ is not used as a thread, because agents
+// choose the names of threads freely.
 func (p *Post) joinForeign(ctx context.Context, m *format.Message) error {
 	named := m.References
 	if m.InReplyTo != "" {
@@ -312,7 +314,7 @@ func (p *Post) joinForeign(ctx context.Context, m *format.Message) error {
 	return nil
 }
 
-// HasRoom returns refusal.MailboxFull, which is an ErrUnavailable, for a mailbox that takes no more mail.
+// HasRoom returns refusal.MailboxFull, which is an ErrUnavailable, if a mailbox accepts no more mail.
 func (p *Post) HasRoom(ctx context.Context, agent string) error {
 	return p.mail.NeedRoom(ctx, func(string) int { return 0 }, []string{agent})
 }

@@ -16,14 +16,14 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Bounds of a book. It remembers an ended session so that the next session can take its name.
+// Limits of a book. The book keeps an ended session so that the next session can take its name.
 const (
 	keepEnded   = 7 * 24 * time.Hour
 	maxSessions = 1000
 )
 
-// Book holds the seats of a project. It is safe for concurrent use. Write writes its changes to files;
-// Begin and End write at once, because `mailtree hook` reads the files of sessions without a server.
+// Book contains the seats of a project. It is safe for concurrent use. Write writes its changes to files. Begin and
+// End write immediately, because `mailtree hook` reads the files of sessions without a server.
 type Book struct {
 	tree    *tree.Tree
 	now     func() time.Time
@@ -37,13 +37,13 @@ type Book struct {
 	writing sync.Mutex // held during Write, before mu
 }
 
-// NewBook returns the book of a tree. The first method that needs the files reads them. The book calls
-// changed when Write has something to write, with its lock held: changed must not block.
+// NewBook returns the book of a tree. The first method that needs the files reads them. When Write has something to
+// write, the book calls changed with its lock held, so changed must not block.
 func NewBook(t *tree.Tree, now func() time.Time, log *slog.Logger, changed func()) *Book {
 	return &Book{tree: t, now: now, log: log, changed: changed, unsaved: map[string]*Seat{}}
 }
 
-// Of returns a seat. It reports false if the book does not know the seat.
+// Of returns a seat. It reports false if the book does not have the seat.
 func (b *Book) Of(k Key) (s Seat, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -51,7 +51,7 @@ func (b *Book) Of(k Key) (s Seat, ok bool) {
 	return s, ok
 }
 
-// Window returns the seat of an agent in a tmux window. If the book has none, it makes one in memory.
+// Window returns the seat of an agent in a tmux window. If the book has none, it creates one in memory.
 func (b *Book) Window(agent string) Seat {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -120,9 +120,8 @@ func (b *Book) sessions(of func(*Seat) bool) (live, ended []Seat) {
 	return live, ended
 }
 
-// Names lists the agents that a session may be, the best first: the agent of the session itself, then the
-// agents of ended sessions of the same client and folder, the latest first. It leaves out agents of other
-// live sessions.
+// Names lists the agents that a session may become, the best first: the session's own earlier agent, then the
+// agents of ended sessions of the same client and folder, the latest first. It omits agents of other live sessions.
 func (b *Book) Names(k Key, dir string) (names []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -140,9 +139,9 @@ func (b *Book) Names(k Key, dir string) (names []string) {
 	})
 }
 
-// Continue records the pane and process of a session that has not ended, and returns the session. It
-// reports false if the session is unknown or has ended. A session whose process has died still counts as
-// running until another session begins: the process may have been a helper of the client.
+// Continue records the pane and process of a session that has not ended, and returns the session. It reports false
+// if the session is unknown or has ended. A session whose process has ended still counts as live until another
+// session begins, because the process may have been a helper of the client.
 func (b *Book) Continue(k Key, at Pane, by Process) (s Seat, goesOn bool) {
 	s, _ = b.Change(k, func(s *Seat) {
 		if goesOn = s.Ended.IsZero(); goesOn && by != "" {
@@ -152,8 +151,8 @@ func (b *Book) Continue(k Key, at Pane, by Process) (s Seat, goesOn bool) {
 	return s, goesOn
 }
 
-// Begin adds a session that begins or continues, and drops sessions that ended long ago. It returns the
-// sessions that had stopped without saying so (EndGone).
+// Begin adds a session that begins or continues, and drops sessions that ended long ago. It returns the sessions
+// that had ended without reporting it (EndGone).
 func (b *Book) Begin(s Seat) (gone []Seat) {
 	defer b.Write()
 	b.mu.Lock()
@@ -182,7 +181,7 @@ func (b *Book) End(k Key) (agent string, ended bool) {
 	return s.Agent, ended
 }
 
-// EndGone ends the sessions that have stopped without saying so (see Live), and returns them.
+// EndGone ends the sessions whose clients have ended without reporting it (see Live), and returns these sessions.
 func (b *Book) EndGone() []Seat {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -202,8 +201,8 @@ func (b *Book) endGone(but Key) (gone []Seat) {
 	return gone
 }
 
-// Change changes a known seat and records that its client was heard of now. It reports false if the seat
-// is unknown. do must replace the map Told, not write to it.
+// Change changes a known seat and records that the client reported an event now. It reports false if the seat is
+// unknown. do must replace the map Told, not write to it.
 func (b *Book) Change(k Key, do func(s *Seat)) (s Seat, ok bool) {
 	return b.change(k, func(s *Seat) {
 		do(s)
@@ -228,11 +227,11 @@ func (b *Book) change(k Key, do func(s *Seat)) (s Seat, ok bool) {
 	return s, true
 }
 
-// Tell records that an agent is told now of its unread messages, newest first, at a seat. seen is the
-// seat as it was when the messages were read. Tell returns the messages of which the seat was not told
-// since its last cut. more says that older unread messages exist: from now on they count as told, and
-// older reports whether they did not count as told before. Tell records nothing and reports ok false if
-// the seat is gone or was cut since seen.
+// Tell records that an agent is notified now, at a seat, about its unread messages, newest first. seen is the state
+// of the seat when the messages were read. Tell returns the messages about which the seat had no notice since its
+// last cut. more reports that older unread messages exist; from now on they count as announced, and older reports
+// whether they did not count as announced before. If the seat was removed or cut since seen, Tell records nothing
+// and ok is false.
 func (b *Book) Tell(seen *Seat, unread []Unread, more bool) (fresh []Unread, older, ok bool) {
 	b.Change(seen.Key, func(s *Seat) {
 		if ok = s.Since.Equal(seen.Since); !ok {
@@ -249,7 +248,7 @@ func (b *Book) Tell(seen *Seat, unread []Unread, more bool) (fresh []Unread, old
 	return fresh, older, ok
 }
 
-// Rename gives an agent another name, under which it is introduced to its sessions anew.
+// Rename gives an agent another name. Its sessions are told the new name.
 func (b *Book) Rename(from, to string) {
 	b.mu.Lock()
 	for k, s := range b.load() {
@@ -276,8 +275,8 @@ func (b *Book) NoteWake(k Key, w Wake) {
 	})
 }
 
-// Announced returns the first time at which a session of the agent was told of the message. It returns
-// the zero time if no session was told of it, or the book has forgotten.
+// Announced returns the first time at which a session of the agent got a notice about the message. It returns the
+// zero time if no session got one, or if the book no longer has the record.
 func (b *Book) Announced(agent, id string) (at time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -290,8 +289,8 @@ func (b *Book) Announced(agent, id string) (at time.Time) {
 	return at
 }
 
-// prune drops the sessions that ended long ago, and the oldest sessions beyond maxSessions. Windows need
-// no bound: each agent has at most one.
+// prune drops the sessions that ended long ago, and the oldest sessions beyond maxSessions. Windows need no limit,
+// because each agent has at most one.
 func (b *Book) prune(now time.Time) {
 	var all []Seat
 	for k, s := range b.by {
@@ -319,8 +318,7 @@ func (b *Book) drop(k Key) {
 	b.changed()
 }
 
-// load returns the known seats; the first call reads them from the files. A damaged file counts as
-// missing.
+// load returns the seats. The first call reads them from the files. A damaged file counts as missing.
 func (b *Book) load() map[Key]Seat {
 	if b.by != nil {
 		return b.by
@@ -333,10 +331,10 @@ func (b *Book) load() map[Key]Seat {
 	return b.by
 }
 
-// takeOver makes seats from the notes about agents in tmux windows that earlier versions kept, a file for
-// each agent, and has those files removed.
+// takeOver converts the records of earlier versions about agents in tmux windows, one file for each agent, into
+// seats. It schedules the removal of these files.
 func (b *Book) takeOver() {
-	// The context is not a caller's: the book keeps the result, so the reading must not stop half-way.
+	// This does not use a caller's context: the book keeps the result, so the reading must not stop halfway.
 	_ = b.tree.Walk(context.Background(), format.NotifiedDir, func(file string, _ fs.DirEntry) error {
 		var old struct {
 			Pane
@@ -365,8 +363,7 @@ func (b *Book) save(s Seat) {
 	b.changed()
 }
 
-// Write writes the changes since the last call. It logs errors: what is not written is lost with the
-// process.
+// Write writes the changes since the last call. It logs errors. Unwritten changes are lost when the process ends.
 func (b *Book) Write() {
 	b.writing.Lock()
 	defer b.writing.Unlock()

@@ -7,19 +7,19 @@ import (
 	"mailtree/maildir/format"
 )
 
-// News is what a session is told of its mail. The zero value means no news.
+// News is what a notice tells a session about its mail. The zero value means no news.
 type News struct {
 	Unread int      // unread messages in all
-	New    int      // unread messages of which the model was not told
+	New    int      // unread messages about which the model had no notice
 	Named  []Unread // the newest of the New messages, newest first, at most MostNamed
 	Volley int      // messages that agent and sender exchanged within an hour, if a wake waits because of them
 }
 
-// MostNamed is the largest number of messages that one announcement names.
+// MostNamed is the maximum number of messages that one notice lists.
 const MostNamed = 5
 
-// String returns the announcement, or "" if nothing is new. The announcement holds facts only, and
-// nothing of a message's body.
+// String returns the text of the notice, or "" if nothing is new. The text contains only facts, and nothing from a
+// message's body.
 func (n News) String() string {
 	if n.New == 0 {
 		return ""
@@ -55,8 +55,8 @@ func plural(n int) string {
 	return "messages"
 }
 
-// tame makes words of a sender safe within a line: it shortens them, puts them on one line, and removes
-// quotes and brackets that could end the quotation or begin a tag.
+// tame makes a sender's words safe within a line: it shortens them, puts them on one line, and removes quotes and
+// brackets that could end the quotation or begin a tag.
 func tame(words string, most int) string {
 	one := strings.Map(func(r rune) rune {
 		switch {

@@ -12,15 +12,15 @@ import (
 	"strings"
 )
 
-// Process names a process of this machine by number and start time, so that a later process with the same
-// number has another name. "" is an unknown process.
+// Process identifies a process of this machine by number and start time, so that a later process with the same
+// number is distinct. "" is an unknown process.
 type Process string
 
-// shells are the programs with which clients run hooks.
+// shells lists the programs with which clients run hooks.
 var shells = []string{"sh", "bash", "dash", "ash", "zsh", "ksh", "fish", "busybox"}
 
-// ClientProcess returns the nearest ancestor of this process that is not a shell, or "" if the system
-// does not tell.
+// ClientProcess returns the nearest ancestor of this process that is not a shell, or "" if the system does not
+// report it.
 func ClientProcess() Process {
 	for pid := os.Getppid(); pid > 1; {
 		st, err := readStat(pid)
@@ -35,8 +35,8 @@ func ClientProcess() Process {
 	return ""
 }
 
-// Ancestors returns the processes above this process, the nearest first. all is false if the system does
-// not tell them all.
+// Ancestors returns the processes above this process, the nearest first. all is false if the system does not report
+// all of them.
 func Ancestors() (above []Process, all bool) {
 	for pid := os.Getppid(); pid > 0; {
 		st, err := readStat(pid)
@@ -87,17 +87,16 @@ func (p Process) PID() (pid int, ok bool) {
 	return pid, true
 }
 
-// Serves reports whether the process is known to serve several sessions. Its children have the
-// environment of the person who started the server, not of a session. Codex's terminals share such a
-// server (`codex app-server`).
+// Serves reports whether the process is known to serve several sessions. The server's children have the environment
+// of the user who started the server, not of a session. Codex's terminals share such a server (`codex app-server`).
 func (p Process) Serves() bool { return slices.Contains(p.args(), "app-server") }
 
 // interpreters run programs whose file is an argument.
 var interpreters = []string{"node", "nodejs", "bun", "deno", "python", "python3"}
 
-// Runs reports whether the process runs a program of one of these names, itself or by an interpreter. More
-// words behind a dash do not matter, and of a script a folder may have the name: "cursor" is also
-// cursor-agent, and `node /opt/gemini-cli/main.js` is "gemini".
+// Runs reports whether the process runs a program with one of these names, directly or through an interpreter.
+// Further words after a dash in the program's name do not matter, so "cursor" also matches cursor-agent. For a
+// script, a folder in its path may also match, so "gemini" matches `node /opt/gemini-cli/main.js`.
 func (p Process) Runs(names []string) bool {
 	args := p.args()
 	if len(args) == 0 {
@@ -120,7 +119,7 @@ func plainName(file string) string {
 	return name
 }
 
-// args returns the command line of the process, or nothing if it is not known.
+// args returns the command line of the process, or nothing if it is unknown.
 func (p Process) args() []string {
 	pid, _, ok := p.read()
 	if !ok {

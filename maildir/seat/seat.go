@@ -1,15 +1,15 @@
-// Package seat records where agents can be reached: the agent of each client session, the tmux pane of
-// each agent without a session, the messages that each was told of and when, and the last attempt to wake
-// each. This is run-time state: it lives in memory and in .mailtree/sessions, a file for each seat. If it
-// is lost, a session may become another agent, and agents are told of their mail once more. See
-// docs/hooks.md, and docs/agentmail.md, "Waking an agent in tmux".
+// Package seat records where agents can be reached: the agent of each client session, the tmux pane of each agent
+// without a session, the messages about which each got a notice and when, and the last attempt to wake each. This
+// is run-time state. It is kept in memory and in .mailtree/sessions, one file for each seat. If it is lost, a
+// session may become another agent, and agents get notices about their mail again. See docs/hooks.md, and
+// docs/agentmail.md, "Waking an agent in tmux".
 //
 //	seat.go     Seat, and Read, which needs no server
 //	book.go     Book: the seats of a project
 //	wake.go     how to wake a seat, and how the last attempt ended
-//	news.go     the words in which a session is told of its mail
+//	news.go     the text of a notice about mail
 //	process.go  the process of a client, and whether it still runs
-//	waiter.go   the process that waits to wake a session while no server runs
+//	waiter.go   the process that waits to wake a session if no server is running
 package seat
 
 import (
@@ -26,13 +26,13 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Key names a seat: a session of a client, or the window of an agent (WindowOf).
+// Key identifies a seat: a session of a client, or the window of an agent (WindowOf).
 type Key struct {
 	Client string `json:"client"`  // as in `mailtree hook CLIENT`; "": a window
 	ID     string `json:"session"` // for a window, the agent's name
 }
 
-// WindowOf returns the key of the seat of an agent that has no session and is told of its mail in a tmux
+// WindowOf returns the key of the seat of an agent that has no session and gets notices about its mail in a tmux
 // window.
 func WindowOf(agent string) Key { return Key{ID: agent} }
 
@@ -41,7 +41,7 @@ func (k Key) Valid() bool {
 	return format.PlainName(k.Client) && len(k.Client) <= 32 && k.ID != "" && len(k.ID) <= 256
 }
 
-// IsWindow reports whether the key names a window.
+// IsWindow reports whether the key is a window's key.
 func (k Key) IsWindow() bool { return k.Client == "" }
 
 // path returns the path of the seat's file.
@@ -50,11 +50,11 @@ func (k Key) path() string {
 	return format.SessionsDir + "/" + k.Client + "-" + hex.EncodeToString(sum[:16])
 }
 
-// Pane is a tmux pane. The zero value is none.
+// Pane is a tmux pane. The zero value means no pane.
 type Pane struct {
 	Tmux   string `json:"tmux"`             // its $TMUX: socket, pid of the tmux server, session
 	Pane   string `json:"pane"`             // its $TMUX_PANE
-	Window string `json:"window,omitempty"` // the window's name, where the agent goes by that; "" where it has a name of its own
+	Window string `json:"window,omitempty"` // the window's name if it is also the agent's name; "" if the agent has its own name
 }
 
 // Seat is the recorded state of a session or a window.
@@ -65,26 +65,26 @@ type Seat struct {
 	Pane    Pane      `json:"seat,omitzero"`    // the pane in which the client runs, or from which the agent last called
 	Process Process   `json:"process,omitzero"` // the client's process; "" if unknown
 	Began   time.Time `json:"began"`
-	Active  time.Time `json:"active"`         // when the client was last heard of, to the minute
+	Active  time.Time `json:"active"`         // when the client last reported an event, to the minute
 	Ended   time.Time `json:"ended,omitzero"` // zero while the session lives
-	Working bool      `json:"working"`        // a turn is under way
+	Working bool      `json:"working"`        // a turn is in progress
 	Turn    int       `json:"turn,omitempty"` // how many prompts the client has reported: the number of the last turn
-	Asks    bool      `json:"asks,omitempty"` // the client asks a person whether a tool may run
+	Asks    bool      `json:"asks,omitempty"` // the client asks the user whether a tool may run
 	Wake    Wake      `json:"wake,omitzero"`
 
-	// A message that was announced before Since is announced again: the announcement has left the model's
-	// context, or the agent of a window has worked or been away.
+	// A message that was announced before Since is announced again, because the earlier notice has left the model's
+	// context, or because the agent of a window has worked or been offline since.
 	Since      time.Time            `json:"since,omitzero"`
 	Introduced bool                 `json:"introduced"`      // the model was told its agent's name
-	Told       map[string]time.Time `json:"told,omitempty"`  // the time of the last announcement of a message, by id
-	Before     time.Time            `json:"before,omitzero"` // messages created earlier count as told
+	Told       map[string]time.Time `json:"told,omitempty"`  // time of a message's last notice, by message id
+	Before     time.Time            `json:"before,omitzero"` // earlier messages count as announced
 }
 
 // silentFor is how long a silent session counts as live if it has no process of its own, or its process
 // is unknown.
 const silentFor = 24 * time.Hour
 
-// Live reports whether the session has not ended.
+// Live reports whether the session is still running.
 func (s *Seat) Live(now time.Time) bool {
 	if !s.Ended.IsZero() || s.Process.Gone() {
 		return false
@@ -103,7 +103,7 @@ type Unread struct {
 	Created               time.Time
 }
 
-// Untold returns the unread messages of which this seat was not told since the last cut.
+// Untold returns the unread messages about which this seat had no notice since the last cut.
 func (s *Seat) Untold(unread []Unread) []Unread {
 	return slices.DeleteFunc(slices.Clone(unread), func(m Unread) bool {
 		at, told := s.Told[m.ID]
@@ -111,12 +111,11 @@ func (s *Seat) Untold(unread []Unread) []Unread {
 	})
 }
 
-// Most is the largest number of unread messages that one announcement considers. Older messages count
-// as told.
+// Most is the maximum number of unread messages that one notice considers. Older messages count as announced.
 const Most = 200
 
-// noteTold records that the agent is told of the messages now. It also keeps the newest notes about other
-// messages: the senders of those messages see when the agent was told.
+// noteTold records that the agent gets a notice about the messages now. It also keeps the newest records about
+// other messages, because the senders of those messages can see when the agent got the notice.
 func (s *Seat) noteTold(unread []Unread, now time.Time) {
 	s.Told = maps.Clone(s.Told) // a copy, because callers may hold the old map
 	if s.Told == nil {
@@ -134,7 +133,7 @@ func (s *Seat) noteTold(unread []Unread, now time.Time) {
 	}
 }
 
-// Read reads a session from its file, as of the last change. It reports false if there is no such file.
+// Read reads a session from its file, with the state of the last change. It reports false if there is no such file.
 // It needs no server.
 func Read(t *tree.Tree, k Key) (s Seat, ok bool) {
 	if !k.Valid() {
@@ -144,8 +143,8 @@ func Read(t *tree.Tree, k Key) (s Seat, ok bool) {
 	return s, ok && s.Key == k
 }
 
-// LastHeard returns the last time at which a client was heard of in a tree, in any session, or the zero
-// time. It needs no server.
+// LastHeard returns the last time at which any session of a client in a tree reported an event, or the zero time.
+// It needs no server.
 func LastHeard(t *tree.Tree, client string) (at time.Time) {
 	for _, s := range readAll(t) {
 		if s.Client == client && s.Active.After(at) {
@@ -155,8 +154,8 @@ func LastHeard(t *tree.Tree, client string) (at time.Time) {
 	return at
 }
 
-// Sits reports whether a session of the tree runs in one of the processes, or an agent of it sits in the
-// tmux pane. It needs no server.
+// Sits reports whether a session of the tree runs in one of the processes, or an agent of the tree uses the tmux
+// pane. It needs no server.
 func Sits(t *tree.Tree, above []Process, at Pane) bool {
 	return slices.ContainsFunc(readAll(t), func(s Seat) bool {
 		inPane := at.Pane != "" && s.Pane.Tmux == at.Tmux && s.Pane.Pane == at.Pane && s.Ended.IsZero() && !s.Process.Gone()
@@ -166,7 +165,7 @@ func Sits(t *tree.Tree, above []Process, at Pane) bool {
 
 // readAll reads the seats of a tree. A damaged file counts as missing.
 func readAll(t *tree.Tree) (all []Seat) {
-	// The context is not a caller's: a Book keeps the result, so the reading must not stop half-way.
+	// This does not use a caller's context: a Book keeps the result, so the reading must not stop halfway.
 	_ = t.Walk(context.Background(), format.SessionsDir, func(file string, _ fs.DirEntry) error {
 		if s, ok := readFile(t, file); ok && s.path() == file {
 			all = append(all, s)

@@ -41,7 +41,7 @@ func newNotebook(t *testing.T) *notebook {
 	return b
 }
 
-// begin has a session begin a minute after the last one.
+// begin begins a session a minute after the last one.
 func (b *notebook) begin(id, agent string) Key {
 	b.at = b.at.Add(time.Minute)
 	k := Key{Client: "claude", ID: id}
@@ -49,7 +49,7 @@ func (b *notebook) begin(id, agent string) Key {
 	return k
 }
 
-// tell tells a seat as it is now.
+// tell calls Tell with the current state of a seat.
 func (b *notebook) tell(k Key, unread []Unread, more bool) (fresh []Unread, older bool) {
 	s, _ := b.Of(k)
 	fresh, older, _ = b.Tell(&s, unread, more)
@@ -58,15 +58,15 @@ func (b *notebook) tell(k Key, unread []Unread, more bool) (fresh []Unread, olde
 
 func (b *notebook) end(k Key) { b.Change(k, func(s *Seat) { s.Ended = b.at }) }
 
-// TestBounds: a book forgets what ended a week ago, and the oldest of more than a thousand, on disk
-// too; of a session it keeps the newest notes.
+// TestBounds: a book drops sessions that ended a week ago, and the oldest if there are more than a thousand, also
+// on disk. For each session it keeps the newest records of notices.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	b := newNotebook(t)
 	b.Sit("Cy", Pane{Tmux: "/tmp/s,1,0", Pane: "%1"})
 	old := b.begin("old", "Old")
 	b.end(old)
-	for i := range maxSessions - 1 { // save, because begin writes a file and looks at all sessions
+	for i := range maxSessions - 1 { // save, because begin writes a file and checks all sessions
 		b.at = b.at.Add(time.Minute)
 		b.save(Seat{Key: Key{Client: "claude", ID: fmt.Sprint(i)}, Agent: "A", Dir: "/code", Began: b.at, Active: b.at})
 	}
@@ -101,8 +101,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestTellOlder: where more is unread than one look considers, what is older counts as told, until
-// the context is cut.
+// TestTellOlder: if there are more unread messages than one notice considers, older messages count as announced
+// until the context is reset.
 func TestTellOlder(t *testing.T) {
 	t.Parallel()
 	b := newNotebook(t)
@@ -129,8 +129,8 @@ func TestTellOlder(t *testing.T) {
 	}
 }
 
-// TestTellMeanwhile: nobody is told of what was read for a seat before a cut, and all of it is news
-// after that.
+// TestTellMeanwhile: if the context is reset after a seat's mail was read, there is no notice about that mail, and
+// all of it is news afterwards.
 func TestTellMeanwhile(t *testing.T) {
 	t.Parallel()
 	b := newNotebook(t)
@@ -145,8 +145,8 @@ func TestTellMeanwhile(t *testing.T) {
 	}
 }
 
-// TestTakeOver: what an earlier version knew of an agent in a window is known, and its file is gone;
-// what is damaged is gone too.
+// TestTakeOver: the book takes over an earlier version's record of an agent in a window, and removes its file.
+// Damaged files are removed, too.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
 	b := newNotebook(t)
@@ -178,8 +178,8 @@ func (b *notebook) live() int {
 	return len(live)
 }
 
-// TestSilent: a session whose process is not known lives for a day after it was last heard of; its
-// name is free then.
+// TestSilent: a session whose process is unknown counts as live for a day after its last event. Then its name is
+// free.
 func TestSilent(t *testing.T) {
 	t.Parallel()
 	b := newNotebook(t)
@@ -206,7 +206,7 @@ func TestSilent(t *testing.T) {
 	}
 }
 
-// TestProcess: a process is gone once it has ended, also before its parent has noticed.
+// TestProcess: a process counts as gone once it has ended, even before its parent has noticed.
 func TestProcess(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
@@ -235,8 +235,8 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-// TestServes: a process with the argument of Codex's server serves; others do not. It may have lost a
-// session that is silent.
+// TestServes: a process with the argument of Codex's server serves; others do not. A silent session of such a
+// process may have ended.
 func TestServes(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
@@ -265,7 +265,7 @@ func TestServes(t *testing.T) {
 	}
 }
 
-// TestNews: an announcement is one line of facts, whatever the messages say.
+// TestNews: a notice is one line of facts, whatever the messages say.
 func TestNews(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("ä", 60)
@@ -294,7 +294,7 @@ func TestNews(t *testing.T) {
 	}
 }
 
-// started returns the process of a command once the system tells its arguments, which is after Start.
+// started returns the process of a command once the system reports its arguments, which is some time after Start.
 func started(cmd *exec.Cmd) Process {
 	p := ProcessOf(cmd.Process.Pid)
 	for !p.Gone() && p.args()[0] == "" {
@@ -303,7 +303,7 @@ func started(cmd *exec.Cmd) Process {
 	return p
 }
 
-// TestRuns: a program is known by its name, also where an interpreter runs it, and not by its arguments.
+// TestRuns: a program is recognized by its name, even if an interpreter runs it, and not by its arguments.
 func TestRuns(t *testing.T) {
 	t.Parallel()
 	if _, all := Ancestors(); !all {

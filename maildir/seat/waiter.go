@@ -6,11 +6,11 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// The server knows which process waits to wake a session. While no server runs, the latest process to
-// wait records its number beside the session's file, and the others end.
+// The server knows which process waits to wake a session. If no server is running, the process that began to wait
+// last records its number beside the session's file, and the others end.
 
-// NoteWaiter records that a process waits to wake a session of the tree, in place of the process recorded
-// before. Errors: as tree.WriteRun.
+// NoteWaiter records that a process waits to wake a session of the tree, in place of the process recorded before.
+// It returns the errors of tree.WriteRun.
 func NoteWaiter(t *tree.Tree, k Key, pid int) error {
 	return t.WriteRun(k.waiterPath(), []byte(strconv.Itoa(pid)))
 }

@@ -7,12 +7,12 @@ type Wake struct {
 	Outcome string    `json:"outcome"`
 	At      time.Time `json:"at"`
 	For     string    `json:"for"`           // the newest message of the attempt
-	Why     string    `json:"why,omitempty"` // why there was nobody to wake
+	Why     string    `json:"why,omitempty"` // why no agent could be woken
 }
 
 // Outcomes of an attempt to wake an agent.
 const (
-	Woken  = "woken"  // the client was told, which begins a turn
+	Woken  = "woken"  // the client was notified, which begins a turn
 	Queued = "queued" // the client has the notice in its queue
 	Typed  = "typed"  // the notice was typed into the client's prompt and submitted
 	Nobody = "nobody to wake"
@@ -38,13 +38,13 @@ func (s *Seat) Way() string {
 	return ""
 }
 
-// State is what a session does, as its client says.
+// State is the state of a session, as its client reports it.
 type State string
 
 // The states of a session.
 const (
-	Works State = "works" // a turn is under way
-	Asks  State = "asks"  // a turn is under way, and the client asks the user whether a tool may run
+	Works State = "works" // a turn is in progress
+	Asks  State = "asks"  // a turn is in progress, and the client asks the user whether a tool may run
 	Idles State = "idle"  // the client waits for a prompt
 )
 
@@ -56,8 +56,8 @@ func (s *Seat) Be(is State) {
 	}
 }
 
-// stuck is how long a turn may be silent and still count as under way. It is the last resort: if a turn does
-// not end normally, its client reports that in another way, which docs/hooks.md lists.
+// stuck is how long a turn without events still counts as in progress. It is a last resort: if a turn does not end
+// normally, its client reports that in another way, which docs/hooks.md lists.
 const stuck = 5 * time.Minute
 
 // Idle reports whether the session waits for a prompt.

@@ -25,13 +25,13 @@ type Draft struct {
 	InReplyTo     string
 	Attachments   []string          // paths of files: see package attachment
 	Files         []attachment.File // further files, in memory
-	WorkDir       string            // absolute folder that the sender works in, which tells the work tree; "" or any other: the main work tree
+	WorkDir       string            // absolute folder that the sender works in; it determines the worktree; "" or any other: the main worktree
 	Key           string            // idempotency key
 	Bounded       bool              // refuse if a recipient has Config.MailboxDepth unread messages
 	Variants
 	Images *attachment.Images // how to handle images in the body; nil: send it unchanged
 
-	References []string // ids before InReplyTo, oldest first, if the sender names them
+	References []string // ids before InReplyTo, oldest first, if the sender gives them
 	Extra      string   // further keys of the header: see format.Message
 }
 
@@ -42,35 +42,35 @@ type Order struct {
 	From   string
 	Origin format.Origin
 	By     *core.Caller // the caller whose rights apply to attached files; nil: the store's own rights
-	// Take plans the removal of the file that the draft was read from; nil: it was read from none.
+	// Take plans the removal of the file that the draft was read from; nil: there is no such file.
 	Take func(g *writer.Group, tx *writer.Tx) error
 }
 
-// Variants say in which formats a body is sent. The zero value is markdown only.
+// Variants selects the formats in which a body is sent. The zero value is markdown only.
 type Variants struct {
 	TextOnly bool   // the body is plain text, not markdown
 	HTML     string // the same text in HTML, stored unchanged beside the body; "": none
 }
 
-// MailboxDepth is the default limit of unread messages in a mailbox for bounded drafts, so that a reader
-// who is away is not flooded. See docs/tools.md, "postal".
+// MailboxDepth is the default limit of unread messages in a mailbox for bounded drafts, so that an absent reader is
+// not flooded. See docs/tools.md, "postal".
 const MailboxDepth = 10_000
 
-// MaxFanout is the default limit of what one message may write into inboxes: the bytes of its file times
-// its recipients. The canonical file, the sender's copy, and attachments, which are stored once, do not
-// count. So a message that tree.MaxFile allows can always go to one recipient.
+// MaxFanout is the default limit, in bytes, of what one message may write into inboxes: the size of its file times
+// the number of its recipients. The canonical file, the sender's copy, and attachments, which are stored once, do
+// not count. So a message that tree.MaxFile allows can always go to one recipient.
 const MaxFanout = 64 << 20
 
 // Sent is a delivered message; with Again, a message that was delivered earlier with the same key.
 type Sent struct {
 	format.Message
 	Again bool
-	Acked bool             // it acknowledges the message that it answers
+	Acked bool             // the message acknowledges the message that it answers
 	Notes []*refusal.Error // what was done differently from the request
 }
 
-// distinct removes duplicate recipients, and returns the number of those that are left: to wins over cc,
-// and cc over bcc. The caller's lists stay as they are.
+// distinct removes duplicate recipients, and returns the number of remaining recipients. to takes precedence over
+// cc, and cc over bcc. The caller's lists are not changed.
 func (d *Order) distinct() int {
 	seen := map[string]bool{}
 	for _, l := range []*[]string{&d.To, &d.CC, &d.BCC} {
@@ -86,7 +86,7 @@ func (d *Order) distinct() int {
 	return len(seen)
 }
 
-// tooManyRecipients refuses n recipients.
+// tooManyRecipients returns the refusal of n recipients.
 func tooManyRecipients(n int) error {
 	return refusal.Over(refusal.TooLarge("{count} recipients {arg}, over the limit of {limit}: send it in parts."),
 		refusal.Recipients, n, format.MaxRecipients)
@@ -141,7 +141,7 @@ func (d *Order) Check() error {
 	return nil
 }
 
-// FillFrom takes over what the sender of m says: the fields that both types have. Order.Message does the reverse.
+// FillFrom copies from m the fields that its sender sets and that both types have. Order.Message does the reverse.
 func (d *Draft) FillFrom(m *format.Message) {
 	d.To, d.CC, d.BCC = m.To, m.CC, m.BCC
 	d.Subject, d.Body = m.Subject, m.Body
@@ -184,8 +184,8 @@ func (d *Order) Message(project string, files []attachment.File) format.Message 
 	return m
 }
 
-// contentOf returns everything that two messages with one key must share: all but id, time, seal, origin, and
-// keys without a meaning.
+// contentOf returns everything that two messages with one key must share: everything except id, time, seal, origin,
+// and keys without a meaning.
 func contentOf(m *format.Message) []byte {
 	c := *m
 	c.ID, c.Seal, c.Origin, c.Created, c.Extra = "", "", format.Origin{}, time.Time{}, ""

@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// NeedParties refuses an unknown sender, names every unknown recipient, and refuses recipients at other
-// domains to which no mail may go.
+// NeedParties returns an error for an unknown sender, for unknown recipients (it lists all of them), and for
+// recipients at other domains to which no mail may be sent.
 func (s *Sender) NeedParties(ctx context.Context, d *Order) error {
 	by := core.Caller{Root: true}
 	if d.By != nil {
@@ -63,7 +63,7 @@ func (s *Sender) NeedParties(ctx context.Context, d *Order) error {
 	return s.mail.UnknownAgent(ctx, unknown.of, unknown.names...)
 }
 
-// badRecipients are recipients that a message cannot have.
+// badRecipients lists recipients that a message cannot have.
 type badRecipients struct {
 	names []string
 	of    refusal.Field // the list that contains all of them
@@ -76,8 +76,8 @@ func (s *badRecipients) add(name string, of refusal.Field) {
 	}
 }
 
-// refuseOutside refuses recipients at domains that no mail may go to. It names agents of similar names, unless
-// a guest asks.
+// refuseOutside returns an error for recipients at domains to which no mail may be sent. The error lists agents
+// with similar names, unless the caller is a guest.
 func (s *Sender) refuseOutside(ctx context.Context, guest bool, kept *badRecipients) error {
 	e := &refusal.Error{
 		What:  refusal.NotFound("Nothing was sent: this server sends no mail to {names} {arg}. {gateway} {near}"),
@@ -94,14 +94,15 @@ func (s *Sender) refuseOutside(ctx context.Context, guest bool, kept *badRecipie
 	return e
 }
 
-// UnknownSender is the sender of mail from outside that does not have exactly one. Nothing is sent to it.
+// UnknownSender is the sender of mail from outside that does not have exactly one sender. The server sends no mail
+// to this address.
 const UnknownSender = "unknown-sender@invalid"
 
 var toUnknownSender = refusal.Invalid("Nothing was sent: {name} {arg} stands for the sender of mail that does not name one. Nobody gets " +
 	"mail there.")
 
-// refuseAutomatic refuses the answer of a program to mail from outside that is automatic, so that two programs do
-// not answer each other. Spec: RFC 3834 2.
+// refuseAutomatic returns an error if a program answers automatic mail from outside, so that two programs do not
+// answer each other forever. Spec: RFC 3834 2.
 func (s *Sender) refuseAutomatic(ctx context.Context, d *Order) error {
 	if d.InReplyTo == "" || d.Origin.Person() {
 		return nil
@@ -122,6 +123,7 @@ func (s *Sender) refuseAutomatic(ctx context.Context, d *Order) error {
 	}
 }
 
-// fromFileOutside refuses a file in an outbox with recipients at other domains: a `git pull` can bring such a file.
+// fromFileOutside is the refusal of a file in an outbox with recipients at other domains, because such a file may
+// come from a `git pull`.
 var fromFileOutside = refusal.Invalid("{name} {arg} is at another domain, and a file in an outbox mails nobody there, because others can put " +
 	"it there by Git: send it from the command line, the page or a tool.")

@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// MakeReply turns an order into a reply to the message id, in its thread: fields that it leaves out come from that
-// message. It returns ErrNotFound for the message, and for a sender of it who is no agent any more.
+// MakeReply turns an order into a reply to the message id, in its thread: fields that the order leaves out come
+// from that message. It returns ErrNotFound if the message does not exist, or if its sender is no longer an agent.
 func (s *Sender) MakeReply(ctx context.Context, id string, d *Order) error {
 	orig, err := s.mail.HeadNamed(ctx, refusal.InReplyTo, id)
 	if err != nil {
@@ -63,8 +63,8 @@ func (s *Sender) answersTo(m *index.MessageRow, agent string) []string {
 	return []string{m.From}
 }
 
-// replySubject puts "Re: " before a subject, unless it is there. Characters that core.CheckText refuses, in a
-// message that no server has sent, become blanks.
+// replySubject puts "Re: " before a subject, unless it already starts with it. A message that was not sent by a
+// server may contain characters that core.CheckText refuses; these become blanks.
 func replySubject(s string) string {
 	s = strings.TrimSpace(strings.Map(func(r rune) rune {
 		if format.Misleading(r) {

@@ -22,11 +22,11 @@ type Sender struct {
 // New returns the sender of a project.
 func New(mail *core.Mail, post *post.Post) *Sender { return &Sender{mail, post} }
 
-// Send delivers an order to every recipient or to none, and changes it to what is sent. When it returns, the files are
-// durable and indexed. It returns ErrNotFound for an unknown sender or unknown recipients (all are named, with similar
-// names), ErrInvalid, ErrTooLarge, ErrConflict if the key was used for other content, and ErrUnavailable (disk full,
-// read-only …, or a mailbox that is full for a Bounded draft, unless the same key delivered the message before). See
-// docs/tools.md, "Sending".
+// Send delivers an order to every recipient or to none, and updates the order to match the sent message. When Send
+// returns, the files are durable and indexed. It returns ErrNotFound for an unknown sender or unknown recipients
+// (all are listed, with similar names), ErrInvalid, ErrTooLarge, and ErrConflict if the key was used for other
+// content. It returns ErrUnavailable if the disk is full or read-only, for example, or if a mailbox is full for a
+// Bounded draft, unless the message was already delivered with the same key. See docs/tools.md, "Sending".
 func (s *Sender) Send(ctx context.Context, d *Order) (*Sent, error) {
 	brought, err := s.readDraft(ctx, d)
 	if err != nil {
@@ -40,7 +40,7 @@ func (s *Sender) Send(ctx context.Context, d *Order) (*Sent, error) {
 	if d.InReplyTo != "" {
 		tx.Facts = append(tx.Facts, core.MarkFact(d.From))
 	}
-	counted := 0 // emails to other domains, once however often it is planned
+	counted := 0 // emails to other domains; counted once, even if the plan runs several times
 	tx.Plan = func(g *writer.Group) error {
 		sent, tx.Marks = &Sent{Notes: brought.Notes}, ""
 		if err := s.NeedParties(g.Ctx, d); err != nil {
@@ -101,7 +101,7 @@ func (s *Sender) Send(ctx context.Context, d *Order) (*Sent, error) {
 	return sent, nil
 }
 
-// readDraft checks a draft and reads what it brings: recipients, body and attachments.
+// readDraft checks a draft and reads its parts: recipients, body and attachments.
 func (s *Sender) readDraft(ctx context.Context, d *Order) (*attachment.Brought, error) {
 	if format.ServerName(d.From) {
 		return nil, &refusal.Error{
@@ -151,8 +151,9 @@ func (s *Sender) gather(ctx context.Context, d *Order) (*attachment.Brought, err
 	return s.mail.Store.Intake.Gather(ctx, r)
 }
 
-// Resolve puts agents' names in the place of their addresses among the recipients. It first removes
-// duplicates and refuses too many recipients, so that it looks up each name once, and few of them.
+// Resolve replaces agents' addresses among the recipients with the agents' names. It first removes duplicates and
+// returns an error if there are too many recipients, so that it looks up each name only once, and only a limited
+// number.
 func (s *Sender) Resolve(ctx context.Context, d *Order) error {
 	if n := d.distinct(); n > format.MaxRecipients {
 		return tooManyRecipients(n)

@@ -12,15 +12,16 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// PlanAutoAck plans that a reply marks the message that it answers, if its sender got that message from
-// somebody else: read, and acknowledged if it asks for that. The marks have the time of the reply, by which
-// PlanUndoAutoAck knows them. It reports whether the message is acknowledged then. It returns Group.Behind.
+// PlanAutoAck plans the marks that a reply adds to the message that it answers, if the reply's sender received that
+// message from another sender. The message is marked read, and acknowledged if it requests an acknowledgement. The
+// marks have the time of the reply, so that PlanUndoAutoAck can recognize them. PlanAutoAck reports whether the
+// message is then acknowledged. It returns the error of Group.Behind.
 func (s *Sender) PlanAutoAck(g *writer.Group, tx *writer.Tx, reply *format.Message) (acked bool, err error) {
 	d, err := s.answered(g, reply)
 	if err != nil || d == nil {
 		return false, err
 	}
-	const skip = true // if something else lies at a mark's path, the reply is sent all the same
+	const skip = true // if something else is at a mark's path, the reply is still sent
 	m := core.Marking{Verb: "read", Page: skip}
 	if d.AckRequired {
 		m.Verb = "acknowledge"
@@ -36,8 +37,8 @@ func (s *Sender) PlanAutoAck(g *writer.Group, tx *writer.Tx, reply *format.Messa
 	return d.Acked || slices.ContainsFunc(tx.Writes, func(w *tree.Write) bool { return w.Path == ack }), nil
 }
 
-// PlanUndoAutoAck plans the removal of the marks that PlanAutoAck made for a reply. If another reply of the same
-// agent answers the message, too, the marks get its time instead.
+// PlanUndoAutoAck plans the removal of the marks that PlanAutoAck created for a reply. If another reply by the same
+// agent answers the same message, the marks get the time of that reply instead.
 func (s *Sender) PlanUndoAutoAck(g *writer.Group, tx *writer.Tx, reply *format.Message) error {
 	d, err := s.answered(g, reply)
 	if err != nil || d == nil {
@@ -52,7 +53,7 @@ func (s *Sender) PlanUndoAutoAck(g *writer.Group, tx *writer.Tx, reply *format.M
 	})
 	for _, path := range []string{format.ReadMark(d.CopyPath), format.AckMark(d.CopyPath)} {
 		is, err := s.mail.ContentNow(path)
-		if err != nil && tree.FaultOf(err) != tree.FaultFile { // then something else lies there, which the reply did not make
+		if err != nil && tree.FaultOf(err) != tree.FaultFile { // then something else is there, which the reply did not create
 			return err
 		}
 		if !bytes.Equal(is, format.FormatMark(reply.Created)) {
@@ -71,8 +72,8 @@ func (s *Sender) PlanUndoAutoAck(g *writer.Group, tx *writer.Tx, reply *format.M
 	return nil
 }
 
-// answered returns the delivery that a message answers, as its sender got it from somebody else; nil if
-// there is none.
+// answered returns the delivery that a message answers, if the message's sender received it from another sender;
+// otherwise nil.
 func (s *Sender) answered(g *writer.Group, reply *format.Message) (*index.Delivery, error) {
 	if reply.InReplyTo == "" {
 		return nil, nil

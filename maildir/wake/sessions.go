@@ -13,14 +13,14 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// Sessions are the sessions of clients that work in a project, and the tmux windows of agents without one. It is safe for
-// concurrent use.
+// Sessions manages the client sessions that work in a project, and the tmux windows of agents without a session. It
+// is safe for concurrent use.
 type Sessions struct {
 	mail    *core.Mail
 	agents  *agents.Agents
 	windows *Windows
 
-	binding sync.Mutex // held while a session gets its agent
+	binding sync.Mutex // held while a session is bound to its agent
 	waiters waiters
 }
 
@@ -30,7 +30,7 @@ type Windows struct {
 	seating sync.Mutex   // held while an agent takes its seat
 }
 
-// Types records that notices are typed into tmux windows, until done.
+// Types records that this process types notices into tmux windows, until the caller calls done.
 func (w *Windows) Types() (done func()) {
 	w.typing.Add(1)
 	return func() { w.typing.Add(-1) }
@@ -38,35 +38,36 @@ func (w *Windows) Types() (done func()) {
 
 func (w *Windows) typed() bool { return w.typing.Load() > 0 }
 
-// New returns the sessions of a project.
+// New returns the Sessions of a project.
 func New(mail *core.Mail, agents *agents.Agents, windows *Windows) *Sessions {
 	return &Sessions{mail: mail, agents: agents, windows: windows}
 }
 
-// SessionKey names a session of a client.
+// SessionKey identifies a client's session.
 type SessionKey = seat.Key
 
 // SessionState is what a session does.
 type SessionState = seat.State
 
-// SessionEvent is what a client says of its session at each event.
+// SessionEvent is what a client reports about its session at each event.
 type SessionEvent struct {
 	SessionKey
-	Dir     string       // that the client was started in
-	Model   string       // "" where the client does not say
-	Agent   string       // who the session is to be, where somebody has decided that; "": see Begin
-	Pane    Pane         // that the client runs in; zero outside of tmux
-	Process seat.Process // the client's
+	Dir     string       // the folder in which the client was started
+	Model   string       // "" if the client does not report it
+	Agent   string       // the session's agent, if it is already decided; "": see Begin
+	Pane    Pane         // the pane in which the client runs; zero outside tmux
+	Process seat.Process // the client's process
 }
 
-// Begin binds a session to an agent, sets it ready and returns its name: v.Agent, created if it is missing; otherwise
-// the session's earlier agent; otherwise the agent of the last ended session of that client and folder; otherwise a new
-// one. The last three are never the agent of another live session. It returns the errors of EnsureAgent and Register.
+// Begin binds a session to an agent, sets the agent ready and returns its name. The agent is v.Agent, created if it
+// is missing. Without v.Agent it is the session's earlier agent, otherwise the agent of the last ended session of
+// that client and folder, otherwise a new agent. Only v.Agent may also be the agent of another live session. It
+// returns the errors of EnsureAgent and Register.
 func (ss *Sessions) Begin(ctx context.Context, v SessionEvent) (agent string, err error) {
-	ss.binding.Lock() // or two that begin at once would take one name
+	ss.binding.Lock() // so that two sessions that begin together do not take one name
 	defer ss.binding.Unlock()
 	if s, ok := ss.mail.Seats.Continue(v.SessionKey, v.Pane, v.Process); ok {
-		is, err := ss.mail.HasAgent(ctx, s.Agent) // a person may have removed it
+		is, err := ss.mail.HasAgent(ctx, s.Agent) // the user may have removed the agent
 		if err != nil || is && (v.Agent == "" || v.Agent == s.Agent) {
 			return s.Agent, err
 		}
@@ -106,17 +107,17 @@ func (ss *Sessions) agentOf(ctx context.Context, v SessionEvent) (string, error)
 	return made.Name, nil
 }
 
-// End ends a session. Its agent is offline, unless another session is that agent too.
+// End ends a session. Its agent goes offline, unless another live session has the same agent.
 func (ss *Sessions) End(ctx context.Context, k SessionKey) {
-	if agent, ended := ss.mail.Seats.End(k); ended { // Gemini CLI says it three times
+	if agent, ended := ss.mail.Seats.End(k); ended { // Gemini CLI reports the end three times
 		ss.leave(ctx, agent)
-		ss.mail.Store.Feed.RingAgent(ss.mail.Slug, agent) // whoever waits to wake it ends
+		ss.mail.Store.Feed.RingAgent(ss.mail.Slug, agent) // ends the caller that waits to wake the session
 	}
 }
 
-// EndGone ends the sessions of clients that went without saying so.
+// EndGone ends the sessions of clients that have ended without reporting it.
 func (ss *Sessions) EndGone(ctx context.Context) {
-	ss.binding.Lock() // or an agent could leave that a session is just becoming
+	ss.binding.Lock() // so that no agent goes offline while a session is being bound to it
 	defer ss.binding.Unlock()
 	ss.leaveAll(ctx, ss.mail.Seats.EndGone())
 }
@@ -146,7 +147,7 @@ func (ss *Sessions) ContextCut(k SessionKey) {
 	})
 }
 
-// SetWorking notes whether a turn is under way in a session, or it waits for a prompt.
+// SetWorking records whether a session is working on a turn or waiting for a prompt.
 func (ss *Sessions) SetWorking(k SessionKey, working bool) {
 	if s, ok := ss.mail.Seats.Change(k, func(s *seat.Seat) { s.Working = working }); ok && !working {
 		ss.turnEnded(s.Agent)
@@ -163,8 +164,9 @@ func (ss *Sessions) Prompted(k SessionKey) (turn int) {
 	return s.Turn
 }
 
-// SetState records what a session does, as the client's own files say. turn is the turn of which they say it; 0 means
-// the present one. It changes nothing if that turn is over, or if the session is unknown or has ended.
+// SetState records a session's state according to the client's own files. turn is the turn that the files are
+// about; 0 means the current turn. SetState changes nothing if that turn is over, or if the session is unknown or
+// has ended.
 func (ss *Sessions) SetState(k SessionKey, turn int, is SessionState) {
 	s, ok := ss.mail.Seats.Change(k, func(s *seat.Seat) {
 		if turn == 0 || turn == s.Turn {
@@ -193,14 +195,14 @@ func (ss *Sessions) Asks(agent string) bool {
 	return slices.ContainsFunc(live, func(s seat.Seat) bool { return s.Asks })
 }
 
-// Introduce reports whether a session's model is to be told who it is, and notes that it is
+// Introduce reports whether a session's model must still be told its agent's name, and records that it has been
 // told.
 func (ss *Sessions) Introduce(k SessionKey) (first bool) {
 	ss.mail.Seats.Change(k, func(s *seat.Seat) { first, s.Introduced = !s.Introduced, true })
 	return first
 }
 
-// Tell returns the unread mail that a session's model had no notice about, and records the notice.
+// Tell returns the unread mail about which a session's model had no notice, and records the notice.
 func (ss *Sessions) Tell(ctx context.Context, k SessionKey) (n seat.News, err error) {
 	s, ok := ss.mail.Seats.Of(k)
 	if !ok {
@@ -222,16 +224,16 @@ func (ss *Sessions) Tell(ctx context.Context, k SessionKey) (n seat.News, err er
 	return n, nil
 }
 
-// Of returns what is known of a session; ok is false where that is nothing.
+// Of returns the recorded state of a session; ok is false if the session is unknown.
 func (ss *Sessions) Of(k SessionKey) (s seat.Seat, ok bool) { return ss.mail.Seats.Of(k) }
 
 // Pane is a tmux pane.
 type Pane = seat.Pane
 
-// SetSeat records the pane from which an agent calls; the zero Pane means none. A pane belongs to the last agent that
-// called from it.
+// SetSeat records the pane from which an agent calls; the zero Pane means no pane. A pane belongs to the last agent
+// that called from it.
 func (ss *Sessions) SetSeat(agent string, at Pane) {
-	ss.windows.seating.Lock() // of two who take one pane at once, each would take it from the other
+	ss.windows.seating.Lock() // otherwise two agents that take one pane at once could take it from each other
 	defer ss.windows.seating.Unlock()
 	if !ss.mail.Seats.Sit(agent, at) || at == (Pane{}) {
 		return

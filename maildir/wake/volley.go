@@ -8,18 +8,18 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// Two agents that thank each other would go on without end, because each message wakes the other. When two
-// agents have exchanged at least mostVolley messages in one thread within volleyTime, with no other agent
-// taking part, a wake waits until the message is volleyRest old. Nothing is lost, and other mail wakes at
-// once. See docs/hooks.md, "Waking".
+// Two agents that thank each other would never stop, because each message wakes the other agent. When two agents
+// have exchanged at least mostVolley messages in one thread within volleyTime, with no other agent taking part, a
+// wake waits until the message is volleyRest old. Nothing is lost, and other mail wakes at once. See docs/hooks.md,
+// "Waking".
 const (
 	mostVolley = 30
 	volleyTime = time.Hour
 	volleyRest = time.Minute
 )
 
-// countVolley counts the messages that the agent exchanged within volleyTime with the one sender of the unread
-// messages, in their one thread. It returns 0 if there are fewer than mostVolley, if the messages have
+// countVolley counts the messages that the agent exchanged within volleyTime with the sender of the unread
+// messages, in the thread of these messages. It returns 0 if there are fewer than mostVolley, if the messages have
 // several senders or threads, or if another agent took part.
 func (ss *Sessions) countVolley(ctx context.Context, agent string, unread []seat.Unread) (n int, err error) {
 	if len(unread) == 0 || unread[0].Thread == "" {

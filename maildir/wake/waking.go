@@ -12,13 +12,14 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// waiters know who waits to wake a session: one for each. Safe for concurrent use.
+// waiters records the caller that waits to wake each session. There is at most one for a session. It is safe for
+// concurrent use.
 type waiters struct {
 	mu sync.Mutex
 	by map[SessionKey]chan struct{}
 }
 
-// enter makes the caller the one who waits; replaced is closed when another does.
+// enter makes the caller the one that waits for the session. replaced is closed when another caller enters.
 func (w *waiters) enter(k SessionKey) (replaced chan struct{}, leave func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -49,19 +50,20 @@ func (w *waiters) awaited(k SessionKey) bool {
 // DefaultSettle delays a wake, so that a burst of mail causes one wake and long polls are answered first.
 const DefaultSettle = time.Second
 
-// lookAgain is the time between checks without a change: a turn may end unreported.
+// lookAgain is the time between checks while nothing changes, because a turn may end without a report.
 const lookAgain = time.Minute
 
 // BeginPatience is how long AwaitNews waits for a session to begin: a client may start the waiting hook before the hook
 // that begins the session.
 const BeginPatience = 2 * time.Second
 
-// lookForBegin is how often whoever waits looks for a session that is still to begin.
+// lookForBegin is the time between checks whether a session has begun.
 const lookForBegin = 50 * time.Millisecond
 
-// AwaitNews waits until an idle session has new unread mail, waits for settle, and returns what Tell returns. It waits
-// BeginPatience for a session that is unknown or has ended. over reports that the caller must stop: another caller
-// waits for the session, or the session or project has ended. It returns the errors of ctx and the index.
+// AwaitNews waits until an idle session has new unread mail, waits for settle, and returns what Tell returns. If
+// the session is unknown or has ended, AwaitNews waits BeginPatience for it to begin. over reports that the caller
+// must stop: another caller waits for the session, or the session or project has ended. It returns the errors of
+// ctx and the index.
 func (ss *Sessions) AwaitNews(ctx context.Context, k SessionKey, settle time.Duration) (n seat.News, over bool, err error) {
 	replaced, leave := ss.waiters.enter(k)
 	defer leave()
@@ -69,7 +71,7 @@ func (ss *Sessions) AwaitNews(ctx context.Context, k SessionKey, settle time.Dur
 	for settled := false; ; {
 		s, _ := ss.mail.Seats.Of(k)
 		bell := ss.mail.Store.Feed.Agent(ss.mail.Slug, s.Agent)
-		s, ok := ss.mail.Seats.Of(k) // after the bell, or a change would be missed
+		s, ok := ss.mail.Seats.Of(k) // read after taking the bell, so that no change is missed
 		if !ok || !s.Live(ss.mail.Store.Now()) {
 			if time.Now().After(begins) {
 				return n, true, nil
@@ -79,7 +81,7 @@ func (ss *Sessions) AwaitNews(ctx context.Context, k SessionKey, settle time.Dur
 			}
 			continue
 		}
-		begins = time.Time{} // a session that ends now has ended
+		begins = time.Time{} // from now on, do not wait for the session to begin
 		one, err := ss.sleeper(ctx, s, false)
 		if err != nil {
 			return n, false, err
@@ -107,8 +109,8 @@ func (ss *Sessions) AwaitNews(ctx context.Context, k SessionKey, settle time.Dur
 	}
 }
 
-// awaitTurn waits for the bell, at most for the given time. over is true if another caller has replaced this
-// one, or if the project is gone. It returns the cause of ctx's end.
+// awaitTurn waits for the bell, at most for the given time. over is true if another caller has replaced this one,
+// or if the project was removed. It returns the cause of ctx's end.
 func (ss *Sessions) awaitTurn(ctx context.Context, long time.Duration, bell, replaced <-chan struct{}) (over bool, err error) {
 	timer := time.NewTimer(long)
 	defer timer.Stop()
@@ -125,7 +127,7 @@ func (ss *Sessions) awaitTurn(ctx context.Context, long time.Duration, bell, rep
 	return false, nil
 }
 
-// unreadMail is what an agent has not read.
+// unreadMail is an agent's unread mail.
 type unreadMail struct {
 	agent  *index.AgentRow // nil: there is no such agent
 	newest []seat.Unread   // newest first, at most seat.Most
@@ -134,14 +136,14 @@ type unreadMail struct {
 
 func (m *unreadMail) more() bool { return m.all > len(m.newest) }
 
-// unreadOf reads what is unread of an agent's mail. Mail of other domains that the agent does not trust is left
-// out: it wakes nobody.
+// unreadOf reads an agent's unread mail. It omits mail from other domains that the agent does not trust, because
+// such mail wakes no agent.
 func (ss *Sessions) unreadOf(ctx context.Context, agent string) (m unreadMail, err error) {
 	if m.agent, err = ss.mail.Store.Index.Agent(ctx, ss.mail.Slug, agent); err != nil || m.agent == nil || m.agent.Unread == 0 {
 		return m, err
 	}
 	q := index.InboxQuery{Project: ss.mail.Slug, Agent: agent, UnreadOnly: true, Quiet: true, Limit: seat.Most + 1}
-	if q.Trusted, err = ss.mail.Store.Trusted.Of(ss.mail.Slug, agent); err != nil { // its mail is left out until the file is mended
+	if q.Trusted, err = ss.mail.Store.Trusted.Of(ss.mail.Slug, agent); err != nil { // their mail is omitted until the file is fixed
 		ss.mail.Store.Log.Warn("mail of other domains wakes nobody", "error", err)
 	}
 	rows, counts, err := ss.mail.Store.Index.Inbox(ctx, q)
@@ -165,23 +167,23 @@ func (ss *Sessions) unreadOf(ctx context.Context, agent string) (m unreadMail, e
 // IdleSeat is a seat that the server must wake when it is idle, because no client waits.
 type IdleSeat struct {
 	seat.Seat
-	Program string        // of the agent's profile; "agentmail" if it called from a pane, which only that toolset records
-	New     int           // unread messages that it was not told of
-	Newest  string        // the newest of them
-	Works   bool          // it is not idle: its client's hook tells it
-	Rest    time.Duration // how long the wake still waits: see mostVolley
+	Program string        // from the profile; "agentmail" if it called from a pane, as only that toolset records panes
+	New     int           // unread messages without a notice
+	Newest  string        // the newest of these messages
+	Works   bool          // it is not idle; its client's hook notifies it
+	Rest    time.Duration // how long the wake must still wait: see mostVolley
 
 	mail unreadMail
 }
 
-// IdleQuery asks for the seats of an agent that the server has to wake.
+// IdleQuery selects the seats of an agent that the server must wake.
 type IdleQuery struct {
 	Agent   string
 	Windows bool // wake ready agents without a session in their windows
 	Again   bool // wake again for messages that the agent had a notice about
 }
 
-// IdleSeats lists the agent's sessions, or its window, with mail that is newer than the last wake.
+// IdleSeats lists the agent's sessions, or its window, with mail newer than the last wake.
 func (ss *Sessions) IdleSeats(ctx context.Context, q IdleQuery) (all []IdleSeat, err error) {
 	seats, _ := ss.mail.Seats.Sessions(q.Agent)
 	if len(seats) == 0 && q.Windows {
@@ -202,8 +204,8 @@ func (ss *Sessions) IdleSeats(ctx context.Context, q IdleQuery) (all []IdleSeat,
 	return all, nil
 }
 
-// sleeper returns the seat with the unread mail that its agent had no notice about; with again, all of it. New is 0 if
-// there is none.
+// sleeper returns the seat with the unread mail about which its agent had no notice, or with again, all unread
+// mail. New is 0 if there is no such mail.
 func (ss *Sessions) sleeper(ctx context.Context, s seat.Seat, again bool) (one IdleSeat, err error) {
 	one = IdleSeat{Seat: s, Works: !s.Idle(ss.mail.Store.Now())}
 	if one.mail, err = ss.unreadOf(ctx, s.Agent); err != nil || len(one.mail.newest) == 0 {
@@ -226,8 +228,9 @@ func (ss *Sessions) sleeper(ctx context.Context, s seat.Seat, again bool) (one I
 	return one, err
 }
 
-// Recheck reloads s just before its window is typed into, and reports whether it still needs a wake. An agent without a
-// session is marked as notified now: a lost notice is repeated with the next message, a duplicate cannot be undone.
+// Recheck reloads s just before the server types into its window, and reports whether s still needs a wake. An
+// agent without a session is marked as notified now, because a lost notice is repeated with the next message, but a
+// duplicate cannot be undone.
 func (ss *Sessions) Recheck(ctx context.Context, q IdleQuery, s *IdleSeat) (still bool, err error) {
 	all, err := ss.IdleSeats(ctx, q)
 	i := slices.IndexFunc(all, func(now IdleSeat) bool { return now.Key == s.Key })
@@ -241,19 +244,19 @@ func (ss *Sessions) Recheck(ctx context.Context, q IdleQuery, s *IdleSeat) (stil
 	return true, nil
 }
 
-// NoteWake notes how the agent of a seat was to be woken now.
+// NoteWake records an attempt to wake the agent of a seat, made now.
 func (ss *Sessions) NoteWake(k SessionKey, w seat.Wake) { ss.mail.Seats.NoteWake(k, w) }
 
-// WakeStatus is how a session of an agent can be woken, and how that went last.
+// WakeStatus is how an agent's session can be woken, and the outcome of the last attempt.
 type WakeStatus struct {
 	Client string
 	Ended  bool
-	Waits  bool      // its client waits for mail
-	Way    string    // else; as of seat.Seat
-	Wake   seat.Wake // the last; zero: none was needed
+	Waits  bool      // its client is waiting for mail
+	Way    string    // if it is not waiting; see seat.Seat.Way
+	Wake   seat.Wake // the last attempt; zero: none was needed
 }
 
-// WakeStatuses returns, by agent, its live sessions, or its last session if none is live. It leaves out agents that
+// WakeStatuses returns, by agent, its live sessions, or its last session if none is live. It omits agents that
 // never had a session.
 func (ss *Sessions) WakeStatuses() map[string][]WakeStatus {
 	all := map[string][]WakeStatus{}
