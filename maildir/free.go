@@ -21,8 +21,8 @@ type Freeing struct {
 }
 
 // Free releases a live claim of another agent and sends its holder the reason, in one operation of the releasing
-// agent. Undo undoes this operation as a whole. Only the store's owner may use Free; the agent need not be the
-// holder. Free returns the message, or nil if the holder no longer has the claim. It returns ErrNotFound for an
+// agent. Undo undoes this operation as a whole. The caller must ensure that the user is the store's owner; the
+// agent need not be the holder. Free returns the message, or nil if the holder no longer has the claim. It returns ErrNotFound for an
 // unknown agent, and the errors of Send for the text.
 func (b *Box) Free(ctx context.Context, f Freeing) (*format.Message, error) {
 	var notice *format.Message
