@@ -11,19 +11,19 @@ import (
 	"mailtree/maildir/format"
 )
 
-// OutputSchema returns the schema of a tool's answer, inferred from the struct: json tags name the
-// fields. No field is required, so a Refusal fits the schema too: clients such as the TypeScript SDK
-// check the structured content of an error as well. An anyOf of answer and refusal would be more
+// OutputSchema returns the schema of a tool's answer, inferred from the struct. The json tags are the names of the
+// fields. No field is required, so a Refusal fits the schema too. This is necessary, because clients such as the
+// TypeScript SDK check the structured content of an error as well. An anyOf of answer and refusal would be more
 // precise, but Codex and mcporter show the model no fields of such a schema.
 func OutputSchema(answer any) json.RawMessage {
 	return outputs{}.schema("", answer)
 }
 
-// outputs makes the output schemas of a toolset. It holds what earlier schemas declare: whole answers,
-// and fields by name and type. A whole answer declares all its fields, because some clients make types of
-// them, unless another tool has the same answer. A nested object declares only fields that are new. No
-// field has a description. Clients check answers against these schemas, and the clients that were
-// measured show them to no model, so the room in a listing belongs to what models read.
+// outputs creates the output schemas of a toolset. It records what earlier schemas declare: whole answers, and
+// fields by name and type. The schema of a whole answer declares all its fields, because some clients generate
+// types from them, unless another tool has the same answer. The schema of a nested object declares only fields that
+// are new. No field has a description. Clients check answers against these schemas, but the clients that were
+// measured show them to no model. Therefore the room in a listing belongs to what models read.
 type outputs map[string]bool
 
 // stamps maps the type of a time to the schema of a string.
@@ -44,9 +44,9 @@ func (o outputs) schema(tool string, answer any) json.RawMessage {
 	return Encode(s)
 }
 
-// simplify makes the inferred schema of a field acceptable to strict clients, which want one type and
-// never null (tooltest.Fits checks that lists are not null). Objects stay open, so answers may get new
-// fields, and may have fields that are not declared.
+// simplify makes the inferred schema of a field acceptable to strict clients, which want one type and never null.
+// tooltest.Fits checks that lists are not null. Objects stay open, so answers may get new fields, and may have
+// fields that are not declared.
 func (o outputs) simplify(s *jsonschema.Schema, whole bool) {
 	s.Required, s.AdditionalProperties, s.Description = nil, nil, ""
 	if s.Types != nil {
