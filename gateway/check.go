@@ -15,7 +15,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Finding is one statement about what would become of mail to an address.
+// Finding is one statement about what would happen to mail sent to an address.
 type Finding struct {
 	OK   bool   `json:"ok"`
 	Text string `json:"text"`
@@ -37,7 +37,7 @@ func (c *checker) bad(form string, args ...any) {
 	c.all = append(c.all, Finding{false, fmt.Sprintf(form, args...)})
 }
 
-// Check says what would become of mail to an address, from other domains or to them. root is the store's
+// Check explains what would happen to mail sent to an address, either incoming or outgoing. root is the store's
 // folder. Check sends nothing. It returns ErrInvalid if email is not an address.
 func (c *Config) Check(ctx context.Context, store *maildir.Store, root, email string) ([]Finding, error) {
 	a, err := format.ParseAddress(email)
@@ -97,7 +97,7 @@ func (c *checker) inside(ctx context.Context, a format.Address) {
 	c.signs(c.store.Domains()[0])
 }
 
-// unregistered says which agents of the name have no address.
+// unregistered reports which agents with the name have no address.
 func (c *checker) unregistered(ctx context.Context, name string) {
 	for _, p := range c.store.Projects() {
 		if _, err := p.As(maildir.Caller{Root: true}, format.Origin{}).Mailbox(ctx, name); err == nil {
@@ -128,7 +128,7 @@ func (c *checker) outside(ctx context.Context, a format.Address) {
 	c.signs(own)
 }
 
-// signs is about the key of a domain, which is the first: mail leaves from there.
+// signs checks whether mail is signed. domain is the store's first domain, because outgoing mail comes from it.
 func (c *checker) signs(domain string) {
 	_, selector, err := LoadKey(c.root, domain)
 	switch {

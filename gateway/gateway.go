@@ -1,9 +1,9 @@
 // Package gateway exchanges the mail of a store with other domains.
 //
 //	gateway.go  the configuration, and what runs
-//	incoming.go finds the mailbox of incoming mail and stores the mail
+//	incoming.go finds the mailbox for incoming mail and stores the mail
 //	outgoing.go sends the mail that the projects of a store have queued
-//	setup.go    the folder of the domains' keys; check.go says what would become of mail to an address
+//	setup.go    the folder of the domains' keys; check.go explains what would happen to mail sent to an address
 //	in/         receives mail over SMTP and LMTP
 //	spool/      bounds the memory and the temporary files of mail that is being received
 //	out/        composes, signs and sends mail, and retries until it is sent
@@ -23,23 +23,23 @@ import (
 	"mailtree/gateway/out"
 )
 
-// Config configures the gateway. The zero value receives no mail and allows none to be sent.
+// Config configures the gateway. With the zero value the gateway receives no mail and allows no mail to be sent.
 type Config struct {
 	Listen     []in.Address
 	Postmaster string      // the mailbox for postmaster@ and abuse@; Listen needs it
 	CatchAll   string      // the mailbox for unknown addresses; "": they are refused
 	TLS        *tls.Config // nil: no STARTTLS
 	Authserv   string      // authserv-id of the server whose Authentication-Results are believed; "": none
-	MTAUser    int         // the uid of the mail server in front of this one; below 0: none
+	MTAUser    int         // the uid of the mail server in front of this server; below 0: none
 
-	Allow     []string       // domains that mail may be sent to; "*": all
-	Rate      int            // most emails per mailbox and hour
+	Allow     []string       // domains to which mail may be sent; "*": all
+	Rate      int            // maximum number of emails per mailbox and hour
 	Smarthost *out.Smarthost // nil: the recipients' own servers
 
 	DNS string // address of the DNS server, as ADDRESS:PORT; "": the machine's
 }
 
-// NameServer returns the resolver that looks names up.
+// NameServer returns the resolver that looks up names.
 func (c *Config) NameServer() *net.Resolver {
 	if c.DNS == "" {
 		return net.DefaultResolver

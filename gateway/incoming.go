@@ -18,19 +18,19 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Incoming stores mail from other domains. It implements in.Directory and in.Deliverer. For these a mailbox
-// is the name of its agent, because an address is unique in a store.
+// Incoming stores mail from other domains. It implements in.Directory and in.Deliverer. For these interfaces a
+// mailbox is the name of its agent, because an address is unique in a store.
 type Incoming struct {
 	Store *maildir.Store
-	Spool *spool.Spool // needed by a server that listens
+	Spool *spool.Spool // required by a server that listens
 	Log   *slog.Logger
-	// Bounce receives the delivery status reports that come from the null sender; nil: reports are not
+	// Bounce receives the delivery status reports that come from the null sender. If it is nil, reports are not
 	// passed on.
 	Bounce func(ctx context.Context, b *message.Bounce) error
 }
 
-// Server returns the server that takes mail in as the configuration says. It starts nothing. socketGID is the
-// group of its Unix sockets; 0 leaves that of the process.
+// Server returns the server that receives mail as configured. It starts nothing. socketGID is the group of its Unix
+// sockets. If it is 0, the sockets have the group of the process.
 func (i *Incoming) Server(c *Config, socketGID int) *in.Server {
 	return in.New(in.Config{
 		Listen:     c.Listen,
@@ -50,8 +50,8 @@ func (i *Incoming) Server(c *Config, socketGID int) *in.Server {
 	})
 }
 
-// Missing lists the mailboxes that the configuration names and the store does not have. It returns the
-// errors of maildir.Store.MailboxAt.
+// Missing lists the mailboxes that the configuration names and the store does not contain. It returns the errors of
+// maildir.Store.MailboxAt.
 func (i *Incoming) Missing(ctx context.Context, c *Config) (names []string, err error) {
 	for _, name := range []string{c.Postmaster, c.CatchAll} {
 		_, _, err := i.Store.MailboxAt(ctx, name)
@@ -87,11 +87,11 @@ func full(err error) error {
 	return err
 }
 
-// Deliver stores a message, as in.Deliverer documents. The recipients of one project get it in one operation.
+// Deliver stores a message, as in.Deliverer documents. The recipients in one project get it in one operation.
 func (i *Incoming) Deliver(ctx context.Context, d *in.Delivery) []error {
 	errs := make([]error, len(d.To))
 	agents := map[*maildir.Project][]string{}
-	places := map[*maildir.Project][]int{} // the recipients of the agents
+	places := map[*maildir.Project][]int{} // indexes of the agents' recipients
 	for n, to := range d.To {
 		p, agent, err := i.Store.MailboxAt(ctx, to.Mailbox)
 		if errs[n] = err; err == nil {
@@ -158,7 +158,7 @@ func (i *Incoming) email(ctx context.Context, p *maildir.Project, d *in.Delivery
 		email.Attachments = append(email.Attachments, attachment.Named(a.Name, a.Data))
 	}
 	_, domain, _ := strings.Cut(m.From, "@")
-	forged := d.Auth.Domain == "" && i.Store.Domains().Has(domain) // as our Postmaster's, or a mailbox's
+	forged := d.Auth.Domain == "" && i.Store.Domains().Has(domain) // claims to be our Postmaster, or a mailbox
 	if m.From == "" || forged || i.onThisMachine(m.From) {
 		email.From = maildir.UnknownSender
 	}
@@ -172,14 +172,14 @@ func (i *Incoming) email(ctx context.Context, p *maildir.Project, d *in.Delivery
 	return email, err
 }
 
-// onThisMachine reports whether an address belongs to no other domain and to none of the store's, so that an
-// answer reaches nobody: root@localhost.
+// onThisMachine reports whether an address belongs neither to another domain nor to one of the store's domains. An
+// answer to such an address, for example root@localhost, reaches nobody.
 func (i *Incoming) onThisMachine(address string) bool {
 	a, err := format.ParseAddress(address)
 	return err == nil && a.OnThisMachine() && !i.Store.Domains().Has(a.Domain)
 }
 
-// parties replaces the addresses of the project's agents by their names, and removes duplicates and addresses
+// parties replaces the addresses of the project's agents with their names, and removes duplicates and addresses
 // that reach nobody.
 func (i *Incoming) parties(ctx context.Context, p *maildir.Project, addresses []string) (all []string, err error) {
 	for _, address := range addresses {
@@ -200,8 +200,8 @@ func (i *Incoming) parties(ctx context.Context, p *maildir.Project, addresses []
 	return all, nil
 }
 
-// mailbox returns the mailbox of an address, with or without the suffix after a plus sign. p is nil if the
-// address is not an address of ours.
+// mailbox returns the mailbox of an address, with or without the suffix after a plus sign. p is nil if the address
+// is not one of ours.
 func (i *Incoming) mailbox(ctx context.Context, address string) (p *maildir.Project, agent string, err error) {
 	local, domain, _ := strings.Cut(address, "@")
 	if !i.Store.Domains().Has(domain) {

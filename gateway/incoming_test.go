@@ -82,8 +82,8 @@ func (d *desk) newest(p *maildir.Project, agent string, want int) *index.Deliver
 	return &page.Messages[0]
 }
 
-// TestParties: of the addresses of an email those of the same project's mailboxes are agents; a sender is
-// one address that is not at a domain of ours, unless that domain vouches for it.
+// TestParties: if an address in an email belongs to a mailbox of the same project, it becomes an agent. A sender is
+// one address that is not at one of our domains, unless that domain vouches for it.
 func TestParties(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, storetest.Config{})
@@ -113,7 +113,7 @@ func TestParties(t *testing.T) {
 	}
 }
 
-// TestProblems: the stored message lists what could not be read, within limits.
+// TestProblems: the stored message lists what could not be read, up to the limits.
 func TestProblems(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, storetest.Config{})
@@ -136,7 +136,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// TestAutomatic: it is kept that a program wrote a message.
+// TestAutomatic: the stored message records that a program wrote it.
 func TestAutomatic(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, storetest.Config{})
@@ -150,8 +150,8 @@ func TestAutomatic(t *testing.T) {
 	}
 }
 
-// TestHiddenRecipient: who vouches for a sender is also shown to a mailbox that the email does not name, as that of
-// postmaster@ and the catch-all.
+// TestHiddenRecipient: a mailbox that the email does not name also sees who vouches for the sender. Examples are
+// the mailboxes of postmaster@ and the catch-all.
 func TestHiddenRecipient(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, storetest.Config{})
@@ -171,7 +171,8 @@ func TestHiddenRecipient(t *testing.T) {
 	}
 }
 
-// TestLookup: an address is a mailbox, whatever its case; one without room is full, and its mail too.
+// TestLookup: an address belongs to a mailbox, whatever the address's case. A mailbox without room is full, and its
+// mail is refused too.
 func TestLookup(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, storetest.Config{Depth: 1})

@@ -28,7 +28,7 @@ type Outgoing struct {
 	sends bool // the configuration allows mail to leave
 }
 
-// NewOutgoing makes the queue of a store, before the store is opened. It starts nothing.
+// NewOutgoing creates the queue of a store, before the store is opened. It starts nothing.
 func NewOutgoing(cfg *Config, name string, log *slog.Logger) *Outgoing {
 	i := &items{log: log, open: map[string]outgoing.Item{}}
 	var transport out.Transport = &out.MX{Resolver: cfg.NameServer(), Name: name}
@@ -40,8 +40,8 @@ func NewOutgoing(cfg *Config, name string, log *slog.Logger) *Outgoing {
 	return &Outgoing{out.NewQueue(i, transport, time.Now, log), i, len(cfg.Allow) > 0}
 }
 
-// Run sends until ctx ends. A server that may send no mail leaves what another one queued: its settings do not
-// say which way it goes.
+// Run sends until ctx ends. A server that may not send mail leaves mail from another server's queue alone, because
+// its own settings do not say how to send that mail.
 func (o *Outgoing) Run(ctx context.Context) {
 	if o.sends {
 		o.Queue.Run(ctx)
@@ -59,16 +59,16 @@ func (o *Outgoing) Queued(all []outgoing.Item) {
 // Use sets the store. Call it before Run.
 func (o *Outgoing) Use(store *maildir.Store) { o.items.store = store }
 
-// items is the queue of all projects; it implements out.Store. Items that have not ended are also in
-// memory; they are read from the files once.
+// items is the queue of all projects. It implements out.Store. Items that have not ended are also in memory. They
+// are read from the files once.
 type items struct {
 	store *maildir.Store
 	log   *slog.Logger
 
 	mu     sync.Mutex
 	open   map[string]outgoing.Item // by id
-	pruned time.Time                // zero: the files are not read yet
-	warned bool                     // the log says that mail is not signed
+	pruned time.Time                // zero: the files have not been read yet
+	warned bool                     // the log already says that mail is not signed
 }
 
 // keep keeps an item in memory until it has ended.
@@ -157,14 +157,15 @@ func (s *items) Get(ctx context.Context, id string) (outgoing.Item, error) {
 	return outgoing.Item{}, out.ErrNoItem
 }
 
-// Save is as of out.Store. An item of a project that was removed is forgotten, and not sent.
+// Save implements out.Store. If the project of an item was removed, Save forgets the item, and the item is not
+// sent.
 func (s *items) Save(ctx context.Context, i outgoing.Item) error {
 	p, err := s.store.Project(ctx, i.Project)
 	if errors.Is(err, maildir.ErrNotFound) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.open, i.ID)
-		if i.State == outgoing.Sending { // nothing is sent of which nothing is known afterwards
+		if i.State == outgoing.Sending { // nothing is sent if its state cannot be saved
 			return err
 		}
 		return nil
@@ -211,7 +212,7 @@ func (s *items) original(ctx context.Context, i *outgoing.Item) (*maildir.Projec
 	return p, m, refused(err)
 }
 
-// refused converts an error that would occur again on every try to a refusal.
+// refused converts an error that would occur again at every attempt to a refusal.
 func refused(err error) error {
 	if errors.Is(err, maildir.ErrConflict) || errors.Is(err, maildir.ErrNotFound) || errors.Is(err, maildir.ErrTooLarge) {
 		return &out.Refusal{Reply: err.Error()}
@@ -251,7 +252,7 @@ func (s *items) email(ctx context.Context, p *maildir.Project, i *outgoing.Item,
 	return e, nil
 }
 
-// automatic returns the Auto-Submitted value of a message; "" if a person sent it. Spec: RFC 3834 5.
+// automatic returns the Auto-Submitted value of a message. It is "" if a user sent the message. Spec: RFC 3834 5.
 func automatic(m *format.Message) string {
 	switch {
 	case m.Person():
@@ -269,8 +270,8 @@ func addresses(of func(string) string, parties []string) (all []string) {
 	return all
 }
 
-// sign signs an email with the newest key of the store's first domain. If there is no key, sign returns the
-// email unchanged and logs that once.
+// sign signs an email with the newest key of the store's first domain. If there is no key, sign returns the email
+// unchanged and logs this once.
 func (s *items) sign(raw []byte) ([]byte, error) {
 	domain := s.store.Domains()[0]
 	key, selector, err := LoadKey(s.store.Root(), domain)
@@ -287,7 +288,7 @@ func (s *items) sign(raw []byte) ([]byte, error) {
 	return (&out.Signer{Domain: domain, Selector: selector, Key: key}).Sign(raw)
 }
 
-// Report implements out.Store. It reports nothing about a message that was taken back.
+// Report implements out.Store. It reports nothing about a message that was undone.
 func (s *items) Report(ctx context.Context, all []outgoing.Item) error {
 	p, m, err := s.original(ctx, &all[0])
 	var refusal *out.Refusal

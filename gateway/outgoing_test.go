@@ -71,7 +71,7 @@ func (s *scene) email(t *testing.T, i outgoing.Item) *message.Message {
 	return m
 }
 
-// TestEmail: the email of a message. It names no bcc recipient.
+// TestEmail: a message becomes this email, which names no bcc recipient.
 func TestEmail(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -142,10 +142,10 @@ func TestReport(t *testing.T) {
 		}
 	}
 	last := slices.MaxFunc(all, func(a, b outgoing.Item) int { return strings.Compare(a.ID, b.ID) })
-	if err := s.Report(t.Context(), []outgoing.Item{last}); err != nil { // as after a kill between their writes
+	if err := s.Report(t.Context(), []outgoing.Item{last}); err != nil { // as if killed between the two writes
 		t.Fatal(err)
 	}
-	all[0].Queued = all[0].Queued.Add(time.Hour) // sent again by a person
+	all[0].Queued = all[0].Queued.Add(time.Hour) // sent again by the user
 	if err := s.Report(t.Context(), all[:1]); err != nil {
 		t.Fatal(err)
 	}
@@ -162,8 +162,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestReportTwice: the report of a recipient who fails later is another one, and whom the message may have
-// reached stands apart from those whom it did not.
+// TestReportTwice: if a recipient fails later, there is a second report. A report lists recipients that the message
+// may have reached separately from recipients that it did not reach.
 func TestReportTwice(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -197,7 +197,7 @@ func TestReportTwice(t *testing.T) {
 	}
 }
 
-// TestBouncedLater: a delivery status report turns what was sent into failed, with the words of the other side.
+// TestBouncedLater: a delivery status report changes sent items to failed, with the other side's words.
 func TestBouncedLater(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -225,7 +225,7 @@ func TestBouncedLater(t *testing.T) {
 	}
 }
 
-// TestSaveGone: nothing is sent of a project that was moved away, because nothing would be known of it after.
+// TestSaveGone: if a project was moved away, nothing of it is sent, because the result could not be saved.
 func TestSaveGone(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

@@ -34,8 +34,8 @@ type load struct {
 
 	mu       sync.Mutex
 	begun    int             // number of emails in both directions
-	answered map[string]bool // by their subjects
-	taken    map[string]int  // by the smarthost, by their subjects
+	answered map[string]bool // number of answers by subject
+	taken    map[string]int  // number of emails that the smarthost accepted, by subject
 }
 
 // next returns the subject of the next email.
@@ -59,7 +59,7 @@ func (o *load) count() int {
 	return len(o.answered)
 }
 
-// deliver delivers one email after the other, as a mail server does: each until it is accepted.
+// deliver delivers one email after the other, as a mail server does. It repeats each email until it is accepted.
 func (o *load) deliver(ctx context.Context) {
 	for ctx.Err() == nil {
 		subject := o.next("in")

@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// office is the program with a store of its own, which has the mailbox build.
+// office is the program with its own store, which contains the mailbox build.
 type office struct {
 	t   *testing.T
 	dir string
@@ -96,7 +96,7 @@ func (o *office) start() {
 	})
 }
 
-// kill ends the server without a chance to clean up.
+// kill ends the server without giving it a chance to clean up.
 func (o *office) kill() {
 	o.cmd.Process.Kill()
 	o.cmd.Wait()

@@ -16,7 +16,7 @@ import (
 	"mailtree/gateway/in"
 )
 
-// large replaces names by texts that are too long for a file.
+// large replaces names with texts that are too long for a file.
 var large = strings.NewReplacer(
 	"{{x*400}}", strings.Repeat("x", 400),
 	"{{x*9000}}", strings.Repeat("x", 9000),

@@ -37,7 +37,7 @@ const (
 	theirs = "peer.example"
 )
 
-// peers skips a test unless it is to run other programs.
+// peers skips a test unless the test run may start other programs.
 func peers(t *testing.T) {
 	t.Helper()
 	if os.Getenv("MAILTREE_PEERS") == "" {
@@ -45,7 +45,7 @@ func peers(t *testing.T) {
 	}
 }
 
-// open makes a folder that other users may enter. Its path is short enough for a socket.
+// open creates a folder that other users may enter. Its path is short enough for a socket.
 func open(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "peers")
@@ -137,7 +137,7 @@ func names(t *testing.T, records ...string) string {
 	return conn.LocalAddr().String()
 }
 
-// domain makes a key for a domain. It returns the key, its file, and the records of the domain.
+// domain creates a key for a domain. It returns the key, its file, and the records of the domain.
 func domain(t *testing.T, name string) (path string, private *rsa.PrivateKey, records []string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), name)
@@ -286,7 +286,7 @@ milter_default_action = tempfail
 	return p
 }
 
-// send gives postfix a message, as a person's program does.
+// send passes a message to postfix, as a user's mail program does.
 func (p *postfix) send(t *testing.T, from, to, raw string) {
 	t.Helper()
 	if err := smtp.SendMail("127.0.0.1:"+p.port, nil, from, []string{to}, []byte(raw)); err != nil {
@@ -344,7 +344,7 @@ func opendkim(t *testing.T, message string, records []string) string {
 	return fmt.Sprintf("%s%v", out, err)
 }
 
-// letter returns a signed message of ours that needs encodings.
+// letter returns a signed message of ours whose content needs encodings.
 func letter(t *testing.T, private *rsa.PrivateKey) (m *out.Mail, raw []byte) {
 	t.Helper()
 	m = &out.Mail{

@@ -10,29 +10,29 @@ import (
 	"mailtree/maildir/format"
 )
 
-// stored is a message as the tables hold it.
+// stored is a message as it is in the tables.
 type stored struct {
 	row            int64
 	thread, sender string
-	src            string // the path of the file that has its content
+	src            string // path of the file that contains its content
 	urgent, asks   bool
 }
 
 // letter is one message id that a batch touches.
 type letter struct {
 	id      string
-	message                 // derived from its files as they are now
-	files   []*file         // its rows of files as the tables hold them
+	message                 // derived from its current files
+	files   []*file         // its rows of files in the tables
 	holders map[string]bool // holders whose deliveries the batch writes
 	stored  *stored         // its rows in the tables; nil if there are none
 	msg     *format.Message // the new content; nil if it does not change
-	row     int64           // its row after the batch
+	row     int64           // the message's row after the batch
 	urgent  bool
 	asks    bool   // whether the message asks for an acknowledgement
-	words   string // its facets
+	words   string // the message's facets
 }
 
-// apply writes the rows for the looks: it deletes the rows of each touched message that may differ, and
+// apply writes the rows for the observations: it deletes the rows of each touched message that may differ, and
 // inserts the rows that derive returns.
 func (b *batch) apply() error {
 	letters, err := b.letters()
@@ -50,12 +50,11 @@ func (b *batch) apply() error {
 	return nil
 }
 
-// letters collects the messages that the looks touch. It reads a file whose content the batch needs
-// and has not read; if that file has changed meanwhile, the batch gets one more look.
+// letters collects the messages that the observations concern. It reads a file whose content the batch needs and
+// has not read. If that file has changed meanwhile, letters adds one more observation to the batch.
 func (b *batch) letters() ([]*letter, error) {
 	byID := map[string]*letter{}
-	// marked has the holders of changed marks, by message id. A nil entry means that other files changed
-	// too.
+	// marked lists the holders of changed marks, by message id. A nil entry means that other files changed too.
 	marked := map[string]map[string]bool{}
 	for _, lk := range b.order {
 		f := cmp.Or(lk.file, b.known[lk.path])
@@ -115,8 +114,8 @@ func (b *batch) letters() ([]*letter, error) {
 	return all, nil
 }
 
-// content finds the content of a message that the tables do not have. It reports false if it has changed
-// the looks of the batch: the file has other bytes meanwhile, or cannot be read.
+// content finds the content of a message that is not in the tables. It reports false if it has changed the
+// observations of the batch, because the file's bytes have changed meanwhile or the file cannot be read.
 func (b *batch) content(t *letter) (found bool, err error) {
 	s := t.source
 	if s == nil {
@@ -160,8 +159,8 @@ func (b *batch) loadLetters(byID map[string]*letter) error {
 	})
 }
 
-// files writes the rows of files: new and changed rows first, then deletions. A folder or agent that keeps
-// any file is not dropped in between.
+// files writes the rows of files: new and changed rows first, then deletions. In this order a folder or agent that
+// keeps any file is not dropped in between.
 func (b *batch) files([]*letter) error {
 	var put []*file
 	for _, lk := range slices.Concat(b.stats, b.order) {
@@ -189,7 +188,8 @@ func (b *batch) files([]*letter) error {
 	return nil
 }
 
-// problems records the files that do not count: each has a fault of its own, or another file has its id.
+// problems records the files that do not count, either because of a fault of their own or because another file has
+// the same id.
 func (b *batch) problems(letters []*letter) error {
 	var gone []string
 	for _, lk := range b.order {

@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestAttached: an attachment belongs to the agents that have a copy of a message that lists it, while they have
-// that copy.
+// TestAttached: an attachment belongs to an agent as long as the agent has a copy of a message that lists the
+// attachment.
 func TestAttached(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

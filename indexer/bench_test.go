@@ -13,10 +13,10 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// What the index costs by itself, without files being made, history or HTTP. mcp, maildir and
-// cmd/mailtree have the benchmarks of whole ways. See README, Speed.
+// These benchmarks measure the index alone, without the creation of files, history or HTTP. Packages mcp, maildir
+// and cmd/mailtree have the end-to-end benchmarks. See README, Speed.
 
-// benchFile is an index of that mail, kept beside its tree where an earlier run has built it.
+// benchFile returns an index of that mail. The index is kept beside its tree if an earlier run has built it.
 func benchFile(b *testing.B, m bulk.Mail) string {
 	b.Helper()
 	store := m.Store(b)
@@ -63,8 +63,8 @@ func BenchmarkRebuild(b *testing.B) {
 	}
 }
 
-// BenchmarkIngest is what a group of sends costs the index: by names, as a person's files come, and
-// with the bytes that the writer has just written.
+// BenchmarkIngest measures what a group of sends costs the index: by names, as a user's files arrive, and with the
+// bytes that the writer has just written.
 func BenchmarkIngest(b *testing.B) {
 	for _, group := range []int{1, 64} {
 		b.Run(fmt.Sprintf("names/group=%d", group), func(b *testing.B) { benchIngest(b, group, false) })
@@ -123,7 +123,7 @@ func benchIngest(b *testing.B, group int, written bool) {
 	each.Report(b, "")
 }
 
-// benchSizes are the amounts of mail that must not matter.
+// benchSizes are the amounts of mail that must not affect the results.
 func benchSizes(b *testing.B) []bulk.Mail {
 	switch {
 	case testing.Short():
@@ -134,7 +134,7 @@ func benchSizes(b *testing.B) []bulk.Mail {
 	return []bulk.Mail{{Messages: 100_000}, {Messages: 1_000_000, Linked: true}}
 }
 
-// BenchmarkInbox is a page of 20 of one agent's unread mail.
+// BenchmarkInbox reads a page of 20 of one agent's unread messages.
 func BenchmarkInbox(b *testing.B) {
 	for _, m := range benchSizes(b) {
 		b.Run(fmt.Sprint(m.Messages), func(b *testing.B) {
@@ -148,8 +148,8 @@ func BenchmarkInbox(b *testing.B) {
 	}
 }
 
-// BenchmarkSearch is a page of 20 with snippets, newest first. "floor" is a query of the same
-// connection pool that finds nothing, the ceiling of the others.
+// BenchmarkSearch reads a page of 20 with snippets, newest first. "floor" is a query on the same connection pool
+// that finds nothing. It is the upper limit for the others.
 func BenchmarkSearch(b *testing.B) {
 	hour := bulk.Start().Add(time.Hour).Format(time.RFC3339)
 	queries := []struct{ name, text string }{
@@ -217,7 +217,7 @@ func timed(b *testing.B, query func() (int, error)) {
 	each.Report(b, "")
 }
 
-// BenchmarkReconcile compares a tree with an index that is level: what every start costs.
+// BenchmarkReconcile compares a tree with an index that is up to date, which every start has to do.
 func BenchmarkReconcile(b *testing.B) {
 	for _, m := range benchSizes(b) {
 		b.Run(fmt.Sprint(m.Messages), func(b *testing.B) {

@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 )
 
-// SQLite runs its own checkpoint inside the commit that finds a thousand pages in the log, and syncs
-// twice while every caller waits for that commit. So a goroutine runs checkpoints beside the writer, and
-// the writer waits for a checkpoint only if the log grows faster than that. Checkpoints are rare, so that
-// a page which many messages change is copied once for all of them.
+// SQLite runs its own checkpoint inside the commit that finds a thousand pages in the log, and syncs twice while
+// every caller waits for that commit. So a goroutine runs checkpoints beside the writer, and the writer waits for a
+// checkpoint only if the log grows faster than that. Checkpoints are rare. Therefore a page that many messages
+// change is copied once for all of them.
 const (
 	checkpointFiles  = 4096     // files ingested between two checkpoints
 	transactionFiles = 8        // a transaction counts as this many files
@@ -49,7 +49,7 @@ func (x *Index) checkpointNow() error {
 	left, err := passive(db)
 	if err == nil && left >= checkpointPages {
 		x.write.Lock()
-		_, err = passive(db) // the next transaction then begins the log anew
+		_, err = passive(db) // the next transaction then starts the log from its beginning
 		x.write.Unlock()
 	}
 	return errors.Join(err, db.Close())

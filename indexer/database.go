@@ -23,36 +23,36 @@ import (
 //go:embed schema.sql
 var schema string
 
-// edition counts the changes of schema.sql and of what its columns hold.
+// edition counts the changes of schema.sql and of the meaning of its columns.
 const edition = 24
 
-// schemaVersion is PRAGMA user_version of an index that this program can use. It depends on the keys of
-// messages, too: where a key is new, the index has no value of it.
+// schemaVersion is PRAGMA user_version of an index that this program can use. It also depends on the keys of
+// messages: if a key is new, the index has no values for it.
 var schemaVersion = edition<<24 | int(crc32.ChecksumIEEE([]byte(strings.Join(format.Keys(), " "))))>>8
 
-// Sizes of SQLite's page caches in KiB, of the writer and of each reader; and the number of
-// readers: few, because a reader of a body of 8 MiB holds it several times over, outside Go's
-// memory limit.
+// The sizes of SQLite's page caches in KiB, for the writer and for each reader, and the number of readers. There
+// are few readers, because a reader of an 8 MiB body keeps several copies of it in memory, outside Go's memory
+// limit.
 const (
 	writeCache = 32 << 10
 	readCache  = 6 << 10
 	readers    = 4
 )
 
-// newPages is SQL for the bytes of a page of a new database. A send changes some twenty pages, each
-// in a few places, and SQLite writes whole pages.
+// newPages is SQL that sets the page size of a new database in bytes. A send changes some twenty pages, each in a
+// few places, and SQLite writes whole pages.
 const newPages = "PRAGMA page_size = 2048;"
 
 // errStale says that the file is not an index that this version can use. Open replaces it.
 var errStale = errors.New("the index cannot be used")
 
-// errVersion is the errStale of a sound index that another version of the program has made.
+// errVersion is the errStale of a sound index that another version of the program has created.
 var errVersion = fmt.Errorf("%w: it is of another version", errStale)
 
-// IsLocked reports whether an error of an Index says that another program holds the database locked.
+// IsLocked reports whether an error of an Index says that another program has locked the database.
 func IsLocked(err error) bool { return isCode(err, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) }
 
-// dsn names the database file, which must exist, with its pragmas, each "name(value)".
+// dsn returns the name of the database file, which must exist, with its pragmas, each "name(value)".
 func dsn(path string, pragmas ...string) string {
 	q := url.Values{"_pragma": pragmas, "mode": {"rw"}}
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
@@ -139,8 +139,7 @@ func writable(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// stale turns errors of an unusable file into errStale. It returns faults of the disk and of locking
-// unchanged.
+// stale turns errors of an unusable file into errStale. It returns disk and locking errors unchanged.
 func stale(err error) error {
 	if isCode(err, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_MISMATCH) {
 		return fmt.Errorf("%w: %w", errStale, err)
@@ -190,8 +189,8 @@ func schemaParts() (tables, indexes string) {
 	return tables, "-- indexes" + indexes
 }
 
-// diskFault adds the errno of the disk to SQLite's error, so that callers can tell a full disk from a
-// fault.
+// diskFault adds the errno of the disk to SQLite's error, so that callers can distinguish a full disk from other
+// faults.
 func diskFault(err error) error {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {

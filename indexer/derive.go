@@ -9,10 +9,10 @@ import (
 	"mailtree/maildir/format"
 )
 
-// message is the result of the rules of docs/tree.md, "Copies", for the files of an id. It is a pure
+// message is the result of applying the rules of docs/tree.md, "Copies", to the files of an id. It is a pure
 // function of the rows of these files.
 type message struct {
-	source *file             // the file that has the content; nil if there is no message
+	source *file             // the file with the content; nil if there is no message
 	outbox *file             // the sender's copy that counts
 	boxes  map[string]box    // deliveries by holder
 	twins  map[string]string // the reasons why valid files do not count, by path
@@ -67,7 +67,7 @@ func derive(files []*file) message {
 	return m
 }
 
-// first gives a role to its first file. Further files are problems.
+// first assigns a role to its first file. Further files are problems.
 func (m *message) first(role **file, f *file) {
 	if *role == nil {
 		*role = f

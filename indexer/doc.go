@@ -1,16 +1,15 @@
-// Package indexer is the SQLite index of the trees of a store. It only answers questions. The trees are
-// the truth: the database may be deleted at any time, at the cost of a rebuild. It implements
+// Package indexer is the SQLite index of the trees of a store. The index only answers questions. The trees are the
+// source of truth, so the database may be deleted at any time, at the cost of a rebuild. The index implements
 // index.Index.
 //
-// # One door in
+// # One entry point
 //
-// Ingest takes names of files. A batch looks at each file (look.go), compares it with its row, and writes
-// the rows that differ. Reconcile finds the names by comparing stamps, Rebuild by walking the tree. All
-// three end in batch.apply, so they cannot disagree. One pure function (derive.go) derives a message from
-// its files. The batch deletes the rows of each message that a look touches, and inserts the derived
-// rows; text goes into the full-text index only if its hash changed, and triggers maintain the counts. No
-// row depends on the order of arrival, the clock or a stamp, except row numbers, seq and the stamp
-// columns, which Dump leaves out.
+// Ingest takes the names of files. A batch examines each file (look.go), compares it with its row, and writes the
+// rows that differ. Reconcile finds the names by comparing stamps, Rebuild by walking the tree. All three end in
+// batch.apply, so they cannot disagree. One pure function (derive.go) derives a message from its files. The batch
+// deletes the rows of each message that an observation concerns, and inserts the derived rows. Text goes into the
+// full-text index only if its hash changed, and triggers maintain the counts. No row depends on the order of
+// arrival, the clock or a stamp. The exceptions are row numbers, seq and the stamp columns, which Dump leaves out.
 //
 // # The tables (schema.sql), one example row each
 //
@@ -19,7 +18,7 @@
 //	            files 12 (its rows in files), messages 0 (whose content comes from one of them)
 //	files       pid 1, name "msg_….md", fol 7, kind 6 (format.Kind), aid 3 (the agent that exists
 //	            because of the file; 0: none), stamp (a hash of its state; even: read again), hash
-//	            (half a SHA-256; NULL where the content means nothing), valid 1, bad 0 (1: has a problem
+//	            (half a SHA-256; NULL if the content means nothing), valid 1, bad 0 (1: has a problem
 //	            of its own), at NULL (a mark's time, µs), fact "cc" (inbox: kind of the delivery;
 //	            outbox: the bcc names)
 //	agents      aid 3, pid 1, name "BlueLake", files 29 (that make it exist), total 20, unread
@@ -37,23 +36,22 @@
 //	claims      pid 1, path "claims/….json", pattern "app/api/*.py", agent, exclusive 1, reason,
 //	            created, expires (µs), released 0, released_at NULL
 //	problems    pid 1, path "messages/x.md", reason "no \"from\"", line 2
-//	changes     seq (grows for ever, also over rebuilds), pid, path, kind, op "added", agent,
+//	changes     seq (always grows, across rebuilds too), pid, path, kind, op "added", agent,
 //	            thread, at; the newest million. The removal of a project has pid 0, and the
 //	            slug as its agent
 //
-// The row number of a message is its place in time (rowid.go). The table and the full-text index
-// therefore have the order of a page, and a page costs the same in any amount of mail. Only fact
-// names the recipients of a blind copy; messages and search never do.
+// The row number of a message is its place in time (rowid.go). The table and the full-text index therefore have the
+// same order as a page, and a page costs the same however much mail there is. Only fact names the recipients of a
+// blind copy. The tables messages and search never do.
 //
-// What a send writes is pages, not bytes: its three files have one name and lie on one page of
-// files, and pages are small. That a folder lost files shows in its count alone, so finding which
-// costs a scan of the project's files.
+// The cost of a send is the number of pages it writes, not bytes. Its three files have one name, so their rows lie
+// on one page of files, and pages are small. If a folder loses files, only its count shows the loss. Finding out
+// which files are gone costs a scan of the project's files.
 //
 // # What counts
 //
-// An invalid file has a row in files, so that nobody reads it again, and one in problems, and no
-// other. An agent exists while any file of a known kind lies below its folder, a damaged one too.
-// Regular files without a meaning (KindOther, drafts, attachments) have a row in files, and the
-// index never opens them. A Change calls an invalid file KindOther: when it becomes valid, it is
-// Added with its own kind.
+// An invalid file has a row in files, so that it is not read again, and a row in problems, and no other row. An
+// agent exists while any file of a known kind lies below its folder, even a damaged file. Regular files without a
+// meaning (KindOther, drafts, attachments) have a row in files, and the index never opens them. A Change reports an
+// invalid file as KindOther. When the file becomes valid, it is Added with its own kind.
 package indexer

@@ -8,7 +8,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// threadOf is SQL for the thread of a message m: its own id if it is in none.
+// threadOf is SQL for the thread of a message m. If m is in no thread, the thread is m's own id.
 const threadOf = "ifnull(nullif(m.thread, ''), m.id)"
 
 // dueColumns are the columns of a message m that each of the texts below begins with.
@@ -28,8 +28,8 @@ func receivedPart(by, where string) string {
 		" ORDER BY row DESC LIMIT ?4 + 0)"
 }
 
-// owedText lists the messages that an agent sent and that others have to acknowledge, with their names;
-// with ?4 only those in to and cc.
+// owedText lists the messages that an agent sent and that others still have to acknowledge, with the names of these
+// agents. With ?4 it counts only recipients in to and cc.
 const owedText = dueColumns + "m.id, group_concat(a.name, ' ' ORDER BY a.name) " +
 	"FROM deliveries d INDEXED BY deliveries_asking CROSS JOIN messages m ON m.row = d.row CROSS JOIN agents a ON a.aid = d.box " +
 	"WHERE d.asks = 1 AND d.ack = 0 AND m.pid = ?1 AND m.sender = ?2 AND a.name <> ?2 AND (NOT ?4 OR d.fact <> 'bcc') GROUP BY m.row " +
@@ -71,8 +71,8 @@ func (x *Index) Due(ctx context.Context, q index.DueQuery) ([]index.Due, error) 
 	return slices.Concat(received, owed, sent), err
 }
 
-// repliedText says of messages whether an agent, and whether another than the sender, has written in their
-// thread after them.
+// repliedText tells for each message whether an agent, and whether any agent other than the sender, has written in
+// its thread after it.
 const repliedText = "SELECT m.row, " +
 	"EXISTS (SELECT 1 FROM messages r WHERE " + later + " AND r.sender = ?2), " +
 	"EXISTS (SELECT 1 FROM messages r WHERE " + later + " AND r.sender <> m.sender) " +
@@ -84,7 +84,7 @@ const inThreadOf = "r.pid = ?1 AND r.thread <> '' AND r.thread = " + threadOf + 
 // later is SQL for whether a message r is in the thread of a message m and after it.
 const later = inThreadOf + " AND r.row > m.row"
 
-// Replied says which messages have answers: see index.Index.
+// Replied reports which messages have answers: see index.Index.
 func (x *Index) Replied(ctx context.Context, slug, agent string, cursors []int64) (map[int64]index.Replied, error) {
 	all := make(map[int64]index.Replied, len(cursors))
 	err := x.each(ctx, repliedText, []any{x.pid(slug), agent, listedRows(cursors)}, func(scan scanner) error {

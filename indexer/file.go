@@ -12,14 +12,14 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// file is a row of files: a path, what the path says, the stamp and hash of the bytes read, and the few
-// facts from which derive makes deliveries without reading the file again.
+// file is a row of files: a path, what the path says, the stamp and hash of the bytes read, and the few facts from
+// which derive builds deliveries without reading the file again.
 type file struct {
 	path   string
-	fol    int64 // the number of its folder; 0 until the folder is stored
+	fol    int64 // number of its folder; 0 until the folder is stored
 	kind   format.Kind
 	agent  string
-	id     string    // of a message, copy or mark; "" for other files, or if the place is bad
+	id     string    // id of a message, copy or mark; "" for other files, or if the place is bad
 	stamp  int64     // see stampOf
 	hash   []byte    // digest of the content; nil if the content means nothing
 	valid  bool      // whether the file counts
@@ -29,9 +29,10 @@ type file struct {
 	line   int
 }
 
-// stampOf returns a hash of a file's size, times and inode. For a file whose content means nothing it
-// leaves out the ctime, which a change of mode moves. The stamp is odd if the state proves the content:
-// another content would have another state. If nothing proves it, the next look reads the file again.
+// stampOf returns a hash of a file's size, times and inode. If the file's content means nothing, the hash leaves
+// out the ctime, because a change of mode changes it. The stamp is odd if the state proves the content, which means
+// that any other content would have another state. If the state does not prove the content, the next observation
+// reads the file again.
 func stampOf(k format.Kind, st tree.FileStat, proven bool) int64 {
 	var b [32]byte
 	binary.LittleEndian.PutUint64(b[0:], uint64(st.Size))
@@ -47,7 +48,7 @@ func stampOf(k format.Kind, st tree.FileStat, proven bool) int64 {
 	return stamp
 }
 
-// read records the state in which the file was read. at is a time before that, in Unix nanoseconds.
+// read records the state in which the file was read. at is a time before the reading, in Unix nanoseconds.
 func (f *file) read(st tree.FileStat, at int64) {
 	f.stamp = stampOf(f.kind, st, st.CTime < at-int64(tree.Racy))
 }
@@ -55,7 +56,7 @@ func (f *file) read(st tree.FileStat, at int64) {
 // level reports whether st proves that the file still has the bytes that were read.
 func (f *file) level(st tree.FileStat) bool { return f.stamp == stampOf(f.kind, st, true) }
 
-// says reports whether two readings of a path mean the same.
+// says reports whether two readings of a path have the same meaning.
 func (f *file) says(g *file) bool {
 	if f.valid != g.valid || (f.reason != "") != (g.reason != "") {
 		return false
@@ -66,7 +67,7 @@ func (f *file) says(g *file) bool {
 	return f.stamp|1 == g.stamp|1 // ignoring whether the states prove the content
 }
 
-// hasContent reports whether the content of a file of that kind means something.
+// hasContent reports whether the content of files of that kind has a meaning.
 func hasContent(k format.Kind) bool {
 	switch k {
 	case format.KindIgnored, format.KindOther, format.KindDraft, format.KindAttachment:

@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// Page sizes of lists, see index.InboxQuery. The largest page is one row more than the domain's, which
-// asks for an extra row to know whether there is a next page.
+// Page sizes of lists, see index.InboxQuery. The largest page has one row more than the domain's largest page,
+// because the domain asks for an extra row to learn whether there is a next page.
 const (
 	defaultPage = 20
 	maxPage     = 201
@@ -28,7 +28,7 @@ func pageSize(n int) int {
 
 const (
 	deliveryColumns = copyPath + ", d.fact, d.read, d.read_at, d.ack, d.ack_at, d.archived"
-	// copyPath is SQL for the path of a delivery d's copy, or "" if fol is 0: there is no copy.
+	// copyPath is SQL for the path of a delivery d's copy. It is "" if fol is 0, which means that there is no copy.
 	copyPath = ", ifnull((SELECT path FROM folders WHERE fol = d.fol) || '/' || m.id || '.md', '')"
 )
 
@@ -77,9 +77,9 @@ func (x *Index) Deliveries(ctx context.Context, slug, agent string, ids []string
 	return deliveries(ctx, x, slug, agent, text, x.pid(slug), agent, string(list))
 }
 
-// awaitingText lists the messages that wait for an acknowledgement. Both halves read a partial index, so
-// that the cost depends on the waiting messages and not on all messages. Only the rows of the page read
-// from messages.
+// awaitingText lists the messages that wait for an acknowledgement. Both halves read a partial index, so the cost
+// depends on the number of waiting messages and not on the number of all messages. Only the rows of the page read
+// the table messages.
 const awaitingText = "SELECT " + messageColumns + withoutBody + deliveryColumns + " FROM (" +
 	"SELECT row, fol, fact, read, read_at, ack, ack_at, archived " +
 	"FROM deliveries INDEXED BY deliveries_awaiting WHERE box = " + agentID + " AND asks = 1 AND ack = 0 AND row < ?3 " +
@@ -98,7 +98,7 @@ func (x *Index) Awaiting(ctx context.Context, q index.InboxQuery) ([]index.Deliv
 	return deliveries(ctx, x, q.Project, q.Agent, awaitingText, x.pid(q.Project), q.Agent, before, pageSize(q.Limit))
 }
 
-// Receipts lists the holders of copies of messages: see index.Index.
+// Receipts lists the agents that have copies of messages: see index.Index.
 func (x *Index) Receipts(ctx context.Context, slug string, ids ...string) (map[string][]index.Receipt, error) {
 	list, err := json.Marshal(ids)
 	if err != nil {
@@ -121,9 +121,8 @@ func (x *Index) Receipts(ctx context.Context, slug string, ids ...string) (map[s
 	return all, err
 }
 
-// Inbox lists deliveries newest first: see index.Index. Each filter has an index, so that a page costs
-// the same however large the inbox is. Without INDEXED BY, SQLite would choose the primary key and read
-// the whole inbox.
+// Inbox lists deliveries newest first: see index.Index. Each filter has an index, so a page costs the same however
+// large the inbox is. Without INDEXED BY, SQLite would choose the primary key and read the whole inbox.
 func (x *Index) Inbox(ctx context.Context, q index.InboxQuery) (page []index.Delivery, c index.Counts, err error) {
 	text, args := inboxQuery(x.pid(q.Project), q)
 	v, err := x.view(ctx, text, countsText, bodyPiece)
@@ -201,9 +200,8 @@ func (x *Index) Box(ctx context.Context, q index.BoxQuery) ([]index.BoxRow, erro
 	})
 }
 
-// boxQuery returns the SQL of Box. SQLite uses the index files_copies only for a query that repeats the
-// index's condition. If several files have the same name, the row of deliveries tells which of them
-// counts.
+// boxQuery returns the SQL of Box. SQLite uses the index files_copies only for a query that repeats the index's
+// condition. If several files have the same name, the row of deliveries tells which file counts.
 func boxQuery(q index.BoxQuery) (text string, kind format.Kind) {
 	kind = format.KindInbox
 	box, read, holders, where := "f.aid", "d.read", "0", ""
@@ -229,7 +227,8 @@ func boxQuery(q index.BoxQuery) (text string, kind format.Kind) {
 		"WHERE f.aid = " + agentID + " AND f.kind = ?3 AND f.kind IN (6, 9)" + where + " ORDER BY f.name DESC LIMIT ?5 + 0 OFFSET ?6 + 0", kind
 }
 
-// The SQL above and schema.sql have these kinds of file as numbers; other numbers would not compile.
+// The SQL above and schema.sql contain these kinds of files as numbers. With other numbers this line does not
+// compile.
 var _, _ = [1]int{}[format.KindInbox-6], [1]int{}[format.KindOutbox-9]
 
 // Counts reads the counts of an agent's inbox, which triggers maintain: see index.Index.

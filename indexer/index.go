@@ -24,7 +24,7 @@ type Config struct {
 	Log  *slog.Logger     // nil: discarded
 	Now  func() time.Time // nil: time.Now; used only for the times of changes and the stamps of files
 
-	// Existing makes Open fail if the file is missing, damaged or of another version, and leave it
+	// Existing makes Open fail if the file is missing, damaged or of another version. The file then stays
 	// unchanged.
 	Existing bool
 }
@@ -33,7 +33,7 @@ type Config struct {
 type Index struct {
 	cfg   Config
 	fresh bool
-	file  os.FileInfo // the database when it was opened; nil in memory
+	file  os.FileInfo // the database file as it was opened; nil in memory
 
 	write  sync.Mutex // held while w is used
 	w      *writer
@@ -41,15 +41,15 @@ type Index struct {
 	reads  *sql.DB
 
 	prepare sync.Mutex
-	stmts   map[string]*sql.Stmt // statements that read, by text
+	stmts   map[string]*sql.Stmt // prepared queries, by text
 
 	wal      checkpoints
 	patience time.Duration // the time limit of a search for beginnings of words
 
-	unreadable []tree.Unreadable // what build could not look at
+	unreadable []tree.Unreadable // what build could not examine
 
 	mu       sync.RWMutex
-	projects map[string]*project // attached ones by slug
+	projects map[string]*project // attached projects by slug
 }
 
 // project is an attached project.
@@ -61,8 +61,8 @@ type project struct {
 
 var _ index.Index = (*Index)(nil)
 
-// Open opens the index. If the file is missing, damaged or of another version, Open replaces it with an
-// empty index: the trees are the truth. Open starts nothing. The caller closes the Index.
+// Open opens the index. If the file is missing, damaged or of another version, Open replaces it with an empty
+// index, because the trees are the source of truth. Open starts nothing. The caller closes the Index.
 func Open(ctx context.Context, cfg Config) (*Index, error) {
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	if cfg.Now == nil {
@@ -103,7 +103,7 @@ func Open(ctx context.Context, cfg Config) (*Index, error) {
 	return x, nil
 }
 
-// newIndex returns an index that reads on the connection that writes. On an error it closes db.
+// newIndex returns an index that reads on the connection that writes. If newIndex fails, it closes db.
 func newIndex(ctx context.Context, cfg Config, db *sql.DB, fresh bool) (*Index, error) {
 	w, err := newWriter(ctx, db)
 	if err != nil {
@@ -121,8 +121,8 @@ func newIndex(ctx context.Context, cfg Config, db *sql.DB, fresh bool) (*Index, 
 	}, nil
 }
 
-// Fresh reports whether Open found no usable index. Then every row must come from the trees: Rebuild, or
-// Attach and Reconcile.
+// Fresh reports whether Open found no usable index. In that case every row must come from the trees: call Rebuild,
+// or Attach and Reconcile.
 func (x *Index) Fresh() bool { return x.fresh }
 
 // Gone reports whether the opened file was removed, or another file has its name.
@@ -131,7 +131,7 @@ func (x *Index) Gone() bool {
 	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(fi, x.file)
 }
 
-// Close closes the index. No other call may be under way.
+// Close closes the index. No other call may be in progress.
 func (x *Index) Close() error {
 	x.wal.running.Wait()
 	x.write.Lock()
@@ -223,7 +223,7 @@ func (x *Index) project(slug string) *project {
 	return x.projects[slug]
 }
 
-// pid returns the number of an attached project, else 0, which no row has.
+// pid returns the number of an attached project, or 0, which no row has.
 func (x *Index) pid(slug string) int64 {
 	if p := x.project(slug); p != nil {
 		return p.pid
@@ -231,7 +231,7 @@ func (x *Index) pid(slug string) int64 {
 	return 0
 }
 
-// attached lists the attached projects, or the named project alone.
+// attached lists the attached projects, or only the named project.
 func (x *Index) attached(slug string) []*project {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -258,7 +258,7 @@ func (x *Index) stmt(ctx context.Context, text string) (*sql.Stmt, error) {
 	return s, err
 }
 
-// reader answers queries: an Index on any free connection, a view on its own connection.
+// reader answers queries. An Index uses any free connection, a view uses its own connection.
 type reader interface {
 	// each runs a prepared query and calls row with a scanner for every row.
 	each(ctx context.Context, text string, args []any, row func(scan scanner) error) error
@@ -286,7 +286,7 @@ func each(ctx context.Context, s *sql.Stmt, args []any, row func(scan scanner) e
 	return readError(rows.Err())
 }
 
-// readError returns the error of a query with what was tried; nil for nil.
+// readError returns the error of a query together with what was tried. It returns nil for nil.
 func readError(err error) error {
 	if err == nil {
 		return nil
@@ -300,8 +300,8 @@ type view struct {
 	stmts map[string]*sql.Stmt
 }
 
-// view begins a view for queries with these texts; the caller closes it. It prepares the texts first,
-// because a caller that holds a connection must not wait for another.
+// view begins a view for queries with these texts. The caller closes the view. view prepares the texts first,
+// because a caller that already has a connection must not wait for another one.
 func (x *Index) view(ctx context.Context, texts ...string) (*view, error) {
 	v := &view{stmts: map[string]*sql.Stmt{}}
 	for _, text := range texts {

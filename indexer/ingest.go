@@ -18,8 +18,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Ingest updates the rows that come from the files at paths: see index.Index. If another program writes
-// to a path in written meanwhile, the watcher reports the path, which leads to another Ingest.
+// Ingest updates the rows that come from the files at paths: see index.Index. If another program meanwhile writes
+// to a path in written, the watcher reports the path, and another Ingest follows.
 func (x *Index) Ingest(ctx context.Context, slug string, paths []string, written map[string]tree.Written) (index.Ingested, error) {
 	p := x.project(slug)
 	if p == nil {
@@ -39,20 +39,20 @@ func (x *Index) Ingest(ctx context.Context, slug string, paths []string, written
 	return index.Ingested{Changes: b.changes, Unreadable: b.left()}, nil
 }
 
-// batch looks at files of a project and writes the rows that differ, in one transaction.
+// batch examines files of a project and writes the rows that differ, in one transaction.
 type batch struct {
 	x   *Index
 	p   *project
 	w   *writer
 	l   *observer
-	new bool // the index has no rows of these files and their messages: the batch reads none
+	new bool // the index has no rows of these files and their messages: the batch reads no rows
 
 	known  map[string]*file        // rows in the tables, by path
 	loaded map[string]bool         // ids of the messages whose files are all in known
-	seen   map[string]*observation // all looks, by path
-	order  []*observation          // the looks that differ from known, in the order they came
-	stats  []*observation          // the looks that found the same content under other stamps
-	// unreadable are the paths that a fault of the machine kept the batch from looking at: their rows
+	seen   map[string]*observation // all observations, by path
+	order  []*observation          // the observations that differ from known, in the order they came
+	stats  []*observation          // the observations that found the same content with other stamps
+	// unreadable contains the paths that the batch could not examine because of a fault of the machine. Their rows
 	// do not change.
 	unreadable map[string]error
 
@@ -91,7 +91,7 @@ func (b *batch) ingest(ctx context.Context, paths []string) error {
 			return err
 		}
 	}
-	// The paths that the caller has just written are no folders.
+	// The paths that the caller has just written are not folders.
 	clean = slices.DeleteFunc(clean, func(p string) bool { _, ok := b.l.given[p]; return ok })
 	if err := b.visitGone(clean); err != nil {
 		return err
@@ -105,7 +105,7 @@ func cleanPath(p string) (string, bool) {
 	return p, filepath.IsLocal(p) && !strings.Contains(p, "\x00")
 }
 
-// visit looks at p or, if p is a folder, at all files below it.
+// visit examines p or, if p is a folder, all files below it.
 func (b *batch) visit(ctx context.Context, p string) error {
 	if p != "." && (format.Locate(p).Kind == format.KindIgnored || !b.look(p).folder) {
 		return nil
@@ -131,9 +131,9 @@ func (b *batch) visit(ctx context.Context, p string) error {
 	return err
 }
 
-// visitGone looks at the files that the index has below paths and that no visit met: they are gone, or
-// their folder is gone, or their folder is a file now. It reads the rows of a folder only if the index
-// has more files there than the visits met, because that reading scans the project's files.
+// visitGone examines the files that the index has below paths and that no visit found. Such a file is gone, or its
+// folder is gone, or its folder has become a file. visitGone reads the rows of a folder only if the index has more
+// files there than the visits found, because that reading scans the project's files.
 func (b *batch) visitGone(paths []string) error {
 	const below = "SELECT o.fol, o.files FROM json_each(?2) j CROSS JOIN folders o ON o.pid = ?1 AND o.path >= " + given +
 		" AND o.path < " + given + " || '0' WHERE o.path = " + given + " OR substr(o.path, length(" + given + ") + 1, 1) = '/'"
@@ -185,7 +185,7 @@ func (b *batch) visitGone(paths []string) error {
 	return b.loadKnown(paths)
 }
 
-// given is SQL for a name in a list that listed wrote.
+// given is SQL for a name in a list that listed encodes.
 const given = "CAST(unhex(j.value) AS TEXT)"
 
 // listed encodes a list of names for json_each. The names are in hex, because JSON cannot carry a name
@@ -203,7 +203,7 @@ func listed(names []string) string {
 	return b.String()
 }
 
-// look looks at p once in this batch and records a difference.
+// look examines p once in this batch and records a difference.
 func (b *batch) look(p string) *observation {
 	lk := b.seen[p]
 	if lk == nil {
@@ -252,8 +252,8 @@ func (b *batch) again(p string) *observation {
 	return lk
 }
 
-// leaveOut drops the looks at a message whose content could not be read because of err. None of its rows
-// changes.
+// leaveOut drops the observations of a message whose content could not be read because of err. The message's rows
+// do not change.
 func (b *batch) leaveOut(id string, err error) {
 	isOf := func(lk *observation) bool {
 		f := lk.file
@@ -276,7 +276,7 @@ func (b *batch) loadKnown(paths []string) error {
 	if b.new {
 		return nil
 	}
-	var names []string // of messages
+	var names []string // names of message files
 	var pairs strings.Builder
 	for _, p := range paths {
 		switch id := locate(p).ID; {
@@ -302,7 +302,7 @@ func (b *batch) loadKnown(paths []string) error {
 		b.p.pid, "["+pairs.String()[1:]+"]")
 }
 
-// loadRows adds rows to known. It keeps rows that known has already.
+// loadRows adds rows to known. It keeps rows that are already in known.
 func (b *batch) loadRows(text string, args ...any) error {
 	return b.w.each(text, args, func(scan scanner) error {
 		f, err := scanFile(scan)

@@ -13,7 +13,7 @@ import (
 
 const claimColumns = "SELECT c.path, c.pattern, c.agent, c.exclusive, c.reason, c.created, c.expires, c.released, c.released_at FROM "
 
-// Claims lists every valid claim file: see index.Index.
+// Claims lists all valid claim files: see index.Index.
 func (x *Index) Claims(ctx context.Context, slug string) ([]claim.Row, error) {
 	return x.claims(ctx, claimColumns+"claims c WHERE c.pid = ? ORDER BY c.created, c.agent, c.path", x.pid(slug))
 }
@@ -64,7 +64,7 @@ func (x *Index) CountProblems(ctx context.Context, slug string) (n int, err erro
 	return n, err
 }
 
-// Changes lists the changes after a mark: see index.Index.
+// Changes lists the changes after a position in the feed: see index.Index.
 func (x *Index) Changes(ctx context.Context, after int64, limit int) ([]index.Change, error) {
 	return x.changes(ctx, "c.seq > ? ORDER BY c.seq LIMIT ? + 0", after, limit)
 }
@@ -91,7 +91,7 @@ func (x *Index) changes(ctx context.Context, where string, args ...any) ([]index
 	})
 }
 
-// LastChange returns the newest mark: see index.Index.
+// LastChange returns the newest position in the feed: see index.Index.
 func (x *Index) LastChange(ctx context.Context) (seq int64, err error) {
 	err = one(ctx, x, "SELECT coalesce(max(seq), 0) FROM changes", nil, &seq)
 	return seq, err

@@ -12,13 +12,13 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// observation is the result of looking at a path.
+// observation is the result of examining a path.
 type observation struct {
 	path       string
 	file       *file // nil: not mail, or a folder
 	folder     bool
 	same       bool  // the stamps prove that nothing changed, or the file is unreadable; file is nil
-	unreadable error // the fault of the machine that prevented the look; nil: none
+	unreadable error // the fault of the machine that prevented the observation; nil: none
 
 	msg     *format.Message
 	claim   *format.Claim
@@ -31,7 +31,7 @@ type observer struct {
 	tree   *tree.Tree
 	now    func() time.Time
 	given  map[string]tree.Written // the files that the caller has just written, by path
-	dirs   map[string]bool         // whether a path is a folder that is reached without links
+	dirs   map[string]bool         // whether a path is a folder that can be reached without links
 	parsed map[parseKey]parse
 }
 
@@ -62,10 +62,10 @@ func newLooker(tree *tree.Tree, now func() time.Time) *observer {
 	}
 }
 
-// at looks at p. known is p's row in the index, or nil.
+// at examines p. known is p's row in the index, or nil.
 func (l *observer) at(p string, known *file) *observation {
 	pl, now := locate(p), l.now().UnixNano()
-	// Only a bug could put a folder on the way to a known file here. It counts as no file.
+	// Only a bug could pass a path that is a folder on the way to known files. Such a path counts as no file.
 	if pl.Kind == format.KindIgnored {
 		return &observation{path: p}
 	}
@@ -79,9 +79,9 @@ func (l *observer) at(p string, known *file) *observation {
 	case ok && w.Gone:
 		return &observation{path: p}
 	case ok && len(w.Data) > 0 && int64(len(w.Data)) <= l.limit(pl.Kind) && pl.Bad == "" && hasContent(pl.Kind):
-		// A program that has written into the file since its rename has left an mtime at or after the
-		// rename's ctime, or has set the mtime back; maildir checks for that when the watcher reports the
-		// file (takeEdits).
+		// If a program has written into the file since its rename, the mtime is at or after the rename's ctime, or
+		// the program has set the mtime back. maildir checks for that when the watcher reports the file
+		// (takeEdits).
 		f.stamp = stampOf(f.kind, w.Stat, w.Stat.MTime < w.Stat.CTime)
 		return l.made(f, w.Data)
 	}
@@ -111,7 +111,7 @@ func (l *observer) at(p string, known *file) *observation {
 	return l.read(f, now)
 }
 
-// limit returns the most bytes that a file of a kind may have. Another machine may have sent more.
+// limit returns the maximum size in bytes of a file of a kind. Another machine may have sent a larger file.
 func (l *observer) limit(k format.Kind) int64 {
 	if isMessage(k) {
 		return l.tree.MaxFile()
@@ -119,7 +119,7 @@ func (l *observer) limit(k format.Kind) int64 {
 	return format.MaxSmall
 }
 
-// read reads and parses the file. now is a time before its state was taken.
+// read reads and parses the file. now is a time before the file's state was taken.
 func (l *observer) read(f *file, now int64) *observation {
 	data, st, err := l.tree.Read(f.path, l.limit(f.kind))
 	var bad *tree.FormatError
@@ -137,7 +137,7 @@ func (l *observer) read(f *file, now int64) *observation {
 	return l.made(f, data)
 }
 
-// made returns the look at a file with these bytes.
+// made returns the observation of a file with these bytes.
 func (l *observer) made(f *file, data []byte) *observation {
 	lk, sum := &observation{path: f.path, file: f}, digestOf(data)
 	f.hash, f.valid = sum[:], true
@@ -152,7 +152,7 @@ func (l *observer) made(f *file, data []byte) *observation {
 	return lk
 }
 
-// parse reads from the bytes what the rows need. See docs/tree.md, "Problems".
+// parse extracts from the bytes what the rows need. See docs/tree.md, "Problems".
 func (lk *observation) parse(l *observer, data []byte, sum digest) (err error) {
 	f := lk.file
 	switch f.kind {
@@ -185,8 +185,8 @@ func (lk *observation) parse(l *observer, data []byte, sum digest) (err error) {
 	return err
 }
 
-// unsentInstead returns the problem of a message file. For a message that somebody saved in an outbox the
-// problem says why it was not sent; for any other file the problem is err.
+// unsentInstead returns the problem of a message file. If somebody saved the message in an outbox, the problem says
+// why it was not sent. For any other file the problem is err.
 func unsentInstead(f *file, data []byte, err error) error {
 	if f.kind == format.KindOutbox {
 		u, bad := format.ParseUnsent(data)
@@ -207,7 +207,7 @@ func unsentInstead(f *file, data []byte, err error) error {
 	return err
 }
 
-// message parses the bytes, or returns the result for equal bytes.
+// message parses the bytes, or returns the earlier result for equal bytes.
 func (l *observer) message(id string, data []byte, sum digest) (*format.Message, error) {
 	k := parseKey{sum, id}
 	p, ok := l.parsed[k]
@@ -223,8 +223,8 @@ func (l *observer) content(f *file) *format.Message {
 	return l.parsed[parseKey{digest(f.hash), f.id}].msg
 }
 
-// failed returns the look at a file that could not be opened or read. A fault of the file itself is a
-// problem, and every later batch looks again. A fault of the machine leaves the file's rows unchanged.
+// failed returns the observation of a file that could not be opened or read. A fault of the file itself is a
+// problem, and every later batch examines the file again. A fault of the machine leaves the file's rows unchanged.
 func (l *observer) failed(f *file, err error) *observation {
 	switch tree.FaultOf(err) {
 	case tree.FaultGone:
@@ -258,7 +258,7 @@ func cause(err error) error {
 	return err
 }
 
-// real reports whether dir is a folder that is reached without links. An error is a fault of the machine.
+// real reports whether dir is a folder that can be reached without links. An error is a fault of the machine.
 func (l *observer) real(dir string) (bool, error) {
 	if dir == "." {
 		return true, nil

@@ -34,8 +34,8 @@ func expression(pid int64, q index.SearchQuery) match {
 	return m
 }
 
-// hasSlowPrefix reports whether the expression has a prefix for which FTS5 has no index, which is every
-// prefix but those of three letters.
+// hasSlowPrefix reports whether the expression has a prefix for which FTS5 has no index. FTS5 has an index only for
+// prefixes of three letters.
 func hasSlowPrefix(e query.Expr) bool {
 	switch e := e.(type) {
 	case query.And:
@@ -66,7 +66,7 @@ func finds(e query.Expr) bool {
 // fts writes expressions in FTS5's language for messages of a project.
 type fts struct{ pid int64 }
 
-// scoped writes an expression that no message of another project matches.
+// scoped writes an expression that matches no message of another project.
 func (f fts) scoped(e query.Expr) string {
 	switch {
 	case e == nil:
@@ -77,7 +77,7 @@ func (f fts) scoped(e query.Expr) string {
 	return f.render(query.And{e}) + " AND " + f.facet("p", "")
 }
 
-// ownFacet reports whether every message that matches e has a facet, which names the project.
+// ownFacet reports whether every message that matches e has a facet. A facet identifies the project.
 func ownFacet(e query.Expr) bool {
 	switch e := e.(type) {
 	case query.And:
@@ -90,10 +90,10 @@ func ownFacet(e query.Expr) bool {
 	return false
 }
 
-// normal is the importance without a facet. Nearly all messages have it.
+// normal is the importance for which there is no facet. Nearly all messages have it.
 var normal = query.Filter{Key: query.Importance, Value: format.Normal}
 
-// render writes an expression. FTS5 has no NOT of one operand.
+// render writes an expression. FTS5 has no NOT with a single operand.
 func (f fts) render(e query.Expr) string {
 	switch e := e.(type) {
 	case query.And:
@@ -122,7 +122,7 @@ func (f fts) render(e query.Expr) string {
 	return f.facet("p", "")
 }
 
-// group writes a match of all of with and none of without. An empty with means all messages.
+// group writes a match of everything in with and nothing in without. An empty with means all messages.
 func (f fts) group(operator string, with, without []string) string {
 	if len(with) == 0 {
 		with = []string{f.facet("p", "")}
@@ -134,7 +134,7 @@ func (f fts) group(operator string, with, without []string) string {
 	return "(" + text + ")"
 }
 
-// term writes a phrase: quotes keep it from being read as anything else.
+// term writes a phrase. The quotes keep FTS5 from reading the text as anything else.
 func term(t query.Term) string {
 	text := map[query.Column]string{query.Anywhere: "{subject body}", query.Subject: "subject", query.Body: "body"}[t.In] +
 		` : "` + strings.ReplaceAll(t.Text, `"`, `""`) + `"`

@@ -9,9 +9,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// messageColumns are the columns that scanMessage reads. One of the body columns follows them. A query
-// reads a short body with its row, and pieces of a longer body after it knows how much room the answer
-// has.
+// messageColumns are the columns that scanMessage reads. One of the body columns follows them. A query reads a
+// short body together with its row. It reads pieces of a longer body once it knows how much room the answer has.
 const (
 	messageColumns = "m.row, m.id, m.thread, m.sender, m.tos, m.ccs, m.created, m.importance, m.ack, m.in_reply_to, m.message_id, m.key, " +
 		"m.auth, m.door, m.rest, m.digest, " + messagePath + ", m.subject, octet_length(m.body)"
@@ -60,8 +59,9 @@ func takeAll[T any](ctx context.Context, from reader, rows []T, of func(*T) *ind
 	return rows, nil
 }
 
-// inColumns are the keys of a header that have a column of their own, because queries use it, or none: the
-// index names no recipients of a blind copy. All others are in the column rest.
+// inColumns are the header keys that are not in the column rest. Each has a column of its own, because queries use
+// it, or no column, because the index does not name recipients of blind copies. All other keys are in the column
+// rest.
 var inColumns = []string{
 	"id", "thread_id", "from", "to", "cc", "bcc", "subject", "created", "importance", "ack_required", "in_reply_to", "message_id", "key",
 	"auth", "door",
@@ -123,8 +123,8 @@ func (x *Index) Body(ctx context.Context, slug, id string, offset, n int64) (tex
 	return text, err
 }
 
-// inThread selects the rows of a thread: the messages with that thread id, and the message with that id.
-// The index on thread has NOCASE for Names; the second comparison makes the match exact.
+// inThread selects the rows of a thread: the messages with that thread id, and the message with that id. The index
+// on thread has NOCASE for Names. The second comparison makes the match exact.
 const inThread = "SELECT row FROM messages WHERE pid = ?1 AND thread = ?2 COLLATE NOCASE AND thread = ?2 AND thread <> '' " +
 	"UNION SELECT row FROM messages WHERE pid = ?1 AND id = ?2"
 
@@ -168,8 +168,8 @@ func (x *Index) Thread(ctx context.Context, q index.ThreadQuery) ([]index.Messag
 	return takeAll(ctx, v, rows, func(m *index.MessageRow) *index.MessageRow { return m }, wanted, q.Room)
 }
 
-// takeBeginnings reads at most most bytes of each body, and at most total bytes of all. BodyNext is the
-// offset at which a body was cut, at least 1.
+// takeBeginnings reads at most most bytes of each body, and at most total bytes of all bodies together. BodyNext is
+// the offset at which a body was cut, at least 1.
 func takeBeginnings(ctx context.Context, from reader, rows []index.MessageRow, most, total int64) error {
 	for i := range rows {
 		m := &rows[i]

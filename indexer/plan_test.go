@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestIndexesUsed: each index of the schema answers a query of ours. What no query uses is written
-// with every message for nothing.
+// TestIndexesUsed: one of our queries uses each index of the schema. An index that no query uses is written with
+// every message for nothing.
 func TestIndexesUsed(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -23,7 +23,7 @@ import (
 
 var testStart = time.Date(2025, 10, 23, 15, 0, 0, 0, time.UTC)
 
-// desk is a tree with an index on it.
+// desk is a tree with an index for it.
 type desk struct {
 	*Index
 	t    *testing.T
@@ -34,13 +34,13 @@ type desk struct {
 func newDesk(t *testing.T) *desk {
 	t.Helper()
 	d := &desk{Index: openIndex(t), t: t, dir: t.TempDir()}
-	d.patience = time.Minute // tests are no measure of time
+	d.patience = time.Minute // tests do not measure time
 	d.tree = openTree(t, d.dir)
 	attach(t, d.Index, "p", d.tree)
 	return d
 }
 
-// send writes a message as the server would and ingests it.
+// send writes a message as the server would, and ingests it.
 func (d *desk) send(m format.Message) {
 	d.t.Helper()
 	if m.Importance == "" {
@@ -108,8 +108,8 @@ func TestMessageFields(t *testing.T) {
 	}
 }
 
-// TestInboxOfMany: more who look at once than there are readers, into an index that nobody has
-// looked into, wait for each other and not for ever.
+// TestInboxOfMany: if more callers read at once than there are readers, in an index from which nobody has read
+// before, they wait for each other but not forever.
 func TestInboxOfMany(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -187,8 +187,7 @@ func TestInbox(t *testing.T) {
 	}
 }
 
-// TestTies: very many messages of the very same time all have a row, quickly, and are listed once
-// each.
+// TestTies: very many messages of exactly the same time all get a row, quickly, and are listed once each.
 func TestTies(t *testing.T) {
 	t.Parallel()
 	n := 3000
@@ -227,7 +226,7 @@ func TestTies(t *testing.T) {
 	verify(t, d.Index, map[string]*tree.Tree{"p": d.tree})
 }
 
-// TestProjects: the same ids in two projects do not meet; a dropped one leaves nothing.
+// TestProjects: equal ids in two projects do not affect each other. A dropped project leaves nothing behind.
 func TestProjects(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -265,8 +264,8 @@ func TestProjects(t *testing.T) {
 	verify(t, d.Index, map[string]*tree.Tree{"p": one})
 }
 
-// TestDamaged: a damaged file, or one of another version, is made again; Rebuild gives what Reconcile gives. The
-// log warns of damage. It does not warn of another version, as each upgrade brings one.
+// TestDamaged: a file that is damaged or of another version is created again, and Rebuild gives the same result as
+// Reconcile. The log warns of damage. It does not warn of another version, because each upgrade brings one.
 func TestDamaged(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -320,7 +319,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// otherVersion makes a sound index that of another version of the program.
+// otherVersion creates a sound index that belongs to another version of the program.
 func otherVersion(path string) error {
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
@@ -330,8 +329,8 @@ func otherVersion(path string) error {
 	return errors.Join(err, db.Close())
 }
 
-// TestShortBodies: the bodies of a thread behind a cursor, but for those that are long, empty ones
-// too, and of the message whose id the thread is.
+// TestShortBodies: ShortBodies returns the bodies of a thread after a cursor, including empty bodies and the body
+// of the message whose id is the thread's id. It leaves out long bodies.
 func TestShortBodies(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -17,7 +17,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// world is a small tree that a random history is played on.
+// world is a small tree on which a random history is played.
 type world struct {
 	t      *testing.T
 	r      *rand.Rand
@@ -25,8 +25,8 @@ type world struct {
 	tree   *tree.Tree
 	log    []string
 	hurt   map[string]bool // paths touched since the last ingest
-	made   tree.Written    // by the last step
-	madeAt string          // the path of made; "" when the last step was of another kind
+	made   tree.Written    // written by the last step
+	madeAt string          // the path of made; "" if the last step was of another kind
 }
 
 var (
@@ -38,7 +38,7 @@ var (
 
 func pick[T any](w *world, l []T) T { return l[w.r.IntN(len(l))] }
 
-// path makes up the name of a file of any kind.
+// path invents the name of a file of any kind.
 func (w *world) path() string {
 	a := "agents/" + pick(w, wAgents) + "/"
 	d, id := pick(w, wFolders), pick(w, wIDs)
@@ -68,7 +68,7 @@ func (w *world) path() string {
 	return a + d + "other.txt"
 }
 
-// content makes up the bytes for a path, now and then bad ones.
+// content invents the bytes for a path, sometimes invalid ones.
 func (w *world) content(p string) []byte {
 	if w.r.IntN(10) == 0 {
 		return []byte(pick(w, []string{"", "---json\n{\n", "{", "\xff\xfe", "ready\n", "now\n2025-01-01T00:00:00Z\n"}))
@@ -98,7 +98,7 @@ func (w *world) content(p string) []byte {
 		id, pick(w, wAgents[:3]), pick(w, wAgents[:3]), pick(w, wTimes), pick(w, []string{"low", "urgent"}), bcc, thread, w.r.IntN(4))
 }
 
-// existing picks a file or folder that is there; "" when there is none.
+// existing picks a file or folder that exists; "" if there is none.
 func (w *world) existing(folders bool) string {
 	var all []string
 	filepath.WalkDir(w.dir, func(p string, d fs.DirEntry, err error) error {
@@ -114,20 +114,21 @@ func (w *world) existing(folders bool) string {
 	return pick(w, all)
 }
 
-// plain reports whether a file at p can be written without waiting: nothing, or a regular file.
+// plain reports whether a file at p can be written without waiting, which means that there is nothing or a regular
+// file.
 func (w *world) plain(p string) bool {
 	fi, err := os.Lstat(filepath.Join(w.dir, p))
 	return err != nil || fi.Mode().IsRegular()
 }
 
-// step changes the tree once; what cannot be done (a file where a folder is needed) is left undone.
+// step changes the tree once. If a change is impossible (a file where a folder is needed), it is skipped.
 func (w *world) step() {
 	at := func(p string) string { return filepath.Join(w.dir, p) }
 	note := func(op string, paths ...string) {
 		w.log = append(w.log, op+" "+strings.Join(paths, " -> "))
 		for _, p := range paths {
 			w.hurt[p] = true
-			// The watcher reports the real folder where the path leads through a link.
+			// The watcher reports the real folder if the path leads through a link.
 			if dir, err := filepath.EvalSymlinks(filepath.Dir(at(p))); err == nil {
 				if rel, err := filepath.Rel(w.dir, filepath.Join(dir, filepath.Base(p))); err == nil {
 					w.hurt[rel] = true
@@ -145,7 +146,7 @@ func (w *world) step() {
 			w.made, w.madeAt = tree.Written{Data: data}, p
 			note("write", p)
 		}
-	case n < 13: // the same bytes in another place, as a delivery is
+	case n < 13: // the same bytes in another place, as in a delivery
 		if from := w.existing(false); from != "" && w.plain(from) {
 			data, err := os.ReadFile(at(from))
 			to := w.path()
@@ -196,8 +197,8 @@ func (w *world) step() {
 	}
 }
 
-// TestRandomHistories: whatever was done to the tree, and however it was batched, the live index
-// equals the one that is built from scratch. Invariant I2.
+// TestRandomHistories: whatever was done to the tree, and however it was batched, the live index equals an index
+// that is built from scratch. Invariant I2.
 func TestRandomHistories(t *testing.T) {
 	t.Parallel()
 	seeds := 16
@@ -264,8 +265,8 @@ func playHistory(t *testing.T, seed uint64, steps int) {
 	}
 }
 
-// ingestMade hands the index the bytes of the last write; now and then not those that are there, as
-// if somebody had been quicker: then another look must mend it.
+// ingestMade gives the index the bytes of the last write. Sometimes it gives other bytes than those in the file, as
+// if somebody else had written in between. Another observation must then fix the difference.
 func (w *world) ingestMade(x *Index) {
 	w.t.Helper()
 	f := w.made
@@ -319,7 +320,7 @@ func ingest(t testing.TB, x *Index, slug string, paths ...string) []index.Change
 	return in.Changes
 }
 
-// verify fails the test where the live index differs from a rebuilt one.
+// verify fails the test if the live index differs from a rebuilt one.
 func verify(t testing.TB, x *Index, trees map[string]*tree.Tree) {
 	t.Helper()
 	r, err := Verify(t.Context(), x, trees)

@@ -17,17 +17,16 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Buffers of the full-text index in bytes, see writer.bufferSearch.
+// Buffer sizes of the full-text index in bytes, see writer.bufferSearch.
 const (
 	loadBuffer = 64 << 20
 	liveBuffer = 1 << 20
 )
 
-// Rebuild builds the index at path from the trees (by slug) alone. It writes beside path without a
-// journal, syncs, and renames into place, so that a crash leaves the old index or the new one. No Index
-// may be open at path. Unless progress is nil, Rebuild calls it with the number of files of a project
-// done so far. Files that a fault of the machine made unreadable are missing in the new index; the
-// Reconcile of the next start adds them.
+// Rebuild builds the index at path from the trees (by slug) alone. It writes a file beside path without a journal,
+// syncs it, and renames it to path, so a crash leaves either the old index or the new one. No Index may be open at
+// path. Unless progress is nil, Rebuild calls it with the number of a project's files that are done so far. Files
+// that a fault of the machine made unreadable are missing in the new index. Reconcile adds them at the next start.
 func Rebuild(ctx context.Context, path string, projects map[string]*tree.Tree, progress func(project string, done int)) error {
 	tmp := path + ".new"
 	if err := wipe(tmp); err != nil {
@@ -127,7 +126,7 @@ func (x *Index) fill(ctx context.Context, projects map[string]*tree.Tree, progre
 	})
 }
 
-// loaders is the number of chunks that load reads and parses at once, ahead of the chunk that it writes.
+// loaders is the number of chunks that load reads and parses at the same time, ahead of the chunk that it writes.
 // If the files are not in memory yet, the disk serves several reads as fast as one.
 const loaders = 4
 
@@ -190,7 +189,7 @@ func (x *Index) load(ctx context.Context, p *project, progress func(string, int)
 	return ctx.Err()
 }
 
-// ingestNew looks at files that a walk has just found.
+// ingestNew examines files that a walk has just found.
 func (b *batch) ingestNew(ctx context.Context, paths []string) error {
 	for _, p := range paths {
 		if err := ctx.Err(); err != nil {

@@ -13,14 +13,14 @@ import (
 	"mailtree/maildir/index"
 )
 
-// Only this file and schema.sql change rows. The caller of every method here holds Index.write.
+// Only this file and schema.sql change rows. The caller of every method here holds the lock Index.write.
 
-// writer is the only connection that writes, with its statements. Its statements run without a deadline,
-// so that a batch is written whole.
+// writer is the only connection that writes, with its statements. Its statements run without a deadline, so a batch
+// is always written completely.
 type writer struct {
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt
-	seq   int64 // the mark of the newest change
+	seq   int64 // position of the newest change in the feed
 }
 
 func newWriter(ctx context.Context, db *sql.DB) (*writer, error) {
@@ -94,8 +94,8 @@ func (w *writer) transaction(f func() error) error {
 	return diskFault(err)
 }
 
-// project returns the number of a project, and creates its row if needed. If the limit of message files
-// has changed, project makes every file stale.
+// project returns the number of a project, and creates its row if needed. If the size limit of message files has
+// changed, project marks every file as stale.
 func (w *writer) project(slug string, maxFile int64) (pid int64, err error) {
 	err = w.transaction(func() error {
 		if err := w.do("INSERT INTO projects (slug, max_file) VALUES (?, ?) ON CONFLICT DO NOTHING", slug, maxFile); err != nil {
@@ -143,9 +143,9 @@ func (w *writer) dropProject(pid int64) error {
 	return nil
 }
 
-// startChanges continues the marks of changes after those in the table. An empty table starts above the
-// marks of any earlier index, so that a reader of the feed with an old mark notices. Microseconds since
-// 1970 serve for that: they grow faster than files can change.
+// startChanges continues the numbering of changes after those in the table. If the table is empty, the numbering
+// starts above the numbers of any earlier index, so that a reader of the feed with an old number notices.
+// Microseconds since 1970 serve as the first number, because they grow faster than files can change.
 func (w *writer) startChanges(now time.Time) error {
 	return w.each("SELECT ifnull(max(seq), ?) FROM changes", []any{now.UnixMicro()},
 		func(scan scanner) error { return scan(&w.seq) })
@@ -158,11 +158,11 @@ const (
 	trimEvery   = 4096
 )
 
-// removedProject is the project number in the change that records the removal of a project. No row has
-// its slug any more, so the change has the slug in place of an agent.
+// removedProject is the project number in the change that records the removal of a project. No row contains the
+// project's slug any more, so the change has the slug in place of an agent.
 const removedProject = 0
 
-// addChanges records changes and gives each its mark.
+// addChanges records changes and gives each its number in the feed.
 func (w *writer) addChanges(pid int64, all []index.Change) error {
 	before := w.seq
 	err := w.insertAll("INSERT OR FAIL INTO changes (seq, pid, path, kind, op, agent, thread, at) VALUES ", "", 8, len(all),
@@ -191,13 +191,11 @@ func (w *writer) putFiles(pid int64, all []*file, agent func(*file) int64) error
 		})
 }
 
-// insertAll inserts n rows of so many columns, up to sixteen with one statement: half the cost of a small
-// row is the call. row appends the values of a row to args; clause follows the rows.
+// insertAll inserts n rows with the given number of columns, up to sixteen with one statement, because half the
+// cost of a small row is the call. row appends the values of a row to args. clause follows the rows.
 //
-// The text says OR FAIL, which keeps the rows inserted before a fault; the transaction rolls them back.
-// With the default, ABORT, a statement of several rows takes a savepoint, at which FTS5 flushes its
-// buffer.
-// buffer.
+// The text says OR FAIL, which keeps the rows inserted before a fault; the transaction rolls them back. With the
+// default, ABORT, a statement with several rows takes a savepoint, at which FTS5 flushes its buffer.
 func (w *writer) insertAll(text, clause string, columns, n int, row func(args []any, i int) []any) error {
 	args := make([]any, 0, 16*columns)
 	for i := 0; i < n; {
@@ -270,15 +268,15 @@ func (w *writer) moveSource(row, fol int64) error {
 	return w.do("UPDATE messages SET fol = ? WHERE row = ?", fol, row)
 }
 
-// searchable adds a message to the full-text index. Callers add rows in ascending order, because
-// FTS5 flushes its buffer at every step back, and one by one, because a statement of several rows
-// takes a savepoint, which flushes it too.
+// searchable adds a message to the full-text index. Callers add rows in ascending order, because FTS5 flushes its
+// buffer whenever a row number is lower than the one before. They add rows one by one, because a statement with
+// several rows takes a savepoint, which also flushes the buffer.
 func (w *writer) searchable(row int64, m *format.Message, facets string) error {
 	return w.do("INSERT INTO search (rowid, subject, body, facets) VALUES (?, ?, ?, ?)", row, m.Subject, m.Body, facets)
 }
 
-// unsearchable deletes messages from the full-text index. Their rows in messages must still have the text
-// that was added.
+// unsearchable deletes messages from the full-text index. Their rows in messages must still contain the text that
+// was added.
 func (w *writer) unsearchable(rows []int64) error {
 	if len(rows) == 0 {
 		return nil
@@ -291,7 +289,7 @@ func (w *writer) unsearchable(rows []int64) error {
 		"FROM json_each(?) j CROSS JOIN messages m ON m.row = j.value", string(list))
 }
 
-// delivery is a row of deliveries: a message in an agent's inbox, or the sender's copy of it.
+// delivery is a row of deliveries. It stands for a message in an agent's inbox, or for the sender's copy.
 type delivery struct {
 	aid  int64
 	of   *letter
@@ -337,7 +335,7 @@ func (w *writer) deleteClaim(pid int64, path string) error {
 	return w.do("DELETE FROM claims WHERE pid = ? AND path = ?", pid, path)
 }
 
-// releaseClaim copies the release of a claim from the mark's row in files.
+// releaseClaim copies the release of a claim from the row of the mark in files.
 func (w *writer) releaseClaim(pid int64, claim string) error {
 	mark := format.ReleasedMark(claim)
 	return w.do("UPDATE claims SET (released, released_at) = (SELECT count(*), max(f.at) FROM files f WHERE f.pid = ?1 AND f.name = ?4 "+
@@ -345,13 +343,13 @@ func (w *writer) releaseClaim(pid int64, claim string) error {
 		pid, claim, path.Dir(mark), path.Base(mark))
 }
 
-// bufferSearch sets the number of bytes that FTS5 collects before it writes them: many for a load,
-// SQLite's default of 1 MiB for a server.
+// bufferSearch sets the number of bytes that FTS5 collects before it writes them. A load uses a large buffer, a
+// server uses SQLite's default of 1 MiB.
 func (w *writer) bufferSearch(bytes int) error {
 	return w.do("INSERT INTO search (search, rank) VALUES ('hashsize', ?)", bytes)
 }
 
-// checkSearch compares the full-text index with the messages. Rank 1 makes FTS5 find stale rows too.
+// checkSearch compares the full-text index with the messages. With rank 1 FTS5 also finds stale rows.
 func (w *writer) checkSearch() error {
 	return w.do("INSERT INTO search (search, rank) VALUES ('integrity-check', 1)")
 }

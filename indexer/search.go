@@ -15,17 +15,17 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// rankWindow is the number of newest matches that bm25 ranks: over a million messages a common word has
-// so many matches that ranking them all takes seconds. Each match takes some 15 µs, and a view of the
-// page should take 30 ms.
+// rankWindow is the number of newest matches that bm25 ranks. In a million messages a common word has so many
+// matches that ranking them all takes seconds. Each match takes some 15 µs, and a view of the page should take 30
+// ms.
 const rankWindow = 1000
 
-// The parts of a query for hits. h lists the rows found, with snippets of their subject and body.
-// hitColumns selects the body's snippet if it marks a term, else the subject's, else the beginning of the
-// body.
+// The parts of a query for hits. h lists the rows found, with snippets of their subject and body. hitColumns
+// selects the body's snippet if it marks a term, otherwise the subject's if it marks a term, and otherwise the
+// beginning of the body.
 //
-// FTS5 compares each place of a term in a body with every other place: the snippet of a body that repeats
-// a word for 256 KiB would take minutes. It also reads the whole body for a snippet of the subject. So a
+// FTS5 compares each occurrence of a term in a body with every other occurrence. The snippet of a body that repeats
+// a word for 256 KiB would take minutes. FTS5 also reads the whole body for a snippet of the subject. Therefore a
 // message with a body above 8 KiB gets no snippet.
 const (
 	hitColumns = messageColumns + withoutBody + ", " +
@@ -37,8 +37,8 @@ const (
 	noSnippets = "NULL AS inSubject, NULL AS inBody FROM search "
 )
 
-// The queries of a search. FTS5 itself applies the ORDER BY and LIMIT of the inner query, so it reads
-// only the newest matches.
+// The queries of a search. FTS5 itself applies ORDER BY and LIMIT of the inner query, so it reads only the newest
+// matches.
 const (
 	newestText = "SELECT " + hitColumns + " FROM (SELECT search.rowid AS r, " + snippets + newestMatches
 	listText   = "SELECT " + hitColumns + " FROM (SELECT search.rowid AS r, " + noSnippets + newestMatches
@@ -47,8 +47,8 @@ const (
 		"CROSS JOIN messages m ON m.row = h.r WHERE m.created >= ?5 AND m.created < ?6 ORDER BY m.row DESC"
 )
 
-// The queries of a ranked search. rankText orders the newest matches: the best first, and after them the
-// matches by filters alone, newest first. pageText reads the rows of a page with their snippets.
+// The queries of a ranked search. rankText orders the newest matches: first the ranked matches, the best first, and
+// then the matches by filters alone, newest first. pageText reads the rows of a page with their snippets.
 const (
 	rankText = "WITH w(r) AS MATERIALIZED (SELECT h.r FROM (SELECT rowid AS r FROM search WHERE search MATCH ?1 AND rowid >= ?2 " +
 		"AND rowid < ?3 ORDER BY rowid DESC LIMIT ?4 + 0) h CROSS JOIN messages m ON m.row = h.r WHERE m.created >= ?5 AND m.created < ?6) " +
@@ -60,8 +60,8 @@ const (
 		"LIMIT -1) h CROSS JOIN messages m ON m.row = h.r"
 )
 
-// patience is the time limit of a search for beginnings of words. FTS5 has an index of three-letter
-// prefixes; for other prefixes it reads every word that begins so.
+// patience is the time limit of a search for words that begin with a prefix. FTS5 has an index of three-letter
+// prefixes. For other prefixes it reads every word that begins with the prefix.
 const patience = 300 * time.Millisecond
 
 // Search finds messages: see index.Index.
@@ -84,8 +84,8 @@ func (x *Index) Search(ctx context.Context, q index.SearchQuery) (found index.Fo
 	return found, nil
 }
 
-// patiently runs a search. If it is one for beginnings of words, it gets x.patience; cut reports that this
-// was over before the search ended.
+// patiently runs a search. If the search contains slow prefixes, it gets at most the time x.patience. cut reports
+// that the time was over before the search ended.
 func (x *Index) patiently(ctx context.Context, e match, search func(context.Context) error) (cut bool, err error) {
 	asked := ctx
 	if e.prefix {
@@ -166,9 +166,9 @@ func (x *Index) newest(ctx context.Context, q index.SearchQuery, e match) ([]ind
 	return found, err
 }
 
-// ranked orders the newest matches by bm25 over subject and body. The filters on project and people
-// select messages and do not affect scores: FTS5 would count every row of each filter. The cursor is the
-// number of hits on earlier pages: new mail between two pages shifts the hits.
+// ranked orders the newest matches by bm25 over subject and body. The filters by project and by people select
+// messages and do not affect scores, because FTS5 would count every row of each filter. The cursor is the number of
+// hits on earlier pages, so new mail between two pages shifts the hits.
 func (x *Index) ranked(ctx context.Context, q index.SearchQuery, e match) (index.Found, error) {
 	found, shown := index.Found{Hits: []index.Hit{}}, 0
 	if q.Cursor != "" {
@@ -177,7 +177,7 @@ func (x *Index) ranked(ctx context.Context, q index.SearchQuery, e match) (index
 			return found, unknownCursor(q.Cursor)
 		}
 	}
-	// Both queries use one view: the page would lack a message that is edited between them.
+	// Both queries use one view, because otherwise the page would lack a message that is edited between them.
 	v, err := x.view(ctx, rankText, pageText)
 	if err != nil {
 		return found, err
@@ -210,7 +210,8 @@ func hits(ctx context.Context, from reader, slug, text string, args ...any) ([]i
 	})
 }
 
-// oneLine replaces the marks of a snippet, or cuts the beginning of a body to its first line.
+// oneLine puts a snippet on one line and replaces its marks with **. If there are no marks, it first cuts the text
+// to its first line.
 func oneLine(s string) string {
 	if !strings.Contains(s, index.MarkOpen) {
 		s = firstLine(s)

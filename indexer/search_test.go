@@ -18,7 +18,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// asked is a search for what a person would type; "" for every message.
+// asked returns a search for what a user would type; "" for every message.
 func asked(t testing.TB, text string) index.SearchQuery {
 	t.Helper()
 	q := index.SearchQuery{Project: "p"}
@@ -49,8 +49,7 @@ func (d *desk) found(q index.SearchQuery) string {
 	return strings.Join(ids, " ")
 }
 
-// TestSearch: words, filters, times and order; a blind copy cannot be found by its recipient's
-// name.
+// TestSearch: words, filters, times and order. A blind copy cannot be found by its recipient's name.
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -131,8 +130,8 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// TestPagesWhileMailComes: the pages of a search hold each message once that was there at the first
-// one: newest first whatever mail comes, and by rank where none does.
+// TestPagesWhileMailComes: the pages of a search contain each message once that existed at the first page. This is
+// true for the order newest first, whatever mail arrives, and for the order by rank if no mail arrives.
 func TestPagesWhileMailComes(t *testing.T) {
 	t.Parallel()
 	for _, rank := range []bool{false, true} {
@@ -168,7 +167,7 @@ func TestPagesWhileMailComes(t *testing.T) {
 	}
 }
 
-// TestSearchCursors: a cursor that no page of such a search gave is refused.
+// TestSearchCursors: a cursor that does not come from a page of such a search is refused.
 func TestSearchCursors(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -184,8 +183,8 @@ func TestSearchCursors(t *testing.T) {
 	}
 }
 
-// TestSearchCut: a search for the beginning of a word that takes too long is answered by what was
-// found until then; other searches have their time.
+// TestSearchCut: if a search for the beginning of a word takes too long, the answer contains what was found until
+// then. Other searches may take their time.
 func TestSearchCut(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -202,8 +201,8 @@ func TestSearchCut(t *testing.T) {
 	}
 }
 
-// TestRankedWhileEdited: a page of what was found is full where there is more, also while a message
-// on it is edited away.
+// TestRankedWhileEdited: a page of results is full if there are more results, even while a message on it is edited
+// so that it no longer matches.
 func TestRankedWhileEdited(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -241,8 +240,7 @@ func TestRankedWhileEdited(t *testing.T) {
 	<-ended
 }
 
-// TestSearchAnything: whatever is typed is answered without SQL, and draws nothing else into the
-// words' place.
+// TestSearchAnything: whatever the user types is answered without an SQL error, and is treated only as words.
 func TestSearchAnything(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -270,8 +268,7 @@ func TestSearchAnything(t *testing.T) {
 	}
 }
 
-// TestEditedText: after edits old words find nothing and new ones do; FTS5 agrees with the
-// messages.
+// TestEditedText: after edits old words find nothing and new words find the message. FTS5 agrees with the messages.
 func TestEditedText(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -288,8 +285,7 @@ func TestEditedText(t *testing.T) {
 	verify(t, d.Index, map[string]*tree.Tree{"p": d.tree})
 }
 
-// TestBlind: a bcc recipient stands in no row but its own delivery and the sender's copy. Invariant
-// I7.
+// TestBlind: a bcc recipient appears in no row except its own delivery and the sender's copy. Invariant I7.
 func TestBlind(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -313,7 +309,7 @@ func TestBlind(t *testing.T) {
 	if err != nil || own.Kind != "bcc" || strings.Join(own.BCC, " ") != "Secret" {
 		t.Errorf("own: %+v %v", own, err)
 	}
-	// The content now comes from a copy that names the blind recipient.
+	// The content now comes from a copy that names the bcc recipient.
 	putFile(t, d.dir, "messages", "(gone)\n")
 	ingest(t, d.Index, "p", "messages")
 	if got := d.find("to:Secret"); got != "" {

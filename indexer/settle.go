@@ -79,8 +79,8 @@ func (b *batch) number(t numbered, names []string, into map[string]int64) error 
 	return nil
 }
 
-// deliveries writes the rows of deliveries. For each holder whose files changed it deletes the old rows
-// and inserts the derived rows.
+// deliveries writes the rows of deliveries. If an agent's files changed, it deletes the agent's old rows and
+// inserts the derived rows.
 func (b *batch) deliveries(letters []*letter) error {
 	var all []delivery
 	for _, t := range letters {
@@ -175,7 +175,7 @@ func (b *batch) record(letters []*letter) error {
 	return b.w.addChanges(b.p.pid, b.changes)
 }
 
-// changeOf describes a difference as a change of the mail. The kind of a file that does not count is
+// changeOf describes a difference as a change in the mail. The kind of a file that does not count is
 // format.KindOther.
 func (b *batch) changeOf(lk *observation, letters map[string]*letter) index.Change {
 	k, f := b.known[lk.path], lk.file
@@ -215,7 +215,7 @@ func (b *batch) changeOf(lk *observation, letters map[string]*letter) index.Chan
 	return c
 }
 
-// thread returns the thread of the message as it is now or, if it is gone, as it was.
+// thread returns the current thread of the message or, if the message is gone, its last thread.
 func (t *letter) thread() string {
 	if t.msg != nil {
 		return t.msg.ThreadID

@@ -8,8 +8,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestSnippets: a snippet marks what the query finds in the body, else in the subject, and is one
-// line; where it marks nothing it is the body's first line.
+// TestSnippets: a snippet marks what the query finds in the body, or otherwise in the subject, and is one line. If
+// it marks nothing, it is the body's first line.
 func TestSnippets(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

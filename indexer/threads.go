@@ -8,8 +8,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// The messages of one page of threads are read threadsBatch at a time, and at most threadsWalked of them,
-// which takes some 100 ms: a thread may have any number of messages.
+// The messages for one page of threads are read in batches of threadsBatch. At most threadsWalked messages are
+// read, which takes some 100 ms, because a thread may have any number of messages.
 const (
 	threadsBatch  = 500
 	threadsWalked = 20_000
@@ -70,7 +70,7 @@ func (x *Index) Threads(ctx context.Context, q index.ThreadsQuery) (found index.
 	return found, err
 }
 
-// threadWalk goes through the matches, newest first, to the first match of each thread.
+// threadWalk walks through the matches, newest first, and finds the first match of each thread.
 type threadWalk struct {
 	pid   int64
 	match match
@@ -128,7 +128,7 @@ type threadMatch struct {
 	thread       string
 }
 
-// onEarlierPage reports whether a thread has a match among those of earlier pages.
+// onEarlierPage reports whether a thread has a match among the rows of earlier pages.
 func (w *threadWalk) onEarlierPage(ctx context.Context, x *Index, thread string) (is bool, err error) {
 	if w.shown == 0 {
 		return false, nil

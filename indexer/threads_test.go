@@ -14,12 +14,12 @@ import (
 	"mailtree/maildir/index"
 )
 
-// told is a thread in one line.
+// told returns a thread as one line.
 func told(t *index.ThreadRow) string {
 	return fmt.Sprintf("%s %q %d/%d+%d %s %s %s", t.Thread, t.Title, t.Unread, t.Messages, t.Files, strings.Join(t.People, "+"), t.ID, t.Body)
 }
 
-// pages returns the threads that pages of a search list, one page a line.
+// pages returns the threads on the pages of a search, one page per line.
 func (d *desk) pages(text string, limit int) (all []string) {
 	d.t.Helper()
 	q := index.ThreadsQuery{Project: "p", Agent: "Bob", Limit: limit}
@@ -91,7 +91,7 @@ func TestThreads(t *testing.T) {
 		{"word", 2, []string{"m1"}},
 		{"from:Ann", 3, []string{"m6 T t", "m1"}},
 		{"from:Ann", 1, []string{"m6", "T", "t", "m1"}},
-		{"from:Ann OR answer", 1, []string{"m6", "m1", "T", "t"}}, // m1 has an older match too
+		{"from:Ann OR answer", 1, []string{"m6", "m1", "T", "t"}}, // m1 also has an older match
 		{"nothing", 1, []string{""}},
 		{"after:" + testStart.Add(4*time.Minute).Format(time.RFC3339), 1, []string{"m6", "m1", "T"}},
 	} {
@@ -154,8 +154,8 @@ func TestThreadsPlan(t *testing.T) {
 	}
 }
 
-// BenchmarkThreads is a page of 50 threads: the first, the second, and that of a word in every message.
-// "floor" is a search for 50 messages. The first page may take five times as long.
+// BenchmarkThreads reads a page of 50 threads: the first page, the second page, and the page for a word in every
+// message. "floor" is a search for 50 messages. The first page may take five times as long.
 func BenchmarkThreads(b *testing.B) {
 	for _, m := range benchSizes(b) {
 		b.Run(fmt.Sprint(m.Messages), func(b *testing.B) {

@@ -18,10 +18,10 @@ import (
 var machineFaults = []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EIO, syscall.ESTALE, syscall.EINTR,
 	syscall.EAGAIN, 9999}
 
-// fixed is a time that no file of a test has.
+// fixed is a time that no file in a test has.
 var fixed = time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// unreadTree has a file of every kind, by path.
+// unreadTree returns a file of every kind, by path.
 func unreadTree() map[string]string {
 	const msg = "---json\n{\"id\": \"m1\", \"from\": \"Ann\", \"to\": [\"Bob\"], \"created\": \"2025-10-23T15:22:14Z\"}\n---\n\nwords\n"
 	return map[string]string{
@@ -39,7 +39,7 @@ func unreadTree() map[string]string {
 	}
 }
 
-// putTree puts the files into a folder of the test's, and returns it.
+// putTree puts the files into a folder of the test, and returns the folder.
 func putTree(t *testing.T, files map[string]string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -49,8 +49,8 @@ func putTree(t *testing.T, files map[string]string) (dir string) {
 	return dir
 }
 
-// TestUnreadable: a fault of the machine at any file or folder leaves its rows as they are and names
-// it, the rest of the batch goes in, and the next look finds everything.
+// TestUnreadable: if a fault of the machine affects a file or folder, its rows stay as they are and it is reported.
+// The rest of the batch is ingested, and the next batch finds everything.
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	for _, fault := range machineFaults {
@@ -113,7 +113,7 @@ func playUnreadable(t *testing.T, files map[string]string, p string, fault sysca
 	}
 	again(in.Unreadable)
 
-	for name := range files { // everything was changed, and another file comes with it
+	for name := range files { // everything was changed, and another file arrives with it
 		if err := os.Chtimes(filepath.Join(dir, name), fixed, fixed); err != nil {
 			t.Fatal(err)
 		}
@@ -130,8 +130,8 @@ func playUnreadable(t *testing.T, files map[string]string, p string, fault sysca
 	again(in.Unreadable)
 }
 
-// TestUnreadContent: where the canonical file is gone and the copy whose text is to count cannot be
-// read, the message stays as it is, and other messages of the batch go in.
+// TestUnreadContent: if the canonical file is gone and the copy whose text should count cannot be read, the message
+// stays as it is. Other messages of the batch are ingested.
 func TestUnreadContent(t *testing.T) {
 	t.Parallel()
 	files := unreadTree()
@@ -177,7 +177,7 @@ func TestUnreadContent(t *testing.T) {
 	}
 }
 
-// TestUnlistedFolder: a folder that can be looked at but not listed is unread.
+// TestUnlistedFolder: a folder that can be examined but not listed is unread.
 func TestUnlistedFolder(t *testing.T) {
 	t.Parallel()
 	tr := openTree(t, putTree(t, unreadTree()))
@@ -200,7 +200,7 @@ func TestUnlistedFolder(t *testing.T) {
 	verify(t, x, map[string]*tree.Tree{"p": tr})
 }
 
-// TestVerifyUnread: what cannot be read is not told as a difference.
+// TestVerifyUnread: files that cannot be read are not reported as differences.
 func TestVerifyUnread(t *testing.T) {
 	t.Parallel()
 	tr := openTree(t, putTree(t, unreadTree()))

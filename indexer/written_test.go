@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// What the server has put into place is not read again at a start, unless its times leave room for somebody
-// else's write.
+// TestWrittenIsProven: a start does not read files again that the server has put into place, unless their times
+// leave room for somebody else's write.
 func TestWrittenIsProven(t *testing.T) {
 	t.Parallel()
 	const path, data = "agents/Ann/profile.json", `{"name": "Ann"}`
@@ -29,7 +29,7 @@ func TestWrittenIsProven(t *testing.T) {
 	}
 	putFile(t, dir, path, data)
 	was := time.Now().Add(-time.Second)
-	if err := os.Chtimes(at, was, was); err != nil { // as one that was staged before it was renamed
+	if err := os.Chtimes(at, was, was); err != nil { // as a file that was staged before it was renamed
 		t.Fatal(err)
 	}
 	st, err := tr.Stat(path)
@@ -58,7 +58,7 @@ func TestWrittenIsProven(t *testing.T) {
 	if st, err = tr.Stat(path); err != nil {
 		t.Fatal(err)
 	}
-	st.MTime = st.CTime // as of one that was staged in the same tick of the clock
+	st.MTime = st.CTime // as if the file was staged in the same tick of the clock
 	written[path] = tree.Written{Data: []byte(data), Stat: st}
 	if _, err := x.Ingest(t.Context(), "p", []string{path}, written); err != nil {
 		t.Fatal(err)

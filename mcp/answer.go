@@ -32,13 +32,13 @@ func refusalOf(id, body []byte) (code int, text string) {
 	return protocol.CodeRequest, text
 }
 
-// closedEarly is the answer to a client that has closed its side of the connection but still reads.
-// The server takes such a client for gone.
+// closedEarly is the answer to a client that has closed its side of the connection but still reads. The server
+// considers such a client gone.
 const closedEarly = "the connection was closed before the answer: keep it open until then"
 
-// answer is the ResponseWriter that the SDK writes to. It gives each write a deadline, turns the
-// SDK's plain-text refusals into JSON-RPC errors, merges the structured content into the result of
-// a bare tools/call, and strips the envelope for a plain body.
+// answer is the ResponseWriter that the SDK writes to. It gives each write a deadline, and turns the SDK's
+// plain-text refusals into JSON-RPC errors. It merges the structured content into the result of a bare tools/call,
+// and strips the envelope for a plain body.
 type answer struct {
 	http.ResponseWriter
 	request *http.Request // with a context that also ends when writing fails
@@ -46,12 +46,12 @@ type answer struct {
 	plain   envelopeless  // the same; nil for JSON-RPC
 	greet   func() []byte // set for a stream: returns the bytes that follow the first write
 	numbers keptNumbers   // set before anything is written
-	wait    *progress     // of a call that may wait for an hour; nil for others
+	wait    *progress     // for a call that may wait for an hour; otherwise nil
 
 	cancel context.CancelFunc
 	id     []byte
 	status int
-	whole  *bytes.Buffer // holds the answer back until finish
+	whole  *bytes.Buffer // buffers the answer until finish
 }
 
 func newAnswer(w http.ResponseWriter, r *http.Request, id []byte) *answer {
@@ -92,7 +92,7 @@ func (a *answer) Write(p []byte) (int, error) {
 	a.deadline(len(p))
 	n, err := a.ResponseWriter.Write(a.numbers.restore(p))
 	if len(a.numbers) > 0 && err == nil {
-		n = len(p) // what was written is shorter
+		n = len(p) // fewer bytes were written
 	}
 	if a.greet != nil && a.status == http.StatusOK && err == nil {
 		_, err = a.ResponseWriter.Write(a.greet())
@@ -104,7 +104,7 @@ func (a *answer) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// FlushError flushes: http.ResponseController calls it.
+// FlushError flushes. http.ResponseController calls it.
 func (a *answer) FlushError() error {
 	if a.status == 0 {
 		a.WriteHeader(http.StatusOK)
@@ -120,8 +120,8 @@ func (a *answer) FlushError() error {
 	return err
 }
 
-// deadline bounds the time of one write of n bytes, so that a client which does not read cannot
-// hold up the writer, least of all other clients' notifications.
+// deadline bounds the time of one write of n bytes. Therefore a client that does not read cannot block the writer,
+// and above all not the notifications of other clients.
 func (a *answer) deadline(n int) { extendDeadline(a.ResponseWriter, n) }
 
 func extendDeadline(w http.ResponseWriter, n int) {
@@ -135,14 +135,14 @@ func (a *answer) showProgress(every time.Duration) {
 	a.ResponseWriter = a.wait
 }
 
-// finish writes what answer held back.
+// finish writes what answer has buffered.
 func (a *answer) finish() {
 	defer a.cancel()
 	if a.wait != nil {
 		defer a.wait.end()
 	}
 	if a.status == 0 && a.id != nil && a.request.Context().Err() != nil {
-		// If the client reads on it must not read an empty success.
+		// A client that is still reading must not get an empty success.
 		a.deadline(0)
 		if errors.Is(context.Cause(a.request.Context()), errLeft) {
 			writeError(a.ResponseWriter, http.StatusNotFound, a.id, protocol.CodeRequest, errLeft.Error())
@@ -169,14 +169,13 @@ func (a *answer) finish() {
 	}
 	code, text := refusalOf(a.id, body)
 	if code == protocol.CodeMethod {
-		a.status = http.StatusOK // clients take the SDK's 400 for a broken transport
+		a.status = http.StatusOK // clients consider the SDK's 400 a broken transport
 	}
 	writeError(a.ResponseWriter, a.status, a.id, code, text)
 }
 
-// mergeStructured copies the keys of result.structuredContent into result, except keys that result
-// has already. Python clients that call without a session read profile["name"] from the result
-// itself.
+// mergeStructured copies the keys of result.structuredContent into result, except keys that result has already.
+// Python clients that call without a session read profile["name"] from result itself.
 func mergeStructured(body []byte) []byte {
 	var m, result, structured map[string]json.RawMessage
 	if json.Unmarshal(body, &m) != nil || json.Unmarshal(m["result"], &result) != nil ||
@@ -192,8 +191,8 @@ func mergeStructured(body []byte) []byte {
 	return object(m)
 }
 
-// object encodes an object whose values are compact JSON already. Encoding the values again would take longer
-// than the rest of a page of mail.
+// object encodes an object whose values are already compact JSON. Encoding the values again would take longer than
+// all other work for a page of mail.
 func object(m map[string]json.RawMessage) (text []byte) {
 	text = append(text, '{')
 	for i, name := range slices.Sorted(maps.Keys(m)) {

@@ -9,12 +9,12 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// The server counts large answers against one limit, as it counts bodies. A call reserves the memory
-// of its answer before it reads the mail (tool.Memory). The request returns the memory when the answer
-// has been written or dropped. TCP, the socket and all toolsets share the limit; other users on the
-// socket have a limit of their own.
+// The server counts large answers against one limit, as it does with bodies. Before a call reads the mail, it
+// reserves the memory for its answer (tool.Memory). When the answer has been written or dropped, the request
+// returns the memory. TCP, the socket and all toolsets share the limit. Other users on the socket have a separate
+// limit.
 
-// answers are the limits of the server's own user and of guests.
+// answers are the limits for the server's own user and for guests.
 type answers struct{ own, guests *tool.Memory }
 
 func newAnswers(bytes int64) answers {
@@ -32,7 +32,7 @@ func (s *Server) holdAnswer(r *http.Request) (held *http.Request, end func()) {
 	return r.WithContext(tool.WithHold(r.Context(), h)), h.End
 }
 
-// withHold puts the hold of the HTTP request into the context of a method that came in it.
+// withHold puts the hold of the HTTP request into the context of a method that the request contains.
 func (s *Server) withHold(ctx context.Context, extra *mcp.RequestExtra) context.Context {
 	if extra == nil {
 		return ctx

@@ -9,8 +9,8 @@ import (
 	"mailtree/fixtures/storetest"
 )
 
-// TestAttachmentFile: a caller on this machine is told where the attachment is, sender and reader
-// alike; for one that a proxy forwards, that would be a path of another machine.
+// TestAttachmentFile: a caller on this machine learns the path of the attachment, both as the sender and as the
+// reader. If a proxy forwards the caller, that path would belong to another machine.
 func TestAttachmentFile(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, Config{Store: storetest.Open(t, storetest.Config{}).Store})
@@ -36,7 +36,8 @@ func TestAttachmentFile(t *testing.T) {
 	}
 }
 
-// TestEmptyAttachment: contents without text and without bytes would not be valid.
+// TestEmptyAttachment: the contents of an empty attachment are valid. Contents without text and without bytes would
+// not be valid.
 func TestEmptyAttachment(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, Config{Store: storetest.Open(t, storetest.Config{}).Store})

@@ -17,7 +17,7 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// batchOf is n requests of a method, with ids from 1.
+// batchOf returns n requests for a method, with ids from 1.
 func batchOf(n int, method string) string {
 	var all []string
 	for i := range n {
@@ -34,7 +34,7 @@ func TestBatch(t *testing.T) {
 	for _, tt := range []struct {
 		head, body string
 		status     int
-		want       string // the answer; with … what it begins and ends with
+		want       string // the answer; if it contains …, its beginning and its end
 	}{
 		{post, `[` + ping + `]`, 200, `[{"jsonrpc":"2.0","id":1,"result":{}}]`},
 		{post, `[` + told + `,` + ping + `,` + answered + `,{"jsonrpc":"2.0","id":"b","method":"ping"}]`, 200, `[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":"b","result":{}}]`},
@@ -42,11 +42,11 @@ func TestBatch(t *testing.T) {
 		{session + "\nMcp-Protocol-Version: 2025-03-26", `[` + ping + `]`, 200, `[{"jsonrpc":"2.0","id":1,"result":{}}]`},
 		{post, `[` + told + `,` + answered + `]`, 202, ``},
 		{session, `[` + told + `]`, 202, ``},
-		// what is wrong with one is its answer
+		// a fault of one message is the answer to that message
 		{post, `[{"jsonrpc":"2.0","id":5,"method":"nothing/here"},` + ping + `]`, 200, `[{"error":{"code":-32601,"message":"method not found: … },{"jsonrpc":"2.0","id":1,"result":{}}]`},
 		{session, `[` + ping + `,{"jsonrpc":"2.0","id":5,"method":"nothing/here"}]`, 200, `[{"jsonrpc":"2.0","id":1,"result":{}},{"error":{"code":-32601, … "id":5,"jsonrpc":"2.0"}]`},
 		{post, `[{"jsonrpc":"2.0","method":"ping"},` + ping + `]`, 200, `[{"error":{"code":-32600, … "id":null,"jsonrpc":"2.0"},{"jsonrpc":"2.0","id":1,"result":{}}]`},
-		// what is wrong with all of them is the request's
+		// a fault of all messages is the answer to the request
 		{strings.Replace(session, protocol.SessionHeader+": ", protocol.SessionHeader+": gone", 1), `[` + ping + `]`, 404, `{"error":{"code":-32600,"message":"session not found"},"id":null,"jsonrpc":"2.0"}`},
 		{post + "\nMcp-Protocol-Version: 2025-06-18", `[` + ping + `]`, 400, `{"error":{"code":-32600,"message":"JSON-RPC batching is not supported … `},
 		{post + "\nMcp-Protocol-Version: 2026-07-28", `[` + ping + `]`, 400, `{"error":{"code":-32600,"message":"JSON-RPC batching is not supported … `},
@@ -81,8 +81,7 @@ func addMethod(t *testing.T, s *Server, name string, do func(context.Context) *b
 	}
 }
 
-// TestBatchInTurn: the messages of a batch are done one after the other, so that it is one request
-// of the limit.
+// TestBatchInTurn: the messages of a batch are handled one after the other, so the batch counts as one request.
 func TestBatchInTurn(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{MaxRequests: 1})
@@ -99,7 +98,7 @@ func TestBatchInTurn(t *testing.T) {
 	})
 	for _, head := range []string{post, inSession(begin(t, url))} {
 		done.Store(0)
-		await(t, func() bool { return s.requests.used.Load() == 0 }) // of the one before, which has been answered
+		await(t, func() bool { return s.requests.used.Load() == 0 }) // the previous one, which is answered
 		res, body := request(t, url, head, batchOf(maxBatch, "test/turn"))
 		if res.StatusCode != 200 || done.Load() != maxBatch || most.Load() != 1 {
 			t.Errorf("%d, %d were done, %d at once: %s", res.StatusCode, done.Load(), most.Load(), body)
@@ -107,8 +106,8 @@ func TestBatchInTurn(t *testing.T) {
 	}
 }
 
-// TestBatchHoldsNothing: an answer is with the client before the next message is done; when the
-// client goes the others are not.
+// TestBatchHoldsNothing: the client has an answer before the next message is handled. If the client disconnects,
+// the other messages are not handled.
 func TestBatchHoldsNothing(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{})

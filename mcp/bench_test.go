@@ -17,14 +17,14 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// The benchmarks of the whole way: HTTP, tool, files, sync, index, answer. In each, rounds of calls
-// alternate with rounds of a tool that does nothing on the same server, their ceiling, so that both
-// meet the same noise: compare numbers of one line, not of two runs. The clients share the machine
+// These benchmarks measure the whole way: HTTP, tool, files, sync, index, answer. In each, rounds of calls
+// alternate with rounds of a tool that does nothing on the same server, so that both are exposed to the same noise.
+// The tool's rate is the upper limit. Compare numbers of one line, not of two runs. The clients share the machine
 // with the server.
 //
 //	HTTP      durable sends at 1, 8, 64 and 256 clients
-//	Growth    the same at 64 clients with mail stored already, over many days and all in one, -large for 100,000
-//	CheckMail check_my_messages with much mail in the project beside the same with 100 messages
+//	Growth    the same at 64 clients with mail already stored, over many days and all in one, -large for 100,000
+//	CheckMail check_my_messages with much mail in the project, compared with 100 messages
 
 // bench is a server in this process.
 type bench struct {
@@ -83,7 +83,7 @@ func (x *bench) clients(b *testing.B, n int) (all []*bulk.Client) {
 
 func (x *bench) noops() [][]byte { return [][]byte{bulk.Call(x.addr, "noop", `{}`)} }
 
-// sends are the requests of a hundred messages of 1 KB, in as many threads.
+// sends returns the requests for a hundred messages of 1 KB, in as many threads.
 func (x *bench) sends() (all [][]byte) {
 	text := strings.Repeat("The plan for the users table and its migration. ", 20)
 	for i := range 100 {
@@ -96,7 +96,7 @@ func (x *bench) checks(agent string) [][]byte {
 	return [][]byte{bulk.Call(x.addr, "check_my_messages", fmt.Sprintf(`{"project_key":%q,"agent_name":%q}`, bulk.HumanKey, agent))}
 }
 
-// series is what the rounds of one kind came to.
+// series contains the results of the rounds of one kind.
 type series struct {
 	each bulk.Times
 	took time.Duration
@@ -108,11 +108,10 @@ func (s *series) add(each bulk.Times, took time.Duration) {
 
 func (s *series) rate() float64 { return float64(len(s.each)) / s.took.Seconds() }
 
-// rounds is how many times the two kinds of call take turns.
+// rounds is the number of times that the two kinds of calls take turns.
 const rounds = 6
 
-// versus runs b.N calls from so many clients at once, in turns with no-ops, and reports both and
-// their ratio.
+// versus runs b.N calls from the given number of clients, in turns with no-ops, and reports both and their ratio.
 func (x *bench) versus(b *testing.B, clients int, requests [][]byte) float64 {
 	conns := x.clients(b, clients)
 	var calls, noops series
@@ -131,7 +130,7 @@ func (x *bench) versus(b *testing.B, clients int, requests [][]byte) float64 {
 	return calls.rate()
 }
 
-// split cuts n into at most so many rounds.
+// split cuts n into at most rounds parts.
 func split(n int) (parts []int) {
 	for i := range rounds {
 		if part := n*(i+1)/rounds - n*i/rounds; part > 0 {
@@ -141,7 +140,7 @@ func split(n int) (parts []int) {
 	return parts
 }
 
-// BenchmarkHTTP is the durable send over HTTP.
+// BenchmarkHTTP measures the durable send over HTTP.
 func BenchmarkHTTP(b *testing.B) {
 	x := newBench(b, storetest.Config{})
 	for _, n := range []int{1, 8, 64, 256} {
@@ -153,9 +152,9 @@ func BenchmarkHTTP(b *testing.B) {
 	})
 }
 
-// BenchmarkGrowth is the durable send of 64 clients with mail stored already and committed;
-// "to-empty" is its rate to that of the first case. The clock of a store with all mail on one day
-// stands on that day.
+// BenchmarkGrowth measures the durable send of 64 clients with mail already stored and committed. "to-empty" is the
+// ratio of its rate to the rate of the first case. If all mail of a store is on one day, the store's clock shows
+// that day.
 func BenchmarkGrowth(b *testing.B) {
 	cases := []bulk.Mail{{}, {Messages: 1_000}}
 	if bulk.Large() {
@@ -180,7 +179,7 @@ func BenchmarkGrowth(b *testing.B) {
 	}
 }
 
-// grown is a store that has that mail, and a clock behind its last message.
+// grown returns a store with that mail, and a clock later than its last message.
 func grown(b *testing.B, m bulk.Mail) storetest.Config {
 	if m.Messages == 0 {
 		return storetest.Config{}
@@ -193,9 +192,9 @@ func grown(b *testing.B, m bulk.Mail) storetest.Config {
 	return storetest.Config{Root: root, Now: func() time.Time { return time.Now().Add(ahead) }}
 }
 
-// BenchmarkCheckMail is check_my_messages, 20 of the agent's unread messages, with much mail in the
-// project; calls take turns with the same of a project of 100 messages, and "to-100" is the ratio
-// of their medians, "mean-to-100" that of their means.
+// BenchmarkCheckMail measures check_my_messages, for 20 of the agent's unread messages, with much mail in the
+// project. Its calls take turns with the same calls in a project of 100 messages. "to-100" is the ratio of their
+// medians, and "mean-to-100" the ratio of their means.
 func BenchmarkCheckMail(b *testing.B) {
 	few := bulk.Mail{Messages: 100, Agents: 4, Git: true}
 	small := newBench(b, storetest.Config{Root: indexed(b, few)})
@@ -211,7 +210,7 @@ func BenchmarkCheckMail(b *testing.B) {
 	}
 }
 
-// compare lets a server with much mail and one with little take turns.
+// compare makes a server with much mail and a server with little mail take turns.
 func compare(b *testing.B, x, small *bench) {
 	one, other := x.clients(b, 1), small.clients(b, 1)
 	var much, little series

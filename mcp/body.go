@@ -14,19 +14,19 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// message is the body of a POST: one JSON-RPC message, or a batch as revision 2025-03-26 had them.
+// message is the body of a POST. It is one JSON-RPC message, or a batch as in revision 2025-03-26.
 type message struct {
 	body   []byte
-	batch  []entry         // of a batch, see batch.go; nil for a single message
+	batch  []entry         // the messages of a batch, see batch.go; nil for a single message
 	method string          // of a single message
 	id     json.RawMessage // of a single message; nil if the message has no id
-	tagged bool            // it says "jsonrpc"
+	tagged bool            // it contains "jsonrpc"
 }
 
-// bodyTime is how long a client may take to send a body.
+// bodyTime is the time that a client may take to send a body.
 const bodyTime = time.Minute
 
-// countedBody reads a body and charges its bytes to the limits as they arrive: a client that declares
+// countedBody reads a body and charges its bytes to the limits as they arrive. Therefore a client that declares
 // more bytes than it sends takes no room from others. The creator of a countedBody calls giveBack.
 type countedBody struct {
 	body  io.Reader
@@ -47,7 +47,7 @@ func (b *countedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// count charges n more bytes. It reports false if there is no room for them.
+// count charges n more bytes. It reports false if there is no room for these bytes.
 func (b *countedBody) count(n int64) bool {
 	if !b.of.bodies.tryTake(n) {
 		return false
@@ -70,7 +70,7 @@ func (b *countedBody) giveBack() {
 	b.of.large.bodies.give(b.share)
 }
 
-// readBody reads the body and counts it as b. If ok is false, readBody has answered the request.
+// readBody reads the body and counts it as b. If ok is false, readBody has already answered the request.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request, b *countedBody) (data []byte, ok bool) {
 	if r.ContentLength > s.cfg.MaxBody {
 		w.Header().Set("Connection", "close") // the rest of the body is not needed
@@ -97,9 +97,9 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, b *countedBody
 	return nil, false
 }
 
-// readMessage parses the body. If ok is false, readMessage has answered the request.
+// readMessage parses the body. If ok is false, readMessage has already answered the request.
 func readMessage(w http.ResponseWriter, body []byte) (m *message, ok bool) {
-	if !utf8.Valid(body) { // the decoder would replace invalid bytes by U+FFFD silently
+	if !utf8.Valid(body) { // the decoder would silently replace invalid bytes by U+FFFD
 		writeError(w, http.StatusBadRequest, nil, protocol.CodeParse, "the request is not valid UTF-8: encode its text as UTF-8")
 		return nil, false
 	}
@@ -147,7 +147,7 @@ func parseEnvelope(object []byte) (e envelope, err error) {
 	return e, nil
 }
 
-// maxEcho bounds in bytes what an answer repeats of its request: the id, and in an error the
+// maxEcho is the maximum size in bytes of what an answer repeats from its request: the id, and in an error the
 // method, or the name or URI that was not found.
 const maxEcho = 8 << 10
 
@@ -189,7 +189,7 @@ func (m *message) complete() {
 	}
 	if m.id == nil && m.method != "" && !strings.HasPrefix(m.method, "notifications/") {
 		m.id = json.RawMessage(`1`)
-		add = append(add, `"id":1`) // the last of two equal keys counts, so the id goes behind an "id":null
+		add = append(add, `"id":1`) // the last of two equal keys counts, so the id goes after an "id":null
 	}
 	if add == nil {
 		return
@@ -201,8 +201,8 @@ func (m *message) complete() {
 	m.body = append(append(bytes.Clone(inner), strings.Join(add, ",")...), '}')
 }
 
-// describe sets the headers that repeat the method and name of a message. A bridge needs this,
-// because the clients of a bridge send no headers.
+// describe sets the headers that repeat the method and name of a message. A bridge needs this, because the bridge's
+// clients send no headers.
 func (m *message) describe(h http.Header) {
 	var p struct {
 		Params struct {
@@ -228,7 +228,7 @@ func (m *message) keepNumbers() (k keptNumbers) {
 	return k
 }
 
-// restoreBody puts the body back, and an Accept header into a bare POST or a request that has none.
+// restoreBody puts the body back. It adds an Accept header to a bare POST, or to a request that has none.
 func (m *message) restoreBody(r *http.Request, bare bool) {
 	r.Body = io.NopCloser(bytes.NewReader(m.body))
 	r.ContentLength = int64(len(m.body))

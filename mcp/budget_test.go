@@ -19,7 +19,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// answered is what the tests look at in an answer.
+// answered contains what the tests check in an answer.
 type answered struct {
 	Result struct {
 		Content  []struct{ Text string }
@@ -30,7 +30,7 @@ type answered struct {
 	Error map[string]any
 }
 
-// TestBudget makes the store once, which takes a while.
+// TestBudget creates the store only once, because this takes a while.
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t)
@@ -42,8 +42,8 @@ func TestBudget(t *testing.T) {
 	t.Run("answers are bounded by 256 KiB", func(t *testing.T) { c.answersAreBounded(t, 256<<10) })
 }
 
-// answersAreBounded: whatever the store holds, no tool and no resource of any toolset answers more
-// than the budget, none refuses because of it, and what has more to say says how to go on.
+// answersAreBounded: whatever the store contains, no tool and no resource of any toolset answers with more than the
+// budget, and none refuses because of the budget. An answer that is not complete says how to continue.
 func (c *crowd) answersAreBounded(t *testing.T, budget int) {
 	mail := func(more ...any) map[string]any {
 		args := map[string]any{"project_key": crowded, "agent_name": "Bob"}
@@ -61,8 +61,8 @@ func (c *crowd) answersAreBounded(t *testing.T, budget int) {
 	for _, tt := range []struct {
 		toolset, tool string
 		args          map[string]any
-		goesOn        string // a key of the answer, or of its first message, that says so; "": all is said
-		whole         bool   // all of it fits into the larger budget
+		goesOn        string // a key of the answer, or of its first message, that says so; "": the answer is complete
+		whole         bool   // the complete answer fits into the larger budget
 	}{
 		{"mail", "check_my_messages", mail("limit", 200), "next_cursor", true},
 		{"mail", "check_my_messages", mail("include_bodies", true, "limit", 200), "next_cursor", false},
@@ -114,7 +114,7 @@ func (c *crowd) answersAreBounded(t *testing.T, budget int) {
 	}
 }
 
-// patterns are what Ann claims, in eight calls.
+// patterns returns what Ann claims, in eight calls.
 func patterns(call int) []string {
 	all := make([]string, 200)
 	for i := range all {
@@ -131,8 +131,8 @@ func manyPaths() []string {
 	return all
 }
 
-// TestCutMailSaysWhere: postal and agentmail, which mark what they hand out, end content that is
-// cut with one line that names the message and its file; what is not cut they leave as it is.
+// TestCutMailSaysWhere: postal and agentmail mark the messages that they return. If they cut the content, they end
+// it with one line that names the message and its file. They do not change content that is not cut.
 func TestCutMailSaysWhere(t *testing.T) {
 	t.Parallel()
 	c := &crowd{Store: storetest.Open(t, storetest.Config{NoWatcher: true})}
@@ -189,13 +189,13 @@ func TestCutMailSaysWhere(t *testing.T) {
 	}
 }
 
-// listsGoOn: the pages of every list that ends early hold each of its things once.
+// listsGoOn: if a list ends early, its pages contain each of its items once.
 func (c *crowd) listsGoOn(t *testing.T) {
 	for _, tt := range []struct {
 		toolset, tool string
 		args          map[string]any
-		list, name    string // keys: of the list, and of what tells its things apart
-		next, pass    string // key of where the next page begins, and the argument for it
+		list, name    string // keys of the list, and of what distinguishes its items
+		next, pass    string // key that says where the next page begins, and the argument for it
 		want          int
 	}{
 		{"mail", "list_agents", map[string]any{"project_key": crowded}, "agents", "name", "next_cursor", "cursor", 501},
@@ -236,8 +236,8 @@ type textShape struct {
 	Text string `json:"text"`
 }
 
-// TestSizes: what an answer is counted as is what it has on the wire, but for what stands around
-// it. A bare POST has the most.
+// TestSizes: the counted size of an answer is its size on the wire, except for what surrounds the answer. A bare
+// POST has the largest size.
 func TestSizes(t *testing.T) {
 	t.Parallel()
 	var text string
@@ -257,8 +257,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestTooLarge: a tool that does not cut its answer is refused, with a sentence that says what to
-// do.
+// TestTooLarge: if a tool does not cut its answer, the answer is refused with a sentence that says what to do.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	size := 0
@@ -283,8 +282,8 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// TestAnswersWait: large answers wait for the memory of others, which comes back when those have
-// been written; who waits for mail meanwhile holds none.
+// TestAnswersWait: large answers wait for the memory of other answers, which is released when those answers have
+// been written. A call that waits for mail meanwhile has no memory.
 func TestAnswersWait(t *testing.T) {
 	t.Parallel()
 	store := storetest.Open(t, storetest.Config{NoWatcher: true})

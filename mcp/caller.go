@@ -12,16 +12,15 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// callerHeader passes the caller to the handlers of the SDK, which see the headers of every request but
-// only the context of the first request of a session. The server overwrites any value that a client
-// sends in this header.
+// callerHeader passes the caller to the handlers of the SDK, which see the headers of every request but only the
+// context of the first request of a session. If a client sends this header, the server overwrites its value.
 const callerHeader = "Mailtree-Caller"
 
 // headerOf encodes a caller as the value of callerHeader.
 func headerOf(c tool.Caller) string {
 	b, err := json.Marshal(c)
 	if err != nil {
-		panic(err) // strings and numbers only
+		panic(err) // only strings and numbers
 	}
 	return string(b)
 }
@@ -31,7 +30,7 @@ func withCaller(ctx context.Context, extra *mcp.RequestExtra) context.Context {
 	c := tool.Unknown()
 	if extra != nil && extra.Header.Get(callerHeader) != "" {
 		if err := json.Unmarshal([]byte(extra.Header.Get(callerHeader)), &c); err != nil {
-			panic(err) // endpoint made it
+			panic(err) // endpoint created it
 		}
 	}
 	return tool.WithCaller(ctx, c)
@@ -40,20 +39,20 @@ func withCaller(ctx context.Context, extra *mcp.RequestExtra) context.Context {
 // requestHeader passes the id of the HTTP request that contains a method call in the same way.
 const requestHeader = "Mailtree-Request"
 
-// inFlight knows the HTTP requests that are being answered. Safe for concurrent use.
+// inFlight contains the HTTP requests that are being answered. It is safe for concurrent use.
 type inFlight struct {
 	last atomic.Int64
-	byID sync.Map // string to openRequest
+	byID sync.Map // from string to openRequest
 }
 
 // openRequest is an HTTP request that is being answered.
 type openRequest struct {
-	done  context.Context // ends with it
+	done  context.Context // ends when the request ends
 	place *place
-	wait  *progress // as answer.wait
+	wait  *progress // same as answer.wait
 }
 
-// enterRequest registers a request, so that its methods end with it. The caller calls leave when the
+// enterRequest registers a request, so that the request's methods end with it. The caller calls leave when the
 // request has been answered.
 func (u *inFlight) enterRequest(a *answer, p *place) (leave func()) {
 	id := strconv.FormatInt(u.last.Add(1), 10)
@@ -77,7 +76,7 @@ func (u *inFlight) bind(extra *mcp.RequestExtra, cancel func()) (stop func() boo
 	return context.AfterFunc(r.(openRequest).done, cancel)
 }
 
-// withAdmission puts into ctx whether the method's request may wait for mail, and how long.
+// withAdmission records in ctx whether the method's request may wait for mail, and for how long.
 func (u *inFlight) withAdmission(ctx context.Context, req mcp.Request) context.Context {
 	extra := req.GetExtra()
 	if extra == nil {

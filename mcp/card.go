@@ -7,8 +7,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// card is a server card: a client reads it before it connects (SEP-2127). The card names no tools:
-// tools/list does.
+// card is a server card, which a client reads before it connects (SEP-2127). The card does not list the tools,
+// because tools/list does.
 type card struct {
 	Schema      string       `json:"$schema"`
 	Name        string       `json:"name"`
@@ -32,8 +32,8 @@ type cardHeader struct {
 }
 
 const (
-	// cardName is the server's name in the registry's form, as server.json has it. The part
-	// before the slash must not be a domain with an owner: .internal is reserved for private names.
+	// cardName is the server's name in the registry's form, as in server.json. The part before the slash must not
+	// be a domain that somebody can own. The domain .internal is reserved for private names.
 	cardName   = "internal.mailtree/mailtree"
 	cardSchema = "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json"
 	cardType   = "application/mcp-server-card+json"
@@ -42,9 +42,9 @@ const (
 // cardPaths are the path that SEP-2127 reserves and the path under /.well-known/ that scanners request.
 var cardPaths = []string{"GET /mcp/server-card", "GET /.well-known/mcp/server-card.json"}
 
-// card serves the card without a token, because a client has to learn from the card that it needs a
-// token. SEP-2127 asks public servers for a header that lets pages of other origins read the card. This
-// server sends no such header: no web page needs to know which programs run on this machine.
+// card serves the card without a token, because a client learns from the card that it needs a token. SEP-2127 asks
+// public servers for a header that lets pages of other origins read the card. This server sends no such header,
+// because no web page needs to know which programs run on this machine.
 func (s *Server) card(w http.ResponseWriter, r *http.Request) {
 	remote := cardRemote{Type: "streamable-http", URL: "http://" + r.Host + "/mcp"}
 	if s.cfg.RequireToken {
@@ -56,7 +56,7 @@ func (s *Server) card(w http.ResponseWriter, r *http.Request) {
 		}}
 	}
 	w.Header().Set("Content-Type", cardType)
-	w.Header().Set("Cache-Control", "no-cache") // another server may have the port tomorrow
+	w.Header().Set("Cache-Control", "no-cache") // another server may use the port tomorrow
 	_, _ = w.Write(append(tool.Encode(card{
 		Schema:      cardSchema,
 		Name:        cardName,

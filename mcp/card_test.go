@@ -13,7 +13,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// cardRules is what SEP-2127 and the registry both ask of the fields that we use.
+// cardRules contains the requirements of both SEP-2127 and the registry for the fields that we use.
 const cardRules = `{
 	"type": "object",
 	"required": ["$schema", "name", "version", "title", "description"],
@@ -47,7 +47,7 @@ const cardRules = `{
 	}
 }`
 
-// keepsRules holds a document to cardRules, and returns it.
+// keepsRules checks a document against cardRules, and returns it.
 func keepsRules(t *testing.T, data []byte) (c card) {
 	t.Helper()
 	var rules jsonschema.Schema
@@ -71,7 +71,7 @@ func keepsRules(t *testing.T, data []byte) (c card) {
 	return c
 }
 
-// TestCard: the card leads to a server that says the same of itself.
+// TestCard: the card leads to a server that describes itself in the same way.
 func TestCard(t *testing.T) {
 	t.Parallel()
 	for _, required := range []bool{false, true} {
@@ -96,7 +96,7 @@ func TestCard(t *testing.T) {
 	}
 }
 
-// TestServerJSON: the file for the registry says of the server what its card says.
+// TestServerJSON: the file for the registry describes the server in the same way as its card.
 func TestServerJSON(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("../server.json")

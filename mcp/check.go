@@ -15,10 +15,10 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// checkHost refuses requests for another host. This stops DNS rebinding, where a web page makes its
-// own name mean this machine. A server bound to loopback accepts only loopback names and addresses;
-// one bound to an address, that one too; one bound to all addresses accepts any name, and the token
-// protects it.
+// checkHost refuses requests for another host. This stops DNS rebinding, in which a web page makes its own name
+// resolve to this machine. A server bound to loopback accepts only loopback names and addresses. A server bound to
+// an address also accepts that address. A server bound to all addresses accepts any name, and the token protects
+// it.
 func (s *Server) checkHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.rightHost(hostname(r.Host)) {
@@ -40,10 +40,10 @@ func (s *Server) rightHost(host string) bool {
 	return !loopback(s.cfg.Host) && same(s.cfg.Host) || slices.ContainsFunc(s.cfg.Hosts, same)
 }
 
-// checkOrigin refuses requests from web pages of other origins, whatever the method. Programs send
-// no Origin. A page of this very server may call it, and on loopback also a page served from
-// another port of the same name. Browsers leave Origin out of some requests, such as requests for
-// images and links, and mark these requests with Sec-Fetch-Site.
+// checkOrigin refuses requests from web pages of other origins, whatever the method. Programs send no Origin. A
+// page of this server itself may call it. On loopback a page served from another port of the same name may call it
+// too. Browsers leave Origin out of some requests, such as requests for images and links, and mark these requests
+// with Sec-Fetch-Site.
 func (s *Server) checkOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !rightOrigin(r) {
@@ -64,8 +64,8 @@ func rightOrigin(r *http.Request) bool {
 	return false
 }
 
-// foreignSite reports whether a Sec-Fetch-Site header says that another site's page makes the
-// request, rather than a page of this server or the person at the browser.
+// foreignSite reports whether a Sec-Fetch-Site header says that another site's page makes the request, rather than
+// a page of this server or the user at the browser.
 func foreignSite(site string) bool { return site != "same-origin" && site != "none" }
 
 func sameOrigin(origin, host string) bool {
@@ -79,7 +79,7 @@ func sameOrigin(origin, host string) bool {
 	return strings.EqualFold(u.Host, host)
 }
 
-// hostname is the host of host:port, without brackets.
+// hostname returns the host of host:port, without brackets.
 func hostname(hostport string) string {
 	if h, _, err := net.SplitHostPort(hostport); err == nil {
 		return h
@@ -95,8 +95,8 @@ func loopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// checkToken finds out how the server knows the caller. It refuses a wrong token even if no token is
-// needed: a client that sends a token believes that the token identifies it.
+// checkToken determines how the server knows the caller. It refuses a wrong token even if no token is needed,
+// because a client that sends a token believes that the token identifies it.
 func (s *Server) checkToken(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		given, c := r.Header.Values("Authorization"), tool.Unknown()
@@ -116,8 +116,8 @@ func (s *Server) checkToken(next http.Handler) http.Handler {
 	})
 }
 
-// here reports whether a request comes from this machine. A request with a header of a proxy or tunnel
-// that forwards for another machine does not.
+// here reports whether a request comes from this machine. If a request has a header of a proxy or tunnel that
+// forwards for another machine, here returns false.
 func here(r *http.Request) bool {
 	forwarded := r.Header.Get("Forwarded") != "" || r.Header.Get("X-Forwarded-For") != ""
 	return loopback(hostname(r.RemoteAddr)) && !forwarded

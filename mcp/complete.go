@@ -11,10 +11,10 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// CompleteAsk is the body of POST /mailtree/complete: the word that a person has begun to type.
+// CompleteAsk is the body of POST /mailtree/complete. It contains the word that the user has begun to type.
 type CompleteAsk struct {
-	Person string `json:"person,omitempty"` // whose messages come first
-	What   string `json:"what"`             // CompleteAgents and its like
+	Person string `json:"person,omitempty"` // the user whose messages come first
+	What   string `json:"what"`             // CompleteAgents or another constant below
 	Begun  string `json:"begun"`
 }
 
@@ -24,7 +24,7 @@ const (
 	CompleteMessages = "messages"
 	CompleteThreads  = "threads"
 	CompleteProjects = "projects"
-	CompleteClaims   = "claims" // claims of the person
+	CompleteClaims   = "claims" // the user's claims
 )
 
 // Completions are the words that begin with the typed text.
@@ -38,7 +38,7 @@ type Completion struct {
 	About string `json:"about,omitempty"`
 }
 
-// maxCompletions is the most words that an answer has.
+// maxCompletions is the maximum number of words in an answer.
 const maxCompletions = 50
 
 func (s *Server) complete(ctx context.Context, p *maildir.Project, ask *CompleteAsk) (found Completions, err error) {
@@ -67,7 +67,7 @@ func (s *Server) complete(ctx context.Context, p *maildir.Project, ask *Complete
 	return found, nil
 }
 
-// claimedBy returns the paths claimed by the person that begin with the typed text.
+// claimedBy returns the paths claimed by the user that begin with the typed text.
 func claimedBy(ctx context.Context, p *maildir.Project, ask *CompleteAsk) (words []Completion, err error) {
 	const all = false
 	held, err := p.Claims.List(ctx, all)
@@ -79,12 +79,12 @@ func claimedBy(ctx context.Context, p *maildir.Project, ask *CompleteAsk) (words
 	return words, err
 }
 
-// newestOf returns the short ids of the newest messages of the person that begin with the typed text.
+// newestOf returns the short ids of the user's newest messages that begin with the typed text.
 func newestOf(ctx context.Context, p *maildir.Project, ask *CompleteAsk) (words []Completion) {
 	q := index.InboxQuery{Agent: ask.Person, Limit: maxCompletions, Peek: true}
 	const markRead = false
 	page, err := tool.Box(ctx, p, q.Agent).Inbox(ctx, q, markRead, maildir.Waiting{})
-	if err != nil { // the person is not an agent of the project yet
+	if err != nil { // the user is not an agent of the project yet
 		return nil
 	}
 	for _, m := range page.Messages {

@@ -18,23 +18,23 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// crowd is a store with more of everything than an answer holds.
+// crowd is a store that contains more of everything than fits into an answer.
 type crowd struct {
 	*storetest.Store
-	ids  []string // of Bob's messages, in the order they came
-	url  string   // of a server, over TCP
+	ids  []string // ids of Bob's messages, in the order they came
+	url  string   // URL of a server, over TCP
 	sock *http.Client
 }
 
 const crowded = "/abs/crowded"
 
-// hostileText is what grows the most when it is written as JSON twice, in n bytes.
+// hostileText returns a text of n bytes that grows the most when it is written as JSON twice.
 func hostileText(n int) string {
 	const piece = "<\"\\&> \t€😀\x01 plain words "
 	return strings.Repeat(piece, n/len(piece)) + strings.Repeat("\"", n%len(piece))
 }
 
-// newCrowd makes the store.
+// newCrowd creates the store.
 func newCrowd(t *testing.T) *crowd {
 	t.Helper()
 	c := &crowd{Store: storetest.Open(t, storetest.Config{NoWatcher: true})}
@@ -119,7 +119,7 @@ func newCrowd(t *testing.T) *crowd {
 	return c
 }
 
-// errgroup runs things side by side and keeps the first error.
+// errgroup runs functions concurrently and keeps the first error.
 type errgroup struct {
 	sync.WaitGroup
 	once sync.Once
@@ -155,8 +155,8 @@ func (c *crowd) serve(t *testing.T, budget int) {
 	c.sock = overSocket(path)
 }
 
-// ask calls a method of a toolset; one that is served over TCP as a bare POST, whose answers are
-// the largest.
+// ask calls a method of a toolset. If the toolset is served over TCP, ask sends a bare POST, whose answers are the
+// largest.
 func (c *crowd) ask(t *testing.T, toolset, agent, method string, params map[string]any) []byte {
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})

@@ -6,20 +6,20 @@ import (
 	"mailtree/maildir"
 )
 
-// DeskAsk is the body of POST /mailtree/desk: the person and the ids that a command line names.
+// DeskAsk is the body of POST /mailtree/desk. It contains the user and the ids in a command line.
 type DeskAsk struct {
-	Person string   `json:"person,omitempty"` // the person who runs the command; "": no person
-	Agent  string   `json:"agent,omitempty"`  // instead of the person, another agent by name or address
+	Person string   `json:"person,omitempty"` // the user who runs the command; "": no user
+	Agent  string   `json:"agent,omitempty"`  // another agent, by name or address, to use instead of the user
 	IDs    []string `json:"ids,omitempty"`    // shortened ids of messages, or ids of threads
 }
 
-// Desk is the project with the full ids and the person's agent, which is created if it is missing. If another
-// agent is asked for, Person is its name, and the agent need not exist.
+// Desk is the project with the full ids and the user's agent, which is created if it is missing. If the request
+// names another agent, Person is that agent's name, and the agent need not exist.
 type Desk struct {
 	Slug     string   `json:"slug"`
 	HumanKey string   `json:"human_key"`
 	Person   string   `json:"person,omitempty"`
-	Made     bool     `json:"made,omitempty"` // the agent was created by this call
+	Made     bool     `json:"made,omitempty"` // this call created the agent
 	IDs      []string `json:"ids,omitempty"`  // in full
 }
 

@@ -18,8 +18,8 @@ import (
 // replaces the id by noSession, so the client gets the same answer as for an unknown session.
 const noSession = "none"
 
-// endpoint serves the URLs of a toolset. Only the version header decides the era. Mcp-Method must not
-// decide: some old clients (mcp-remote) send it too, and the wrong era would silently break push.
+// endpoint serves the URLs of a toolset. Only the version header decides the era. Mcp-Method must not decide,
+// because some old clients (mcp-remote) send it too, and the wrong era would silently break push.
 func (s *Server) endpoint(d *route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Set(callerHeader, headerOf(tool.CallerOf(r.Context())))
@@ -41,14 +41,15 @@ func (s *Server) serve(d *route, w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodDelete && session && !era:
 		s.endSession(d, w, r)
 	default:
-		// The status is 405, not 400: on GET, clients take 405 to mean that there is no stream, and
-		// go on.
+		// The status is 405, not 400. If a client gets 405 for a GET, it knows that there is no stream, and
+		// continues.
 		w.Header().Set("Allow", "POST")
 		http.Error(w, "405: POST JSON-RPC messages here; GET and DELETE need the Mcp-Session-Id of a session", http.StatusMethodNotAllowed)
 	}
 }
 
-// onSocket reports whether a request came over the socket, where bridges call, and where there are no sessions.
+// onSocket reports whether a request came over the socket. Bridges call over the socket, and there are no sessions
+// on it.
 func onSocket(r *http.Request) bool { return tool.CallerOf(r.Context()).Via != "" }
 
 // post serves one or more JSON-RPC messages.
@@ -59,7 +60,7 @@ func (s *Server) post(d *route, w http.ResponseWriter, r *http.Request, era, ses
 	if !ok {
 		return
 	}
-	place := counted.of.admit(counted.large) // not earlier: a client that does not send its body must not hold a place
+	place := counted.of.admit(counted.large) // not earlier: a client that sends no body must not occupy a place
 	if place == nil {
 		busy(w, nil, "too many requests at once", aMoment)
 		return
@@ -81,7 +82,7 @@ func (s *Server) post(d *route, w http.ResponseWriter, r *http.Request, era, ses
 	c := call{message: m, era: era, session: session, bridged: onSocket(r)}
 	c.bare = !era && !session && (c.bridged || m.method != "initialize")
 	var shape envelopeless
-	readsPlain := false // the toolset has clients that read no JSON-RPC
+	readsPlain := false // the toolset has clients that do not read JSON-RPC
 	if c.bare && m.batch == nil {
 		var p envelopeless
 		if p, readsPlain = d.set.(envelopeless); readsPlain && m.translate() {
@@ -118,12 +119,12 @@ func (s *Server) post(d *route, w http.ResponseWriter, r *http.Request, era, ses
 // call is a request of post.
 type call struct {
 	*message
-	era, session bool // the protocol: see package doc
-	bridged      bool // over the socket
-	bare         bool // without a session, and not of the new era
+	era, session bool // the protocol: see the package comment
+	bridged      bool // it came over the socket
+	bare         bool // it has no session and does not belong to the new era
 }
 
-// serveCall has the SDK answer a request.
+// serveCall lets the SDK answer a request.
 func (s *Server) serveCall(d *route, a *answer, place *place, c call) {
 	switch {
 	case c.batch != nil && c.session && !c.era:
@@ -140,8 +141,7 @@ func (s *Server) serveCall(d *route, a *answer, place *place, c call) {
 	case c.era:
 		d.stateless.ServeHTTP(a, a.request)
 	case c.bare:
-		// Only programs that call without a session over HTTP need this; the clients of a bridge read
-		// the content.
+		// Only programs that call without a session over HTTP need this. The clients of a bridge read the content.
 		a.merge = a.request.Header.Get(protocol.VersionHeader) == "" && c.method == "tools/call" && !c.bridged
 		d.stateless.ServeHTTP(a, a.request)
 	case c.session:
@@ -151,14 +151,15 @@ func (s *Server) serveCall(d *route, a *answer, place *place, c call) {
 	}
 }
 
-// wantsStream reports whether a client accepts an event stream and no document.
+// wantsStream reports whether a client accepts an event stream but no document.
 func wantsStream(r *http.Request) bool {
 	accept := strings.Join(r.Header.Values("Accept"), ",")
 	return strings.Contains(accept, "text/event-stream") && !strings.Contains(accept, "application/") && !strings.Contains(accept, "*/*")
 }
 
-// knownRevision refuses a revision of MCP that is newer than the server's, with those that it supports. The
-// SDK refuses unknown older ones, but asks a newer one for fields that only the new era has.
+// knownRevision refuses a revision of MCP that is newer than the server's latest revision. The refusal lists the
+// supported revisions. The SDK itself refuses unknown older revisions. For a newer revision it would ask for fields
+// that only the new era has.
 func knownRevision(w http.ResponseWriter, r *http.Request, id json.RawMessage) bool {
 	revision, known := r.Header.Get(protocol.VersionHeader), mcp.SupportedProtocolVersions()
 	if !protocol.IsStateless(revision) || slices.Contains(known, revision) {
@@ -178,7 +179,7 @@ func knownRevision(w http.ResponseWriter, r *http.Request, id json.RawMessage) b
 	return false
 }
 
-// endWithServer calls cancel when the server stops; it returns when ctx ends.
+// endWithServer calls cancel when the server stops. It returns when ctx ends.
 func (s *Server) endWithServer(ctx context.Context, cancel context.CancelFunc) {
 	select {
 	case <-s.stopping:
@@ -201,8 +202,8 @@ func (s *Server) stream(d *route, w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// inSession reports whether a request is in a session of its caller. An initialize that names another
-// session begins a new session.
+// inSession reports whether a request belongs to a session of its caller. An initialize that names another session
+// begins a new session.
 func (s *Server) inSession(d *route, r *http.Request) bool {
 	id := r.Header.Get(protocol.SessionHeader)
 	return s.sessions.has(id, ownerOf(tool.CallerOf(r.Context()))) && d.lives(id)

@@ -8,22 +8,22 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// FreeAsk is the body of POST /mailtree/free: another agent's claim to release.
+// FreeAsk is the body of POST /mailtree/free. It names another agent's claim to release.
 type FreeAsk struct {
-	Person string `json:"person"` // who releases the claim
+	Person string `json:"person"` // the user who releases the claim
 	Holder string `json:"holder"`
-	Path   string `json:"path"` // of the claim
+	Path   string `json:"path"` // path of the claim
 	Reason string `json:"reason,omitempty"`
 }
 
-// Freed is the answer of POST /mailtree/free.
+// Freed is the answer to POST /mailtree/free.
 type Freed struct {
 	Holder string `json:"holder"`
 	Path   string `json:"path"`
-	ID     string `json:"id"` // of the message that tells the holder
+	ID     string `json:"id"` // id of the message that notifies the holder
 }
 
-// free releases another agent's claim. Only a person may: agents ask the holder.
+// free releases another agent's claim. Only a user may do that. Agents must ask the holder.
 func (s *Server) free(ctx context.Context, p *maildir.Project, ask *FreeAsk) (f Freed, err error) {
 	is, err := p.Agents.IsPerson(ctx, ask.Person)
 	if err != nil {

@@ -9,23 +9,23 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Queue is what is to be sent to other domains.
+// Queue is the queue of mail to other domains.
 type Queue interface {
-	// List lists what has not ended.
+	// List lists the items that have not ended.
 	List(ctx context.Context) ([]outgoing.Item, error)
-	// Retry has an item sent from now on.
+	// Retry makes an item due for sending now.
 	Retry(ctx context.Context, id string) error
 	// Drop ends an item that is not sent.
 	Drop(ctx context.Context, id string) error
 }
 
-// QueueAsk is the body of POST /mailtree/queue: an id at most.
+// QueueAsk is the body of POST /mailtree/queue. It contains at most an id.
 type QueueAsk struct {
 	Retry string `json:"retry,omitempty"`
 	Drop  string `json:"drop,omitempty"`
 }
 
-// Queued is what is to be sent, once that was done.
+// Queued is the queue after the requested change.
 type Queued struct {
 	Items []outgoing.Item `json:"items"`
 }

@@ -9,8 +9,8 @@ import (
 )
 
 // heartbeat is the ResponseWriter of a stream that may have no event for hours. Proxies and clients close a
-// connection that is silent for a minute, so a comment follows in each interval. Safe for concurrent use.
-// The HTML standard advises a comment "every 15 seconds or so"; fewer do.
+// connection that is silent for a minute, so a comment follows in each interval. The HTML standard advises a
+// comment "every 15 seconds or so"; fewer are enough. heartbeat is safe for concurrent use.
 type heartbeat struct {
 	http.ResponseWriter
 	mu    sync.Mutex
@@ -20,7 +20,7 @@ type heartbeat struct {
 // beat is a comment of an event stream.
 const beat = ": \n\n"
 
-// Unwrap is for http.ResponseController.
+// Unwrap is used by http.ResponseController.
 func (h *heartbeat) Unwrap() http.ResponseWriter { return h.ResponseWriter }
 
 func (h *heartbeat) Write(p []byte) (int, error) {
@@ -30,7 +30,7 @@ func (h *heartbeat) Write(p []byte) (int, error) {
 	return h.ResponseWriter.Write(p)
 }
 
-// FlushError flushes: http.ResponseController calls it.
+// FlushError flushes. http.ResponseController calls it.
 func (h *heartbeat) FlushError() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -75,7 +75,7 @@ func writeBeat(w http.ResponseWriter) error {
 	return http.NewResponseController(w).Flush()
 }
 
-// beating has a stream send comments until stop is called.
+// beating makes a stream send comments until stop is called.
 func (a *answer) beating(every time.Duration) (stop func()) {
 	h := &heartbeat{ResponseWriter: a.ResponseWriter}
 	a.ResponseWriter = h

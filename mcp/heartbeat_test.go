@@ -43,8 +43,8 @@ func TestHeartbeat(t *testing.T) {
 	comments(t, lines, 3)
 }
 
-// TestPostalStream: a bare call of postal that accepts only an event stream gets one at once, with comments
-// while it waits and its answer as the event.
+// TestPostalStream: a bare call of postal that accepts only an event stream gets one at once. The stream contains
+// comments while the call waits, and then the answer as the event.
 func TestPostalStream(t *testing.T) {
 	t.Parallel()
 	store := storetest.Open(t, storetest.Config{NoWatcher: true})

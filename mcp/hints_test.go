@@ -12,7 +12,7 @@ import (
 )
 
 // TestHints: the table in docs/tools.md, "Hints", has every tool that changes something, with the hints that
-// clients get. Without a store no email leaves.
+// clients get. Without a store no email can be sent.
 func TestHints(t *testing.T) {
 	t.Parallel()
 	doc, err := os.ReadFile("../docs/tools.md")

@@ -9,15 +9,16 @@ import (
 	"mailtree/maildir"
 )
 
-// HookEvent is the body of POST /mailtree/hook: an event that a client has reported to its hook.
+// HookEvent is the body of POST /mailtree/hook. It is an event that a client has reported to its hook.
 type HookEvent struct {
-	Kind string `json:"kind"` // HookStart and its like
+	Kind string `json:"kind"` // HookStart or another of the constants below
 	maildir.SessionEvent
 	Deaf bool `json:"deaf,omitempty"` // the client cannot pass text to the model at this event
 }
 
-// The kinds of HookEvent: a session begins or loses its context, a prompt comes, tools have run,
-// a subagent has done something, a person is asked whether a tool may run, a turn ends, the context is cut, the session ends.
+// The kinds of HookEvent: a session begins or loses its context, a prompt comes, tools have run, a subagent has
+// done something, the client asks the user whether a tool may run, a turn ends, the context is cut, the session
+// ends.
 const (
 	HookStart    = "start"
 	HookPrompt   = "prompt"
@@ -33,7 +34,7 @@ const (
 type HookAnswer struct {
 	Agent string `json:"agent,omitempty"` // the agent of the session
 	Tell  string `json:"tell,omitempty"`  // a text for the model
-	Turn  int    `json:"turn,omitempty"`  // at HookPrompt: the number of the turn that begins
+	Turn  int    `json:"turn,omitempty"`  // at HookPrompt, the number of the turn that begins
 }
 
 func (s *Server) hookEvent(ctx context.Context, _ *maildir.Project, e *HookEvent) (HookAnswer, error) {
@@ -80,8 +81,8 @@ func (e *HookEvent) happened(ctx context.Context, store *maildir.Store) (a HookA
 	return a, err
 }
 
-// nobody is the answer for a session without an agent. If the session begins, it explains why its
-// AGENT_NAME is refused.
+// nobody returns the answer for a session without an agent. If the session begins, the answer explains why the
+// session's AGENT_NAME is refused.
 func (e *HookEvent) nobody(err error) (a HookAnswer, _ error) {
 	unusable := errors.Is(err, maildir.ErrInvalid) || errors.Is(err, maildir.ErrConflict)
 	if e.Kind != HookStart || e.Agent == "" || !unusable {
@@ -91,9 +92,9 @@ func (e *HookEvent) nobody(err error) (a HookAnswer, _ error) {
 	return a, nil
 }
 
-// tell returns the text for the model at the event: the introduction, once in a session, and new mail,
-// except at the start of a session. At HookStop it returns "" if there is no new mail: the introduction
-// alone does not prolong a turn.
+// tell returns the text for the model at the event. The text contains the introduction, once in a session, and new
+// mail, except at the start of a session. At HookStop tell returns "" if there is no new mail, because the
+// introduction alone must not prolong a turn.
 func (e *HookEvent) tell(ctx context.Context, p *maildir.Project, k maildir.SessionKey, agent string) (string, error) {
 	news := ""
 	if e.Kind != HookStart {
@@ -115,7 +116,7 @@ func (e *HookEvent) tell(ctx context.Context, p *maildir.Project, k maildir.Sess
 	return strings.TrimSuffix(introduction(agent, p.HumanKey())+"\n"+news, "\n"), nil
 }
 
-// introduction tells a model who it is in the mail.
+// introduction tells a model which agent it is.
 func introduction(agent, project string) string {
 	return fmt.Sprintf("You are %s (mail: agent_name %s, project_key %s).", agent, agent, project)
 }

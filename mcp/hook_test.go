@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestIntroductionIsKnown: whatever tells agents to begin with create_agent says that one who was
-// introduced has a name already. Else it would be two agents, and told of the mail of one.
+// TestIntroductionIsKnown: every text that tells agents to begin with create_agent also says that an introduced
+// agent already has a name. Otherwise the model would have two agents, and notices for the mail of only one.
 func TestIntroductionIsKnown(t *testing.T) {
 	t.Parallel()
 	const known = "You are NAME (mail: "
@@ -22,8 +22,8 @@ func TestIntroductionIsKnown(t *testing.T) {
 	}
 }
 
-// TestOwnMessagingIsKnown: what agents read first says when to use mail instead of the tools for messages that
-// their client has, which have the same names.
+// TestOwnMessagingIsKnown: the texts that agents read first say when to use mail instead of their client's own
+// tools for messages, which have the same names.
 func TestOwnMessagingIsKnown(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"mail/instructions.md", "../skills/mailtree/SKILL.md"} {

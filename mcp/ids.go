@@ -7,15 +7,15 @@ import (
 	"strconv"
 )
 
-// The SDK decodes numbers of JSON-RPC as float64 and casts ids to int64, so it would answer 2^53+1 with
-// 2^53, and 1.5 with 1. A number that it would change is therefore a string for the SDK, and is put back
-// into the answer. This concerns ids, the id that a cancellation names, and progress tokens.
+// The SDK decodes JSON-RPC numbers as float64 and casts ids to int64, so it would answer 2^53+1 with 2^53, and 1.5
+// with 1. Therefore the server gives the SDK a string in place of a number that the SDK would change, and puts the
+// number back into the answer. This concerns ids, the id in a cancellation, and progress tokens.
 
-// numberMark begins the strings that stand for numbers. No client can know the mark, so no text of a client
-// is taken for such a string.
+// numberMark begins the strings that replace numbers. No client can know the mark, so the server never mistakes a
+// client's text for such a string.
 var numberMark = "number-" + crand.Text() + ":"
 
-// keptNumbers are the numbers of a request that are strings for the SDK.
+// keptNumbers are the numbers of a request that the SDK gets as strings.
 type keptNumbers []json.RawMessage
 
 // isLost reports whether the SDK would change a number.
@@ -27,14 +27,14 @@ func isLost(number json.RawMessage) bool {
 	return err != nil || strconv.FormatInt(int64(f), 10) != string(number)
 }
 
-// keep returns the string that stands for a number.
+// keep returns the string that replaces a number.
 func (k *keptNumbers) keep(number json.RawMessage) json.RawMessage {
 	*k = append(*k, number)
 	return strconv.AppendQuote(nil, numberMark+string(number))
 }
 
-// replace returns a message with strings for the numbers that the SDK would change; the message itself if
-// there is none. object is a valid JSON-RPC message.
+// replace returns a message with strings in place of the numbers that the SDK would change. If there are none, it
+// returns the message itself. object is a valid JSON-RPC message.
 func (k *keptNumbers) replace(object []byte, id json.RawMessage, method string) []byte {
 	lost := isLost(id)
 	deep := method == "notifications/cancelled" || bytes.Contains(object, []byte(`"progressToken"`))

@@ -8,7 +8,7 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// TestIDs: an answer has the id of its request as it was written, in all eras and in a batch, whatever
+// TestIDs: an answer has the id of its request exactly as it was written, in all eras and in a batch, whatever
 // number it is.
 func TestIDs(t *testing.T) {
 	t.Parallel()
@@ -40,8 +40,8 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// TestUnknownRevision: a request of a revision that is newer than the server's is refused with those that
-// the server supports.
+// TestUnknownRevision: if the revision of a request is newer than the server's, the request is refused, and the
+// refusal lists the revisions that the server supports.
 func TestUnknownRevision(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, Config{})

@@ -26,19 +26,19 @@ func (g *gauge) tryTake(n int64) bool {
 
 func (g *gauge) give(n int64) { g.used.Add(-n) }
 
-// limits bound the requests, bodies and streams that are in use at once. Large requests count twice: among all requests and
-// bodies, and in large, whose maxima are lower, so that small requests always find room.
+// limits bound the requests, bodies and streams that are in use at the same time. Large requests count twice: among
+// all requests and bodies, and in large. The maxima of large are lower, so that small requests always find room.
 type limits struct {
 	requests, streams, bodies gauge
-	waiting                   atomic.Int64 // calls that wait for mail, among the streams
+	waiting                   atomic.Int64 // calls that wait for mail; they also count as streams
 	large                     struct{ requests, bodies gauge }
 }
 
-// smallBody is the longest body of a small request: a message as agents write them, escaped as
-// JSON.
+// smallBody is the maximum body size in bytes of a small request. It has room for a message as agents write them,
+// escaped as JSON.
 const smallBody = 64 << 10
 
-// smallShare is the part of requests and bodies that only small requests get, a fourth.
+// smallShare divides the requests and bodies. Only small requests get this share, which is a fourth.
 const smallShare = 4
 
 func (l *limits) set(requests, streams, bodies int64) {
@@ -46,8 +46,8 @@ func (l *limits) set(requests, streams, bodies int64) {
 	l.large.requests.max, l.large.bodies.max = requests-requests/smallShare, bodies-bodies/smallShare
 }
 
-// guestShare divides each limit for other users on the socket: they have a fourth of their own, so the
-// server's own user is served whatever they do.
+// guestShare divides each limit for other users on the socket. They have a separate fourth, so they can never keep
+// the server's own user from being served.
 const guestShare = 4
 
 // limitsOf returns the limits of the user who makes the request.
@@ -58,8 +58,8 @@ func (s *Server) limitsOf(r *http.Request) *limits {
 	return &s.limits
 }
 
-// place is the place of one request among the requests being worked on. A request that lasts (a stream, a
-// call that waits for mail) moves to the streams. Safe for concurrent use.
+// place is the place of one request among the requests that are being handled. A request that takes long (a stream,
+// or a call that waits for mail) moves to the streams. It is safe for concurrent use.
 type place struct {
 	of    *limits
 	large bool
@@ -69,8 +69,8 @@ type place struct {
 	waits bool   // counted in of.waiting
 }
 
-// admit takes a place among the requests. It returns nil if none is free. The caller calls leave on
-// the place.
+// admit takes a place among the requests. It returns nil if no place is free. The caller must call leave on the
+// place.
 func (l *limits) admit(large bool) *place {
 	if large && !l.large.requests.tryTake(1) {
 		return nil
@@ -84,9 +84,9 @@ func (l *limits) admit(large bool) *place {
 	return &place{of: l, large: large, in: &l.requests}
 }
 
-// moveToStreams moves the request to the streams until it is answered, and reports whether it did.
-// If there is no room for one more stream, the request stays among the requests. A request that has
-// been answered meanwhile takes no room.
+// moveToStreams moves the request to the streams until it is answered, and reports whether it did so. If there is
+// no room for one more stream, the request stays among the requests. A request that was answered meanwhile takes no
+// room.
 func (p *place) moveToStreams() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,7 +101,7 @@ func (p *place) moveToStreams() bool {
 	return true
 }
 
-// roomToWait is moveToStreams for a call that is about to wait for mail. It returns
+// roomToWait does the same as moveToStreams, for a call that is about to wait for mail. It returns
 // maildir.ErrUnavailable if there is no room.
 func (p *place) roomToWait() error {
 	if p.moveToStreams() {
@@ -134,7 +134,7 @@ func (p *place) leave() {
 	}
 }
 
-// vacate gives back what p.in holds. p.mu is held.
+// vacate returns what the place occupies in p.in. The caller must hold p.mu.
 func (p *place) vacate() {
 	if p.large && p.in == &p.of.requests {
 		p.of.large.requests.give(1)
@@ -145,7 +145,7 @@ func (p *place) vacate() {
 	p.in = nil
 }
 
-// aMoment says when to try again where requests end soon.
+// aMoment says when to retry if requests end soon.
 const aMoment = "try again in a moment"
 
 // busy answers that a limit is reached; text names the limit.
@@ -156,7 +156,7 @@ func busy(w http.ResponseWriter, id []byte, what, then string) {
 
 // Usage counts the requests, streams and sessions at one moment.
 type Usage struct {
-	Requests int // requests being worked on
+	Requests int // requests that are being handled
 	Streams  int // open streams and bridges, and calls that wait for mail
 	Waiting  int // calls that wait for mail
 	Sessions int // sessions in memory; other sessions are resumed from the store

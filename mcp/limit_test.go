@@ -22,7 +22,7 @@ const (
 // waiter is a call that waits for the mail of an agent.
 type waiter struct{ agent, head, body string }
 
-// waiters are one of each way in.
+// waiters returns one waiter for each way of calling.
 func waiters(t *testing.T, url string) []waiter {
 	t.Helper()
 	const check = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"check_my_messages","arguments":{"project_key":"default","agent_name":"%s","wait_seconds":50}%s}}`
@@ -35,8 +35,8 @@ func waiters(t *testing.T, url string) []waiter {
 	}
 }
 
-// TestWaitingIsNoRequest: calls that wait for mail keep nobody from sending it, and one too many of
-// them is told so.
+// TestWaitingIsNoRequest: calls that wait for mail keep nobody from sending it. If there is one such call too many,
+// it is refused with the reason.
 func TestWaitingIsNoRequest(t *testing.T) {
 	t.Parallel()
 	const streams = 5
@@ -89,7 +89,7 @@ type upload struct {
 	t *testing.T
 }
 
-// startUpload declares a body of n bytes and sends none.
+// startUpload declares a body of n bytes and sends none of them.
 func startUpload(t *testing.T, url string, n int) *upload {
 	t.Helper()
 	c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
@@ -123,13 +123,13 @@ func (u *upload) answer() (status int, body string) {
 	return res.StatusCode, string(data)
 }
 
-// padded is a request of n bytes.
+// padded returns a request of n bytes.
 func padded(method string, n int) string {
 	text := `{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":{"pad":""}}`
 	return strings.Replace(text, `""`, `"`+strings.Repeat("x", n-len(text))+`"`, 1)
 }
 
-// TestDeclaredBodies: bodies that are declared and do not come take nothing from others.
+// TestDeclaredBodies: bodies that are declared and do not arrive take nothing from others.
 func TestDeclaredBodies(t *testing.T) {
 	t.Parallel()
 	const size, n = 1 << 20, 35
@@ -147,7 +147,7 @@ func TestDeclaredBodies(t *testing.T) {
 			for i := range 4 {
 				var body io.Reader = strings.NewReader(padded("ping", smallBody))
 				if i%2 == 0 {
-					body = io.MultiReader(body) // of unknown length
+					body = io.MultiReader(body) // its length is unknown
 				}
 				res, err := http.Post(url+"/mcp", "application/json", body)
 				if err != nil {
@@ -167,8 +167,8 @@ func TestDeclaredBodies(t *testing.T) {
 	await(t, func() bool { return s.bodies.used.Load() == 0 && s.requests.used.Load() == 0 })
 }
 
-// TestBodiesRunOut: a large body for which there is no room midway is refused and gives back what
-// it took; small ones have room of their own.
+// TestBodiesRunOut: if there is no room for the rest of a large body, it is refused and returns what it took. Small
+// bodies have their own room.
 func TestBodiesRunOut(t *testing.T) {
 	t.Parallel()
 	const size, sent = 1 << 20, 768 << 10
@@ -210,7 +210,7 @@ func TestBodiesRunOut(t *testing.T) {
 	}
 }
 
-// TestRequestsForSmall: large requests leave a fourth of the requests to small ones.
+// TestRequestsForSmall: large requests leave a fourth of the requests for small ones.
 func TestRequestsForSmall(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{MaxRequests: 4})

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// maxListing is how many bytes the tools/list result of a toolset may have: many clients put all of
-// it into the prompt of every conversation.
+// maxListing is the maximum size in bytes of a toolset's tools/list result. Many clients put all of it into the
+// prompt of every conversation.
 const maxListing = 16 << 10
 
 // TestListing measures tools/list of each toolset as it is served.
@@ -21,7 +21,7 @@ func TestListing(t *testing.T) {
 	}
 }
 
-// listings returns the result of tools/list of each toolset, as a server without a store serves it.
+// listings returns the tools/list result of each toolset, as a server without a store serves it.
 func listings(t *testing.T) map[string]json.RawMessage {
 	t.Helper()
 	s := New(Config{})

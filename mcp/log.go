@@ -10,11 +10,11 @@ import (
 	"mailtree/maildir/history"
 )
 
-// LogLine is one line of the answer to POST /mailtree/log: an entry of the history, or how far back the
-// search is.
+// LogLine is one line of the answer to POST /mailtree/log. It is an entry of the history, or says how far back the
+// search has come.
 type LogLine struct {
 	*history.Entry
-	Looked int          `json:"looked,omitempty"` // commits
+	Looked int          `json:"looked,omitempty"` // number of commits searched
 	Back   format.Stamp `json:"back_to,omitzero"`
 }
 

@@ -11,29 +11,29 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// The operator of a store sees to the mailboxes of all users: the verbs below ask nobody who owns one. Their
-// project is the one that the command names, else that of its work tree where there is one, else the default
-// one.
+// The operator of a store manages the mailboxes of all OS users, so the verbs below do not check who owns a
+// mailbox. Their project is the one that the command names. Otherwise it is the project of the command's working
+// tree if there is one, and otherwise the default project.
 
-// MailboxAsk is the body of POST /mailtree/mailbox-…: a mailbox, by its name or its address.
+// MailboxAsk is the body of POST /mailtree/mailbox-…. It names a mailbox, by its name or its address.
 type MailboxAsk struct {
-	Mailbox string `json:"mailbox,omitempty"` // "" where all are listed
-	Owner   int    `json:"owner,omitempty"`   // uid, of a new one
+	Mailbox string `json:"mailbox,omitempty"` // "" to list all mailboxes
+	Owner   int    `json:"owner,omitempty"`   // uid of the owner of a new mailbox
 	Force   bool   `json:"force,omitempty"`   // delete its mail too
 
-	Trust    string `json:"trust,omitempty"` // a sender that the mailbox is to trust: an address, or @DOMAIN
+	Trust    string `json:"trust,omitempty"` // a sender that the mailbox should trust: an address, or @DOMAIN
 	Distrust string `json:"distrust,omitempty"`
 
-	Hook hook.Hook `json:"hook,omitzero"` // the new one; Name alone: the one to remove
+	Hook hook.Hook `json:"hook,omitzero"` // the new hook; Name alone: the hook to remove
 }
 
-// Mailboxes are the mailboxes of a project that receive mail, by name.
+// Mailboxes are the mailboxes of a project that can receive mail, by name.
 type Mailboxes struct {
 	Mailboxes []MailboxLine `json:"mailboxes"`
-	Others    int           `json:"without_address"` // agents that have none
+	Others    int           `json:"without_address"` // number of agents without an address
 }
 
-// MailboxLine is one of them.
+// MailboxLine is one mailbox of Mailboxes.
 type MailboxLine struct {
 	maildir.Mailbox
 	Address string `json:"address"`
@@ -41,9 +41,9 @@ type MailboxLine struct {
 	Owner   int    `json:"owner_uid"`
 }
 
-// Senders are those whose mail of other domains a mailbox trusts.
+// Senders are the senders at other domains whose mail a mailbox trusts.
 type Senders struct {
-	Address string   `json:"address"` // the mailbox's
+	Address string   `json:"address"` // the mailbox's address
 	Senders []string `json:"senders"`
 }
 
@@ -52,11 +52,11 @@ type Hooks struct {
 	Hooks []hook.Hook `json:"hooks"`
 }
 
-// operator is who runs the server, or root, and may do everything.
+// operator returns the OS user who runs the server, or root, who may do everything.
 func operator() maildir.Caller { return maildir.Caller{UID: os.Geteuid(), Root: true} }
 
-// boxes returns the project that a command about mailboxes is about. It creates none: ErrNotFound means
-// that there is no default project yet.
+// boxes returns the project that a command about mailboxes refers to. It creates no project. ErrNotFound means that
+// there is no default project yet.
 func (s *Server) boxes(ctx context.Context, named *maildir.Project) (*maildir.Project, error) {
 	if named != nil {
 		return named, nil
@@ -68,7 +68,7 @@ func (s *Server) boxes(ctx context.Context, named *maildir.Project) (*maildir.Pr
 	return p, err
 }
 
-// openBox opens the mailbox that a command is about.
+// openBox opens the mailbox that a command refers to.
 func (s *Server) openBox(ctx context.Context, named *maildir.Project, mailbox string) (*maildir.UserBox, *maildir.Project, error) {
 	p, err := s.boxes(ctx, named)
 	if err != nil {
@@ -136,7 +136,8 @@ func (s *Server) mailboxDelete(ctx context.Context, named *maildir.Project, ask 
 	return s.lineOf(p, m), nil
 }
 
-// mailboxTrust changes whom a mailbox trusts, where it is asked to, and lists them.
+// mailboxTrust changes the list of senders that a mailbox trusts, if the request asks for a change, and returns the
+// list.
 func (s *Server) mailboxTrust(ctx context.Context, named *maildir.Project, ask *MailboxAsk) (out Senders, err error) {
 	b, _, err := s.openBox(ctx, named, ask.Mailbox)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// Tests run against the whole handler over HTTP, without a store: a call that would reach it
-// panics, which is how the tests of recovery come by their panics.
+// The tests run against the whole handler over HTTP, without a store. A call that would reach the store panics. The
+// tests of recovery use these panics.
 
 func serve(t *testing.T, cfg Config) (*Server, string) {
 	t.Helper()
@@ -31,8 +31,8 @@ func serve(t *testing.T, cfg Config) (*Server, string) {
 	return s, srv.URL
 }
 
-// request sends a request whose head is "METHOD path" and lines "Name: value", as http.ReadRequest
-// would have it.
+// request sends a request whose head is "METHOD path" and lines "Name: value", in the form that http.ReadRequest
+// expects.
 func request(t *testing.T, base, head, body string) (*http.Response, string) {
 	t.Helper()
 	lines := strings.Split(head, "\n")
@@ -67,7 +67,7 @@ const (
 		`"params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 )
 
-// What a request of 2026-07-28 says of itself: a field of its params, and what that holds.
+// What a request of 2026-07-28 says about itself: a field of its params, and the content of that field.
 const (
 	newEraMeta   = `"_meta":{` + newEraFields + `}`
 	newEraFields = `"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
@@ -80,7 +80,7 @@ func begin(t *testing.T, url string) string {
 	return beginAs(t, url, post)
 }
 
-// beginAs is begin with a head of the caller's.
+// beginAs does the same as begin, with a head that the caller gives.
 func beginAs(t *testing.T, url, head string) string {
 	t.Helper()
 	res, body := request(t, url, head+"\nAccept: application/json, text/event-stream", initialize)
@@ -214,7 +214,7 @@ func TestBarePosts(t *testing.T) {
 	for _, tt := range []struct {
 		head, body string
 		status     int
-		want       string // the answer holds each of these, split at " … "
+		want       string // the answer contains each of these, split at " … "
 	}{
 		{"", `{"method":"tools/list"}`, 200, `{"jsonrpc":"2.0","id":1,"result": … "name":"create_agent"`},
 		{"", " \n{ } ", 400, `"code":-32600`},
@@ -265,13 +265,12 @@ func TestBarePosts(t *testing.T) {
 	}
 }
 
-// holds looks for text whatever the order of the members "jsonrpc" and "id".
+// holds searches for text, whatever the order of the members "jsonrpc" and "id".
 func holds(body, want string) bool {
 	return strings.Contains(body, want) || strings.Contains(want, `"jsonrpc":"2.0","id":1,`) && strings.Contains(body, `"id":1`) && json.Valid([]byte(body))
 }
 
-// TestBodyUnknownLength: the limit holds without a Content-Length, and the books of s.bodies are
-// balanced after.
+// TestBodyUnknownLength: the limit applies without a Content-Length, and afterwards s.bodies counts no bytes.
 func TestBodyUnknownLength(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{MaxBody: 100})
@@ -344,8 +343,7 @@ func TestPanics(t *testing.T) {
 	}
 }
 
-// TestClients connects the SDK's client, which speaks the new era, and the same without the new
-// era's header.
+// TestClients connects the SDK's client, which uses the new era, and the same client without the new era's header.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, Config{})

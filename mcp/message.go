@@ -9,14 +9,14 @@ import (
 
 // MessageAsk is the body of POST /mailtree/archive, delete, undo, redo, undoable, amendable and amend.
 type MessageAsk struct {
-	Agent string `json:"agent"` // the agent of the person
+	Agent string `json:"agent"` // the user's agent
 	ID    string `json:"id,omitempty"`
 
-	Text    string `json:"text,omitempty"`    // of POST /mailtree/amend: see maildir.Amendable
-	Version string `json:"version,omitempty"` // of POST /mailtree/amend
+	Text    string `json:"text,omitempty"`    // only for POST /mailtree/amend: see maildir.Amendable
+	Version string `json:"version,omitempty"` // only for POST /mailtree/amend
 }
 
-// Archived is the answer of POST /mailtree/archive.
+// Archived is the answer to POST /mailtree/archive.
 type Archived struct {
 	ID      string `json:"message_id"`
 	Subject string `json:"subject"`
@@ -42,12 +42,12 @@ func (s *Server) redo(ctx context.Context, p *maildir.Project, ask *MessageAsk) 
 	return tool.Box(ctx, p, ask.Agent).Redo(ctx, maildir.Undoing{ID: ask.ID})
 }
 
-// Undoable is the answer of POST /mailtree/undoable.
+// Undoable is the answer to POST /mailtree/undoable.
 type Undoable struct {
 	Acts []maildir.OperationInfo `json:"operations"` // newest first
 }
 
-// mostUndoable is the most operations of one list of what can be undone.
+// mostUndoable is the maximum number of operations in a list of what can be undone.
 const mostUndoable = 50
 
 func (s *Server) undoable(ctx context.Context, p *maildir.Project, ask *MessageAsk) (*Undoable, error) {

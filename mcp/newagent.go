@@ -7,13 +7,13 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// NewAgent is the body of POST /mailtree/agent: an agent to create with exactly that name.
+// NewAgent is the body of POST /mailtree/agent. It describes an agent to create with exactly the given name.
 type NewAgent struct {
 	Name string `json:"name"`
 	maildir.Registration
 }
 
-// MadeAgent is the answer of POST /mailtree/agent.
+// MadeAgent is the answer to POST /mailtree/agent.
 type MadeAgent struct {
 	Name    string `json:"name"`
 	Project string `json:"project"` // slug
@@ -23,13 +23,13 @@ func (s *Server) newAgent(ctx context.Context, p *maildir.Project, ask *NewAgent
 	return MadeAgent{ask.Name, p.Slug}, p.Agents.NewAgent(ctx, ask.Name, ask.Registration)
 }
 
-// NewDraft is the body of POST /mailtree/draft: the author and the recipients of a draft to create.
+// NewDraft is the body of POST /mailtree/draft. It contains the author and the recipients of a draft to create.
 type NewDraft struct {
 	Agent string   `json:"agent"`
 	To    []string `json:"to,omitempty"`
 }
 
-// MadeDraft is the answer of POST /mailtree/draft.
+// MadeDraft is the answer to POST /mailtree/draft.
 type MadeDraft struct {
 	File   string `json:"file"`   // absolute path of the draft
 	Outbox string `json:"outbox"` // the folder from which drafts are sent

@@ -6,16 +6,16 @@ import (
 	"mailtree/maildir"
 )
 
-// NewProject is the body of POST /mailtree/project: the project to create.
+// NewProject is the body of POST /mailtree/project. It describes the project to create.
 type NewProject struct {
 	Key string `json:"key"` // an absolute path
 }
 
-// MadeProject is the answer: the new or existing project of the key.
+// MadeProject is the answer to POST /mailtree/project. It is the new or existing project for the key.
 type MadeProject struct {
 	Slug     string `json:"slug"`
 	HumanKey string `json:"human_key"`
-	Note     string `json:"note,omitempty"` // says what the person may not expect of the project
+	Note     string `json:"note,omitempty"` // what the user may not expect about the project
 }
 
 func (s *Server) newProject(ctx context.Context, _ *maildir.Project, ask *NewProject) (made MadeProject, err error) {

@@ -9,14 +9,14 @@ import (
 
 // NudgeAsk is the body of POST /mailtree/nudge.
 type NudgeAsk struct {
-	Watch bool `json:"watch,omitempty"` // go on until the client or the server ends; false: once
+	Watch bool `json:"watch,omitempty"` // continue until the client or the server ends; false: once
 }
 
-// nudge tells agents of their mail. The answer has one line for each agent with mail to be told of.
+// nudge notifies agents about their mail. The answer has one line for each agent that has mail to announce.
 func (s *Server) nudge(ctx context.Context, _ *maildir.Project, ask *NudgeAsk, say func(any) error) error {
-	told := func(v any) { _ = say(v) } // a client that is gone ends ctx
+	told := func(v any) { _ = say(v) } // if the client is gone, ctx ends
 	err := s.cfg.Nudge(ctx, tool.CallerOf(ctx), ask.Watch, told)
-	if ctx.Err() != nil && !ask.Watch { // without this line the client would take a short answer for a complete one
+	if ctx.Err() != nil && !ask.Watch { // without this line the client would mistake a short answer for a complete one
 		return say(failure{"the server ended before it had looked at everybody: ask again"})
 	}
 	return err

@@ -12,20 +12,20 @@ import (
 // Page is the page for people. The Page itself decides who may read and write.
 type Page interface {
 	http.Handler
-	// Link returns a path that can be opened once. It begins a session of the person and opens the
-	// project of the slug, or the first page if slug is "". auth says how the server knows the person.
+	// Link returns a path that can be opened once. Opening it begins a session of the user and shows the project of
+	// the slug, or the first page if slug is "". auth says how the server knows the user.
 	Link(person, auth, slug string) string
 }
 
 // pagePaths are the addresses that only the page serves.
 var pagePaths = []string{"/p/", "GET /open/", "GET /static/"}
 
-// servePage passes a request to the page. A stream counts as a stream, another request as a request.
+// servePage passes a request to the page. A stream counts as a stream, and any other request counts as a request.
 func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case s.cfg.Page == nil:
 		notFound(w, r)
-	case strings.HasSuffix(r.URL.Path, "/stream"): // whatever the Accept header says
+	case strings.HasSuffix(r.URL.Path, "/stream"): // regardless of the Accept header
 		s.lasting(w, r, func(ctx context.Context, a *answer) { s.cfg.Page.ServeHTTP(a, r.WithContext(ctx)) })
 	default:
 		place := s.limits.admit(r.ContentLength > smallBody)
@@ -38,13 +38,13 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// LinkAsk is the body of POST /mailtree/link: the person who wants to open the page, at the project if
-// one is named.
+// LinkAsk is the body of POST /mailtree/link. It contains the user who wants to open the page, and the project to
+// open if one is named.
 type LinkAsk struct {
 	Person string `json:"person"`
 }
 
-// PageLink is the answer of POST /mailtree/link.
+// PageLink is the answer to POST /mailtree/link.
 type PageLink struct {
 	URL string `json:"url"`
 }

@@ -16,25 +16,25 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// The Unix socket speaks the same HTTP as the TCP port, with other addresses:
+// The Unix socket uses the same HTTP as the TCP port, with other addresses:
 //
-//	/toolset/<name>/mcp    that toolset, both eras, as at its URL
-//	/toolset/<name>/hold   GET: an answer that lasts until the client or the server goes:
-//	                       how a bridge keeps the server, and notices its end
+//	/toolset/<name>/mcp    that toolset in both eras, as at its URL
+//	/toolset/<name>/hold   GET: an answer that lasts until the client or the server ends.
+//	                       With it a bridge keeps the server running, and notices its end
 //	/health, /metrics      as over TCP, but the status of /health is always 200
 //	/mailtree/<verb>       POST, JSON: a request of a command of the same version, perhaps with ?project=<a key,
 //	                       a slug, or the last element of a path> (each in a file of its name)
-//	/yield                 POST: a server in the background makes room for one in the foreground
+//	/yield                 POST: a background server makes room for a foreground server
 //
-// The caller is the peer's user, looked up for every connection. The server's own user and root may
-// use everything. If SOCKET lets other users in, they may use the toolsets for several users (aimx). No
-// caller needs a token. A bridge sends its agent, project and folder in protocol.HelloHeader; over TCP
-// the server ignores that header. The socket has the limits of HTTP; other users have a share of their
-// own.
+// The caller is the OS user at the other end of the connection, looked up for every connection. The server's own
+// user and root may use everything. If SOCKET admits other users, they may use the toolsets for several users
+// (aimx). No caller needs a token. A bridge sends its agent, project and folder in protocol.HelloHeader. Over TCP
+// the server ignores that header. The socket has the same limits as HTTP. Other users have a separate share of
+// them.
 
 type uidKey struct{}
 
-// SocketServer is an http.Server for a socket.Listener, with the limits of HTTPServer.
+// SocketServer returns an http.Server for a socket.Listener, with the limits of HTTPServer.
 func (s *Server) SocketServer() *http.Server {
 	srv := s.HTTPServer("")
 	srv.Handler = s.socketHandler()
@@ -111,7 +111,7 @@ func (s *Server) verbs() map[string]http.Handler {
 	return all
 }
 
-// peer puts the calling user into the request.
+// peer records the calling OS user in the request.
 func (s *Server) peer(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		uid, ok := r.Context().Value(uidKey{}).(int)
@@ -136,10 +136,10 @@ func (s *Server) peer(next http.Handler) http.Handler {
 // own reports whether the caller may use everything.
 func own(c tool.Caller) bool { return c.Root || c.UID == os.Geteuid() }
 
-// guest reports whether the caller is another user on the socket.
+// guest reports whether the caller is another OS user on the socket.
 func guest(c tool.Caller) bool { return c.Via != "" && !own(c) }
 
-// welcome admits the callers who may use the toolset.
+// allowToolset admits the callers who may use the toolset.
 func (s *Server) allowToolset(d *route, next http.Handler) http.Handler {
 	if !d.guests {
 		return s.requireOwner(next)
@@ -167,17 +167,17 @@ func (s *Server) noToolset(w http.ResponseWriter, r *http.Request) {
 		fmt.Sprintf("there is no toolset %q here: use %s", r.PathValue("name"), strings.Join(names, ", ")))
 }
 
-// hold answers until the client goes or the server stops.
+// hold answers until the client disconnects or the server stops.
 func (s *Server) hold(w http.ResponseWriter, r *http.Request) {
 	s.lasting(w, r, func(ctx context.Context, a *answer) {
 		a.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		_ = a.FlushError() // a client that is gone ends ctx
+		_ = a.FlushError() // if the client is gone, ctx ends
 		<-ctx.Done()
 	})
 }
 
-// lasting runs do, which writes the answer, and ends its context when the client goes or the server
-// stops. The request counts as a stream.
+// lasting runs do, which writes the answer. It ends do's context when the client disconnects or the server stops.
+// The request counts as a stream.
 func (s *Server) lasting(w http.ResponseWriter, r *http.Request, do func(ctx context.Context, a *answer)) {
 	most := s.limitsOf(r)
 	if !most.streams.tryTake(1) {
@@ -193,7 +193,7 @@ func (s *Server) lasting(w http.ResponseWriter, r *http.Request, do func(ctx con
 	do(a.request.Context(), a)
 }
 
-// stopServer stops the server. The answer names the process that is about to end.
+// stopServer stops the server. The answer identifies the process that is about to end.
 func (s *Server) stopServer(w http.ResponseWriter, r *http.Request) {
 	s.answerVerb(w, r, Stopping{os.Getpid()}, nil)
 	if s.cfg.Stop != nil {
@@ -201,7 +201,7 @@ func (s *Server) stopServer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Stopping is the answer of POST /mailtree/stop.
+// Stopping is the answer to POST /mailtree/stop.
 type Stopping struct {
 	Process int `json:"process"`
 }

@@ -21,15 +21,14 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// asked is a request on a socket and what is answered.
+// asked is a request on a socket and its answer.
 type asked struct {
-	Head, Body string // as of request
+	Head, Body string // as for request
 	Status     int
 	Answer     string
 }
 
-// overSocket is a client of the server at a socket path or a TCP address, with a connection for each
-// request.
+// overSocket returns a client of the server at a socket path or a TCP address, with a connection for each request.
 func overSocket(path string) *http.Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		if filepath.IsAbs(path) {
@@ -81,7 +80,7 @@ func (a *asked) ask(c *http.Client) error {
 	return err
 }
 
-// askEnv makes the test binary a process of another user, which asks what stands on its input.
+// askEnv makes the test binary a process of another user, which sends the requests in its input.
 const askEnv = "MAILTREE_ASK"
 
 func askAsGuest() {
@@ -94,8 +93,7 @@ func askAsGuest() {
 	}
 }
 
-// serveSocket serves whoami on a socket: as "whoami" for the server's user, as "open" for every
-// one.
+// serveSocket serves whoami on a socket: as "whoami" for the server's user, as "open" for every user.
 func serveSocket(t *testing.T, path string, open bool, cfg Config) *Server {
 	t.Helper()
 	l, err := socket.Listen(t.Context(), socket.Config{Path: path, Open: open})
@@ -111,7 +109,7 @@ func serveSocket(t *testing.T, path string, open bool, cfg Config) *Server {
 	return s
 }
 
-// checkAnswers holds what was answered against what was to be.
+// checkAnswers compares the answers with the expected answers.
 func checkAnswers(t *testing.T, got, want []asked) {
 	t.Helper()
 	for i, w := range want {
@@ -123,8 +121,7 @@ func checkAnswers(t *testing.T, got, want []asked) {
 
 const callWhoami = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","arguments":{}}}`
 
-// TestSocket: the caller is the user of the connection and what its bridge says of itself, and no
-// more.
+// TestSocket: the caller consists only of the user of the connection and what its bridge says about itself.
 func TestSocket(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s.sock")
@@ -172,7 +169,7 @@ func TestNoProject(t *testing.T) {
 	}
 }
 
-// TestHold: a held request lasts until the server stops, and ends well then.
+// TestHold: a held request lasts until the server stops, and then ends without an error.
 func TestHold(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s.sock")
@@ -195,8 +192,8 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestOtherUser: another user has the toolsets made for several users under its own uid, nothing
-// else, and a share of the limits.
+// TestOtherUser: another user can use the toolsets made for several users under its own uid, nothing else, and only
+// a share of the limits.
 func TestOtherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("not done here: two users need root")

@@ -7,9 +7,9 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Plain bodies: {"tool": …, "args": …} in place of a JSON-RPC message, as postal's programs send
-// it. The answer is the result of the tool without an envelope; a refusal is the {error, code, near} of
-// the tool with status 400, or 503 if trying again may help.
+// A plain body is {"tool": …, "args": …} in place of a JSON-RPC message, as postal's programs send it. The answer
+// is the result of the tool without an envelope. A refusal is the tool's {error, code, near} with status 400, or
+// with status 503 if retrying may help.
 
 // translate converts a plain body to a tools/call. It reports false and changes nothing if the body is
 // not plain.
@@ -30,7 +30,7 @@ func (m *message) translate() bool {
 	return true
 }
 
-// plainAnswer strips the envelope off a JSON-RPC answer to a tools/call.
+// plainAnswer strips the envelope from a JSON-RPC answer to a tools/call.
 func plainAnswer(body []byte, shape envelopeless) (status int, answer []byte) {
 	var m struct {
 		Result struct {
@@ -45,7 +45,7 @@ func plainAnswer(body []byte, shape envelopeless) (status int, answer []byte) {
 		panic(err) // the SDK has encoded body
 	}
 	switch {
-	case m.Error != nil: // the arguments are not at fault: the tool does not exist
+	case m.Error != nil: // the arguments are not wrong: the tool does not exist
 		text := m.Error.Message + "; the method tools/list names those there are"
 		return http.StatusBadRequest, tool.Encode(tool.Refusal{Error: text, Code: "invalid", Near: []string{}})
 	case !m.Result.IsError:

@@ -7,11 +7,11 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Envelope is the body of POST /mailtree/prepare, whose answer is the same, filled in as the message that is
-// sent would have it.
+// Envelope is the body of POST /mailtree/prepare. The answer is the same struct, filled in with the values that the
+// sent message would have.
 type Envelope struct {
 	Agent   string   `json:"agent"`
-	Answers string   `json:"answers,omitempty"` // id of the message that is answered
+	Answers string   `json:"answers,omitempty"` // id of the message that this message answers
 	To      []string `json:"to,omitempty"`
 	CC      []string `json:"cc,omitempty"`
 	BCC     []string `json:"bcc,omitempty"`

@@ -14,7 +14,7 @@ type Problems struct {
 	More     bool             `json:"more"` // there are more invalid files
 }
 
-// mostProblems is the most files that POST /mailtree/problems lists.
+// mostProblems is the maximum number of files that POST /mailtree/problems lists.
 const mostProblems = 1000
 
 // problems lists the invalid files of the project, or of every project if none is named.

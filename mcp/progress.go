@@ -8,14 +8,14 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// progress is the ResponseWriter of a call that may wait for mail for an hour. Clients give up on a
-// call that shows no sign of life, so after begin the answer is an event stream: begin sends the headers,
-// and a notification follows in each interval until end. The JSON document that is written after begin
-// becomes an event. Safe for concurrent use. Spec: MCP 2025-06-18, progress.
+// progress is the ResponseWriter of a call that may wait for mail for an hour. Clients give up on a call that shows
+// no sign of life. Therefore the answer is an event stream after begin. begin sends the headers, and a notification
+// follows in each interval until end. The JSON document that is written after begin becomes an event. progress is
+// safe for concurrent use. Spec: MCP 2025-06-18, progress.
 type progress struct {
 	http.ResponseWriter
 	every time.Duration
-	gone  func() // called when the client can no longer be written to
+	gone  func() // called when writing to the client is no longer possible
 
 	mu       sync.Mutex
 	begun    bool
@@ -33,11 +33,11 @@ func newProgress(w http.ResponseWriter, every time.Duration, gone func()) *progr
 	}
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap is used by http.ResponseController.
 func (p *progress) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 
-// begin makes the answer an event stream, once, unless it has ended. token is that of the call; if it is nil,
-// the client expects no notifications and gets comments.
+// begin turns the answer into an event stream, once, unless the answer has ended. token is the call's progress
+// token. If it is nil, the client expects no notifications and gets comments.
 func (p *progress) begin(token any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,7 +58,7 @@ func (p *progress) begin(token any) {
 	p.ticking.Go(func() { p.tick(token) })
 }
 
-// end stops the notifications and waits for the last.
+// end stops the notifications and waits for the last one.
 func (p *progress) end() {
 	p.mu.Lock()
 	close(p.over)
@@ -98,7 +98,7 @@ func (p *progress) tick(token any) {
 	}
 }
 
-// comment writes a comment. It reports false if nothing else can follow.
+// comment writes a comment. It reports false if nothing more can be written.
 func (p *progress) comment() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,14 +112,14 @@ func (p *progress) comment() bool {
 	return true
 }
 
-// isStream reports whether the answer is an event stream already.
+// isStream reports whether the answer is already an event stream.
 func (p *progress) isStream() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.begun
 }
 
-// say writes a notification. It reports false if no other notification can follow.
+// say writes a notification. It reports false if no further notification can be written.
 func (p *progress) say(notification []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -149,14 +149,14 @@ func (p *progress) Write(data []byte) (int, error) {
 	return p.ResponseWriter.Write(data)
 }
 
-// FlushError flushes: http.ResponseController calls it.
+// FlushError flushes. http.ResponseController calls it.
 func (p *progress) FlushError() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.flush()
 }
 
-// event writes one event. The caller holds p.mu.
+// event writes one event. The caller must hold p.mu.
 func (p *progress) event(data []byte) (int, error) {
 	extendDeadline(p.ResponseWriter, len(data))
 	text := append(append([]byte("event: message\ndata: "), data...), "\n\n"...)
@@ -167,7 +167,7 @@ func (p *progress) event(data []byte) (int, error) {
 	return len(data), p.flush()
 }
 
-// flush sends the written bytes. The caller holds p.mu.
+// flush sends the written bytes. The caller must hold p.mu.
 func (p *progress) flush() error {
 	extendDeadline(p.ResponseWriter, 0)
 	err := http.NewResponseController(p.ResponseWriter).Flush()

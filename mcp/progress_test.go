@@ -37,8 +37,8 @@ func events(t *testing.T, res *http.Response) func() (data string, ok bool) {
 	}
 }
 
-// TestProgress: a call with a progress token that waits has the headers of its answer at once, then
-// signs of life, and mail when it comes, in both eras.
+// TestProgress: a waiting call with a progress token gets the headers of its answer at once, then signs of life,
+// and mail when it arrives, in both eras.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	store := storetest.Open(t, storetest.Config{NoWatcher: true})
@@ -118,7 +118,7 @@ func TestProgressEnds(t *testing.T) {
 	open(t, ctx, http.MethodPost, url, fmt.Sprintf(waitWithToken, ""), protocol.SessionHeader, begin(t, url))
 	leave()
 	await(t, func() bool { return s.streams.used.Load() == 0 })
-	// A session of its own: in the first one the SDK may still hold the id of the call before.
+	// This is a separate session, because in the first session the SDK may still have the id of the previous call.
 	res := open(t, t.Context(), http.MethodPost, url, fmt.Sprintf(waitWithToken, ""), protocol.SessionHeader, begin(t, url))
 	s.end()
 	if data, _ := events(t, res)(); !strings.Contains(data, `"id":7`) || !strings.Contains(data, `"messages":[]`) {

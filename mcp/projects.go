@@ -9,10 +9,10 @@ import (
 
 // ProjectsAsk is the body of POST /mailtree/projects.
 type ProjectsAsk struct {
-	Person string `json:"person,omitempty"` // the person whose unread mail is counted
+	Person string `json:"person,omitempty"` // the user whose unread mail is counted
 }
 
-// Projects is every project of the store, by slug.
+// Projects contains every project of the store, by slug.
 type Projects struct {
 	Projects []ProjectLine `json:"projects"`
 }
@@ -22,7 +22,7 @@ type ProjectLine struct {
 	Slug     string `json:"slug"`
 	HumanKey string `json:"human_key,omitempty"`
 	Created  string `json:"created,omitempty"`
-	Unread   int    `json:"unread"` // of the person; 0 also if the person is not an agent of the project
+	Unread   int    `json:"unread"` // the user's unread mail; 0 if the user is not an agent of the project
 }
 
 func (s *Server) listProjects(ctx context.Context, _ *maildir.Project, ask *ProjectsAsk) (out Projects, err error) {

@@ -13,8 +13,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// receive wraps every method of the MCP server. The SDK runs methods in goroutines of its own,
-// where a panic would end the process, whatever the HTTP handler recovers from.
+// receive wraps every method of the MCP server. The SDK runs methods in its own goroutines, in which a panic would
+// end the process although the HTTP handler recovers from panics.
 func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
 		defer func() {
@@ -40,7 +40,7 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// countCalls tells Config.Called of each call of a tool that the toolset has.
+// countCalls reports each call of one of the toolset's tools to Config.Called.
 func (s *Server) countCalls(toolset string) mcp.Middleware {
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
@@ -53,8 +53,7 @@ func (s *Server) countCalls(toolset string) mcp.Middleware {
 	}
 }
 
-// namedBy returns the name or URI that a request asks for. The SDK repeats it in its error if it is
-// unknown.
+// namedBy returns the name or URI that a request asks for. If it is unknown, the SDK repeats it in its error.
 func namedBy(req mcp.Request) string {
 	switch p := req.GetParams().(type) {
 	case *mcp.CallToolParamsRaw:
@@ -71,10 +70,10 @@ func namedBy(req mcp.Request) string {
 	return ""
 }
 
-// lifetime ends the context of a method with its HTTP request, and the context of a subscription with
-// the server. In a session, the protocol would let a method go on after its connection breaks, for
-// clients that return for the answer. Clients of this server cannot, and a waiting call would pop mail
-// that no client reads.
+// lifetime ends the context of a method together with its HTTP request, and the context of a subscription together
+// with the server. In a session, the protocol would let a method continue after its connection breaks, for clients
+// that return for the answer. Clients of this server cannot return for it, and a waiting call would pop mail that
+// no client reads.
 func (s *Server) lifetime(ctx context.Context, method string, extra *mcp.RequestExtra) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := func() bool { return true }

@@ -27,7 +27,7 @@ import (
 	"mailtree/mcp/tool/tooltest"
 )
 
-// speaker is a toolset with what its clients can name: its tools and their arguments.
+// speaker is a toolset with the names that its clients can use: its tools and their arguments.
 type speaker struct {
 	*tool.Set
 	names map[string]bool
@@ -81,10 +81,10 @@ func namesOf(t *testing.T, server *mcp.Server) map[string]bool {
 	return names
 }
 
-// compound is a name that cannot be a word of English, as most names of tools and arguments are.
+// compound matches a name that cannot be an English word, as most names of tools and arguments are.
 var compound = regexp.MustCompile(`[A-Za-z]+(?:[_-][A-Za-z]+)+`)
 
-// TestRefusalsNameOwnTools: no toolset tells its clients of a tool or an argument that only another one has.
+// TestRefusalsNameOwnTools: no toolset mentions a tool or an argument that only another toolset has.
 func TestRefusalsNameOwnTools(t *testing.T) {
 	all, whats, known := speakers(t), refusaltest.All(t), map[string]bool{}
 	for _, set := range all {
@@ -134,7 +134,7 @@ func TestDomainNamesNoTool(t *testing.T) {
 	}
 }
 
-// texts are the strings of a package, and of those below it, that hold a space.
+// texts returns the strings in a package, and in the packages below it, that contain a space.
 func texts(t *testing.T, dir string) (all []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

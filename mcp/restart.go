@@ -17,12 +17,11 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Sessions survive a restart of the server, because most clients do not begin a new session when a
-// request in the old one is answered with 404. The store keeps the messages with which a client began
-// its session (package resume). If a request names a session that the SDK no longer has, the server
-// repeats these messages in the client's name, under the same id. The server does not know which
-// resources changed meanwhile, so the client's next stream begins with one notification for each
-// subscription.
+// Sessions survive a restart of the server, because most clients do not begin a new session when they get a 404 for
+// a request in the old session. The store keeps the messages with which a client began its session (package
+// resume). If a request names a session that the SDK no longer has, the server repeats these messages on the
+// client's behalf, under the same id. The server does not know which resources changed meanwhile, so the client's
+// next stream begins with one notification for each subscription.
 
 // sessionsDir is the folder of the store that keeps the sessions.
 const sessionsDir = "sessions"
@@ -37,17 +36,17 @@ func (s *Server) keepIn() {
 	}
 }
 
-// signedFor names the owner of a session that the caller begins.
+// signedFor returns the owner of a session that the caller begins.
 func (d *route) signedFor(c tool.Caller) string { return d.name + " " + ownerOf(c) }
 
 // nextID chooses the id of the session that the SDK begins next. The SDK asks for an id without naming
 // the request.
 type nextID struct {
 	mu   sync.Mutex
-	give func() string // called with mu held; give unlocks mu
+	give func() string // called while mu is held; it unlocks mu
 }
 
-// serve lets h begin a session with the id. The SDK asks for the id before it reads the body, so a slow
+// serve makes h begin a session with the given id. The SDK asks for the id before it reads the body, so a slow
 // client does not make others wait.
 func (n *nextID) serve(h http.Handler, w http.ResponseWriter, r *http.Request, id string) {
 	n.mu.Lock()
@@ -100,10 +99,9 @@ func (s *Server) keepSession(ctx context.Context, req mcp.Request) {
 	}
 }
 
-// enterSession protects the session of a request from being ended to make room, until done is called.
-// The context of the returned request ends when the client ends the session. enterSession resumes a
-// session that the SDK no longer has. If the caller has no such session, the returned request names
-// noSession.
+// enterSession protects the session of a request until done is called, so that the session is not ended to make
+// room. The context of the returned request ends when the client ends the session. If the SDK no longer has the
+// session, enterSession resumes it. If the caller has no such session, the returned request names noSession.
 func (s *Server) enterSession(d *route, r *http.Request) (in *http.Request, done func()) {
 	id, c := r.Header.Get(protocol.SessionHeader), tool.CallerOf(r.Context())
 	ctx, done, ok := s.sessions.use(r.Context(), id, ownerOf(c))
@@ -123,8 +121,8 @@ func (s *Server) enterSession(d *route, r *http.Request) (in *http.Request, done
 	return r.WithContext(ctx), done
 }
 
-// resume begins a kept session again under its id, and reports whether the session exists now. It
-// reports false while the server has no room for one more session.
+// resume begins a kept session again under its id, and reports whether the session now exists. It reports false
+// while the server has no room for one more session.
 func (s *Server) resume(d *route, r *http.Request, id string) bool {
 	s.resuming.Lock()
 	defer s.resuming.Unlock()
@@ -157,7 +155,7 @@ func (s *Server) resume(d *route, r *http.Request, id string) bool {
 	return true
 }
 
-// forClient makes a POST in the name of the client of a request with that header.
+// forClient creates a POST on behalf of the client whose request had that header.
 func forClient(ctx context.Context, header http.Header, text string) *http.Request {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "/mcp", strings.NewReader(text))
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// restarting is one address that servers have one after the other.
+// restarting is one address that several servers use one after the other.
 type restarting struct {
 	*Server
 	url string
@@ -43,7 +43,7 @@ func startRestarting(t *testing.T, cfg Config) *restarting {
 	return r
 }
 
-// restart stops the server and puts another into its place.
+// restart stops the server and starts another in its place.
 func (r *restarting) restart(t *testing.T) {
 	t.Helper()
 	r.stop()
@@ -88,7 +88,7 @@ const (
 	annsUpdated = `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"` + annsInbox + `"}}`
 )
 
-// subscribing is the message that subscribes to a URI, or unsubscribes from it.
+// subscribing returns the message that subscribes to a URI, or unsubscribes from it.
 func subscribing(verb, uri string) string {
 	return `{"jsonrpc":"2.0","id":2,"method":"resources/` + verb + `","params":{"uri":"` + uri + `"}}`
 }
@@ -99,8 +99,8 @@ func mailAnn(t *testing.T, url string) {
 	result(t, url, "send_message", `{"project_key":"/abs/p","from_agent":"Ann","to":["Ann"],"subject":"s","body_md":""}`)
 }
 
-// TestRestart: a session of 2025-06-18 goes on at the next server, whatever its client asks first.
-// Its next stream begins with one notification for each of its subscriptions, and they go on.
+// TestRestart: a session of 2025-06-18 continues at the next server, whatever its client asks first. Its next
+// stream begins with one notification for each of its subscriptions, and the subscriptions continue.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string]func(t *testing.T, url, id string){
@@ -159,8 +159,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestRestartSDK: a client on the SDK that knows sessions only goes on at the next server, hears
-// that what it watches may have changed, and later what changes.
+// TestRestartSDK: a client on the SDK that knows only sessions continues at the next server. It is notified that
+// the resources it watches may have changed, and later about changes.
 func TestRestartSDK(t *testing.T) {
 	t.Parallel()
 	s := startRestarting(t, Config{Store: storetest.Open(t, storetest.Config{}).Store})
@@ -193,8 +193,8 @@ func TestRestartSDK(t *testing.T) {
 	}
 }
 
-// TestRestartStrangers: what the next server has no session for is answered 404, as the id of a
-// session of somebody else is; an initialize that names it begins another session.
+// TestRestartStrangers: if the next server has no session for an id, the answer is 404. The id of another caller's
+// session gets the same answer. An initialize that names such an id begins another session.
 func TestRestartStrangers(t *testing.T) {
 	t.Parallel()
 	store := storetest.Open(t, storetest.Config{}).Store
@@ -246,7 +246,7 @@ func TestRestartStrangers(t *testing.T) {
 	}
 }
 
-// TestRestartRoom: a session that made room is not kept.
+// TestRestartRoom: a session that was ended to make room is not kept.
 func TestRestartRoom(t *testing.T) {
 	t.Parallel()
 	store := storetest.Open(t, storetest.Config{}).Store
@@ -254,7 +254,7 @@ func TestRestartRoom(t *testing.T) {
 	var ids [5]string
 	for i := range ids {
 		if i > 0 {
-			ping(t, s.url, ids[0]) // the next one is unused for longest
+			ping(t, s.url, ids[0]) // the next session is now unused for longest
 		}
 		ids[i] = begin(t, s.url)
 	}
@@ -268,7 +268,7 @@ func TestRestartRoom(t *testing.T) {
 	}
 }
 
-// TestIdle: a session that was idle for long goes on.
+// TestIdle: a session that was idle for a long time continues.
 func TestIdle(t *testing.T) {
 	t.Parallel()
 	s := startRestarting(t, Config{Store: storetest.Open(t, storetest.Config{}).Store, SessionTimeout: time.Millisecond})
@@ -279,8 +279,8 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestEndWhileWaiting: who ends a session does not wait for a call in it that waits; the call is
-// told.
+// TestEndWhileWaiting: ending a session does not wait for a call in the session that waits. The call is answered
+// with the reason.
 func TestEndWhileWaiting(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{})
@@ -310,7 +310,7 @@ func TestEndWhileWaiting(t *testing.T) {
 	}
 }
 
-// TestResuming: nobody uses a session that is not what it was yet.
+// TestResuming: nobody can use a session that is not completely resumed yet.
 func TestResuming(t *testing.T) {
 	x := newSessions()
 	x.setOwner("id", "me")

@@ -35,8 +35,7 @@ func (s *Server) Handler() http.Handler {
 	return s.recover(s.logged(s.checkHost(s.checkOrigin(mux))))
 }
 
-// recover answers 500 for a panic in the handlers of this package; receive recovers from those in
-// the SDK.
+// recover answers 500 for a panic in the handlers of this package. receive recovers from panics in the SDK.
 func (s *Server) recover(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -55,7 +54,7 @@ func (s *Server) recover(next http.Handler) http.Handler {
 	})
 }
 
-// logged writes a line for each request at debug level.
+// logged logs a line for each request at debug level.
 func (s *Server) logged(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.log.Enabled(r.Context(), slog.LevelDebug) {
@@ -69,7 +68,7 @@ func (s *Server) logged(next http.Handler) http.Handler {
 	})
 }
 
-// statusWriter remembers the status.
+// statusWriter records the status.
 type statusWriter struct {
 	http.ResponseWriter
 	status int
@@ -92,7 +91,7 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	if !able && !onSocket(r) { // the commands on the socket read the report, and take an error status for a refusal
+	if !able && !onSocket(r) { // the commands on the socket read the report, and treat an error status as a refusal
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
 	_, _ = w.Write(append(tool.Encode(report), '\n'))
@@ -107,8 +106,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 	s.cfg.Metrics.ServeHTTP(w, r)
 }
 
-// register answers clients that try to register with OAuth after a 401. Two of them print
-// error_description.
+// register answers clients that try to register with OAuth after a 401. Two such clients print error_description.
 func (s *Server) register(w http.ResponseWriter, _ *http.Request) {
 	text := "this server has no OAuth: " + howToToken
 	if !s.cfg.RequireToken && !s.cfg.UserOnly {
@@ -136,8 +134,8 @@ func (s *Server) home(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, homePage, s.cfg.Version, r.Host)
 }
 
-// notFound answers with a real 404. Clients probe /.well-known/ for OAuth metadata and would take any
-// page for metadata; the server has only its card there.
+// notFound answers with a real 404. Clients probe /.well-known/ for OAuth metadata and would mistake any page for
+// metadata. The server has only its card there.
 func notFound(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "404: there is nothing here. The MCP endpoint is /mcp, the state of the server /health.", http.StatusNotFound)
 }

@@ -1,25 +1,25 @@
-// Package mcp is the wire: HTTP routes, protocol eras, callers. It holds no rule of the mail; the
+// Package mcp is the wire protocol: HTTP routes, protocol eras, callers. It contains no rules about mail. The
 // toolsets below it call the domain.
 //
-// Each toolset has its URLs (the table is in door.go), and one URL serves every client. Headers
-// alone tell POSTs apart (see endpoint.go):
+// Each toolset has its own URLs (the table is in toolsets.go), and one URL serves every client. Only the headers
+// distinguish POSTs (see endpoint.go):
 //
 //	MCP-Protocol-Version >= 2026-07-28   the stateless handler: subscriptions/listen
 //	Mcp-Session-Id, or initialize        the stateful handler: sessions, GET streams
 //	neither                              a bare POST, answered statelessly as one JSON document
 //
-// The handlers are wrapped, outermost first, by: recovery from panics, the request log, the Host and
-// Origin checks, the user, the token, limits. Limits bound the cost of a request: the bytes of its body and
-// of all bodies at once, the bytes of an answer and of all large ones at once (answers.go), the
-// number of requests, streams and sessions, the time a client may take to send a body or to read an
-// answer. A batch is one request: the server handles its messages one after the other (batch.go).
+// The handlers are wrapped, outermost first, by: recovery from panics, the request log, the Host and Origin checks,
+// the user, the token, limits. The limits bound the cost of a request. They apply to the bytes of its body and of
+// all bodies together, and to the bytes of an answer and of all large answers together (answers.go). They also
+// apply to the number of requests, streams and sessions, and to the time that a client may take to send a body or
+// to read an answer. A batch counts as one request, because the server handles its messages one after the other
+// (batch.go).
 //
-// A client's large uploads or waiting calls do not keep other clients out. A body counts as its bytes
-// arrive, whatever length was declared, and its request counts once the body is complete. A fourth of
-// the requests and bodies is reserved for requests with a body of up to 64 KiB. A call that waits for
-// mail counts as a stream until it is answered; if there is no room for one more stream, the server
-// refuses the call as unavailable. A call that finds mail never waits. Other users on the socket
-// have limits of their own, a fourth of each.
+// A client's large uploads or waiting calls do not keep other clients out. A body counts as its bytes arrive,
+// whatever length was declared, and its request counts once the body is complete. A fourth of the requests and
+// bodies is reserved for requests with a body of up to 64 KiB. A call that waits for mail counts as a stream until
+// it is answered. If there is no room for one more stream, the server refuses the call as unavailable. A call that
+// finds mail never waits. Other users on the socket have separate limits, each a fourth of the limits above.
 package mcp
 
 import (
@@ -39,86 +39,87 @@ import (
 // Defaults of Config.
 const (
 	DefaultMaxBody        = 12 << 20  // a message of 8 MiB, escaped as JSON
-	DefaultMaxBodies      = 128 << 20 // the SDK holds a body several times over while it decodes it
+	DefaultMaxBodies      = 128 << 20 // the SDK has several copies of a body while it decodes it
 	DefaultMaxAnswers     = 64 << 20  // memory of large answers; measured: cmd/mailtree, TestFaultMemory
 	DefaultMaxRequests    = 1024
-	DefaultMaxStreams     = 4096 // 1,024 agents, each with a bridge that holds the server, a GET stream and a call that waits
+	DefaultMaxStreams     = 4096 // 1,024 agents, each with a bridge's hold, a GET stream and a waiting call
 	DefaultMaxSessions    = 1024
 	DefaultSessionTimeout = time.Hour
-	DefaultProgress       = 25 * time.Second // proxies and clients count 30 s or a minute without a sign of life as the end
+	DefaultProgress       = 25 * time.Second // proxies and clients give up after 30 s or 60 s without a sign of life
 )
 
-// Config configures a Server. Store is required; zero values mean the defaults.
+// Config configures a Server. Store is required. Zero values mean the defaults.
 type Config struct {
 	Store   *maildir.Store
 	Version string
 
 	Host  string   // address that the server is bound to; "" is 127.0.0.1. It decides which Host headers are accepted
-	Hosts []string // further names that a Host header may have (a reverse proxy's)
+	Hosts []string // further names that a Host header may have (a reverse proxy's names)
 
-	Token        string // bearer token; "" when there is none to compare with
+	Token        string // bearer token; "" if there is none to compare with
 	RequireToken bool   // refuse requests without it (AUTH=token, or Host is not loopback)
 	UserOnly     bool   // over TCP, refuse other users of this machine who send no token (AUTH=user); peeruid.Check must be nil
 
-	// Nudge implements POST /mailtree/nudge on the socket: it tells agents of new mail, once or until
-	// ctx ends, and calls told for each agent. nil: the verb does not exist.
+	// Nudge implements POST /mailtree/nudge on the socket. It notifies agents of new mail, once or until ctx ends,
+	// and calls told for each agent. If it is nil, the verb does not exist.
 	Nudge func(ctx context.Context, by tool.Caller, watch bool, told func(any)) error
-	// Queue is the mail to other domains that waits; nil: none is sent there.
+	// Queue is the queue of mail to other domains. If it is nil, the server sends no mail to other domains.
 	Queue Queue
-	// CheckAddress answers POST /mailtree/check-address: what would become of mail to an address.
+	// CheckAddress answers POST /mailtree/check-address. It explains what would happen to mail sent to an address.
 	CheckAddress func(ctx context.Context, address string) (any, error)
-	// Explain words the refusals of POST /mailtree/… on the socket; nil: their own words.
+	// Explain returns the wording for refusals of POST /mailtree/… on the socket. If it is nil, the refusals' own
+	// wording is used.
 	Explain func(error) string
 
-	// Page is the page for people: it serves GET / and pagePaths. nil: there is no page.
+	// Page is the page for people. It serves GET / and pagePaths. If it is nil, there is no page.
 	Page Page
-	// URL returns the URL of this server over TCP, without a path. A server in the background begins to
-	// listen for it. nil: there is no TCP.
+	// URL returns the URL of this server over TCP, without a path. If the server runs in the background, it begins
+	// to listen when URL is called. If URL is nil, there is no TCP.
 	URL func(context.Context) (string, error)
 
 	Stop  func() // stops the server; nil: the server cannot be stopped over the socket
 	Yield func() // stops a background server when another server starts; nil: the server does not yield
-	// Health returns the JSON of GET /health, and whether the server can do its work; over TCP, one that
-	// cannot is answered with status 503. nil: {"status":"ok"}.
+	// Health returns the JSON of GET /health, and whether the server can do its work. If it cannot, the status over
+	// TCP is 503. If Health is nil, the answer is {"status":"ok"}.
 	Health func(context.Context) (report any, able bool)
-	// Metrics answers GET /metrics; nil: the address does not exist.
+	// Metrics answers GET /metrics. If it is nil, the address does not exist.
 	Metrics http.Handler
-	// Called is called after each call of a tool, with the toolset and whether the call was refused; may
-	// be nil.
+	// Called is called after each call of a tool, with the toolset and whether the call was refused. It may be nil.
 	Called func(toolset, tool string, refused bool)
 	Log    *slog.Logger // nil: discarded
 
-	MaxBody     int64 // bytes of one request body; more is answered 413
-	MaxBodies   int64 // bytes of all bodies being received or worked on; more is answered 503
-	MaxAnswer   int   // bytes of one answer; a longer list or text comes in pieces
-	MaxAnswers  int64 // bytes of memory for all large answers; calls wait for memory, then they are refused
-	MaxRequests int   // requests being worked on; more is answered 503
+	MaxBody     int64 // bytes of one request body; a larger one is answered with 413
+	MaxBodies   int64 // bytes of all bodies being received or handled; more is answered with 503
+	MaxAnswer   int   // bytes of one answer; a longer list or text is split
+	MaxAnswers  int64 // bytes of memory for all large answers; calls wait for memory and are then refused
+	MaxRequests int   // requests being handled; more is answered with 503
 
-	// MaxStreams bounds open GET and subscriptions/listen streams, bridges, and calls that wait for
-	// mail. One more stream is answered 503; one more call is refused.
+	// MaxStreams bounds open GET and subscriptions/listen streams, bridges, and calls that wait for mail. One more
+	// stream is answered with 503. One more call is refused.
 	MaxStreams int
-	// MaxSessions bounds the sessions in memory, and the sessions kept in the store. One more session
-	// ends the session that has been unused for longest; if all are in use, it is answered 503.
+	// MaxSessions bounds the sessions in memory, and the sessions kept in the store. One more session ends the
+	// session that has been unused for longest. If all sessions are in use, the request for one more is answered
+	// with 503.
 	MaxSessions int
-	// SessionTimeout is how long a session stays in memory without a request or an open stream. Later
-	// it is resumed from the store, as after a restart.
+	// SessionTimeout is how long a session stays in memory without a request or an open stream. After that it is
+	// resumed from the store, as after a restart.
 	SessionTimeout time.Duration
 	// Progress is the time between two notifications to a call that waits for mail, and between two comments
 	// on a stream.
 	Progress time.Duration
-	// Settle is how long mail for an idle session is collected before the session is woken.
+	// Settle is the time for which mail for an idle session is collected before the session is woken.
 	Settle time.Duration
 }
 
-// Server is the HTTP surface.
+// Server is the server's HTTP interface.
 type Server struct {
 	cfg    Config
 	log    *slog.Logger
 	token  [sha256.Size]byte
 	routes []*route
 
-	limits          // of the server's own user, and of all callers over TCP
-	guests   limits // of other users on the socket, all together
+	limits          // for the server's own user, and for all callers over TCP
+	guests   limits // for other users on the socket, all together
 	answers  answers
 	sessions *sessions
 	ids      nextID
@@ -130,7 +131,7 @@ type Server struct {
 	stop     sync.Once
 }
 
-// New makes the server. It starts nothing: Run does.
+// New creates the server. It starts nothing. Run starts the background work.
 func New(cfg Config) *Server {
 	cfg.fill()
 	s := &Server{
@@ -162,7 +163,7 @@ func (c *Config) fill() {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	orElse(&c.MaxBody, DefaultMaxBody)
-	orElse(&c.MaxBodies, max(DefaultMaxBodies, 2*c.MaxBody)) // large bodies may take three fourths
+	orElse(&c.MaxBodies, max(DefaultMaxBodies, 2*c.MaxBody)) // large bodies may take three fourths of it
 	orElse(&c.MaxAnswer, int(tool.DefaultBudget))
 	orElse(&c.MaxAnswers, DefaultMaxAnswers)
 	orElse(&c.MaxRequests, DefaultMaxRequests)
@@ -179,9 +180,9 @@ func orElse[T int | int64 | time.Duration](v *T, deflt T) {
 	}
 }
 
-// Run runs the background work of the toolsets (they tell subscribers of changes) until ctx ends.
-// Then it ends every stream and long poll, so that the HTTP server can shut down, and returns the
-// errors of the toolsets. It may be called once.
+// Run runs the background work of the toolsets, which notify subscribers of changes, until ctx ends. Then it ends
+// every stream and long poll, so that the HTTP server can shut down, and returns the errors of the toolsets. It may
+// be called once.
 func (s *Server) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -199,9 +200,9 @@ func (s *Server) Run(ctx context.Context) error {
 // end closes stopping, once.
 func (s *Server) end() { s.stop.Do(func() { close(s.stopping) }) }
 
-// HTTPServer returns an http.Server for the handler, with timeouts that suit it: none on writing,
-// because streams and long polls take their time (each single write has a deadline), and none on
-// all of reading, because the body has a timeout of its own.
+// HTTPServer returns an http.Server for the handler, with suitable timeouts. There is no timeout for all of
+// writing, because streams and long polls take their time. Instead, each single write has a deadline. There is no
+// timeout for all of reading, because the body has a separate timeout.
 func (s *Server) HTTPServer(addr string) *http.Server {
 	srv := &http.Server{
 		Addr:              addr,

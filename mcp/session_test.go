@@ -18,7 +18,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// open sends a request and returns once the answer's head is there.
+// open sends a request and returns as soon as the answer's head has arrived.
 func open(t *testing.T, ctx context.Context, method, url, body string, header ...string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(ctx, method, url+"/mcp", strings.NewReader(body))
@@ -71,12 +71,12 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// TestSessionTimeout: a session without requests ends, one with an open stream stays.
+// TestSessionTimeout: a session without requests ends, and a session with an open stream stays.
 func TestSessionTimeout(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{SessionTimeout: 3 * time.Second})
 	var watched string
-	await(t, func() bool { // it may have timed out before its stream is asked for
+	await(t, func() bool { // it may have timed out before its stream is requested
 		watched = begin(t, url)
 		return open(t, t.Context(), http.MethodGet, url, "", protocol.SessionHeader, watched).StatusCode == http.StatusOK
 	})
@@ -96,7 +96,7 @@ type blockResult struct {
 	Auth string `json:"auth"`
 }
 
-// blocking adds a method that waits for its context, and one that tells how the caller is known.
+// blocking adds a method that waits for its context, and a method that reports how the server knows the caller.
 func blocking(t *testing.T, s *Server) (started, ended chan struct{}) {
 	t.Helper()
 	started, ended = make(chan struct{}, 10), make(chan struct{}, 10)
@@ -118,7 +118,7 @@ func blocking(t *testing.T, s *Server) (started, ended chan struct{}) {
 	return started, ended
 }
 
-// TestCancel: when the client of a request goes, the method's context ends, in a session too.
+// TestCancel: if the client of a request disconnects, the method's context ends, in a session too.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{MaxRequests: 1})
@@ -167,7 +167,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestCaller: the token counts, in a session too, and no header of a client's own making.
+// TestCaller: only the token counts, in a session too, and not a header that a client invents.
 func TestCaller(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{Token: "tok"})
@@ -184,7 +184,7 @@ func TestCaller(t *testing.T) {
 	}
 }
 
-// TestStop: streams of both eras end when the server stops, and count while they last.
+// TestStop: streams of both eras end when the server stops, and are counted while they last.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{MaxStreams: 2})
@@ -215,8 +215,8 @@ func TestStop(t *testing.T) {
 	await(t, func() bool { return s.streams.used.Load() == 0 })
 }
 
-// TestHalfClosed: who closes its writing side before the answer, which ends the call, reads no
-// empty success.
+// TestHalfClosed: a client that closes its writing side before the answer ends the call, and reads no empty
+// success.
 func TestHalfClosed(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{Store: storetest.Open(t, storetest.Config{}).Store})

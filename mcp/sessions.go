@@ -16,40 +16,40 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// sessions records which sessions are in use. Most clients that die do not end their sessions. A
-// new session therefore ends the session that has been unused for longest, if there are too many. The
-// client of the ended session, if it still lives, is answered 404 and begins a new session. Spec: MCP
-// 2025-06-18, transports, session management. A session exists for
-// its owner only, even if another caller knows its id. Safe for concurrent use.
+// sessions records which sessions are in use. Most clients that die do not end their sessions. If there are too
+// many sessions, a new session therefore ends the session that has been unused for longest. If the client of the
+// ended session still lives, it is answered with 404 and begins a new session. Spec: MCP 2025-06-18, transports,
+// session management. A session exists only for its owner, even if another caller knows its id. sessions is safe
+// for concurrent use.
 type sessions struct {
 	mu       sync.Mutex
 	byID     map[string]*session
-	starting int   // initialize requests under way
+	starting int   // initialize requests in progress
 	clock    int64 // grows with each use
 
 	saving sync.Mutex // guards session.kept
 }
 
-// session is the record of the server about a session, beside the record of the SDK.
+// session is the server's record of a session, in addition to the SDK's record.
 type session struct {
 	id    string
 	begun bool                              // its initialize was answered
-	owner string                            // the ownerOf of its initialize, recorded before the client gets the id
-	uses  map[int64]context.CancelCauseFunc // requests under way and open streams; each cancels its context
-	last  int64                             // when a use ended last
+	owner string                            // the ownerOf of its initialize, set before the client gets the id
+	uses  map[int64]context.CancelCauseFunc // requests in progress and open streams; each value cancels its context
+	last  int64                             // when a use last ended
 	ended chan struct{}                     // not nil while the session is being ended to make room; closed when it has ended
 
 	kept     resume.Session // the data for resume
-	noted    time.Time      // when its use was last noted on disk
-	resuming bool           // resume is not complete yet: only resume may use the session
-	missed   []string       // URIs of subscriptions that were resumed, until its client has been told
+	noted    time.Time      // when its use was last recorded on disk
+	resuming bool           // resume is not complete yet, so only resume may use the session
+	missed   []string       // URIs of resumed subscriptions, until the client has been notified
 }
 
 func newSessions() *sessions {
 	return &sessions{byID: map[string]*session{}}
 }
 
-// get returns the session with the id, and creates it if it is missing. The caller holds x.mu.
+// get returns the session with the given id, and creates it if it is missing. The caller must hold x.mu.
 func (x *sessions) get(id string) *session {
 	e := x.byID[id]
 	if e == nil {
@@ -59,7 +59,7 @@ func (x *sessions) get(id string) *session {
 	return e
 }
 
-// ownerOf is the kind of caller to whom a session belongs: callers with the token or callers without.
+// ownerOf returns the kind of caller to whom a session belongs: callers with the token or callers without it.
 func ownerOf(c tool.Caller) string { return "/" + c.Auth }
 
 // setOwner records the owner of a session that begins.
@@ -69,16 +69,16 @@ func (x *sessions) setOwner(id, owner string) {
 	x.get(id).owner = owner
 }
 
-// touch records that a use has ended. The caller holds x.mu.
+// touch records that a use has ended. The caller must hold x.mu.
 func (x *sessions) touch(e *session) {
 	x.clock++
 	e.last = x.clock
 }
 
-// use protects the session from being ended to make room, until done is called. within ends when leave
-// is called. If the session is being ended, use first waits until it has ended, or ctx has. ok is false,
-// and nothing is protected, if there is no such session, if it belongs to another owner, or if it is
-// being resumed.
+// use protects the session until done is called, so that it is not ended to make room. within ends when leave is
+// called. If the session is already being ended, use first waits until it has ended, or until ctx ends. ok is
+// false, and nothing is protected, if there is no such session, if it belongs to another owner, or if it is being
+// resumed.
 func (x *sessions) use(ctx context.Context, id, owner string) (within context.Context, done func(), ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -102,7 +102,7 @@ func (x *sessions) use(ctx context.Context, id, owner string) (within context.Co
 	}, true
 }
 
-// errLeft is the cause of a cancelled request whose client has ended its session.
+// errLeft is the cause with which a request is canceled if its client has ended the session.
 var errLeft = errors.New("the session has ended")
 
 // leave cancels the requests of a session that its client ends.
@@ -126,7 +126,7 @@ func (x *sessions) edit(id string, change func(k *resume.Session) error) error {
 	return change(&e.kept)
 }
 
-// noteUse reports whether to note the use of a session on disk, which is done once an hour.
+// noteUse reports whether to record the use of a session on disk, which is done once an hour.
 func (x *sessions) noteUse(id string) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -170,8 +170,8 @@ func (x *sessions) has(id, owner string) bool {
 	return e != nil && e.owner == owner && !e.resuming
 }
 
-// await waits until e, which is being ended to make room, has ended. The caller holds x.mu; await
-// releases x.mu while it waits.
+// await waits until e, which is being ended to make room, has ended. The caller must hold x.mu. await releases x.mu
+// while it waits.
 func (x *sessions) await(ctx context.Context, e *session) (done func()) {
 	x.mu.Unlock()
 	defer x.mu.Lock()
@@ -182,10 +182,9 @@ func (x *sessions) await(ctx context.Context, e *session) (done func()) {
 	return func() {}
 }
 
-// start records that an initialize is under way; began removes the record. ok is false, and nothing is
-// recorded, if as many sessions as allowed (most) are in use. makeRoom ends the session that has been
-// unused for longest, if a session must end, and returns its id. living returns the sessions
-// that exist, by id.
+// start records that an initialize is in progress. began removes the record. ok is false, and nothing is recorded,
+// if the allowed number of sessions (most) is in use. If a session must end, makeRoom ends the session that has
+// been unused for longest, and returns its id. living returns the sessions that exist, by id.
 func (x *sessions) start(most int, living func() map[string]*mcp.ServerSession) (makeRoom func() (ended string), ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -218,8 +217,8 @@ func (x *sessions) start(most int, living func() map[string]*mcp.ServerSession) 
 	return makeRoom, true
 }
 
-// end ends a session to make room. No request of the session is under way, except for notifications
-// that have been answered.
+// end ends a session to make room. No request of the session is in progress, except for notifications that have
+// already been answered.
 func (x *sessions) end(e *session, ss *mcp.ServerSession) {
 	_ = ss.Close() // the session has ended even if Close returns an error
 	x.mu.Lock()
@@ -228,7 +227,7 @@ func (x *sessions) end(e *session, ss *mcp.ServerSession) {
 	close(e.ended)
 }
 
-// began removes the record of start. id is the session that has begun; "" if none has.
+// began removes the record that start made. id is the session that has begun, or "" if none has.
 func (x *sessions) began(id string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -250,8 +249,8 @@ func (s *Server) startSession(d *route, w http.ResponseWriter, r *http.Request, 
 	busy(w, m.id, what, "end one, or try again when one has ended")
 }
 
-// beginSession serves an initialize whose session gets the id. It reports false, and does not answer, if
-// there is no room for one more session.
+// beginSession serves an initialize whose session gets the given id. If there is no room for one more session,
+// beginSession reports false and does not answer.
 func (s *Server) beginSession(d *route, w http.ResponseWriter, r *http.Request, id string) bool {
 	makeRoom, ok := s.sessions.start(s.cfg.MaxSessions, s.living)
 	if !ok {
@@ -279,7 +278,7 @@ func (s *Server) living() map[string]*mcp.ServerSession {
 	return all
 }
 
-// lives reports whether the SDK has a session of that id.
+// lives reports whether the SDK has a session with that id.
 func (d *route) lives(id string) bool {
 	for ss := range d.set.Server().Sessions() {
 		if ss.ID() == id {

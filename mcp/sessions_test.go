@@ -13,7 +13,7 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// ping reports the status of a request in a session.
+// ping returns the status of a request in a session.
 func ping(t *testing.T, url, id string) int {
 	t.Helper()
 	res, body := request(t, url, inSession(id), `{"jsonrpc":"2.0","id":5,"method":"ping"}`)
@@ -33,8 +33,8 @@ func full(t *testing.T, url, why string) {
 	}
 }
 
-// TestSessionCap: where there are as many sessions as there may be, a new one takes the place of
-// the one unused for longest, never of one with a stream or a request under way.
+// TestSessionCap: if the maximum number of sessions exists, a new session replaces the session that has been unused
+// for longest. It never replaces a session with a stream or a request in progress.
 func TestSessionCap(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{MaxSessions: 4})
@@ -89,8 +89,8 @@ func TestSessionCap(t *testing.T) {
 	}
 }
 
-// TestSessionCapLosesNoCall: a session that makes room has no call under way, whoever calls just
-// then: each is answered, or refused because the session is over.
+// TestSessionCapLosesNoCall: a session that is ended to make room has no call in progress, whoever calls at that
+// moment. Each call is answered, or refused because the session has ended.
 func TestSessionCapLosesNoCall(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{MaxSessions: 2})
@@ -127,7 +127,7 @@ func TestSessionCapLosesNoCall(t *testing.T) {
 	}
 }
 
-// socketOf is the URL of a server whose connections are that user's, as on the socket.
+// socketOf returns the URL of a server whose connections belong to that user, as on the socket.
 func socketOf(t *testing.T, s *Server, uid int) string {
 	t.Helper()
 	srv := httptest.NewUnstartedServer(s.socketHandler())
@@ -139,8 +139,8 @@ func socketOf(t *testing.T, s *Server, uid int) string {
 	return srv.URL
 }
 
-// TestSessionOwner: to another kind of caller a session is answered like one that does not exist,
-// and goes on.
+// TestSessionOwner: to another kind of caller a session looks like one that does not exist, and the session
+// continues.
 func TestSessionOwner(t *testing.T) {
 	t.Parallel()
 	_, tcp := serve(t, Config{Token: "tok"})
@@ -178,7 +178,8 @@ func TestSessionOwner(t *testing.T) {
 	}
 }
 
-// TestNoSessionOnSocket: a bridge's initialize begins no session, and a request that names one is answered without.
+// TestNoSessionOnSocket: a bridge's initialize begins no session, and a request that names a session is answered
+// without one.
 func TestNoSessionOnSocket(t *testing.T) {
 	t.Parallel()
 	s := New(Config{})

@@ -26,13 +26,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// result calls a bare tool as a Python client without a session does and returns its result.
+// result calls a bare tool as a Python client without a session does, and returns its result.
 func result(t *testing.T, url, tool, args string) map[string]any {
 	t.Helper()
 	return answerOf(t, url, "user-agent: test", tool, args)
 }
 
-// answerOf is result for a client that sends one more header.
+// answerOf does the same as result, for a client that sends one more header.
 func answerOf(t *testing.T, url, header, tool, args string) map[string]any {
 	t.Helper()
 	_, body := request(t, url, "POST /mcp/\ncontent-type: application/json\n"+header, `{"jsonrpc": "2.0", "id": "1", "method": "tools/call", "params": {"name": "`+tool+`", "arguments": `+args+`}}`)
@@ -46,7 +46,7 @@ func answerOf(t *testing.T, url, header, tool, args string) map[string]any {
 	return answer.Result
 }
 
-// TestSeed sends the requests of a client that knows no sessions, as it writes them.
+// TestSeed sends the requests of a client without sessions, exactly as the client writes them.
 func TestSeed(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, Config{Store: storetest.Open(t, storetest.Config{}).Store})
@@ -81,8 +81,8 @@ func TestSeed(t *testing.T) {
 	}
 }
 
-// TestRun: a subscriber hears of what another client does, also in a project made later; when Run's
-// context ends, the stream and a long poll end.
+// TestRun: a subscriber is notified about what another client does, also in a project that is created later. When
+// Run's context ends, the stream and a long poll end.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{Store: storetest.Open(t, storetest.Config{}).Store})
@@ -102,7 +102,7 @@ func TestRun(t *testing.T) {
 			}
 		}
 	}()
-	await(t, func() bool { // Run may not have found its mark yet
+	await(t, func() bool { // Run may not have found its position yet
 		result(t, url, "send_message", `{"project_key":"/abs/new","from_agent":"Ann","to":["Ann"],"subject":"s","body_md":""}`)
 		return len(heard) > 0
 	})
@@ -127,8 +127,8 @@ func TestRun(t *testing.T) {
 	await(t, func() bool { return s.Usage() == Usage{Sessions: 1} })
 }
 
-// TestListResources: resources/list names the skill, the inboxes of the agents that were active last
-// and the newest threads, each of which can be read.
+// TestListResources: resources/list lists the skill, the inboxes of the most recently active agents and the newest
+// threads, and each of them can be read.
 func TestListResources(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, Config{Store: storetest.Open(t, storetest.Config{NoWatcher: true}).Store})

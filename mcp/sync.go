@@ -12,8 +12,7 @@ type SyncAsk struct {
 	Do string `json:"do"` // on, off, now or status
 }
 
-// sync turns the sync of a project with other machines on or off, or makes a round of it, and returns its
-// state.
+// sync turns the sync of a project with other machines on or off, or runs one round of it, and returns its state.
 func (s *Server) sync(ctx context.Context, p *maildir.Project, ask *SyncAsk) (maildir.SyncState, error) {
 	switch ask.Do {
 	case "status":
@@ -24,7 +23,7 @@ func (s *Server) sync(ctx context.Context, p *maildir.Project, ask *SyncAsk) (ma
 			return maildir.SyncState{}, err
 		}
 		if ask.Do == "on" {
-			state, _ := p.Sync.Now(ctx) // which says what is wrong, and stays on
+			state, _ := p.Sync.Now(ctx) // the state says what is wrong; sync stays on
 			return state, nil
 		}
 	default:
@@ -33,8 +32,8 @@ func (s *Server) sync(ctx context.Context, p *maildir.Project, ask *SyncAsk) (ma
 	return p.Sync.State(), nil
 }
 
-// JoinAsk is the body of POST /mailtree/join: the repository through which other machines share their mail,
-// and the path of the code base here.
+// JoinAsk is the body of POST /mailtree/join. It contains the repository through which other machines share their
+// mail, and the local path of the code base.
 type JoinAsk struct {
 	URL string `json:"url"`
 	Key string `json:"key"`

@@ -15,8 +15,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// table lists the toolsets of the server: one line for each toolset package below this package. All
-// toolsets are on the Unix socket too, at /toolset/<name>/mcp (peer.go).
+// table lists the toolsets of the server, one line for each toolset package below this package. All toolsets are
+// also on the Unix socket, at /toolset/<name>/mcp (peer.go).
 func (s *Server) table() []*route {
 	cfg := tool.Config{
 		Store:     s.cfg.Store,
@@ -30,7 +30,7 @@ func (s *Server) table() []*route {
 	return []*route{
 		{name: "mail", set: mail.New(cfg), paths: []string{"/mcp", "/mcp/{$}"}},
 		{name: "postal", set: postal.New(cfg), paths: agentPaths()},
-		{name: "aimx", set: aimx.New(cfg), guests: true}, // on the Unix socket only: it asks for the uid
+		{name: "aimx", set: aimx.New(cfg), guests: true}, // on the Unix socket only, because it needs the uid
 		{name: "agentmail", set: agentmail.New(cfg)},     // on the Unix socket only: it identifies callers by the folder or pane they run in
 	}
 }
@@ -41,11 +41,11 @@ func agentPaths() []string { return []string{"/agents/{agent}/mcp", "/agents/{ag
 // toolset is the result of a toolset package: a *tool.Set, or a type around a *tool.Set.
 type toolset interface {
 	Server() *mcp.Server
-	Run(ctx context.Context) error // until ctx ends, see tool.Set.Run
+	Run(ctx context.Context) error // runs until ctx ends, see tool.Set.Run
 }
 
-// envelopeless is a toolset that also accepts {"tool": …, "args": …} as a body, as its programs send it,
-// and answers without an envelope: see plain.go.
+// envelopeless is a toolset that also accepts {"tool": …, "args": …} as a body, as its programs send it, and then
+// answers without an envelope: see plain.go.
 type envelopeless interface {
 	// Plain converts the structured content of a tool's result to the JSON of the answer. The result
 	// is not a refusal.
@@ -56,14 +56,14 @@ type envelopeless interface {
 type route struct {
 	name  string // as in --toolset
 	set   toolset
-	paths []string // over TCP, as http.ServeMux has them; none for a toolset that is on the Unix socket only (peer.go)
+	paths []string // over TCP, for http.ServeMux; none for a toolset that is only on the Unix socket (peer.go)
 
-	guests bool // on the socket, users other than the server's user may use the toolset
+	guests bool // OS users other than the server's own may use the toolset on the socket
 
 	stateless, stateful http.Handler
 }
 
-// mount gives each toolset its handlers. Callers, limits, log lines and recovery are the same for all
+// mount creates the handlers of each toolset. Callers, limits, log lines and recovery are the same for all
 // toolsets.
 func (s *Server) mount(doors ...*route) {
 	for _, d := range doors {
@@ -75,7 +75,7 @@ func (s *Server) mount(doors ...*route) {
 			SessionTimeout:               s.cfg.SessionTimeout,
 			MaxRequestBodyBytes:          s.cfg.MaxBody,
 			PropagateRequestCancellation: true,
-			DisableLocalhostProtection:   true, // checkHost is stricter, and knows of a proxy
+			DisableLocalhostProtection:   true, // checkHost is stricter, and knows about proxies
 		}
 		d.stateful = mcp.NewStreamableHTTPHandler(serve, &options)
 		options.Stateless = true

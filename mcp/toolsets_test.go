@@ -11,7 +11,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// whoami is a toolset whose one tool tells who calls it.
+// whoami is a toolset whose only tool reports who calls it.
 func whoami(cfg tool.Config) *tool.Set {
 	return tool.NewSet(cfg, tool.About{Name: "whoami"}, tool.Tool{
 		Name:  "whoami",
@@ -22,7 +22,7 @@ func whoami(cfg tool.Config) *tool.Set {
 	})
 }
 
-// door finds a toolset by its name; it returns nil when there is none.
+// door finds a toolset by its name. It returns nil if there is none.
 func (s *Server) door(name string) *route {
 	for _, d := range s.routes {
 		if d.name == name {
@@ -32,11 +32,11 @@ func (s *Server) door(name string) *route {
 	return nil
 }
 
-// serveWhoami serves it beside the others at the paths of agents.
+// serveWhoami serves whoami beside the other toolsets at the paths of agents.
 func serveWhoami(t *testing.T, cfg Config) (*Server, string) {
 	t.Helper()
 	s := New(cfg)
-	s.door("postal").paths = nil // its place is taken
+	s.door("postal").paths = nil // whoami takes its place
 	s.mount(&route{name: "whoami", set: whoami(tool.Config{}), paths: agentPaths()})
 	srv := httptest.NewServer(s.Handler())
 	t.Cleanup(srv.Close)
@@ -44,8 +44,8 @@ func serveWhoami(t *testing.T, cfg Config) (*Server, string) {
 	return s, srv.URL
 }
 
-// TestDoors: each toolset has its own tools, sessions and addresses, and the caller is what the
-// address of that very request says.
+// TestDoors: each toolset has its own tools, sessions and addresses, and the address of the request itself
+// determines the caller.
 func TestDoors(t *testing.T) {
 	t.Parallel()
 	s, url := serveWhoami(t, Config{Token: "tok"})

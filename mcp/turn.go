@@ -7,15 +7,15 @@ import (
 	"mailtree/maildir"
 )
 
-// TurnReport is the body of POST /mailtree/turn: what the files of a client say of its session.
+// TurnReport is the body of POST /mailtree/turn. It contains what the files of a client say about its session.
 type TurnReport struct {
 	maildir.SessionKey
-	Dir  string               `json:"dir"`            // that the client was started in
-	Turn int                  `json:"turn,omitempty"` // of which the files say it: HookAnswer.Turn; 0: the present one
+	Dir  string               `json:"dir"`            // folder in which the client was started
+	Turn int                  `json:"turn,omitempty"` // turn that the files describe: HookAnswer.Turn; 0: current
 	Is   maildir.SessionState `json:"is"`
 }
 
-// turn records what a session does. A folder without a project has no sessions.
+// turn records the activity of a session. A folder without a project has no sessions.
 func (s *Server) turn(ctx context.Context, _ *maildir.Project, r *TurnReport) (struct{}, error) {
 	p, err := s.cfg.Store.Project(ctx, r.Dir)
 	switch {

@@ -19,8 +19,7 @@ func (onePage) ServeHTTP(w http.ResponseWriter, _ *http.Request) { _, _ = w.Writ
 
 func (onePage) Link(_, _, _ string) string { return "" }
 
-// TestUserOnly: the server's own user needs no token over TCP, on every address that needs none with
-// AUTH=open.
+// TestUserOnly: the server's own user needs no token over TCP, at every address that needs no token with AUTH=open.
 func TestUserOnly(t *testing.T) {
 	t.Parallel()
 	if err := peeruid.Check(); err != nil {
@@ -54,8 +53,8 @@ func TestUserUnknown(t *testing.T) {
 	}
 }
 
-// TestOtherUserTCP: another user gets nothing over TCP without the token, and both ways out; with the
-// token, everything.
+// TestOtherUserTCP: another user without the token gets nothing over TCP except the description of both ways out.
+// With the token, the user gets everything.
 func TestOtherUserTCP(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

@@ -14,12 +14,12 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// maxVerb bounds the body of a POST /mailtree/…: a message of the default size with every byte
+// maxVerb bounds the body of a POST /mailtree/…. It has room for a message of the default size with every byte
 // escaped.
 const maxVerb = 64 << 20
 
-// verb returns the handler of a POST /mailtree/…?project=… by the user who runs the server. do gets the
-// decoded body and the project, which is nil if the request names none, and returns the answer.
+// verb returns the handler of a POST /mailtree/…?project=… by the OS user who runs the server. do gets the decoded
+// body and the project, which is nil if the request names none, and returns the answer.
 func verb[Ask, Answer any](s *Server, do func(context.Context, *maildir.Project, *Ask) (Answer, error)) http.Handler {
 	return s.requireOwner(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, ask, err := readVerb[Ask](s, w, r)
@@ -31,9 +31,9 @@ func verb[Ask, Answer any](s *Server, do func(context.Context, *maildir.Project,
 	}))
 }
 
-// streamVerb is a verb with an answer in lines: each value that do passes to say is sent at once as a line
-// of JSON. An error of do is answered like an error of verb; after the first line, it is the last line,
-// {"error": …}. It is dropped if the client has gone or the server stops.
+// streamVerb is a verb whose answer consists of lines. Each value that do passes to say is sent at once as a line
+// of JSON. If do returns an error before the first line, it is answered like an error of verb. After the first
+// line, the error is the last line, {"error": …}. It is dropped if the client has disconnected or the server stops.
 func streamVerb[Ask any](s *Server, do func(ctx context.Context, p *maildir.Project, ask *Ask, say func(any) error) error) http.Handler {
 	return s.requireOwner(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, ask, err := readVerb[Ask](s, w, r)
@@ -63,7 +63,7 @@ func streamVerb[Ask any](s *Server, do func(ctx context.Context, p *maildir.Proj
 	}))
 }
 
-// inProject refuses a request that names no project to a verb that needs one.
+// inProject refuses a request that names no project if the verb needs one.
 func (s *Server) inProject(verb http.Handler) http.Handler {
 	return s.requireOwner(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("project") == "" {
@@ -97,11 +97,11 @@ func (s *Server) answerVerb(w http.ResponseWriter, r *http.Request, v any, err e
 	case err == nil:
 		text := tool.Encode(v)
 		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Content-Length", strconv.Itoa(len(text))) // so that a flushed answer is whole
+		w.Header().Set("Content-Length", strconv.Itoa(len(text))) // so that a flushed answer is complete
 		_, _ = w.Write(text)
 	case r.Context().Err() == nil:
 		status, level := http.StatusConflict, slog.LevelWarn
-		if errors.Is(err, maildir.ErrNotFound) { // an ordinary answer: each command outside a project gets it
+		if errors.Is(err, maildir.ErrNotFound) { // an ordinary answer, which each command outside a project gets
 			status, level = http.StatusNotFound, slog.LevelDebug
 		}
 		s.log.Log(r.Context(), level, "refused", "path", r.URL.Path, "error", err)

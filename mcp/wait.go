@@ -7,14 +7,14 @@ import (
 	"mailtree/maildir"
 )
 
-// WaitAnswer tells the client how to go on. Both fields are empty if the server ended before there was an
-// answer: then the client asks the next server.
+// WaitAnswer tells the client how to continue. If the server ended before there was an answer, both fields are
+// empty, and the client asks the next server.
 type WaitAnswer struct {
 	Tell string `json:"tell,omitempty"` // a text for the model, which begins a turn
-	Over bool   `json:"over,omitempty"` // the client need not wait any more
+	Over bool   `json:"over,omitempty"` // the client need not wait any longer
 }
 
-// wait answers when a client's session is to be woken, or when there is no session to wake.
+// wait answers when a client's session must be woken, or when there is no session to wake.
 func (s *Server) wait(ctx context.Context, _ *maildir.Project, v *maildir.SessionEvent, say func(any) error) error {
 	a, err := awaitNews(ctx, v, s.cfg)
 	if err != nil && ctx.Err() == nil {

@@ -7,7 +7,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// waiting says what waits for an agent in the project. It marks nothing.
+// waiting returns what waits for an agent in the project. It marks nothing.
 func (s *Server) waiting(ctx context.Context, p *maildir.Project, agent *string) (*maildir.Waits, error) {
 	const open = false // the agent itself asks
 	return p.Box(*agent, format.Origin{}).Waits(ctx, open)

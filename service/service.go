@@ -1,6 +1,6 @@
-// Package service describes the server as a service of its user: the file for the service manager
-// (systemd's user manager on Linux, launchd on macOS), and the commands that make the manager read the
-// file. It changes nothing.
+// Package service describes the server as a service of its OS user: the file for the service manager (systemd's
+// user manager on Linux, launchd on macOS), and the commands that make the manager read the file. It changes
+// nothing.
 package service
 
 import (
@@ -28,12 +28,12 @@ const (
 	label    = "internal.mailtree.mailtree"
 )
 
-// ErrSystem says that no service manager is known for the system.
+// ErrSystem says that this program knows no service manager for the system.
 var ErrSystem = errors.New("there is no service manager that this program knows: systemd on Linux, launchd on macOS")
 
-// Config says what to run, and for which user.
+// Config says what to run, and for which OS user.
 type Config struct {
-	OS         string   // as runtime.GOOS
+	OS         string   // same values as runtime.GOOS
 	Home       string   // the user's home folder
 	ConfigHome string   // XDG_CONFIG_HOME; "": .config in Home
 	UID        int      // the user's uid, for launchd

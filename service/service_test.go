@@ -23,7 +23,7 @@ func config(t *testing.T, system string) Config {
 	}
 }
 
-// TestSystems: each system has its file and its commands; another one is refused.
+// TestSystems: each system has its file and its commands. Another system is refused.
 func TestSystems(t *testing.T) {
 	t.Parallel()
 	for system, want := range map[string][2]string{
@@ -41,7 +41,7 @@ func TestSystems(t *testing.T) {
 	}
 }
 
-// TestUnit: systemd reads the unit as it was meant, whatever stands in a path or a setting.
+// TestUnit: systemd reads the unit as intended, whatever a path or a setting contains.
 func TestUnit(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -64,7 +64,7 @@ func TestUnit(t *testing.T) {
 	if err := os.WriteFile(file, []byte(s.Text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// It exits with 0, and says what it could not read.
+	// It exits with 0, and reports what it could not read.
 	verify := exec.CommandContext(t.Context(), analyze, "--user", "--man=no", "verify", file)
 	verify.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+t.TempDir())
 	out, err := verify.CombinedOutput()
@@ -73,7 +73,7 @@ func TestUnit(t *testing.T) {
 	}
 }
 
-// TestAgent: the launchd file is XML that says what was meant.
+// TestAgent: the launchd file is XML with the intended content.
 func TestAgent(t *testing.T) {
 	t.Parallel()
 	cfg := config(t, "darwin")

@@ -1,6 +1,7 @@
-// Package skills holds what an agent reads to work with the mail, one folder for each skill in the
-// form of agentskills.io. A skill has the name of its folder: clients skip others. The folder lies where a
-// plugin has its skills, so that the repository can be one; the server hands out the same bytes as a resource.
+// Package skills contains what an agent reads to work with mailtree, one folder for each skill in the form of
+// agentskills.io. A skill has the same name as its folder, because clients skip other skills. The folder lies where
+// a plugin has its skills, so the repository can be used as a plugin. The server returns the same bytes as a
+// resource.
 package skills
 
 import (
@@ -8,12 +9,12 @@ import (
 	"strings"
 )
 
-// Mailtree is mailtree/SKILL.md: how to work with mail and claims.
+// Mailtree is the content of mailtree/SKILL.md: how to work with mail and claims.
 //
 //go:embed mailtree/SKILL.md
 var Mailtree string
 
-// Email is mailtree-email/SKILL.md: how to work with the toolset aimx.
+// Email is the content of mailtree-email/SKILL.md: how to work with the toolset aimx.
 //
 //go:embed mailtree-email/SKILL.md
 var Email string

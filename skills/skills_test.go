@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestNames: a skill has the name of its folder and a description, as agentskills.io requires.
+// TestNames: a skill has the same name as its folder, and a description, as agentskills.io requires.
 func TestNames(t *testing.T) {
 	files, err := filepath.Glob("*/SKILL.md")
 	if err != nil || len(files) != 2 {

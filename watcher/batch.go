@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// Batch is a set of changed paths that are due together. It says where to look, not what happened: OnBatch
-// reads the current file at each path.
+// Batch is a set of changed paths that are due together. It says where to look, not what happened. OnBatch reads
+// the current file at each path.
 type Batch struct {
 	// Paths are relative to Root, slash separated, unique and sorted, in the bytes of the file system (no name
 	// is cleaned or checked). They are
-	//   - files, links and other non-folders that were made or changed;
-	//   - paths that are gone; for a folder only its own path, whatever it contained;
+	//   - files, links and other non-folders that were created or changed;
+	//   - paths that are gone; for a folder only the folder's own path, whatever it contained;
 	//   - folders that appeared or came back, each after everything in it is watched.
-	// So for every path OnBatch must compare everything that it knows below that path; anything that it does
-	// not know below a folder is named in this batch or another one.
+	// So for every path OnBatch must compare everything that it knows below that path. Anything below a folder that
+	// OnBatch does not know is in this batch or another one.
 	//
-	// Example of why folders that appeared are named: a folder "a" goes, and before OnBatch looks, another
-	// "a" is there that is not watched yet. Its a/x looks like the old a/x; if it is removed at that
-	// moment, no event and no listing shows it.
+	// This example shows why batches contain folders that appeared. A folder "a" is removed, and before OnBatch
+	// looks, another folder "a" exists that is not watched yet. Its a/x looks like the old a/x. If a/x is removed
+	// at that moment, no event and no listing shows it.
 	Paths []string
 
-	// Scan means that events were lost or cannot come: the whole tree must be
-	// compared. Paths may be empty then.
+	// Scan means that events were lost or cannot arrive, so the whole tree must be compared. Paths may then be
+	// empty.
 	Scan bool
 }
 

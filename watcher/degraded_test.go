@@ -15,8 +15,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// TestOverflow makes the kernel's own queue overflow: it holds the reader while more events come than the
-// queue takes, among them new folders whose events are lost.
+// TestOverflow makes the kernel's own queue overflow. It blocks the reader while more events come than the queue
+// can take, among them new folders whose events are lost.
 func TestOverflow(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("/proc/sys/fs/inotify/max_queued_events")
@@ -39,7 +39,7 @@ func TestOverflow(t *testing.T) {
 	})
 	shut := make(chan struct{})
 	gate.Store(&shut)
-	for i := range limit + 3*4096 { // the queue, what fsnotify holds, and more
+	for i := range limit + 3*4096 { // the queue, the events that fsnotify buffers, and more
 		_ = os.Chmod(filepath.Join(w.root, []string{"one", "two"}[i%2]), 0o600)
 	}
 	w.rename("old", "moved")
@@ -120,7 +120,7 @@ func TestNoWatchLeft(t *testing.T) {
 	before := w.scans()
 	w.until("scans go on", func() bool { return w.scans() >= before+3 })
 	w.write("a/1", "x")
-	w.reported("a/1") // what is watched goes on being watched
+	w.reported("a/1") // folders that are watched stay watched
 	if c := strings.Count(w.log.String(), "degraded"); c != 1 {
 		t.Errorf("%d lines in the log, want one", c)
 	}
@@ -241,7 +241,7 @@ func TestUnreadableFolder(t *testing.T) {
 func TestRootRemovedAndMadeAgain(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(w *watched, cfg *Config) { cfg.Poll = 20 * time.Millisecond; w.mkdir("a"); w.write("a/1", "x") })
-	inside, err := os.Open(w.root) // a shell that stands in it
+	inside, err := os.Open(w.root) // a shell with this working directory
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,8 +263,8 @@ func TestRootRemovedAndMadeAgain(t *testing.T) {
 	w.converged()
 }
 
-// TestRootReplaced removes the root and makes it again before the watcher looks, then puts another folder
-// in its place.
+// TestRootReplaced removes the root and creates it again before the watcher looks. Then it puts another folder in
+// the root's place.
 func TestRootReplaced(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(w *watched, _ *Config) { w.write("1", "x") })
@@ -383,8 +383,8 @@ func mutate(w *watched, random *rand.Rand, i int) {
 	}
 }
 
-// TestFolderFault: the watcher does not drop a folder that the disk cannot list for now. Until the disk
-// can, Scans find its files.
+// TestFolderFault: the watcher does not drop a folder that the disk currently cannot list. Until the disk can list
+// it, Scans find its files.
 func TestFolderFault(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int64

@@ -1,6 +1,6 @@
-// Package watcher turns file changes below one folder into batches of changed paths. No other package
-// imports fsnotify. The watcher imports nothing else of mailtree and knows nothing of mail: it says "look
-// at these paths", never what they hold.
+// Package watcher turns file changes below one folder into batches of changed paths. No other package imports
+// fsnotify. The watcher imports no other package of mailtree and knows nothing about mail. It says "look at these
+// paths", never what they contain.
 //
 //	inotify -> read -> queue -> session -> waiting -> dispatch -> OnBatch
 //	           only    set of   lstat,     one        one batch
@@ -16,12 +16,12 @@
 //	    Write after its last write, or Rename after it if no process has it
 //	    open for writing any more. Every path is reported at the latest
 //	    Longest after its first event; only a blocked OnBatch delays it further.
-//	W3  A folder is watched before it is listed, so a file made in a new
+//	W3  A folder is watched before it is listed, so a file created in a new
 //	    folder is in the list or has an event. All files found in a folder
-//	    made or moved here are reported, and then the folder itself.
+//	    created or moved here are reported, and then the folder itself.
 //	W4  Neither a slow OnBatch nor a slow disk stops the draining of inotify's
 //	    queue.
-//	W5  After lost events (queue overflow), when no watch or instance is left, and
+//	W5  After lost events (queue overflow), if no watch or instance is left, and
 //	    while the root is gone, State says degraded and what to do, a batch asks
 //	    for a Scan, and the watch repairs itself. Only its context ends Run.
 //	W6  A batch with Scan that follows lost events is sent after all watches
@@ -35,13 +35,13 @@
 // Files that were below Root before Run are not reported: compare the tree once Ready
 // is closed.
 //
-// The watcher cannot see these changes: renaming a folder above Root's parent (found at the next event),
-// unmounting Root, and changes made by another machine on a network file system. The caller's hourly
+// The watcher cannot see three kinds of changes: the renaming of a folder above Root's parent (found at the next
+// event), the unmounting of Root, and changes made by another machine on a network file system. The caller's hourly
 // comparison finds them.
 //
-// Folder names are the hard part. fsnotify on Linux watches inodes under the name by which they were added
-// and does not follow a rename. Adding a folder that it still watches under its old name succeeds and keeps
-// the old name (inotify_add_watch returns the same descriptor). So the session keeps its own tree of
-// watched folders with the identity (device, inode) of each, and before it adds a new name it removes the
-// watches of the old name and of everything below it.
+// Folder names are the hard part. fsnotify on Linux watches inodes under the name by which they were added and does
+// not follow a rename. Adding a folder that it still watches under its old name succeeds and keeps the old name
+// (inotify_add_watch returns the same descriptor). So the session keeps its own tree of watched folders with the
+// identity (device, inode) of each. Before it adds a new name, it removes the watches of the old name and of
+// everything below it.
 package watcher

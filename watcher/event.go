@@ -38,8 +38,8 @@ func (s *session) handle(events []event, lost bool) error {
 	return nil
 }
 
-// handleRoot handles events of the root itself. A root that was removed and made again may have the same
-// identity, because inodes are reused, so the event decides.
+// handleRoot handles events of the root itself. A root that was removed and created again may have the same
+// identity, because inodes are reused. Therefore the event decides, not the identity.
 func (s *session) handleRoot(ev event) error {
 	if ev.op.Has(fsnotify.Create) || ev.op&gone != 0 {
 		return fmt.Errorf("%s: %w", s.w.cfg.Root, errReplaced)
@@ -51,9 +51,9 @@ func (s *session) handleRoot(ev event) error {
 	return nil
 }
 
-// handlePath brings the watches at a path level with what is there now, in whatever order its events came.
-// A folder that appeared or came back is walked and then noted; anything else is noted at once. A path that
-// cannot be examined is treated as both.
+// handlePath updates the watches at a path to what is there now, in whatever order the path's events came. A folder
+// that appeared or came back is walked and then noted. Anything else is noted at once. A path that cannot be
+// examined is treated as both.
 func (s *session) handlePath(ev event) {
 	if ev.op == fsnotify.Write {
 		s.touch(ev)
@@ -75,8 +75,8 @@ func (s *session) handlePath(ev event) {
 	}
 }
 
-// known reports whether the folder at rel is already watched and as readable as before. A walk then met it
-// before its event was read.
+// known reports whether the folder at rel is already watched and as readable as before. In that case a walk found
+// the folder before its event was read.
 func (s *session) known(rel string, info fs.FileInfo) bool {
 	f, ok := s.folders.byPath[rel]
 	return ok && !f.refused && f.id == identify(info) && f.mode == info.Mode()
@@ -88,8 +88,8 @@ const (
 	asFile   = false
 )
 
-// touch notes that a path which is no folder changed, unless Skip excludes it. A change of mode counts as a
-// write, because it may have made the file readable or unreadable.
+// touch notes that a path which is not a folder changed, unless Skip excludes the path. A change of mode counts as
+// a write, because it may have made the file readable or unreadable.
 func (s *session) touch(ev event) {
 	if !s.w.cfg.Skip(ev.rel, asFile) {
 		written := ev.op&(fsnotify.Write|fsnotify.Chmod) != 0
@@ -97,8 +97,8 @@ func (s *session) touch(ev event) {
 	}
 }
 
-// dropFolder forgets the folder at rel, everything below it, and their watches. Otherwise fsnotify would
-// keep the watches below a renamed folder and report them under the old names for ever.
+// dropFolder forgets the folder at rel, everything below it, and their watches. Otherwise fsnotify would keep the
+// watches below a renamed folder and report events under the old names forever.
 func (s *session) dropFolder(rel string) {
 	s.folders.removeFolder(rel, func(f *folder) {
 		// Most watches ended with their folder.
@@ -108,9 +108,9 @@ func (s *session) dropFolder(rel string) {
 	})
 }
 
-// removeWatch ends the watch of a path. fsnotify 1.10.1 panics if a watched folder took the place of
-// another one before fsnotify read that event: when the path is watched again, fsnotify forgets the watch
-// and keeps the path.
+// removeWatch ends the watch of a path. fsnotify 1.10.1 panics if a watched folder took the place of another one
+// before fsnotify read that event. The reason is that fsnotify forgets the watch and keeps the path when the path
+// is watched again.
 func removeWatch(fs *fsnotify.Watcher, path string) (err error) {
 	defer func() {
 		if recover() != nil {

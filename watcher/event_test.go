@@ -22,7 +22,7 @@ func TestRemoveWatch(t *testing.T) {
 	one, two := filepath.Join(dir, "one"), filepath.Join(dir, "two")
 	for _, err := range []error{
 		os.Mkdir(one, 0o700), os.Mkdir(two, 0o700), fs.Add(one), fs.Add(two),
-		os.Mkdir(filepath.Join(two, "event"), 0o700), // it waits to be taken, and all that come behind it
+		os.Mkdir(filepath.Join(two, "event"), 0o700), // it waits to be taken, and so do all events behind it
 		os.Remove(one), os.Rename(two, one), fs.Add(one),
 	} {
 		if err != nil {

@@ -27,7 +27,7 @@ type folder struct {
 	id      identity
 	mode    fs.FileMode
 	round   int  // the walk that last visited it
-	refused bool // it cannot be watched or listed; the log says so once
+	refused bool // it cannot be watched or listed; the log has reported this once
 	parent  *folder
 	below   map[*folder]struct{}
 }

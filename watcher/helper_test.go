@@ -22,8 +22,7 @@ import (
 // patience is how long a test waits for a condition.
 const patience = time.Minute
 
-// recorder is a caller that keeps every batch and a mirror of the tree, which it corrects only from
-// batches.
+// recorder is a caller that keeps every batch and a mirror of the tree. It corrects the mirror only from batches.
 type recorder struct {
 	root string
 
@@ -34,7 +33,7 @@ type recorder struct {
 	bad     []string
 	inside  atomic.Int32
 	hold    chan struct{} // if set, OnBatch waits for it to be closed
-	held    chan struct{} // and says so
+	held    chan struct{} // tells that OnBatch waits
 }
 
 func (r *recorder) onBatch(_ context.Context, b Batch) {
@@ -60,7 +59,7 @@ func (r *recorder) onBatch(_ context.Context, b Batch) {
 	r.look(b.Paths)
 }
 
-// check checks a batch against its contract. The caller holds mu.
+// check checks a batch against its contract. The caller must hold mu.
 func (r *recorder) check(b Batch) {
 	if !slices.IsSorted(b.Paths) || len(slices.Compact(slices.Clone(b.Paths))) != len(b.Paths) {
 		r.bad = append(r.bad, "paths not sorted or not unique")
@@ -81,7 +80,7 @@ func (r *recorder) complain(s string) {
 	r.bad = append(r.bad, s)
 }
 
-// look corrects the mirror at the paths and drops everything gone below them, also if a file or a link
+// look corrects the mirror at the paths and drops everything that is gone below them, also if a file or a link
 // replaced a folder. It goes through the mirror once, however many paths there are.
 func (r *recorder) look(paths []string) {
 	named := map[string]bool{}
@@ -105,8 +104,8 @@ func (r *recorder) look(paths []string) {
 	}
 }
 
-// readBelow reads a file and follows no link on the way: if a link replaced a folder, the folder's files
-// are gone, whatever the link points to.
+// readBelow reads a file and follows no link on the way. If a link replaced a folder, the folder's files are gone,
+// whatever the link points to.
 func readBelow(root, rel string) (string, bool) {
 	for dir := path.Dir(rel); dir != "."; dir = path.Dir(dir) {
 		if info, err := os.Lstat(filepath.Join(root, dir)); err != nil || !info.IsDir() {

@@ -28,7 +28,7 @@ func TestWritten(t *testing.T) {
 	if !written(root, "f") {
 		t.Error("not written after it was closed, with a reader")
 	}
-	if f, err = os.OpenFile(name, os.O_RDWR, 0); err != nil { // the lease was given back
+	if f, err = os.OpenFile(name, os.O_RDWR, 0); err != nil { // the lease was returned
 		t.Fatal(err)
 	}
 	f.Close()

@@ -14,16 +14,15 @@ import (
 // writer of a FIFO.
 const openFlags = syscall.O_RDONLY | syscall.O_DIRECTORY | syscall.O_NOFOLLOW | syscall.O_NONBLOCK | syscall.O_CLOEXEC
 
-// openFolder opens the folder at rel below root and follows no link anywhere in rel. os.Root would follow
-// links that stay inside, and a folder replaced by a link to ".." would then make the walk remove the
-// watches of other folders. The caller closes the folder. The error wraps syscall.ENOTDIR or ELOOP if rel
-// is no folder.
+// openFolder opens the folder at rel below root and follows no link anywhere in rel. os.Root would follow links
+// that stay inside the root. If a folder was replaced by a link to "..", the walk would then remove the watches of
+// other folders. The caller closes the folder. The error wraps syscall.ENOTDIR or ELOOP if rel is not a folder.
 func openFolder(root *os.File, rel string) (*os.File, error) {
 	at, opened := int(root.Fd()), -1
 	for name := range strings.SplitSeq(rel, "/") {
 		next, err := openat(at, name)
 		if opened >= 0 {
-			_ = syscall.Close(opened) // opened for reading
+			_ = syscall.Close(opened) // it was opened for reading
 		}
 		if err != nil {
 			return nil, &fs.PathError{Op: "openat", Path: rel, Err: err}
@@ -54,18 +53,18 @@ func (s *session) openRoot() (*os.File, error) {
 		return nil, err
 	}
 	if info, err := root.Stat(); err != nil || identify(info) != s.self {
-		_ = root.Close() // opened for reading
+		_ = root.Close() // it was opened for reading
 		return nil, fmt.Errorf("%s: %w", s.w.cfg.Root, errReplaced)
 	}
 	s.root = root
 	return root, nil
 }
 
-// closeRoot closes the root if it is open. An idle watcher holds no folder open that a person may want to
-// delete or unmount.
+// closeRoot closes the root if it is open. An idle watcher keeps no folder open, because the user may want to
+// delete or unmount it.
 func (s *session) closeRoot() {
 	if s.root != nil {
-		_ = s.root.Close() // opened for reading
+		_ = s.root.Close() // it was opened for reading
 		s.root = nil
 	}
 }

@@ -7,16 +7,16 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// queue holds the events that the reader drained and the session has not taken yet. It has one entry for
-// each path, however many events came, in the order of their first events.
+// queue contains the events that the reader drained and the session has not taken yet. It has one entry for each
+// path, however many events came, in the order of the paths' first events.
 type queue struct {
 	wake chan struct{} // holds one token while there are events to take
 
 	mu        sync.Mutex
 	index     map[string]int // path -> its entry
 	events    []event
-	lost      bool  // events were lost since the last take
-	overflows int64 // how often that happened
+	lost      bool  // events were lost since the last drain
+	overflows int64 // number of overflows so far
 
 	busy  int       // number of events that the session has taken and not finished
 	since time.Time // time of the first of these events
@@ -48,7 +48,7 @@ func (q *queue) add(rel string, op fsnotify.Op, now time.Time) {
 	notify(q.wake)
 }
 
-// overflow notes that the kernel dropped events. It is unknown which.
+// overflow notes that the kernel dropped events. It is unknown which events these are.
 func (q *queue) overflow() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -57,7 +57,8 @@ func (q *queue) overflow() {
 	notify(q.wake)
 }
 
-// drain returns all events, and whether some were lost. They count as pending until finished is called.
+// drain returns all events, and whether some events were lost. The events count as pending until finished is
+// called.
 func (q *queue) drain() (events []event, lost bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -71,7 +72,7 @@ func (q *queue) drain() (events []event, lost bool) {
 	return events, lost
 }
 
-// finished says that all drained events are passed on, except for left folders that are still to be walked.
+// finished records that all drained events are passed on, except for left folders that still have to be walked.
 func (q *queue) finished(left int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -11,29 +11,28 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// session is the life of one inotify instance on one root folder. It ends when the context ends, when the
-// root is replaced by another folder, or when the instance breaks. The goroutine of Run owns all its
-// fields.
+// session is the life of one inotify instance on one root folder. It ends when the context ends, when the root is
+// replaced by another folder, or when the instance breaks. The goroutine of Run owns all fields.
 type session struct {
 	w    *Watcher
 	fs   *fsnotify.Watcher
-	self identity // of the root folder
+	self identity // identity of the root folder
 
 	folders *folders
 	walk    walk
 	root    *os.File // open while folders are walked, otherwise nil
 
 	short  string      // the folder for which no watch was left; "" if none
-	reason string      // what the log says about it
+	reason string      // the reason, as logged
 	retry  *time.Timer // runs while short is set
-	stood  bool        // all folders have been watched at some time
+	stood  bool        // all folders were watched at some time
 }
 
 // errReplaced ends the session of a root that is gone or was replaced by another folder.
 var errReplaced = errors.New("the folder is gone or was replaced: make it again and it will be watched")
 
-// session watches the root until ctx ends, or until the root or the instance is lost. The error says why,
-// in words for a person. stood says whether the watch was ever complete.
+// session watches the root until ctx ends, or until the root or the instance is lost. The error states the reason
+// in words for the user. stood reports whether the watch was ever complete.
 func (w *Watcher) session(ctx context.Context) (stood bool, err error) {
 	info, err := os.Stat(w.cfg.Root)
 	if err != nil {
@@ -67,15 +66,15 @@ func (w *Watcher) session(ctx context.Context) (stood bool, err error) {
 func (s *session) close(dead <-chan error) {
 	s.retry.Stop()
 	s.closeRoot()
-	_ = s.fs.Close() // its error says no more than that it is closed
+	_ = s.fs.Close() // its error says only that it is closed
 	for range dead {
 	}
 	s.w.setFolders(0)
 }
 
-// watchParent watches the folder that contains the root, to notice when the root is removed: the kernel
-// sends no event for the deletion of a folder that a process has open, such as a shell in it. If the parent
-// cannot be watched, the session goes on without.
+// watchParent watches the folder that contains the root, to notice when the root is removed. It is needed because
+// the kernel sends no event for the deletion of a folder that a process has open, such as a shell in it. If the
+// parent cannot be watched, the session continues without this watch.
 func (s *session) watchParent() {
 	if parent := filepath.Dir(s.w.cfg.Root); parent != s.w.cfg.Root {
 		_ = s.w.sys.add(s.fs, parent)

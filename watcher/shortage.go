@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// exhausted reports whether err means that the system has run out of something that may become available
-// again (watches: ENOSPC, instances or open files: EMFILE or ENFILE, memory), or that a disk does not
-// answer for now. Such an error says nothing about the folder.
+// exhausted reports whether err means that the system has run out of a resource that may become available again, or
+// that a disk does not answer at the moment. The resources are watches (ENOSPC), instances or open files (EMFILE or
+// ENFILE), and memory. Such an error says nothing about the folder itself.
 func exhausted(err error) bool {
 	for _, errno := range []syscall.Errno{
 		syscall.ENOSPC, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM,
@@ -41,8 +41,8 @@ func (s *session) watchReason(rel string, err error) string {
 	return fmt.Sprintf("cannot watch %q: %v: %s; until then the tree is compared every %v", rel, err, advice, s.w.cfg.Poll)
 }
 
-// excuse handles an error of a folder. It returns only errors that end the session: the root was replaced
-// or cannot be listed.
+// excuse handles an error of a folder. It returns only errors that end the session, which means that the root was
+// replaced or cannot be listed.
 func (s *session) excuse(rel string, err error) error {
 	switch {
 	case err == nil:
@@ -83,8 +83,8 @@ func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP)
 }
 
-// exhaust stops the walk at a folder for which no watch is left. Until a watch is available, a Scan now and
-// one every Poll find the changes.
+// exhaust stops the walk at a folder for which no watch is left. Until a watch is available, one Scan now and one
+// every Poll find the changes.
 func (s *session) exhaust(rel string, err error) {
 	s.dropFolder(rel)
 	s.walk.todo, s.walk.full = nil, false
@@ -96,8 +96,8 @@ func (s *session) exhaust(rel string, err error) {
 	s.w.degrade(s.reason)
 }
 
-// probe asks for a Scan and tries to watch the folder that could not be watched, which takes one call
-// instead of a walk. If that works, all folders are walked again.
+// probe asks for a Scan and tries to watch the folder that could not be watched. This takes one call instead of a
+// walk. If it works, all folders are walked again.
 func (s *session) probe() {
 	s.w.waiting.askScan()
 	abs := s.w.abs(s.short)
@@ -107,7 +107,7 @@ func (s *session) probe() {
 		return
 	}
 	if err == nil {
-		// The walk adds the watch again: every watch must be in folders.
+		// The walk adds the watch again, because every watch must be in folders.
 		_ = removeWatch(s.fs, abs)
 	}
 	s.short = ""

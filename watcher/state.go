@@ -16,14 +16,13 @@ const (
 
 // State is the state of the watch, for health and doctor.
 type State struct {
-	// Mode is "starting" (folders are being walked for the first time),
-	// "watching" (every folder that may be read is watched), "degraded" (changes
-	// are found by the Scans asked for), "polling" (the same, as configured) or
-	// "stopped" (Run has returned).
+	// Mode is "starting" (folders are being walked for the first time), "watching" (every folder that may be read
+	// is watched), "degraded" (Scans find the changes), "polling" (the same, but configured) or "stopped" (Run has
+	// returned).
 	Mode string
 
-	// Reason is a sentence for a person: what is wrong and what to do about it.
-	// Empty unless degraded.
+	// Reason is a sentence for the user that says what is wrong and what to do about it. It is empty unless Mode is
+	// "degraded".
 	Reason string
 
 	// Folders is the number of folders watched, Root included.
@@ -33,7 +32,7 @@ type State struct {
 	// includes the batch that OnBatch is handling.
 	Pending int
 
-	// Oldest is the time of the first event of Pending, zero if there is none.
+	// Oldest is the time of the first event in Pending. It is zero if there is none.
 	Oldest time.Time
 
 	// Overflows counts how often the kernel's queue overflowed.
@@ -50,7 +49,7 @@ type status struct {
 
 // State returns the current state of the watch.
 func (w *Watcher) State() State {
-	// Read in the order in which a path travels, so that no path is missed while it moves.
+	// The parts are read in the order in which a path travels, so that no path is missed while it moves.
 	queued, first, overflows := w.queue.pending()
 	waiting, oldest := w.waiting.pending()
 	w.status.mu.Lock()

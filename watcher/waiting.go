@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// waiting holds the changed paths that are not reported yet, each with its deadline, and whether to ask for
-// a Scan.
+// waiting contains the changed paths that are not reported yet, each with its deadline, and records whether to ask
+// for a Scan.
 type waiting struct {
 	cfg  Config
-	wake chan struct{} // holds one token if a deadline is earlier than the one that dispatch sleeps for
+	wake chan struct{} // contains one token if a deadline is earlier than the one that dispatch sleeps for
 
 	// closed reports whether no process has the file at a path open for writing. It is nil if the system
 	// cannot tell.
@@ -19,7 +19,7 @@ type waiting struct {
 	mu    sync.Mutex
 	paths map[string]deadline
 	scan  time.Time // when the Scan was asked for; zero if none
-	armed time.Time // what dispatch sleeps for; zero: until wake
+	armed time.Time // deadline that dispatch sleeps for; zero: until wake
 
 	flying int       // size of the batch that OnBatch is handling
 	flown  time.Time // time of the first event of that batch
@@ -31,20 +31,19 @@ type deadline struct {
 	due     time.Time
 	written bool // it was written in place and needs the longer quiet time
 
-	ask  time.Time     // when to ask whether the writer has closed it; zero: never
-	wait time.Duration // from then to the next question
+	ask  time.Time     // when to ask whether the writer has closed the file; zero: never
+	wait time.Duration // time from ask to the next question
 }
 
-// next returns when to look at the path again.
+// next returns when to check the path again.
 func (d deadline) next() time.Time { return earlier(d.ask, d.due) }
 
 func newWaiting(cfg Config) *waiting {
 	return &waiting{cfg: cfg, wake: make(chan struct{}, 1), paths: map[string]deadline{}}
 }
 
-// touch notes events of a path; first and last are the times of the first and last event. It moves the
-// path's deadline: Write or Rename after the last event, but at most Longest after the first unreported
-// one.
+// touch notes events of a path. first and last are the times of the first and last event. It moves the path's
+// deadline to Write or Rename after the last event, but to at most Longest after the first unreported event.
 func (q *waiting) touch(rel string, first, last time.Time, written bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -70,7 +69,7 @@ func (q *waiting) touch(rel string, first, last time.Time, written bool) {
 	}
 }
 
-// noted is touch for a path that a walk met. No event says that it was written.
+// noted does the same as touch for a path that a walk found. No event says that the path was written.
 func (q *waiting) noted(rel string, now time.Time) {
 	written := false
 	q.touch(rel, now, now, written)
@@ -86,8 +85,8 @@ func (q *waiting) askScan() {
 	notify(q.wake)
 }
 
-// takeDue returns the paths that are due now. If none are, it returns an empty batch and when to call it
-// again; zero means not before wake.
+// takeDue returns the paths that are due now. If no path is due, it returns an empty batch and the time at which to
+// call it again. Zero means not before wake.
 func (q *waiting) takeDue(now time.Time) (Batch, time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -151,7 +150,7 @@ func (q *waiting) pending() (int, time.Time) {
 	return len(q.paths) + count(!q.scan.IsZero()) + q.flying, oldest
 }
 
-// earlier returns the earlier of two times. Zero stands for no time.
+// earlier returns the earlier of two times. Zero means no time.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
 		return b
@@ -167,7 +166,7 @@ func count(b bool) int {
 	return 0
 }
 
-// notify puts a token into c unless one is there.
+// notify puts a token into c unless c already contains one.
 func notify(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

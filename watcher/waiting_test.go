@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestDeadlines checks docs/architecture.md, "From a save to the index", with a clock of its own.
+// TestDeadlines checks docs/architecture.md, "From a save to the index", with its own clock.
 func TestDeadlines(t *testing.T) {
 	t.Parallel()
 	ms := func(n int) time.Time { return time.Unix(1000, 0).Add(time.Duration(n) * time.Millisecond) }
@@ -41,7 +41,7 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// TestWake: only a deadline that is earlier than the one dispatch sleeps for wakes it.
+// TestWake: only a deadline that is earlier than the one for which dispatch sleeps wakes it.
 func TestWake(t *testing.T) {
 	t.Parallel()
 	q, now := newWaiting(Config{}.withDefaults()), time.Now()

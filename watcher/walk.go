@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// walk holds the folders to visit. A full walk starts at the root and only adds watches. Folders that
-// events name are visited one by one as they come, and their files are reported.
+// walk contains the folders to visit. A full walk starts at the root and only adds watches. If events name folders,
+// the folders are visited one by one as the events come, and the folders' files are reported.
 type walk struct {
 	todo  []visit // last in, first out: subfolders come before sibling folders
 	round int     // number of the last full walk
@@ -30,9 +30,9 @@ func (k *walk) push(v visit) { k.todo = append(k.todo, v) }
 // left returns the number of steps to do. The end of a full walk counts as one.
 func (k *walk) left() int { return len(k.todo) + count(k.full) }
 
-// beginScan starts a full walk. The walk adds every watch again, which costs nothing if the watch exists,
-// and leaves unreported files to the Scan at its end. A full walk in progress goes on, and another follows
-// it: otherwise constant overflow would keep any walk from reaching its end.
+// beginScan starts a full walk. The walk adds every watch again, which costs nothing if the watch exists, and
+// leaves unreported files to the Scan at its end. If a full walk is in progress, it continues and another one
+// follows. Otherwise constant overflow would keep any walk from reaching its end.
 func (s *session) beginScan() {
 	if s.walk.full {
 		s.walk.again = true
@@ -59,9 +59,9 @@ func (s *session) step() error {
 	return s.visit(v)
 }
 
-// finishScan ends a walk. After a full walk all watches are in place; finishScan then drops the folders
-// that the walk did not meet, and asks for a Scan. The very first walk asks for none, because nothing can
-// be lost before it.
+// finishScan ends a walk. After a full walk all watches are in place. finishScan then drops the folders that the
+// walk did not find, and asks for a Scan. After the very first walk it asks for no Scan, because nothing can be
+// lost before that walk.
 func (s *session) finishScan() {
 	s.closeRoot()
 	if !s.walk.full {
@@ -81,7 +81,7 @@ func (s *session) finishScan() {
 	}
 }
 
-// sweep drops the folders that the last full walk did not meet.
+// sweep drops the folders that the last full walk did not find.
 func (s *session) sweep() {
 	var unseen []string
 	for rel, f := range s.folders.byPath {
@@ -94,8 +94,8 @@ func (s *session) sweep() {
 	}
 }
 
-// visit watches a folder and then lists it. It skips a folder that is gone or whose parent is no longer
-// watched, because an event of the folder or its parent follows.
+// visit watches a folder and then lists it. It skips a folder that is gone or whose parent is no longer watched,
+// because an event of the folder or the parent follows.
 func (s *session) visit(v visit) error {
 	if v.rel != "." && s.folders.byPath[path.Dir(v.rel)] == nil {
 		return nil
@@ -104,7 +104,7 @@ func (s *session) visit(v visit) error {
 	if err != nil {
 		return s.excuse(v.rel, err)
 	}
-	defer dir.Close() // opened for reading
+	defer dir.Close() // it was opened for reading
 	info, err := dir.Stat()
 	if err != nil {
 		return s.excuse(v.rel, err)
@@ -132,9 +132,9 @@ func (s *session) open(rel string) (*os.File, error) {
 	return openFolder(root, rel)
 }
 
-// claim enters the folder at rel and drops what was known under its path or its identity, because fsnotify
-// would keep the old name. It returns nil if there is nothing to do: this round has already visited the
-// folder, or the folder is a mount of a folder above it. It tries a refused folder again.
+// claim enters the folder at rel. It drops what was known under the folder's path or identity, because fsnotify
+// would keep the old name. It returns nil if there is nothing to do, either because this round has already visited
+// the folder or because the folder is a mount of a folder above it. It tries a refused folder again.
 func (s *session) claim(rel string, info fs.FileInfo) *folder {
 	id := identify(info)
 	known := s.folders.byPath[rel]

@@ -11,24 +11,24 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// Config says what to watch and whom to tell. Root and OnBatch are required. The zero value of any other
-// field means its default.
+// Config says what to watch and whom to notify. Root and OnBatch are required. The zero value of any other field
+// means its default.
 type Config struct {
-	// Root is the absolute path of the folder to watch. If it is missing, the watch is degraded until it
-	// exists. It may be a symbolic link, the only one that the watcher follows.
+	// Root is the absolute path of the folder to watch. If the folder is missing, the watch is degraded until the
+	// folder exists. Root may be a symbolic link, the only one that the watcher follows.
 	Root string
 
-	// Skip reports which paths are neither watched nor reported; nil means none. The path is slash
-	// separated and relative to Root. Skip is not called for paths below a skipped folder. For a path that
-	// is gone dir is false, because its kind is unknown. Skip is called from one goroutine.
+	// Skip reports which paths are neither watched nor reported; nil means none. The path is slash separated and
+	// relative to Root. Skip is not called for paths below a skipped folder. If a path is gone, dir is false,
+	// because the kind of the path is unknown. Skip is called from one goroutine.
 	Skip func(rel string, dir bool) bool
 
-	// OnBatch receives the batches, from one goroutine, one at a time. It may block: events are drained
+	// OnBatch receives the batches, from one goroutine, one at a time. OnBatch may block. Events are drained
 	// meanwhile and come with the next batch. Its context is Run's. OnBatch may keep the batch.
 	OnBatch func(ctx context.Context, b Batch)
 
-	// Log gets one line when the watch degrades, one when it is complete again, and one for each folder
-	// that cannot be watched or listed; nil: no log.
+	// Log gets one line when the watch degrades, one when it is complete again, and one for each folder that cannot
+	// be watched or listed. If Log is nil, nothing is logged.
 	Log *slog.Logger
 
 	// Rename is the settle time of a path that was only created, renamed or removed. It is long enough to
@@ -36,20 +36,20 @@ type Config struct {
 	// searchable. Default 3 ms.
 	Rename time.Duration
 
-	// Write is the quiet time of a path that is being written in place, so that no half-written file is
-	// read. It applies if the system cannot tell that the writer has closed the file; otherwise the path is
-	// due Rename after that. Default 30 ms.
+	// Write is the quiet time of a path that is being written in place, so that no half-written file is read. It
+	// applies if the system cannot tell that the writer has closed the file. Otherwise the path is due Rename after
+	// the writer has closed it. Default 30 ms.
 	Write time.Duration
 
-	// Longest is the longest time from the first event of a path that keeps changing to its report. Default
-	// 150 ms, of 250 for the whole way: docs/architecture.md, "From a save to the index".
+	// Longest is the longest time from the first event of a path that keeps changing to the path's report. Default
+	// 150 ms, out of 250 ms for the whole way: docs/architecture.md, "From a save to the index".
 	Longest time.Duration
 
 	// Poll is how often an incomplete watch asks for a Scan and tries to repair itself. Default 2 s.
 	Poll time.Duration
 
-	// NoEvents is for a file system that reports no changes: instead of watching, the watcher asks for a
-	// Scan every Poll. State says polling.
+	// NoEvents is for a file system that reports no changes. Instead of watching, the watcher asks for a Scan every
+	// Poll. State says polling.
 	NoEvents bool
 }
 
@@ -74,8 +74,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Watcher watches one folder. New makes it, and Run runs it once. Ready and State may be called at any time
-// from any goroutine.
+// Watcher watches one folder. New creates it, and Run runs it once. Ready and State may be called at any time from
+// any goroutine.
 type Watcher struct {
 	cfg     Config
 	queue   *queue
@@ -94,7 +94,7 @@ type system struct {
 	read func()                                          // called before each event is read
 }
 
-// New returns a watcher. It starts and holds nothing, so a watcher that never runs needs no closing.
+// New returns a watcher. It starts nothing and keeps nothing open, so a watcher that never runs needs no closing.
 func New(cfg Config) *Watcher {
 	cfg = cfg.withDefaults()
 	waiting := newWaiting(cfg)
@@ -113,9 +113,9 @@ func New(cfg Config) *Watcher {
 	}
 }
 
-// Run watches until ctx ends. It returns nil after OnBatch has returned and everything is closed. Nothing
-// else ends it: overflow, missing watches and a missing root only degrade it (see State). When ctx ends it
-// drops unreported paths; the comparison at the next start finds them. Run is called once.
+// Run watches until ctx ends. It returns nil after OnBatch has returned and everything is closed. Nothing else ends
+// Run. Overflow, missing watches and a missing root only degrade the watch (see State). When ctx ends, Run drops
+// unreported paths. The comparison at the next start finds them. Run is called once.
 func (w *Watcher) Run(ctx context.Context) error {
 	defer w.stopped()
 	if w.cfg.NoEvents {
@@ -129,13 +129,13 @@ func (w *Watcher) Run(ctx context.Context) error {
 	return nil
 }
 
-// Ready returns a channel that is closed once the first full set of watches is in place, or once it is
-// known that it cannot be (State says degraded). The watcher reports changes after that, not what is there
-// already.
+// Ready returns a channel that is closed once the first full set of watches is in place, or once it is known that
+// this is impossible (State says degraded). The watcher reports changes after that moment, not what is already
+// there.
 func (w *Watcher) Ready() <-chan struct{} { return w.ready }
 
-// keep runs one session after another until ctx ends. If the last session's watch was complete, the next
-// session starts at once, for a folder that replaced the root; otherwise it starts after Poll.
+// keep runs one session after another until ctx ends. If the last session's watch was complete, the next session
+// starts at once, for a folder that replaced the root. Otherwise it starts after Poll.
 func (w *Watcher) keep(ctx context.Context) {
 	for {
 		stood, err := w.session(ctx)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestNestedNewFolders makes 300 files in folders made at once, of which fsnotify alone saw 144.
-// See docs/speed.md, "Findings behind the design".
+// TestNestedNewFolders creates 300 files in folders that are created at once. fsnotify alone saw 144 of them. See
+// docs/speed.md, "Findings behind the design".
 func TestNestedNewFolders(t *testing.T) {
 	t.Parallel()
 	w := start(t, nil)
@@ -70,8 +70,8 @@ func TestNamesOfAnyBytes(t *testing.T) {
 	w.converged()
 }
 
-// TestRenameFolder: fsnotify keeps the watches below a renamed folder under their old names; the
-// watcher does not.
+// TestRenameFolder: fsnotify keeps the watches below a renamed folder under their old names, but the watcher does
+// not.
 func TestRenameFolder(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(w *watched, _ *Config) {
@@ -89,7 +89,7 @@ func TestRenameFolder(t *testing.T) {
 	if got, _ := w.paths(); got["old/deep/er/2"] != 0 {
 		t.Error("reported under its old name")
 	}
-	w.rename("new", "old") // and back, where old watches may lurk
+	w.rename("new", "old") // and back, where old watches may still exist
 	w.write("old/deep/er/4", "x")
 	w.reported("old/deep/er/4")
 	w.converged()
@@ -119,8 +119,8 @@ func TestSwapFolders(t *testing.T) {
 	w.reported("a/in/new", "b/in/new")
 }
 
-// TestFolderReplacedInOneStep renames a folder over an empty one: the kernel reports the new folder and
-// nothing about the old one.
+// TestFolderReplacedInOneStep renames a folder over an empty one. The kernel reports the new folder and nothing
+// about the old one.
 func TestFolderReplacedInOneStep(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(w *watched, _ *Config) { w.mkdir("dir") })
@@ -175,8 +175,8 @@ func TestMoveOut(t *testing.T) {
 	}
 }
 
-// TestSlowWrite: a path written in place is reported once it has been quiet; a path renamed into place is
-// reported much sooner.
+// TestSlowWrite: a path written in place is reported once it has been quiet. A path renamed into place is reported
+// much sooner.
 func TestSlowWrite(t *testing.T) {
 	t.Parallel()
 	const quiet = 2 * time.Second
@@ -237,7 +237,7 @@ func TestWrittenPathDoesNotDelayOthers(t *testing.T) {
 	w := start(t, func(w *watched, cfg *Config) {
 		cfg.Write, cfg.Longest = time.Hour, time.Hour
 		w.write("old", "")
-		w.write("busy", "") // now, or its making and its writing may be reported apart
+		w.write("busy", "") // now, because otherwise its creation and its writing may be reported separately
 	})
 	busy, err := os.OpenFile(filepath.Join(w.root, "busy"), os.O_WRONLY, 0)
 	if err != nil {
@@ -308,7 +308,7 @@ func TestSkip(t *testing.T) {
 
 func first[A, B any](a A, _ B) A { return a }
 
-// TestLinksAndDevices: links are paths like others; the watcher follows none of them and opens no file.
+// TestLinksAndDevices: links are paths like others. The watcher follows none of them and opens no file.
 func TestLinksAndDevices(t *testing.T) {
 	t.Parallel()
 	outside := t.TempDir()

@@ -1,14 +1,13 @@
-// Package auth checks who vouches for the sender of an email: SPF, DKIM, and DMARC, which ties the two to
-// the From field.
+// Package auth checks who vouches for the sender of an email. It evaluates SPF and DKIM, and DMARC, which ties the
+// two to the From field.
 //
 //	Checker.Check  evaluates one message
 //	dmarc.go       policies, and alignment of domains
 //	authres.go     results of the machine's own mail server, if they may be believed
 //
-// The only result with consequences is Result.Domain: the domain of the one From address, if a signature or
-// the sending machine was found to belong to that domain and the domain publishes a DMARC policy. Every
-// unclear case fails: two From fields, a DNS server that does not answer, a policy that cannot be read.
-// Spec: RFC 7208, RFC 6376, RFC 7489.
+// Only Result.Domain has consequences. It is the domain of the one From address, if a signature or the sending
+// machine was found to belong to that domain and the domain publishes a DMARC policy. Every unclear case fails: two
+// From fields, a DNS server that does not answer, a policy that cannot be read. Spec: RFC 7208, RFC 6376, RFC 7489.
 package auth
 
 import (
@@ -30,10 +29,10 @@ import (
 
 const (
 	maxSignatures = 8                // signatures to verify; further signatures are ignored
-	timeout       = 20 * time.Second // of all lookups for one message
+	timeout       = 20 * time.Second // for all lookups of one message together
 )
 
-// Resolver looks names up. *net.Resolver implements it.
+// Resolver looks up names. *net.Resolver implements it.
 type Resolver interface {
 	LookupTXT(ctx context.Context, name string) ([]string, error)
 	LookupMX(ctx context.Context, name string) ([]*net.MX, error)
@@ -41,15 +40,15 @@ type Resolver interface {
 	LookupAddr(ctx context.Context, addr string) ([]string, error)
 }
 
-// Checker evaluates messages. Safe for concurrent use.
+// Checker evaluates messages. It is safe for concurrent use.
 type Checker struct {
 	Resolver Resolver
-	Trusted  string // the authserv-id of the mail server in front of us; "" believes no results
+	Trusted  string // authserv-id of the mail server in front of us; "": no results are believed
 }
 
 // Peer is the other side of the connection that delivers a message.
 type Peer struct {
-	IP       netip.Addr // of the sending machine; zero behind our own mail server: SPF is then not evaluated
+	IP       netip.Addr // the sending machine's; zero behind our own mail server: SPF is not evaluated
 	Helo     string
 	MailFrom string // envelope sender; "" is the null sender
 	Trusted  bool   // the kernel says that the connection comes from our mail server
@@ -57,8 +56,8 @@ type Peer struct {
 
 // Result is the result of a check.
 type Result struct {
-	Domain string   // the domain of From, if it passes; "" if nobody vouches for it
-	By     string   // what vouches: dkim, spf, or the authserv-id of the server that says so
+	Domain string   // the domain of From, if it passes; "" if nothing vouches for it
+	By     string   // what vouches: dkim, spf, or the authserv-id of the server that reports it
 	SPF    string   // none, neutral, pass, fail, softfail, temperror, permerror; "" if not evaluated
 	DKIM   []string // domains with a valid signature, in lower case
 	Reason string   // why it does not pass, as a sentence without its full stop
@@ -72,8 +71,8 @@ func (r Result) Auth() string {
 	return "dmarc:" + r.Domain
 }
 
-// Check evaluates a message from a peer: raw is the message as received, m its parsed header. DNS lookups
-// take at most 20 seconds together. Check returns no error: whatever cannot be found out does not pass.
+// Check evaluates a message from a peer: raw is the message as received, and m is its parsed header. DNS lookups
+// take at most 20 seconds together. Check returns no error. Whatever cannot be found out does not pass.
 func (c *Checker) Check(ctx context.Context, raw io.Reader, m *message.Message, peer Peer) Result {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -100,7 +99,7 @@ func (c *Checker) Check(ctx context.Context, raw io.Reader, m *message.Message, 
 	return r
 }
 
-// evaluate evaluates DMARC and fills r in.
+// evaluate evaluates DMARC and fills in r.
 func (c *Checker) evaluate(ctx context.Context, raw io.Reader, domain string, peer Peer, r *Result) {
 	policy, err := c.policy(ctx, domain)
 	if err != nil {
@@ -144,7 +143,7 @@ func (c *Checker) signers(ctx context.Context, raw io.Reader) (domains []string)
 	return domains
 }
 
-// keys looks up a key and drops keys in test mode: a signature with such a key counts as no signature.
+// keys looks up a key and drops keys in test mode, because a signature with such a key counts as no signature.
 // Spec: RFC 6376 3.6.1.
 func (c *Checker) keys(ctx context.Context, name string) ([]string, error) {
 	all, err := c.Resolver.LookupTXT(ctx, name)

@@ -22,7 +22,7 @@ import (
 	"mailtree/gateway/message"
 )
 
-// zone is a resolver for tests: TXT records by name. Several records of a name are in one string.
+// zone is a resolver for tests. It contains TXT records by name. Several records of a name are in one string.
 type zone map[string]string
 
 func (z zone) LookupTXT(_ context.Context, name string) ([]string, error) {
@@ -100,7 +100,7 @@ func signed(t *testing.T, raw, domain, selector string, change func(*dkim.SignOp
 	return b.String()
 }
 
-// signedInPart returns a message with a valid signature over only the first n bytes of its body, as the tag
+// signedInPart returns a message with a valid signature that covers only the first n bytes of its body, as the tag
 // says.
 func signedInPart(t *testing.T, raw, domain string, n int, tag string) string {
 	t.Helper()
@@ -123,7 +123,7 @@ func smtp(ip, sender string) Peer {
 	return Peer{IP: netip.MustParseAddr(ip), Helo: "mx.example", MailFrom: sender}
 }
 
-// TestPasses: messages with a sender that the domain vouches for.
+// TestPasses: the domain vouches for the sender of these messages.
 func TestPasses(t *testing.T) {
 	t.Parallel()
 	results := "Authentication-Results: mx.ours.example; spf=pass (x; y) smtp.mailfrom=\"a;b\"@c.example;\r\n dmarc=pass (p=reject) header.from=bank.example\r\n"
@@ -158,7 +158,7 @@ func TestPasses(t *testing.T) {
 	}
 }
 
-// TestSpoofs: messages that claim a sender in every known way. No domain vouches for any of them.
+// TestSpoofs: these messages claim a sender in every known way. No domain vouches for any of them.
 func TestSpoofs(t *testing.T) {
 	t.Parallel()
 	ours := func(rest string) string { return "Authentication-Results: mx.ours.example; " + rest + "\r\n" }

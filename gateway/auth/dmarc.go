@@ -12,8 +12,8 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// policy returns the DMARC policy of a domain, or else that of its organization. The error is a sentence
-// without its full stop. Spec: RFC 7489 6.6.3.
+// policy returns the DMARC policy of a domain, or otherwise the policy of the domain's organization. The error is a
+// sentence without its full stop. Spec: RFC 7489 6.6.3.
 func (c *Checker) policy(ctx context.Context, domain string) (*dmarc.Record, error) {
 	for _, at := range slices.Compact([]string{domain, organization(domain)}) {
 		record, err := c.published(ctx, at)
@@ -24,8 +24,8 @@ func (c *Checker) policy(ctx context.Context, domain string) (*dmarc.Record, err
 	return nil, errors.New(domain + " has no DMARC policy")
 }
 
-// published returns the policy that a domain publishes. It returns nil without an error if the domain
-// publishes no policy, or several, which count as none.
+// published returns the policy that a domain publishes. It returns nil without an error if the domain publishes no
+// policy, or several policies, which count as none.
 func (c *Checker) published(ctx context.Context, domain string) (*dmarc.Record, error) {
 	all, err := c.Resolver.LookupTXT(ctx, "_dmarc."+domain)
 	var missing *net.DNSError
@@ -57,8 +57,8 @@ func aligned(found, from string, mode dmarc.AlignmentMode) bool {
 	return found == from || organization(found) == organization(from)
 }
 
-// organization returns the registered domain that contains a domain. A public suffix, below which everybody
-// may register, is its own organization.
+// organization returns the registered domain that contains a domain. A public suffix, below which anyone may
+// register domains, is its own organization.
 func organization(domain string) string {
 	registered, err := publicsuffix.EffectiveTLDPlusOne(domain)
 	if err != nil {

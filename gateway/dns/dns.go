@@ -1,5 +1,5 @@
-// Package dns makes what a domain must publish so that other servers accept its mail: the key that signs,
-// and the records MX, SPF, DKIM and DMARC.
+// Package dns creates what a domain must publish so that other servers accept its mail: the signing key, and the
+// records MX, SPF, DKIM and DMARC.
 package dns
 
 import (
@@ -21,11 +21,11 @@ import (
 
 const keyBits = 2048 // fits into DNS, and every server can verify it
 
-// Selector returns the name of a key that is made at now: mt and the year.
+// Selector returns the name of a key that is created at now: mt and the year.
 func Selector(now time.Time) string { return "mt" + strconv.Itoa(now.UTC().Year()) }
 
-// MakeKey makes a key and writes it to a new file that only its owner may read. It returns errors of
-// writing, such as fs.ErrExist if the file exists.
+// MakeKey creates a key and writes it to a new file that only its owner may read. It returns errors of writing,
+// such as fs.ErrExist if the file exists.
 func MakeKey(path string) (*rsa.PrivateKey, error) {
 	key, err := rsa.GenerateKey(rand.Reader, keyBits)
 	if err != nil {
@@ -81,8 +81,8 @@ type Record struct {
 	Value string
 }
 
-// Records returns the records of a domain, if host receives and sends the domain's mail and signs it with
-// the key.
+// Records returns the records of a domain, assuming that host receives and sends the domain's mail and signs it
+// with the key.
 func Records(domain, host, selector string, key *rsa.PublicKey) ([]Record, error) {
 	der, err := x509.MarshalPKIXPublicKey(key)
 	if err != nil {
@@ -115,8 +115,8 @@ type Resolver interface {
 	LookupMX(ctx context.Context, name string) ([]*net.MX, error)
 }
 
-// Check looks up the record. The error, a sentence without its full stop, says what is published instead.
-// For SPF and DMARC any one policy is enough, because a domain may say more than Records does.
+// Check looks up the record. The error, a sentence without its full stop, says what is published instead. For SPF
+// and DMARC any single policy is enough, because a domain's policy may contain more than Records returns.
 func (r Record) Check(ctx context.Context, resolver Resolver) error {
 	if r.Type == "MX" {
 		return r.checkServer(ctx, resolver)

@@ -14,7 +14,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// TestKey: a key is written once, readable by its owner alone, and read back. Other files are refused.
+// TestKey: a key is written once, only its owner can read the file, and it is read back. Other files are refused.
 func TestKey(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "key.pem")
@@ -98,7 +98,7 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// serve starts a DNS server for a zone, and returns a resolver that asks it.
+// serve starts a DNS server for a zone, and returns a resolver that uses it.
 func serve(t *testing.T, zone []string) *net.Resolver {
 	t.Helper()
 	var all []dns.RR
@@ -124,7 +124,7 @@ func serve(t *testing.T, zone []string) *net.Resolver {
 		if len(answer.Answer) == 0 {
 			answer.Rcode = dns.RcodeNameError
 		}
-		w.WriteMsg(answer) // a client that has gone needs no answer
+		w.WriteMsg(answer) // a client that has disconnected needs no answer
 	})}
 	go server.ActivateAndServe()
 	t.Cleanup(func() { conn.Close() })

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Address is an address that a server listens at.
+// Address is an address on which a server listens.
 type Address struct {
 	Network string // unix or tcp
 	Addr    string // a path, or host:port
@@ -44,7 +44,7 @@ func ParseListen(list string) (all []Address, err error) {
 	return all, nil
 }
 
-// listen makes a listener. It replaces a socket without a listening server.
+// listen creates a listener. It replaces a socket on which no server listens.
 func (s *Server) listen(ctx context.Context, a Address) (net.Listener, error) {
 	if a.Network == "unix" {
 		if err := removeStale(a.Addr); err != nil {
@@ -118,8 +118,8 @@ func (l *limited) Accept() (net.Conn, error) {
 	}
 }
 
-// hostOf returns what the limit of connections counts as one host: an IPv4 address, or an IPv6 /64, which one
-// customer of a provider has to themselves; "" for a Unix socket.
+// hostOf returns what counts as one host for the limit of connections. That is an IPv4 address, or an IPv6 /64,
+// because a provider gives a whole /64 to one customer. It is "" for a Unix socket.
 func hostOf(a net.Addr) string {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {

@@ -14,9 +14,9 @@ import (
 
 // Directory knows the mailboxes.
 type Directory interface {
-	// Lookup returns the mailbox of an address in one of our domains. It returns ErrUnknown if there is no
-	// mailbox and ErrFull if the mailbox accepts no more mail. After any other error the sender is told to
-	// try again later.
+	// Lookup returns the mailbox of an address in one of our domains. It returns ErrUnknown if there is no mailbox
+	// and ErrFull if the mailbox accepts no more mail. After any other error the server tells the sender to try
+	// again later.
 	Lookup(ctx context.Context, local, domain string) (mailbox string, err error)
 }
 
@@ -27,8 +27,8 @@ func refuse(code int, class, subject, detail int, text string) error {
 	return &smtp.SMTPError{Code: code, EnhancedCode: smtp.EnhancedCode{class, subject, detail}, Message: text}
 }
 
-// Mailbox returns the mailbox of a recipient: the address's own mailbox, that of the name before a plus
-// sign, the postmaster's, or the catch-all mailbox. The error is the SMTP reply.
+// Mailbox returns the mailbox of a recipient. It is the address's own mailbox, the mailbox of the name before a
+// plus sign, the postmaster's mailbox, or the catch-all mailbox. The error is the SMTP reply.
 func (s *Server) Mailbox(ctx context.Context, address string) (string, error) {
 	at := strings.LastIndexByte(address, '@')
 	if at < 0 || !slices.Contains(s.cfg.Domains, strings.ToLower(address[at+1:])) {

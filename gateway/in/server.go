@@ -1,7 +1,7 @@
-// Package in receives mail: over SMTP from the world, and over LMTP from a mail server on this machine.
+// Package in receives mail: over SMTP from the Internet, and over LMTP from a mail server on this machine.
 //
 //	Server.Run    listens and serves until its context ends
-//	listen.go     addresses to listen at, limits of connections, the user behind a Unix socket
+//	listen.go     addresses on which to listen, limits of connections, the user behind a Unix socket
 //	session.go    one connection: sender, recipients, message
 //	recipient.go  finds the mailbox of an address
 //	strict.go     line ends
@@ -28,19 +28,19 @@ import (
 // Limits of a connection.
 const (
 	maxRecipients = 100
-	maxLine       = 8 << 10          // bytes; the standard allows 998, but not all programs keep to it
+	maxLine       = 8 << 10          // bytes; the standard allows 998, but not all programs comply
 	maxErrors     = 10               // refused recipients per connection
 	firstTime     = 30 * time.Second // to wait for the first command
 	commandTime   = 5 * time.Minute  // to wait for a command or a whole message
 	stopTime      = 4 * time.Second  // for messages in progress when the server stops
-	sessionTime   = 30 * time.Minute // of a connection
+	sessionTime   = 30 * time.Minute // for a whole connection
 )
 
 // Deliverer stores mail.
 type Deliverer interface {
-	// Deliver stores a message. It returns an error for each recipient: nil when the message is durable, or if
-	// the same message was stored for the same recipient before. It may return ErrFull, or a *smtp.SMTPError,
-	// which is the reply. After any other error the sender is told to try again later.
+	// Deliver stores a message. It returns an error for each recipient: nil when the message is durable, or if the
+	// same message was stored for the same recipient before. It may return ErrFull, or a *smtp.SMTPError, which is
+	// the reply. After any other error the server tells the sender to try again later.
 	Deliver(ctx context.Context, d *Delivery) []error
 }
 
@@ -50,7 +50,7 @@ var ErrFull = errors.New("the mailbox is full")
 // Recipient is a recipient of a message.
 type Recipient struct {
 	Address string // envelope recipient
-	Mailbox string // name that Directory gave
+	Mailbox string // the name that Directory returned
 }
 
 // Delivery is a message for its recipients.
@@ -77,7 +77,7 @@ type Config struct {
 	MaxConns        int // 0: 100
 	MaxConnsPerHost int // 0: 10; an IPv6 /64 is one host; does not apply to Unix sockets
 
-	Spool     *spool.Spool // what messages that are being received take
+	Spool     *spool.Spool // the memory and files for messages that are being received
 	Directory Directory
 	Deliverer Deliverer
 	Checker   *auth.Checker
@@ -88,7 +88,7 @@ type Config struct {
 // Server receives mail.
 type Server struct{ cfg Config }
 
-// New makes a server. The configuration must be complete. New starts nothing.
+// New creates a server. The configuration must be complete. New starts nothing.
 func New(cfg Config) *Server {
 	if cfg.MaxConns == 0 {
 		cfg.MaxConns = 100
@@ -99,8 +99,8 @@ func New(cfg Config) *Server {
 	return &Server{cfg}
 }
 
-// Run listens at all addresses and serves until ctx ends; messages in progress then have stopTime.
-// Run calls ready, which may be nil, when it listens. It returns errors of listening, with the address.
+// Run listens on all addresses and serves until ctx ends. Messages in progress then have stopTime to finish. Run
+// calls ready, which may be nil, when it listens. It returns errors of listening, with the address.
 func (s *Server) Run(ctx context.Context, ready func([]net.Listener)) error {
 	var listeners []net.Listener
 	defer func() {
@@ -145,7 +145,7 @@ func (s *Server) Run(ctx context.Context, ready func([]net.Listener)) error {
 	return err
 }
 
-// server makes the SMTP or LMTP server for an address.
+// server creates the SMTP or LMTP server for an address.
 func (s *Server) server(ctx context.Context, a Address) *smtp.Server {
 	server := smtp.NewServer(smtp.BackendFunc(func(c *smtp.Conn) (smtp.Session, error) {
 		return &session{server: s, ctx: ctx, conn: c, lmtp: a.LMTP}, nil

@@ -47,7 +47,7 @@ func (s *session) Mail(sender string, _ *smtp.MailOptions) error {
 	switch {
 	case s.begun:
 		return refuse(503, 5, 5, 1, "A message is under way: end it, or say RSET")
-	case sender != "" && strings.Count(sender, "@") != 1: // of two, programs differ about which one begins the domain
+	case sender != "" && strings.Count(sender, "@") != 1: // programs differ about which of two begins the domain
 		return refuse(553, 5, 1, 7, "This is not an address of a sender")
 	case len(sender) > 320 || !utf8.ValidString(sender) ||
 		strings.ContainsFunc(sender, func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }):
@@ -71,8 +71,8 @@ func (s *session) Rcpt(address string, _ *smtp.RcptOptions) error {
 	return nil
 }
 
-// Data receives a message for all recipients. SMTP has one reply for all of them: if one recipient fails,
-// the sender tries all of them again. Deliverer does not store the second copy for the other recipients.
+// Data receives a message for all recipients. SMTP has one reply for all of them, so if one recipient fails, the
+// sender tries all of them again. Deliverer does not store a second copy for the other recipients.
 func (s *session) Data(r io.Reader) error {
 	var worst error
 	err := s.receive(r, func(_ Recipient, err error) {
@@ -94,8 +94,8 @@ func (s *session) LMTPData(r io.Reader, status smtp.StatusCollector) error {
 }
 
 // receive receives a message, checks it and delivers it. It calls done for each recipient with the SMTP reply,
-// which is nil if the message is durable. The error is the SMTP reply for all recipients, and done is then not
-// called.
+// which is nil if the message is durable. The error is the SMTP reply for all recipients. If there is an error,
+// done is not called.
 func (s *session) receive(r io.Reader, done func(Recipient, error)) error {
 	m, err := s.server.cfg.Spool.Receive()
 	if err != nil {
@@ -160,7 +160,7 @@ func unreadable(err error) error {
 	return refuse(550, 5, 6, 0, err.Error())
 }
 
-// peer returns the other side: a remote machine for SMTP, our own mail server for LMTP.
+// peer returns the other side. It is a remote machine for SMTP and our own mail server for LMTP.
 func (s *session) peer() auth.Peer {
 	p := auth.Peer{Helo: s.conn.Hostname(), MailFrom: s.sender}
 	switch a := s.conn.Conn().RemoteAddr().(type) {
@@ -174,7 +174,7 @@ func (s *session) peer() auth.Peer {
 	return p
 }
 
-// uid returns the user at the other end of a Unix socket; below 0 if the kernel does not say.
+// uid returns the OS user at the other end of a Unix socket. It is below 0 if the kernel does not report the user.
 func (s *session) uid() int {
 	c, ok := s.conn.Conn().(*strictConn)
 	if !ok {
@@ -217,7 +217,7 @@ func literal(ip netip.Addr) string {
 	return "[" + ip.String() + "]"
 }
 
-// printable returns the client's own name in a form that a header can contain.
+// printable returns the name that the client gives itself, in a form that a header can contain.
 func printable(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r <= ' ' || r >= 0x7f || strings.ContainsRune("()<>;\"\\", r) {

@@ -28,7 +28,7 @@ import (
 	"mailtree/gateway/spool"
 )
 
-// store is a store for tests: the mailboxes build and ops, a full mailbox, and a mailbox that fails.
+// store is a store for tests. It contains the mailboxes build and ops, a full mailbox, and a mailbox that fails.
 type store struct {
 	mu   sync.Mutex
 	kept []*Delivery
@@ -60,7 +60,7 @@ func (s *store) Deliver(_ context.Context, d *Delivery) []error {
 	return errs
 }
 
-// deliveries returns the stored messages, one a line.
+// deliveries returns the stored messages, one per line.
 func (s *store) deliveries() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +91,8 @@ func serve(t testing.TB, change func(*Config)) ([]net.Addr, *store) {
 	return at, kept
 }
 
-// serveUntil is serve with a function that ends the server, and returns when its sessions have ended.
+// serveUntil does the same as serve. It also returns a function that ends the server and returns when the server's
+// sessions have ended.
 func serveUntil(t testing.TB, change func(*Config)) (at []net.Addr, kept *store, stop func()) {
 	t.Helper()
 	kept = &store{}
@@ -136,8 +137,8 @@ func serveUntil(t testing.TB, change func(*Config)) (at []net.Addr, kept *store,
 	}
 }
 
-// TestSessions plays testdata/sessions. A file has what a client says ("> line", or ">> bytes" in Go
-// syntax), how replies begin ("< 250"), and which messages are stored.
+// TestSessions plays testdata/sessions. A file contains what a client sends ("> line", or ">> bytes" in Go syntax),
+// how replies begin ("< 250"), and which messages are stored.
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/sessions/*.txtar")
@@ -161,7 +162,7 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// long replaces names by texts that are too long for a file.
+// long replaces names with texts that are too long for a file.
 var long = strings.NewReplacer(
 	"{{x*9000}}", strings.Repeat("x", 9000),
 	"{{header}}\n", strings.Repeat("> X: "+strings.Repeat("x", 900)+"\n", 300),
@@ -292,8 +293,8 @@ func TestTooMany(t *testing.T) {
 	}
 }
 
-// TestUnfinished: a message that is being received is in a temporary file, and its room is given back when it
-// ends in whatever way. Beyond the room there is, the sender has to try again later.
+// TestUnfinished: a message that is being received is in a temporary file, and its room is released however it
+// ends. If there is no room left, the sender must try again later.
 func TestUnfinished(t *testing.T) {
 	t.Parallel()
 	room, err := spool.New(t.TempDir(), 4<<20)
@@ -381,8 +382,8 @@ func (pipes) Close() error { return nil }
 
 func (pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-// TestFirstCommand: a client that says nothing is disconnected after firstTime, one that has said something
-// after commandTime.
+// TestFirstCommand: a client that sends nothing is disconnected after firstTime. A client that has sent something
+// is disconnected after commandTime.
 func TestFirstCommand(t *testing.T) {
 	t.Parallel()
 	for said, want := range map[string]time.Duration{"": firstTime, "EHL": firstTime, "NOOP\r\n": commandTime} {
@@ -442,8 +443,8 @@ func TestSTARTTLS(t *testing.T) {
 	}
 }
 
-// FuzzSession: whatever a client says, the server goes on, and stores only complete messages with proper
-// line ends.
+// FuzzSession: whatever a client sends, the server continues, and stores only complete messages with valid line
+// ends.
 func FuzzSession(f *testing.F) {
 	files, err := filepath.Glob("testdata/sessions/*.txtar")
 	if err != nil {

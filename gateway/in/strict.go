@@ -9,9 +9,9 @@ import (
 	"github.com/emersion/go-smtp"
 )
 
-// errLineEnd refuses a message, or a session, that contains a lone CR, a lone LF or a NUL. Mail servers
-// disagree about whether such a line end ends a line, and therefore where a message ends: one server may
-// see text where another server sees a second message.
+// errLineEnd refuses a message, or a session, that contains a lone CR, a lone LF or a NUL. Mail servers disagree
+// about whether such a character ends a line, and therefore about where a message ends. One server may see text
+// where another server sees a second message.
 var errLineEnd = &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 6, 0},
 	Message: "A CR or LF alone, or a NUL, is not allowed: end lines with CR LF"}
 
@@ -47,8 +47,8 @@ func (s *strictReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// strictConn is a connection that ends if it contains what errLineEnd refuses, in commands too. It stops
-// checking when the server has announced TLS.
+// strictConn is a connection that ends if it contains what errLineEnd refuses, in commands too. It stops checking
+// when the server has announced the start of TLS.
 type strictConn struct {
 	net.Conn
 	lines
@@ -59,11 +59,11 @@ type strictConn struct {
 	leave   func()
 	end     *time.Timer
 
-	begun bool      // the first line of the client has come
-	first time.Time // by when it has to come
+	begun bool      // the first line of the client has arrived
+	first time.Time // deadline for the first line
 }
 
-// SetReadDeadline implements net.Conn. It sets no time after the limit of the first line.
+// SetReadDeadline implements net.Conn. It sets no deadline later than the limit for the first line.
 func (c *strictConn) SetReadDeadline(t time.Time) error {
 	if !c.begun && (t.IsZero() || t.After(c.first)) {
 		t = c.first

@@ -39,9 +39,9 @@ func (m *Message) sender() string {
 	return address
 }
 
-// isAmbiguous reports whether two programs may read different senders in a field. The field contains a group,
-// which is a name with a colon, addresses and a semicolon, or a comment or quoted string without an end beside
-// a second @.
+// isAmbiguous reports whether two programs may read different senders in a field. That is the case if the field
+// contains a group, which is a name with a colon, addresses and a semicolon. It is also the case if a comment or
+// quoted string has no end and the field does not have exactly one @.
 func isAmbiguous(field string) bool {
 	bare, whole := Bare(field)
 	colon, semicolon := strings.IndexByte(bare, ':'), strings.LastIndexByte(bare, ';')
@@ -77,9 +77,9 @@ func (m *Message) addresses(name string) (all []string) {
 	return all
 }
 
-// mailboxes returns the names and addresses in a field, those of its groups too. If the field is not valid,
-// it returns each text between < and >, and each remaining element of the list as an address: many programs
-// do not quote a name that must be quoted.
+// mailboxes returns the names and addresses in a field, including those in its groups. If the field is not valid,
+// it returns each text between < and >, and each remaining element of the list as an address. It does so because
+// many programs do not quote a name that must be quoted.
 func (m *Message) mailboxes(field string) []*mail.Address {
 	field = m.utf8(field)
 	if strings.TrimSpace(field) == "" {
@@ -117,7 +117,7 @@ func (m *Message) singly(field string) (list []*mail.Address) {
 				name = m.readable(strings.Join(append(words, name), ","))
 			}
 			for _, match := range found {
-				_, address, _ := lastCut(match[1], ":") // behind a route: <@a,@b:ann@example.org>
+				_, address, _ := lastCut(match[1], ":") // after a route: <@a,@b:ann@example.org>
 				list = append(list, &mail.Address{Name: name, Address: strings.TrimSpace(address)})
 			}
 			words = nil
@@ -150,7 +150,7 @@ func lastCut(s, sep string) (before, after string, found bool) {
 }
 
 // elements splits a list at the commas outside quoted strings, comments and brackets. If a quotation mark or
-// parenthesis has no end, it splits at each comma.
+// parenthesis is not closed, it splits at each comma.
 func elements(field string) (all []string) {
 	begin, bracket := 0, false
 	whole := eachBare(field, func(i int, c byte) {
@@ -170,7 +170,7 @@ func elements(field string) (all []string) {
 	return append(all, field[begin:])
 }
 
-// ascii returns an address in the form that the store uses: the domain in ASCII and lower case.
+// ascii returns an address in the form that the store uses, with the domain in ASCII and lower case.
 func ascii(address string) (string, error) {
 	at := strings.LastIndexByte(address, '@')
 	if at < 0 {

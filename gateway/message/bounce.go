@@ -7,8 +7,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Bounce is the content of a delivery status report. A caller that believes a report must also check that
-// it comes from the null sender. Spec: RFC 3464.
+// Bounce is the content of a delivery status report. Before a caller believes a report, it must also check that the
+// report comes from the null sender. Spec: RFC 3464.
 type Bounce struct {
 	MessageID  string      // the message that the report is about, without < and >; "" if not given
 	Recipients []Recipient // in the order of the report
@@ -43,8 +43,8 @@ func (m *Message) bounce(kind string, data []byte) {
 	}
 }
 
-// recipients parses the groups of fields of a report: the first group is about the message, each other
-// group about one recipient.
+// recipients parses the groups of fields of a report. The first group is about the message, and each other group is
+// about one recipient.
 func (m *Message) recipients(data []byte) (all []Recipient) {
 	for len(data) > 0 && len(all) < maxAddresses {
 		var group []byte

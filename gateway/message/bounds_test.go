@@ -48,7 +48,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestBounds: what exceeds a bound is left out and reported as a problem, and parsing stays fast.
+// TestBounds: parts beyond a bound are left out and reported as a problem, and parsing stays fast.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	deep := begin

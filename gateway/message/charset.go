@@ -21,8 +21,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// toUTF8 converts text from a charset. If the charset is unknown or the text is invalid in it, toUTF8 takes
-// the text as UTF-8 if that is possible, and otherwise as Windows-1252.
+// toUTF8 converts text from a charset. If the charset is unknown or the text is invalid in it, toUTF8 reads the
+// text as UTF-8 if that is possible, and otherwise as Windows-1252.
 func (m *Message) toUTF8(name string, data []byte) string {
 	name = strings.ToLower(strings.TrimSpace(name))
 	ascii, unicode := name == "" || name == "us-ascii" || name == "ascii", name == "utf-8" || name == "utf8"
@@ -64,7 +64,7 @@ func latin(s string) string {
 
 // fromCharset converts text from a charset with a name that a library knows, or a name that programs use.
 func fromCharset(name string, data []byte) (string, error) {
-	if name == "" { // the library takes "" for a charset
+	if name == "" { // the library knows "" as a charset
 		return "", errors.New("no charset")
 	}
 	if spelled(name) == "iso2022kr" {
@@ -82,7 +82,7 @@ func fromCharset(name string, data []byte) (string, error) {
 	return strings.ToValidUTF8(string(text), "\ufffd"), err
 }
 
-// spelled returns a name in lower case, without anything but letters and digits, and without x- before it.
+// spelled returns a name in lower case, reduced to letters and digits, and without a leading x-.
 func spelled(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
@@ -96,10 +96,10 @@ func spelled(name string) string {
 // codePage matches the name of a code page, such as cp932, win1251 or ibm-850.
 var codePage = regexp.MustCompile(`^(?:cp|win|windows|ms|ibm|dos|codepage|csibm|cswindows)0*(\d+)$`)
 
-// iso8859 matches a part of ISO 8859, such as iso8859_15, 8859-2 or iso-8859-8-i.
+// iso8859 matches the name of a part of ISO 8859, such as iso8859_15, 8859-2 or iso-8859-8-i.
 var iso8859 = regexp.MustCompile(`^(?:iso|isoiec|csiso)?8859(\d{1,2})[ei]?$`)
 
-// byUsualName returns a charset by a name that is in no standard; nil if the name is unknown.
+// byUsualName returns a charset by a name that is in no standard. It returns nil if the name is unknown.
 func byUsualName(name string) encoding.Encoding {
 	name = spelled(name)
 	if page := codePage.FindStringSubmatch(name); page != nil {
@@ -152,8 +152,8 @@ var usualNames = map[string]encoding.Encoding{
 	"utf32le": utf32.UTF32(utf32.LittleEndian, utf32.UseBOM), "utf32be": utf32.UTF32(utf32.BigEndian, utf32.UseBOM),
 }
 
-// withoutShifts converts ISO-2022-KR to EUC-KR: between the control characters SO and SI each byte belongs to
-// a Korean character. Spec: RFC 1557.
+// withoutShifts converts ISO-2022-KR to EUC-KR. Between the control characters SO and SI each byte belongs to a
+// Korean character. Spec: RFC 1557.
 func withoutShifts(data []byte) []byte {
 	const so, si = 0x0e, 0x0f
 	data = bytes.ReplaceAll(data, []byte("\x1b$)C"), nil)

@@ -19,8 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "write what the messages of the corpus give")
 
-// TestCorpus parses the messages of testdata/corpus. A file says what is special about its message, and has
-// the message and the expected result. In the message \xHH is a byte; line ends become CRLF.
+// TestCorpus parses the messages of testdata/corpus. A file describes what is special about its message, and
+// contains the message and the expected result. In the message \xHH is a byte. Line ends become CRLF.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/corpus/*.txtar")
@@ -67,7 +67,7 @@ func wire(data []byte) []byte {
 	})
 }
 
-// show prints a message, one value a line.
+// show prints a message, one value per line.
 func show(m *Message) string {
 	var b strings.Builder
 	put := func(name, value string) {

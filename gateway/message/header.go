@@ -24,8 +24,8 @@ type Field struct {
 // Is reports whether the field has that name, in upper or lower case.
 func (f Field) Is(name string) bool { return strings.EqualFold(f.Name, name) }
 
-// single are the fields that may occur at most once. Of repeated fields one program shows the first,
-// another the last, and a signature may cover either. Spec: RFC 5322 3.6.
+// single are the fields that may occur at most once. If a field is repeated, one program shows the first occurrence
+// and another the last, and a signature may cover either. Spec: RFC 5322 3.6.
 var single = []string{"From", "Sender", "Reply-To", "To", "Cc", "Subject", "Date", "Message-ID", "In-Reply-To", "References",
 	"MIME-Version", "Content-Type", "Content-Transfer-Encoding"}
 
@@ -43,7 +43,7 @@ func splitHeader(raw []byte) (head, body []byte) {
 
 // fields parses a header. It skips lines that are not fields and reports them as problems.
 func (m *Message) fields(head []byte) (all []Field) {
-	continues := false  // what begins with a blank belongs to the last of all
+	continues := false  // a line that begins with a blank belongs to the last field
 	var folded []string // those lines, joined once: a header may be 256 KiB of them
 	unfold := func() {
 		if len(folded) > 0 {
@@ -121,8 +121,8 @@ var zones = map[string]string{
 	"MST": "-0700", "MDT": "-0600", "PST": "-0800", "PDT": "-0700",
 }
 
-// date parses a date. It returns the zero time for a date that it cannot read. A zone with an unknown name
-// counts as UTC. Both are problems. Spec: RFC 5322 3.3, 4.3.
+// date parses a date. It returns the zero time for a date that it cannot read. A zone with an unknown name counts
+// as UTC. date reports both as problems. Spec: RFC 5322 3.3, 4.3.
 func (m *Message) date(field string) time.Time {
 	text, _ := Bare(field)
 	text = strings.TrimSpace(text)
@@ -156,17 +156,17 @@ func last(l []string) string {
 	return l[len(l)-1]
 }
 
-// Bare returns a field without its comments and without the text of its quoted strings, so that a caller
-// can search for a mark that must not come from a comment or string. whole reports whether every comment
-// and string ends. Spec: RFC 5322 3.2.2, 3.2.4.
+// Bare returns a field without its comments and without the text of its quoted strings, so that a caller can search
+// for a mark that must not come from a comment or string. whole reports whether every comment and string is closed.
+// Spec: RFC 5322 3.2.2, 3.2.4.
 func Bare(field string) (bare string, whole bool) {
 	var b strings.Builder
 	whole = eachBare(field, func(_ int, c byte) { b.WriteByte(c) })
 	return b.String(), whole
 }
 
-// eachBare calls f for each byte of Bare, with its offset in the field. The end of a comment is a blank. It
-// returns whole as Bare does, and ends at a parenthesis that closes nothing.
+// eachBare calls f for each byte of Bare, with its offset in the field. The end of a comment counts as a blank.
+// eachBare returns whole as Bare does, and stops at a parenthesis that closes nothing.
 func eachBare(field string, f func(i int, c byte)) (whole bool) {
 	depth, quoted := 0, false
 	for i := 0; i < len(field); i++ {
@@ -194,8 +194,8 @@ func eachBare(field string, f func(i int, c byte)) (whole bool) {
 // bracketed finds text between < and >.
 var bracketed = regexp.MustCompile(`<([^>]*)>`)
 
-// ids returns the last ids in the first field with that name: texts between < and >, or if there are no
-// brackets the words with an @.
+// ids returns the last most ids in the first field with that name. Ids are the texts between < and >. If there are
+// no brackets, they are the words that contain an @.
 func (m *Message) ids(name string, most int) (all []string) {
 	field := value(m.Header, name)
 	var found []string
@@ -243,7 +243,7 @@ func oneLine(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// trace are the fields that servers add on the way. Two copies of the same message may differ in them.
+// trace are the fields that servers add in transit. Two copies of the same message may differ in them.
 var trace = []string{"Return-Path", "Received", "Delivered-To", "X-Original-To", "Authentication-Results", "Received-SPF",
 	"ARC-Seal", "ARC-Message-Signature", "ARC-Authentication-Results", "X-Received", "X-Spam-Status", "X-Spam-Score"}
 

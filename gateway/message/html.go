@@ -14,17 +14,17 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Limits of HTML that is converted to markdown. Markdown repeats a mark on each line for each enclosing
-// quote and list, and pads the rows of a table, so the markdown can have the square of the HTML's size.
+// Limits of HTML that is converted to markdown. On each line markdown repeats a mark for each enclosing quote and
+// list, and it pads the rows of a table. Therefore the markdown can be as large as the square of the HTML's size.
 const (
 	maxIndent = 20          // nested quotes and lists
-	maxCells  = 1_000_000   // total rows of all tables times total cells
+	maxCells  = 1_000_000   // number of rows of all tables times number of cells
 	maxSearch = 100_000_000 // bytes that the converter reads to find the ends of all opening brackets
 )
 
-// markdown converts HTML to markdown. It cuts HTML over maxHTML, which is for all texts of a message together.
-// If the HTML exceeds the other limits, or the parser refuses it (which it does beyond 512 nested elements),
-// markdown returns the bare text.
+// markdown converts HTML to markdown. It cuts the HTML at maxHTML, which is the limit for all texts of a message
+// together. If the HTML exceeds the other limits, markdown returns the bare text. It also does so if the parser
+// refuses the HTML, which happens beyond 512 nested elements.
 func (m *Message) markdown(text string) string {
 	room := maxHTML - m.converted
 	m.converted += min(len(text), room)
@@ -48,8 +48,8 @@ func (m *Message) markdown(text string) string {
 	return strings.ToValidUTF8(string(out), "\ufffd")
 }
 
-// withinLimits reports whether the markdown will have about the size of the HTML, and whether the conversion
-// takes about linear time. It also removes rowspan and colspan from cells.
+// withinLimits reports whether the markdown will be about as large as the HTML, and whether the conversion takes
+// about linear time. It also removes rowspan and colspan from cells.
 func withinLimits(doc *html.Node) bool {
 	rows, cells := 0, 0
 	open, search := 0, 0 // opening brackets without an end so far, and what the converter reads to find their ends

@@ -1,5 +1,4 @@
-// Package message parses an email into a struct that does not know MIME: one sender, addresses, ids, a
-// text, attachments.
+// Package message parses an email into a struct without MIME: one sender, addresses, ids, a text, attachments.
 //
 //	Parse       parses a message; it lists in Problems what it cannot read, and continues
 //	header.go   the header as a list of fields, and the values of single fields
@@ -11,10 +10,10 @@
 //	html.go     HTML as markdown; table.go: its tables
 //	bounce.go   delivery status reports
 //
-// A stranger wrote everything in a message. Nothing here trusts a field; package auth checks who vouches
-// for From. Parse reads no clock and no file. Its work is bounded: a message over MaxBytes, with a header
-// over MaxHeader or with more than MaxReceived hops is an error, and parts beyond the other bounds are
-// reported as problems. Whatever the struct omits is still in the raw message, which the caller keeps.
+// A stranger wrote everything in a message. This package trusts no field. Package auth checks who vouches for From.
+// Parse reads no clock and no file. Its work is bounded. A message over MaxBytes, with a header over MaxHeader or
+// with more than MaxReceived hops is an error. Parts beyond the other bounds are reported as problems. Whatever the
+// struct omits is still in the raw message, which the caller keeps.
 package message
 
 import (
@@ -38,9 +37,9 @@ const (
 	maxParts      = 200       // parts in all multiparts together
 	maxText       = 1 << 20   // bytes of a body
 	maxReferences = 200       // ids in References; the newest ids are kept
-	maxMessageID  = 998       // bytes: a line
-	maxSubject    = 998       // bytes: a line
-	maxAddresses  = 500       // in To and in Cc
+	maxMessageID  = 998       // bytes of a line
+	maxSubject    = 998       // bytes of a line
+	maxAddresses  = 500       // in To and in Cc each
 	maxProblems   = 50        // problems per message
 	maxName       = 200       // bytes of an attachment's name
 	maxHTML       = 256 << 10 // bytes of HTML to convert to markdown, in all texts together
@@ -54,15 +53,15 @@ var (
 	ErrEmpty          = errors.New("the message has no header")
 )
 
-// Message is a parsed email. Addresses have the form local@domain, with the domain in lower case and ASCII;
-// ids are without < and >. Display names are omitted, because the sender chooses them freely.
+// Message is a parsed email. Addresses have the form local@domain, with the domain in lower case and ASCII; ids do
+// not include < and >. Display names are omitted, because the sender chooses them freely.
 type Message struct {
 	Header        []Field // all fields, from the top
 	From          string  // the one address in the one From field; "" if there is not exactly one
 	To, Cc        []string
 	ReplyTo       []string
-	Subject       string    // one line; "" where there is none
-	Date          time.Time // zero where there is none that can be read
+	Subject       string    // one line; "" if there is none
+	Date          time.Time // zero if there is none that can be read
 	MessageID     string
 	InReplyTo     string
 	References    []string // oldest first
@@ -74,13 +73,13 @@ type Message struct {
 	HTML          string   // the HTML of the text, if the message has HTML
 	Attachments   []Attachment
 	Bounce        *Bounce  // the content of a delivery status report; nil in other messages
-	Repeated      []string // fields that may occur only once and occur repeatedly; the first one counts, all of To and Cc
+	Repeated      []string // repeated fields that may occur only once; the first one counts, or all of To and Cc
 	Problems      []string // faults, as sentences without their full stop
 	Hash          [32]byte // see hash
 
 	parts        int // parts read so far
-	texts        int // parts of them that are text to show
-	alternatives int // multipart/alternative around the current part
+	texts        int // number of these parts that are text to show
+	alternatives int // number of multipart/alternative around the current part
 	converted    int // bytes of HTML converted so far
 }
 
@@ -99,8 +98,8 @@ func (m *Message) Automatic() bool {
 	return auto || bulk || m.ListID != "" || m.Bounce != nil
 }
 
-// Parse parses a message. It returns ErrTooLarge, ErrHeaderTooLarge, ErrLoop or ErrEmpty; it reports every
-// other fault in Problems. The message does not share memory with raw.
+// Parse parses a message. It returns ErrTooLarge, ErrHeaderTooLarge, ErrLoop or ErrEmpty. It reports every other
+// fault in Problems. The message does not share memory with raw.
 func Parse(raw []byte) (*Message, error) {
 	if len(raw) > MaxBytes {
 		return nil, ErrTooLarge
@@ -116,7 +115,7 @@ func Parse(raw []byte) (*Message, error) {
 }
 
 // ParseHeader parses the header of a message and leaves out the text, the attachments and the hash. raw is the
-// message, or its first MaxHeader+1 bytes. It returns the errors of Parse.
+// message, or its first MaxHeader+1 bytes. ParseHeader returns the same errors as Parse.
 func ParseHeader(raw []byte) (*Message, error) {
 	head, _ := splitHeader(raw)
 	return parseHeader(head)
@@ -139,7 +138,7 @@ func parseHeader(head []byte) (*Message, error) {
 	return m, nil
 }
 
-// problem records something that could not be read, once.
+// problem records something that could not be read. It records each problem once.
 func (m *Message) problem(format string, args ...any) {
 	if len(m.Problems) >= maxProblems {
 		return
@@ -149,8 +148,8 @@ func (m *Message) problem(format string, args ...any) {
 	}
 }
 
-// setText makes the body from the texts of the parts. The body is plain text if every text has a plain
-// version, and otherwise markdown.
+// setText builds the body from the texts of the parts. The body is plain text if every text has a plain version,
+// and otherwise markdown.
 func (m *Message) setText(pieces []piece) {
 	var plain, html []string
 	for _, p := range pieces {

@@ -15,7 +15,7 @@ import (
 // piece is a text that a message shows, in one or both versions.
 type piece struct{ plain, html string }
 
-// part reads a part and the parts inside, and returns the texts that it shows. It adds attachments to the
+// part reads a part and the parts inside it, and returns the texts that it shows. It adds attachments to the
 // message. byDefault is the type of a part without a Content-Type.
 func (m *Message) part(header []Field, body []byte, depth int, byDefault string) []piece {
 	kind, params := m.contentType(header, byDefault)
@@ -53,8 +53,8 @@ func isText(kind string) bool {
 	return kind == "text/plain" || kind == "text/html" || strings.HasPrefix(kind, "text/") && !file
 }
 
-// first reports whether a part with a name is the text of the message all the same, and not a file beside it:
-// no text came before it, or it is another version of that text.
+// first reports whether a part with a name is nevertheless the text of the message, and not a file beside it. That
+// is the case if no text came before it, or if it is another version of that text.
 func (m *Message) first(kind string) bool {
 	return (kind == "text/plain" || kind == "text/html") && (m.texts == 0 || m.alternatives > 0)
 }

@@ -8,17 +8,17 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// maxCell is the most bytes of text in a cell of a table of data. A longer text belongs to a table that only
-// arranges a page.
+// maxCell is the maximum number of bytes of text in a cell of a table of data. If a cell has a longer text, the
+// table only arranges a page.
 const maxCell = 300
 
 // prepareTables changes the tables of a document, because a cell of a markdown table has one line, and the
-// converter joins the cells of any other table without a blank. In a table of data each cell becomes one
-// line. Of a table that arranges a page, each cell becomes a block. It visits each node a fixed number of
-// times, whatever the tables look like: strangers write the HTML.
+// converter joins the cells of any other table without a blank. In a table of data each cell becomes one line. In a
+// table that arranges a page, each cell becomes a block. prepareTables visits each node a fixed number of times,
+// whatever the tables look like, because strangers write the HTML.
 func prepareTables(doc *html.Node) { new(tableParts).collect(doc) }
 
-// tableParts are the elements of a table without those of tables inside.
+// tableParts are the elements of a table, without the elements of tables inside it.
 type tableParts struct {
 	table   *html.Node
 	groups  []*html.Node // row groups, rows and the caption
@@ -61,7 +61,7 @@ func (t *tableParts) add(n *html.Node) (text int) {
 	return t.collect(n)
 }
 
-// prepare changes the table. It reports whether a table around it is not a table of data.
+// prepare changes the table. It reports whether an enclosing table cannot be a table of data.
 func (t *tableParts) prepare() (blocks bool) {
 	if t.isData() {
 		for _, cell := range t.cells {
@@ -75,8 +75,8 @@ func (t *tableParts) prepare() (blocks bool) {
 	return t.blocks
 }
 
-// isData reports whether a table has data: short texts in two or more columns or below a heading. A table that
-// arranges a page has one column, long texts, or elements that a markdown table cannot contain.
+// isData reports whether a table contains data, which means short texts in two or more columns or below a heading.
+// A table that arranges a page has one column, long texts, or elements that a markdown table cannot contain.
 func (t *tableParts) isData() bool {
 	role := attribute(t.table, "role")
 	if role == "presentation" || role == "none" || t.blocks || t.longest > maxCell || isMarked(t.table) {
@@ -121,11 +121,11 @@ func attribute(n *html.Node, key string) string {
 	return ""
 }
 
-// lines are the elements that begin a line.
+// lines are the elements that begin a new line.
 var lines = []string{"br", "p", "div", "pre", "ul", "ol", "dl", "dt", "dd", "li", "address", "section", "article", "center"}
 
-// flatten puts the content of a cell on one line: a blank replaces each line break and separates paragraphs,
-// a semicolon separates the items of a list.
+// flatten puts the content of a cell on one line. A blank replaces each line break and separates paragraphs. A
+// semicolon separates the items of a list.
 func flatten(cell *html.Node) {
 	for _, n := range elementsOf(cell, lines...) {
 		separator := " "

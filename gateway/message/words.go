@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// encodedWord matches an encoded word, also one that no program should write: with blanks or characters
-// beyond ASCII in its text. A language after the charset is allowed. Spec: RFC 2047 2, RFC 2231 5.
+// encodedWord matches an encoded word. It also matches words that no program should write, with blanks or
+// characters beyond ASCII in the text. A language after the charset is allowed. Spec: RFC 2047 2, RFC 2231 5.
 var encodedWord = regexp.MustCompile(`=\?([^?\s*]+)(?:\*[^?\s]*)?\?([bBqQ])\?([^?]*)\?=`)
 
 // readable decodes the encoded words of a field that people read.
 func (m *Message) readable(value string) string {
 	var b strings.Builder
 	var charset string
-	var words [][]byte // that follow each other in one charset, not converted yet
+	var words [][]byte // adjacent words in one charset, not converted yet
 	flush := func() {
 		b.WriteString(m.wordsToUTF8(charset, words))
 		words = nil
@@ -39,8 +39,8 @@ func (m *Message) readable(value string) string {
 	return b.String()
 }
 
-// wordsToUTF8 converts the words together if that is possible without a fault, because a program may have
-// split a character between them, and otherwise one by one.
+// wordsToUTF8 converts the words together if that is possible without a fault, because a program may have split a
+// character between them. Otherwise it converts them one by one.
 func (m *Message) wordsToUTF8(charset string, words [][]byte) string {
 	if text, err := fromCharset(charset, bytes.Join(words, nil)); err == nil && !strings.Contains(text, "\ufffd") {
 		return text
@@ -61,6 +61,6 @@ func wordText(encoding, text string) []byte {
 		}
 		return data
 	}
-	data, _ := quotedPrintable([]byte(strings.ReplaceAll(text, "_", " ") + "|")) // which keeps blanks at the end
+	data, _ := quotedPrintable([]byte(strings.ReplaceAll(text, "_", " ") + "|")) // the | keeps blanks at the end
 	return data[:len(data)-1]
 }

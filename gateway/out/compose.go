@@ -1,15 +1,14 @@
 // Package out sends mail to other domains.
 //
-//	Mail.Compose  makes an email from a message
+//	Mail.Compose  creates an email from a message
 //	Signer        signs an email (DKIM)
 //	Queue         retries until an email is sent, and records the result
 //	smarthost.go  delivery through one server that relays everything
 //	mx.go         delivery directly to the recipient's server
 //	transfer.go   one message over one connection
 //
-// A message that the other side has accepted is never sent again. If the other side did not answer after
-// the end of a message, it may have accepted the message: such a message is sent again only if a person
-// asks.
+// A message that the other side has accepted is never sent again. If the other side did not answer after the end of
+// a message, it may have accepted the message. Such a message is sent again only at the user's request.
 package out
 
 import (
@@ -43,7 +42,7 @@ type Mail struct {
 	References  []string // oldest first, with or without InReplyTo
 	Body        string   // markdown
 	TextOnly    bool     // Body is plain text, and the message has no HTML
-	HTML        string   // sent unchanged; "": the HTML is made from Body
+	HTML        string   // sent unchanged; "": the HTML is created from Body
 	Attachments []Attachment
 	Automatic   string // the value of Auto-Submitted: auto-generated or auto-replied; "": no such field
 }
@@ -55,8 +54,8 @@ type Attachment struct {
 	Data []byte
 }
 
-// Compose writes the message. The same message gives the same bytes. The result is ASCII, unless the local
-// part of an address is not. The error names the field that cannot be written.
+// Compose writes the message. The same message gives the same bytes. The result is ASCII, unless the local part of
+// an address is not ASCII. The error names the field that cannot be written.
 func (m *Mail) Compose() ([]byte, error) {
 	if err := m.refused(); err != nil {
 		return nil, err
@@ -105,8 +104,8 @@ func (m *Mail) refused() error {
 // unwritable reports whether a character would break a list of addresses or ids.
 func unwritable(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`<>",;`, r) }
 
-// strangeID reports whether another program gave a message an id that cannot be written where only ASCII is
-// sure to pass. An answer to such a message leaves the id out.
+// strangeID reports whether a message has an id from another program that cannot be written in an email that is
+// only sure to pass as ASCII. An answer to such a message leaves out the id.
 func strangeID(id string) bool { return !ascii(id) || strings.ContainsFunc(id, unwritable) }
 
 func (m *Mail) header() gomessage.Header {
@@ -200,11 +199,11 @@ func (m *Mail) multipart(kind string) string {
 	return mime.FormatMediaType("multipart/"+kind, map[string]string{"boundary": "mt_" + hex.EncodeToString(sum[:12])})
 }
 
-// header returns the header of an attachment. A name beyond ASCII is written as RFC 2231 says.
+// header returns the header of an attachment. A name beyond ASCII is encoded as RFC 2231 specifies.
 func (a Attachment) header() (h gomessage.Header) {
 	kind := a.Type
 	if _, _, err := mime.ParseMediaType(kind); err != nil || strings.HasPrefix(kind, "multipart/") || strings.HasPrefix(kind, "message/") {
-		kind = "application/octet-stream" // multiparts and messages may not be in base64
+		kind = "application/octet-stream" // multiparts and messages must not be in base64
 	}
 	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": strings.ToValidUTF8(a.Name, "_")}))
 	h.Set("Content-Transfer-Encoding", "base64")
@@ -224,7 +223,7 @@ func (m *Mail) html() string {
 	return clean().Sanitize(text)
 }
 
-// clean allows only the HTML that markdown.Render makes. Safe for concurrent use.
+// clean allows only the HTML that markdown.Render creates. It is safe for concurrent use.
 var clean = sync.OnceValue(func() *bluemonday.Policy {
 	p := bluemonday.NewPolicy()
 	p.AllowElements("h1", "h2", "h3", "h4", "h5", "h6", "p", "br", "hr", "em", "strong", "del", "code", "pre", "ul", "ol", "li",

@@ -28,7 +28,7 @@ func letter() *Mail {
 	}
 }
 
-// TestCompose: a composed message is parsed to the same fields. It has ASCII and short lines only, and
+// TestCompose: a composed message is parsed to the same fields. It contains only ASCII and short lines, and
 // composing it twice gives the same bytes.
 func TestCompose(t *testing.T) {
 	t.Parallel()
@@ -64,7 +64,7 @@ func TestCompose(t *testing.T) {
 	}
 }
 
-// TestComposeText: a body that is sent only as plain text, and HTML that is sent unchanged.
+// TestComposeText: a body may be sent only as plain text, and HTML is sent unchanged.
 func TestComposeText(t *testing.T) {
 	t.Parallel()
 	m := letter()

@@ -14,32 +14,32 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// The waits between two tries: the first wait, doubled each time up to the longest, until the message is
-// too old.
+// The waits between two attempts. The wait begins with firstWait and doubles each time up to longestWait. When the
+// message is older than tooOld, there are no more attempts.
 const (
 	firstWait   = 5 * time.Minute
 	longestWait = 4 * time.Hour
 	tooOld      = 5 * 24 * time.Hour
-	maxParallel = 8 // deliveries at a time
-	maxToDomain = 2 // of them to one domain, so that slow servers leave room for others
+	maxParallel = 8 // concurrent deliveries
+	maxToDomain = 2 // concurrent deliveries to one domain, so that slow servers leave room for others
 )
 
 // Store keeps the queue. Queue calls it from one goroutine at a time.
 type Store interface {
 	// Open lists the items that have not ended.
 	Open(ctx context.Context) ([]outgoing.Item, error)
-	// Find lists the items of the message with that Message-ID.
+	// Find lists the items of the message with the given Message-ID.
 	Find(ctx context.Context, messageID string) ([]outgoing.Item, error)
-	// Get returns the item with that id, or ErrNoItem.
+	// Get returns the item with the given id, or ErrNoItem.
 	Get(ctx context.Context, id string) (outgoing.Item, error)
 	// Save returns when the item is durable.
 	Save(ctx context.Context, i outgoing.Item) error
 	// Raw returns the signed email of an item. It returns ErrTakenBack, or *Refusal if the message cannot
 	// be composed.
 	Raw(ctx context.Context, i outgoing.Item) ([]byte, error)
-	// Report tells the sender, in the thread, which items of a message failed or are unknown. It may be
-	// called again for the same items, or for some with the last of them by id, when the server was
-	// stopped meanwhile, and tells once then.
+	// Report notifies the sender, in the thread, about the items of a message that failed or are unknown. If the
+	// server was stopped meanwhile, Report may be called again for the same items, or for some of them including
+	// the one with the last id. It then notifies the sender only once.
 	Report(ctx context.Context, items []outgoing.Item) error
 }
 
@@ -49,7 +49,8 @@ var errStore = errors.New("the queue cannot be written")
 // ErrNoItem says that the queue has no such item, or that the item's state does not allow the operation.
 var ErrNoItem = errors.New("there is no such item that this can be done with")
 
-// ErrTakenBack says that the message of an item was withdrawn or deleted: it is not sent, and nobody is told.
+// ErrTakenBack says that the message of an item was withdrawn or deleted. The message is not sent, and nobody is
+// notified.
 var ErrTakenBack = errors.New("it was undone or deleted before it left; if it is there again, it is still not sent: send it anew")
 
 // Queue sends the items of its store.
@@ -59,13 +60,13 @@ type Queue struct {
 	now       func() time.Time
 	log       *slog.Logger
 
-	mu     sync.Mutex        // over store and active
+	mu     sync.Mutex        // guards store and active
 	active map[string]string // the domains of the items that are being delivered, by id
 	wg     sync.WaitGroup
 	wake   chan struct{}
 }
 
-// NewQueue makes a queue. It starts nothing.
+// NewQueue creates a queue. It starts nothing.
 func NewQueue(store Store, transport Transport, now func() time.Time, log *slog.Logger) *Queue {
 	return &Queue{store: store, transport: transport, now: now, log: log, active: map[string]string{}, wake: make(chan struct{}, 1)}
 }
@@ -98,9 +99,8 @@ func (q *Queue) Run(ctx context.Context) {
 	}
 }
 
-// pass looks at all open items: it starts what is due, calls unknown what a server that was stopped
-// left half sent, and reports what failed. It returns when it is to be called
-// again at the latest.
+// pass examines all open items. It starts items that are due, marks items as unknown that a stopped server left
+// half sent, and reports failed items. It returns the latest time at which it must be called again.
 func (q *Queue) pass(ctx context.Context) (next time.Time, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -133,8 +133,8 @@ func (q *Queue) pass(ctx context.Context) (next time.Time, err error) {
 	return next, err
 }
 
-// waits reports whether an item is to be tried later. An item that would wait longer than the pause after its last
-// attempt was saved while the clock was ahead, and is due.
+// waits reports whether an item must be tried later. If an item would wait longer than the pause after its last
+// attempt, it was saved while the clock was ahead, and it is due now.
 func waits(i *outgoing.Item, now time.Time) bool {
 	left := i.Next.Sub(now)
 	return left > 0 && left <= pause(i.Attempts)
@@ -148,7 +148,7 @@ func pause(attempts int) time.Duration {
 	return min(firstWait<<min(attempts-1, 10), longestWait)
 }
 
-// under counts the deliveries to a domain that are under way.
+// under counts the deliveries to a domain that are in progress.
 func (q *Queue) under(domain string) (n int) {
 	for _, d := range q.active {
 		if d == domain {
@@ -158,9 +158,10 @@ func (q *Queue) under(domain string) (n int) {
 	return n
 }
 
-// report tells the sender of a message for whom it failed, or may have, once it was tried for everybody. Those
-// for whom it is tried again do not hold the report back: their end is a further one. The items are saved in
-// the order of their ids: a server that is killed meanwhile leaves the last one, by which Report knows them.
+// report notifies the sender of a message about failed and unknown recipients once every recipient was tried. It
+// does not wait for recipients that will be tried again. Their results are reported later. report saves the items
+// in the order of their ids. If the server is killed meanwhile, the item with the last id is still unreported, and
+// Report recognizes the notice by it.
 func (q *Queue) report(ctx context.Context, items []outgoing.Item) error {
 	var ends []outgoing.Item
 	for _, i := range items {
@@ -255,8 +256,8 @@ func settle(i *outgoing.Item, reply string, err error, now time.Time) {
 	}
 }
 
-// Bounce sets the items that a delivery status report names as failed to Failed. The caller must have
-// checked that the report came from the null sender. A report about unknown items has no effect.
+// Bounce sets items to Failed if a delivery status report names them as failed. The caller must have checked that
+// the report came from the null sender. A report about unknown items has no effect.
 func (q *Queue) Bounce(ctx context.Context, b *message.Bounce) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -289,8 +290,8 @@ func (q *Queue) List(ctx context.Context) ([]outgoing.Item, error) {
 	return q.store.Open(ctx)
 }
 
-// Retry queues a failed, unknown or waiting item as if it were new, because a person asks. It
-// returns ErrNoItem or errors of the store.
+// Retry queues a failed, unknown or waiting item as if it were new, at the user's request. It returns ErrNoItem or
+// errors of the store.
 func (q *Queue) Retry(ctx context.Context, id string) error {
 	defer q.Wake()
 	return q.alter(ctx, id, func(i *outgoing.Item) {

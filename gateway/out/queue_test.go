@@ -22,7 +22,7 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// peer is a mail server for tests. answers has its answer to each command; "end" stands for the end of a
+// peer is a mail server for tests. answers contains its answer to each command, and "end" stands for the end of a
 // message. The answer "drop" ends the connection.
 type peer struct {
 	answers map[string]string
@@ -135,7 +135,7 @@ func (p *peer) heard() string {
 	return said
 }
 
-// message receives a message. It returns false if the connection is to end.
+// message receives a message. It returns false if the connection must end.
 func (p *peer) message(c net.Conn, r *bufio.Reader) bool {
 	var text strings.Builder
 	for {
@@ -262,7 +262,7 @@ func newScene(t *testing.T, p *peer) *scene {
 func (s *scene) pass(t *testing.T) {
 	t.Helper()
 	q := s.queue()
-	for range 3 { // one pass to begin, one to report, one to find nothing
+	for range 3 { // one pass to begin, one to report, one that finds nothing
 		q.pass(t.Context())
 		q.wg.Wait()
 	}
@@ -308,8 +308,8 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestNoEmail: an item of a message that was taken back ends without a report. An item that cannot be
-// composed ends with a report.
+// TestNoEmail: if a message was undone, its items end without a report. If an item cannot be composed, it ends with
+// a report.
 func TestNoEmail(t *testing.T) {
 	t.Parallel()
 	for err, reports := range map[error]int{ErrTakenBack: 0, &Refusal{"to: cannot stand in a header"}: 1} {
@@ -325,7 +325,7 @@ func TestNoEmail(t *testing.T) {
 	}
 }
 
-// TestRetries: the waits grow from five minutes to four hours, and end after five days with a report.
+// TestRetries: the waits grow from five minutes to four hours. After five days the retries end with a report.
 func TestRetries(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, &peer{answers: map[string]string{"RCPT": "450 later"}})
@@ -376,7 +376,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestBounce: a report turns sent items into failed items, for the recipients that it names as failed.
+// TestBounce: a report changes sent items to failed, for the recipients that it names as failed.
 func TestBounce(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, &peer{})
@@ -396,8 +396,8 @@ func TestBounce(t *testing.T) {
 	}
 }
 
-// TestReports: what failed is reported once all were tried, without those that are tried again, whose end is a
-// further report.
+// TestReports: failed recipients are reported once every recipient was tried. Recipients that are tried again are
+// reported separately, when their attempts end.
 func TestReports(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, &peer{answers: map[string]string{"RCPT": "550 no"}})
@@ -427,7 +427,7 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// TestClockAhead: an item that was put off while the clock was ahead does not wait until that time comes.
+// TestClockAhead: if an item was postponed while the clock was ahead, it does not wait until that time comes.
 func TestClockAhead(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, &peer{answers: map[string]string{"RCPT": "450 later"}})
@@ -448,7 +448,7 @@ func TestClockAhead(t *testing.T) {
 	}
 }
 
-// TestOperator: a person has an item sent again or dropped; not one that was sent.
+// TestOperator: the user can send an item again or drop it, but not an item that was sent.
 func TestOperator(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, &peer{answers: map[string]string{"end": "drop"}})

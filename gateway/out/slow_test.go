@@ -12,10 +12,10 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// tarpit takes mail for good.example at once, and mail for every other domain once it is told to.
+// tarpit accepts mail for good.example at once, and mail for every other domain only when the test allows it.
 type tarpit struct {
 	free  chan struct{}
-	under atomic.Int32 // slow deliveries at a time
+	under atomic.Int32 // concurrent slow deliveries
 	most  atomic.Int32
 }
 

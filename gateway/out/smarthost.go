@@ -22,11 +22,11 @@ type Smarthost struct {
 	Host, Port   string
 	TLS          bool        // from the first byte; otherwise STARTTLS, or plain text if Host is this machine
 	User         string      // "": no login
-	PasswordFile string      // holds the password on its first line; read for each message
+	PasswordFile string      // file with the password on its first line; read for each message
 	Name         string      // our name in EHLO
 	Config       *tls.Config // nil: the machine's certificates; the server is always verified
 
-	Resolver *net.Resolver // looks Host up; nil: the machine's
+	Resolver *net.Resolver // looks up Host; nil: the machine's resolver
 }
 
 // ParseSmarthost parses smtps://USER@HOST:465 or smtp://HOST:587. The error says what to write instead.

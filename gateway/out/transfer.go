@@ -30,7 +30,7 @@ type Refusal struct{ Reply string }
 // Error returns the other side's reply.
 func (r *Refusal) Error() string { return r.Reply }
 
-// ErrUnanswered says that the whole message was sent and no answer came.
+// ErrUnanswered says that the whole message was sent and no answer arrived.
 var ErrUnanswered = errors.New("the other side did not answer for the message: it may have been taken")
 
 const (
@@ -48,8 +48,8 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return d.DialContext(ctx, network, address)
 }
 
-// connect sets up an SMTP connection and introduces us as name. With a TLS configuration it begins TLS if
-// the server offers it; with must it fails if the server does not. The connection ends stopTime after
+// connect sets up an SMTP connection and introduces us as name. With a TLS configuration it begins TLS if the
+// server offers it. If must is set, it fails if the server does not offer TLS. The connection ends stopTime after
 // ctx, so that an answer to a complete message can still arrive.
 func connect(ctx context.Context, conn net.Conn, name string, config *tls.Config, must bool) (*smtp.Client, error) {
 	context.AfterFunc(ctx, func() { time.AfterFunc(stopTime, func() { conn.Close() }) })
@@ -77,8 +77,8 @@ func connect(ctx context.Context, conn net.Conn, name string, config *tls.Config
 	return c, nil
 }
 
-// greeted is a connection whose greeting was read. It repeats the greeting, because the library begins TLS
-// only on connections that nobody has read from.
+// greeted is a connection whose greeting was already read. It repeats the greeting, because the library begins TLS
+// only on connections from which nothing was read.
 type greeted struct {
 	net.Conn
 	again bool
@@ -129,7 +129,7 @@ func transfer(c *smtp.Client, i *outgoing.Item, raw []byte, sending func() error
 	return words("250", response.StatusText), nil
 }
 
-// answered converts an error of the library to an error of Transport.
+// answered converts an error of the library to an error as Transport defines it.
 func answered(err error) error {
 	var reply *smtp.SMTPError
 	if !errors.As(err, &reply) {

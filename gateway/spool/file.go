@@ -9,11 +9,11 @@ import (
 	"syscall"
 )
 
-// prefix begins the names of temporary files on systems whose files need one for a moment.
+// prefix begins the names of temporary files on systems where a file needs a name for a moment.
 const prefix = ".incoming-"
 
-// temporary creates a file without a name in the file system of dir. The system removes it when it is closed,
-// also if the process is killed. It returns the errors of the disk.
+// temporary creates a file without a name in the file system of dir. The system removes the file when it is closed,
+// even if the process is killed. temporary returns the errors of the disk.
 func temporary(dir string) (*os.File, error) {
 	f, err := withoutName(dir)
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -35,7 +35,7 @@ func unlinked(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// removeLeft removes files of a server that was killed between the two steps of unlinked.
+// removeLeft removes files that remain from a server that was killed between the two steps of unlinked.
 func removeLeft(dir string) error {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// withoutName creates a file without a name. It returns errors.ErrUnsupported on file systems that cannot.
+// withoutName creates a file without a name. It returns errors.ErrUnsupported on file systems that do not support
+// such files.
 func withoutName(dir string) (*os.File, error) {
 	f, err := os.OpenFile(dir, unix.O_TMPFILE|os.O_RDWR, 0o600)
 	if errors.Is(err, syscall.EISDIR) { // a kernel that does not know the flag

@@ -1,12 +1,12 @@
-// Package spool bounds what mail of other domains takes while the gateway receives it.
+// Package spool bounds the memory and disk space of mail from other domains while the gateway receives it.
 //
 //	Spool        the two budgets of a server: bytes in memory, and bytes in temporary files
 //	Incoming     a message that is being received: a small buffer, then a temporary file
 //	Message      a received message in memory, for as long as the server parses and stores it
 //	file.go      temporary files without a name
 //
-// A message that is being received takes BufferBytes of memory, whatever its size. A received message is read
-// into memory as a whole; at most Parses of them are there at a time, the others wait in their files.
+// A message that is being received takes BufferBytes of memory, whatever its size. A received message is read into
+// memory as a whole. At most Parses messages are in memory at a time, and the others wait in their files.
 package spool
 
 import (
@@ -25,11 +25,11 @@ import (
 const (
 	BufferBytes = 64 << 10
 	MemoryLimit = 64 << 20
-	FileLimit   = 512 << 20 // of a server
+	FileLimit   = 512 << 20 // for the whole server
 
 	maxMessage = 26 << 20  // a message of 25 MiB, and the fields that the server writes above it
-	minFree    = 128 << 20 // stays free on the disk: a message needs about three times its size when it is stored
-	step       = 1 << 20   // by which the file of a message takes from the budget
+	minFree    = 128 << 20 // stays free on the disk: a message needs about three times its size to be stored
+	step       = 1 << 20   // unit in which the file of a message takes bytes from the budget
 )
 
 // Parses is the number of messages that are in memory as a whole at a time.
@@ -38,19 +38,19 @@ const Parses = 2
 // ErrNoRoom says that a budget is used up, or that the disk is nearly full. The sender may try again later.
 var ErrNoRoom = errors.New("there is no room for the message now")
 
-// Spool is the budgets of one server. Safe for concurrent use.
+// Spool contains the budgets of one server. It is safe for concurrent use.
 type Spool struct {
 	dir    string
 	free   func(dir string) (int64, error) // bytes that a user other than root can still write
 	parses chan struct{}
 
-	buffers budget       // of messages that are being received
+	buffers budget       // for messages that are being received
 	loaded  atomic.Int64 // bytes of messages that are in memory as a whole
 	files   budget
 }
 
-// New returns the spool of a server that puts at most limit bytes of temporary files into the file system of
-// dir. It removes the files that a killed server left in dir, and returns the errors of that.
+// New returns the spool of a server that puts at most limit bytes of temporary files into the file system of dir.
+// It removes the files that a killed server left in dir, and returns the errors of removing them.
 func New(dir string, limit int64) (*Spool, error) {
 	if err := removeLeft(dir); err != nil {
 		return nil, fmt.Errorf("remove temporary files of incoming mail: %w", err)
@@ -61,10 +61,10 @@ func New(dir string, limit int64) (*Spool, error) {
 	}, nil
 }
 
-// Usage is what a spool holds at a moment, in bytes.
+// Usage is what a spool uses at a moment, in bytes.
 type Usage struct{ Memory, Files int64 }
 
-// Usage returns what the spool holds now.
+// Usage returns what the spool uses now.
 func (s *Spool) Usage() Usage {
 	return Usage{s.buffers.used.Load() + s.loaded.Load(), s.files.used.Load()}
 }
@@ -87,15 +87,15 @@ func (b *budget) take(n int64) bool {
 // give gives n bytes back.
 func (b *budget) give(n int64) { b.used.Add(-n) }
 
-// Incoming is a message that is being received. Not safe for concurrent use.
+// Incoming is a message that is being received. It is not safe for concurrent use.
 type Incoming struct {
 	spool *Spool
 	head  []byte   // the first BufferBytes
-	file  *os.File // what follows; nil if there is nothing
-	size  int64    // of the file
-	taken int64    // from the budget of files
+	file  *os.File // the rest; nil if there is none
+	size  int64    // size of the file
+	taken int64    // bytes taken from the budget of files
 
-	buffered int64 // from the budget of buffers
+	buffered int64 // bytes taken from the budget of buffers
 }
 
 // Receive begins a message. The caller closes it. It returns ErrNoRoom if too many messages are being received.
@@ -168,8 +168,8 @@ func (m *Incoming) Reader() io.Reader {
 	return io.MultiReader(head, io.NewSectionReader(m.file, 0, m.size))
 }
 
-// Head returns the beginning of the message: its header, or the first n bytes if the header is longer. What it
-// returns counts as received, and is valid until Close. It returns ErrNoRoom and the errors of the disk.
+// Head returns the beginning of the message: its header, or the first n bytes if the header is longer. The returned
+// bytes count as received, and are valid until Close. It returns ErrNoRoom and the errors of the disk.
 func (m *Incoming) Head(n int) ([]byte, error) {
 	if m.file == nil || n <= len(m.head) || bytes.Contains(m.head, []byte("\r\n\r\n")) {
 		return m.head, nil
@@ -198,9 +198,9 @@ func (m *Incoming) Close() {
 	*m = Incoming{}
 }
 
-// Load reads the message into memory behind the bytes of above, and calls use with the whole. It waits while
-// Parses other messages are in memory. The bytes are valid until use returns. It returns ctx's error and those
-// of the disk.
+// Load reads the message into memory after the bytes of above, and calls use with the whole. It waits while Parses
+// other messages are in memory. The bytes are valid until use returns. Load returns ctx's error and the errors of
+// the disk.
 func (m *Incoming) Load(ctx context.Context, above []byte, use func(whole []byte)) error {
 	s := m.spool
 	select {

@@ -34,8 +34,8 @@ func receive(t *testing.T, s *Spool, n int) (*Incoming, error) {
 	return m, err
 }
 
-// TestSizes: whatever its size, a message comes back as it was written, its file has no name, and what it took
-// is given back.
+// TestSizes: whatever its size, a message is read back as it was written, its file has no name, and the room that
+// it took is released.
 func TestSizes(t *testing.T) {
 	t.Parallel()
 	s, dir := open(t, 8<<20)
@@ -68,7 +68,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestNoRoom: a budget that is used up and a disk that is nearly full refuse the message, and the next one has
+// TestNoRoom: if a budget is used up or the disk is nearly full, the message is refused. The next message finds
 // room.
 func TestNoRoom(t *testing.T) {
 	t.Parallel()
@@ -109,7 +109,8 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
-// TestParses: at most Parses messages are in memory at a time; one whose context ends waits no longer.
+// TestParses: at most Parses messages are in memory at a time. If the context of a waiting message ends, it stops
+// waiting.
 func TestParses(t *testing.T) {
 	t.Parallel()
 	s, _ := open(t, FileLimit)
@@ -149,7 +150,7 @@ func TestParses(t *testing.T) {
 	}
 }
 
-// TestLeft: a file that a killed server left is removed at the next start, and no other.
+// TestLeft: the next start removes a file that a killed server left, and no other file.
 func TestLeft(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -167,7 +168,7 @@ func TestLeft(t *testing.T) {
 	}
 }
 
-// TestUnlinked: on a system without files without a name the name is gone at once.
+// TestUnlinked: if a system has no files without names, the name is removed at once.
 func TestUnlinked(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -1,10 +1,10 @@
-// Package agentmail is the toolset *agentmail*: four tools for agents that know each other by name.
+// Package agentmail is the toolset *agentmail*. It consists of four tools for agents that know each other by name.
 //
-// The caller's name is --as or AGENT_NAME; without them it is the name of the caller's tmux window. Inside
-// tmux the recipients are the windows of the session, which need no registration. Outside tmux the
-// recipients are the agents of the project. A call creates the caller and the recipient as ordinary agents,
-// whose mail is in the same tree. The package has the tools' names, shapes, wording, size limit and ignore
-// list, and no rule that another toolset would need. See docs/agentmail.md.
+// The caller's name is --as or AGENT_NAME. Without them it is the name of the caller's tmux window. Inside tmux the
+// recipients are the windows of the session, which need no registration. Outside tmux the recipients are the agents
+// of the project. A call creates the caller and the recipient as ordinary agents, whose mail is in the same tree.
+// The package defines the tools' names, shapes, wording, size limit and ignore list. It contains no rule that
+// another toolset would need. See docs/agentmail.md.
 package agentmail
 
 import (
@@ -24,7 +24,7 @@ type toolset struct {
 	log *slog.Logger
 }
 
-// New makes the toolset. It starts nothing.
+// New creates the toolset. It starts nothing.
 func New(cfg tool.Config) *tool.Set {
 	return tool.NewSet(cfg, tool.About{
 		Name:         "mailtree-agentmail",

@@ -59,7 +59,7 @@ func TestDeclared(t *testing.T) {
 
 func TestWords(t *testing.T) { tooltest.Words(t, &words, newToolset(tool.Config{}).tools()...) }
 
-// world is a store with the toolset over it.
+// world is a store and the toolset that works on it.
 type world struct {
 	t     *testing.T
 	store *storetest.Store
@@ -84,8 +84,8 @@ var lastRead = regexp.MustCompile(`,"last_read_at":[0-9]+`)
 
 var messageID = regexp.MustCompile(`msg_[0-9a-f_]+`)
 
-// call calls a tool and returns its answer, with ID in place of a message id. If the tool refuses, call
-// returns the text and the code.
+// call calls a tool and returns its answer, with ID in place of a message id. If the tool refuses, call returns the
+// refusal's text and code.
 func (w *world) call(c tool.Caller, name, args string) string {
 	out := w.answer(c, name, args)
 	return messageID.ReplaceAllString(lastRead.ReplaceAllString(out, ""), "ID")
@@ -126,7 +126,7 @@ func (w *world) project(key string) *maildir.Project {
 
 func message(n int) string { return `{"recipient":"bob","message":"` + strings.Repeat("m", n) + `"}` }
 
-// TestCalls: the contract outside tmux: results, texts, and the order of the checks.
+// TestCalls: the contract outside tmux, which covers results, texts, and the order of the checks.
 func TestCalls(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -171,7 +171,7 @@ func TestCalls(t *testing.T) {
 		{"postmaster", "receive", `{}`, `The agent name "Postmaster" cannot be used: reserved. [invalid]`},
 
 		{"carol", "list-recipients", `{}`, `{"recipients":[{"name":"alice","is_current":false},{"name":"bob","is_current":false},{"name":"carol","is_current":true}]}`},
-		{"alice", "send", `{"recipient":"carol","message":"m"}`, `{"message_id":"ID"}`}, // whose first call that was
+		{"alice", "send", `{"recipient":"carol","message":"m"}`, `{"message_id":"ID"}`}, // it was carol's first call
 		{"Bob", "list-recipients", `{}`, `The agent name "Bob" differs from "bob" only in case: use "bob", or another name. [conflict]`},
 
 		{"bob", "status", `{"status":"Ready"}`, "Invalid status: Ready. Valid: ready, work, offline [invalid]"},
@@ -208,8 +208,8 @@ func TestBody(t *testing.T) {
 	}
 }
 
-// TestOnce: 200 messages from 2 senders to 4 receivers at once are 200 deliveries, and a file in the
-// mailbox that is not a message hides none of them.
+// TestOnce: 200 messages from 2 senders to 4 receivers at once become 200 deliveries. A file in the mailbox that is
+// not a message hides none of them.
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -288,8 +288,8 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestToolsetsShare: agents of other toolsets are agents of this toolset, and the other way round. The
-// attachments and fields of a message are received with its body.
+// TestToolsetsShare: agents of other toolsets are agents of this toolset, and vice versa. The attachments and
+// fields of a message are received with its body.
 func TestToolsetsShare(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -338,7 +338,7 @@ func TestToolsetsShare(t *testing.T) {
 	})
 }
 
-// repository makes a repository with a second work tree.
+// repository creates a repository with a linked worktree.
 func repository(t *testing.T) (repo, linked string) {
 	t.Helper()
 	top := t.TempDir()
@@ -352,7 +352,7 @@ func repository(t *testing.T) (repo, linked string) {
 	return repo, linked
 }
 
-// TestWorkTrees: agents in two work trees of one repository reach each other.
+// TestWorkTrees: agents in two worktrees of one repository reach each other.
 func TestWorkTrees(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -367,8 +367,8 @@ func TestWorkTrees(t *testing.T) {
 	})
 }
 
-// TestIgnore: a name in the ignore file of any of the work trees is not a recipient. An ignore file that is
-// not a regular file, or is too large, is skipped without blocking.
+// TestIgnore: a name in the ignore file of any of the worktrees is not a recipient. An ignore file that is not a
+// regular file, or is too large, is skipped without blocking.
 func TestIgnore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -412,7 +412,7 @@ func TestIgnore(t *testing.T) {
 	}
 	w.calls(me, [][4]string{
 		{"me", "send", `{"recipient":"bob","message":"m"}`, "recipient not found [not_found]"},
-		{"ann", "send", `{"recipient":"bob","message":"m"}`, `{"message_id":"ID"}`}, // whose work tree does not
+		{"ann", "send", `{"recipient":"bob","message":"m"}`, `{"message_id":"ID"}`}, // her worktree does not
 		{"ann", "send", `{"recipient":"me","message":"m"}`, `{"message_id":"ID"}`},
 	})
 	if err := os.WriteFile(main, []byte("me\n"), 0o600); err != nil {
@@ -420,7 +420,7 @@ func TestIgnore(t *testing.T) {
 	}
 	w.calls(me, [][4]string{
 		{"me", "send", `{"recipient":"me","message":"m"}`, "cannot send message to self [invalid]"}, // before the ignore list
-		{"me", "send", `{"recipient":"ann","message":"m"}`, `{"message_id":"ID"}`},                  // it can write, and stands in its own list
+		{"me", "send", `{"recipient":"ann","message":"m"}`, `{"message_id":"ID"}`},                  // it can write, and is in its own list
 		{"me", "list-recipients", `{}`, list("ann")},
 	})
 }
@@ -463,7 +463,7 @@ func TestTmux(t *testing.T) {
 		{"bob", "list-recipients", `{}`, fmt.Sprintf(windows, false, true, "")},
 		{"dave", "list-recipients", `{}`, fmt.Sprintf(windows, false, false, `,{"name":"dave","is_current":true}`)},
 		{"zed", "list-recipients", `{}`, `{"recipients":[{"name":"zed","is_current":true}]}`},
-		{"alice", "send", `{"recipient":"bob","message":"hello"}`, sent}, // who never called yet
+		{"alice", "send", `{"recipient":"bob","message":"hello"}`, sent}, // bob has not called yet
 		{"bob", "receive", `{}`, `{"from":"alice","id":"ID","auth":"uid 7 (program)","message":"hello"}`},
 		{"bob", "send", `{"recipient":"bob","message":"m"}`, "cannot send message to self [invalid]"},
 		{"bob", "send", `{"recipient":"zed","message":"m"}`, "recipient not found [not_found]"},
@@ -486,7 +486,7 @@ func TestTmux(t *testing.T) {
 	})
 }
 
-// TestTmuxBlanks: a window stands for the agent that has its name without blanks, in any case.
+// TestTmuxBlanks: a window represents the agent whose name is the window's name without blanks, in any case.
 func TestTmuxBlanks(t *testing.T) {
 	t.Parallel()
 	srv := tmuxtest.Start(t)
@@ -499,7 +499,7 @@ func TestTmuxBlanks(t *testing.T) {
 	}
 	const sent = `{"message_id":"ID"}`
 	w.calls(callers, [][4]string{
-		{"carol", "receive", `{}`, `{"status":"No unread messages"}`}, // BlueLake is an agent from here on
+		{"carol", "receive", `{}`, `{"status":"No unread messages"}`}, // BlueLake becomes an agent here
 		{"alice", "list-recipients", `{}`,
 			`{"recipients":[{"name":"BlueLake","is_current":false},{"name":"alice","is_current":true},{"name":"thereviewer","is_current":false}]}`},
 		{"alice", "send", `{"recipient":"BlueLake","message":"one"}`, sent},
@@ -513,7 +513,7 @@ func TestTmuxBlanks(t *testing.T) {
 	})
 }
 
-// TestCancelled: a call whose caller has gone is not reported as a fault of the server.
+// TestCancelled: if the caller of a call has disconnected, the call is not reported as a fault of the server.
 func TestCancelled(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(tool.WithCaller(t.Context(), tool.Caller{Tmux: "/nowhere,1,0", Pane: "%1"}))
@@ -523,7 +523,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestLastRead: list-recipients tells when each agent last read its mail.
+// TestLastRead: list-recipients reports when each agent last read its mail.
 func TestLastRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

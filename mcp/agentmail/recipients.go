@@ -32,8 +32,9 @@ func recipients(ctx context.Context, p *maildir.Project, w *who) ([]string, erro
 	return names, nil
 }
 
-// reach returns the name of a recipient, who may be given by the name of a window. It refuses a recipient that
-// the caller cannot write to. The contract gives the order of the checks: unknown, self, ignored.
+// reach returns the name of a recipient. The caller may give the name of a window instead. reach refuses a
+// recipient to whom the caller cannot write. The contract prescribes the order of the checks: unknown, self,
+// ignored.
 func (t *toolset) reach(ctx context.Context, p *maildir.Project, w *who, to string) (string, error) {
 	names, err := recipients(ctx, p, w)
 	if err != nil {
@@ -60,7 +61,7 @@ func (t *toolset) reach(ctx context.Context, p *maildir.Project, w *who, to stri
 	return to, nil
 }
 
-// unknownRecipient refuses an unknown name. The error names the nearest recipient and the first recipients.
+// unknownRecipient refuses an unknown name. The error contains the nearest recipient and the first recipients.
 func unknownRecipient(to string, names []string) error {
 	const most = 20
 	hint := "Nobody else is here yet."
@@ -87,10 +88,9 @@ const notFound = "recipient not found"
 // ignoreFile is the ignore file at the top of the code repository: one name per line.
 const ignoreFile = ".agentmailignore"
 
-// ignored returns the names in the ignore files of the project's repository and of the caller's own work
-// tree. It skips an ignore file that is not a regular file or that it may not read, and logs that. It
-// returns ErrUnavailable if a fault of the machine prevents reading a file, because the file may name the
-// recipient.
+// ignored returns the names in the ignore files of the project's repository and of the caller's own working tree.
+// It skips an ignore file that is not a regular file or that it may not read, and logs this. If a fault of the
+// machine prevents reading a file, it returns ErrUnavailable, because the file may contain the recipient's name.
 func (t *toolset) ignored(ctx context.Context, p *maildir.Project) (names []string, err error) {
 	tops := []string{p.HumanKey(), tool.CallerOf(ctx).WorkTree}
 	for _, top := range slices.Compact(tops) {

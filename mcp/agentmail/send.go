@@ -49,8 +49,7 @@ func checkSize(message string) error {
 	return nil
 }
 
-// deliver sends a text to a recipient. It registers a recipient that is a tmux window and has no mailbox
-// yet.
+// deliver sends a text to a recipient. If the recipient is a tmux window without a mailbox, deliver registers it.
 func (t *toolset) deliver(ctx context.Context, to, text string) (any, error) {
 	w, p, err := t.meet(ctx)
 	if err != nil {

@@ -1,13 +1,14 @@
-// Package aimx is the toolset *aimx*: 12 tools for mailboxes, email and hooks. The operating-system user of
-// the caller decides what each call may do. The server offers the toolset on the Unix socket only, because
-// only the socket identifies that user.
+// Package aimx is the toolset *aimx*. It consists of 12 tools for mailboxes, email and hooks. The caller's OS user
+// decides what each call may do. The server offers the toolset only on the Unix socket, because only the socket
+// identifies that user.
 //
-// A mailbox is an agent; its address is its name at MAIL_DOMAIN. maildir/access has the rules; this package has the tools' names, argument checks, shapes and refusals. Programs written for
-// aimx depend on the exact text of the refusals. See docs/email.md, "Texts".
+// A mailbox is an agent, and its address is its name at MAIL_DOMAIN. The rules are in maildir/access. This package
+// contains the tools' names, argument checks, shapes and refusals. Programs written for aimx depend on the exact
+// text of the refusals. See docs/email.md, "Texts".
 //
-// Package tool documents the answers of every toolset. In addition, this toolset guarantees: if the
-// contract calls a result a list or a sentence, the text is exactly that list or sentence, and
-// structuredContent is an object that contains it.
+// Package tool documents the answers of every toolset. This toolset guarantees one more thing. If the contract
+// calls a result a list or a sentence, the text is exactly that list or sentence, and structuredContent is an
+// object that contains it.
 package aimx
 
 import (
@@ -34,10 +35,10 @@ type toolset struct {
 	budget tool.Budget
 }
 
-// leaves reports whether email may leave for other domains.
+// leaves reports whether email may be sent to other domains.
 func (t *toolset) leaves() bool { return t.store != nil && t.store.SendsOutside() }
 
-// New makes the toolset. It starts nothing.
+// New creates the toolset. It starts nothing.
 func New(cfg tool.Config) *tool.Set {
 	t := newToolset(cfg)
 	set := tool.NewSet(cfg, tool.About{
@@ -52,10 +53,11 @@ func New(cfg tool.Config) *tool.Set {
 	return set
 }
 
-// primerURI is where clients read the primer: skill://NAME/SKILL.md (SEP-2640, "Resource Mapping").
+// primerURI is the URI at which clients read the primer: skill://NAME/SKILL.md (SEP-2640, "Resource Mapping").
 const primerURI = "skill://mailtree-email/SKILL.md"
 
-// addPrimer adds the primer as a resource: what an agent must know of the tools, of trust and of the files.
+// addPrimer adds the primer as a resource. The primer says what an agent must know about the tools, about trust and
+// about the files.
 func addPrimer(server *mcp.Server) {
 	head := skills.Head(skills.Email)
 	primer := &mcp.Resource{
@@ -95,7 +97,7 @@ func (t *toolset) tools() []tool.Tool {
 
 type run = func(context.Context, json.RawMessage) (any, error)
 
-// known wraps a tool: it refuses callers whose uid the server does not know, and logs calls of root, who
+// known wraps a tool. It refuses callers whose uid the server does not know, and logs calls by root, because root
 // passes every check.
 func (t *toolset) known(name string, next run) run {
 	return func(ctx context.Context, arguments json.RawMessage) (any, error) {
@@ -119,9 +121,8 @@ func (t *toolset) project(ctx context.Context) (*maildir.View, error) {
 	return t.store.As(c.User(), c.Origin).Project(ctx, c.ProjectKey())
 }
 
-// box opens a mailbox, given its name or its address. A missing mailbox and a mailbox of another user get
-// the same refusal, so that nobody learns which names are taken. Only root is told that a mailbox is
-// missing.
+// box opens a mailbox, given its name or its address. A missing mailbox and another user's mailbox get the same
+// refusal, so that no caller learns which names are taken. Only root learns that a mailbox is missing.
 func (t *toolset) box(ctx context.Context, name string) (*maildir.UserBox, error) {
 	name = t.local(name)
 	v, err := t.project(ctx)

@@ -9,15 +9,15 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// The arguments that several tools share, and the checks of their syntax.
+// This file contains the arguments that several tools share, and the checks of their syntax.
 
 // pageRequest selects the next page of a list that was too long for one answer.
 type pageRequest struct {
 	Offset int `json:"offset,omitempty" jsonschema:"next_offset of the previous answer"`
 }
 
-// goesOn is the second text of an answer that is cut. The first text is a list or a file, and cannot
-// contain such a note.
+// goesOn is the second text of an answer that is cut. It is separate, because the first text is a list or a file
+// and cannot contain such a note.
 func goesOn(next int) string {
 	if next == 0 {
 		return ""
@@ -56,7 +56,7 @@ func (id emailID) usable() error {
 	return nil
 }
 
-// variants are the two forms of a body; a caller gives one of them.
+// variants are the two forms of a body. A caller gives one of them.
 type variants struct {
 	TextOnly bool   `json:"text_only,omitempty" jsonschema:"the body is plain text, not markdown; cannot be combined with html_body"`
 	HTML     string `json:"html_body,omitempty" jsonschema:"the body as HTML, sent unchanged beside the text; cannot be combined with text_only" example:"<p>Hello</p>"`
@@ -70,8 +70,8 @@ func (v variants) exclusive() error {
 	return nil
 }
 
-// checkName refuses a name for a new mailbox that this toolset does not allow. The domain's rules for names
-// apply besides.
+// checkName refuses a name for a new mailbox that this toolset does not allow. The domain's rules for names apply
+// too.
 func checkName(name string) error {
 	rule := ""
 	switch {
@@ -96,5 +96,5 @@ func notInName(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
 }
 
-// reserved reports whether the name is kept for mail that no mailbox takes.
+// reserved reports whether the name is reserved for mail that does not belong to any mailbox.
 func reserved(name string) bool { return maildir.ReservedMailbox(name) }

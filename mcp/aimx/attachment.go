@@ -15,8 +15,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// attachmentURI is where the attachments of emails are read. mcp/mail has the same address for callers who may
-// read every attachment.
+// attachmentURI is the address at which the attachments of emails can be read. mcp/mail has the same address for
+// callers who may read every attachment.
 const (
 	attachmentURI      = "resource://attachment/"
 	attachmentTemplate = attachmentURI + "{sha1}{?project,offset}"
@@ -25,7 +25,7 @@ const (
 // uriOf returns the URI of an attachment of a project.
 func uriOf(sum, project string) string { return attachmentURI + sum + "?project=" + project }
 
-// sniffed is how many bytes of a file tell its type.
+// sniffed is the number of bytes of a file from which its type is detected.
 const sniffed = 4 << 10
 
 type uriKey struct{}
@@ -45,8 +45,8 @@ func (t *toolset) addAttachments(set *tool.Set) {
 		}
 		return t.readAttachment(ctx, uri)
 	})
-	// The SDK matches URIs against the strict expansion of the template, which ?offset=1&project=/abs/path does not
-	// fit. The handler finds the requested URI in ctx.
+	// The SDK matches URIs against the strict expansion of the template, and ?offset=1&project=/abs/path does not
+	// match it. Therefore the handler takes the requested URI from ctx.
 	set.Server().AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			r, ok := req.(*mcp.ReadResourceRequest)
@@ -67,11 +67,11 @@ func (t *toolset) addAttachments(set *tool.Set) {
 // attachmentRef is a parsed URI of an attachment.
 type attachmentRef struct {
 	sum     string
-	project string // key or slug; "": that of the caller
+	project string // key or slug; "": the caller's project
 	offset  int64
 }
 
-// parseAttachment parses the URI of an attachment. It returns ErrInvalid.
+// parseAttachment parses the URI of an attachment. Its error is ErrInvalid.
 func parseAttachment(uri string) (r attachmentRef, err error) {
 	sum, query, _ := strings.Cut(strings.TrimPrefix(uri, attachmentURI), "?")
 	r.sum = sum
@@ -97,8 +97,9 @@ func parseAttachment(uri string) (r attachmentRef, err error) {
 	return r, nil
 }
 
-// readAttachment answers with the text of a file if it is text and fits as a whole, else with its bytes from an
-// offset on. It returns ErrNotFound if no email in a mailbox of the caller lists the file.
+// readAttachment answers with the text of a file if the file is text and fits as a whole. Otherwise it answers with
+// the file's bytes from an offset on. It returns ErrNotFound if no email in one of the caller's mailboxes lists the
+// file.
 func (t *toolset) readAttachment(ctx context.Context, uri string) (*mcp.ReadResourceResult, error) {
 	c := tool.CallerOf(ctx)
 	if c.UID < 0 {
@@ -166,7 +167,7 @@ func (t *toolset) piece(
 	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{content}}, nil
 }
 
-// isText reports whether a file is text that JSON can carry; an empty file is not.
+// isText reports whether a file is text that JSON can represent. An empty file is not text.
 func isText(file string) bool {
 	return file != "" && utf8.ValidString(file) && !strings.Contains(file, "\x00")
 }

@@ -8,16 +8,16 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// rowShape is one email of a list. Only inbox rows have Read, only rows of sent mail have Status: delivered or
-// pending, and for mail to other domains queued, deferred, sending, sent, unknown or failed.
+// rowShape is one email of a list. Only inbox rows have Read. Only rows of sent mail have Status, which is
+// delivered or pending. For mail to other domains it is queued, deferred, sending, sent, unknown or failed.
 type rowShape struct {
 	ID      string `json:"id"`
 	From    string `json:"from"` // address
 	To      string `json:"to"`   // addresses, separated by commas
 	Subject string `json:"subject"`
 	Date    string `json:"date"`
-	Auth    string `json:"auth"`                      // who vouches for the sender; self-asserted: nobody
-	Read    *bool  `json:"read,omitempty"`            // in the inbox
+	Auth    string `json:"auth"`                      // who vouches for the sender, or self-asserted
+	Read    *bool  `json:"read,omitempty"`            // only in the inbox
 	Status  string `json:"delivery_status,omitempty"` // see rowShape
 }
 

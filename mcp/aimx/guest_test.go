@@ -12,7 +12,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// callIn makes a call by a user that names a project.
+// callIn makes a call as a user, naming a project.
 func (d *desk) callIn(uid int, project, workTree, name, args string) *mcp.CallToolResult {
 	d.t.Helper()
 	d.caller.Store(&tool.Caller{
@@ -25,8 +25,8 @@ func (d *desk) callIn(uid int, project, workTree, name, args string) *mcp.CallTo
 	return d.ask("aimx", name, args)
 }
 
-// TestGuestMakesNoProject: whatever project a guest names, the server uses existing projects and the
-// default project only. Only the store's user and root create projects.
+// TestGuestMakesNoProject: whatever project a guest names, the server uses only existing projects and the default
+// project. Only the store's user and root create projects.
 func TestGuestMakesNoProject(t *testing.T) {
 	t.Parallel()
 	const guest = 1000

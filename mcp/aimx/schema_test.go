@@ -88,8 +88,8 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestRootIsLogged: calls of root are logged, calls of other users are not, and callers with an unknown uid
-// are refused.
+// TestRootIsLogged: calls by root are logged, calls by other users are not, and callers with an unknown uid are
+// refused.
 func TestRootIsLogged(t *testing.T) {
 	var out bytes.Buffer
 	ts := newToolset(tool.Config{Log: slog.New(slog.NewTextHandler(&out, nil))})
@@ -114,7 +114,7 @@ func TestRootIsLogged(t *testing.T) {
 	}
 }
 
-// TestFacts: a text in a header that was written by hand stays on its line and makes no fact of its own.
+// TestFacts: a text in a header that was written by hand stays on its line and cannot add another fact.
 func TestFacts(t *testing.T) {
 	t.Parallel()
 	s := letterShape{

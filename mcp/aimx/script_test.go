@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 //	~ {"address": "ann@mailtree.local"}        structuredContent, if it differs from the text
 //	1000 read resource://attachment/SHA1       a resource: its text, or after ! the refusal
 //	mail send_message {…}                      a call of the toolset mail, by an unnamed caller
-//	write agents/ann/inbox/x.md TEXT           a person saves a file, \n for a line end
+//	write agents/ann/inbox/x.md TEXT           the user saves a file, \n for a line end
 //
 // The ids of messages become M1, M2 … in order of appearance, also in calls, and the short forms of the ids
 // become S1, S2 …. Times become TIME, and the
@@ -192,7 +192,7 @@ func (d *desk) request(who, name, args string) *mcp.CallToolResult {
 	return d.ask(d.become(who), name, args)
 }
 
-// become makes further requests come from who, and returns the toolset that who uses.
+// become makes who the caller of further requests, and returns the toolset that who uses.
 func (d *desk) become(who string) (set string) {
 	set, c := "aimx", tool.Unknown()
 	if who == "mail" {
@@ -208,7 +208,7 @@ func (d *desk) become(who string) (set string) {
 	return set
 }
 
-// ask calls a tool of the toolset that set names, as the caller in d.caller.
+// ask calls a tool of the given toolset, as the caller in d.caller.
 func (d *desk) ask(set, name, args string) *mcp.CallToolResult {
 	if args == "" {
 		args = "{}"
@@ -246,7 +246,7 @@ func (d *desk) plain(s string) string {
 	return strings.ReplaceAll(s, d.Root(), "STORE")
 }
 
-// real replaces the names of ids with the ids, and the names of short forms with those.
+// real replaces the names of ids with the ids, and the names of short forms with the short forms.
 func (d *desk) real(s string) string {
 	return namePattern.ReplaceAllStringFunc(s, func(name string) string {
 		n, _ := strconv.Atoi(name[1:])
@@ -276,7 +276,7 @@ func ordered(data []byte) string {
 	return string(tool.Encode(v))
 }
 
-// TestPrimer: the toolset's one resource is the primer, which names every tool.
+// TestPrimer: the primer is the toolset's only resource, and names every tool.
 func TestPrimer(t *testing.T) {
 	t.Parallel()
 	client := newDesk(t).sets["aimx"]

@@ -11,8 +11,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// TestStopWhileMarked: a server that stops while it marks what a waiting call is to return returns
-// that all the same.
+// TestStopWhileMarked: if a server stops while it marks the messages that a waiting call is about to return, the
+// call still returns them.
 func TestStopWhileMarked(t *testing.T) {
 	t.Parallel()
 	stopping, marked, goOn := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -62,14 +62,14 @@ func TestStopWhileMarked(t *testing.T) {
 		}
 	}()
 	select {
-	case got := <-answered: // without what it marked
+	case got := <-answered: // without the messages that it marked
 		answered <- got
 	case <-time.After(100 * time.Millisecond):
 	}
 	close(goOn)
 }
 
-// TestPeek: who reads an inbox as somebody else, or as a resource, is not its agent at work.
+// TestPeek: reading an inbox as another agent, or as a resource, does not count as activity of the inbox's agent.
 func TestPeek(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{NoWatcher: true})

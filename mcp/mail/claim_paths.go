@@ -13,7 +13,7 @@ import (
 )
 
 type conflictShape struct {
-	Path      string `json:"path"` // asked for
+	Path      string `json:"path"` // as requested
 	Holder    string `json:"holder"`
 	HeldPath  string `json:"held_path"`
 	Exclusive bool   `json:"exclusive"`
@@ -21,12 +21,12 @@ type conflictShape struct {
 	Expires   string `json:"expires_ts"`
 }
 
-// Claimed is the answer of claim_paths.
+// Claimed is the answer to claim_paths.
 type Claimed struct {
 	Granted   []claimShape    `json:"granted"`
 	Conflicts []conflictShape `json:"conflicts"`
 	Expires   string          `json:"expires_ts,omitempty"`
-	More      int             `json:"more,omitempty"` // not listed
+	More      int             `json:"more,omitempty"` // number not listed
 	Note      string          `json:"note,omitempty"`
 }
 
@@ -69,12 +69,12 @@ func (t *Toolset) claimPaths() tool.Tool {
 	})
 }
 
-// callerFrom says where the caller is who names the project by that key.
+// callerFrom returns the location of a caller who names the project by that key.
 func callerFrom(ctx context.Context, p *maildir.Project, key string) claim.From {
 	return claim.From{Folder: p.KeyFolder(key), WorkDir: tool.CallerOf(ctx).WorkDir(key)}
 }
 
-// movedNote says what the first maxMoved mended paths mean.
+// movedNote explains the first maxMoved corrected paths.
 func movedNote(moved []claim.Moved) string {
 	const maxMoved = 10
 	var b strings.Builder
@@ -88,7 +88,7 @@ func movedNote(moved []claim.Moved) string {
 	return strings.TrimSpace(b.String())
 }
 
-// unmatchedNote names the first maxUnmatched claimed paths that cover no file.
+// unmatchedNote lists the first maxUnmatched claimed paths that cover no file.
 func unmatchedNote(paths []string) string {
 	const maxUnmatched = 10
 	if len(paths) == 0 {
@@ -105,12 +105,12 @@ func unmatchedNote(paths []string) string {
 	return note
 }
 
-// hasBrackets reports whether a pattern has brackets or braces that no \ quotes.
+// hasBrackets reports whether a pattern contains brackets or braces that are not quoted with \.
 func hasBrackets(pattern string) bool {
 	return strings.ContainsAny(strings.NewReplacer(`\[`, "", `\{`, "", `\\`, "").Replace(pattern), "[{")
 }
 
-// aloneNote says that the other machines know nothing of the answer.
+// aloneNote says that the other machines do not know about the claims in the answer.
 func aloneNote(r *claim.Result) string {
 	switch {
 	case r.Alone == "":
@@ -147,8 +147,8 @@ func shapeClaimed(r *claim.Result) Claimed {
 	return out
 }
 
-// fitClaimed drops the claims or conflicts that do not fit into the answer. The answer cannot be
-// refused, because the claims are made already. One of the lists is empty.
+// fitClaimed drops the claims or conflicts that do not fit into the answer. It cannot refuse the answer, because
+// the claims already exist. One of the lists is empty.
 func (t *Toolset) fitClaimed(ctx context.Context, out Claimed) Claimed {
 	rest := Claimed{Note: out.Note}
 	granted, _ := tool.Fit(ctx, t.budget, tool.InTool, rest, out.Granted)

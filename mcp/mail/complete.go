@@ -9,7 +9,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// maxCompletions is how many values the protocol allows in one answer.
+// maxCompletions is the maximum number of values that the protocol allows in one answer.
 const maxCompletions = 100
 
 // completes maps the arguments of each template and prompt to the kind of thing that they name.

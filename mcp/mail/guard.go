@@ -9,8 +9,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// The guard's tools write into the hooks folder of the code repository that a call names, and
-// nowhere else; they refuse a folder outside that repository (Invariant I8).
+// The guard's tools write only into the hooks folder of the code repository that a call names. They refuse a folder
+// outside that repository (Invariant I8).
 
 type doneShape struct {
 	Done []string `json:"done"`
@@ -71,8 +71,8 @@ func shapeDone(done []string, note string) doneShape {
 	return doneShape{append([]string{}, done...), note}
 }
 
-// site is the code repository that a call names. Its path must be absolute, because the server runs in
-// a folder of its own.
+// site returns the code repository that a call names. Its path must be absolute, because the server has its own
+// working directory.
 func site(repo string) (guard.Site, error) {
 	if !filepath.IsAbs(repo) {
 		return guard.Site{}, tool.Invalid("code_repo_path is %q: give the absolute path of the repository.", tool.Clip(repo))

@@ -8,7 +8,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// maxHistory is how many entries resource://history has, before the room of the answer ends it.
+// maxHistory is the maximum number of entries in resource://history. The size limit of the answer may allow fewer.
 const maxHistory = 200
 
 type historyResource struct {
@@ -27,7 +27,7 @@ func (t *Toolset) readHistory(ctx context.Context, p *maildir.Project, r ref) (a
 	out := historyResource{Project: p.Slug, ID: r.name, History: []history.Entry{}}
 	q := maildir.LogQuery{Of: r.name, Limit: maxHistory + 1, Open: true}
 	err := p.Log(ctx, q, func(e *history.Entry) error {
-		e.ID, e.Files = "", tool.Listed(e.Files) // the resource names the message once
+		e.ID, e.Files = "", tool.Listed(e.Files) // the resource names the message only once
 		out.History = append(out.History, *e)
 		return nil
 	})

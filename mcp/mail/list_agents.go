@@ -8,13 +8,13 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// maxListedClaims is how many claims of each agent the directory shows.
+// maxListedClaims is the maximum number of claims that the directory shows for each agent.
 const maxListedClaims = 20
 
 // Listed is an agent of a Directory.
 type Listed struct {
 	profileShape
-	Machine  string       `json:"machine,omitempty"`  // where it is another one
+	Machine  string       `json:"machine,omitempty"`  // if it is another machine
 	Wakeable string       `json:"wakeable,omitempty"` // why mail cannot wake it; "" if mail can
 	Unread   int          `json:"unread"`
 	Claims   []claimShape `json:"claims"`
@@ -33,7 +33,7 @@ func shapeListed(p *maildir.Project, a *maildir.AgentInfo) Listed {
 	}
 }
 
-// Directory is the answer of list_agents: agents, or projects.
+// Directory is the answer to list_agents. It contains agents, or projects.
 type Directory struct {
 	Project  string   `json:"project,omitempty"`
 	Agents   []Listed `json:"agents"`
@@ -84,7 +84,7 @@ func (t *Toolset) listAgents() tool.Tool {
 	})
 }
 
-// listProjects lists the projects after a slug, each as project_key takes it.
+// listProjects lists the projects after a slug, each in the form that project_key accepts.
 func (t *Toolset) listProjects(ctx context.Context, after string) (any, error) {
 	out := Directory{Agents: []Listed{}}
 	list := t.budget.Listing(ctx, tool.InTool, out)

@@ -1,14 +1,13 @@
-// Package mail is the toolset *mail*: 13 tools, resources, prompts, completions and subscriptions
-// over the domain.
+// Package mail is the toolset *mail*. It consists of 13 tools, resources, prompts, completions and subscriptions.
 //
-// It owns argument names and schemas, defaults and clamps, the shape of the replies and the words
-// of refusals, and no rule: a handler decodes, calls one verb of maildir and shapes the answer. See
+// It defines argument names and schemas, defaults and clamps, the shape of the replies and the words of refusals.
+// It contains no rules. A handler decodes the arguments, calls one verb of maildir and shapes the answer. See
 // docs/tools.md.
 //
 // Package tool documents the answers of every toolset. In addition, this toolset guarantees:
 //
-//   - the body of a message has a field of its own (body_md);
-//   - a resource has the shape of the tool that reads the same thing.
+//   - the body of a message has a separate field (body_md);
+//   - a resource has the same shape as the tool that reads the same thing.
 package mail
 
 import (
@@ -44,13 +43,13 @@ type Toolset struct {
 
 	mu       sync.Mutex // guards subs and projects
 	subs     map[string]*subscription
-	projects map[string]bool // slugs of projects with a change seen by Run
+	projects map[string]bool // slugs of projects for which Run has seen a change
 
 	starting sync.Mutex // guards from
 	from     int64      // see start; below zero: not known yet
 }
 
-// New makes the toolset. It starts nothing: Run does.
+// New creates the toolset. It starts nothing. Run starts the background work.
 func New(cfg tool.Config) *Toolset {
 	t := &Toolset{
 		store:    cfg.Store,
@@ -89,8 +88,8 @@ func (t *Toolset) tools() []tool.Tool {
 	}
 }
 
-// project finds the project that a key or slug names. If the key names a folder below the project's folder,
-// note says so, and also if that folder does not exist; otherwise note is "".
+// project finds the project that a key or slug names. If the key names a folder below the project's folder, note
+// says so. note also says if that folder does not exist. Otherwise note is "".
 func (t *Toolset) project(ctx context.Context, key string) (p *maildir.Project, note string, err error) {
 	p, err = t.store.Project(ctx, key)
 	if err != nil {

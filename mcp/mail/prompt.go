@@ -15,23 +15,23 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// promptTexts are what the prompts say to the model, with {arguments}.
+// promptTexts contains what the prompts say to the model, with {arguments}.
 //
 //go:embed prompts
 var promptTexts embed.FS
 
-// prompt is a prompt that a person chooses in a client, such as /mail. Claude Code splits the line at
-// blanks, gives each argument one word and drops the other words, but shows the model the whole line.
-// So free text comes last, and the text of the prompt refers to the line.
+// prompt is a prompt that the user chooses in a client, such as /mail. Claude Code splits the line at blanks, gives
+// each argument one word and drops the other words, but shows the model the whole line. Therefore free text comes
+// last, and the text of the prompt refers to the line.
 type prompt struct {
 	name, title, about string
 	args               []promptArgument
 }
 
-// promptArgument is an argument that a person adds: one or more words.
+// promptArgument is an argument that the user adds. It consists of one or more words.
 type promptArgument struct {
 	name, about string
-	absent      string // stands in the text if the argument is left out; "": the argument is required
+	absent      string // replaces the argument in the text if it is left out; "": the argument is required
 }
 
 // prompts lists the prompts in the order of docs/tools.md.
@@ -61,7 +61,7 @@ var prompts = []prompt{
 
 var toWhom = promptArgument{"to", "agent name", ""}
 
-// maxArgument bounds the bytes of an argument, which the answer repeats.
+// maxArgument bounds the size in bytes of an argument, because the answer repeats it.
 const maxArgument = 4096
 
 func (t *Toolset) addPrompts() {
@@ -74,7 +74,7 @@ func (t *Toolset) addPrompts() {
 	}
 }
 
-// get answers prompts/get with one message, as if the person had written it.
+// get answers prompts/get with one message, as if the user had written it.
 func (p *prompt) get(_ context.Context, req *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
 	text, err := p.textWith(req.Params.Arguments)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestPromptTexts: each argument stands in the text of its prompt, and the text names no other; what
-// can be completed is an argument.
+// TestPromptTexts: the text of a prompt contains each of its arguments and no other. Everything that can be
+// completed is an argument.
 func TestPromptTexts(t *testing.T) {
 	for _, p := range prompts {
 		given := map[string]string{}

@@ -7,10 +7,10 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Released is the answer of release_claims.
+// Released is the answer to release_claims.
 type Released struct {
 	Released []claimShape `json:"released"`
-	Count    int          `json:"count"` // of all of them
+	Count    int          `json:"count"` // number of all released claims
 	NotHeld  []string     `json:"not_held,omitempty"`
 	Held     []string     `json:"held,omitempty"`
 	Note     string       `json:"note,omitempty"`
@@ -55,7 +55,7 @@ func patterns(claims []claim.Row) []string {
 	return all
 }
 
-// fitReleased drops the paths that do not fit into the answer. The claims are released already.
+// fitReleased drops the paths that do not fit into the answer. The claims are already released.
 func (t *Toolset) fitReleased(ctx context.Context, out Released) Released {
 	rest := Released{Count: out.Count, Note: out.Note}
 	n, _ := tool.Fit(ctx, t.budget, tool.InTool, rest, out.Released)

@@ -18,8 +18,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// The templates of docs/tools.md, "Resources". The only fixed resource is the skill (skill.go);
-// listRecent names others.
+// The templates of docs/tools.md, "Resources". The only fixed resource is the skill (skill.go). listRecent lists
+// others.
 const (
 	inboxTemplate      = "resource://inbox/{agent}{?project,since_ts,urgent_only,include_bodies,limit,cursor,as_of}"
 	historyTemplate    = "resource://history/{id}{?project}"
@@ -29,7 +29,7 @@ const (
 	claimsTemplate     = "resource://claims/{project}{?cursor}"
 )
 
-// jsonType is the media type of all resources but attachments, which have their own.
+// jsonType is the media type of all resources except attachments, which have their own types.
 const jsonType = "application/json"
 
 func (t *Toolset) addResources() {
@@ -91,7 +91,7 @@ func (t *Toolset) addResources() {
 // ref is a parsed resource URI.
 type ref struct {
 	of      string      // the resource: inbox, message and so on
-	kind    format.Kind // as in refKinds; Store.ProjectOf takes the same
+	kind    format.Kind // as in refKinds; Store.ProjectOf takes the same kind
 	name    string      // agent, message id, thread id, SHA-1 or project
 	project string      // key or slug; "" for none
 	query   index.InboxQuery
@@ -117,11 +117,11 @@ var refParams = map[string]string{
 	"history":    "project",
 }
 
-// maxURI bounds in bytes a URI, which the server remembers for a subscriber.
+// maxURI bounds the size in bytes of a URI, because the server remembers URIs for subscribers.
 const maxURI = 4096
 
-// parseRef reads a resource URI. It accepts the expansions of the templates (RFC 6570), and unescaped
-// slashes in project, as people write them. A '+' is a plus, not a blank.
+// parseRef parses a resource URI. It accepts the expansions of the templates (RFC 6570), and unescaped slashes in
+// project, as people write them. A '+' is a plus sign, not a blank.
 func parseRef(uri string) (ref, error) {
 	rest, ok := strings.CutPrefix(uri, "resource://")
 	path, query, _ := strings.Cut(rest, "?")
@@ -213,8 +213,8 @@ func parseLimit(v string) (int, error) {
 	return min(n, maildir.MaxPage), err
 }
 
-// parseMoment reads a time, or the hash of a commit or a prefix of the hash. Digits alone are a time
-// unless they have the length of a whole hash.
+// parseMoment reads a time, or the hash of a commit or a prefix of the hash. Digits alone are a time unless there
+// are as many as in a whole hash.
 func parseMoment(v string) (*history.Moment, error) {
 	name := strings.ToLower(v)
 	hex := strings.Trim(name, "0123456789abcdef") == ""
@@ -253,9 +253,10 @@ type (
 	}
 )
 
-// anyURI passes every URI to the handler of resources/read. The SDK would match it against the
-// strict expansion of the templates, which a written ?project=/abs/path/backend does not fit. The
-// handler finds the requested URI in ctx. anyURI also gives errors the code of the protocol's era.
+// anyURI passes every URI to the handler of resources/read. The SDK would match the URI against the strict
+// expansion of the templates, and a URI that a person writes, with ?project=/abs/path/backend, does not match it.
+// The handler takes the requested URI from ctx. anyURI also gives errors the code that the era of the protocol
+// requires.
 func (t *Toolset) anyURI(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if method == "resources/list" {
@@ -275,7 +276,7 @@ func (t *Toolset) anyURI(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// maxRecent is how many inboxes, and how many threads, resources/list names.
+// maxRecent is the maximum number of inboxes, and of threads, that resources/list lists.
 const maxRecent = 20
 
 // listRecent serves resources/list: the skill, the inboxes of the most recently active agents and the
@@ -353,8 +354,8 @@ func (t *Toolset) read(ctx context.Context, _ *mcp.ReadResourceRequest) (*mcp.Re
 	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: jsonType, Text: text}}}, nil
 }
 
-// locate returns the project of a resource: the project that the URI names, else the project that the domain
-// chooses. If the URI names a message by a shortened id, the reference gets the whole id.
+// locate returns the project of a resource. It is the project that the URI names, or otherwise the project that the
+// domain chooses. If the URI names a message by a shortened id, locate puts the whole id into the reference.
 func (t *Toolset) locate(ctx context.Context, r *ref) (p *maildir.Project, err error) {
 	if r.project != "" {
 		p, err = t.store.Project(ctx, r.project)
@@ -422,7 +423,7 @@ func (t *Toolset) readThread(ctx context.Context, p *maildir.Project, r ref) (an
 	return out, nil
 }
 
-// readAttachment answers with text if the file is text, else with its bytes. An empty file is answered
+// readAttachment answers with text if the file is text, and otherwise with its bytes. For an empty file it answers
 // with no bytes, because the SDK would leave out an empty text.
 func (t *Toolset) readAttachment(ctx context.Context, p *maildir.Project, uri, sum string) (*mcp.ReadResourceResult, error) {
 	most, err := t.budget.Blob(ctx)

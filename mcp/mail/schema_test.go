@@ -18,7 +18,7 @@ import (
 	"mailtree/mcp/tool/tooltest"
 )
 
-// surface is the table of the tools: every argument, the optional ones with ?.
+// surface is the table of the tools. It contains every argument, and optional ones have a ?.
 const surface = `
 create_agent project_key program model task_description name_hint?
 whois project_key agent_name
@@ -41,7 +41,7 @@ func TestDeclared(t *testing.T) { tooltest.Declared(t, New(tool.Config{}).tools(
 
 func TestWords(t *testing.T) { tooltest.Words(t, &words, New(tool.Config{}).tools()...) }
 
-// TestResourcesNamed: a model that sees tools only learns which resources there are.
+// TestResourcesNamed: a model that sees only tools learns which resources there are.
 func TestResourcesNamed(t *testing.T) {
 	t.Parallel()
 	var said strings.Builder
@@ -55,8 +55,8 @@ func TestResourcesNamed(t *testing.T) {
 	}
 }
 
-// TestWalkthroughCalls: the literal calls of the walkthrough are valid, also for clients that look at
-// schemas. Its paths_list is a name that no model sees.
+// TestWalkthroughCalls: the literal calls of the walkthrough are valid, even for clients that check schemas. Its
+// paths_list is a name that no model sees.
 func TestWalkthroughCalls(t *testing.T) {
 	t.Parallel()
 	a, err := txtar.ParseFile("../../fixtures/scripts/walkthrough.txtar")
@@ -90,7 +90,7 @@ func TestWalkthroughCalls(t *testing.T) {
 	}
 }
 
-// TestShapes holds the answers, empty ones and full ones, against the output schemas.
+// TestShapes checks empty and full answers against the output schemas.
 func TestShapes(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	ts := New(tool.Config{})
@@ -216,9 +216,9 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestNewest: of ids that are too many or too long for an answer the newest stay.
+// TestNewest: if ids are too many or too long for an answer, the newest ids stay.
 func TestNewest(t *testing.T) {
-	long := strings.Repeat("x", maxReferenceBytes/2-3) // with quotes and a comma half of the room
+	long := strings.Repeat("x", maxReferenceBytes/2-3) // with quotes and a comma it takes half of the room
 	for _, tt := range []struct {
 		ids  []string
 		kept int

@@ -16,12 +16,12 @@ type hitShape struct {
 	Subject    string   `json:"subject"`
 	Created    string   `json:"created"`
 	Importance string   `json:"importance"`
-	Auth       string   `json:"auth"`    // who vouches for the sender; self-asserted: nobody
+	Auth       string   `json:"auth"`    // who vouches for the sender, or self-asserted
 	Snippet    string   `json:"snippet"` // matches between **
 	bodyShape
 }
 
-// Hits is the answer of search_messages.
+// Hits is the answer to search_messages.
 type Hits struct {
 	Hits   []hitShape `json:"hits"`
 	Next   string     `json:"next_cursor,omitempty"`
@@ -97,7 +97,7 @@ func (t *Toolset) shapeHits(page *maildir.SearchPage, note string) Hits {
 	return out
 }
 
-// addBodies returns the answer with the bodies of the hits, as far as they fit.
+// addBodies returns the answer with as many bodies of the hits as fit.
 func (t *Toolset) addBodies(ctx context.Context, p *maildir.Project, page *maildir.SearchPage, note string) (any, error) {
 	out := t.shapeHits(page, note)
 	heads := map[string]hitShape{}

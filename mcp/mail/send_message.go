@@ -69,7 +69,7 @@ func (t *Toolset) sendMessage() tool.Tool {
 	})
 }
 
-// images returns the arguments on images. The settings of the store apply to absent arguments.
+// images returns the arguments about images. The settings of the store apply to absent arguments.
 func (r *sendRequest) images() *attachment.Images {
 	i := &attachment.Images{Embed: r.Embed}
 	if r.Convert != nil {

@@ -6,7 +6,7 @@ import (
 	"mailtree/skills"
 )
 
-// skillURI is where clients read the skill: skill://NAME/SKILL.md (SEP-2640, "Resource Mapping").
+// skillURI is the URI at which clients read the skill: skill://NAME/SKILL.md (SEP-2640, "Resource Mapping").
 const skillURI = "skill://mailtree/SKILL.md"
 
 const skillType = "text/markdown"

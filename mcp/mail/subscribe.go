@@ -13,21 +13,21 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Subscriptions of both eras come through the same two handlers: resources/subscribe of a session,
-// and subscriptions/listen, for which the SDK calls subscribe when the stream opens and unsubscribe
-// when it ends. When an older session ends with subscriptions still on, the SDK calls nothing; so
-// the toolset keeps the sessions and checks before each use which of them still live.
+// Subscriptions of both eras come through the same two handlers: resources/subscribe of a session, and
+// subscriptions/listen, for which the SDK calls subscribe when the stream opens and unsubscribe when it ends. If an
+// older session ends while it still has subscriptions, the SDK calls nothing. Therefore the toolset keeps the
+// sessions and checks before each use which of them still exist.
 
-// maxSubscriptions is how many URIs all sessions together may subscribe to at once.
+// maxSubscriptions is the maximum number of URIs to which all sessions together may subscribe.
 const maxSubscriptions = 10000
 
 // subscription is one URI with its subscribers.
 type subscription struct {
 	ref      ref
-	slug     string // of ref.project; "" when none was given, or there is no such project yet
+	slug     string // slug of ref.project; "" if none was given, or the project does not exist yet
 	sessions map[*mcp.ServerSession]int
-	sending  bool // a goroutine is telling the subscribers
-	again    bool // a change has come while sending
+	sending  bool // a goroutine is notifying the subscribers
+	again    bool // a change came while sending
 }
 
 func (t *Toolset) subscribe(ctx context.Context, req *mcp.SubscribeRequest) error {
@@ -44,13 +44,13 @@ func (t *Toolset) subscribe(ctx context.Context, req *mcp.SubscribeRequest) erro
 	}
 	if named := r; t.store != nil {
 		if _, err := t.locate(ctx, &named); err == nil {
-			r.name = named.name // otherwise there is nothing of that name yet
+			r.name = named.name // otherwise there is nothing with that name yet
 		}
 	}
 	if err := t.enterSubscription(ctx, req, r); err != nil {
 		return err
 	}
-	// Not earlier: a project created meanwhile is found here, or by resolve at its first change.
+	// Not earlier, so that a project created meanwhile is found here, or by resolve at its first change.
 	t.settleSubscription(uri, t.slug(ctx, r))
 	return nil
 }
@@ -114,7 +114,7 @@ func (t *Toolset) settleSubscription(uri, slug string) {
 	}
 }
 
-// sweep drops sessions that have ended. The caller holds t.mu.
+// sweep drops sessions that have ended. The caller must hold t.mu.
 func (t *Toolset) sweep() {
 	living := map[*mcp.ServerSession]bool{}
 	for s := range t.Server().Sessions() {
@@ -132,8 +132,8 @@ func (t *Toolset) sweep() {
 	}
 }
 
-// Run tells subscribers of every change, whoever made it, until ctx ends. Then it waits for the
-// notifications under way and returns nil.
+// Run notifies subscribers of every change, whoever made it, until ctx ends. Then it waits for the notifications in
+// progress and returns nil.
 func (t *Toolset) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -155,8 +155,8 @@ func (t *Toolset) Run(ctx context.Context) error {
 	return nil
 }
 
-// start returns the mark after which subscribers are told of changes. It is set by Run or by the first
-// subscriber, so a client that subscribes before Run begins misses no change.
+// start returns the position in the feed after which subscribers are notified of changes. Run or the first
+// subscriber sets it, so a client that subscribes before Run begins misses no change.
 func (t *Toolset) start(ctx context.Context) (int64, error) {
 	t.starting.Lock()
 	defer t.starting.Unlock()
@@ -170,8 +170,7 @@ func (t *Toolset) start(ctx context.Context) (int64, error) {
 	return t.from, nil
 }
 
-// next waits for changes after the mark and moves the mark behind them. The first call only finds
-// the mark.
+// next waits for changes after mark and moves mark past them. The first call only finds the position.
 func (t *Toolset) next(ctx context.Context, mark *int64) (batch []index.Change, err error) {
 	if *mark < 0 {
 		*mark, err = t.start(ctx)
@@ -184,7 +183,7 @@ func (t *Toolset) next(ctx context.Context, mark *int64) (batch []index.Change, 
 	return batch, err
 }
 
-// touched lists the subscribed URIs that a batch of changes concerns, each once.
+// touched lists the subscribed URIs that a batch of changes affects, each once.
 func (t *Toolset) touched(ctx context.Context, batch []index.Change) []string {
 	t.resolve(ctx, batch)
 	t.mu.Lock()
@@ -204,7 +203,7 @@ func (t *Toolset) touched(ctx context.Context, batch []index.Change) []string {
 	return out
 }
 
-// resolve looks up the projects that did not exist when a client subscribed, when a batch brings the
+// resolve looks up the projects that did not exist when a client subscribed. It does so when a batch contains the
 // first change of a project.
 func (t *Toolset) resolve(ctx context.Context, batch []index.Change) {
 	t.mu.Lock()
@@ -225,7 +224,7 @@ func (t *Toolset) resolve(ctx context.Context, batch []index.Change) {
 	}
 }
 
-// concerns reports whether a change may alter the content of the resource.
+// concerns reports whether a change may change the content of the resource.
 func (s *subscription) concerns(c *index.Change) bool {
 	if s.ref.project != "" && s.slug != c.Project {
 		return false
@@ -237,21 +236,21 @@ func (s *subscription) concerns(c *index.Change) bool {
 	switch s.ref.kind {
 	case format.KindProfile:
 		box := c.Kind == format.KindInbox || c.Kind.Mark()
-		// An edited message changes in every inbox that has it, and the change does not name the inboxes.
+		// An edited message changes in every inbox that contains it, and the change does not list the inboxes.
 		return box && c.Agent == s.ref.name || c.Kind == format.KindCanonical && c.Op != index.Added
 	case format.KindClaim:
 		return c.Kind == format.KindClaim || c.Kind == format.KindReleased
 	case format.KindCanonical:
-		content = content || c.Kind.Mark() // its receipts
+		content = content || c.Kind.Mark() // the receipts of the message
 		return content && c.ID == s.ref.name
 	case format.KindAttachment:
-		return false // the content of an attachment never changes: its name is its digest
+		return false // the content of an attachment never changes, because its name is its digest
 	}
 	return content && (c.Thread == s.ref.name || c.ID == s.ref.name)
 }
 
-// tell notifies the subscribers of each URI in a goroutine of its own, because a subscriber that does
-// not read its stream blocks the writer. Changes that come meanwhile cause one more notification.
+// tell notifies the subscribers of each URI in a separate goroutine, because a subscriber that does not read its
+// stream blocks the writer. If changes come meanwhile, they cause one more notification.
 func (t *Toolset) tell(ctx context.Context, wg *sync.WaitGroup, uris []string) {
 	for _, uri := range uris {
 		t.mu.Lock()

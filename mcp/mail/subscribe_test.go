@@ -102,8 +102,8 @@ func TestConcerns(t *testing.T) {
 	}
 }
 
-// TestSubscribers: subscribers of both eras are told of a change, and forgotten when they have
-// gone.
+// TestSubscribers: subscribers of both eras are notified about a change, and are forgotten when they have
+// disconnected.
 func TestSubscribers(t *testing.T) {
 	for _, stateless := range []bool{false, true} {
 		t.Run(map[bool]string{false: "session", true: "listen"}[stateless], func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestSubscribers(t *testing.T) {
 	}
 }
 
-// connect makes a client, and tells what it is notified of.
+// connect creates a client, and reports the notifications that it gets.
 func connect(t *testing.T, ts *Toolset, stateless bool) (session *mcp.ClientSession, told chan string) {
 	t.Helper()
 	srv := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return ts.Server() },
@@ -154,7 +154,7 @@ func connect(t *testing.T, ts *Toolset, stateless bool) (session *mcp.ClientSess
 	return session, told
 }
 
-// TestSubscribeEarly: who subscribes before the toolset runs is told of what changes in between.
+// TestSubscribeEarly: a client that subscribes before the toolset runs is notified about the changes in between.
 func TestSubscribeEarly(t *testing.T) {
 	t.Parallel()
 	ts, p := newProject(t, "/p")
@@ -169,8 +169,8 @@ func TestSubscribeEarly(t *testing.T) {
 	hears(t, told, uri)
 }
 
-// TestSubscribeToProjectBeingMade: a project that is made while somebody subscribes to what is in
-// it is found.
+// TestSubscribeToProjectBeingMade: if a project is created while a client subscribes to something in it, the
+// project is found.
 func TestSubscribeToProjectBeingMade(t *testing.T) {
 	t.Parallel()
 	ts, _ := newProject(t, "/p")
@@ -183,7 +183,7 @@ func TestSubscribeToProjectBeingMade(t *testing.T) {
 	go func() { done <- session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: uri}) }()
 	waits.Until(t, "the subscription to be entered", func() bool { return waits.Waiting(`mail\.\(\*Toolset\)\.enterSubscription$`) })
 	q := agentIn(t, ts.store, "/q")
-	ts.projects[q.Slug] = true // its first change was told, and nobody waited for it
+	ts.projects[q.Slug] = true // its first change was reported, and nobody waited for it
 	ts.mu.Unlock()
 	if err := <-done; err != nil {
 		t.Fatal(err)
@@ -192,12 +192,12 @@ func TestSubscribeToProjectBeingMade(t *testing.T) {
 	hears(t, told, uri)
 }
 
-// TestSubscribeToRemovedProject: who subscribes to what is in a project is told when its folder is
-// removed, and of mail in the project that is made there next.
+// TestSubscribeToRemovedProject: a client that subscribes to something in a project is notified when the project's
+// folder is removed. It is also notified about mail in the next project that is created there.
 func TestSubscribeToRemovedProject(t *testing.T) {
 	t.Parallel()
 	ts, p := newProject(t, "/p")
-	if err := p.FlushHistory(t.Context()); err != nil { // a commit that is under way may put a file into the folder
+	if err := p.FlushHistory(t.Context()); err != nil { // a commit in progress may put a file into the folder
 		t.Fatal(err)
 	}
 	run(t, ts)
@@ -214,7 +214,7 @@ func TestSubscribeToRemovedProject(t *testing.T) {
 	hears(t, told, uri)
 }
 
-// TestSubscribeShort: a subscriber who names a message by its short id gets its receipts.
+// TestSubscribeShort: a subscriber that names a message by its short id is notified about the message's receipts.
 func TestSubscribeShort(t *testing.T) {
 	t.Parallel()
 	ts, p := newProject(t, "/p")
@@ -236,7 +236,7 @@ func TestSubscribeShort(t *testing.T) {
 	hears(t, told, uri)
 }
 
-// newProject is a toolset over a store with a project of that key and Ann in it.
+// newProject returns a toolset for a store with a project of that key and Ann in it.
 func newProject(t *testing.T, key string) (*Toolset, *maildir.Project) {
 	t.Helper()
 	st := storetest.Open(t, storetest.Config{})

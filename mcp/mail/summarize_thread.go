@@ -47,8 +47,8 @@ func (t *Toolset) summarizeThread() tool.Tool {
 // parsing is the memory, in bytes, that reading the longest body takes.
 const parsing = 16 << 20
 
-// maxParticipants is the most participants that an answer names. The recipients of the messages
-// include the others.
+// maxParticipants is the maximum number of participants in an answer. The recipients of the messages include the
+// others.
 const maxParticipants = 1000
 
 // shorten drops the older half of each list until the summary fits into an answer.

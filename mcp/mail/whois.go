@@ -8,10 +8,10 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Whois is the answer of whois.
+// Whois is the answer to whois.
 type Whois struct {
 	profileShape
-	Machine  string       `json:"machine,omitempty"`  // where it is another one
+	Machine  string       `json:"machine,omitempty"`  // if it is another machine
 	Wakeable string       `json:"wakeable,omitempty"` // why mail cannot wake it; "" if mail can
 	Unread   int          `json:"unread"`
 	Total    int          `json:"total"`

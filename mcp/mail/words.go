@@ -8,7 +8,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// words are the words of the tools for refusals.
+// words is the wording of the tools' refusals.
 var words = refusal.Words{
 	Args: map[refusal.Field]string{
 		refusal.Project:     "project_key",
@@ -63,7 +63,7 @@ func say(note *maildir.Error) string {
 	return words.Say(note)
 }
 
-// resourceWords are the words of the resources, whose arguments stand in the URI.
+// resourceWords is the wording of the resources' refusals. The arguments of a resource are in its URI.
 var resourceWords = refusal.Words{
 	Args: map[refusal.Field]string{
 		refusal.Project: "project",

@@ -20,7 +20,7 @@ const (
 // established is the state of a TCP connection that both ends may write to (TCP_ESTABLISHED).
 const established = 1
 
-// patience is how long the kernel may take to answer, in seconds. It answers within microseconds.
+// patience is the time in seconds that the kernel may take to answer. It answers within microseconds.
 const patience = 1
 
 // errUnknown says that the kernel lists no established connection of a process between two addresses.
@@ -80,8 +80,8 @@ func socketID(client, server netip.AddrPort) []byte {
 	return b
 }
 
-// read returns the uid in the kernel's answer. The kernel also answers with a listening socket, or with
-// one that its process has closed, if it has no other; read checks the state and the inode.
+// read returns the uid in the kernel's answer. If the kernel has no other socket, it answers with a listening
+// socket, or with a socket that its process has closed. Therefore read checks the state and the inode.
 func read(answer []byte, client, server netip.AddrPort) (uid int, err error) {
 	if len(answer) < headerSize+4 {
 		return 0, errors.New("ask sock_diag: the answer is too short")
@@ -104,7 +104,7 @@ func read(answer []byte, client, server netip.AddrPort) (uid int, err error) {
 	return int(binary.NativeEndian.Uint32(body[64:])), nil
 }
 
-// matches reports whether a struct inet_diag_sockid has the two ports.
+// matches reports whether a struct inet_diag_sockid contains the two ports.
 func matches(id []byte, client, server netip.AddrPort) bool {
 	return binary.BigEndian.Uint16(id) == client.Port() && binary.BigEndian.Uint16(id[2:]) == server.Port()
 }

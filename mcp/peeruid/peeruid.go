@@ -1,7 +1,7 @@
-// Package peeruid looks up the user at the other end of a TCP connection from this machine.
+// Package peeruid looks up the OS user at the other end of a TCP connection from this machine.
 //
-// On Linux the kernel answers for one connection (sock_diag, the interface of ss), at the same cost
-// however many sockets there are. On other systems Check returns an error, and so does Of.
+// On Linux the kernel answers for one connection (sock_diag, the interface of ss), at the same cost however many
+// sockets there are. On other systems Check and Of return an error.
 package peeruid
 
 import (
@@ -11,13 +11,13 @@ import (
 	"os"
 )
 
-// Of returns the uid of the process that opened the other end of a TCP connection. It returns an error
-// if that end is not on this machine, or is not an established connection of a process any more. The
-// kernel lists an end that its process has closed with uid 0, so such an end counts as unknown. Call Of
-// once, right after accept, before the listener accepts another connection.
+// Of returns the uid of the process that opened the other end of a TCP connection. It returns an error if that end
+// is not on this machine, or is no longer an established connection of a process. The kernel lists an end that its
+// process has closed with uid 0, so such an end counts as unknown. Call Of once, right after accept, before the
+// listener accepts another connection.
 //
-// A client may reset a connection that is not accepted yet. What it sent can still be read, and its port
-// is free for another user, who may then have an established connection between the same addresses. So Of
+// A client may reset a connection that is not accepted yet. The server can still read what the client sent, but the
+// client's port is free for another user, who may then establish a connection between the same addresses. So Of
 // also asks for the end on this side. Only an accepted connection has an inode there.
 func Of(c net.Conn) (uid int, err error) {
 	client, err := addrPort(c.RemoteAddr())
@@ -47,7 +47,7 @@ func addrPort(a net.Addr) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(ap.Addr().Unmap().WithZone(""), ap.Port()), nil
 }
 
-// Check reports why Of cannot work on this system, or nil if it can. Check connects to itself once.
+// Check returns the reason why Of cannot work on this system, or nil if it can. Check connects to itself once.
 func Check() error {
 	l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {

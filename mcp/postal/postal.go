@@ -1,9 +1,9 @@
-// Package postal is the toolset *postal*: two tools, and a mailbox for every agent that an address names.
+// Package postal is the toolset *postal*. It consists of two tools, and gives a mailbox to every agent that an
+// address names.
 //
-// check_mail returns each message once, the oldest first. Sending a message again under the same msg_id
-// delivers it once. An agent is created when a call first names it. Its mail is in the same tree as that of
-// other agents. The package has the tools' names, shapes and wording, and no rules. See docs/tools.md,
-// "postal".
+// check_mail returns each message once, oldest first. Sending a message again under the same msg_id delivers it
+// once. An agent is created when a call first names it. Its mail is in the same tree as that of other agents. The
+// package contains the tools' names, shapes and wording, and no rules. See docs/tools.md, "postal".
 package postal
 
 import (
@@ -24,7 +24,7 @@ type Toolset struct {
 	cfg tool.Config
 }
 
-// New makes the toolset. It starts nothing.
+// New creates the toolset. It starts nothing.
 func New(cfg tool.Config) *Toolset {
 	t := &Toolset{cfg: cfg}
 	t.Set = tool.NewSet(cfg, tool.About{
@@ -39,8 +39,8 @@ func New(cfg tool.Config) *Toolset {
 
 func (t *Toolset) tools() []tool.Tool { return []tool.Tool{t.sendToAgent(), t.checkMail()} }
 
-// meet finds the project of the call and the caller's name in it. It creates the project, the caller and
-// the named agents that do not exist yet.
+// meet finds the project of the call and the caller's name in it. It creates the project, the caller and the named
+// agents if they do not exist yet.
 func (t *Toolset) meet(ctx context.Context, others ...string) (p *maildir.Project, me string, err error) {
 	c := tool.CallerOf(ctx)
 	if c.Agent == "" {
@@ -66,7 +66,7 @@ func (t *Toolset) meet(ctx context.Context, others ...string) (p *maildir.Projec
 func (t *Toolset) Plain(structured []byte) []byte {
 	var m mailShape
 	if err := json.Unmarshal(structured, &m); err != nil {
-		panic(err) // one of the tools made the JSON
+		panic(err) // one of the tools created the JSON
 	}
 	switch {
 	case m.Empty:

@@ -1,5 +1,5 @@
-// Package protocol defines what both ends of the wire must agree on: revisions, headers, error codes. It
-// imports no other package of mailtree, so servers, bridges and clients may all import it.
+// Package protocol defines what both ends of the wire must agree on: revisions, headers, error codes. It imports no
+// other package of mailtree, so servers, bridges and clients can all import it.
 package protocol
 
 import (
@@ -24,13 +24,13 @@ const (
 	NameHeader    = "Mcp-Name"
 )
 
-// HelloHeader holds the self-asserted part of tool.Caller as JSON, sent by a bridge on the socket.
+// HelloHeader contains the self-asserted part of tool.Caller as JSON. A bridge sends it on the socket.
 const HelloHeader = "Mailtree-Hello"
 
 // AcceptBoth is the Accept header of a client that accepts a document as well as a stream.
 const AcceptBoth = "application/json, text/event-stream"
 
-// Codes of JSON-RPC errors: the standard ones, and from CodeBusy on server-defined ones.
+// Codes of JSON-RPC errors. The codes from CodeBusy on are defined by this server, and the others by the standard.
 const (
 	CodeParse    = jsonrpc.CodeParseError
 	CodeRequest  = jsonrpc.CodeInvalidRequest
@@ -45,7 +45,7 @@ const (
 	CodeUnknown  = -32023 // an unknown event (SEP-3415)
 )
 
-// Failure returns a JSON-RPC error as the answer to the message with that id; nil if the id is unknown.
+// Failure returns a JSON-RPC error as the answer to the message with the given id. id is nil if it is unknown.
 func Failure(id json.RawMessage, code int, text string) []byte {
 	if id == nil {
 		id = json.RawMessage("null")

@@ -1,6 +1,6 @@
-// Package resume stores on disk what an MCP session needs to continue after a restart of the server: what
-// its client said in initialize, and its subscriptions. Each session is one file in a Folder, mode 0600,
-// named by the session's id:
+// Package resume stores on disk what an MCP session needs in order to continue after a restart of the server. It
+// stores what the client said in initialize, and the session's subscriptions. Each session is one file in a Folder,
+// with mode 0600 and the session's id as its name:
 //
 //	{"initialize":{"protocolVersion":"2025-06-18",…},"uris":["resource://inbox/BlueLake"]}
 //
@@ -27,30 +27,30 @@ import (
 // Session is the stored state of a session.
 type Session struct {
 	Initialize json.RawMessage `json:"initialize"` // the params of the session's initialize
-	URIs       []string        `json:"uris"`       // the resources that it is subscribed to
+	URIs       []string        `json:"uris"`       // the resources to which it is subscribed
 }
 
 // Lasts is how long an unused session is kept.
 const Lasts = 24 * time.Hour
 
-// Limits of one session. A larger session is not kept, so its client must begin anew.
+// Limits of one session. A larger session is not kept, so its client must begin again.
 const (
 	maxURIs  = 256
 	maxBytes = 256 << 10
 )
 
-// Folder stores sessions. If Dir is empty it stores none. Its methods may run concurrently for different
-// sessions.
+// Folder stores sessions. If Dir is empty, it stores none. Its methods may run concurrently for different sessions.
 type Folder struct {
 	Dir  string // created when the first session is stored
-	Key  []byte // signs the ids, so that no one else can make one
-	Most int    // most sessions to keep; the longest unused ones are dropped
+	Key  []byte // signs the ids, so that only this server can create one
+	Most int    // maximum number of kept sessions; the longest unused ones are dropped
 }
 
 // nonceLen is the length of rand.Text.
 const nonceLen = 26
 
-// NewID makes the id of a session that belongs to owner: a nonce, and a signature of nonce and owner.
+// NewID creates the id of a session that belongs to owner. The id consists of a nonce and a signature of nonce and
+// owner.
 func (f *Folder) NewID(owner string) string {
 	nonce := rand.Text()
 	return nonce + "." + f.sign(nonce, owner)
@@ -62,15 +62,15 @@ func (f *Folder) sign(nonce, owner string) string {
 	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(mac.Sum(nil)[:16])
 }
 
-// made reports whether NewID made the id for that owner. Such an id is a safe file name.
+// made reports whether NewID created the id for that owner. Such an id is a safe file name.
 func (f *Folder) made(id, owner string) bool {
 	nonce, signature, ok := strings.Cut(id, ".")
 	plain := len(nonce) == nonceLen && strings.Trim(nonce, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
 	return ok && plain && hmac.Equal([]byte(signature), []byte(f.sign(nonce, owner)))
 }
 
-// Load returns the stored session. ok is false if there is none, if it was unused for Lasts, or if the id
-// was not made for this owner.
+// Load returns the stored session. ok is false if there is none, if it was unused for Lasts, or if the id was not
+// created for this owner.
 func (f *Folder) Load(id, owner string) (s Session, ok bool) {
 	if f.Dir == "" || !f.made(id, owner) {
 		return s, false
@@ -107,7 +107,7 @@ func (f *Folder) Save(id string, s Session) error {
 	return tree.WriteFile(name, data)
 }
 
-// makeRoom drops the sessions that were unused for Lasts, and then the longest unused ones until there is
+// makeRoom drops the sessions that were unused for Lasts. Then it drops the longest unused sessions until there is
 // room for one more.
 func (f *Folder) makeRoom() error {
 	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
@@ -143,9 +143,9 @@ func (f *Folder) Use(id string) {
 	}
 }
 
-// Remove drops a session that has ended. The id must be one that the server has made.
+// Remove drops a session that has ended. The id must be one that the server created.
 func (f *Folder) Remove(id string) {
 	if f.Dir != "" {
-		_ = os.Remove(filepath.Join(f.Dir, id)) // a file that stays is dropped after Lasts
+		_ = os.Remove(filepath.Join(f.Dir, id)) // if the file remains, it is dropped after Lasts
 	}
 }

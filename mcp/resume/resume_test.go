@@ -18,7 +18,7 @@ func folder(t *testing.T) *Folder {
 
 var params = json.RawMessage(`{"protocolVersion":"2025-06-18"}`)
 
-// save stores a new session that was last used that long ago.
+// save stores a new session that was last used at the given time ago.
 func save(t *testing.T, f *Folder, owner string, ago time.Duration) (id string) {
 	t.Helper()
 	id = f.NewID(owner)
@@ -37,7 +37,7 @@ func loads(f *Folder, id, owner string) bool {
 	return ok
 }
 
-// TestSession: a session is loaded as it was saved last, from a file that only its user may read.
+// TestSession: a session is loaded as it was last saved, from a file that only its user may read.
 func TestSession(t *testing.T) {
 	f := folder(t)
 	id := save(t, f, "me", 0)
@@ -104,7 +104,8 @@ func TestOwner(t *testing.T) {
 	}
 }
 
-// TestRoom: sessions that were unused for a day are dropped, and beyond Most the longest unused sessions.
+// TestRoom: sessions that were unused for a day are dropped. If there are more than Most, the longest unused
+// sessions are dropped.
 func TestRoom(t *testing.T) {
 	f := folder(t)
 	old := save(t, f, "me", Lasts+time.Minute)

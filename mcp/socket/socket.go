@@ -1,9 +1,10 @@
-// Package socket is the Unix socket of a store: listening, connecting, and the user behind each connection.
+// Package socket is the Unix socket of a store. It listens, connects, and identifies the OS user behind each
+// connection.
 //
-// Listen replaces a stale socket, which a killed server has left. It never replaces the socket of a live
-// server: a server that listens holds a lock, which for server.sock is the store's lock, and for a socket
-// elsewhere is <path>.lock beside the socket. If somebody removes a listener's socket, Renew makes the
-// socket again.
+// Listen replaces a stale socket, which a killed server has left behind. It never replaces the socket of a live
+// server, because a server that listens holds a lock. For server.sock this is the store's lock. For a socket in
+// another place it is the file <path>.lock beside the socket. If somebody removes a listener's socket, Renew
+// creates the socket again.
 //
 // A socket address has room for about a hundred bytes. On Linux longer paths work too, through a descriptor
 // of their folder. On other systems the error says what to do. See docs/clients.md, "The socket, and other
@@ -24,8 +25,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MaxGuestConns is how many open connections each other user may have; further connections are closed at
-// once.
+// MaxGuestConns is the maximum number of open connections for each other user. The listener closes further
+// connections at once.
 const MaxGuestConns = 64
 
 // Config says where to listen and who may connect.
@@ -36,25 +37,25 @@ type Config struct {
 	Log  *slog.Logger // nil: discarded
 }
 
-// Listener accepts connections and identifies the user of each. Safe for concurrent use.
+// Listener accepts connections and identifies the OS user of each. It is safe for concurrent use.
 type Listener struct {
 	cfg  Config
 	self int
 	lock *os.File // lock file; nil unless Config.Open
 
-	place  sync.Mutex // held while the socket is made or removed
+	place  sync.Mutex // held while the socket is created or removed
 	ln     net.Listener
 	id     fs.FileInfo // identifies the socket file of ln
 	closed bool
 
 	mu    sync.Mutex
-	conns map[int]int // number of open connections by uid
+	conns map[int]int // number of open connections, by uid
 	open  int
 	since time.Time // when the last connection ended or AwaitIdle began
 	shut  bool      // AwaitIdle has returned nil
 }
 
-// Conn is a connection and the user at its other end, according to the kernel.
+// Conn is a connection together with the OS user at its other end, according to the kernel.
 type Conn struct {
 	net.Conn
 	UID  int
@@ -62,9 +63,9 @@ type Conn struct {
 	from *Listener
 }
 
-// Listen makes the socket. If the path is in the store, the caller must hold the store's lock. The caller
-// must close the listener, which removes the socket. Errors say what to do: another server listens there,
-// another file is in the way, the path is too long for this system.
+// Listen creates the socket. If the path is in the store, the caller must hold the store's lock. The caller must
+// close the listener, which removes the socket. Errors say what to do. They occur if another server listens at the
+// path, if another file is in the way, or if the path is too long for this system.
 func Listen(ctx context.Context, cfg Config) (*Listener, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -82,7 +83,7 @@ func Listen(ctx context.Context, cfg Config) (*Listener, error) {
 	return l, nil
 }
 
-// own takes the lock of a socket outside the store, where the servers of two stores may meet.
+// own takes the lock of a socket outside the store, because the servers of two stores may use the same path.
 func (l *Listener) own() error {
 	f, err := os.OpenFile(l.cfg.Path+".lock", os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -136,9 +137,9 @@ func (l *Listener) listen(ctx context.Context) error {
 	return nil
 }
 
-// Renew makes the socket again if it was removed or replaced, and logs that. Open connections stay open,
-// and Accept returns the new connections. On a closed listener Renew does nothing. It returns the errors of
-// Listen; then the listener is unchanged, and so are the files of other programs.
+// Renew creates the socket again if it was removed or replaced, and logs this. Open connections stay open, and
+// Accept returns the new connections. On a closed listener Renew does nothing. It returns the errors of Listen. In
+// that case the listener and the files of other programs are unchanged.
 func (l *Listener) Renew(ctx context.Context) error {
 	l.place.Lock()
 	defer l.place.Unlock()
@@ -149,12 +150,12 @@ func (l *Listener) Renew(ctx context.Context) error {
 	if err := l.listen(ctx); err != nil {
 		return err
 	}
-	old.Close() // only now, because Accept goes on with l.ln
+	old.Close() // only now, because Accept continues with l.ln
 	l.cfg.Log.Warn("the socket was removed or replaced: the server listens there again", "path", l.cfg.Path)
 	return nil
 }
 
-// stands reports whether the path still is this listener's socket. No other file gets the socket's inode
+// stands reports whether the path still refers to this listener's socket. No other file gets the socket's inode
 // while the listener is open.
 func (l *Listener) stands() bool {
 	fi, err := os.Lstat(l.cfg.Path)
@@ -204,14 +205,14 @@ func plain(err error) error {
 	return err
 }
 
-// Accept waits for the next connection and returns it as a *Conn. It closes connections of unidentified
-// users, and connections of other users over MaxGuestConns.
+// Accept waits for the next connection and returns it as a *Conn. It closes connections of unidentified users, and
+// other users' connections beyond MaxGuestConns.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		ln := l.listening()
 		c, err := ln.Accept()
 		if err != nil && ln != l.listening() {
-			continue // Renew made the socket again
+			continue // Renew created the socket again
 		}
 		if err != nil {
 			return nil, err
@@ -263,8 +264,8 @@ func (l *Listener) leavePeer(uid int) {
 	l.since = time.Now()
 }
 
-// Enter counts a client that is not connected to the socket, such as a browser, so that AwaitIdle waits for
-// it too. The caller calls leave, once, when the client goes. ok is false if AwaitIdle has returned nil.
+// Enter counts a client that is not connected to the socket, such as a browser, so that AwaitIdle waits for it too.
+// The caller calls leave once when the client disconnects. ok is false if AwaitIdle has returned nil.
 func (l *Listener) Enter() (leave func(), ok bool) {
 	if !l.enterPeer(l.self) {
 		return nil, false
@@ -278,9 +279,9 @@ func (c *Conn) Close() error {
 	return c.Conn.Close()
 }
 
-// AwaitIdle returns nil when no client has been connected for d and the server is not busy; from then on
-// Accept closes new connections. If ctx ends first, AwaitIdle returns its error. The time before the call
-// does not count, because clients that connected meanwhile may still wait for Accept.
+// AwaitIdle returns nil when no client has been connected for the time d and the server is not busy. From then on
+// Accept closes new connections. If ctx ends first, AwaitIdle returns ctx's error. The time before the call does
+// not count, because clients that connected meanwhile may still wait for Accept.
 func (l *Listener) AwaitIdle(ctx context.Context, d time.Duration) error {
 	l.mu.Lock()
 	l.since = time.Now()
@@ -298,7 +299,7 @@ func (l *Listener) AwaitIdle(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// rest returns the time until the listener can have been idle for d; 0 or less if it has been.
+// rest returns the time until the listener can have been idle for d. It is 0 or less if that time has passed.
 func (l *Listener) rest(d time.Duration) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -310,15 +311,15 @@ func (l *Listener) rest(d time.Duration) time.Duration {
 	return rest
 }
 
-// Withdraw removes the socket, unless another socket has taken its place. No new client can connect then;
-// clients that have connected are still accepted.
+// Withdraw removes the socket, unless another socket has taken its place. After that no new client can connect.
+// Clients that have connected are still accepted.
 func (l *Listener) Withdraw() {
 	l.place.Lock()
 	defer l.place.Unlock()
 	l.withdraw()
 }
 
-// withdraw is Withdraw for a caller that holds place.
+// withdraw does the same as Withdraw. The caller must hold place.
 func (l *Listener) withdraw() {
 	if !l.closed && l.stands() {
 		os.Remove(l.cfg.Path)

@@ -18,7 +18,7 @@ import (
 	"mailtree/fixtures/guesttest"
 )
 
-// TestMain also runs the test binary as a process of another user: it connects SOCKET_GUEST times, prints
+// TestMain also runs the test binary as a process of another user. That process connects SOCKET_GUEST times, prints
 // how many connections were accepted, and waits for the end of its input.
 func TestMain(m *testing.M) {
 	if n, err := strconv.Atoi(os.Getenv("SOCKET_GUEST")); err == nil {
@@ -67,7 +67,7 @@ func greet(l *Listener) chan *Conn {
 	return all
 }
 
-// TestWithdraw: clients that had connected before Withdraw are accepted, and nobody can connect afterwards.
+// TestWithdraw: clients that connected before Withdraw are accepted, and nobody can connect afterwards.
 func TestWithdraw(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	l := listen(t, Config{Path: path})
@@ -98,7 +98,7 @@ func greeted(t *testing.T, path string) bool {
 	return n == 1
 }
 
-// leave makes a stale socket, as a killed server leaves it.
+// leave creates a stale socket, as a killed server leaves it behind.
 func leave(t *testing.T, path string) {
 	t.Helper()
 	ln, err := net.Listen("unix", path)
@@ -280,7 +280,7 @@ func TestAwaitIdleOfLateStart(t *testing.T) {
 	}
 	defer c.Close()
 	const idle = time.Minute
-	l.since = time.Now().Add(-idle) // the start took so long
+	l.since = time.Now().Add(-idle) // the start took this long
 	if err := l.AwaitIdle(ctx, idle); err == nil {
 		t.Error("idle though somebody is connected")
 	}
@@ -326,8 +326,8 @@ func TestGuests(t *testing.T) {
 	cmd.Wait()
 }
 
-// TestRenew: a listener makes its removed or replaced socket again unless that would touch the file of
-// another program. Open connections stay open.
+// TestRenew: a listener creates its removed or replaced socket again, unless that would affect the file of another
+// program. Open connections stay open.
 func TestRenew(t *testing.T) {
 	for _, tt := range []struct {
 		name string

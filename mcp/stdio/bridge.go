@@ -1,19 +1,20 @@
-// Package stdio is the bridge between a client on standard input and output (JSON-RPC, one message a line)
-// and the server of a store, over its Unix socket. It knows no tool: it passes messages on unchanged.
+// Package stdio is the bridge between a client on standard input and output (JSON-RPC, one message per line) and
+// the server of a store, over the server's Unix socket. It knows nothing about tools. It passes messages on
+// unchanged.
 //
-//   - It passes both eras, which it distinguishes by the message. The server keeps no session: each request is one
+//   - It supports both eras, which it distinguishes by the message. The server keeps no session. Each request is one
 //     POST, with the revision that the message names (2026-07-28 and later) or that initialize has agreed on. The
-//     bridge itself holds the subscriptions of a client of the older era, as subscriptions of the newer era.
-//   - Piped input is handled in order: the next line waits for the answer to the previous one, but at most two
+//     bridge itself keeps the subscriptions of a client of the older era, as subscriptions of the newer era.
+//   - Piped input is handled in order. The next line waits for the answer to the previous one, but at most two
 //     seconds, and not for a call that asks to wait (wait_seconds, wait_reply_seconds). Such calls run in parallel.
-//   - When the server goes, the bridge finds or starts the next one, repeats the client's subscriptions, and tells
-//     subscribers that their resources may have changed. It repeats requests in progress if that is safe: if they
-//     had not reached the server, or only read. It answers others with an error that says so.
-//   - It answers a line that is too long or no JSON-RPC message with an error (-32700 or -32600, id null) and goes
-//     on; at the end Run returns an error.
+//   - When the server ends, the bridge finds or starts the next one, repeats the client's subscriptions, and tells
+//     subscribers that their resources may have changed. It repeats a request in progress if that is safe, that is, if
+//     the request had not reached the server or only reads. It answers other requests with an error that explains this.
+//   - It answers a line that is too long or not a JSON-RPC message with an error (-32700 or -32600, id null) and
+//     continues. At the end Run returns an error.
 //   - When the input ends, requests in progress are answered first. A client's requests then no longer wait for
-//     mail, because the client is about to go; piped requests, without a handshake, do wait. When no process reads
-//     the output any more, all requests are cancelled, whether or not the input has ended, and the bridge ends.
+//     mail, because the client is about to end. Piped requests, without a handshake, do wait. When no process reads
+//     the output any more, all requests are canceled, whether or not the input has ended, and the bridge ends.
 package stdio
 
 import (
@@ -38,7 +39,7 @@ const (
 	DefaultMaxLine  = 12 << 20              // bytes of a line, the same limit as for a request over HTTP
 	maxUnderWay     = 256                   // requests in progress at once
 	defaultInOrder  = 2 * time.Second       // see Config.inOrder
-	lastWait        = time.Second           // how long a client's calls may still wait for mail after the input has ended
+	lastWait        = time.Second           // how long a client's calls may still wait for mail after the input ended
 	DefaultPatience = 2 * time.Second       // how long another process may take to start the next server
 	lookAgain       = 50 * time.Millisecond // between checks for a server
 )
@@ -49,8 +50,8 @@ type Config struct {
 	Out     io.Writer
 	Toolset string
 	Hello   tool.Caller // the self-asserted description of the caller for the server
-	// Dial connects to the server of the store. With start it may start a server if none runs, and waits
-	// for it.
+	// Dial connects to the server of the store. If start is true and no server is running, Dial may start a server
+	// and waits for it.
 	Dial     func(ctx context.Context, start bool) (net.Conn, error)
 	MaxLine  int           // bytes; 0: DefaultMaxLine
 	Patience time.Duration // how long to wait for another process to start the next server; 0: DefaultPatience
@@ -59,7 +60,7 @@ type Config struct {
 	inOrder time.Duration // how long the next line waits for the answer to the previous one; 0: defaultInOrder
 }
 
-// bridge is the state of one Run.
+// bridge is the state of one call of Run.
 type bridge struct {
 	cfg    Config
 	log    *slog.Logger
@@ -68,20 +69,20 @@ type bridge struct {
 
 	writing sync.Mutex // held while a line is written
 
-	linking sync.Mutex     // held while a link is made
+	linking sync.Mutex     // held while a link is created
 	streams sync.WaitGroup // subscriptions
 
 	mu      sync.Mutex                           // guards the following fields
 	link    *link                                // nil: none yet
-	version string                               // the revision that initialize has agreed on; "": piped input, or the newer era
+	version string                               // the revision agreed in initialize; "": piped input, or the newer era
 	watched map[string]context.CancelFunc        // subscriptions of a client of the older era, by URI
-	hints   map[string]bool                      // tools that only read; nil: not read yet
+	hints   map[string]bool                      // tools that only read; nil: not known yet
 	under   map[*message]context.CancelCauseFunc // requests in progress
-	bad     int                                  // number of lines that were no messages
+	bad     int                                  // number of lines that were not messages
 }
 
 // Run bridges until the input or ctx ends. Its error says why the server cannot be used (before anything is
-// answered), or that lines were no messages.
+// answered), or that some lines were not messages.
 func Run(ctx context.Context, cfg Config) error {
 	if cfg.MaxLine == 0 {
 		cfg.MaxLine = DefaultMaxLine
@@ -104,8 +105,8 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	b.client = &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return cfg.Dial(ctx, false) },
-		// A new connection for each request costs little here, and a failed connection proves that the
-		// server saw nothing.
+		// A new connection for each request costs little here, and a failed connection proves that the server
+		// received nothing.
 		DisableKeepAlives:  true,
 		DisableCompression: true,
 	}}
@@ -233,7 +234,7 @@ func (b *bridge) takeLine(ctx, listening context.Context, l line, requests *sync
 	switch {
 	case m.cancels != "":
 		b.cancel(m)
-	case !m.asks(): // it would concern a session, and no server has one
+	case !m.asks(): // it would concern a session, and no server has sessions for a bridge
 	case m.method == "initialize": // in order, because later messages rely on it
 		b.exchange(ctx, m)
 	case m.method == "subscriptions/listen":
@@ -285,7 +286,7 @@ func (b *bridge) cancel(m *message) {
 	}
 }
 
-// errInputEnded ends a call that waits for mail.
+// errInputEnded is the cause that ends a call that waits for mail.
 var errInputEnded = errors.New("the input has ended, so this call stopped waiting for mail")
 
 // endWaits ends a client's calls that wait for mail.
@@ -299,7 +300,7 @@ func (b *bridge) endWaits() {
 	}
 }
 
-// beginCall registers a request. It returns a nil context if there are too many.
+// beginCall registers a request. It returns a nil context if there are too many requests.
 func (b *bridge) beginCall(ctx context.Context, m *message) (context.Context, func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -317,7 +318,7 @@ func (b *bridge) beginCall(ctx context.Context, m *message) (context.Context, fu
 	}
 }
 
-// refuse answers a line that is no message.
+// refuse answers a line that is not a message.
 func (b *bridge) refuse(id []byte, code int, text string) {
 	b.mu.Lock()
 	b.bad++

@@ -20,8 +20,8 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// TestAnsweredAtTheEnd: a subscription that a server accepts while it ends also holds at the next server,
-// even if the bridge has moved to that server before the answer comes.
+// TestAnsweredAtTheEnd: if a server accepts a subscription while it ends, the subscription also works at the next
+// server, even if the bridge has moved to that server before the answer arrives.
 func TestAnsweredAtTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{"initialize", "resources/subscribe"} {
@@ -37,7 +37,7 @@ func TestAnsweredAtTheEnd(t *testing.T) {
 				defer close(over)
 				await(t, func() bool { return w.late.Load() == "" })
 				var ended sync.WaitGroup
-				ended.Go(w.stop) // which waits for the answer
+				ended.Go(w.stop) // the stop waits for the answer
 				await(t, func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.server == nil })
 				await(t, func() bool { _, err := os.Lstat(w.path); return err != nil })
 				w.start()
@@ -60,7 +60,7 @@ func TestAnsweredAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestStreamOpens: a client hears of changes from the moment its subscription is answered.
+// TestStreamOpens: a client is notified about changes from the moment its subscription is answered.
 func TestStreamOpens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -81,8 +81,8 @@ func TestStreamOpens(t *testing.T) {
 	}
 }
 
-// TestEndWhileStreamOpens: a bridge that is ended does not wait for a server that accepts a handshake and
-// then says nothing more.
+// TestEndWhileStreamOpens: a bridge that is ended does not wait for a server that accepts a handshake and then
+// sends nothing more.
 func TestEndWhileStreamOpens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -112,8 +112,7 @@ func TestEndWhileStreamOpens(t *testing.T) {
 	}
 }
 
-// TestListen: a subscription of the newer era continues across servers; the client sees one beginning and
-// no end.
+// TestListen: a subscription of the newer era continues across servers. The client sees one beginning and no end.
 func TestListen(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(w *world){"stopped": (*world).stop, "killed": (*world).kill} {
@@ -153,7 +152,7 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// TestListenToNothing: a subscription to nothing that this server reports is answered at once and ends
+// TestListenToNothing: a subscription to something that this server does not report is answered at once and ends
 // nothing else.
 func TestListenToNothing(t *testing.T) {
 	t.Parallel()
@@ -231,7 +230,7 @@ func TestNotReached(t *testing.T) {
 	}
 }
 
-// TestCancel: a cancelled request ends, in both eras.
+// TestCancel: a canceled request ends, in both eras.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	for _, session := range []bool{false, true} {
@@ -306,8 +305,8 @@ func TestTooMany(t *testing.T) {
 	}
 }
 
-// TestProgress: a call with a progress token may wait for long; its client hears signs of life and
-// the answer, once.
+// TestProgress: a call with a progress token may wait for a long time. Its client receives signs of life, and the
+// answer once.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -15,15 +15,15 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// unknownOutcome is the error for a call that may or may not have been done.
+// unknownOutcome is the error for a call if it is unknown whether the server has done it.
 const unknownOutcome = "the server ended while it worked on this call, and the outcome is unknown. Check before you call again " +
 	"(mail with a key can be sent again: it is delivered once)"
 
-// tries is how many times a request is sent to a server.
+// tries is the maximum number of times that a request is sent to a server.
 const tries = 5
 
-// exchange sends a message to the server and writes the answer, if there is one. If the server goes and
-// repeating is safe, it sends the message to the next server.
+// exchange sends a message to the server and writes the answer, if there is one. If the server ends and repeating
+// is safe, exchange sends the message to the next server.
 func (b *bridge) exchange(ctx context.Context, m *message) {
 	for try := 1; ; try++ {
 		l, err := b.connect(ctx, true)
@@ -43,7 +43,7 @@ func (b *bridge) exchange(ctx context.Context, m *message) {
 	}
 }
 
-// once tries one server. again says that another try is safe.
+// once tries one server. again reports that another try is safe.
 func (b *bridge) once(ctx context.Context, l *link, m *message) (again bool, err error) {
 	res, err := b.post(ctx, m)
 	if err == nil {
@@ -64,7 +64,7 @@ func (b *bridge) once(ctx context.Context, l *link, m *message) (again bool, err
 	return false, errors.New(unknownOutcome)
 }
 
-// gone waits until the link of a server that broke off an answer is known to be down.
+// gone waits until the bridge knows that the link to a server which broke off an answer is down.
 func (b *bridge) gone(ctx context.Context, l *link) {
 	l.end()
 	select {
@@ -125,9 +125,9 @@ func (b *bridge) begin(answer []byte) {
 	}
 }
 
-// subscribe opens a subscription of the newer era for a client of the older era, unless the client already
-// has one to that resource. It returns when the subscription has begun or has failed; if it failed, the
-// server refuses the client's own request too.
+// subscribe opens a subscription of the newer era for a client of the older era, unless the client already has a
+// subscription to that resource. It returns when the subscription has begun or has failed. If it failed, the server
+// also refuses the client's own request.
 func (b *bridge) subscribe(ctx, listening context.Context, uri string) {
 	listening, cancel := context.WithCancel(listening)
 	b.mu.Lock()
@@ -161,7 +161,7 @@ func (b *bridge) subscribe(ctx, listening context.Context, uri string) {
 	}
 }
 
-// unsubscribe ends a subscription of subscribe.
+// unsubscribe ends a subscription that subscribe opened.
 func (b *bridge) unsubscribe(uri string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -184,9 +184,9 @@ func listenTo(uri string) *message {
 	return m
 }
 
-// listen serves a subscription of the newer era, across restarts of the server, until ctx ends or a server
-// refuses it. It calls say with everything that the client must hear. It returns an error if there is no
-// server before the subscription has begun.
+// listen serves a subscription of the newer era, across restarts of the server, until ctx ends or a server refuses
+// the subscription. It calls say with everything that the client must receive. It returns an error if no server is
+// available before the subscription has begun.
 func (b *bridge) listen(ctx context.Context, m *message, say func(e *envelope, data []byte)) error {
 	for begun := false; ctx.Err() == nil; pause(ctx) {
 		l, err := b.connect(ctx, !begun)
@@ -205,7 +205,7 @@ func (b *bridge) listen(ctx context.Context, m *message, say func(e *envelope, d
 	return nil
 }
 
-// hear passes on what one server says. over reports that the server has refused or that the client needs no
+// hear passes on what one server sends. over reports that the server has refused or that the client needs nothing
 // more. begun says whether the client was told that the subscription began.
 func (b *bridge) hear(ctx context.Context, m *message, begun *bool, say func(e *envelope, data []byte)) (over bool) {
 	res, err := b.post(ctx, m)
@@ -216,7 +216,7 @@ func (b *bridge) hear(ctx context.Context, m *message, begun *bool, say func(e *
 	lasts := true
 	tell := func(data []byte) bool {
 		var e envelope
-		if json.Unmarshal(data, &e) != nil || e.Result != nil && lasts { // the server stops: the client is not told
+		if json.Unmarshal(data, &e) != nil || e.Result != nil && lasts { // the server stops: the client is not notified
 			return false
 		}
 		if over = e.Error != nil || e.Result != nil; e.Method == "notifications/subscriptions/acknowledged" {
@@ -293,7 +293,7 @@ func (b *bridge) askHints(ctx context.Context) map[string]bool {
 	return hints
 }
 
-// events calls each with the data of every event until it returns false or the stream ends.
+// events calls each with the data of every event until each returns false or the stream ends.
 func events(r io.Reader, each func(data []byte) bool) error {
 	b := bufio.NewReader(r)
 	var data []byte

@@ -13,8 +13,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestEOF: requests in progress when the input ends are answered. A client's calls then no longer wait for
-// mail and take none; piped calls do.
+// TestEOF: requests that are in progress when the input ends are answered. A client's calls then no longer wait for
+// mail and take no mail. Piped calls do.
 func TestEOF(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -35,7 +35,7 @@ func TestEOF(t *testing.T) {
 		}
 		c.send(wait)
 		c.send(call("2", "whois", `{"project_key":"/p","agent_name":"Ann"}`, tt.meta))
-		c.hear(`"id":2`) // the long poll does not keep others
+		c.hear(`"id":2`) // the long poll does not delay others
 		ended := make(chan error, 1)
 		go func() { ended <- c.finish() }()
 		if !tt.waits {
@@ -43,7 +43,7 @@ func TestEOF(t *testing.T) {
 			if err := <-ended; err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
-			await(t, func() bool { return w.posts.Load() == 0 }) // the server has seen that the bridge is gone
+			await(t, func() bool { return w.posts.Load() == 0 }) // the server has noticed that the bridge is gone
 		}
 		if _, err := w.project().Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Ann"}, Subject: "at last"}); err != nil {
 			t.Fatal(err)
@@ -61,8 +61,8 @@ func TestEOF(t *testing.T) {
 	}
 }
 
-// TestUnread: when no process reads the output any more, requests in progress are cancelled and the bridge
-// ends, whether or not the input has ended.
+// TestUnread: when no process reads the output any more, requests in progress are canceled and the bridge ends,
+// whether or not the input has ended.
 func TestUnread(t *testing.T) {
 	t.Parallel()
 	wait := call("1", "check_my_messages", `{"project_key":"/p","agent_name":"Ann","unread_only":true,"wait_seconds":50,"mark_read":true}`, "")
@@ -81,7 +81,7 @@ func TestUnread(t *testing.T) {
 		defer out.Close()
 		c := w.bridge(func(cfg *Config) { cfg.Out = out })
 		c.send(tt.lines...)
-		if len(tt.lines) > 1 { // the handshake is answered, and the batch behind it on its way
+		if len(tt.lines) > 1 { // the handshake is answered, and the batch after it is on its way
 			if _, err := bufio.NewReader(r).ReadString('\n'); err != nil {
 				t.Fatal(err)
 			}
@@ -108,7 +108,7 @@ func TestUnread(t *testing.T) {
 	}
 }
 
-// TestLines: the answer of each line, in order, and how the bridge ends.
+// TestLines: the answer to each line, in order, and how the bridge ends.
 func TestLines(t *testing.T) {
 	t.Parallel()
 	whois := call("7", "whois", `{"project_key":"/p","agent_name":"Ann"}`, "")

@@ -14,17 +14,18 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// link is a connection to a server, from when the server is found until it goes. Meanwhile the server holds
-// a request of the bridge (GET …/hold), so that a background server stays, and each side notices when the
+// link is a connection to a server, from the time when the server is found until it ends. Meanwhile the server
+// holds a request of the bridge (GET …/hold), so that a background server stays, and each side notices when the
 // other one ends.
 type link struct {
-	down chan struct{} // closed when the server has gone
-	lost time.Time     // when that was; read it only after down is closed
+	down chan struct{} // closed when the server has ended
+	lost time.Time     // time when the server ended; read it only after down is closed
 	end  context.CancelFunc
 }
 
-// connect returns the link, and makes a new one if there is none. Without start it starts no server; with
-// start, it first gives another process time to start the next one. Its errors are for the client to read.
+// connect returns the link, and creates a new one if there is none. If start is false, it starts no server. If
+// start is true, it first gives another process time to start the next server. Its errors are written for the
+// client.
 func (b *bridge) connect(ctx context.Context, start bool) (*link, error) {
 	b.linking.Lock()
 	defer b.linking.Unlock()
@@ -51,7 +52,7 @@ func (b *bridge) current() *link {
 	return b.link
 }
 
-// open makes a link. It tries again unless the server refuses this user or toolset.
+// open creates a link. It tries again unless the server refuses this user or toolset.
 func (b *bridge) open(ctx context.Context, start bool) (*link, error) {
 	for try := 0; ; try++ {
 		if start {
@@ -59,7 +60,7 @@ func (b *bridge) open(ctx context.Context, start bool) (*link, error) {
 			if err != nil {
 				return nil, err
 			}
-			c.Close() // only a test: the transport makes its own connections
+			c.Close() // only a test, because the transport creates its own connections
 		}
 		l, err := b.hold(ctx)
 		if err == nil {
@@ -83,11 +84,11 @@ type refused struct{ text string }
 
 func (r *refused) Error() string { return r.text }
 
-// hold asks the server to stay.
+// hold asks the server to keep running.
 func (b *bridge) hold(ctx context.Context) (*link, error) {
 	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
-	defer stop() // the link outlasts the call that makes it
+	defer stop() // the link outlasts the call that creates it
 	res, err := b.do(lasting, http.MethodGet, "hold", nil, nil)
 	if err != nil {
 		cancel()
@@ -105,7 +106,7 @@ func (b *bridge) hold(ctx context.Context) (*link, error) {
 	}
 	l := &link{down: make(chan struct{}), end: cancel}
 	go func() {
-		_, _ = io.Copy(io.Discard, res.Body) // until the server goes, or cancel
+		_, _ = io.Copy(io.Discard, res.Body) // until the server ends, or cancel
 		res.Body.Close()
 		l.lost = time.Now()
 		close(l.down)
@@ -122,8 +123,8 @@ func (l *link) up() bool {
 	}
 }
 
-// keep looks for the next server when one has gone, without starting one: a client that only waits for
-// notifications hears of changes again once a server was started. A request starts one.
+// keep looks for the next server when one has ended, without starting one. Therefore a client that only waits for
+// notifications gets them again once a server was started. A request starts a server.
 func (b *bridge) keep(ctx context.Context) {
 	for {
 		select {
@@ -143,7 +144,7 @@ func (b *bridge) keep(ctx context.Context) {
 	}
 }
 
-// do makes a request to the toolset.
+// do sends a request to the toolset.
 func (b *bridge) do(ctx context.Context, method, what string, body []byte, h http.Header) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, method, "http://mailtree/toolset/"+b.cfg.Toolset+"/"+what, bytes.NewReader(body))
 	if err != nil {

@@ -12,17 +12,17 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// message is what the bridge needs to know of a message; the server handles the rest.
+// message is what the bridge needs to know about a message. The server handles the rest.
 type message struct {
 	raw     []byte
-	id      json.RawMessage // of a request or an answer; nil if there is none
+	id      json.RawMessage // id of a request or an answer; nil if there is none
 	method  string          // "" in an answer and in a batch
-	version string          // the revision that it names; "" for none
+	version string          // the revision that the message names; "" for none
 	cancels string          // id of the request that a notifications/cancelled names, as JSON
-	tool    string          // the tool of a tools/call
+	tool    string          // tool of a tools/call
 	waits   bool            // a tools/call that asks to wait for mail, or a batch that contains one
-	batch   bool            // of revision 2025-03-26
-	uris    []string        // of resources/subscribe, resources/unsubscribe and subscriptions/listen
+	batch   bool            // a batch of revision 2025-03-26
+	uris    []string        // URIs of resources/subscribe, resources/unsubscribe and subscriptions/listen
 }
 
 type envelope struct {
@@ -31,7 +31,7 @@ type envelope struct {
 	Params json.RawMessage `json:"params"`
 	Result json.RawMessage `json:"result"`
 	Error  json.RawMessage `json:"error"`
-	Tool   json.RawMessage `json:"tool"` // of a call without an envelope
+	Tool   json.RawMessage `json:"tool"` // in a call without an envelope
 }
 
 // isEmpty reports whether the envelope has none of a message's fields.
@@ -53,7 +53,7 @@ type params struct {
 	Notifications subject `json:"notifications"`
 }
 
-// subject is what a subscription of the newer era is to, or the part of it that the server accepts.
+// subject is what a client of the newer era subscribes to, or the part of it that the server accepts.
 type subject struct {
 	URIs      []string `json:"resourceSubscriptions"`
 	Tools     bool     `json:"toolsListChanged"`
@@ -61,7 +61,7 @@ type subject struct {
 	Resources bool     `json:"resourcesListChanged"`
 }
 
-// any reports whether it names anything: a subscription to nothing is answered at once.
+// any reports whether the subject contains anything. A subscription to nothing is answered at once.
 func (s subject) any() bool { return len(s.URIs) > 0 || s.Tools || s.Prompts || s.Resources }
 
 // params returns the params of a message. The server reports errors in them.
@@ -79,7 +79,7 @@ func (p *params) waits() bool {
 	return asks(p.Arguments.Wait) || asks(p.Arguments.WaitReply)
 }
 
-// parse parses a line. code is the error's code.
+// parse parses a line. code is the error code.
 func parse(text []byte) (m *message, code int, err error) {
 	m = &message{raw: text}
 	if !utf8.Valid(text) {
@@ -123,8 +123,8 @@ func parse(text []byte) (m *message, code int, err error) {
 	return m, 0, nil
 }
 
-// asks reports whether the message is a request, or a batch. A message without an id is a request too, as
-// in a bare POST, unless its method is a notification's.
+// asks reports whether the message is a request, or a batch. A message without an id is also a request, as in a
+// bare POST, unless its method belongs to a notification.
 func (m *message) asks() bool {
 	return m.batch || m.method != "" && !strings.HasPrefix(m.method, "notifications/")
 }
@@ -163,8 +163,8 @@ func (m *message) failure(text string) []byte {
 	}{"2.0", m.id, r})
 }
 
-// withID sets the id of an error that the server sent without one, because the bridge knows which request
-// it answers.
+// withID sets the id of an error that the server sent without one. It can do so, because the bridge knows which
+// request the error answers.
 func withID(data []byte, id json.RawMessage) []byte {
 	var m map[string]json.RawMessage
 	if id == nil || json.Unmarshal(data, &m) != nil || m["error"] == nil || string(m["id"]) != "null" {

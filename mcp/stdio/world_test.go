@@ -31,22 +31,22 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// world is a store whose server starts and ends.
+// world is a store whose server starts and ends during the test.
 type world struct {
 	t     *testing.T
 	store *storetest.Store
 	path  string
 	cut   atomic.Bool  // the next POST is done, but the server dies before it answers
-	holds atomic.Int32 // how many links servers have seen
+	holds atomic.Int32 // how many links the servers have received
 	posts atomic.Int32 // POSTs that servers are working on
 	late  atomic.Value // method whose answer waits for freed
 	freed chan struct{}
-	slow  atomic.Bool  // a subscription takes its time to open
-	mute  atomic.Bool  // it does not open
-	muted atomic.Int32 // subscriptions that did not
+	slow  atomic.Bool  // subscriptions open slowly
+	mute  atomic.Bool  // subscriptions do not open
+	muted atomic.Int32 // subscriptions that did not open
 
 	mu     sync.Mutex
-	server *http.Server // nil: none runs
+	server *http.Server // nil: no server is running
 	end    func()
 	starts int // by the bridge
 }
@@ -307,7 +307,7 @@ func TestSession(t *testing.T) {
 			for round := range 2 {
 				heard := func() {
 					t.Helper()
-					for found := false; !found; { // the server may not have found its mark yet
+					for found := false; !found; { // the server may not have found its position yet
 						c.send(call("2", "send_message", toAnn, ""))
 						line, before := c.hear(`"id":2,"result"`)
 						if strings.Contains(line, `"isError":true`) {

@@ -11,18 +11,18 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// args are the raw arguments of one call of a tool with the arguments in. err joins their faults.
+// args contains the raw arguments of one call of a tool that has the arguments in. err joins their faults.
 //
-// Models write a single string for a list, a list as a string of JSON, "true" for true, "20" for 20
-// and "" for an argument that they leave out. into accepts a value if it can mean only one thing.
+// Models write a single string for a list, a list as a string of JSON, "true" for true, "20" for 20 and "" for an
+// argument that they leave out. The method into accepts a value if it can mean only one thing.
 type args struct {
 	raw map[string]json.RawMessage
 	in  []Arg
 	err error
 }
 
-// decode checks that the tool has each argument, that each is given once, and that none is missing.
-// Absent or null data has no arguments.
+// decode checks that the tool has each argument, that each is given only once, and that no argument is missing. If
+// data is absent or null, there are no arguments.
 func decode(tool string, data json.RawMessage, in []Arg) *args {
 	a := &args{raw: map[string]json.RawMessage{}, in: in}
 	if data = bytes.TrimSpace(data); len(data) > 0 {
@@ -49,11 +49,11 @@ func decode(tool string, data json.RawMessage, in []Arg) *args {
 	return a
 }
 
-// has reports whether the argument was given, and not as null.
+// has reports whether the argument was given and is not null.
 func (a *args) has(name string) bool { return a.raw[name] != nil }
 
-// repeatedKey returns the first key that a JSON object repeats, whatever its values hold. data is
-// valid JSON. It looks at each byte once and copies keys only: arguments may be 8 MiB.
+// repeatedKey returns the first key that a JSON object repeats, whatever the values contain. data is valid JSON.
+// repeatedKey reads each byte once and copies only keys, because arguments may be 8 MiB.
 func repeatedKey(data []byte) (key string, ok bool) {
 	seen, depth, atKey := map[string]bool{}, 0, false
 	for i := 0; i < len(data); i++ {
@@ -88,8 +88,8 @@ func repeatedKey(data []byte) (key string, ok bool) {
 	return "", false
 }
 
-// checkNames fails if the tool does not have a given argument, or needs an absent argument. The error
-// names all of them, and for each unknown argument the argument that was probably meant.
+// checkNames fails if the call gives an argument that the tool does not have, or lacks an argument that the tool
+// needs. The error lists all of them, and for each unknown argument the argument that the caller probably meant.
 func (a *args) checkNames(tool string) error {
 	var strange, missing, said, near []string
 	for _, given := range slices.Sorted(maps.Keys(a.raw)) {
@@ -116,7 +116,7 @@ func (a *args) checkNames(tool string) error {
 	return &refusal.Own{Kind: refusal.ErrInvalid, Text: strings.Join(said, " "), Near: near}
 }
 
-// absent returns a sentence that names the missing arguments and describes each.
+// absent returns a sentence that lists the missing arguments and describes each.
 func (a *args) absent(names []string) string {
 	meant := make([]string, len(names))
 	for i, name := range names {
@@ -135,11 +135,11 @@ func (a *args) absent(names []string) string {
 	return "Arguments are missing: " + strings.Join(meant, "; ") + "."
 }
 
-// mostStrange is how many unknown arguments a refusal names. A call may have a million.
+// mostStrange is the maximum number of unknown arguments that a refusal lists. A call may have a million.
 const mostStrange = 20
 
-// unknown returns a sentence that names the first mostStrange unknown arguments. near are the arguments
-// probably meant.
+// unknown returns a sentence that lists the first mostStrange unknown arguments. near contains the arguments that
+// the caller probably meant.
 func (a *args) unknown(tool string, strange []string) (text string, near []string) {
 	var quoted, hints []string
 	more := len(strange) - mostStrange

@@ -118,7 +118,7 @@ limit is -1: it must be from 1 to 200.`},
 	}
 }
 
-// TestArgsManyUnknown: a refusal names the first of many unknown arguments and counts the rest.
+// TestArgsManyUnknown: a refusal lists the first unknown arguments and counts the rest.
 func TestArgsManyUnknown(t *testing.T) {
 	t.Parallel()
 	var in strings.Builder
@@ -132,8 +132,7 @@ func TestArgsManyUnknown(t *testing.T) {
 	}
 }
 
-// TestArgsMissing: one answer names all that is missing, but for what the tool asks for itself,
-// later.
+// TestArgsMissing: one answer lists all missing arguments, except those that the tool itself requires later.
 func TestArgsMissing(t *testing.T) {
 	type request struct {
 		From    string `json:"from" jsonschema:"sender" example:"Ann"`
@@ -159,8 +158,7 @@ func TestArgsMissing(t *testing.T) {
 	}
 }
 
-// FuzzArgs: whatever comes, reading it neither panics nor gives both a value out of bounds and no
-// error.
+// FuzzArgs: whatever the input, reading it neither panics nor returns a value out of bounds without an error.
 func FuzzArgs(f *testing.F) {
 	f.Add([]byte(`{"project_key":"/p","to":"[\"A\"]","limit":"7","since_ts":-1}`))
 	f.Add([]byte(`{"project_key":"/p","limit":"Inf","cursor":"-1"}`))
@@ -171,8 +169,8 @@ func FuzzArgs(f *testing.F) {
 	})
 }
 
-// TestEmbedded: the fields of an embedded struct are arguments in its place, and a pointer tells whether
-// its argument was given.
+// TestEmbedded: the fields of an embedded struct are arguments in its place, and a pointer shows whether its
+// argument was given.
 func TestEmbedded(t *testing.T) {
 	type page struct {
 		Offset *int `json:"offset,omitempty"`

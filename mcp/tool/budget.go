@@ -9,32 +9,31 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Budget is the most bytes of an answer, as a whole serialized response. 0 is DefaultBudget.
+// Budget is the maximum size in bytes of an answer, as a whole serialized response. 0 means DefaultBudget.
 type Budget int
 
-// Budgets. With less than the least budget, a message to 500 recipients may not fit.
+// Budgets. With less than the smallest budget, a message to 500 recipients may not fit.
 const (
 	DefaultBudget Budget = 1 << 20
 	LeastBudget   Budget = 256 << 10
 )
 
-// envelope is the room for the parts around an answer: JSON-RPC, fields of the SDK, a URI of the
-// greatest length.
+// envelope is the room for the parts around an answer: JSON-RPC, fields of the SDK, a URI of the maximum length.
 const envelope = 16 << 10
 
 // aroundList is the room for fields of an answer that depend on its list: cursors, counts.
 const aroundList = 2 << 10
 
-// aroundRow is the room for the fields of a message beside its head: the fields of a cut body, the marks
-// of a delivery, a comma.
+// aroundRow is the room for the fields of a message outside its head: the fields of a cut body, the marks of a
+// delivery, a comma.
 const aroundRow = 800
 
-// unreserved is the most bytes of an answer without a reservation of memory. The server has enough
-// memory for that many bytes for all allowed requests at once.
+// unreserved is the maximum size in bytes of an answer without a reservation of memory. The server has enough
+// memory to answer all allowed requests at once with that many bytes.
 const unreserved = 32 << 10
 
-// copies is the number of copies of an answer that the server holds while it makes the answer: as values, as JSON, as text, in
-// the SDK's result, message and buffer, and merged. Measured: cmd/mailtree, TestFaultMemory.
+// copies is the number of copies of an answer that the server has while it creates the answer: as values, as JSON,
+// as text, in the SDK's result, message and buffer, and merged. Measured: cmd/mailtree, TestFaultMemory.
 const copies = 8
 
 func (b Budget) bytes() int {
@@ -44,18 +43,18 @@ func (b Budget) bytes() int {
 	return int(b) - envelope
 }
 
-// Encoding is the place of an answer, which decides how many bytes the parts of the answer take.
+// Encoding is the form of an answer. It decides how many bytes the parts of the answer take.
 type Encoding int
 
-// The forms of answers.
+// The encodings.
 const (
-	InTool     Encoding = iota // of a tool: structured content and its JSON as text; a bare POST also has the keys merged into the result
-	InText                     // of a tool whose text is not JSON
-	InResource                 // of a resource: JSON as text
+	InTool     Encoding = iota // structured content, and its JSON as text; a bare POST also has the keys in the result
+	InText                     // a tool's answer whose text is not JSON
+	InResource                 // a resource: JSON as text
 )
 
-// repeats returns how many times an answer holds its content as JSON, and how many times as JSON in
-// a JSON string.
+// repeats returns how many times an answer contains its content as JSON, and how many times as JSON in a JSON
+// string.
 func (f Encoding) repeats() (plain, quoted int) {
 	switch f {
 	case InTool:
@@ -66,8 +65,8 @@ func (f Encoding) repeats() (plain, quoted int) {
 	return 0, 1
 }
 
-// fit measures the longest beginning of text that takes at most most bytes: see maildir.Room. It measures
-// in steps, so up to a tenth of most may stay unused.
+// fit measures the longest prefix of text that takes at most most bytes: see maildir.Room. It measures in steps, so
+// up to a tenth of most may stay unused.
 func (f Encoding) fit(text string, most int) (n, size int) {
 	step := most/256 + utf8.UTFMax // a byte takes 19 bytes at most
 	for n < len(text) {
@@ -103,8 +102,8 @@ func (f Encoding) ofJSON(data []byte) (size int) {
 	return size
 }
 
-// Room returns the room that an answer has for messages beside rest. shape returns the answer's
-// form of a message without its body and its marks.
+// Room returns the room that an answer has for messages in addition to rest. shape returns the form in which the
+// answer shows a message, without its body and its marks.
 func (b Budget) Room(ctx context.Context, form Encoding, rest any, shape func(m *index.MessageRow) any) *index.Room {
 	h, beside := HoldOf(ctx), form.Size(rest)
 	return &index.Room{
@@ -117,11 +116,11 @@ func (b Budget) Room(ctx context.Context, form Encoding, rest any, shape func(m 
 	}
 }
 
-// reserved returns the memory in bytes that a large answer takes while the server makes it.
+// reserved returns the memory in bytes that a large answer takes while the server creates it.
 func (b Budget) reserved() int64 { return copies * int64(b.bytes()) }
 
-// Listing is a list in an answer, of things other than messages, as far as they fit. Not safe for
-// concurrent use.
+// Listing is a list in an answer, of things other than messages. It contains as many items as fit. It is not safe
+// for concurrent use.
 type Listing struct {
 	ctx  context.Context
 	b    Budget
@@ -130,7 +129,7 @@ type Listing struct {
 	err  error
 }
 
-// Listing begins a list, beside rest.
+// Listing begins a list in an answer that also contains rest.
 func (b Budget) Listing(ctx context.Context, form Encoding, rest any) *Listing {
 	return &Listing{
 		ctx:  ctx,
@@ -140,8 +139,8 @@ func (b Budget) Listing(ctx context.Context, form Encoding, rest any) *Listing {
 	}
 }
 
-// Add reports whether one more item fits. If it does not, the list ends before the item. A long list
-// reserves memory; if no memory is free, no item fits any more, and Err returns the reason.
+// Add reports whether one more item fits. If it does not fit, the list ends before that item. A long list reserves
+// memory. If no memory is free, no further item fits, and Err returns the reason.
 func (l *Listing) Add(item any) bool {
 	size := l.form.Size(item) + l.form.ofJSON([]byte(","))
 	if size > l.left || l.err != nil {
@@ -153,11 +152,10 @@ func (l *Listing) Add(item any) bool {
 	return l.err == nil
 }
 
-// Err returns the reason why no item fits any more; nil if the reason is the length of the list.
+// Err returns the reason why no further item fits. It is nil if the reason is the length of the list.
 func (l *Listing) Err() error { return l.err }
 
-// Fit returns how many of the first items fit into an answer beside rest. It returns
-// ErrUnavailable.
+// Fit returns how many of the first items fit into an answer in addition to rest. Its error is ErrUnavailable.
 func Fit[T any](ctx context.Context, b Budget, form Encoding, rest any, items []T) (n int, err error) {
 	l := b.Listing(ctx, form, rest)
 	for n < len(items) && l.Add(items[n]) {
@@ -175,8 +173,8 @@ func (b Budget) Resource(v any) (text string, err error) {
 	return string(data), nil
 }
 
-// Blob returns the most bytes of a file that a resource may have, in base64, and reserves the memory for
-// them. It returns ErrUnavailable.
+// Blob returns the maximum number of bytes of a file that a resource may contain, in base64, and reserves the
+// memory for them. Its error is ErrUnavailable.
 func (b Budget) Blob(ctx context.Context) (most int64, err error) {
 	return int64(b.bytes()) / 4 * 3, HoldOf(ctx).Reserve(ctx, b.reserved())
 }
@@ -184,8 +182,8 @@ func (b Budget) Blob(ctx context.Context) (most int64, err error) {
 // Fits reports whether a value is within the budget.
 func (b Budget) Fits(form Encoding, v any) bool { return form.Size(v) <= b.bytes() }
 
-// Page returns the items from an offset on that fit into a tool's answer, and the offset of the next
-// page; 0 at the end. It returns ErrUnavailable.
+// Page returns the items from an offset on that fit into a tool's answer, and the offset of the next page, which is
+// 0 at the end. Its error is ErrUnavailable.
 func Page[T any](ctx context.Context, b Budget, items []T, offset int) (page []T, next int, err error) {
 	page = items[min(offset, len(items)):]
 	n, err := Fit(ctx, b, InTool, "", page)

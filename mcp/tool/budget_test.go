@@ -13,9 +13,9 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// TestFit: a text that is measured in steps has the size of its JSON, in every form; its beginning
-// fits, ends between two characters, and leaves less than a tenth of the room free. What the sizes are
-// on the wire TestSizes of package mcp tells.
+// TestFit: a text that is measured in steps has the size of its JSON, in every form. Its beginning fits, ends
+// between two characters, and leaves less than a tenth of the room free. TestSizes of package mcp checks the sizes
+// on the wire.
 func TestFit(t *testing.T) {
 	for _, form := range []Encoding{InTool, InText, InResource} {
 		around := form.Size("")
@@ -36,7 +36,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// free is how many bytes nobody has reserved, where nobody waits.
+// free returns how many bytes nobody has reserved, if nobody waits.
 func free(m *Memory) int64 {
 	for n := m.size; ; n-- {
 		if m.free.TryAcquire(n) {
@@ -46,9 +46,8 @@ func free(m *Memory) int64 {
 	}
 }
 
-// TestMemory: nobody has more than there is; who came first is served first; who leaves lets the
-// next one through; what is reserved again is not counted twice, and what was reserved is given
-// back once.
+// TestMemory: nobody gets more than there is. The first caller is served first, and a caller that leaves lets the
+// next one through. Bytes that are reserved again are not counted twice, and reserved bytes are returned once.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	m := NewMemory(100)

@@ -9,32 +9,32 @@ import (
 	"mailtree/maildir/format"
 )
 
-// NoUID is the UID of a caller whose user the transport does not know. It owns nothing: it is not
-// maildir.NoOwner.
+// NoUID is the UID of a caller whose OS user the transport does not know. Such a caller owns nothing. NoUID differs
+// from maildir.NoOwner.
 const NoUID = -2
 
-// Caller is the author of a call, as the server knows it from the address of the call, the token or the
-// peer credentials of the connection, and the statements of a bridge. A handler gets it with CallerOf.
-// The server itself finds out Auth, UID and Here, and Door except for format.DoorCLI on the socket; the
-// other fields are self-asserted.
+// Caller is the author of a call. The server derives it from the address of the call, the token or the peer
+// credentials of the connection, and the statements of a bridge. A handler gets it with CallerOf. The server itself
+// determines Auth, UID and Here. It also determines Door, except for format.DoorCLI on the socket. The other fields
+// are self-asserted.
 type Caller struct {
 	format.Origin
-	UID  int    `json:"uid"`            // user of the peer process on the Unix socket; NoUID elsewhere
+	UID  int    `json:"uid"`            // OS user of the peer process on the Unix socket; otherwise NoUID
 	Root bool   `json:"root"`           // the peer is uid 0
 	Via  string `json:"via,omitempty"`  // "socket" on the Unix socket, "" over TCP
-	Here bool   `json:"here,omitempty"` // the caller runs on the server's machine, as far as the connection tells
+	Here bool   `json:"here,omitempty"` // the caller runs on the server's machine, as far as the connection shows
 
 	Agent    string `json:"agent,omitempty"`     // self-asserted name: in the path, or --as; "" for none
 	Project  string `json:"project,omitempty"`   // named key or slug: ?project=, or --project; "" for none
-	WorkTree string `json:"work_tree,omitempty"` // absolute top of the Git work tree that the bridge runs in; "" for none
+	WorkTree string `json:"work_tree,omitempty"` // absolute top of the Git working tree of the bridge; "" for none
 	Dir      string `json:"dir,omitempty"`       // absolute folder that the bridge runs in; "" without a bridge
 	Tmux     string `json:"tmux,omitempty"`      // the bridge's $TMUX (socket,pid,session); "" outside tmux
 	Pane     string `json:"pane,omitempty"`      // the bridge's $TMUX_PANE
-	Step     string `json:"step,omitempty"`      // a command line's: see format.InStep; "" for none
+	Step     string `json:"step,omitempty"`      // from a command line: see format.InStep; "" for none
 }
 
-// ProjectKey returns the project of a call that names none: the caller's Project, else its work tree,
-// else maildir.DefaultProject.
+// ProjectKey returns the project of a call that names no project. It is the caller's Project, otherwise its working
+// tree, otherwise maildir.DefaultProject.
 func (c Caller) ProjectKey() string {
 	for _, key := range []string{c.Project, c.WorkTree} {
 		if key != "" {
@@ -44,8 +44,8 @@ func (c Caller) ProjectKey() string {
 	return maildir.DefaultProject
 }
 
-// WorkDir returns the folder in which the caller works: the project of the call if it is an absolute
-// path, else Project if it is an absolute path, else WorkTree; "" if the folder is unknown.
+// WorkDir returns the folder in which the caller works. It is the project of the call if that is an absolute path,
+// otherwise Project if that is an absolute path, otherwise WorkTree. It is "" if the folder is unknown.
 func (c Caller) WorkDir(project string) string {
 	for _, dir := range []string{project, c.Project} {
 		if filepath.IsAbs(dir) {
@@ -58,10 +58,10 @@ func (c Caller) WorkDir(project string) string {
 // User returns the caller as an owner of mailboxes.
 func (c Caller) User() maildir.Caller { return maildir.Caller{UID: c.UID, Root: c.Root} }
 
-// PeerAuth returns the Auth of a caller known by peer credentials.
+// PeerAuth returns the Auth of a caller that the server knows by peer credentials.
 func PeerAuth(uid int) string { return "uid:" + strconv.Itoa(uid) }
 
-// Box returns the mail of an agent of a project, for the caller of ctx.
+// Box returns the mail of a project's agent, for the caller of ctx.
 func Box(ctx context.Context, p *maildir.Project, agent string) *maildir.Box {
 	return p.Box(agent, CallerOf(ctx).Origin)
 }
@@ -71,12 +71,12 @@ func Unknown() Caller { return Caller{Origin: format.Origin{Auth: "none"}, UID: 
 
 type callerKey struct{}
 
-// WithCaller puts the caller into ctx, and the caller's door and step for the history.
+// WithCaller puts the caller into ctx, and also the caller's channel and step for the history.
 func WithCaller(ctx context.Context, c Caller) context.Context {
 	return context.WithValue(format.InStep(format.Through(ctx, c.Door), c.Step), callerKey{}, c)
 }
 
-// CallerOf returns the caller in ctx; Unknown if there is none.
+// CallerOf returns the caller in ctx, or Unknown if there is none.
 func CallerOf(ctx context.Context) Caller {
 	if c, ok := ctx.Value(callerKey{}).(Caller); ok {
 		return c

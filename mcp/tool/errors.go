@@ -28,18 +28,18 @@ const InternalText = "Internal error: see the server's log."
 // Invalid refuses arguments.
 func Invalid(format string, a ...any) error { return Refused(refusal.ErrInvalid, format, a...) }
 
-// Refused refuses a call for a reason that only the toolset knows, in a sentence of the toolset.
+// Refused refuses a call for a reason that only the toolset knows. The sentence is the toolset's own.
 func Refused(kind error, format string, a ...any) error {
 	return &refusal.Own{Kind: kind, Text: fmt.Sprintf(format, a...)}
 }
 
-// Explain converts an error to a text for the caller, in the toolset's words. It logs a fault, and tells
-// the caller only InternalText. what names the operation in the log.
+// Explain converts an error to a text for the caller, in the toolset's words. If the error is a fault, Explain logs
+// it and gives the caller only InternalText. what is the operation's name in the log.
 func (s *Set) Explain(what string, err error) Refusal {
 	return s.explain(s.words.Explain, s.log, what, err)
 }
 
-// ExplainIn is Explain in the given words, for the caller of ctx.
+// ExplainIn does the same as Explain in the given words, for the caller of ctx.
 func (s *Set) ExplainIn(ctx context.Context, words *refusal.Words, what string, err error) Refusal {
 	return s.explain(s.saying(ctx, words), s.log.With("project", CallerOf(ctx).ProjectKey()), what, err)
 }
@@ -52,8 +52,8 @@ func (s *Set) Note(ctx context.Context, err error) string {
 	return s.saying(ctx, &s.words)(err)
 }
 
-// saying returns the function that words refusals for the caller of ctx: a person at a command line
-// knows no tools.
+// saying returns the function that words refusals for the caller of ctx. A separate wording exists for users at a
+// command line, who do not know the tools.
 func (s *Set) saying(ctx context.Context, words *refusal.Words) func(error) string {
 	if s.people != nil && CallerOf(ctx).Door == format.DoorCLI {
 		return s.people
@@ -74,7 +74,7 @@ func (s *Set) explain(say func(error) string, log *slog.Logger, what string, err
 	return r
 }
 
-// Refuse returns the tool error for err, for the caller of ctx. The hint of err is a second text.
+// Refuse returns the tool error for err, for the caller of ctx. If err has a hint, the hint is a second text.
 func (s *Set) Refuse(ctx context.Context, what string, err error) *mcp.CallToolResult {
 	r := s.ExplainIn(ctx, &s.words, what, err)
 	res := &mcp.CallToolResult{
@@ -88,8 +88,8 @@ func (s *Set) Refuse(ctx context.Context, what string, err error) *mcp.CallToolR
 	return res
 }
 
-// Encode returns the JSON of v without HTML escapes, because people and models see it as text. It panics
-// if v cannot be encoded; the handler's recover makes that an internal error.
+// Encode returns the JSON of v without HTML escapes, because people and models see it as text. It panics if v
+// cannot be encoded. The handler's recover turns the panic into an internal error.
 func Encode(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

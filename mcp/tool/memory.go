@@ -10,14 +10,14 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Memory bounds the memory of a server's large answers. A call reserves its part before it reads the
-// mail for its answer. Calls wait for memory in the order of their arrival. Safe for concurrent use.
+// Memory bounds the memory of a server's large answers. A call reserves its part before it reads the mail for its
+// answer. Calls wait for memory in the order of their arrival. Memory is safe for concurrent use.
 type Memory struct {
 	size int64
 	free *semaphore.Weighted
 }
 
-// NewMemory returns a Memory of the given bytes.
+// NewMemory returns a Memory with the given number of bytes.
 func NewMemory(bytes int64) *Memory {
 	return &Memory{size: bytes, free: semaphore.NewWeighted(bytes)}
 }
@@ -41,8 +41,8 @@ func (m *Memory) reserve(ctx context.Context, bytes int64) error {
 	return nil
 }
 
-// Hold is the part of a Memory that one request has until its answer has been written or dropped.
-// A nil Hold has no bound. Safe for concurrent use.
+// Hold is the part of a Memory that one request has until its answer has been written or dropped. A nil Hold has no
+// bound. Hold is safe for concurrent use.
 type Hold struct {
 	memory *Memory
 
@@ -51,7 +51,7 @@ type Hold struct {
 	over  bool
 }
 
-// Hold begins a hold; its owner releases it.
+// Hold begins a hold. The owner of the hold releases it.
 func (m *Memory) Hold() *Hold { return &Hold{memory: m} }
 
 // Reserve waits until the request has at least the given bytes, or the whole Memory if it is smaller. It
@@ -68,7 +68,7 @@ func (h *Hold) Reserve(ctx context.Context, bytes int64) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.over { // the request has been answered already: no client waits for this call
+	if h.over { // the request has already been answered, so no client waits for this call
 		h.memory.free.Release(bytes)
 		return context.Canceled
 	}
@@ -76,8 +76,8 @@ func (h *Hold) Reserve(ctx context.Context, bytes int64) error {
 	return nil
 }
 
-// drop releases the bytes of the hold if they are fewer than bytes, and reports whether they are. If
-// requests kept their parts while they wait for more, they could wait for each other.
+// drop releases the bytes of the hold if there are fewer than bytes of them, and reports whether that is the case.
+// If requests kept their parts while they wait for more, they could wait for each other.
 func (h *Hold) drop(bytes int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -89,7 +89,7 @@ func (h *Hold) drop(bytes int64) bool {
 	return true
 }
 
-// Release releases all bytes; the request may reserve again.
+// Release releases all bytes. The request may reserve bytes again.
 func (h *Hold) Release() {
 	if h != nil {
 		h.mu.Lock()
@@ -99,7 +99,7 @@ func (h *Hold) Release() {
 	}
 }
 
-// End releases all bytes; a later Reserve fails.
+// End releases all bytes. A later Reserve fails.
 func (h *Hold) End() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -114,7 +114,7 @@ func WithHold(ctx context.Context, h *Hold) context.Context {
 	return context.WithValue(ctx, holdKey{}, h)
 }
 
-// HoldOf returns the hold of the request in ctx; nil if there is none.
+// HoldOf returns the hold of the request in ctx, or nil if there is none.
 func HoldOf(ctx context.Context) *Hold {
 	h, _ := ctx.Value(holdKey{}).(*Hold)
 	return h

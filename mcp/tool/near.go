@@ -8,7 +8,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// alike are groups of words that models confuse in the names of arguments.
+// alike contains groups of words that models confuse in the names of arguments.
 var alike = [][]string{
 	{"body", "text", "message", "msg", "content", "markdown", "md"},
 	{"query", "text", "search", "q", "keyword", "term"},
@@ -29,8 +29,8 @@ var alike = [][]string{
 	{"cmd", "command"},
 }
 
-// meant returns the arguments that a call probably means by a name that the tool does not have: at most
-// three equally near arguments that the call does not give; nil if no argument is near.
+// meant returns the arguments that a call probably means by a name that the tool does not have. These are at most
+// three equally near arguments that the call does not give. It returns nil if no argument is near.
 func (a *args) meant(given string) (near []string) {
 	const least = 0.5 // half of the words mean the same
 	best := least
@@ -57,13 +57,13 @@ func (a *args) meant(given string) (near []string) {
 	return near[:min(3, len(near))]
 }
 
-// telling are words that decide the meaning of a name: an argument without such a word means something
-// else. For example, "reply_to" is a message, not a recipient.
+// telling contains words that decide the meaning of a name. An argument without such a word means something else.
+// For example, "reply_to" is a message, not a recipient.
 var telling = []string{"reply", "thread", "program", "model"}
 
-// likeness returns the share of the words of a given name and an argument's name that have an equal or
-// similar word in the other name: 0 to 1. If only one of the names has the word id or byte, similar words
-// do not count: "message" does not mean message_id.
+// likeness compares a given name with an argument's name. It returns the share of their words that have an equal or
+// similar word in the other name, from 0 to 1. If only one of the names has the word id or byte, similar words do
+// not count, because "message" does not mean message_id.
 func likeness(given, name []string) float64 {
 	only := func(word string) bool { return slices.Contains(given, word) && !slices.Contains(name, word) }
 	if slices.ContainsFunc(telling, only) {

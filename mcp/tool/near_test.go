@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestMeant: an argument of another name is taken for the one that means the same, and nonsense for
-// none.
+// TestMeant: a wrong argument name is matched to the argument that means the same, and nonsense is matched to none.
 func TestMeant(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ takes, given, want string }{

@@ -13,9 +13,9 @@ import (
 	"mailtree/maildir/index"
 )
 
-// PoppedText returns a popped message as one text, for tools whose answer has no other place for
-// it: the subject if there is one, a blank line, the body, and the attachments. The message counts as
-// read now, so no part may be left out silently.
+// PoppedText returns a popped message as one text, for tools whose answer has no other place for it. The text
+// consists of the subject if there is one, a blank line, the body, and the attachments. The message now counts as
+// read, so no part may be left out silently.
 func PoppedText(p *maildir.Project, d *index.Delivery) string {
 	body := d.Body
 	if d.BodyNext > 0 {
@@ -24,7 +24,7 @@ func PoppedText(p *maildir.Project, d *index.Delivery) string {
 	return poppedText(p, &d.MessageRow, body)
 }
 
-// OneText returns the room of an answer with one PoppedText, in the shape that shape returns.
+// OneText returns the room of an answer with one PoppedText, in the shape that the function shape returns.
 func (b Budget) OneText(ctx context.Context, p *maildir.Project, shape func(m *index.MessageRow, text string) any) *index.Room {
 	line := strings.Repeat("x", maxCutLine)
 	return b.Room(ctx, InTool, "", func(m *index.MessageRow) any { return shape(m, poppedText(p, m, line)) })
@@ -44,12 +44,12 @@ func poppedText(p *maildir.Project, m *index.MessageRow, body string) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// maxAttachmentList is the most bytes of a list of attachments: enough for 50 attachments as they are
-// sent. A header written by hand may hold thirty times as much.
+// maxAttachmentList is the maximum size in bytes of a list of attachments. It is enough for 50 attachments as they
+// are sent. A header written by hand may contain thirty times as much.
 const maxAttachmentList = 16 << 10
 
-// attachmentList returns a line with the name of each attachment, and its file if it lies in the store: a header
-// written by hand may name any path.
+// attachmentList returns a line with the name of each attachment. It includes the attachment's file if the file
+// lies in the store, because a header written by hand may contain any path.
 func attachmentList(p *maildir.Project, m *index.MessageRow) string {
 	list := "Attachments:"
 	for i, a := range m.Attachments {
@@ -66,10 +66,10 @@ func attachmentList(p *maildir.Project, m *index.MessageRow) string {
 	return list
 }
 
-// cutLine returns the last line of a cut body: it names the file with the rest.
+// cutLine returns the last line of a cut body. The line names the file that contains the rest.
 func cutLine(p *maildir.Project, d *index.Delivery) string {
 	return fmt.Sprintf("\n[truncated: the rest of the %d bytes of %s is in %s]", d.BodyBytes, d.ID, filepath.Join(p.Dir(), d.CopyPath))
 }
 
-// maxCutLine is longer than any cutLine: no path is longer than 4,096 bytes.
+// maxCutLine is greater than the length of any cutLine, because no path is longer than 4,096 bytes.
 const maxCutLine = 4096 + 256

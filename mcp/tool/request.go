@@ -12,19 +12,19 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// Of completes a tool whose arguments are the fields of R, in their order. The tags of a field declare the
-// argument:
+// Of completes a tool whose arguments are the fields of R, in the order of the fields. The tags of a field declare
+// the argument:
 //
-//   - json names it; with omitempty, a call may leave it out;
-//   - jsonschema describes it, and example stands in a refusal of it;
-//   - default, min and max stand in the schema; most is a max that is not in the schema;
+//   - json is its name; with omitempty, a call may leave it out;
+//   - jsonschema describes it, and example appears in refusals of it;
+//   - default, min and max are in the schema; most is a max that is not in the schema;
 //   - enum lists the values of a string, in lower case and separated by commas;
 //   - alias is another name that other programs use. The alias is not in the schema, and the schema does
 //     not require the argument, so a call with the alias is valid;
-//   - as says how to read it if the type alone does not: see the constants.
+//   - as says how to read it if the type alone does not say so: see the constants.
 //
-// A pointer stays nil where the argument is absent. The fields of an embedded struct are arguments in
-// its place. run gets valid arguments only.
+// A pointer stays nil if the argument is absent. The fields of an embedded struct are arguments in its place. run
+// gets only valid arguments.
 func Of[R any](t Tool, run func(ctx context.Context, r *R) (any, error)) Tool {
 	t.In = argsOf(reflect.TypeFor[R]())
 	t.Run = func(ctx context.Context, data json.RawMessage) (any, error) {
@@ -51,14 +51,14 @@ const (
 	asGiven  = "given"  // the tool itself checks whether the value is in the enum
 )
 
-// Wait is how long a call waits, given in seconds, at most LongestWait. Note says that the call asked for
-// more; "" if it did not.
+// Wait is how long a call waits, given in seconds, at most LongestWait. If the call asked for more, Note says so.
+// Otherwise Note is "".
 type Wait struct {
 	For  time.Duration
 	Note string
 }
 
-// Missing refuses a call of a tool of R that lacks an argument.
+// Missing refuses a call of R's tool that lacks an argument.
 func Missing[R any](name string) error {
 	a := &args{in: argsOf(reflect.TypeFor[R]())}
 	return Invalid("%s", a.absent([]string{name}))
@@ -69,11 +69,11 @@ type Arg struct {
 	Name    string
 	Need    bool              // every call must give it
 	schema  jsonschema.Schema // the schema must not allow null
-	choices []string          // of an enum
-	example string            // JSON; it stands in refusals and not in the schema
+	choices []string          // values of an enum
+	example string            // JSON that appears in refusals and not in the schema
 	as      string
 
-	least, most int    // of a number
+	least, most int    // bounds of a number
 	other       string // its alias
 	field       []int  // the index of its field
 }
@@ -162,9 +162,8 @@ func (n *Arg) bounds(tag reflect.StructTag) {
 	n.schema.Maximum = number("max", &n.most)
 }
 
-// InputSchema returns the schema of an object with these arguments, in this order. It does not forbid
-// other arguments, because the Python google-genai library fails on additionalProperties; decode refuses
-// other arguments.
+// InputSchema returns the schema of an object with these arguments, in this order. It does not forbid other
+// arguments, because the Python google-genai library fails on additionalProperties. decode refuses other arguments.
 func InputSchema(in []Arg) json.RawMessage {
 	s := jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{}}
 	for _, p := range in {

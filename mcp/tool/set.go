@@ -1,24 +1,23 @@
-// Package tool is the base of every toolset: the declaration of a tool (schema, hints), the reading of
-// its arguments, the form of answers and refusals, and the caller. It knows no tool and no rule of the
-// mail.
+// Package tool is the base of every toolset. It defines the declaration of a tool (schema, hints), the reading of
+// its arguments, the form of answers and refusals, and the caller. It contains no tool and no rules about mail.
 //
-// A toolset package lists its tools and makes a Set of them:
+// A toolset package lists its tools and creates a Set of them:
 //
 //	func New(cfg tool.Config) *tool.Set {
 //		t := &toolset{cfg}
 //		return tool.NewSet(cfg, tool.About{Name: "mailtree-postal"}, t.checkMail(), t.send())
 //	}
 //
-// Package mcp mounts the Set (mcp/toolsets.go has the table). Every toolset guarantees its clients:
+// Package mcp mounts the Set (the table is in mcp/toolsets.go). Every toolset guarantees its clients:
 //
-//   - every fact is in structuredContent and in one text content: the same JSON, or a text with the
+//   - every fact is in structuredContent and in one text content, which is the same JSON or a text with the
 //     same facts;
 //   - a refusal is a tool error: a sentence in the text, {error, code, near} in structuredContent;
-//   - wrong arguments are such refusals too, with the valid names or an example; they are never
+//   - wrong arguments are also such refusals, with the valid names or an example; they are never
 //     protocol errors;
 //   - the output schema describes every field of an answer, and a refusal fits it;
 //   - a list is never null, a time is RFC 3339 UTC;
-//   - no answer is larger than Config.Budget: a list ends earlier and says how to go on, perhaps in
+//   - no answer is larger than Config.Budget: a list ends earlier and says how to continue, perhaps in
 //     a second text content; a text is cut and says where the rest is. A tool refuses an answer that
 //     it cannot cut (too_large).
 package tool
@@ -42,7 +41,7 @@ import (
 //go:embed icon.svg.b64
 var iconData string
 
-// Config configures a toolset. Store is required; zero values mean the defaults.
+// Config configures a toolset. Store is required. Zero values mean the defaults.
 type Config struct {
 	Store    *maildir.Store
 	Version  string
@@ -50,18 +49,18 @@ type Config struct {
 	Stopping <-chan struct{} // ends long polls when it is closed; nil: never
 	Budget   Budget          // bytes of an answer
 
-	// Explain words refusals for callers at a command line (format.DoorCLI); nil: the toolset's own
-	// words.
+	// Explain words refusals for callers at a command line (format.DoorCLI). If it is nil, the toolset's own words
+	// are used.
 	Explain   func(error) string
 	SessionID func() string // returns the id of a new session; nil: the SDK chooses
 }
 
 // About describes a toolset.
 type About struct {
-	Name         string // of the server, in its implementation and before its log lines
+	Name         string // name of the server, in its implementation and before its log lines
 	Title        string
 	Description  string
-	Instructions string        // short: clients put them into the prompt
+	Instructions string        // short, because clients put them into the prompt
 	Words        refusal.Words // the words of its refusals
 	// Extensions are the protocol extensions of the toolset, by identifier, with their settings.
 	Extensions map[string]any
@@ -69,12 +68,12 @@ type About struct {
 	Options mcp.ServerOptions
 }
 
-// Set is one toolset as an MCP server. Safe for concurrent use.
+// Set is one toolset as an MCP server. It is safe for concurrent use.
 type Set struct {
 	log    *slog.Logger
 	name   string
 	words  refusal.Words
-	people func(error) string // as of Config.Explain
+	people func(error) string // same as Config.Explain
 	budget Budget
 	server *mcp.Server
 }
@@ -96,9 +95,9 @@ func NewSet(cfg Config, about About, tools ...Tool) *Set {
 	o.Logger = slog.New(quiet{s.log.Handler()})
 	o.GetSessionID = cfg.SessionID
 	o.SetCacheable = func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" }
-	// The server does not log to clients, and announces no change of a list: only that of resources
-	// changes. Few toolsets have prompts, but the SDK answers prompts/list whether or not the
-	// server declares it, and a server must declare what it answers.
+	// The server does not log to clients. It announces changes of no list except the list of resources, because
+	// only that list changes. Few toolsets have prompts, but the SDK answers prompts/list whether or not the server
+	// declares it, and a server must declare what it answers.
 	o.Capabilities = &mcp.ServerCapabilities{
 		Tools:     &mcp.ToolCapabilities{},
 		Resources: &mcp.ResourceCapabilities{Subscribe: o.SubscribeHandler != nil},
@@ -120,7 +119,7 @@ func NewSet(cfg Config, about About, tools ...Tool) *Set {
 	return s
 }
 
-// nameTools completes the SDK's refusal of an unknown tool: it names the nearest tools, and all tools.
+// nameTools completes the SDK's refusal of an unknown tool. It adds the nearest tools and a list of all tools.
 func nameTools(tools []Tool) mcp.Middleware {
 	names := make([]string, len(tools))
 	for i, t := range tools {
@@ -142,17 +141,17 @@ func nameTools(tools []Tool) mcp.Middleware {
 	}
 }
 
-// Server is the MCP server. It may be connected to any number of transports.
+// Server returns the MCP server. It may be connected to any number of transports.
 func (s *Set) Server() *mcp.Server { return s.server }
 
-// Run waits for ctx to end and returns nil. A toolset with background work has a Run of its own.
+// Run waits for ctx to end and returns nil. A toolset with background work has its own Run.
 func (s *Set) Run(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
 }
 
-// quiet lowers the level of the SDK's log lines. The SDK logs every request at info, warns of each
-// subscriber without an open stream, and logs mistakes of clients as errors.
+// quiet lowers the level of the SDK's log lines. The SDK logs every request at info, warns of each subscriber
+// without an open stream, and logs clients' mistakes as errors.
 type quiet struct{ slog.Handler }
 
 func (q quiet) Enabled(ctx context.Context, l slog.Level) bool {

@@ -6,7 +6,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Stamp returns a time as answers show it; "" for the zero time.
+// Stamp returns a time in the form that answers use. It returns "" for the zero time.
 func Stamp(t time.Time) string { return format.At(t).String() }
 
 // Listed returns an empty list for nil, because nil would be null on the wire.

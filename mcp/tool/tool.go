@@ -13,7 +13,7 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Tool is one tool: its declaration for clients and its code.
+// Tool is one tool. It consists of its declaration for clients and its code.
 type Tool struct {
 	Name  string
 	About string // when to use it, then what it does, with the words people search for
@@ -22,33 +22,33 @@ type Tool struct {
 	// Out is a value of the struct of the tool's answer. The output schema is inferred from it: see
 	// OutputSchema.
 	Out any
-	// Run decodes the arguments, calls one verb of the domain and shapes the answer: a value of the
+	// Run decodes the arguments, calls one verb of the domain and shapes the answer. The answer is a value of the
 	// struct of Out, or a Result with such a value. CallerOf(ctx) is the caller. See Of.
 	Run func(ctx context.Context, arguments json.RawMessage) (any, error)
 }
 
-// Result is an answer whose text is not the JSON of its value. The text must have all facts of the value:
-// some clients show the model only the text, some only the value.
+// Result is an answer whose text is not the JSON of its value. The text must contain all facts of the value,
+// because some clients show the model only the text, and some only the value.
 type Result struct {
 	Text  string
 	Value any
 	Note  string // a second text, if a contract prescribes the first; "" for none
 }
 
-// Reads returns the hints of a tool that changes nothing. All four hints are always on the wire, because
-// clients take an absent hint for the worst case.
+// Reads returns the hints of a tool that changes nothing. All four hints are always on the wire, because clients
+// assume the worst case if a hint is absent.
 func Reads() mcp.ToolAnnotations {
 	h := Marks()
 	h.ReadOnlyHint = true
 	return h
 }
 
-// Adds returns the hints of a tool whose every call adds something.
+// Adds returns the hints of a tool that adds something with every call.
 func Adds() mcp.ToolAnnotations {
 	return mcp.ToolAnnotations{DestructiveHint: jsonschema.Ptr(false), OpenWorldHint: jsonschema.Ptr(false)}
 }
 
-// Marks returns the hints of a tool whose repeated call with the same arguments changes nothing more.
+// Marks returns the hints of a tool for which a repeated call with the same arguments changes nothing more.
 func Marks() mcp.ToolAnnotations {
 	h := Adds()
 	h.IdempotentHint = true
@@ -63,8 +63,8 @@ func Mails(leaves bool) mcp.ToolAnnotations {
 	return h
 }
 
-// Destroys returns the hints of a tool that destroys, once, what neither the caller nor another agent can get
-// back with a tool. Codex asks before each call, and refuses the call if nobody can answer.
+// Destroys returns the hints of a tool that destroys something that neither the caller nor another agent can
+// restore with a tool. Codex asks before each call, and refuses the call if no user can answer.
 func Destroys() mcp.ToolAnnotations {
 	h := Marks()
 	*h.DestructiveHint = true

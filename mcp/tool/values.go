@@ -15,8 +15,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// into reads each argument into its field; an absent argument gets its default. err joins the faults of
-// all arguments, so that one refusal is enough to mend a call.
+// into reads each argument into its field. If an argument is absent, the field gets the default. err joins the
+// faults of all arguments, so that the caller can fix a call after one refusal.
 func (a *args) into(ctx context.Context, request reflect.Value) {
 	for i := range a.in {
 		p := &a.in[i]
@@ -67,7 +67,7 @@ func (a *args) read(ctx context.Context, p *Arg, to reflect.Value) {
 	}
 }
 
-// text reads a string; with an enum, it must be in the enum.
+// text reads a string. If the argument has an enum, the string must be in the enum.
 func (a *args) text(p *Arg) (s string) {
 	if l, ok := stringList(a.raw[p.Name]); ok && p.as == asJoined {
 		return strings.Join(l, ", ")
@@ -89,8 +89,8 @@ func (a *args) text(p *Arg) (s string) {
 	return choice
 }
 
-// names reads a list of strings. A single string is a list of one item, or with asCommas of several items
-// between commas. A string that holds a list as JSON is that list.
+// names reads a list of strings. A single string is a list of one item, or with asCommas a list of several items
+// between commas. A string that contains a list as JSON is that list.
 func (a *args) names(p *Arg) []string {
 	l, ok := stringList(a.raw[p.Name])
 	var s string
@@ -133,7 +133,7 @@ func stringList(data []byte) ([]string, bool) {
 	return out, true
 }
 
-// flag reads true or false, also in a string.
+// flag reads true or false, which may be in a string.
 func (a *args) flag(p *Arg) bool {
 	switch strings.ToLower(strings.Trim(string(a.raw[p.Name]), `"`)) {
 	case "true":
@@ -181,7 +181,7 @@ func (a *args) wait(p *Arg, most int) (w Wait) {
 	return w
 }
 
-// number reads a whole number, also in a string. If ok is false, it has added an error.
+// number reads a whole number, which may be in a string. If ok is false, number has added an error.
 func (a *args) number(p *Arg) (f float64, ok bool) {
 	f, err := strconv.ParseFloat(strings.TrimSpace(strings.Trim(string(a.raw[p.Name]), `"`)), 64)
 	if err != nil || f != math.Trunc(f) {
@@ -212,7 +212,7 @@ func (a *args) when(p *Arg) time.Time {
 	return t
 }
 
-// cursor reads a position: a number, also in a string.
+// cursor reads a position, which is a number and may be in a string.
 func (a *args) cursor(p *Arg) int64 {
 	v := string(a.raw[p.Name])
 	n, err := strconv.ParseInt(strings.TrimSpace(strings.Trim(v, `"`)), 10, 64)
@@ -222,7 +222,7 @@ func (a *args) cursor(p *Arg) int64 {
 	return n
 }
 
-// dates are the parts of RFC 3339 that people write. Without a zone they are UTC.
+// dates are the parts of RFC 3339 that people write. If they have no zone, they are in UTC.
 var dates = []string{"2006-01-02", "2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02 15:04:05"}
 
 // ParseWhen reads a time: RFC 3339, a date, or seconds since 1970. 0 or less is the zero time.
@@ -258,7 +258,7 @@ func (a *args) fail(err error) {
 	a.err = err
 }
 
-// Clip shortens a text of the caller that an answer repeats.
+// Clip shortens a text from the caller that an answer repeats.
 func Clip(s string) string {
 	if len(s) <= 80 {
 		return s

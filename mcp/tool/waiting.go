@@ -7,7 +7,8 @@ import (
 	"mailtree/maildir"
 )
 
-// MaxWait is the longest long poll, in seconds: clients give up on a call after about a minute.
+// MaxWait is the longest long poll, in seconds. It is this short because clients give up on a call after about a
+// minute.
 const MaxWait = 50
 
 // MaxLongWait is the longest long poll, in seconds, of a call that asked for progress notifications.
@@ -17,7 +18,7 @@ type admissionKey struct{}
 
 // Admission says whether and how long a call may wait for mail.
 type Admission struct {
-	// Admit counts the call as a waiting call from now on, or returns the error of the refusal.
+	// Admit counts the call as a waiting call from now on, or returns the error with which to refuse it.
 	Admit func() error
 	Long  bool // the call asked for progress notifications
 }
@@ -27,14 +28,14 @@ func WithAdmission(ctx context.Context, a Admission) context.Context {
 	return context.WithValue(ctx, admissionKey{}, a)
 }
 
-// Waiting returns the maildir.Waiting of a call that waits so long: with its Admission, and until the
-// server stops.
+// Waiting returns the maildir.Waiting of a call that waits for the given time. It contains the call's Admission,
+// and ends when the server stops.
 func Waiting(ctx context.Context, wait time.Duration, stopping <-chan struct{}) maildir.Waiting {
 	a, _ := ctx.Value(admissionKey{}).(Admission)
 	return maildir.Waiting{For: wait, Admit: a.Admit, Until: stopping}
 }
 
-// LongestWait returns the most seconds that a call may wait: MaxLongWait or MaxWait.
+// LongestWait returns the maximum number of seconds that a call may wait: MaxLongWait or MaxWait.
 func LongestWait(ctx context.Context) int {
 	if a, _ := ctx.Value(admissionKey{}).(Admission); a.Long {
 		return MaxLongWait

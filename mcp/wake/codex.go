@@ -23,19 +23,19 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// `codex queue` stores a prompt for a thread. Codex runs the prompt at once if a process has loaded the
-// thread, and otherwise when somebody resumes the thread. The server runs the command itself: Codex has no
-// hooks that outlive their turn, so no process of the client can. Nothing is queued for a thread that no
-// process has loaded, nor for a thread of `codex exec`, which drops the queue
+// `codex queue` stores a prompt for a thread. Codex runs the prompt at once if a process has loaded the thread, and
+// otherwise when somebody resumes the thread. The server runs the command itself. Codex has no hooks that outlive
+// their turn, so no process of the client can run it. The server queues nothing for a thread that no process has
+// loaded, and nothing for a thread of `codex exec`, which drops the queue
 // (https://github.com/openai/codex/issues/41060). The process with the thread locks
-// $CODEX_HOME/thread-writer-locks/ID.lock. The server runs the program of that process, so that the
-// server's PATH does not matter.
+// $CODEX_HOME/thread-writer-locks/ID.lock. The server runs the program of that process, so that the server's PATH
+// does not matter.
 
 const queueTime = 20 * time.Second // measured: 0.4 s
 
 var errNoThread = errors.New("no running Codex has its thread loaded")
 
-// queueCodex queues the text for the thread of a session. The error says why it could not.
+// queueCodex queues the text for the thread of a session. The error says why this was not possible.
 func queueCodex(ctx context.Context, s *seat.Seat, text string) error {
 	pid, ok := s.Process.PID()
 	if !ok {
@@ -71,10 +71,10 @@ func queueCodex(ctx context.Context, s *seat.Seat, text string) error {
 	return startQueue(ctx, home, s.ID)
 }
 
-// startQueue has Codex's background server run what is queued for a thread. After the user has interrupted a
-// turn, Codex holds the queue back until the next prompt. startQueue does nothing if the thread belongs to no
-// background server: then a held notice waits for that prompt. The background server refuses the request if
-// the queue is empty because it has begun to run already; startQueue ignores that.
+// startQueue makes Codex's background server run what is queued for a thread. After the user has interrupted a
+// turn, Codex holds the queue back until the next prompt. If the thread belongs to no background server, startQueue
+// does nothing, and a notice that is held back waits for that prompt. If the queue is empty because it has already
+// begun to run, the background server refuses the request, and startQueue ignores the refusal.
 func startQueue(ctx context.Context, home, thread string) error {
 	socket, err := filepath.EvalSymlinks(filepath.Join(home, "app-server-control", "app-server-control.sock"))
 	if err != nil {
@@ -92,7 +92,7 @@ func startQueue(ctx context.Context, home, thread string) error {
 		_ = conn.SetDeadline(end)
 	}
 	if early != nil {
-		ws.PutReader(early) // the server says nothing before it is asked
+		ws.PutReader(early) // the server sends nothing before it gets a request
 	}
 	if err := askStart(conn, thread); err != nil {
 		return fmt.Errorf("codex: the queue was not started: %w", err)
@@ -127,10 +127,10 @@ func askStart(conn net.Conn, thread string) error {
 	return answered(said, 1)
 }
 
-// maxSaid is the most bytes that Codex's background server may say before it has answered.
+// maxSaid is the maximum number of bytes that Codex's background server may send before it has answered.
 const maxSaid = 16 << 20
 
-// answered reads what Codex's background server says until it has answered the request with that id.
+// answered reads what Codex's background server sends until it has answered the request with the given id.
 func answered(conn io.ReadWriter, id int) error {
 	for {
 		said, err := wsutil.ReadServerText(conn)

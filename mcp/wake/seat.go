@@ -12,12 +12,12 @@ import (
 	"mailtree/mcp/agentmail/tmux"
 )
 
-// knock wakes the agent of a seat in the best way available, and returns an outcome of package seat; "" if
+// knock wakes the agent of a seat in the best available way. It returns an outcome of package seat, or "" if
 // nothing is left to announce. The error says why the agent could not be woken.
 //
-// For a session, knock does not record that the agent was told: the prompt begins a turn, and the client's
-// hook tells of all mail that is unread by then. For an agent without a session, StillSleeps records it
-// before anything is typed.
+// For a session, knock does not record that the agent was notified, because the prompt begins a turn, and the
+// client's hook reports all mail that is unread by then. For an agent without a session, Recheck records it before
+// anything is typed.
 func (n *Waker) knock(ctx context.Context, by By, p *maildir.Project, s *maildir.IdleSeat) (how string, why error) {
 	switch way := s.Way(); {
 	case way == seat.ByQueue:
@@ -35,17 +35,16 @@ func (n *Waker) knock(ctx context.Context, by By, p *maildir.Project, s *maildir
 	if err != nil {
 		return "", err
 	}
-	if still, err := p.Sessions.Recheck(ctx, by.query(s.Agent), s); !still { // tmux took time
+	if still, err := p.Sessions.Recheck(ctx, by.query(s.Agent), s); !still { // tmux may have taken a while
 		return "", err
 	}
 	return seat.Typed, window.Type(context.WithoutCancel(ctx), pane, text, n.cfg.Pause)
 }
 
-// findPane finds the pane of a seat: the pane in which its session runs, or from which its agent called.
-// For an agent without a session and without such a pane, findPane searches the given tmux session for the
-// only window with the agent's name (format.NameOfWindow), if the window's program works in the project's code
-// base. A pane in which somebody scrolls, or with shared input, does not count. The error says why there is no
-// pane now.
+// findPane finds the pane of a seat, which is the pane in which its session runs, or from which its agent called.
+// If an agent has no session and no such pane, findPane searches the given tmux session for the only window with
+// the agent's name (format.NameOfWindow). The window's program must work in the project's code base. A pane in
+// which a user scrolls, or with shared input, does not count. The error says why there is no pane now.
 func findPane(ctx context.Context, session string, p *maildir.Project, of *maildir.IdleSeat) (s tmux.Session, pane string, err error) {
 	err = errors.New("it has not called from a tmux window")
 	if its := of.Pane; its.Tmux != "" {

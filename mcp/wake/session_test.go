@@ -17,7 +17,7 @@ import (
 	"mailtree/mcp/wake"
 )
 
-// sit begins a session of Bob with the client.
+// sit begins a session for Bob with the client.
 func (d *desk) sit(client string, v maildir.SessionEvent) maildir.SessionKey {
 	d.t.Helper()
 	v.SessionKey, v.Agent = maildir.SessionKey{Client: client, ID: "thread-1"}, "Bob"
@@ -75,7 +75,7 @@ func TestTypeForSession(t *testing.T) {
 	}
 }
 
-// TestNudge: if a person asks, an agent that was woken for its messages is woken for them again, as long as
+// TestNudge: if the user asks, an agent that was already woken for its messages is woken for them again, as long as
 // they are unread.
 func TestNudge(t *testing.T) {
 	t.Parallel()
@@ -104,7 +104,7 @@ func TestNudge(t *testing.T) {
 	}
 }
 
-// TestRetry: an agent that could not be woken is tried again, and reported once.
+// TestRetry: if an agent could not be woken, waking is retried, and the failure is reported once.
 func TestRetry(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

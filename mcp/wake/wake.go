@@ -1,12 +1,12 @@
-// Package wake wakes idle agents that have mail, because MCP cannot start the turn of an idle agent. One
-// loop (this file) looks at every agent whose mail or status has changed, and wakes the agent at its seats,
-// which maildir.Sleepers returns (seat.go). A seat is a session of a client with hooks, which is woken
-// through the client's queue (codex.go) or in tmux, or the tmux window of an agent without a session that
-// says that it is ready. Clients that wait for mail themselves are not woken here (maildir.AwaitNews).
+// Package wake wakes idle agents that have mail, because MCP cannot start the turn of an idle agent. One loop (this
+// file) checks every agent whose mail or status has changed, and wakes the agent at its seats, which
+// maildir.Sleepers returns (seat.go). A seat is a session of a client with hooks, or the tmux window of an agent
+// without a session that says that it is ready. A session is woken through the client's queue (codex.go) or in
+// tmux. Clients that wait for mail themselves are not woken here (maildir.AwaitNews).
 //
-// The notice contains nothing that a sender wrote, because in a prompt it would count as the words of a
-// person. Waking marks nothing as read. An agent that could not be woken is tried again, less and less
-// often. See docs/hooks.md, "Waking", and docs/agentmail.md, "Waking an agent in tmux".
+// The notice contains nothing that a sender wrote, because in a prompt it would count as the user's words. Waking
+// marks nothing as read. If an agent could not be woken, the server retries less and less often. See docs/hooks.md,
+// "Waking", and docs/agentmail.md, "Waking an agent in tmux".
 package wake
 
 import (
@@ -23,13 +23,13 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// Text returns the notice for an agent that reads its mail with that tool. A shell takes the notice for an
+// Text returns the notice for an agent that reads its mail with the given tool. A shell treats the notice as an
 // unknown command, which does no harm.
 func Text(tool string) string { return "You have new mail. Read it with " + tool + "." }
 
 // Defaults of Config.
 const (
-	DefaultPause = 200 * time.Millisecond // Codex takes an Enter within 120 ms for a part of a paste
+	DefaultPause = 200 * time.Millisecond // Codex treats an Enter within 120 ms as part of a paste
 	DefaultRetry = 2 * time.Second
 )
 
@@ -40,18 +40,18 @@ const retryMost = 2 * time.Minute
 type Config struct {
 	Store  *maildir.Store
 	Log    *slog.Logger  // nil: discarded
-	Settle time.Duration // between a change and a pass; 0: maildir.DefaultSettle
-	Pause  time.Duration // between the text and Enter; 0: DefaultPause
-	Retry  time.Duration // until the first retry; doubles each time; 0: DefaultRetry
+	Settle time.Duration // time between a change and a pass; 0: maildir.DefaultSettle
+	Pause  time.Duration // time between the text and Enter; 0: DefaultPause
+	Retry  time.Duration // time until the first retry; doubles each time; 0: DefaultRetry
 }
 
-// Waker wakes agents for their mail. Safe for concurrent use: concurrent passes announce each message once.
+// Waker wakes agents that have mail. It is safe for concurrent use. Concurrent passes announce each message once.
 type Waker struct {
 	cfg Config
 	mu  sync.Mutex // held while an agent is checked and woken
 }
 
-// New makes a Waker. It starts nothing.
+// New creates a Waker. It starts nothing.
 func New(cfg Config) *Waker {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -66,7 +66,7 @@ func New(cfg Config) *Waker {
 type By struct {
 	Tmux  string // the caller's $TMUX; "" outside tmux
 	Types bool   // the notice may be typed into windows
-	Again bool   // an agent that was woken for the same messages is woken again
+	Again bool   // an agent that was already woken for the same messages is woken again
 }
 
 func (by By) query(agent string) maildir.IdleQuery {
@@ -77,13 +77,13 @@ func (by By) query(agent string) maildir.IdleQuery {
 type Outcome struct {
 	Project string `json:"project"` // slug
 	Agent   string `json:"agent"`
-	New     int    `json:"new"`           // messages that it did not know of
+	New     int    `json:"new"`           // number of messages that are new to the agent
 	How     string `json:"how,omitempty"` // an outcome of package seat
-	Why     string `json:"why"`           // why it was not told; "" when it was
+	Why     string `json:"why"`           // why it was not notified; "" if it was
 }
 
-// Pass looks once at every agent, and calls told for each agent that was due. It returns errors of the
-// index, or that of ctx.
+// Pass checks every agent once, and calls told for each agent that was due. It returns errors of the index, or the
+// error of ctx.
 func (n *Waker) Pass(ctx context.Context, by By, told func(Outcome)) error {
 	look, err := n.everybody(ctx)
 	if err != nil {
@@ -92,8 +92,8 @@ func (n *Waker) Pass(ctx context.Context, by By, told func(Outcome)) error {
 	return n.pass(ctx, by, look, told)
 }
 
-// pass looks at the agents in look that are due. It removes them from look, except for agents that could
-// not be woken.
+// pass checks the agents in look that are due. It removes them from look, except for agents that could not be
+// woken.
 func (n *Waker) pass(ctx context.Context, by By, look map[whom]attempt, told func(Outcome)) error {
 	for w, a := range look {
 		if a.at.After(time.Now()) {
@@ -116,15 +116,15 @@ func (n *Waker) pass(ctx context.Context, by By, look map[whom]attempt, told fun
 	return nil
 }
 
-// Nudge looks once at one agent of a project, and calls told for each seat of the agent that was due. It
-// returns errors of the index, or that of ctx.
+// Nudge checks one agent of a project once, and calls told for each seat of the agent that was due. It returns
+// errors of the index, or the error of ctx.
 func (n *Waker) Nudge(ctx context.Context, by By, project, agent string, told func(Outcome)) error {
 	_, err := n.wake(ctx, by, whom{project, agent}, told)
 	return err
 }
 
-// Watch runs a pass whenever mail arrives, a status changes or a turn ends, until ctx ends; then it returns
-// nil. It retries an agent that it could not wake, and calls told for the first failure only.
+// Watch runs a pass whenever mail arrives, a status changes or a turn ends. When ctx ends, Watch returns nil. It
+// retries an agent that it could not wake, and calls told only for the first failure.
 func (n *Waker) Watch(ctx context.Context, by By, told func(Outcome)) error {
 	if by.Types {
 		defer n.cfg.Store.Types()()
@@ -135,7 +135,7 @@ func (n *Waker) Watch(ctx context.Context, by By, told func(Outcome)) error {
 		look, err = n.everybody(ctx)
 	}
 	for err == nil {
-		turn := n.cfg.Store.TurnEnded() // before the pass, or the end of a turn would be missed
+		turn := n.cfg.Store.TurnEnded() // before the pass, so that the end of a turn is not missed
 		if err = n.pass(ctx, by, look, told); err == nil {
 			mark, err = n.wait(ctx, mark, look, turn)
 		}
@@ -146,10 +146,10 @@ func (n *Waker) Watch(ctx context.Context, by By, told func(Outcome)) error {
 	return err
 }
 
-// whom is an agent of a project.
+// whom identifies an agent of a project.
 type whom struct{ project, agent string }
 
-// attempt is how many times an agent could not be woken, and when to try again.
+// attempt records how many times an agent could not be woken, and when to retry.
 type attempt struct {
 	tries int
 	at    time.Time // zero: now
@@ -174,9 +174,9 @@ func (n *Waker) everybody(ctx context.Context) (map[whom]attempt, error) {
 	return all, nil
 }
 
-// wait waits until an agent in look is due, and returns the number of the last change that it has seen. If
-// changes after mark concern an agent, wait adds that agent to look after the time Settle. If turn is closed,
-// every agent in look is due after the time Settle, as if it had not been tried. Otherwise a retry is due.
+// wait waits until an agent in look is due, and returns the number of the last change that it has seen. If changes
+// after mark concern an agent, wait adds that agent to look after the time Settle. If turn is closed, every agent
+// in look is due after the time Settle, as if nobody had tried to wake it. Otherwise a retry is due.
 func (n *Waker) wait(ctx context.Context, mark int64, look map[whom]attempt, turn <-chan struct{}) (int64, error) {
 	waiting, cancel := waitingUntil(ctx, firstOf(look), turn)
 	defer cancel()
@@ -213,8 +213,8 @@ func (n *Waker) wait(ctx context.Context, mark int64, look map[whom]attempt, tur
 
 var errTurnEnded = errors.New("a turn has ended")
 
-// waitingUntil returns a context that ends with ctx, at the time until unless that is zero, and with
-// errTurnEnded when turn is closed.
+// waitingUntil returns a context that ends with ctx, at the time until unless until is zero, and with errTurnEnded
+// when turn is closed.
 func waitingUntil(ctx context.Context, until time.Time, turn <-chan struct{}) (context.Context, context.CancelFunc) {
 	ctx, end := context.WithCancelCause(ctx)
 	waiting, cancel := ctx, func() { end(nil) }
@@ -242,7 +242,7 @@ func firstOf(look map[whom]attempt) (first time.Time) {
 	return first
 }
 
-// wake looks at one agent, and wakes it if it is due. left reports that the agent must be tried again.
+// wake checks one agent, and wakes it if it is due. left reports that the agent must be tried again.
 func (n *Waker) wake(ctx context.Context, by By, w whom, told func(Outcome)) (left bool, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -285,7 +285,7 @@ func (n *Waker) wakeOne(ctx context.Context, by By, p *maildir.Project, s *maild
 	return o
 }
 
-// notice returns Text with the read tool of the toolset that registered the agent as that program.
+// notice returns Text with the read tool of the toolset in which the agent was registered as that program.
 func notice(program string) string {
 	switch program {
 	case "agentmail":

@@ -117,7 +117,7 @@ func (d *desk) unread() int {
 
 const told = "Bob: "
 
-// TestNoticeNamesTool: the notice names the tool with which its reader reads mail: the tool of the toolset
+// TestNoticeNamesTool: the notice names the tool with which its reader reads mail. That is the tool of the toolset
 // that created the agent, or agentmail's tool if the agent called from its pane.
 func TestNoticeNamesTool(t *testing.T) {
 	t.Parallel()
@@ -189,7 +189,7 @@ func (d *desk) read() {
 	d.check(err)
 }
 
-// TestFind: which window is the agent's window, and why no window is.
+// TestFind: which window belongs to the agent, and why no window does.
 func TestFind(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -315,8 +315,8 @@ func TestMeanwhile(t *testing.T) {
 	}
 }
 
-// TestWatch: with several watchers each message is announced once, when it arrives. A message that is read
-// before is not announced. An agent that could not be told is told as soon as that is possible.
+// TestWatch: with several watchers each message is announced once, when it arrives. A message that was already read
+// is not announced. An agent that could not be notified is notified as soon as that is possible.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

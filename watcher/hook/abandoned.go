@@ -7,11 +7,11 @@ import (
 	"mailtree/maildir/hook"
 )
 
-// serverGone is the outcome of a command that outlived its server: its exit status is unknown.
+// serverGone is the outcome of a command that outlived its server. The exit status of such a command is unknown.
 const serverGone = "its server ended before it"
 
-// adopt takes over a command whose server was killed before the command ended. It ends the command like any
-// other, at its timeout or with this server, and logs the outcome.
+// adopt takes over a command whose server was killed before the command ended. It ends the command like any other
+// command, at its timeout or together with this server, and logs the outcome.
 func (r *Runner) adopt(ctx context.Context, a hook.Abandoned) {
 	log := r.cfg.Log.With("hook", a.Hook, "message", a.Message)
 	all := time.Duration(a.Timeout) * r.cfg.Second

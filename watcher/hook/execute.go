@@ -76,7 +76,7 @@ func (r *Runner) execute(ctx context.Context, run *hook.Run) hook.End {
 	}
 	var exit *exec.ExitError
 	switch {
-	case end.Why != "" || err == nil || errors.Is(err, exec.ErrWaitDelay): // ErrWaitDelay: a process that the command started goes on
+	case end.Why != "" || err == nil || errors.Is(err, exec.ErrWaitDelay): // ErrWaitDelay: a child still runs
 	case !errors.As(err, &exit):
 		end.Why = err.Error()
 	case end.Exit < 0:
@@ -85,8 +85,8 @@ func (r *Runner) execute(ctx context.Context, run *hook.Run) hook.End {
 	return end
 }
 
-// start starts the command. If the machine lacks resources, it waits, at most for the command's timeout:
-// the run already has a mark, so no other server would start it.
+// start starts the command. If the machine lacks resources, start waits, at most for the command's timeout. It must
+// wait, because the run already has a mark, so no other server would start it.
 func (r *Runner) start(ctx context.Context, run *hook.Run, out io.Writer) (*exec.Cmd, error) {
 	giveUp := time.NewTimer(time.Duration(run.Hook.Timeout) * r.cfg.Second)
 	defer giveUp.Stop()
@@ -124,15 +124,15 @@ func (r *Runner) start(ctx context.Context, run *hook.Run, out io.Writer) (*exec
 	}
 }
 
-// passing reports whether a command could not start for a temporary reason of the machine. Errors of the
-// command itself are that it is no program or gets too many arguments.
+// passing reports whether a command could not start because of a temporary condition of the machine. Other errors
+// belong to the command itself: for example, it is not a program, or it gets too many arguments.
 func passing(err error) bool {
 	return tree.FaultOf(err) == tree.FaultMachine && !errors.Is(err, syscall.ENOEXEC) && !errors.Is(err, syscall.E2BIG)
 }
 
-// stop ends a process group with TERM, and after so many seconds with KILL. It returns the result of Wait for
-// the group's leader. waited is false if even KILL did not end the leader; a command may become another
-// user or leave its group.
+// stop ends a process group with TERM, and with KILL after the given time. It returns the result of Wait for the
+// group's leader. waited is false if even KILL did not end the leader. A command may become another user or leave
+// its group.
 func (r *Runner) stop(group int, ended <-chan error, after time.Duration) (waited bool, err error) {
 	syscall.Kill(-group, syscall.SIGTERM)
 	kill := time.NewTimer(after * r.cfg.Second)
@@ -143,7 +143,7 @@ func (r *Runner) stop(group int, ended <-chan error, after time.Duration) (waite
 		select {
 		case err = <-ended:
 			waited, ended = true, nil
-		case <-look.C: // others of the group may outlive its leader
+		case <-look.C: // other processes of the group may outlive its leader
 		case <-kill.C:
 			syscall.Kill(-group, syscall.SIGKILL)
 			if !waited {
@@ -162,8 +162,8 @@ func (r *Runner) stop(group int, ended <-chan error, after time.Duration) (waite
 	}
 }
 
-// facts returns the variables that describe the message. Each has two names; the second one is for programs
-// written for aimx.
+// facts returns the variables that describe the message. Each variable has two names. The second one is for
+// programs written for aimx.
 func facts(run *hook.Run) (env []string) {
 	for _, f := range [][2]string{
 		{"HOOK_NAME", run.Hook.Name}, {"EVENT", run.Hook.Event}, {"MAILBOX", run.Hook.Mailbox},
@@ -190,7 +190,7 @@ func attached(run *hook.Run) string {
 		MediaType string `json:"media_type"`
 		Bytes     int64  `json:"bytes"`
 		Path      string `json:"path"`
-		URI       string `json:"uri"` // of the toolset aimx
+		URI       string `json:"uri"` // URI in the toolset aimx
 	}
 	all := []one{}
 	for _, a := range run.Attachments {
@@ -208,7 +208,7 @@ func attached(run *hook.Run) string {
 	}
 }
 
-// account is the user that a command runs as.
+// account is the OS user that a command runs as.
 type account struct {
 	uid, gid   int
 	groups     []uint32
@@ -218,8 +218,8 @@ type account struct {
 // nobody is the group of a user without an account.
 const nobody = 65534
 
-// accountOf returns the account of a user. If the system has none, the account has little more than the
-// uid. It returns an error if the system cannot tell now.
+// accountOf returns the account of an OS user. If the system has no account for the uid, the result contains little
+// more than the uid. It returns an error if the system cannot tell now.
 func accountOf(uid int) (account, error) {
 	a := account{uid: uid, gid: nobody, name: strconv.Itoa(uid)}
 	u, err := user.LookupId(strconv.Itoa(uid))
@@ -248,7 +248,7 @@ func accountOf(uid int) (account, error) {
 	return a, nil
 }
 
-// credential returns nil if the command runs as the server's user.
+// credential returns nil if the command runs as the server's own user.
 func (a account) credential() *syscall.Credential {
 	if a.uid == os.Geteuid() {
 		return nil

@@ -91,7 +91,7 @@ func (b *bench) hook(mailbox string, h hooks.Hook) {
 	}
 }
 
-// script writes an executable. DIR in its text stands for the folder of the files that it writes.
+// script writes an executable. DIR in its text is replaced with the folder of the files that it writes.
 func (b *bench) script(name, text string) string {
 	b.t.Helper()
 	file := filepath.Join(b.dir, name)
@@ -165,7 +165,7 @@ func (b *bench) until(what string, ok func() bool) {
 	}
 }
 
-// file returns the content of a file that a command wrote; "" if it has not written it yet.
+// file returns the content of a file that a command wrote. It returns "" if the command has not written it yet.
 func (b *bench) file(name string) string {
 	data, err := os.ReadFile(filepath.Join(b.dir, name))
 	if err != nil && !os.IsNotExist(err) {
@@ -194,7 +194,7 @@ func (b *bench) rescan() {
 	}
 }
 
-// byHand returns a message file as a person writes it.
+// byHand returns a message file as a user writes it.
 func byHand(id, to string) string {
 	return fmt.Sprintf("---json\n{\"id\": %q, \"from\": \"ann\", \"to\": [%q], \"subject\": \"by hand\", \"created\": \"2025-10-23T15:22:14Z\"}\n---\n\nhello\n", id, to)
 }

@@ -1,8 +1,8 @@
-// Package hook runs hook commands when deliveries appear. maildir/hook decides which hook runs for which
-// copy. This package follows the feed of changes, so that mail saved by hand or pulled by Git also fires
-// hooks, keeps a limited pool of workers, and runs commands like this:
+// Package hook runs hook commands when deliveries appear. maildir/hook decides which hook runs for which copy. This
+// package follows the feed of changes, so mail that was saved by hand or pulled by Git also fires hooks. It keeps a
+// limited pool of workers, and runs commands like this:
 //
-//   - directly, never by a shell; no part of the mail is an argument;
+//   - directly, never through a shell; no part of the mail is an argument;
 //   - with the copy's file on standard input, unchanged; a command need not read it;
 //   - with MAILTREE_X and AIMX_X in the environment for each X of HOOK_NAME, EVENT, MAILBOX, FROM, TO,
 //     SUBJECT, FILEPATH, MESSAGE_ID, ID and DATE, with PATH, LANG, HOME, USER and LOGNAME, and no other
@@ -10,10 +10,10 @@
 //   - in a process group of its own, which gets TERM at the timeout and KILL five seconds later;
 //   - as the owner of the mailbox, if the server is root.
 //
-// Delivery and replies never wait for hooks: this package reads what the index has recorded. It writes the
-// mark of a run before the run begins, so that no crash or restart repeats it. The next server begins the
-// runs that had not begun when this one ended. On Linux it also ends, at their timeouts, commands that a
-// killed server left running.
+// Delivery and replies never wait for hooks, because this package reads what the index has recorded. It writes the
+// mark of a run before the run begins, so that no crash or restart repeats it. The next server begins the runs that
+// had not begun when this server ended. On Linux it also ends, at their timeouts, commands that a killed server
+// left running.
 package hook
 
 import (
@@ -32,7 +32,7 @@ type Config struct {
 	Store   *maildir.Store
 	Log     *slog.Logger  // nil: discarded
 	Workers int           // commands that may run at once; 0: 8
-	Second  time.Duration // how long a second of a timeout lasts, for tests; 0: a second
+	Second  time.Duration // length of a second of a timeout, for tests; 0: a second
 }
 
 // Runner runs hooks.
@@ -44,7 +44,7 @@ type Runner struct {
 	adopted atomic.Int32 // commands of an earlier server that are still running
 
 	mu   sync.Mutex
-	mark int64 // every change up to it is in the queue or needs no hook
+	mark int64 // every change up to this mark is in the queue or needs no hook
 }
 
 const (
@@ -68,8 +68,8 @@ func New(cfg Config) *Runner {
 	return &Runner{cfg: cfg, queue: newQueue(cfg.Workers)}
 }
 
-// Run follows the feed until ctx ends. It then ends the running commands as at their timeout, and returns.
-// While the marks cannot be read, Run keeps trying and no hook runs.
+// Run follows the feed until ctx ends. It then ends the running commands in the same way as at their timeout, and
+// returns. While the marks cannot be read, Run keeps trying and runs no hook.
 func (r *Runner) Run(ctx context.Context) {
 	var log *hook.Log
 	r.insist(ctx, "no hook runs", func() (err error) {
@@ -104,9 +104,9 @@ func (r *Runner) Run(ctx context.Context) {
 // Idle reports whether no command runs or waits.
 func (r *Runner) Idle() bool { return r.queue.idle() && r.adopted.Load() == 0 }
 
-// resume decides where to continue in the feed. Normally that is where the last run ended. If the index is
-// new or no mark was saved, it looks at all mail that is newer than a hook, and at all changes since the
-// first hook.
+// resume decides where to continue in the feed. Normally Run continues where the last Run ended. If the index is
+// new or no mark was saved, resume considers all mail that is newer than a hook, and all changes since the first
+// hook.
 func (r *Runner) resume(ctx context.Context) {
 	r.insist(ctx, "hooks cannot be resumed", func() error {
 		if err := r.cfg.Store.SettleHooks(ctx); err != nil {

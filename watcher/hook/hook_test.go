@@ -26,8 +26,8 @@ import (
 	"mailtree/watcher/hook"
 )
 
-// TestRun: the command gets its arguments unchanged, the file on standard input, and the facts in its
-// environment, which has nothing else of the server's except the paths of programs.
+// TestRun: the command gets its arguments unchanged, the file on standard input, and the facts in its environment.
+// The environment contains nothing else from the server except the paths of programs.
 func TestRun(t *testing.T) {
 	t.Setenv("SECRET", "of the server") //nolint:paralleltest // the environment is the process's
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -77,8 +77,8 @@ func times(all []run) []run {
 	return all
 }
 
-// TestWhat: on_receive runs only for trusted mail, unless the hook says otherwise; then it runs for mail
-// saved by hand too. after_send runs for sent mail. No hook runs for mail older than itself.
+// TestWhat: on_receive runs only for trusted mail, unless the hook says otherwise. In that case it also runs for
+// mail saved by hand. after_send runs for sent mail. No hook runs for mail older than itself.
 func TestWhat(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{})
@@ -217,8 +217,8 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// TestUnending: the runner also ends a command that left its process group, and waits no longer than that
-// takes for a command that cannot be ended.
+// TestUnending: the runner also ends a command that left its process group. If a command cannot be ended, the
+// runner waits no longer than ending one takes.
 func TestUnending(t *testing.T) {
 	t.Parallel()
 	other := exec.Command("/bin/true")
@@ -260,7 +260,7 @@ time.sleep(1000)'
 			t.Fatal(err)
 		}
 		if i == 1 {
-			syscall.Kill(n, syscall.SIGKILL) // nobody's any more
+			syscall.Kill(n, syscall.SIGKILL) // it no longer belongs to anybody
 		} else {
 			b.until("the command has ended", func() bool { return gone(n) })
 		}
@@ -276,8 +276,8 @@ func gone(pid int) bool {
 	return err != nil || strings.Contains(string(stat), ") Z ")
 }
 
-// TestStop: the end of the server ends commands. Waiting firings are left for the next server; runs that
-// began do not begin again.
+// TestStop: the end of the server ends commands. Waiting firings are left for the next server. Runs that began do
+// not begin again.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -331,8 +331,8 @@ func TestInputAndOutput(t *testing.T) {
 	}
 }
 
-// TestAsOwner: a server that is root runs the command as the owner of the mailbox, with the owner's
-// groups and no others, and not at all when the mailbox has changed hands since.
+// TestAsOwner: a server that is root runs the command as the owner of the mailbox, with the owner's groups and no
+// others. It does not run the command if the mailbox has changed hands since.
 func TestAsOwner(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -376,7 +376,7 @@ func TestAsOwner(t *testing.T) {
 	}
 }
 
-// TestNotAsOther: a server that is not root runs nothing for others, whatever hooks.json says.
+// TestNotAsOther: a server that is not root runs nothing for other users, whatever hooks.json says.
 func TestNotAsOther(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true, User: func() int { return 500 }})
@@ -403,8 +403,9 @@ func TestNotAsOther(t *testing.T) {
 	}
 }
 
-// TestStartedLater: a command that cannot start for the moment starts when it can, because its run already
-// has a mark and no other run is made for that mail. The system executes no file that is open for writing.
+// TestStartedLater: a command that currently cannot start starts as soon as it can, because its run already has a
+// mark and there is no other run for that mail. The reason in this test is that the system executes no file that is
+// open for writing.
 func TestStartedLater(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -435,7 +436,7 @@ func TestStartedLater(t *testing.T) {
 	}
 }
 
-// writer is a function that gets the log, line by line.
+// writer is a function that receives the log, line by line.
 type writer func(line []byte)
 
 func (w writer) Write(line []byte) (int, error) {

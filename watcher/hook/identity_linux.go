@@ -10,10 +10,10 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// identity identifies a process, because its number may be reused: it consists of the boot id and the time
-// since boot at which the process began. It is "" for a process that has ended, whether or not its parent
-// has waited for it. It returns an error if the system cannot tell now. Source: proc_pid_stat(5); reading
-// the file of a process that is ending fails with ESRCH.
+// identity identifies a process, because the number of a process may be reused. The identity consists of the boot
+// id and the time since boot at which the process began. It is "" for a process that has ended, whether or not its
+// parent has waited for it. identity returns an error if the system cannot tell now. Source: proc_pid_stat(5).
+// Reading the file of a process that is ending fails with ESRCH.
 func identity(pid int) (string, error) {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if tree.FaultOf(err) == tree.FaultMachine && !errors.Is(err, syscall.ESRCH) {
@@ -22,7 +22,7 @@ func identity(pid int) (string, error) {
 	if err != nil {
 		return "", nil
 	}
-	const state, began = 0, 19 // of the fields after the name; fields 3 and 22 of all
+	const state, began = 0, 19 // index among the fields after the name; among all fields they are 3 and 22
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) <= began || string(fields[state]) == "Z" || string(fields[state]) == "X" {
 		return "", nil

@@ -18,8 +18,8 @@ import (
 	"mailtree/watcher/hook"
 )
 
-// TestOlder: a hook does not run for mail older than itself, even if that mail is reported late or was gone
-// for a while. It runs for mail that came later while no server ran, whatever the mail's date.
+// TestOlder: a hook does not run for mail older than itself, even if that mail is reported late or was gone for a
+// while. It runs for newer mail that arrived while no server was running, whatever the mail's date.
 func TestOlder(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -29,7 +29,7 @@ func TestOlder(t *testing.T) {
 	b.ended(1)
 	stop()
 	b.save("agents/bob/inbox/hand.md", byHand("hand", "bob"))
-	b.rescan() // and nobody follows
+	b.rescan() // while nobody follows the feed
 	b.hook("bob", hooks.Hook{Name: "second", Cmd: []string{"/bin/true"}, FireOnUntrusted: true})
 	b.save("agents/bob/inbox/late.md", byHand("late", "bob"))
 	b.rescan()
@@ -59,8 +59,8 @@ func TestOlder(t *testing.T) {
 	}
 }
 
-// TestByHand: a hook that a person wrote without a time runs for all mail that comes after it,
-// however often the person saves the file again.
+// TestByHand: a hook that a user wrote without a time runs for all mail that arrives after it, however often the
+// user saves the file again.
 func TestByHand(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -83,8 +83,8 @@ func TestByHand(t *testing.T) {
 	b.ended(3)
 }
 
-// TestUnmarked: a server that does not know how far an earlier server came still runs a hook for mail that
-// came after the hook, whatever its date.
+// TestUnmarked: if a server does not know how far an earlier server came, it still runs a hook for mail that
+// arrived after the hook, whatever the mail's date.
 func TestUnmarked(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -107,7 +107,7 @@ func TestUnmarked(t *testing.T) {
 	}
 }
 
-// TestClockSetBack: mail that comes after a hook runs it, whatever happened to the clock meanwhile.
+// TestClockSetBack: mail that arrives after a hook runs the hook, whatever happened to the clock meanwhile.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	var back atomic.Int64 // hours
@@ -129,10 +129,10 @@ func TestClockSetBack(t *testing.T) {
 	for _, hours := range []int64{0, -240, 0, 1, 48} {
 		stop := b.start(hook.Config{Workers: 1})
 		come()
-		back.Store(hours) // while it runs
+		back.Store(hours) // while the server runs
 		come()
 		stop()
-		back.Store(hours + 12) // while it does not
+		back.Store(hours + 12) // while it does not run
 		b.Stop()
 		b.open(cfg)
 	}
@@ -160,7 +160,7 @@ func TestOnce(t *testing.T) {
 	for i := range 200 {
 		sent = append(sent, b.send("token", fmt.Sprint(i)))
 		if i%50 == 49 {
-			stop() // some of them still wait
+			stop() // some messages still wait
 			stop = b.start(hook.Config{})
 		}
 	}
@@ -185,8 +185,7 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestRebuilt: after the index is rebuilt, hooks run for newer mail that has not run them; nothing runs
-// twice.
+// TestRebuilt: after the index is rebuilt, hooks run for newer mail that has not run them yet. Nothing runs twice.
 func TestRebuilt(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")
@@ -217,7 +216,7 @@ func TestRebuilt(t *testing.T) {
 	b.open(storetest.Config{Root: root, NoWatcher: true})
 	b.start(hook.Config{Workers: 1})
 	b.ended(12)
-	var missed []string // of the catch-up, in its order
+	var missed []string // messages for the catch-up, in its order
 	for _, r := range b.runs(begun)[6:] {
 		if strings.HasSuffix(r.Hook, "/bob/count") {
 			missed = append(missed, r.Message)

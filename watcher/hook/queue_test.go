@@ -8,8 +8,7 @@ import (
 	"mailtree/maildir/hook"
 )
 
-// TestTurns: the queue serves owners in turn and each one's firings in their order, and no owner
-// has every worker.
+// TestTurns: the queue serves owners in turn and each owner's firings in order, and no owner gets every worker.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	q := newQueue(3)

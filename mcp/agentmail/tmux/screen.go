@@ -23,9 +23,9 @@ type Screen struct {
 	Typed    string // text in the prompt, cut at the end of its first line
 }
 
-// A prompt begins with a marker, possibly inside a box; Gemini CLI without approvals uses a star. Claude
-// Code writes a no-break space (a0) after the marker. A dialog is a list whose selected line has the marker
-// and a number. A client that works says next to its prompt how to interrupt it.
+// A prompt begins with a marker, possibly inside a box. Gemini CLI without approvals uses a star. Claude Code
+// writes a no-break space (a0) after the marker. A dialog is a list whose selected line has the marker and a
+// number. While a client works, it says next to its prompt how to interrupt it.
 var (
 	prompt  = regexp.MustCompile(`^[\s│┃|]*([›❯>*])(?:[\s\x{a0}]|$)`)
 	choice  = regexp.MustCompile(`^[\s│┃|]*[›❯>●]\s*[0-9]+[.)]\s`)
@@ -33,12 +33,11 @@ var (
 	shell   = regexp.MustCompile(`[$#%>❯›]\s*$`)
 )
 
-// near is how many lines above the prompt are searched for a sign of work.
+// near is the number of lines above the prompt that are searched for a sign of work.
 const near = 8
 
-// ReadScreen interprets a screen that tmux captured with its attributes (capture-pane -e). cursor is the
-// line of the cursor, from 0. If no known prompt is on the screen, ReadScreen judges by the line of the
-// cursor.
+// ReadScreen interprets a screen that tmux captured with its attributes (capture-pane -e). cursor is the line of
+// the cursor, counted from 0. If no known prompt is on the screen, ReadScreen judges by the line of the cursor.
 func ReadScreen(captured string, cursor int) Screen {
 	lines := parseLines(captured)
 	at, asks := -1, false // index of the last marker: earlier output has markers too
@@ -70,8 +69,8 @@ func ReadScreen(captured string, cursor int) Screen {
 	return Screen{Activity: Waiting}
 }
 
-// readCursorLine interprets the screen of a program with an unknown prompt: the prompt of a shell ends with
-// a marker, and the prompt of any other program must be an empty line.
+// readCursorLine interprets the screen of a program with an unknown prompt. The prompt of a shell ends with a
+// marker. The prompt of any other program must be an empty line.
 func readCursorLine(lines []line, cursor int) Screen {
 	if cursor < 0 || cursor >= len(lines) {
 		return Screen{Activity: Waiting}
@@ -99,8 +98,8 @@ func (l line) text() string {
 	return b.String()
 }
 
-// typed returns the text of a prompt without its placeholder. A placeholder is dim, except for its first
-// character if the client draws its cursor there, or it follows a cursor that is drawn on a blank.
+// typed returns the text of a prompt without its placeholder. A placeholder is dim, except that its first character
+// may be the cursor that the client draws. It may also follow a cursor that is drawn on a blank.
 func (l line) typed() string {
 	var b strings.Builder
 	for i, c := range l {
@@ -142,7 +141,7 @@ func parseLines(captured string) []line {
 	return lines
 }
 
-// setAttributes applies an SGR sequence (ECMA-48, 8.3.117). It skips the parameters of a colour.
+// setAttributes applies an SGR sequence (ECMA-48, 8.3.117). It skips the parameters of a color.
 func (c *cell) setAttributes(params string) {
 	all := strings.Split(params, ";")
 	for i := 0; i < len(all); i++ {

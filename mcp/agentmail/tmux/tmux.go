@@ -23,7 +23,7 @@ const (
 // Session is one session of a tmux server, as $TMUX names it.
 type Session struct {
 	socket string
-	pid    string // of the server: a later server on the same socket reuses the ids for other panes
+	pid    string // the server's: a later server on the same socket reuses the ids for other panes
 	id     string
 }
 
@@ -47,17 +47,17 @@ type Pane struct {
 	ID     string // as in $TMUX_PANE
 	Window string // the window's name
 	Active bool   // the pane of its window that receives the keys
-	Quiet  bool   // only its live program receives keys: nobody scrolls, input is on and not shared
+	Quiet  bool   // only its live program receives keys: no user scrolls, input is on and not shared
 	Dir    string // working directory of its program; "" if tmux does not know it
 }
 
-// facts are the fields that tmux prints for each pane, separated by blanks. tmux escapes blanks in a name
-// with a backslash. The folder is the last field, because tmux does not escape it.
+// facts are the fields that tmux prints for each pane, separated by blanks. tmux escapes blanks in a name with a
+// backslash. The folder is the last field, because tmux does not escape blanks in it.
 const facts = `#{pid} #{pane_id} #{pane_active} ` +
 	`#{pane_dead}#{pane_in_mode}#{pane_synchronized}#{pane_input_off} #{q:window_name} #{pane_current_path}`
 
-// Panes lists the panes of the session that contains the given pane now; if pane is "", the panes of s. If
-// the pane, the session, the server or tmux itself does not exist, the error quotes tmux.
+// Panes lists the panes of the session that currently contains the given pane. If pane is "", it lists the panes of
+// s. If the pane, the session, the server or tmux itself does not exist, the error quotes tmux.
 func (s Session) Panes(ctx context.Context, pane string) ([]Pane, error) {
 	target := s.id
 	if pane != "" {

@@ -28,7 +28,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestPanes: Panes lists the panes of one session only, whatever the names of the windows.
+// TestPanes: Panes lists only the panes of one session, whatever the names of the windows.
 func TestPanes(t *testing.T) {
 	t.Parallel()
 	srv := tmuxtest.Start(t)
@@ -85,8 +85,7 @@ func TestPanes(t *testing.T) {
 	}
 }
 
-// TestType: text arrives unchanged, even text that looks like a key name or an option of tmux. It arrives
-// as one line.
+// TestType: text arrives unchanged and as one line, even if it looks like a key name or an option of tmux.
 func TestType(t *testing.T) {
 	t.Parallel()
 	w := tmuxtest.Start(t).Window("work", "alice", t.TempDir())
@@ -111,7 +110,7 @@ func TestType(t *testing.T) {
 	}
 }
 
-// TestFree: nothing is typed into a pane where a person types or a client shows a dialog.
+// TestFree: nothing is typed into a pane in which the user types or a client shows a dialog.
 func TestFree(t *testing.T) {
 	t.Parallel()
 	srv, terminal := tmuxtest.Start(t), tmuxtest.Start(t)
@@ -176,8 +175,8 @@ func TestNotSubmitted(t *testing.T) {
 	}
 }
 
-// TestSlowToShow: a busy client gets no Enter before its screen shows the text, because a client takes text
-// and Enter together for a paste. The next call submits the text that is left in the prompt.
+// TestSlowToShow: a busy client gets no Enter before its screen shows the text, because a client treats text and
+// Enter together as a paste. The next call submits the text that is left in the prompt.
 func TestSlowToShow(t *testing.T) {
 	t.Parallel()
 	srv := tmuxtest.Start(t)

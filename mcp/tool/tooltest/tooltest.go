@@ -1,4 +1,4 @@
-// Package tooltest holds the tools of a toolset against what all of them promise.
+// Package tooltest checks that the tools of a toolset have the properties that every toolset promises.
 package tooltest
 
 import (
@@ -16,8 +16,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Declared checks the tools as clients get them: all hints, a short description that says first when to use the tool, a
-// description of each argument, and nothing that strict clients refuse.
+// Declared checks the tools as they appear on the wire: all hints, a short description that says first when to use the
+// tool, a description of each argument, and nothing that strict clients do not accept.
 func Declared(t *testing.T, tools ...tool.Tool) {
 	t.Helper()
 	for _, tl := range tool.Declare(tools) {
@@ -54,8 +54,8 @@ func Declared(t *testing.T, tools ...tool.Tool) {
 	}
 }
 
-// Surface holds the tools against a table, a line each: the name, and its arguments in their order,
-// those that may be absent with a ?.
+// Surface compares the tools with a table. Each line of the table has a tool's name, and its arguments in their
+// order. A ? marks optional arguments.
 func Surface(t *testing.T, want string, tools ...tool.Tool) {
 	t.Helper()
 	var b strings.Builder
@@ -75,8 +75,9 @@ func Surface(t *testing.T, want string, tools ...tool.Tool) {
 	}
 }
 
-// checkSchema holds a schema against what strict clients take: one type each, never null; items;
-// known keys; not the keywords on which a client fails or shows its model no fields.
+// checkSchema checks that a schema contains only what strict clients accept. Each part has one type, which is never
+// null, lists have items, and all keys are known. There is no keyword on which a client fails or shows its model no
+// fields.
 func checkSchema(t *testing.T, where string, s map[string]any) {
 	t.Helper()
 	typ, ok := s["type"].(string)
@@ -106,8 +107,8 @@ func checkSchema(t *testing.T, where string, s map[string]any) {
 	}
 }
 
-// Fits holds answers of a tool, as its Run returns them, and a refusal against its output schema,
-// as strict clients do.
+// Fits checks answers of a tool, as its Run returns them, and a refusal against the tool's output schema, as strict
+// clients do.
 func Fits(t *testing.T, tl tool.Tool, answers ...any) {
 	t.Helper()
 	var schema jsonschema.Schema
@@ -136,7 +137,7 @@ func Fits(t *testing.T, tl tool.Tool, answers ...any) {
 	}
 }
 
-// Takes holds the arguments of a call against the tool's input schema, as strict clients do.
+// Takes checks the arguments of a call against the tool's input schema, as strict clients do.
 func Takes(t *testing.T, tl tool.Tool, arguments []byte) {
 	t.Helper()
 	var schema jsonschema.Schema
