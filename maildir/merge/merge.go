@@ -1,6 +1,5 @@
 // Package merge decides the result for each file when the mail of two machines is merged. It does not read or write
-// files. Its input is each file's state in the last common commit and on each side. See docs/sync.md, "What is
-// merged how", for the rules.
+// files. Its input is each file's state in the last common commit and on each side. See docs/sync.md, "Merge rules".
 package merge
 
 import (
