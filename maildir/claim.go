@@ -49,10 +49,10 @@ func (b *Box) Release(ctx context.Context, patterns []string) (*claim.Release, e
 func (b *Box) ReleaseFrom(ctx context.Context, from claim.From, patterns []string) (*claim.Release, error) {
 	var res *claim.Release
 	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbRelease, Agent: b.agent}, Facts: []string{core.ClaimsFact}, Sure: true}
-	mended := map[string][]string{}
-	err := b.p.Claims.Mending(from, func(m *claim.Mending) error {
+	normalized := map[string][]string{}
+	err := b.p.Claims.Normalize(from, func(m *claim.Normalizer) error {
 		for _, pat := range patterns {
-			mended[pat], _ = m.Patterns([]string{pat}) // none if it could not be claimed
+			normalized[pat], _ = m.Patterns([]string{pat}) // none if it could not be claimed
 		}
 		return nil
 	})
@@ -67,7 +67,7 @@ func (b *Box) ReleaseFrom(ctx context.Context, from claim.From, patterns []strin
 		if err != nil {
 			return err
 		}
-		res = claim.NewRelease(held, patterns, mended)
+		res = claim.NewRelease(held, patterns, normalized)
 		tx.Summary, err = b.agent+" "+claims.Listed(res.Released), b.p.Claims.PlanRelease(g, tx, res.Released, format.FormatMark(g.Now))
 		return err
 	}

@@ -34,9 +34,9 @@ func (b *Box) Free(ctx context.Context, f Freeing) (*format.Message, error) {
 	if err := d.Check(); err != nil {
 		return nil, err
 	}
-	texts, mended := []string{f.Pattern}, map[string][]string{}
-	err := b.p.Claims.Mending(claim.From{WorkDir: f.WorkDir}, func(m *claim.Mending) error {
-		mended[f.Pattern], _ = m.Patterns(texts) // none if it could not be claimed
+	texts, normalized := []string{f.Pattern}, map[string][]string{}
+	err := b.p.Claims.Normalize(claim.From{WorkDir: f.WorkDir}, func(m *claim.Normalizer) error {
+		normalized[f.Pattern], _ = m.Patterns(texts) // none if it could not be claimed
 		return nil
 	})
 	if err != nil {
@@ -52,7 +52,7 @@ func (b *Box) Free(ctx context.Context, f Freeing) (*format.Message, error) {
 		if err != nil {
 			return err
 		}
-		held := claim.NewRelease(all, texts, mended).Released
+		held := claim.NewRelease(all, texts, normalized).Released
 		if len(held) == 0 {
 			return nil
 		}

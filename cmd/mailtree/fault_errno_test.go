@@ -51,8 +51,8 @@ func TestFaultErrno(t *testing.T) {
 				r.attempt(&s)
 			}
 			r.finish()
-			t.Logf("%s: %d calls at %d places, %d failed, %d refusals, %d answers wrong, %d waited, %d mended by a person", op.name,
-				r.calls, r.places, r.fired, r.refused.Load(), r.wrong, r.waited, r.mended)
+			t.Logf("%s: %d calls at %d places, %d failed, %d refusals, %d answers wrong, %d waited, %d restored by a person", op.name,
+				r.calls, r.places, r.fired, r.refused.Load(), r.wrong, r.waited, r.restored)
 		})
 	}
 }
@@ -63,10 +63,10 @@ type peril struct {
 	injector
 	op operation
 
-	calls, places                int // of one operation
-	fired, wrong, waited, mended int
-	failed                       bool     // the current attempt has failed
-	unreadable                   []string // paths of calls that failed with a fault of the file itself
+	calls, places                  int // of one operation
+	fired, wrong, waited, restored int
+	failed                         bool     // the current attempt has failed
+	unreadable                     []string // paths of calls that failed with a fault of the file itself
 
 	n       int    // number of the attempt
 	word    string // a word that only the attempt's message contains
@@ -235,7 +235,7 @@ const differMost = 4 * time.Second
 // agree waits until the server's answers match the files.
 func (r *peril) agree() {
 	r.d.t.Helper()
-	began, waited, mended := time.Now(), false, false
+	began, waited, restored := time.Now(), false, false
 	for ; ; time.Sleep(20 * time.Millisecond) {
 		waiting := r.health().waiting // ask first: what waits now may be up to date a moment later
 		diff := r.differing()
@@ -251,10 +251,10 @@ func (r *peril) agree() {
 				waited = true
 				r.waited++
 			}
-		case limit > differMost && r.hitPath != "" && !mended && tree.FaultOf(r.aimed.errno) == tree.FaultFile:
-			mended, began = true, time.Now()
-			r.mended++
-			r.mend(r.hitPath)
+		case limit > differMost && r.hitPath != "" && !restored && tree.FaultOf(r.aimed.errno) == tree.FaultFile:
+			restored, began = true, time.Now()
+			r.restored++
+			r.restoreMode(r.hitPath)
 		case limit < time.Minute: // on a busy machine this takes longer
 		default:
 			r.bad("%s (waiting: %s)", diff[0].text, waiting)
@@ -271,8 +271,8 @@ func (r *peril) heal() {
 	})
 }
 
-// mend acts as a user who changes the mode of a file that could not be read.
-func (r *peril) mend(name string) {
+// restoreMode acts as a user who changes the mode of a file that could not be read.
+func (r *peril) restoreMode(name string) {
 	for ; strings.HasPrefix(name, r.injector.tree+"/") && !strings.Contains(name[len(r.injector.tree):], "/."); name = filepath.Dir(name) {
 		st, err := os.Stat(name)
 		if err != nil {
@@ -321,7 +321,7 @@ func (r *peril) finish() {
 		r.d.t.Errorf("flush: %v", err)
 	}
 	for _, name := range r.unreadable { // the server reads an invalid file again when somebody changes it
-		r.mend(name)
+		r.restoreMode(name)
 	}
 	var diff []string
 	for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {

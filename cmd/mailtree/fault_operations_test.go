@@ -427,7 +427,7 @@ func (r *peril) committed(error) {
 		if err := r.editMessage(); err != nil {
 			r.d.t.Fatal(err)
 		}
-		r.mended++
+		r.restored++
 		if out := r.uncommitted(time.Minute); out != "" {
 			r.bad("not committed when it was saved again: %s", out)
 		}

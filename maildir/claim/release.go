@@ -15,9 +15,9 @@ type Release struct {
 }
 
 // NewRelease sorts the claims that an agent holds into claims to release and claims to keep. texts are the
-// requested patterns; if there are none, all claims are released. mended lists the patterns that each text may also
+// requested patterns; if there are none, all claims are released. normalized lists the patterns that each text may also
 // mean.
-func NewRelease(held []Row, texts []string, mended map[string][]string) *Release {
+func NewRelease(held []Row, texts []string, normalized map[string][]string) *Release {
 	r := &Release{}
 	if len(texts) == 0 {
 		r.Released = held
@@ -28,7 +28,7 @@ func NewRelease(held []Row, texts []string, mended map[string][]string) *Release
 	}
 	wanted := map[string]bool{}
 	for _, text := range texts {
-		patterns, clean := mended[text], glob.Clean(text)
+		patterns, clean := normalized[text], glob.Clean(text)
 		switch as := heldAs(held, clean); {
 		case len(patterns) == 0 || holds(clean):
 			patterns = []string{clean}

@@ -11,7 +11,7 @@ import (
 // name was removed.
 func TestNewRelease(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ held, text, mended, released, notHeld string }{
+	for _, c := range []struct{ held, text, normalized, released, notHeld string }{
 		{`a b`, `a`, `a`, `a`, ``},
 		{`a b`, ``, ``, `a b`, ``},
 		{`a`, `c`, `c`, ``, `c`},
@@ -27,7 +27,7 @@ func TestNewRelease(t *testing.T) {
 		for _, p := range strings.Fields(c.held) {
 			held = append(held, Row{Claim: format.Claim{Pattern: p}})
 		}
-		r := NewRelease(held, strings.Fields(c.text), map[string][]string{c.text: strings.Fields(c.mended)})
+		r := NewRelease(held, strings.Fields(c.text), map[string][]string{c.text: strings.Fields(c.normalized)})
 		var released []string
 		for _, row := range r.Released {
 			released = append(released, row.Pattern)

@@ -23,7 +23,7 @@ func (c *Row) Live(now time.Time) bool { return !c.Released && now.Before(c.Expi
 // Request is a request for leases on all the patterns or on none.
 type Request struct {
 	Agent    string
-	Patterns []string      // patterns, or texts for Mending
+	Patterns []string      // patterns, or texts for Normalizer
 	From                   // where the caller is
 	TTL      time.Duration // 0: one hour; 60 s to 30 days
 	Shared   bool
@@ -48,7 +48,7 @@ type Result struct {
 
 	Alone   string         // why only this machine has the claims; "" if all machines that share the mail have them
 	Renewed bool           // all claims were renewed
-	Moved   []Moved        // see Mending
+	Moved   []Moved        // see Normalizer
 	Matches map[string]int // number of files that Git tracks, by pattern; a pattern that took too long to count is missing
 }
 

@@ -117,7 +117,7 @@ func (cs *Claims) Check(r *claim.Request) (moved []claim.Moved, err error) {
 	if err := core.CheckText(refusal.Reason, r.Reason, 1024); err != nil {
 		return nil, err
 	}
-	err = cs.Mending(r.From, func(m *claim.Mending) (err error) {
+	err = cs.Normalize(r.From, func(m *claim.Normalizer) (err error) {
 		r.Patterns, err = m.Patterns(r.Patterns)
 		moved = m.Moved
 		return err
@@ -142,11 +142,11 @@ func checkCount(patterns []string) error {
 	return nil
 }
 
-// Mending calls f with a Mending for the project's code base and the caller's folder. It returns f's error, and
+// Normalize calls f with a Normalizer for the project's code base and the caller's folder. It returns f's error, and
 // ErrUnavailable.
-func (cs *Claims) Mending(from claim.From, f func(m *claim.Mending) error) error {
+func (cs *Claims) Normalize(from claim.From, f func(m *claim.Normalizer) error) error {
 	err := repo.Visit(cs.mail.HumanKey(), from.WorkDir, func(v *repo.View) error {
-		return f(&claim.Mending{Top: cs.mail.HumanKey(), Home: cs.mail.Store.Scope.Home, CodeBase: v, Below: from.Folder})
+		return f(&claim.Normalizer{Top: cs.mail.HumanKey(), Home: cs.mail.Store.Scope.Home, CodeBase: v, Below: from.Folder})
 	})
 	return refusal.Disk(err)
 }

@@ -60,8 +60,8 @@ func TestFormatRoundTrip(t *testing.T) {
 	}
 }
 
-// mends matches a reason that says how to fix the fault, after a colon or with an example.
-var mends = regexp.MustCompile(`: [^"]|such as`)
+// saysHow matches a reason that says how to fix the fault, after a colon or with an example.
+var saysHow = regexp.MustCompile(`: [^"]|such as`)
 
 // TestParseRefuses checks that a file that does not have exactly the format is a problem with a line and a reason.
 // The reason says how to fix the file, and the parser never guesses.
@@ -121,7 +121,7 @@ func TestParseRefuses(t *testing.T) {
 			var f *tree.FormatError
 			if !errors.As(err, &f) || !strings.Contains(f.Reason, c.reason) || f.Line < 1 {
 				t.Errorf("got %v, want a reason with %q and a line", err, c.reason)
-			} else if !mends.MatchString(f.Reason) {
+			} else if !saysHow.MatchString(f.Reason) {
 				t.Errorf("%q does not say what to do", f.Reason)
 			}
 		})

@@ -210,7 +210,7 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 		return false, err
 	}
 	p.commit = p.at.commit
-	mend, err := l.undone(p)
+	restore, err := l.undone(p)
 	if err != nil {
 		return false, err
 	}
@@ -233,7 +233,7 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 		return false, err
 	}
 	missing := !p.base.exists && !p.commit.IsZero()
-	if len(parts) == 0 && len(mend) == 0 && !missing {
+	if len(parts) == 0 && len(restore) == 0 && !missing {
 		l.settle(state{p.base, p.commit}, keepTime/3)
 		l.putBack(plan)
 		return false, nil
@@ -244,7 +244,7 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 	if p.commit != p.at.commit {
 		parts, p.mark.Log = nil, "merge: fast-forward"
 	}
-	index, err := l.makeObjects(p, plan, parts, mend, objects)
+	index, err := l.makeObjects(p, plan, parts, restore, objects)
 	if err != nil {
 		return false, err
 	}
@@ -258,11 +258,11 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 }
 
 // makeObjects makes the commits and, in parallel, the next index. It returns the checksum of that index.
-func (l *Log) makeObjects(p *publication, plan *plan, parts []part, mend []*change, to *importer) (index hash, err error) {
-	mend = slices.DeleteFunc(mend, func(c *change) bool { return plan.differsAt(c.path) })
+func (l *Log) makeObjects(p *publication, plan *plan, parts []part, restore []*change, to *importer) (index hash, err error) {
+	restore = slices.DeleteFunc(restore, func(c *change) bool { return plan.differsAt(c.path) })
 	var staging errgroup.Group
 	staging.Go(func() (err error) {
-		index, err = p.repo.makeIndex(p.repo.path(indexStage), p.at.commit, append(mend, plan.differing()...))
+		index, err = p.repo.makeIndex(p.repo.path(indexStage), p.at.commit, append(restore, plan.differing()...))
 		return err
 	})
 	newest, err := l.importParts(p, plan, parts, to)

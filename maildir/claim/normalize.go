@@ -13,10 +13,10 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Mending turns the texts that callers write into patterns: several patterns in one text, paths in the style of
+// Normalizer turns the texts that callers write into patterns: several patterns in one text, paths in the style of
 // another system or a shell, absolute paths below the code base. A text with an unclear meaning is refused. It
 // never becomes a pattern unchanged. See docs/guard.md, "Making a claim".
-type Mending struct {
+type Normalizer struct {
 	Top      string  // absolute path of the code base; "" if the project has none
 	Home     string  // the home folder, for ~; "" if unknown
 	CodeBase         // which files and folders exist
@@ -35,7 +35,7 @@ type CodeBase interface {
 
 // From is the place of a caller whose texts become patterns.
 type From struct {
-	Folder  string // see Mending.Below
+	Folder  string // see Normalizer.Below
 	WorkDir string // absolute folder that the caller works in; it determines the worktree; "" if unknown
 }
 
@@ -45,10 +45,10 @@ type Moved struct{ Text, Path string }
 
 // Patterns returns the patterns that the texts mean, cleaned, in order and without duplicates. It returns
 // refusal.PathUnclaimable if a text cannot be normalized.
-func (m *Mending) Patterns(texts []string) ([]string, error) {
+func (m *Normalizer) Patterns(texts []string) ([]string, error) {
 	var out []string
 	for _, text := range texts {
-		parts, why := m.mend(text)
+		parts, why := m.normalize(text)
 		for _, p := range parts {
 			p = glob.Clean(p)
 			const fold = false
@@ -71,8 +71,8 @@ func (m *Mending) Patterns(texts []string) ([]string, error) {
 	return out, nil
 }
 
-// mend is Patterns for one text. why completes the sentence "cannot be claimed: ".
-func (m *Mending) mend(text string) (patterns []string, why string) {
+// normalize is Patterns for one text. why completes the sentence "cannot be claimed: ".
+func (m *Normalizer) normalize(text string) (patterns []string, why string) {
 	text = strings.TrimSpace(text)
 	if text != "" && !m.Exists(text) {
 		text = unwrap(text)
@@ -97,23 +97,23 @@ func (m *Mending) mend(text string) (patterns []string, why string) {
 	case len(parts) > MaxPatterns:
 		return nil, tooMany
 	}
-	return m.mendPaths(parts)
+	return m.normalizePaths(parts)
 }
 
-// mendPaths is mend for the parts of a text. why is the reason for the first part that is not a path.
-func (m *Mending) mendPaths(parts []string) (patterns []string, why string) {
+// normalizePaths is normalize for the parts of a text. why is the reason for the first part that is not a path.
+func (m *Normalizer) normalizePaths(parts []string) (patterns []string, why string) {
 	for _, part := range parts {
-		mended, why := m.mendPath(part)
+		normalized, why := m.normalizePath(part)
 		if why != "" {
 			return nil, why
 		}
-		patterns = append(patterns, mended...)
+		patterns = append(patterns, normalized...)
 	}
 	return patterns, ""
 }
 
-// mendPath is mend for a text whose only separators are blanks.
-func (m *Mending) mendPath(p string) (patterns []string, why string) {
+// normalizePath is normalize for a text whose only separators are blanks.
+func (m *Normalizer) normalizePath(p string) (patterns []string, why string) {
 	if m.Exists(p) {
 		return []string{m.literal(p)}, ""
 	}
@@ -135,12 +135,12 @@ func (m *Mending) mendPath(p string) (patterns []string, why string) {
 	if p, why = m.withoutDots(p); why != "" {
 		return nil, why
 	}
-	return m.mendBlanks(p)
+	return m.normalizeBlanks(p)
 }
 
 // lead splits a text after its leading elements that exist under exactly that name, such as app/[id] in
 // app/[id]/**. Such elements are not wildcards.
-func (m *Mending) lead(p string) (lead, rest string) {
+func (m *Normalizer) lead(p string) (lead, rest string) {
 	end := 0
 	for i := 0; i <= len(p); i++ {
 		if i < len(p) && p[i] != '/' {
@@ -155,7 +155,7 @@ func (m *Mending) lead(p string) (lead, rest string) {
 }
 
 // literal returns the pattern for an existing path, or for an empty path.
-func (m *Mending) literal(p string) string {
+func (m *Normalizer) literal(p string) string {
 	if p == "" {
 		return ""
 	}
@@ -167,7 +167,7 @@ func (m *Mending) literal(p string) string {
 }
 
 // pattern returns the pattern that a text means. See lead.
-func (m *Mending) pattern(p string) string {
+func (m *Normalizer) pattern(p string) string {
 	lead, rest := m.lead(p)
 	switch {
 	case lead == "":
@@ -183,7 +183,7 @@ func (m *Mending) pattern(p string) string {
 
 // relative turns a file URL, an absolute path, or a path that begins with ~ into a path relative to the
 // top.
-func (m *Mending) relative(p string) (below, why string) {
+func (m *Normalizer) relative(p string) (below, why string) {
 	if at := fileURL.FindString(p); at != "" {
 		p = p[len(at)-1:]
 		if plain, err := url.PathUnescape(p); err == nil {
@@ -226,7 +226,7 @@ func (m *Mending) relative(p string) (below, why string) {
 
 // belowTop turns an absolute path into a path relative to the top. ok is false if the path is neither below the top
 // nor in a linked worktree.
-func (m *Mending) belowTop(p string) (below string, ok bool) {
+func (m *Normalizer) belowTop(p string) (below string, ok bool) {
 	if m.Top == "" {
 		return "", false
 	}
@@ -235,7 +235,7 @@ func (m *Mending) belowTop(p string) (below string, ok bool) {
 
 // withoutDots removes the .. from a path that does not exist yet. If a path leaves the top and does not return, it
 // keeps its .., and glob.Compile then refuses it.
-func (m *Mending) withoutDots(p string) (clean, why string) {
+func (m *Normalizer) withoutDots(p string) (clean, why string) {
 	last := strings.LastIndex("/"+p+"/", "/../")
 	if last < 0 {
 		return p, ""
@@ -259,7 +259,7 @@ func (m *Mending) withoutDots(p string) (clean, why string) {
 // find returns the path of an existing file or folder that a text without wildcards names: the text itself, or the
 // text without a leading @ or a trailing line number. It searches the top first, then the folder that the caller
 // named. It returns "" if nothing exists.
-func (m *Mending) find(text string) string {
+func (m *Normalizer) find(text string) string {
 	if text == "" || text[0] == '/' {
 		return ""
 	}
@@ -291,9 +291,9 @@ func (m *Mending) find(text string) string {
 	return ""
 }
 
-// mendBlanks splits a text at blanks if each part names an existing path. It keeps blanks in the names of existing
+// normalizeBlanks splits a text at blanks if each part names an existing path. It keeps blanks in the names of existing
 // leading folders, and blanks after a \.
-func (m *Mending) mendBlanks(p string) (patterns []string, why string) {
+func (m *Normalizer) normalizeBlanks(p string) (patterns []string, why string) {
 	if _, rest := m.lead(p); len(cutUnquoted(rest, " \t")) < 2 {
 		return []string{m.pattern(p)}, ""
 	}
@@ -306,7 +306,7 @@ func (m *Mending) mendBlanks(p string) (patterns []string, why string) {
 			return nil, `it holds blanks and names no file: list each path on its own, or write "\ " for a blank in the name of a new file`
 		}
 	}
-	return m.mendPaths(parts)
+	return m.normalizePaths(parts)
 }
 
 // MaxPatterns is the maximum number of patterns in one request.

@@ -30,13 +30,13 @@ func (c codeBase) Relative(p string) (string, bool) {
 	return "", false
 }
 
-// TestMending: each text becomes the patterns after the arrow, or is refused for the reason after !.
-func TestMending(t *testing.T) {
+// TestNormalize: each text becomes the patterns after the arrow, or is refused for the reason after !.
+func TestNormalize(t *testing.T) {
 	t.Parallel()
 	there := []string{"a.go", "b.go", "a, b.txt", "My Docs", "My Docs/a b.md", "app", "app/api", "app/[id]/page.tsx", "~old", `back\slash`,
 		"app/x.py", "docs/x.md", "odd:1", "semi;colon", "or|b", "'quoted'", "@at", "$dir", "$dir/x.py",
 		".wt/bar/docs/d.md", "{x}/a", "[[:digit:]]/a", "~home/a", "win\\dir/a", "+(a)/b", "!not/a", "a b/c"}
-	m := Mending{Top: "/home/me/code", Home: "/home/me", CodeBase: codeBase(there)}
+	m := Normalizer{Top: "/home/me/code", Home: "/home/me", CodeBase: codeBase(there)}
 	for _, line := range []string{
 		`a.go => a.go`,
 		`./a.go => a.go`,
