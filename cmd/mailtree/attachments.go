@@ -17,16 +17,16 @@ import (
 func attachmentsCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "attachments",
-		Short: "Look at the files that messages brought along",
+		Short: "Inspect attached files",
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	var dryRun bool
 	gc := &cobra.Command{
 		Use:   "gc --dry-run",
-		Short: "List the files that no message names",
-		Long: "List the files below attachments/ that no message, copy or draft names, with their sizes. Nothing is removed:\n" +
-			"stop the server and remove what is no longer wanted; Git's history keeps it.",
+		Short: "List attached files that no message refers to",
+		Long: "List the files in attachments/ that no message, copy or draft refers to, with their sizes. The command deletes\n" +
+			"nothing. To delete files, stop the server and delete them yourself; Git's history keeps them.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !dryRun {
@@ -35,7 +35,7 @@ func attachmentsCommand(p *program) *cobra.Command {
 			return listUnnamed(c.Context(), p)
 		},
 	}
-	gc.Flags().BoolVar(&dryRun, "dry-run", false, "list them and remove nothing")
+	gc.Flags().BoolVar(&dryRun, "dry-run", false, "list the files, delete nothing")
 	c.AddCommand(gc)
 	return c
 }

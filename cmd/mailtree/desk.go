@@ -63,7 +63,7 @@ func (p *program) addDeskFlags(c *cobra.Command) *deskFlags {
 // addProjectFlag adds the flag --project to a command.
 func (p *program) addProjectFlag(c *cobra.Command, project *string) {
 	c.Flags().StringVarP(project, "project", "p", "",
-		"the project: a path, a slug, or the last element of a path (default: the one that this folder lies in)")
+		"the project: a path, a slug, or the last element of a path (default: the project of this folder)")
 	_ = c.RegisterFlagCompletionFunc("project", p.completeProjects)
 }
 

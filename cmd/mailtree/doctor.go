@@ -32,11 +32,11 @@ func doctorCommand(p *program) *cobra.Command {
 	d := &doctor{p: p}
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Look for what is wrong with the store and its clients, and say what to do",
-		Long: "Look for what is wrong with the store and the clients that are set up here, and say what to do. " +
-			"It changes nothing, and a server may run.\n" +
-			"A line begins with ok, with -- for what is worth knowing, or with !! where a person is needed; those come last.\n" +
-			"Exit status 0 when nothing needs a person, 1 otherwise.",
+		Short: "Check the store and its clients for problems",
+		Long: "Check the store and the clients that are set up here for problems, and say how to fix them. The command changes\n" +
+			"nothing and also works while a server is running.\n" +
+			"A line begins with ok, with -- for information, or with !! for a problem that you need to fix; problems come last.\n" +
+			"The exit status is 0 if there are no problems, otherwise 1.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !storedir.IsStore(p.cfg.Store) {
@@ -47,7 +47,7 @@ func doctorCommand(p *program) *cobra.Command {
 			return d.tellWrong()
 		},
 	}
-	c.Flags().BoolVar(&d.all, "all", false, "list every finding, not the first twenty of each kind")
+	c.Flags().BoolVar(&d.all, "all", false, "list every finding instead of the first twenty of each kind")
 	return c
 }
 

@@ -18,17 +18,17 @@ import (
 func editCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "edit ID",
-		Short: "Change what a message says, for everybody",
-		Long: "Change what a message says, for everybody, in your editor (VISUAL or EDITOR): its subject, importance, whether it is\n" +
-			"to be acknowledged, and its text. -m and -s change the text and the subject without an editor. Where standard\n" +
-			"input is no terminal, the changed message comes from there, in the form that --print shows. Who had read the\n" +
-			"message is told, and so is its author. Your own message counts as yours still; another's as unverified.\n" +
-			"`mailtree undo` takes it back.",
+		Short: "Change a message for everyone",
+		Long: "Change a message for everyone, in your editor (VISUAL or EDITOR): its subject, its importance, whether it needs an\n" +
+			"acknowledgement, and its text. To change the text or the subject without an editor, use -m and -s. If standard input\n" +
+			"is not a terminal, the command reads the changed message from there, in the form that --print shows. The author and\n" +
+			"the agents that had read the message are notified. Your own message stays verified; another author's message\n" +
+			"becomes unverified. To undo the change, use `mailtree undo`.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: p.completeMessage,
 	}
 	f := p.addDeskFlags(c)
-	show := c.Flags().Bool("print", false, "print what can be changed, and change nothing")
+	show := c.Flags().Bool("print", false, "print the editable part, change nothing")
 	text := c.Flags().StringP("message", "m", "", "the new text, in Markdown")
 	subject := c.Flags().StringP("subject", "s", "", "the new subject")
 	for _, name := range []string{"message", "subject"} {

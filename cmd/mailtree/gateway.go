@@ -19,11 +19,11 @@ import (
 func gatewayCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "gateway",
-		Short: "Set up mail to and from other domains, and look after it",
-		Long: "Set up mail to and from other domains, and look after it: docs/email.md, \"The gateway\".\n\n" +
-			"  mailtree gateway setup example.org        the key, the DNS records, the lines for postfix\n" +
-			"  mailtree gateway check ann@example.net    what would become of mail to that address\n" +
-			"  mailtree gateway queue                    what is still to be sent",
+		Short: "Set up and check email to and from other domains",
+		Long: "Set up and check email to and from other domains. See docs/email.md, \"The gateway\".\n\n" +
+			"  mailtree gateway setup example.org        the key, the DNS records, the Postfix settings\n" +
+			"  mailtree gateway check ann@example.net    what would happen to mail sent there\n" +
+			"  mailtree gateway queue                    email that is not sent yet",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -38,14 +38,14 @@ func gatewaySetupCommand(p *program) *cobra.Command {
 	var host string
 	c := &cobra.Command{
 		Use:   "setup DOMAIN",
-		Short: "Make the key of a domain, and say what to publish in DNS and to write for postfix",
-		Long: "Make the key that signs the mail of a domain, where it has none, print the DNS records that the domain is to publish,\n" +
-			"and say of each whether it does and what is published instead. Then print the settings and the lines for postfix that\n" +
-			"bring mail in and out. Nothing but the key is written: run it again to check the records.\n" +
-			"Exit status 0 when every record is published, 1 otherwise.",
+		Short: "Create a domain's key and print its DNS records and Postfix settings",
+		Long: "Create the key that signs a domain's mail if there is none yet, print the DNS records that the domain must publish,\n" +
+			"and check each record: whether it is published, or what is published instead. Then print the settings and the\n" +
+			"Postfix commands for incoming and outgoing mail. The command writes nothing but the key: to check the records\n" +
+			"again, run it again. The exit status is 0 if every record is published, otherwise 1.",
 		Args: cobra.ExactArgs(1),
 	}
-	c.Flags().StringVar(&host, "mx", "", "the mail server's name in DNS (default: this machine's name, else mail.DOMAIN)")
+	c.Flags().StringVar(&host, "mx", "", "the mail server's name in DNS (default: this machine's name, otherwise mail.DOMAIN)")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		domain := strings.ToLower(args[0])
 		if !mailDomain(domain) || !strings.Contains(domain, ".") {

@@ -20,22 +20,22 @@ func gatewaySettings() []setting {
 	return []setting{
 		{
 			Name: "GATEWAY_LISTEN",
-			Help: "where mail from other domains is taken, separated by commas: lmtp+unix:/PATH, lmtp://127.0.0.1:2400, smtp://:25",
+			Help: "addresses to receive mail from other domains at, separated by commas: lmtp+unix:/PATH, lmtp://127.0.0.1:2400, smtp://:25",
 		},
-		{Name: "GATEWAY_POSTMASTER", Help: "mailbox for postmaster@ and abuse@, which a server that listens needs"},
-		{Name: "GATEWAY_CATCHALL", Help: "mailbox for mail to addresses that nobody has; without it that mail is refused"},
-		{Name: "GATEWAY_CERT", Help: "file of the certificate for STARTTLS, with its chain (PEM)"},
-		{Name: "GATEWAY_KEY", Help: "file of the certificate's key (PEM)"},
+		{Name: "GATEWAY_POSTMASTER", Help: "mailbox for postmaster@ and abuse@; required with GATEWAY_LISTEN"},
+		{Name: "GATEWAY_CATCHALL", Help: "mailbox for mail to unknown addresses; if not set, the server refuses such mail"},
+		{Name: "GATEWAY_CERT", Help: "file with the certificate for STARTTLS and its chain (PEM)"},
+		{Name: "GATEWAY_KEY", Help: "file with the certificate's key (PEM)"},
 		{
 			Name: "GATEWAY_MTA_USER",
-			Help: "user that this machine's mail server runs as, such as postfix, whose word TRUSTED_AUTHSERV is taken for",
+			Help: "OS user that this machine's mail server runs as, such as postfix; required with TRUSTED_AUTHSERV",
 		},
-		{Name: "TRUSTED_AUTHSERV", Help: "name that this machine's mail server gives itself in Authentication-Results, which are then believed"},
-		{Name: "GATEWAY_ALLOW", Help: "domains that mail may be sent to, separated by commas; *: all"},
-		{Name: "GATEWAY_RATE", Default: "60", Help: "most emails to other domains that a mailbox may send in an hour"},
-		{Name: "GATEWAY_SMARTHOST", Help: "server that takes mail to other domains: smtps://USER@HOST:465 or smtp://HOST:587; else theirs (MX)"},
+		{Name: "TRUSTED_AUTHSERV", Help: "name of this machine's mail server in Authentication-Results; results under that name are trusted"},
+		{Name: "GATEWAY_ALLOW", Help: "domains that mail may be sent to, separated by commas; * means all"},
+		{Name: "GATEWAY_RATE", Default: "60", Help: "maximum number of emails to other domains per mailbox and hour"},
+		{Name: "GATEWAY_SMARTHOST", Help: "server to send mail to other domains through: smtps://USER@HOST:465 or smtp://HOST:587 (default: each domain's MX)"},
 		{Name: "GATEWAY_PASSWORD_FILE", Help: "file whose first line is the password for GATEWAY_SMARTHOST"},
-		{Name: "GATEWAY_RESOLVER", Help: "DNS server to ask, as ADDRESS:PORT; else the machine's"},
+		{Name: "GATEWAY_RESOLVER", Help: "DNS server, as ADDRESS:PORT (default: the machine's)"},
 	}
 }
 

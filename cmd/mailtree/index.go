@@ -22,32 +22,33 @@ import (
 func indexCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "index",
-		Short: "Look at the index or build it anew",
-		Long:  "The index is a view of the files, made anew from them at any time: deleting it loses nothing.",
+		Short: "Inspect or rebuild the index",
+		Long:  "The index is a cache of the files. Nothing is lost if you delete it, because it can be rebuilt from them at any time.",
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(
 		&cobra.Command{
 			Use:   "rebuild",
-			Short: "Build the index anew from the files",
+			Short: "Rebuild the index from the files",
 			Args:  cobra.NoArgs,
-			Long: "Build the index anew from the files, in a new file that then takes the old one's place. A server in the\n" +
-				"background makes room for it. No other may run: it keeps the index level by itself.",
+			Long: "Rebuild the index from the files, in a new file that then replaces the old one. A background server stops first.\n" +
+				"Any other server must not be running, because it keeps the index up to date itself.",
 			RunE: func(c *cobra.Command, _ []string) error { return rebuild(c.Context(), p) },
 		},
 		&cobra.Command{
 			Use:   "dump",
-			Short: "Print every row, sorted; equal trees give equal bytes",
+			Short: "Print every row of the index, sorted",
 			Args:  cobra.NoArgs,
 			RunE:  func(c *cobra.Command, _ []string) error { return dump(c.Context(), p) },
 		},
 		&cobra.Command{
 			Use:   "verify",
-			Short: "Compare the index with one built anew in memory",
+			Short: "Compare the index with the files",
 			Args:  cobra.NoArgs,
-			Long: "Compare the index with one built anew in memory. Exit status 0 and the number of rows when they are equal;\n" +
-				"1 and the first differences when they are not. A running server may go on.",
+			Long: "Compare the index with a new index that is built in memory from the files. If they are equal, the command prints the\n" +
+				"number of rows and the exit status is 0; otherwise it prints the first differences and the exit status is 1. A\n" +
+				"server may keep running.",
 			RunE: func(c *cobra.Command, _ []string) error { return verify(c.Context(), p) },
 		},
 	)

@@ -21,16 +21,16 @@ func logCommand(p *program) *cobra.Command {
 	var ask maildir.LogQuery
 	c := &cobra.Command{
 		Use:   "log [AGENT|THREAD|MESSAGE|PATH]",
-		Short: "Show who did what, and when",
-		Long: "Show from Git who did what, and when, newest first, a line each: everything, what an agent did, what was done\n" +
-			"with a message or in a thread, or what became of a file or folder of the mail, such as agents/BlueLake.",
+		Short: "Show the history: who did what, and when",
+		Long: "Show from Git who did what and when, newest first, one line each: everything, the operations of one agent, the\n" +
+			"operations on one message or thread, or the changes of a file or folder of the project, such as agents/BlueLake.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: p.completeAgent,
 	}
 	f := p.addDeskFlags(c)
-	c.Flags().BoolVar(&ask.Patch, "patch", false, "show the lines that changed, too")
-	whole := c.Flags().BoolP("verbose", "v", false, "show of each its door, commit, whole id and files, too")
-	limit := c.Flags().UintP("limit", "n", 0, "at most this many entries (0: all)")
+	c.Flags().BoolVar(&ask.Patch, "patch", false, "also show the changed lines")
+	whole := c.Flags().BoolP("verbose", "v", false, "also show channel, commit, full id and files")
+	limit := c.Flags().UintP("limit", "n", 0, "maximum number of entries (0: all)")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return p.atDesk(c.Context(), f, nobodys, nil, func(ctx context.Context, d *deskWork) error {
 			ask.Of, ask.Limit = strings.Join(args, ""), int(min(*limit, math.MaxInt32))

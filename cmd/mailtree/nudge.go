@@ -19,14 +19,15 @@ func nudgeCommand(p *program) *cobra.Command {
 	var watch bool
 	c := &cobra.Command{
 		Use:   "nudge",
-		Short: "Tell agents in tmux windows of new mail",
-		Long: "Type a notice into the tmux window of each agent whose status is ready and who has mail that it was not told\n" +
-			"of, once for each message. With --watch until interrupted. Prints whom it told, and who could not be told. Works\n" +
-			"through the server of the store; where none runs, one is started in the background.",
+		Short: "Notify agents in tmux windows of new mail",
+		Long: "Type a notice into the tmux window of each agent that is ready and has mail that it was not notified of, once for\n" +
+			"each message. The command prints the agents that it notified and those that it could not notify. With --watch, it\n" +
+			"continues until interrupted. It works through the store's server; if no server is running, it starts one in the\n" +
+			"background.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return p.nudge(c.Context(), watch) },
 	}
-	c.Flags().BoolVar(&watch, "watch", false, "go on until interrupted")
+	c.Flags().BoolVar(&watch, "watch", false, "continue until interrupted")
 	return c
 }
 

@@ -24,9 +24,9 @@ func releaseCommand(p *program) *cobra.Command {
 	var o releaseOptions
 	c := &cobra.Command{
 		Use:   "release PATH...",
-		Short: "Release files that you have claimed",
-		Long: "Release files that you have claimed. With --holder, release one claim of another agent, who gets a message with\n" +
-			"your reason; `mailtree undo` takes back both. Only people can do that: agents ask the holder.",
+		Short: "Release your claims on files",
+		Long: "Release your claims on files. With --holder, release one claim of another agent, who gets a message with your\n" +
+			"reason; `mailtree undo` undoes both. Only users can use --holder: agents ask the holder.",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: p.completeClaims,
 		PreRunE:           func(c *cobra.Command, paths []string) error { return o.check(c, paths) },

@@ -33,7 +33,7 @@ func (p *program) remark(format string, a ...any) {
 var goesOn = map[string]bool{"hook": true, "guard": true, "man": true, "completion": true, cobra.ShellCompRequestCmd: true}
 
 // serverGroup is the heading of the commands on the server, whose help has the flags of its log.
-const serverGroup = "The server and its store:"
+const serverGroup = "Server and store:"
 
 // groups are the headings of `mailtree help all`, each with its commands. Other commands come last.
 var groups = []struct {
@@ -41,8 +41,8 @@ var groups = []struct {
 	commands []string
 }{
 	{"Mail:", []string{"inbox", "read", "thread", "search", "send", "reply", "ack", "edit", "archive", "rm", "undo", "redo"}},
-	{"Who works on what:", []string{"agents", "whois", "me", "claims", "claim", "release", "projects", "path", "new", "guard"}},
-	{"What happens:", []string{"open", "today", "watch", "log", "problems"}},
+	{"Agents and claims:", []string{"agents", "whois", "me", "claims", "claim", "release", "projects", "path", "new", "guard"}},
+	{"Activity:", []string{"open", "today", "watch", "log", "problems"}},
 	{"Clients:", []string{"setup", "stdio", "hook", "nudge", "token"}},
 	{"Email:", []string{"mailbox", "gateway"}},
 	{serverGroup, []string{
@@ -94,9 +94,9 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "mailtree",
 		Short: "Mail for coding agents: a Git-tracked tree of markdown files, served over MCP",
-		Long: "Mail for coding agents and the people beside them: a Git-tracked tree of markdown files,\n" +
-			"served over MCP. Without a command it shows what waits for you. `mailtree setup` connects a client,\n" +
-			"and `mailtree serve` runs the server.",
+		Long: "Mail for coding agents and their users: a Git-tracked tree of markdown files, served over MCP.\n" +
+			"Without a command, mailtree shows what needs your attention. `mailtree setup` connects a client, and\n" +
+			"`mailtree serve` runs the server.",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 

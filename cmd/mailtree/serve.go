@@ -41,16 +41,16 @@ func serveCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the server",
-		Long: "Run the server: make the store where it is missing, bring the index level with the files, and serve MCP\n" +
-			"over Streamable HTTP, and on a Unix socket in the store, until interrupted. A server that `mailtree stdio`\n" +
-			"started in the background makes room for it. On a terminal it prints a line for each operation.",
+		Long: "Run the server until interrupted. The command creates the store if it is missing, brings the index up to date with\n" +
+			"the files, and serves MCP over Streamable HTTP and on a Unix socket in the store. If `mailtree stdio` started a\n" +
+			"server in the background, that server stops first. On a terminal, the command prints a line for each operation.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return serve(c.Context(), p)
 		},
 	}
 	c.Flags().BoolVar(&p.background, "background", false,
-		"no HTTP until `mailtree open` asks for the page, log to server.log in the store, end when nobody has been connected for a while")
+		"no HTTP until `mailtree open` asks for the page; log to server.log in the store; stop when no client has been connected for a while")
 	_ = c.Flags().MarkHidden("background")
 	return c
 }

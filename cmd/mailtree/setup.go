@@ -31,12 +31,12 @@ func setupCommand(p *program) *cobra.Command {
 	var o setupOptions
 	c := &cobra.Command{
 		Use:   "setup [CLIENT]",
-		Short: "Write the mail into the configuration of a client, such as Claude Code or Codex",
-		Long: "Write the mail into the configuration of a client: an MCP entry, which runs `mailtree stdio`, or with --http leads to\n" +
-			"the server's address; and hooks (`mailtree hook CLIENT`), by which the client's sessions are told of mail. All else in\n" +
-			"its files stays as it is, and each file as it was is kept once. Doing it twice changes nothing.\n" +
+		Short: "Configure a client (Claude Code, Codex, …) to use mailtree",
+		Long: "Configure a client to use mailtree. The command writes an MCP entry, which runs `mailtree stdio` or with --http uses\n" +
+			"the server's address, and hooks (`mailtree hook CLIENT`), which notify the client's sessions of mail. Everything else\n" +
+			"in the client's files stays as it is, and each original file is backed up once. A second run changes nothing.\n" +
 			"CLIENT is one of " + strings.Join(clientNames(), ", ") + ".\n" +
-			"Exit status 0 when all is done; 1 when a file cannot be changed, or --check finds something; 2 for a wrong call.",
+			"Exit status 0: everything is set up. 1: a file cannot be changed, or --check finds a problem. 2: the call was wrong.",
 		Args:      cobra.MaximumNArgs(1),
 		ValidArgs: clientNames(),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -54,17 +54,17 @@ func setupCommand(p *program) *cobra.Command {
 	}
 	f := c.Flags()
 	f.BoolVar(&o.list, "list", false, "list the clients and their files")
-	f.BoolVar(&o.check, "check", false, "tell whether the client (default: every one that is set up) reaches the mail; change nothing")
-	f.BoolVar(&o.user, "user", false, "the user's own configuration (default)")
-	f.BoolVar(&o.project, "project", false, "the configuration of the code base that this runs in; makes its mail project")
-	f.BoolVar(&o.http, "http", false, "over HTTP, at HOST and PORT: calls fail while no server runs; else mailtree stdio starts one")
-	f.BoolVar(&o.noHooks, "no-hooks", false, "write the entry alone; hooks that are there stay")
-	f.BoolVar(&o.instructions, "instructions", false, "also write five lines for agents into the AGENTS.md or CLAUDE.md that the client reads")
-	f.BoolVar(&o.allow, "allow", false, "let the client call the mail's tools without a question, where it asks (claude, codex, gemini)")
-	f.StringVar(&o.toolset, "toolset", "", "aimx: the entry \"email\" of that toolset, beside the mail's, without hooks")
-	f.BoolVar(&o.print, "print", false, "print the entry and the hooks; change nothing")
-	f.BoolVar(&o.dryRun, "dry-run", false, "print what would change, as a diff; change nothing")
-	f.BoolVar(&o.remove, "remove", false, "take everything away that this command wrote")
+	f.BoolVar(&o.check, "check", false, "check whether the client (default: every configured client) can use mailtree; change nothing")
+	f.BoolVar(&o.user, "user", false, "write the user's own configuration (default)")
+	f.BoolVar(&o.project, "project", false, "write the configuration of this code base, and create its mail project")
+	f.BoolVar(&o.http, "http", false, "connect over HTTP, at HOST and PORT; calls fail while no server is running (default: `mailtree stdio`, which starts one)")
+	f.BoolVar(&o.noHooks, "no-hooks", false, "write the entry only; existing hooks stay")
+	f.BoolVar(&o.instructions, "instructions", false, "also write five lines for agents to the AGENTS.md or CLAUDE.md that the client reads")
+	f.BoolVar(&o.allow, "allow", false, "let the client call mailtree's tools without asking (claude, codex, gemini)")
+	f.StringVar(&o.toolset, "toolset", "", "aimx: write an additional entry \"email\" for that toolset, without hooks")
+	f.BoolVar(&o.print, "print", false, "print the entry and the hooks, change nothing")
+	f.BoolVar(&o.dryRun, "dry-run", false, "print the changes as a diff, change nothing")
+	f.BoolVar(&o.remove, "remove", false, "remove everything that this command wrote")
 	return c
 }
 

@@ -15,9 +15,9 @@ func statusCommand(p *program) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "status",
-		Short: "Show whether a server runs, and how it is",
-		Long: "Show whether a server runs for the store, and how it is: exit status 1 where none does, or where something needs\n" +
-			"a person. With --json it prints what /health answers.",
+		Short: "Show whether a server is running, and its state",
+		Long: "Show whether a server is running for the store, and its state. The exit status is 1 if no server is running, or if\n" +
+			"there is a problem that you need to fix. With --json, the command prints the answer of /health.",
 		Args: cobra.NoArgs,
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print the answer as JSON")

@@ -18,8 +18,8 @@ func stopCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "stop",
 		Short: "Stop the server",
-		Long: "Stop the server of the store, and return when it has ended. The next command starts one again, and so do agents\n" +
-			"over stdio with their next call; a service (`mailtree service`) at the next login, unless it is disabled.",
+		Long: "Stop the store's server, and return when it has stopped. The next command starts a server again, and so does the next\n" +
+			"call of an agent over stdio. A service (`mailtree service`) starts again at the next login, unless it is disabled.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			stopped, err := p.stop(c.Context())

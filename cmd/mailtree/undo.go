@@ -17,17 +17,17 @@ import (
 func undoCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "undo [ID]",
-		Short: "Take back what you did last, or last to a message",
-		Long: "Take back what you did last, or last to this message: a message sent, changed, acknowledged, archived or deleted,\n" +
-			"paths claimed or released; a reading only where you name its message. Nothing else of the same moment changes.\n" +
-			"A message that was sent is removed for everybody; who had read it is told, and named here. What was released is\n" +
-			"claimed again where nobody else has it. Called again, it takes back what you did before that: --list shows it.\n" +
-			"`mailtree redo` does again what was undone.",
+		Short: "Undo your last action, or the last one on a message",
+		Long: "Undo your last action, or your last one on a message: a message sent, changed, acknowledged, archived or deleted, or\n" +
+			"paths claimed or released. Marking a message read or unread is undone only if you name the message. Nothing else that\n" +
+			"happened at the same moment changes. A sent message is removed for everyone; the agents that had read it are notified\n" +
+			"and listed here. A released path is claimed again if no other agent has claimed it. If you run the command again, it\n" +
+			"undoes the action before that; --list shows all of them. `mailtree redo` redoes what was undone.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: p.completeMessage,
 	}
 	f := p.addDeskFlags(c)
-	list := c.Flags().Bool("list", false, "list what can be taken back, newest first, and change nothing")
+	list := c.Flags().Bool("list", false, "list what can be undone, newest first, change nothing")
 	c.RunE = func(c *cobra.Command, ids []string) error {
 		if *list && len(ids) > 0 {
 			return usageError(c, errors.New("--list is of everything: give no message with it"))
@@ -48,10 +48,11 @@ func undoCommand(p *program) *cobra.Command {
 func redoCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "redo [ID]",
-		Short: "Do again what was undone last, or last of a message",
-		Long: "Do again what `mailtree undo` took back last, or took back last of this message: its files are again as they were.\n" +
-			"New work of yours ends what can be done again. Called again, it does again what was undone before that.\n" +
-			"Who had read a message, and was told that it is withdrawn, is told. A claim is not made again: claim the paths anew.",
+		Short: "Redo the last undone action, or the last one on a message",
+		Long: "Redo the last action that `mailtree undo` undid, or the last one on this message: its files are restored as they were.\n" +
+			"After new work of yours, nothing can be redone. If you run the command again, it redoes the action undone before\n" +
+			"that. Agents that had read a message and were notified that it was withdrawn are notified again. Redo does not\n" +
+			"restore claims: claim the paths again.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: p.completeMessage,
 	}
