@@ -182,7 +182,7 @@ func openIndex(
 	}
 	x, err := indexer.Open(ctx, indexer.Config{Path: path, Log: log})
 	if err != nil {
-		return nil, fmt.Errorf("%w. Is its disk full? `mailtree doctor` looks further", err)
+		return nil, fmt.Errorf("%w. Check whether the disk is full, then run `mailtree doctor`", err)
 	}
 	if !x.Fresh() || len(trees) == 0 {
 		return x, x.Retain(ctx, trees)

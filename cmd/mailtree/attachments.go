@@ -30,7 +30,7 @@ func attachmentsCommand(p *program) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !dryRun {
-				return usageError(c, errors.New("nothing is removed in this version: give --dry-run to list what no message names"))
+				return usageError(c, errors.New("this version deletes nothing: to list the files that no message refers to, add --dry-run"))
 			}
 			return listUnnamed(c.Context(), p)
 		},
@@ -52,7 +52,7 @@ func listUnnamed(ctx context.Context, p *program) error {
 		t := v.trees[slug]
 		unnamed, err := attachment.Unnamed(ctx, t)
 		if err != nil {
-			return fmt.Errorf("which attachments of %s are named cannot be told: %w", slug, err)
+			return fmt.Errorf("cannot check which attachments of %s are in use: %w", slug, err)
 		}
 		for _, path := range unnamed {
 			file := filepath.Join(t.Dir(), path)
@@ -64,6 +64,6 @@ func listUnnamed(ctx context.Context, p *program) error {
 			files, bytes = files+1, bytes+fi.Size()
 		}
 	}
-	fmt.Fprintf(p.std.out, "%s (%s) that no message names\n", count(files, "file"), count(int(bytes), "byte"))
+	fmt.Fprintf(p.std.out, "%s (%s) that no message refers to\n", count(files, "file"), count(int(bytes), "byte"))
 	return nil
 }

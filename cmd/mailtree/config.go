@@ -224,8 +224,8 @@ func loadConfig(flags *pflag.FlagSet, env []string, dotenv string, home func() (
 	if dotenv != "" {
 		m, err := godotenv.Read(dotenv)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, errors.New("the .env in this folder cannot be read: every line must be NAME=value, blank, or a # " +
-				"comment. Mend it, or start in another folder")
+			return nil, errors.New("cannot read the .env in this folder: every line must be NAME=value, blank, or a # " +
+				"comment. Fix the file, or start in another folder")
 		}
 		file = m
 	}
@@ -322,7 +322,7 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 		if c.Socket, err = absolute(v["SOCKET"], home); err != nil {
 			errs = append(errs, fmt.Errorf("SOCKET: %w", err))
 		} else if strings.HasPrefix(c.Socket, c.Store+string(filepath.Separator)) {
-			bad("SOCKET", "outside the store, which other users cannot enter; the store has a socket of its own")
+			bad("SOCKET", "a path outside the store, because other users cannot enter the store, which already has its own socket")
 		}
 	}
 	c.MaxMessage = number("MAX_MESSAGE_BYTES", 4096, 64<<20)
@@ -334,14 +334,14 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	c.MailboxDepth = int(number("MAILBOX_DEPTH", 1, 10_000_000))
 	c.CommitExternal = choice("COMMIT_EXTERNAL", "on", "off") == "on"
 	if c.Poll, err = pollInterval(v["WATCH"]); err != nil {
-		bad("WATCH", "events, poll, or poll and a time from 1s to 1h, such as poll:30s")
+		bad("WATCH", "events, poll, or poll with a duration from 1s to 1h, such as poll:30s")
 	}
 	if c.SyncInterval, err = time.ParseDuration(v["SYNC_INTERVAL"]); err != nil || c.SyncInterval < time.Second || c.SyncInterval > time.Hour {
-		bad("SYNC_INTERVAL", "a time from 1s to 1h")
+		bad("SYNC_INTERVAL", "a duration from 1s to 1h")
 	}
 	c.ClaimAlone = choice("CLAIM_OFFLINE", "refuse", "local") == "local"
 	if c.Idle, err = time.ParseDuration(v["IDLE"]); err != nil || c.Idle <= 0 {
-		bad("IDLE", "a time such as 5m")
+		bad("IDLE", "a duration such as 5m")
 	}
 	c.SummaryCommand = v["SUMMARY_COMMAND"]
 	c.Nudge = choice("NUDGE", "off", "tmux") == "tmux"
@@ -391,12 +391,12 @@ func absolute(p string, home func() (string, error)) (string, error) {
 	if p == "~" || strings.HasPrefix(p, "~/") {
 		h, err := home()
 		if err != nil {
-			return "", fmt.Errorf("no home folder (%v): give an absolute path", err)
+			return "", fmt.Errorf("cannot find your home folder (%v): give an absolute path", err)
 		}
 		p = filepath.Join(h, strings.TrimPrefix(p, "~"))
 	}
 	if p == "" {
-		return "", errors.New("empty: give an absolute path")
+		return "", errors.New("the path is empty: give an absolute path")
 	}
 	return filepath.Abs(p)
 }

@@ -110,7 +110,7 @@ func (p *program) claimCommand() *cobra.Command {
 		Args: cobra.MinimumNArgs(1),
 		PreRunE: func(c *cobra.Command, _ []string) error {
 			if *ttl < maildir.MinTTL || *ttl > maildir.MaxTTL {
-				return usageError(c, fmt.Errorf("--for is %s: give 1m to 720h", *ttl))
+				return usageError(c, fmt.Errorf("--for is %s, but must be from 1m to 720h", *ttl))
 			}
 			return nil
 		},

@@ -30,7 +30,7 @@ func fmtCommand(p *program) *cobra.Command {
 			case len(files) > 0:
 				return f.formatAll(files)
 			case f.json:
-				return usageError(c, errors.New("fmt: --json tells of files: name one"))
+				return usageError(c, errors.New("fmt: --json needs a FILE"))
 			}
 			return f.filter()
 		},
@@ -82,7 +82,7 @@ func (f *formatter) formatAll(names []string) error {
 	}
 	switch {
 	case f.bad > 0 && f.check:
-		return &exitError{exitFailed, fmt.Errorf("%s not in the canonical form", count(f.bad, "file"))}
+		return &exitError{exitFailed, fmt.Errorf("%s not in canonical form", count(f.bad, "file"))}
 	case f.bad > 0:
 		return &exitError{exitFailed, fmt.Errorf("%s could not be formatted", count(f.bad, "file"))}
 	}
@@ -106,7 +106,7 @@ func (f *formatter) filter() error {
 		_, err = f.p.std.out.Write(canonical)
 	}
 	if err == nil && f.check && !bytes.Equal(data, canonical) {
-		err = &exitError{exitFailed, errors.New("standard input is not in the canonical form")}
+		err = &exitError{exitFailed, errors.New("standard input is not in canonical form")}
 	}
 	return err
 }

@@ -56,10 +56,10 @@ func (c *config) parseGateway(v map[string]string, home func() (string, error)) 
 	named := address.Domains(c.Domains).Named
 	g.CatchAll, g.Postmaster, g.Authserv = named(v["GATEWAY_CATCHALL"]), named(v["GATEWAY_POSTMASTER"]), v["TRUSTED_AUTHSERV"]
 	if len(g.Listen) > 0 && g.Postmaster == "" {
-		errs = append(errs, errors.New("GATEWAY_LISTEN is set, but GATEWAY_POSTMASTER is not: name the mailbox for postmaster@ and abuse@"))
+		errs = append(errs, errors.New("GATEWAY_LISTEN is set, but GATEWAY_POSTMASTER is not: set it to the mailbox for postmaster@ and abuse@"))
 	}
 	if (v["GATEWAY_CERT"] == "") != (v["GATEWAY_KEY"] == "") {
-		errs = append(errs, errors.New("of GATEWAY_CERT and GATEWAY_KEY one is set: STARTTLS needs both files"))
+		errs = append(errs, errors.New("only one of GATEWAY_CERT and GATEWAY_KEY is set: STARTTLS needs both files"))
 	} else if v["GATEWAY_CERT"] != "" {
 		pair, err := tls.LoadX509KeyPair(v["GATEWAY_CERT"], v["GATEWAY_KEY"])
 		note("GATEWAY_CERT", err)
@@ -71,7 +71,7 @@ func (c *config) parseGateway(v map[string]string, home func() (string, error)) 
 			bad("GATEWAY_MTA_USER", "a user of this machine, such as postfix")
 		}
 	} else if g.Authserv != "" {
-		errs = append(errs, errors.New("TRUSTED_AUTHSERV is set, but GATEWAY_MTA_USER is not: name the user that the mail server runs as"))
+		errs = append(errs, errors.New("TRUSTED_AUTHSERV is set, but GATEWAY_MTA_USER is not: set it to the OS user that the mail server runs as"))
 	}
 	g.Allow = fieldsOf(strings.ToLower(v["GATEWAY_ALLOW"]))
 	if !all(g.Allow, func(d string) bool { return d == "*" || mailDomain(d) }) {
@@ -89,7 +89,7 @@ func (c *config) parseGateway(v map[string]string, home func() (string, error)) 
 		note("GATEWAY_PASSWORD_FILE", err)
 	}
 	if g.Smarthost != nil && g.Smarthost.User != "" && g.Smarthost.PasswordFile == "" {
-		errs = append(errs, errors.New("GATEWAY_SMARTHOST names a user, but GATEWAY_PASSWORD_FILE is not set: write the password into a file"))
+		errs = append(errs, errors.New("GATEWAY_SMARTHOST names a user, but GATEWAY_PASSWORD_FILE is not set: set it to a file that contains the password"))
 	}
 	if g.DNS = v["GATEWAY_RESOLVER"]; g.DNS != "" {
 		if _, _, err := net.SplitHostPort(g.DNS); err != nil {

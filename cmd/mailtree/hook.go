@@ -36,7 +36,7 @@ func hookCommand(p *program) *cobra.Command {
 			"then ends in the way that makes the client begin a turn: for Claude Code with the exit status 2.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return harmless(errors.New("hook: name one client"))
+				return harmless(errors.New("hook: give one client"))
 			}
 			return nil
 		},
@@ -103,7 +103,7 @@ func (p *program) hook(ctx context.Context, client string) (err error) {
 		}
 	}()
 	if !event.Known(client) {
-		return errors.New("hook: there is no client named " + strings.ToValidUTF8(client, "?"))
+		return errors.New("hook: unknown client " + strings.ToValidUTF8(client, "?"))
 	}
 	ctx, cancel := context.WithTimeout(ctx, hookPatience)
 	defer cancel()
@@ -164,7 +164,7 @@ func (p *program) readEvent(ctx context.Context, client string) (event.Event, er
 	case r := <-done:
 		return r.e, r.err
 	case <-ctx.Done(): // the process ends now, and the reading goroutine with it
-		return event.Event{}, fmt.Errorf("hook: nothing came on standard input: %w", context.Cause(ctx))
+		return event.Event{}, fmt.Errorf("hook: no event arrived on standard input: %w", context.Cause(ctx))
 	}
 }
 

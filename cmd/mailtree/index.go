@@ -95,12 +95,12 @@ func (v *view) openIndex(ctx context.Context, cfg *config) (err error) {
 		return nil
 	}
 	if indexer.IsLocked(err) {
-		return fmt.Errorf("another program has locked the index, for example a database browser (%w). "+
+		return fmt.Errorf("another program, for example a database browser, has locked the index (%w). "+
 			"End that program, then try again", err)
 	}
-	hint := "`mailtree index rebuild` makes it anew, as does the next `mailtree serve`"
+	hint := "`mailtree index rebuild` rebuilds it, and so does the next `mailtree serve`"
 	if v.running {
-		hint = "Restart the server: it makes it anew"
+		hint = "Restart the server to rebuild it"
 	}
 	return fmt.Errorf("the index is missing or damaged (%w). %s", err, hint)
 }
@@ -135,17 +135,17 @@ func verify(ctx context.Context, p *program) error {
 		return err
 	}
 	if len(r.Differences) == 0 {
-		fmt.Fprintf(p.std.out, "the index equals one built anew: %s\n", count(r.Rows, "row"))
+		fmt.Fprintf(p.std.out, "the index matches the files: %s\n", count(r.Rows, "row"))
 		return nil
 	}
 	for _, d := range r.Differences {
 		fmt.Fprintln(p.std.out, format.Printable(d))
 	}
-	hint := "`mailtree index rebuild` builds it anew; please report how this came about"
+	hint := "Please report how this happened, and rebuild the index with `mailtree index rebuild`"
 	if !v.running {
-		hint = "no server runs: edits made since it stopped are indexed at its next start. Else `mailtree index rebuild` builds it anew"
+		hint = "No server is running: its next start indexes the edits made since the last one stopped. Otherwise run `mailtree index rebuild`"
 	}
-	return &exitError{1, fmt.Errorf("the index (-) differs from one built anew (+). %s", hint)}
+	return &exitError{1, fmt.Errorf("the index (-) differs from the files (+). %s", hint)}
 }
 
 // verify compares the index with an index built from the trees. Beside a running server the two are read
@@ -180,8 +180,8 @@ func rebuild(ctx context.Context, p *program) error {
 		if !serves(ctx, p.cfg) {
 			return p.notServed()
 		}
-		return fmt.Errorf("a server (process %s) uses this store and keeps its index level: `mailtree index verify` shows "+
-			"it. To build it anew, stop the server first", storedir.Holder(p.cfg.Store))
+		return fmt.Errorf("a server (process %s) is using this store and keeps its index up to date. To check the index, run "+
+			"`mailtree index verify`; to rebuild it, stop the server first", storedir.Holder(p.cfg.Store))
 	}
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 
 	"mailtree/cli"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/history"
 	mcpserver "mailtree/mcp"
 )
@@ -66,9 +67,17 @@ func (p *program) showLog(ctx context.Context, d *deskWork, s *logPrinter, ask m
 		return nil
 	})
 	if err == nil && told == 0 {
-		err = &exitError{exitNothing, errors.New("the history has nothing of that")}
+		err = &exitError{exitNothing, errors.New(noHistory(ask.Of))}
 	}
 	return err
+}
+
+// noHistory says that there is no entry, of what was asked for if it is not "".
+func noHistory(of string) string {
+	if of == "" {
+		return "no history found"
+	}
+	return "no history found for " + format.Quote(of)
 }
 
 // logPrinter prints entries of the history, newest first.

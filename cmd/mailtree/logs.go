@@ -24,7 +24,7 @@ func logsCommand(p *program) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			file := storedir.LogPath(p.cfg.Store)
 			if err := storedir.CheckLog(p.cfg.Store); errors.Is(err, fs.ErrNotExist) {
-				return &exitError{exitNothing, fmt.Errorf("no server has run in the background yet: there is no %s", file)}
+				return &exitError{exitNothing, fmt.Errorf("no background server has run yet: %s does not exist", file)}
 			} else if err != nil {
 				return err
 			}

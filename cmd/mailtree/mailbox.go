@@ -172,7 +172,7 @@ func mailboxTrustCommand(p *program) *cobra.Command {
 		ask := mcpserver.MailboxAsk{Mailbox: args[0]}
 		switch {
 		case len(args) == 1 && *remove:
-			return usageError(c, errors.New("--remove: name the sender that is to be trusted no longer"))
+			return usageError(c, errors.New("--remove needs the sender to stop trusting"))
 		case *remove:
 			ask.Distrust = args[1]
 		case len(args) == 2:

@@ -30,7 +30,7 @@ func manCommand(p *program) *cobra.Command {
 			head := &doc.GenManHeader{Section: "1", Source: "mailtree " + version(), Manual: "mailtree"}
 			of, rest, err := c.Root().Find(args)
 			if err != nil || len(rest) > 0 || dir != "" && len(args) > 0 {
-				return usageError(c, fmt.Errorf("man: name one command, or give --dir alone"))
+				return usageError(c, fmt.Errorf("man: give one command, or only --dir"))
 			}
 			withoutTag(c.Root())
 			if dir == "" {

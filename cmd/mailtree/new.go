@@ -38,7 +38,7 @@ func newProjectCommand(p *program) *cobra.Command {
 			path := strings.Join(args, "")
 			at := cmp.Or(path, ".")
 			if fi, err := os.Stat(at); err != nil || !fi.IsDir() {
-				return &exitError{exitNothing, fmt.Errorf("there is no folder %s, so it has no project: create the folder first",
+				return &exitError{exitNothing, fmt.Errorf("the folder %s does not exist: create it first",
 					format.Printable(at))}
 			}
 			made, err := p.ensureProject(c.Context(), path)
@@ -125,7 +125,7 @@ func (p *program) tellProject(made mcpserver.MadeProject) {
 func (p *program) projectHere(ctx context.Context) error {
 	made, err := p.ensureProject(ctx, "")
 	if err != nil {
-		return fmt.Errorf("the client is set up, but the mail has no project of this code base yet: %w. Try `mailtree new project`", err)
+		return fmt.Errorf("the client is set up, but the project of this code base could not be created: %w. Try `mailtree new project`", err)
 	}
 	p.tellProject(made)
 	return p.join(ctx, made.Slug)

@@ -51,11 +51,11 @@ func releaseCommand(p *program) *cobra.Command {
 func (o *releaseOptions) check(c *cobra.Command, paths []string) error {
 	switch {
 	case o.holder != "" && (o.all || len(paths) != 1):
-		return usageError(c, errors.New("--holder releases one claim: give its path"))
+		return usageError(c, errors.New("--holder releases one claim: give one path"))
 	case o.holder == "" && o.reason != "":
-		return usageError(c, errors.New("--reason is for --holder: nobody gets a message about your own claims"))
+		return usageError(c, errors.New("--reason needs --holder: no one gets a message about your own claims"))
 	case o.holder == "" && o.all == (len(paths) > 0):
-		return usageError(c, errors.New("name what you release, or give --all"))
+		return usageError(c, errors.New("give the paths to release, or --all"))
 	}
 	return nil
 }

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"mailtree/cli"
 	"mailtree/maildir/format"
@@ -107,7 +110,7 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 	root.SetIn(std.in)
 	root.SetOut(std.out)
 	root.SetErr(std.err)
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usageError(c, err) })
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usageError(c, flagError(err)) })
 	root.Version = version()
 	root.SetVersionTemplate("mailtree {{.Version}}\n")
 	addSettingFlags(root.PersistentFlags(), "")
@@ -157,7 +160,7 @@ func wrongCount(c *cobra.Command, args []string) error {
 	if _, needs, _ := strings.Cut(c.Use, " "); len(args) == 0 {
 		return fmt.Errorf("%s needs %s, as in `%s`", c.Name(), strings.TrimSuffix(needs, "..."), strings.TrimSpace(c.Example))
 	}
-	return fmt.Errorf("these are %s: the command is `%s`", count(len(args), "argument"), strings.TrimSuffix(c.UseLine(), " [flags]"))
+	return fmt.Errorf("%s do not fit: use `%s`", count(len(args), "argument"), strings.TrimSuffix(c.UseLine(), " [flags]"))
 }
 
 func usageError(c *cobra.Command, err error) error {
@@ -170,6 +173,44 @@ type usage struct {
 }
 
 func (u *usage) Error() string { return u.err.Error() + "; see `" + u.path + " --help`" }
+
+// flagError returns an error of the flag parser in this program's words.
+func flagError(err error) error {
+	var wrong *pflag.InvalidValueError
+	var alone *pflag.ValueRequiredError
+	var unknown *pflag.NotExistError
+	switch {
+	case errors.As(err, &wrong):
+		f := wrong.GetFlag()
+		return fmt.Errorf("--%s is %s, but must be %s", f.Name, format.Quote(wrong.GetValue()), cmp.Or(flagValues[f.Value.Type()], "valid"))
+	case errors.As(err, &alone):
+		return fmt.Errorf("--%s needs a value", alone.GetFlag().Name)
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "":
+		return fmt.Errorf("unknown flag: -%s", unknown.GetSpecifiedName())
+	}
+	return err
+}
+
+// flagValues says by the type of a flag which values it takes.
+var flagValues = map[string]string{
+	"bool":        "true or false",
+	"duration":    "a duration, such as 30m or 2h",
+	"int":         "a number",
+	"int64":       "a number",
+	"stringSlice": "a list separated by commas",
+	"uint":        "0 or a positive number",
+}
+
+// exclusiveFlags returns the error for flags that exclude each other, of which cobra's message lists several as
+// set. It returns nil for any other message.
+func exclusiveFlags(message string) error {
+	_, set, ok := strings.Cut(message, "] are set none of the others can be; [")
+	if !ok {
+		return nil
+	}
+	flags := strings.Fields(strings.TrimSuffix(set, "] were all set"))
+	return fmt.Errorf("--%s cannot be used together", strings.Join(flags, " and --"))
+}
 
 // unknownCommand returns the error for a word that names no subcommand of the command at path.
 func unknownCommand(root *cobra.Command, word, path string) error {

@@ -50,7 +50,7 @@ func (p *program) showHits(ctx context.Context, d *deskWork, query string, h *ma
 		p.remark("%s", cli.Line(h.Note))
 	}
 	if len(h.Hits) == 0 {
-		return &exitError{exitNothing, fmt.Errorf("no message has %s", format.Literal(query))}
+		return &exitError{exitNothing, fmt.Errorf("no message matches %s", format.Literal(query))}
 	}
 	return d.Paged(ctx, func(s *cli.Screen) error {
 		ids := make([]string, len(h.Hits))

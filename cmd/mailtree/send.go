@@ -40,7 +40,7 @@ func sendCommand(p *program) *cobra.Command {
 		}
 		o.to = append(o.to, args...)
 		if *all == (len(o.to) > 0) {
-			return usageError(c, errors.New("name the agents to write to, or give --all"))
+			return usageError(c, errors.New("give the agents to write to, or --all"))
 		}
 		return p.writeMessage(c, f, o, "")
 	}
@@ -62,11 +62,11 @@ func replyCommand(p *program) *cobra.Command {
 	p.addSendFlags(c, o)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if strings.ContainsAny(args[0], " \t\n") {
-			return &exitError{exitUsage, fmt.Errorf("%q is no number or id of a message: mailtree reply ID TEXT", args[0])}
+			return &exitError{exitUsage, fmt.Errorf("%q is not a row number or message id: use `mailtree reply ID TEXT`", args[0])}
 		}
 		if len(args) == 2 {
 			if c.Flags().Changed("message") {
-				return usageError(c, errors.New("the text is there twice: as an argument and with -m"))
+				return usageError(c, errors.New("the text is given twice, as an argument and with -m"))
 			}
 			o.text = &args[1]
 		}
@@ -108,7 +108,7 @@ func (p *program) addSendFlags(c *cobra.Command, o *sendOptions) {
 // message.
 func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, id string) error {
 	if o.importance != "" && !format.ValidImportance(o.importance) {
-		return usageError(c, fmt.Errorf("--importance is %s: give low, normal, high or urgent", o.importance))
+		return usageError(c, fmt.Errorf("--importance is %q, but must be low, normal, high or urgent", o.importance))
 	}
 	if o.textOnly && o.html != "" {
 		return usageError(c, errors.New("a message cannot have both --text-only and --html-body: give one of them"))
@@ -146,7 +146,7 @@ func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, i
 	}
 	switch empty := strings.TrimSpace(body.text) == ""; {
 	case empty && misplaced:
-		return body.settle(errors.New("nothing was sent: the text is below the scissors line. Move it up"))
+		return body.settle(errors.New("nothing was sent: the text is below the scissors line. Move it above that line"))
 	case empty:
 		_ = body.settle(nil)
 		return errors.New("nothing was sent: the text is empty")
@@ -173,14 +173,14 @@ func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, i
 
 // noText returns the error for a message without a text, which may be among the arguments before it.
 func noText(to []string, id string) error {
-	how := "write it last, or give it with -m"
+	how := "give the text last, or with -m"
 	switch {
 	case id != "":
 		how = fmt.Sprintf("%q is taken for a message, as in `mailtree reply ID TEXT`", id)
 	case len(to) > 0:
-		how = fmt.Sprintf("taken for agents: %s. Give a text of one word with -m", strings.Trim(fmt.Sprintf("%q", to), "[]"))
+		how = fmt.Sprintf("arguments taken as agents: %s. Give a one-word text with -m", strings.Trim(fmt.Sprintf("%q", to), "[]"))
 	}
-	return fmt.Errorf("nothing was sent, there is no text: %s", how)
+	return fmt.Errorf("nothing was sent, because there is no text: %s", how)
 }
 
 // maybeText says, if the last of several names is not an agent, that it may be the text.
@@ -298,7 +298,7 @@ func everybodyElse(ctx context.Context, d *deskWork) (names []string, err error)
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return name == d.Person })
 	if len(names) == 0 {
-		return nil, &exitError{exitNothing, fmt.Errorf("nobody else is in project %s", d.Slug)}
+		return nil, &exitError{exitNothing, fmt.Errorf("project %s has no other agents", d.Slug)}
 	}
 	return names, nil
 }

@@ -113,7 +113,7 @@ func (p *program) served(ctx context.Context) error {
 	if r.URL != "" {
 		at = ", at " + r.URL
 	}
-	return fmt.Errorf("a server of the store %s is already running: process %s%s. Use it, or stop it with `mailtree stop`",
+	return fmt.Errorf("a server for the store %s is already running: process %s%s. Use it, or stop it with `mailtree stop`",
 		p.cfg.Store, storedir.Holder(p.cfg.Store), at)
 }
 
@@ -249,9 +249,9 @@ func (a *app) serverConfig(p *program, waker *waker, w *web, stop func()) mcpser
 
 // Reasons for which a server ends itself.
 var (
-	errIndexGone = errors.New("index/index.sqlite3 was removed or replaced while the server ran: start the server again, " +
-		"which makes the index from the files")
-	errStoreGone = errors.New("the store was removed or moved while the server ran: start the server where it is now")
+	errIndexGone = errors.New("index/index.sqlite3 was removed or replaced while the server was running: start the server again, " +
+		"which rebuilds the index from the files")
+	errStoreGone = errors.New("the store was removed or moved while the server was running: start the server again with the store's new path")
 )
 
 // guardFiles checks each second the files by which programs find the server. It ends the server if its
@@ -286,8 +286,8 @@ func (a *app) renewSockets(ctx context.Context, blocked map[*socket.Listener]boo
 	for _, l := range a.sockets {
 		err := l.Renew(ctx)
 		if err != nil && !blocked[l] && ctx.Err() == nil {
-			a.log.Error("the socket was removed or replaced, and cannot be made again: nobody new can connect there; that is "+
-				"tried again", "error", err)
+			a.log.Error("the socket was removed or replaced and cannot be created again, so no new client can connect to it; the "+
+				"server keeps trying", "error", err)
 		}
 		blocked[l] = err != nil
 	}

@@ -87,16 +87,16 @@ func (o setupOptions) conflict(args []string) error {
 	instead := slices.DeleteFunc([]bool{o.list, o.check, o.print, o.remove}, func(set bool) bool { return !set })
 	switch {
 	case len(instead) > 1:
-		return errors.New("--list, --check, --print and --remove: use one of them")
+		return errors.New("use only one of --list, --check, --print and --remove")
 	case o.user && o.project:
-		return errors.New("--user and --project: use one of them")
+		return errors.New("use only one of --user and --project")
 	case o.toolset != "" && o.toolset != clients.Email:
-		return fmt.Errorf("--toolset is %q: it is for aimx alone; the mail is set up without it", o.toolset)
+		return fmt.Errorf("--toolset is %q, but must be aimx: omit it to set up the mail tools", o.toolset)
 	case o.toolset != "" && (o.http || o.instructions || o.list):
-		return errors.New("--toolset aimx: leave --http, --instructions and --list out: it is served to `mailtree stdio` alone")
+		return errors.New("--toolset aimx works only over `mailtree stdio`: omit --http, --instructions and --list")
 	case len(args) == 1 && !slices.Contains(clientNames(), args[0]):
 		names := clientNames()
-		return fmt.Errorf("unknown client %q%s: use %s", args[0], meant(format.Near(args[0], names)), strings.Join(names, ", "))
+		return fmt.Errorf("unknown client %q%s. Clients: %s", args[0], meant(format.Near(args[0], names)), strings.Join(names, ", "))
 	}
 	return nil
 }
@@ -133,7 +133,7 @@ func (p *program) setup(ctx context.Context, o setupOptions, args []string) erro
 		return p.changeClient(o, s, changes, err)
 	}
 	if o.allow && !s.Client.CanAllow() {
-		return &exitError{2, fmt.Errorf("--allow: %s has no permission that a set-up can write: allow the mail's tools where it asks",
+		return &exitError{2, fmt.Errorf("--allow: setup cannot write permissions for %s. Allow mailtree's tools there when it asks",
 			s.Client.Title)}
 	}
 	want := clients.Wanted{NoHooks: o.noHooks, Instructions: o.instructions, Allow: o.allow}
@@ -164,7 +164,7 @@ func (p *program) setup(ctx context.Context, o setupOptions, args []string) erro
 		p.lines([]string{missing})
 	}
 	if _, missing := exec.LookPath("mailtree"); missing != nil && (want.Server.URL == "" || hooks.Want > 0) {
-		fmt.Fprintln(p.std.err, "mailtree is not on the PATH, where the client looks for it: put it there")
+		fmt.Fprintln(p.std.err, "mailtree is not on the PATH, so the client cannot find it: add its folder to the PATH")
 	}
 	return err
 }
@@ -235,13 +235,13 @@ func whatToDo(err error, s clients.Setup) error {
 	advice := ""
 	switch {
 	case errors.As(err, &syntax):
-		advice = "Nothing was changed: mend the file, then try again"
+		advice = "Nothing was changed: fix the file, then try again"
 	case errors.Is(err, clients.ErrNotOurs):
 		advice = "Nothing was changed: remove or rename that entry, then try again"
 	case errors.Is(err, clients.ErrNotOurFile):
-		advice = "Nothing was changed: move it away, then try again"
+		advice = "Nothing was changed: move the file away, then try again"
 	case errors.Is(err, edit.ErrByHand), errors.Is(err, clients.ErrReadOnly), errors.Is(err, clients.ErrOutside):
-		advice = "Nothing was changed: `mailtree setup " + s.Client.Name + " --print` prints what belongs there"
+		advice = "Nothing was changed: `mailtree setup " + s.Client.Name + " --print` shows what to add by hand"
 	case errors.Is(err, clients.ErrChanged):
 		advice = "Nothing was written: try again"
 	case errors.Is(err, clients.ErrNoFile) && s.Scope == clients.Project:
@@ -288,7 +288,7 @@ func (p *program) clientSite() (at clients.Site, err error) {
 		at.Git, _, err = repo.GitFolders(at.Dir)
 	}
 	if err != nil {
-		return at, fmt.Errorf("it cannot be told which work tree %s lies in: %w. Try again", dir, err)
+		return at, fmt.Errorf("cannot find the Git work tree of %s: %w. Try again", dir, err)
 	}
 	return at, nil
 }
@@ -329,7 +329,7 @@ func (p *program) serverFor(c clients.Client, o setupOptions) (clients.Server, e
 			direct.Headers = clients.HeadersCommand(p.namedStore())
 		}
 		if p.cfg.RequireToken && !c.TakesHeaders() {
-			return direct, &exitError{2, errors.New("AUTH=token: over HTTP the client's file would hold the token: leave --http out")}
+			return direct, &exitError{2, errors.New("with AUTH=token and --http, the client's file would contain the token: omit --http")}
 		}
 		return direct, nil
 	}
@@ -379,15 +379,15 @@ func (p *program) serves(ctx context.Context, server clients.Server) error {
 	}
 	res, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return errors.New("nothing answers there")
+		return errors.New("no server answers there")
 	}
 	defer res.Body.Close()
 	var h healthReport
 	if err := json.NewDecoder(res.Body).Decode(&h); err != nil || h.Store == "" {
-		return fmt.Errorf("no open mail server answers there (%s)", res.Status)
+		return fmt.Errorf("no mailtree server that you can use answers there (%s)", res.Status)
 	}
 	if h.Store != p.cfg.Store {
-		return fmt.Errorf("the server there has another store, %q", h.Store)
+		return fmt.Errorf("the server there uses another store, %q", h.Store)
 	}
 	return nil
 }

@@ -84,7 +84,7 @@ func hello(env []string, o stdioOptions) (c tool.Caller, err error) {
 		}
 		c.Dir = dir
 		if c.WorkTree, err = repo.WorkTree(dir); err != nil {
-			return c, fmt.Errorf("it cannot be told which work tree %s lies in: %w. Try again", dir, err)
+			return c, fmt.Errorf("cannot find the Git work tree of %s: %w. Try again", dir, err)
 		}
 	}
 	return c, nil

@@ -54,7 +54,7 @@ func (p *program) stop(ctx context.Context) (stopping mcpserver.Stopping, err er
 		case !errors.Is(err, errNoServer):
 			return stopping, err
 		case !held && stopping.Process == 0:
-			return stopping, &exitError{exitNothing, fmt.Errorf("no server runs for the store %s", p.cfg.Store)}
+			return stopping, &exitError{exitNothing, fmt.Errorf("no server is running for the store %s", p.cfg.Store)}
 		case !held:
 			return stopping, nil
 		}
@@ -62,7 +62,7 @@ func (p *program) stop(ctx context.Context) (stopping mcpserver.Stopping, err er
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-ctx.Done():
-			return stopping, fmt.Errorf("process %d has the store and does not answer", stopping.Process)
+			return stopping, fmt.Errorf("process %d is using the store and does not answer", stopping.Process)
 		}
 	}
 }
@@ -73,7 +73,7 @@ func (p *program) awaitEnd(ctx context.Context, process int) error {
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-ctx.Done():
-			return fmt.Errorf("process %d still ends its work", process)
+			return fmt.Errorf("process %d is still finishing its work", process)
 		}
 	}
 	return nil

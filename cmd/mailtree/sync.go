@@ -109,7 +109,7 @@ func syncJoinCommand(p *program) *cobra.Command {
 			})
 			switch {
 			case err != nil:
-				return fmt.Errorf("the mail at %s was not joined: %w", format.Printable(args[0]), err)
+				return fmt.Errorf("cannot join the mail at %s: %w", format.Printable(args[0]), err)
 			case asJSON:
 				return p.printJSON(made)
 			}

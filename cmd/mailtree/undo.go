@@ -30,7 +30,7 @@ func undoCommand(p *program) *cobra.Command {
 	list := c.Flags().Bool("list", false, "list what can be undone, newest first, change nothing")
 	c.RunE = func(c *cobra.Command, ids []string) error {
 		if *list && len(ids) > 0 {
-			return usageError(c, errors.New("--list is of everything: give no message with it"))
+			return usageError(c, errors.New("--list lists everything: omit the message id"))
 		}
 		return p.atDesk(c.Context(), f, mine, ids, func(ctx context.Context, d *deskWork) error {
 			if *list {
@@ -123,7 +123,7 @@ func (d *deskWork) act(a *maildir.OperationInfo) (text string) {
 
 func showUndoable(ctx context.Context, d *deskWork, a *mcpserver.Undoable) error {
 	if len(a.Acts) == 0 {
-		return &exitError{exitNothing, errors.New("you did nothing lately that can be undone")}
+		return &exitError{exitNothing, errors.New("you have done nothing recently that can be undone")}
 	}
 	return showByTemplate(ctx, d, "undoable", a)
 }

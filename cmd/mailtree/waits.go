@@ -30,7 +30,7 @@ func (p *program) showWaits(c *cobra.Command, f *deskFlags) error {
 	})
 	if errors.Is(err, errNoProject) {
 		if caller, err := hello(p.env, stdioOptions{}); err == nil && caller.WorkTree != "" && !f.json {
-			cli.NewScreen(p.std.out, p.variable).Tell("%s has no mail yet: `mailtree new project` makes its project\n\n",
+			cli.NewScreen(p.std.out, p.variable).Tell("%s has no mail yet: `mailtree new project` creates its project\n\n",
 				cli.Line(caller.WorkTree))
 		}
 		return p.listProjects(ctx, f.json)
