@@ -54,7 +54,7 @@ func rmCommand(p *program) *cobra.Command {
 		return askAbout(ctx, d, "delete", id, func(a *maildir.Deleted) error {
 			d.Say(nil, "deleted %s (%d files): %s", d.ShortID(a.ID), len(a.Files), cli.Line(a.Subject))
 			if len(a.Readers) > 0 {
-				d.Tell("it was read by %s\n", listNames(a.Readers))
+				d.Tell("%s had read it\n", listNames(a.Readers))
 			}
 			d.tellOutside(a.Outside, "it")
 			return nil

@@ -129,7 +129,7 @@ func (p *program) claimCommand() *cobra.Command {
 			return err
 		}
 		held := a.Conflicts[0]
-		d.Printf("%s\n", d.Faint("If you are a person, you can release it: "+freeLine(d, held.Holder, held.HeldPath)))
+		d.Printf("%s\n", d.Faint("If you are a user, not an agent, you can release it: "+freeLine(d, held.Holder, held.HeldPath)))
 		return &exitError{code: exitFailed}
 	})
 }
@@ -257,7 +257,7 @@ func presence(status string, asks bool) string {
 	if !asks {
 		return status
 	}
-	return strings.TrimSpace(status + " asks")
+	return strings.TrimSpace(status + " (asks the user)")
 }
 
 // noBecause returns "no" with its reason, or "" without a reason.
@@ -312,7 +312,7 @@ func howFar(r *index.Receipt) string {
 	case r.Read:
 		return "read"
 	case !r.AnnouncedAt.IsZero():
-		return "told of it"
+		return "notified"
 	case r.Delivered:
 		return "delivered"
 	}

@@ -80,27 +80,27 @@ func showAmendable(d *deskWork, a *maildir.Amendable) error {
 
 func showAmended(d *deskWork, a *maildir.Amended) error {
 	if a.Same {
-		d.Tell("%s says what it said: nothing was changed\n", d.ShortID(a.ID))
+		d.Tell("no changes to %s\n", d.ShortID(a.ID))
 		return nil
 	}
 	d.Tell("changed %s: %s\n", d.ShortID(a.ID), cli.Line(a.Subject))
 	if !a.Sealed && slices.Contains(a.Readers, a.From) {
-		d.Tell("%s, its author, is told.\n", cli.Line(a.From))
+		d.Tell("Author notified: %s.\n", cli.Line(a.From))
 	}
 	readers := slices.DeleteFunc(slices.Clone(a.Readers), func(name string) bool { return name == a.From })
 	switch len(readers) {
 	case 0:
 	case 1:
-		d.Tell("%s, who had read it, is told.\n", listNames(readers))
+		d.Tell("Reader notified: %s.\n", listNames(readers))
 	default:
-		d.Tell("%s, who had read it, are told.\n", listNames(readers))
+		d.Tell("Readers notified: %s.\n", listNames(readers))
 	}
 	d.tellOutside(a.Outside, "the old text")
 	if !a.Sealed {
-		d.Tell("It counts as not verified from now on, because %s did not write it so.\n", cli.Line(a.From))
+		d.Tell("Marked unverified: the text is no longer %s's.\n", cli.Line(a.From))
 	}
 	for _, path := range a.Left {
-		d.Tell("%s says something else, and stays as it is.\n", cli.Line(path))
+		d.Tell("%s has a different text and was not changed.\n", cli.Line(path))
 	}
 	return nil
 }

@@ -88,10 +88,10 @@ func (p *program) gatewaySetup(ctx context.Context, domain, host string) error {
 	}
 	s.Printf("%s\n", s.Bold("The key"))
 	if made {
-		file += " (made now)"
+		file += " (created now)"
 	}
 	s.Printf("%s\n\n", file)
-	s.Printf("%s\n", s.Bold("Records that "+domain+" is to publish"))
+	s.Printf("%s\n", s.Bold("Records that "+domain+" must publish"))
 	missing := 0
 	for _, r := range records {
 		s.Printf("%s\n", r.String())
@@ -104,7 +104,7 @@ func (p *program) gatewaySetup(ctx context.Context, domain, host string) error {
 	}
 	domains := p.gatewayDomains(domain)
 	s.Printf("\n%s\n%s\n", s.Bold("Settings of mailtree serve"), serveLines(domains))
-	s.Printf("%s\n%s", s.Bold("Postfix in front of it, as root"), postfixLines(domains, account()))
+	s.Printf("%s\n%s", s.Bold("Postfix in front of mailtree (run as root)"), postfixLines(domains, account()))
 	if missing > 0 {
 		return &exitError{exitFailed, fmt.Errorf("%d records of %s are not published as shown above. Publish them, then run this command again",
 			missing, domain)}
@@ -150,7 +150,7 @@ func postfixLines(domains []string, account string) string {
 	for i, d := range domains {
 		transports[i] = d + "=lmtp:unix:" + postfixSocket
 	}
-	return "# relay_domains and transport_maps are replaced: add what is in them already (postconf relay_domains transport_maps)\n" +
+	return "# This replaces relay_domains and transport_maps. Add their current values (postconf relay_domains transport_maps).\n" +
 		"install -d -o " + account + " -g postfix -m 2750 /var/spool/postfix/mailtree\n" +
 		"postconf -e 'relay_domains = " + strings.Join(domains, ", ") + "'\n" +
 		"postconf -e 'transport_maps = inline:{" + strings.Join(transports, ", ") + "}'\n" +

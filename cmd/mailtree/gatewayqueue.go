@@ -99,6 +99,6 @@ func showQueue(d *deskWork, items []outgoing.Item) {
 	}
 	d.Table(rows)
 	if len(rows) == 0 {
-		d.Printf("%s\n", d.Faint("nothing is to be sent"))
+		d.Printf("%s\n", d.Faint("the queue is empty"))
 	}
 }

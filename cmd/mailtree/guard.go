@@ -171,7 +171,7 @@ func guardCheck(p *program, env []string) *cobra.Command {
 				return printVerdict(p, v)
 			}
 			if q.ByHand && v.Code == guard.Pass && len(v.Blocked) == 0 {
-				fmt.Fprintln(p.std.out, "Nothing that others have claimed.")
+				fmt.Fprintln(p.std.out, "No claims of other agents are in the way.")
 			}
 			return exitWith(v.Code)
 		},

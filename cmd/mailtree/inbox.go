@@ -110,7 +110,7 @@ func (o *inboxOptions) args(d *deskWork) map[string]any {
 func showInbox(d *deskWork, in *mail.Inbox) error {
 	head := fmt.Sprintf("%s in %s: %d unread of %d", in.Agent, in.Project, in.Unread, in.Total)
 	if d.Width > 0 && len(in.Messages) > 0 {
-		head += " (* unread, ! to be acknowledged)"
+		head += " (* unread, ! needs an acknowledgement)"
 	}
 	d.Say(d.Faint, "%s", head)
 	ids := make([]string, len(in.Messages))
@@ -123,7 +123,7 @@ func showInbox(d *deskWork, in *mail.Inbox) error {
 	}
 	d.Table(rows)
 	if in.Next != "" {
-		d.Tell("%s\n", d.Faint("there are more: --cursor "+in.Next))
+		d.Tell("%s\n", d.Faint("for more: --cursor "+in.Next))
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func (p *program) showLog(ctx context.Context, d *deskWork, s *logPrinter, ask m
 		}
 		if line.Entry == nil {
 			if progress && told == 0 {
-				fmt.Fprintf(p.std.err, "%slooking: %d commits, back to %s", clearLine, line.Looked, cli.Exact(line.Back.String()))
+				fmt.Fprintf(p.std.err, "%ssearching: %d commits, back to %s", clearLine, line.Looked, cli.Exact(line.Back.String()))
 			}
 			return nil
 		}

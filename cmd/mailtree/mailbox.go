@@ -108,7 +108,7 @@ func showMailboxes(d *deskWork, l *mcpserver.Mailboxes) {
 	case l.Others > 0:
 		d.Tell("%s\n", d.Faint(count(l.Others, "agent")+" without an address: `mailtree mailbox create NAME` gives one to an agent"))
 	case len(rows) == 0:
-		d.Tell("%s\n", d.Faint("no mailbox yet: `mailtree mailbox create NAME` makes one"))
+		d.Tell("%s\n", d.Faint("no mailboxes yet: `mailtree mailbox create NAME` creates one"))
 	}
 }
 
@@ -149,7 +149,7 @@ func sayNeeded(ctx context.Context, d *deskWork, m *mcpserver.MailboxLine) error
 		return nil
 	}
 	if slices.ContainsFunc(c.Missing, func(name string) bool { return strings.EqualFold(name, m.Name) }) {
-		d.Tell("GATEWAY_POSTMASTER or GATEWAY_CATCHALL names %s, and mail for it is put off until it is made again: "+
+		d.Tell("GATEWAY_POSTMASTER or GATEWAY_CATCHALL names %s, so mail for it is deferred until you create it again: "+
 			"`mailtree mailbox create %s`\n", m.Name, m.Name)
 	}
 	return nil
@@ -191,7 +191,7 @@ func showSenders(d *deskWork, s *mcpserver.Senders) {
 		d.Printf("%s\n", cli.Line(sender))
 	}
 	if len(s.Senders) == 0 {
-		d.Tell("%s\n", d.Faint(s.Address+" trusts nobody at other domains"))
+		d.Tell("%s\n", d.Faint(s.Address+" trusts no senders at other domains"))
 	}
 }
 
@@ -236,7 +236,7 @@ func showHooks(d *deskWork, l *mcpserver.Hooks) {
 	}
 	d.Table(rows)
 	if len(rows) == 0 {
-		d.Tell("%s\n", d.Faint("no hook"))
+		d.Tell("%s\n", d.Faint("no hooks"))
 	}
 }
 

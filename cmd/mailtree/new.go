@@ -99,7 +99,7 @@ func newDraftCommand(p *program) *cobra.Command {
 			return askVerb(ctx, d, "draft", ask, func(a *mcpserver.MadeDraft) error {
 				d.Printf("%s\n", a.File)
 				if d.Width > 0 {
-					d.Tell("%s\n", d.Faint("to send it: mv THAT "+a.Outbox+"/"))
+					d.Tell("%s\n", d.Faint("to send it: mv FILE "+a.Outbox+"/"))
 				}
 				return nil
 			})

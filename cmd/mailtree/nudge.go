@@ -49,7 +49,7 @@ func (p *program) nudge(ctx context.Context, watch bool) error {
 	case ctx.Err() != nil:
 		return nil
 	case err == nil && said == 0:
-		fmt.Fprintln(p.std.out, "nobody to tell: no agent is ready and has mail that it was not told of")
+		fmt.Fprintln(p.std.out, "no agents to notify: no ready agent has new mail")
 	}
 	return err
 }
@@ -61,9 +61,9 @@ func (p *program) sayNudge(line json.RawMessage) error {
 		return err
 	}
 	if o.Why != "" {
-		fmt.Fprintf(p.std.out, "%s (%s): %s not told: %s\n", o.Agent, o.Project, count(o.New, "new message"), o.Why)
+		fmt.Fprintf(p.std.out, "%s (%s): not notified of %s: %s\n", o.Agent, o.Project, count(o.New, "new message"), o.Why)
 	} else {
-		fmt.Fprintf(p.std.out, "%s (%s): told of %s\n", o.Agent, o.Project, count(o.New, "new message"))
+		fmt.Fprintf(p.std.out, "%s (%s): notified of %s\n", o.Agent, o.Project, count(o.New, "new message"))
 	}
 	return nil
 }
@@ -106,7 +106,7 @@ func (w *waker) run(ctx context.Context) {
 		if err == nil {
 			return
 		}
-		w.log.Error("waking failed; it is tried again", "error", err)
+		w.log.Error("waking failed; the server tries again", "error", err)
 		select {
 		case <-time.After(wake.DefaultRetry):
 		case <-ctx.Done():

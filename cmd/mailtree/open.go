@@ -37,7 +37,7 @@ func openCommand(p *program) *cobra.Command {
 			}
 			fmt.Fprintln(p.std.out, link.URL)
 			if cli.IsTerminal(p.std.out) {
-				fmt.Fprintln(p.std.out, "It works once, within ten minutes.")
+				fmt.Fprintln(p.std.out, "The link works once, within ten minutes.")
 			}
 			return nil
 		},

@@ -152,19 +152,19 @@ func printHead(s *cli.Screen, m *mail.Message) {
 		{Cells: []string{"bcc", listNames(m.BCC)}},
 		{Cells: []string{"date", cli.Exact(m.Created) + ", " + s.Ago(m.Created)}},
 		{Cells: []string{"dated", cli.Exact(m.Date)}},
-		{Cells: []string{"answers", listNames(m.ReplyTo)}},
+		{Cells: []string{"reply to", listNames(m.ReplyTo)}},
 		{Cells: []string{"id", cli.Line(m.ID)}},
 		{Cells: []string{"thread", cli.Line(m.ThreadID)}},
-		{Cells: []string{"replies", cli.Line(m.InReplyTo)}},
+		{Cells: []string{"in reply to", cli.Line(m.InReplyTo)}},
 	}
 	if m.Importance != "normal" {
 		rows = append(rows, cli.Row{Cells: []string{"importance", m.Importance}})
 	}
 	if m.AckRequired {
-		rows = append(rows, cli.Row{Cells: []string{"wants", "an acknowledgement"}})
+		rows = append(rows, cli.Row{Cells: []string{"needs", "an acknowledgement"}})
 	}
 	for _, r := range m.Receipts {
-		rows = append(rows, cli.Row{Cells: []string{"has", cli.Line(r.Agent) + ": " + howFar(&r)}})
+		rows = append(rows, cli.Row{Cells: []string{"receipt", cli.Line(r.Agent) + ": " + howFar(&r)}})
 	}
 	for _, a := range m.Attachments {
 		where := a.Path

@@ -173,7 +173,7 @@ func (a *app) run(ctx context.Context, p *program, w *web) error {
 	case <-ctx.Done():
 		a.log.Info("stopping")
 	case err = <-served:
-		a.log.Error("a server ended", "error", err)
+		a.log.Error("a listener stopped", "error", err)
 		yield()
 	}
 	a.store.StopBy(time.Now().Add(storeGrace))
@@ -318,7 +318,7 @@ func serves(ctx context.Context, cfg *config) bool {
 // stopIdle stops a server in the background that no client uses any more.
 func (a *app) stopIdle(ctx context.Context, stop func()) {
 	if a.cfg.background && a.sockets[0].AwaitIdle(ctx, a.cfg.Idle) == nil {
-		a.log.Info("nobody is connected any more")
+		a.log.Info("no client is connected any more")
 		stop()
 	}
 }
@@ -346,7 +346,7 @@ func (a *app) awaitParts(parts []part) {
 			select {
 			case <-ended[i]:
 			default:
-				a.log.Error("the "+p.what+" do not end: the server ends without them", "waited", partsGrace)
+				a.log.Error("the "+p.what+" have not ended; the server stops without them", "waited", partsGrace)
 			}
 		}
 	}

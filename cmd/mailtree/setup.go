@@ -220,11 +220,11 @@ func (p *program) namedStore() string {
 // done returns lines that say what was changed.
 func done(c *clients.Change) (lines []string) {
 	if c.Gone() {
-		return []string{"removed " + c.File() + ", which held nothing else"}
+		return []string{"removed " + c.File() + ", which contained nothing else"}
 	}
 	lines = []string{"wrote " + c.File()}
 	if c.Backup() != "" {
-		lines = append(lines, "kept "+c.Backup()+", the file as it was")
+		lines = append(lines, "saved the original file as "+c.Backup())
 	}
 	return lines
 }
@@ -317,7 +317,7 @@ func (p *program) projectMissing(at clients.Site) string {
 	if !errors.Is(err, maildir.ErrNotFound) {
 		return ""
 	}
-	return "no project of " + at.Dir + " yet: its agents get no mail until `mailtree new project` makes one"
+	return "no project for " + at.Dir + " yet: agents there get no mail until `mailtree new project` creates one"
 }
 
 // serverFor returns how a client reaches the mail: over HTTP if the person asks for that, else through
@@ -346,11 +346,11 @@ func (p *program) serverFor(c clients.Client, o setupOptions) (clients.Server, e
 // whyTransport says what the entry's transport means while no server runs, as after a reboot.
 func whyTransport(server clients.Server) string {
 	if server.URL != "" {
-		return "it connects over HTTP, so its calls fail if no server is running. `mailtree service` prints how to start one at login; " +
-			"without --http, the client starts one itself"
+		return "The client connects over HTTP, so its calls fail if no server is running. `mailtree service` prints how to start one at " +
+			"login; without --http, the client starts a server itself"
 	}
-	return "it runs `mailtree stdio`, which starts a server if none is running, so calls also work after a crash or a reboot; " +
-		"with --http they would fail"
+	return "The client runs `mailtree stdio`, which starts a server if none is running, so calls also work after a crash or a " +
+		"reboot; with --http they would fail"
 }
 
 // url returns the URL at which clients on this machine find the server.
@@ -421,6 +421,6 @@ func (p *program) listClients(at clients.Site) error {
 
 // asksForTools warns that a woken turn stops if the client asks a person about each tool.
 func asksForTools(c clients.Client) string {
-	return c.Title + " may ask you before it calls a tool of mailtree, and a session that mail has woken waits at that question. " +
-		"`mailtree setup " + c.Name + " --allow` allows these tools"
+	return c.Title + " may ask you before it calls a mailtree tool, and a session woken by mail waits at that prompt. " +
+		"To allow the tools in advance: `mailtree setup " + c.Name + " --allow`"
 }

@@ -29,7 +29,7 @@ func stopCommand(p *program) *cobra.Command {
 			case asJSON:
 				return p.printJSON(stopped)
 			}
-			fmt.Fprintf(p.std.out, "process %d has ended\n", stopped.Process)
+			fmt.Fprintf(p.std.out, "process %d has stopped\n", stopped.Process)
 			return nil
 		},
 	}

@@ -60,12 +60,12 @@ func showSync(d *deskWork, s *maildir.SyncState) error {
 	}
 	facts := []cli.Row{
 		{Cells: []string{"sync", "on, through " + cli.Line(s.Remote)}},
-		{Cells: []string{"level", d.seen(stamp(s.SyncedAt))}},
+		{Cells: []string{"in sync", d.seen(stamp(s.SyncedAt))}},
 		{Cells: []string{"to push", some(s.Ahead, "(commits)")}},
 		{Cells: []string{"to merge", some(s.Behind, "(commits)")}},
-		{Cells: []string{"left out", some(s.Skipped, "(links, programs, odd names: they stay on their machine)")}},
+		{Cells: []string{"left out", some(s.Skipped, "(links, executables, invalid names: they stay on their machine)")}},
 		{Cells: []string{"rewritten", d.seen(stamp(s.Rewritten))}},
-		{Cells: []string{"wrong", cli.Line(s.Problem)}},
+		{Cells: []string{"problem", cli.Line(s.Problem)}},
 		{Cells: []string{"since", d.seen(stamp(s.Since))}},
 		{Cells: []string{"claims", cli.Line(s.Claims)}},
 	}

@@ -112,6 +112,6 @@ func (s *threadScreen) showMessage(m *mail.Message, name string) {
 		s.Printf("%s", s.Markdown(*m.Body, 2))
 	}
 	if m.Truncated {
-		s.Tell("%s\n", s.Faint("it goes on: mailtree read "+name))
+		s.Tell("%s\n", s.Faint("to read the rest: mailtree read "+name))
 	}
 }

@@ -60,7 +60,7 @@ func redoCommand(p *program) *cobra.Command {
 	c.RunE = func(c *cobra.Command, ids []string) error {
 		return p.atDesk(c.Context(), f, mine, ids, func(ctx context.Context, d *deskWork) error {
 			return askAbout(ctx, d, "redo", strings.Join(d.IDs, ""), func(a *maildir.Undone) error {
-				showUndone(d, "done again", "redo", a)
+				showUndone(d, "redone", "redo", a)
 				return nil
 			})
 		})
@@ -87,14 +87,14 @@ func showUndone(d *deskWork, how, command string, a *maildir.Undone) {
 func showOneUndone(d *deskWork, how string, a *maildir.Undone) {
 	d.Tell("%s: %s\n", how, d.act(&a.OperationInfo))
 	if how == "undone" && len(a.Patterns) > 0 && a.ID != "" {
-		d.Tell("the message that told of it is withdrawn\n")
+		d.Tell("the message about it was withdrawn\n")
 	}
 	if len(a.Readers) > 0 {
-		d.Tell("it was read by %s, who are told\n", listNames(a.Readers))
+		d.Tell("readers notified: %s\n", listNames(a.Readers))
 	}
 	d.tellOutside(a.Outside, "it")
 	if commit, path, found := strings.Cut(a.Text, ":"); found {
-		d.Printf("its text: mailtree redo, or\n  git -C \"$(mailtree path)\" show %.10s:%s\n", commit, cli.Line(path))
+		d.Printf("to get its text back: mailtree redo, or\n  git -C \"$(mailtree path)\" show %.10s:%s\n", commit, cli.Line(path))
 	}
 }
 

@@ -173,12 +173,12 @@ func besideMail(d *deskWork, w *maildir.Waits) (rows []cli.Row) {
 		for _, by := range s.By {
 			paths, holders = append(paths, by.Paths...), append(holders, by.Claim.Agent)
 		}
-		text := fmt.Sprintf("%s's %s of %s, by %s",
-			cmp.Or(s.Agent, "somebody"), s.Doing, d.people("", once(paths)), listNames(once(holders)))
+		text := fmt.Sprintf("%s's %s of %s, by a claim of %s",
+			cmp.Or(s.Agent, "someone"), s.Doing, d.people("", once(paths)), listNames(once(holders)))
 		rows = append(rows, cli.Row{Cells: []string{"Stopped", cli.Line(text), d.Ago(s.At.Format(time.RFC3339))}})
 	}
 	for _, u := range w.Asleep {
-		rows = append(rows, cli.Row{Cells: []string{"Asleep", fmt.Sprintf("%s has %d unread: %s", cli.Line(u.Agent), u.Unread, u.Why()),
+		rows = append(rows, cli.Row{Cells: []string{"Asleep", fmt.Sprintf("%s (%d unread): %s", cli.Line(u.Agent), u.Unread, u.Why()),
 			d.Ago(u.Since.Format(time.RFC3339))}})
 	}
 	if n := len(w.Broken) + w.MoreBroken; n > 0 {

@@ -41,7 +41,7 @@ func (c *config) checkUsers() (open string, err error) {
 		return "", nil
 	}
 	if !c.UserOnly {
-		return "AUTH=open: every user of this machine can read and write all mail over HTTP", nil
+		return "AUTH=open: every OS user of this machine can read and write all mail over HTTP", nil
 	}
 	why := peeruid.Check()
 	if why == nil {
@@ -51,7 +51,7 @@ func (c *config) checkUsers() (open string, err error) {
 		return "", fmt.Errorf("AUTH=user does not work here: %w. Set AUTH=token, or AUTH=open to allow every user of this machine", why)
 	}
 	c.UserOnly = false
-	return fmt.Sprintf("every user of this machine can read and write all mail over HTTP, because %v; to require the token, set AUTH=token",
+	return fmt.Sprintf("every OS user of this machine can read and write all mail over HTTP, because %v; to require the token, set AUTH=token",
 		why), nil
 }
 
@@ -101,7 +101,7 @@ func (w *web) url(ctx context.Context) (string, error) {
 		}
 		w.ln = ln
 		w.serve(&countedListener{ln, w.users})
-		w.log.Info("the server listens for the page", "url", w.at())
+		w.log.Info("listening for the web page", "url", w.at())
 	}
 	return w.at(), nil
 }
