@@ -71,7 +71,7 @@ type problem struct {
 	Project string `json:"project"`
 	Path    string `json:"path"`
 	Line    int    `json:"line,omitempty"`
-	Text    string `json:"text"` // the fault, and how to mend it
+	Text    string `json:"text"` // the fault, and how to fix it
 }
 
 // waitingFile is a file or folder that the server cannot read because of a fault of the machine. The

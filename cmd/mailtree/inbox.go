@@ -75,7 +75,7 @@ func (o *inboxOptions) readMoments(c *cobra.Command) error {
 		case ok:
 			*given = at
 		case *given != "" && !(name == "as-of" && commitName.MatchString(*given)):
-			return usageError(c, fmt.Errorf(`--%s is %s: give a time such as 2h (ago), yesterday or "2026-01-31 15:04"`, name, *given))
+			return usageError(c, fmt.Errorf(`--%s is %q: give a time such as 2h (ago), yesterday or "2026-01-31 15:04"`, name, *given))
 		}
 	}
 	return nil

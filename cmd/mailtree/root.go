@@ -160,7 +160,7 @@ func wrongCount(c *cobra.Command, args []string) error {
 	if _, needs, _ := strings.Cut(c.Use, " "); len(args) == 0 {
 		return fmt.Errorf("%s needs %s, as in `%s`", c.Name(), strings.TrimSuffix(needs, "..."), strings.TrimSpace(c.Example))
 	}
-	return fmt.Errorf("%s do not fit: use `%s`", count(len(args), "argument"), strings.TrimSuffix(c.UseLine(), " [flags]"))
+	return fmt.Errorf("wrong number of arguments (%d): use `%s`", len(args), strings.TrimSuffix(c.UseLine(), " [flags]"))
 }
 
 func usageError(c *cobra.Command, err error) error {
