@@ -66,8 +66,8 @@ func (c *Client) Greet(ctx context.Context) error {
 type LostError struct{ cause error }
 
 func (e *LostError) Error() string {
-	return "the server ended before it answered, so it is not known whether this was done: " +
-		"look with `mailtree log -n 3` before you do it again"
+	return "the server ended before it answered, so the outcome is unknown: " +
+		"check with `mailtree log -n 3` before you try again"
 }
 
 func (e *LostError) Unwrap() error { return e.cause }
@@ -125,7 +125,7 @@ func (c *Client) Read(ctx context.Context, uri string, answer any) error {
 		return err
 	}
 	if len(result.Contents) != 1 {
-		return fmt.Errorf("the server answers %d contents to %s", len(result.Contents), uri)
+		return fmt.Errorf("the server returned %d contents for %s", len(result.Contents), uri)
 	}
 	return json.Unmarshal([]byte(result.Contents[0].Text), answer)
 }
@@ -282,5 +282,5 @@ func refusedBy(res *http.Response) error {
 
 // stranger returns the error of an answer that this version does not understand.
 func stranger(res *http.Response) error {
-	return fmt.Errorf("the server answers %s: is it of this version, and yours?", res.Status)
+	return fmt.Errorf("unexpected answer from the server: %s. Check that the server is yours and has this version", res.Status)
 }

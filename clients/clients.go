@@ -101,10 +101,10 @@ func (s Setup) name() string {
 // Errors of a setup. Each is wrapped with the file or the client.
 var (
 	ErrNoFile  = errors.New("no such file")
-	ErrNotOurs = errors.New("it has an entry of that name that leads to something else")
+	ErrNotOurs = errors.New("it has an entry with that name for another server")
 
 	// ErrNotOurFile is ErrNotOurs for a file that setup writes as a whole.
-	ErrNotOurFile = errors.New("it is a file of somebody else")
+	ErrNotOurFile = errors.New("it is another program's file")
 )
 
 // Setup is one client, with the part of its configuration to change.
@@ -404,7 +404,7 @@ func (s Setup) config() (string, error) {
 		return s.Client.user.find(s.Site), nil
 	}
 	if s.Client.project == "" {
-		return "", fmt.Errorf("%s has no file for the servers of a project: %w", s.Client.Title, ErrNoFile)
+		return "", fmt.Errorf("%s has no file for a project's MCP servers: %w", s.Client.Title, ErrNoFile)
 	}
 	return filepath.Join(s.Dir, s.Client.project), nil
 }
@@ -414,7 +414,7 @@ func (s Setup) notesFile() (string, error) {
 		return filepath.Join(s.Dir, s.Client.projectNotes), nil
 	}
 	if len(s.Client.userNotes.files) == 0 {
-		return "", fmt.Errorf("%s has no file for what all agents of a user are told: %w", s.Client.Title, ErrNoFile)
+		return "", fmt.Errorf("%s has no file with instructions for all of a user's agents: %w", s.Client.Title, ErrNoFile)
 	}
 	return s.Client.userNotes.find(s.Site), nil
 }

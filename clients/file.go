@@ -23,7 +23,7 @@ var (
 	ErrReadOnly = errors.New("it is read-only")
 	ErrChanged  = errors.New("it was changed while it was being edited")
 	ErrOutside  = errors.New("a symbolic link leads out of the code base, so it is left alone")
-	errNoFile   = errors.New("it is no regular file")
+	errNoFile   = errors.New("it is not a regular file")
 	errTooLarge = fmt.Errorf("it is larger than %d MiB", maxFile>>20)
 )
 
@@ -231,7 +231,7 @@ func fileError(file string, err error) error {
 	case errors.As(err, &syntax):
 		return &SyntaxError{file, syntax.Line, syntax.Why}
 	case errors.As(err, &twice):
-		return &SyntaxError{file, twice.Line, fmt.Sprintf("%q stands here a second time", twice.Name)}
+		return &SyntaxError{file, twice.Line, fmt.Sprintf("%q occurs a second time", twice.Name)}
 	}
 	return fmt.Errorf("%s: %w", file, err)
 }

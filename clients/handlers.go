@@ -61,7 +61,7 @@ func codexHooks() hooks {
 			{name: "Interrupt", seconds: 3},  // the same
 			{name: "PermissionRequest", seconds: 5},
 		},
-		trust: "Codex runs a hook once you trust it: start codex, type /hooks, and trust those of mailtree",
+		trust: "Codex runs a hook only after you trust it: start codex, type /hooks, and trust mailtree's hooks",
 	}
 }
 

@@ -41,7 +41,7 @@ type hookEvent struct {
 type handlerForm func(e hookEvent, command []string) []edit.Key
 
 // errNoHooks means that a client has no file for hooks, or none in a project.
-var errNoHooks = fmt.Errorf("it runs no hooks: %w", ErrNoFile)
+var errNoHooks = fmt.Errorf("it does not run hooks: %w", ErrNoFile)
 
 //go:embed plugin/opencode.js
 var opencodePlugin string

@@ -33,7 +33,7 @@ func (s setting) isSet() (bool, error) {
 		return slices.Contains(list, s.value), nil
 	}
 	if reflect.TypeOf(got) != reflect.TypeOf(s.value) {
-		return false, fmt.Errorf("%s has a form that is not known", s)
+		return false, fmt.Errorf("%s has an unknown form", s)
 	}
 	return got == s.value, nil
 }

@@ -15,11 +15,11 @@ func TestEditUnchecked(t *testing.T) {
 	store, dir := editScene(t)
 	trap.Unreadable(t, filepath.Join(dir, "code/sub/.git/commondir"))
 	e := Edit{Store: store, Agent: session("BlueLake"), Paths: []string{dir + "/code/sub/a.md"}, Now: noon}
-	if deny, warn := CheckEdit(e); deny != "" || !strings.Contains(warn, "NOT CHECKED") || !strings.Contains(warn, "The edit goes on") {
+	if deny, warn := CheckEdit(e); deny != "" || !strings.Contains(warn, "NOT CHECKED") || !strings.Contains(warn, "The edit continues") {
 		t.Errorf("deny %q, warn %q", deny, warn)
 	}
 	e.Env = []string{"CLAIM_MODE=block"}
-	if deny, warn := CheckEdit(e); warn != "" || !strings.Contains(deny, "CLAIM_MODE is block, so the edit stops here") {
+	if deny, warn := CheckEdit(e); warn != "" || !strings.Contains(deny, "CLAIM_MODE is block, so the edit is refused") {
 		t.Errorf("deny %q, warn %q", deny, warn)
 	}
 }

@@ -83,7 +83,7 @@ func (g *git) run(ctx context.Context, stdin io.Reader, args ...string) (string,
 	case errors.As(err, &exit):
 		return out.String(), &gitError{args, exit.ExitCode(), safe(firstLine(errs.String()))}
 	}
-	return "", &refusal.Own{Kind: refusal.ErrUnavailable, Text: "git cannot be run: " + safe(err.Error()), Err: err}
+	return "", &refusal.Own{Kind: refusal.ErrUnavailable, Text: "cannot run git: " + safe(err.Error()), Err: err}
 }
 
 // line is run for output that is one line.
@@ -110,7 +110,7 @@ func exited(err error, code int) bool {
 func firstLine(s string) string {
 	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
 	if s == "" {
-		return "it said nothing"
+		return "no error message"
 	}
 	return s
 }

@@ -59,7 +59,7 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 	g := guarding{Store: s.Store, Project: slug}
 	for _, p := range []string{g.Store, s.Program} {
 		if !utf8.ValidString(p) {
-			return nil, invalid("The path %s is not UTF-8: the guard cannot be written for it.", safe(p))
+			return nil, invalid("The path %s is not UTF-8, so the guard cannot be installed there.", safe(p))
 		}
 	}
 	f, err := makeHooks(r)
@@ -92,7 +92,7 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 		}
 		done = append(done, what)
 	}
-	done = append(done, "Commits that touch what others have claimed in the project "+slug+" are stopped.")
+	done = append(done, "Commits to files that others have claimed in the project "+slug+" are now refused.")
 	return append(done, r.notes(ctx, f)...), nil
 }
 
@@ -100,13 +100,13 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 func (r *repository) notes(ctx context.Context, f *hooksFolder) []string {
 	var out []string
 	if r.place != own {
-		out = append(out, fmt.Sprintf("The hooks lie in %s (core.hooksPath). A tool that writes them anew (husky does at "+
-			"`npm install`) takes the guard away: `mailtree guard status` tells, and installing again brings it back.",
+		out = append(out, fmt.Sprintf("The hooks are in %s (core.hooksPath). A tool that rewrites them (husky does so at "+
+			"`npm install`) removes the guard: check with `mailtree guard status`, and install the guard again.",
 			safe(f.dir)))
 	}
 	if r.place == insideTree {
 		if _, err := r.git.run(ctx, nil, "check-ignore", "-q", "--", filepath.Join(f.dir, PreCommit)); exited(err, 1) {
-			out = append(out, "Git does not ignore that folder: do not commit the guard's hooks, they hold paths of this machine.")
+			out = append(out, "Git does not ignore that folder: do not commit the guard's hooks, because they contain paths of this machine.")
 		}
 	}
 	return out
@@ -123,7 +123,7 @@ type hooksFolder struct {
 // makeHooks opens the hooks folder. It creates the folder if it is missing.
 func makeHooks(r *repository) (*hooksFolder, error) {
 	if err := os.MkdirAll(r.hooks, 0o755); err != nil {
-		return nil, fileError("The hooks folder cannot be made", err)
+		return nil, fileError("The hooks folder cannot be created", err)
 	}
 	f, err := openHooks(r)
 	if err == nil && f.root == nil {
@@ -210,7 +210,7 @@ func (f *hooksFolder) read(name string) ([]byte, fs.FileInfo, error) {
 		}
 		return data, fi, nil
 	case !fi.Mode().IsRegular():
-		return nil, nil, conflict("%s is no file: move it away and try again.", safe(filepath.Join(f.dir, name)))
+		return nil, nil, conflict("%s is not a file: move it away and try again.", safe(filepath.Join(f.dir, name)))
 	case fi.Size() > maxHook:
 		return nil, fi, nil
 	}
@@ -277,12 +277,12 @@ func (f *hooksFolder) plan(name, program string, g guarding) (*plan, error) {
 	}
 	switch {
 	case changed:
-		return nil, conflict("%s is the guard's, but somebody has changed it. Move it away, or put back what was changed, "+
+		return nil, conflict("%s is the guard's hook, but it was changed. Move it away or undo the change, "+
 			"and try again.", safe(full))
 	case old != nil:
 	case fi != nil && asideInfo != nil && !f.twins(name, data, aside) && !supersedes(data, aside):
-		return nil, conflict("%s is the hook from before an earlier guard, which something has replaced since by %s. "+
-			"Remove the one of them that is not wanted any more, and try again.", safe(full+behind), safe(full))
+		return nil, conflict("%s is the hook from before an earlier guard, but something has since replaced that guard by %s. "+
+			"Delete the one that you no longer want, and try again.", safe(full+behind), safe(full))
 	case fi != nil:
 		p.keep, p.before, h.Shell = true, true, shellFor(data)
 	}
@@ -308,7 +308,7 @@ func (f *hooksFolder) write(p *plan) (string, error) {
 	full := safe(filepath.Join(f.dir, p.file))
 	if p.keep {
 		if err := f.copyAside(p.name); err != nil {
-			return "", fileError("The hook "+p.name+" cannot be kept", err)
+			return "", fileError("The hook "+p.name+" cannot be saved", err)
 		}
 	}
 	if !p.same {
@@ -325,11 +325,11 @@ func (f *hooksFolder) write(p *plan) (string, error) {
 	case p.same && len(p.stale) > 0:
 		return full + " is installed already: removed the outdated " + strings.Join(p.stale, ", "), nil
 	case p.same && p.file != p.name:
-		return full + " is installed already, and the hook of pre-commit runs it: nothing changed", nil
+		return full + " is installed already, and the pre-commit framework's hook runs it: nothing changed", nil
 	case p.same:
 		return full + " is installed already: nothing changed", nil
 	case p.before:
-		return "installed " + full + "; the hook from before lies beside it as " + p.name + behind + " and runs first", nil
+		return "installed " + full + "; the earlier hook is saved next to it as " + p.name + behind + " and runs first", nil
 	}
 	return "installed " + full, nil
 }
@@ -404,8 +404,8 @@ func Uninstall(ctx context.Context, at Site) ([]string, error) {
 		case err != nil:
 			return nil, err
 		case changed:
-			return nil, conflict("%s is the guard's, but somebody has changed it since: nothing was done. Save what was "+
-				"added, then remove the file by hand; the hook from before, if there was one, lies beside it as %s.",
+			return nil, conflict("%s is the guard's hook, but it was changed, so nothing was done. Save what was "+
+				"added, then delete the file by hand; the earlier hook, if there was one, is next to it as %s.",
 				safe(filepath.Join(f.dir, file)), name+behind)
 		case h != nil:
 			files[name], found = file, append(found, name)
@@ -423,7 +423,7 @@ func Uninstall(ctx context.Context, at Site) ([]string, error) {
 	for _, name := range found {
 		what, err := f.remove(name, files[name])
 		if err != nil {
-			return done, fileError("The hook "+name+" cannot be taken away", err)
+			return done, fileError("The hook "+name+" cannot be removed", err)
 		}
 		done = append(done, what)
 	}
@@ -448,7 +448,7 @@ func (f *hooksFolder) remove(name, file string) (string, error) {
 	case file != name && managerOf(before) == framework: // the framework must not run its own earlier hook
 		return "removed " + full, errors.Join(f.root.Remove(file), f.root.Remove(name+behind), f.sync())
 	}
-	return "put back " + full + " from before", errors.Join(f.root.Rename(name+behind, file), f.sync())
+	return "restored the earlier " + full, errors.Join(f.root.Rename(name+behind, file), f.sync())
 }
 
 // Program returns the path by which a hook or a service should call this program. If the program on the PATH is this
@@ -457,7 +457,7 @@ func (f *hooksFolder) remove(name, file string) (string, error) {
 func Program() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return "", fileError("The path of this program is not known", err)
+		return "", fileError("The path of this program cannot be found", err)
 	}
 	if p, err := exec.LookPath("mailtree"); err == nil && filepath.IsAbs(p) {
 		a, errA := os.Stat(p)

@@ -182,7 +182,7 @@ func TestUninstallShared(t *testing.T) {
 		}
 	}
 	done, err := Uninstall(t.Context(), at)
-	if err != nil || len(done) != 1 || !strings.HasPrefix(done[0], "put back ") {
+	if err != nil || len(done) != 1 || !strings.HasPrefix(done[0], "restored the earlier ") {
 		t.Errorf("%q, %v", done, err)
 	}
 	entries, err := os.ReadDir(hooks)

@@ -46,7 +46,7 @@ func choice(env []string, name string, allowed ...string) (v string, set bool, e
 		}
 	}
 	return "", false, &refusal.Own{Kind: refusal.ErrInvalid,
-		Text: fmt.Sprintf("%s is %q, but must be %s (%s when it is not set)", name, v, strings.Join(allowed, " or "), allowed[0])}
+		Text: fmt.Sprintf("%s is %q, but must be %s (default: %s)", name, v, strings.Join(allowed, " or "), allowed[0])}
 }
 
 // lookup returns the last value of a variable, which is the one that a child process sees.

@@ -56,7 +56,7 @@ func openRepository(ctx context.Context, path string, env []string) (*repository
 		return nil, notGuardable(refusal.Invalid("{name} {arg} cannot be the path of a repository: give the path of a Git work tree."), path)
 	}
 	if fi, err := os.Stat(path); err != nil || !fi.IsDir() {
-		return nil, notGuardable(refusal.NotFound("{name} {arg} is no folder that can be read: give the path of a Git work tree."), path)
+		return nil, notGuardable(refusal.NotFound("{name} {arg} is not a readable folder: give the path of a Git work tree."), path)
 	}
 	r := &repository{git: outside(path, env)}
 	bare, err := r.git.line(ctx, "rev-parse", "--is-bare-repository", "--is-inside-work-tree")
@@ -64,14 +64,14 @@ func openRepository(ctx context.Context, path string, env []string) (*repository
 	case errors.Is(err, refusal.ErrUnavailable): // no git
 		return nil, err
 	case err != nil:
-		e := notGuardable(refusal.Invalid("{name} {arg} is no Git work tree that can be used here ({why}): give the path of one."), path)
+		e := notGuardable(refusal.Invalid("{name} {arg} is not a Git work tree that can be used here ({why}): give the path of one."), path)
 		e.Why = err.Error()
 		return nil, e
 	case bare == "true\nfalse":
-		return nil, notGuardable(refusal.Invalid("{name} {arg} is a bare repository: nobody commits there, so that there is nothing to "+
-			"guard. Install the guard in its work trees."), path)
+		return nil, notGuardable(refusal.Invalid("{name} {arg} is a bare repository, in which no one commits. "+
+			"Install the guard in its work trees."), path)
 	case bare != "false\ntrue":
-		return nil, notGuardable(refusal.Invalid("{name} {arg} lies in the .git folder of a repository: give the path of its work tree."), path)
+		return nil, notGuardable(refusal.Invalid("{name} {arg} is in the .git folder of a repository: give the path of its work tree."), path)
 	}
 	if r.top, err = r.git.line(ctx, "rev-parse", "--show-toplevel"); err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (r *repository) findHooks(ctx context.Context) error {
 	case err == nil:
 		r.hooks = real
 	case !errors.Is(err, fs.ErrNotExist):
-		return invalid("The hooks folder %s of %s cannot be used: mend core.hooksPath.", safe(r.hooks), safe(r.top))
+		return invalid("The hooks folder %s of %s cannot be used: fix core.hooksPath.", safe(r.hooks), safe(r.top))
 	default: // its parents may be links
 		dir, base := filepath.Split(r.hooks)
 		if real, err := filepath.EvalSymlinks(dir); err == nil {
@@ -112,7 +112,7 @@ func (r *repository) findHooks(ctx context.Context) error {
 		}
 	}
 	if fi, err := os.Stat(r.hooks); err == nil && !fi.IsDir() {
-		return invalid("Hooks are turned off in %s: core.hooksPath is %s, which is no folder. Turn them on with `git "+
+		return invalid("Hooks are turned off in %s: core.hooksPath is %s, which is not a folder. Turn them on with `git "+
 			"config --unset core.hooksPath`.", safe(r.top), safe(r.config))
 	}
 	top, err := filepath.EvalSymlinks(r.top)
@@ -134,12 +134,12 @@ func below(p, dir string) bool {
 // writable refuses a hooks folder that does not belong to this repository alone, and a folder that Git tracks. The
 // error contains the line with which a user can guard such a folder.
 func (r *repository) writable(ctx context.Context, s Setup) error {
-	const line = "Put this line at the end of %s yourself, and of pre-merge-commit: mailtree guard check --hook pre-commit%s || exit"
+	const line = "Add this line yourself at the end of %s and of pre-merge-commit: mailtree guard check --hook pre-commit%s || exit"
 	to, store := safe(filepath.Join(r.hooks, PreCommit)), " --store "+ShellWord(s.Store)
 	switch r.place {
 	case shared:
-		return denied("The hooks of %s lie in %s (core.hooksPath), outside the repository, where other repositories may have "+
-			"theirs too: the guard does not write there. "+line+". It holds each repository against the claims of its own project.",
+		return denied("The hooks of %s are in %s (core.hooksPath), outside the repository. Other repositories may use that folder "+
+			"too, so the guard does not write there. "+line+". The line checks each repository against its own project's claims.",
 			safe(r.top), safe(r.hooks), to, store)
 	case insideTree:
 		tracked, err := r.git.names(ctx, nil, "--literal-pathspecs", "ls-files", "-z", "--", r.hooks)
@@ -150,7 +150,7 @@ func (r *repository) writable(ctx context.Context, s Setup) error {
 			store += " --project " + ShellWord(s.Project)
 		}
 		if len(tracked) > 0 {
-			return denied("The hooks of %s lie in %s (core.hooksPath), which Git tracks: the guard's hooks hold paths of this "+
+			return denied("The hooks of %s are in %s (core.hooksPath), which Git tracks. The guard's hooks contain paths of this "+
 				"machine and must not be committed. "+line, safe(r.top), safe(r.hooks), to, store)
 		}
 	}

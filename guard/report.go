@@ -54,9 +54,9 @@ func (r *report) unchecked(err error, stops bool) {
 		mode, more = "CLAIM_MODE", "mailtree doctor"
 	}
 	if !stops {
-		r.say("The %s goes on unchecked: claims of other agents were not looked at. `%s` says more.", r.q.doing(), more)
+		r.say("The %s continues without a check for claims of other agents. For details: `%s`", r.q.doing(), more)
 	} else if !r.q.ByHand {
-		r.say("%s is block, so the %s stops here. GUARD_BYPASS=1 lets it pass.", mode, r.q.doing())
+		r.say("%s is block, so the %s is refused. To override it once, set GUARD_BYPASS=1.", mode, r.q.doing())
 	}
 }
 
@@ -69,7 +69,7 @@ func (r *report) damaged(bad []format.Problem) {
 		r.say("mailtree guard: the claim file %s is not valid and blocks nothing: %s", where, safe(p.Reason))
 	}
 	if len(bad) > mostPaths {
-		r.say("mailtree guard: %d more claim files are not valid; `mailtree doctor --all` names them", len(bad)-mostPaths)
+		r.say("mailtree guard: %d more claim files are not valid; `mailtree doctor --all` lists them", len(bad)-mostPaths)
 	}
 }
 
@@ -84,23 +84,23 @@ func (r *report) blocked(all []Blocked, warn bool) {
 	r.say("")
 	r.asker()
 	if warn {
-		r.say("A warning only: the %s goes on.", r.q.doing())
+		r.say("This is only a warning: the %s continues.", r.q.doing())
 		return
 	}
 	means := ""
 	if r.q.Hook == editing {
 		means = " with your mail tool, or"
 	}
-	r.say("Wait until the claim ends or is released and try again, or ask for it%s:", means)
+	r.say("Wait until the claim ends or is released and try again, or ask its holder%s:", means)
 	r.say("  %s", r.ask(all[0].Claim, all[0].Project))
 	if r.q.Hook == editing {
 		return
 	}
 	if r.who.person && r.who.hint == "" {
-		r.say("Or release the claim, and its holder gets a message:")
+		r.say("Or release the claim; its holder gets a message:")
 		r.say("  %s", r.release(all[0].Claim, all[0].Project))
 	}
-	r.say("Or pass this once, if you know better: GUARD_BYPASS=1 git %s … (or git %s --no-verify)", r.command(), r.command())
+	r.say("To override the guard once: GUARD_BYPASS=1 git %s … (or git %s --no-verify)", r.command(), r.command())
 }
 
 // asker prints which agent the caller counts as, if that may be wrong.
@@ -109,9 +109,9 @@ func (r *report) asker() {
 	case r.who.hint != "":
 		r.say("%s", r.who.hint)
 	case r.who.name == "" && r.q.Hook == editing:
-		r.say("Who you are is not known, so that every claim counts as another's. The client's environment can say it: AGENT_NAME.")
+		r.say("Your agent name is unknown, so every claim counts as another agent's. Set AGENT_NAME in the client's environment.")
 	case r.who.name == "":
-		r.say("Who you are is not known, so that every claim counts as another's. If one of these is yours, say so: "+
+		r.say("Your agent name is unknown, so every claim counts as another agent's. If one of these claims is yours, give your name: "+
 			"AGENT_NAME=YourName git %s …", r.command())
 	case r.q.Hook == editing:
 		r.say("You are %s here.", safe(r.who.name))
@@ -140,7 +140,7 @@ func (r *report) claim(b Blocked) {
 	}
 	r.say("    %s holds %s%s for another %s, until %s", safe(b.Claim.Agent), safe(b.Claim.Pattern), reason,
 		format.TimeLeft(max(time.Minute, b.Claim.Expires.Sub(r.q.Now))), b.Claim.Expires.UTC().Format("2006-01-02 15:04 MST"))
-	r.say("    the claim is the file %s", safe(b.File))
+	r.say("    claim file: %s", safe(b.File))
 }
 
 // ask returns a command that asks a claim's holder for it, quoted for the caller's shell.

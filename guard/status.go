@@ -78,26 +78,26 @@ func (s *status) hook(name string) {
 	case err != nil:
 		s.bad("%s %v", label, err)
 	case changed:
-		s.bad("%s the guard's, but changed by somebody: whether it still works is not known", label)
+		s.bad("%s the guard's, but changed: it may no longer work", label)
 	case h != nil && fi.Mode().Perm()&0o111 == 0:
-		s.bad("%s the guard's, but not executable, so that Git does not run it: chmod +x it", label)
+		s.bad("%s the guard's, but not executable, so Git does not run it: make it executable with chmod +x", label)
 	case h != nil && file != name:
-		s.add("%s guarded: the hook of pre-commit runs it as %s", label, file)
+		s.add("%s guarded: the pre-commit framework's hook runs it as %s", label, file)
 		s.guards(h)
 	case h != nil && before != nil && before.Mode().Perm()&0o111 == 0:
-		s.add("%s guarded; the hook from before (%s) is not executable, so it does not run", label, name+behind)
+		s.add("%s guarded; the earlier hook (%s) is not executable, so it does not run", label, name+behind)
 		s.guards(h)
 	case h != nil && before != nil:
-		s.add("%s guarded; the hook from before (%s) runs first", label, name+behind)
+		s.add("%s guarded; the earlier hook (%s) runs first", label, name+behind)
 		s.guards(h)
 	case h != nil:
 		s.add("%s guarded", label)
 		s.guards(h)
 	case before != nil || moved != nil:
-		s.bad("%s LOST: something has replaced the guard since it was installed (husky does at `npm install`, lefthook at `lefthook "+
+		s.bad("%s LOST: something has replaced the guard since it was installed (husky does so at `npm install`, lefthook at `lefthook "+
 			"install`): install it again", label)
 	case fi != nil:
-		s.missing(name, "%s not guarded; there is a hook of something else, which stays when the guard is installed", label)
+		s.missing(name, "%s not guarded; another program's hook is there, and stays if you install the guard", label)
 	default:
 		s.missing(name, "%s not guarded", label)
 	}
@@ -124,13 +124,13 @@ func (s *status) guards(h *hook) {
 func (s *status) program(p string) {
 	fi, err := os.Stat(p)
 	if tree.FaultOf(err) == tree.FaultMachine {
-		s.bad("program     %s cannot be looked at: %v", safe(p), err)
+		s.bad("program     %s cannot be checked: %v", safe(p), err)
 	} else if err == nil && fi.Mode().IsRegular() && fi.Mode().Perm()&0o111 != 0 {
 		s.add("program     %s", safe(p))
 	} else if other, err := exec.LookPath("mailtree"); err == nil {
-		s.add("program     %s is gone; the hooks use %s. Install again to mend that", safe(p), safe(other))
+		s.add("program     %s is gone; the hooks use %s. To fix this, install the guard again", safe(p), safe(other))
 	} else {
-		s.bad("program     %s is gone, and there is none on the PATH: nothing is checked. Install again", safe(p))
+		s.bad("program     %s is gone, and mailtree is not on the PATH, so nothing is checked: install the guard again", safe(p))
 	}
 }
 

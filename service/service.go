@@ -29,7 +29,7 @@ const (
 )
 
 // ErrSystem says that this program knows no service manager for the system.
-var ErrSystem = errors.New("there is no service manager that this program knows: systemd on Linux, launchd on macOS")
+var ErrSystem = errors.New("mailtree knows no service manager for this system, only systemd on Linux and launchd on macOS")
 
 // Config says what to run, and for which OS user.
 type Config struct {

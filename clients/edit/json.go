@@ -66,7 +66,7 @@ func (f JSON) allows(d *document) error {
 			}
 		}
 		if members != nil && !f.Commas {
-			return &SyntaxError{line(d.text, v.EndOffset-1-len(end)), "a comma stands behind the last member, which its reader refuses"}
+			return &SyntaxError{line(d.text, v.EndOffset-1-len(end)), "the client does not accept the comma after the last member"}
 		}
 		for _, at := range []struct {
 			extra hujson.Extra
@@ -74,7 +74,7 @@ func (f JSON) allows(d *document) error {
 		}{{v.BeforeExtra, v.StartOffset}, {end, v.EndOffset - 1}, {v.AfterExtra, v.EndOffset + len(v.AfterExtra)}} {
 			if !blank(at.extra) && !f.Comments {
 				from := at.end - len(bytes.TrimLeft(at.extra, " \t\r\n"))
-				return &SyntaxError{line(d.text, from), "a comment stands here, which its reader refuses"}
+				return &SyntaxError{line(d.text, from), "the client does not accept this comment"}
 			}
 		}
 	}

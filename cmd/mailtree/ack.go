@@ -17,8 +17,8 @@ func ackCommand(p *program) *cobra.Command {
 	return p.eachMessage(&cobra.Command{
 		Use:   "ack ID...",
 		Short: "Acknowledge messages",
-		Long: "Tell the senders of messages that you have taken note of them. That marks them read. A row of `mailtree` stands for\n" +
-			"all messages of its thread that ask for it.",
+		Long: "Tell the senders of messages that you have taken note of them. The command also marks the messages read. A row\n" +
+			"number of `mailtree` means every message in that thread that needs an acknowledgement.",
 	}, func(m *mail.Delivery) bool { return m.AckRequired && !m.Acked }, func(ctx context.Context, d *deskWork, id string) error {
 		args := map[string]any{"project_key": d.Slug, "agent_name": d.Person, "message_id": id}
 		return call(ctx, d, "acknowledge_message", args, func(a *mail.Acked) error {
@@ -31,9 +31,10 @@ func ackCommand(p *program) *cobra.Command {
 func archiveCommand(p *program) *cobra.Command {
 	return p.eachMessage(&cobra.Command{
 		Use:   "archive ID...",
-		Short: "Put messages of your inbox away",
-		Long: "Put messages of your inbox away: lists leave them out (`mailtree inbox --archived` does not), searches and threads\n" +
-			"have them still. That marks them read. A row of `mailtree` stands for all messages of its thread in your inbox.",
+		Short: "Archive messages",
+		Long: "Archive messages in your inbox. Lists then leave them out (`mailtree inbox --archived` shows them); searches and\n" +
+			"threads still include them. The command also marks them read. A row number of `mailtree` means every message of\n" +
+			"that thread in your inbox.",
 	}, func(*mail.Delivery) bool { return true }, func(ctx context.Context, d *deskWork, id string) error {
 		return askAbout(ctx, d, "archive", id, func(a *mcpserver.Archived) error {
 			d.Say(nil, "archived %s: %s", d.ShortID(a.ID), cli.Line(a.Subject))
@@ -45,15 +46,15 @@ func archiveCommand(p *program) *cobra.Command {
 func rmCommand(p *program) *cobra.Command {
 	return p.eachMessage(&cobra.Command{
 		Use:   "rm ID...",
-		Short: "Delete messages, for everybody",
-		Long: "Delete messages with all copies, for everybody, whoever wrote them, and say who had read them. They stay in the\n" +
-			"project's Git history, and `mailtree undo` brings them back. A row of `mailtree` stands for the one\n" +
-			"message of its thread that waits.",
+		Short: "Delete messages for everyone",
+		Long: "Delete messages and all their copies for everyone, no matter who wrote them, and list the agents that had read\n" +
+			"them. The messages stay in the project's Git history, and `mailtree undo` restores them. A row number of\n" +
+			"`mailtree` means the one message in that thread that waits for you.",
 	}, nil, func(ctx context.Context, d *deskWork, id string) error {
 		return askAbout(ctx, d, "delete", id, func(a *maildir.Deleted) error {
 			d.Say(nil, "deleted %s (%d files): %s", d.ShortID(a.ID), len(a.Files), cli.Line(a.Subject))
 			if len(a.Readers) > 0 {
-				d.Tell("it was read by %s\n", listNames(a.Readers))
+				d.Tell("%s had read it\n", listNames(a.Readers))
 			}
 			d.tellOutside(a.Outside, "it")
 			return nil

@@ -178,11 +178,11 @@ func openIndex(
 ) (*indexer.Index, error) {
 	path := storedir.IndexPath(cfg.Store)
 	if err := storedir.MoveIndex(cfg.Store); err != nil {
-		log.Warn("the index of an older version could not be moved", "error", err)
+		log.Warn("cannot move the index of an older version", "error", err)
 	}
 	x, err := indexer.Open(ctx, indexer.Config{Path: path, Log: log})
 	if err != nil {
-		return nil, fmt.Errorf("%w. Is its disk full? `mailtree doctor` looks further", err)
+		return nil, fmt.Errorf("%w. Check whether the disk is full, then run `mailtree doctor`", err)
 	}
 	if !x.Fresh() || len(trees) == 0 {
 		return x, x.Retain(ctx, trees)
@@ -215,7 +215,7 @@ func (a *app) listen(ctx context.Context) error {
 	case a.cfg.background:
 		return err
 	default:
-		a.log.Warn("no socket: `mailtree stdio` cannot be used", "error", err)
+		a.log.Warn("cannot open the socket, so `mailtree stdio` does not work", "error", err)
 	}
 	if a.cfg.Socket == "" {
 		return nil

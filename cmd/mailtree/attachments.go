@@ -17,25 +17,25 @@ import (
 func attachmentsCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "attachments",
-		Short: "Look at the files that messages brought along",
+		Short: "Inspect attached files",
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	var dryRun bool
 	gc := &cobra.Command{
 		Use:   "gc --dry-run",
-		Short: "List the files that no message names",
-		Long: "List the files below attachments/ that no message, copy or draft names, with their sizes. Nothing is removed:\n" +
-			"stop the server and remove what is no longer wanted; Git's history keeps it.",
+		Short: "List attached files that no message refers to",
+		Long: "List the files in attachments/ that no message, copy or draft refers to, with their sizes. The command deletes\n" +
+			"nothing. To delete files, stop the server and delete them yourself; Git's history keeps them.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !dryRun {
-				return usageError(c, errors.New("nothing is removed in this version: give --dry-run to list what no message names"))
+				return usageError(c, errors.New("this version deletes nothing: to list the files that no message refers to, add --dry-run"))
 			}
 			return listUnnamed(c.Context(), p)
 		},
 	}
-	gc.Flags().BoolVar(&dryRun, "dry-run", false, "list them and remove nothing")
+	gc.Flags().BoolVar(&dryRun, "dry-run", false, "list the files, delete nothing")
 	c.AddCommand(gc)
 	return c
 }
@@ -52,7 +52,7 @@ func listUnnamed(ctx context.Context, p *program) error {
 		t := v.trees[slug]
 		unnamed, err := attachment.Unnamed(ctx, t)
 		if err != nil {
-			return fmt.Errorf("which attachments of %s are named cannot be told: %w", slug, err)
+			return fmt.Errorf("cannot check which attachments of %s are in use: %w", slug, err)
 		}
 		for _, path := range unnamed {
 			file := filepath.Join(t.Dir(), path)
@@ -64,6 +64,6 @@ func listUnnamed(ctx context.Context, p *program) error {
 			files, bytes = files+1, bytes+fi.Size()
 		}
 	}
-	fmt.Fprintf(p.std.out, "%s (%s) that no message names\n", count(files, "file"), count(int(bytes), "byte"))
+	fmt.Fprintf(p.std.out, "%s (%s) that no message refers to\n", count(files, "file"), count(int(bytes), "byte"))
 	return nil
 }

@@ -53,16 +53,16 @@ func (p *program) dialOpen(ctx context.Context) (net.Conn, error) {
 	c, err := socket.Dial(ctx, path)
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("the socket %s is not open to you: its server's SOCKET would be", path)
+		return nil, fmt.Errorf("you have no access to the socket %s: use the path of that server's SOCKET setting", path)
 	case isNoServer(err):
-		return nil, fmt.Errorf("no server listens on %s: start `mailtree serve` with that SOCKET, or take SOCKET out of "+
-			"the environment to use a store of your own", path)
+		return nil, fmt.Errorf("no server listens on %s: start `mailtree serve` with this SOCKET, or unset SOCKET to use your "+
+			"own store", path)
 	}
 	return c, err
 }
 
 func (p *program) notServed() error {
-	return fmt.Errorf("process %s uses the store %s and does not serve it: try again when it has ended",
+	return fmt.Errorf("process %s is using the store %s but does not serve it: try again when the process has ended",
 		storedir.Holder(p.cfg.Store), p.cfg.Store)
 }
 
@@ -87,10 +87,10 @@ func (p *program) awaitServer(ctx context.Context, start bool) (net.Conn, error)
 			deadline = time.After(patience)
 		case held:
 		case !start:
-			return nil, fmt.Errorf("no server runs for the store %s: start `mailtree serve`, or leave out --no-start", p.cfg.Store)
+			return nil, fmt.Errorf("no server is running for the store %s: start `mailtree serve`, or omit --no-start", p.cfg.Store)
 		case tries == startTries:
 			return nil, fmt.Errorf("the server could not be started: %s",
-				cmp.Or(lastLine(said.String()), "it ended and said nothing: see what `mailtree serve` does"))
+				cmp.Or(lastLine(said.String()), "it ended without a message. To see why, run `mailtree serve`"))
 		default:
 			var err error
 			said, deadline = &bytes.Buffer{}, nil
@@ -147,7 +147,7 @@ func (p *program) spawn(said *bytes.Buffer) (ended chan struct{}, err error) {
 
 // cannotRun returns the error for the case that the system cannot run this program again.
 func cannotRun(err error) error {
-	return fmt.Errorf("the server could not be started: %w. Was mailtree moved or replaced while it ran? Run it again", err)
+	return fmt.Errorf("the server could not be started: %w. If mailtree was moved or replaced while it was running, run the command again", err)
 }
 
 // environment returns the environment of a server in the background: every setting of this program, with all paths
@@ -198,7 +198,7 @@ func detach(store string) error {
 }
 
 // errNoServer means that no server is listening on the store's socket.
-var errNoServer = errors.New("no server runs")
+var errNoServer = errors.New("no server is running")
 
 // askServer has the store's server run one of its short /mailtree verbs. It returns the errors of askForLong.
 func askServer(ctx context.Context, cfg *config, verb string, ask, answer any) error {

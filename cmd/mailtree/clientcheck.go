@@ -27,11 +27,11 @@ func (p *program) checkClients(ctx context.Context, o setupOptions, at clients.S
 		k.examine(ctx, at, o.scopes())
 		set = set || k.set
 		if k.named && !k.set && d.bad == 0 {
-			d.say("%s: it is not set up: run `mailtree setup %s`", c.Title, c.Name)
+			d.say("%s: not set up: run `mailtree setup %s`", c.Title, c.Name)
 		}
 	}
 	if !set && d.bad == 0 {
-		d.say("no client is set up: run `mailtree setup CLIENT`; `mailtree setup --list` names the clients")
+		d.say("no client is set up: run `mailtree setup CLIENT`; `mailtree setup --list` lists the clients")
 	}
 	if missing := p.projectMissing(at); missing != "" && set {
 		d.note("%s", missing)
@@ -81,14 +81,14 @@ func (k *clientCheck) examine(ctx context.Context, at clients.Site, scopes []cli
 	}
 	k.hooks(hooks)
 	if !k.set && !k.named && s.Found() {
-		k.d.note("%s: it is not set up: `mailtree setup %s` does that", k.client.Title, k.client.Name)
+		k.d.note("%s: not set up. To set it up: `mailtree setup %s`", k.client.Title, k.client.Name)
 	}
 	if k.command {
 		k.onPath()
 	}
 	if slices.ContainsFunc(hooks, func(h clients.Hooks) bool { return h.Have > 0 }) {
 		for _, setting := range s.Off() {
-			k.d.say("%s: the hooks do not run: %s keeps them from it", k.client.Title, setting)
+			k.d.say("%s: the hooks do not run because of %s", k.client.Title, setting)
 		}
 		k.heard(hooks)
 		if asks, err := s.AsksFor(); err == nil && asks {
@@ -110,9 +110,9 @@ func (k *clientCheck) entry(ctx context.Context, s clients.Setup) {
 		return
 	}
 	k.set = true
-	k.d.ok("%s: %s has the mail: %s", s.Client.Title, file, leads.String())
+	k.d.ok("%s: %s has the mailtree entry: %s", s.Client.Title, file, leads.String())
 	for _, setting := range s.EntryOff() {
-		k.d.say("%s: the entry is switched off: change %s", s.Client.Title, setting)
+		k.d.say("%s: the entry is disabled: change %s", s.Client.Title, setting)
 	}
 	if leads.URL == "" {
 		k.command = true
@@ -131,7 +131,7 @@ func (k *clientCheck) hooks(files []clients.Hooks) {
 		case h.Have == h.Want:
 			k.d.ok("%s: %s has the hooks", k.client.Title, h.File)
 		case h.Old:
-			k.d.say("%s: the waiting hook in %s ends after eight hours (timeout 28800), and no mail wakes a session then: "+
+			k.d.say("%s: the waiting hook in %s ends after eight hours (timeout 28800), and then mail cannot wake a session: "+
 				"run `mailtree setup %s` again", k.client.Title, h.File, k.client.Name)
 		case h.Some:
 			k.d.say("%s: %s has %d of %d hooks for this store: run `mailtree setup %s` again",
@@ -142,7 +142,7 @@ func (k *clientCheck) hooks(files []clients.Hooks) {
 		some = true
 	}
 	if k.set && !some && len(files) > 0 {
-		k.d.note("%s: %s has no hooks, so its sessions are not told of mail: `mailtree setup %s` writes them",
+		k.d.note("%s: %s has no hooks, so its sessions are not notified of mail. To add the hooks: `mailtree setup %s`",
 			k.client.Title, files[0].File, k.client.Name)
 	}
 	k.set, k.command = k.set || some, k.command || some
@@ -150,7 +150,7 @@ func (k *clientCheck) hooks(files []clients.Hooks) {
 
 func (k *clientCheck) onPath() {
 	if path, err := exec.LookPath("mailtree"); err != nil {
-		k.d.say("mailtree is not on the PATH, where %s looks for it: put it there", k.client.Title)
+		k.d.say("mailtree is not on the PATH, so %s cannot find it: add its folder to the PATH", k.client.Title)
 	} else {
 		k.d.ok("%s finds %s", k.client.Title, path)
 	}

@@ -90,15 +90,15 @@ func loadsAlone(root *cobra.Command) {
 	if err != nil {
 		panic(err) // cobra always adds the command
 	}
-	completion.Short = "Print the script with which a shell completes commands, agents and ids"
-	completion.Long = completion.Short + ".\nThe help of each shell's command says how to load it."
+	completion.Short = "Print a shell completion script"
+	completion.Long = completion.Short + ".\nSee the help of each shell's command for how to load the script."
 	completion.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	for _, load := range loadCompletion {
 		c, _, err := root.Find([]string{"completion", load.shell})
 		if err != nil {
 			panic(err) // cobra always adds the command
 		}
-		c.Long = fmt.Sprintf("Print the completion script for %s. To load it in this shell, and in every new one from %s:\n\n%s",
+		c.Long = fmt.Sprintf("Print the completion script for %s. To load it in this shell, run these lines; for new shells, add them to %s:\n\n%s",
 			load.shell, load.file, load.lines)
 		if load.shell == "bash" {
 			script := c.RunE

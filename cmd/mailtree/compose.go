@@ -34,9 +34,9 @@ func (w *written) settle(err error) error {
 		return os.RemoveAll(filepath.Dir(w.file))
 	}
 	if e, ok := err.(*exitError); ok && e.err != nil {
-		return &exitError{e.code, fmt.Errorf("%w\nwhat you wrote is in %s", e.err, w.file)}
+		return &exitError{e.code, fmt.Errorf("%w\nyour text is saved in %s", e.err, w.file)}
 	}
-	return fmt.Errorf("%w\nwhat you wrote is in %s", err, w.file)
+	return fmt.Errorf("%w\nyour text is saved in %s", err, w.file)
 }
 
 // scissors is the line of a draft below which nothing is sent.
@@ -56,7 +56,7 @@ func formatDraft(e *mcpserver.Envelope, quoted string) string {
 	if len(e.CC) > 0 {
 		fmt.Fprintf(&b, "Cc: %s\n", strings.Join(e.CC, ", "))
 	}
-	fmt.Fprintf(&b, "Subject: %s\n\n\n%s\n# Nothing below that line is sent. An empty text sends nothing.\n%s", cli.Line(e.Subject), scissors, quoted)
+	fmt.Fprintf(&b, "Subject: %s\n\n\n%s\n# Nothing below this line is sent. If the text is empty, no message is sent.\n%s", cli.Line(e.Subject), scissors, quoted)
 	return b.String()
 }
 
@@ -85,7 +85,7 @@ func (o *sendOptions) takeDraft(w *written) error {
 		case "to":
 			if o.to = names; len(names) == 0 && strings.TrimSpace(rest) != "" {
 				w.text = rest
-				return errors.New("nothing was sent: the line To: names nobody")
+				return errors.New("nothing was sent: the line To: has no recipients")
 			}
 		case "cc":
 			o.cc = names
@@ -96,8 +96,8 @@ func (o *sendOptions) takeDraft(w *written) error {
 		default:
 			w.text = strings.TrimLeft(text, "\r\n")
 			if header && strings.TrimSpace(line) != "" {
-				return fmt.Errorf("nothing was sent: the header has To, Cc, Bcc and Subject, each in one line, and not the line %s: "+
-					"leave an empty line between header and text", format.Quote(line))
+				return fmt.Errorf("nothing was sent: the header line %s is not To, Cc, Bcc or Subject. Put each of these on one line, "+
+					"and an empty line between header and text", format.Quote(line))
 			}
 			return nil
 		}
@@ -111,7 +111,7 @@ func needUTF8(text string) error {
 	if utf8.ValidString(text) {
 		return nil
 	}
-	return errors.New("nothing was done: the text is not valid UTF-8. Convert it, such as with `iconv -f latin1 -t utf-8`")
+	return errors.New("nothing was done: the text is not valid UTF-8. Convert the text, for example with `iconv -f latin1 -t utf-8`")
 }
 
 // readText reads standard input.
@@ -135,7 +135,7 @@ func (p *program) editText(ctx context.Context, name, text string) (*written, er
 	c := exec.CommandContext(ctx, "sh", "-c", editor+` "$1"`, "sh", file)
 	c.Stdin, c.Stdout, c.Stderr, c.Env = p.std.in, p.std.out, p.std.err, p.env
 	if err := c.Run(); err != nil {
-		return nil, fmt.Errorf("the editor %q ended with %w; what you wrote is in %s", editor, err, file)
+		return nil, fmt.Errorf("the editor %q failed: %w. Your text is saved in %s", editor, err, file)
 	}
 	data, err := os.ReadFile(file)
 	return &written{string(data), file}, err

@@ -81,21 +81,21 @@ func settings() []setting {
 			Name:    "MCP_MAIL_STORE",
 			Flag:    "store",
 			Default: "~/.mailtree",
-			Help:    "folder of the mail, the index and the server's files",
+			Help:    "folder for the mail, the index and the server's files",
 		},
 		{
 			Name:    "HOST",
 			Flag:    "host",
 			of:      "serve setup config",
 			Default: "127.0.0.1",
-			Help:    "address to listen on; one that is not loopback needs AUTH=token",
+			Help:    "address to listen on; any address but loopback requires AUTH=token",
 		},
 		{
 			Name:    "PORT",
 			Flag:    "port",
 			of:      "serve setup config",
 			Default: "8765",
-			Help:    "TCP port to listen on; 0 picks a free one",
+			Help:    "TCP port to listen on; 0 picks a free port",
 		},
 		{
 			Name:    "LOG_LEVEL",
@@ -106,13 +106,13 @@ func settings() []setting {
 		{
 			Name:    "IMAGE_INLINE_MAX_BYTES",
 			Default: strconv.Itoa(attachment.MaxInline),
-			Help:    "largest image that is put into a body; larger ones are files",
+			Help:    "largest image in bytes to embed in a body; larger images become files",
 		},
 		{
 			Name:    "ATTACHMENT_POLICY",
 			Default: string(attachment.ImagesAuto),
-			Help: "images of bodies become WebP, small ones in the body (auto), all as files (file), or small ones in the body " +
-				"and a note on others (inline); keep: as auto, in the format they have",
+			Help: "how to store images in bodies. Images become WebP: small ones stay in the body (auto), all become files (file), or " +
+				"small ones stay and a note replaces the others (inline). keep: like auto, in their original format",
 		},
 		{
 			Name:    "LOG_FORMAT",
@@ -125,80 +125,80 @@ func settings() []setting {
 			Flag:    "auth",
 			of:      "serve setup config",
 			Default: "user",
-			Help: "who may use the server over HTTP. user: this user and root (Linux; open on other systems); open: every user of this " +
-				"machine; token: only requests with the store's token",
+			Help: "who may use the server over HTTP. user: your OS user and root (Linux; open on other systems); open: every OS user of this " +
+				"machine; token: requests with the store's token only",
 		},
 		{
 			Name:    "SOCKET",
 			Flag:    "socket",
 			of:      "serve stdio config",
 			Default: "",
-			Help:    "a Unix socket outside the store for other users of this machine, who get the aimx tools; HTTP then needs the token",
+			Help:    "a Unix socket outside the store that gives other OS users the aimx tools; HTTP then requires the token",
 		},
-		{Name: "MAX_MESSAGE_BYTES", Default: "8388608", Help: "largest message file"},
+		{Name: "MAX_MESSAGE_BYTES", Default: "8388608", Help: "largest message file, in bytes"},
 		{
 			Name:    "MAX_FANOUT_BYTES",
 			Default: strconv.Itoa(maildir.MaxFanout),
-			Help:    "most that one message writes into inboxes: the bytes of its file times its recipients",
+			Help:    "most bytes that one message may write to inboxes: its file size times its recipients",
 		},
 		{
 			Name:    "MAX_PROJECTS",
 			Default: strconv.Itoa(maildir.MaxProjects),
-			Help:    "projects beyond which no more are made; those that are there go on",
+			Help:    "maximum number of projects; existing projects keep working",
 		},
 		{
 			Name:    "PROJECT_SCOPE",
 			Default: "repo",
-			Help:    "repo: a path in a Git work tree means the project of its top; path: each path is a project of its own",
+			Help:    "repo: a path in a Git work tree means the project of the work tree; path: each path is a separate project",
 		},
 		{
 			Name:    "MAX_ANSWER_BYTES",
 			Default: strconv.Itoa(int(tool.DefaultBudget)),
-			Help:    "largest answer to one call; lists and texts that have more come in pieces",
+			Help:    "largest answer to one call, in bytes; longer lists and texts come in several answers",
 		},
 		{
 			Name:    "MAILBOX_DEPTH",
 			Default: strconv.Itoa(maildir.MailboxDepth),
-			Help:    "unread messages in one mailbox beyond which postal sends no more to it",
+			Help:    "maximum number of unread messages in a mailbox; beyond it, postal refuses to send there",
 		},
 		{
 			Name:    "MAX_ATTACHMENT_BYTES",
 			Default: strconv.Itoa(attachment.MaxFile),
-			Help:    "largest file that is sent along",
+			Help:    "largest attached file, in bytes",
 		},
 		{
 			Name:    "MAX_ATTACHED_BYTES",
 			Default: strconv.Itoa(attachment.MaxTotal),
-			Help:    "most that all files of one message have together",
+			Help:    "most bytes that all files of one message may have together",
 		},
 		{
 			Name:    "ATTACHMENT_ROOTS",
 			Default: "",
-			Help:    "folders that attachments may be read from, separated by colons, beside the code base and the mail tree",
+			Help:    "folders, separated by colons, that attachments may be read from besides the code base and the mail tree",
 		},
-		{Name: "COMMIT_EXTERNAL", Default: "on", Help: "on: commit edits made outside the server; off: leave them to the person"},
+		{Name: "COMMIT_EXTERNAL", Default: "on", Help: "on: commit edits made outside the server; off: leave them to you"},
 		{
 			Name:    "WATCH",
 			Default: "events",
-			Help:    "events: the system tells of edits; poll, or poll:30s: look for them every 2 or 30 seconds, where it does not",
+			Help:    "how to detect edits. events: the system reports them; poll or poll:30s: check every 2 or 30 seconds if it does not",
 		},
-		{Name: "SYNC_INTERVAL", Default: "10s", Help: "time between two looks at the repository that machines share their mail through"},
+		{Name: "SYNC_INTERVAL", Default: "10s", Help: "how often to poll the shared repository"},
 		{
 			Name:    "CLAIM_OFFLINE",
 			Default: "refuse",
-			Help:    "claims while the other machines that share the mail cannot be reached: refuse, or local: on this machine alone",
+			Help:    "claims while the shared repository cannot be reached. refuse: refuse them; local: grant them on this machine only",
 		},
-		{Name: "IDLE", Default: "5m", Help: "how long a server in the background stays when nobody is connected"},
+		{Name: "IDLE", Default: "5m", Help: "how long a background server keeps running when no client is connected"},
 		{
 			Name:    "SUMMARY_COMMAND",
 			Default: "",
-			Help:    "a command that gets a thread on its input and prints a summary of it; not from .env",
+			Help:    "a command that reads a thread on standard input and prints a summary; cannot be set in .env",
 		},
-		{Name: "NUDGE", Default: "off", Help: "tmux: the server types a notice into the tmux window of an agent that is ready and has new mail"},
+		{Name: "NUDGE", Default: "off", Help: "tmux: type a notice into the tmux window of an agent that is ready and has new mail"},
 		{
 			Name:    "MAIL_DOMAIN",
 			Default: address.Default,
-			Help:    "domains of mailboxes' addresses, separated by commas; the first is that of Message-IDs, and of the authors in git log",
+			Help:    "domains of mailbox addresses, separated by commas; Message-IDs and authors in git log use the first",
 		},
 	}, gatewaySettings()...)
 }
@@ -223,8 +223,8 @@ func loadConfig(flags *pflag.FlagSet, env []string, dotenv string, home func() (
 	if dotenv != "" {
 		m, err := godotenv.Read(dotenv)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, errors.New("the .env in this folder cannot be read: every line must be NAME=value, blank, or a # " +
-				"comment. Mend it, or start in another folder")
+			return nil, errors.New("cannot read the .env in this folder: every line must be NAME=value, blank, or a # " +
+				"comment. Fix the file, or start in another folder")
 		}
 		file = m
 	}
@@ -321,7 +321,7 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 		if c.Socket, err = absolute(v["SOCKET"], home); err != nil {
 			errs = append(errs, fmt.Errorf("SOCKET: %w", err))
 		} else if strings.HasPrefix(c.Socket, c.Store+string(filepath.Separator)) {
-			bad("SOCKET", "outside the store, which other users cannot enter; the store has a socket of its own")
+			bad("SOCKET", "a path outside the store, because other users cannot enter the store, which already has its own socket")
 		}
 	}
 	c.MaxMessage = number("MAX_MESSAGE_BYTES", 4096, 64<<20)
@@ -333,14 +333,14 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	c.MailboxDepth = int(number("MAILBOX_DEPTH", 1, 10_000_000))
 	c.CommitExternal = choice("COMMIT_EXTERNAL", "on", "off") == "on"
 	if c.Poll, err = pollInterval(v["WATCH"]); err != nil {
-		bad("WATCH", "events, poll, or poll and a time from 1s to 1h, such as poll:30s")
+		bad("WATCH", "events, poll, or poll with a duration from 1s to 1h, such as poll:30s")
 	}
 	if c.SyncInterval, err = time.ParseDuration(v["SYNC_INTERVAL"]); err != nil || c.SyncInterval < time.Second || c.SyncInterval > time.Hour {
-		bad("SYNC_INTERVAL", "a time from 1s to 1h")
+		bad("SYNC_INTERVAL", "a duration from 1s to 1h")
 	}
 	c.ClaimAlone = choice("CLAIM_OFFLINE", "refuse", "local") == "local"
 	if c.Idle, err = time.ParseDuration(v["IDLE"]); err != nil || c.Idle <= 0 {
-		bad("IDLE", "a time such as 5m")
+		bad("IDLE", "a duration such as 5m")
 	}
 	c.SummaryCommand = v["SUMMARY_COMMAND"]
 	c.Nudge = choice("NUDGE", "off", "tmux") == "tmux"
@@ -390,12 +390,12 @@ func absolute(p string, home func() (string, error)) (string, error) {
 	if p == "~" || strings.HasPrefix(p, "~/") {
 		h, err := home()
 		if err != nil {
-			return "", fmt.Errorf("no home folder (%v): give an absolute path", err)
+			return "", fmt.Errorf("cannot find your home folder (%v): give an absolute path", err)
 		}
 		p = filepath.Join(h, strings.TrimPrefix(p, "~"))
 	}
 	if p == "" {
-		return "", errors.New("empty: give an absolute path")
+		return "", errors.New("the path is empty: give an absolute path")
 	}
 	return filepath.Abs(p)
 }
@@ -411,9 +411,9 @@ func (c *config) logger(std stdio) *slog.Logger {
 func configCommand(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "config",
-		Short: "Print each setting, its value and where it came from",
-		Long: "Print each setting, its value and where it came from: flag, environment, the .env of this folder\n" +
-			"(which `mailtree serve` reads), or default.",
+		Short: "Print each setting, its value and its source",
+		Long: "Print each setting, its value and its source: a flag, the environment, the .env in this folder (which\n" +
+			"`mailtree serve` reads), or the default.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			w := tabwriter.NewWriter(p.std.out, 0, 4, 2, ' ', 0)

@@ -32,7 +32,7 @@ func TestCommandMeetsEnd(t *testing.T) {
 	}()
 	var out bytes.Buffer
 	p := &program{std: stdio{out: &out}, cfg: &config{Store: store}}
-	if err := p.nudge(t.Context(), false); err != nil || !strings.HasPrefix(out.String(), "nobody to tell") {
+	if err := p.nudge(t.Context(), false); err != nil || !strings.HasPrefix(out.String(), "no agents to notify") {
 		t.Errorf("%v %q", err, &out)
 	}
 }

@@ -63,13 +63,13 @@ func (p *program) addDeskFlags(c *cobra.Command) *deskFlags {
 // addProjectFlag adds the flag --project to a command.
 func (p *program) addProjectFlag(c *cobra.Command, project *string) {
 	c.Flags().StringVarP(project, "project", "p", "",
-		"the project: a path, a slug, or the last element of a path (default: the one that this folder lies in)")
+		"the project: a path, a slug, or the last element of a path (default: the project of this folder)")
 	_ = c.RegisterFlagCompletionFunc("project", p.completeProjects)
 }
 
 // errNoProject is the error of a command without --project if its folder is in no project.
-var errNoProject = errors.New("this folder is in no project: cd to the folder of one (`mailtree projects` lists them), " +
-	"name it with --project, or make one here with `mailtree new project`")
+var errNoProject = errors.New("this folder is not in a project: cd into a project's folder (`mailtree projects` lists them), " +
+	"use --project, or run `mailtree new project` here")
 
 // whose says whether a command acts as the user's agent.
 type whose bool
@@ -129,10 +129,10 @@ func (p *program) askDesk(
 		}
 		placed = true
 		if listed := named.Project; listed != "" && listed != d.Slug {
-			return &exitError{exitUsage, fmt.Errorf("the list that this terminal showed last is of project %s: give the id", listed)}
+			return &exitError{exitUsage, fmt.Errorf("the last list in this terminal is from project %s: give the message id", listed)}
 		}
 		if d.Made {
-			p.remark("you are %s in project %s from now on (MAILTREE_ME chooses another name)", d.Person, d.Slug)
+			p.remark("joined project %s as %s (set MAILTREE_ME for another name)", d.Slug, d.Person)
 		}
 		return do(ctx, d)
 	})
@@ -164,13 +164,13 @@ func (p *program) projectKey(given string) (string, error) {
 func (p *program) me() (string, error) {
 	if name := p.variable("MAILTREE_ME"); name != "" {
 		if why := format.CheckName(name); why != "" {
-			return "", &exitError{exitUsage, fmt.Errorf("MAILTREE_ME is %q, which is not a name for an agent: %s", name, why)}
+			return "", &exitError{exitUsage, fmt.Errorf("MAILTREE_ME is %q, which is not a valid agent name: %s", name, why)}
 		}
 		return name, nil
 	}
 	u, err := user.Current()
 	if err != nil {
-		return "", errors.New("this user has no name: choose one with MAILTREE_ME")
+		return "", errors.New("your OS user has no name: choose one with MAILTREE_ME")
 	}
 	if format.ServerName(u.Username) { // the server may run under its own account
 		return u.Username + "-user", nil

@@ -39,32 +39,32 @@ func (p *program) deskTable() []*cobra.Command {
 	return []*cobra.Command{
 		asks(p, nobodys, &cobra.Command{
 			Use:   "agents",
-			Short: "List the agents, and what each has unread",
-			Long:  "List the agents and people of a project that were active within seven days: when they last did something, what is unread.",
+			Short: "List agents",
+			Long:  "List the agents and users of a project that were active in the last seven days, with last activity and unread count.",
 		}, func(f *pflag.FlagSet) asking {
-			all := f.BoolP("all", "a", false, "also those that were not active lately")
-			cursor := f.String("cursor", "", "go on behind this name")
+			all := f.BoolP("all", "a", false, "include inactive agents")
+			cursor := f.String("cursor", "", "continue after this name")
 			return func(ctx context.Context, d *deskWork, _ []string, answer any) error {
 				return d.Call(ctx, "list_agents", params{"project_key": d.Slug, "active_only": !*all, "cursor": *cursor}, answer)
 			}
 		}, showByTemplate[mail.Directory]),
 		asks(p, nobodys, &cobra.Command{
 			Use:               "whois AGENT",
-			Short:             "Show an agent: its task, its claims, what it has read",
+			Short:             "Show an agent's task, its claims and what it has read",
 			Args:              cobra.ExactArgs(1),
 			ValidArgsFunction: p.completeAgent,
 		}, askWhois, showByTemplate[mail.Whois]),
 		asks(p, mine, &cobra.Command{
 			Use:   "me",
 			Short: "Show who you are in a project",
-			Long: "Show who you are in a project. A person is an agent as any other, named by MAILTREE_ME, else by your login\n" +
-				"name. It is made at first use.",
+			Long: "Show who you are in a project. You are an agent, named by MAILTREE_ME or your login name. The agent is created on\n" +
+				"first use.",
 		}, askWhois, showByTemplate[mail.Whois]),
 		asks(p, nobodys, &cobra.Command{
 			Use:   "claims",
-			Short: "List who has claimed which files, until when",
+			Short: "List claims with their holders and expiry",
 		}, func(f *pflag.FlagSet) asking {
-			cursor := f.String("cursor", "", "go on where the list before ended")
+			cursor := f.String("cursor", "", "continue where the previous list ended")
 			return func(ctx context.Context, d *deskWork, _ []string, answer any) error {
 				uri := "resource://claims/" + d.Slug
 				if *cursor != "" {
@@ -75,7 +75,7 @@ func (p *program) deskTable() []*cobra.Command {
 		}, showByTemplate[mail.ClaimsResource]),
 		asks(p, nobodys, &cobra.Command{
 			Use:   "today",
-			Short: "Show what happened since midnight: messages, who was active, claims",
+			Short: "Show messages, active agents and claims since midnight",
 		}, func(*pflag.FlagSet) asking {
 			return func(ctx context.Context, d *deskWork, _ []string, answer any) error {
 				year, month, day := d.Now().Date()
@@ -105,19 +105,20 @@ func (p *program) claimCommand() *cobra.Command {
 	return asks(p, mine, &cobra.Command{
 		Use:   "claim PATH...",
 		Short: "Claim files before you edit them",
-		Long: "Claim files, or patterns such as 'src/**', before you edit them: others are told, and their commits are refused. All of\n" +
-			"them are claimed or none: the status is 1 where another agent has one.",
+		Long: "Claim files, or patterns such as 'src/**', before you edit them. Other agents can see the claims, and the guard\n" +
+			"refuses their commits to these files. The command claims all of the paths or none: if another agent holds one of\n" +
+			"them, the exit status is 1.",
 		Args: cobra.MinimumNArgs(1),
 		PreRunE: func(c *cobra.Command, _ []string) error {
 			if *ttl < maildir.MinTTL || *ttl > maildir.MaxTTL {
-				return usageError(c, fmt.Errorf("--for is %s: give 1m to 720h", *ttl))
+				return usageError(c, fmt.Errorf("--for is %s, but must be from 1m to 720h", *ttl))
 			}
 			return nil
 		},
 	}, func(f *pflag.FlagSet) asking {
-		ttl = f.Duration("for", time.Hour, "how long")
-		shared := f.Bool("shared", false, "others may claim them too, if they share as well")
-		reason := f.StringP("reason", "r", "", "why: what you work on")
+		ttl = f.Duration("for", time.Hour, "duration of the claim")
+		shared := f.Bool("shared", false, "let others claim the files too, if their claims are also shared")
+		reason := f.StringP("reason", "r", "", "what you are working on")
 		return func(ctx context.Context, d *deskWork, paths []string, answer any) error {
 			return d.Call(ctx, "claim_paths", params{
 				"project_key": d.Slug, "agent_name": d.Person, "paths": inProject(d, paths),
@@ -129,7 +130,7 @@ func (p *program) claimCommand() *cobra.Command {
 			return err
 		}
 		held := a.Conflicts[0]
-		d.Printf("%s\n", d.Faint("If you are a person, you can release it: "+freeLine(d, held.Holder, held.HeldPath)))
+		d.Printf("%s\n", d.Faint("If you are a user, not an agent, you can release it: "+freeLine(d, held.Holder, held.HeldPath)))
 		return &exitError{code: exitFailed}
 	})
 }
@@ -257,7 +258,7 @@ func presence(status string, asks bool) string {
 	if !asks {
 		return status
 	}
-	return strings.TrimSpace(status + " asks")
+	return strings.TrimSpace(status + " (asks the user)")
 }
 
 // noBecause returns "no" with its reason, or "" without a reason.
@@ -311,7 +312,7 @@ func howFar(r *index.Receipt) string {
 	case r.Read:
 		return "read"
 	case !r.AnnouncedAt.IsZero():
-		return "told of it"
+		return "notified"
 	case r.Delivered:
 		return "delivered"
 	}

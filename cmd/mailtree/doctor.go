@@ -32,11 +32,11 @@ func doctorCommand(p *program) *cobra.Command {
 	d := &doctor{p: p}
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Look for what is wrong with the store and its clients, and say what to do",
-		Long: "Look for what is wrong with the store and the clients that are set up here, and say what to do. " +
-			"It changes nothing, and a server may run.\n" +
-			"A line begins with ok, with -- for what is worth knowing, or with !! where a person is needed; those come last.\n" +
-			"Exit status 0 when nothing needs a person, 1 otherwise.",
+		Short: "Check the store and its clients for problems",
+		Long: "Check the store and the clients that are set up here for problems, and say how to fix them. The command changes\n" +
+			"nothing and also works while a server is running.\n" +
+			"A line begins with ok, with -- for information, or with !! for a problem that you need to fix; problems come last.\n" +
+			"The exit status is 0 if there are no problems, otherwise 1.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !storedir.IsStore(p.cfg.Store) {
@@ -47,7 +47,7 @@ func doctorCommand(p *program) *cobra.Command {
 			return d.tellWrong()
 		},
 	}
-	c.Flags().BoolVar(&d.all, "all", false, "list every finding, not the first twenty of each kind")
+	c.Flags().BoolVar(&d.all, "all", false, "list every finding instead of the first twenty of each kind")
 	return c
 }
 
@@ -96,7 +96,7 @@ func (d *doctor) tellWrong() error {
 		return nil
 	}
 	d.print(d.wrong.String())
-	return &exitError{1, fmt.Errorf("%s to mend: see !! above", count(d.bad, "thing"))}
+	return &exitError{1, fmt.Errorf("%s (marked !! above)", count(d.bad, "problem"))}
 }
 
 // most is how many findings of one kind are listed without --all.
@@ -110,7 +110,7 @@ func (d *doctor) listed(n int) int {
 	return min(n, most)
 }
 
-const unlisted = "%d more like these: `mailtree doctor --all` names them"
+const unlisted = "%d more like these: `mailtree doctor --all` lists them"
 
 // sayMore prints that n more findings were left out.
 func (d *doctor) sayMore(n int) {
@@ -141,7 +141,7 @@ func (d *doctor) examine(ctx context.Context) {
 	if v.running {
 		d.server(ctx)
 	} else {
-		d.ok("server: none runs")
+		d.ok("server: none is running")
 	}
 	unindexed := v.openIndex(ctx, d.p.cfg)
 	if unindexed == nil {
@@ -172,17 +172,17 @@ func (d *doctor) server(ctx context.Context) {
 	c := cli.NewClient(d.p.cfg.dialServer, tool.Caller{})
 	var r healthReport
 	if err := c.Get(ctx, "/health", &r); err != nil {
-		d.note("server: process %s has the store, but does not answer on %s; another mailtree command does not, a server "+
-			"does once it has started", holder, storedir.SocketPath(d.p.cfg.Store))
+		d.note("server: process %s is using the store, but does not answer on %s. A server answers once it has started; another "+
+			"mailtree command does not answer", holder, storedir.SocketPath(d.p.cfg.Store))
 		return
 	}
 	switch {
 	case r.Background && r.URL == "":
-		d.ok("server: process %s runs (%s) in the background, without HTTP: `mailtree open` opens its page", holder, r.Version)
+		d.ok("server: process %s (%s) runs in the background, without HTTP: `mailtree open` opens its page", holder, r.Version)
 	case r.Background:
-		d.ok("server: process %s runs (%s) in the background, with its page at %s", holder, r.Version, r.URL)
+		d.ok("server: process %s (%s) runs in the background, with its page at %s", holder, r.Version, r.URL)
 	default:
-		d.ok("server: process %s runs (%s) at %s", holder, r.Version, r.URL)
+		d.ok("server: process %s (%s) runs at %s", holder, r.Version, r.URL)
 	}
 	if r.Open != "" {
 		d.note("server: %s", r.Open)
@@ -216,7 +216,8 @@ func (d *doctor) permissions() {
 			d.say("permissions: %v", err)
 			good = false
 		} else if fi.Mode().Perm()&^want != 0 {
-			d.say("permissions: %s is %04o, so others can read it: chmod %04o it", filepath.Join(d.p.cfg.Store, name), fi.Mode().Perm(), want)
+			d.say("permissions: %s has mode %04o, so other users can read it. Set the mode to %04o with chmod",
+				filepath.Join(d.p.cfg.Store, name), fi.Mode().Perm(), want)
 			good = false
 		}
 	}
@@ -232,7 +233,7 @@ func (d *doctor) files() {
 		d.say("store: %v", err)
 	}
 	if len(bad) == 0 {
-		d.ok("store: its own files can be read")
+		d.ok("store: its own files are readable")
 	}
 }
 
@@ -260,8 +261,8 @@ func (d *doctor) watches() {
 		return nil
 	})
 	if folders*5 > limit*4 {
-		d.say("inotify: %d folders to watch, but fs.inotify.max_user_watches is %d: raise it with `sudo sysctl "+
-			"fs.inotify.max_user_watches=%d`, and in /etc/sysctl.d for good", folders, limit, max(524288, folders*4))
+		d.say("inotify: %d folders to watch, but fs.inotify.max_user_watches is %d. Raise the limit with `sudo sysctl "+
+			"fs.inotify.max_user_watches=%d`, and permanently in /etc/sysctl.d", folders, limit, max(524288, folders*4))
 		return
 	}
 	d.ok("inotify: %d folders to watch, %d allowed", folders, limit)
@@ -270,11 +271,11 @@ func (d *doctor) watches() {
 func (d *doctor) problems(ctx context.Context, v *view) {
 	all, err := v.index.Problems(ctx, "", index.AllProblems)
 	if err != nil {
-		d.say("problems cannot be listed: %v", err)
+		d.say("cannot list the problems: %v", err)
 		return
 	}
 	if len(all) == 0 {
-		d.ok("files: every one is valid")
+		d.ok("files: all are valid")
 	}
 	listed := d.listed(len(all))
 	for _, p := range all[:listed] {
@@ -288,7 +289,7 @@ func (d *doctor) problems(ctx context.Context, v *view) {
 func (d *doctor) projects() {
 	names, err := storedir.ProjectNames(d.p.cfg.Store)
 	if err != nil {
-		d.say("projects cannot be read: %v", err)
+		d.say("cannot read the projects: %v", err)
 		return
 	}
 	slices.SortStableFunc(names, func(a, b storedir.ProjectName) int { return a.Created.Compare(b.Created) })
@@ -298,16 +299,16 @@ func (d *doctor) projects() {
 			continue
 		}
 		if first := oldest[n.HumanKey]; first != "" {
-			d.say("projects %s and %s have one path, %s: calls with it mean %s, the older one. Move the folder of the one that is "+
-				"not wanted out of %s", first, n.Slug, n.HumanKey, first, filepath.Join(d.p.cfg.Store, storedir.ProjectsDir))
+			d.say("projects %s and %s have the same path, %s, and calls with that path use %s, the older one. Move the folder of the "+
+				"project that you do not want out of %s", first, n.Slug, n.HumanKey, first, filepath.Join(d.p.cfg.Store, storedir.ProjectsDir))
 			continue
 		}
 		oldest[n.HumanKey] = n.Slug
 		switch top, err := d.p.cfg.Scope.Above(n.HumanKey); {
 		case err != nil:
-			d.say("the folder of project %s, %s, cannot be looked at: %v", n.Slug, n.HumanKey, err)
+			d.say("cannot check the folder of project %s, %s: %v", n.Slug, n.HumanKey, err)
 		case top != "":
-			d.note("project %s is that of %s alone: other folders of the work tree %s have another project", n.Slug, n.HumanKey, top)
+			d.note("project %s belongs to %s only: other folders of the work tree %s have another project", n.Slug, n.HumanKey, top)
 		}
 	}
 }
@@ -319,13 +320,13 @@ func (d *doctor) locks(slug string, t *tree.Tree) {
 	for _, name := range []string{"index.lock", "HEAD.lock", "packed-refs.lock", "config.lock"} {
 		fi, err := os.Lstat(filepath.Join(dir, name))
 		if err == nil && time.Since(fi.ModTime()) > time.Minute {
-			d.say("git lock %s is %s old: if no git command runs there, remove it",
+			d.say("git lock %s is %s old: if no git command is running there, delete it",
 				filepath.Join(dir, name), time.Since(fi.ModTime()).Round(time.Second))
 			stale++
 		}
 	}
 	if _, err := os.Lstat(dir); tree.FaultOf(err) == tree.FaultGone {
-		d.say("project %s has no Git repository (%s): its mail works, but nothing is committed; restart the server to make a new one", slug, dir)
+		d.say("project %s has no Git repository (%s): mail works there, but nothing is committed. Restart the server to create the repository", slug, dir)
 	} else if mode, reason := gitlog.Look(t.Dir()); mode != "committing" {
 		d.say("git of %s: %s", slug, reason)
 	} else if stale == 0 {
@@ -337,12 +338,12 @@ func (d *doctor) locks(slug string, t *tree.Tree) {
 func (d *doctor) names(slug string, t *tree.Tree) {
 	folders, err := t.List(format.AgentsDir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		d.say("agents of %s cannot be read: %v", slug, err)
+		d.say("cannot read the agents of %s: %v", slug, err)
 	}
 	for _, f := range folders {
 		if format.ServerName(f.Name()) {
-			d.say("agents/%s in %s has a name under which the server itself speaks: its mail can be read, and nothing is sent from it; "+
-				"give the folder another name", f.Name(), slug)
+			d.say("agents/%s in %s has a name that is reserved for the server: its mail can be read, but it cannot send mail. "+
+				"Rename the folder", f.Name(), slug)
 		}
 	}
 }
@@ -352,14 +353,14 @@ func (d *doctor) claims(slug string, t *tree.Tree) {
 	now := time.Now()
 	all, _, err := claim.Files(t, func(c *claim.Row) bool { return c.Live(now) })
 	if err != nil {
-		d.say("claims of %s cannot be read: %v", slug, err)
+		d.say("cannot read the claims of %s: %v", slug, err)
 		return
 	}
 	var lost []claim.Row
 	for _, c := range all {
 		name, _, err := storedir.AgentNamed(t, c.Agent)
 		if err != nil {
-			d.say("claims of %s cannot be looked at: %v", slug, err)
+			d.say("cannot check the claims of %s: %v", slug, err)
 			return
 		}
 		if name == "" {
@@ -369,7 +370,7 @@ func (d *doctor) claims(slug string, t *tree.Tree) {
 	slices.SortFunc(lost, func(a, b claim.Row) int { return strings.Compare(a.Path, b.Path) })
 	listed := d.listed(len(lost))
 	for _, c := range lost[:listed] {
-		d.say("claim %s in %s is held by %q, who is no agent, for %s more: end it with `touch %s`",
+		d.say("the holder of claim %s in %s, %q, is not an agent. The claim lasts another %s; to end it: `touch %s`",
 			c.Path, slug, c.Agent, format.TimeLeft(c.Expires.Sub(now)), format.ReleasedMark(c.Path))
 	}
 	d.sayMore(len(lost) - listed)
@@ -381,17 +382,18 @@ func (d *doctor) attachments(ctx context.Context, slug string, t *tree.Tree) {
 	var bad [][2]string
 	good, err := attachment.Check(ctx, t, func(path, why string) { bad = append(bad, [2]string{path, why}) })
 	if err != nil {
-		d.say("attachments of %s cannot be read: %v", slug, err)
+		d.say("cannot read the attachments of %s: %v", slug, err)
 		return
 	}
 	listed := d.listed(len(bad))
 	for _, b := range bad[:listed] {
-		d.say("attachment %s in %s: %s. Mail that names it has not what its sender sent, and nobody can send that again. "+
-			"Put the right file back (`git log -- attachments` in %s tells of changes), or move this one away", b[0], slug, b[1], t.Dir())
+		d.say("attachment %s in %s: %s. Messages that refer to it no longer have the file that their sender sent, and no one can "+
+			"send that file again. Put the original file back (`git log -- attachments` in %s shows changes), or move this file away",
+			b[0], slug, b[1], t.Dir())
 	}
 	d.sayMore(len(bad) - listed)
 	if len(bad) == 0 && good > 0 {
-		d.ok("attachments of %s: %s, each what its name says", slug, count(good, "file"))
+		d.ok("attachments of %s: %s, all matching their names", slug, count(good, "file"))
 	}
 }
 
@@ -400,19 +402,19 @@ func (d *doctor) attachments(ctx context.Context, slug string, t *tree.Tree) {
 func (d *doctor) copies(ctx context.Context, slug string, t *tree.Tree) {
 	found, err := maildir.CheckCopies(ctx, t)
 	if err != nil {
-		d.say("copies of %s cannot be compared: %v", slug, err)
+		d.say("cannot compare the copies of %s: %v", slug, err)
 		return
 	}
 	listed := d.listed(len(found.Differing))
 	for _, path := range found.Differing[:listed] {
-		d.note("copy %s in %s differs from its message: one of them was edited. Nothing needs to be done: the server shows "+
-			"what the message's own file says", path, slug)
+		d.note("copy %s in %s differs from its original (edited). No action needed: the server shows the original in messages/",
+			path, slug)
 	}
 	d.noteMore(len(found.Differing) - listed)
 	listed = d.listed(len(found.Orphaned))
 	for _, path := range found.Orphaned[:listed] {
-		d.note("copy %s in %s has no file of that message in messages/: it was removed, or never written. The server shows this copy; `git log "+
-			"--diff-filter=D -- messages` in %s tells of removed ones", path, slug, t.Dir())
+		d.note("copy %s in %s has no original in messages/: the original was removed or never written. The server shows this copy. "+
+			"To list removed messages: `git log --diff-filter=D -- messages` in %s", path, slug, t.Dir())
 	}
 	d.noteMore(len(found.Orphaned) - listed)
 	if len(found.Differing)+len(found.Orphaned) == 0 {
@@ -426,11 +428,11 @@ func (d *doctor) index(ctx context.Context, v *view) {
 	case err != nil:
 		d.say("index: %v", err)
 	case len(r.Differences) > 0 && !v.running:
-		d.say("index: differs from the files, as it does when these were edited since the server stopped: the next "+
-			"`mailtree serve` brings it level. First difference: %s", r.Differences[0])
+		d.say("index: differs from the files. This is normal if the files were edited after the server stopped: the next "+
+			"`mailtree serve` updates the index. First difference: %s", r.Differences[0])
 	case len(r.Differences) > 0:
 		d.say("index: differs from the files: stop the server and run `mailtree index rebuild`. First difference: %s", r.Differences[0])
 	default:
-		d.ok("index: equal to the files (%s)", count(r.Rows, "row"))
+		d.ok("index: matches the files (%s)", count(r.Rows, "row"))
 	}
 }

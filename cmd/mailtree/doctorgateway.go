@@ -32,20 +32,20 @@ func (d *doctor) gateway(ctx context.Context, v *view) {
 		}
 		there, err := maildir.HasMailbox(ctx, v.store, v.trees, name)
 		if err != nil {
-			d.say("%s: whether there is a mailbox %s cannot be told: %v", setting, name, err)
+			d.say("%s: cannot check whether the mailbox %s exists: %v", setting, name, err)
 		} else if !there {
-			d.say("%s names the mailbox %s, which does not exist, and mail for it is put off: `mailtree mailbox create %s`", setting, name, name)
+			d.say("%s names the mailbox %s, which does not exist, so mail for it is deferred: `mailtree mailbox create %s`", setting, name, name)
 		}
 	}
 	for _, l := range g.Listen {
 		if _, err := os.Stat(filepath.Dir(l.Addr)); l.Network == "unix" && err != nil {
-			d.say("GATEWAY_LISTEN: the folder of the socket %s cannot be used: %v", l.Addr, err)
+			d.say("GATEWAY_LISTEN: cannot use the folder of the socket %s: %v", l.Addr, err)
 		}
 	}
 	d.domain(d.p.cfg.Domains[0])
 	d.smarthost(ctx)
 	if d.bad == before {
-		d.ok("gateway: its mailboxes, keys and sockets are there")
+		d.ok("gateway: its mailboxes, keys and sockets exist")
 	}
 }
 
@@ -57,15 +57,15 @@ func (d *doctor) smarthost(ctx context.Context) {
 	}
 	if s.PasswordFile != "" {
 		if _, err := os.ReadFile(s.PasswordFile); err != nil {
-			d.say("GATEWAY_PASSWORD_FILE cannot be read: %v", err)
+			d.say("cannot read GATEWAY_PASSWORD_FILE: %v", err)
 		} else if fi, err := os.Stat(s.PasswordFile); err == nil && fi.Mode().Perm()&0o077 != 0 {
-			d.say("GATEWAY_PASSWORD_FILE: %s can be read by others: chmod 600 it", s.PasswordFile)
+			d.say("other users can read GATEWAY_PASSWORD_FILE: chmod 600 %s", s.PasswordFile)
 		}
 	}
 	dialer := net.Dialer{Timeout: 2 * time.Second, Resolver: d.p.cfg.Gateway.NameServer()}
 	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(s.Host, s.Port))
 	if err != nil {
-		d.say("GATEWAY_SMARTHOST cannot be reached: %v. Mail to other domains waits until it can", err)
+		d.say("cannot reach GATEWAY_SMARTHOST: %v. Mail to other domains waits until it can be reached", err)
 		return
 	}
 	conn.Close()
@@ -74,14 +74,14 @@ func (d *doctor) smarthost(ctx context.Context) {
 // domain reports problems with the first domain in MAIL_DOMAIN, from which mail is sent.
 func (d *doctor) domain(domain string) {
 	if domain == address.Default {
-		d.say("MAIL_DOMAIN is %s, which no other domain can write to: set it to a domain of yours", domain)
+		d.say("MAIL_DOMAIN is %s, so other domains cannot send mail here: set it to your own domain", domain)
 		return
 	}
 	_, _, err := gateway.LoadKey(d.p.cfg.Store, domain)
 	switch {
 	case len(d.p.cfg.Gateway.Allow) == 0:
 	case errors.Is(err, fs.ErrNotExist):
-		d.say("gateway: no key signs mail from %s: `mailtree gateway setup %s` makes one", domain, domain)
+		d.say("gateway: mail from %s is not signed, because it has no key. To create the key: `mailtree gateway setup %s`", domain, domain)
 	case err != nil:
 		d.say("gateway: mail from %s is not signed: %v", domain, err)
 	}
@@ -93,7 +93,7 @@ func (d *doctor) unsent(v *view) {
 	for slug, t := range v.trees {
 		files, err := t.List(format.QueueDir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			d.say("the queue of %s cannot be read: %v", slug, err)
+			d.say("cannot read the queue of %s: %v", slug, err)
 		}
 		for _, f := range files {
 			if strings.HasSuffix(f.Name(), ".json") {
@@ -102,8 +102,8 @@ func (d *doctor) unsent(v *view) {
 		}
 	}
 	if waiting > 0 && !d.sends {
-		d.say("gateway: %s to other domains in the queue, and a server without GATEWAY_ALLOW sends nothing: run `mailtree serve` with "+
-			"the settings of the gateway", count(waiting, "email"))
+		d.say("gateway: %s to other domains in the queue, but a server without GATEWAY_ALLOW sends nothing: run `mailtree serve` with "+
+			"the gateway's settings", count(waiting, "email"))
 	}
 }
 
@@ -121,7 +121,7 @@ func (d *doctor) queue(ctx context.Context, c *cli.Client) {
 	}
 	listed := d.listed(len(old))
 	for _, i := range old[:listed] {
-		d.say("mail to %s waits since %s (%s): %s. `mailtree gateway check %s` says more, `mailtree gateway queue --retry %s` tries it now",
+		d.say("mail to %s has been waiting since %s (%s): %s. For details: `mailtree gateway check %s`. To send it now: `mailtree gateway queue --retry %s`",
 			i.To, i.Queued.Local().Format("2006-01-02 15:04"), string(i.State), i.Reply, i.To, i.ID)
 	}
 	d.sayMore(len(old) - listed)

@@ -18,17 +18,17 @@ import (
 func editCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "edit ID",
-		Short: "Change what a message says, for everybody",
-		Long: "Change what a message says, for everybody, in your editor (VISUAL or EDITOR): its subject, importance, whether it is\n" +
-			"to be acknowledged, and its text. -m and -s change the text and the subject without an editor. Where standard\n" +
-			"input is no terminal, the changed message comes from there, in the form that --print shows. Who had read the\n" +
-			"message is told, and so is its author. Your own message counts as yours still; another's as unverified.\n" +
-			"`mailtree undo` takes it back.",
+		Short: "Change a message for everyone",
+		Long: "Change a message for everyone, in your editor (VISUAL or EDITOR): its subject, its importance, whether it needs an\n" +
+			"acknowledgement, and its text. To change the text or the subject without an editor, use -m and -s. If standard input\n" +
+			"is not a terminal, the command reads the changed message from there, in the form that --print shows. The author and\n" +
+			"the agents that had read the message are notified. Your own message stays verified; another author's message\n" +
+			"becomes unverified. To undo the change, use `mailtree undo`.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: p.completeMessage,
 	}
 	f := p.addDeskFlags(c)
-	show := c.Flags().Bool("print", false, "print what can be changed, and change nothing")
+	show := c.Flags().Bool("print", false, "print the editable part, change nothing")
 	text := c.Flags().StringP("message", "m", "", "the new text, in Markdown")
 	subject := c.Flags().StringP("subject", "s", "", "the new subject")
 	for _, name := range []string{"message", "subject"} {
@@ -81,27 +81,27 @@ func showAmendable(d *deskWork, a *maildir.Amendable) error {
 
 func showAmended(d *deskWork, a *maildir.Amended) error {
 	if a.Same {
-		d.Tell("%s says what it said: nothing was changed\n", d.ShortID(a.ID))
+		d.Tell("no changes to %s\n", d.ShortID(a.ID))
 		return nil
 	}
 	d.Tell("changed %s: %s\n", d.ShortID(a.ID), cli.Line(a.Subject))
 	if !a.Sealed && slices.Contains(a.Readers, a.From) {
-		d.Tell("%s, its author, is told.\n", cli.Line(a.From))
+		d.Tell("Author notified: %s.\n", cli.Line(a.From))
 	}
 	readers := slices.DeleteFunc(slices.Clone(a.Readers), func(name string) bool { return name == a.From })
 	switch len(readers) {
 	case 0:
 	case 1:
-		d.Tell("%s, who had read it, is told.\n", listNames(readers))
+		d.Tell("Reader notified: %s.\n", listNames(readers))
 	default:
-		d.Tell("%s, who had read it, are told.\n", listNames(readers))
+		d.Tell("Readers notified: %s.\n", listNames(readers))
 	}
 	d.tellOutside(a.Outside, "the old text")
 	if !a.Sealed {
-		d.Tell("It counts as not verified from now on, because %s did not write it so.\n", cli.Line(a.From))
+		d.Tell("Marked unverified: the text is no longer %s's.\n", cli.Line(a.From))
 	}
 	for _, path := range a.Left {
-		d.Tell("%s says something else, and stays as it is.\n", cli.Line(path))
+		d.Tell("%s has a different text and was not changed.\n", cli.Line(path))
 	}
 	return nil
 }
@@ -129,8 +129,8 @@ func (p *program) changeText(ctx context.Context, name, text string) (*written, 
 		err = needUTF8(w.text)
 	}
 	if err == nil && strings.TrimSpace(w.text) == "" {
-		err = errors.New("nothing was changed: standard input is empty, and no terminal for an editor. Give the text with -m, " +
-			"the subject with -s")
+		err = errors.New("nothing was changed: standard input is empty, and there is no terminal for an editor. Give the text " +
+			"with -m, or the subject with -s")
 	}
 	return w, err
 }

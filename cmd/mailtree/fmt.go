@@ -20,23 +20,23 @@ func fmtCommand(p *program) *cobra.Command {
 	f := &formatter{p: p}
 	c := &cobra.Command{
 		Use:   "fmt [FILE…]",
-		Short: "Write message files in their canonical form",
-		Long: "Write message files in their canonical form: the header's keys in their order, one a line, times in UTC. What a\n" +
-			"message says stays as it is, and so does a sealed file, because a change would break its seal. A byte order mark\n" +
-			"and CRLF line ends are taken out. Without FILE it reads standard input and prints the result.\n" +
-			"Exit status 1 where a file is no valid message, or with --check is not in its canonical form.",
+		Short: "Format message files",
+		Long: "Format message files in their canonical form: the header's keys in a fixed order, one per line, times in UTC. The\n" +
+			"content of a message stays the same. Sealed files stay as they are, because a change would break their seals. The\n" +
+			"command removes byte order marks and converts CRLF line ends. Without FILE it reads standard input and prints the\n" +
+			"result. The exit status is 1 if a file is not a valid message, or with --check if it is not in canonical form.",
 		RunE: func(c *cobra.Command, files []string) error {
 			switch {
 			case len(files) > 0:
 				return f.formatAll(files)
 			case f.json:
-				return usageError(c, errors.New("fmt: --json tells of files: name one"))
+				return usageError(c, errors.New("fmt: --json needs a FILE"))
 			}
 			return f.filter()
 		},
 	}
-	c.Flags().BoolVar(&f.check, "check", false, "change nothing, and name the files that would change")
-	c.Flags().BoolVar(&f.diff, "diff", false, "change nothing, and print what would change")
+	c.Flags().BoolVar(&f.check, "check", false, "list the files that would change, change nothing")
+	c.Flags().BoolVar(&f.diff, "diff", false, "print what would change, change nothing")
 	c.Flags().BoolVar(&f.json, "json", false, "print the answer as JSON")
 	return c
 }
@@ -82,7 +82,7 @@ func (f *formatter) formatAll(names []string) error {
 	}
 	switch {
 	case f.bad > 0 && f.check:
-		return &exitError{exitFailed, fmt.Errorf("%s not in the canonical form", count(f.bad, "file"))}
+		return &exitError{exitFailed, fmt.Errorf("%s not in canonical form", count(f.bad, "file"))}
 	case f.bad > 0:
 		return &exitError{exitFailed, fmt.Errorf("%s could not be formatted", count(f.bad, "file"))}
 	}
@@ -106,7 +106,7 @@ func (f *formatter) filter() error {
 		_, err = f.p.std.out.Write(canonical)
 	}
 	if err == nil && f.check && !bytes.Equal(data, canonical) {
-		err = &exitError{exitFailed, errors.New("standard input is not in the canonical form")}
+		err = &exitError{exitFailed, errors.New("standard input is not in canonical form")}
 	}
 	return err
 }

@@ -84,11 +84,11 @@ func (p *program) followTurn(e event.Event, turn int) error {
 	}
 	about, err := json.Marshal(followed{f, e.Root, turn, seat.ClientProcess()})
 	if err != nil {
-		return fmt.Errorf("the turn is not followed: %w", err)
+		return fmt.Errorf("cannot follow the turn: %w", err)
 	}
 	exe, err := os.Executable()
 	if err != nil {
-		return fmt.Errorf("the turn is not followed: %w", err)
+		return fmt.Errorf("cannot follow the turn: %w", err)
 	}
 	cmd := &exec.Cmd{
 		Path:        exe,
@@ -106,7 +106,7 @@ func (p *program) followTurn(e event.Event, turn int) error {
 		err = errors.Join(err, in.Close())
 	}
 	if err != nil {
-		return fmt.Errorf("the turn is not followed: %w", err)
+		return fmt.Errorf("cannot follow the turn: %w", err)
 	}
 	return nil
 }

@@ -19,11 +19,11 @@ import (
 func gatewayCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "gateway",
-		Short: "Set up mail to and from other domains, and look after it",
-		Long: "Set up mail to and from other domains, and look after it: docs/email.md, \"The gateway\".\n\n" +
-			"  mailtree gateway setup example.org        the key, the DNS records, the lines for postfix\n" +
-			"  mailtree gateway check ann@example.net    what would become of mail to that address\n" +
-			"  mailtree gateway queue                    what is still to be sent",
+		Short: "Set up and check email to and from other domains",
+		Long: "Set up and check email to and from other domains. See docs/email.md, \"The gateway\".\n\n" +
+			"  mailtree gateway setup example.org        the key, the DNS records, the Postfix settings\n" +
+			"  mailtree gateway check ann@example.net    what would happen to mail sent there\n" +
+			"  mailtree gateway queue                    email that is not sent yet",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -38,21 +38,21 @@ func gatewaySetupCommand(p *program) *cobra.Command {
 	var host string
 	c := &cobra.Command{
 		Use:   "setup DOMAIN",
-		Short: "Make the key of a domain, and say what to publish in DNS and to write for postfix",
-		Long: "Make the key that signs the mail of a domain, where it has none, print the DNS records that the domain is to publish,\n" +
-			"and say of each whether it does and what is published instead. Then print the settings and the lines for postfix that\n" +
-			"bring mail in and out. Nothing but the key is written: run it again to check the records.\n" +
-			"Exit status 0 when every record is published, 1 otherwise.",
+		Short: "Create a domain's key and print its DNS records and Postfix settings",
+		Long: "Create the key that signs a domain's mail if there is none yet, print the DNS records that the domain must publish,\n" +
+			"and check each record: whether it is published, or what is published instead. Then print the settings and the\n" +
+			"Postfix commands for incoming and outgoing mail. The command writes nothing but the key: to check the records\n" +
+			"again, run it again. The exit status is 0 if every record is published, otherwise 1.",
 		Args: cobra.ExactArgs(1),
 	}
-	c.Flags().StringVar(&host, "mx", "", "the mail server's name in DNS (default: this machine's name, else mail.DOMAIN)")
+	c.Flags().StringVar(&host, "mx", "", "the mail server's name in DNS (default: this machine's name, otherwise mail.DOMAIN)")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		domain := strings.ToLower(args[0])
 		if !mailDomain(domain) || !strings.Contains(domain, ".") {
-			return &exitError{exitUsage, fmt.Errorf("%q is no domain that mail can have: write one such as example.org", args[0])}
+			return &exitError{exitUsage, fmt.Errorf("%q is not a valid mail domain: give a domain such as example.org", args[0])}
 		}
 		if domain == address.Default {
-			return &exitError{exitUsage, fmt.Errorf("%s is a name for this machine alone: give a domain of yours, such as example.org", domain)}
+			return &exitError{exitUsage, fmt.Errorf("%s is a name for this machine only: give your own domain, such as example.org", domain)}
 		}
 		if host == "" {
 			host = mailHost(domain)
@@ -88,10 +88,10 @@ func (p *program) gatewaySetup(ctx context.Context, domain, host string) error {
 	}
 	s.Printf("%s\n", s.Bold("The key"))
 	if made {
-		file += " (made now)"
+		file += " (created now)"
 	}
 	s.Printf("%s\n\n", file)
-	s.Printf("%s\n", s.Bold("Records that "+domain+" is to publish"))
+	s.Printf("%s\n", s.Bold("Records that "+domain+" must publish"))
 	missing := 0
 	for _, r := range records {
 		s.Printf("%s\n", r.String())
@@ -104,9 +104,9 @@ func (p *program) gatewaySetup(ctx context.Context, domain, host string) error {
 	}
 	domains := p.gatewayDomains(domain)
 	s.Printf("\n%s\n%s\n", s.Bold("Settings of mailtree serve"), serveLines(domains))
-	s.Printf("%s\n%s", s.Bold("Postfix in front of it, as root"), postfixLines(domains, account()))
+	s.Printf("%s\n%s", s.Bold("Postfix in front of mailtree (run as root)"), postfixLines(domains, account()))
 	if missing > 0 {
-		return &exitError{exitFailed, fmt.Errorf("%d records of %s are not published as above: publish them, then run this again",
+		return &exitError{exitFailed, fmt.Errorf("%d records of %s are not published as shown above. Publish them, then run this command again",
 			missing, domain)}
 	}
 	return nil
@@ -152,7 +152,7 @@ func postfixLines(domains []string, account string) string {
 	for i, d := range domains {
 		transports[i] = d + "=lmtp:unix:" + postfixSocket
 	}
-	return "# relay_domains and transport_maps are replaced: add what is in them already (postconf relay_domains transport_maps)\n" +
+	return "# This replaces relay_domains and transport_maps. Add their current values (postconf relay_domains transport_maps).\n" +
 		"install -d -o " + account + " -g postfix -m 2750 /var/spool/postfix/mailtree\n" +
 		"postconf -e 'relay_domains = " + strings.Join(domains, ", ") + "'\n" +
 		"postconf -e 'transport_maps = inline:{" + strings.Join(transports, ", ") + "}'\n" +

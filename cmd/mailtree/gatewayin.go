@@ -21,17 +21,17 @@ func (a *app) takeMail(ctx context.Context, running *sync.WaitGroup, failed chan
 	incoming := &gateway.Incoming{Store: a.store, Spool: a.spool, Bounce: a.outgoing.Bounce, Log: a.log}
 	missing, err := incoming.Missing(ctx, settings)
 	if err != nil {
-		a.log.Warn("the mailboxes of the settings cannot be looked up now", "error", err)
+		a.log.Warn("cannot look up the mailboxes in the settings now", "error", err)
 	}
 	for _, name := range missing {
-		a.log.Warn("a mailbox of the settings does not exist: mail for it is put off until it is made", "mailbox", name)
+		a.log.Warn("a mailbox in the settings does not exist: mail for it is deferred until the mailbox is created", "mailbox", name)
 	}
 	server := incoming.Server(settings, groupOf(settings.MTAUser))
 	listening, ended := make(chan struct{}), make(chan error, 1)
 	running.Go(func() {
 		err := server.Run(ctx, func(all []net.Listener) {
 			for _, l := range all {
-				a.log.Info("taking mail of other domains", "at", l.Addr())
+				a.log.Info("receiving mail from other domains", "at", l.Addr())
 			}
 			close(listening)
 		})

@@ -34,9 +34,10 @@ type checked struct {
 func gatewayCheckCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check ADDRESS",
-		Short: "Say what would become of mail to an address: mailbox, trust, allow-list, servers, key",
-		Long: "Say what would become of mail to an address, by the settings of the server that runs: of ours from other domains,\n" +
-			"of theirs from here. Nothing is sent. Exit status 0 when nothing is in its way, 1 otherwise.",
+		Short: "Explain what would happen to mail sent to an address",
+		Long: "Explain what would happen to mail sent to ADDRESS: incoming mail if it is one of ours, outgoing mail if not. The\n" +
+			"command uses the running server's settings: mailboxes, trust, allow-list, mail servers and keys. Nothing is sent. The\n" +
+			"exit status is 0 if nothing prevents the delivery, otherwise 1.",
 		Args: cobra.ExactArgs(1),
 	}
 	f := &deskFlags{}
@@ -65,15 +66,16 @@ func gatewayQueueCommand(p *program) *cobra.Command {
 	var ask mcpserver.QueueAsk
 	c := &cobra.Command{
 		Use:   "queue",
-		Short: "List what is still to be sent to other domains, with the other side's last words",
-		Long: "List what is still to be sent to other domains. With --retry an item is tried from now on, also one that failed, or of\n" +
-			"which it is unknown whether it arrived: then it may arrive twice. With --drop it is not sent, and nobody is told.",
+		Short: "List email that is not sent yet, with the last reply of the other side",
+		Long: "List email that is not sent to other domains yet. With --retry, the server tries an item again now, even if the item\n" +
+			"failed or if it is unknown whether it arrived; in that case it may arrive twice. With --drop, the server does not\n" +
+			"send the item and notifies no one.",
 		Args: cobra.NoArgs,
 	}
 	f := &deskFlags{}
 	c.Flags().BoolVar(&f.json, "json", false, "print the answer as JSON")
-	c.Flags().StringVar(&ask.Retry, "retry", "", "try the item of this id now")
-	c.Flags().StringVar(&ask.Drop, "drop", "", "do not send the item of this id")
+	c.Flags().StringVar(&ask.Retry, "retry", "", "try to send the item with this id now")
+	c.Flags().StringVar(&ask.Drop, "drop", "", "drop the item with this id")
 	c.MarkFlagsMutuallyExclusive("retry", "drop")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		return askAndShow(c.Context(), p, f, "queue", ask, func(d *deskWork, q *mcpserver.Queued) error {
@@ -97,6 +99,6 @@ func showQueue(d *deskWork, items []outgoing.Item) {
 	}
 	d.Table(rows)
 	if len(rows) == 0 {
-		d.Printf("%s\n", d.Faint("nothing is to be sent"))
+		d.Printf("%s\n", d.Faint("the queue is empty"))
 	}
 }

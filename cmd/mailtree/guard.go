@@ -23,10 +23,10 @@ func guardCommand(p *program, env []string) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "guard",
 		Short: "Keep commits from touching files that another agent has claimed",
-		Long: "Keep commits from touching files that another agent has claimed: hooks for a code repository.\n" +
-			"They need no server. Environment: AGENT_NAME says who commits; GUARD_MODE is block, warn or off;\n" +
-			"GUARD_UNKNOWN=warn lets those pass whom nobody knows; GUARD_BYPASS=1 lets everything pass once.",
-		Example: "  mailtree guard install                  # in a code base: commits there are checked\n" +
+		Long: "Keep commits from touching files that another agent has claimed, by hooks in a code repository. The hooks need no\n" +
+			"server. Environment: AGENT_NAME names the committer; GUARD_MODE is block, warn or off; GUARD_UNKNOWN=warn lets\n" +
+			"unidentified committers through with a warning; GUARD_BYPASS=1 lets everything through once.",
+		Example: "  mailtree guard install                  # in a code base: check commits there\n" +
 			"  mailtree guard check app/api/users.py   # may I change it?",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
@@ -51,9 +51,9 @@ func guardInstall(p *program, env []string) *cobra.Command {
 	var push bool
 	c := &cobra.Command{
 		Use:   "install [REPOSITORY]",
-		Short: "Write the guard's hooks into a code repository",
-		Long: "Write the guard's hooks pre-commit and pre-merge-commit (with --push also pre-push) into a code repository.\n" +
-			"Hooks that are there are kept and run first. Doing it twice changes nothing.",
+		Short: "Install the guard's hooks in a code repository",
+		Long: "Install the guard's hooks pre-commit and pre-merge-commit (with --push also pre-push) in a code repository. Existing\n" +
+			"hooks are kept and run first. A second run changes nothing.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			at, err := site(args, env)
@@ -75,15 +75,15 @@ func guardInstall(p *program, env []string) *cobra.Command {
 			return err
 		},
 	}
-	c.Flags().StringVar(&project, "project", "", "whose claims count: an absolute path or a slug (default: the repository's own project)")
-	c.Flags().BoolVar(&push, "push", false, "pre-push too: checks the commits that a push adds")
+	c.Flags().StringVar(&project, "project", "", "the project whose claims count: an absolute path or a slug (default: the repository's own project)")
+	c.Flags().BoolVar(&push, "push", false, "also install pre-push, which checks the commits that a push adds")
 	return c
 }
 
 func guardUninstall(p *program, env []string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "uninstall [REPOSITORY]",
-		Short: "Take the guard's hooks away and put back those from before",
+		Short: "Remove the guard's hooks and restore the earlier ones",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			at, err := site(args, env)
@@ -100,8 +100,8 @@ func guardUninstall(p *program, env []string) *cobra.Command {
 func guardStatus(p *program, env []string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status [REPOSITORY]",
-		Short: "Tell what is installed where, and whether it works",
-		Long:  "Tell what is installed where, and whether it works.\nExit status 0 when commits and merges are guarded, 1 when they are not.",
+		Short: "Show where the guard is installed and whether it works",
+		Long:  "Show where the guard is installed and whether it works.\nThe exit status is 0 if commits and merges are guarded, otherwise 1.",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			at, err := site(args, env)
@@ -130,10 +130,10 @@ func guardCheck(p *program, env []string) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "check [PATH…]",
-		Short: "Tell whether what is staged, or the given files, is claimed by others",
-		Long: "Tell whether what is staged, or the given files, is claimed by others. The hooks call it with --hook.\n" +
-			"Exit status 0: nothing stands in the way; 1: claims of others do; 2: a wrong call, or it could not be checked\n" +
-			"(with --hook the latter passes with a notice, unless GUARD_MODE=block is set).",
+		Short: "Check whether others have claimed the staged or given files",
+		Long: "Check whether others have claimed the staged or given files. The hooks call this command with --hook.\n" +
+			"Exit status 0: no claim is in the way. 1: claims of others are in the way. 2: the call was wrong, or the check failed;\n" +
+			"with --hook, a failed check lets the commit through with a notice, unless GUARD_MODE=block is set.",
 		RunE: func(c *cobra.Command, args []string) error {
 			debug.SetGCPercent(-1) // the run needs a few megabytes; the limit that tuneMemory set still applies
 			q := guard.Question{
@@ -171,14 +171,14 @@ func guardCheck(p *program, env []string) *cobra.Command {
 				return printVerdict(p, v)
 			}
 			if q.ByHand && v.Code == guard.Pass && len(v.Blocked) == 0 {
-				fmt.Fprintln(p.std.out, "Nothing that others have claimed.")
+				fmt.Fprintln(p.std.out, "No claims of other agents are in the way.")
 			}
 			return exitWith(v.Code)
 		},
 	}
-	c.Flags().StringVar(&hook, "hook", guard.PreCommit, "which hook calls")
-	c.Flags().StringVar(&project, "project", "", "whose claims count: an absolute path or a slug (default: the repository's own project)")
-	c.Flags().BoolVar(&asJSON, "json", false, "print the answer as JSON too")
+	c.Flags().StringVar(&hook, "hook", guard.PreCommit, "the calling hook")
+	c.Flags().StringVar(&project, "project", "", "the project whose claims count: an absolute path or a slug (default: the repository's own project)")
+	c.Flags().BoolVar(&asJSON, "json", false, "also print the answer as JSON")
 	return c
 }
 

@@ -102,7 +102,7 @@ func (r *healthReport) Reasons() (out []string) {
 		}
 		if d.WaitingCount > 0 {
 			w := d.Waiting[0]
-			out = append(out, fmt.Sprintf("%s: %s could not be looked at and will be tried again: %q (%s)",
+			out = append(out, fmt.Sprintf("%s: %s could not be read and will be tried again: %q (%s)",
 				d.Project, count(d.WaitingCount, "file"), w.Path, w.Error))
 		}
 	}
@@ -199,7 +199,7 @@ func (a *app) projectHealth(ctx context.Context, p *maildir.Project) (d projectH
 		d.Sync, d.SyncReason = &s, s.String()
 	}
 	if wait := p.Stalled(); wait > stalled {
-		d.Disk = fmt.Sprintf("The disk has not answered for %s: operations wait.", wait.Round(time.Second))
+		d.Disk = fmt.Sprintf("The disk has not responded for %s, so operations are waiting.", wait.Round(time.Second))
 	}
 	if err := p.Failing(); err != nil {
 		d.Disk = "The last operation failed: " + words.Explain(err)

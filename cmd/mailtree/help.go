@@ -51,7 +51,7 @@ func (p *program) addHelp(root *cobra.Command) {
 	}
 	help.AddCommand(&cobra.Command{
 		Use:   "all",
-		Short: "List every command",
+		Short: "List all commands",
 		Args:  cobra.NoArgs,
 		Run:   func(*cobra.Command, []string) { fitting(root, nil) },
 	})
@@ -59,7 +59,7 @@ func (p *program) addHelp(root *cobra.Command) {
 
 // dailyHelp prints the daily commands.
 func (p *program) dailyHelp(root *cobra.Command) {
-	rows := []cli.Row{{Cells: []string{"  mailtree", "What waits for you, in numbered rows"}}}
+	rows := []cli.Row{{Cells: []string{"  mailtree", "Show what needs your attention, in numbered rows"}}}
 	for _, name := range daily {
 		if c, _, err := root.Find([]string{name}); err == nil {
 			rows = append(rows, cli.Row{Cells: []string{c.Example, c.Short}})
@@ -69,8 +69,8 @@ func (p *program) dailyHelp(root *cobra.Command) {
 	s := cli.NewScreen(&text, p.variable)
 	s.Printf("%s.\n\n", root.Short)
 	s.Table(rows)
-	s.Printf("\nA message is named by the number of its row in the last list, or by its id.\n" +
+	s.Printf("\nRefer to a message by its row number in the last list, or by its id.\n" +
 		"`mailtree setup CLIENT` connects a client, `mailtree serve` runs the server.\n" +
-		"`mailtree COMMAND --help` says more, `mailtree help all` lists every command.\n")
+		"`mailtree COMMAND --help` shows details, `mailtree help all` lists all commands.\n")
 	fmt.Fprint(p.std.out, cli.Fold(text.String(), cmp.Or(cli.NewScreen(p.std.out, p.variable).Width, text.Len())))
 }

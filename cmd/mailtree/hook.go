@@ -27,16 +27,16 @@ func hookCommand(p *program) *cobra.Command {
 	var wait, follow bool
 	c := &cobra.Command{
 		Use:   "hook CLIENT",
-		Short: "Tell the agent in a client of its mail: what the client runs at its events",
-		Long: "Tell the agent in a client of its mail. `mailtree setup` has the client run this at its events, with what\n" +
-			"has happened on standard input. Where no server runs, one is started for a session that begins in a project, and\n" +
-			"at no other event. A turn never fails because of it: whatever goes wrong, the exit status is 0. Before a file is\n" +
-			"edited it refuses what another agent has claimed: CLAIM_MODE in the environment is block, warn or off. With --wait\n" +
-			"it waits until mail comes for the session while that is idle, and ends as its client wants it for a turn to begin:\n" +
-			"for Claude Code with the exit status 2.",
+		Short: "Notify a client's agent of new mail (run by the client)",
+		Long: "Notify the agent in a client of new mail. `mailtree setup` configures the client to run this command at its events,\n" +
+			"with the event on standard input. If no server is running, the command starts one when a session begins in a project,\n" +
+			"and at no other event. The exit status is 0 even if the command fails, so that a turn never fails because of it.\n" +
+			"Before the client edits a file, the command refuses the edit if another agent has claimed the file; CLAIM_MODE in\n" +
+			"the environment is block, warn or off. With --wait, the command waits until mail arrives for an idle session, and\n" +
+			"then ends in the way that makes the client begin a turn: for Claude Code with the exit status 2.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return harmless(errors.New("hook: name one client"))
+				return harmless(errors.New("hook: give one client"))
 			}
 			return nil
 		},
@@ -50,8 +50,8 @@ func hookCommand(p *program) *cobra.Command {
 			return harmless(p.hook(c.Context(), args[0]))
 		},
 	}
-	c.Flags().BoolVar(&wait, "wait", false, "wait for mail, and wake the session")
-	c.Flags().BoolVar(&follow, "follow", false, "follow a turn in the client's files (the hook runs this itself)")
+	c.Flags().BoolVar(&wait, "wait", false, "wait for mail and wake the session")
+	c.Flags().BoolVar(&follow, "follow", false, "follow a turn in the client's files (started by the hook itself)")
 	_ = c.Flags().MarkHidden("follow") // cannot fail: the flag exists
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return harmless(err) })
 	return c
@@ -102,7 +102,7 @@ func (p *program) hook(ctx context.Context, client string) (err error) {
 		}
 	}()
 	if !event.Known(client) {
-		return errors.New("hook: there is no client named " + strings.ToValidUTF8(client, "?"))
+		return errors.New("hook: unknown client " + strings.ToValidUTF8(client, "?"))
 	}
 	ctx, cancel := context.WithTimeout(ctx, hookPatience)
 	defer cancel()
@@ -163,7 +163,7 @@ func (p *program) readEvent(ctx context.Context, client string) (event.Event, er
 	case r := <-done:
 		return r.e, r.err
 	case <-ctx.Done(): // the process ends now, and with it the goroutine that reads
-		return event.Event{}, fmt.Errorf("hook: nothing came on standard input: %w", context.Cause(ctx))
+		return event.Event{}, fmt.Errorf("hook: no event arrived on standard input: %w", context.Cause(ctx))
 	}
 }
 

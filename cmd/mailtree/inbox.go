@@ -20,21 +20,21 @@ func inboxCommand(p *program) *cobra.Command {
 	var o inboxOptions
 	c := &cobra.Command{
 		Use:   "inbox [AGENT]",
-		Short: "List your mail, or an agent's",
-		Long: "List your mail, newest first, or an agent's. Unread messages are bold and marked with *, those that are still to\n" +
-			"be acknowledged with !, archived ones (--archived) with a. Reading the list marks nothing read.",
+		Short: "List your mail or an agent's",
+		Long: "List your mail or an agent's, newest first. Unread messages are bold and marked with *, messages that need an\n" +
+			"acknowledgement with !, and archived messages (--archived) with a. The command marks nothing read.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: p.completeAgent,
 	}
 	f := p.addDeskFlags(c)
 	c.Flags().BoolVarP(&o.unread, "unread", "u", false, "only unread messages")
-	c.Flags().BoolVar(&o.ack, "ack", false, "only what is still to be acknowledged, by you or by those you wrote to")
-	c.Flags().BoolVar(&o.archived, "archived", false, "archived messages too")
-	c.Flags().StringVar(&o.since, "since", "", "only after this time, such as 2h (ago), yesterday or \"2026-01-31 15:04\"")
-	c.Flags().UintVarP(&o.limit, "limit", "n", maildir.DefaultPage, "at most this many")
-	c.Flags().StringVar(&o.cursor, "cursor", "", "go on where the list before ended")
+	c.Flags().BoolVar(&o.ack, "ack", false, "only messages still waiting for an acknowledgement, from you or from your recipients")
+	c.Flags().BoolVar(&o.archived, "archived", false, "include archived messages")
+	c.Flags().StringVar(&o.since, "since", "", "only messages after this time, such as 2h (ago), yesterday or \"2026-01-31 15:04\"")
+	c.Flags().UintVarP(&o.limit, "limit", "n", maildir.DefaultPage, "maximum number of messages")
+	c.Flags().StringVar(&o.cursor, "cursor", "", "continue where the previous list ended")
 	c.Flags().StringVar(&o.asOf, "as-of", "",
-		"as it was at this time, such as 2h (ago), yesterday or \"2026-01-31 15:04\", or in this commit (see log)")
+		"the inbox at this time, such as 2h (ago), yesterday or \"2026-01-31 15:04\", or in this commit (see log)")
 	for _, now := range []string{"unread", "ack", "archived"} {
 		c.MarkFlagsMutuallyExclusive("as-of", now)
 	}
@@ -75,7 +75,7 @@ func (o *inboxOptions) readMoments(c *cobra.Command) error {
 		case ok:
 			*given = at
 		case *given != "" && !(name == "as-of" && commitName.MatchString(*given)):
-			return usageError(c, fmt.Errorf(`--%s is %s: give a time such as 2h (ago), yesterday or "2026-01-31 15:04"`, name, *given))
+			return usageError(c, fmt.Errorf(`--%s is %q: give a time such as 2h (ago), yesterday or "2026-01-31 15:04"`, name, *given))
 		}
 	}
 	return nil
@@ -110,7 +110,7 @@ func (o *inboxOptions) args(d *deskWork) map[string]any {
 func showInbox(d *deskWork, in *mail.Inbox) error {
 	head := fmt.Sprintf("%s in %s: %d unread of %d", in.Agent, in.Project, in.Unread, in.Total)
 	if d.Width > 0 && len(in.Messages) > 0 {
-		head += " (* unread, ! to be acknowledged)"
+		head += " (* unread, ! needs an acknowledgement)"
 	}
 	d.Say(d.Faint, "%s", head)
 	ids := make([]string, len(in.Messages))
@@ -123,7 +123,7 @@ func showInbox(d *deskWork, in *mail.Inbox) error {
 	}
 	d.Table(rows)
 	if in.Next != "" {
-		d.Tell("%s\n", d.Faint("there are more: --cursor "+in.Next))
+		d.Tell("%s\n", d.Faint("for more: --cursor "+in.Next))
 	}
 	return nil
 }

@@ -22,32 +22,33 @@ import (
 func indexCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "index",
-		Short: "Look at the index or build it anew",
-		Long:  "The index is a view of the files, made anew from them at any time: deleting it loses nothing.",
+		Short: "Inspect or rebuild the index",
+		Long:  "The index is a cache of the files. Nothing is lost if you delete it, because it can be rebuilt from them at any time.",
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(
 		&cobra.Command{
 			Use:   "rebuild",
-			Short: "Build the index anew from the files",
+			Short: "Rebuild the index from the files",
 			Args:  cobra.NoArgs,
-			Long: "Build the index anew from the files, in a new file that then takes the old one's place. A server in the\n" +
-				"background makes room for it. No other may run: it keeps the index level by itself.",
+			Long: "Rebuild the index from the files, in a new file that then replaces the old one. A background server stops first.\n" +
+				"Any other server must not be running, because it keeps the index up to date itself.",
 			RunE: func(c *cobra.Command, _ []string) error { return rebuild(c.Context(), p) },
 		},
 		&cobra.Command{
 			Use:   "dump",
-			Short: "Print every row, sorted; equal trees give equal bytes",
+			Short: "Print every row of the index, sorted",
 			Args:  cobra.NoArgs,
 			RunE:  func(c *cobra.Command, _ []string) error { return dump(c.Context(), p) },
 		},
 		&cobra.Command{
 			Use:   "verify",
-			Short: "Compare the index with one built anew in memory",
+			Short: "Compare the index with the files",
 			Args:  cobra.NoArgs,
-			Long: "Compare the index with one built anew in memory. Exit status 0 and the number of rows when they are equal;\n" +
-				"1 and the first differences when they are not. A running server may go on.",
+			Long: "Compare the index with a new index that is built in memory from the files. If they are equal, the command prints the\n" +
+				"number of rows and the exit status is 0; otherwise it prints the first differences and the exit status is 1. A\n" +
+				"server may keep running.",
 			RunE: func(c *cobra.Command, _ []string) error { return verify(c.Context(), p) },
 		},
 	)
@@ -94,12 +95,12 @@ func (v *view) openIndex(ctx context.Context, cfg *config) (err error) {
 		return nil
 	}
 	if indexer.IsLocked(err) {
-		return fmt.Errorf("another program has locked the index, for example a database browser (%w). "+
+		return fmt.Errorf("another program, for example a database browser, has locked the index (%w). "+
 			"End that program, then try again", err)
 	}
-	hint := "`mailtree index rebuild` makes it anew, as does the next `mailtree serve`"
+	hint := "`mailtree index rebuild` rebuilds it, and so does the next `mailtree serve`"
 	if v.running {
-		hint = "Restart the server: it makes it anew"
+		hint = "Restart the server to rebuild it"
 	}
 	return fmt.Errorf("the index is missing or damaged (%w). %s", err, hint)
 }
@@ -134,17 +135,17 @@ func verify(ctx context.Context, p *program) error {
 		return err
 	}
 	if len(r.Differences) == 0 {
-		fmt.Fprintf(p.std.out, "the index equals one built anew: %s\n", count(r.Rows, "row"))
+		fmt.Fprintf(p.std.out, "the index matches the files: %s\n", count(r.Rows, "row"))
 		return nil
 	}
 	for _, d := range r.Differences {
 		fmt.Fprintln(p.std.out, format.Printable(d))
 	}
-	hint := "`mailtree index rebuild` builds it anew; please report how this came about"
+	hint := "Please report how this happened, and rebuild the index with `mailtree index rebuild`"
 	if !v.running {
-		hint = "no server runs: edits made since it stopped are indexed at its next start. Else `mailtree index rebuild` builds it anew"
+		hint = "No server is running: its next start indexes the edits made since the last one stopped. Otherwise run `mailtree index rebuild`"
 	}
-	return &exitError{1, fmt.Errorf("the index (-) differs from one built anew (+). %s", hint)}
+	return &exitError{1, fmt.Errorf("the index (-) differs from the files (+). %s", hint)}
 }
 
 // verify compares the index with an index built from the trees. If a server is running, the two are read at different
@@ -179,8 +180,8 @@ func rebuild(ctx context.Context, p *program) error {
 		if !serves(ctx, p.cfg) {
 			return p.notServed()
 		}
-		return fmt.Errorf("a server (process %s) uses this store and keeps its index level: `mailtree index verify` shows "+
-			"it. To build it anew, stop the server first", storedir.Holder(p.cfg.Store))
+		return fmt.Errorf("a server (process %s) is using this store and keeps its index up to date. To check the index, run "+
+			"`mailtree index verify`; to rebuild it, stop the server first", storedir.Holder(p.cfg.Store))
 	}
 	if err != nil {
 		return err

@@ -20,40 +20,40 @@ import (
 func keyCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "key",
-		Short: "Show this store's public key, and say whose seals it believes",
-		Long: "Every message that this store's server delivers is sealed with the store's key. Mail that another machine's\n" +
-			"server sealed and that comes with a `git pull` is shown as verified once you trust that machine's key:\n\n" +
+		Short: "Show this store's public key and manage trusted keys",
+		Long: "This store's server seals every message that it delivers with the store's key. Mail that another machine's server\n" +
+			"has sealed, and that arrives with a `git pull`, is shown as verified once you trust that machine's key:\n\n" +
 			"  mailtree key show                 there: prints its public key and the machine's name\n" +
 			"  mailtree key trust KEY NAME       here\n\n" +
-			"A machine that shares a project's mail (`mailtree sync`) publishes its key in the project: `key list` shows it, and\n" +
-			"`key trust ID` believes it. Compare the id with the one that `key list` shows there: anybody who can write in the\n" +
-			"mail can publish a key under any name.\n\n" +
-			"The keys stand in the store's file trusted_keys, one a line. A server that runs takes changes at once.",
+			"A machine that shares a project's mail (`mailtree sync`) publishes its key in the project: `key list` shows the key,\n" +
+			"and `key trust ID` trusts it. First compare the id with the one that `key list` shows on the other machine, because\n" +
+			"anyone who can write to the shared repository can publish a key under any name.\n\n" +
+			"The store's file trusted_keys contains the keys, one per line. A running server notices changes at once.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(
 		&cobra.Command{
 			Use:   "show",
-			Short: "Print this store's public key and this machine's name, as `key trust` takes them",
+			Short: "Print this store's public key and this machine's name, as arguments for `key trust`",
 			Args:  cobra.NoArgs,
 			RunE:  func(*cobra.Command, []string) error { return p.showKey() },
 		},
 		&cobra.Command{
 			Use:   "trust KEY NAME",
-			Short: "Believe the seals of another machine's store; KEY may be the id of a published key",
+			Short: "Trust another machine's key, given as the key or the id of a published key",
 			Args:  cobra.MinimumNArgs(1),
 			RunE:  func(_ *cobra.Command, args []string) error { return p.trustKey(strings.Join(args, " ")) },
 		},
 		&cobra.Command{
 			Use:   "distrust NAME",
-			Short: "Believe the seals of that machine (or key, or key id) no longer",
+			Short: "Stop trusting a machine's key, given by its name, key or key id",
 			Args:  cobra.ExactArgs(1),
 			RunE:  func(_ *cobra.Command, args []string) error { return p.distrustKey(args[0]) },
 		},
 		&cobra.Command{
 			Use:   "list",
-			Short: "List the keys whose seals are believed, this store's own first",
+			Short: "List the trusted keys, this store's own first",
 			Args:  cobra.NoArgs,
 			RunE:  func(*cobra.Command, []string) error { return p.listKeys() },
 		},
@@ -65,7 +65,7 @@ func keyCommand(p *program) *cobra.Command {
 func (p *program) ownKey() (keys.Key, error) {
 	k, err := keys.Own(p.cfg.Store)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("the store %s has no key yet: it is made when `mailtree serve` first starts", p.cfg.Store)
+		err = fmt.Errorf("the store %s has no key yet: the first start of `mailtree serve` creates it", p.cfg.Store)
 	}
 	return k, err
 }

@@ -13,6 +13,7 @@ import (
 
 	"mailtree/cli"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/history"
 	mcpserver "mailtree/mcp"
 )
@@ -21,16 +22,16 @@ func logCommand(p *program) *cobra.Command {
 	var ask maildir.LogQuery
 	c := &cobra.Command{
 		Use:   "log [AGENT|THREAD|MESSAGE|PATH]",
-		Short: "Show who did what, and when",
-		Long: "Show from Git who did what, and when, newest first, a line each: everything, what an agent did, what was done\n" +
-			"with a message or in a thread, or what became of a file or folder of the mail, such as agents/BlueLake.",
+		Short: "Show the history: who did what, and when",
+		Long: "Show from Git who did what and when, newest first, one line each: everything, the operations of one agent, the\n" +
+			"operations on one message or thread, or the changes of a file or folder of the project, such as agents/BlueLake.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: p.completeAgent,
 	}
 	f := p.addDeskFlags(c)
-	c.Flags().BoolVar(&ask.Patch, "patch", false, "show the lines that changed, too")
-	whole := c.Flags().BoolP("verbose", "v", false, "show of each its door, commit, whole id and files, too")
-	limit := c.Flags().UintP("limit", "n", 0, "at most this many entries (0: all)")
+	c.Flags().BoolVar(&ask.Patch, "patch", false, "also show the changed lines")
+	whole := c.Flags().BoolP("verbose", "v", false, "also show channel, commit, full id and files")
+	limit := c.Flags().UintP("limit", "n", 0, "maximum number of entries (0: all)")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return p.atDesk(c.Context(), f, nobodys, nil, func(ctx context.Context, d *deskWork) error {
 			ask.Of, ask.Limit = strings.Join(args, ""), int(min(*limit, math.MaxInt32))
@@ -51,7 +52,7 @@ func (p *program) showLog(ctx context.Context, d *deskWork, s *logPrinter, ask m
 		}
 		if line.Entry == nil {
 			if progress && told == 0 {
-				fmt.Fprintf(p.std.err, "%slooking: %d commits, back to %s", clearLine, line.Looked, cli.Exact(line.Back.String()))
+				fmt.Fprintf(p.std.err, "%ssearching: %d commits, back to %s", clearLine, line.Looked, cli.Exact(line.Back.String()))
 			}
 			return nil
 		}
@@ -66,9 +67,17 @@ func (p *program) showLog(ctx context.Context, d *deskWork, s *logPrinter, ask m
 		return nil
 	})
 	if err == nil && told == 0 {
-		err = &exitError{exitNothing, errors.New("the history has nothing of that")}
+		err = &exitError{exitNothing, errors.New(noHistory(ask.Of))}
 	}
 	return err
+}
+
+// noHistory says that there is no entry, of what was asked for if it is not "".
+func noHistory(of string) string {
+	if of == "" {
+		return "no history found"
+	}
+	return "no history found for " + format.Quote(of)
 }
 
 // logPrinter prints entries of the history, newest first.

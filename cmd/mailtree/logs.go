@@ -17,14 +17,14 @@ func logsCommand(p *program) *cobra.Command {
 	var follow bool
 	c := &cobra.Command{
 		Use:   "logs",
-		Short: "Show the log of a server in the background",
-		Long: "Show the newest lines that a server in the background has logged, with `tail`. A server in a terminal logs there, a\n" +
+		Short: "Show the log of a background server",
+		Long: "Show the newest log lines of a background server, with `tail`. A server in a terminal logs to the terminal, a\n" +
 			"service to its manager's log.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			file := storedir.LogPath(p.cfg.Store)
 			if err := storedir.CheckLog(p.cfg.Store); errors.Is(err, fs.ErrNotExist) {
-				return &exitError{exitNothing, fmt.Errorf("no server has run in the background yet: there is no %s", file)}
+				return &exitError{exitNothing, fmt.Errorf("no background server has run yet: %s does not exist", file)}
 			} else if err != nil {
 				return err
 			}
@@ -40,7 +40,7 @@ func logsCommand(p *program) *cobra.Command {
 			return nil
 		},
 	}
-	c.Flags().UintVarP(&lines, "lines", "n", 50, "how many lines")
-	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what is logged from now on")
+	c.Flags().UintVarP(&lines, "lines", "n", 50, "number of lines")
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "keep printing new lines")
 	return c
 }

@@ -20,9 +20,10 @@ import (
 func mailboxCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "mailbox",
-		Short: "Make, list and delete mailboxes, also for other users; whom they trust, and their hooks",
-		Long: "A mailbox is an agent with an address, which belongs to a user of this machine. A mailbox is given by its name or its\n" +
-			"address; without --project it is one of this work tree's project, or of the project default where that has none.\n\n" +
+		Short: "Manage mailboxes, their trusted senders and their hooks",
+		Long: "A mailbox is an agent with an address. It belongs to an OS user of this machine. Refer to a mailbox by its name or\n" +
+			"its address. Without --project, the command uses the project of this work tree, or the project default if the work\n" +
+			"tree has none.\n\n" +
 			"  mailtree mailbox create support --owner www-data\n" +
 			"  mailtree mailbox hook add support on_receive /usr/local/bin/answer --quick",
 		Args: cobra.NoArgs,
@@ -58,11 +59,11 @@ func askAndShow[T any](
 func mailboxCreateCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "create NAME",
-		Short: "Create a mailbox, or give an existing agent an address, and print the address",
+		Short: "Create a mailbox, or give an existing agent an address",
 		Args:  cobra.ExactArgs(1),
 	}
 	f := p.addDeskFlags(c)
-	owner := c.Flags().String("owner", "", "the user whose mailbox it is, by name or number (default: you)")
+	owner := c.Flags().String("owner", "", "the mailbox's owner: an OS user's name or number (default: you)")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		ask := mcpserver.MailboxAsk{Mailbox: args[0], Owner: os.Getuid()}
 		if *owner != "" {
@@ -82,7 +83,7 @@ func mailboxCreateCommand(p *program) *cobra.Command {
 func mailboxListCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list",
-		Short: "List the mailboxes of a project that receive mail, of every user",
+		Short: "List a project's mailboxes, of all OS users",
 		Args:  cobra.NoArgs,
 	}
 	f := p.addDeskFlags(c)
@@ -107,7 +108,7 @@ func showMailboxes(d *deskWork, l *mcpserver.Mailboxes) {
 	case l.Others > 0:
 		d.Tell("%s\n", d.Faint(count(l.Others, "agent")+" without an address: `mailtree mailbox create NAME` gives one to an agent"))
 	case len(rows) == 0:
-		d.Tell("%s\n", d.Faint("no mailbox yet: `mailtree mailbox create NAME` makes one"))
+		d.Tell("%s\n", d.Faint("no mailboxes yet: `mailtree mailbox create NAME` creates one"))
 	}
 }
 
@@ -126,11 +127,11 @@ func ownerName(uid int) string {
 func mailboxDeleteCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "delete NAME",
-		Short: "Delete a mailbox with its hooks; its mail too with --force",
+		Short: "Delete a mailbox and its hooks; with --force also its mail",
 		Args:  cobra.ExactArgs(1),
 	}
 	f := p.addDeskFlags(c)
-	force := c.Flags().Bool("force", false, "also where there is mail in it, which is then only in the history and in others' mailboxes")
+	force := c.Flags().Bool("force", false, "delete the mailbox even if it has mail; the mail stays only in the history and in others' mailboxes")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		ask := mcpserver.MailboxAsk{Mailbox: args[0], Force: *force}
 		return askAndShow(c.Context(), p, f, "mailbox-delete", ask, func(d *deskWork, m *mcpserver.MailboxLine) error {
@@ -148,7 +149,7 @@ func sayNeeded(ctx context.Context, d *deskWork, m *mcpserver.MailboxLine) error
 		return nil
 	}
 	if slices.ContainsFunc(c.Missing, func(name string) bool { return strings.EqualFold(name, m.Name) }) {
-		d.Tell("GATEWAY_POSTMASTER or GATEWAY_CATCHALL names %s, and mail for it is put off until it is made again: "+
+		d.Tell("GATEWAY_POSTMASTER or GATEWAY_CATCHALL names %s, so mail for it is deferred until you create it again: "+
 			"`mailtree mailbox create %s`\n", m.Name, m.Name)
 	}
 	return nil
@@ -157,21 +158,21 @@ func sayNeeded(ctx context.Context, d *deskWork, m *mcpserver.MailboxLine) error
 func mailboxTrustCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "trust NAME [SENDER]",
-		Short: "Trust mail of an address, or of all of a domain, that the domain vouches for; list whom a mailbox trusts",
-		Long: "Have a mailbox trust a sender of another domain: an address, or @DOMAIN for all of it. Mail of that sender counts as\n" +
-			"trusted where DMARC proves that it is from there: it wakes the agent, and hooks run for it. Without a sender those\n" +
-			"that are trusted are listed.\n\n" +
+		Short: "Trust a sender or a domain, or list a mailbox's trusted senders",
+		Long: "Have a mailbox trust a sender from another domain: an address, or @DOMAIN for the whole domain. The mailbox trusts\n" +
+			"the sender's mail if DMARC proves where it comes from: it then wakes the agent, and hooks run for it. Without SENDER,\n" +
+			"the command lists the trusted senders.\n\n" +
 			"  mailtree mailbox trust support ann@example.net\n" +
 			"  mailtree mailbox trust support @example.org --remove",
 		Args: cobra.RangeArgs(1, 2),
 	}
 	f := p.addDeskFlags(c)
-	remove := c.Flags().Bool("remove", false, "trust the sender no longer")
+	remove := c.Flags().Bool("remove", false, "stop trusting the sender")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		ask := mcpserver.MailboxAsk{Mailbox: args[0]}
 		switch {
 		case len(args) == 1 && *remove:
-			return usageError(c, errors.New("--remove: name the sender that is to be trusted no longer"))
+			return usageError(c, errors.New("--remove needs the sender to stop trusting"))
 		case *remove:
 			ask.Distrust = args[1]
 		case len(args) == 2:
@@ -190,14 +191,14 @@ func showSenders(d *deskWork, s *mcpserver.Senders) {
 		d.Printf("%s\n", cli.Line(sender))
 	}
 	if len(s.Senders) == 0 {
-		d.Tell("%s\n", d.Faint(s.Address+" trusts nobody at other domains"))
+		d.Tell("%s\n", d.Faint(s.Address+" trusts no senders at other domains"))
 	}
 }
 
 func mailboxHookCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "hook",
-		Short: "List, add and remove the commands that run when mail comes or was sent",
+		Short: "Manage the commands that run when mail arrives or was sent",
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -208,7 +209,7 @@ func mailboxHookCommand(p *program) *cobra.Command {
 func mailboxHookListCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list [MAILBOX]",
-		Short: "List the hooks of a mailbox, or of all of the project",
+		Short: "List the hooks of a mailbox, or of all mailboxes in the project",
 		Args:  cobra.MaximumNArgs(1),
 	}
 	f := p.addDeskFlags(c)
@@ -235,7 +236,7 @@ func showHooks(d *deskWork, l *mcpserver.Hooks) {
 	}
 	d.Table(rows)
 	if len(rows) == 0 {
-		d.Tell("%s\n", d.Faint("no hook"))
+		d.Tell("%s\n", d.Faint("no hooks"))
 	}
 }
 
@@ -243,18 +244,18 @@ func mailboxHookAddCommand(p *program) *cobra.Command {
 	var h hook.Hook
 	c := &cobra.Command{
 		Use:   "add [FLAGS] MAILBOX EVENT PROGRAM [ARGUMENT...]",
-		Short: "Run a program when mail comes (on_receive) or was sent (after_send), and print the hook's name",
-		Long: "Run a program, given by its absolute path, when mail comes into a mailbox (on_receive) or was sent from it\n" +
-			"(after_send). It runs as the mailbox's owner with the email on its input; docs/email.md, \"Hooks\", says more. Flags\n" +
-			"stand before MAILBOX: what follows is the program's.\n\n" +
+		Short: "Run a program when mail arrives (on_receive) or was sent (after_send)",
+		Long: "Run a program, given by its absolute path, when mail arrives in a mailbox (on_receive) or was sent from it\n" +
+			"(after_send), and print the hook's name. The program runs as the mailbox's owner, with the email on standard input.\n" +
+			"See docs/email.md, \"Hooks\". Put flags before MAILBOX: everything after it is for the program.\n\n" +
 			"  mailtree mailbox hook add --name wake support on_receive /usr/local/bin/claude -p 'Answer the email'",
 		Args: cobra.MinimumNArgs(3),
 	}
 	f := p.addDeskFlags(c)
 	c.Flags().SetInterspersed(false)
-	c.Flags().StringVar(&h.Name, "name", "", "name of the hook (default: one made of what it does)")
-	c.Flags().IntVar(&h.Timeout, "timeout", hook.DefaultTimeout, "seconds after which the program is ended")
-	c.Flags().BoolVar(&h.FireOnUntrusted, "fire-on-untrusted", false, "on_receive: run for mail of senders that are not trusted too")
+	c.Flags().StringVar(&h.Name, "name", "", "name of the hook (default: derived from what it does)")
+	c.Flags().IntVar(&h.Timeout, "timeout", hook.DefaultTimeout, "time limit for the program, in seconds")
+	c.Flags().BoolVar(&h.FireOnUntrusted, "fire-on-untrusted", false, "on_receive: also run for mail from untrusted senders")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		h.Event, h.Cmd = args[1], args[2:]
 		ask := mcpserver.MailboxAsk{Mailbox: args[0], Hook: h}
@@ -269,7 +270,7 @@ func mailboxHookAddCommand(p *program) *cobra.Command {
 func mailboxHookRemoveCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "remove HOOK",
-		Short: "Remove a hook by its name; a run that has begun goes on",
+		Short: "Remove a hook; a run that has started continues",
 		Args:  cobra.ExactArgs(1),
 	}
 	f := p.addDeskFlags(c)

@@ -40,6 +40,8 @@ func run(ctx context.Context, args, env []string, std stdio) int {
 	var word, path string
 	if _, scan := fmt.Sscanf(err.Error(), "unknown command %q for %q", &word, &path); scan == nil {
 		code, err = exitUsage, unknownCommand(root, word, path)
+	} else if flags := exclusiveFlags(err.Error()); flags != nil {
+		err = flags
 	}
 	if e := (*exitError)(nil); errors.As(err, &e) {
 		code = e.code

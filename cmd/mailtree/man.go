@@ -12,10 +12,10 @@ func manCommand(p *program) *cobra.Command {
 	var dir string
 	c := &cobra.Command{
 		Use:   "man [COMMAND...]",
-		Short: "Print a manual page, or write all of them into a folder",
-		Long: "Print the manual page of the program or of one of its commands, for `man -l -`:\n\n" +
+		Short: "Print a manual page, or write all of them to a folder",
+		Long: "Print the manual page of mailtree or of one of its commands, for `man -l -`:\n\n" +
 			"  mailtree man guard install | man -l -\n\n" +
-			"With --dir it writes the pages of all commands into a folder, such as ~/.local/share/man/man1.",
+			"With --dir, write the manual pages of all commands to a folder, such as ~/.local/share/man/man1.",
 		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
 			if of, _, err := c.Root().Find(args); err == nil {
 				for _, sub := range of.Commands() {
@@ -30,7 +30,7 @@ func manCommand(p *program) *cobra.Command {
 			head := &doc.GenManHeader{Section: "1", Source: "mailtree " + version(), Manual: "mailtree"}
 			of, rest, err := c.Root().Find(args)
 			if err != nil || len(rest) > 0 || dir != "" && len(args) > 0 {
-				return usageError(c, fmt.Errorf("man: name one command, or give --dir alone"))
+				return usageError(c, fmt.Errorf("man: give one command, or only --dir"))
 			}
 			withoutTag(c.Root())
 			if dir == "" {
@@ -42,7 +42,7 @@ func manCommand(p *program) *cobra.Command {
 			return doc.GenManTree(c.Root(), head, dir)
 		},
 	}
-	c.Flags().StringVar(&dir, "dir", "", "the folder for the pages of all commands; it is made where it is missing")
+	c.Flags().StringVar(&dir, "dir", "", "folder for the pages of all commands; created if it is missing")
 	return c
 }
 

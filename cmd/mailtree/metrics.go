@@ -34,7 +34,7 @@ func newMetrics() *metrics {
 	return &metrics{
 		operations: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mailtree_operations_total",
-			Help: "Operations that write, by verb and how they ended: ok, or why they were refused.",
+			Help: "Operations that write, by verb and outcome: ok, or why they were refused.",
 		}, []string{"verb", "outcome"}),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "mailtree_operation_duration_seconds",
@@ -48,7 +48,7 @@ func newMetrics() *metrics {
 		}),
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mailtree_tool_calls_total",
-			Help: "Calls of tools, by toolset, tool and how they ended: ok or refused.",
+			Help: "Tool calls, by toolset, tool and outcome: ok or refused.",
 		}, []string{"toolset", "tool", "outcome"}),
 	}
 }
@@ -109,26 +109,26 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	modes := map[string]float64{"starting": 0, "watching": 0, "polling": 0, "degraded": 0}
 	modes[r.Watcher.Mode] = 1
 	u, incoming := m.usage(), m.incoming()
-	labelled("build_info", "1, with the version of the server.", "version", map[string]float64{r.Version: 1})
-	gauge("degraded", "1 when something needs a person: /health says what.", degraded)
-	gauge("projects", "Projects of the store.", float64(r.Projects))
-	gauge("agents", "Agents of all projects.", float64(r.Agents))
-	gauge("messages", "Messages of all projects.", float64(r.Messages))
+	labelled("build_info", "1, labeled with the server's version.", "version", map[string]float64{r.Version: 1})
+	gauge("degraded", "1 if there is a problem that a user must fix; /health reports it.", degraded)
+	gauge("projects", "Projects in the store.", float64(r.Projects))
+	gauge("agents", "Agents in all projects.", float64(r.Agents))
+	gauge("messages", "Messages in all projects.", float64(r.Messages))
 	gauge("deliveries", "Copies in all inboxes.", float64(r.Deliveries))
-	gauge("unread", "Copies in all inboxes that nobody has read.", float64(r.Unread))
-	gauge("problems", "Files that are not valid: `mailtree doctor` names them.", float64(r.Problems))
-	gauge("index_lag_seconds", "Age of the oldest change of a file that was seen and is not indexed yet.", r.IndexLag)
-	labelled("watcher_mode", "1 for the mode that the watcher is in.", "mode", modes)
+	gauge("unread", "Unread copies in all inboxes.", float64(r.Unread))
+	gauge("problems", "Invalid files; `mailtree doctor` lists them.", float64(r.Problems))
+	gauge("index_lag_seconds", "Age of the oldest file change that the server has seen but not indexed yet.", r.IndexLag)
+	labelled("watcher_mode", "1 for the watcher's current mode.", "mode", modes)
 	gauge("watched_folders", "Folders that the watcher watches.", float64(r.Watcher.Folders))
-	gauge("history_pending", "Operations and edits that are in no commit yet.", float64(pending))
-	gauge("waiting_files", "Files that a fault of the machine hides: they are tried again.", float64(waiting))
-	gauge("requests", "Requests that are worked on.", float64(u.Requests))
-	gauge("streams", "Open streams and bridges, and calls that wait for mail.", float64(u.Streams))
-	gauge("waiting_calls", "Calls that wait for mail.", float64(u.Waiting))
+	gauge("history_pending", "Operations and edits that are not committed yet.", float64(pending))
+	gauge("waiting_files", "Files that cannot be read because of a system error; the server retries them.", float64(waiting))
+	gauge("requests", "Requests in progress.", float64(u.Requests))
+	gauge("streams", "Open streams and bridges, and calls that are waiting for mail.", float64(u.Streams))
+	gauge("waiting_calls", "Calls that are waiting for mail.", float64(u.Waiting))
 	gauge("sessions", "Sessions in memory.", float64(u.Sessions))
 	gauge("incoming_memory_bytes", "Bytes in memory of mail from other domains that is being received and parsed.",
 		float64(incoming.Memory))
-	gauge("incoming_memory_limit_bytes", "Most of mailtree_incoming_memory_bytes.", spool.MemoryLimit)
+	gauge("incoming_memory_limit_bytes", "Maximum of mailtree_incoming_memory_bytes.", spool.MemoryLimit)
 	gauge("incoming_file_bytes", "Bytes of temporary files of mail from other domains that is being received.", float64(incoming.Files))
-	gauge("incoming_file_limit_bytes", "Most of mailtree_incoming_file_bytes: what exceeds it is answered with 452.", spool.FileLimit)
+	gauge("incoming_file_limit_bytes", "Maximum of mailtree_incoming_file_bytes; beyond it, the server answers 452.", spool.FileLimit)
 }

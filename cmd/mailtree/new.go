@@ -17,7 +17,7 @@ import (
 func newCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "new",
-		Short: "Make a project, an agent or a draft",
+		Short: "Create a project, an agent or a draft",
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -29,16 +29,16 @@ func newProjectCommand(p *program) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "project [PATH]",
-		Short: "Make the mail project of a code base, where there is none",
-		Long: "Make the mail project of a code base, where there is none: of the Git work tree that PATH lies in (default:\n" +
-			"this folder). From then on agents there are told of their mail, and can write to you, who become an agent of it.\n" +
-			"Prints what the project is called.",
+		Short: "Create the mail project of a code base",
+		Long: "Create the mail project of a code base, if it has none: of the Git work tree that contains PATH (default: this\n" +
+			"folder). From then on, agents there are notified of mail and can write to you, and you become an agent of the\n" +
+			"project. The command prints the project's name.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			path := strings.Join(args, "")
 			at := cmp.Or(path, ".")
 			if fi, err := os.Stat(at); err != nil || !fi.IsDir() {
-				return &exitError{exitNothing, fmt.Errorf("there is no folder %s, so it has no project: create the folder first",
+				return &exitError{exitNothing, fmt.Errorf("the folder %s does not exist: create it first",
 					format.Printable(at))}
 			}
 			made, err := p.ensureProject(c.Context(), path)
@@ -63,15 +63,15 @@ func newAgentCommand(p *program) *cobra.Command {
 	var ask mcpserver.NewAgent
 	c := &cobra.Command{
 		Use:   "agent NAME",
-		Short: "Make an agent, with a mailbox, in the project",
-		Long: "Make an agent of that name in the project, so that it can be written to before it has ever called. A client is\n" +
-			"that agent where AGENT_NAME is its name. There is no need to: agents and people are made at first use.",
+		Short: "Create an agent with a mailbox in the project",
+		Long: "Create an agent with that name in the project, so that others can write to it before its first call. A client is\n" +
+			"that agent if AGENT_NAME is its name. Usually this is not necessary: agents and users are created on first use.",
 		Args: cobra.ExactArgs(1),
 	}
 	f := p.addDeskFlags(c)
-	c.Flags().StringVar(&ask.Program, "program", "", "the program that it runs in")
-	c.Flags().StringVar(&ask.Model, "model", "", "the model that it is")
-	c.Flags().StringVar(&ask.Task, "task", "", "what it works on")
+	c.Flags().StringVar(&ask.Program, "program", "", "the program that the agent runs in")
+	c.Flags().StringVar(&ask.Model, "model", "", "the agent's model")
+	c.Flags().StringVar(&ask.Task, "task", "", "the agent's task")
 	c.RunE = func(c *cobra.Command, names []string) error {
 		return p.atDesk(c.Context(), f, nobodys, nil, func(ctx context.Context, d *deskWork) error {
 			ask.Name = names[0]
@@ -87,9 +87,9 @@ func newAgentCommand(p *program) *cobra.Command {
 func newDraftCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "draft [AGENT...]",
-		Short: "Make a file for a message, and print its path",
-		Long: "Make a file among your drafts for a message to agents, and print its path. Write the text below its header, in any\n" +
-			"editor and as often as you like; moved into your outbox, which lies beside the drafts, it is sent.",
+		Short: "Create a draft and print its path",
+		Long: "Create a draft of a message to agents in your drafts folder, and print its path. Write the text below the header, in\n" +
+			"any editor and as often as you like. To send the message, move the file to your outbox, next to the drafts folder.",
 		ValidArgsFunction: p.completeAgents,
 	}
 	f := p.addDeskFlags(c)
@@ -99,7 +99,7 @@ func newDraftCommand(p *program) *cobra.Command {
 			return askVerb(ctx, d, "draft", ask, func(a *mcpserver.MadeDraft) error {
 				d.Printf("%s\n", a.File)
 				if d.Width > 0 {
-					d.Tell("%s\n", d.Faint("to send it: mv THAT "+a.Outbox+"/"))
+					d.Tell("%s\n", d.Faint("to send it: mv FILE "+a.Outbox+"/"))
 				}
 				return nil
 			})
@@ -125,7 +125,7 @@ func (p *program) tellProject(made mcpserver.MadeProject) {
 func (p *program) projectHere(ctx context.Context) error {
 	made, err := p.ensureProject(ctx, "")
 	if err != nil {
-		return fmt.Errorf("the client is set up, but the mail has no project of this code base yet: %w. Try `mailtree new project`", err)
+		return fmt.Errorf("the client is set up, but the project of this code base could not be created: %w. Try `mailtree new project`", err)
 	}
 	p.tellProject(made)
 	return p.join(ctx, made.Slug)

@@ -19,14 +19,15 @@ func nudgeCommand(p *program) *cobra.Command {
 	var watch bool
 	c := &cobra.Command{
 		Use:   "nudge",
-		Short: "Tell agents in tmux windows of new mail",
-		Long: "Type a notice into the tmux window of each agent whose status is ready and who has mail that it was not told\n" +
-			"of, once for each message. With --watch until interrupted. Prints whom it told, and who could not be told. Works\n" +
-			"through the server of the store; where none runs, one is started in the background.",
+		Short: "Notify agents in tmux windows of new mail",
+		Long: "Type a notice into the tmux window of each agent that is ready and has mail that it was not notified of, once for\n" +
+			"each message. The command prints the agents that it notified and those that it could not notify. With --watch, it\n" +
+			"continues until interrupted. It works through the store's server; if no server is running, it starts one in the\n" +
+			"background.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return p.nudge(c.Context(), watch) },
 	}
-	c.Flags().BoolVar(&watch, "watch", false, "go on until interrupted")
+	c.Flags().BoolVar(&watch, "watch", false, "continue until interrupted")
 	return c
 }
 
@@ -48,7 +49,7 @@ func (p *program) nudge(ctx context.Context, watch bool) error {
 	case ctx.Err() != nil:
 		return nil
 	case err == nil && said == 0:
-		fmt.Fprintln(p.std.out, "nobody to tell: no agent is ready and has mail that it was not told of")
+		fmt.Fprintln(p.std.out, "no agents to notify: no ready agent has new mail")
 	}
 	return err
 }
@@ -60,9 +61,9 @@ func (p *program) sayNudge(line json.RawMessage) error {
 		return err
 	}
 	if o.Why != "" {
-		fmt.Fprintf(p.std.out, "%s (%s): %s not told: %s\n", o.Agent, o.Project, count(o.New, "new message"), o.Why)
+		fmt.Fprintf(p.std.out, "%s (%s): not notified of %s: %s\n", o.Agent, o.Project, count(o.New, "new message"), o.Why)
 	} else {
-		fmt.Fprintf(p.std.out, "%s (%s): told of %s\n", o.Agent, o.Project, count(o.New, "new message"))
+		fmt.Fprintf(p.std.out, "%s (%s): notified of %s\n", o.Agent, o.Project, count(o.New, "new message"))
 	}
 	return nil
 }
@@ -104,7 +105,7 @@ func (w *waker) run(ctx context.Context) {
 		if err == nil {
 			return
 		}
-		w.log.Error("waking failed; it is tried again", "error", err)
+		w.log.Error("waking failed; the server tries again", "error", err)
 		select {
 		case <-time.After(wake.DefaultRetry):
 		case <-ctx.Done():

@@ -111,16 +111,16 @@ func (p *program) rowsToIDs(args []string) (named lastList, err error) {
 		thread := ""
 		if rowNumber.MatchString(arg) {
 			if file == "" {
-				return named, &exitError{exitUsage, fmt.Errorf("%s is the number of a row, and there is no terminal here "+
-					"whose list it could be of: give the id", arg)}
+				return named, &exitError{exitUsage, fmt.Errorf("%s is a row number, but row numbers work only in a terminal: "+
+					"give the message id", arg)}
 			}
 			n, _ := strconv.Atoi(arg)
 			switch {
 			case last.Project == "":
-				return named, &exitError{exitNothing, fmt.Errorf("%s is the number of a row, and this terminal has shown no list yet: "+
+				return named, &exitError{exitNothing, fmt.Errorf("%s is a row number, but this terminal has not shown a list yet: "+
 					"`mailtree` shows one", arg)}
 			case n < 1 || n > len(last.IDs):
-				return named, &exitError{exitNothing, fmt.Errorf("there is no row %s, the last list has %s: give a number of it, or an id",
+				return named, &exitError{exitNothing, fmt.Errorf("there is no row %s, the last list has %s: give one of its row numbers, or a message id",
 					arg, count(len(last.IDs), "row"))}
 			}
 			arg, named.Project = last.IDs[n-1], last.Project
@@ -224,5 +224,5 @@ func (p *program) firstWaiting(ctx context.Context, d *deskWork) (*maildir.Waiti
 	if mail := slices.Concat(w.Answer, w.New); len(mail) > 0 {
 		return &mail[0], nil
 	}
-	return nil, &exitError{exitNothing, fmt.Errorf("no mail waits for %s in %s: give an id", w.Agent, d.Slug)}
+	return nil, &exitError{exitNothing, fmt.Errorf("no mail waits for %s in %s: give a message id", w.Agent, d.Slug)}
 }

@@ -19,9 +19,10 @@ func openCommand(p *program) *cobra.Command {
 	var only, asJSON bool
 	c := &cobra.Command{
 		Use:   "open",
-		Short: "Open the page in your browser",
-		Long: "Open the page in your browser, as you: it shows what waits for you in the project, and there you can write.\n" +
-			"If no server is running, the command starts one in the background. The link works once, within ten minutes.",
+		Short: "Open the web page in your browser",
+		Long: "Open the web page in your browser, signed in as you. The page shows what needs your attention in the project, and you\n" +
+			"can write there. If no server is running, the command starts one in the background. The link works once, within ten\n" +
+			"minutes.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			link, err := p.pageLink(c.Context(), project)
@@ -36,14 +37,14 @@ func openCommand(p *program) *cobra.Command {
 			}
 			fmt.Fprintln(p.std.out, link.URL)
 			if cli.IsTerminal(p.std.out) {
-				fmt.Fprintln(p.std.out, "It works once, within ten minutes.")
+				fmt.Fprintln(p.std.out, "The link works once, within ten minutes.")
 			}
 			return nil
 		},
 	}
 	p.addProjectFlag(c, &project)
-	c.Flags().BoolVar(&only, "print", false, "print the link, and open nothing")
-	c.Flags().BoolVar(&asJSON, "json", false, "print the link as JSON, and open nothing")
+	c.Flags().BoolVar(&only, "print", false, "print the link instead of opening it")
+	c.Flags().BoolVar(&asJSON, "json", false, "print the link as JSON instead of opening it")
 	return c
 }
 

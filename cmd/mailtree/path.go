@@ -17,9 +17,9 @@ type projectPath struct {
 func pathCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "path",
-		Short: "Print the folder of the project's mail",
-		Long: "Print the folder of the project's mail, a Git work tree in the store: its messages, agents and claims as files.\n" +
-			"`cd \"$(mailtree path)\"` goes there.",
+		Short: "Print the project's mail folder",
+		Long: "Print the project's mail folder, a Git work tree in the store. It contains the messages, agents and claims as\n" +
+			"files. To go there: cd \"$(mailtree path)\"",
 		Args: cobra.NoArgs,
 	}
 	f := p.addDeskFlags(c)

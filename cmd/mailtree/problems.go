@@ -13,13 +13,13 @@ import (
 func problemsCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "problems",
-		Short: "List the files that are not valid, and how to mend them",
-		Long: "List the files that are not valid: path, line, what is wrong and how to mend it. A file that is mended is gone\n" +
-			"from the list. `mailtree doctor` looks for more than this.",
+		Short: "List invalid files and how to fix them",
+		Long: "List invalid files: the path, the line, what is wrong and how to fix it. A file that you fix disappears from the\n" +
+			"list. `mailtree doctor` checks more than this.",
 		Args: cobra.NoArgs,
 	}
 	f := p.addDeskFlags(c)
-	all := c.Flags().Bool("all", false, "of every project")
+	all := c.Flags().Bool("all", false, "in every project")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if *all {
 			return p.withServer(c.Context(), func(ctx context.Context, client *cli.Client) error {

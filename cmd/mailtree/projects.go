@@ -14,14 +14,15 @@ func projectsCommand(p *program) *cobra.Command {
 	var remove string
 	c := &cobra.Command{
 		Use:   "projects",
-		Short: "List the projects of the store, and what is unread for you in each",
-		Long: "List the projects of the store, and what is unread for you in each. With --remove a project goes: its mail, its\n" +
-			"agents, its claims and its history in Git. Nothing brings it back, `mailtree undo` neither. It is asked for first.",
+		Short: "List projects and your unread mail in each",
+		Long: "List the projects of the store and your unread mail in each. With --remove, delete a project with its mail, agents,\n" +
+			"claims and Git history. The deletion cannot be undone, not even by `mailtree undo`. The command asks before it\n" +
+			"deletes anything.",
 		Args: cobra.NoArgs,
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print the answer as JSON")
-	c.Flags().StringVar(&remove, "remove", "", "remove the project of that path or slug, for good")
-	c.Flags().BoolVar(&yes, "yes", false, "with --remove: do not ask")
+	c.Flags().StringVar(&remove, "remove", "", "delete the project with this path or slug permanently")
+	c.Flags().BoolVar(&yes, "yes", false, "with --remove: delete without asking")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if remove != "" {
 			return p.removeProject(c.Context(), remove, yes, asJSON)

@@ -22,15 +22,16 @@ func readCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "read [ID]",
 		Short: "Read a message",
-		Long: "Read a message; without ID the first that waits for you. One that was sent to you is marked read. ID may be the\n" +
-			"number of a row of the last list, or an id, shortened while one message alone has it. A row of `mailtree` stands for\n" +
-			"the unread messages of its thread, or if there is none, for the one that waits.\n" +
-			"With --json it prints what the tool check_my_messages answers, or of a message that is not yours resource://message.",
+		Long: "Read a message; without ID, the first one that waits for you. A message that was sent to you is marked read. ID is a\n" +
+			"row number of the last list, or a message id, which you can abbreviate to any unique prefix. A row number of\n" +
+			"`mailtree` means the unread messages in that thread, or if there are none, the message that waits for you.\n" +
+			"With --json, the command prints the answer of the tool check_my_messages, or resource://message for a message that\n" +
+			"is not yours.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: p.completeMessage,
 	}
 	f := p.addDeskFlags(c)
-	c.Flags().BoolVar(&peek, "peek", false, "leave it unread")
+	c.Flags().BoolVar(&peek, "peek", false, "do not mark the message read")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return p.atMessage(c.Context(), f, mine, args, func(ctx context.Context, d *deskWork, id string) error {
 			ids := []string{id}
@@ -151,19 +152,19 @@ func printHead(s *cli.Screen, m *mail.Message) {
 		{Cells: []string{"bcc", listNames(m.BCC)}},
 		{Cells: []string{"date", cli.Exact(m.Created) + ", " + s.Ago(m.Created)}},
 		{Cells: []string{"dated", cli.Exact(m.Date)}},
-		{Cells: []string{"answers", listNames(m.ReplyTo)}},
+		{Cells: []string{"reply to", listNames(m.ReplyTo)}},
 		{Cells: []string{"id", cli.Line(m.ID)}},
 		{Cells: []string{"thread", cli.Line(m.ThreadID)}},
-		{Cells: []string{"replies", cli.Line(m.InReplyTo)}},
+		{Cells: []string{"in reply to", cli.Line(m.InReplyTo)}},
 	}
 	if m.Importance != "normal" {
 		rows = append(rows, cli.Row{Cells: []string{"importance", m.Importance}})
 	}
 	if m.AckRequired {
-		rows = append(rows, cli.Row{Cells: []string{"wants", "an acknowledgement"}})
+		rows = append(rows, cli.Row{Cells: []string{"needs", "an acknowledgement"}})
 	}
 	for _, r := range m.Receipts {
-		rows = append(rows, cli.Row{Cells: []string{"has", cli.Line(r.Agent) + ": " + howFar(&r)}})
+		rows = append(rows, cli.Row{Cells: []string{"receipt", cli.Line(r.Agent) + ": " + howFar(&r)}})
 	}
 	for _, a := range m.Attachments {
 		where := a.Path

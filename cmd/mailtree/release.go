@@ -24,9 +24,9 @@ func releaseCommand(p *program) *cobra.Command {
 	var o releaseOptions
 	c := &cobra.Command{
 		Use:   "release PATH...",
-		Short: "Release files that you have claimed",
-		Long: "Release files that you have claimed. With --holder, release one claim of another agent, who gets a message with\n" +
-			"your reason; `mailtree undo` takes back both. Only people can do that: agents ask the holder.",
+		Short: "Release your claims on files",
+		Long: "Release your claims on files. With --holder, release one claim of another agent, who gets a message with your\n" +
+			"reason; `mailtree undo` undoes both. Only users can use --holder: agents ask the holder.",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: p.completeClaims,
 		PreRunE:           func(c *cobra.Command, paths []string) error { return o.check(c, paths) },
@@ -51,11 +51,11 @@ func releaseCommand(p *program) *cobra.Command {
 func (o *releaseOptions) check(c *cobra.Command, paths []string) error {
 	switch {
 	case o.holder != "" && (o.all || len(paths) != 1):
-		return usageError(c, errors.New("--holder releases one claim: give its path"))
+		return usageError(c, errors.New("--holder releases one claim: give one path"))
 	case o.holder == "" && o.reason != "":
-		return usageError(c, errors.New("--reason is for --holder: nobody gets a message about your own claims"))
+		return usageError(c, errors.New("--reason needs --holder: no one gets a message about your own claims"))
 	case o.holder == "" && o.all == (len(paths) > 0):
-		return usageError(c, errors.New("name what you release, or give --all"))
+		return usageError(c, errors.New("give the paths to release, or --all"))
 	}
 	return nil
 }

@@ -46,9 +46,9 @@ func (p *program) removeProject(ctx context.Context, key string, yes, asJSON boo
 		count(gone.Messages, "message"), count(gone.Agents, "agent"))
 	if !yes {
 		if !cli.IsTerminal(p.std.in) {
-			return fmt.Errorf("--remove %s would remove %s, and nothing brings it back: add --yes", key, what)
+			return fmt.Errorf("--remove %s would remove %s. This cannot be undone: add --yes to confirm", key, what)
 		}
-		fmt.Fprintf(p.std.err, "Remove %s? Nothing brings it back. [y/N] ", what)
+		fmt.Fprintf(p.std.err, "Remove %s? This cannot be undone. [y/N] ", what)
 		answer, _ := bufio.NewReader(p.std.in).ReadString('\n')
 		if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
 			return fmt.Errorf("nothing was removed")
@@ -69,7 +69,7 @@ func (p *program) removeProject(ctx context.Context, key string, yes, asJSON boo
 		time.Sleep(50 * time.Millisecond)
 	}
 	if err != nil {
-		return fmt.Errorf("the project is gone, but not all of its files: remove %s: %w", aside, err)
+		return fmt.Errorf("the project is removed, but some of its files remain (%w): delete %s", err, aside)
 	}
 	if asJSON {
 		return p.printJSON(gone)
@@ -85,7 +85,7 @@ func (p *program) noProject(key string) error {
 	for _, n := range names {
 		all = append(all, n.Slug, n.HumanKey)
 	}
-	unknown := fmt.Errorf("--remove %s: there is no such project%s; `mailtree projects` lists them", key, meant(format.Near(key, all)))
+	unknown := fmt.Errorf("--remove %s: unknown project%s; `mailtree projects` lists all projects", key, meant(format.Near(key, all)))
 	return errors.Join(err, &exitError{exitNothing, unknown})
 }
 

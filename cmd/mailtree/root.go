@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"mailtree/cli"
 	"mailtree/maildir/format"
@@ -32,7 +35,7 @@ func (p *program) remark(format string, a ...any) {
 var goesOn = map[string]bool{"hook": true, "guard": true, "man": true, "completion": true, cobra.ShellCompRequestCmd: true}
 
 // serverGroup is the heading of the commands for the server. Their help shows the log flags.
-const serverGroup = "The server and its store:"
+const serverGroup = "Server and store:"
 
 // groups are the headings of `mailtree help all`, each with its commands. All other commands come last.
 var groups = []struct {
@@ -40,8 +43,8 @@ var groups = []struct {
 	commands []string
 }{
 	{"Mail:", []string{"inbox", "read", "thread", "search", "send", "reply", "ack", "edit", "archive", "rm", "undo", "redo"}},
-	{"Who works on what:", []string{"agents", "whois", "me", "claims", "claim", "release", "projects", "path", "new", "guard"}},
-	{"What happens:", []string{"open", "today", "watch", "log", "problems"}},
+	{"Agents and claims:", []string{"agents", "whois", "me", "claims", "claim", "release", "projects", "path", "new", "guard"}},
+	{"Activity:", []string{"open", "today", "watch", "log", "problems"}},
 	{"Clients:", []string{"setup", "stdio", "hook", "nudge", "token"}},
 	{"Email:", []string{"mailbox", "gateway"}},
 	{serverGroup, []string{
@@ -93,9 +96,9 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "mailtree",
 		Short: "Mail for coding agents: a Git-tracked tree of markdown files, served over MCP",
-		Long: "Mail for coding agents and the people beside them: a Git-tracked tree of markdown files,\n" +
-			"served over MCP. Without a command it shows what waits for you. `mailtree setup` connects a client,\n" +
-			"and `mailtree serve` runs the server.",
+		Long: "Mail for coding agents and their users: a Git-tracked tree of markdown files, served over MCP.\n" +
+			"Without a command, mailtree shows what needs your attention. `mailtree setup` connects a client, and\n" +
+			"`mailtree serve` runs the server.",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 
@@ -106,7 +109,7 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 	root.SetIn(std.in)
 	root.SetOut(std.out)
 	root.SetErr(std.err)
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usageError(c, err) })
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usageError(c, flagError(err)) })
 	root.Version = version()
 	root.SetVersionTemplate("mailtree {{.Version}}\n")
 	addSettingFlags(root.PersistentFlags(), "")
@@ -156,7 +159,7 @@ func wrongCount(c *cobra.Command, args []string) error {
 	if _, needs, _ := strings.Cut(c.Use, " "); len(args) == 0 {
 		return fmt.Errorf("%s needs %s, as in `%s`", c.Name(), strings.TrimSuffix(needs, "..."), strings.TrimSpace(c.Example))
 	}
-	return fmt.Errorf("these are %s: the command is `%s`", count(len(args), "argument"), strings.TrimSuffix(c.UseLine(), " [flags]"))
+	return fmt.Errorf("wrong number of arguments (%d): use `%s`", len(args), strings.TrimSuffix(c.UseLine(), " [flags]"))
 }
 
 func usageError(c *cobra.Command, err error) error {
@@ -169,6 +172,44 @@ type usage struct {
 }
 
 func (u *usage) Error() string { return u.err.Error() + "; see `" + u.path + " --help`" }
+
+// flagError returns an error of the flag parser in this program's words.
+func flagError(err error) error {
+	var wrong *pflag.InvalidValueError
+	var alone *pflag.ValueRequiredError
+	var unknown *pflag.NotExistError
+	switch {
+	case errors.As(err, &wrong):
+		f := wrong.GetFlag()
+		return fmt.Errorf("--%s is %s, but must be %s", f.Name, format.Quote(wrong.GetValue()), cmp.Or(flagValues[f.Value.Type()], "valid"))
+	case errors.As(err, &alone):
+		return fmt.Errorf("--%s needs a value", alone.GetFlag().Name)
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "":
+		return fmt.Errorf("unknown flag: -%s", unknown.GetSpecifiedName())
+	}
+	return err
+}
+
+// flagValues says by the type of a flag which values it takes.
+var flagValues = map[string]string{
+	"bool":        "true or false",
+	"duration":    "a duration, such as 30m or 2h",
+	"int":         "a number",
+	"int64":       "a number",
+	"stringSlice": "a list separated by commas",
+	"uint":        "0 or a positive number",
+}
+
+// exclusiveFlags returns the error for flags that exclude each other, of which cobra's message lists several as
+// set. It returns nil for any other message.
+func exclusiveFlags(message string) error {
+	_, set, ok := strings.Cut(message, "] are set none of the others can be; [")
+	if !ok {
+		return nil
+	}
+	flags := strings.Fields(strings.TrimSuffix(set, "] were all set"))
+	return fmt.Errorf("--%s cannot be used together", strings.Join(flags, " and --"))
+}
 
 // unknownCommand returns the error for a word that is not a subcommand of the command at path.
 func unknownCommand(root *cobra.Command, word, path string) error {

@@ -20,14 +20,15 @@ func searchCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "search WORD...",
 		Short: "Find messages",
-		Long: "Find messages, newest first: words, \"phrases\", prefix*, AND OR NOT -word (), from: to: cc: subject: thread:\n" +
-			"importance: after: before:. Write -- before a word that begins with a dash. Exit status 3 where nothing is found.",
+		Long: "Find messages, newest first. A query can have words, \"phrases\", prefix*, AND OR NOT -word (), from: to: cc: subject:\n" +
+			"thread: importance: after: before:. Put -- before a word that begins with a dash. The exit status is 3 if no message\n" +
+			"matches.",
 		Args: cobra.MinimumNArgs(1),
 	}
 	f := p.addDeskFlags(c)
 	c.Flags().BoolVar(&rank, "rank", false, "best match first")
-	c.Flags().UintVarP(&limit, "limit", "n", maildir.DefaultPage, "at most this many")
-	c.Flags().StringVar(&cursor, "cursor", "", "go on where the list before ended")
+	c.Flags().UintVarP(&limit, "limit", "n", maildir.DefaultPage, "maximum number of messages")
+	c.Flags().StringVar(&cursor, "cursor", "", "continue where the previous list ended")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return p.atDesk(c.Context(), f, nobodys, nil, func(ctx context.Context, d *deskWork) error {
 			query := strings.Join(args, " ")
@@ -49,7 +50,7 @@ func (p *program) showHits(ctx context.Context, d *deskWork, query string, h *ma
 		p.remark("%s", cli.Line(h.Note))
 	}
 	if len(h.Hits) == 0 {
-		return &exitError{exitNothing, fmt.Errorf("no message has %s", format.Literal(query))}
+		return &exitError{exitNothing, fmt.Errorf("no message matches %s", format.Literal(query))}
 	}
 	return d.Paged(ctx, func(s *cli.Screen) error {
 		ids := make([]string, len(h.Hits))

@@ -23,24 +23,24 @@ func sendCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "send AGENT... [TEXT]",
 		Short: "Send a message",
-		Long: "Send a message to agents, or with --all to every agent of the project. The text is the last argument, if that has a\n" +
-			"blank in it, or comes from -m, else from standard input, else from your editor (VISUAL or EDITOR), where To and\n" +
-			"Subject can be changed too. Without --subject, its first heading or line is the subject.",
+		Long: "Send a message to agents, or with --all to every agent of the project. The text is the last argument if that contains\n" +
+			"a blank. Otherwise it comes from -m, standard input, or your editor (VISUAL or EDITOR), where you can also change To\n" +
+			"and Subject. Without --subject, the first heading or line of the text becomes the subject.",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: p.completeAgents,
 	}
 	f := p.addDeskFlags(c)
 	p.addSendFlags(c, o)
 	c.Flags().StringVarP(&o.subject, "subject", "s", "", "the subject")
-	c.Flags().StringVar(&o.thread, "thread", "", "the thread that it belongs to")
-	all := c.Flags().Bool("all", false, "send it to every agent of the project but you")
+	c.Flags().StringVar(&o.thread, "thread", "", "the thread that the message belongs to")
+	all := c.Flags().Bool("all", false, "send to every agent of the project except you")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if n := len(args) - 1; n >= 0 && !c.Flags().Changed("message") && strings.ContainsAny(args[n], " \t\n") {
 			o.text, args = &args[n], args[:n]
 		}
 		o.to = append(o.to, args...)
 		if *all == (len(o.to) > 0) {
-			return usageError(c, errors.New("name the agents to write to, or give --all"))
+			return usageError(c, errors.New("give the agents to write to, or --all"))
 		}
 		return p.writeMessage(c, f, o, "")
 	}
@@ -51,10 +51,10 @@ func replyCommand(p *program) *cobra.Command {
 	o := &sendOptions{tool: "reply_message"}
 	c := &cobra.Command{
 		Use:   "reply ID [TEXT]",
-		Short: "Answer a message",
-		Long: "Answer a message, in its thread, which reads and acknowledges it. The answer goes to its sender, unless --to names\n" +
-			"others. The text is the second argument, or comes from -m, else from standard input, else from your editor (VISUAL\n" +
-			"or EDITOR), where To and Subject can be changed too.",
+		Short: "Reply to a message",
+		Long: "Reply to a message in its thread, and mark the message read and acknowledged. The reply goes to the sender, unless\n" +
+			"--to names other recipients. The text is the second argument, or comes from -m, standard input, or your editor\n" +
+			"(VISUAL or EDITOR), where you can also change To and Subject.",
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: p.completeMessage,
 	}
@@ -62,11 +62,11 @@ func replyCommand(p *program) *cobra.Command {
 	p.addSendFlags(c, o)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if strings.ContainsAny(args[0], " \t\n") {
-			return &exitError{exitUsage, fmt.Errorf("%q is no number or id of a message: mailtree reply ID TEXT", args[0])}
+			return &exitError{exitUsage, fmt.Errorf("%q is not a row number or message id: use `mailtree reply ID TEXT`", args[0])}
 		}
 		if len(args) == 2 {
 			if c.Flags().Changed("message") {
-				return usageError(c, errors.New("the text is there twice: as an argument and with -m"))
+				return usageError(c, errors.New("the text is given twice, as an argument and with -m"))
 			}
 			o.text = &args[1]
 		}
@@ -88,15 +88,15 @@ type sendOptions struct {
 
 func (p *program) addSendFlags(c *cobra.Command, o *sendOptions) {
 	c.Flags().StringP("message", "m", "", "the text, in Markdown")
-	c.Flags().StringVar(&o.from, "from", "", "the agent or mailbox that sends it, by name or address (default: you)")
-	c.Flags().BoolVar(&o.textOnly, "text-only", false, "the text is plain text, not Markdown")
-	c.Flags().StringVar(&o.html, "html-body", "", "the text in HTML too, kept as it is")
-	c.Flags().StringSliceVar(&o.to, "to", nil, "who gets it")
-	c.Flags().StringSliceVar(&o.cc, "cc", nil, "who gets a copy")
-	c.Flags().StringSliceVar(&o.bcc, "bcc", nil, "who gets a copy that nobody else knows of")
+	c.Flags().StringVar(&o.from, "from", "", "the sending agent or mailbox, by name or address (default: you)")
+	c.Flags().BoolVar(&o.textOnly, "text-only", false, "send plain text instead of Markdown")
+	c.Flags().StringVar(&o.html, "html-body", "", "the text in HTML as well, kept unchanged")
+	c.Flags().StringSliceVar(&o.to, "to", nil, "recipients")
+	c.Flags().StringSliceVar(&o.cc, "cc", nil, "copy recipients")
+	c.Flags().StringSliceVar(&o.bcc, "bcc", nil, "blind copy recipients")
 	c.Flags().StringVarP(&o.importance, "importance", "i", "", "low, normal, high or urgent")
-	c.Flags().BoolVar(&o.ack, "ack", false, "ask to have it acknowledged")
-	c.Flags().StringArrayVarP(&o.files, "attach", "a", nil, "a file to send along")
+	c.Flags().BoolVar(&o.ack, "ack", false, "request an acknowledgement")
+	c.Flags().StringArrayVarP(&o.files, "attach", "a", nil, "a file to attach")
 	all := []cobra.Completion{format.Low, format.Normal, format.High, format.Urgent}
 	_ = c.RegisterFlagCompletionFunc("importance", cobra.FixedCompletions(all, cobra.ShellCompDirectiveNoFileComp))
 	for _, name := range []string{"from", "to", "cc", "bcc"} {
@@ -108,7 +108,7 @@ func (p *program) addSendFlags(c *cobra.Command, o *sendOptions) {
 // answer to the message with that id.
 func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, id string) error {
 	if o.importance != "" && !format.ValidImportance(o.importance) {
-		return usageError(c, fmt.Errorf("--importance is %s: give low, normal, high or urgent", o.importance))
+		return usageError(c, fmt.Errorf("--importance is %q, but must be low, normal, high or urgent", o.importance))
 	}
 	if o.textOnly && o.html != "" {
 		return usageError(c, errors.New("a message cannot have both --text-only and --html-body: give one of them"))
@@ -146,7 +146,7 @@ func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, i
 	}
 	switch empty := strings.TrimSpace(body.text) == ""; {
 	case empty && misplaced:
-		return body.settle(errors.New("nothing was sent: the text is below the scissors line. Move it up"))
+		return body.settle(errors.New("nothing was sent: the text is below the scissors line. Move it above that line"))
 	case empty:
 		_ = body.settle(nil)
 		return errors.New("nothing was sent: the text is empty")
@@ -173,14 +173,14 @@ func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, i
 
 // noText returns the error for a message without a text. The arguments before it may include the text.
 func noText(to []string, id string) error {
-	how := "write it last, or give it with -m"
+	how := "give the text last, or with -m"
 	switch {
 	case id != "":
 		how = fmt.Sprintf("%q is taken for a message, as in `mailtree reply ID TEXT`", id)
 	case len(to) > 0:
-		how = fmt.Sprintf("taken for agents: %s. Give a text of one word with -m", strings.Trim(fmt.Sprintf("%q", to), "[]"))
+		how = fmt.Sprintf("arguments taken as agents: %s. Give a one-word text with -m", strings.Trim(fmt.Sprintf("%q", to), "[]"))
 	}
-	return fmt.Errorf("nothing was sent, there is no text: %s", how)
+	return fmt.Errorf("nothing was sent, because there is no text: %s", how)
 }
 
 // maybeText adds a hint to the error if the last of several names is not an agent: it may be the text.
@@ -298,7 +298,7 @@ func everybodyElse(ctx context.Context, d *deskWork) (names []string, err error)
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return name == d.Person })
 	if len(names) == 0 {
-		return nil, &exitError{exitNothing, fmt.Errorf("nobody else is in project %s", d.Slug)}
+		return nil, &exitError{exitNothing, fmt.Errorf("project %s has no other agents", d.Slug)}
 	}
 	return names, nil
 }

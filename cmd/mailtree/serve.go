@@ -40,16 +40,16 @@ func serveCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the server",
-		Long: "Run the server: make the store where it is missing, bring the index level with the files, and serve MCP\n" +
-			"over Streamable HTTP, and on a Unix socket in the store, until interrupted. A server that `mailtree stdio`\n" +
-			"started in the background makes room for it. On a terminal it prints a line for each operation.",
+		Long: "Run the server until interrupted. The command creates the store if it is missing, brings the index up to date with\n" +
+			"the files, and serves MCP over Streamable HTTP and on a Unix socket in the store. If `mailtree stdio` started a\n" +
+			"server in the background, that server stops first. On a terminal, the command prints a line for each operation.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return serve(c.Context(), p)
 		},
 	}
 	c.Flags().BoolVar(&p.background, "background", false,
-		"no HTTP until `mailtree open` asks for the page, log to server.log in the store, end when nobody has been connected for a while")
+		"no HTTP until `mailtree open` asks for the page; log to server.log in the store; stop when no client has been connected for a while")
 	_ = c.Flags().MarkHidden("background")
 	return c
 }
@@ -113,7 +113,7 @@ func (p *program) served(ctx context.Context) error {
 	if r.URL != "" {
 		at = ", at " + r.URL
 	}
-	return fmt.Errorf("a server of the store %s is already running: process %s%s. Use it, or stop it with `mailtree stop`",
+	return fmt.Errorf("a server for the store %s is already running: process %s%s. Use it, or stop it with `mailtree stop`",
 		p.cfg.Store, storedir.Holder(p.cfg.Store), at)
 }
 
@@ -173,7 +173,7 @@ func (a *app) run(ctx context.Context, p *program, w *web) error {
 	case <-ctx.Done():
 		a.log.Info("stopping")
 	case err = <-served:
-		a.log.Error("a server ended", "error", err)
+		a.log.Error("a listener stopped", "error", err)
 		yield()
 	}
 	a.store.StopBy(time.Now().Add(storeGrace))
@@ -248,9 +248,9 @@ func (a *app) serverConfig(p *program, waker *waker, w *web, stop func()) mcpser
 
 // Reasons for which a server stops itself.
 var (
-	errIndexGone = errors.New("index/index.sqlite3 was removed or replaced while the server ran: start the server again, " +
-		"which makes the index from the files")
-	errStoreGone = errors.New("the store was removed or moved while the server ran: start the server where it is now")
+	errIndexGone = errors.New("index/index.sqlite3 was removed or replaced while the server was running: start the server again, " +
+		"which rebuilds the index from the files")
+	errStoreGone = errors.New("the store was removed or moved while the server was running: start the server again with the store's new path")
 )
 
 // guardFiles checks every second the files by which programs find the server. It stops the server if the folder is no
@@ -284,8 +284,8 @@ func (a *app) renewSockets(ctx context.Context, blocked map[*socket.Listener]boo
 	for _, l := range a.sockets {
 		err := l.Renew(ctx)
 		if err != nil && !blocked[l] && ctx.Err() == nil {
-			a.log.Error("the socket was removed or replaced, and cannot be made again: nobody new can connect there; that is "+
-				"tried again", "error", err)
+			a.log.Error("the socket was removed or replaced and cannot be created again, so no new client can connect to it; the "+
+				"server keeps trying", "error", err)
 		}
 		blocked[l] = err != nil
 	}
@@ -316,7 +316,7 @@ func serves(ctx context.Context, cfg *config) bool {
 // stopIdle stops a server in the background that clients no longer use.
 func (a *app) stopIdle(ctx context.Context, stop func()) {
 	if a.cfg.background && a.sockets[0].AwaitIdle(ctx, a.cfg.Idle) == nil {
-		a.log.Info("nobody is connected any more")
+		a.log.Info("no client is connected any more")
 		stop()
 	}
 }
@@ -344,7 +344,7 @@ func (a *app) awaitParts(parts []part) {
 			select {
 			case <-ended[i]:
 			default:
-				a.log.Error("the "+p.what+" do not end: the server ends without them", "waited", partsGrace)
+				a.log.Error("the "+p.what+" have not ended; the server stops without them", "waited", partsGrace)
 			}
 		}
 	}

@@ -24,10 +24,10 @@ func serviceCommand(p *program) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "service",
-		Short: "Print what has the server run from login on: a systemd unit of the user, on macOS a launchd agent",
-		Long: "Print what has the server run from login on, and again when it fails: a unit of systemd's user manager, on macOS a\n" +
-			"launchd agent. It gets the settings that are in the environment, the store and the PATH as they are now. Two lines\n" +
-			"on standard error say where the file goes and how it is started; nothing is changed.",
+		Short: "Print a systemd user unit (launchd agent on macOS)",
+		Long: "Print a unit for systemd's user manager, on macOS a launchd agent. It starts the server at login and again when the\n" +
+			"server fails. It contains the settings from the environment, the store and the PATH as they are now. Two lines on\n" +
+			"standard error say where to save the file and how to start the server. The command changes nothing.",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			s, err := p.service()

@@ -31,12 +31,12 @@ func setupCommand(p *program) *cobra.Command {
 	var o setupOptions
 	c := &cobra.Command{
 		Use:   "setup [CLIENT]",
-		Short: "Write the mail into the configuration of a client, such as Claude Code or Codex",
-		Long: "Write the mail into the configuration of a client: an MCP entry, which runs `mailtree stdio`, or with --http leads to\n" +
-			"the server's address; and hooks (`mailtree hook CLIENT`), by which the client's sessions are told of mail. All else in\n" +
-			"its files stays as it is, and each file as it was is kept once. Doing it twice changes nothing.\n" +
+		Short: "Configure a client (Claude Code, Codex, …) to use mailtree",
+		Long: "Configure a client to use mailtree. The command writes an MCP entry, which runs `mailtree stdio` or with --http uses\n" +
+			"the server's address, and hooks (`mailtree hook CLIENT`), which notify the client's sessions of mail. Everything else\n" +
+			"in the client's files stays as it is, and each original file is backed up once. A second run changes nothing.\n" +
 			"CLIENT is one of " + strings.Join(clientNames(), ", ") + ".\n" +
-			"Exit status 0 when all is done; 1 when a file cannot be changed, or --check finds something; 2 for a wrong call.",
+			"Exit status 0: everything is set up. 1: a file cannot be changed, or --check finds a problem. 2: the call was wrong.",
 		Args:      cobra.MaximumNArgs(1),
 		ValidArgs: clientNames(),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -54,17 +54,17 @@ func setupCommand(p *program) *cobra.Command {
 	}
 	f := c.Flags()
 	f.BoolVar(&o.list, "list", false, "list the clients and their files")
-	f.BoolVar(&o.check, "check", false, "tell whether the client (default: every one that is set up) reaches the mail; change nothing")
-	f.BoolVar(&o.user, "user", false, "the user's own configuration (default)")
-	f.BoolVar(&o.project, "project", false, "the configuration of the code base that this runs in; makes its mail project")
-	f.BoolVar(&o.http, "http", false, "over HTTP, at HOST and PORT: calls fail while no server runs; else mailtree stdio starts one")
-	f.BoolVar(&o.noHooks, "no-hooks", false, "write the entry alone; hooks that are there stay")
-	f.BoolVar(&o.instructions, "instructions", false, "also write five lines for agents into the AGENTS.md or CLAUDE.md that the client reads")
-	f.BoolVar(&o.allow, "allow", false, "let the client call the mail's tools without a question, where it asks (claude, codex, gemini)")
-	f.StringVar(&o.toolset, "toolset", "", "aimx: the entry \"email\" of that toolset, beside the mail's, without hooks")
-	f.BoolVar(&o.print, "print", false, "print the entry and the hooks; change nothing")
-	f.BoolVar(&o.dryRun, "dry-run", false, "print what would change, as a diff; change nothing")
-	f.BoolVar(&o.remove, "remove", false, "take everything away that this command wrote")
+	f.BoolVar(&o.check, "check", false, "check whether the client (default: every configured client) can use mailtree; change nothing")
+	f.BoolVar(&o.user, "user", false, "write the user's own configuration (default)")
+	f.BoolVar(&o.project, "project", false, "write the configuration of this code base, and create its mail project")
+	f.BoolVar(&o.http, "http", false, "connect over HTTP, at HOST and PORT; calls fail while no server is running (default: `mailtree stdio`, which starts one)")
+	f.BoolVar(&o.noHooks, "no-hooks", false, "write the entry only; existing hooks stay")
+	f.BoolVar(&o.instructions, "instructions", false, "also write five lines for agents to the AGENTS.md or CLAUDE.md that the client reads")
+	f.BoolVar(&o.allow, "allow", false, "let the client call mailtree's tools without asking (claude, codex, gemini)")
+	f.StringVar(&o.toolset, "toolset", "", "aimx: write an additional entry \"email\" for that toolset, without hooks")
+	f.BoolVar(&o.print, "print", false, "print the entry and the hooks, change nothing")
+	f.BoolVar(&o.dryRun, "dry-run", false, "print the changes as a diff, change nothing")
+	f.BoolVar(&o.remove, "remove", false, "remove everything that this command wrote")
 	return c
 }
 
@@ -86,16 +86,16 @@ func (o setupOptions) conflict(args []string) error {
 	instead := slices.DeleteFunc([]bool{o.list, o.check, o.print, o.remove}, func(set bool) bool { return !set })
 	switch {
 	case len(instead) > 1:
-		return errors.New("--list, --check, --print and --remove: use one of them")
+		return errors.New("use only one of --list, --check, --print and --remove")
 	case o.user && o.project:
-		return errors.New("--user and --project: use one of them")
+		return errors.New("use only one of --user and --project")
 	case o.toolset != "" && o.toolset != clients.Email:
-		return fmt.Errorf("--toolset is %q: it is for aimx alone; the mail is set up without it", o.toolset)
+		return fmt.Errorf("--toolset is %q, but must be aimx: omit it to set up the mail tools", o.toolset)
 	case o.toolset != "" && (o.http || o.instructions || o.list):
-		return errors.New("--toolset aimx: leave --http, --instructions and --list out: it is served to `mailtree stdio` alone")
+		return errors.New("--toolset aimx works only over `mailtree stdio`: omit --http, --instructions and --list")
 	case len(args) == 1 && !slices.Contains(clientNames(), args[0]):
 		names := clientNames()
-		return fmt.Errorf("unknown client %q%s: use %s", args[0], meant(format.Near(args[0], names)), strings.Join(names, ", "))
+		return fmt.Errorf("unknown client %q%s. Clients: %s", args[0], meant(format.Near(args[0], names)), strings.Join(names, ", "))
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func (p *program) setup(ctx context.Context, o setupOptions, args []string) erro
 		return p.changeClient(o, s, changes, err)
 	}
 	if o.allow && !s.Client.CanAllow() {
-		return &exitError{2, fmt.Errorf("--allow: %s has no permission that a set-up can write: allow the mail's tools where it asks",
+		return &exitError{2, fmt.Errorf("--allow: setup cannot write permissions for %s. Allow mailtree's tools there when it asks",
 			s.Client.Title)}
 	}
 	want := clients.Wanted{NoHooks: o.noHooks, Instructions: o.instructions, Allow: o.allow}
@@ -163,7 +163,7 @@ func (p *program) setup(ctx context.Context, o setupOptions, args []string) erro
 		p.lines([]string{missing})
 	}
 	if _, missing := exec.LookPath("mailtree"); missing != nil && (want.Server.URL == "" || hooks.Want > 0) {
-		fmt.Fprintln(p.std.err, "mailtree is not on the PATH, where the client looks for it: put it there")
+		fmt.Fprintln(p.std.err, "mailtree is not on the PATH, so the client cannot find it: add its folder to the PATH")
 	}
 	return err
 }
@@ -218,11 +218,11 @@ func (p *program) namedStore() string {
 // done returns lines that say what was changed.
 func done(c *clients.Change) (lines []string) {
 	if c.Gone() {
-		return []string{"removed " + c.File() + ", which held nothing else"}
+		return []string{"removed " + c.File() + ", which contained nothing else"}
 	}
 	lines = []string{"wrote " + c.File()}
 	if c.Backup() != "" {
-		lines = append(lines, "kept "+c.Backup()+", the file as it was")
+		lines = append(lines, "saved the original file as "+c.Backup())
 	}
 	return lines
 }
@@ -233,13 +233,13 @@ func whatToDo(err error, s clients.Setup) error {
 	advice := ""
 	switch {
 	case errors.As(err, &syntax):
-		advice = "Nothing was changed: mend the file, then try again"
+		advice = "Nothing was changed: fix the file, then try again"
 	case errors.Is(err, clients.ErrNotOurs):
 		advice = "Nothing was changed: remove or rename that entry, then try again"
 	case errors.Is(err, clients.ErrNotOurFile):
-		advice = "Nothing was changed: move it away, then try again"
+		advice = "Nothing was changed: move the file away, then try again"
 	case errors.Is(err, edit.ErrByHand), errors.Is(err, clients.ErrReadOnly), errors.Is(err, clients.ErrOutside):
-		advice = "Nothing was changed: `mailtree setup " + s.Client.Name + " --print` prints what belongs there"
+		advice = "Nothing was changed: `mailtree setup " + s.Client.Name + " --print` shows what to add by hand"
 	case errors.Is(err, clients.ErrChanged):
 		advice = "Nothing was written: try again"
 	case errors.Is(err, clients.ErrNoFile) && s.Scope == clients.Project:
@@ -285,7 +285,7 @@ func (p *program) clientSite() (at clients.Site, err error) {
 		at.Git, _, err = repo.GitFolders(at.Dir)
 	}
 	if err != nil {
-		return at, fmt.Errorf("it cannot be told which work tree %s lies in: %w. Try again", dir, err)
+		return at, fmt.Errorf("cannot find the Git work tree of %s: %w. Try again", dir, err)
 	}
 	return at, nil
 }
@@ -314,7 +314,7 @@ func (p *program) projectMissing(at clients.Site) string {
 	if !errors.Is(err, maildir.ErrNotFound) {
 		return ""
 	}
-	return "no project of " + at.Dir + " yet: its agents get no mail until `mailtree new project` makes one"
+	return "no project for " + at.Dir + " yet: agents there get no mail until `mailtree new project` creates one"
 }
 
 // serverFor returns how a client reaches the server: over HTTP if the user asks for that; otherwise through the
@@ -326,7 +326,7 @@ func (p *program) serverFor(c clients.Client, o setupOptions) (clients.Server, e
 			direct.Headers = clients.HeadersCommand(p.namedStore())
 		}
 		if p.cfg.RequireToken && !c.TakesHeaders() {
-			return direct, &exitError{2, errors.New("AUTH=token: over HTTP the client's file would hold the token: leave --http out")}
+			return direct, &exitError{2, errors.New("with AUTH=token and --http, the client's file would contain the token: omit --http")}
 		}
 		return direct, nil
 	}
@@ -343,11 +343,11 @@ func (p *program) serverFor(c clients.Client, o setupOptions) (clients.Server, e
 // whyTransport returns what the entry's transport means while no server is running, for example after a reboot.
 func whyTransport(server clients.Server) string {
 	if server.URL != "" {
-		return "it connects over HTTP, so its calls fail if no server is running. `mailtree service` prints how to start one at login; " +
-			"without --http, the client starts one itself"
+		return "The client connects over HTTP, so its calls fail if no server is running. `mailtree service` prints how to start one at " +
+			"login; without --http, the client starts a server itself"
 	}
-	return "it runs `mailtree stdio`, which starts a server if none is running, so calls also work after a crash or a reboot; " +
-		"with --http they would fail"
+	return "The client runs `mailtree stdio`, which starts a server if none is running, so calls also work after a crash or a " +
+		"reboot; with --http they would fail"
 }
 
 // url returns the URL at which clients on this machine find the server.
@@ -376,15 +376,15 @@ func (p *program) serves(ctx context.Context, server clients.Server) error {
 	}
 	res, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return errors.New("nothing answers there")
+		return errors.New("no server answers there")
 	}
 	defer res.Body.Close()
 	var h healthReport
 	if err := json.NewDecoder(res.Body).Decode(&h); err != nil || h.Store == "" {
-		return fmt.Errorf("no open mail server answers there (%s)", res.Status)
+		return fmt.Errorf("no mailtree server that you can use answers there (%s)", res.Status)
 	}
 	if h.Store != p.cfg.Store {
-		return fmt.Errorf("the server there has another store, %q", h.Store)
+		return fmt.Errorf("the server there uses another store, %q", h.Store)
 	}
 	return nil
 }
@@ -418,6 +418,6 @@ func (p *program) listClients(at clients.Site) error {
 
 // asksForTools warns that a woken turn stops if the client asks the user about each tool call.
 func asksForTools(c clients.Client) string {
-	return c.Title + " may ask you before it calls a tool of mailtree, and a session that mail has woken waits at that question. " +
-		"`mailtree setup " + c.Name + " --allow` allows these tools"
+	return c.Title + " may ask you before it calls a mailtree tool, and a session woken by mail waits at that prompt. " +
+		"To allow the tools in advance: `mailtree setup " + c.Name + " --allow`"
 }

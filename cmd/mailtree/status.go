@@ -15,9 +15,9 @@ func statusCommand(p *program) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "status",
-		Short: "Show whether a server runs, and how it is",
-		Long: "Show whether a server runs for the store, and how it is: exit status 1 where none does, or where something needs\n" +
-			"a person. With --json it prints what /health answers.",
+		Short: "Show whether a server is running, and its state",
+		Long: "Show whether a server is running for the store, and its state. The exit status is 1 if no server is running, or if\n" +
+			"there is a problem that you need to fix. With --json, the command prints the answer of /health.",
 		Args: cobra.NoArgs,
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print the answer as JSON")
@@ -28,9 +28,9 @@ func statusCommand(p *program) *cobra.Command {
 func (p *program) status(ctx context.Context, asJSON bool) error {
 	if !serves(ctx, p.cfg) {
 		if holder := storedir.Holder(p.cfg.Store); storedir.Held(p.cfg.Store) {
-			return fmt.Errorf("process %s uses the store %s and does not serve it", holder, p.cfg.Store)
+			return fmt.Errorf("process %s is using the store %s but does not serve it", holder, p.cfg.Store)
 		}
-		return cmp.Or(p.begin(), fmt.Errorf("no server runs for the store %s; the next command starts one", p.cfg.Store))
+		return cmp.Or(p.begin(), fmt.Errorf("no server is running for the store %s; the next command starts one", p.cfg.Store))
 	}
 	return p.asCommand(ctx, p.cfg.dialServer, func(ctx context.Context, c *cli.Client) error {
 		d := &deskWork{Client: c, Screen: cli.NewScreen(p.std.out, p.variable), json: asJSON}

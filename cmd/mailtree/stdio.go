@@ -19,10 +19,10 @@ func stdioCommand(p *program) *cobra.Command {
 	var o stdioOptions
 	c := &cobra.Command{
 		Use:   "stdio",
-		Short: "Serve MCP on standard input and output, through the server of the store",
-		Long: "Serve MCP on standard input and output: a bridge to the server of the store. Where none runs, one is started\n" +
-			"in the background, which ends when it is not used any more. Exit status 0 when the input ends; 1 when lines\n" +
-			"of it were no messages, or there is no server.",
+		Short: "Serve MCP on standard input and output, through the store's server",
+		Long: "Serve MCP on standard input and output, as a bridge to the store's server. If no server is running, the command\n" +
+			"starts one in the background, which stops when it is no longer used. Exit status 0: the input has ended. 1: some lines\n" +
+			"of the input were not messages, or there is no server.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.stdio(c.Context(), o)
@@ -31,10 +31,10 @@ func stdioCommand(p *program) *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&o.toolset, "toolset", "mail", "mail, postal, aimx or agentmail")
 	f.StringVar(&o.as, "as", "",
-		"who you are: the agent that postal and agentmail act for (agentmail: default AGENT_NAME, then the tmux window)")
+		"the agent to act as, for postal and agentmail (default for agentmail: AGENT_NAME, then the tmux window)")
 	f.StringVar(&o.project, "project", "",
-		"the project to work in, an absolute path or a slug (default: the Git work tree that this runs in; for postal the project default)")
-	f.BoolVar(&o.noStart, "no-start", false, "start no server; end where none runs")
+		"the project, an absolute path or a slug (default: this Git work tree; for postal, the project default)")
+	f.BoolVar(&o.noStart, "no-start", false, "do not start a server; exit if none is running")
 	return c
 }
 
@@ -84,7 +84,7 @@ func hello(env []string, o stdioOptions) (c tool.Caller, err error) {
 		}
 		c.Dir = dir
 		if c.WorkTree, err = repo.WorkTree(dir); err != nil {
-			return c, fmt.Errorf("it cannot be told which work tree %s lies in: %w. Try again", dir, err)
+			return c, fmt.Errorf("cannot find the Git work tree of %s: %w. Try again", dir, err)
 		}
 	}
 	return c, nil

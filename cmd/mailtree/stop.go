@@ -18,8 +18,8 @@ func stopCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "stop",
 		Short: "Stop the server",
-		Long: "Stop the server of the store, and return when it has ended. The next command starts one again, and so do agents\n" +
-			"over stdio with their next call; a service (`mailtree service`) at the next login, unless it is disabled.",
+		Long: "Stop the store's server, and return when it has stopped. The next command starts a server again, and so does the next\n" +
+			"call of an agent over stdio. A service (`mailtree service`) starts again at the next login, unless it is disabled.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			stopped, err := p.stop(c.Context())
@@ -29,7 +29,7 @@ func stopCommand(p *program) *cobra.Command {
 			case asJSON:
 				return p.printJSON(stopped)
 			}
-			fmt.Fprintf(p.std.out, "process %d has ended\n", stopped.Process)
+			fmt.Fprintf(p.std.out, "process %d has stopped\n", stopped.Process)
 			return nil
 		},
 	}
@@ -54,7 +54,7 @@ func (p *program) stop(ctx context.Context) (stopping mcpserver.Stopping, err er
 		case !errors.Is(err, errNoServer):
 			return stopping, err
 		case !held && stopping.Process == 0:
-			return stopping, &exitError{exitNothing, fmt.Errorf("no server runs for the store %s", p.cfg.Store)}
+			return stopping, &exitError{exitNothing, fmt.Errorf("no server is running for the store %s", p.cfg.Store)}
 		case !held:
 			return stopping, nil
 		}
@@ -62,7 +62,7 @@ func (p *program) stop(ctx context.Context) (stopping mcpserver.Stopping, err er
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-ctx.Done():
-			return stopping, fmt.Errorf("process %d has the store and does not answer", stopping.Process)
+			return stopping, fmt.Errorf("process %d is using the store and does not answer", stopping.Process)
 		}
 	}
 }
@@ -73,7 +73,7 @@ func (p *program) awaitEnd(ctx context.Context, process int) error {
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-ctx.Done():
-			return fmt.Errorf("process %d still ends its work", process)
+			return fmt.Errorf("process %d is still finishing its work", process)
 		}
 	}
 	return nil

@@ -20,20 +20,20 @@ func syncCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "sync",
 		Short: "Share a project's mail with other machines, through a Git repository",
-		Long: "Share a project's mail with other machines, through a Git repository that all of them reach:\n\n" +
+		Long: "Share a project's mail with other machines, through a Git repository that all of them can reach:\n\n" +
 			"  git -C \"$(mailtree path)\" remote add origin URL\n" +
 			"  mailtree sync on                  on the first machine\n" +
-			"  mailtree sync join URL            on every other, in its copy of the code\n\n" +
-			"Each server then pushes its mail soon after it has changed, and looks every ten seconds (SYNC_INTERVAL) for that\n" +
-			"of the others. Claims are decided by all of them together; drafts stay on their machine.",
+			"  mailtree sync join URL            on every other machine, in its copy of the code\n\n" +
+			"Each server then pushes its mail soon after a change, and fetches the mail of the other machines every ten seconds\n" +
+			"(SYNC_INTERVAL). All machines decide claims together; drafts stay on their machine.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	for _, sub := range []struct{ do, short string }{
-		{"on", "Share the mail of the project from now on, also after a restart"},
-		{"off", "Share it no longer: what is here stays"},
-		{"now", "Fetch, merge and push at once, and say what came of it"},
-		{"status", "Show whether the mail is shared, and what is still to be pushed or merged"},
+		{"on", "Start sharing the project's mail, also after a restart"},
+		{"off", "Stop sharing; local mail stays"},
+		{"now", "Fetch, merge and push now, and show the result"},
+		{"status", "Show whether the mail is shared and what is not pushed or merged yet"},
 	} {
 		c.AddCommand(syncStateCommand(p, sub.do, sub.short))
 	}
@@ -60,12 +60,12 @@ func showSync(d *deskWork, s *maildir.SyncState) error {
 	}
 	facts := []cli.Row{
 		{Cells: []string{"sync", "on, through " + cli.Line(s.Remote)}},
-		{Cells: []string{"level", d.seen(stamp(s.SyncedAt))}},
+		{Cells: []string{"in sync", d.seen(stamp(s.SyncedAt))}},
 		{Cells: []string{"to push", some(s.Ahead, "(commits)")}},
 		{Cells: []string{"to merge", some(s.Behind, "(commits)")}},
-		{Cells: []string{"left out", some(s.Skipped, "(links, programs, odd names: they stay on their machine)")}},
+		{Cells: []string{"left out", some(s.Skipped, "(links, executables, invalid names: they stay on their machine)")}},
 		{Cells: []string{"rewritten", d.seen(stamp(s.Rewritten))}},
-		{Cells: []string{"wrong", cli.Line(s.Problem)}},
+		{Cells: []string{"problem", cli.Line(s.Problem)}},
 		{Cells: []string{"since", d.seen(stamp(s.Since))}},
 		{Cells: []string{"claims", cli.Line(s.Claims)}},
 	}
@@ -88,9 +88,9 @@ func syncJoinCommand(p *program) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "join URL [PATH]",
-		Short: "Make a project of the mail that other machines share at URL",
-		Long: "Make a project of the mail that other machines share at URL, for the code base at PATH (default: this folder),\n" +
-			"and share it from now on. A code base that has mail already cannot join.",
+		Short: "Create a project from the mail that other machines share at URL",
+		Long: "Create a project from the mail that other machines share at URL, for the code base at PATH (default: this folder),\n" +
+			"and share it from now on. If the code base already has a project, the command fails.",
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(c *cobra.Command, args []string) error {
 			ask := mcpserver.JoinAsk{URL: args[0]}
@@ -109,7 +109,7 @@ func syncJoinCommand(p *program) *cobra.Command {
 			})
 			switch {
 			case err != nil:
-				return fmt.Errorf("the mail at %s was not joined: %w", format.Printable(args[0]), err)
+				return fmt.Errorf("cannot join the mail at %s: %w", format.Printable(args[0]), err)
 			case asJSON:
 				return p.printJSON(made)
 			}

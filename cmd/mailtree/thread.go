@@ -19,14 +19,14 @@ func threadCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "thread [ID]",
 		Short: "Read a thread, oldest message first",
-		Long: "Read a thread, oldest message first: by its id, or by the id or number of a message in it; without ID the first that\n" +
-			"waits for you. Nothing is marked read.",
+		Long: "Read a thread, oldest message first. ID is the id of the thread, or the id or row number of a message in it; without\n" +
+			"ID, the command shows the first thread that waits for you. It marks nothing read.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: p.completeThread,
 	}
 	f := p.addDeskFlags(c)
-	c.Flags().BoolVar(&heads, "heads", false, "without the bodies")
-	c.Flags().StringVar(&cursor, "cursor", "", "with --json: go on where the answer before ended")
+	c.Flags().BoolVar(&heads, "heads", false, "omit the bodies")
+	c.Flags().StringVar(&cursor, "cursor", "", "with --json: continue where the previous answer ended")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return p.atMessage(c.Context(), f, nobodys, args, func(ctx context.Context, d *deskWork, id string) error {
 			return readThread(ctx, d, id, heads, cursor)
@@ -112,6 +112,6 @@ func (s *threadScreen) showMessage(m *mail.Message, name string) {
 		s.Printf("%s", s.Markdown(*m.Body, 2))
 	}
 	if m.Truncated {
-		s.Tell("%s\n", s.Faint("it goes on: mailtree read "+name))
+		s.Tell("%s\n", s.Faint("to read the rest: mailtree read "+name))
 	}
 }

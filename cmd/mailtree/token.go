@@ -21,9 +21,9 @@ func tokenCommand(p *program) *cobra.Command {
 	var headers bool
 	c := &cobra.Command{
 		Use:   "token",
-		Short: "Print the token that requests over HTTP need with AUTH=token",
-		Long: "Print the token that requests over HTTP need with AUTH=token. A client that takes a command for its headers\n" +
-			"(the headersHelper of Claude Code) runs `mailtree token --json`, so that none of its files holds the token.",
+		Short: "Print the token for HTTP requests with AUTH=token",
+		Long: "Print the token that HTTP requests need with AUTH=token. A client that gets its headers from a command (headersHelper\n" +
+			"in Claude Code) runs `mailtree token --json`, so that its files do not contain the token.",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			token, err := p.token()
@@ -45,7 +45,7 @@ func tokenCommand(p *program) *cobra.Command {
 func (p *program) token() (string, error) {
 	token, err := keys.OwnToken(p.cfg.Store)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("the store %s has no token yet: it is made when `mailtree serve` first starts", p.cfg.Store)
+		err = fmt.Errorf("the store %s has no token yet: the first start of `mailtree serve` creates it", p.cfg.Store)
 	}
 	return token, err
 }

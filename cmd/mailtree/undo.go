@@ -17,20 +17,20 @@ import (
 func undoCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "undo [ID]",
-		Short: "Take back what you did last, or last to a message",
-		Long: "Take back what you did last, or last to this message: a message sent, changed, acknowledged, archived or deleted,\n" +
-			"paths claimed or released; a reading only where you name its message. Nothing else of the same moment changes.\n" +
-			"A message that was sent is removed for everybody; who had read it is told, and named here. What was released is\n" +
-			"claimed again where nobody else has it. Called again, it takes back what you did before that: --list shows it.\n" +
-			"`mailtree redo` does again what was undone.",
+		Short: "Undo your last action, or the last one on a message",
+		Long: "Undo your last action, or your last one on a message: a message sent, changed, acknowledged, archived or deleted, or\n" +
+			"paths claimed or released. Marking a message read or unread is undone only if you name the message. Nothing else that\n" +
+			"happened at the same moment changes. A sent message is removed for everyone; the agents that had read it are notified\n" +
+			"and listed here. A released path is claimed again if no other agent has claimed it. If you run the command again, it\n" +
+			"undoes the action before that; --list shows all of them. `mailtree redo` redoes what was undone.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: p.completeMessage,
 	}
 	f := p.addDeskFlags(c)
-	list := c.Flags().Bool("list", false, "list what can be taken back, newest first, and change nothing")
+	list := c.Flags().Bool("list", false, "list what can be undone, newest first, change nothing")
 	c.RunE = func(c *cobra.Command, ids []string) error {
 		if *list && len(ids) > 0 {
-			return usageError(c, errors.New("--list is of everything: give no message with it"))
+			return usageError(c, errors.New("--list lists everything: omit the message id"))
 		}
 		return p.atDesk(c.Context(), f, mine, ids, func(ctx context.Context, d *deskWork) error {
 			if *list {
@@ -48,10 +48,11 @@ func undoCommand(p *program) *cobra.Command {
 func redoCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "redo [ID]",
-		Short: "Do again what was undone last, or last of a message",
-		Long: "Do again what `mailtree undo` took back last, or took back last of this message: its files are again as they were.\n" +
-			"New work of yours ends what can be done again. Called again, it does again what was undone before that.\n" +
-			"Who had read a message, and was told that it is withdrawn, is told. A claim is not made again: claim the paths anew.",
+		Short: "Redo the last undone action, or the last one on a message",
+		Long: "Redo the last action that `mailtree undo` undid, or the last one on this message: its files are restored as they were.\n" +
+			"After new work of yours, nothing can be redone. If you run the command again, it redoes the action undone before\n" +
+			"that. Agents that had read a message and were notified that it was withdrawn are notified again. Redo does not\n" +
+			"restore claims: claim the paths again.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: p.completeMessage,
 	}
@@ -59,7 +60,7 @@ func redoCommand(p *program) *cobra.Command {
 	c.RunE = func(c *cobra.Command, ids []string) error {
 		return p.atDesk(c.Context(), f, mine, ids, func(ctx context.Context, d *deskWork) error {
 			return askAbout(ctx, d, "redo", strings.Join(d.IDs, ""), func(a *maildir.Undone) error {
-				showUndone(d, "done again", "redo", a)
+				showUndone(d, "redone", "redo", a)
 				return nil
 			})
 		})
@@ -86,14 +87,14 @@ func showUndone(d *deskWork, how, command string, a *maildir.Undone) {
 func showOneUndone(d *deskWork, how string, a *maildir.Undone) {
 	d.Tell("%s: %s\n", how, d.act(&a.OperationInfo))
 	if how == "undone" && len(a.Patterns) > 0 && a.ID != "" {
-		d.Tell("the message that told of it is withdrawn\n")
+		d.Tell("the message about it was withdrawn\n")
 	}
 	if len(a.Readers) > 0 {
-		d.Tell("it was read by %s, who are told\n", listNames(a.Readers))
+		d.Tell("readers notified: %s\n", listNames(a.Readers))
 	}
 	d.tellOutside(a.Outside, "it")
 	if commit, path, found := strings.Cut(a.Text, ":"); found {
-		d.Printf("its text: mailtree redo, or\n  git -C \"$(mailtree path)\" show %.10s:%s\n", commit, cli.Line(path))
+		d.Printf("to get its text back: mailtree redo, or\n  git -C \"$(mailtree path)\" show %.10s:%s\n", commit, cli.Line(path))
 	}
 }
 
@@ -122,7 +123,7 @@ func (d *deskWork) act(a *maildir.OperationInfo) (text string) {
 
 func showUndoable(ctx context.Context, d *deskWork, a *mcpserver.Undoable) error {
 	if len(a.Acts) == 0 {
-		return &exitError{exitNothing, errors.New("you did nothing lately that can be undone")}
+		return &exitError{exitNothing, errors.New("you have done nothing recently that can be undone")}
 	}
 	return showByTemplate(ctx, d, "undoable", a)
 }

@@ -30,7 +30,7 @@ func (p *program) showWaits(c *cobra.Command, f *deskFlags) error {
 	})
 	if errors.Is(err, errNoProject) {
 		if caller, err := hello(p.env, stdioOptions{}); err == nil && caller.WorkTree != "" && !f.json {
-			cli.NewScreen(p.std.out, p.variable).Tell("%s has no mail yet: `mailtree new project` makes its project\n\n",
+			cli.NewScreen(p.std.out, p.variable).Tell("%s has no mail yet: `mailtree new project` creates its project\n\n",
 				cli.Line(caller.WorkTree))
 		}
 		return p.listProjects(ctx, f.json)
@@ -173,12 +173,12 @@ func besideMail(d *deskWork, w *maildir.Waits) (rows []cli.Row) {
 		for _, by := range s.By {
 			paths, holders = append(paths, by.Paths...), append(holders, by.Claim.Agent)
 		}
-		text := fmt.Sprintf("%s's %s of %s, by %s",
-			cmp.Or(s.Agent, "somebody"), s.Doing, d.people("", once(paths)), listNames(once(holders)))
+		text := fmt.Sprintf("%s's %s of %s, by a claim of %s",
+			cmp.Or(s.Agent, "someone"), s.Doing, d.people("", once(paths)), listNames(once(holders)))
 		rows = append(rows, cli.Row{Cells: []string{"Stopped", cli.Line(text), d.Ago(s.At.Format(time.RFC3339))}})
 	}
 	for _, u := range w.Asleep {
-		rows = append(rows, cli.Row{Cells: []string{"Asleep", fmt.Sprintf("%s has %d unread: %s", cli.Line(u.Agent), u.Unread, u.Why()),
+		rows = append(rows, cli.Row{Cells: []string{"Asleep", fmt.Sprintf("%s (%d unread): %s", cli.Line(u.Agent), u.Unread, u.Why()),
 			d.Ago(u.Since.Format(time.RFC3339))}})
 	}
 	if n := len(w.Broken) + w.MoreBroken; n > 0 {

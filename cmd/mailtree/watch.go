@@ -18,15 +18,15 @@ func watchCommand(p *program) *cobra.Command {
 	var lines bool
 	c := &cobra.Command{
 		Use:   "watch",
-		Short: "Follow what happens in a project, one line for each event",
-		Long: "Follow what happens in a project, with --all in every one, until interrupted, one line for each event: mail,\n" +
-			"read, ack, claim, release, status, register, edit. Where a server ends, the next one is followed from there on.",
+		Short: "Follow a project's events, one per line",
+		Long: "Follow a project's events, with --all those of every project, until interrupted. Each event is one line: mail, read,\n" +
+			"ack, claim, release, status, register, edit. If the server ends, the command continues with the next server.",
 		Args: cobra.NoArgs,
 	}
 	f := p.addDeskFlags(c)
-	c.Flags().BoolVar(&lines, "lines", false, "for programs: each event as JSON on a line; the first has only a \"seq\": it has begun there")
+	c.Flags().BoolVar(&lines, "lines", false, "for programs: print each event as a line of JSON; the first line has only the \"seq\" to start from")
 	all := c.Flags().Bool("all", false, "in every project")
-	after := c.Flags().Int64("after", 0, "go on behind the event of this \"seq\" of --lines")
+	after := c.Flags().Int64("after", 0, "continue after the event with this \"seq\" from --lines")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		w := &watching{screen: cli.NewScreen(p.std.out, p.variable), lines: lines || f.json}
 		var project string // "": all projects

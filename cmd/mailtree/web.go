@@ -41,17 +41,17 @@ func (c *config) checkUsers() (open string, err error) {
 		return "", nil
 	}
 	if !c.UserOnly {
-		return "AUTH=open: every user of this machine can read and write all mail over HTTP", nil
+		return "AUTH=open: every OS user of this machine can read and write all mail over HTTP", nil
 	}
 	why := peeruid.Check()
 	if why == nil {
 		return "", nil
 	}
 	if c.source("AUTH") != "default" {
-		return "", fmt.Errorf("AUTH=user cannot be used: %w. Set AUTH=token, or AUTH=open for every user of this machine", why)
+		return "", fmt.Errorf("AUTH=user does not work here: %w. Set AUTH=token, or AUTH=open to allow every user of this machine", why)
 	}
 	c.UserOnly = false
-	return fmt.Sprintf("every user of this machine can read and write all mail over HTTP, because %v; AUTH=token asks for the token",
+	return fmt.Sprintf("every OS user of this machine can read and write all mail over HTTP, because %v; to require the token, set AUTH=token",
 		why), nil
 }
 
@@ -68,8 +68,8 @@ func listenAt(ctx context.Context, cfg *config, port int) (net.Listener, error) 
 	addr := net.JoinHostPort(cfg.Host, strconv.Itoa(port))
 	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen on %s: %w. Is another server there? Choose another with PORT or --port, or "+
-			"--port 0 for any free one", addr, errors.Unwrap(err))
+		return nil, fmt.Errorf("cannot listen on %s: %w. If another server is there, choose another port with PORT or --port; "+
+			"--port 0 picks a free one", addr, errors.Unwrap(err))
 	}
 	return ln, nil
 }
@@ -101,7 +101,7 @@ func (w *web) url(ctx context.Context) (string, error) {
 		}
 		w.ln = ln
 		w.serve(&countedListener{ln, w.users})
-		w.log.Info("the server listens for the page", "url", w.at())
+		w.log.Info("listening for the web page", "url", w.at())
 	}
 	return w.at(), nil
 }

@@ -30,10 +30,10 @@ func welcome(ctx context.Context, p *program, a *app, w *web) {
 }
 
 // toBegin lists the commands for a user who has no store yet.
-const toBegin = `To begin:
-  mailtree serve          start the server; until then, commands start their own
-  mailtree setup claude   connect a client; mailtree setup --list has the others
-  mailtree new project    in a code base: make its project`
+const toBegin = `To start:
+  mailtree serve          run the server; otherwise commands start one in the background
+  mailtree setup claude   connect a client; mailtree setup --list lists all clients
+  mailtree new project    create the project of a code base (run it there)`
 
 // begin returns the error of a command that needs a project if there is no project at all; otherwise nil. Its exit
 // status is exitNothing.
@@ -44,11 +44,11 @@ func (p *program) begin() error {
 	if slugs, err := storedir.Slugs(p.cfg.Store); err != nil || len(slugs) > 0 {
 		return nil
 	}
-	return &exitError{exitNothing, fmt.Errorf("there is no mail yet: the store %s has no project. %s", p.cfg.Store, toBegin)}
+	return &exitError{exitNothing, fmt.Errorf("no project in the store %s yet. %s", p.cfg.Store, toBegin)}
 }
 
 func noStore(path string) error {
-	return fmt.Errorf("there is no mail yet: no store is at %s. %s", path, toBegin)
+	return fmt.Errorf("no store at %s yet. %s", path, toBegin)
 }
 
 // serverURL returns the URL at which others reach the server.
