@@ -61,7 +61,7 @@ func (s *Store) edited(ctx context.Context, slug string, paths []string, scan bo
 			p, err = s.adopt(ctx, slug)
 		}
 		if err != nil && ctx.Err() == nil { // the next start opens what a server that ends does not
-			s.core.Log.Error("project left out", "project", slug, "error", err)
+			s.core.Log.Error("a project is left out", "project", slug, "error", err)
 		}
 		s.forgetLeftOut(slug)
 		scan = true

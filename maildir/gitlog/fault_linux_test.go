@@ -30,7 +30,7 @@ func TestFault(t *testing.T) {
 				t.Error("it was committed")
 			}
 			if name != ".git/index" { // which is not followed through a link
-				tr.state("waiting", "it is tried again")
+				tr.state("waiting", "the server tries again")
 			}
 			back()
 			tr.equal("HEAD", tr.git("rev-parse", "HEAD"), head)

@@ -116,7 +116,7 @@ type Folder struct {
 }
 
 // errForeign says that a file is no item that this store wrote for this project under that name.
-var errForeign = errors.New("it was not written by this store for this place")
+var errForeign = errors.New("it was not written by this store for this location")
 
 // load reads a file. It returns fs.ErrNotExist, errForeign and the errors of the file system.
 func (f *Folder) load(file string) (*Item, error) {
@@ -148,7 +148,7 @@ func (f *Folder) Get(id string) (*Item, error) {
 		case err == nil:
 			return i, nil
 		case errors.Is(err, errForeign):
-			f.Log.Warn("a file of the queue of outgoing mail is ignored", "project", f.Project, "path", file, "error", err)
+			f.Log.Warn("a file in the queue of outgoing mail is ignored", "project", f.Project, "path", file, "error", err)
 		case !errors.Is(err, fs.ErrNotExist):
 			return nil, err
 		}
