@@ -41,7 +41,7 @@ type handling struct {
 }
 
 // errBroken says to the later forms that do panicked for the first one.
-var errBroken = errors.New("the handling of the same form ended halfway")
+var errBroken = errors.New("handling of the same form was interrupted")
 
 // handleOnce calls do for the first form of its kind and returns the same result for later ones. A refused
 // form may be tried again.
@@ -100,7 +100,7 @@ func (h *Page) write(do func(*view) (to string, err error)) func(*view) error {
 			defer f.RemoveAll() //nolint:errcheck // what is left lies with the system's temporary files
 		}
 		if err != nil && !errors.Is(err, http.ErrNotMultipart) {
-			v.fail(http.StatusBadRequest, "The form did not come whole, or is too large.")
+			v.fail(http.StatusBadRequest, "The form is incomplete or too large.")
 			return nil
 		}
 		// A second click gets the result even if the browser of the first one has gone.
@@ -184,10 +184,10 @@ var didWords = map[string]string{
 	"acknowledged": "Acknowledged.",
 	"archived":     "Archived.",
 	"settled":      "Done.",
-	"deleted":      "Deleted for everybody.",
+	"deleted":      "Deleted for everyone.",
 	"undone":       "Undone.",
 	"released":     "Released.",
-	"freed":        "Released, and its holder is told.",
+	"freed":        "Released. The holder has been notified.",
 }
 
 // Done returns what the address says was done; nil for nothing.
